@@ -1,0 +1,192 @@
+package weir
+
+import (
+	"context"
+	"time"
+)
+
+// Backend is what a store offers to the limiter. Most users never call it: they open a store and
+// give it to [New]. To write one, begin with docs/new-backend.md.
+//
+// Atomicity: Reserve takes every cost or none, as far as anybody can see; a store that must
+// compensate says for how long others may see the difference. Consistency: a Reserve that returns
+// admitted is seen by every later Reserve on the same limits. Time: now is when the caller asked;
+// state never moves backwards under an earlier one, and nothing expires early. Concurrency: all
+// methods may be called at once, but never two at once for one lease. Retry: the limiter repeats
+// nothing; a caller may repeat any call that returned [Unavailable], and a call repeated with the
+// same lease ID (and the same Seq) must not count twice. Errors: an [*Error] with the code that
+// fits; any other error counts as [Unavailable].
+type Backend interface {
+	// Traits says what the store can do. It is asked once, before anything else.
+	Traits() Traits
+	// Reserve judges and takes a reservation. A denial is an Outcome, not an error.
+	Reserve(ctx context.Context, now time.Time, r *Reservation) (*Outcome, error)
+	// Settle makes a lease stand for something else: adjust, complete, cancel or extend. It is
+	// never denied, and applies whole or not at all.
+	Settle(ctx context.Context, now time.Time, s *Settlement) (*Outcome, error)
+	// Status reports the limits of subjects, without creating anything.
+	Status(ctx context.Context, now time.Time, of []Subject, resolve Resolver) ([]LimitStatus, error)
+	// Close releases what the store holds open, and writes what it keeps.
+	Close() error
+}
+
+// Traits is what a store can do.
+type Traits struct {
+	// Kinds are the kinds of limit that it enforces. A limit of another kind is refused when it is
+	// set, or when the limiter is opened.
+	Kinds []Kind
+	// CascadeDepth is how many ancestors it can charge.
+	CascadeDepth int
+	// ExpiryLate is by how much a unit may return late. Units never return early. Default: exact.
+	ExpiryLate time.Duration
+	// Local is true for a store that never waits for anything outside the process, so that calls
+	// to it need no timeout. Default: false.
+	Local bool
+	// EntitySlash is true where an entity's name may contain '/'. Default: false.
+	EntitySlash bool
+}
+
+// Subject is an (entity, resource).
+type Subject struct {
+	Entity   string
+	Resource string
+}
+
+// Resolver says which limits apply to a subject. See [ResolveMode].
+type Resolver func(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error)
+
+// ResolveMode says how much a resolution may cost.
+type ResolveMode int
+
+// The modes.
+const (
+	// Usual answers from the cache and reads the configuration where the cache has nothing fresh.
+	Usual ResolveMode = iota
+	// Cached answers from the cache alone, and nil where it has nothing fresh.
+	Cached
+	// Fresh reads the configuration and renews the cache.
+	Fresh
+)
+
+// Resolved is what applies to a subject. It is shared: do not change it.
+type Resolved struct {
+	// Level is where the limits come from; empty if nothing is configured.
+	Level Level
+	// Limits are in the order of their names.
+	Limits []Limit
+	// Parent is the entity to charge too; empty if there is none, or no cascade.
+	Parent string
+
+	hidden []LevelLimits
+}
+
+// Reservation is a request on its way into a store: checked, with its limits not yet resolved.
+type Reservation struct {
+	ID LeaseID
+	// Fingerprint covers the request's content; the same in every process.
+	Fingerprint uint64
+	// Charges are in the request's order.
+	Charges []Charge
+	// Brought are the limits that the request brought, in the order of their names.
+	Brought []Limit
+	// Depth is how many ancestors to charge at most; a longer chain is an error.
+	Depth int
+	// Lifetime is how long the lease lives at least; see [Reservation.Expires].
+	Lifetime time.Duration
+	// Memory is how long an ended lease is to be remembered.
+	Memory time.Duration
+	// Resolve is the lazy plan: a store that needs the limits first calls [Reservation.Plan], which
+	// uses it; one that carries limits on its items asks for what is cached.
+	Resolve Resolver
+}
+
+// Take is what a reservation asks of one limit: the sum of the costs that fall on it.
+type Take struct {
+	Subject
+	Limit *Limit
+	Level Level
+	// Ceiling is what the use after the reservation may not exceed, in units: the capacity, or
+	// the lower one that the request brought.
+	Ceiling int64
+	// Parts say which charge asked for how much; never empty, in the order of the charges.
+	Parts []Part
+}
+
+// Part is the share of one charge in a take or a holding.
+type Part struct {
+	// Charge is the charge's position in the request.
+	Charge int
+	// Units is what the charge asked, or stands for by now.
+	Units int64
+}
+
+// Cost is the sum of the parts.
+func (t *Take) Cost() int64 { return sumParts(t.Parts) }
+
+// Holding is what a live lease stands for on one limit.
+type Holding struct {
+	Take
+	// Pieces say where the units are. They are the store's own bookkeeping: the limiter keeps them
+	// with the lease and hands them back.
+	Pieces []Piece
+}
+
+// Piece is a number of units that were taken at one place and instant.
+type Piece struct {
+	Units int64
+	// Until is when they return by themselves, in Unix milliseconds; 0 if they do not.
+	Until int64
+	// Mark is the store's own: a shard, a period, a generation.
+	Mark int64
+}
+
+// Settlement changes what a lease stands for.
+type Settlement struct {
+	ID   LeaseID
+	Verb Verb
+	// Seq is the adjust's sequence number, above the one applied last; for other verbs the last.
+	Seq int64
+	// Fingerprint covers what the caller named; the same in every process.
+	Fingerprint uint64
+	// Holdings are what the lease stands for, as the store returned them last.
+	Holdings []Holding
+	// Totals are what it shall stand for: for each holding the parts, in the holding's order. A
+	// complete or cancel asks 0 of concurrency limits, since their slots return. Nil in an extend.
+	Totals [][]Part
+	// Limits are the definitions in force for each holding: the resolved ones where they are known,
+	// otherwise those of the reservation.
+	Limits []*Limit
+	// Lifetime is how long the lease lives at least after this, where it lives on.
+	Lifetime time.Duration
+	// Memory is how long the lease is to be remembered, where it ends.
+	Memory time.Duration
+}
+
+// Outcome is a store's answer.
+type Outcome struct {
+	// At is the instant that counts: when the reservation was made or the settlement applied.
+	At time.Time
+	// Denied is true where a limit said no, and nothing was taken.
+	Denied bool
+	// Contended is true where a denial is due to other writers, not to a limit.
+	Contended bool
+	// Replay is true where the store had already taken this reservation; the limiter then asks for
+	// it by [LeaseRecoverer].
+	Replay bool
+	// Limits has the status of every limit judged, in the order of the plan.
+	Limits []LimitStatus
+	// Holdings are what the lease now stands for; nil where it was denied or has ended.
+	Holdings []Holding
+}
+
+// Verb names what is done to a lease.
+type Verb string
+
+// The verbs, in the words of the wire.
+const (
+	VerbReserve  Verb = "reserve"
+	VerbAdjust   Verb = "adjust"
+	VerbComplete Verb = "complete"
+	VerbCancel   Verb = "cancel"
+	VerbExtend   Verb = "extend"
+)

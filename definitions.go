@@ -1,0 +1,179 @@
+package weir
+
+import (
+	"errors"
+	"maps"
+	"slices"
+)
+
+// Policy says what a reservation becomes when the store does not answer.
+type Policy string
+
+// The policies.
+const (
+	// Block returns an error with code [Unavailable].
+	Block Policy = "block"
+	// Allow returns a lease marked degraded, whose verbs do nothing.
+	Allow Policy = "allow"
+)
+
+// Definitions are a whole configuration: what a limits file declares. Treat a value as unchangeable
+// once it has been handed over.
+type Definitions struct {
+	// OnUnavailable is the policy for when the store does not answer. Default: Block.
+	OnUnavailable Policy
+	// System are the limits of every (entity, resource) without others.
+	System []Limit
+	// Resources are the limits of each resource.
+	Resources map[string][]Limit
+	// Entities are those that have limits of their own, a parent, or children.
+	Entities map[string]EntityDefinition
+}
+
+// EntityDefinition is what is configured for one entity.
+type EntityDefinition struct {
+	// Parent is the entity above; empty if there is none.
+	Parent string
+	// Cascade makes every charge on the entity a charge on its parent too. Default: false.
+	Cascade bool
+	// Limits are the entity's own, by resource; [DefaultResource] stands for every other one.
+	Limits map[string][]Limit
+}
+
+// Normalize returns a copy with defaults filled in and limits in the order of their names, or every
+// mistake in it, joined: malformed names, limits that are wrong or given twice, parents that do not
+// exist, and cycles. Entities may contain '/' here; a store that cannot take them refuses them.
+func (d *Definitions) Normalize() (*Definitions, error) {
+	var errs []error
+	out := &Definitions{
+		OnUnavailable: d.OnUnavailable,
+		Resources:     make(map[string][]Limit, len(d.Resources)),
+		Entities:      make(map[string]EntityDefinition, len(d.Entities)),
+	}
+	if out.OnUnavailable == "" {
+		out.OnUnavailable = Block
+	}
+	if out.OnUnavailable != Block && out.OnUnavailable != Allow {
+		errs = append(errs, invalid("system.on_unavailable", string(d.OnUnavailable), "must be block or allow"))
+	}
+	var err error
+	if out.System, err = normalizeLimits("system.limits", d.System); err != nil {
+		errs = append(errs, err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
+		limits, err := normalizeResource("resources."+name, name, d.Resources[name])
+		if err != nil {
+			errs = append(errs, err)
+		}
+		out.Resources[name] = limits
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		e, err := d.normalizeEntity(name)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		out.Entities[name] = e
+	}
+	return out, errors.Join(errs...)
+}
+
+func normalizeResource(field, name string, limits []Limit) ([]Limit, error) {
+	if reason := checkResource(name); reason != "" {
+		return nil, invalid(field, name, reason)
+	}
+	return normalizeLimits(field+".limits", limits)
+}
+
+func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
+	e := d.Entities[name]
+	field := "entities." + name
+	var errs []error
+	if reason := checkEntity(name, true); reason != "" {
+		errs = append(errs, invalid(field, name, reason))
+	}
+	if e.Cascade && e.Parent == "" {
+		errs = append(errs, invalid(field+".cascade", true, "needs a parent"))
+	}
+	if err := d.checkParents(name); err != nil {
+		errs = append(errs, err)
+	}
+	out := EntityDefinition{Parent: e.Parent, Cascade: e.Cascade, Limits: make(map[string][]Limit, len(e.Limits))}
+	for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
+		f := field + ".resources." + resource
+		var limits []Limit
+		var err error
+		if resource == DefaultResource {
+			limits, err = normalizeLimits(f+".limits", e.Limits[resource])
+		} else {
+			limits, err = normalizeResource(f, resource, e.Limits[resource])
+		}
+		if err != nil {
+			errs = append(errs, err)
+		}
+		out.Limits[resource] = limits
+	}
+	return out, errors.Join(errs...)
+}
+
+// checkParents follows an entity's parents: each must exist, and none may come twice.
+func (d *Definitions) checkParents(name string) error {
+	field := "entities." + name + ".parent"
+	seen := map[string]bool{name: true}
+	for at := d.Entities[name].Parent; at != ""; at = d.Entities[at].Parent {
+		if seen[at] {
+			return invalid(field, d.Entities[name].Parent, "leads back to "+shorten(at)+": a cycle")
+		}
+		seen[at] = true
+		if _, ok := d.Entities[at]; !ok {
+			return invalid(field, at, "is not declared among the entities")
+		}
+	}
+	return nil
+}
+
+// Config returns what the definitions say of a subject. It answers [ConfigReader] for stores whose
+// configuration is held in process.
+func (d *Definitions) Config(s Subject) *Config {
+	c := &Config{OnUnavailable: d.OnUnavailable}
+	e, ok := d.Entities[s.Entity]
+	c.Known, c.Parent, c.Cascade = ok, e.Parent, e.Cascade
+	for _, l := range []LevelLimits{
+		{LevelEntity, e.Limits[s.Resource]},
+		{LevelEntityDefault, e.Limits[DefaultResource]},
+		{LevelResource, d.Resources[s.Resource]},
+		{LevelSystem, d.System},
+	} {
+		if len(l.Limits) > 0 {
+			c.Levels = append(c.Levels, l)
+		}
+	}
+	return c
+}
+
+// All calls yield with every limit in the definitions and the field it stands in.
+func (d *Definitions) All(yield func(field string, l *Limit) bool) {
+	each := func(field string, limits []Limit) bool {
+		for i := range limits {
+			if !yield(field+"."+limits[i].Name, &limits[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	if !each("system.limits", d.System) {
+		return
+	}
+	for _, r := range slices.Sorted(maps.Keys(d.Resources)) {
+		if !each("resources."+r+".limits", d.Resources[r]) {
+			return
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		limits := d.Entities[name].Limits
+		for _, r := range slices.Sorted(maps.Keys(limits)) {
+			if !each("entities."+name+".resources."+r+".limits", limits[r]) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,150 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Code says which mistake or trouble an [*Error] is about. A code is itself an error, so that
+// errors.Is(err, weir.Ended) asks for it.
+type Code string
+
+// The codes. None of them means "denied": a denial is a [*DeniedError].
+const (
+	// Invalid: the request is malformed; nothing was charged. Do not repeat it.
+	Invalid Code = "invalid"
+	// UnknownLimit: a cost names a limit that no charged entity has.
+	UnknownLimit Code = "unknown limit"
+	// NoLimits: nothing is configured for the charged entities.
+	NoLimits Code = "no limits configured"
+	// NotFound: an entity that something refers to does not exist.
+	NotFound Code = "not found"
+	// UnknownLease: no live or remembered lease has this ID.
+	UnknownLease Code = "unknown lease"
+	// Conflict: the lease ID was used with other content.
+	Conflict Code = "conflict"
+	// Ended: the lease was completed, cancelled or has expired; what it stood for then stays.
+	Ended Code = "ended"
+	// NeverSatisfiable: the sum of the costs is above what the limit can ever hold.
+	NeverSatisfiable Code = "never satisfiable"
+	// Unavailable: the store did not answer, so the outcome is unknown. Repeat with the same
+	// lease ID.
+	Unavailable Code = "unavailable"
+	// PermissionDenied: the store refused the caller.
+	PermissionDenied Code = "permission denied"
+	// Unsupported: the store cannot do this.
+	Unsupported Code = "unsupported"
+)
+
+// Error returns the code's own words.
+func (c Code) Error() string { return "weir: " + string(c) }
+
+// Error is every failure but a denial. Field, Value and Reason say what to mend.
+type Error struct {
+	// Code says which trouble it is; errors.Is matches on it.
+	Code Code
+	// Field is the part of the input at fault, in the words of the wire: "costs.tpm".
+	Field string
+	// Value is what stood there, shortened to 64 characters.
+	Value string
+	// Reason says why it was refused, as the end of a sentence that begins with the field.
+	Reason string
+	// Err is the cause, if there is one.
+	Err error
+}
+
+// Error returns one line: the code, the field with its value, the reason and the cause.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString("weir: ")
+	b.WriteString(string(e.Code))
+	if e.Field != "" {
+		fmt.Fprintf(&b, ": %s %q", e.Field, e.Value)
+	}
+	if e.Reason != "" {
+		b.WriteString(": " + e.Reason)
+	}
+	if e.Err != nil {
+		b.WriteString(": " + e.Err.Error())
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Is reports whether target is the error's code.
+func (e *Error) Is(target error) bool {
+	c, ok := target.(Code)
+	return ok && c == e.Code
+}
+
+// DeniedError says that a limit said no. Nothing was charged anywhere.
+type DeniedError struct {
+	// LeaseID is the attempt that was denied; it holds nothing.
+	LeaseID LeaseID
+	// Limits has the status of every limit judged.
+	Limits []LimitStatus
+	// RetryAfter is the longest of the exceeded limits' waits: after it the same request would
+	// be admitted if nobody else came.
+	RetryAfter time.Duration
+	// AtLeast is true where the store can only bound RetryAfter from below.
+	AtLeast bool
+	// Contended is true where the store gave up after losing to other writers, so that no limit
+	// need be exceeded.
+	Contended bool
+}
+
+// Error names the limits that were exceeded and the wait.
+func (e *DeniedError) Error() string {
+	var names []string
+	for _, s := range e.Limits {
+		if s.Exceeded && !s.Shadow {
+			names = append(names, s.Entity+"/"+s.Resource+" "+s.Limit)
+		}
+	}
+	if e.Contended {
+		names = append(names, "contended")
+	}
+	return fmt.Sprintf("weir: denied by %s: retry after %v", strings.Join(names, ", "), e.RetryAfter)
+}
+
+func invalid(field string, value any, reason string) *Error {
+	return fault(Invalid, field, value, reason)
+}
+
+func fault(code Code, field string, value any, reason string) *Error {
+	return &Error{Code: code, Field: field, Value: shorten(value), Reason: reason}
+}
+
+// shorten keeps a hostile value from filling a log. It is valid UTF-8 whatever came in.
+func shorten(value any) string {
+	s := strings.ToValidUTF8(fmt.Sprint(value), "\uFFFD")
+	const limit = 64
+	if len(s) <= limit {
+		return s
+	}
+	cut := strings.ToValidUTF8(s[:limit], "")
+	return cut + "… (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// prefixField puts a path in front of the field of every [*Error] joined in err.
+func prefixField(prefix string, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, e := range joined.Unwrap() {
+			errs = append(errs, prefixField(prefix, e))
+		}
+		return errors.Join(errs...)
+	}
+	e, ok := err.(*Error)
+	if !ok {
+		return err
+	}
+	c := *e
+	c.Field = prefix + "." + e.Field
+	return &c
+}

@@ -1,0 +1,3 @@
+module github.com/weir-limiter/weir
+
+go 1.26

@@ -1,0 +1,114 @@
+package weir
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// LeaseID names one live reservation: a ULID, 48 bits of milliseconds and 80 random bits.
+// The zero LeaseID means "make one".
+type LeaseID [16]byte
+
+const ulidLen = 26
+
+// crockford is the ULID alphabet: no I, L, O or U.
+const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+
+// NewLeaseID makes a lease ID for an attempt at now. The random part comes from the runtime's
+// ChaCha8 generator, so IDs cannot be guessed from one another.
+func NewLeaseID(now time.Time) LeaseID {
+	return makeLeaseID(now.UnixMilli(), rand.Uint64(), rand.Uint32())
+}
+
+func makeLeaseID(ms int64, hi uint64, lo uint32) LeaseID {
+	var id LeaseID
+	for i := range 6 {
+		id[i] = byte(ms >> (40 - 8*i))
+	}
+	for i := range 8 {
+		id[6+i] = byte(hi >> (56 - 8*i))
+	}
+	id[14], id[15] = byte(lo>>8), byte(lo)
+	return id
+}
+
+// ParseLeaseID reads a ULID of 26 characters, upper or lower case. A string that is none is an
+// [*Error] with code [Invalid].
+func ParseLeaseID(s string) (LeaseID, error) {
+	var id LeaseID
+	if len(s) != ulidLen {
+		return id, invalid("lease_id", s, "must be a ULID of 26 characters")
+	}
+	// 26 characters carry 130 bits; the first may use only three of its five.
+	var acc uint16
+	bits := -2
+	n := 0
+	for i := range ulidLen {
+		v := crockfordValue(s[i])
+		if v < 0 || i == 0 && v > 7 {
+			return LeaseID{}, invalid("lease_id", s, "is no ULID")
+		}
+		acc = acc<<5 | uint16(v)
+		if bits += 5; bits >= 8 {
+			bits -= 8
+			id[n] = byte(acc >> bits)
+			n++
+		}
+	}
+	return id, nil
+}
+
+func crockfordValue(c byte) int {
+	if 'a' <= c && c <= 'z' {
+		c -= 'a' - 'A'
+	}
+	for i := range len(crockford) {
+		if crockford[i] == c {
+			return i
+		}
+	}
+	return -1
+}
+
+// String returns the ULID's 26 characters.
+func (id LeaseID) String() string {
+	var out [ulidLen]byte
+	var acc uint16
+	bits := 2 // the two leading zero bits of 130
+	n := 0
+	for _, b := range id {
+		acc = acc<<8 | uint16(b)
+		for bits += 8; bits >= 5; n++ {
+			bits -= 5
+			out[n] = crockford[acc>>bits&31]
+		}
+	}
+	return string(out[:])
+}
+
+// Time returns the instant that the ID carries.
+func (id LeaseID) Time() time.Time { return time.UnixMilli(id.ms()) }
+
+// IsZero reports whether the ID is unset.
+func (id LeaseID) IsZero() bool { return id == LeaseID{} }
+
+func (id LeaseID) ms() int64 {
+	var ms int64
+	for i := range 6 {
+		ms = ms<<8 | int64(id[i])
+	}
+	return ms
+}
+
+// MarshalText returns the ULID's 26 characters.
+func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+
+// UnmarshalText reads what [ParseLeaseID] reads.
+func (id *LeaseID) UnmarshalText(text []byte) error {
+	parsed, err := ParseLeaseID(string(text))
+	if err != nil {
+		return err
+	}
+	*id = parsed
+	return nil
+}

@@ -1,0 +1,201 @@
+package weir
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+	_ "time/tzdata" // budgets name IANA zones, and a machine may have no zone files
+)
+
+// Kind says how a limit counts (design, section 1).
+type Kind string
+
+// The four kinds of limit.
+const (
+	// Bucket holds up to Capacity units and regains RefillAmount per RefillPeriod.
+	Bucket Kind = "bucket"
+	// Window lets each unit return exactly Window after it was reserved (a sliding log).
+	Window Kind = "window"
+	// Concurrency holds units until the lease is settled, or Timeout after it was last renewed.
+	Concurrency Kind = "concurrency"
+	// Budget lets Capacity units be used per calendar period.
+	Budget Kind = "budget"
+)
+
+// Limit is a named rule. Fields that do not belong to its kind must be zero.
+type Limit struct {
+	// Name is how a cost refers to the limit: 1 to 64 characters, a letter first, then letters,
+	// digits, '_', '.' or '-'; not "wcu", which the DynamoDB tables reserve.
+	Name string
+	// Kind says how the limit counts. Default: Bucket.
+	Kind Kind
+	// Capacity is the ceiling in units, above zero; for a bucket at most MaxInt64/1000.
+	Capacity int64
+	// RefillAmount is what a bucket regains per RefillPeriod, in units. Default: Capacity.
+	RefillAmount int64
+	// RefillPeriod is a bucket's period, in whole milliseconds. Default: one minute.
+	RefillPeriod time.Duration
+	// Window is how long a unit of a window stays occupied, in whole seconds.
+	Window time.Duration
+	// Timeout is how long a slot is held without a renewal, in whole seconds.
+	Timeout time.Duration
+	// Every is a budget's calendar period: "hour", "day", "week" (from Monday) or "month".
+	Every string
+	// Zone is the IANA zone that a budget's calendar is read in. Default: UTC.
+	Zone string
+	// Shadow marks a limit that is judged, charged and reported but never denies
+	// (`enforce: false` in a limits file). Default: false.
+	Shadow bool
+
+	zone *time.Location // of Zone, once normalized
+}
+
+// Bounds of a limit's numbers. A period of a century keeps every product of the arithmetic
+// inside 128 bits and fits the whole seconds that TigerBeetle can count.
+const (
+	maxBucketUnits = math.MaxInt64 / 1000
+	maxPeriod      = 100 * 365 * 24 * time.Hour
+)
+
+// Validate reports every mistake in the limit, joined; each is an [*Error] with code [Invalid].
+func (l Limit) Validate() error {
+	_, err := l.Normalize()
+	return err
+}
+
+// Normalize returns the limit with its defaults filled in, or every mistake in it, joined; each is
+// an [*Error] with code [Invalid].
+func (l Limit) Normalize() (Limit, error) {
+	if l.Kind == "" {
+		l.Kind = Bucket
+	}
+	var errs []error
+	bad := func(field string, value any, reason string) {
+		errs = append(errs, invalid(field, value, reason))
+	}
+	if reason := checkLimitName(l.Name); reason != "" {
+		bad("name", l.Name, reason)
+	}
+	if l.Capacity <= 0 {
+		bad("capacity", l.Capacity, "must be above zero")
+	}
+	l.normalizeKind(bad)
+	l.rejectForeign(bad)
+	return l, errors.Join(errs...)
+}
+
+// normalizeKind checks the fields that belong to the limit's kind.
+func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) {
+	switch l.Kind {
+	case Bucket:
+		if l.RefillAmount == 0 {
+			l.RefillAmount = l.Capacity
+		}
+		if l.RefillPeriod == 0 {
+			l.RefillPeriod = time.Minute
+		}
+		if l.Capacity > maxBucketUnits {
+			bad("capacity", l.Capacity, fmt.Sprintf("a bucket holds at most %d", int64(maxBucketUnits)))
+		}
+		if l.RefillAmount < 0 || l.RefillAmount > maxBucketUnits {
+			bad("refill_amount", l.RefillAmount,
+				fmt.Sprintf("must be between 1 and %d", int64(maxBucketUnits)))
+		}
+		checkPeriod(bad, "refill_period", l.RefillPeriod, time.Millisecond)
+	case Window:
+		checkPeriod(bad, "window", l.Window, time.Second)
+	case Concurrency:
+		checkPeriod(bad, "timeout", l.Timeout, time.Second)
+	case Budget:
+		l.normalizeBudget(bad)
+	default:
+		bad("kind", string(l.Kind), "must be bucket, window, concurrency or budget")
+	}
+}
+
+func (l *Limit) normalizeBudget(bad func(field string, value any, reason string)) {
+	switch l.Every {
+	case everyHour, everyDay, everyWeek, everyMonth:
+	default:
+		bad("every", l.Every, "must be hour, day, week or month")
+	}
+	if l.Zone == "" {
+		l.Zone = "UTC"
+	}
+	if l.Zone == "Local" {
+		bad("zone", l.Zone, "must be an IANA zone, not the machine's own")
+		return
+	}
+	zone, err := time.LoadLocation(l.Zone)
+	if err != nil {
+		bad("zone", l.Zone, "no such IANA zone")
+		return
+	}
+	l.zone = zone
+}
+
+// checkPeriod says what is wrong with a duration that must be whole in a unit.
+func checkPeriod(bad func(string, any, string), field string, d, unit time.Duration) {
+	name := "seconds"
+	if unit == time.Millisecond {
+		name = "milliseconds"
+	}
+	switch {
+	case d <= 0:
+		bad(field, d, "must be above zero")
+	case d%unit != 0:
+		bad(field, d, "must be whole "+name)
+	case d > maxPeriod:
+		bad(field, d, "must be at most a hundred years")
+	}
+}
+
+// rejectForeign refuses fields of other kinds: a limit that means two things means neither.
+func (l *Limit) rejectForeign(bad func(field string, value any, reason string)) {
+	for _, f := range []struct {
+		name  string
+		value any
+		set   bool
+		kind  Kind
+	}{
+		{"refill_amount", l.RefillAmount, l.RefillAmount != 0, Bucket},
+		{"refill_period", l.RefillPeriod, l.RefillPeriod != 0, Bucket},
+		{"window", l.Window, l.Window != 0, Window},
+		{"timeout", l.Timeout, l.Timeout != 0, Concurrency},
+		{"every", l.Every, l.Every != "", Budget},
+		{"zone", l.Zone, l.Zone != "", Budget},
+	} {
+		if f.set && f.kind != l.Kind {
+			bad(f.name, f.value, fmt.Sprintf("belongs to a %s, not to a %s", f.kind, l.Kind))
+		}
+	}
+}
+
+// Same reports whether two normalized limits are the same rule.
+func (l Limit) Same(o Limit) bool {
+	l.zone, o.zone = nil, nil
+	return l == o
+}
+
+// normalizeLimits normalizes a level's limits and refuses a name that occurs twice. The field of
+// each error is prefixed by the limit it is in.
+func normalizeLimits(field string, limits []Limit) ([]Limit, error) {
+	var errs []error
+	out := make([]Limit, 0, len(limits))
+	seen := make(map[string]bool, len(limits))
+	for _, l := range limits {
+		n, err := l.Normalize()
+		if err != nil {
+			errs = append(errs, prefixField(field+"."+l.Name, err))
+			continue
+		}
+		if seen[n.Name] {
+			errs = append(errs, invalid(field+"."+n.Name, n.Name, "is given twice"))
+			continue
+		}
+		seen[n.Name] = true
+		out = append(out, n)
+	}
+	return sortLimits(out), errors.Join(errs...)
+}
