@@ -1,0 +1,101 @@
+package weir
+
+import (
+	"errors"
+	"time"
+)
+
+// Options tune a [Limiter]. Nil means all defaults.
+type Options struct {
+	// Limits apply where nothing is configured in the store. Default: none.
+	Limits []Limit
+	// OnUnavailable says what a reservation becomes when the store does not answer. Default: what
+	// the store's configuration says, otherwise Block.
+	OnUnavailable Policy
+	// StoreTimeout is how long the store gets to answer; less where the caller's deadline is
+	// nearer. A store in the process gets no timeout. Default: one second.
+	StoreTimeout time.Duration
+	// LeaseLifetime is how long a lease lives unless it is extended; never less than the longest
+	// timeout of its concurrency limits. Default: one hour.
+	LeaseLifetime time.Duration
+	// LeaseMemory is how long an ended lease is remembered. Default: ten minutes.
+	LeaseMemory time.Duration
+	// LeaseMemorySize is how many ended leases are remembered at most. Default: a million.
+	LeaseMemorySize int
+	// CacheTTL is how long a resolution may be used again; negative turns the cache off.
+	// Default: one minute.
+	CacheTTL time.Duration
+	// CacheSize is how many resolutions are kept, about. Default: 100,000.
+	CacheSize int
+	// CascadeDepth is how many ancestors a charge reaches, from 1 to 8. A longer chain is an
+	// error. Default: one.
+	CascadeDepth int
+	// Now reads the clock. Default: [time.Now].
+	Now func() time.Time
+	// Observer is told of every call. Default: nobody.
+	Observer Observer
+}
+
+const maxCascadeDepth = 8
+
+// withDefaults returns the options with defaults filled in, or every mistake in them, joined.
+func (o *Options) withDefaults(traits Traits) (Options, error) {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	var errs []error
+	positive := func(field string, d *time.Duration, byDefault time.Duration) {
+		if *d == 0 {
+			*d = byDefault
+		}
+		if *d < time.Millisecond {
+			errs = append(errs, invalid(field, *d, "must be at least a millisecond"))
+		}
+	}
+	positive("StoreTimeout", &out.StoreTimeout, time.Second)
+	positive("LeaseLifetime", &out.LeaseLifetime, time.Hour)
+	positive("LeaseMemory", &out.LeaseMemory, 10*time.Minute)
+	if out.CacheTTL == 0 {
+		out.CacheTTL = time.Minute
+	}
+	count := func(field string, n *int, byDefault, limit int) {
+		if *n == 0 {
+			*n = byDefault
+		}
+		if *n < 1 || *n > limit {
+			errs = append(errs, invalid(field, *n, "is out of range"))
+		}
+	}
+	count("LeaseMemorySize", &out.LeaseMemorySize, 1_000_000, 1<<30)
+	count("CacheSize", &out.CacheSize, 100_000, 1<<30)
+	count("CascadeDepth", &out.CascadeDepth, 1, min(maxCascadeDepth, traits.CascadeDepth))
+	switch out.OnUnavailable {
+	case "", Block, Allow:
+	default:
+		errs = append(errs, invalid("OnUnavailable", string(out.OnUnavailable), "must be block or allow"))
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	var err error
+	if out.Limits, err = normalizeLimits("Limits", out.Limits); err != nil {
+		errs = append(errs, err)
+	}
+	for i := range out.Limits {
+		if err := traits.supports("Limits."+out.Limits[i].Name, &out.Limits[i]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return out, errors.Join(errs...)
+}
+
+// supports refuses a limit whose kind the store does not enforce.
+func (t *Traits) supports(field string, l *Limit) error {
+	for _, k := range t.Kinds {
+		if k == l.Kind {
+			return nil
+		}
+	}
+	return fault(Unsupported, field+".kind", string(l.Kind), "this store does not enforce the kind")
+}
