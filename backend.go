@@ -74,10 +74,13 @@ type Resolved struct {
 	Level Level
 	// Limits are in the order of their names.
 	Limits []Limit
+	// Hidden are the weaker levels that have limits.
+	Hidden []LevelLimits
 	// Parent is the entity to charge too; empty if there is none, or no cascade.
 	Parent string
-
-	hidden []LevelLimits
+	// Undeclared is true for an entity that the configuration does not know. That is fine, save
+	// for a parent.
+	Undeclared bool
 }
 
 // Reservation is a request on its way into a store: checked, with its limits not yet resolved.

@@ -17,7 +17,7 @@ type Event struct {
 	LeaseID LeaseID
 	// At is when the call began, by the limiter's clock.
 	At time.Time
-	// Took is how long it lasted, by the machine's monotonic clock.
+	// Took is how long it lasted, by the same clock.
 	Took time.Duration
 	// Limits has the status of every limit that a reservation judged; nil for other verbs.
 	Limits []LimitStatus

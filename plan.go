@@ -34,19 +34,19 @@ func (r *Reservation) Plan(ctx context.Context) ([]Take, error) {
 // Expires is when a lease reserved at now ends by itself: after the lifetime, and never before its
 // longest hold times out.
 func (r *Reservation) Expires(now time.Time, holdings []Holding) time.Time {
-	return leaseEnd(now, r.Lifetime, holdings)
-}
-
-// Expires is when a lease renewed at now ends by itself, as in [Reservation.Expires].
-func (s *Settlement) Expires(now time.Time) time.Time {
-	return leaseEnd(now, s.Lifetime, s.Holdings)
-}
-
-func leaseEnd(now time.Time, lifetime time.Duration, holdings []Holding) time.Time {
+	lifetime := r.Lifetime
 	for i := range holdings {
-		if l := holdings[i].Limit; l.Kind == Concurrency {
-			lifetime = max(lifetime, l.Timeout)
-		}
+		lifetime = max(lifetime, holdings[i].Limit.Timeout)
+	}
+	return now.Truncate(time.Millisecond).Add(lifetime)
+}
+
+// Expires is when a lease renewed at now ends by itself, as in [Reservation.Expires], by the
+// timeouts now in force.
+func (s *Settlement) Expires(now time.Time) time.Time {
+	lifetime := s.Lifetime
+	for _, l := range s.Limits {
+		lifetime = max(lifetime, l.Timeout)
 	}
 	return now.Truncate(time.Millisecond).Add(lifetime)
 }
@@ -76,7 +76,10 @@ func (p *planner) charge(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
-		if len(res.Limits) == 0 && len(p.r.Brought) > 0 && res.Level == "" {
+		if n > 0 && res.Undeclared {
+			return fault(NotFound, "parent", at.Entity, "is no declared entity")
+		}
+		if res.Level == "" && len(p.r.Brought) > 0 {
 			res = &Resolved{Level: LevelRequest, Limits: p.r.Brought, Parent: res.Parent}
 		}
 		p.reach(at, res, i, n == 0)

@@ -1,0 +1,67 @@
+package weir
+
+import "context"
+
+// Status reports an entity's limits; see [Service].
+func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitStatus, error) {
+	if reason := checkEntity(entity, l.traits.EntitySlash); reason != "" {
+		return nil, invalid("entity", entity, reason)
+	}
+	now := l.options.Now()
+	l.leases.clock(now)
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	var of []Subject
+	if resource != "" {
+		if reason := checkResource(resource); reason != "" {
+			return nil, invalid("resource", resource, reason)
+		}
+		of = []Subject{{entity, resource}}
+	} else {
+		lister, ok := l.backend.(ResourceLister)
+		if !ok {
+			return nil, fault(Unsupported, "resource", "", "must be given: this store cannot list them")
+		}
+		names, err := lister.Resources(storeCtx, now, entity)
+		if err != nil {
+			return nil, classify(err)
+		}
+		for _, name := range names {
+			of = append(of, Subject{entity, name})
+		}
+	}
+	statuses, err := l.backend.Status(storeCtx, now, of, l.resolve)
+	if err != nil {
+		return nil, classify(err)
+	}
+	if len(statuses) == 0 && resource != "" {
+		return nil, fault(NoLimits, "entity", entity, "nothing is configured for resource "+shorten(resource))
+	}
+	return statuses, nil
+}
+
+// Explain says which limits apply to an (entity, resource), and which ones they hide; see [Service].
+func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explanation, error) {
+	if reason := checkEntity(entity, l.traits.EntitySlash); reason != "" {
+		return nil, invalid("entity", entity, reason)
+	}
+	if reason := checkResource(resource); reason != "" {
+		return nil, invalid("resource", resource, reason)
+	}
+	l.leases.clock(l.options.Now())
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	first := &Explanation{}
+	for at, e, depth := entity, first, 0; ; depth++ {
+		r, err := l.resolve(storeCtx, Subject{at, resource}, Usual)
+		if err != nil {
+			return nil, err
+		}
+		*e = Explanation{Entity: at, Resource: resource, Level: r.Level, Limits: r.Limits, Hidden: r.Hidden}
+		if r.Parent == "" || depth == l.options.CascadeDepth {
+			return first, nil
+		}
+		e.Parent = &Explanation{}
+		at, e = r.Parent, e.Parent
+	}
+}

@@ -1,0 +1,130 @@
+package weir
+
+import (
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// CacheStats counts what the limiter's cache of resolutions did.
+type CacheStats struct {
+	// Hits and Misses count look-ups since the limiter was opened.
+	Hits, Misses int64
+	// Size is how many resolutions are kept; TTL is for how long each may be used.
+	Size int
+	TTL  time.Duration
+}
+
+// CacheStats returns the counts so far.
+func (l *Limiter) CacheStats() CacheStats { return l.cache.stats() }
+
+// DropCache forgets every resolution, so that the next call of each subject reads its configuration.
+func (l *Limiter) DropCache() { l.cache.drop() }
+
+// resolutionCache keeps resolutions, negative ones too. Each shard has a young and an old map: what
+// is used moves to the young one, and when that is full the old one goes. So the size is bounded
+// without a list to maintain.
+type resolutionCache struct {
+	ttl        int64 // milliseconds; below zero: nothing is kept
+	room       int   // entries in a young map
+	seed       maphash.Seed
+	generation atomic.Int64
+	shards     [16]cacheShard
+}
+
+type cacheShard struct {
+	mu           sync.RWMutex
+	young, old   map[Subject]cached
+	hits, misses atomic.Int64
+}
+
+type cached struct {
+	resolved *Resolved
+	until    int64
+}
+
+func newResolutionCache(ttl time.Duration, size int) *resolutionCache {
+	c := &resolutionCache{ttl: ttl.Milliseconds(), seed: maphash.MakeSeed()}
+	if ttl < 0 {
+		c.ttl = -1
+	}
+	c.room = max(1, size/len(c.shards)/2)
+	c.drop()
+	return c
+}
+
+func (c *resolutionCache) shard(s Subject) *cacheShard {
+	h := maphash.String(c.seed, s.Entity) ^ maphash.String(c.seed, s.Resource)<<1
+	return &c.shards[h%uint64(len(c.shards))]
+}
+
+// get returns what is fresh, or nil.
+func (c *resolutionCache) get(s Subject, now int64) *Resolved {
+	if c.ttl < 0 {
+		return nil
+	}
+	shard := c.shard(s)
+	shard.mu.RLock()
+	e, ok := shard.young[s]
+	aged := false
+	if !ok {
+		e, aged = shard.old[s]
+	}
+	shard.mu.RUnlock()
+	if e.resolved == nil || e.until <= now {
+		shard.misses.Add(1)
+		return nil
+	}
+	shard.hits.Add(1)
+	if aged {
+		shard.mu.Lock()
+		c.insert(shard, s, e)
+		shard.mu.Unlock()
+	}
+	return e.resolved
+}
+
+// put keeps a resolution, unless the cache was dropped since its configuration was read.
+func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) {
+	if c.ttl < 0 {
+		return
+	}
+	shard := c.shard(s)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if c.generation.Load() == generation {
+		c.insert(shard, s, cached{r, now + c.ttl})
+	}
+}
+
+func (c *resolutionCache) insert(shard *cacheShard, s Subject, e cached) {
+	if len(shard.young) >= c.room {
+		shard.old, shard.young = shard.young, make(map[Subject]cached)
+	}
+	shard.young[s] = e
+}
+
+// drop forgets everything. The generation moves first: a resolution read before is not kept.
+func (c *resolutionCache) drop() {
+	c.generation.Add(1)
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.young, s.old = make(map[Subject]cached), nil
+		s.mu.Unlock()
+	}
+}
+
+func (c *resolutionCache) stats() CacheStats {
+	stats := CacheStats{TTL: max(0, time.Duration(c.ttl)*time.Millisecond)}
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.RLock()
+		stats.Size += len(s.young) + len(s.old)
+		s.mu.RUnlock()
+		stats.Hits += s.hits.Load()
+		stats.Misses += s.misses.Load()
+	}
+	return stats
+}

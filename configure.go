@@ -1,0 +1,59 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Configure makes d the store's whole configuration, from the next call on; see "Changed limits" in
+// docs/semantics.md. Every mistake is reported, joined, and then nothing changes. A store that keeps
+// its configuration elsewhere answers with code [Unsupported].
+func (l *Limiter) Configure(ctx context.Context, d *Definitions) error {
+	writer, ok := l.backend.(ConfigWriter)
+	if !ok {
+		return fault(Unsupported, "limits", "", "this store keeps its configuration itself")
+	}
+	normal, err := d.Normalize()
+	if err == nil {
+		err = l.checkDefinitions(normal)
+	}
+	if err != nil {
+		return fmt.Errorf("weir: configure: %w", err)
+	}
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	if err := writer.WriteConfig(storeCtx, l.options.Now(), normal); err != nil {
+		return classify(err)
+	}
+	l.policy.Store(&normal.OnUnavailable)
+	l.DropCache()
+	return nil
+}
+
+// checkDefinitions refuses what the store or the options cannot do.
+func (l *Limiter) checkDefinitions(d *Definitions) error {
+	var errs []error
+	for field, limit := range d.All {
+		if err := l.traits.supports(field, limit); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		field := "entities." + name
+		if reason := checkEntity(name, l.traits.EntitySlash); reason != "" {
+			errs = append(errs, invalid(field, name, reason))
+		}
+		depth := 0
+		for at := d.Entities[name]; at.Cascade; at = d.Entities[at.Parent] {
+			depth++
+		}
+		if depth > l.options.CascadeDepth {
+			errs = append(errs, invalid(field+".cascade", depth,
+				fmt.Sprintf("reaches more than the %d levels that are allowed", l.options.CascadeDepth)))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,97 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// settleGrace is how long [Lease.Do] tries to settle once its own context may have ended.
+const settleGrace = 10 * time.Second
+
+// Do reserves, runs call, and settles with what call reported; see [Lease.Do]. A denial is returned
+// as it is, and call does not run.
+func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *Lease) error) error {
+	lease, err := s.Reserve(ctx, r)
+	if err != nil {
+		return err
+	}
+	return lease.Do(ctx, call)
+}
+
+// Do runs call under the lease, extends the lease while it runs, and settles it afterwards, also when
+// call panics or the context has ended.
+//
+// What call reported last ([Lease.Report]) is completed, whether or not call failed. Without a
+// report, success completes with what was reserved; an error, a panic or a cancelled context cancels,
+// unless call said that the request had left ([Lease.Sent]): then what was reserved stays charged, so
+// that aborting a stream is no way to spend for nothing.
+//
+// Do returns the error of call, joined with the one of settling if that failed too.
+func (l *Lease) Do(ctx context.Context, call func(context.Context, *Lease) error) (err error) {
+	stop := l.keepAlive(ctx)
+	succeeded := false
+	defer func() {
+		// Also while panicking: a panic must not leave slots occupied.
+		stop()
+		err = errors.Join(err, l.settle(ctx, succeeded && ctx.Err() == nil))
+	}()
+	err = call(ctx, l)
+	succeeded = err == nil
+	return err
+}
+
+func (l *Lease) settle(ctx context.Context, succeeded bool) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleGrace)
+	defer cancel()
+	var err error
+	if report := l.report.Load(); report != nil {
+		_, err = l.Complete(ctx, *report...)
+	} else if succeeded || l.sent.Load() {
+		_, err = l.Complete(ctx)
+	} else {
+		_, err = l.Cancel(ctx)
+	}
+	return err
+}
+
+// keepAlive extends the lease whenever a third of the shorter of its own and its holds' lifetimes has
+// passed, so that two extensions may fail before anything is lost. It ends with stop, or when the
+// lease has ended.
+func (l *Lease) keepAlive(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		pause := l.renewal(l.ReservedAt, l.Expires, l.HoldsUntil)
+		timer := time.NewTimer(pause)
+		defer timer.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-timer.C:
+			}
+			receipt, err := l.Extend(ctx)
+			if errors.Is(err, Ended) || errors.Is(err, UnknownLease) {
+				return
+			}
+			if err == nil {
+				pause = l.renewal(receipt.At, receipt.Expires, receipt.HoldsUntil)
+			}
+			timer.Reset(pause)
+		}
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// renewal is how long after at to extend.
+func (l *Lease) renewal(at, expires, holdsUntil time.Time) time.Duration {
+	if !holdsUntil.IsZero() && holdsUntil.Before(expires) {
+		expires = holdsUntil
+	}
+	return max(expires.Sub(at)/3, 10*time.Millisecond)
+}

@@ -1,0 +1,230 @@
+package weir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+)
+
+// Limiter judges requests against the limits in a store. It resolves which limits apply, keeps the
+// leases, answers repeated calls and decides what happens when the store does not answer. It is the
+// [Service] in process. All methods may be called at once.
+type Limiter struct {
+	backend Backend
+	traits  Traits
+	options Options
+	leases  *leaseTable
+	cache   *resolutionCache
+	resolve Resolver
+	policy  atomic.Pointer[Policy] // the store's, as last read
+}
+
+var _ Service = (*Limiter)(nil)
+
+// New opens a limiter over a store, or reports every mistake in the options, joined; each is an
+// [*Error]. The limiter takes the store over: [Limiter.Close] closes it.
+func New(b Backend, o *Options) (*Limiter, error) {
+	traits := b.Traits()
+	options, err := o.withDefaults(traits)
+	if err != nil {
+		return nil, fmt.Errorf("weir: new: %w", err)
+	}
+	recoverer, recovered := b.(LeaseRecoverer)
+	l := &Limiter{backend: b, traits: traits, options: options}
+	l.leases = newLeaseTable(&options, options.Now(), recovered)
+	if recovered {
+		if at := recoverer.RecoveredUpTo(); !at.IsZero() {
+			l.leases.early.Store(at.UnixMilli() + 1)
+		}
+	}
+	l.cache = newResolutionCache(options.CacheTTL, options.CacheSize)
+	l.resolve = l.resolveSubject
+	return l, nil
+}
+
+// Close closes the store. Leases that are live stay charged.
+func (l *Limiter) Close() error { return l.backend.Close() }
+
+// Traits says what the store can do.
+func (l *Limiter) Traits() Traits { return l.traits }
+
+// Reserve takes what the request asks on every limit that applies, or nothing; see [Service]. A
+// denial is a [*DeniedError].
+func (l *Limiter) Reserve(ctx context.Context, r *Request) (*Lease, error) {
+	now := l.options.Now()
+	lease, replay, err := l.reserve(ctx, now, r)
+	if l.options.Observer != nil {
+		e := Event{Verb: VerbReserve, LeaseID: r.LeaseID, Replay: replay, Err: err}
+		if lease != nil {
+			e.LeaseID, e.Limits, e.Degraded = lease.ID, lease.Limits, lease.Degraded
+		} else if denied, ok := errors.AsType[*DeniedError](err); ok {
+			e.LeaseID, e.Limits = denied.LeaseID, denied.Limits
+		}
+		l.observe(ctx, now, e)
+	}
+	return lease, err
+}
+
+func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
+	e.At, e.Took = since, l.options.Now().Sub(since)
+	l.options.Observer.Observe(ctx, e)
+}
+
+// reserve also says whether the lease had been reserved before.
+func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Lease, bool, error) {
+	charges, brought, err := r.charges(l.traits.EntitySlash)
+	if err != nil {
+		return nil, false, err
+	}
+	for i := range brought {
+		if err := l.traits.supports("limits."+brought[i].Name, &brought[i]); err != nil {
+			return nil, false, err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, false, &Error{Code: Unavailable, Reason: "the caller has gone", Err: err}
+	}
+	leaseNow := l.leases.clock(now)
+	id := r.LeaseID
+	if id.IsZero() {
+		id = NewLeaseID(now)
+	}
+	entry, err := l.leases.acquire(ctx, id, leaseNow, true)
+	if err != nil {
+		return nil, false, err
+	}
+	defer l.leases.release(entry)
+	print := fingerprintRequest(charges, brought)
+	if entry.state != leaseUnborn && !l.leases.forgotten(entry, leaseNow) {
+		lease, err := l.known(entry, print, now)
+		return lease, true, err
+	}
+	if !r.LeaseID.IsZero() {
+		if err := l.leases.checkID(id, leaseNow); err != nil {
+			return nil, false, err
+		}
+	}
+	return l.take(ctx, now, entry, &Reservation{
+		ID: id, Fingerprint: print, Charges: charges, Brought: brought,
+		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
+		Memory: l.options.LeaseMemory, Resolve: l.resolve,
+	})
+}
+
+// known answers a reservation whose lease is known.
+func (l *Limiter) known(e *leaseEntry, print uint64, now time.Time) (*Lease, error) {
+	switch {
+	case e.State != LeaseLive:
+		return nil, ended(e)
+	case e.Fingerprint != print:
+		return nil, fault(Conflict, "lease_id", e.ID, "is a lease with other content")
+	}
+	return l.handle(e, now), nil
+}
+
+func ended(e *leaseEntry) *Error {
+	return fault(Ended, "lease_id", e.ID, fmt.Sprintf("was %s at %s", e.State,
+		e.EndedAt.UTC().Format(time.RFC3339Nano)))
+}
+
+// handle makes the caller's side of a live lease.
+func (l *Limiter) handle(e *leaseEntry, now time.Time) *Lease {
+	return (&Lease{
+		ID: e.ID, ReservedAt: e.At, Expires: e.Expires, HoldsUntil: holdsUntil(e.Holdings, now),
+		Degraded: e.degraded, Limits: e.Limits,
+	}).Bind(l)
+}
+
+// holdsUntil is when the first of the slots that are still held returns by itself.
+func holdsUntil(holdings []Holding, now time.Time) time.Time {
+	var first int64
+	for i := range holdings {
+		if holdings[i].Limit.Kind != Concurrency {
+			continue
+		}
+		for _, p := range holdings[i].Pieces {
+			if p.Units > 0 && p.Until > now.UnixMilli() && (first == 0 || p.Until < first) {
+				first = p.Until
+			}
+		}
+	}
+	if first == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(first)
+}
+
+// take asks the store for a new lease.
+func (l *Limiter) take(
+	ctx context.Context, now time.Time, e *leaseEntry, r *Reservation,
+) (*Lease, bool, error) {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	out, err := l.backend.Reserve(storeCtx, now, r)
+	if err != nil {
+		err = classify(err)
+		if l.degrades(ctx, err) {
+			return l.degrade(now, e, r), false, nil
+		}
+		return nil, false, err
+	}
+	switch {
+	case out.Replay:
+		lease, err := l.recoverReplay(storeCtx, now, e)
+		return lease, true, err
+	case out.Denied:
+		return nil, false, denied(r.ID, out)
+	}
+	e.bear(LeaseRecord{
+		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
+		Expires: r.Expires(out.At, out.Holdings),
+		Charges: len(r.Charges), Holdings: out.Holdings, Limits: out.Limits,
+	})
+	return l.handle(e, now), false, nil
+}
+
+// denied makes the error of a denial.
+func denied(id LeaseID, out *Outcome) *DeniedError {
+	e := &DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
+	for i := range out.Limits {
+		s := &out.Limits[i]
+		if s.Exceeded && !s.Shadow {
+			e.RetryAfter = max(e.RetryAfter, s.RetryAfter)
+			e.AtLeast = e.AtLeast || s.AtLeast
+		}
+	}
+	return e
+}
+
+// recoverReplay fetches a lease that the store had taken for another process, or before a restart.
+func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntry) (*Lease, error) {
+	if err := l.recover(ctx, now, e); err != nil {
+		return nil, err
+	}
+	if e.State != LeaseLive {
+		return nil, ended(e)
+	}
+	return l.handle(e, now), nil
+}
+
+// recover fills an unborn entry from the store, if the store keeps leases and knows this one.
+func (l *Limiter) recover(ctx context.Context, now time.Time, e *leaseEntry) error {
+	recoverer, ok := l.backend.(LeaseRecoverer)
+	if ok {
+		record, err := recoverer.RecoverLease(ctx, now, e.ID)
+		if err != nil {
+			return classify(err)
+		}
+		if record != nil {
+			e.LeaseRecord = *record
+			e.state = leaseHeld
+			if record.State != LeaseLive {
+				e.end(record.State, record.EndedAt)
+			}
+			return nil
+		}
+	}
+	return fault(UnknownLease, "lease_id", e.ID, "is not known here")
+}

@@ -1,0 +1,202 @@
+package weir_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// scannedZones has every kind of clock change: at, before and after midnight, by minutes, half
+// hours, hours and whole days, and offsets of odd seconds.
+var scannedZones = []string{
+	"Africa/Cairo", "Africa/Casablanca", "Africa/Monrovia", "America/Asuncion",
+	"America/Caracas", "America/Godthab", "America/Havana", "America/Juneau",
+	"America/Metlakatla", "America/New_York", "America/Santiago", "America/Sao_Paulo",
+	"America/Scoresbysund", "America/St_Johns", "Antarctica/Casey", "Antarctica/Troll",
+	"Asia/Amman", "Asia/Beirut", "Asia/Dhaka", "Asia/Gaza", "Asia/Kathmandu",
+	"Asia/Kolkata", "Asia/Manila", "Asia/Pyongyang", "Asia/Singapore", "Asia/Tehran",
+	"Atlantic/Azores", "Australia/Lord_Howe", "Europe/Amsterdam", "Europe/Berlin",
+	"Europe/Dublin", "Europe/London", "Europe/Moscow", "Pacific/Apia", "Pacific/Auckland",
+	"Pacific/Chatham", "Pacific/Enderbury", "Pacific/Kwajalein", "Pacific/Norfolk",
+}
+
+// calendar is the definition of a period by what a wall clock shows. It knows nothing of offsets'
+// bounds; a scan reads it second by second where something changes.
+type calendar struct {
+	every string
+	reach time.Duration // how far around a clock change to look
+}
+
+var calendars = []calendar{
+	{"hour", 3 * 24 * time.Hour},
+	{"day", 5 * 24 * time.Hour},
+	{"week", 22 * 24 * time.Hour},
+	{"month", 70 * 24 * time.Hour},
+}
+
+// reading is a wall clock at one instant.
+type reading struct {
+	label  int64 // of the period that the clock shows; grows with local time
+	offset int64 // seconds from UTC
+}
+
+func (c calendar) read(sec int64, zone *time.Location) reading {
+	t := time.Unix(sec, 0).In(zone)
+	_, off := t.Zone()
+	offset := int64(off)
+	hours := floorDiv(sec+offset, 3600)
+	switch c.every {
+	case "hour":
+		return reading{hours, offset}
+	case "day":
+		return reading{floorDiv(hours, 24), offset}
+	case "week":
+		return reading{floorDiv(floorDiv(hours, 24)+3, 7), offset} // 1970 began on a Thursday
+	default:
+		return reading{int64(t.Year())*12 + int64(t.Month()), offset}
+	}
+}
+
+// scan finds the starts of periods by walking through time.
+type scan struct {
+	calendar
+	zone    *time.Location
+	last    reading
+	highest int64 // the latest label seen
+	starts  []int64
+}
+
+// steps are the strides in seconds: a stride over which the clock shows nothing new is not entered.
+var steps = []int64{6 * 3600, 900, 60, 1}
+
+func (s *scan) run(from, to int64, steps []int64) {
+	for at := from; at < to; at += steps[0] {
+		next := min(at+steps[0], to)
+		r := s.read(next, s.zone)
+		if r == s.last {
+			continue
+		}
+		if len(steps) > 1 {
+			s.run(at, next, steps[1:])
+			continue
+		}
+		// A date's period starts when its date comes first. An hour starts when its name comes,
+		// or when the clock goes back into it.
+		starts := r.label > s.highest
+		if s.every == "hour" {
+			starts = r.label != s.last.label || r.offset < s.last.offset
+		}
+		if starts {
+			s.starts = append(s.starts, next)
+		}
+		s.last, s.highest = r, max(s.highest, r.label)
+	}
+}
+
+// startsAround returns the starts of the periods around a clock change. The first two days only
+// teach the scan which date is the latest.
+func (c calendar) startsAround(change int64, zone *time.Location) []int64 {
+	const lesson = 48 * 3600
+	reach := int64(c.reach / time.Second)
+	from := change - reach - lesson
+	s := scan{calendar: c, zone: zone, last: c.read(from, zone)}
+	s.highest = s.last.label
+	s.run(from, change+reach, steps)
+	for len(s.starts) > 0 && s.starts[0] < from+lesson {
+		s.starts = s.starts[1:]
+	}
+	return s.starts
+}
+
+// clockChanges returns one instant of each kind of clock change in a zone: from which offset to
+// which, and at what time of day.
+func clockChanges(zone *time.Location) []int64 {
+	const day = 24 * 3600
+	from := time.Date(1840, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	to := time.Date(2045, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	offset := func(sec int64) int64 {
+		_, off := time.Unix(sec, 0).In(zone).Zone()
+		return int64(off)
+	}
+	type kind struct{ was, is, timeOfDay int64 }
+	seen := make(map[kind]bool)
+	var changes []int64
+	for at := from; at < to; at += day {
+		was, is := offset(at), offset(at+day)
+		if was == is {
+			continue
+		}
+		low, high := at, at+day // the offset is still was at low, and no longer at high
+		for high-low > 1 {
+			if middle := (low + high) / 2; offset(middle) == was {
+				low = middle
+			} else {
+				high = middle
+			}
+		}
+		k := kind{was, offset(high), (high + was) % day}
+		if !seen[k] {
+			seen[k] = true
+			changes = append(changes, high)
+		}
+	}
+	return changes
+}
+
+// TestPeriodAgainstScan compares Period with the scan around every kind of clock change.
+func TestPeriodAgainstScan(t *testing.T) {
+	t.Parallel()
+	for _, name := range scannedZones {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			zone, err := time.LoadLocation(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			changes := clockChanges(zone)
+			compared := 0
+			for _, c := range calendars {
+				l := budgetOf(t, c.every, name)
+				for _, change := range changes {
+					compared += comparePeriods(t, l, change, c.startsAround(change, zone))
+				}
+			}
+			t.Logf("%d kinds of clock change, %d periods compared", len(changes), compared)
+			if len(changes) == 0 || compared < 100*len(changes) {
+				t.Errorf("only %d clock changes and %d periods", len(changes), compared)
+			}
+		})
+	}
+}
+
+// comparePeriods asks for the period of instants all over each period that a scan found.
+func comparePeriods(t *testing.T, l *weir.Limit, change int64, starts []int64) int {
+	t.Helper()
+	for i := range len(starts) - 1 {
+		start, end := time.Unix(starts[i], 0), time.Unix(starts[i+1], 0)
+		length := end.Sub(start)
+		probes := []time.Time{
+			start, start.Add(1), start.Add(length / 3), start.Add(length / 2), end.Add(-1),
+		}
+		if starts[i] < change && change < starts[i+1] {
+			probes = append(probes, time.Unix(change, -1), time.Unix(change, 0), time.Unix(change, 1))
+		}
+		for _, at := range probes {
+			gotStart, gotEnd := l.Period(at)
+			if !gotStart.Equal(start) || !gotEnd.Equal(end) {
+				t.Fatalf("%s in %s at %v: got %v to %v, want %v to %v", l.Every, l.Zone, at.UTC(),
+					gotStart.UTC(), gotEnd.UTC(), start.UTC(), end.UTC())
+			}
+		}
+	}
+	return len(starts) - 1
+}
+
+func floorDiv(a, b int64) int64 {
+	q := a / b
+	if a%b < 0 {
+		q--
+	}
+	return q
+}

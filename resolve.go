@@ -1,0 +1,46 @@
+package weir
+
+import "context"
+
+// resolveSubject says which limits apply to a subject: the first level that has any wins whole.
+func (l *Limiter) resolveSubject(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
+	if mode != Fresh {
+		if r := l.cache.get(s, l.leases.high.Load()); r != nil || mode == Cached {
+			return r, nil
+		}
+	}
+	generation := l.cache.generation.Load()
+	config, err := l.readConfig(ctx, s)
+	if err != nil {
+		return nil, classify(err)
+	}
+	levels := config.Levels
+	if len(l.options.Limits) > 0 {
+		levels = append(levels[:len(levels):len(levels)], LevelLimits{LevelLimiter, l.options.Limits})
+	}
+	r := &Resolved{Undeclared: !config.Known}
+	if len(levels) > 0 {
+		r.Level, r.Limits, r.Hidden = levels[0].Level, levels[0].Limits, levels[1:]
+	}
+	if config.Cascade {
+		r.Parent = config.Parent
+	}
+	l.cache.put(s, r, l.leases.high.Load(), generation)
+	return r, nil
+}
+
+func (l *Limiter) readConfig(ctx context.Context, s Subject) (*Config, error) {
+	reader, ok := l.backend.(ConfigReader)
+	if !ok {
+		return &Config{}, nil
+	}
+	config, err := reader.ReadConfig(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	if known := l.policy.Load(); config.OnUnavailable != "" &&
+		(known == nil || *known != config.OnUnavailable) {
+		l.policy.Store(&config.OnUnavailable)
+	}
+	return config, nil
+}
