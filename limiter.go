@@ -168,7 +168,7 @@ func (l *Limiter) take(
 		if l.degrades(ctx, err) {
 			return l.degrade(now, e, r), false, nil
 		}
-		return nil, false, err
+		return nil, false, nameLease(err, r.ID)
 	}
 	switch {
 	case out.Replay:
@@ -183,6 +183,18 @@ func (l *Limiter) take(
 		Charges: len(r.Charges), Holdings: out.Holdings, Limits: out.Limits,
 	})
 	return l.handle(e, now), false, nil
+}
+
+// nameLease puts the lease's ID into an error after which the call may be repeated: the caller may not
+// have brought one.
+func nameLease(err error, id LeaseID) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != Unavailable || e.Field != "" {
+		return err
+	}
+	named := *e
+	named.Field, named.Value = "lease_id", id.String()
+	return &named
 }
 
 // denied makes the error of a denial.
