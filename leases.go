@@ -55,9 +55,13 @@ const (
 	leaseRemembered
 )
 
-// sweepMost is how many due leases a call may clear away: enough that a hundred calls a second bring
-// back a million leases within the lease memory, few enough not to be felt.
-const sweepMost = 64
+// A call clears away at most sweepLeast due leases of its shard and a sixteenth of those there are:
+// few enough not to be felt, and enough that a hundred calls a second are rid of a million leases that
+// came due in one instant within some ten seconds.
+const (
+	sweepLeast = 64
+	sweepShare = 16
+)
 
 // clockReset is how far time may step back before the table believes it.
 const clockReset = 60_000
@@ -253,7 +257,7 @@ func (s *leaseShard) drop(e *leaseEntry) {
 
 // sweep ends live leases that are due and forgets ended ones that need not be remembered.
 func (s *leaseShard) sweep(t *leaseTable, now int64) {
-	budget := sweepMost
+	budget := sweepLeast + len(s.entries)/sweepShare
 	for _, l := range s.live {
 		for l.head != nil && l.head.due <= now && !l.head.busy && budget > 0 {
 			s.expire(t, l.head, now)

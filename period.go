@@ -77,7 +77,7 @@ func firstInstant(date time.Time, zone *time.Location) time.Time {
 	at := date.Add(-widest).In(zone)
 	for {
 		_, offset := at.Zone()
-		_, spanEnd := at.ZoneBounds()
+		spanEnd := offsetEnd(at)
 		midnight := date.Add(-time.Duration(offset) * time.Second)
 		if midnight.Before(at) {
 			midnight = at // the offset changed from before midnight to after it
@@ -87,6 +87,18 @@ func firstInstant(date time.Time, zone *time.Location) time.Time {
 		}
 		at = spanEnd
 	}
+}
+
+// offsetEnd returns an instant after t up to which the offset at t holds, zero if it holds for
+// ever. On the last day of a leap year [time.Time.ZoneBounds] may answer with that day's start
+// (golang/go#81583); what it means is the start of the next.
+func offsetEnd(t time.Time) time.Time {
+	const day = 24 * time.Hour
+	_, end := t.ZoneBounds()
+	if !end.IsZero() && !end.After(t) {
+		return t.Truncate(day).Add(day) // the next midnight in UTC
+	}
+	return end
 }
 
 // hourStart returns the latest instant up to t at which a local hour began.
@@ -108,7 +120,7 @@ func hourStart(t time.Time) time.Time {
 func hourEnd(t time.Time) time.Time {
 	for {
 		end := t.Add(time.Hour - sinceFullHour(t))
-		_, spanEnd := t.ZoneBounds()
+		spanEnd := offsetEnd(t)
 		if spanEnd.IsZero() || end.Before(spanEnd) {
 			return end
 		}

@@ -109,25 +109,40 @@ func (c calendar) startsAround(change int64, zone *time.Location) []int64 {
 	return s.starts
 }
 
-// clockChanges returns one instant of each kind of clock change in a zone: from which offset to
-// which, and at what time of day.
+// changeKind tells clock changes apart: from which offset to which, at what time of day, and
+// whether beside the start of a week or month.
+type changeKind struct {
+	was, is, timeOfDay int64
+	weekEdge           time.Weekday // Sunday or Monday, else Tuesday
+	monthEdge          int          // 1 on the last day, 2 on the first, else 0
+}
+
+func kindOf(change, was, is int64) changeKind {
+	local := time.Unix(change+was, 0).UTC()
+	k := changeKind{was: was, is: is, timeOfDay: (change + was) % (24 * 3600)}
+	k.weekEdge = min(local.Weekday(), time.Tuesday)
+	if tomorrow := local.AddDate(0, 0, 1).Day(); tomorrow <= 2 {
+		k.monthEdge = tomorrow
+	}
+	return k
+}
+
+// clockChanges returns one instant of each kind of clock change in a zone.
 func clockChanges(zone *time.Location) []int64 {
-	const day = 24 * 3600
-	from := time.Date(1840, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
-	to := time.Date(2045, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	const stride = 4 * 24 * 3600
+	at := time.Date(1840, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
+	last := time.Date(2045, 1, 1, 0, 0, 0, 0, time.UTC).Unix()
 	offset := func(sec int64) int64 {
 		_, off := time.Unix(sec, 0).In(zone).Zone()
 		return int64(off)
 	}
-	type kind struct{ was, is, timeOfDay int64 }
-	seen := make(map[kind]bool)
+	seen := make(map[changeKind]bool)
 	var changes []int64
-	for at := from; at < to; at += day {
-		was, is := offset(at), offset(at+day)
-		if was == is {
+	for was := offset(at); at < last; at += stride {
+		if offset(at+stride) == was {
 			continue
 		}
-		low, high := at, at+day // the offset is still was at low, and no longer at high
+		low, high := at, at+stride // the offset is still was at low, and no longer at high
 		for high-low > 1 {
 			if middle := (low + high) / 2; offset(middle) == was {
 				low = middle
@@ -135,11 +150,11 @@ func clockChanges(zone *time.Location) []int64 {
 				high = middle
 			}
 		}
-		k := kind{was, offset(high), (high + was) % day}
-		if !seen[k] {
+		if k := kindOf(high, was, offset(high)); !seen[k] {
 			seen[k] = true
 			changes = append(changes, high)
 		}
+		was = offset(at + stride)
 	}
 	return changes
 }

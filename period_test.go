@@ -140,6 +140,23 @@ func TestPeriodWhereMidnightIsSkippedOrRepeated(t *testing.T) {
 	})
 }
 
+// On these days Go says that the offset ended before them (golang/go#81583).
+func TestPeriodOnTheLastDayOfALeapYear(t *testing.T) {
+	t.Parallel()
+	checkPeriods(t, "Europe/Berlin", []periodCase{
+		{"hour", "2040-12-31T12:30:00Z", "2040-12-31T13:00:00+01:00", "2040-12-31T14:00:00+01:00"},
+		{"hour", "2040-12-31T23:59:59Z", "2041-01-01T00:00:00+01:00", "2041-01-01T01:00:00+01:00"},
+		{"day", "2040-12-31T12:30:00Z", "2040-12-31T00:00:00+01:00", "2041-01-01T00:00:00+01:00"},
+		{"week", "2040-12-31T12:30:00Z", "2040-12-31T00:00:00+01:00", "2041-01-07T00:00:00+01:00"},
+		{"month", "2040-12-31T12:30:00Z", "2040-12-01T00:00:00+01:00", "2041-01-01T00:00:00+01:00"},
+	})
+	checkPeriods(t, "America/St_Johns", []periodCase{
+		{"hour", "2040-12-31T12:15:00Z", "2040-12-31T08:00:00-03:30", "2040-12-31T09:00:00-03:30"},
+		{"hour", "2041-01-01T00:15:00Z", "2040-12-31T20:00:00-03:30", "2040-12-31T21:00:00-03:30"},
+		{"day", "2041-01-01T03:29:59Z", "2040-12-31T00:00:00-03:30", "2041-01-01T00:00:00-03:30"},
+	})
+}
+
 func TestPeriodOfALimitThatWasNotNormalized(t *testing.T) {
 	t.Parallel()
 	at := instant(t, "2026-07-01T22:30:00Z")

@@ -1,0 +1,108 @@
+package weir_test
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// fakeBackend is a store whose answers a test decides. It knows one limit, rpm, of every subject.
+type fakeBackend struct {
+	mu      sync.Mutex
+	traits  weir.Traits
+	config  *weir.Config
+	reserve func(ctx context.Context, r *weir.Reservation) (*weir.Outcome, error)
+	settle  func(ctx context.Context, s *weir.Settlement) (*weir.Outcome, error)
+
+	reads, reserves, settles int
+	configErr                error
+}
+
+func newFake() *fakeBackend {
+	rpm, err := (weir.Limit{Name: "rpm", Capacity: 100}).Normalize()
+	if err != nil {
+		panic(err)
+	}
+	return &fakeBackend{
+		traits: weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1},
+		config: &weir.Config{Levels: []weir.LevelLimits{{Level: weir.LevelSystem, Limits: []weir.Limit{rpm}}}},
+	}
+}
+
+func (f *fakeBackend) Traits() weir.Traits { return f.traits }
+
+func (f *fakeBackend) ReadConfig(context.Context, weir.Subject) (*weir.Config, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	return f.config, f.configErr
+}
+
+func (f *fakeBackend) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	takes, err := r.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	f.mu.Lock()
+	f.reserves++
+	f.mu.Unlock()
+	if f.reserve != nil {
+		return f.reserve(ctx, r)
+	}
+	out := &weir.Outcome{At: now.Truncate(time.Millisecond)}
+	for _, t := range takes {
+		out.Holdings = append(out.Holdings, weir.Holding{Take: t})
+		out.Limits = append(out.Limits, weir.LimitStatus{Entity: t.Entity, Resource: t.Resource,
+			Limit: t.Limit.Name, Requested: t.Cost()})
+	}
+	return out, nil
+}
+
+func (f *fakeBackend) Settle(
+	ctx context.Context, now time.Time, s *weir.Settlement,
+) (*weir.Outcome, error) {
+	f.mu.Lock()
+	f.settles++
+	f.mu.Unlock()
+	if f.settle != nil {
+		return f.settle(ctx, s)
+	}
+	return &weir.Outcome{At: now.Truncate(time.Millisecond), Holdings: s.Holdings}, nil
+}
+
+func (f *fakeBackend) Status(
+	context.Context, time.Time, []weir.Subject, weir.Resolver,
+) ([]weir.LimitStatus, error) {
+	return nil, nil
+}
+
+func (f *fakeBackend) Close() error { return nil }
+
+// clock is a test's own time.
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newClock() *clock { return &clock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// ask is a request for one unit of rpm.
+func ask() *weir.Request {
+	return &weir.Request{Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1}}
+}
