@@ -23,8 +23,8 @@ func (l *Limiter) CacheStats() CacheStats { return l.cache.stats() }
 func (l *Limiter) DropCache() { l.cache.drop() }
 
 // resolutionCache keeps resolutions, negative ones too. Each shard has a young and an old map: what
-// is used moves to the young one, and when that is full the old one goes. So the size is bounded
-// without a list to maintain.
+// is used moves to the young one, and when that is full, or as old as a resolution may be, it becomes
+// the old one. So the size is bounded, and what nobody asks for goes, without a list to maintain.
 type resolutionCache struct {
 	ttl        int64 // milliseconds; below zero: nothing is kept
 	room       int   // entries in a young map
@@ -36,6 +36,7 @@ type resolutionCache struct {
 type cacheShard struct {
 	mu           sync.RWMutex
 	young, old   map[Subject]cached
+	turn         int64 // when young becomes old, in milliseconds
 	hits, misses atomic.Int64
 }
 
@@ -66,22 +67,28 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 	}
 	shard := c.shard(s)
 	shard.mu.RLock()
-	e, ok := shard.young[s]
-	aged := false
-	if !ok {
-		e, aged = shard.old[s]
+	e, young := shard.young[s]
+	if !young {
+		e = shard.old[s]
 	}
+	turn := shard.turn <= now
 	shard.mu.RUnlock()
-	if e.resolved == nil || e.until <= now {
+	fresh := e.resolved != nil && e.until > now
+	if turn || fresh && !young {
+		shard.mu.Lock()
+		if shard.turn <= now {
+			c.age(shard, now)
+		}
+		if fresh {
+			c.insert(shard, s, e, now)
+		}
+		shard.mu.Unlock()
+	}
+	if !fresh {
 		shard.misses.Add(1)
 		return nil
 	}
 	shard.hits.Add(1)
-	if aged {
-		shard.mu.Lock()
-		c.insert(shard, s, e)
-		shard.mu.Unlock()
-	}
 	return e.resolved
 }
 
@@ -94,15 +101,21 @@ func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) {
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if c.generation.Load() == generation {
-		c.insert(shard, s, cached{r, now + c.ttl})
+		c.insert(shard, s, cached{r, now + c.ttl}, now)
 	}
 }
 
-func (c *resolutionCache) insert(shard *cacheShard, s Subject, e cached) {
+func (c *resolutionCache) insert(shard *cacheShard, s Subject, e cached, now int64) {
 	if len(shard.young) >= c.room {
-		shard.old, shard.young = shard.young, make(map[Subject]cached)
+		c.age(shard, now)
 	}
 	shard.young[s] = e
+}
+
+// age makes the young map the old one.
+func (c *resolutionCache) age(shard *cacheShard, now int64) {
+	shard.old, shard.young = shard.young, make(map[Subject]cached)
+	shard.turn = now + c.ttl
 }
 
 // drop forgets everything. The generation moves first: a resolution read before is not kept.

@@ -245,7 +245,7 @@ func (s *leaseShard) drop(e *leaseEntry) {
 		e.list.remove(e)
 	}
 	delete(s.entries, e.ID)
-	if s.peak > 1024 && len(s.entries) < s.peak/4 {
+	if s.peak > 256 && len(s.entries) < s.peak/2 {
 		// Go maps do not shrink: make a new one.
 		entries := make(map[LeaseID]*leaseEntry, len(s.entries))
 		for id, e := range s.entries {

@@ -33,7 +33,7 @@ type LimitStatus struct {
 	Available int64
 	// Requested is what the request asked of the limit, in units; 0 in a plain status.
 	Requested int64
-	// Exceeded is true where the limit cannot hold what was requested.
+	// Exceeded is true where the limit could not hold what was requested; false in a plain status.
 	Exceeded bool
 	// Shadow is true where the limit never denies.
 	Shadow bool
