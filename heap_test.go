@@ -84,8 +84,12 @@ func TestHeapComesBack(t *testing.T) {
 		entities, abandoned, now.Now().Sub(start))
 	t.Logf("%d bytes for each entity with its four limits and its share of the leases",
 		(full-idle)/int64(entities))
-	if later > idle+idle/10 {
-		t.Errorf("the heap has %d bytes, want at most a tenth more than the %d at idle", later, idle)
+	slack := idle / 10
+	if entities < 1_000_000 {
+		slack += 1 << 20 // at this size, what maps round up to counts
+	}
+	if later > idle+slack {
+		t.Errorf("the heap has %d bytes, want at most %d more than the %d at idle", later, slack, idle)
 	}
 	runtime.KeepAlive(l)
 }

@@ -1,0 +1,98 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// Reserve before the call, complete after it with what was really used.
+func Example() {
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
+		System: []weir.Limit{
+			{Name: "rpm", Capacity: 60},
+			{Name: "tpm", Capacity: 10_000},
+			{Name: "parallel", Kind: weir.Concurrency, Capacity: 2, Timeout: 5 * time.Minute},
+		},
+	}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	limiter, err := weir.New(store, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer limiter.Close()
+
+	ctx := context.Background()
+	lease, err := limiter.Reserve(ctx, &weir.Request{
+		Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 6_000},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	// … call the model; it used 812 tokens …
+	if _, err := lease.Complete(ctx, weir.Costs{"tpm": 812}); err != nil {
+		log.Fatal(err)
+	}
+
+	_, err = limiter.Reserve(ctx, &weir.Request{
+		Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 9_999},
+	})
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+		for _, s := range denied.Limits {
+			if s.Exceeded {
+				fmt.Printf("%s cannot hold %d more now\n", s.Limit, s.Requested)
+			}
+		}
+	}
+	// Output: tpm cannot hold 9999 more now
+}
+
+// Do settles by itself: with what was reported, or by giving everything back if the call failed.
+func ExampleDo() {
+	store, _ := memory.Open(nil)
+	limiter, _ := weir.New(store, &weir.Options{Limits: []weir.Limit{{Name: "tpm", Capacity: 10_000}}})
+	defer limiter.Close()
+
+	request := &weir.Request{Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"tpm": 10_000}}
+	err := weir.Do(context.Background(), limiter, request,
+		func(_ context.Context, lease *weir.Lease) error {
+			lease.Report(weir.Costs{"tpm": 300})
+			return nil
+		})
+	fmt.Println(err)
+
+	err = weir.Do(context.Background(), limiter, request,
+		func(context.Context, *weir.Lease) error { return nil })
+	_, isDenied := errors.AsType[*weir.DeniedError](err)
+	fmt.Println("denied:", isDenied)
+	// Output:
+	// <nil>
+	// denied: true
+}
+
+// Wait tries until the request fits, or until the context ends.
+func ExampleWait() {
+	store, _ := memory.Open(nil)
+	limiter, _ := weir.New(store, &weir.Options{
+		Limits: []weir.Limit{{Name: "rps", Capacity: 1, RefillPeriod: 20 * time.Millisecond}},
+	})
+	defer limiter.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	request := &weir.Request{Entity: "acme", Resource: "gpt-4o", Costs: weir.Costs{"rps": 1}}
+	for range 3 {
+		if _, err := weir.Wait(ctx, limiter, request, nil); err != nil {
+			log.Fatal(err)
+		}
+	}
+	fmt.Println("three admitted")
+	// Output: three admitted
+}
