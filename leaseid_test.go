@@ -133,20 +133,31 @@ func TestNewLeaseIDsDifferAndSortByTime(t *testing.T) {
 	}
 }
 
-// Every bit behind the time is drawn: in many IDs each is seen both set and clear.
+// Every bit behind the time is drawn, and no two bytes are the same draw.
 func TestNewLeaseIDDrawsEveryBit(t *testing.T) {
 	t.Parallel()
 	var set, clear weir.LeaseID
+	different := make(map[[2]int]bool)
 	for range 200 {
 		id := weir.NewLeaseID(time.UnixMilli(1_700_000_000_000))
-		for i, b := range id {
-			set[i] |= b
-			clear[i] |= ^b
+		for i := 6; i < len(id); i++ {
+			set[i] |= id[i]
+			clear[i] |= ^id[i]
+			for j := 6; j < i; j++ {
+				if id[i] != id[j] {
+					different[[2]int{i, j}] = true
+				}
+			}
 		}
 	}
 	for i := 6; i < len(set); i++ {
 		if set[i] != 0xff || clear[i] != 0xff {
 			t.Errorf("byte %d: bits seen set %08b, clear %08b, want all", i, set[i], clear[i])
+		}
+		for j := 6; j < i; j++ {
+			if !different[[2]int{i, j}] {
+				t.Errorf("bytes %d and %d are always equal", j, i)
+			}
 		}
 	}
 }

@@ -1,0 +1,38 @@
+package bucket_test
+
+import (
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/bucket"
+)
+
+// The results go where the compiler cannot drop them.
+var sink int64
+
+func BenchmarkGain(b *testing.B) {
+	r := bucket.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
+	now := int64(1_700_000_000_000)
+	for b.Loop() {
+		sink += r.Gain(now, now+17)
+		now += 17
+	}
+}
+
+func BenchmarkRefill(b *testing.B) {
+	r := bucket.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
+	balance, now := int64(0), int64(1_700_000_000_000)
+	for b.Loop() {
+		balance = r.Refill(balance, now, now+17) - 150
+		now += 17
+	}
+	sink += balance
+}
+
+func BenchmarkWait(b *testing.B) {
+	r := bucket.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
+	now := int64(1_700_000_000_000)
+	for b.Loop() {
+		sink += r.Wait(-5000, 100_000, now)
+		now += 17
+	}
+}

@@ -1,0 +1,204 @@
+package bucket_test
+
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/bucket"
+)
+
+// The reference is the definition in numbers of any size, with saturation only at the very end.
+
+var (
+	bigMax = big.NewInt(math.MaxInt64)
+	bigOne = big.NewInt(1)
+)
+
+// bigCredit is ⌊t·r/p⌋. Div rounds down, since p is above zero.
+func bigCredit(r bucket.Rate, t *big.Int) *big.Int {
+	n := new(big.Int).Mul(t, big.NewInt(r.RefillMilli))
+	return n.Div(n, big.NewInt(r.PeriodMS))
+}
+
+func bigGain(r bucket.Rate, from, to *big.Int) *big.Int {
+	if to.Cmp(from) <= 0 {
+		return new(big.Int)
+	}
+	return new(big.Int).Sub(bigCredit(r, to), bigCredit(r, from))
+}
+
+func bigRefill(r bucket.Rate, balance int64, from, to *big.Int) *big.Int {
+	n := bigGain(r, from, to)
+	n.Add(n, big.NewInt(balance))
+	if capacity := big.NewInt(r.CapacityMilli); n.Cmp(capacity) > 0 {
+		return capacity
+	}
+	return n
+}
+
+// bigWait searches for the first millisecond that fits instead of computing it.
+func bigWait(r bucket.Rate, balance, want, now int64) *big.Int {
+	start, wanted := big.NewInt(now), big.NewInt(want)
+	fits := func(d *big.Int) bool {
+		return bigRefill(r, balance, start, new(big.Int).Add(start, d)).Cmp(wanted) >= 0
+	}
+	low, high := big.NewInt(-1), new(big.Int)
+	for !fits(high) {
+		low.Set(high)
+		high.Lsh(high, 1).Add(high, bigOne)
+	}
+	for {
+		middle := new(big.Int).Add(low, high)
+		middle.Rsh(middle, 1)
+		if middle.Cmp(low) == 0 {
+			return high
+		}
+		if fits(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+}
+
+func saturated(n *big.Int) int64 {
+	if n.Cmp(bigMax) > 0 {
+		return math.MaxInt64
+	}
+	return n.Int64()
+}
+
+// checkGain and its sisters compare one call with the reference. The fuzz targets use them too.
+func checkGain(t *testing.T, r bucket.Rate, from, to int64) {
+	t.Helper()
+	got, want := r.Gain(from, to), saturated(bigGain(r, big.NewInt(from), big.NewInt(to)))
+	if got != want {
+		t.Errorf("%+v: Gain(%d, %d) = %d, want %d", r, from, to, got, want)
+	}
+}
+
+func checkRefill(t *testing.T, r bucket.Rate, balance, from, to int64) {
+	t.Helper()
+	got := r.Refill(balance, from, to)
+	want := saturated(bigRefill(r, balance, big.NewInt(from), big.NewInt(to)))
+	if got != want {
+		t.Errorf("%+v: Refill(%d, %d, %d) = %d, want %d", r, balance, from, to, got, want)
+	}
+}
+
+func checkWait(t *testing.T, r bucket.Rate, balance, want, now int64) {
+	t.Helper()
+	got, wanted := r.Wait(balance, want, now), int64(math.MaxInt64)
+	if want <= r.CapacityMilli {
+		wanted = saturated(bigWait(r, balance, want, now))
+	}
+	if got != wanted {
+		t.Errorf("%+v: Wait(%d, %d, %d) = %d, want %d", r, balance, want, now, got, wanted)
+	}
+}
+
+func checkFullAt(t *testing.T, r bucket.Rate, balance, now int64) {
+	t.Helper()
+	at := bigWait(r, balance, r.CapacityMilli, now)
+	at.Add(at, big.NewInt(now))
+	if got, want := r.FullAt(balance, now), saturated(at); got != want {
+		t.Errorf("%+v: FullAt(%d, %d) = %d, want %d", r, balance, now, got, want)
+	}
+}
+
+func checkMilli(t *testing.T, units int64) {
+	t.Helper()
+	exact := new(big.Int).Mul(big.NewInt(units), big.NewInt(1000))
+	want := int64(0)
+	if exact.IsInt64() {
+		want = exact.Int64()
+	}
+	if got, ok := bucket.Milli(units); got != want || ok != exact.IsInt64() {
+		t.Errorf("Milli(%d) = %d, %t, want %d, %t", units, got, ok, want, exact.IsInt64())
+	}
+}
+
+func checkUnits(t *testing.T, milli int64) {
+	t.Helper()
+	want := new(big.Int).Div(big.NewInt(milli), big.NewInt(1000)).Int64()
+	if got := bucket.Units(milli); got != want {
+		t.Errorf("Units(%d) = %d, want %d", milli, got, want)
+	}
+}
+
+func TestAgainstReference(t *testing.T) {
+	t.Parallel()
+	rng := newRand(t)
+	for range 20_000 {
+		r := randomRate(rng)
+		balance, want := randomInt64(rng), randomInt64(rng)
+		from, to := randomInt64(rng), randomInt64(rng)
+		checkGain(t, r, from, to)
+		checkRefill(t, r, balance, from, to)
+		checkMilli(t, want)
+		checkUnits(t, balance)
+		if t.Failed() {
+			return
+		}
+	}
+	for range 2_000 { // searches are slower
+		r := randomRate(rng)
+		balance, now := randomInt64(rng), randomInt64(rng)
+		checkWait(t, r, balance, min(randomInt64(rng), r.CapacityMilli), now)
+		checkFullAt(t, r, balance, now)
+		if t.Failed() {
+			return
+		}
+	}
+}
+
+// newRand returns a generator whose seed is printed. WEIR_TEST_SEED repeats a run.
+func newRand(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if s := os.Getenv("WEIR_TEST_SEED"); s != "" {
+		parsed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("WEIR_TEST_SEED: %v", err)
+		}
+		seed = parsed
+	}
+	t.Attr("seed", fmt.Sprint(seed))
+	t.Logf("WEIR_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// randomInt64 returns numbers of every length, of both signs, often beside a power of two, and
+// instants of our days.
+func randomInt64(rng *rand.Rand) int64 {
+	n := int64(rng.Uint64() >> (1 + rng.IntN(63)))
+	switch rng.IntN(8) {
+	case 0:
+		n = 1_700_000_000_000 + rng.Int64N(1_000_000_000_000)
+	case 1:
+		n = int64(uint64(1)<<rng.IntN(64)) + rng.Int64N(5) - 2
+	}
+	if rng.IntN(3) == 0 {
+		return -n
+	}
+	return n
+}
+
+func randomRate(rng *rand.Rand) bucket.Rate {
+	return rateOf(randomInt64(rng), randomInt64(rng), randomInt64(rng))
+}
+
+// rateOf makes a valid rate of any three numbers.
+func rateOf(capacityMilli, refillMilli, periodMS int64) bucket.Rate {
+	above := func(n int64) int64 { return max(n&math.MaxInt64, 1) }
+	return bucket.Rate{
+		CapacityMilli: above(capacityMilli),
+		RefillMilli:   above(refillMilli),
+		PeriodMS:      above(periodMS),
+	}
+}
