@@ -1,0 +1,101 @@
+# Everything that is run on weir by name. `make` lists it. Needed: Go, make, and a C compiler for
+# the race detector. Tools are built from pinned versions into .cache/, which git ignores.
+
+GO                    ?= go
+GOLANGCI_LINT_VERSION := v2.15.0
+GOVULNCHECK_VERSION   := v1.8.0
+
+FUZZTIME ?= 60s
+# V=1 makes the tests say which of them ran.
+V        ?=
+
+# go env prints each answer on a line of its own; a C compiler's flags come after its name.
+GO_ENV  := $(shell $(GO) env GOVERSION CGO_ENABLED CC 2>/dev/null)
+HAVE_CC := $(and $(filter 1,$(word 2,$(GO_ENV))),$(shell command -v '$(word 3,$(GO_ENV))' 2>/dev/null))
+RACE    := $(if $(HAVE_CC),-race)
+TEST    := $(GO) test -shuffle=on $(RACE) $(if $(V),-v)
+
+# A tool built by one Go release does not understand the next, so its folder names both versions.
+BIN           := .cache/bin/$(word 1,$(GO_ENV))
+GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
+GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help demo test conformance soak fuzz bench cover lint vuln fix verify tools race-notice
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: ## Replay an hour of real LLM traffic against limits, in a few seconds
+	$(GO) run ./cmd/weir replay testdata/azure-llm-2023-code.csv \
+		--limits examples/limits.yaml --entities 4 --latency 400ms+15ms
+
+test: race-notice ## Run every test, shuffled, with the race detector (V=1 names them)
+	$(TEST) ./...
+
+conformance: race-notice ## Run the suites alone: their own tests, and each store's TestConformance…
+	$(TEST) ./conformance/...
+	$(TEST) -run Conformance ./...
+
+soak: ## Run the long tests, which a plain test run skips (up to an hour a package)
+	WEIR_SOAK=1 $(GO) test -count=1 -v -run Soak -timeout 60m ./...
+
+fuzz: ## Fuzz every target for FUZZTIME each (60s)
+	@mkdir -p .cache
+	@$(GO) test -list '^Fuzz' ./... > .cache/fuzz.txt || { cat .cache/fuzz.txt; exit 1; }
+	@awk '/^Fuzz/ { names[++n] = $$1 } \
+		/^ok/ { for (i = 1; i <= n; i++) print $$2, names[i]; n = 0 }' .cache/fuzz.txt | \
+	while read -r package name; do \
+		echo "$$package $$name"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
+	done
+
+bench: ## Run every benchmark
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+cover: ## Measure what the tests reach; the pages go to .cache/cover.html
+	@mkdir -p .cache
+	$(GO) test -coverpkg=./... -coverprofile=.cache/cover.out ./...
+	$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
+	$(GO) tool cover -func=.cache/cover.out | tail -n 1
+
+lint: $(GOLANGCI_LINT) ## Check form, vet, modernize, lint and look for known vulnerabilities
+	@found=$$(find . -name '*.go' -not -path './.cache/*' -exec gofmt -s -l {} +); \
+	if [ -n "$$found" ]; then echo "gofmt would change:"; echo "$$found"; exit 1; fi
+	$(GO) vet ./...
+	$(GO) fix -diff ./...
+	$(GOLANGCI_LINT) run ./...
+	@$(MAKE) --no-print-directory vuln
+
+# Exit status 0 means none found. Without the database nothing can be found: say so, and go on.
+vuln: $(GOVULNCHECK) ## Look for known vulnerabilities
+	@mkdir -p .cache
+	@$(GOVULNCHECK) ./... > .cache/vuln.txt 2>&1; status=$$?; \
+	if grep -q '^govulncheck: fetching vulnerabilities' .cache/vuln.txt; then \
+		echo "govulncheck: NOT CHECKED, the vulnerability database cannot be reached from here"; \
+	else \
+		cat .cache/vuln.txt; exit $$status; \
+	fi
+
+fix: $(GOLANGCI_LINT) ## Mend what can be mended by machine
+	$(GO) fix ./...
+	$(GOLANGCI_LINT) run --fix ./...
+	find . -name '*.go' -not -path './.cache/*' -exec gofmt -s -w {} +
+
+verify: ## Check that go.mod and go.sum are tidy and that the modules are what they say
+	$(GO) mod verify
+	$(GO) mod tidy -diff
+
+tools: $(GOLANGCI_LINT) $(GOVULNCHECK) ## Build the pinned tools (lint does it when needed)
+
+$(GOLANGCI_LINT):
+	GOBIN='$(abspath $(@D))' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
+
+$(GOVULNCHECK):
+	GOBIN='$(abspath $(@D))' $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+
+race-notice:
+ifeq ($(RACE),)
+	@echo "No C compiler: the tests run WITHOUT the race detector."
+endif

@@ -1,0 +1,108 @@
+package lint
+
+// The modules that the table names.
+const (
+	awsSDK       = "github.com/aws/aws-sdk-go-v2"
+	awsSmithy    = "github.com/aws/smithy-go"
+	cobra        = "github.com/spf13/cobra"
+	controlPlane = "github.com/envoyproxy/go-control-plane"
+	goYAML       = "github.com/goccy/go-yaml"
+	grpc         = "google.golang.org/grpc"
+	porcupine    = "github.com/anishathalye/porcupine"
+	protobuf     = "google.golang.org/protobuf"
+	rapid        = "pgregory.net/rapid"
+	testscript   = "github.com/rogpeppe/go-internal"
+	tigerbeetle  = "github.com/tigerbeetle/tigerbeetle-go"
+)
+
+// anything, in a row, allows every import but cmd and a store's import of another store.
+const anything = "*"
+
+// room is a row of the import table: what a folder may import besides the standard library and
+// itself. A name with a dot in its first part is a module with all its packages, any other name is
+// exactly one folder of this module.
+type room struct {
+	dir string
+	// imports is for production code, and tests may have it too.
+	imports []string
+	// tests is what only tests may import, besides what everyTest says.
+	tests []string
+}
+
+// everyTest is what the tests of every room may import.
+var everyTest = []string{root, "internal/testkit", rapid}
+
+// rooms is the import table. A folder that is in no row has no place yet: give it one.
+var rooms = []room{
+	{
+		dir: root, imports: []string{"internal/bucket"},
+		tests: []string{"memory", "manifest", "conformance", "conformance/model"},
+	},
+	{dir: "internal/bucket"},
+
+	{
+		dir:     "memory",
+		imports: []string{root, "internal/bucket"},
+		tests:   []string{"conformance", "manifest"},
+	},
+	{
+		dir:     "dynamodb",
+		imports: []string{root, "internal/bucket", "internal/schema", awsSDK, awsSmithy},
+		tests:   []string{"conformance", "manifest"},
+	},
+	{
+		dir:     "tigerbeetle",
+		imports: []string{root, "internal/bucket", tigerbeetle},
+		tests:   []string{"conformance", "manifest"},
+	},
+	{dir: "store", imports: []string{root, "memory", "dynamodb", "tigerbeetle"}},
+
+	{dir: "httpapi", imports: []string{root}, tests: []string{"memory", "conformance", "manifest"}},
+	{
+		dir:     "grpcapi",
+		imports: []string{root, grpc, protobuf, controlPlane},
+		tests:   []string{"memory", "conformance", "manifest"},
+	},
+	{dir: "gateway", imports: []string{root}, tests: []string{"memory", "manifest", "httpapi"}},
+
+	{dir: "manifest", imports: []string{root, goYAML}},
+	{
+		dir:     "aggregator",
+		imports: []string{root, "internal/bucket", "internal/schema"},
+		tests:   []string{"dynamodb", awsSDK},
+	},
+	{dir: "provision", imports: []string{root, "manifest", "internal/schema", awsSDK, awsSmithy}},
+
+	{
+		dir: "conformance", imports: []string{root, "conformance/model", porcupine, rapid},
+		tests: []string{"memory", "conformance/broken", "conformance/oracle"},
+	},
+	{dir: "conformance/model", imports: []string{root}, tests: []string{"conformance"}},
+	{dir: "conformance/oracle"}, // knows nothing of weir, so that it errs on its own
+	{dir: "conformance/broken", imports: []string{root, "conformance", "conformance/model"}},
+
+	{dir: "internal/schema", imports: []string{root, "internal/bucket", awsSDK}},
+	{
+		dir: "internal/cli",
+		imports: []string{
+			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
+			"manifest", "aggregator", "provision", "internal/schema", cobra, grpc, awsSDK,
+		},
+		tests: []string{"conformance/oracle", testscript},
+	},
+	{dir: "internal/testkit", imports: []string{root, awsSDK, awsSmithy}},
+	{dir: "internal/lint"},
+
+	{dir: "cmd/weir", imports: []string{anything}},
+	{dir: "cmd/weir-aggregator", imports: []string{anything}},
+	{dir: "bench", imports: []string{anything}},
+}
+
+// stores are the rooms that fulfil weir.Backend. They never import each other, not even in tests.
+var stores = []string{"memory", "dynamodb", "tigerbeetle"}
+
+// testSupport are the rooms whose production code may import testing: they exist for tests, and no
+// other production code imports them.
+var testSupport = []string{
+	"conformance", "conformance/broken", "conformance/model", "conformance/oracle", "internal/testkit",
+}

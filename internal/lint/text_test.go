@@ -1,0 +1,53 @@
+package lint
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"strings"
+)
+
+// unwanted are words that belong to a workshop and not to what leaves it. They are put together
+// here, since this file is looked at too.
+var unwanted = []*regexp.Regexp{
+	regexp.MustCompile(`(^|[^\w-])sha` + `red/`), // a folder that no clone has
+	regexp.MustCompile(`/wo` + `rk/`),            // one machine's path
+	regexp.MustCompile(`\b(TO` + `DO|FIX` + `ME|XX` + `X)\b`),
+}
+
+var textRule = rule{
+	name:  "unwanted words",
+	check: checkText,
+	samples: []sample{
+		{"words that are alike", map[string]string{
+			"a.md": "pre-sha" + "red/x homework/ /works todo mktemp a.XX" + "XX",
+			"b":    "sha" + "red/\x00", // not text
+			// Hashes say what they must, and caches are not part of the repository.
+			"go.sum": "h1:+XX" + "X/", ".cache/a": "FIX" + "ME", ".git/a": "FIX" + "ME",
+		}, ""},
+		{"a folder", map[string]string{"docs/a.md": "one\nsee `sha" + "red/x.md`"}, "docs/a.md:2"},
+		{"a path", map[string]string{"run.sh": "cd /wo" + "rk/main"}, "run.sh:1"},
+		{"a promise", map[string]string{"a.go": "package a // TO" + "DO: more"}, "a.go:1"},
+		{"a worry", map[string]string{"Makefile": "# FIX" + "ME"}, "Makefile:1"},
+		{"a mark", map[string]string{"testdata/a.txt": "XX" + "X"}, "testdata/a.txt:1"},
+	},
+}
+
+func checkText(r *repo) (string, []string) {
+	var faults []string
+	for _, f := range r.files {
+		if path.Base(f.path) == "go.sum" {
+			continue
+		}
+		n := 0
+		for line := range strings.Lines(f.text) {
+			n++
+			for _, re := range unwanted {
+				if found := re.FindString(line); found != "" {
+					faults = append(faults, fmt.Sprintf("%s:%d: %q", f.path, n, found))
+				}
+			}
+		}
+	}
+	return fmt.Sprintf("%d text files", len(r.files)), faults
+}
