@@ -1,0 +1,249 @@
+package manifest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// decoder reads the tree of a file into a manifest and notes every mistake.
+type decoder struct {
+	found    *mistakes
+	out      *Manifest
+	entities []declared     // in the order of the file
+	order    map[string]int // of each entity's place in entities
+}
+
+// decode returns what the tree declares; it is of use only if no mistake was found.
+func decode(root *node, found *mistakes) *Manifest {
+	d := &decoder{found: found, order: map[string]int{}, out: &Manifest{
+		Namespace: DefaultNamespace,
+		Definitions: &weir.Definitions{
+			Resources: map[string][]weir.Limit{},
+			Entities:  map[string]weir.EntityDefinition{},
+		},
+		at: map[string]position{},
+	}}
+	if root.kind == nullNode {
+		found.add(root.at, "", "", "the file is empty: a limits file begins with \"version: 1\"")
+		return d.out
+	}
+	d.file(root)
+	d.checkParents()
+	if !found.none() {
+		return d.out
+	}
+	normal, err := d.out.Definitions.Normalize()
+	for _, e := range faults(err) { // none, since all that it refuses was refused above
+		found.add(root.at, e.Field, e.Value, e.Reason)
+	}
+	d.out.Definitions = normal
+	return d.out
+}
+
+// file reads the outermost mapping.
+func (d *decoder) file(root *node) {
+	known := []string{"version", "namespace", "system", "resources", "entities"}
+	ok := d.fields(root, "", known, func(field string, n *node) {
+		switch field {
+		case "version":
+			d.version(n)
+		case "namespace":
+			d.out.Namespace = d.identifier(n, field, namespaceFault)
+		case "system":
+			d.system(n)
+		case "resources":
+			d.names(n, field, resourceFault, func(name, path string, n *node) {
+				if limits := d.level(n, path); limits != nil {
+					d.out.Definitions.Resources[name] = limits
+				}
+			})
+		case "entities":
+			d.names(n, field, entityFault, d.entity)
+		}
+	})
+	if _, given := d.out.at["version"]; ok && !given {
+		d.found.add(root.at, "version", "", "is missing: a limits file begins with \"version: 1\"")
+	}
+}
+
+func (d *decoder) version(n *node) {
+	v, reason := n.integer()
+	switch {
+	case reason != "":
+		d.found.add(n.at, "version", n.source(), "must be a whole number, "+reason)
+	case v != formatVersion:
+		d.found.add(n.at, "version", n.source(), fmt.Sprintf("must be %d", formatVersion))
+	}
+	d.out.Version = formatVersion
+}
+
+func (d *decoder) system(n *node) {
+	defs := d.out.Definitions
+	d.fields(n, "system", []string{"on_unavailable", "limits"}, func(field string, n *node) {
+		path := "system." + field
+		switch field {
+		case "on_unavailable":
+			defs.OnUnavailable = weir.Policy(d.identifier(n, path, policyFault))
+		case "limits":
+			defs.System = d.limits(n, path)
+		}
+	})
+}
+
+// level reads a resource, or a resource of an entity: a mapping that holds only limits. A level
+// without limits hides nothing, which is the contrary of what it seems to say, so it is refused.
+func (d *decoder) level(n *node, path string) []weir.Limit {
+	var limits []weir.Limit
+	given := false
+	ok := d.fields(n, path, []string{"limits"}, func(_ string, n *node) {
+		given = true
+		limits = d.limits(n, path+".limits")
+	})
+	if ok && !given {
+		d.found.add(n.at, path, n.source(), "has no limits: name at least one, or leave it out")
+	}
+	return limits
+}
+
+// limits reads a level's limits.
+func (d *decoder) limits(n *node, path string) []weir.Limit {
+	var limits []weir.Limit
+	if n.kind == nullNode || n.kind == mappingNode && len(n.entries) == 0 {
+		d.found.add(n.at, path, n.source(), "is empty: name at least one limit, or leave it out")
+	}
+	d.names(n, path, limitFault, func(name, path string, n *node) {
+		limits = append(limits, d.limit(name, path, n))
+	})
+	return limits
+}
+
+// entity reads one entity.
+func (d *decoder) entity(name, path string, n *node) {
+	e := weir.EntityDefinition{Limits: map[string][]weir.Limit{}}
+	self := declared{name: name, path: path, at: n.at}
+	d.fields(n, path, []string{"parent", "cascade", "resources"}, func(field string, n *node) {
+		path := path + "." + field
+		switch field {
+		case "parent":
+			e.Parent, self.parentAt = d.identifier(n, path, entityFault), n.at
+		case "cascade":
+			e.Cascade, self.cascadeAt = d.boolean(n, path), n.at
+		case "resources":
+			d.names(n, path, entityResourceFault, func(name, path string, n *node) {
+				if limits := d.level(n, path); limits != nil {
+					e.Limits[name] = limits
+				}
+			})
+		}
+	})
+	d.order[name] = len(d.entities)
+	d.entities = append(d.entities, self)
+	d.out.Definitions.Entities[name] = e
+}
+
+// fields calls set for each field of a mapping, and notes those that are unknown or come twice. It
+// reports whether n is a mapping at all; nothing counts as an empty one.
+func (d *decoder) fields(n *node, path string, known []string, set func(string, *node)) bool {
+	if !d.mapping(n, path) {
+		return false
+	}
+	seen := make(map[string]position, len(n.entries))
+	for i := range n.entries {
+		e := &n.entries[i]
+		field := join(path, e.name)
+		switch {
+		case e.name == "burst" && slices.Contains(known, "capacity"):
+			d.found.add(e.at, field, e.value.source(), "is no longer used: capacity is the ceiling")
+		case !slices.Contains(known, e.name):
+			d.found.add(e.at, join(path, quote(e.name)), e.value.source(),
+				"is unknown: the fields here are "+strings.Join(known, ", "))
+		case seen[e.name] != position{}:
+			d.twice(e, field, seen[e.name])
+		default:
+			seen[e.name] = e.at
+			d.mark(field, e.at)
+			set(e.name, &e.value)
+		}
+	}
+	return true
+}
+
+// names calls each for every entry of a mapping whose names are the file's own, and notes those
+// that are malformed or come twice.
+func (d *decoder) names(
+	n *node, path string, fault func(string) string, each func(name, path string, n *node),
+) {
+	if !d.mapping(n, path) {
+		return
+	}
+	seen := make(map[string]position, len(n.entries))
+	for i := range n.entries {
+		e := &n.entries[i]
+		field := join(path, e.name)
+		if reason := fault(e.name); reason != "" {
+			field = join(path, quote(e.name))
+			d.found.add(e.at, field, e.name, reason)
+		}
+		if first := seen[e.name]; first != (position{}) {
+			d.twice(e, field, first)
+			continue
+		}
+		seen[e.name] = e.at
+		d.mark(field, e.at)
+		each(e.name, field, &e.value)
+	}
+}
+
+// mark notes where a part of the file stands. Names may contain dots, so that two parts can have
+// one path: the first has it.
+func (d *decoder) mark(path string, at position) {
+	if _, taken := d.out.at[path]; !taken {
+		d.out.at[path] = at
+	}
+}
+
+func (d *decoder) twice(e *entry, field string, first position) {
+	d.found.add(e.at, field, e.value.source(),
+		fmt.Sprintf("is given twice, first on line %d", first.line))
+}
+
+// mapping reports whether n is a mapping or nothing, and notes if not.
+func (d *decoder) mapping(n *node, path string) bool {
+	switch {
+	case n.kind == mappingNode || n.kind == nullNode:
+		return true
+	case path != "":
+		d.found.add(n.at, path, n.source(), "must be a mapping, not "+n.what())
+	case n.kind == scalarNode:
+		d.found.add(n.at, "", "",
+			fmt.Sprintf("the file must be a mapping, not the text %q", shorten(n.text)))
+	default:
+		d.found.add(n.at, "", "", "the file must be a mapping, not "+n.what())
+	}
+	return false
+}
+
+// identifier reads a text and checks it; it is empty where it is wrong. Numbers and the like count
+// as they are written, since an entity may be named 42.
+func (d *decoder) identifier(n *node, path string, fault func(string) string) string {
+	if n.kind != scalarNode {
+		d.found.add(n.at, path, "", "must be text, not "+n.what())
+		return ""
+	}
+	if reason := fault(n.text); reason != "" {
+		d.found.add(n.at, path, n.text, reason)
+		return ""
+	}
+	return n.text
+}
+
+func (d *decoder) boolean(n *node, path string) bool {
+	v, ok := n.boolean()
+	if !ok {
+		d.found.add(n.at, path, n.source(), "must be true or false, not "+n.what())
+	}
+	return v
+}

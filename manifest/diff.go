@@ -1,0 +1,203 @@
+package manifest
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Action says what a change does.
+type Action string
+
+// The actions.
+const (
+	Create Action = "create"
+	Update Action = "update"
+	Delete Action = "delete"
+)
+
+// Change is one difference between two configurations: a limit, an entity or an attribute.
+type Change struct {
+	Action Action
+	// Level is where the change is; that of an entity itself is [weir.LevelEntity].
+	Level weir.Level
+	// Entity and Resource are the target; empty where the level has none.
+	Entity   string
+	Resource string
+	// Limit is the limit's name; empty where something else changes.
+	Limit string
+	// Before and After are the limit; nil where there was or will be none.
+	Before *weir.Limit
+	After  *weir.Limit
+	// Attribute is "on_unavailable", "parent" or "cascade" where one of these changes. Where it and
+	// Limit are empty, the entity itself is created or deleted.
+	Attribute string
+	// Was and Is are the attribute's values; empty where there was or will be none.
+	Was string
+	Is  string
+}
+
+// Diff returns the changes that lead from one normalized configuration to another; nil stands for
+// an empty one. The order is that of the file as [Format] writes it: the system, resources,
+// entities, each by name; in each attributes before limits, and limits by name. An entity is
+// created before anything in it, and deleted after.
+func Diff(before, after *weir.Definitions) []Change {
+	empty := &weir.Definitions{OnUnavailable: weir.Block}
+	if before == nil {
+		before = empty
+	}
+	if after == nil {
+		after = empty
+	}
+	var d differ
+	d.attribute(Change{
+		Level: weir.LevelSystem, Attribute: "on_unavailable",
+		Was: policy(before), Is: policy(after),
+	})
+	d.limits(Change{Level: weir.LevelSystem}, before.System, after.System)
+	for _, name := range names(before.Resources, after.Resources) {
+		at := Change{Level: weir.LevelResource, Resource: name}
+		d.limits(at, before.Resources[name], after.Resources[name])
+	}
+	for _, name := range names(before.Entities, after.Entities) {
+		d.entity(name, before.Entities, after.Entities)
+	}
+	return d.changes
+}
+
+func policy(d *weir.Definitions) string {
+	if d.OnUnavailable == "" {
+		return string(weir.Block)
+	}
+	return string(d.OnUnavailable)
+}
+
+// names returns the keys of both maps, in order.
+func names[V any](a, b map[string]V) []string {
+	all := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+type differ struct{ changes []Change }
+
+func (d *differ) entity(name string, before, after map[string]weir.EntityDefinition) {
+	was, existed := before[name]
+	is, exists := after[name]
+	at := Change{Level: weir.LevelEntity, Entity: name}
+	if !existed {
+		at.Action = Create
+		d.changes = append(d.changes, at)
+	}
+	at.Attribute, at.Was, at.Is = "parent", was.Parent, is.Parent
+	d.attribute(at)
+	at.Attribute, at.Was, at.Is = "cascade", flag(was.Cascade, existed), flag(is.Cascade, exists)
+	if was.Cascade != is.Cascade {
+		d.attribute(at)
+	}
+	for _, resource := range names(was.Limits, is.Limits) {
+		at := Change{Level: weir.LevelEntity, Entity: name, Resource: resource}
+		if resource == weir.DefaultResource {
+			at.Level = weir.LevelEntityDefault
+		}
+		d.limits(at, was.Limits[resource], is.Limits[resource])
+	}
+	if !exists {
+		d.changes = append(d.changes, Change{Action: Delete, Level: weir.LevelEntity, Entity: name})
+	}
+}
+
+// flag is an attribute's value, empty where its entity does not exist.
+func flag(v, exists bool) string {
+	if !exists {
+		return ""
+	}
+	return strconv.FormatBool(v)
+}
+
+// attribute adds a change of an attribute, if it is one.
+func (d *differ) attribute(c Change) {
+	if c.Was == c.Is {
+		return
+	}
+	c.Action = Update
+	if c.Was == "" {
+		c.Action = Create
+	} else if c.Is == "" {
+		c.Action = Delete
+	}
+	d.changes = append(d.changes, c)
+}
+
+// limits adds the changes of one level. Both lists are in the order of their names.
+func (d *differ) limits(at Change, before, after []weir.Limit) {
+	for len(before) > 0 || len(after) > 0 {
+		c, order := at, 0
+		switch {
+		case len(before) == 0:
+			order = 1
+		case len(after) == 0:
+			order = -1
+		default:
+			order = strings.Compare(before[0].Name, after[0].Name)
+		}
+		if order <= 0 {
+			c.Action, c.Limit, c.Before = Delete, before[0].Name, &before[0]
+			before = before[1:]
+		}
+		if order >= 0 {
+			c.Action, c.Limit, c.After = Create, after[0].Name, &after[0]
+			after = after[1:]
+		}
+		if order == 0 {
+			if c.Before.Same(*c.After) {
+				continue
+			}
+			c.Action = Update
+		}
+		d.changes = append(d.changes, c)
+	}
+}
+
+// Path is where the change is, in the words of a limits file: "resources.gpt-4o.limits.rpm".
+func (c *Change) Path() string {
+	var parts []string
+	if c.Level == weir.LevelSystem {
+		parts = append(parts, "system")
+	}
+	if c.Entity != "" {
+		parts = append(parts, "entities", c.Entity)
+	}
+	if c.Resource != "" {
+		parts = append(parts, "resources", c.Resource)
+	}
+	if c.Limit != "" {
+		parts = append(parts, "limits", c.Limit)
+	}
+	if c.Attribute != "" {
+		parts = append(parts, c.Attribute)
+	}
+	return strings.Join(parts, ".")
+}
+
+// String returns one line for people, such as "update system.limits.rpm: rpm:600 -> rpm:900".
+func (c *Change) String() string {
+	was, is := c.Was, c.Is
+	if c.Before != nil {
+		was = FormatLimit(*c.Before)
+	}
+	if c.After != nil {
+		is = FormatLimit(*c.After)
+	}
+	line := string(c.Action) + " " + c.Path()
+	switch {
+	case was != "" && is != "":
+		return line + ": " + was + " -> " + is
+	case was+is != "":
+		return line + ": " + was + is
+	}
+	return line
+}

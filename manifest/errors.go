@@ -1,0 +1,122 @@
+package manifest
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Error is a mistake in a limits file: where it stands, and what it is.
+type Error struct {
+	// File is the name that [Parse] was given.
+	File string
+	// Line and Column count from 1; a column is a character.
+	Line   int
+	Column int
+	// Err is the mistake: a [*weir.Error] that names the field, its value and the reason.
+	Err error
+}
+
+// Error returns one line: "limits.yaml:12:7: weir: invalid: …".
+func (e *Error) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", e.File, e.Line, e.Column, e.Err)
+}
+
+// Unwrap returns the mistake.
+func (e *Error) Unwrap() error { return e.Err }
+
+// position is a place in the file; both count from 1.
+type position struct{ line, column int }
+
+func comparePositions(a, b position) int {
+	return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
+}
+
+// maxMistakes bounds a report: beyond it only the number is told.
+const maxMistakes = 1000
+
+// mistakes gathers what is wrong with a file.
+type mistakes struct {
+	file string
+	end  position // of the text: the scanner may place the last token behind it
+	list []*Error
+	more int
+}
+
+func (m *mistakes) none() bool { return len(m.list) == 0 }
+
+// add notes a mistake. The field may be empty: then the reason alone says what is wrong.
+func (m *mistakes) add(at position, field, value, reason string) {
+	if len(m.list) == maxMistakes {
+		m.more++
+		return
+	}
+	if m.end.line > 0 && comparePositions(at, m.end) > 0 {
+		at = m.end
+	}
+	m.list = append(m.list, &Error{File: m.file, Line: at.line, Column: at.column, Err: &weir.Error{
+		Code: weir.Invalid, Field: field, Value: shorten(value), Reason: reason,
+	}})
+}
+
+// err joins the mistakes in the order of the file.
+func (m *mistakes) err() error {
+	slices.SortStableFunc(m.list, func(a, b *Error) int {
+		return comparePositions(position{a.Line, a.Column}, position{b.Line, b.Column})
+	})
+	errs := make([]error, 0, len(m.list)+1)
+	for _, e := range m.list {
+		errs = append(errs, e)
+	}
+	if m.more > 0 {
+		last := *m.list[len(m.list)-1]
+		last.Err = &weir.Error{
+			Code: weir.Invalid, Reason: fmt.Sprintf("there are %d more mistakes", m.more),
+		}
+		errs = append(errs, &last)
+	}
+	return errors.Join(errs...)
+}
+
+// flatten returns the errors joined in err, in order.
+func flatten(err error) []error {
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
+
+// faults returns the [*weir.Error]s joined in err, in order.
+func faults(err error) []*weir.Error {
+	var all []*weir.Error
+	for _, e := range flatten(err) {
+		if we, ok := errors.AsType[*weir.Error](e); ok {
+			all = append(all, we)
+		}
+	}
+	return all
+}
+
+// shorten keeps a hostile value from filling a message. The result is valid UTF-8.
+func shorten(s string) string { return cut(s, 64) }
+
+// cut shortens a text of more than limit bytes and says how many it had.
+func cut(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "… (" + strconv.Itoa(len(s)) + " bytes)"
+}

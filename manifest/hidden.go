@@ -1,0 +1,175 @@
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// maxHidden bounds what [Hidden] returns.
+const maxHidden = 10_000
+
+// HiddenLimits says which limits do not apply to a resource because a stronger level has any: the
+// first level that has limits wins whole.
+type HiddenLimits struct {
+	// Entities are those whose own limits hide the others, in order: all with the same outcome
+	// together. Empty where the resource's limits hide the system's, for every other entity.
+	Entities []string
+	// Resource is the one that the others are hidden on; [weir.DefaultResource] stands for every
+	// resource that neither the entity nor the file names.
+	Resource string
+	// Level is the one that wins.
+	Level weir.Level
+	// Hidden are the weaker levels, the strongest first.
+	Hidden []HiddenLevel
+}
+
+// HiddenLevel is a level that is hidden, and what it has.
+type HiddenLevel struct {
+	Level weir.Level
+	// Overridden are the names of limits that the winning level has too.
+	Overridden []string
+	// Lost are the names of limits that the winning level lacks: nothing stands in for them.
+	Lost []string
+}
+
+// Hidden returns what is hidden in normalized definitions: for each resource, then for each entity
+// by its first name and its resources. At most 10,000 findings are returned.
+func Hidden(d *weir.Definitions) []HiddenLimits {
+	h := &hider{definitions: d, byOutcome: map[string]int{}, byShape: map[string][]int{}}
+	for _, resource := range slices.Sorted(maps.Keys(d.Resources)) {
+		h.look(weir.Subject{Resource: resource}, resource)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		if limits := d.Entities[name].Limits; len(limits) > 0 {
+			h.entity(name, limits)
+		}
+	}
+	return h.found
+}
+
+// hider gathers findings, one for each outcome.
+type hider struct {
+	definitions *weir.Definitions
+	found       []HiddenLimits
+	byOutcome   map[string]int   // the place in found
+	byShape     map[string][]int // the places in found that entities with the same limits are in
+}
+
+// entity looks at all that an entity's limits hide. Entities whose limits have the same names hide
+// the same, so that ten thousand equal tenants cost little more than one.
+func (h *hider) entity(name string, limits map[string][]weir.Limit) {
+	own := slices.Sorted(maps.Keys(limits))
+	shape := ""
+	for _, resource := range own {
+		shape += resource + ":"
+		for i := range limits[resource] {
+			shape += limits[resource][i].Name + " "
+		}
+	}
+	if places, known := h.byShape[shape]; known {
+		for _, i := range places {
+			h.found[i].Entities = append(h.found[i].Entities, name)
+		}
+		return
+	}
+	places := []int{}
+	look := func(resource, label string) {
+		if i, ok := h.look(weir.Subject{Entity: name, Resource: resource}, label); ok {
+			places = append(places, i)
+		}
+	}
+	for _, resource := range own {
+		if resource != weir.DefaultResource && len(limits[resource]) > 0 {
+			look(resource, resource)
+		}
+	}
+	if len(limits[weir.DefaultResource]) > 0 {
+		look("", weir.DefaultResource)
+		for _, resource := range slices.Sorted(maps.Keys(h.definitions.Resources)) {
+			if len(limits[resource]) == 0 && len(h.definitions.Resources[resource]) > 0 {
+				look(resource, resource)
+			}
+		}
+	}
+	h.byShape[shape] = places
+}
+
+// look adds what is hidden from a subject and returns where; it is false where nothing is, or where
+// there are too many findings. An empty entity is any that the file does not name, and an empty
+// resource likewise.
+func (h *hider) look(s weir.Subject, label string) (place int, ok bool) {
+	levels := h.definitions.Config(s).Levels
+	if len(levels) < 2 {
+		return 0, false
+	}
+	f := HiddenLimits{Resource: label, Level: levels[0].Level}
+	for _, l := range levels[1:] {
+		f.Hidden = append(f.Hidden, compareLevel(levels[0].Limits, l))
+	}
+	outcome := fmt.Sprint(s.Entity == "", f)
+	place, known := h.byOutcome[outcome]
+	if !known {
+		if len(h.found) == maxHidden {
+			return 0, false
+		}
+		place = len(h.found)
+		h.found = append(h.found, f)
+		h.byOutcome[outcome] = place
+	}
+	if s.Entity != "" {
+		h.found[place].Entities = append(h.found[place].Entities, s.Entity)
+	}
+	return place, true
+}
+
+// compareLevel says which of a level's limits the winner has too.
+func compareLevel(winner []weir.Limit, l weir.LevelLimits) HiddenLevel {
+	out := HiddenLevel{Level: l.Level}
+	for i := range l.Limits {
+		name := l.Limits[i].Name
+		same := func(w weir.Limit) bool { return w.Name == name }
+		if slices.ContainsFunc(winner, same) {
+			out.Overridden = append(out.Overridden, name)
+		} else {
+			out.Lost = append(out.Lost, name)
+		}
+	}
+	return out
+}
+
+// Loses reports whether a limit is hidden that nothing stands in for.
+func (h *HiddenLimits) Loses() bool {
+	return slices.ContainsFunc(h.Hidden, func(l HiddenLevel) bool { return len(l.Lost) > 0 })
+}
+
+// String returns one line for people.
+func (h *HiddenLimits) String() string {
+	const shown = 3
+	who := "every other entity"
+	if len(h.Entities) > 0 {
+		who = strings.Join(h.Entities[:min(shown, len(h.Entities))], ", ")
+		if more := len(h.Entities) - shown; more > 0 {
+			who += fmt.Sprintf(" and %d more", more)
+		}
+	}
+	on := h.Resource
+	if on == weir.DefaultResource {
+		on = "resources without limits of their own"
+	}
+	var hidden []string
+	for _, l := range h.Hidden {
+		var parts []string
+		if len(l.Lost) > 0 {
+			parts = append(parts, strings.Join(l.Lost, ", ")+" not applied at all")
+		}
+		if len(l.Overridden) > 0 {
+			parts = append(parts, strings.Join(l.Overridden, ", ")+" overridden")
+		}
+		hidden = append(hidden, fmt.Sprintf("%s (%s)", l.Level, strings.Join(parts, "; ")))
+	}
+	return fmt.Sprintf("%s on %s: level %s hides %s", who, on, h.Level, strings.Join(hidden, ", "))
+}

@@ -1,0 +1,68 @@
+package manifest
+
+import (
+	"io"
+	"strings"
+
+	"github.com/goccy/go-yaml/scanner"
+	"github.com/goccy/go-yaml/token"
+)
+
+// scan splits the text into tokens without comments. It ends early, and says so, at the first piece
+// that is not YAML.
+//
+// Only the library's scanner is used. Its parser recurses once per entry of a mapping and once per
+// level, so that a large file takes minutes and a hostile one the whole stack; and of what it can
+// read, a limits file is only mappings and scalars.
+func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
+	var s scanner.Scanner
+	s.Init(text)
+	for {
+		batch, err := s.Scan()
+		if err == io.EOF {
+			return tokens, true
+		}
+		for _, t := range batch {
+			switch t.Type {
+			case token.CommentType:
+			case token.InvalidType:
+				reason := strings.ReplaceAll(cut(t.Error, 120), "\t", `\t`)
+				found.add(tokenPosition(t), "", "", "the file is not YAML: "+reason)
+				return nil, false
+			default:
+				tokens = append(tokens, t)
+			}
+		}
+		if err != nil {
+			found.add(position{1, 1}, "", "", "the file is not YAML: "+cut(err.Error(), 120))
+			return nil, false
+		}
+	}
+}
+
+// tokenPosition is where a token stands. The scanner counts from 1, but gives 0 for some of an
+// empty line.
+func tokenPosition(t *token.Token) position {
+	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}
+
+// isScalar reports whether a token is a value without structure, or may be a name.
+func isScalar(t *token.Token) bool {
+	switch t.Type {
+	case token.StringType, token.SingleQuoteType, token.DoubleQuoteType, token.NullType,
+		token.ImplicitNullType, token.BoolType, token.IntegerType, token.BinaryIntegerType,
+		token.OctetIntegerType, token.HexIntegerType, token.FloatType, token.InfinityType,
+		token.NanType, token.MergeKeyType:
+		return true
+	}
+	return false
+}
+
+func isQuoted(t *token.Token) bool {
+	return t.Type == token.SingleQuoteType || t.Type == token.DoubleQuoteType
+}
+
+// isMark reports whether a token begins or ends a document.
+func isMark(t *token.Token) bool {
+	return t.Type == token.DocumentHeaderType || t.Type == token.DocumentEndType
+}

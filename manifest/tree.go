@@ -1,0 +1,193 @@
+package manifest
+
+import (
+	"fmt"
+
+	"github.com/goccy/go-yaml/token"
+)
+
+// maxDepth bounds how deep mappings nest. The format needs seven levels.
+const maxDepth = 16
+
+// treeParser builds the tree of a file: mappings, in either style, of scalars. It notes anchors,
+// tags and merge keys and goes on; it passes over lists and aliases, which are then wrong wherever
+// they stand; and it stops at what is not YAML.
+type treeParser struct {
+	tokens  []*token.Token
+	next    int
+	depth   int
+	found   *mistakes
+	stopped bool
+}
+
+// parseTree returns the file's tree, and whether it is whole: if not, the rest of the text could
+// not be read.
+func parseTree(text string, found *mistakes) (root *node, whole bool) {
+	tokens, whole := scan(text, found)
+	if !whole {
+		return nil, false
+	}
+	p := &treeParser{tokens: tokens, found: found}
+	n := p.document()
+	return &n, !p.stopped
+}
+
+// document reads the one document of a file, and refuses a second.
+func (p *treeParser) document() node {
+	for t := p.peek(); t != nil && t.Type == token.DirectiveType; t = p.peek() {
+		p.refuse(t, "directives")
+		for line := t.Position.Line; p.peek() != nil && p.peek().Position.Line == line; {
+			p.next++
+		}
+	}
+	of := owner{at: position{1, 1}}
+	if t := p.peek(); t != nil && t.Type == token.DocumentHeaderType {
+		of.line = t.Position.Line
+		p.next++
+	}
+	root := p.value(of)
+	marked := false
+	for t := p.peek(); t != nil; t = p.peek() {
+		switch {
+		case t.Type == token.DocumentEndType:
+			marked = true
+			p.next++
+		case marked, t.Type == token.DocumentHeaderType:
+			p.stop(t, "a limits file holds one document, and here begins a second")
+		default:
+			p.misplaced(t)
+		}
+	}
+	return root
+}
+
+// owner is what a value belongs to: an entry, or the file.
+type owner struct {
+	at     position
+	line   int // of the entry's colon, or of the mark that begins the document
+	column int // of the entry's mapping
+	flow   bool
+}
+
+// value reads what stands after a colon, or the whole document.
+func (p *treeParser) value(of owner) node {
+	for {
+		t := p.peek()
+		if t == nil || isMark(t) || !of.holds(t) {
+			return node{at: of.at, kind: nullNode}
+		}
+		switch t.Type {
+		case token.AnchorType:
+			p.refuse(t, "anchors")
+			p.next = min(p.next+2, len(p.tokens)) // the sign and the name
+			continue
+		case token.TagType:
+			p.refuse(t, "tags")
+			p.next++
+			continue
+		}
+		return p.plainValue(t, of)
+	}
+}
+
+// holds reports whether a token can belong to the value: in block style it stands on the line of
+// the colon, or deeper. A list may stand at the column of the entry itself.
+func (of owner) holds(t *token.Token) bool {
+	if of.flow {
+		return t.Type != token.CollectEntryType && t.Type != token.MappingEndType
+	}
+	return t.Position.Line == of.line || t.Position.Column > of.column ||
+		t.Type == token.SequenceEntryType && t.Position.Column == of.column
+}
+
+// plainValue reads a value that no anchor or tag precedes any more.
+func (p *treeParser) plainValue(t *token.Token, of owner) node {
+	n := node{at: tokenPosition(t)}
+	switch t.Type {
+	case token.AliasType:
+		n.kind = aliasNode
+		p.next = min(p.next+2, len(p.tokens)) // the sign and the name
+	case token.SequenceEntryType:
+		n.kind = listNode
+		if of.flow {
+			p.notAName(t)
+		} else {
+			p.skipBlockList(t, of)
+		}
+	case token.SequenceStartType:
+		n.kind = listNode
+		p.skipFlowList(t)
+	case token.MappingStartType:
+		return p.flowMapping(t)
+	case token.LiteralType, token.FoldedType:
+		n.kind, n.quoted = scalarNode, true
+		p.next++
+		if body := p.peek(); body != nil && body.Type == token.StringType {
+			n.text = body.Value
+			p.next++
+		}
+	default:
+		if isScalar(t) {
+			return p.scalarOrBlock(t, of)
+		}
+		p.misplaced(t)
+	}
+	return n
+}
+
+// scalarOrBlock reads a scalar, or the block mapping whose first name it is.
+func (p *treeParser) scalarOrBlock(t *token.Token, of owner) node {
+	if colon := p.colonAfter(p.next); colon != nil && !of.flow {
+		if colon.Position.Line == of.line || colon.Position.Line != t.Position.Line {
+			p.stop(colon, "the file is not YAML: a ':' cannot stand here; "+
+				"begin a new line, indent it rightly, or quote the text")
+			return node{at: tokenPosition(t)}
+		}
+		return p.blockMapping(t)
+	}
+	p.next++
+	n := node{at: tokenPosition(t), kind: scalarNode, text: t.Value, quoted: isQuoted(t)}
+	if !n.quoted && isNull(n.text) {
+		n.kind = nullNode
+	}
+	return n
+}
+
+// colonAfter returns the colon behind a token, or nil.
+func (p *treeParser) colonAfter(i int) *token.Token {
+	if i+1 < len(p.tokens) && p.tokens[i+1].Type == token.MappingValueType {
+		return p.tokens[i+1]
+	}
+	return nil
+}
+
+func (p *treeParser) peek() *token.Token {
+	if p.next < len(p.tokens) {
+		return p.tokens[p.next]
+	}
+	return nil
+}
+
+// refuse notes a part of YAML that a limits file does not have.
+func (p *treeParser) refuse(t *token.Token, what string) {
+	p.found.add(tokenPosition(t), "", "", what+" have no place in a limits file")
+}
+
+// misplaced stops at a token that cannot stand where it does.
+func (p *treeParser) misplaced(t *token.Token) {
+	if p.next > 0 && p.tokens[p.next-1].Position.Line == t.Position.Line {
+		p.stop(t, fmt.Sprintf("the file is not YAML: %q cannot stand here", shorten(t.Value)))
+		return
+	}
+	p.stop(t, fmt.Sprintf(
+		"the file is not YAML: %q is indented like nothing above it", shorten(t.Value)))
+}
+
+// stop notes a mistake after which nothing more can be read.
+func (p *treeParser) stop(t *token.Token, reason string) {
+	if !p.stopped {
+		p.found.add(tokenPosition(t), "", "", reason)
+	}
+	p.stopped = true
+	p.next = len(p.tokens)
+}
