@@ -1,0 +1,77 @@
+package memory_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// BenchmarkReserveSettle measures a reservation and its completion inside the store, without the
+// resolution that precedes them: the plan is the limiter's part.
+func BenchmarkReserveSettle(b *testing.B) {
+	for _, n := range []int{1, 4} {
+		b.Run(fmt.Sprintf("limits=%d", n), func(b *testing.B) {
+			limits, costs := benchLimits(n)
+			w := newWorld(b, limits...)
+			r := w.reservation(charge(costs))
+			r.Resolve = fixed(w)
+			s := &weir.Settlement{Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute}
+			ctx := context.Background()
+			b.ReportAllocs()
+			for b.Loop() {
+				w.now = w.now.Add(time.Millisecond)
+				out, err := w.store.Reserve(ctx, w.now, r)
+				if err != nil || out.Denied {
+					b.Fatal(out, err)
+				}
+				s.Holdings, s.Totals, s.Limits = out.Holdings, s.Totals[:0], s.Limits[:0]
+				for i := range out.Holdings {
+					s.Totals = append(s.Totals, out.Holdings[i].Parts)
+					s.Limits = append(s.Limits, out.Holdings[i].Limit)
+				}
+				if _, err := w.store.Settle(ctx, w.now, s); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkPlan is what a reservation costs before it reaches the store.
+func BenchmarkPlan(b *testing.B) {
+	limits, costs := benchLimits(1)
+	w := newWorld(b, limits...)
+	r := w.reservation(charge(costs))
+	r.Resolve = fixed(w)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := r.Plan(context.Background()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func fixed(w *world) weir.Resolver {
+	subject := weir.Subject{Entity: subjectEntity, Resource: subjectResource}
+	resolved, err := w.resolve(context.Background(), subject, weir.Usual)
+	return func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
+		return resolved, err
+	}
+}
+
+func benchLimits(n int) ([]weir.Limit, weir.Costs) {
+	limits := []weir.Limit{
+		named("a", bucket(1_000_000, 1_000_000, time.Second)),
+		named("b", bucket(1_000_000, 1_000_000, time.Second)),
+		named("c", window(1_000_000, time.Minute)),
+		named("d", concurrency(1000, time.Minute)),
+	}[:n]
+	costs := weir.Costs{}
+	for i := range limits {
+		costs[limits[i].Name] = 1
+	}
+	return limits, costs
+}

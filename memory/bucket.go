@@ -1,0 +1,113 @@
+package memory
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	arith "github.com/weir-limiter/weir/internal/bucket"
+)
+
+// bucket counts a bucket limit: its balance at the latest instant seen, and the definition that it
+// was last used with, under which it has been filling since.
+type bucket struct {
+	rate    arith.Rate
+	balance int64 // milli-units
+	seen    int64
+}
+
+func rateOf(l *weir.Limit) arith.Rate {
+	return arith.Rate{
+		CapacityMilli: l.Capacity * 1000,
+		RefillMilli:   l.RefillAmount * 1000,
+		PeriodMS:      int64(l.RefillPeriod / time.Millisecond),
+	}
+}
+
+func newBucket(now int64, l *weir.Limit) *bucket {
+	rate := rateOf(l)
+	return &bucket{rate: rate, balance: rate.CapacityMilli, seen: now}
+}
+
+// forgotten reports whether the bucket has been full for a minute: it then starts anew, full at the
+// capacity in force, as if it had been swept.
+func (b *bucket) forgotten(now int64) bool {
+	return now-b.seen >= forgetMS && now-forgetMS >= b.rate.FullAt(b.balance, b.seen)
+}
+
+// at returns the balance at now under a definition: what it gained under the one it had, then
+// trimmed.
+func (b *bucket) at(now int64, rate *arith.Rate) int64 {
+	if b.forgotten(now) {
+		return rate.CapacityMilli
+	}
+	return min(b.rate.Refill(b.balance, b.seen, now), rate.CapacityMilli)
+}
+
+func (b *bucket) available(now int64, l *weir.Limit) int64 {
+	if b.forgotten(now) {
+		return l.Capacity // only an admission makes it anew
+	}
+	b.touch(now, l)
+	return arith.Units(b.balance)
+}
+
+// touch brings the bucket to now, under the definition in force from then on.
+func (b *bucket) touch(now int64, l *weir.Limit) {
+	now = max(now, b.seen)
+	rate := rateOf(l)
+	*b = bucket{rate, b.at(now, &rate), now}
+}
+
+func (b *bucket) peek(now int64, l *weir.Limit) int64 {
+	rate := rateOf(l)
+	return arith.Units(b.at(max(now, b.seen), &rate))
+}
+
+func (b *bucket) freeAt(now, want int64, l *weir.Limit) int64 {
+	now = max(now, b.seen)
+	rate := rateOf(l)
+	wait := rate.Wait(b.at(now, &rate), want*1000, now)
+	if wait > math.MaxInt64-max(now, 0) {
+		return math.MaxInt64
+	}
+	return now + wait
+}
+
+func (b *bucket) counts(now int64, c *change) bool {
+	milli, ok := arith.Milli(c.to - c.from)
+	rate := rateOf(c.limit)
+	return ok && b.at(max(now, b.seen), &rate) >= math.MinInt64+milli
+}
+
+func (b *bucket) take(now, n int64, l *weir.Limit) (weir.Piece, bool) {
+	b.touch(now, l)
+	b.balance -= n * 1000
+	return weir.Piece{}, false
+}
+
+// settle gives back up to the capacity and no further, or takes more, into debt. A bucket does not
+// know its units apart, so a lease has no pieces of it.
+func (b *bucket) settle(now int64, c *change) []weir.Piece {
+	b.touch(now, c.limit)
+	if c.to >= c.from {
+		b.balance -= (c.to - c.from) * 1000
+		return nil
+	}
+	back, ok := arith.Milli(c.from - c.to)
+	// Where the sum would not fit, it is above every capacity.
+	if !ok || b.balance > math.MaxInt64-back {
+		b.balance = b.rate.CapacityMilli
+		return nil
+	}
+	b.balance = min(b.balance+back, b.rate.CapacityMilli)
+	return nil
+}
+
+func (b *bucket) inUse(now int64) bool {
+	return b.rate.Refill(b.balance, b.seen, now) < b.rate.CapacityMilli
+}
+
+func (b *bucket) idle(now int64) bool {
+	return now-b.seen >= idleMS && now-idleMS >= b.rate.FullAt(b.balance, b.seen)
+}

@@ -1,0 +1,92 @@
+package memory
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// A snapshot file is
+//
+//	magic    8 bytes
+//	version  4 bytes, little-endian
+//	length   8 bytes, little-endian: of the body
+//	body     see body.go
+//	checksum 32 bytes: SHA-256 of all that precedes it
+const (
+	snapshotMagic   = "WEIRMEM\n"
+	snapshotVersion = 1
+
+	headerLen = len(snapshotMagic) + 4 + 8
+)
+
+// beginEnvelope appends a header whose length is not known yet. The buffer must be empty.
+func beginEnvelope(buffer []byte) []byte {
+	buffer = append(buffer, snapshotMagic...)
+	buffer = binary.LittleEndian.AppendUint32(buffer, snapshotVersion)
+	return binary.LittleEndian.AppendUint64(buffer, 0)
+}
+
+// sealEnvelope fills in the length and appends the checksum.
+func sealEnvelope(buffer []byte) []byte {
+	binary.LittleEndian.PutUint64(buffer[headerLen-8:], uint64(len(buffer)-headerLen))
+	sum := sha256.Sum256(buffer)
+	return append(buffer, sum[:]...)
+}
+
+// openEnvelope returns the body of a file, or what is wrong with the file, as the end of a sentence.
+func openEnvelope(data []byte) ([]byte, error) {
+	magic := data[:min(len(data), len(snapshotMagic))]
+	if !bytes.HasPrefix([]byte(snapshotMagic), magic) {
+		return nil, errors.New("is not a snapshot of this store")
+	}
+	if len(data) < headerLen {
+		return nil, fmt.Errorf("is truncated: it has only %d bytes", len(data))
+	}
+	version := binary.LittleEndian.Uint32(data[len(snapshotMagic):])
+	if version != snapshotVersion {
+		return nil, fmt.Errorf("has format version %d, and this program knows only %d",
+			version, snapshotVersion)
+	}
+	length := binary.LittleEndian.Uint64(data[headerLen-8:])
+	switch rest := uint64(len(data) - headerLen); {
+	case rest < sha256.Size || length > rest-sha256.Size:
+		return nil, fmt.Errorf("is truncated: it has only %d bytes", len(data))
+	case length < rest-sha256.Size:
+		return nil, fmt.Errorf("is altered: %d bytes follow its end", rest-sha256.Size-length)
+	}
+	end := len(data) - sha256.Size
+	if sha256.Sum256(data[:end]) != [sha256.Size]byte(data[end:]) {
+		return nil, errors.New("is altered: its checksum is wrong")
+	}
+	return data[headerLen:end], nil
+}
+
+// replaceFile puts data in the place of a file, so that after a crash there is either the old
+// content or the new.
+func replaceFile(file string, data []byte) error {
+	temporary := file + ".tmp"
+	if err := writeSynced(temporary, data); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	if err := os.Rename(temporary, file); err != nil {
+		return errors.Join(err, os.Remove(temporary))
+	}
+	return syncFolder(filepath.Dir(file))
+}
+
+func writeSynced(file string, data []byte) error {
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}

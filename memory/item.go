@@ -1,0 +1,89 @@
+package memory
+
+import (
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
+
+// item holds the states of all limits of one (entity, resource).
+type item struct {
+	subject weir.Subject
+	// at is the item's place among its stripe's.
+	at     int
+	states []state
+}
+
+// state is what one limit counts. A limit that changes its kind gets another state, and finds the
+// old one if it changes back.
+type state struct {
+	name string
+	kind weir.Kind
+	counter
+}
+
+// find returns the state of a limit, or nil; also of no item.
+func (it *item) find(l *weir.Limit) counter {
+	if it == nil {
+		return nil
+	}
+	for i := range it.states {
+		if s := &it.states[i]; s.name == l.Name && s.kind == l.Kind {
+			return s.counter
+		}
+	}
+	return nil
+}
+
+func (it *item) put(l *weir.Limit, c counter) {
+	it.states = append(it.states, state{l.Name, l.Kind, c})
+}
+
+// inUse reports whether any limit has something in use at now.
+func (it *item) inUse(now int64) bool {
+	return slices.ContainsFunc(it.states, func(s state) bool { return s.inUse(now) })
+}
+
+// counter is what one limit counts, in units; instants are Unix milliseconds. Each remembers the
+// latest instant that it has seen and takes an earlier one as that.
+type counter interface {
+	// available brings the counter to now and returns what is left of l's capacity, rounded down.
+	available(now int64, l *weir.Limit) int64
+	// peek is available, but changes nothing.
+	peek(now int64, l *weir.Limit) int64
+	// freeAt returns the first instant at which want is available if nobody takes anything, at most
+	// MaxInt64. Want is at most l's capacity.
+	freeAt(now, want int64, l *weir.Limit) int64
+	// counts reports whether the growth that c asks for can be counted, whatever the capacity.
+	counts(now int64, c *change) bool
+	// take counts n more units and returns where they are, if that has to be known.
+	take(now, n int64, l *weir.Limit) (weir.Piece, bool)
+	// settle makes a lease stand for something else and returns where its units then are.
+	settle(now int64, c *change) []weir.Piece
+	// inUse reports whether anything is in use at now.
+	inUse(now int64) bool
+	// idle reports whether the counter may be forgotten: nothing has been in use for idleMS, and
+	// nobody has asked.
+	idle(now int64) bool
+	// code writes the counter into a snapshot, or reads it.
+	code(c *codec)
+}
+
+// A limit with nothing in use may be forgotten a minute later. States go ten seconds after that, so
+// that a clock which is a little behind finds what it would have found.
+const (
+	forgetMS = 60_000
+	idleMS   = forgetMS + 10_000
+)
+
+// newCounter returns the state of a limit that nobody has used.
+func newCounter(now int64, l *weir.Limit) counter {
+	switch l.Kind {
+	case weir.Window, weir.Concurrency:
+		return &occupancy{seen: now}
+	case weir.Budget:
+		return &budget{seen: now}
+	default:
+		return newBucket(now, l)
+	}
+}

@@ -1,0 +1,210 @@
+package memory
+
+import (
+	"container/heap"
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// record is a lease as a snapshot keeps it, so that another process can go on with it. Its holdings
+// and limits are shared with whoever was told of them: nobody changes them.
+type record struct {
+	weir.LeaseRecord
+	// memory is how long (ms) it is remembered once it has ended.
+	memory int64
+	// due is the instant (ms) at which something becomes of the record: a live lease ends by itself
+	// at it, an ended one is forgotten after it.
+	due int64
+	// place is the record's own in the heap that it is in.
+	place int
+}
+
+// file works out when the record is due. The heap that it is in must be told.
+func (r *record) file() {
+	if r.due = r.Expires.UnixMilli(); r.State != weir.LeaseLive {
+		r.due = max(r.EndedAt.UnixMilli(), r.ID.Time().UnixMilli()) + r.memory
+	}
+}
+
+// endedMost is how many ended leases are kept. More are forgotten early, the oldest first.
+const endedMost = 1_000_000
+
+// records are the leases of a store. No stripe may be locked when their lock is taken.
+type records struct {
+	mu   sync.Mutex
+	byID map[weir.LeaseID]*record
+	// live and ended have every record once, the one that is due first on top.
+	live, ended recordHeap
+	// most is how many ended ones there may be.
+	most int
+	// peak is the most records that the map has held since it was made.
+	peak int
+	// early is the newest lease time (ms) of which something was forgotten early; 0 if none.
+	early int64
+}
+
+func newRecords() records {
+	return records{byID: make(map[weir.LeaseID]*record), most: endedMost}
+}
+
+// find returns a copy of what is known of a lease at now, or nil.
+func (t *records) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.current(now, id)
+	if r == nil {
+		return nil
+	}
+	known := r.LeaseRecord
+	return &known
+}
+
+// current returns what is known of a lease at now, or nil. A live lease whose time is over becomes
+// an expired one.
+func (t *records) current(now int64, id weir.LeaseID) *record {
+	r := t.byID[id]
+	if r != nil && r.State == weir.LeaseLive && r.due <= now {
+		t.expire(now, r)
+		r = t.byID[id] // it may have been too much
+	}
+	if r != nil && r.State != weir.LeaseLive && r.due < now {
+		t.drop(r)
+		return nil
+	}
+	return r
+}
+
+// add keeps a lease that was reserved, and forgets others that are due.
+func (t *records) add(now int64, r *record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if old := t.byID[r.ID]; old != nil {
+		t.drop(old)
+	}
+	t.insert(r)
+	t.sweep(now)
+}
+
+func (t *records) insert(r *record) {
+	t.byID[r.ID] = r
+	t.peak = max(t.peak, len(t.byID))
+	r.file()
+	heap.Push(t.heapOf(r), r)
+}
+
+func (t *records) heapOf(r *record) *recordHeap {
+	if r.State == weir.LeaseLive {
+		return &t.live
+	}
+	return &t.ended
+}
+
+// settle notes what a settlement has made of a lease. One that was forgotten stays so.
+func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.sweep(now)
+	r := t.byID[st.ID]
+	if r == nil || r.State != weir.LeaseLive {
+		return
+	}
+	switch st.Verb {
+	case weir.VerbAdjust:
+		r.Seq, r.SeqAt, r.Holdings = st.Seq, out.At, out.Holdings
+	case weir.VerbExtend:
+		r.Expires, r.Holdings = st.Expires(out.At), out.Holdings
+		r.file()
+		heap.Fix(&t.live, r.place)
+	case weir.VerbComplete:
+		r.memory, r.EndFingerprint = st.Memory.Milliseconds(), st.Fingerprint
+		t.end(now, r, weir.LeaseCompleted, out.At)
+	case weir.VerbCancel:
+		r.memory, r.EndFingerprint = st.Memory.Milliseconds(), st.Fingerprint
+		t.end(now, r, weir.LeaseCancelled, out.At)
+	}
+}
+
+func (t *records) expire(now int64, r *record) { t.end(now, r, weir.LeaseExpired, r.Expires) }
+
+// end makes a live lease an ended one, and forgets the oldest where there are too many.
+func (t *records) end(now int64, r *record, state weir.LeaseState, at time.Time) {
+	heap.Remove(&t.live, r.place)
+	r.State, r.EndedAt, r.Holdings, r.Limits = state, at, nil, nil
+	r.file()
+	heap.Push(&t.ended, r)
+	for len(t.ended) > t.most {
+		t.forget(now, t.ended[0])
+	}
+}
+
+// forget drops an ended lease. Where that is early, IDs as old as this one cannot be told apart from
+// forgotten ones any more.
+func (t *records) forget(now int64, r *record) {
+	if r.due >= now {
+		t.early = max(t.early, r.ID.Time().UnixMilli())
+	}
+	t.drop(r)
+}
+
+func (t *records) drop(r *record) {
+	heap.Remove(t.heapOf(r), r.place)
+	delete(t.byID, r.ID)
+}
+
+// sweep ends and forgets a few leases that are due: more than one call can add.
+func (t *records) sweep(now int64) {
+	for range 8 {
+		switch {
+		case len(t.live) > 0 && t.live[0].due <= now:
+			t.expire(now, t.live[0])
+		case len(t.ended) > 0 && t.ended[0].due < now:
+			t.drop(t.ended[0])
+		default:
+			t.shrink()
+			return
+		}
+	}
+}
+
+// shrink makes the map anew where it is mostly empty: it does not give memory back by itself.
+func (t *records) shrink() {
+	const small = 1024
+	if t.peak <= small || len(t.byID) > t.peak/4 {
+		return
+	}
+	byID := make(map[weir.LeaseID]*record, len(t.byID))
+	for id, r := range t.byID {
+		byID[id] = r
+	}
+	t.byID, t.peak = byID, len(byID)
+	t.live = append(make(recordHeap, 0, len(t.live)), t.live...)
+	t.ended = append(make(recordHeap, 0, len(t.ended)), t.ended...)
+}
+
+// recordHeap is a [heap.Interface] whose records know their places.
+type recordHeap []*record
+
+func (h recordHeap) Len() int           { return len(h) }
+func (h recordHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+
+func (h recordHeap) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+// Push appends a record; for package heap.
+func (h *recordHeap) Push(r any) {
+	r.(*record).place = len(*h)
+	*h = append(*h, r.(*record))
+}
+
+// Pop removes the last record; for package heap.
+func (h *recordHeap) Pop() any {
+	last := len(*h) - 1
+	r := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	return r
+}

@@ -1,0 +1,157 @@
+package memory
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// change is what a settlement does to one holding.
+type change struct {
+	stripe *stripe
+	// counter is nil where there is nothing to do.
+	counter counter
+	fresh   bool
+	// limit is the definition in force.
+	limit *weir.Limit
+	// pieces are where the lease's units are; they belong to the caller.
+	pieces []weir.Piece
+	// from and to are the units that the lease stands for before and after.
+	from, to int64
+	// lives is false where the lease ends, so that nobody will ask for its pieces.
+	lives bool
+}
+
+// Settle makes a lease stand for something else. It is refused, with [weir.Invalid] and before
+// anything is applied, where a count would no longer fit 64 bits or slots would grow. The holdings
+// given are not changed.
+func (s *Store) Settle(
+	_ context.Context, now time.Time, st *weir.Settlement,
+) (*weir.Outcome, error) {
+	return s.settle(now, st)
+}
+
+func (s *Store) settle(now time.Time, st *weir.Settlement) (*weir.Outcome, error) {
+	if st.Verb != weir.VerbExtend && len(st.Totals) != len(st.Holdings) {
+		return nil, &weir.Error{
+			Code: weir.Invalid, Field: "totals", Value: strconv.Itoa(len(st.Totals)),
+			Reason: "must be one for each of " + strconv.Itoa(len(st.Holdings)) + " holdings",
+		}
+	}
+	changes := make([]change, 0, len(st.Holdings))
+	var set stripeSet
+	at := 0
+	for i := range st.Holdings {
+		h := &st.Holdings[i]
+		c, err := changeOf(st, i)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 || h.Entity != st.Holdings[i-1].Entity {
+			at = s.stripeOf(h.Entity)
+			set.add(at)
+		}
+		c.stripe = &s.stripes[at]
+		changes = append(changes, c)
+	}
+	out := &weir.Outcome{At: now.Truncate(time.Millisecond)}
+	if st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend {
+		out.Holdings = make([]weir.Holding, len(st.Holdings))
+	}
+	ms := now.UnixMilli()
+	if err := s.change(ms, st, changes, &set, out.Holdings); err != nil {
+		return nil, err
+	}
+	s.sweep(ms)
+	return out, nil
+}
+
+// changeOf returns what is asked of one holding.
+func changeOf(st *weir.Settlement, i int) (change, error) {
+	h := &st.Holdings[i]
+	c := change{
+		limit: h.Limit, pieces: h.Pieces, from: h.Cost(),
+		lives: st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend,
+	}
+	c.to = c.from
+	// A limit that has changed its kind is not in force: its old use is settled as it was.
+	if i < len(st.Limits) && st.Limits[i] != nil && st.Limits[i].Kind == h.Limit.Kind {
+		c.limit = st.Limits[i]
+	}
+	if st.Verb == weir.VerbExtend {
+		return c, nil
+	}
+	slots := h.Limit.Kind == weir.Concurrency
+	if slots && !c.lives {
+		c.to = 0
+		return c, nil
+	}
+	var ok bool
+	if c.to, ok = sum(st.Totals[i]); !ok {
+		return c, unfit(st, i, "is more than can be counted")
+	}
+	if slots && c.to > c.from {
+		return c, unfit(st, i, "the lease stands for only "+strconv.FormatInt(c.from, 10))
+	}
+	return c, nil
+}
+
+// change checks every change under the stripes' locks, then applies them all. Holdings are those of
+// a lease that lives on.
+func (s *Store) change(
+	now int64, st *weir.Settlement, changes []change, set *stripeSet, holdings []weir.Holding,
+) error {
+	s.lock(set)
+	defer s.unlock(set)
+	var it *item
+	for i := range changes {
+		c, h := &changes[i], &st.Holdings[i]
+		if i == 0 || h.Subject != st.Holdings[i-1].Subject {
+			it = c.stripe.items[h.Subject]
+		}
+		if c.counter = it.find(h.Limit); c.counter == nil {
+			c.counter, c.fresh = newCounter(now, c.limit), true
+		}
+		if c.to > c.from && !c.counter.counts(now, c) {
+			return unfit(st, i, "is more than can be counted")
+		}
+	}
+	for i := range changes {
+		pieces := changes[i].apply(now, st.Verb, st.Holdings[i].Subject)
+		if holdings == nil {
+			continue
+		}
+		holdings[i] = st.Holdings[i]
+		holdings[i].Limit = changes[i].limit
+		holdings[i].Pieces = pieces
+		if st.Verb == weir.VerbAdjust {
+			holdings[i].Parts = append([]weir.Part(nil), st.Totals[i]...)
+		}
+	}
+	return nil
+}
+
+// apply makes the change and returns where the lease's units are. A settlement makes a state that
+// was forgotten anew, so that an overrun always counts; an extend only renews what there is.
+func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece {
+	if verb == weir.VerbExtend {
+		if o, ok := c.counter.(*occupancy); ok && !c.fresh && c.limit.Kind == weir.Concurrency {
+			return o.extend(now, c.pieces, c.limit)
+		}
+		return c.pieces
+	}
+	if c.fresh {
+		c.stripe.ensure(of).put(c.limit, c.counter)
+	}
+	return c.counter.settle(now, c)
+}
+
+func unfit(st *weir.Settlement, i int, reason string) error {
+	t := weir.Take{Parts: st.Totals[i]}
+	return &weir.Error{
+		Code: weir.Invalid, Field: "totals." + st.Holdings[i].Limit.Name,
+		Value: strconv.FormatInt(t.Cost(), 10), Reason: reason,
+	}
+}

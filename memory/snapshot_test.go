@@ -1,0 +1,341 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+var (
+	_ weir.Backend        = (*memory.SnapshotStore)(nil)
+	_ weir.ConfigReader   = (*memory.SnapshotStore)(nil)
+	_ weir.ConfigWriter   = (*memory.SnapshotStore)(nil)
+	_ weir.ResourceLister = (*memory.SnapshotStore)(nil)
+	_ weir.LeaseRecoverer = (*memory.SnapshotStore)(nil)
+)
+
+// snapshotWorld opens a file under the definitions.
+func snapshotWorld(t *testing.T, file string, limits ...weir.Limit) *world {
+	t.Helper()
+	store, err := memory.OpenSnapshot(file, &memory.SnapshotOptions{
+		Definitions: &weir.Definitions{System: limits}, Every: time.Hour,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, store: store, now: start}
+}
+
+// restart closes the store and opens its file again.
+func (w *world) restart(t *testing.T, file string, limits ...weir.Limit) {
+	t.Helper()
+	w.close()
+	w.store = snapshotWorld(t, file, limits...).store
+}
+
+func (w *world) close() {
+	w.t.Helper()
+	if err := w.store.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) recover(id weir.LeaseID) *weir.LeaseRecord {
+	w.t.Helper()
+	r, err := w.store.(weir.LeaseRecoverer).RecoverLease(context.Background(), w.now, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r
+}
+
+func TestSnapshotGoesOnWhereItWas(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	limits := append(four(), named("e", shadow(window(1, 2*time.Minute))))
+	w := snapshotWorld(t, file, limits...)
+	costs := each(4)
+	costs["e"] = 3
+	l := w.at(0).reserve(charge(costs))
+	w.at(500).settle(l, weir.VerbAdjust, weir.Costs{"b": 7})
+	w.at(1_000)
+	before := w.status()
+	w.restart(t, file, limits...)
+	if got := w.status(); !reflect.DeepEqual(got, before) {
+		t.Errorf("status after a restart: got %+v, want %+v", got, before)
+	}
+	r := w.recover(l.id)
+	if r == nil || r.State != weir.LeaseLive || r.Seq != 1 || !r.SeqAt.Equal(start.Add(500*time.Millisecond)) ||
+		!r.At.Equal(start) || !r.Expires.Equal(start.Add(time.Hour)) || r.Charges != 1 {
+		t.Fatalf("lease: got %+v", r)
+	}
+	if !reflect.DeepEqual(r.Limits, l.limits) {
+		t.Errorf("answer: got %+v, want %+v", r.Limits, l.limits)
+	}
+	l.holdings = r.Holdings
+	w.at(60_000).left2("b", 7) // three grew half a second later
+	w.at(60_000).left2("e", -2)
+	w.cancel(l)
+	w.at(60_500).availableIs(10, 10, 10, 10, 1)
+	w.close()
+}
+
+func (w *world) left2(limit string, want int64) {
+	w.t.Helper()
+	for _, s := range w.status() {
+		if s.Limit == limit && s.Available != want {
+			w.t.Errorf("%s: got %d available, want %d", limit, s.Available, want)
+		}
+	}
+}
+
+func TestSnapshotKeepsABucketsDefinition(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	w := snapshotWorld(t, file, bucket(10, 10, time.Minute))
+	w.at(0).take(10)
+	w.restart(t, file, bucket(100, 100, time.Minute))
+	w.at(6_000).left(1) // gained under the definition that it had
+	w.close()
+}
+
+func TestSnapshotReserveOfAKnownLease(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	limits := []weir.Limit{window(10, time.Hour)}
+	w := snapshotWorld(t, file, limits...)
+	live, done := w.at(0).reservation(charge(x(1))), w.reservation(charge(x(1)))
+	for _, r := range []*weir.Reservation{live, done} {
+		if out, err := w.try(r); err != nil || out.Denied || out.Replay {
+			t.Fatalf("got %+v, %v; want an admission", out, err)
+		}
+	}
+	w.complete(&lease{id: done.ID, holdings: w.recover(done.ID).Holdings}, 3)
+	w.restart(t, file, named("y", bucket(1, 1, time.Minute))) // a replay does not ask the limits
+	if out, err := w.try(live); err != nil || !out.Replay || !out.At.Equal(start) {
+		t.Errorf("same content: got %+v, %v; want a replay", out, err)
+	}
+	other := *live
+	other.Fingerprint++
+	if _, err := w.try(&other); !errors.Is(err, weir.Conflict) {
+		t.Errorf("other content: got %v, want %v", err, weir.Conflict)
+	}
+	if _, err := w.try(done); !errors.Is(err, weir.Ended) {
+		t.Errorf("completed: got %v, want %v", err, weir.Ended)
+	}
+	w.at(3_600_000)
+	if _, err := w.try(live); !errors.Is(err, weir.Ended) {
+		t.Errorf("expired: got %v, want %v", err, weir.Ended)
+	}
+	if r := w.recover(live.ID); r.State != weir.LeaseExpired || !r.EndedAt.Equal(w.now) || r.Holdings != nil {
+		t.Errorf("expired: got %+v", r)
+	}
+	w.close()
+}
+
+func TestSnapshotLeaseLife(t *testing.T) {
+	t.Parallel()
+	w := snapshotWorld(t, filepath.Join(t.TempDir(), "state"), concurrency(5, time.Minute))
+	state := func(l *lease, want weir.LeaseState) *weir.LeaseRecord {
+		t.Helper()
+		r := w.recover(l.id)
+		if r == nil && want != "" || r != nil && r.State != want {
+			t.Fatalf("at %v: got %+v, want state %q", w.now.Sub(start), r, want)
+		}
+		return r
+	}
+	done, gone, long := w.at(0).take(1), w.take(1), w.take(1)
+	w.at(1_000).complete(done, 0)
+	w.settle(gone, weir.VerbCancel, nil)
+	w.at(60_000 - 1).extend(long)
+	if r := state(long, weir.LeaseLive); !r.Expires.Equal(w.now.Add(time.Hour)) {
+		t.Errorf("extended: got %+v", r)
+	}
+	if r := state(done, weir.LeaseCompleted); !r.EndedAt.Equal(start.Add(time.Second)) {
+		t.Errorf("completed: got %+v", r)
+	}
+	state(gone, weir.LeaseCancelled)
+	w.at(601_000)
+	state(gone, weir.LeaseCancelled)
+	w.at(601_001) // ten minutes after its end
+	state(gone, "")
+	state(done, "")
+	w.at(3_600_000)
+	state(long, weir.LeaseLive)
+	w.at(3_659_999)
+	state(long, weir.LeaseExpired)
+	w.at(3_659_999 + 600_001)
+	state(long, "")
+	w.close()
+}
+
+func TestSnapshotDeniedLeavesNoLease(t *testing.T) {
+	t.Parallel()
+	w := snapshotWorld(t, filepath.Join(t.TempDir(), "state"), window(1, time.Minute))
+	w.at(0).take(1)
+	r := w.reservation(charge(x(1)))
+	if out, err := w.try(r); err != nil || !out.Denied {
+		t.Fatalf("got %+v, %v; want a denial", out, err)
+	}
+	if got := w.recover(r.ID); got != nil {
+		t.Errorf("got %+v, want nothing", got)
+	}
+	w.at(60_000)
+	if out, err := w.try(r); err != nil || out.Denied || out.Replay {
+		t.Errorf("got %+v, %v; want an admission", out, err)
+	}
+	w.close()
+}
+
+func TestSnapshotConfigAndResources(t *testing.T) {
+	t.Parallel()
+	w := snapshotWorld(t, filepath.Join(t.TempDir(), "state"), window(1, time.Minute))
+	w.at(0).take(1)
+	w.configure(window(3, time.Minute))
+	w.left(2)
+	lister := w.store.(weir.ResourceLister)
+	got, err := lister.Resources(context.Background(), w.now, subjectEntity)
+	if err != nil || len(got) != 1 || got[0] != subjectResource {
+		t.Errorf("resources: got %v, %v", got, err)
+	}
+	if !reflect.DeepEqual(w.store.Traits(), newWorld(t).store.Traits()) {
+		t.Error("the traits differ from those of a store without a file")
+	}
+	w.close()
+}
+
+func TestSnapshotIsWrittenFromTimeToTime(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	synctest.Test(t, func(t *testing.T) {
+		store, err := memory.OpenSnapshot(file, &memory.SnapshotOptions{
+			Definitions: &weir.Definitions{System: []weir.Limit{window(10, time.Hour)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := &world{t: t, store: store, now: start}
+		time.Sleep(1500 * time.Millisecond)
+		synctest.Wait()
+		if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("nothing has changed: got %v, want no file", err)
+		}
+		w.take(4)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		first, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A crash now: what the file has is what goes on.
+		crashed := filepath.Join(t.TempDir(), "crashed")
+		if err := os.WriteFile(crashed, first, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		w.take(5)
+		w.close()
+		after := snapshotWorld(t, crashed, window(10, time.Hour))
+		after.left(6)
+		after.close()
+	})
+}
+
+func TestSnapshotFailureIsReported(t *testing.T) {
+	t.Parallel()
+	folder := filepath.Join(t.TempDir(), "gone")
+	open := func(t *testing.T, told *error) *world {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		store, err := memory.OpenSnapshot(filepath.Join(folder, "state"), &memory.SnapshotOptions{
+			Definitions: &weir.Definitions{System: []weir.Limit{window(10, time.Hour)}},
+			OnError:     func(err error) { *told = err },
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			t.Fatal(err)
+		}
+		return &world{t: t, store: store, now: start}
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var told error
+		w := open(t, &told)
+		w.take(1)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if !errors.Is(told, os.ErrNotExist) {
+			t.Errorf("told: got %v, want %v", told, os.ErrNotExist)
+		}
+		if err := w.store.Close(); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("close: got %v, want %v", err, os.ErrNotExist)
+		}
+		if err := w.store.Close(); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("close again: got %v, want the same", err)
+		}
+	})
+}
+
+func TestSnapshotClosed(t *testing.T) {
+	t.Parallel()
+	w := snapshotWorld(t, filepath.Join(t.TempDir(), "state"), window(10, time.Hour))
+	l := w.take(1)
+	s := w.settlement(l, weir.VerbCancel, nil)
+	w.close()
+	if _, err := w.try(w.reservation(charge(x(1)))); !errors.Is(err, weir.Unavailable) {
+		t.Errorf("reserve: got %v, want %v", err, weir.Unavailable)
+	}
+	if _, err := w.store.Settle(context.Background(), w.now, s); !errors.Is(err, weir.Unavailable) {
+		t.Errorf("settle: got %v, want %v", err, weir.Unavailable)
+	}
+}
+
+func TestSnapshotReadingCreatesNothing(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	w := snapshotWorld(t, filepath.Join(folder, "state"), window(10, time.Hour))
+	w.left(10)
+	w.close()
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 0 {
+		t.Errorf("left behind: got %v, %v; want nothing", left, err)
+	}
+}
+
+func TestSnapshotIsOpenOnce(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	w := snapshotWorld(t, file, window(10, time.Hour))
+	_, err := memory.OpenSnapshot(file, nil)
+	if !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), "another store has it open") ||
+		!strings.Contains(err.Error(), file) {
+		t.Errorf("second: got %v", err)
+	}
+	w.restart(t, file, window(10, time.Hour))
+	w.close()
+}
+
+func TestOpenSnapshotRefusesMistakes(t *testing.T) {
+	t.Parallel()
+	_, err := memory.OpenSnapshot("", &memory.SnapshotOptions{
+		Definitions: &weir.Definitions{System: []weir.Limit{{Name: "x"}}}, Every: time.Microsecond,
+	})
+	for _, want := range []string{"snapshot", "Every", "system.limits.x.capacity"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s named", err, want)
+		}
+	}
+	_, err = memory.OpenSnapshot(filepath.Join(t.TempDir(), "no", "state"), nil)
+	if !errors.Is(err, os.ErrNotExist) || !errors.Is(err, weir.Unavailable) {
+		t.Errorf("no such folder: got %v", err)
+	}
+}

@@ -1,0 +1,289 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// SnapshotOptions tune a [SnapshotStore]. Nil means all defaults.
+type SnapshotOptions struct {
+	// Definitions are the limits and entities configured at first. They are not in the file.
+	// Default: none.
+	Definitions *weir.Definitions
+	// Every is how often the file is written where something has changed. Default: one second.
+	Every time.Duration
+	// OnError is told of every snapshot that could not be written; the next one is tried in time.
+	// It is called by the store's own goroutine. Default: nobody, but Close reports a last
+	// snapshot that could not be written.
+	OnError func(error)
+}
+
+// SnapshotStore is a [Store] that also writes its state and its leases to a file from time to time,
+// and on Close. Whoever opens it next goes on from there; what happened since the last snapshot is
+// lost whole, charges and leases alike, so that nothing is charged twice.
+//
+// A snapshot is of one instant: calls wait while it is copied in memory, not while it is written.
+type SnapshotStore struct {
+	store   *Store
+	records records
+	file    string
+	lock    *fileLock
+	onError func(error)
+
+	// gate is held for reading by every call that changes anything, for writing by a copy.
+	gate    sync.RWMutex
+	closed  bool
+	changed atomic.Bool
+	buffer  []byte
+
+	stop, stopped chan struct{}
+	closing       sync.Once
+	closeErr      error
+}
+
+// OpenSnapshot opens the store that file has the last snapshot of, or an empty one where there is no
+// such file. The folder must exist. It is refused, with a [*weir.Error] that names the file, if the
+// file is truncated, altered or none of this store's, or if another store has it open (which a file
+// beside it, with the suffix .lock, shows while it lasts).
+func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
+	var options SnapshotOptions
+	if o != nil {
+		options = *o
+	}
+	if options.Every == 0 {
+		options.Every = time.Second
+	}
+	store, err := Open(&Options{Definitions: options.Definitions})
+	if options.Every < time.Millisecond {
+		err = errors.Join(err, &weir.Error{Code: weir.Invalid, Field: "Every",
+			Value: options.Every.String(), Reason: "must be at least a millisecond"})
+	}
+	if file == "" {
+		err = errors.Join(err, badFile(file, "must be the name of a file", nil))
+	}
+	if err != nil {
+		return nil, err
+	}
+	s := &SnapshotStore{
+		store: store, records: newRecords(), onError: options.OnError,
+		stop: make(chan struct{}), stopped: make(chan struct{}),
+	}
+	if s.file, err = filepath.Abs(file); err != nil {
+		return nil, badFile(file, "cannot be found", err)
+	}
+	if s.lock, err = lockFile(s.file + ".lock"); err != nil {
+		return nil, unavailable(file, err)
+	}
+	if err := s.read(); err != nil {
+		return nil, errors.Join(err, s.lock.release())
+	}
+	go s.run(options.Every)
+	return s, nil
+}
+
+// read takes over the file's snapshot, if there is one.
+func (s *SnapshotStore) read() error {
+	data, err := os.ReadFile(s.file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return unavailable(s.file, err)
+	}
+	body, err := openEnvelope(data)
+	if err == nil {
+		err = s.decode(body)
+	}
+	if err != nil {
+		return badFile(s.file, err.Error(), nil)
+	}
+	return nil
+}
+
+// run writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
+func (s *SnapshotStore) run(every time.Duration) {
+	defer close(s.stopped)
+	ticker := time.NewTicker(every)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-ticker.C:
+			if err := s.write(); err != nil && s.onError != nil {
+				s.onError(err)
+			}
+		}
+	}
+}
+
+// write makes a snapshot of this instant, if anything has changed since the last one.
+func (s *SnapshotStore) write() error {
+	s.gate.Lock()
+	if !s.changed.Swap(false) {
+		s.gate.Unlock()
+		return nil
+	}
+	var err error
+	s.buffer, err = s.encode(beginEnvelope(s.buffer[:0]))
+	s.gate.Unlock()
+	if err == nil {
+		s.buffer = sealEnvelope(s.buffer)
+		err = replaceFile(s.file, s.buffer)
+	}
+	if err != nil {
+		s.changed.Store(true)
+		return fmt.Errorf("weir: memory: write snapshot: %w", err)
+	}
+	return nil
+}
+
+// Close writes a last snapshot where something has changed, and lets others open the file. Calls
+// after it are answered with [weir.Unavailable].
+func (s *SnapshotStore) Close() error {
+	s.closing.Do(func() {
+		close(s.stop)
+		<-s.stopped
+		s.gate.Lock()
+		s.closed = true
+		s.gate.Unlock()
+		s.closeErr = errors.Join(s.write(), s.lock.release())
+	})
+	return s.closeErr
+}
+
+// Traits says the same as [Store.Traits].
+func (s *SnapshotStore) Traits() weir.Traits { return s.store.Traits() }
+
+// Reserve is [Store.Reserve], but a lease ID that is known is answered first: with Replay where the
+// content is the same, with [weir.Conflict] where it is not, with [weir.Ended] after its end.
+func (s *SnapshotStore) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	if known := s.records.find(now.UnixMilli(), r.ID); known != nil {
+		return replay(known, r)
+	}
+	takes, err := r.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.gate.RUnlock()
+	out, err := s.store.reserve(now, takes)
+	if err != nil || out.Denied {
+		return out, err
+	}
+	lease := weir.LeaseRecord{
+		ID: r.ID, State: weir.LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
+		Expires: r.Expires(out.At, out.Holdings), Charges: len(r.Charges),
+		Holdings: out.Holdings, Limits: out.Limits,
+	}
+	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: r.Memory.Milliseconds()})
+	return out, nil
+}
+
+// replay answers a reservation whose lease is known.
+func replay(known *weir.LeaseRecord, r *weir.Reservation) (*weir.Outcome, error) {
+	e := &weir.Error{Field: "lease_id", Value: r.ID.String()}
+	switch {
+	case known.State != weir.LeaseLive:
+		e.Code, e.Reason = weir.Ended, "was "+string(known.State)
+		return nil, e
+	case known.Fingerprint != r.Fingerprint:
+		e.Code, e.Reason = weir.Conflict, "is a lease with other content"
+		return nil, e
+	}
+	return &weir.Outcome{At: known.At, Replay: true}, nil
+}
+
+// Settle is [Store.Settle].
+func (s *SnapshotStore) Settle(
+	_ context.Context, now time.Time, st *weir.Settlement,
+) (*weir.Outcome, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.gate.RUnlock()
+	out, err := s.store.settle(now, st)
+	if err != nil {
+		return nil, err
+	}
+	s.records.settle(now.UnixMilli(), st, out)
+	return out, nil
+}
+
+// enter begins a call that may change something; it ends with gate.RUnlock.
+func (s *SnapshotStore) enter() error {
+	s.gate.RLock()
+	if s.closed {
+		s.gate.RUnlock()
+		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
+	}
+	if !s.changed.Load() {
+		s.changed.Store(true)
+	}
+	return nil
+}
+
+// Status is [Store.Status].
+func (s *SnapshotStore) Status(
+	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+) ([]weir.LimitStatus, error) {
+	return s.store.Status(ctx, now, of, resolve)
+}
+
+// ReadConfig is [Store.ReadConfig].
+func (s *SnapshotStore) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+	return s.store.ReadConfig(ctx, of)
+}
+
+// WriteConfig is [Store.WriteConfig]. The configuration is not in the snapshots.
+func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
+	return s.store.WriteConfig(ctx, now, d)
+}
+
+// Resources is [Store.Resources].
+func (s *SnapshotStore) Resources(
+	ctx context.Context, now time.Time, entity string,
+) ([]string, error) {
+	return s.store.Resources(ctx, now, entity)
+}
+
+// RecoverLease returns what is known of a lease at now, or nil. It never fails.
+func (s *SnapshotStore) RecoverLease(
+	_ context.Context, now time.Time, id weir.LeaseID,
+) (*weir.LeaseRecord, error) {
+	return s.records.find(now.UnixMilli(), id), nil
+}
+
+// RecoveredUpTo returns the newest lease time of which something was forgotten because there were
+// more than a million ended leases; zero if nothing was.
+func (s *SnapshotStore) RecoveredUpTo() time.Time {
+	s.records.mu.Lock()
+	defer s.records.mu.Unlock()
+	if s.records.early == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(s.records.early)
+}
+
+func badFile(file, reason string, err error) *weir.Error {
+	return &weir.Error{Code: weir.Invalid, Field: "snapshot", Value: file, Reason: reason, Err: err}
+}
+
+func unavailable(file string, err error) *weir.Error {
+	return &weir.Error{
+		Code: weir.Unavailable, Field: "snapshot", Value: file, Reason: "cannot be opened", Err: err,
+	}
+}

@@ -1,0 +1,144 @@
+// Package memory keeps limits in the process: every kind, exact to the millisecond, all or nothing
+// across limits and entities.
+//
+// A [Store] forgets everything with its process. A [SnapshotStore] also writes its state, leases
+// included, to a file from time to time, so that a restart admits at most what was admitted since
+// the last snapshot on top of what the limits allow.
+//
+// How it works: the states of one (entity, resource) make an item, and the items of one entity lie
+// in one of 256 stripes, each with a lock. A call locks the stripes it needs in ascending order,
+// judges every limit, and only then changes any. Nothing waits under a lock, and no call reads a
+// clock. What is no longer in use goes by the way: every call sweeps a few items.
+package memory
+
+import (
+	"context"
+	"hash/maphash"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Options tune a [Store]. Nil means all defaults.
+type Options struct {
+	// Definitions are the limits and entities configured at first. Default: none.
+	Definitions *weir.Definitions
+}
+
+// Store is a [weir.Backend] in process memory, with a configuration of its own that can be replaced
+// at once. Its methods may be called at once; it starts no goroutine.
+type Store struct {
+	seed    maphash.Seed
+	config  atomic.Pointer[weir.Definitions]
+	stripes [stripeCount]stripe
+	sweeper sweeper
+}
+
+// Open returns an empty store, or the mistakes in the definitions, joined; each is a [*weir.Error]
+// with code [weir.Invalid].
+func Open(o *Options) (*Store, error) {
+	d := &weir.Definitions{}
+	if o != nil && o.Definitions != nil {
+		d = o.Definitions
+	}
+	s := &Store{seed: maphash.MakeSeed()}
+	if err := s.configure(d); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// Traits says that the store enforces every kind, eight ancestors deep, exactly and without waiting.
+func (s *Store) Traits() weir.Traits {
+	return weir.Traits{
+		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
+		CascadeDepth: 8,
+		Local:        true,
+		EntitySlash:  true,
+	}
+}
+
+// Close does nothing: the state goes with the store.
+func (s *Store) Close() error { return nil }
+
+// ReadConfig returns what is configured for a subject. It never fails.
+func (s *Store) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
+	return s.config.Load().Config(of), nil
+}
+
+// WriteConfig replaces the configuration with the next call. Mistakes in it are [*weir.Error]s with
+// code [weir.Invalid], joined, and leave the old one in force.
+func (s *Store) WriteConfig(_ context.Context, _ time.Time, d *weir.Definitions) error {
+	return s.configure(d)
+}
+
+// configure takes over a normalized copy: the states rely on sound definitions.
+func (s *Store) configure(d *weir.Definitions) error {
+	normal, err := d.Normalize()
+	if err != nil {
+		return err
+	}
+	s.config.Store(normal)
+	return nil
+}
+
+// Resources returns, in order, the resources on which the entity has something in use at now or
+// limits of its own. It never fails.
+func (s *Store) Resources(_ context.Context, now time.Time, entity string) ([]string, error) {
+	found := make(map[string]bool)
+	for resource, limits := range s.config.Load().Entities[entity].Limits {
+		if resource != weir.DefaultResource && len(limits) > 0 {
+			found[resource] = true
+		}
+	}
+	at := &s.stripes[s.stripeOf(entity)]
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	for _, it := range at.dense {
+		if it.subject.Entity == entity && it.inUse(now.UnixMilli()) {
+			found[it.subject.Resource] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// Status reports the limits of each subject as resolve gives them, without changing anything. It
+// fails only as resolve does.
+func (s *Store) Status(
+	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+) ([]weir.LimitStatus, error) {
+	var out []weir.LimitStatus
+	for _, subject := range of {
+		resolved, err := resolve(ctx, subject, weir.Usual)
+		if err != nil {
+			return nil, err
+		}
+		out = s.report(out, now.UnixMilli(), subject, resolved)
+	}
+	return out, nil
+}
+
+// report appends the status of a subject's limits, all of one instant.
+func (s *Store) report(
+	out []weir.LimitStatus, now int64, of weir.Subject, resolved *weir.Resolved,
+) []weir.LimitStatus {
+	at := &s.stripes[s.stripeOf(of.Entity)]
+	at.mu.Lock()
+	defer at.mu.Unlock()
+	it := at.items[of]
+	for i := range resolved.Limits {
+		l := &resolved.Limits[i]
+		available := l.Capacity
+		if c := it.find(l); c != nil {
+			available = c.peek(now, l)
+		}
+		out = append(out, weir.LimitStatus{
+			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind,
+			Level: resolved.Level, Capacity: l.Capacity, Available: available, Shadow: l.Shadow,
+		})
+	}
+	return out
+}

@@ -1,0 +1,269 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// start is the beginning of most tests: a whole hour, day and minute in UTC, on a Monday.
+var start = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+const subjectEntity, subjectResource = "acme", "gpt"
+
+// world drives a backend as the limiter would, at instants that the test names.
+type world struct {
+	t     testing.TB
+	store weir.Backend
+	now   time.Time
+	made  uint64
+}
+
+// lease is what the limiter would keep of a live lease.
+type lease struct {
+	id       weir.LeaseID
+	charges  []weir.Charge
+	holdings []weir.Holding
+	limits   []weir.LimitStatus
+	seq      int64
+}
+
+func newWorld(t testing.TB, limits ...weir.Limit) *world {
+	t.Helper()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: limits}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &world{t: t, store: store, now: start}
+}
+
+// at sets the time, in milliseconds since the start.
+func (w *world) at(ms int64) *world {
+	w.now = start.Add(time.Duration(ms) * time.Millisecond)
+	return w
+}
+
+func (w *world) configure(limits ...weir.Limit) {
+	w.t.Helper()
+	d := &weir.Definitions{System: limits}
+	err := w.store.(weir.ConfigWriter).WriteConfig(context.Background(), w.now, d)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) resolve(
+	ctx context.Context, s weir.Subject, _ weir.ResolveMode,
+) (*weir.Resolved, error) {
+	return resolveFrom(ctx, w.store, s)
+}
+
+// resolveFrom lets the strongest level that a store has configured win.
+func resolveFrom(ctx context.Context, b weir.Backend, s weir.Subject) (*weir.Resolved, error) {
+	config, err := b.(weir.ConfigReader).ReadConfig(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r := &weir.Resolved{}
+	if len(config.Levels) > 0 {
+		r.Level, r.Limits = config.Levels[0].Level, config.Levels[0].Limits
+	}
+	if config.Cascade {
+		r.Parent = config.Parent
+	}
+	return r, nil
+}
+
+func charge(costs weir.Costs) weir.Charge {
+	return weir.Charge{Entity: subjectEntity, Resource: subjectResource, Costs: costs}
+}
+
+func (w *world) reservation(charges ...weir.Charge) *weir.Reservation {
+	w.made++
+	return &weir.Reservation{
+		ID: leaseID(w.now, w.made), Fingerprint: w.made, Charges: charges, Depth: 8,
+		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: w.resolve,
+	}
+}
+
+// leaseID makes IDs that a failing test can name.
+func leaseID(now time.Time, n uint64) weir.LeaseID {
+	id := weir.NewLeaseID(now)
+	for i := range 10 {
+		id[6+i] = 0
+	}
+	for i := range 8 {
+		id[15-i] = byte(n >> (8 * i))
+	}
+	return id
+}
+
+func (w *world) try(r *weir.Reservation) (*weir.Outcome, error) {
+	return w.store.Reserve(context.Background(), w.now, r)
+}
+
+// reserve takes charges and fails the test where it is denied.
+func (w *world) reserve(charges ...weir.Charge) *lease {
+	w.t.Helper()
+	r := w.reservation(charges...)
+	out, err := w.try(r)
+	if err != nil {
+		w.t.Fatalf("reserve %v: %v", charges, err)
+	}
+	if out.Denied {
+		w.t.Fatalf("reserve %v: denied: %+v", charges, out.Limits)
+	}
+	return &lease{id: r.ID, charges: charges, holdings: out.Holdings, limits: out.Limits}
+}
+
+// take reserves n units of the limit x, the only one of most tests.
+func (w *world) take(n int64) *lease {
+	w.t.Helper()
+	return w.reserve(charge(weir.Costs{"x": n}))
+}
+
+// refuse asks for n units of the limit x, which must be denied with a retry-after in milliseconds.
+func (w *world) refuse(n, retryMS int64) {
+	w.t.Helper()
+	out, err := w.try(w.reservation(charge(weir.Costs{"x": n})))
+	if err != nil {
+		w.t.Fatalf("reserve %d: %v", n, err)
+	}
+	if !out.Denied || out.Holdings != nil {
+		w.t.Fatalf("reserve %d: got %+v, want a denial", n, out)
+	}
+	got, want := out.Limits[0], time.Duration(retryMS)*time.Millisecond
+	if !got.Exceeded || got.RetryAfter != want {
+		w.t.Errorf("reserve %d: got exceeded %v, retry after %v; want true, %v",
+			n, got.Exceeded, got.RetryAfter, want)
+	}
+}
+
+// left checks what is available of the limit x.
+func (w *world) left(want int64) {
+	w.t.Helper()
+	if got := w.status()[0].Available; got != want {
+		w.t.Errorf("available: got %d, want %d", got, want)
+	}
+}
+
+func (w *world) status() []weir.LimitStatus {
+	w.t.Helper()
+	of := []weir.Subject{{Entity: subjectEntity, Resource: subjectResource}}
+	limits, err := w.store.Status(context.Background(), w.now, of, w.resolve)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return limits
+}
+
+// settlement says what verb does to a lease: totals are by limit; others keep what they stand for.
+func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *weir.Settlement {
+	s := &weir.Settlement{
+		ID: l.id, Verb: verb, Seq: l.seq, Fingerprint: uint64(len(totals)), Holdings: l.holdings,
+		Lifetime: time.Hour, Memory: 10 * time.Minute,
+	}
+	for i := range l.holdings {
+		h := &l.holdings[i]
+		s.Limits = append(s.Limits, w.inForce(h))
+		if verb == weir.VerbExtend {
+			continue
+		}
+		parts := append([]weir.Part(nil), h.Parts...)
+		for j := range parts {
+			n, named := totals[h.Limit.Name]
+			switch {
+			case verb == weir.VerbCancel, verb == weir.VerbComplete && h.Limit.Kind == weir.Concurrency:
+				parts[j].Units = 0
+			case named:
+				parts[j].Units = n
+			}
+		}
+		s.Totals = append(s.Totals, parts)
+	}
+	if verb == weir.VerbAdjust {
+		s.Seq++
+	}
+	return s
+}
+
+func (w *world) inForce(h *weir.Holding) *weir.Limit {
+	resolved, err := w.resolve(context.Background(), h.Subject, weir.Usual)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for i := range resolved.Limits {
+		if resolved.Limits[i].Name == h.Limit.Name {
+			return &resolved.Limits[i]
+		}
+	}
+	return h.Limit
+}
+
+// settle applies a verb and fails the test where it is refused.
+func (w *world) settle(l *lease, verb weir.Verb, totals weir.Costs) {
+	w.t.Helper()
+	s := w.settlement(l, verb, totals)
+	out, err := w.store.Settle(context.Background(), w.now, s)
+	if err != nil {
+		w.t.Fatalf("%s: %v", verb, err)
+	}
+	l.holdings, l.seq = out.Holdings, s.Seq
+}
+
+func (w *world) adjust(l *lease, n int64)   { w.t.Helper(); w.settle(l, weir.VerbAdjust, x(n)) }
+func (w *world) complete(l *lease, n int64) { w.t.Helper(); w.settle(l, weir.VerbComplete, x(n)) }
+func (w *world) cancel(l *lease)            { w.t.Helper(); w.settle(l, weir.VerbCancel, nil) }
+func (w *world) extend(l *lease)            { w.t.Helper(); w.settle(l, weir.VerbExtend, nil) }
+
+// refuseSettle expects a typed error that names a field.
+func (w *world) refuseSettle(l *lease, verb weir.Verb, totals weir.Costs, field string) {
+	w.t.Helper()
+	_, err := w.store.Settle(context.Background(), w.now, w.settlement(l, verb, totals))
+	w.isError(err, weir.Invalid, field)
+}
+
+func (w *world) isError(err error, code weir.Code, field string) {
+	w.t.Helper()
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != code || e.Field != field {
+		w.t.Errorf("got error %v, want %v about %s", err, code, field)
+	}
+}
+
+func x(n int64) weir.Costs { return weir.Costs{"x": n} }
+
+// bucket holds capacity and regains refill per period.
+func bucket(capacity, refill int64, period time.Duration) weir.Limit {
+	return weir.Limit{
+		Name: "x", Kind: weir.Bucket, Capacity: capacity, RefillAmount: refill, RefillPeriod: period,
+	}
+}
+
+func window(capacity int64, length time.Duration) weir.Limit {
+	return weir.Limit{Name: "x", Kind: weir.Window, Capacity: capacity, Window: length}
+}
+
+func concurrency(capacity int64, timeout time.Duration) weir.Limit {
+	return weir.Limit{Name: "x", Kind: weir.Concurrency, Capacity: capacity, Timeout: timeout}
+}
+
+func budget(capacity int64, every, zone string) weir.Limit {
+	return weir.Limit{Name: "x", Kind: weir.Budget, Capacity: capacity, Every: every, Zone: zone}
+}
+
+// shadow makes a limit one that never denies.
+func shadow(l weir.Limit) weir.Limit {
+	l.Shadow = true
+	return l
+}
+
+// named gives a limit another name.
+func named(name string, l weir.Limit) weir.Limit {
+	l.Name = name
+	return l
+}
