@@ -67,12 +67,16 @@ func (d *Definitions) Normalize() (*Definitions, error) {
 		}
 		out.Resources[name] = limits
 	}
-	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+	names := slices.Sorted(maps.Keys(d.Entities))
+	for _, name := range names {
 		e, err := d.normalizeEntity(name)
 		if err != nil {
 			errs = append(errs, err)
 		}
 		out.Entities[name] = e
+	}
+	if err := d.checkCycles(names); err != nil {
+		errs = append(errs, err)
 	}
 	return out, errors.Join(errs...)
 }
@@ -94,7 +98,7 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	if e.Cascade && e.Parent == "" {
 		errs = append(errs, invalid(field+".cascade", true, "needs a parent"))
 	}
-	if err := d.checkParents(name); err != nil {
+	if err := d.checkParent(name); err != nil {
 		errs = append(errs, err)
 	}
 	out := EntityDefinition{Parent: e.Parent, Cascade: e.Cascade, Limits: make(map[string][]Limit, len(e.Limits))}
@@ -115,20 +119,32 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	return out, errors.Join(errs...)
 }
 
-// checkParents follows an entity's parents: each must exist, and none may come twice.
-func (d *Definitions) checkParents(name string) error {
-	field := "entities." + name + ".parent"
-	seen := map[string]bool{name: true}
-	for at := d.Entities[name].Parent; at != ""; at = d.Entities[at].Parent {
-		if seen[at] {
-			return invalid(field, d.Entities[name].Parent, "leads back to "+shorten(at)+": a cycle")
+// checkParent refuses an entity's parent that does not exist.
+func (d *Definitions) checkParent(name string) error {
+	parent := d.Entities[name].Parent
+	if _, ok := d.Entities[parent]; parent == "" || ok {
+		return nil
+	}
+	return invalid("entities."+name+".parent", parent, "is not declared among the entities")
+}
+
+// checkCycles refuses chains of parents that lead back to where they began, each once. Every entity
+// is visited once, however long the chains are.
+func (d *Definitions) checkCycles(names []string) error {
+	var errs []error
+	chain := make(map[string]string, len(names)) // who was visited first on the way to it
+	for _, name := range names {
+		at := name
+		for at != "" && chain[at] == "" {
+			chain[at] = name
+			at = d.Entities[at].Parent
 		}
-		seen[at] = true
-		if _, ok := d.Entities[at]; !ok {
-			return invalid(field, at, "is not declared among the entities")
+		if at != "" && chain[at] == name {
+			errs = append(errs, invalid("entities."+at+".parent", d.Entities[at].Parent,
+				"leads back to "+shorten(at)+": a cycle"))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Config returns what the definitions say of a subject. It answers [ConfigReader] for stores whose

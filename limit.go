@@ -81,7 +81,6 @@ func (l Limit) Normalize() (Limit, error) {
 		bad("capacity", l.Capacity, "must be above zero")
 	}
 	l.normalizeKind(bad)
-	l.rejectForeign(bad)
 	return l, errors.Join(errs...)
 }
 
@@ -89,9 +88,6 @@ func (l Limit) Normalize() (Limit, error) {
 func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) {
 	switch l.Kind {
 	case Bucket:
-		if l.RefillAmount == 0 {
-			l.RefillAmount = l.Capacity
-		}
 		if l.RefillPeriod == 0 {
 			l.RefillPeriod = time.Minute
 		}
@@ -101,6 +97,8 @@ func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) 
 		if l.RefillAmount < 0 || l.RefillAmount > maxBucketUnits {
 			bad("refill_amount", l.RefillAmount,
 				fmt.Sprintf("must be between 1 and %d", int64(maxBucketUnits)))
+		} else if l.RefillAmount == 0 {
+			l.RefillAmount = l.Capacity
 		}
 		checkPeriod(bad, "refill_period", l.RefillPeriod, time.Millisecond)
 	case Window:
@@ -111,7 +109,9 @@ func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) 
 		l.normalizeBudget(bad)
 	default:
 		bad("kind", string(l.Kind), "must be bucket, window, concurrency or budget")
+		return // nobody knows which fields belong to it
 	}
+	l.rejectForeign(bad)
 }
 
 func (l *Limit) normalizeBudget(bad func(field string, value any, reason string)) {

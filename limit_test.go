@@ -40,12 +40,12 @@ func TestLimitMistakes(t *testing.T) {
 		want  []string // fields
 	}{
 		{"all zero", weir.Limit{}, []string{"name", "capacity"}},
-		{"kind", weir.Limit{Name: "a", Kind: "leaky", Capacity: 1}, []string{"kind"}},
+		{"kind", weir.Limit{Name: "a", Kind: "leaky", Capacity: 1, Window: 1}, []string{"kind"}},
 		{"reserved name", weir.Limit{Name: "wcu", Capacity: 1}, []string{"name"}},
 		{"name begins with a digit", weir.Limit{Name: "1a", Capacity: 1}, []string{"name"}},
 		{"name too long", weir.Limit{Name: strings.Repeat("a", 65), Capacity: 1}, []string{"name"}},
 		{"bucket over milli-units", weir.Limit{Name: "a", Capacity: math.MaxInt64/1000 + 1},
-			[]string{"capacity", "refill_amount"}},
+			[]string{"capacity"}},
 		{"negative capacity", weir.Limit{Name: "a", Capacity: -1, RefillAmount: 1}, []string{"capacity"}},
 		{"negative refill", weir.Limit{Name: "a", Capacity: 1, RefillAmount: -1}, []string{"refill_amount"}},
 		{"part of a millisecond", weir.Limit{Name: "a", Capacity: 1, RefillPeriod: time.Microsecond},
@@ -129,7 +129,10 @@ func TestDefinitionsMistakes(t *testing.T) {
 			[]string{"entities.a.parent"}},
 		{"cycle", weir.Definitions{Entities: map[string]weir.EntityDefinition{
 			"a": {Parent: "b"}, "b": {Parent: "c"}, "c": {Parent: "a"}}},
-			[]string{"entities.a.parent", "entities.b.parent", "entities.c.parent"}},
+			[]string{"entities.a.parent"}},
+		{"a chain into a cycle", weir.Definitions{Entities: map[string]weir.EntityDefinition{
+			"a": {Parent: "m"}, "m": {Parent: "z"}, "z": {Parent: "m"}, "b": {Parent: "a"}}},
+			[]string{"entities.m.parent"}},
 		{"several", weir.Definitions{System: []weir.Limit{{Name: "x"}},
 			Resources: map[string][]weir.Limit{"r": {{Name: "y"}}}},
 			[]string{"system.limits.x.capacity", "resources.r.limits.y.capacity"}},
