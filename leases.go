@@ -258,16 +258,29 @@ func (s *leaseShard) drop(e *leaseEntry) {
 // sweep ends live leases that are due and forgets ended ones that need not be remembered.
 func (s *leaseShard) sweep(t *leaseTable, now int64) {
 	budget := sweepLeast + len(s.entries)/sweepShare
-	for _, l := range s.live {
-		for l.head != nil && l.head.due <= now && !l.head.busy && budget > 0 {
-			s.expire(t, l.head, now)
-			budget--
+	for ; budget > 0; budget-- {
+		e := s.firstDue()
+		if e == nil || e.due > now {
+			break
 		}
+		s.expire(t, e, now)
 	}
 	for h := s.ended.head; h != nil && !h.busy && h.forgetAt(t.memory) < now && budget > 0; budget-- {
 		s.forget(t, h)
 		h = s.ended.head
 	}
+}
+
+// firstDue returns the live lease that ends first, of those that nobody works on. They must be
+// remembered in the order in which they end, or the memory would not forget the oldest.
+func (s *leaseShard) firstDue() *leaseEntry {
+	var first *leaseEntry
+	for _, l := range s.live {
+		if h := l.head; h != nil && !h.busy && (first == nil || h.due < first.due) {
+			first = h
+		}
+	}
+	return first
 }
 
 // forgetAt is the last instant at which an ended lease is remembered. An ID may be ahead of the

@@ -195,17 +195,21 @@ func (p *planner) ceiling(s *planned, l *Limit) int64 {
 func (p *planner) checkBrought() error {
 	for i := range p.r.Brought {
 		b := &p.r.Brought[i]
-		var stored *Limit
+		found := false
 		for j := range p.subjects {
-			if s := &p.subjects[j]; s.charged && stored == nil {
-				stored = s.resolved.limit(b.Name)
+			s := &p.subjects[j]
+			stored := s.resolved.limit(b.Name)
+			if !s.charged || stored == nil {
+				continue
+			}
+			found = true
+			if stored.Kind != b.Kind {
+				return invalid("limits."+b.Name+".kind", string(b.Kind),
+					"the limit of "+shorten(s.subject.Entity)+" is a "+string(stored.Kind))
 			}
 		}
-		if stored == nil {
+		if !found {
 			return fault(UnknownLimit, "limits."+b.Name, b.Capacity, "no charged entity has such a limit")
-		}
-		if stored.Kind != b.Kind {
-			return invalid("limits."+b.Name+".kind", string(b.Kind), "the limit is a "+string(stored.Kind))
 		}
 	}
 	return nil
