@@ -30,6 +30,7 @@ type leaseShard struct {
 	live    []*leaseList
 	ended   leaseList
 	room    int // ended leases
+	filings int64
 }
 
 // leaseEntry is what the limiter knows of one lease. Between acquire and release it belongs to the
@@ -44,6 +45,7 @@ type leaseEntry struct {
 	list       *leaseList
 	prev, next *leaseEntry
 	due        int64 // when it expires, as filed in a live list
+	filing     int64 // of those due in one millisecond, the one filed last expires last
 }
 
 // leaseEntryState is what release does with an entry.
@@ -197,7 +199,8 @@ func (s *leaseShard) file(e *leaseEntry) {
 		}
 		e.list.remove(e)
 	}
-	e.due = due
+	s.filings++
+	e.due, e.filing = due, s.filings
 	for _, l := range s.live {
 		if l.tail == nil || l.tail.due <= due {
 			l.push(e)
@@ -276,7 +279,11 @@ func (s *leaseShard) sweep(t *leaseTable, now int64) {
 func (s *leaseShard) firstDue() *leaseEntry {
 	var first *leaseEntry
 	for _, l := range s.live {
-		if h := l.head; h != nil && !h.busy && (first == nil || h.due < first.due) {
+		h := l.head
+		if h == nil || h.busy {
+			continue
+		}
+		if first == nil || h.due < first.due || h.due == first.due && h.filing < first.filing {
 			first = h
 		}
 	}
