@@ -29,14 +29,10 @@ func (b *bucket) gained(at int64) *big.Int {
 func (b *bucket) balanceAt(at int64) *big.Int {
 	sum := b.gained(at)
 	sum.Sub(sum, b.gained(b.at))
-	return b.capped(sum.Add(sum, b.balance))
-}
-
-func (b *bucket) capped(balance *big.Int) *big.Int {
-	if balance.Cmp(b.capacity) > 0 {
+	if sum.Add(sum, b.balance).Cmp(b.capacity) > 0 {
 		return b.capacity
 	}
-	return balance
+	return sum
 }
 
 func (b *bucket) available(at int64) *big.Int {
@@ -46,7 +42,7 @@ func (b *bucket) available(at int64) *big.Int {
 
 func (b *bucket) change(at int64, p *part, total int64) {
 	left := new(big.Int).Add(b.balanceAt(at), milli(p.total))
-	b.balance = b.capped(left.Sub(left, milli(total)))
+	b.balance = left.Sub(left, milli(total)) // a refund above the capacity is capped when asked
 	b.at = at
 	p.total = total
 }

@@ -63,7 +63,7 @@ func (c *calendar) starts(minute int64) bool {
 		now, before := c.local(minute), c.local(minute-1)
 		_, offset := now.Zone()
 		_, offsetBefore := before.Zone()
-		return now.Hour() != before.Hour() || now.Day() != before.Day() || offset < offsetBefore
+		return now.Hour() != before.Hour() || offset < offsetBefore
 	}
 	number := c.number(minute)
 	for back := int64(1); back <= twoDays; back++ {

@@ -59,9 +59,12 @@ func (c *checker) define(l *subjectLine) error {
 }
 
 func (c *checker) makeLimit(key subjectKey, l *limitLine) (*limit, error) {
-	span, whole := l.WindowMS+l.TimeoutMS, int64(1000) // one of them, in whole seconds
-	if l.Kind == "bucket" {
+	span, whole, timeout := l.WindowMS, int64(1000), int64(0)
+	switch l.Kind {
+	case "bucket":
 		span, whole = l.RefillPeriodMS, 1
+	case "concurrency":
+		span, timeout = l.TimeoutMS, l.TimeoutMS
 	}
 	wrong := l.Kind != "budget" && (span <= 0 || span > maxSpanMS || span%whole != 0) ||
 		l.Kind == "bucket" && l.RefillAmount <= 0
@@ -70,7 +73,7 @@ func (c *checker) makeLimit(key subjectKey, l *limitLine) (*limit, error) {
 	}
 	made := &limit{
 		subject: key, name: l.Name, kind: l.Kind, capacity: *l.Capacity, shadow: l.Shadow,
-		timeout: l.TimeoutMS,
+		timeout: timeout,
 	}
 	switch l.Kind {
 	case "bucket":

@@ -29,6 +29,6 @@
 //     begins when the local hour changes or the local clock goes back. Periods begin on whole
 //     minutes, as they have in every zone since 1972.
 //
-// It does not judge identifiers, lease IDs by their time (the horizon), the memory of a million
-// ended leases, or sums of many reservations beyond int64.
+// A lease ID that was denied is judged anew. Identifiers, lease IDs by their time (the horizon),
+// the memory of a million ended leases and state beyond int64 are not judged.
 package oracle

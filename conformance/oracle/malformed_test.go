@@ -54,6 +54,8 @@ func TestMalformedLogs(t *testing.T) {
 			[]string{header, limits + `{"name":"n","kind":"window","window_ms":1000}]}`, end}},
 		{"no window", `limit "n": capacity or span`,
 			[]string{header, limits + `{"name":"n","kind":"window","capacity":1}]}`, end}},
+		{"a timeout for a window", `limit "n": capacity or span`,
+			[]string{header, limits + `{"name":"n","kind":"window","capacity":1,"timeout_ms":1000}]}`}},
 		{"half a second", `limit "n": capacity or span`,
 			[]string{header, limits + `{"name":"n","kind":"concurrency","capacity":1,"timeout_ms":500}]}`}},
 		{"no refill", `limit "n": capacity or span`,

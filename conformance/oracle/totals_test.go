@@ -61,6 +61,47 @@ func TestRetryBeyondInt64(t *testing.T) {
 		subjectOf("bucket", most, slow), one{"bucket", most, t0, most, "0", 0}.line("a"), line))
 }
 
+// A shadow budget is asked for more than any month holds: exceeded, and no time will do.
+func TestShadowBudgetBeyondCapacity(t *testing.T) {
+	t.Parallel()
+	line := strings.Replace(one{"budget", 10, t0, 11, "-1", 0}.line("a"),
+		`"exceeded":false,"shadow":false`, `"exceeded":true,"shadow":true`, 1)
+	agrees(t, logOf(t0, subjectOf("budget", 10, `"shadow":true,"every":"month"`), line))
+}
+
+// Units added to an older reservation end before those of a younger one.
+func TestGrowthEndsWithItsReservation(t *testing.T) {
+	t.Parallel()
+	const capacity = 10
+	agrees(t, logOf(t0+70_000,
+		subjectOf("window", capacity, `"window_ms":60000`),
+		one{"window", capacity, t0, 1, "9", 0}.line("a"),
+		one{"window", capacity, t0 + 10_000, 2, "7", 0}.line("b"),
+		fmt.Sprintf(`{"kind":"adjust","at_ms":%d,"lease":"a","seq":1,"totals":[{"n":5}]}`, t0+20_000),
+		one{"window", capacity, t0 + 20_000, 8, "3", 40_000}.line("c"),
+		one{"window", capacity, t0 + 20_000, 9, "3", 50_000}.line("d"),
+		one{"window", capacity, t0 + 60_000, 8, "0", 0}.line("e"),
+		one{"window", capacity, t0 + 70_000, 2, "0", 0}.line("f"),
+	))
+}
+
+// A hold that ran out just now is not taken back by an extend; one about to run out is renewed.
+func TestExtendComesTooLate(t *testing.T) {
+	t.Parallel()
+	const capacity = 3
+	extend := `{"kind":"extend","at_ms":%d,"lease":"a"}`
+	for late, free := range map[int64]string{9999: "1", 10_000: "3"} {
+		line := one{"concurrency", capacity, t0 + 10_000, 3, free, 9999}.line("b")
+		if free == "3" {
+			line = one{"concurrency", capacity, t0 + 10_000, 3, "0", 0}.line("b")
+		}
+		agrees(t, logOf(t0+10_000,
+			subjectOf("concurrency", capacity, `"timeout_ms":10000`),
+			one{"concurrency", capacity, t0, 2, "1", 0}.line("a"),
+			fmt.Sprintf(extend, t0+late), line))
+	}
+}
+
 // A limit that is reported twice, or that nobody asked for, is caught.
 func TestStatusesTooMany(t *testing.T) {
 	t.Parallel()

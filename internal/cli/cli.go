@@ -1,0 +1,42 @@
+// Package cli is the command line: its commands, what they read and print, and how they end.
+//
+// [Run] is the whole of it. Nothing in the package is shared between two calls of Run, so that tests
+// run commands side by side.
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+)
+
+// Streams are what a command reads from and writes to.
+type Streams struct {
+	// In is where "-" reads from.
+	In io.Reader
+	// Out gets results and help.
+	Out io.Writer
+	// Err gets errors, and progress where it is a terminal.
+	Err io.Writer
+}
+
+// Run runs one command line, without the program's name, until it is done or ctx ends. Errors go to
+// s.Err, one line for each mistake. It returns the exit code: 0 done, 1 failed, 2 misused, 3 denied.
+func Run(ctx context.Context, args []string, s Streams, env func(string) string) int {
+	a := &app{streams: s, env: env}
+	root := a.root()                                        //nolint:contextcheck // A command gets its context when it is executed.
+	root.SetArgs(append([]string{}, slices.Clone(args)...)) // nil would mean the process's own
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	addCompletion(root)
+	err := root.ExecuteContext(ctx)
+	a.complain(err)
+	return exitCode(err)
+}
+
+// app is one run of the program.
+type app struct {
+	streams Streams
+	env     func(string) string
+}

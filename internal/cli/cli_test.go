@@ -1,0 +1,85 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"weir": func() {
+			s := Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+			os.Exit(Run(context.Background(), os.Args[1:], s, os.Getenv))
+		},
+	})
+}
+
+// TestScripts runs the commands as a shell would.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits, "untimed": untimed,
+		},
+		Setup: func(e *testscript.Env) error {
+			return os.CopyFS(e.WorkDir, os.DirFS("testdata/limits"))
+		},
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+	})
+}
+
+// exits is a command of the scripts: "exits CODE PROGRAM ARG…" wants that exit code.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE PROGRAM [ARG...]")
+	}
+	got := "0"
+	err := ts.Exec(args[1], args[2:]...)
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		got = strconv.Itoa(exit.ExitCode())
+	} else {
+		ts.Check(err)
+	}
+	if got != args[0] {
+		ts.Fatalf("got exit code %s, want %s", got, args[0])
+	}
+}
+
+// untimed is a command of the scripts: "untimed FILE" compares the last output with the file, apart
+// from what a clock has measured.
+func untimed(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: untimed FILE")
+	}
+	clock := regexp.MustCompile(`replayed in .*` +
+		`|"(wall_ms|operations_per_second)": \d+`)
+	hide := func(name string) string { return clock.ReplaceAllString(ts.ReadFile(name), "-") }
+	if got, want := hide("stdout"), hide(args[0]); got != want {
+		ts.Fatalf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+// result is how a run of the program ended.
+type result struct {
+	code     int
+	out, err string
+}
+
+// runWeir runs the program in this process, with an empty standard input.
+func runWeir(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	code := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &errs}, os.Getenv)
+	return result{code, out.String(), errs.String()}
+}

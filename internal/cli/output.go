@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// format is how results are printed; it is the value of a flag.
+type format string
+
+const (
+	tableFormat format = "table"
+	jsonFormat  format = "json"
+)
+
+// String returns the flag's text.
+func (f *format) String() string { return string(*f) }
+
+// Set reads the flag's text.
+func (f *format) Set(s string) error {
+	switch format(s) {
+	case tableFormat, jsonFormat:
+		*f = format(s)
+		return nil
+	}
+	return errors.New("must be table or json")
+}
+
+// Type names the values in the help.
+func (f *format) Type() string { return "table|json" }
+
+// outputFlag gives a command that prints results the flag for it.
+func outputFlag(cmd *cobra.Command) *format {
+	f := tableFormat
+	cmd.Flags().VarP(&f, "output", "o", "print a table for people, or JSON")
+	return &f
+}
+
+// print writes a result: as JSON, or as the text that table writes.
+func (a *app) print(f format, result any, table func(*bytes.Buffer)) error {
+	var b bytes.Buffer
+	if f == jsonFormat {
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		if err := e.Encode(result); err != nil {
+			return fmt.Errorf("output: %w", err)
+		}
+	} else {
+		table(&b)
+	}
+	if _, err := a.streams.Out.Write(b.Bytes()); err != nil {
+		return fmt.Errorf("output: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+const rootHelp = `weir limits calls to LLM APIs: before a call it reserves what the call may use (requests,
+tokens, a slot, money) on every limit that applies, all or nothing; after the call it
+settles what was really used.
+
+Exit codes: 0 done, 1 failed, 2 misused, 3 denied.`
+
+// root builds the whole tree of commands.
+func (a *app) root() *cobra.Command {
+	root := group(&cobra.Command{
+		Use:   "weir",
+		Short: "Limit calls to LLM APIs",
+		Long:  rootHelp,
+		Example: `  weir limits check limits.yaml
+  weir replay trace.csv --limits limits.yaml --entities 4`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	})
+	root.RunE = showHelp
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return misused(cmd, "%w", err)
+	})
+	root.SetHelpCommand(helpCommand())
+	root.AddCommand(a.limitsCommand(), a.replayCommand(), a.versionCommand())
+	return root
+}
+
+// group makes a command one that only has others below it.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.DisableFlagsInUseLine = true
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		hint := ""
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			hint = ": did you mean " + strings.Join(near, " or ") + "?"
+		}
+		return misused(cmd, "unknown command %q%s", args[0], hint)
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return misused(cmd, "give a command: %s", strings.Join(names, ", "))
+	}
+	return cmd
+}
+
+// addCompletion adds cobra's own command, which keeps the writer that root has by now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			group(cmd)
+		}
+	}
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show what a command does",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, left, err := cmd.Root().Find(args)
+			if err != nil || len(left) > 0 {
+				return misused(cmd.Root(), "unknown command %q", strings.Join(args, " "))
+			}
+			found.InitDefaultHelpFlag()
+			return showHelp(found, nil)
+		},
+	}
+}
+
+func showHelp(cmd *cobra.Command, _ []string) error {
+	if err := cmd.Help(); err != nil {
+		return failed(fmt.Errorf("help: %w", err))
+	}
+	return nil
+}
