@@ -93,7 +93,7 @@ func checkReserved(holdings []Holding, charge int, name, field string, n int64) 
 			}
 			found = p.Charge
 			if h.Limit.Kind == Concurrency && n > p.Units {
-				return invalid(field, n, fmt.Sprintf("is more than the %d slots that the lease has", p.Units))
+				return invalid(field, n, fmt.Sprintf("is more slots than the lease has: %d", p.Units))
 			}
 		}
 	}
