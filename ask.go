@@ -58,8 +58,11 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explan
 			return nil, err
 		}
 		*e = Explanation{Entity: at, Resource: resource, Level: r.Level, Limits: r.Limits, Hidden: r.Hidden}
-		if r.Parent == "" || depth == l.options.CascadeDepth {
+		if r.Parent == "" {
 			return first, nil
+		}
+		if depth == l.options.CascadeDepth {
+			return nil, tooLong(entity, depth, r.Parent)
 		}
 		e.Parent = &Explanation{}
 		at, e = r.Parent, e.Parent

@@ -89,12 +89,17 @@ func (p *planner) charge(ctx context.Context, i int) error {
 			break
 		}
 		if n > p.r.Depth || n == len(chain) {
-			return invalid("entity", c.Entity,
-				fmt.Sprintf("cascades further than %d levels, to %s", n-1, shorten(res.Parent)))
+			return tooLong(c.Entity, n-1, res.Parent)
 		}
 		at.Entity = res.Parent
 	}
 	return checkNames(c, chain[:n])
+}
+
+// tooLong refuses a chain of parents: to charge only the first of them would spend past the others.
+func tooLong(entity string, levels int, next string) error {
+	return invalid("entity", entity,
+		fmt.Sprintf("cascades further than %d levels, to %s", levels, shorten(next)))
 }
 
 // reach notes that charge i falls on a subject.

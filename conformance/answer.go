@@ -1,0 +1,195 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// answer is all that an operation returned.
+type answer struct {
+	lease       *weir.Lease
+	receipt     *weir.Receipt
+	limits      []weir.LimitStatus
+	explanation *weir.Explanation
+	err         error
+}
+
+// perform does an operation in a world.
+func perform(ctx context.Context, w World, s *Script, o *Op) answer {
+	var a answer
+	switch o.Verb {
+	case opAdvance:
+		w.Advance(o.By)
+	case opReserve:
+		a.lease, a.err = w.Reserve(ctx, o.request())
+	case opAdjust:
+		a.receipt, a.err = w.Adjust(ctx, o.ID, o.Seq, o.Totals)
+	case opComplete:
+		a.receipt, a.err = w.Complete(ctx, o.ID, o.Totals)
+	case opCancel:
+		a.receipt, a.err = w.Cancel(ctx, o.ID)
+	case opExtend:
+		a.receipt, a.err = w.Extend(ctx, o.ID)
+	case opStatus:
+		a.limits, a.err = w.Status(ctx, o.Entity, o.Resource)
+	case opExplain:
+		a.explanation, a.err = w.Explain(ctx, o.Entity, o.Resource)
+	case opConfigure:
+		if d := s.set(o.Set); d != nil {
+			a.err = w.Configure(d)
+		}
+	}
+	return a
+}
+
+func (o *Op) request() *weir.Request {
+	r := &weir.Request{LeaseID: o.ID, Limits: o.Bring}
+	if len(o.Charges) == 1 {
+		c := o.Charges[0]
+		r.Entity, r.Resource, r.Costs = c.Entity, c.Resource, c.Costs
+	} else {
+		r.Charges = o.Charges
+	}
+	return r
+}
+
+// sameAnswer compares everything that docs/semantics.md promises: errors by their codes. Where a
+// store is not exact, a retry-after may be lower than the model's.
+func sameAnswer(got, want answer, exact bool) bool {
+	return sameError(got.err, want.err, exact) && sameLease(got.lease, want.lease, exact) &&
+		sameReceipt(got.receipt, want.receipt) && sameLimits(got.limits, want.limits, exact) &&
+		sameExplanation(got.explanation, want.explanation)
+}
+
+func sameError(got, want error, exact bool) bool {
+	if got == nil || want == nil {
+		return got == nil && want == nil
+	}
+	denied, isDenied := deniedBy(got)
+	wantDenied, wantIsDenied := deniedBy(want)
+	if isDenied || wantIsDenied {
+		return isDenied && wantIsDenied && sameDenial(denied, wantDenied, exact)
+	}
+	e, isError := errors.AsType[*weir.Error](got)
+	wantE, wantIsError := errors.AsType[*weir.Error](want)
+	return isError && wantIsError && e.Code == wantE.Code &&
+		(wantE.Field != leaseField || e.Field == leaseField)
+}
+
+func deniedBy(err error) (*weir.DeniedError, bool) {
+	return errors.AsType[*weir.DeniedError](err)
+}
+
+// leaseField is the only field of an error that the contract fixes: it tells a refused lease ID from
+// a mistake in the request.
+const leaseField = "lease_id"
+
+func sameDenial(got, want *weir.DeniedError, exact bool) bool {
+	return got.LeaseID == want.LeaseID && got.Contended == want.Contended &&
+		sameWait(got.RetryAfter, want.RetryAfter, got.AtLeast, exact) &&
+		sameLimits(got.Limits, want.Limits, exact)
+}
+
+func sameWait(got, want time.Duration, atLeast, exact bool) bool {
+	return got == want && !atLeast || !exact && atLeast && got <= want
+}
+
+func sameLimits(got, want []weir.LimitStatus, exact bool) bool {
+	return slices.EqualFunc(got, want, func(g, w weir.LimitStatus) bool {
+		if !sameWait(g.RetryAfter, w.RetryAfter, g.AtLeast, exact) {
+			return false
+		}
+		g.RetryAfter, g.AtLeast = w.RetryAfter, w.AtLeast
+		return g == w
+	})
+}
+
+func sameLease(got, want *weir.Lease, exact bool) bool {
+	if got == nil || want == nil {
+		return got == nil && want == nil
+	}
+	return got.ID == want.ID && got.ReservedAt.Equal(want.ReservedAt) &&
+		got.Expires.Equal(want.Expires) && got.HoldsUntil.Equal(want.HoldsUntil) &&
+		got.Degraded == want.Degraded && sameLimits(got.Limits, want.Limits, exact)
+}
+
+func sameReceipt(got, want *weir.Receipt) bool {
+	if got == nil || want == nil {
+		return got == nil && want == nil
+	}
+	return got.LeaseID == want.LeaseID && got.At.Equal(want.At) && got.Expires.Equal(want.Expires) &&
+		got.HoldsUntil.Equal(want.HoldsUntil) && got.Degraded == want.Degraded
+}
+
+func sameExplanation(got, want *weir.Explanation) bool {
+	if got == nil || want == nil {
+		return got == nil && want == nil
+	}
+	sameLevel := func(g, w weir.LevelLimits) bool {
+		return g.Level == w.Level && slices.EqualFunc(g.Limits, w.Limits, weir.Limit.Same)
+	}
+	return got.Entity == want.Entity && got.Resource == want.Resource &&
+		sameLevel(weir.LevelLimits{Level: got.Level, Limits: got.Limits},
+			weir.LevelLimits{Level: want.Level, Limits: want.Limits}) &&
+		slices.EqualFunc(got.Hidden, want.Hidden, sameLevel) &&
+		sameExplanation(got.Parent, want.Parent)
+}
+
+// String returns the answer in full, for people.
+func (a answer) String() string {
+	var b strings.Builder
+	if denied, ok := deniedBy(a.err); ok {
+		fmt.Fprintf(&b, "denied %v, retry after %v", denied.LeaseID, denied.RetryAfter)
+		writeLimits(&b, denied.Limits)
+		return b.String()
+	}
+	if a.err != nil {
+		return a.err.Error()
+	}
+	if l := a.lease; l != nil {
+		fmt.Fprintf(&b, "lease %v, reserved at %s, expires %s, holds until %s", l.ID,
+			instant(l.ReservedAt), instant(l.Expires), instant(l.HoldsUntil))
+		writeLimits(&b, l.Limits)
+	}
+	if r := a.receipt; r != nil {
+		fmt.Fprintf(&b, "receipt %v, at %s, expires %s, holds until %s", r.LeaseID,
+			instant(r.At), instant(r.Expires), instant(r.HoldsUntil))
+	}
+	writeLimits(&b, a.limits)
+	for e := a.explanation; e != nil; e = e.Parent {
+		fmt.Fprintf(&b, "\n    %s/%s: %s %s", e.Entity, e.Resource, e.Level, limitsText(e.Limits))
+		for _, h := range e.Hidden {
+			fmt.Fprintf(&b, "\n      hides %s %s", h.Level, limitsText(h.Limits))
+		}
+	}
+	if b.Len() == 0 {
+		return "nothing"
+	}
+	return b.String()
+}
+
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return t.UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+func writeLimits(b *strings.Builder, limits []weir.LimitStatus) {
+	for _, s := range limits {
+		fmt.Fprintf(b, "\n    %s/%s %s (%s, %s): %d of %d available, %d requested",
+			s.Entity, s.Resource, s.Limit, s.Kind, s.Level, s.Available, s.Capacity, s.Requested)
+		if s.Shadow {
+			b.WriteString(", shadow")
+		}
+		if s.Exceeded {
+			fmt.Fprintf(b, ", exceeded, retry after %v", s.RetryAfter)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package broken_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/conformance/broken"
+)
+
+// matching are the cases of the line or mistake that a variant is about, and the others.
+func matching(cases []conformance.Case, breaks string) (own, others []conformance.Case) {
+	for _, c := range cases {
+		if c.Line == breaks || strings.Contains(c.Name, breaks) {
+			own = append(own, c)
+		} else {
+			others = append(others, c)
+		}
+	}
+	return own, others
+}
+
+// caught plays cases on a harness until so many have failed, and returns their titles.
+func caught(t *testing.T, cases []conformance.Case, h conformance.Harness, enough int) []string {
+	t.Helper()
+	var by []string
+	for _, c := range cases {
+		r := conformance.Record(t, func(t conformance.T) { c.Run(t, h) })
+		if r.Failed {
+			by = append(by, c.Title())
+		}
+		if len(by) == enough {
+			break
+		}
+	}
+	return by
+}
+
+func TestVariantsAreCaught(t *testing.T) {
+	t.Parallel()
+	cases := conformance.Cases()
+	var mu sync.Mutex
+	rows, catches := []string{}, map[string]int{}
+	t.Run("each", func(t *testing.T) {
+		for _, v := range broken.Variants() {
+			t.Run(v.Name, func(t *testing.T) {
+				t.Parallel()
+				own, others := matching(cases, v.Breaks)
+				if len(own) == 0 {
+					t.Fatalf("no case is about %s", v.Breaks)
+				}
+				by := caught(t, own, v.Harness, len(own))
+				if len(by) == 0 {
+					t.Errorf("%s (%s): not caught by any of the %d cases about it; by %q", v.Name, v.Breaks,
+						len(own), caught(t, others, v.Harness, 3))
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				rows = append(rows, fmt.Sprintf("%-46s %-55s %s (%d of %d)",
+					v.Breaks, v.Name, by[0], len(by), len(own)))
+				for _, c := range by {
+					catches[c]++
+				}
+			})
+		}
+	})
+	slices.Sort(rows)
+	t.Logf("%d wrong variants caught:\n%s", len(rows), strings.Join(rows, "\n"))
+	var idle []string
+	for _, c := range cases {
+		if catches[c.Title()] == 0 {
+			idle = append(idle, c.Title())
+		}
+	}
+	t.Logf("%d of %d cases have caught a variant of their own line; the others are %q",
+		len(cases)-len(idle), len(cases), idle)
+}
+
+// TestRightIsNotCaught: catching means nothing where the right one is caught too.
+func TestRightIsNotCaught(t *testing.T) {
+	t.Parallel()
+	conformance.TestService(t, broken.Right())
+}

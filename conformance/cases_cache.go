@@ -1,0 +1,126 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// cacheCases are line 8.1 where the configuration changes elsewhere, and the limiter's clock.
+func cacheCases() []backendCase {
+	bt := timed(weir.Bucket)
+	ten := Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}
+	return []backendCase{
+		{"a change elsewhere takes effect within the cache time", "8.1", bt,
+			onBroken(ten.under(weir.Options{CacheTTL: 10 * time.Second}), changedElsewhere)},
+		{"the cache time is a minute by default", "8.1", bt, onBroken(ten, cachedMinute)},
+		{"no limits are remembered too", "8.1", bt, onBroken(Setup{}, negativeCached)},
+		{"without a cache a change takes effect at once", "8.1", bt,
+			onBroken(ten.under(weir.Options{CacheTTL: -1}), uncached)},
+		{"the cache can be dropped", "8.1", bt, onBroken(ten, cacheDropped)},
+		{"the clock is read once for a call", "1.2", only(weir.Bucket, weir.Concurrency), clockReadOnce},
+	}
+}
+
+// elsewhere changes the store's configuration behind the limiter's back.
+func (s *broken) elsewhere(limits ...weir.Limit) {
+	s.Helper()
+	w, ok := s.store.Backend.(weir.ConfigWriter)
+	if !ok {
+		s.Skipf("the store's configuration cannot be written")
+	}
+	d, err := everybody(limits...).Normalize()
+	if err == nil {
+		err = w.WriteConfig(s.Context(), s.Now(), d)
+	}
+	if err != nil {
+		s.Fatalf("write the configuration: %v", err)
+	}
+}
+
+func changedElsewhere(s *broken) {
+	s.admit(ask("a", cost(4)))
+	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.Advance(10*time.Second - time.Millisecond)
+	s.deny(ask("a", cost(7))) // the old capacity still holds 10
+	s.Advance(time.Millisecond)
+	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
+	s.left("a", cost(5))
+}
+
+func cachedMinute(s *broken) {
+	s.admit(ask("a", cost(4)))
+	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.Advance(time.Minute - time.Millisecond)
+	s.deny(ask("a", cost(7)))
+	s.fail(weir.NeverSatisfiable, ask("b", cost(7))) // nothing was known of this one
+	s.Advance(time.Millisecond)
+	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
+}
+
+func negativeCached(s *broken) {
+	s.fail(weir.NoLimits, ask("a", cost(4)))
+	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.fail(weir.NoLimits, ask("a", cost(4)))
+	s.Advance(time.Minute)
+	s.admit(ask("a", cost(4)))
+}
+
+func uncached(s *broken) {
+	s.admit(ask("a", cost(4)))
+	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
+	s.elsewhere(slow(weir.Bucket, "n", 10))
+	s.deny(ask("a", cost(7)))
+}
+
+func cacheDropped(s *broken) {
+	s.admit(ask("a", cost(4)))
+	s.elsewhere(slow(weir.Bucket, "n", 5))
+	s.deny(ask("a", cost(7)))
+	before := s.limiter.CacheStats()
+	s.limiter.DropCache()
+	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))
+	after := s.limiter.CacheStats()
+	if before.Hits == 0 || before.Misses == 0 || after.Misses <= before.Misses {
+		s.Fatalf(
+			"got %+v before the drop and %+v after it, want hits before and a miss after",
+			before,
+			after,
+		)
+	}
+}
+
+// clockReadOnce gives the limiter a clock that jumps by a second with each reading.
+func clockReadOnce(t T, h BackendHarness) {
+	clock, readings := NewClock(begin()), 0
+	now := func() time.Time {
+		readings++
+		clock.Advance(time.Second)
+		return clock.Now()
+	}
+	set := Setup{Start: begin(), Definitions: everybody(
+		slow(weir.Bucket, "n", 10), slotsOf("c", 10, time.Minute))}
+	limiter, err := weir.New(h.Open(t, set), &weir.Options{Now: now})
+	if err != nil {
+		t.Fatalf("open a limiter: %v", err)
+	}
+	s := &stage{t, &backendWorld{Limiter: limiter, timekeeper: clock}, Harness{}}
+	defer func() { _ = limiter.Close() }()
+	once := func(verb string, f func()) {
+		readings = 0
+		f()
+		s.equal("readings of the clock in "+verb, readings, 1)
+	}
+	var l *weir.Lease
+	once("reserve", func() { l = s.admit(ask("a", cost(1))) })
+	s.instant("the ID's time", l.ID.Time(), clock.Now())
+	s.instant("reserved at", l.ReservedAt, clock.Now())
+	s.instant("holds until", l.HoldsUntil, clock.Now().Add(time.Minute))
+	once("adjust", func() { s.adjust(l, 1, cost(2)) })
+	once("extend", func() {
+		s.instant("holds until", s.extend(l).HoldsUntil, clock.Now().Add(time.Minute))
+	})
+	once("complete", func() { s.complete(l) })
+	once("status", func() { s.left("a", cost(8)) })
+}

@@ -1,0 +1,212 @@
+package conformance
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-limiter/weir"
+)
+
+// raceCases are calls at once.
+func raceCases() []Case {
+	b := only(weir.Bucket)
+	cascade := Needs{Kinds: b.Kinds, Depth: 1}
+	stored := system(slow(weir.Bucket, "n", 1000))
+	hundred := []weir.Limit{slow(weir.Bucket, "n", 100)}
+	cases := []Case{
+		{"calls with one ID are charged once", "6.6", b, scene(stored, oneIDReserve)},
+		{"calls with one ID and several contents", "6.6", b, scene(stored, oneIDContents)},
+		{"adjusts with one ID", "6.6", b, scene(stored, oneIDAdjust)},
+		{"completes and cancels with one ID", "6.6", b, scene(stored, oneIDSettle)},
+		{"charges in opposite order", "3.1", b, scene(system(hundred...), oppositeOrder)},
+		{"concurrent requests that together pass a parent's limit", "3.1", cascade,
+			scene(Setup{Definitions: family([]weir.Limit{slow(weir.Bucket, "n", 1000)}, hundred)},
+				togetherParent)},
+	}
+	for _, k := range allKinds() {
+		cases = append(cases, Case{"concurrent requests that together pass a limit: " + string(k), "3.1",
+			only(k), scene(system(slow(k, "n", 100)), together)},
+			Case{"a shrink is never free for others: " + string(k), "7.6", only(k),
+				scene(system(slow(k, "n", 100)), shrinkHeld)})
+	}
+	return cases
+}
+
+// crowd runs f in so many goroutines at once and waits for them. f must not end the case.
+func crowd(n int, f func(i int)) {
+	var ready, done sync.WaitGroup
+	ready.Add(n)
+	for i := range n {
+		done.Go(func() {
+			ready.Done()
+			ready.Wait()
+			f(i)
+		})
+	}
+	done.Wait()
+}
+
+// tally counts outcomes; its methods may be called at once.
+type tally struct{ admitted, denied, other atomic.Int64 }
+
+func (c *tally) count(err error) {
+	switch {
+	case err == nil:
+		c.admitted.Add(1)
+	case isDenial(err):
+		c.denied.Add(1)
+	default:
+		c.other.Add(1)
+	}
+}
+
+func together(s *stage) {
+	var c tally
+	crowd(8, func(int) {
+		for range 20 {
+			_, err := s.Reserve(s.Context(), ask("a", cost(1)))
+			c.count(err)
+			runtime.Gosched()
+		}
+	})
+	s.equal("errors", c.other.Load(), 0)
+	s.Logf("denied %d", c.denied.Load())
+	s.admitted(int(c.admitted.Load()), 100)
+	s.left("a", cost(0))
+}
+
+func togetherParent(s *stage) {
+	var c tally
+	crowd(8, func(i int) {
+		for range 20 {
+			e := "child"
+			if i%2 == 1 {
+				e = "parent"
+			}
+			_, err := s.Reserve(s.Context(), ask(e, cost(1)))
+			c.count(err)
+		}
+	})
+	s.equal("errors", c.other.Load(), 0)
+	s.admitted(int(c.admitted.Load()), 100)
+	s.left("parent", cost(0))
+}
+
+// oppositeOrder: two requests that charge the same entities in opposite order neither block one
+// another nor leave anything behind.
+func oppositeOrder(s *stage) {
+	var c tally
+	crowd(8, func(i int) {
+		first, second := "a", "b"
+		if i%2 == 1 {
+			first, second = second, first
+		}
+		for range 20 {
+			_, err := s.Reserve(s.Context(), several(charge(first, cost(1)), charge(second, cost(1))))
+			c.count(err)
+		}
+	})
+	s.equal("errors", c.other.Load(), 0)
+	s.admitted(int(c.admitted.Load()), 100)
+	s.left("a", cost(0))
+	s.left("b", cost(0))
+}
+
+func oneIDReserve(s *stage) {
+	for range 20 {
+		r := with(weir.NewLeaseID(s.Now()), ask("a", cost(3)))
+		before := s.look("a", "n")
+		var c tally
+		crowd(8, func(int) {
+			l, err := s.Reserve(s.Context(), r)
+			c.count(err)
+			if err == nil && l.Limits[0].Available != before-3 {
+				s.Errorf("got %d available in an answer, want %d", l.Limits[0].Available, before-3)
+			}
+		})
+		s.equal("admitted", c.admitted.Load(), 8)
+		s.left("a", cost(before-3))
+	}
+}
+
+func oneIDContents(s *stage) {
+	for range 20 {
+		id := weir.NewLeaseID(s.Now())
+		before := s.look("a", "n")
+		var winner atomic.Int64
+		crowd(8, func(i int) {
+			_, err := s.Reserve(s.Context(), with(id, ask("a", cost(int64(i+1)))))
+			if err == nil {
+				winner.Add(int64(i + 1))
+			} else if !errors.Is(err, weir.Conflict) {
+				s.Errorf("got %v, want a conflict", err)
+			}
+		})
+		s.left("a", cost(before-winner.Load()))
+		s.done(s.Cancel(s.Context(), id))
+		s.left("a", cost(before))
+	}
+}
+
+// oneIDAdjust: whatever the order in which they come, the highest number counts in the end.
+func oneIDAdjust(s *stage) {
+	for range 20 {
+		l := s.admit(ask("a", cost(1)))
+		crowd(8, func(i int) {
+			totals := []weir.Costs{cost(int64(10 * i))}
+			if _, err := s.Adjust(s.Context(), l.ID, int64(i+1), totals); err != nil {
+				s.Errorf("adjust: %v", err)
+			}
+		})
+		s.left("a", cost(930))
+		s.cancel(l)
+	}
+}
+
+func oneIDSettle(s *stage) {
+	for range 20 {
+		l := s.admit(ask("a", cost(5)))
+		before := s.look("a", "n")
+		var completed, cancelled tally
+		crowd(8, func(i int) {
+			if i%2 == 0 {
+				_, err := s.Complete(s.Context(), l.ID, []weir.Costs{cost(2)})
+				completed.count(err)
+			} else {
+				_, err := s.Cancel(s.Context(), l.ID)
+				cancelled.count(err)
+			}
+		})
+		got := []int64{completed.admitted.Load(), cancelled.admitted.Load(), s.look("a", "n") - before}
+		if got[0] == 4 {
+			s.equal("completes, cancels, returned", got, []int64{4, 0, 3})
+		} else {
+			s.equal("completes, cancels, returned", got, []int64{0, 4, 5})
+		}
+	}
+}
+
+// shrinkHeld shrinks a lease step by step while others ask for what it holds.
+func shrinkHeld(s *stage) {
+	l := s.admit(ask("a", cost(100)))
+	var c tally
+	crowd(4, func(i int) {
+		for step := range 50 {
+			if i > 0 {
+				_, err := s.Reserve(s.Context(), ask("a", cost(1)))
+				c.count(err)
+			} else if _, err := s.Adjust(s.Context(), l.ID, int64(step+1),
+				[]weir.Costs{cost(int64(99 - step))}); err != nil {
+				s.Errorf("adjust: %v", err)
+			}
+			runtime.Gosched()
+		}
+	})
+	s.equal("errors", c.other.Load(), 0)
+	admitted := c.admitted.Load()
+	s.Logf("admitted %d of the 50 that were given back", admitted)
+	s.left("a", cost(50-admitted))
+	s.exactly(ask("a", cost(1)), int(50-admitted), 55)
+}

@@ -1,0 +1,292 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// seamLine is what cases check that stand in docs/new-backend.md.
+const seamLine = "seam"
+
+// seamCases are what a store owes to the limiter.
+func seamCases() []backendCase {
+	b := only(weir.Bucket)
+	cascade := Needs{Kinds: b.Kinds, Depth: 1}
+	ten := Setup{Definitions: everybody(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))}
+	cases := []backendCase{
+		{"traits make sense", seamLine, Needs{}, honestTraits},
+		{"an unsupported kind is refused", seamLine, Needs{}, unsupportedKinds},
+		{"a depth that is too much is refused", seamLine, Needs{}, tooDeep},
+		{"statuses and holdings are in the order of the plan", seamLine, cascade,
+			onSeam(Setup{Definitions: parentSmaller()}, planOrder)},
+		{"a denied outcome holds nothing", seamLine, b, onSeam(ten, deniedOutcome)},
+		{"outcomes are at a millisecond", "1.2", Needs{Kinds: b.Kinds, Virtual: true},
+			onSeam(ten, outcomeAt)},
+		{"an error of the plan is returned as it is", seamLine, b, onSeam(ten, planError)},
+		{"nothing is locked while the plan is made", seamLine, b, onSeam(ten, planUnlocked)},
+		{"a failed settle changes nothing", "7.10", Needs{Kinds: []weir.Kind{weir.Bucket}},
+			onSeam(ten, failedSettle)},
+		{"status creates nothing", seamLine, b, onSeam(ten, statusCreates)},
+		{"statuses are in the order asked", seamLine, b, onSeam(ten, statusOrder)},
+		{"the store is closed with its limiter", seamLine, b, closesOnce},
+	}
+	for _, k := range allKinds() {
+		set := Setup{Definitions: everybody(slow(k, "n", 10))}
+		name := "settling leaves the holdings as they are: " + string(k)
+		run := onSeam(set, func(s *seam) { holdingsKept(s, k) })
+		cases = append(cases, backendCase{name, seamLine, only(k), run})
+	}
+	return cases
+}
+
+func honestTraits(t T, h BackendHarness) {
+	b := h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}})
+	defer func() { _ = b.Close() }()
+	traits := b.Traits()
+	if len(traits.Kinds) == 0 || traits.CascadeDepth < 0 || traits.ExpiryLate < 0 {
+		t.Fatalf("got traits %+v", traits)
+	}
+	for i, k := range traits.Kinds {
+		if !slices.Contains(allKinds(), k) || slices.Contains(traits.Kinds[:i], k) {
+			t.Fatalf("got kinds %v, want known ones, each once", traits.Kinds)
+		}
+	}
+}
+
+// unsupportedKinds lets the store do less than it can, one kind at a time: the limiter must refuse
+// that kind wherever it could come from.
+func unsupportedKinds(t T, h BackendHarness) {
+	for _, kind := range allKinds() {
+		store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
+		store.traits.Kinds = slices.DeleteFunc(slices.Clone(store.traits.Kinds),
+			func(k weir.Kind) bool { return k == kind })
+		mine := slow(kind, "n", 10)
+		_, err := weir.New(store.backend(), &weir.Options{Limits: []weir.Limit{mine}})
+		s := &stage{T: t, World: &backendWorld{timekeeper: NewClock(begin())}}
+		s.unsupported(err)
+		w := h.world(t, Setup{Start: begin()}, store.backend())
+		s.World = w
+		_, err = w.Reserve(t.Context(), bringing(ask("a", cost(1)), mine))
+		s.unsupported(err)
+		for _, d := range []*weir.Definitions{
+			everybody(mine),
+			{Resources: map[string][]weir.Limit{"m": {mine}}},
+			{Entities: map[string]weir.EntityDefinition{"a": {Limits: map[string][]weir.Limit{"m": {mine}}}}},
+		} {
+			s.unsupported(w.Limiter.Configure(t.Context(), d))
+		}
+		if err := w.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+}
+
+func (s *stage) unsupported(err error) {
+	s.Helper()
+	if !errors.Is(err, weir.Unsupported) || isDenial(err) {
+		s.Fatalf("got %v, want %q", err, weir.Unsupported)
+	}
+}
+
+func tooDeep(t T, h BackendHarness) {
+	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
+	defer func() { _ = store.Close() }()
+	depth := min(store.traits.CascadeDepth, 8)
+	for _, d := range []int{depth + 1, 9, -1} {
+		_, err := weir.New(store.backend(), &weir.Options{CascadeDepth: d})
+		if !errors.Is(err, weir.Invalid) {
+			t.Fatalf("a cascade over %d levels: got %v, want %q", d, err, weir.Invalid)
+		}
+	}
+}
+
+func planOrder(s *seam) {
+	charges := []weir.Charge{
+		charge("parent", weir.Costs{"n": 1}),
+		charge("child", weir.Costs{"n": 1, "m": 1}),
+	}
+	want := []string{"parent n", "child m", "child n"}
+	_, out := s.reserve(charges...)
+	var holdings []string
+	for _, h := range out.Holdings {
+		holdings = append(holdings, h.Entity+" "+h.Limit.Name)
+	}
+	if !slices.Equal(order(out.Limits), want) || !slices.Equal(holdings, want) {
+		s.Fatalf("got statuses %v and holdings %v, want both %v", order(out.Limits), holdings, want)
+	}
+	if got := sum(out.Holdings[0].Parts); got != 2 || len(out.Holdings[0].Parts) != 2 {
+		s.Fatalf("got parts %v on the parent, want one of each charge", out.Holdings[0].Parts)
+	}
+}
+
+func sum(parts []weir.Part) (total int64) {
+	for _, p := range parts {
+		total += p.Units
+	}
+	return total
+}
+
+func deniedOutcome(s *seam) {
+	s.reserve(charge("a", cost(8)))
+	_, out := s.reserve(charge("b", cost(1)), charge("a", cost(3)))
+	if !out.Denied || len(out.Holdings) > 0 || len(out.Limits) != 2 || !out.Limits[1].Exceeded {
+		s.Fatalf("got %+v, want denied with two statuses and no holdings", out)
+	}
+	if a, b := s.available("a", "n"), s.available("b", "n"); a != 2 || b != 10 {
+		s.Fatalf("got %d and %d available after a denial, want 2 and 10", a, b)
+	}
+	_, out = s.reserve(charge("b", cost(1)), charge("a", cost(2)))
+	if out.Denied {
+		s.Fatalf("got %+v, want admitted", out)
+	}
+}
+
+func outcomeAt(s *seam) {
+	at := s.now
+	s.now = at.Add(900 * time.Microsecond)
+	r, out := s.reserve(charge("a", cost(3)))
+	if !out.At.Equal(at) {
+		s.Fatalf("reserve: got at %v, want %v", out.At, at)
+	}
+	for _, verb := range []weir.Verb{weir.VerbAdjust, weir.VerbExtend, weir.VerbComplete} {
+		if out := s.settle(s.settlement(r.ID, verb, 2)); !out.At.Equal(at) {
+			s.Fatalf("%s: got at %v, want %v", verb, out.At, at)
+		}
+	}
+}
+
+func planError(s *seam) {
+	for _, code := range []weir.Code{weir.NotFound, weir.PermissionDenied, weir.Unavailable} {
+		s.resolve = func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
+			return nil, &weir.Error{Code: code}
+		}
+		out, err := s.store.Reserve(s.Context(), s.now, s.reservation(charge("a", cost(1))))
+		if !errors.Is(err, code) {
+			s.Fatalf("got %v, %v, want %q", out, err, code)
+		}
+	}
+	s.resolve = s.resolved
+	if got := s.available("a", "n"); got != 10 {
+		s.Fatalf("got %d available after errors, want 10", got)
+	}
+}
+
+// planUnlocked asks the store for something else while it resolves.
+func planUnlocked(s *seam) {
+	s.resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
+		other := []weir.Subject{{Entity: "a", Resource: resource}}
+		if _, err := s.store.Status(ctx, s.now, other, s.resolved); err != nil {
+			return nil, err
+		}
+		return s.resolved(ctx, of, m)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.store.Reserve(s.Context(), s.now, s.reservation(charge("a", cost(1))))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		if err != nil {
+			s.Fatalf("reserve: %v", err)
+		}
+	case <-time.After(5 * time.Second):
+		s.Fatalf("the store waits for itself: it makes the plan under a lock")
+	}
+}
+
+// failedSettle asks for more than can be counted, on one limit of two.
+func failedSettle(s *seam) {
+	r, _ := s.reserve(charge("a", weir.Costs{"n": 3, "m": 4}))
+	deep, _ := s.reserve(charge("a", cost(0)))
+	s.settle(s.settlement(deep.ID, weir.VerbAdjust, largestBucket))
+	before := s.status(weir.Subject{Entity: "a", Resource: resource})
+	for _, verb := range []weir.Verb{weir.VerbAdjust, weir.VerbComplete} {
+		_, err := s.store.Settle(s.Context(), s.now, s.settlement(r.ID, verb, math.MaxInt64/1000))
+		if !errors.Is(err, weir.Invalid) {
+			s.Fatalf("%s past what can be counted: got %v, want %q", verb, err, weir.Invalid)
+		}
+	}
+	if after := s.status(weir.Subject{Entity: "a", Resource: resource}); !slices.Equal(before, after) {
+		s.Fatalf("a failed settle changed %v to %v", before, after)
+	}
+	s.settle(s.settlement(deep.ID, weir.VerbCancel, 0))
+	s.settle(s.settlement(r.ID, weir.VerbComplete, 1))
+	if n, m := s.available("a", "n"), s.available("a", "m"); n != 9 || m != 9 {
+		s.Fatalf("got %d and %d available after it was repeated, want 9 and 9", n, m)
+	}
+}
+
+func statusCreates(s *seam) {
+	lister, lists := s.store.(*faulty).Backend.(weir.ResourceLister)
+	var of []weir.Subject
+	for i := range 50 {
+		of = append(of, weir.Subject{Entity: fmt.Sprintf("ghost%d", i), Resource: resource})
+	}
+	for _, st := range s.status(of...) {
+		if st.Available != 10 || st.Requested != 0 || st.Exceeded || st.RetryAfter != 0 {
+			s.Fatalf("got %+v of a limit that nobody used", st)
+		}
+	}
+	for _, subject := range of {
+		if !lists {
+			return
+		}
+		names, err := lister.Resources(s.Context(), s.now, subject.Entity)
+		if err != nil || len(names) > 0 {
+			s.Fatalf("after a status: got resources %v, %v, want none", names, err)
+		}
+	}
+	s.reserve(charge("ghost0", cost(1)))
+	if names, err := lister.Resources(s.Context(), s.now, "ghost0"); err != nil || len(names) != 1 {
+		s.Fatalf("after a reservation: got resources %v, %v, want one", names, err)
+	}
+}
+
+func statusOrder(s *seam) {
+	subject := func(e string) weir.Subject { return weir.Subject{Entity: e, Resource: resource} }
+	s.reserve(charge("b", cost(4)))
+	got := order(s.status(subject("c"), subject("b"), subject("a")))
+	want := []string{"c m", "c n", "b m", "b n", "a m", "a n"}
+	if !slices.Equal(got, want) {
+		s.Fatalf("got statuses of %v, want %v", got, want)
+	}
+}
+
+func closesOnce(t T, h BackendHarness) {
+	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
+	w := h.world(t, Setup{Start: begin()}, store.backend())
+	if err := w.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	if n := store.counted()["close"]; n != 1 {
+		t.Fatalf("the store was closed %d times, want once", n)
+	}
+}
+
+// holdingsKept settles in every way. The store that is driven here compares the holdings it hands in
+// with a copy.
+func holdingsKept(s *seam, k weir.Kind) {
+	r, _ := s.reserve(charge("a", cost(6)), charge("b", cost(6)))
+	steps := []int64{4, 2, 1}
+	if k != weir.Concurrency {
+		steps = []int64{4, 9, 15, 3, 7}
+	}
+	for _, n := range steps {
+		s.settle(s.settlement(r.ID, weir.VerbAdjust, n))
+		s.settle(s.settlement(r.ID, weir.VerbExtend, 0))
+		if got := s.available("b", "n"); got != 10-n {
+			s.Fatalf("got %d available, want %d", got, 10-n)
+		}
+	}
+	s.settle(s.settlement(r.ID, weir.VerbCancel, 0))
+	if a, b := s.available("a", "n"), s.available("b", "n"); a != 10 || b != 10 {
+		s.Fatalf("got %d and %d available after a cancel, want 10", a, b)
+	}
+}

@@ -1,0 +1,66 @@
+package conformance
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// shadowCases are line 3.6.
+func shadowCases() []Case {
+	var cases []Case
+	for _, k := range allKinds() {
+		set := system(shadowed(slow(k, "n", 10)), slow(weir.Bucket, "real", 10))
+		cases = append(cases,
+			Case{"a shadow limit never denies: " + string(k), "3.6", only(weir.Bucket, k),
+				scene(set, shadowNeverDenies)},
+			Case{"a shadow limit is settled: " + string(k), "3.6", only(weir.Bucket, k),
+				scene(set, func(s *stage) { shadowSettled(s, k) })})
+	}
+	mixed := system(shadowed(bucketOf("n", 10, 1, time.Minute)), bucketOf("real", 10, 60, time.Minute))
+	return append(cases, Case{"a shadow limit's wait does not count", "4.1", timed(weir.Bucket),
+		scene(mixed, shadowWait)})
+}
+
+func shadowNeverDenies(s *stage) {
+	l := s.admit(ask("a", cost(7)))
+	s.equal("shadow", l.Limits[0].Shadow, true)
+	s.equal("exceeded", l.Limits[0].Exceeded, false)
+	s.left("a", cost(3))
+	l = s.admit(ask("a", cost(6))) // over the capacity
+	s.equal("exceeded", l.Limits[0].Exceeded, true)
+	s.equal("available", l.Limits[0].Available, -3)
+	s.left("a", cost(-3))
+	l = s.admit(ask("a", cost(25))) // above what it could ever hold
+	s.equal("exceeded", l.Limits[0].Exceeded, true)
+	s.equal("retry-after of what can never be", l.Limits[0].RetryAfter, time.Duration(0))
+	s.left("a", cost(-28))
+	s.admit(ask("a", cost(0)))
+	s.exactly(ask("a", weir.Costs{"n": 1, "real": 1}), 10, 12) // the real one still denies
+	s.left("a", weir.Costs{"n": -38, "real": 0})
+	d := s.deny(ask("a", weir.Costs{"n": 1, "real": 1}))
+	s.equal("judged", exceeded(d.Limits), []string{"n", "real"})
+}
+
+func shadowSettled(s *stage, k weir.Kind) {
+	l := s.admit(ask("a", cost(15)))
+	s.left("a", cost(-5))
+	s.adjust(l, 1, cost(4))
+	s.left("a", cost(6))
+	s.cancel(l)
+	s.left("a", cost(10))
+	if k != weir.Concurrency {
+		s.complete(s.admit(ask("a", cost(1))), cost(30))
+		s.left("a", cost(-20))
+	}
+}
+
+func shadowWait(s *stage) {
+	s.admit(ask("a", weir.Costs{"n": 10, "real": 10}))
+	d := s.deny(ask("a", weir.Costs{"n": 5, "real": 1}))
+	s.equal("retry-after", d.RetryAfter, time.Second)
+	st := s.of(d.Limits, "a", "n")
+	s.equal("wait of the shadow limit", st.RetryAfter, 5*time.Minute)
+	s.Advance(time.Second)
+	s.admit(ask("a", weir.Costs{"n": 5, "real": 1}))
+}

@@ -1,0 +1,172 @@
+package conformance
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// tableStates are the columns of the table in section 6.
+var tableStates = []string{"live", "completed", "cancelled", "expired", "unknown"}
+
+// tableRow is a row of the table: a verb, and what it does to a lease in each state.
+type tableRow struct {
+	verb string
+	does [5]string
+}
+
+// tableRows are the table in section 6. The row of complete is two: the same actuals and others.
+var tableRows = []tableRow{
+	{
+		"reserve, same content",
+		[5]string{"same answer, charged once", "ended", "ended", "ended", "reserve"},
+	},
+	{"reserve, other content", [5]string{"conflict", "ended", "ended", "ended", "reserve"}},
+	{"adjust", [5]string{"applied by sequence", "ended", "ended", "ended", "unknown lease"}},
+	{"complete, same actuals", [5]string{"done", "same answer", "conflict", "ended", "unknown lease"}},
+	{"complete, other actuals", [5]string{"done", "conflict", "conflict", "ended", "unknown lease"}},
+	{"cancel", [5]string{"done", "conflict", "same answer", "ended", "unknown lease"}},
+	{"extend", [5]string{"renewed", "ended", "ended", "ended", "unknown lease"}},
+}
+
+// tableCases are the cells, each on every kind that the store has.
+func tableCases() []Case {
+	var cases []Case
+	for _, row := range tableRows {
+		for i, state := range tableStates {
+			c := cell{verb: row.verb, state: state, does: row.does[i]}
+			needs := Needs{Virtual: state == "expired"}
+			run := func(t T, h Harness) {
+				for _, k := range h.Traits.Kinds {
+					scene(system(slow(k, "n", 10)), func(s *stage) { c.play(s, k) })(t, h)
+				}
+			}
+			cases = append(cases, Case{row.verb + " on " + state + ": " + c.does, "6 table", needs, run})
+		}
+	}
+	return cases
+}
+
+// cell is one cell of the table. The lease reserves 6 units of 10 and is completed with 4.
+type cell struct {
+	verb, state, does string
+}
+
+func (c cell) play(s *stage, k weir.Kind) {
+	id := weir.NewLeaseID(s.Now())
+	var first *weir.Lease
+	var ended *weir.Receipt
+	if c.state != "unknown" {
+		first = s.admit(with(id, ask("a", cost(6))))
+	}
+	switch c.state {
+	case "completed":
+		ended = s.complete(first, cost(4))
+	case "cancelled":
+		ended = s.cancel(first)
+	case "expired":
+		s.Advance(first.Expires.Sub(s.Now()))
+	}
+	before := s.look("a", "n")
+	s.Advance(10 * time.Millisecond)
+	lease, receipt, err := c.call(s, id)
+	after := s.look("a", "n")
+	if want := before + c.moves(k); after != want {
+		s.Fatalf("%s on %s: got %d available, want %d", c.verb, c.state, after, want)
+	}
+	if code, refused := cellCodes[c.does]; refused {
+		s.refused(code, err)
+		return
+	}
+	if err != nil {
+		s.Fatalf("%s on %s: got %v, want: %s", c.verb, c.state, err, c.does)
+	}
+	c.answer(s, first, ended, lease, receipt)
+}
+
+var cellCodes = map[string]weir.Code{
+	"ended": weir.Ended, "conflict": weir.Conflict, "unknown lease": weir.UnknownLease,
+}
+
+// call makes the cell's call.
+func (c cell) call(s *stage, id weir.LeaseID) (l *weir.Lease, r *weir.Receipt, err error) {
+	switch c.verb {
+	case "reserve, same content":
+		l, err = s.Reserve(s.Context(), with(id, ask("a", cost(6))))
+	case "reserve, other content":
+		l, err = s.Reserve(s.Context(), with(id, ask("a", cost(5))))
+	case "adjust":
+		r, err = s.Adjust(s.Context(), id, 1, []weir.Costs{cost(2)})
+	case "complete, same actuals":
+		r, err = s.Complete(s.Context(), id, []weir.Costs{cost(4)})
+	case "complete, other actuals":
+		r, err = s.Complete(s.Context(), id, []weir.Costs{cost(3)})
+	case "cancel":
+		r, err = s.Cancel(s.Context(), id)
+	default:
+		r, err = s.Extend(s.Context(), id)
+	}
+	return l, r, err
+}
+
+// moves is by how much the cell's call changes what is available.
+func (c cell) moves(k weir.Kind) int64 {
+	switch {
+	case c.does == "reserve" && c.verb == "reserve, same content":
+		return -6
+	case c.does == "reserve":
+		return -5
+	case c.state != "live":
+		return 0
+	case c.verb == "adjust":
+		return 4
+	case c.verb == "cancel", k == weir.Concurrency && c.does == "done":
+		return 6
+	case c.verb == "complete, same actuals":
+		return 2
+	case c.verb == "complete, other actuals":
+		return 3
+	}
+	return 0
+}
+
+// answer checks what a call returned that was not refused.
+func (c cell) answer(
+	s *stage,
+	first *weir.Lease,
+	ended *weir.Receipt,
+	l *weir.Lease,
+	r *weir.Receipt,
+) {
+	now := s.Now().Truncate(time.Millisecond)
+	switch c.does {
+	case "same answer, charged once":
+		s.instant("reserved at", l.ReservedAt, first.ReservedAt)
+		s.instant("expires", l.Expires, first.Expires)
+		if l.ID != first.ID || !slices.Equal(l.Limits, first.Limits) {
+			s.Fatalf("got another answer: %+v, want %+v", l, first)
+		}
+	case "same answer":
+		s.instant("receipt", r.At, ended.At)
+		s.equal("expires", r.Expires.IsZero(), true)
+	case "done":
+		s.equal("expires", []bool{r.Expires.IsZero(), r.HoldsUntil.IsZero()}, []bool{true, true})
+		s.soon("receipt", r.At, now)
+	case "applied by sequence":
+		s.instant("expires", r.Expires, first.Expires)
+		s.soon("receipt", r.At, now)
+	case "renewed":
+		s.soon("expires", r.Expires, first.Expires.Add(now.Sub(first.ReservedAt)))
+	case "reserve":
+		s.soon("reserved at", l.ReservedAt, now)
+	}
+}
+
+// soon compares two instants; in real time the first may be a little later.
+func (s *stage) soon(what string, got, want time.Time) {
+	s.Helper()
+	if !s.h.RealTime {
+		s.instant(what, got, want)
+	}
+}

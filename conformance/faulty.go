@@ -1,0 +1,185 @@
+package conformance
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// faulty is a store on which calls can be made to fail, or to hang, before they reach the store.
+// It also watches that a store leaves alone what it was handed.
+type faulty struct {
+	weir.Backend
+	t      T
+	traits weir.Traits
+
+	mu     sync.Mutex
+	faults map[string]func(context.Context) error
+	calls  map[string]int
+}
+
+// newFaulty wraps a store. Its calls count as remote, so that they get a timeout.
+func newFaulty(t T, b weir.Backend) *faulty {
+	f := &faulty{Backend: b, t: t, traits: b.Traits(),
+		faults: map[string]func(context.Context) error{}, calls: map[string]int{}}
+	f.traits.Local = false
+	return f
+}
+
+// backend is what to give to a limiter: it keeps leases exactly if the store does.
+func (f *faulty) backend() weir.Backend {
+	if r, ok := f.Backend.(weir.LeaseRecoverer); ok {
+		return struct {
+			*faulty
+			weir.LeaseRecoverer
+		}{f, r}
+	}
+	return f
+}
+
+// fail makes calls of a name fail until heal.
+func (f *faulty) fail(name string, with error) {
+	f.spoil(name, func(context.Context) error { return with })
+}
+
+// hang makes calls of a name wait until their context ends.
+func (f *faulty) hang(name string) {
+	f.spoil(name, func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	})
+}
+
+func (f *faulty) spoil(name string, fault func(context.Context) error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.faults[name] = fault
+}
+
+func (f *faulty) heal() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	clear(f.faults)
+}
+
+// counted is how often each call was made, since it was last asked.
+func (f *faulty) counted() map[string]int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	c := maps.Clone(f.calls)
+	clear(f.calls)
+	return c
+}
+
+func (f *faulty) enter(ctx context.Context, name string) error {
+	f.mu.Lock()
+	f.calls[name]++
+	fault := f.faults[name]
+	f.mu.Unlock()
+	if fault == nil {
+		return nil
+	}
+	return fault(ctx)
+}
+
+// Traits are the store's, but remote.
+func (f *faulty) Traits() weir.Traits { return f.traits }
+
+// Reserve fulfils [weir.Backend].
+func (f *faulty) Reserve(
+	ctx context.Context,
+	now time.Time,
+	r *weir.Reservation,
+) (*weir.Outcome, error) {
+	if err := f.enter(ctx, "reserve"); err != nil {
+		return nil, err
+	}
+	charges := cloneCharges(r.Charges)
+	out, err := f.Backend.Reserve(ctx, now, r)
+	if !reflect.DeepEqual(charges, r.Charges) {
+		f.t.Errorf("reserve changed the charges that it was handed: %v, were %v", r.Charges, charges)
+	}
+	return out, err
+}
+
+// Settle fulfils [weir.Backend].
+func (f *faulty) Settle(
+	ctx context.Context,
+	now time.Time,
+	s *weir.Settlement,
+) (*weir.Outcome, error) {
+	if err := f.enter(ctx, "settle"); err != nil {
+		return nil, err
+	}
+	before := cloneHoldings(s.Holdings)
+	out, err := f.Backend.Settle(ctx, now, s)
+	if !reflect.DeepEqual(before, s.Holdings) {
+		f.t.Errorf("%s changed the holdings that it was handed: %v, were %v", s.Verb, s.Holdings, before)
+	}
+	return out, err
+}
+
+// Status fulfils [weir.Backend].
+func (f *faulty) Status(
+	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+) ([]weir.LimitStatus, error) {
+	if err := f.enter(ctx, "status"); err != nil {
+		return nil, err
+	}
+	return f.Backend.Status(ctx, now, of, resolve)
+}
+
+// Close fulfils [weir.Backend].
+func (f *faulty) Close() error {
+	if err := f.enter(context.Background(), "close"); err != nil {
+		return err
+	}
+	return f.Backend.Close()
+}
+
+// ReadConfig fulfils [weir.ConfigReader]. A store that is none has nothing configured.
+func (f *faulty) ReadConfig(ctx context.Context, s weir.Subject) (*weir.Config, error) {
+	if err := f.enter(ctx, "read"); err != nil {
+		return nil, err
+	}
+	if r, ok := f.Backend.(weir.ConfigReader); ok {
+		return r.ReadConfig(ctx, s)
+	}
+	return &weir.Config{}, nil
+}
+
+// WriteConfig fulfils [weir.ConfigWriter].
+func (f *faulty) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
+	if err := f.enter(ctx, "write"); err != nil {
+		return err
+	}
+	if w, ok := f.Backend.(weir.ConfigWriter); ok {
+		return w.WriteConfig(ctx, now, d)
+	}
+	return &weir.Error{Code: weir.Unsupported}
+}
+
+func cloneCharges(charges []weir.Charge) []weir.Charge {
+	out := slices.Clone(charges)
+	for i := range out {
+		out[i].Costs = maps.Clone(out[i].Costs)
+	}
+	return out
+}
+
+// cloneHoldings copies all that a holding has of its own, the limit included.
+func cloneHoldings(holdings []weir.Holding) []weir.Holding {
+	out := slices.Clone(holdings)
+	for i := range out {
+		limit := *out[i].Limit
+		out[i].Limit = &limit
+		out[i].Parts = slices.Clone(out[i].Parts)
+		out[i].Pieces = slices.Clone(out[i].Pieces)
+	}
+	return out
+}

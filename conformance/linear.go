@@ -1,0 +1,193 @@
+package conformance
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Load is how much of concurrency a check for linearizability uses.
+type Load struct {
+	// Seed begins the random calls. It is printed.
+	Seed uint64
+	// Histories is how many worlds are opened and driven, one after the other.
+	Histories int
+	// Goroutines is how many call at once.
+	Goroutines int
+	// Calls is how many each goroutine makes.
+	Calls int
+}
+
+// checkTime is how long the checker may take for one history. Running out of it is a failure.
+const checkTime = time.Minute
+
+// Linearizable drives worlds from several goroutines at once and checks every history of calls and
+// answers: there must be an order of the calls, in accordance with when they were made and answered,
+// in which one after the other would have given the same answers. All calls of a history carry the
+// same now. What came of the calls is printed.
+func Linearizable(t T, h Harness, load Load) {
+	t.Helper()
+	t.Logf("linearizability: seed %d", load.Seed)
+	counts := map[string]int{}
+	calls, began := 0, time.Now()
+	var checked time.Duration
+	for i := range load.Histories {
+		seed := load.Seed + uint64(i)
+		history := runHistory(t, h, load, seed)
+		calls += len(history)
+		for _, o := range history {
+			counts[o.Input.(*linearCall).outcome(o.Output.(*linearAnswer))]++
+		}
+		checking := time.Now()
+		if !checkHistory(t, history) {
+			t.Errorf("history %d (seed %d) has no order in which it makes sense", i, seed)
+			return
+		}
+		checked += time.Since(checking)
+	}
+	t.Logf("%d histories of %d goroutines, %d calls, all linearizable; %v, of which checking %v",
+		load.Histories, load.Goroutines, calls, time.Since(began).Round(time.Millisecond),
+		checked.Round(time.Millisecond))
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		t.Logf("%8d %s", counts[name], name)
+	}
+}
+
+// runHistory lets the goroutines make their calls against a world, and returns what was called and
+// answered when.
+func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
+	t.Helper()
+	world := h.Open(t, linearSetup())
+	defer func() {
+		if err := world.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}()
+	var ids [linearGroups][linearSlots]weir.LeaseID
+	for g := range ids {
+		for i := range ids[g] {
+			ids[g][i] = weir.NewLeaseID(world.Now())
+		}
+	}
+	var stamp atomic.Int64
+	histories := make([][]porcupine.Operation, load.Goroutines)
+	ctx := t.Context()
+	crowd(load.Goroutines, func(client int) {
+		c := linearClient{world, &ids, rand.New(rand.NewPCG(seed, uint64(client)))}
+		mine := make([]porcupine.Operation, 0, load.Calls)
+		for i := range load.Calls {
+			call := c.next(i, load.Calls)
+			o := porcupine.Operation{ClientId: client, Input: &call, Call: stamp.Add(1)}
+			answer := c.do(ctx, &call)
+			o.Output, o.Return = &answer, stamp.Add(1)
+			mine = append(mine, o)
+			runtime.Gosched()
+		}
+		histories[client] = mine
+	})
+	return slices.Concat(histories...)
+}
+
+// linearModel tells the checker what a group means.
+func linearModel() porcupine.Model {
+	return porcupine.Model{
+		Init: func() any { return ledger{} },
+		Step: func(state, input, output any) (bool, any) {
+			ok, next := state.(ledger).step(input.(*linearCall), output.(*linearAnswer))
+			return ok, next
+		},
+		DescribeOperation: func(input, output any) string {
+			return fmt.Sprintf("%v: %v", input.(*linearCall), output.(*linearAnswer))
+		},
+	}
+}
+
+// checkHistory checks each group for itself.
+func checkHistory(t T, history []porcupine.Operation) bool {
+	t.Helper()
+	groups := make([][]porcupine.Operation, linearGroups)
+	for _, o := range history {
+		g := o.Input.(*linearCall).group
+		groups[g] = append(groups[g], o)
+	}
+	for _, group := range groups {
+		if !repeatsAgree(t, group) {
+			return false
+		}
+		switch porcupine.CheckOperationsTimeout(linearModel(), group, checkTime) {
+		case porcupine.Ok:
+		case porcupine.Unknown:
+			t.Errorf("the checker ran out of its %v on %d calls", checkTime, len(group))
+			return false
+		default:
+			t.Logf("%s", explainIllegal(group))
+			return false
+		}
+	}
+	return true
+}
+
+// repeatsAgree compares the answers of all admitted reservations of one lease: each repeats the first.
+func repeatsAgree(t T, group []porcupine.Operation) bool {
+	t.Helper()
+	answers := map[int8]*linearAnswer{}
+	for _, o := range group {
+		c, a := o.Input.(*linearCall), o.Output.(*linearAnswer)
+		if c.verb != weir.VerbReserve || a.denied || a.code != "" {
+			continue
+		}
+		if first := answers[c.slot]; first != nil && *first != *a {
+			t.Errorf("%v: answered with %v and with %v", c, first, a)
+			return false
+		}
+		answers[c.slot] = a
+	}
+	return true
+}
+
+// explainIllegal shows the calls around the point up to which a history makes sense.
+func explainIllegal(group []porcupine.Operation) string {
+	_, info := porcupine.CheckOperationsVerbose(linearModel(), group, checkTime)
+	longest := 0
+	var last []porcupine.Operation
+	for _, partial := range info.PartialLinearizationsOperations() {
+		for _, p := range partial {
+			if len(p) > longest {
+				longest, last = len(p), p
+			}
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d of %d calls can be put in order; the last ones are\n", longest, len(group))
+	inOrder := map[int64]bool{}
+	for i, o := range last {
+		inOrder[o.Call] = true
+		if i >= len(last)-10 {
+			describe(&b, o)
+		}
+	}
+	b.WriteString("and then none of\n")
+	slices.SortFunc(group, func(a, b porcupine.Operation) int { return int(a.Call - b.Call) })
+	shown := 0
+	for _, o := range group {
+		if !inOrder[o.Call] && shown < 10 {
+			describe(&b, o)
+			shown++
+		}
+	}
+	return b.String()
+}
+
+func describe(b *strings.Builder, o porcupine.Operation) {
+	fmt.Fprintf(b, "  [%d, %d] client %d: %v: %v\n", o.Call, o.Return, o.ClientId,
+		o.Input.(*linearCall), o.Output.(*linearAnswer))
+}

@@ -1,0 +1,190 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/weir-limiter/weir"
+)
+
+// linearGroups is how many groups of entities a history has. They do not touch one another, so each
+// can be checked for itself.
+const linearGroups = 4
+
+// linearSetup has the limits of every group. None returns by itself while a history lasts.
+func linearSetup() Setup {
+	kinds := [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window}
+	d := &weir.Definitions{Entities: map[string]weir.EntityDefinition{}}
+	for g := range linearGroups {
+		for e := range int8(linearEntities) {
+			var limits []weir.Limit
+			for i, capacity := range linearCapacity[e] {
+				if capacity > 0 {
+					limits = append(limits, slow(kinds[i], linearNames[i], int64(capacity)))
+				}
+			}
+			def := weir.EntityDefinition{Limits: map[string][]weir.Limit{resource: limits}}
+			if e < linearEntities-1 {
+				def.Parent, def.Cascade = linearEntity(g, linearEntities-1), true
+			}
+			d.Entities[linearEntity(g, e)] = def
+		}
+	}
+	return Setup{Start: begin(), Definitions: d}
+}
+
+func linearEntity(group int, e int8) string { return fmt.Sprintf("g%d-%d", group, e) }
+
+// linearClient makes calls against a world.
+type linearClient struct {
+	world World
+	ids   *[linearGroups][linearSlots]weir.LeaseID
+	rng   *rand.Rand
+}
+
+// next is the client's i-th call. Clients that are about as far as one another meet at the same
+// leases: they reserve new ones, and settle the ones before.
+func (c *linearClient) next(i, of int) linearCall {
+	const near = 10
+	call := linearCall{
+		group: c.rng.IntN(linearGroups), verb: c.verb(),
+		slot: int8(i*(linearSlots-near)/of + c.rng.IntN(near/2)),
+		seq:  int16(c.rng.IntN(6)) + 1, entity: int8(c.rng.IntN(linearEntities)),
+	}
+	switch call.verb {
+	case weir.VerbReserve:
+		call.slot += near / 2
+		call.entity, call.units = c.content(&call)
+	case weir.VerbAdjust, weir.VerbComplete:
+		_, call.units = c.content(&call)
+		for j, n := range call.units {
+			if n >= 0 {
+				call.units[j] = int8(c.rng.IntN(int(n) + 2))
+			}
+			if n >= 0 && call.verb == weir.VerbComplete && c.rng.IntN(4) > 0 {
+				call.units[j] = 0 // or everything would be used up soon
+			}
+		}
+	}
+	return call
+}
+
+func (c *linearClient) verb() weir.Verb {
+	verbs := []weir.Verb{
+		weir.VerbReserve, weir.VerbReserve, weir.VerbReserve, weir.VerbReserve, weir.VerbReserve,
+		weir.VerbAdjust, weir.VerbAdjust, weir.VerbComplete, weir.VerbComplete,
+		weir.VerbCancel, weir.VerbCancel, weir.VerbCancel, weir.VerbExtend, "",
+	}
+	return verbs[c.rng.IntN(len(verbs))]
+}
+
+// content is what a lease is for: what belongs to its ID, so that calls repeat one another; now and
+// then something else.
+func (c *linearClient) content(call *linearCall) (entity int8, units linearUnits) {
+	r := rand.New(rand.NewPCG(uint64(call.slot), uint64(call.group)))
+	if c.rng.IntN(10) == 0 {
+		r = c.rng
+	}
+	entity, units = int8(r.IntN(linearEntities)), unnamed()
+	for j := range units {
+		if r.IntN(2) == 0 && linearCapacity[entity][j] > 0 {
+			units[j] = int8(r.IntN(4))
+		}
+	}
+	return entity, units
+}
+
+// costs are the units that are named.
+func (u linearUnits) costs() weir.Costs {
+	c := weir.Costs{}
+	for i, n := range u {
+		if n >= 0 {
+			c[linearNames[i]] = int64(n)
+		}
+	}
+	return c
+}
+
+// do makes a call.
+func (c *linearClient) do(ctx context.Context, call *linearCall) (a linearAnswer) {
+	id := c.ids[call.group][call.slot]
+	entity := linearEntity(call.group, call.entity)
+	var err error
+	switch call.verb {
+	case "":
+		var statuses []weir.LimitStatus
+		statuses, err = c.world.Status(ctx, entity, resource)
+		a.note(statuses)
+	case weir.VerbReserve:
+		var l *weir.Lease
+		if l, err = c.world.Reserve(ctx, with(id, ask(entity, call.units.costs()))); err == nil {
+			a.note(l.Limits)
+		}
+	case weir.VerbAdjust:
+		_, err = c.world.Adjust(ctx, id, int64(call.seq), []weir.Costs{call.units.costs()})
+	case weir.VerbComplete:
+		_, err = c.world.Complete(ctx, id, []weir.Costs{call.units.costs()})
+	case weir.VerbCancel:
+		_, err = c.world.Cancel(ctx, id)
+	default:
+		_, err = c.world.Extend(ctx, id)
+	}
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+		a.denied = true
+		a.note(denied.Limits)
+	} else if e, ok := errors.AsType[*weir.Error](err); ok {
+		a.code = e.Code
+	} else if err != nil {
+		a.code = weir.Code(err.Error())
+	}
+	return a
+}
+
+func (a *linearAnswer) note(statuses []weir.LimitStatus) {
+	if len(statuses) > len(a.available) {
+		a.code = weir.Code(fmt.Sprintf("%d statuses", len(statuses)))
+		return
+	}
+	for i := range statuses {
+		a.available[i] = int16(statuses[i].Available)
+	}
+}
+
+func (c *linearCall) String() string {
+	who := fmt.Sprintf("group %d, lease %d", c.group, c.slot)
+	switch c.verb {
+	case "":
+		return fmt.Sprintf("status of %s", linearEntity(c.group, c.entity))
+	case weir.VerbReserve:
+		return fmt.Sprintf("reserve %v of %s, %s", c.units.costs(), linearEntity(c.group, c.entity), who)
+	case weir.VerbAdjust:
+		return fmt.Sprintf("adjust %d to %v, %s", c.seq, c.units.costs(), who)
+	}
+	return fmt.Sprintf("%s %v, %s", c.verb, c.units.costs(), who)
+}
+
+func (a *linearAnswer) String() string {
+	switch {
+	case a.code != "":
+		return string(a.code)
+	case a.denied:
+		return fmt.Sprintf("denied with %v", a.available)
+	}
+	return fmt.Sprintf("done with %v", a.available)
+}
+
+// outcome names what an answer is, for counting.
+func (c *linearCall) outcome(a *linearAnswer) string {
+	verb, what := string(c.verb), "done"
+	if verb == "" {
+		verb = "status"
+	}
+	if a.denied {
+		what = "denied"
+	} else if a.code != "" {
+		what = string(a.code)
+	}
+	return verb + ": " + what
+}

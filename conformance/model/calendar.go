@@ -1,0 +1,132 @@
+package model
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+const minuteMS = 60_000
+
+// Calendar finds the periods of budgets by looking at every minute. (Since 1972 no zone has changed
+// its offset within one.) It remembers what it found, so models may share one.
+type Calendar struct {
+	mu    sync.Mutex
+	zones map[string]*time.Location
+	known map[calendarKey]span
+}
+
+// calendarKey is a minute of a calendar. A period begins and ends with a minute.
+type calendarKey struct {
+	zone, every string
+	minute      int64
+}
+
+type span struct{ start, end int64 } // Unix milliseconds
+
+// NewCalendar returns an empty calendar.
+func NewCalendar() *Calendar {
+	return &Calendar{zones: make(map[string]*time.Location), known: make(map[calendarKey]span)}
+}
+
+// Period returns the period of a budget that ms lies in, in Unix milliseconds: from start, up to but
+// not including end (2.4).
+func (c *Calendar) Period(l *weir.Limit, ms int64) (start, end int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	k := calendarKey{l.Zone, l.Every, floorDiv(num(ms), num(minuteMS)).Int64()}
+	s, ok := c.known[k]
+	if !ok {
+		s = scan(c.zone(l.Zone), l.Every, k.minute)
+		c.known[k] = s
+	}
+	return s.start, s.end
+}
+
+func (c *Calendar) zone(name string) *time.Location {
+	if z := c.zones[name]; z != nil {
+		return z
+	}
+	z, err := time.LoadLocation(name)
+	if err != nil {
+		z = time.UTC // not reached: definitions with such a zone are refused
+	}
+	c.zones[name] = z
+	return z
+}
+
+func scan(zone *time.Location, every string, minute int64) span {
+	if every == "hour" {
+		return scanHour(zone, minute)
+	}
+	return scanDates(zone, every, minute)
+}
+
+// scanHour walks back to the minute at which the local hour began, and on to the next such one.
+func scanHour(zone *time.Location, minute int64) span {
+	start := minute
+	for !hourBegins(zone, start) {
+		start--
+	}
+	end := minute + 1
+	for !hourBegins(zone, end) {
+		end++
+	}
+	return span{start * minuteMS, end * minuteMS}
+}
+
+// hourBegins is true where the wall clock shows another hour than a minute ago, or was put back:
+// a repeated hour counts twice (2.4).
+func hourBegins(zone *time.Location, minute int64) bool {
+	was, is := wall(zone, minute-1), wall(zone, minute)
+	return is < was || is/60 != was/60
+}
+
+// wall is what the clock on the wall shows, in minutes since some date.
+func wall(zone *time.Location, minute int64) int64 {
+	t := local(zone, minute)
+	return dayNumber(t)*24*60 + int64(t.Hour())*60 + int64(t.Minute())
+}
+
+func local(zone *time.Location, minute int64) time.Time { return at(minute * minuteMS).In(zone) }
+
+// scanDates walks from well before the period to well after it, and notes each minute whose local
+// date is the first to lie in a later period than any before: there a period starts (2.4). Where the
+// clock goes back over midnight, yesterday's date comes again, but today has begun.
+func scanDates(zone *time.Location, every string, minute int64) span {
+	const day = 24 * 60
+	reach := map[string]int64{"day": 3, "week": 9, "month": 33}[every] * day
+	from := minute - reach
+	latest := label(every, local(zone, from))
+	start := from
+	for m := from + 1; ; m++ {
+		at := label(every, local(zone, m))
+		if at <= latest {
+			continue
+		}
+		if m > minute {
+			return span{start * minuteMS, m * minuteMS}
+		}
+		latest, start = at, m
+	}
+}
+
+// label numbers the periods that local dates lie in, in order.
+func label(every string, t time.Time) int64 {
+	switch every {
+	case "month":
+		return int64(t.Year())*12 + int64(t.Month())
+	case "week":
+		const firstMonday = 4 // 1970-01-05, counted from 1970-01-01
+		return floorDiv(num(dayNumber(t)-firstMonday), num(7)).Int64()
+	default:
+		return dayNumber(t)
+	}
+}
+
+// dayNumber is how many days the local date lies after 1970-01-01.
+func dayNumber(t time.Time) int64 {
+	y, m, d := t.Date()
+	return time.Date(y, m, d, 0, 0, 0, 0, time.UTC).Unix() / 86400
+}

@@ -1,0 +1,70 @@
+package model
+
+import (
+	"errors"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Note says what became of a call, more finely than its answer does: a replay answers like the
+// call that it repeats.
+type Note struct {
+	// Verb is the call's name.
+	Verb string
+	// Outcome is one of a few words: "ok", "denied", "replay", "expired", …
+	Outcome string
+}
+
+// Seen counts what time did to the limits that calls looked at.
+type Seen struct {
+	Refills      int // buckets that had gained something
+	Forgotten    int // buckets that had been full for a minute
+	WindowEnds   int // pieces of windows that had returned
+	HoldTimeouts int // slots that had timed out
+	Rollovers    int // budgets whose period had ended
+	Expired      int // leases that ended by themselves
+	Early        int // leases that were forgotten because the memory was full
+}
+
+type notes struct {
+	last Note
+	seen Seen
+}
+
+func (n *notes) set(verb, outcome string) { n.last = Note{verb, outcome} }
+
+// refuse notes why a call fails, and returns the error.
+func (n *notes) refuse(verb string, err error) error {
+	n.set(verb, why(err))
+	return err
+}
+
+// why is an error's code, and its reason where one code has several.
+func why(err error) string {
+	if _, ok := errors.AsType[*weir.DeniedError](err); ok {
+		return "denied"
+	}
+	e, ok := errors.AsType[*weir.Error](err)
+	switch {
+	case !ok:
+		return "error"
+	case e.Code == weir.Invalid, e.Code == weir.Conflict, e.Code == weir.Ended:
+		return string(e.Code) + ": " + e.Reason
+	default:
+		return string(e.Code)
+	}
+}
+
+// Last returns what became of the last call.
+func (m *Model) Last() Note {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.notes.last
+}
+
+// Seen returns what the calls so far have met.
+func (m *Model) Seen() Seen {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.notes.seen
+}

@@ -1,0 +1,68 @@
+package model
+
+import (
+	"math"
+	"math/big"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// milliPerUnit is how finely a bucket counts (1.1).
+const milliPerUnit = 1000
+
+// maxBucketUnits is the most that a bucket can be asked for (1.1).
+const maxBucketUnits = 9_223_372_036_854_775
+
+func num(n int64) *big.Int { return big.NewInt(n) }
+
+func add(a, b *big.Int) *big.Int { return new(big.Int).Add(a, b) }
+
+func sub(a, b *big.Int) *big.Int { return new(big.Int).Sub(a, b) }
+
+func mul(a, b *big.Int) *big.Int { return new(big.Int).Mul(a, b) }
+
+// floorDiv divides by a positive number and rounds down; big.Int.Div does that.
+func floorDiv(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
+
+// ceilDiv divides by a positive number and rounds up.
+func ceilDiv(a, b *big.Int) *big.Int {
+	return new(big.Int).Neg(floorDiv(new(big.Int).Neg(a), b))
+}
+
+// instant is the millisecond that an instant falls in (1.2).
+func instant(t time.Time) int64 {
+	return floorDiv(add(mul(num(t.Unix()), num(1_000_000_000)), num(int64(t.Nanosecond()))), num(1e6)).Int64()
+}
+
+// effective is the instant that counts for a state that has seen a later one (1.3).
+func effective(now, seen int64) int64 { return max(now, seen) }
+
+// units are whole units, rounded down, also below zero (1.4).
+func units(amount *big.Int, scale int64) int64 { return floorDiv(amount, num(scale)).Int64() }
+
+// sum adds amounts, and says whether the sum fits its counter (1.1, 7.11).
+func sum(amounts ...int64) (int64, bool) {
+	total := new(big.Int)
+	for _, n := range amounts {
+		total.Add(total, num(n))
+	}
+	return total.Int64(), total.IsInt64()
+}
+
+// scale is how many of a state's counts make a unit (1.1).
+func scale(k weir.Kind) int64 {
+	if k == weir.Bucket {
+		return milliPerUnit
+	}
+	return 1
+}
+
+// clamp makes a wait of what is at most 292 years (4.3).
+func clamp(ms *big.Int) time.Duration {
+	ns := mul(ms, num(int64(time.Millisecond)))
+	if !ns.IsInt64() {
+		return math.MaxInt64
+	}
+	return time.Duration(ns.Int64())
+}

@@ -1,0 +1,142 @@
+package model
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Content is what makes two requests the same: the charges in their order with their costs, and the
+// limits brought (6).
+type Content struct {
+	Charges []weir.Charge
+	Brought []weir.Limit
+}
+
+func invalid(field, reason string) *weir.Error { return fault(weir.Invalid, field, reason) }
+
+func fault(code weir.Code, field, reason string) *weir.Error {
+	return &weir.Error{Code: code, Field: field, Reason: reason}
+}
+
+// content reads a request, or says what is wrong with it by itself.
+func (m *Model) content(r *weir.Request) (*Content, error) {
+	charges := r.Charges
+	if len(charges) == 0 {
+		charges = []weir.Charge{{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs}}
+	} else if r.Entity != "" || r.Resource != "" || r.Costs != nil {
+		return nil, invalid("charges", "stand beside a charge")
+	}
+	if err := m.rules.Malformed(charges, m.slash); err != nil {
+		return nil, err
+	}
+	brought, err := normalize(r.Limits)
+	if err != nil {
+		return nil, err
+	}
+	c := &Content{Brought: brought}
+	for _, charge := range charges {
+		charge.Costs = maps.Clone(charge.Costs)
+		c.Charges = append(c.Charges, charge)
+	}
+	return c, nil
+}
+
+// malformed: at most 16 charges with 32 costs (3.2), no malformed names, no negative costs (6).
+func malformed(charges []weir.Charge, slash bool) error {
+	const maxCharges, maxCosts = 16, 32
+	if len(charges) > maxCharges {
+		return invalid("charges", "are too many")
+	}
+	costs := 0
+	for _, c := range charges {
+		if err := checkSubject(c.Entity, c.Resource, slash); err != nil {
+			return err
+		}
+		if err := checkAmounts(c.Costs); err != nil {
+			return err
+		}
+		costs += len(c.Costs)
+	}
+	if costs > maxCosts {
+		return invalid("costs", "are too many")
+	}
+	return nil
+}
+
+func checkAmounts(c weir.Costs) error {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if !isName(name, letters, letters+digits+"_.-", 64) || name == "wcu" {
+			return invalid("costs."+name, "is no limit's name")
+		}
+		if c[name] < 0 {
+			return invalid("costs."+name, "is negative")
+		}
+	}
+	return nil
+}
+
+const (
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits  = "0123456789"
+)
+
+func checkSubject(entity, resource string, slash bool) error {
+	extra := "_.-:@"
+	if slash {
+		extra += "/"
+	}
+	if !isName(entity, letters+digits, letters+digits+extra, 256) {
+		return invalid("entity", "is no entity's name")
+	}
+	if !isName(resource, letters, letters+digits+"_.-/", 64) {
+		return invalid("resource", "is no resource's name")
+	}
+	return nil
+}
+
+func isName(s, first, others string, most int) bool {
+	if s == "" || len(s) > most || !strings.Contains(first, s[:1]) {
+		return false
+	}
+	for _, c := range s {
+		if !strings.ContainsRune(others, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// normalize fills in the limits' defaults and puts them in the order of their names.
+func normalize(limits []weir.Limit) ([]weir.Limit, error) {
+	var errs []error
+	var out []weir.Limit
+	for _, l := range limits {
+		n, err := l.Normalize()
+		if err != nil {
+			errs = append(errs, err)
+		}
+		if slices.ContainsFunc(out, func(o weir.Limit) bool { return o.Name == l.Name }) {
+			errs = append(errs, invalid("limits."+l.Name, "is given twice"))
+		}
+		out = append(out, n)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, &weir.Error{Code: weir.Invalid, Field: "limits", Reason: "are malformed", Err: err}
+	}
+	slices.SortFunc(out, func(a, b weir.Limit) int { return strings.Compare(a.Name, b.Name) })
+	return out, nil
+}
+
+func sameRequest(a, b *Content) bool {
+	return slices.EqualFunc(a.Charges, b.Charges, func(x, y weir.Charge) bool {
+		return x.Entity == y.Entity && x.Resource == y.Resource && sameCosts(x.Costs, y.Costs)
+	}) && slices.EqualFunc(a.Brought, b.Brought, weir.Limit.Same)
+}
+
+func sameTotals(a, b []weir.Costs) bool { return slices.EqualFunc(a, b, sameCosts) }
+
+func sameCosts(a, b weir.Costs) bool { return maps.Equal(a, b) }

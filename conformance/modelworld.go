@@ -1,0 +1,72 @@
+package conformance
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance/model"
+)
+
+// Clock is a world's virtual time. Its methods may be called at once.
+type Clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+// NewClock returns a clock that stands still at start.
+func NewClock(start time.Time) *Clock { return &Clock{now: start} }
+
+// Now reads the clock.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+// Advance moves the clock, backwards too.
+func (c *Clock) Advance(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+// ModelWorld is a world around a model.
+type ModelWorld struct {
+	*Clock
+	*model.Model
+}
+
+// Close does nothing.
+func (ModelWorld) Close() error { return nil }
+
+// OpenModel returns a world around a model with the rules given; nil means the right ones. The
+// calendar may be nil, or shared by several worlds.
+func OpenModel(s Setup, slash bool, c *model.Calendar, rules *model.Rules) (ModelWorld, error) {
+	clock := NewClock(s.Start)
+	s.Options.Now = clock.Now
+	m, err := model.New(s.Definitions,
+		model.Settings{Start: s.Start, Options: s.Options, Slash: slash, Calendar: c}, rules)
+	return ModelWorld{clock, m}, err
+}
+
+// ModelHarness makes worlds around models with the rules given; nil means the right ones.
+func ModelHarness(rules *model.Rules) Harness {
+	calendar := model.NewCalendar()
+	return Harness{
+		Open: func(t T, s Setup) World {
+			t.Helper()
+			w, err := OpenModel(s, true, calendar, rules)
+			if err != nil {
+				t.Fatalf("open the model: %v", err)
+			}
+			return w
+		},
+		Traits: weir.Traits{
+			Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
+			CascadeDepth: 8,
+			Local:        true,
+			EntitySlash:  true,
+		},
+	}
+}

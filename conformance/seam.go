@@ -1,0 +1,130 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// seam drives a store as the limiter does, without one.
+type seam struct {
+	T
+	store   weir.Backend
+	defs    *weir.Definitions
+	now     time.Time
+	resolve weir.Resolver
+	holds   map[weir.LeaseID][]weir.Holding
+}
+
+// onSeam opens a store and plays on it.
+func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
+	return func(t T, h BackendHarness) {
+		t.Helper()
+		set.Start = begin()
+		if h.RealTime {
+			set.Start = time.Now()
+		}
+		normal, err := set.Definitions.Normalize()
+		if err != nil {
+			t.Fatalf("definitions: %v", err)
+		}
+		store := newFaulty(t, h.Open(t, set))
+		s := &seam{T: t, store: store, defs: normal, now: set.Start,
+			holds: map[weir.LeaseID][]weir.Holding{}}
+		s.resolve = s.resolved
+		defer func() {
+			if err := s.store.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}()
+		play(s)
+	}
+}
+
+// resolved is what applies to a subject by the definitions.
+func (s *seam) resolved(
+	_ context.Context,
+	of weir.Subject,
+	_ weir.ResolveMode,
+) (*weir.Resolved, error) {
+	c := s.defs.Config(of)
+	r := &weir.Resolved{Undeclared: !c.Known}
+	if len(c.Levels) > 0 {
+		r.Level, r.Limits, r.Hidden = c.Levels[0].Level, c.Levels[0].Limits, c.Levels[1:]
+	}
+	if c.Cascade {
+		r.Parent = c.Parent
+	}
+	return r, nil
+}
+
+func (s *seam) reservation(charges ...weir.Charge) *weir.Reservation {
+	return &weir.Reservation{
+		ID: weir.NewLeaseID(s.now), Fingerprint: 1, Charges: charges, Depth: 8,
+		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: s.resolve,
+	}
+}
+
+// reserve expects an answer, whatever it is.
+func (s *seam) reserve(charges ...weir.Charge) (*weir.Reservation, *weir.Outcome) {
+	s.Helper()
+	r := s.reservation(charges...)
+	out, err := s.store.Reserve(s.Context(), s.now, r)
+	if err != nil {
+		s.Fatalf("reserve %v: %v", charges, err)
+	}
+	s.holds[r.ID] = out.Holdings
+	return r, out
+}
+
+// settlement asks that every part of a lease stand for so many units; -1 asks for an extend.
+func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *weir.Settlement {
+	set := &weir.Settlement{ID: id, Verb: verb, Seq: 1, Fingerprint: 2, Holdings: s.holds[id],
+		Lifetime: time.Hour, Memory: 10 * time.Minute}
+	for i := range set.Holdings {
+		h := &set.Holdings[i]
+		set.Limits = append(set.Limits, h.Limit)
+		parts := slices.Clone(h.Parts)
+		for j := range parts {
+			parts[j].Units = units
+		}
+		set.Totals = append(set.Totals, parts)
+	}
+	if verb == weir.VerbExtend {
+		set.Totals = nil
+	}
+	return set
+}
+
+// settle expects a settlement to be applied, and keeps what the lease stands for from then on.
+func (s *seam) settle(set *weir.Settlement) *weir.Outcome {
+	s.Helper()
+	out, err := s.store.Settle(s.Context(), s.now, set)
+	if err != nil {
+		s.Fatalf("%s: %v", set.Verb, err)
+	}
+	s.holds[set.ID] = out.Holdings
+	return out
+}
+
+// available is what a limit of an entity has left.
+func (s *seam) available(entity, limit string) int64 {
+	s.Helper()
+	statuses := s.status(weir.Subject{Entity: entity, Resource: resource})
+	i := slices.IndexFunc(statuses, func(st weir.LimitStatus) bool { return st.Limit == limit })
+	if i < 0 {
+		s.Fatalf("got statuses %v, want one of %s", statuses, limit)
+	}
+	return statuses[i].Available
+}
+
+func (s *seam) status(of ...weir.Subject) []weir.LimitStatus {
+	s.Helper()
+	statuses, err := s.store.Status(s.Context(), s.now, of, s.resolve)
+	if err != nil {
+		s.Fatalf("status: %v", err)
+	}
+	return statuses
+}

@@ -1,0 +1,118 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Case is one directed check of a line of docs/semantics.md, and perhaps of a mistake that must never
+// come back (see [Mistakes]).
+type Case struct {
+	// Name says what is checked. It contains the mistake's name where there is one.
+	Name string
+	// Line is the line's number, "3.5", or "6 table".
+	Line string
+	// Needs is what the world must be able to do.
+	Needs Needs
+	// Run plays the case. It opens its own worlds.
+	Run func(t T, h Harness)
+}
+
+// Title is the line and the name.
+func (c *Case) Title() string { return c.Line + " " + c.Name }
+
+// Needs is what a case asks of a harness. The zero value asks nothing.
+type Needs struct {
+	// Kinds are the kinds of limit that it uses.
+	Kinds []weir.Kind
+	// Depth is how many ancestors a charge must reach.
+	Depth int
+	// Virtual is true where time must be free: the case starts at a certain instant or advances by
+	// more than a few seconds.
+	Virtual bool
+	// Skew is true where time steps back.
+	Skew bool
+	// Exact is true where answers are held to the millisecond.
+	Exact bool
+	// Bubble is true where the world has to live in a bubble of testing/synctest.
+	Bubble bool
+}
+
+// missing says why a harness cannot play, or nothing.
+func (n *Needs) missing(h *Harness) string {
+	for _, k := range n.Kinds {
+		if !slices.Contains(h.Traits.Kinds, k) {
+			return fmt.Sprintf("no %s limits", k)
+		}
+	}
+	switch {
+	case n.Depth > h.Traits.CascadeDepth:
+		return fmt.Sprintf("no cascade over %d levels", n.Depth)
+	case (n.Virtual || n.Skew || n.Bubble) && h.RealTime:
+		return "real time"
+	case n.Skew && h.NoSkew:
+		return "time cannot step back"
+	case n.Exact && h.Inexact:
+		return "answers are bounds"
+	}
+	return ""
+}
+
+// Cases returns every directed case for a service.
+func Cases() []Case {
+	return slices.Concat(
+		numberCases(), skewCases(),
+		bucketCases(), occupancyCases(), budgetCases(), kindCases(),
+		reserveCases(), planCases(), shadowCases(),
+		denialCases(), broughtCases(),
+		leaseCases(), horizonCases(), tableCases(), contentCases(),
+		adjustCases(), totalsCases(), growthCases(), refundCases(), slotCases(),
+		changedCases(), removedCases(), entityCases(),
+		doCases(), waitCases(), raceCases(),
+	)
+}
+
+// TestService checks a service line by line against docs/semantics.md, then by random operations.
+// What the harness says that it cannot do is skipped and counted, nothing else is.
+func TestService(t *testing.T, h Harness) {
+	t.Helper()
+	runCases(t, h, Cases())
+	if !h.RealTime {
+		t.Run("random operations", func(t *testing.T) {
+			t.Parallel()
+			RandomOperations(t, h, suiteSeed, suiteOps)
+		})
+	}
+}
+
+// The random operations that a suite runs. A store's own tests may run more, from other seeds.
+const (
+	suiteSeed = 20250618
+	suiteOps  = 2 * scriptOps
+)
+
+// runCases runs each case as a subtest.
+func runCases(t *testing.T, h Harness, cases []Case) {
+	t.Helper()
+	skipped := map[string]int{}
+	for _, c := range cases {
+		if reason := c.Needs.missing(&h); reason != "" {
+			skipped[reason]++
+			continue
+		}
+		t.Run(c.Title(), func(t *testing.T) {
+			if !c.Needs.Bubble {
+				t.Parallel()
+			}
+			c.Run(t, h)
+		})
+	}
+	t.Logf("%d cases, left out for want of ability: %v", len(cases), skipped)
+}
+
+// begin is when a case starts that does not care: a Wednesday at noon.
+func begin() time.Time { return time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC) }
