@@ -29,24 +29,18 @@ func newBucket(now int64, l *weir.Limit) *bucket {
 	return &bucket{rate: rate, balance: rate.CapacityMilli, seen: now}
 }
 
-// forgotten reports whether the bucket has been full for a minute: it then starts anew, full at the
-// capacity in force, as if it had been swept.
-func (b *bucket) forgotten(now int64) bool {
-	return now-b.seen >= forgetMS && now-forgetMS >= b.rate.FullAt(b.balance, b.seen)
-}
-
 // at returns the balance at now under a definition: what it gained under the one it had, then
-// trimmed.
+// trimmed. A bucket that was forgotten starts full, at the capacity in force.
 func (b *bucket) at(now int64, rate *arith.Rate) int64 {
-	if b.forgotten(now) {
+	if b.idle(now, forgetMS) {
 		return rate.CapacityMilli
 	}
 	return min(b.rate.Refill(b.balance, b.seen, now), rate.CapacityMilli)
 }
 
 func (b *bucket) available(now int64, l *weir.Limit) int64 {
-	if b.forgotten(now) {
-		return l.Capacity // only an admission makes it anew
+	if b.idle(now, forgetMS) {
+		return l.Capacity
 	}
 	b.touch(now, l)
 	return arith.Units(b.balance)
@@ -74,7 +68,7 @@ func (b *bucket) freeAt(now, want int64, l *weir.Limit) int64 {
 	return now + wait
 }
 
-func (b *bucket) counts(now int64, c *change) bool {
+func (b *bucket) counts(now int64, c change) bool {
 	milli, ok := arith.Milli(c.to - c.from)
 	rate := rateOf(c.limit)
 	return ok && b.at(max(now, b.seen), &rate) >= math.MinInt64+milli
@@ -88,7 +82,7 @@ func (b *bucket) take(now, n int64, l *weir.Limit) (weir.Piece, bool) {
 
 // settle gives back up to the capacity and no further, or takes more, into debt. A bucket does not
 // know its units apart, so a lease has no pieces of it.
-func (b *bucket) settle(now int64, c *change) []weir.Piece {
+func (b *bucket) settle(now int64, c change) []weir.Piece {
 	b.touch(now, c.limit)
 	if c.to >= c.from {
 		b.balance -= (c.to - c.from) * 1000
@@ -108,6 +102,7 @@ func (b *bucket) inUse(now int64) bool {
 	return b.rate.Refill(b.balance, b.seen, now) < b.rate.CapacityMilli
 }
 
-func (b *bucket) idle(now int64) bool {
-	return now-b.seen >= idleMS && now-idleMS >= b.rate.FullAt(b.balance, b.seen)
+// idle begins to count when the bucket is full.
+func (b *bucket) idle(now, forMS int64) bool {
+	return now-b.seen >= forMS && now-forMS >= b.rate.FullAt(b.balance, b.seen)
 }

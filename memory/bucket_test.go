@@ -62,6 +62,16 @@ func TestBucketRefundStopsAtCapacity(t *testing.T) {
 	w.left(5)
 }
 
+func TestBucketRefundThatDoesNotFit(t *testing.T) {
+	t.Parallel()
+	const most = math.MaxInt64 / 1000
+	w := newWorld(t, bucket(most, most, time.Minute))
+	l := w.at(0).take(most)
+	w.at(50_000).cancel(l) // five sixths are back, and all of it would not fit on top
+	w.left(most)
+	w.at(50_000).take(most)
+}
+
 // refuse2 expects what a limit can never hold.
 func (w *world) refuse2(n int64) {
 	w.t.Helper()

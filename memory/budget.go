@@ -46,6 +46,9 @@ func (b *budget) used(now int64) int64 {
 }
 
 func (b *budget) available(now int64, l *weir.Limit) int64 {
+	if b.idle(now, forgetMS) {
+		return l.Capacity
+	}
 	b.touch(now)
 	return l.Capacity - b.used(b.seen)
 }
@@ -81,7 +84,7 @@ func (b *budget) freeAt(now, want int64, l *weir.Limit) int64 {
 	return at
 }
 
-func (b *budget) counts(now int64, c *change) bool {
+func (b *budget) counts(now int64, c change) bool {
 	now = max(now, b.seen)
 	if len(c.pieces) > 0 && c.pieces[0].Until <= now {
 		return true // in a period that has ended nothing is counted
@@ -110,7 +113,7 @@ func (b *budget) add(start, end, n int64) {
 }
 
 // settle books into the period of the reservation. Once that has ended nobody can see it.
-func (b *budget) settle(now int64, c *change) []weir.Piece {
+func (b *budget) settle(now int64, c change) []weir.Piece {
 	b.touch(now)
 	if len(c.pieces) == 0 {
 		return nil
@@ -128,4 +131,6 @@ func (b *budget) settle(now int64, c *change) []weir.Piece {
 
 func (b *budget) inUse(now int64) bool { return b.used(max(now, b.seen)) > 0 }
 
-func (b *budget) idle(now int64) bool { return now-b.seen >= idleMS && b.used(now-idleMS) == 0 }
+func (b *budget) idle(now, forMS int64) bool {
+	return now-b.seen >= forMS && b.used(now-forMS) == 0
+}

@@ -25,9 +25,11 @@ type codec struct {
 
 	names  []string
 	limits []*weir.Limit
-	// numbers and known find names and limits again, for writing.
+	// numbers and known find names and limits again, for writing; met saves comparing limits by what
+	// they say, since most are shared.
 	numbers map[string]uint64
 	known   map[weir.Limit]uint64
+	met     map[*weir.Limit]uint64
 }
 
 // errMalformed is all that is said of a body that no codec wrote: the checksum has already told
@@ -37,7 +39,10 @@ var errMalformed = errors.New("is malformed")
 func newReader(body []byte) *codec { return &codec{reading: true, data: body} }
 
 func newWriter(buffer []byte) *codec {
-	return &codec{data: buffer, numbers: make(map[string]uint64), known: make(map[weir.Limit]uint64)}
+	return &codec{
+		data: buffer, numbers: make(map[string]uint64), known: make(map[weir.Limit]uint64),
+		met: make(map[*weir.Limit]uint64),
+	}
 }
 
 // check notes a mistake, and reports whether there is none so far.
@@ -181,28 +186,38 @@ func oneOf[T comparable](c *codec, v *T, of []T) {
 
 // limit is a definition, which must be sound and have its defaults filled in.
 func (c *codec) limit(l **weir.Limit) {
-	var plain weir.Limit
 	if !c.reading {
-		plain = plainLimit(*l)
+		c.writeLimit(*l)
+		return
 	}
-	n := c.known[plain]
+	var n uint64
 	c.uint(&n)
+	*l = &weir.Limit{}
 	switch {
 	case n == 0:
-		c.newLimit(&plain)
-		if !c.reading {
+		c.newLimit(*l)
+		normal, err := (*l).Normalize()
+		c.check(!c.failed && err == nil && normal.Same(**l))
+		c.limits = append(c.limits, *l)
+	case c.check(n <= uint64(len(c.limits))):
+		*l = c.limits[n-1]
+	}
+}
+
+func (c *codec) writeLimit(l *weir.Limit) {
+	n, ok := c.met[l]
+	if !ok {
+		plain := plainLimit(l)
+		if n, ok = c.known[plain]; !ok {
 			c.known[plain] = uint64(len(c.known) + 1)
+			c.met[l] = c.known[plain]
+			c.uint(&n)
+			c.newLimit(&plain)
 			return
 		}
-		normal, err := plain.Normalize()
-		c.check(!c.failed && err == nil && normal.Same(plain))
-		*l = &plain
-		c.limits = append(c.limits, *l)
-	case c.reading && c.check(n <= uint64(len(c.limits))):
-		*l = c.limits[n-1]
-	case c.reading:
-		*l = &weir.Limit{}
+		c.met[l] = n
 	}
+	c.uint(&n)
 }
 
 // plainLimit copies what a limit says, without what normalizing has attached.

@@ -2,7 +2,11 @@ package memory
 
 import (
 	"bytes"
+	"strconv"
 	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
 )
 
 // FuzzDecodeSnapshot shows that no file makes the decoder panic, and that what it accepts is written
@@ -55,4 +59,31 @@ func TestEncodeRefusesWhatCannotBe(t *testing.T) {
 	if _, err := s.encode(nil); err == nil {
 		t.Error("a balance above the capacity: got no error")
 	}
+}
+
+// BenchmarkEncode measures for how long calls wait while a snapshot of a thousand entities is copied,
+// each with four limits and a live lease.
+func BenchmarkEncode(b *testing.B) {
+	s := bareStore(b)
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	limits := sweepLimits(b)
+	for i := range 1000 {
+		out, err := s.store.reserve(now, takesOf("entity-"+strconv.Itoa(i), limits))
+		if err != nil {
+			b.Fatal(err)
+		}
+		lease := weir.LeaseRecord{
+			ID: weir.NewLeaseID(now), State: weir.LeaseLive, At: out.At, Expires: out.At.Add(time.Hour),
+			Holdings: out.Holdings, Limits: out.Limits,
+		}
+		s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: 600_000})
+	}
+	var buffer []byte
+	for b.Loop() {
+		var err error
+		if buffer, err = s.encode(buffer[:0]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(len(buffer)), "bytes")
 }

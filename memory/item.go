@@ -55,22 +55,22 @@ type counter interface {
 	// MaxInt64. Want is at most l's capacity.
 	freeAt(now, want int64, l *weir.Limit) int64
 	// counts reports whether the growth that c asks for can be counted, whatever the capacity.
-	counts(now int64, c *change) bool
+	counts(now int64, c change) bool
 	// take counts n more units and returns where they are, if that has to be known.
 	take(now, n int64, l *weir.Limit) (weir.Piece, bool)
 	// settle makes a lease stand for something else and returns where its units then are.
-	settle(now int64, c *change) []weir.Piece
+	settle(now int64, c change) []weir.Piece
 	// inUse reports whether anything is in use at now.
 	inUse(now int64) bool
-	// idle reports whether the counter may be forgotten: nothing has been in use for idleMS, and
-	// nobody has asked.
-	idle(now int64) bool
+	// idle reports whether nothing has been in use for a time (ms), and nobody has asked.
+	idle(now, forMS int64) bool
 	// code writes the counter into a snapshot, or reads it.
 	code(c *codec)
 }
 
-// A limit with nothing in use may be forgotten a minute later. States go ten seconds after that, so
-// that a clock which is a little behind finds what it would have found.
+// A limit with nothing in use counts as forgotten a minute later: a denial leaves it so, and what is
+// taken makes it anew. States go ten seconds after that, so that a clock which is a little behind
+// finds what it would have found.
 const (
 	forgetMS = 60_000
 	idleMS   = forgetMS + 10_000

@@ -39,6 +39,9 @@ func (o *occupancy) touch(now int64) {
 }
 
 func (o *occupancy) available(now int64, l *weir.Limit) int64 {
+	if o.idle(now, forgetMS) {
+		return l.Capacity
+	}
 	o.touch(now)
 	return l.Capacity - o.total
 }
@@ -88,16 +91,18 @@ func (o *occupancy) freeAt(now, want int64, l *weir.Limit) int64 {
 	return at
 }
 
-func (o *occupancy) counts(now int64, c *change) bool {
+func (o *occupancy) counts(now int64, c change) bool {
 	return c.to-c.from <= math.MaxInt64-o.occupied(now)
 }
 
 func (o *occupancy) take(now, n int64, l *weir.Limit) (weir.Piece, bool) {
 	o.touch(now)
+	length := lengthOf(l)
 	if n == 0 {
-		return weir.Piece{}, false
+		// What a window's lease grows by returns with what it reserved first, be that nothing.
+		return weir.Piece{Until: o.seen + length, Mark: length}, l.Kind == weir.Window
 	}
-	return o.add(n, lengthOf(l)), true
+	return o.add(n, length), true
 }
 
 // add occupies units from the latest instant seen, for length.
@@ -126,12 +131,12 @@ func (o *occupancy) free(p weir.Piece, n int64) {
 }
 
 // settle lets units go, what was added last first, or occupies more from now on.
-func (o *occupancy) settle(now int64, c *change) []weir.Piece {
+func (o *occupancy) settle(now int64, c change) []weir.Piece {
 	o.touch(now)
 	var grown weir.Piece
 	left := c.from - c.to
 	if left < 0 {
-		grown = o.add(-left, lengthOf(c.limit))
+		grown = o.grow(-left, c)
 	}
 	for i := len(c.pieces) - 1; i >= 0 && left > 0; i-- {
 		n := min(left, c.pieces[i].Units)
@@ -144,14 +149,36 @@ func (o *occupancy) settle(now int64, c *change) []weir.Piece {
 	return o.standing(c, grown)
 }
 
+// grow occupies more units for a lease: until those first reserved return, or, if they have, from now
+// on.
+func (o *occupancy) grow(n int64, c change) weir.Piece {
+	if len(c.pieces) == 0 || c.pieces[0].Until <= o.seen {
+		return o.add(n, lengthOf(c.limit))
+	}
+	first := c.pieces[0]
+	o.total += n
+	for i := range o.queues {
+		if q := &o.queues[i]; q.length == first.Mark {
+			q.insert(entry{first.Until, n})
+			return weir.Piece{Units: n, Until: first.Until, Mark: first.Mark}
+		}
+	}
+	o.queues = append(o.queues, queue{length: first.Mark, ring: []entry{{first.Until, n}}})
+	return weir.Piece{Units: n, Until: first.Until, Mark: first.Mark}
+}
+
 // standing returns the pieces of a lease after a change. What has returned by itself only keeps its
 // number, and neighbours of that sort become one, so that many adjusts leave few pieces.
-func (o *occupancy) standing(c *change, grown weir.Piece) []weir.Piece {
+func (o *occupancy) standing(c change, grown weir.Piece) []weir.Piece {
 	keep := min(c.from, c.to)
 	out := make([]weir.Piece, 0, len(c.pieces)+1)
 	for _, p := range c.pieces {
 		p.Units = min(p.Units, keep)
 		keep -= p.Units
+		if len(out) == 0 && c.limit.Kind == weir.Window {
+			out = append(out, p) // also of no units: its end is that of what grows
+			continue
+		}
 		out = o.join(out, p)
 	}
 	return o.join(out, grown)
@@ -189,14 +216,6 @@ func (o *occupancy) extend(now int64, pieces []weir.Piece, l *weir.Limit) []weir
 
 func (o *occupancy) inUse(now int64) bool { return o.occupied(now) > 0 }
 
-func (o *occupancy) idle(now int64) bool {
-	if now-o.seen < idleMS {
-		return false
-	}
-	for i := range o.queues {
-		if q := o.queues[i].entries(); len(q) > 0 && q[len(q)-1].until > now-idleMS {
-			return false
-		}
-	}
-	return true
+func (o *occupancy) idle(now, forMS int64) bool {
+	return now-o.seen >= forMS && o.occupied(now-forMS) == 0
 }

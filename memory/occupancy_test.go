@@ -34,35 +34,23 @@ func TestWindowSettles(t *testing.T) {
 		w.at(60_000).take(3)
 		w.at(60_000).refuse(1, 20_000)
 	})
-	t.Run("grown units stay from the adjust on", func(t *testing.T) {
-		t.Parallel()
-		w := newWorld(t, window(10, time.Minute))
-		l := w.at(0).take(8)
-		w.at(30_000).complete(l, 15)
-		w.left(-5)
-		w.at(30_000).refuse(0, 30_000)
-		w.at(60_000).left(3)
-		w.at(89_999).refuse(4, 1)
-		w.at(90_000).left(10)
-	})
 	t.Run("last in, first out", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, window(20, time.Minute))
 		l := w.at(0).take(5)
-		w.at(10_000).adjust(l, 9)
-		w.at(20_000).adjust(l, 12)
-		w.at(30_000).adjust(l, 7) // three of 20,000 and two of 10,000
-		w.left(13)
-		w.at(60_000).left(18)
-		w.at(69_999).left(18)
-		w.at(70_000).left(20)
+		w.at(70_000).adjust(l, 9)
+		w.at(80_000).adjust(l, 12)
+		w.at(90_000).adjust(l, 7) // three of 80,000 and two of 70,000
+		w.left(18)
+		w.at(129_999).left(18)
+		w.at(130_000).left(20)
 	})
 	t.Run("what has returned does not return again", func(t *testing.T) {
 		t.Parallel()
 		w := newWorld(t, window(10, time.Minute))
 		l := w.at(0).take(6)
-		w.at(50_000).adjust(l, 8)
-		w.at(60_000).take(8)
+		w.at(60_000).adjust(l, 8)
+		w.take(8)
 		w.left(0)
 		w.adjust(l, 7) // one of the two is free
 		w.left(1)
@@ -78,6 +66,43 @@ func TestWindowSettles(t *testing.T) {
 		w.at(60_000).adjust(l, 7)
 		w.left(9)
 		w.at(120_000).left(10)
+	})
+}
+
+func TestWindowGrows(t *testing.T) {
+	t.Parallel()
+	t.Run("grown units return with the first", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, time.Minute))
+		l := w.at(0).take(8)
+		w.at(30_000).complete(l, 15)
+		w.left(-5)
+		w.at(30_000).refuse(0, 30_000)
+		w.at(59_999).refuse(4, 1)
+		w.at(60_000).left(10)
+	})
+	t.Run("also where nothing was reserved first", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, time.Minute))
+		l := w.at(0).take(0)
+		w.at(10_000).adjust(l, 3)
+		w.at(20_000).adjust(l, 0)
+		w.at(30_000).adjust(l, 9)
+		w.at(59_999).refuse(2, 1)
+		w.at(60_000).left(10)
+	})
+	t.Run("learned of after these have returned, they stay from then on", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, time.Minute))
+		l := w.at(0).take(8)
+		w.at(60_000).adjust(l, 12)
+		w.left(6)
+		w.at(90_000).adjust(l, 14)
+		w.left(4)
+		w.at(119_999).refuse(5, 1)
+		w.at(120_000).left(8)
+		w.at(149_999).refuse(9, 1)
+		w.at(150_000).left(10)
 	})
 }
 
@@ -105,8 +130,8 @@ func TestWindowSameInstantIsOnePiece(t *testing.T) {
 		t.Errorf("pieces: got %+v, want one of 6", got)
 	}
 	w.adjust(l, 0)
-	if got := l.holdings[0].Pieces; len(got) != 0 {
-		t.Errorf("pieces: got %+v, want none", got)
+	if got := l.holdings[0].Pieces; len(got) != 1 || got[0].Units != 0 {
+		t.Errorf("pieces: got %+v, want one that only has its end", got)
 	}
 	w.left(10)
 }
@@ -232,4 +257,29 @@ func TestOccupancyClockBehind(t *testing.T) {
 	w.at(30_000).refuse(1, 90_000)
 	w.at(119_999).refuse(10, 1)
 	w.at(120_000).left(10)
+}
+
+// TestForgottenStateIsAsGoodAsNone shows that a denial does not move a state that was forgotten, so
+// that nobody can see whether it has been swept meanwhile. One that is remembered is moved.
+func TestForgottenStateIsAsGoodAsNone(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []weir.Limit{window(5, time.Minute), concurrency(5, time.Minute)} {
+		for _, tc := range []struct{ denied, at, until int64 }{
+			{119_999, 119_000, 179_999}, // as at the denial
+			{120_000, 119_000, 179_000},
+		} {
+			full := named("y", concurrency(1, time.Hour))
+			w := newWorld(t, limit, full)
+			w.at(0).reserve(charge(weir.Costs{"x": 1, "y": 1})) // x is empty at 60,000
+			out, err := w.at(tc.denied).try(w.reservation(charge(weir.Costs{"x": 1, "y": 1})))
+			if err != nil || !out.Denied || out.Limits[0].Available != 5 {
+				t.Fatalf("got %+v, %v; want a denial", out, err)
+			}
+			l := w.at(tc.at).reserve(charge(weir.Costs{"x": 1, "y": 0}))
+			got, want := l.holdings[0].Pieces[0].Until, start.UnixMilli()+tc.until
+			if got != want {
+				t.Errorf("%s, denied at %d: got a return at %d, want %d", limit.Kind, tc.denied, got, want)
+			}
+		}
+	}
 }

@@ -34,6 +34,27 @@ func (q *queue) push(e entry) {
 	q.ring = append(q.ring, e)
 }
 
+// insert adds units at an instant that others may come after.
+func (q *queue) insert(e entry) {
+	i, ok := q.find(e.until)
+	switch {
+	case !ok:
+		q.ring = slices.Insert(q.ring, q.head+i, e)
+	case q.ring[q.head+i].units == 0:
+		q.empty--
+		fallthrough
+	default:
+		q.ring[q.head+i].units += e.units
+	}
+}
+
+// find returns the place among the entries of the one that returns at an instant.
+func (q *queue) find(until int64) (int, bool) {
+	return slices.BinarySearchFunc(q.entries(), until, func(e entry, at int64) int {
+		return cmp.Compare(e.until, at)
+	})
+}
+
 // expire drops what returns by now and returns its units.
 func (q *queue) expire(now int64) int64 {
 	var units int64
@@ -50,9 +71,7 @@ func (q *queue) expire(now int64) int64 {
 
 // remove takes up to n units out of the entry that returns at an instant, and returns how many.
 func (q *queue) remove(until, n int64) int64 {
-	i, ok := slices.BinarySearchFunc(q.entries(), until, func(e entry, at int64) int {
-		return cmp.Compare(e.until, at)
-	})
+	i, ok := q.find(until)
 	if !ok {
 		return 0
 	}

@@ -87,6 +87,26 @@ func TestRecordsForgetTheOldestFirst(t *testing.T) {
 	}
 }
 
+func TestRecoveredUpToIsTheNewestForgottenEarly(t *testing.T) {
+	t.Parallel()
+	s := bareStore(t)
+	if got := s.RecoveredUpTo(); !got.IsZero() {
+		t.Errorf("at first: got %v, want zero", got)
+	}
+	s.records.early = recordStart.UnixMilli()
+	body, err := s.encode(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := bareStore(t)
+	if err := again.decode(body); err != nil {
+		t.Fatal(err)
+	}
+	if got := again.RecoveredUpTo(); !got.Equal(recordStart) {
+		t.Errorf("after a restart: got %v, want %v", got, recordStart)
+	}
+}
+
 func TestRecordsForgottenInTimeAreNotEarly(t *testing.T) {
 	t.Parallel()
 	w := newRecordWorld(t, 1)

@@ -22,6 +22,20 @@ func (s *Store) Reserve(
 	return s.reserve(now, takes)
 }
 
+// newOutcome returns an outcome with room for n limits, and their holdings.
+func newOutcome(n int) (*weir.Outcome, []weir.Holding) {
+	if n != 1 {
+		return &weir.Outcome{Limits: make([]weir.LimitStatus, n)}, make([]weir.Holding, n)
+	}
+	var one struct {
+		out     weir.Outcome
+		limit   [1]weir.LimitStatus
+		holding [1]weir.Holding
+	}
+	one.out.Limits = one.limit[:]
+	return &one.out, one.holding[:]
+}
+
 // seat is a take while it is judged.
 type seat struct {
 	stripe  *stripe
@@ -48,11 +62,10 @@ func (s *Store) reserve(now time.Time, takes []weir.Take) (*weir.Outcome, error)
 		}
 		seats = append(seats, seat{stripe: &s.stripes[at], cost: cost})
 	}
-	out := &weir.Outcome{
-		At:     now.Truncate(time.Millisecond),
-		Limits: make([]weir.LimitStatus, len(takes)),
-	}
+	out, holdings := newOutcome(len(takes))
+	out.At = now.Truncate(time.Millisecond)
 	ms := now.UnixMilli()
+	out.Holdings = holdings
 	if err := s.decide(ms, takes, seats, &set, out); err != nil {
 		return nil, err
 	}
@@ -80,16 +93,17 @@ func (s *Store) decide(
 		}
 	}
 	if out.Denied {
+		out.Holdings = nil
 		return nil
 	}
 	for i := range takes {
 		// What fits can be counted. A shadow limit takes more than fits.
 		grows := out.Limits[i].Exceeded
-		if grows && !seats[i].counter.counts(now, &change{limit: takes[i].Limit, to: seats[i].cost}) {
+		if grows && !seats[i].counter.counts(now, change{limit: takes[i].Limit, to: seats[i].cost}) {
 			return uncountable(&takes[i])
 		}
 	}
-	out.Holdings = apply(now, takes, seats, out.Limits)
+	apply(now, takes, seats, out)
 	return nil
 }
 
@@ -113,16 +127,15 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 }
 
 // apply takes everything and returns what the lease stands for.
-func apply(now int64, takes []weir.Take, seats []seat, limits []weir.LimitStatus) []weir.Holding {
-	holdings := make([]weir.Holding, len(takes))
+func apply(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
 	var pieces []weir.Piece
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
 		if seat.fresh {
 			seat.stripe.ensure(t.Subject).put(t.Limit, seat.counter)
 		}
-		limits[i].Available -= seat.cost
-		holdings[i].Take = *t
+		out.Limits[i].Available -= seat.cost
+		out.Holdings[i].Take = *t
 		piece, ok := seat.counter.take(now, seat.cost, t.Limit)
 		if !ok {
 			continue
@@ -131,9 +144,8 @@ func apply(now int64, takes []weir.Take, seats []seat, limits []weir.LimitStatus
 			pieces = make([]weir.Piece, 0, len(takes)-i)
 		}
 		pieces = append(pieces, piece)
-		holdings[i].Pieces = pieces[len(pieces)-1 : len(pieces) : len(pieces)]
+		out.Holdings[i].Pieces = pieces[len(pieces)-1 : len(pieces) : len(pieces)]
 	}
-	return holdings
 }
 
 // since returns the wait between two instants, at most the longest duration there is.

@@ -40,7 +40,8 @@ func (s *Store) settle(now time.Time, st *weir.Settlement) (*weir.Outcome, error
 			Reason: "must be one for each of " + strconv.Itoa(len(st.Holdings)) + " holdings",
 		}
 	}
-	changes := make([]change, 0, len(st.Holdings))
+	var few [4]change
+	changes := few[:0]
 	var set stripeSet
 	at := 0
 	for i := range st.Holdings {
@@ -114,7 +115,7 @@ func (s *Store) change(
 		if c.counter = it.find(h.Limit); c.counter == nil {
 			c.counter, c.fresh = newCounter(now, c.limit), true
 		}
-		if c.to > c.from && !c.counter.counts(now, c) {
+		if c.to > c.from && !c.counter.counts(now, *c) {
 			return unfit(st, i, "is more than can be counted")
 		}
 	}
@@ -133,19 +134,21 @@ func (s *Store) change(
 	return nil
 }
 
-// apply makes the change and returns where the lease's units are. A settlement makes a state that
-// was forgotten anew, so that an overrun always counts; an extend only renews what there is.
+// apply makes the change and returns where the lease's units are. It makes a state that was forgotten
+// anew, so that an overrun always counts. An extend is about slots alone, and renews only what there
+// is.
 func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece {
 	if verb == weir.VerbExtend {
-		if o, ok := c.counter.(*occupancy); ok && !c.fresh && c.limit.Kind == weir.Concurrency {
-			return o.extend(now, c.pieces, c.limit)
+		o, ok := c.counter.(*occupancy)
+		if !ok || c.limit.Kind != weir.Concurrency || c.fresh || o.idle(now, forgetMS) {
+			return c.pieces
 		}
-		return c.pieces
+		return o.extend(now, c.pieces, c.limit)
 	}
 	if c.fresh {
 		c.stripe.ensure(of).put(c.limit, c.counter)
 	}
-	return c.counter.settle(now, c)
+	return c.counter.settle(now, *c)
 }
 
 func unfit(st *weir.Settlement, i int, reason string) error {

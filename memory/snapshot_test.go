@@ -82,7 +82,7 @@ func TestSnapshotGoesOnWhereItWas(t *testing.T) {
 		t.Errorf("answer: got %+v, want %+v", r.Limits, l.limits)
 	}
 	l.holdings = r.Holdings
-	w.at(60_000).left2("b", 7) // three grew half a second later
+	w.at(60_000).left2("b", 10)
 	w.at(60_000).left2("e", -2)
 	w.cancel(l)
 	w.at(60_500).availableIs(10, 10, 10, 10, 1)

@@ -19,7 +19,9 @@ type SnapshotOptions struct {
 	// Definitions are the limits and entities configured at first. They are not in the file.
 	// Default: none.
 	Definitions *weir.Definitions
-	// Every is how often the file is written where something has changed. Default: one second.
+	// Every is how often the file is written where something has changed. The calls wait for about
+	// two milliseconds with each thousand live leases: with very many, let it be longer.
+	// Default: one second.
 	Every time.Duration
 	// OnError is told of every snapshot that could not be written; the next one is tried in time.
 	// It is called by the store's own goroutine. Default: nobody, but Close reports a last

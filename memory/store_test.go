@@ -102,7 +102,8 @@ func TestResources(t *testing.T) {
 	t.Parallel()
 	own := []weir.Limit{named("y", window(1, time.Minute))}
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
-		System: []weir.Limit{bucket(10, 10, time.Minute), named("z", concurrency(1, time.Hour))},
+		System: []weir.Limit{bucket(10, 10, time.Minute), named("z", concurrency(1, time.Hour)),
+			named("d", budget(1, "day", ""))},
 		Entities: map[string]weir.EntityDefinition{
 			subjectEntity: {Limits: map[string][]weir.Limit{
 				"own": own, weir.DefaultResource: own, "none": nil,
@@ -128,7 +129,11 @@ func TestResources(t *testing.T) {
 	check("free", "a", "b")
 	w.at(6_000).cancel(l)
 	check("free", "b") // the bucket is full again, the slot still held
+	w.reserve(weir.Charge{Entity: "free", Resource: "c", Costs: weir.Costs{"d": 1, "z": 0}})
+	check("free", "b", "c")
 	w.at(3_600_000)
+	check("free", "c") // until the day ends
+	w.at(day)
 	check("free")
 	if err := store.Close(); err != nil {
 		t.Errorf("close: got %v", err)

@@ -1,0 +1,145 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/store"
+)
+
+func definitions() *weir.Definitions {
+	return &weir.Definitions{System: []weir.Limit{{
+		Name: "x", Kind: weir.Window, Capacity: 10, Window: time.Hour,
+	}}}
+}
+
+func TestOpenMemory(t *testing.T) {
+	t.Parallel()
+	for _, u := range []string{"memory:", "memory:?"} {
+		b, err := store.Open(t.Context(), u, &store.Options{Definitions: definitions()})
+		if err != nil {
+			t.Fatalf("%s: %v", u, err)
+		}
+		if _, ok := b.(weir.LeaseRecoverer); ok {
+			t.Errorf("%s: says that it recovers leases", u)
+		}
+		c, err := b.(weir.ConfigReader).ReadConfig(t.Context(), weir.Subject{Entity: "e", Resource: "r"})
+		if err != nil || len(c.Levels) != 1 {
+			t.Errorf("%s: got configuration %+v, %v", u, c, err)
+		}
+		if err := b.Close(); err != nil {
+			t.Errorf("%s: close: %v", u, err)
+		}
+	}
+	if _, err := store.Open(t.Context(), "memory:", nil); err != nil {
+		t.Errorf("without options: %v", err)
+	}
+}
+
+func TestOpenMemorySnapshot(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "a b+c;d&e")
+	u := "memory:?every=10ms&snapshot=" + strings.ReplaceAll(url.PathEscape(file), "&", "%26")
+	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+	for reserved := range 2 { // the second time what the first took is still there
+		b, err := store.Open(t.Context(), u, &store.Options{Definitions: definitions()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := weir.New(b, &weir.Options{Now: func() time.Time { return now }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lease, err := l.Reserve(t.Context(), &weir.Request{
+			Entity: "e", Resource: "r", Costs: weir.Costs{"x": 4},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := lease.Limits[0].Available, int64(6-4*reserved); got != want {
+			t.Errorf("available: got %d, want %d", got, want)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(file); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 100)
+	for _, tc := range []struct {
+		url   string
+		code  weir.Code
+		field string
+		value string
+		words string
+	}{
+		{"", weir.Invalid, "store", "", "scheme"},
+		{"memory", weir.Invalid, "store", "memory", "scheme"},
+		{"redis://user:secret@host", weir.Invalid, "store", "redis:", "is no store"},
+		{"Memory:", weir.Invalid, "store", "Memory:", "is no store"},
+		{long + ":", weir.Invalid, "store", strings.Repeat("é", 64) + "…", "is no store"},
+		{"memory:file", weir.Invalid, "store", "memory:file", "nothing between"},
+		{"memory://host?snapshot=f", weir.Invalid, "store", "memory://host?snapshot=f", "nothing between"},
+		{"memory:#f", weir.Invalid, "store", "memory:#f", "nothing between"},
+		{"memory:?file=f", weir.Invalid, "store.file", "f", "not known"},
+		{"memory:?Snapshot=f", weir.Invalid, "store.Snapshot", "f", "not known"},
+		{"memory:?snapshot=f&", weir.Invalid, "store.", "", "not known"},
+		{"memory:?snapshot=f&snapshot=g", weir.Invalid, "store.snapshot", "g", "twice"},
+		{"memory:?snapshot", weir.Invalid, "store.snapshot", "", "value"},
+		{"memory:?snapshot=", weir.Invalid, "store.snapshot", "", "name of a file"},
+		{"memory:?snapshot=%zz", weir.Invalid, "store.snapshot", "%zz", "percent"},
+		{"memory:?every=1s", weir.Invalid, "store.every", "1s", "needs a snapshot"},
+		{"memory:?snapshot=f&every=often", weir.Invalid, "store.every", "often", "duration"},
+		{"memory:?snapshot=f&every=0s", weir.Invalid, "store.every", "0s", "duration"},
+		{"memory:?snapshot=f&every=-1s", weir.Invalid, "store.every", "-1s", "duration"},
+		{"memory:?snapshot=f&every=1us", weir.Invalid, "store.every", "1us", "duration"},
+		{"dynamodb://table?region=eu-central-1", weir.Unsupported, "store", "dynamodb:", "not built yet"},
+		{"tigerbeetle://host:3000", weir.Unsupported, "store", "tigerbeetle:", "not built yet"},
+	} {
+		b, err := store.Open(context.Background(), tc.url, nil)
+		e, ok := errors.AsType[*weir.Error](err)
+		if !ok || b != nil {
+			t.Errorf("%q: got %v, %v; want a typed error", tc.url, b, err)
+			continue
+		}
+		if e.Code != tc.code || e.Field != tc.field || e.Value != tc.value ||
+			!strings.Contains(e.Reason, tc.words) {
+			t.Errorf("%q: got %+v, want %s about %s %q: %s",
+				tc.url, e, tc.code, tc.field, tc.value, tc.words)
+		}
+	}
+}
+
+func TestOpenRefusesDefinitions(t *testing.T) {
+	t.Parallel()
+	bad := &store.Options{Definitions: &weir.Definitions{System: []weir.Limit{{Name: "x"}}}}
+	for _, u := range []string{"memory:", "memory:?snapshot=" + filepath.Join(t.TempDir(), "state")} {
+		if b, err := store.Open(t.Context(), u, bad); !errors.Is(err, weir.Invalid) || b != nil {
+			t.Errorf("%s: got %v, %v; want %v", u, b, err, weir.Invalid)
+		}
+	}
+}
+
+func TestOpenMemoryReportsTheFile(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(file, []byte("other"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	b, err := store.Open(t.Context(), "memory:?snapshot="+file, nil)
+	if !errors.Is(err, weir.Invalid) || !strings.Contains(err.Error(), file) || b != nil {
+		t.Errorf("got %v, %v; want an error that names the file", b, err)
+	}
+}
