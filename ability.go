@@ -44,9 +44,10 @@ type ResourceLister interface {
 type LeaseRecoverer interface {
 	// RecoverLease returns what is known of a lease, or nil if it is unknown or forgotten.
 	RecoverLease(ctx context.Context, now time.Time, id LeaseID) (*LeaseRecord, error)
-	// RecoveredUpTo returns the newest lease time of which something may have been forgotten early.
-	// A lease ID up to it is refused. Zero: every lease within its memory is known.
-	RecoveredUpTo() time.Time
+	// Recovered is asked once, when a limiter is opened. It is true where the store knows the leases
+	// of those before; then IDs up to the newest that was forgotten early are refused (zero if none
+	// was). Where it is false, IDs older than the opening are.
+	Recovered() (early time.Time, ok bool)
 }
 
 // LeaseState is where a lease is in its life.

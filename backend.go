@@ -96,8 +96,10 @@ type Reservation struct {
 	Depth int
 	// Lifetime is how long the lease lives at least; see [Reservation.Expires].
 	Lifetime time.Duration
-	// Memory is how long an ended lease is to be remembered.
-	Memory time.Duration
+	// Memory is how long an ended lease is to be remembered, MemorySize how many are at most: for
+	// stores that keep leases beyond the process.
+	Memory     time.Duration
+	MemorySize int
 	// Resolve is the lazy plan: a store that needs the limits first calls [Reservation.Plan], which
 	// uses it; one that carries limits on its items asks for what is cached.
 	Resolve Resolver
@@ -161,8 +163,9 @@ type Settlement struct {
 	Limits []*Limit
 	// Lifetime is how long the lease lives at least after this, where it lives on.
 	Lifetime time.Duration
-	// Memory is how long the lease is to be remembered, where it ends.
-	Memory time.Duration
+	// Memory and MemorySize are as in a [Reservation].
+	Memory     time.Duration
+	MemorySize int
 }
 
 // Outcome is a store's answer.

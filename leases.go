@@ -68,7 +68,7 @@ const (
 // clockReset is how far time may step back before the table believes it.
 const clockReset = 60_000
 
-func newLeaseTable(o *Options, opened time.Time, recovered bool) *leaseTable {
+func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 	n := 64
 	if o.LeaseMemorySize < 64*64 {
 		n = 1 // so that a small memory forgets exactly the oldest
@@ -79,9 +79,7 @@ func newLeaseTable(o *Options, opened time.Time, recovered bool) *leaseTable {
 		t.shards[i].room = max(1, o.LeaseMemorySize/n)
 	}
 	t.high.Store(opened.UnixMilli())
-	if !recovered {
-		t.early.Store(opened.UnixMilli())
-	}
+	t.early.Store(opened.UnixMilli())
 	return t
 }
 
@@ -248,7 +246,7 @@ func (s *leaseShard) drop(e *leaseEntry) {
 		e.list.remove(e)
 	}
 	delete(s.entries, e.ID)
-	if s.peak > 256 && len(s.entries) < s.peak/2 {
+	if s.peak > 256 && len(s.entries) < s.peak/4*3 {
 		// Go maps do not shrink: make a new one.
 		entries := make(map[LeaseID]*leaseEntry, len(s.entries))
 		for id, e := range s.entries {

@@ -14,7 +14,7 @@ var leaseStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // tableOf makes a table that was opened at leaseStart.
 func tableOf(size int) *leaseTable {
-	return newLeaseTable(&Options{LeaseMemory: 10 * time.Minute, LeaseMemorySize: size}, leaseStart, false)
+	return newLeaseTable(&Options{LeaseMemory: 10 * time.Minute, LeaseMemorySize: size}, leaseStart)
 }
 
 // live puts a lease into the table that was reserved at a time and expires an hour later.

@@ -8,7 +8,7 @@ import (
 	_ "time/tzdata" // budgets name IANA zones, and a machine may have no zone files
 )
 
-// Kind says how a limit counts (design, section 1).
+// Kind says how a limit counts; see "Kinds" in docs/semantics.md.
 type Kind string
 
 // The four kinds of limit.

@@ -31,12 +31,11 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weir: new: %w", err)
 	}
-	recoverer, recovered := b.(LeaseRecoverer)
 	l := &Limiter{backend: b, traits: traits, options: options}
-	l.leases = newLeaseTable(&options, options.Now(), recovered)
-	if recovered {
-		if at := recoverer.RecoveredUpTo(); !at.IsZero() {
-			l.leases.early.Store(at.UnixMilli() + 1)
+	l.leases = newLeaseTable(&options, options.Now())
+	if recoverer, ok := b.(LeaseRecoverer); ok {
+		if early, ok := recoverer.Recovered(); ok {
+			l.leases.early.Store(early.UnixMilli() + 1)
 		}
 	}
 	l.cache = newResolutionCache(options.CacheTTL, options.CacheSize)
@@ -109,7 +108,7 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	return l.take(ctx, now, entry, &Reservation{
 		ID: id, Fingerprint: print, Charges: charges, Brought: brought,
 		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
-		Memory: l.options.LeaseMemory, Resolve: l.resolve,
+		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, Resolve: l.resolve,
 	})
 }
 

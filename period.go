@@ -12,7 +12,7 @@ const (
 
 // Period returns the calendar period of a budget that holds t: from start, up to but not including
 // end. A period starts at the first instant whose local date lies in it; an hour starts whenever
-// the local hour begins, so that a repeated hour counts twice (design, section 2).
+// the local hour begins, so that a repeated hour counts twice (docs/semantics.md, 2.4).
 func (l *Limit) Period(t time.Time) (start, end time.Time) {
 	zone := l.zone
 	if zone == nil {

@@ -9,9 +9,9 @@ import (
 
 // Plan resolves what the reservation asks, ancestors included, and returns one take for each limit
 // of each (entity, resource): entities in the order in which the charges reach them, limits by name.
-// It refuses, before anything is written, what section 2 of the design calls an error: an unknown
-// limit, no limits at all, a chain of parents that is too long, a brought limit that no charged
-// entity has, and a sum that can never be satisfied.
+// It refuses, before anything is written, what docs/semantics.md calls an error: an unknown limit, no
+// limits at all, a chain of parents that is too long, a brought limit that no charged entity has, and
+// a sum that can never be satisfied.
 func (r *Reservation) Plan(ctx context.Context) ([]Take, error) {
 	p := planner{r: r}
 	for i := range r.Charges {

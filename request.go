@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Bounds of one request (design, section 2).
+// Bounds of one request (docs/semantics.md, 3.2).
 const (
 	maxCharges = 16
 	maxCosts   = 32

@@ -125,7 +125,8 @@ func (l *Limiter) settleEnded(s *settling, e *leaseEntry) (*Receipt, error) {
 func (l *Limiter) apply(ctx context.Context, s *settling, e *leaseEntry) (*Receipt, error) {
 	settlement := &Settlement{
 		ID: e.ID, Verb: s.verb, Seq: max(s.seq, e.Seq), Fingerprint: s.fingerprint,
-		Holdings: e.Holdings, Lifetime: l.options.LeaseLifetime, Memory: l.options.LeaseMemory,
+		Holdings: e.Holdings, Lifetime: l.options.LeaseLifetime,
+		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
 	}
 	out := &Outcome{At: s.now.Truncate(time.Millisecond)}
 	if !e.degraded {

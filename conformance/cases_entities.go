@@ -18,6 +18,7 @@ func entityCases() []Case {
 	pair := Setup{Definitions: family(n(10), n(15))}
 	cases := []Case{
 		{"an entity need not be declared", "9.1", b, scene(system(n(10)...), undeclared)},
+		{"names with a slash", "9.1", b, scene(system(n(10)...), slashes)},
 		{"cascade charges the parent too", "9.1", deep(1), scene(pair, cascades)},
 		{"a parent without cascade is not charged", "9.1", deep(1), scene(Setup{}, noCascade)},
 		{"cascade is on the same resource", "9.1", deep(1), scene(pair, sameResource)},
@@ -44,6 +45,19 @@ func undeclared(s *stage) {
 	for _, e := range []string{"a", "0", "a@b.c", "sk-1:2_3"} {
 		s.exactly(ask(e, cost(5)), 2, 3)
 	}
+}
+
+// slashes: an entity's name may contain '/' exactly where the store says so.
+func slashes(s *stage) {
+	if !s.h.Traits.EntitySlash {
+		s.fail(weir.Invalid, ask("org/team", cost(1)))
+		return
+	}
+	s.exactly(ask("org/team", cost(5)), 2, 3)
+	s.left("org", cost(10))
+	s.fail(weir.Invalid, ask("/team", cost(1)))
+	s.admit(&weir.Request{Entity: "a", Resource: "b/c", Costs: cost(7)})
+	s.admit(&weir.Request{Entity: "a/b", Resource: "c", Costs: cost(7)})
 }
 
 func cascades(s *stage) {

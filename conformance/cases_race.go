@@ -20,6 +20,8 @@ func raceCases() []Case {
 		{"calls with one ID and several contents", "6.6", b, scene(stored, oneIDContents)},
 		{"adjusts with one ID", "6.6", b, scene(stored, oneIDAdjust)},
 		{"completes and cancels with one ID", "6.6", b, scene(stored, oneIDSettle)},
+		{"no reader sees a part", "3.1", Needs{Kinds: b.Kinds, Exact: true},
+			scene(system(slow(weir.Bucket, "n", 1000), slow(weir.Bucket, "m", 1000)), noPart)},
 		{"charges in opposite order", "3.1", b, scene(system(hundred...), oppositeOrder)},
 		{"concurrent requests that together pass a parent's limit", "3.1", cascade,
 			scene(Setup{Definitions: family([]weir.Limit{slow(weir.Bucket, "n", 1000)}, hundred)},
@@ -32,6 +34,27 @@ func raceCases() []Case {
 				scene(system(slow(k, "n", 100)), shrinkHeld)})
 	}
 	return cases
+}
+
+// noPart takes and gives back on two limits at once. Whoever looks finds both alike.
+func noPart(s *stage) {
+	both := ask("a", weir.Costs{"n": 1, "m": 1})
+	crowd(4, func(i int) {
+		for range 50 {
+			if i == 0 {
+				statuses, err := s.Status(s.Context(), "a", resource)
+				if err != nil || statuses[0].Available != statuses[1].Available {
+					s.Errorf("got %v, %v, want both limits alike", statuses, err)
+				}
+			} else if l, err := s.Reserve(s.Context(), both); err != nil {
+				s.Errorf("reserve: %v", err)
+			} else if _, err := s.Cancel(s.Context(), l.ID); err != nil {
+				s.Errorf("cancel: %v", err)
+			}
+			runtime.Gosched()
+		}
+	})
+	s.left("a", weir.Costs{"n": 1000, "m": 1000})
 }
 
 // crowd runs f in so many goroutines at once and waits for them. f must not end the case.

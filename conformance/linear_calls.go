@@ -32,7 +32,7 @@ func linearSetup() Setup {
 			d.Entities[linearEntity(g, e)] = def
 		}
 	}
-	return Setup{Start: begin(), Definitions: d}
+	return Setup{Start: begin(), Definitions: d, Options: weir.Options{Observer: yielding{}}}
 }
 
 func linearEntity(group int, e int8) string { return fmt.Sprintf("g%d-%d", group, e) }

@@ -1,12 +1,11 @@
 package conformance_test
 
 import (
-	"runtime"
-	"sync"
+	"strings"
 	"testing"
 
 	"github.com/weir-limiter/weir/conformance"
-	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/conformance/broken"
 )
 
 func TestLinearizableMemory(t *testing.T) {
@@ -15,27 +14,31 @@ func TestLinearizableMemory(t *testing.T) {
 		conformance.Load{Seed: seedOf(t), Histories: 200, Goroutines: 8, Calls: 400})
 }
 
-func TestLinearizableModel(t *testing.T) {
+// TestLinearizableFindsRaces: histories of services that check and then act, without a lock in
+// between, have no order in which they make sense.
+func TestLinearizableFindsRaces(t *testing.T) {
 	t.Parallel()
-	conformance.Linearizable(t, conformance.ModelHarness(nil),
-		conformance.Load{Seed: seedOf(t), Histories: 3, Goroutines: 8, Calls: 100})
-}
-
-// TestLinearizableFindsARace lets go of the lock between judging and taking: check, then act.
-func TestLinearizableFindsARace(t *testing.T) {
-	t.Parallel()
-	rules := &model.Rules{}
-	rules.Gap = func(lock sync.Locker) {
-		lock.Unlock()
-		runtime.Gosched()
-		lock.Lock()
+	races := map[string]bool{
+		"judging and taking are two steps":              false,
+		"calls with one ID do not wait for one another": false,
 	}
-	r := conformance.Record(t, func(t conformance.T) {
-		conformance.Linearizable(t, conformance.ModelHarness(rules),
-			conformance.Load{Seed: 1, Histories: 20, Goroutines: 8, Calls: 100})
-	})
-	if !r.Failed {
-		t.Error("check, then act without a lock: was found linearizable")
+	for _, v := range broken.Variants() {
+		if _, ok := races[v.Name]; !ok {
+			continue
+		}
+		races[v.Name] = true
+		r := conformance.Record(t, func(t conformance.T) {
+			conformance.Linearizable(t, v.Harness,
+				conformance.Load{Seed: 1, Histories: 50, Goroutines: 8, Calls: 100})
+		})
+		if !r.Failed {
+			t.Errorf("%s: was found linearizable", v.Name)
+		}
+		t.Logf("%s: %s", v.Name, strings.Join(r.Messages, "; "))
 	}
-	t.Log(r.Messages)
+	for name, met := range races {
+		if !met {
+			t.Errorf("there is no variant in which %s", name)
+		}
+	}
 }

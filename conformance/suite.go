@@ -76,17 +76,27 @@ func Cases() []Case {
 	)
 }
 
-// TestService checks a service line by line against docs/semantics.md, then by random operations.
-// What the harness says that it cannot do is skipped and counted, nothing else is.
+// TestService checks a service line by line against docs/semantics.md, then by random operations and
+// by calls at once. What the harness says that it cannot do is skipped and counted, nothing else is.
 func TestService(t *testing.T, h Harness) {
 	t.Helper()
 	runCases(t, h, Cases())
-	if !h.RealTime {
-		t.Run("random operations", func(t *testing.T) {
-			t.Parallel()
-			RandomOperations(t, h, suiteSeed, suiteOps)
-		})
+	if h.RealTime {
+		return
 	}
+	t.Run("random operations", func(t *testing.T) {
+		t.Parallel()
+		RandomOperations(t, h, suiteSeed, suiteOps)
+	})
+	concurrent := Needs{Kinds: allKinds(), Depth: 1, Exact: true}
+	if reason := concurrent.missing(&h); reason != "" {
+		t.Logf("concurrent histories are left out: %s", reason)
+		return
+	}
+	t.Run("concurrent histories", func(t *testing.T) {
+		t.Parallel()
+		Linearizable(t, h, Load{Seed: suiteSeed, Histories: 5, Goroutines: 8, Calls: 100})
+	})
 }
 
 // The random operations that a suite runs. A store's own tests may run more, from other seeds.

@@ -30,6 +30,10 @@ func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 				found.add(tokenPosition(t), "", "", "the file is not YAML: "+reason)
 				return nil, false
 			default:
+				if hasTab(t) {
+					found.add(tokenPosition(t), "", "", "a tab has no place in quotes: write \\t")
+					return nil, false
+				}
 				tokens = append(tokens, t)
 			}
 		}
@@ -44,6 +48,12 @@ func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 // empty line.
 func tokenPosition(t *token.Token) position {
 	return position{max(t.Position.Line, 1), max(t.Position.Column, 1)}
+}
+
+// hasTab reports whether a tab stands in double quotes. No name or value of a limits file needs one,
+// and behind it the scanner loses count of the lines.
+func hasTab(t *token.Token) bool {
+	return t.Type == token.DoubleQuoteType && strings.Contains(strings.TrimSpace(t.Origin), "\t")
 }
 
 // isScalar reports whether a token is a value without structure, or may be a name.

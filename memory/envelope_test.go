@@ -39,7 +39,7 @@ func busyStore(t testing.TB) *SnapshotStore {
 			ID: weir.LeaseID{15: byte(i)}, State: weir.LeaseLive, Fingerprint: 7, At: out.At,
 			Expires: out.At.Add(time.Hour), Charges: 1, Holdings: out.Holdings, Limits: out.Limits,
 		}
-		s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: 600_000})
+		s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: 600_000}, 0)
 		if entity == "ended" {
 			st := &weir.Settlement{ID: lease.ID, Verb: weir.VerbCancel, Memory: time.Minute}
 			s.records.settle(now.UnixMilli(), st, &weir.Outcome{At: out.At})

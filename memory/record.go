@@ -2,6 +2,7 @@ package memory
 
 import (
 	"container/heap"
+	"math"
 	"sync"
 	"time"
 
@@ -28,16 +29,14 @@ func (r *record) file() {
 	}
 }
 
-// endedMost is how many ended leases are kept. More are forgotten early, the oldest first.
-const endedMost = 1_000_000
-
 // records are the leases of a store. No stripe may be locked when their lock is taken.
 type records struct {
 	mu   sync.Mutex
 	byID map[weir.LeaseID]*record
 	// live and ended have every record once, the one that is due first on top.
 	live, ended recordHeap
-	// most is how many ended ones there may be.
+	// most is how many ended ones there may be, as the limiter says with every call. More are
+	// forgotten early, the oldest first.
 	most int
 	// peak is the most records that the map has held since it was made.
 	peak int
@@ -46,7 +45,7 @@ type records struct {
 }
 
 func newRecords() records {
-	return records{byID: make(map[weir.LeaseID]*record), most: endedMost}
+	return records{byID: make(map[weir.LeaseID]*record), most: math.MaxInt}
 }
 
 // find returns a copy of what is known of a lease at now, or nil.
@@ -77,9 +76,10 @@ func (t *records) current(now int64, id weir.LeaseID) *record {
 }
 
 // add keeps a lease that was reserved, and forgets others that are due.
-func (t *records) add(now int64, r *record) {
+func (t *records) add(now int64, r *record, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.limit(now, most)
 	if old := t.byID[r.ID]; old != nil {
 		t.drop(old)
 	}
@@ -106,6 +106,7 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.sweep(now)
+	t.limit(now, st.MemorySize)
 	r := t.byID[st.ID]
 	if r == nil || r.State != weir.LeaseLive {
 		return
@@ -134,6 +135,14 @@ func (t *records) end(now int64, r *record, state weir.LeaseState, at time.Time)
 	r.State, r.EndedAt, r.Holdings, r.Limits = state, at, nil, nil
 	r.file()
 	heap.Push(&t.ended, r)
+	t.limit(now, t.most)
+}
+
+// limit forgets the oldest ended leases where there are more than most; 0 changes nothing.
+func (t *records) limit(now int64, most int) {
+	if most > 0 {
+		t.most = most
+	}
 	for len(t.ended) > t.most {
 		t.forget(now, t.ended[0])
 	}

@@ -19,9 +19,9 @@ type SnapshotOptions struct {
 	// Definitions are the limits and entities configured at first. They are not in the file.
 	// Default: none.
 	Definitions *weir.Definitions
-	// Every is how often the file is written where something has changed. The calls wait for about
-	// two milliseconds with each thousand live leases: with very many, let it be longer.
-	// Default: one second.
+	// Every is how often the file is written where something has changed; less often where the state
+	// is so large that copying it would take more than a tenth of the time. The calls wait meanwhile,
+	// for about two milliseconds with each thousand live leases. Default: one second.
 	Every time.Duration
 	// OnError is told of every snapshot that could not be written; the next one is tried in time.
 	// It is called by the store's own goroutine. Default: nobody, but Close reports a last
@@ -40,6 +40,8 @@ type SnapshotStore struct {
 	file    string
 	lock    *fileLock
 	onError func(error)
+	// recovered is true where there was a snapshot to go on from.
+	recovered bool
 
 	// gate is held for reading by every call that changes anything, for writing by a copy.
 	gate    sync.RWMutex
@@ -108,22 +110,27 @@ func (s *SnapshotStore) read() error {
 	if err != nil {
 		return badFile(s.file, err.Error(), nil)
 	}
+	s.recovered = true
 	return nil
 }
+
+// pauseShare keeps the time that calls wait for snapshots below a tenth, however large the state.
+const pauseShare = 10
 
 // run writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
 func (s *SnapshotStore) run(every time.Duration) {
 	defer close(s.stopped)
-	ticker := time.NewTicker(every)
-	defer ticker.Stop()
+	timer := time.NewTimer(every)
+	defer timer.Stop()
 	for {
 		select {
 		case <-s.stop:
 			return
-		case <-ticker.C:
+		case begun := <-timer.C:
 			if err := s.write(); err != nil && s.onError != nil {
 				s.onError(err)
 			}
+			timer.Reset(max(every, pauseShare*time.Since(begun)))
 		}
 	}
 }
@@ -191,7 +198,7 @@ func (s *SnapshotStore) Reserve(
 		Expires: r.Expires(out.At, out.Holdings), Charges: len(r.Charges),
 		Holdings: out.Holdings, Limits: out.Limits,
 	}
-	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: r.Memory.Milliseconds()})
+	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: r.Memory.Milliseconds()}, r.MemorySize)
 	return out, nil
 }
 
@@ -269,15 +276,15 @@ func (s *SnapshotStore) RecoverLease(
 	return s.records.find(now.UnixMilli(), id), nil
 }
 
-// RecoveredUpTo returns the newest lease time of which something was forgotten because there were
-// more than a million ended leases; zero if nothing was.
-func (s *SnapshotStore) RecoveredUpTo() time.Time {
+// Recovered is true where there was a snapshot; the time is the newest of a lease that was forgotten
+// because there were too many.
+func (s *SnapshotStore) Recovered() (early time.Time, ok bool) {
 	s.records.mu.Lock()
 	defer s.records.mu.Unlock()
 	if s.records.early == 0 {
-		return time.Time{}
+		return time.Time{}, s.recovered
 	}
-	return time.UnixMilli(s.records.early)
+	return time.UnixMilli(s.records.early), s.recovered
 }
 
 func badFile(file, reason string, err error) *weir.Error {

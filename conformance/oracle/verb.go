@@ -3,6 +3,7 @@ package oracle
 import (
 	"errors"
 	"reflect"
+	"slices"
 )
 
 // verb judges an adjust, complete, cancel or extend, or ends the log; its error says that the log
@@ -62,13 +63,12 @@ func (l *lease) afterwards(line *verbLine, state leaseState, want *due) {
 // change works out the units of the parts that a verb changes, and adds to what is due if it names
 // them wrongly.
 func (l *lease) change(now int64, line *verbLine, want *due) map[*part]map[int]int64 {
-	named := append(line.Totals, line.Actuals...) // a line has one of them
+	named := slices.Concat(line.Totals, line.Actuals) // a line has one of them
 	stands := restate(l.parts, named, want)
 	for p, units := range stands {
 		n, _ := sum(units)
-		held := p.total - over(p.pieces, now).Int64()
-		if p.limit.kind == "concurrency" && n > held {
-			want.add(otherError, "%d of %s are named, %d are held", n, p.limit.name, held)
+		if p.limit.kind == "concurrency" && n > p.total {
+			want.add(otherError, "%d of %s are named, the lease has %d", n, p.limit.name, p.total)
 		}
 	}
 	if len(named) > len(l.charges) {

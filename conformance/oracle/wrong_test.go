@@ -136,8 +136,8 @@ func kindMistakes() map[string][]wrong {
 			{"the slot is not returned", 12, "decision", []edit{denied}},
 			{"the timeout is forgotten", 14, "decision", []edit{denied}},
 			{"extend takes back what ran out", 16, "available", []edit{available(-1)}},
-			{"slots that ran out are settled", 18, "complete", []edit{succeeds}},
-			{"a settlement without slots fails", 19, "complete", []edit{fails("not held")}},
+			{"more slots than there were are settled", 18, "complete", []edit{succeeds}},
+			{"slots that ran out cannot be settled", 19, "complete", []edit{fails("not held")}},
 		},
 	}
 }
