@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"encoding/binary"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -249,9 +250,7 @@ func (s *leaseShard) drop(e *leaseEntry) {
 	if s.peak > 256 && len(s.entries) < s.peak/4*3 {
 		// Go maps do not shrink: make a new one.
 		entries := make(map[LeaseID]*leaseEntry, len(s.entries))
-		for id, e := range s.entries {
-			entries[id] = e
-		}
+		maps.Copy(entries, s.entries)
 		s.entries, s.peak = entries, len(entries)
 	}
 }

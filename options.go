@@ -2,6 +2,7 @@ package weir
 
 import (
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -92,10 +93,8 @@ func (o *Options) withDefaults(traits Traits) (Options, error) {
 
 // supports refuses a limit whose kind the store does not enforce.
 func (t *Traits) supports(field string, l *Limit) error {
-	for _, k := range t.Kinds {
-		if k == l.Kind {
-			return nil
-		}
+	if slices.Contains(t.Kinds, l.Kind) {
+		return nil
 	}
 	return fault(Unsupported, field+".kind", string(l.Kind), "this store does not enforce the kind")
 }

@@ -9,6 +9,29 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
+const wantDiff = `update system.on_unavailable: block -> allow
+create system.limits.day: day:5:window/86400s
+delete system.limits.gone: gone:1
+update system.limits.rpm: rpm:600 -> rpm:600:shadow
+create resources.new.limits.rpm: rpm:5/s
+delete resources.old.limits.rpm: rpm:5
+delete resources.old.limits.tpm: tpm:6
+create entities.acme.resources._default_.limits.rpm: rpm:3
+create entities.acme.resources.llm.limits.rpm: rpm:2
+update entities.bot.parent: acme -> other
+update entities.bot.cascade: true -> false
+update entities.bot.resources.llm.limits.rpm: rpm:1 -> rpm:1:budget/day
+create entities.joiner
+create entities.joiner.parent: acme
+create entities.joiner.cascade: true
+create entities.joiner.resources.a/b.limits.rpm: rpm:1
+delete entities.leaver.parent: acme
+delete entities.leaver.cascade: true
+delete entities.leaver.resources._default_.limits.rpm: rpm:1
+delete entities.leaver
+create entities.other
+`
+
 func TestDiff(t *testing.T) {
 	t.Parallel()
 	before := parse(t, `
@@ -37,30 +60,8 @@ entities:
   joiner: {parent: acme, cascade: true, resources: {a/b: {limits: {rpm: {capacity: 1}}}}}
 `).Definitions
 	got := manifest.Diff(before, after)
-	want := `update system.on_unavailable: block -> allow
-create system.limits.day: day:5:window/86400s
-delete system.limits.gone: gone:1
-update system.limits.rpm: rpm:600 -> rpm:600:shadow
-create resources.new.limits.rpm: rpm:5/s
-delete resources.old.limits.rpm: rpm:5
-delete resources.old.limits.tpm: tpm:6
-create entities.acme.resources._default_.limits.rpm: rpm:3
-create entities.acme.resources.llm.limits.rpm: rpm:2
-update entities.bot.parent: acme -> other
-update entities.bot.cascade: true -> false
-update entities.bot.resources.llm.limits.rpm: rpm:1 -> rpm:1:budget/day
-create entities.joiner
-create entities.joiner.parent: acme
-create entities.joiner.cascade: true
-create entities.joiner.resources.a/b.limits.rpm: rpm:1
-delete entities.leaver.parent: acme
-delete entities.leaver.cascade: true
-delete entities.leaver.resources._default_.limits.rpm: rpm:1
-delete entities.leaver
-create entities.other
-`
-	if lines(got) != want {
-		t.Errorf("got\n%s\nwant\n%s", lines(got), want)
+	if lines(got) != wantDiff {
+		t.Errorf("got\n%s\nwant\n%s", lines(got), wantDiff)
 	}
 	levels := map[string]weir.Level{}
 	for i := range got {

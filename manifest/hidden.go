@@ -63,14 +63,14 @@ type hider struct {
 // the same, so that ten thousand equal tenants cost little more than one.
 func (h *hider) entity(name string, limits map[string][]weir.Limit) {
 	own := slices.Sorted(maps.Keys(limits))
-	shape := ""
+	var shape strings.Builder
 	for _, resource := range own {
-		shape += resource + ":"
+		shape.WriteString(resource + ":")
 		for i := range limits[resource] {
-			shape += limits[resource][i].Name + " "
+			shape.WriteString(limits[resource][i].Name + " ")
 		}
 	}
-	if places, known := h.byShape[shape]; known {
+	if places, known := h.byShape[shape.String()]; known {
 		for _, i := range places {
 			h.found[i].Entities = append(h.found[i].Entities, name)
 		}
@@ -95,7 +95,7 @@ func (h *hider) entity(name string, limits map[string][]weir.Limit) {
 			}
 		}
 	}
-	h.byShape[shape] = places
+	h.byShape[shape.String()] = places
 }
 
 // look adds what is hidden from a subject and returns where; it is false where nothing is, or where

@@ -236,11 +236,12 @@ func TestLargeFile(t *testing.T) {
 
 func TestManyMistakes(t *testing.T) {
 	t.Parallel()
-	text := "version: 1\nentities:\n"
+	var text strings.Builder
+	text.WriteString("version: 1\nentities:\n")
 	for i := range 1500 {
-		text += fmt.Sprintf("  e%d: 5\n", i)
+		text.WriteString(fmt.Sprintf("  e%d: 5\n", i))
 	}
-	_, err := manifest.Parse("f", []byte(text))
+	_, err := manifest.Parse("f", []byte(text.String()))
 	got := strings.Split(fmt.Sprint(err), "\n")
 	if len(got) != 1001 {
 		t.Fatalf("got %d lines, want 1001", len(got))

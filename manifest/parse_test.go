@@ -48,7 +48,7 @@ func readMistakes(t testing.TB) (head string, cases []mistakeCase) {
 		t.Fatal(err)
 	}
 	head, rest, _ := strings.Cut(string(data), "=== ")
-	for _, section := range strings.Split(rest, "\n=== ") {
+	for section := range strings.SplitSeq(rest, "\n=== ") {
 		name, body, _ := strings.Cut(section, "\n")
 		text, want, ok := cutMark(body)
 		if !ok {

@@ -115,7 +115,7 @@ func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 	for g := range 4 {
 		everyone.Go(func() {
 			rng := rand.New(rand.NewPCG(2, uint64(g)))
-			for n := uint64(0); n < 100_000; n++ {
+			for range uint64(100_000) {
 				select {
 				case <-stop:
 					return

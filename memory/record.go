@@ -2,6 +2,7 @@ package memory
 
 import (
 	"container/heap"
+	"maps"
 	"math"
 	"sync"
 	"time"
@@ -184,9 +185,7 @@ func (t *records) shrink() {
 		return
 	}
 	byID := make(map[weir.LeaseID]*record, len(t.byID))
-	for id, r := range t.byID {
-		byID[id] = r
-	}
+	maps.Copy(byID, t.byID)
 	t.byID, t.peak = byID, len(byID)
 	t.live = append(make(recordHeap, 0, len(t.live)), t.live...)
 	t.ended = append(make(recordHeap, 0, len(t.ended)), t.ended...)

@@ -114,8 +114,9 @@ func (s *SnapshotStore) read() error {
 	return nil
 }
 
-// pauseShare keeps the time that calls wait for snapshots below a tenth, however large the state.
-const pauseShare = 10
+// pausePerByte is how long to leave between snapshots for each byte of the last one: ten times what it
+// takes to copy, so that calls wait for less than a tenth of the time however large the state is.
+const pausePerByte = 80 * time.Nanosecond
 
 // run writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
 func (s *SnapshotStore) run(every time.Duration) {
@@ -126,11 +127,11 @@ func (s *SnapshotStore) run(every time.Duration) {
 		select {
 		case <-s.stop:
 			return
-		case begun := <-timer.C:
+		case <-timer.C:
 			if err := s.write(); err != nil && s.onError != nil {
 				s.onError(err)
 			}
-			timer.Reset(max(every, pauseShare*time.Since(begun)))
+			timer.Reset(max(every, time.Duration(len(s.buffer))*pausePerByte))
 		}
 	}
 }

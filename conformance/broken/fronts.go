@@ -3,8 +3,10 @@ package broken
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -176,6 +178,8 @@ func chargeFronts() []front {
 				return l, err
 			}
 		})},
+		{"limits are taken one after the other", "3.1", put(inParts)},
+		{"entities and resources are joined with a slash", "9.1", put(joined)},
 		{"a refused request leaves a lease", "6.5", put(func(w *wrong) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				l, err := w.World.Reserve(ctx, r)
@@ -229,6 +233,37 @@ func worldFronts() []front {
 				return err
 			}
 		})},
+	}
+}
+
+// inParts takes what is asked of m after all else.
+func inParts(w *wrong) {
+	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+		later := r.Costs["m"]
+		if later == 0 || len(r.Charges) > 0 {
+			return w.World.Reserve(ctx, r)
+		}
+		first := *r
+		first.Costs = maps.Clone(r.Costs)
+		first.Costs["m"] = 0
+		l, err := w.World.Reserve(ctx, &first)
+		if err == nil {
+			runtime.Gosched()
+			_, _ = w.World.Adjust(ctx, l.ID, 1, []weir.Costs{{"m": later}})
+		}
+		return l, err
+	}
+}
+
+// joined lets the last slash of both together part an entity from its resource.
+func joined(w *wrong) {
+	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+		c := *r
+		all := r.Entity + "/" + r.Resource
+		if i := strings.LastIndexByte(all, '/'); len(r.Charges) == 0 && r.Entity != "" && r.Resource != "" {
+			c.Entity, c.Resource = all[:i], all[i+1:]
+		}
+		return w.World.Reserve(ctx, &c)
 	}
 }
 

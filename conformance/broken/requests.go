@@ -45,7 +45,9 @@ func keyRules() []rule {
 func requestRules() []rule {
 	return append([]rule{
 		{"negative costs are taken for credit", "V1: negative costs", func(w, r *model.Rules) {
-			w.Malformed = func(charges []weir.Charge, slash bool) error { return r.Malformed(positive(charges), slash) }
+			w.Malformed = func(charges []weir.Charge, slash bool) error {
+				return r.Malformed(positive(charges), slash)
+			}
 		}},
 		{"any number of charges", "3.2", func(w, r *model.Rules) {
 			w.Malformed = func(charges []weir.Charge, slash bool) error {
@@ -103,7 +105,8 @@ func positive(charges []weir.Charge) []weir.Charge {
 // partRules change what the charges ask of a limit.
 func partRules() []rule {
 	type partsOf = func(*weir.Limit, []weir.Charge, []int) []weir.Part
-	parts := func(f func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part) func(w, r *model.Rules) {
+	type wrongly = func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part
+	parts := func(f wrongly) func(w, r *model.Rules) {
 		return func(w, r *model.Rules) {
 			w.Parts = func(l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
 				return f(r.Parts, l, c, reaching)

@@ -85,9 +85,8 @@ func (s *store) ReadConfig(ctx context.Context, subject weir.Subject) (*weir.Con
 
 // Stores returns the stores that are wrong in one respect each.
 func Stores() []Store {
-	return append(
-		append(append(takingStores(), settlingStores()...), readingStores()...),
-		limiters()...)
+	return slices.Concat(
+		takingStores(), planningStores(), settlingStores(), readingStores(), limiters())
 }
 
 // takingStores are wrong in Reserve.

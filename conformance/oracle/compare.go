@@ -1,15 +1,17 @@
 package oracle
 
+import "strings"
+
 // compare holds the decision of a reserve line against what the semantics say.
 func (c *checker) compare(l *reserveLine, want *answer) {
-	why := ""
+	var why strings.Builder
 	for _, s := range want.statuses {
-		why += s.why + "; "
+		why.WriteString(s.why + "; ")
 	}
 	if *l.Allowed != want.allowed {
-		c.disagree("decision: allowed", *l.Allowed, want.allowed, why)
+		c.disagree("decision: allowed", *l.Allowed, want.allowed, why.String())
 	} else if l.RetryAfterMS != want.retry {
-		c.disagree("retry-after", l.RetryAfterMS, want.retry, why)
+		c.disagree("retry-after", l.RetryAfterMS, want.retry, why.String())
 	}
 	if !*l.Allowed {
 		c.report.Overall++
@@ -23,7 +25,7 @@ func (c *checker) compare(l *reserveLine, want *answer) {
 		if law := missing[about]; law != nil {
 			c.compareStatus(about, &l.Limits[i], law)
 		} else {
-			c.disagree(about, "judged", "not judged, or judged once", why)
+			c.disagree(about, "judged", "not judged, or judged once", why.String())
 		}
 		delete(missing, about)
 	}

@@ -9,8 +9,14 @@ import (
 	"github.com/weir-limiter/weir/conformance/oracle"
 )
 
-func TestMalformedLogs(t *testing.T) {
-	t.Parallel()
+// malformed is a log that cannot be read, and what must be said of it.
+type malformed struct {
+	name  string
+	want  string
+	lines []string
+}
+
+func malformedLogs() []malformed {
 	const (
 		limits  = `{"kind":"subject","entity":"t","resource":"llm","limits":[`
 		window  = limits + `{"name":"n","kind":"window","capacity":9,"window_ms":1000}]}`
@@ -19,11 +25,7 @@ func TestMalformedLogs(t *testing.T) {
 		reserve = start + `"error":"e"}`
 		end     = `{"kind":"end","at_ms":1000}`
 	)
-	for _, c := range []struct {
-		name  string
-		want  string
-		lines []string
-	}{
+	return []malformed{
 		{"empty", "line 0: truncated", nil},
 		{"no end", "line 2: truncated", []string{header, window}},
 		{"no run", "line 1: the first line", []string{end}},
@@ -76,7 +78,12 @@ func TestMalformedLogs(t *testing.T) {
 		{"cancel with actuals", "line 2: no lease, or not the fields of cancel",
 			[]string{header, `{"kind":"cancel","at_ms":1,"lease":"a","actuals":[]}`}},
 		{"no lease", "line 2: no lease", []string{header, `{"kind":"extend","at_ms":1}`}},
-	} {
+	}
+}
+
+func TestMalformedLogs(t *testing.T) {
+	t.Parallel()
+	for _, c := range malformedLogs() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			report, err := oracle.Check(strings.NewReader(strings.Join(c.lines, "\n")))
