@@ -30,6 +30,10 @@ func numberRules() []rule {
 		{"state moves backwards with the clock", "C1: clock skew", func(w, _ *model.Rules) {
 			w.Now = func(now, _ int64) int64 { return now }
 		}},
+		{"the refill time moves backwards", "C1: clock skew", func(w, r *model.Rules) {
+			w.Now = func(now, _ int64) int64 { return now }
+			w.Gain = func(l *weir.Limit, from, to int64) *big.Int { return r.Gain(l, min(from, to), to) }
+		}},
 		{"a denial is not seen by the state", "1.3", func(w, _ *model.Rules) {
 			w.Stamps = func(denied bool) bool { return !denied }
 		}},

@@ -102,6 +102,14 @@ func positive(charges []weir.Charge) []weir.Charge {
 	return out
 }
 
+// named reports whether a charge that reaches a limit names it.
+func named(l *weir.Limit, c []weir.Charge, reaching []int) bool {
+	return slices.ContainsFunc(reaching, func(i int) bool {
+		_, ok := c[i].Costs[l.Name]
+		return ok
+	})
+}
+
 // partRules change what the charges ask of a limit.
 func partRules() []rule {
 	type partsOf = func(*weir.Limit, []weir.Charge, []int) []weir.Part
@@ -112,12 +120,6 @@ func partRules() []rule {
 				return f(r.Parts, l, c, reaching)
 			}
 		}
-	}
-	named := func(l *weir.Limit, c []weir.Charge, reaching []int) bool {
-		return slices.ContainsFunc(reaching, func(i int) bool {
-			_, ok := c[i].Costs[l.Name]
-			return ok
-		})
 	}
 	return []rule{
 		{"limits that are not named are judged", "3.3", parts(
