@@ -1,6 +1,9 @@
 package weir
 
-import "context"
+import (
+	"context"
+	"slices"
+)
 
 // Status reports an entity's limits; see [Service].
 func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitStatus, error) {
@@ -57,7 +60,7 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explan
 		if err != nil {
 			return nil, err
 		}
-		*e = Explanation{Entity: at, Resource: resource, Level: r.Level, Limits: r.Limits, Hidden: r.Hidden}
+		*e = r.explain(Subject{at, resource})
 		if r.Parent == "" {
 			return first, nil
 		}
@@ -67,4 +70,15 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explan
 		e.Parent = &Explanation{}
 		at, e = r.Parent, e.Parent
 	}
+}
+
+// explain copies what applies to a subject: the caller may do with it what it likes.
+func (r *Resolved) explain(s Subject) Explanation {
+	e := Explanation{
+		Entity: s.Entity, Resource: s.Resource, Level: r.Level, Limits: slices.Clone(r.Limits),
+	}
+	for _, h := range r.Hidden {
+		e.Hidden = append(e.Hidden, LevelLimits{h.Level, slices.Clone(h.Limits)})
+	}
+	return e
 }

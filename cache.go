@@ -66,6 +66,7 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 		return nil
 	}
 	shard := c.shard(s)
+	generation := c.generation.Load()
 	shard.mu.RLock()
 	e, young := shard.young[s]
 	if !young {
@@ -73,13 +74,14 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 	}
 	turn := shard.turn <= now
 	shard.mu.RUnlock()
-	fresh := e.resolved != nil && e.until > now
+	// One from a time that has not come yet was made while the clock was wrong.
+	fresh := e.resolved != nil && e.until > now && e.until <= now+c.ttl
 	if turn || fresh && !young {
 		shard.mu.Lock()
 		if shard.turn <= now {
 			c.age(shard, now)
 		}
-		if fresh {
+		if fresh && c.generation.Load() == generation {
 			c.insert(shard, s, e, now)
 		}
 		shard.mu.Unlock()

@@ -16,6 +16,9 @@ func (l *Limiter) Configure(ctx context.Context, d *Definitions) error {
 	if !ok {
 		return fault(Unsupported, "limits", "", "this store keeps its configuration itself")
 	}
+	if d == nil {
+		return invalid("definitions", nil, "must be given")
+	}
 	normal, err := d.Normalize()
 	if err == nil {
 		err = l.checkDefinitions(normal)

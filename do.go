@@ -16,7 +16,12 @@ func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *
 	if err != nil {
 		return err
 	}
-	return lease.Do(ctx, call)
+	if lease.Replay {
+		return lease.Do(ctx, call)
+	}
+	return lease.do(ctx, &Receipt{
+		At: lease.ReservedAt, Expires: lease.Expires, HoldsUntil: lease.HoldsUntil,
+	}, call)
 }
 
 // Do runs call under the lease, extends the lease while it runs, and settles it afterwards, also when
@@ -27,14 +32,36 @@ func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *
 // unless call said that the request had left ([Lease.Sent]): then what was reserved stays charged, so
 // that aborting a stream is no way to spend for nothing.
 //
+// The lease is extended first, since nobody knows how long ago it was made. If it has ended, or its
+// slots have timed out, that is returned with code [Ended], and call does not run.
+//
 // Do returns the error of call, joined with the one of settling if that failed too.
-func (l *Lease) Do(ctx context.Context, call func(context.Context, *Lease) error) (err error) {
-	stop := l.keepAlive(ctx)
+func (l *Lease) Do(ctx context.Context, call func(context.Context, *Lease) error) error {
+	renewed, err := l.Extend(ctx)
+	switch {
+	case errors.Is(err, Unavailable):
+		// The first of the extensions has failed, and others will follow.
+		renewed = &Receipt{At: l.ReservedAt, Expires: l.ReservedAt}
+	case err != nil:
+		return err
+	case !l.HoldsUntil.IsZero() && renewed.HoldsUntil.IsZero():
+		return fault(Ended, "lease_id", l.ID, "its slots have timed out")
+	}
+	return l.do(ctx, renewed, call)
+}
+
+// do runs call under a lease that was just reserved or renewed.
+func (l *Lease) do(
+	ctx context.Context, renewed *Receipt, call func(context.Context, *Lease) error,
+) (err error) {
+	stop := l.keepAlive(ctx, renewed)
 	succeeded := false
 	defer func() {
 		// Also while panicking: a panic must not leave slots occupied.
 		stop()
-		err = errors.Join(err, l.settle(ctx, succeeded && ctx.Err() == nil))
+		if failed := l.settle(ctx, succeeded && ctx.Err() == nil); failed != nil {
+			err = errors.Join(err, failed)
+		}
 	}()
 	err = call(ctx, l)
 	succeeded = err == nil
@@ -46,7 +73,11 @@ func (l *Lease) settle(ctx context.Context, succeeded bool) error {
 	defer cancel()
 	var err error
 	if report := l.report.Load(); report != nil {
-		_, err = l.Complete(ctx, *report...)
+		if _, err = l.Complete(ctx, *report...); errors.Is(err, Invalid) {
+			// What was reserved stays charged, as far as anybody knows, but the slots must return.
+			_, failed := l.Complete(ctx)
+			err = errors.Join(err, failed)
+		}
 	} else if succeeded || l.sent.Load() {
 		_, err = l.Complete(ctx)
 	} else {
@@ -58,12 +89,12 @@ func (l *Lease) settle(ctx context.Context, succeeded bool) error {
 // keepAlive extends the lease whenever a third of the shorter of its own and its holds' lifetimes has
 // passed, so that two extensions may fail before anything is lost. It ends with stop, or when the
 // lease has ended.
-func (l *Lease) keepAlive(ctx context.Context) (stop func()) {
+func (l *Lease) keepAlive(ctx context.Context, renewed *Receipt) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		pause := l.renewal(l.ReservedAt, l.Expires, l.HoldsUntil)
+		pause := renewed.renewal()
 		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		for {
@@ -77,7 +108,7 @@ func (l *Lease) keepAlive(ctx context.Context) (stop func()) {
 				return
 			}
 			if err == nil {
-				pause = l.renewal(receipt.At, receipt.Expires, receipt.HoldsUntil)
+				pause = receipt.renewal()
 			}
 			timer.Reset(pause)
 		}
@@ -88,10 +119,11 @@ func (l *Lease) keepAlive(ctx context.Context) (stop func()) {
 	}
 }
 
-// renewal is how long after at to extend.
-func (l *Lease) renewal(at, expires, holdsUntil time.Time) time.Duration {
-	if !holdsUntil.IsZero() && holdsUntil.Before(expires) {
-		expires = holdsUntil
+// renewal is how long after a receipt to extend.
+func (r *Receipt) renewal() time.Duration {
+	end := r.Expires
+	if !r.HoldsUntil.IsZero() && r.HoldsUntil.Before(end) {
+		end = r.HoldsUntil
 	}
-	return max(expires.Sub(at)/3, 10*time.Millisecond)
+	return max(end.Sub(r.At)/3, 10*time.Millisecond)
 }

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"maps"
 	"sync/atomic"
 	"time"
 )
@@ -20,6 +21,10 @@ type Lease struct {
 	// Degraded is true where the store did not answer and the policy is [Allow]: nothing was
 	// charged, and the lease's verbs do nothing.
 	Degraded bool
+	// Replay is true where the reservation had been answered before.
+	Replay bool
+	// Seq is the number of the last adjust that was applied; 0 for a new lease.
+	Seq int64
 	// Limits has the status of every limit judged. It is shared: do not change it.
 	Limits []LimitStatus
 
@@ -33,6 +38,7 @@ type Lease struct {
 // returns.
 func (l *Lease) Bind(s Service) *Lease {
 	l.service = s
+	l.seq.Store(l.Seq)
 	return l
 }
 
@@ -61,5 +67,11 @@ func (l *Lease) Extend(ctx context.Context) (*Receipt, error) {
 // back what was reserved.
 func (l *Lease) Sent() { l.sent.Store(true) }
 
-// Report says, inside [Do], what was used. The last report counts.
-func (l *Lease) Report(actuals ...Costs) { l.report.Store(&actuals) }
+// Report says, inside [Do], what was used. The last report counts. The costs are copied.
+func (l *Lease) Report(actuals ...Costs) {
+	report := make([]Costs, len(actuals))
+	for i, c := range actuals {
+		report[i] = maps.Clone(c)
+	}
+	l.report.Store(&report)
+}

@@ -2,8 +2,9 @@ package weir
 
 import (
 	"context"
-	"encoding/binary"
+	"hash/maphash"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,6 +18,7 @@ import (
 // a few leases that are due in its shard.
 type leaseTable struct {
 	shards []leaseShard
+	seed   maphash.Seed // so that no caller can choose the shard of the IDs that it brings
 	memory int64        // milliseconds
 	high   atomic.Int64 // the latest now, see clock
 	early  atomic.Int64 // lease IDs older than this may have been forgotten
@@ -74,7 +76,9 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 	if o.LeaseMemorySize < 64*64 {
 		n = 1 // so that a small memory forgets exactly the oldest
 	}
-	t := &leaseTable{shards: make([]leaseShard, n), memory: o.LeaseMemory.Milliseconds()}
+	t := &leaseTable{
+		shards: make([]leaseShard, n), seed: maphash.MakeSeed(), memory: o.LeaseMemory.Milliseconds(),
+	}
 	for i := range t.shards {
 		t.shards[i].entries = make(map[LeaseID]*leaseEntry)
 		t.shards[i].room = max(1, o.LeaseMemorySize/n)
@@ -112,7 +116,7 @@ func (t *leaseTable) checkID(id LeaseID, now int64) error {
 }
 
 func (t *leaseTable) shard(id LeaseID) *leaseShard {
-	return &t.shards[binary.BigEndian.Uint64(id[8:])%uint64(len(t.shards))]
+	return &t.shards[maphash.Bytes(t.seed, id[:])%uint64(len(t.shards))]
 }
 
 // acquire gives the caller the entry of a lease, waiting for whoever works on it. Without one it
@@ -257,6 +261,10 @@ func (s *leaseShard) drop(e *leaseEntry) {
 
 // sweep ends live leases that are due and forgets ended ones that need not be remembered.
 func (s *leaseShard) sweep(t *leaseTable, now int64) {
+	const fewLists = 8
+	if len(s.live) > fewLists {
+		s.live = slices.DeleteFunc(s.live, func(l *leaseList) bool { return l.head == nil })
+	}
 	budget := sweepLeast + len(s.entries)/sweepShare
 	for ; budget > 0; budget-- {
 		e := s.firstDue()

@@ -52,6 +52,9 @@ func (l *Limiter) Traits() Traits { return l.traits }
 // Reserve takes what the request asks on every limit that applies, or nothing; see [Service]. A
 // denial is a [*DeniedError].
 func (l *Limiter) Reserve(ctx context.Context, r *Request) (*Lease, error) {
+	if r == nil {
+		return nil, invalid("request", nil, "must be given")
+	}
 	now := l.options.Now()
 	lease, replay, err := l.reserve(ctx, now, r)
 	if l.options.Observer != nil {
@@ -102,7 +105,7 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	}
 	if !r.LeaseID.IsZero() {
 		if err := l.leases.checkID(id, leaseNow); err != nil {
-			return nil, false, err
+			return l.tooOld(ctx, now, entry, print, err)
 		}
 	}
 	return l.take(ctx, now, entry, &Reservation{
@@ -110,6 +113,22 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
 		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, Resolve: l.resolve,
 	})
+}
+
+// tooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older than
+// this process, perhaps, and not forgotten.
+func (l *Limiter) tooOld(
+	ctx context.Context, now time.Time, e *leaseEntry, print uint64, refused error,
+) (*Lease, bool, error) {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	if err := l.recover(storeCtx, now, e); errors.Is(err, UnknownLease) {
+		return nil, false, refused
+	} else if err != nil {
+		return nil, false, err
+	}
+	lease, err := l.known(e, print, now)
+	return lease, true, err
 }
 
 // known answers a reservation whose lease is known.
@@ -120,7 +139,9 @@ func (l *Limiter) known(e *leaseEntry, print uint64, now time.Time) (*Lease, err
 	case e.Fingerprint != print:
 		return nil, fault(Conflict, "lease_id", e.ID, "is a lease with other content")
 	}
-	return l.handle(e, now), nil
+	lease := l.handle(e, now)
+	lease.Replay = true
+	return lease, nil
 }
 
 func ended(e *leaseEntry) *Error {
@@ -132,7 +153,7 @@ func ended(e *leaseEntry) *Error {
 func (l *Limiter) handle(e *leaseEntry, now time.Time) *Lease {
 	return (&Lease{
 		ID: e.ID, ReservedAt: e.At, Expires: e.Expires, HoldsUntil: holdsUntil(e.Holdings, now),
-		Degraded: e.degraded, Limits: e.Limits,
+		Degraded: e.degraded, Seq: e.Seq, Limits: e.Limits,
 	}).Bind(l)
 }
 
@@ -214,10 +235,7 @@ func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntr
 	if err := l.recover(ctx, now, e); err != nil {
 		return nil, err
 	}
-	if e.State != LeaseLive {
-		return nil, ended(e)
-	}
-	return l.handle(e, now), nil
+	return l.known(e, e.Fingerprint, now)
 }
 
 // recover fills an unborn entry from the store, if the store keeps leases and knows this one.

@@ -82,7 +82,7 @@ func (p *planner) charge(ctx context.Context, i int) error {
 		if res.Level == "" && len(p.r.Brought) > 0 {
 			res = &Resolved{Level: LevelRequest, Limits: p.r.Brought, Parent: res.Parent}
 		}
-		p.reach(at, res, i, n == 0)
+		res = p.reach(at, res, i, n == 0)
 		chain[n] = res
 		n++
 		if res.Parent == "" {
@@ -102,17 +102,19 @@ func tooLong(entity string, levels int, next string) error {
 		fmt.Sprintf("cascades further than %d levels, to %s", levels, shorten(next)))
 }
 
-// reach notes that charge i falls on a subject.
-func (p *planner) reach(s Subject, res *Resolved, i int, own bool) {
+// reach notes that charge i falls on a subject, and returns what applies to it: for all charges the
+// same, also where the configuration has changed between two of them.
+func (p *planner) reach(s Subject, res *Resolved, i int, own bool) *Resolved {
 	p.count += len(res.Limits)
 	for j := range p.subjects {
 		if at := &p.subjects[j]; at.subject == s {
 			at.charges = append(at.charges, i)
 			at.charged = at.charged || own
-			return
+			return at.resolved
 		}
 	}
 	p.subjects = append(p.subjects, planned{s, res, []int{i}, own})
+	return res
 }
 
 // checkNames refuses a cost that names a limit of none of the charged entities.

@@ -38,8 +38,7 @@ func (l *Limiter) readConfig(ctx context.Context, s Subject) (*Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	if known := l.policy.Load(); config.OnUnavailable != "" &&
-		(known == nil || *known != config.OnUnavailable) {
+	if known := l.policy.Load(); known == nil || *known != config.OnUnavailable {
 		l.policy.Store(&config.OnUnavailable)
 	}
 	return config, nil

@@ -88,20 +88,26 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 	if err != nil {
 		return nil, err
 	}
-	if entry != nil && entry.state == leaseUnborn {
+	if entry == nil {
+		return nil, fault(UnknownLease, "lease_id", s.id, "is not known here")
+	}
+	known := false
+	defer func() {
+		if !known { // also while a store panics
+			l.leases.release(entry)
+		}
+	}()
+	if entry.state == leaseUnborn {
 		storeCtx, cancel := l.storeContext(ctx)
 		defer cancel()
 		if err := l.recover(storeCtx, s.now, entry); err != nil {
-			l.leases.release(entry)
 			return nil, err
 		}
 	}
-	if entry == nil || l.leases.forgotten(entry, leaseNow) {
-		if entry != nil {
-			l.leases.release(entry)
-		}
+	if l.leases.forgotten(entry, leaseNow) {
 		return nil, fault(UnknownLease, "lease_id", s.id, "is not known here")
 	}
+	known = true
 	return entry, nil
 }
 

@@ -22,7 +22,7 @@ const firstPause = 25 * time.Millisecond
 // attempt has a lease ID of its own, so the request must not bring one. Other errors are returned at
 // once; when the context ends, its error is joined with the last denial.
 func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, error) {
-	if !r.LeaseID.IsZero() {
+	if r != nil && !r.LeaseID.IsZero() {
 		return nil, invalid("lease_id", r.LeaseID, "cannot be brought: every attempt needs its own")
 	}
 	longest := time.Second
@@ -46,6 +46,8 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 		case <-timer.C:
 		case <-ctx.Done():
 			timer.Stop()
+		}
+		if ctx.Err() != nil {
 			return nil, errors.Join(ctx.Err(), denied)
 		}
 	}

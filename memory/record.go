@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"cmp"
 	"container/heap"
 	"maps"
 	"math"
@@ -19,14 +20,22 @@ type record struct {
 	// due is the instant (ms) at which something becomes of the record: a live lease ends by itself
 	// at it, an ended one is forgotten after it.
 	due int64
+	// order is the instant (ms) by which it is filed among its like, and filing tells those of one
+	// millisecond apart: live leases by when they end, ended ones by when they did.
+	order, filing int64
 	// place is the record's own in the heap that it is in.
 	place int
 }
 
 // file works out when the record is due. The heap that it is in must be told.
-func (r *record) file() {
-	if r.due = r.Expires.UnixMilli(); r.State != weir.LeaseLive {
-		r.due = max(r.EndedAt.UnixMilli(), r.ID.Time().UnixMilli()) + r.memory
+func (t *records) file(r *record) {
+	t.filings++
+	r.filing = t.filings
+	r.due = r.Expires.UnixMilli()
+	r.order = r.due
+	if r.State != weir.LeaseLive {
+		r.order = r.EndedAt.UnixMilli()
+		r.due = max(r.order, r.ID.Time().UnixMilli()) + r.memory
 	}
 }
 
@@ -34,8 +43,9 @@ func (r *record) file() {
 type records struct {
 	mu   sync.Mutex
 	byID map[weir.LeaseID]*record
-	// live and ended have every record once, the one that is due first on top.
+	// live and ended have every record once, the first in order on top.
 	live, ended recordHeap
+	filings     int64
 	// most is how many ended ones there may be, as the limiter says with every call. More are
 	// forgotten early, the oldest first.
 	most int
@@ -53,6 +63,7 @@ func newRecords() records {
 func (t *records) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.sweep(now) // what ended before may leave no room for it
 	r := t.current(now, id)
 	if r == nil {
 		return nil
@@ -91,7 +102,7 @@ func (t *records) add(now int64, r *record, most int) {
 func (t *records) insert(r *record) {
 	t.byID[r.ID] = r
 	t.peak = max(t.peak, len(t.byID))
-	r.file()
+	t.file(r)
 	heap.Push(t.heapOf(r), r)
 }
 
@@ -117,7 +128,7 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 		r.Seq, r.SeqAt, r.Holdings = st.Seq, out.At, out.Holdings
 	case weir.VerbExtend:
 		r.Expires, r.Holdings = st.Expires(out.At), out.Holdings
-		r.file()
+		t.file(r)
 		heap.Fix(&t.live, r.place)
 	case weir.VerbComplete:
 		r.memory, r.EndFingerprint = st.Memory.Milliseconds(), st.Fingerprint
@@ -134,7 +145,7 @@ func (t *records) expire(now int64, r *record) { t.end(now, r, weir.LeaseExpired
 func (t *records) end(now int64, r *record, state weir.LeaseState, at time.Time) {
 	heap.Remove(&t.live, r.place)
 	r.State, r.EndedAt, r.Holdings, r.Limits = state, at, nil, nil
-	r.file()
+	t.file(r)
 	heap.Push(&t.ended, r)
 	t.limit(now, t.most)
 }
@@ -145,20 +156,16 @@ func (t *records) limit(now int64, most int) {
 		t.most = most
 	}
 	for len(t.ended) > t.most {
-		t.forget(now, t.ended[0])
+		t.drop(t.ended[0])
 	}
 }
 
-// forget drops an ended lease. Where that is early, IDs as old as this one cannot be told apart from
-// forgotten ones any more.
-func (t *records) forget(now int64, r *record) {
-	if r.due >= now {
+// drop forgets a record. IDs as old as that of an ended one cannot be told apart from forgotten ones any
+// more: by time they are refused anyhow, unless the clock was wrong or the memory has grown since.
+func (t *records) drop(r *record) {
+	if r.State != weir.LeaseLive {
 		t.early = max(t.early, r.ID.Time().UnixMilli())
 	}
-	t.drop(r)
-}
-
-func (t *records) drop(r *record) {
 	heap.Remove(t.heapOf(r), r.place)
 	delete(t.byID, r.ID)
 }
@@ -194,8 +201,10 @@ func (t *records) shrink() {
 // recordHeap is a [heap.Interface] whose records know their places.
 type recordHeap []*record
 
-func (h recordHeap) Len() int           { return len(h) }
-func (h recordHeap) Less(i, j int) bool { return h[i].due < h[j].due }
+func (h recordHeap) Len() int { return len(h) }
+func (h recordHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].order, h[j].order), cmp.Compare(h[i].filing, h[j].filing)) < 0
+}
 
 func (h recordHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
