@@ -107,7 +107,10 @@ func (e *DeniedError) Error() string {
 		}
 	}
 	if e.Contended {
-		names = append(names, "contended")
+		names = append(names, "other writers")
+	}
+	if len(names) == 0 {
+		names = append(names, "no limit that may deny") // a store's mistake, which should be seen
 	}
 	return fmt.Sprintf("weir: denied by %s: retry after %v", strings.Join(names, ", "), e.RetryAfter)
 }

@@ -56,6 +56,10 @@ func search(t T, h *Harness, seed uint64, n int, table *Table) *finding {
 		if err != nil {
 			t.Fatalf("seed %d: generate: %v", seed, err)
 		}
+		// What runs is what would be printed, so that a replay meets the same world.
+		if s, err = ParseScript(s.String()); err != nil {
+			t.Fatalf("seed %d: read back: %v", seed, err)
+		}
 		if d := lockstepWith(t, h, s, calendar, table); d != nil {
 			return &finding{seed, s, d}
 		}
@@ -120,5 +124,5 @@ func keep(t T, seed uint64, text string) string {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		return ""
 	}
-	return "# saved as " + file
+	return "# saved as " + file + " (go test -artifacts keeps it)"
 }

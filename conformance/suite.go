@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"testing"
 	"time"
@@ -118,6 +119,12 @@ func runCases(t *testing.T, h Harness, cases []Case) {
 			if !c.Needs.Bubble {
 				t.Parallel()
 			}
+			// A store that panics must not keep the other cases from saying what is wrong.
+			defer func() {
+				if p := recover(); p != nil {
+					t.Errorf("panic: %v\n%s", p, debug.Stack())
+				}
+			}()
 			c.Run(t, h)
 		})
 	}
