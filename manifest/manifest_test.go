@@ -239,7 +239,7 @@ func TestManyMistakes(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("version: 1\nentities:\n")
 	for i := range 1500 {
-		text.WriteString(fmt.Sprintf("  e%d: 5\n", i))
+		fmt.Fprintf(&text, "  e%d: 5\n", i)
 	}
 	_, err := manifest.Parse("f", []byte(text.String()))
 	got := strings.Split(fmt.Sprint(err), "\n")

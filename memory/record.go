@@ -77,7 +77,7 @@ func (t *records) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
 func (t *records) current(now int64, id weir.LeaseID) *record {
 	r := t.byID[id]
 	if r != nil && r.State == weir.LeaseLive && r.due <= now {
-		t.expire(now, r)
+		t.expire(r)
 		r = t.byID[id] // it may have been too much
 	}
 	if r != nil && r.State != weir.LeaseLive && r.due < now {
@@ -91,7 +91,7 @@ func (t *records) current(now int64, id weir.LeaseID) *record {
 func (t *records) add(now int64, r *record, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.limit(now, most)
+	t.limit(most)
 	if old := t.byID[r.ID]; old != nil {
 		t.drop(old)
 	}
@@ -118,7 +118,7 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.sweep(now)
-	t.limit(now, st.MemorySize)
+	t.limit(st.MemorySize)
 	r := t.byID[st.ID]
 	if r == nil || r.State != weir.LeaseLive {
 		return
@@ -132,26 +132,26 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 		heap.Fix(&t.live, r.place)
 	case weir.VerbComplete:
 		r.memory, r.EndFingerprint = st.Memory.Milliseconds(), st.Fingerprint
-		t.end(now, r, weir.LeaseCompleted, out.At)
+		t.end(r, weir.LeaseCompleted, out.At)
 	case weir.VerbCancel:
 		r.memory, r.EndFingerprint = st.Memory.Milliseconds(), st.Fingerprint
-		t.end(now, r, weir.LeaseCancelled, out.At)
+		t.end(r, weir.LeaseCancelled, out.At)
 	}
 }
 
-func (t *records) expire(now int64, r *record) { t.end(now, r, weir.LeaseExpired, r.Expires) }
+func (t *records) expire(r *record) { t.end(r, weir.LeaseExpired, r.Expires) }
 
 // end makes a live lease an ended one, and forgets the oldest where there are too many.
-func (t *records) end(now int64, r *record, state weir.LeaseState, at time.Time) {
+func (t *records) end(r *record, state weir.LeaseState, at time.Time) {
 	heap.Remove(&t.live, r.place)
 	r.State, r.EndedAt, r.Holdings, r.Limits = state, at, nil, nil
 	t.file(r)
 	heap.Push(&t.ended, r)
-	t.limit(now, t.most)
+	t.limit(t.most)
 }
 
 // limit forgets the oldest ended leases where there are more than most; 0 changes nothing.
-func (t *records) limit(now int64, most int) {
+func (t *records) limit(most int) {
 	if most > 0 {
 		t.most = most
 	}
@@ -175,7 +175,7 @@ func (t *records) sweep(now int64) {
 	for range 8 {
 		switch {
 		case len(t.live) > 0 && t.live[0].due <= now:
-			t.expire(now, t.live[0])
+			t.expire(t.live[0])
 		case len(t.ended) > 0 && t.ended[0].due < now:
 			t.drop(t.ended[0])
 		default:

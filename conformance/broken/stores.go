@@ -231,7 +231,8 @@ func settlingStores() []Store {
 			func(s *store, ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
 				out, err := s.Backend.Settle(ctx, now, set)
 				if err != nil {
-					return &weir.Outcome{At: now.Truncate(time.Millisecond), Holdings: set.Holdings}, nil
+					out = &weir.Outcome{At: now.Truncate(time.Millisecond), Holdings: set.Holdings}
+					return out, nil //nolint:nilerr // that is what is wrong with it
 				}
 				return out, nil
 			})},
