@@ -1,5 +1,7 @@
 package weir
 
+import "slices"
+
 // fingerprint condenses content into 64 bits that are the same in every process, so that a store
 // may keep it beside a lease and another server may compare (FNV-1a).
 type fingerprint uint64
@@ -58,8 +60,11 @@ func fingerprintRequest(charges []Charge, brought []Limit) uint64 {
 	return uint64(f)
 }
 
-// fingerprintTotals covers what a settlement named.
+// fingerprintTotals covers what a settlement named. However nothing is named, it is the same.
 func fingerprintTotals(totals []Costs) uint64 {
+	if !slices.ContainsFunc(totals, func(c Costs) bool { return len(c) > 0 }) {
+		totals = nil
+	}
 	f := fnvOffset.int(int64(len(totals)))
 	for _, c := range totals {
 		f = f.costs(c)

@@ -137,6 +137,13 @@ func sameRequest(a, b *Content) bool {
 	}) && slices.EqualFunc(a.Brought, b.Brought, weir.Limit.Same)
 }
 
-func sameTotals(a, b []weir.Costs) bool { return slices.EqualFunc(a, b, sameCosts) }
+// sameTotals: two settlements that name nothing have one content, however they say so.
+func sameTotals(a, b []weir.Costs) bool {
+	return slices.EqualFunc(a, b, sameCosts) || namesNothing(a) && namesNothing(b)
+}
+
+func namesNothing(totals []weir.Costs) bool {
+	return !slices.ContainsFunc(totals, func(c weir.Costs) bool { return len(c) > 0 })
+}
 
 func sameCosts(a, b weir.Costs) bool { return maps.Equal(a, b) }
