@@ -339,3 +339,34 @@ func TestOpenSnapshotRefusesMistakes(t *testing.T) {
 		t.Errorf("no such folder: got %v", err)
 	}
 }
+
+// A file has one lock, whatever it is called.
+func TestSnapshotIsLockedThroughLinks(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file, link := filepath.Join(dir, "state"), filepath.Join(dir, "link")
+	if err := os.Mkdir(filepath.Join(dir, "sub"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	first, err := memory.OpenSnapshot(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil { // as if a first snapshot had been written
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Skip(err)
+	}
+	if err := os.Symlink(dir, filepath.Join(dir, "sub", "folder")); err != nil {
+		t.Skip(err)
+	}
+	for _, name := range []string{link, filepath.Join(dir, "sub", "folder", "state")} {
+		if _, err := memory.OpenSnapshot(name, nil); !errors.Is(err, weir.Unavailable) {
+			t.Errorf("%s: got %v, want unavailable, for it is in use", name, err)
+		}
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+}

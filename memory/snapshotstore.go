@@ -24,7 +24,7 @@ type SnapshotOptions struct {
 	// for about two milliseconds with each thousand live leases. Default: one second.
 	Every time.Duration
 	// OnError is told of every snapshot that could not be written; the next one is tried in time.
-	// It is called by the store's own goroutine. Default: nobody, but Close reports a last
+	// It is called by the store's own goroutine, which Close waits for: do not close in it. Default: nobody, but Close reports a last
 	// snapshot that could not be written.
 	OnError func(error)
 }
@@ -81,7 +81,7 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 		store: store, records: newRecords(), onError: options.OnError,
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	if s.file, err = filepath.Abs(file); err != nil {
+	if s.file, err = realPath(file); err != nil {
 		return nil, badFile(file, "cannot be found", err)
 	}
 	if s.lock, err = lockFile(s.file + ".lock"); err != nil {
@@ -92,6 +92,22 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	}
 	go s.run(options.Every)
 	return s, nil
+}
+
+// realPath follows links, so that a file has one lock however it is called.
+func realPath(file string) (string, error) {
+	file, err := filepath.Abs(file)
+	if err != nil {
+		return "", err
+	}
+	if real, err := filepath.EvalSymlinks(file); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return real, err
+	}
+	folder, err := filepath.EvalSymlinks(filepath.Dir(file))
+	if err != nil {
+		return file, nil //nolint:nilerr // opening its lock says so, better
+	}
+	return filepath.Join(folder, filepath.Base(file)), nil
 }
 
 // read takes over the file's snapshot, if there is one.
