@@ -45,11 +45,8 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 
 // Explain says which limits apply to an (entity, resource), and which ones they hide; see [Service].
 func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explanation, error) {
-	if reason := checkEntity(entity, l.traits.EntitySlash); reason != "" {
-		return nil, invalid("entity", entity, reason)
-	}
-	if reason := checkResource(resource); reason != "" {
-		return nil, invalid("resource", resource, reason)
+	if err := checkSubject(entity, resource, l.traits.EntitySlash); err != nil {
+		return nil, err
 	}
 	l.leases.clock(l.options.Now())
 	storeCtx, cancel := l.storeContext(ctx)

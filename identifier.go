@@ -18,6 +18,17 @@ const (
 	maxLimitLen    = 64
 )
 
+// checkSubject refuses a malformed entity or resource.
+func checkSubject(entity, resource string, slash bool) error {
+	if reason := checkEntity(entity, slash); reason != "" {
+		return invalid("entity", entity, reason)
+	}
+	if reason := checkResource(resource); reason != "" {
+		return invalid("resource", resource, reason)
+	}
+	return nil
+}
+
 // checkEntity returns what is wrong with an entity's name, or nothing.
 func checkEntity(s string, slash bool) string {
 	extra := "_.-:@"

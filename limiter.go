@@ -144,6 +144,10 @@ func (l *Limiter) known(e *leaseEntry, print uint64, now time.Time) (*Lease, err
 	return lease, nil
 }
 
+func unknownLease(id LeaseID) *Error {
+	return fault(UnknownLease, "lease_id", id, "is not known here")
+}
+
 func ended(e *leaseEntry) *Error {
 	return fault(Ended, "lease_id", e.ID, fmt.Sprintf("was %s at %s", e.State,
 		e.EndedAt.UTC().Format(time.RFC3339Nano)))
@@ -255,5 +259,5 @@ func (l *Limiter) recover(ctx context.Context, now time.Time, e *leaseEntry) err
 			return nil
 		}
 	}
-	return fault(UnknownLease, "lease_id", e.ID, "is not known here")
+	return unknownLease(e.ID)
 }

@@ -25,9 +25,5 @@ func (l *Limit) RefillWait(balanceMilli, want, now int64) time.Duration {
 }
 
 func (l *Limit) rate() bucket.Rate {
-	return bucket.Rate{
-		CapacityMilli: l.Capacity * 1000,
-		RefillMilli:   l.RefillAmount * 1000,
-		PeriodMS:      l.RefillPeriod.Milliseconds(),
-	}
+	return bucket.RateOf(l.Capacity, l.RefillAmount, l.RefillPeriod)
 }

@@ -72,11 +72,8 @@ func (r *Request) charges(slash bool) ([]Charge, []Limit, error) {
 }
 
 func (c *Charge) check(slash bool) error {
-	if reason := checkEntity(c.Entity, slash); reason != "" {
-		return invalid("entity", c.Entity, reason)
-	}
-	if reason := checkResource(c.Resource); reason != "" {
-		return invalid("resource", c.Resource, reason)
+	if err := checkSubject(c.Entity, c.Resource, slash); err != nil {
+		return err
 	}
 	return c.Costs.check("costs")
 }

@@ -89,7 +89,7 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 		return nil, err
 	}
 	if entry == nil {
-		return nil, fault(UnknownLease, "lease_id", s.id, "is not known here")
+		return nil, unknownLease(s.id)
 	}
 	known := false
 	defer func() {
@@ -105,7 +105,7 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 		}
 	}
 	if l.leases.forgotten(entry, leaseNow) {
-		return nil, fault(UnknownLease, "lease_id", s.id, "is not known here")
+		return nil, unknownLease(s.id)
 	}
 	known = true
 	return entry, nil
@@ -179,11 +179,17 @@ func (l *Limiter) inForce(ctx context.Context, holdings []Holding) []*Limit {
 		mode = Usual
 	}
 	limits := make([]*Limit, len(holdings))
+	var resolved *Resolved // of the subject at hand: its holdings follow one another
 	for i := range holdings {
 		h := &holdings[i]
 		limits[i] = h.Limit
-		resolved, err := l.resolve(ctx, h.Subject, mode)
-		if err != nil || resolved == nil {
+		if i == 0 || h.Subject != holdings[i-1].Subject {
+			var err error
+			if resolved, err = l.resolve(ctx, h.Subject, mode); err != nil {
+				resolved = nil
+			}
+		}
+		if resolved == nil {
 			continue
 		}
 		if now := resolved.limit(h.Limit.Name); now != nil && now.Kind == h.Limit.Kind {

@@ -8,8 +8,7 @@ import (
 // parts turns what a settlement names into what each holding shall stand for, or says which name is
 // wrong. A limit that is not named keeps what it stands for; slots return when the lease ends.
 func (s *settling) parts(e *leaseEntry) ([][]Part, error) {
-	sets, err := s.sets(e)
-	if err != nil {
+	if err := s.checkNames(e); err != nil {
 		return nil, err
 	}
 	count := 0
@@ -22,7 +21,7 @@ func (s *settling) parts(e *leaseEntry) ([][]Part, error) {
 		h := &e.Holdings[i]
 		from := len(all)
 		for _, p := range h.Parts {
-			if n, ok := sets.named(p.Charge, h.Limit.Name); ok {
+			if n, ok := s.named(p.Charge, h.Limit.Name); ok {
 				p.Units = n
 			}
 			if s.verb == VerbCancel || s.verb == VerbComplete && h.Limit.Kind == Concurrency {
@@ -38,27 +37,22 @@ func (s *settling) parts(e *leaseEntry) ([][]Part, error) {
 	return totals, nil
 }
 
-// totalSets finds what a settlement says of one charge.
-type totalSets struct {
-	totals []Costs
-}
-
-func (t totalSets) named(charge int, name string) (int64, bool) {
-	if len(t.totals) == 0 {
+// named is what a settlement says of one limit of a charge.
+func (s *settling) named(charge int, name string) (int64, bool) {
+	if len(s.totals) == 0 {
 		return 0, false
 	}
-	if len(t.totals) == 1 {
+	if len(s.totals) == 1 {
 		charge = 0 // one set for all charges
 	}
-	n, ok := t.totals[charge][name]
+	n, ok := s.totals[charge][name]
 	return n, ok
 }
 
-// sets checks every name that a settlement gives against what was reserved.
-func (s *settling) sets(e *leaseEntry) (totalSets, error) {
-	t := totalSets{s.totals}
+// checkNames holds every name that a settlement gives against what was reserved.
+func (s *settling) checkNames(e *leaseEntry) error {
 	if len(s.totals) > 1 && len(s.totals) != e.Charges {
-		return t, invalid(s.field, len(s.totals),
+		return invalid(s.field, len(s.totals),
 			fmt.Sprintf("give one set for all charges, or one for each of the %d", e.Charges))
 	}
 	for i, c := range s.totals {
@@ -68,11 +62,11 @@ func (s *settling) sets(e *leaseEntry) (totalSets, error) {
 				charge, field = i, fmt.Sprintf("%s[%d].%s", s.field, i, name)
 			}
 			if err := checkReserved(e.Holdings, charge, name, field, c[name]); err != nil {
-				return t, err
+				return err
 			}
 		}
 	}
-	return t, nil
+	return nil
 }
 
 // checkReserved refuses a name that a charge did not reserve, or more slots than it stands for. Charge

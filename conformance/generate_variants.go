@@ -77,21 +77,26 @@ func (g *generator) changeKind(l *weir.Limit) {
 	l.Name = name
 }
 
+// relevel replaces the limits of every resource and entity, in order.
+func relevel(d *weir.Definitions, f func([]weir.Limit) []weir.Limit) {
+	for _, r := range slices.Sorted(maps.Keys(d.Resources)) {
+		d.Resources[r] = f(d.Resources[r])
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		limits := d.Entities[name].Limits
+		for _, r := range slices.Sorted(maps.Keys(limits)) {
+			limits[r] = f(limits[r])
+		}
+	}
+}
+
 // thinned removes limits, so that others show through or none is left.
 func (g *generator) thinned(d *weir.Definitions) {
 	thin := func(limits []weir.Limit) []weir.Limit {
 		return slices.DeleteFunc(limits, func(weir.Limit) bool { return g.chance(2) })
 	}
 	d.System = thin(d.System)
-	for _, r := range slices.Sorted(maps.Keys(d.Resources)) {
-		d.Resources[r] = thin(d.Resources[r])
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
-		limits := d.Entities[name].Limits
-		for _, r := range slices.Sorted(maps.Keys(limits)) {
-			limits[r] = thin(limits[r])
-		}
-	}
+	relevel(d, thin)
 }
 
 // fattened adds limits to every level.
@@ -104,15 +109,7 @@ func (g *generator) fattened(d *weir.Definitions) {
 		}
 		return limits
 	}
-	for _, r := range slices.Sorted(maps.Keys(d.Resources)) {
-		d.Resources[r] = add(d.Resources[r])
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
-		limits := d.Entities[name].Limits
-		for _, r := range slices.Sorted(maps.Keys(limits)) {
-			limits[r] = add(limits[r])
-		}
-	}
+	relevel(d, add)
 }
 
 // orphaned changes who is whose parent.

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"math"
-	"time"
 
 	"github.com/weir-limiter/weir"
 	arith "github.com/weir-limiter/weir/internal/bucket"
@@ -17,11 +16,7 @@ type bucket struct {
 }
 
 func rateOf(l *weir.Limit) arith.Rate {
-	return arith.Rate{
-		CapacityMilli: l.Capacity * 1000,
-		RefillMilli:   l.RefillAmount * 1000,
-		PeriodMS:      int64(l.RefillPeriod / time.Millisecond),
-	}
+	return arith.RateOf(l.Capacity, l.RefillAmount, l.RefillPeriod)
 }
 
 func newBucket(now int64, l *weir.Limit) *bucket {

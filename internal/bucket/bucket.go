@@ -10,7 +10,10 @@
 // the largest int64.
 package bucket
 
-import "math"
+import (
+	"math"
+	"time"
+)
 
 // Rate is a bucket's ceiling and the speed at which it refills. Each field must be above zero;
 // a period of zero panics.
@@ -21,6 +24,12 @@ type Rate struct {
 	RefillMilli int64
 	// PeriodMS is the period, in milliseconds.
 	PeriodMS int64
+}
+
+// RateOf returns the rate of a bucket whose capacity and refill are given in units, each at most
+// MaxInt64/1000, and whose period is whole milliseconds.
+func RateOf(capacity, refill int64, period time.Duration) Rate {
+	return Rate{capacity * 1000, refill * 1000, period.Milliseconds()}
 }
 
 // Gain returns the milli-units regained between two instants (ms), regardless of the capacity:
