@@ -10,7 +10,8 @@ import (
 // ConfigReader is a backend that knows which limits are configured.
 type ConfigReader interface {
 	// ReadConfig returns all that is configured for a subject, in one read. Nothing configured is
-	// a zero Config, not an error.
+	// a zero Config, not an error. Parts of the subject may be empty: then the levels that need
+	// them have nothing, and the resource may be [DefaultResource].
 	ReadConfig(ctx context.Context, s Subject) (*Config, error)
 }
 
@@ -32,11 +33,59 @@ type ConfigWriter interface {
 	WriteConfig(ctx context.Context, now time.Time, d *Definitions) error
 }
 
-// ResourceLister is a backend that can say on which resources an entity has something in use or
-// limits of its own.
-type ResourceLister interface {
-	// Resources returns the names in order.
+// ConfigEditor is a backend whose configuration can be changed a piece at a time. Each change is
+// whole or nothing, and what the limiter hands over has been validated on its own; what needs the
+// rest of the configuration (parents that exist, cycles, how deep a cascade goes) the store checks:
+// [Definitions.Normalize] does for one that holds it in process.
+type ConfigEditor interface {
+	// WriteLimits makes limits the only ones at a place, see [Limiter.SetLimits]; none removes them.
+	WriteLimits(ctx context.Context, now time.Time, at Subject, limits []Limit) error
+	// WritePolicy makes p the system's policy.
+	WritePolicy(ctx context.Context, now time.Time, p Policy) error
+	// WriteEntity declares an entity or changes its parent and cascade; its limits stay.
+	WriteEntity(ctx context.Context, now time.Time, name, parent string, cascade bool) error
+	// DeleteEntity removes an entity and its limits: [NotFound] where it was not declared,
+	// [Conflict] where another one has it as parent.
+	DeleteEntity(ctx context.Context, now time.Time, name string) error
+}
+
+// EntityReader is a backend that knows its entities.
+type EntityReader interface {
+	// ReadEntity returns what is configured for an entity, or nil if it is not declared.
+	ReadEntity(ctx context.Context, name string) (*EntityDefinition, error)
+	// ListEntities returns a page of names in order. q has been checked; its Size is above zero.
+	ListEntities(ctx context.Context, q *EntityQuery) (*EntityPage, error)
+}
+
+// EntityQuery says which entities to list. The zero value lists all, from the first.
+type EntityQuery struct {
+	// Parent restricts the list to the children of an entity. Default: any.
+	Parent string
+	// Resource restricts the list to entities with limits of their own on it; [DefaultResource] for
+	// those on every other one. Default: any.
+	Resource string
+	// After is the Next of the page before. Default: begin with the first.
+	After string
+	// Size is how many names a page has at most, up to 1,000. Default: 100.
+	Size int
+}
+
+// EntityPage is a part of a list of entities.
+type EntityPage struct {
+	// Names are in order.
+	Names []string
+	// Next is the After of the next page; empty at the end.
+	Next string
+}
+
+// SubjectLister is a backend that can say where something is in use.
+type SubjectLister interface {
+	// Resources returns, in order, the resources on which an entity has something in use or limits of
+	// its own.
 	Resources(ctx context.Context, now time.Time, entity string) ([]string, error)
+	// Entities returns, in order, the entities that have something in use on a resource or limits of
+	// their own on it.
+	Entities(ctx context.Context, now time.Time, resource string) ([]string, error)
 }
 
 // LeaseRecoverer is a backend that keeps leases beyond the process. It answers a Reserve whose ID

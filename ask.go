@@ -21,7 +21,7 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 		}
 		of = []Subject{{entity, resource}}
 	} else {
-		lister, ok := l.backend.(ResourceLister)
+		lister, ok := l.backend.(SubjectLister)
 		if !ok {
 			return nil, fault(Unsupported, "resource", "", "must be given: this store cannot list them")
 		}

@@ -94,6 +94,21 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 	return e.resolved
 }
 
+// peek returns what is fresh, or nil, without counting or keeping it for longer.
+func (c *resolutionCache) peek(s Subject, now int64) *Resolved {
+	shard := c.shard(s)
+	shard.mu.RLock()
+	defer shard.mu.RUnlock()
+	e, young := shard.young[s]
+	if !young {
+		e = shard.old[s]
+	}
+	if e.resolved == nil || e.until <= now || e.until > now+c.ttl {
+		return nil
+	}
+	return e.resolved
+}
+
 // put keeps a resolution, unless the cache was dropped since its configuration was read.
 func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) {
 	if c.ttl < 0 {

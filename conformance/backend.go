@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ func (h BackendHarness) front(w World) World {
 // Cases returns the cases for a store alone.
 func (h BackendHarness) Cases() []Case {
 	var cases []Case
-	for _, c := range append(append(seamCases(), unavailableCases()...), cacheCases()...) {
+	for _, c := range slices.Concat(seamCases(), unavailableCases(), cacheCases(), editCases()) {
 		run := func(t T, _ Harness) { c.run(t, h) }
 		cases = append(cases, Case{c.name, c.line, c.needs, run})
 	}

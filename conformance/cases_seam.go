@@ -224,7 +224,7 @@ func failedSettle(s *seam) {
 }
 
 func statusCreates(s *seam) {
-	lister, lists := s.store.(*faulty).Backend.(weir.ResourceLister)
+	lister, lists := s.store.(*faulty).Backend.(weir.SubjectLister)
 	var of []weir.Subject
 	for i := range 50 {
 		of = append(of, weir.Subject{Entity: fmt.Sprintf("ghost%d", i), Resource: resource})

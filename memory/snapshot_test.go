@@ -19,7 +19,7 @@ var (
 	_ weir.Backend        = (*memory.SnapshotStore)(nil)
 	_ weir.ConfigReader   = (*memory.SnapshotStore)(nil)
 	_ weir.ConfigWriter   = (*memory.SnapshotStore)(nil)
-	_ weir.ResourceLister = (*memory.SnapshotStore)(nil)
+	_ weir.SubjectLister  = (*memory.SnapshotStore)(nil)
 	_ weir.LeaseRecoverer = (*memory.SnapshotStore)(nil)
 )
 
@@ -202,7 +202,7 @@ func TestSnapshotConfigAndResources(t *testing.T) {
 	w.at(0).take(1)
 	w.configure(window(3, time.Minute))
 	w.left(2)
-	lister := w.store.(weir.ResourceLister)
+	lister := w.store.(weir.SubjectLister)
 	got, err := lister.Resources(context.Background(), w.now, subjectEntity)
 	if err != nil || len(got) != 1 || got[0] != subjectResource {
 		t.Errorf("resources: got %v, %v", got, err)

@@ -269,23 +269,6 @@ func (s *SnapshotStore) Status(
 	return s.store.Status(ctx, now, of, resolve)
 }
 
-// ReadConfig is [Store.ReadConfig].
-func (s *SnapshotStore) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	return s.store.ReadConfig(ctx, of)
-}
-
-// WriteConfig is [Store.WriteConfig]. The configuration is not in the snapshots.
-func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
-	return s.store.WriteConfig(ctx, now, d)
-}
-
-// Resources is [Store.Resources].
-func (s *SnapshotStore) Resources(
-	ctx context.Context, now time.Time, entity string,
-) ([]string, error) {
-	return s.store.Resources(ctx, now, entity)
-}
-
 // RecoverLease returns what is known of a lease at now, or nil. It never fails.
 func (s *SnapshotStore) RecoverLease(
 	_ context.Context, now time.Time, id weir.LeaseID,

@@ -16,6 +16,7 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -33,6 +34,7 @@ type Options struct {
 type Store struct {
 	seed    maphash.Seed
 	config  atomic.Pointer[weir.Definitions]
+	editing sync.Mutex // held while the configuration is changed
 	stripes [stripeCount]stripe
 	sweeper sweeper
 }
@@ -72,6 +74,8 @@ func (s *Store) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, er
 // WriteConfig replaces the configuration with the next call. Mistakes in it are [*weir.Error]s with
 // code [weir.Invalid], joined, and leave the old one in force.
 func (s *Store) WriteConfig(_ context.Context, _ time.Time, d *weir.Definitions) error {
+	s.editing.Lock()
+	defer s.editing.Unlock()
 	return s.configure(d)
 }
 

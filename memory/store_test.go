@@ -14,10 +14,10 @@ import (
 
 // What the limiter may discover on a store, and what it must not.
 var (
-	_ weir.Backend        = (*memory.Store)(nil)
-	_ weir.ConfigReader   = (*memory.Store)(nil)
-	_ weir.ConfigWriter   = (*memory.Store)(nil)
-	_ weir.ResourceLister = (*memory.Store)(nil)
+	_ weir.Backend       = (*memory.Store)(nil)
+	_ weir.ConfigReader  = (*memory.Store)(nil)
+	_ weir.ConfigWriter  = (*memory.Store)(nil)
+	_ weir.SubjectLister = (*memory.Store)(nil)
 )
 
 func TestStoreDoesNotRecoverLeases(t *testing.T) {

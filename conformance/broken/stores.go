@@ -25,7 +25,7 @@ type store struct {
 	weir.Backend
 	weir.ConfigReader
 	weir.ConfigWriter
-	weir.ResourceLister
+	weir.SubjectLister
 	reserve func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error)
 	settle  func(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error)
 	status  func(ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver) (
@@ -39,7 +39,7 @@ func of(spoil func(s *store)) func(weir.Backend) weir.Backend {
 		s := &store{Backend: b}
 		s.ConfigReader, _ = b.(weir.ConfigReader)
 		s.ConfigWriter, _ = b.(weir.ConfigWriter)
-		s.ResourceLister, _ = b.(weir.ResourceLister)
+		s.SubjectLister, _ = b.(weir.SubjectLister)
 		spoil(s)
 		return s
 	}
@@ -86,7 +86,8 @@ func (s *store) ReadConfig(ctx context.Context, subject weir.Subject) (*weir.Con
 // Stores returns the stores that are wrong in one respect each.
 func Stores() []Store {
 	return slices.Concat(
-		takingStores(), planningStores(), settlingStores(), readingStores(), limiters())
+		takingStores(), planningStores(), settlingStores(), readingStores(), placingStores(),
+		namingStores(), listingStores(), limiters())
 }
 
 // takingStores are wrong in Reserve.

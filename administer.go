@@ -1,0 +1,140 @@
+package weir
+
+import (
+	"context"
+	"fmt"
+	"slices"
+)
+
+// The methods below read and change what the store has configured, a piece at a time. A place is a
+// [Subject] of which parts may be empty: the system's limits where both are, a resource's where it has
+// no entity, otherwise an entity's own, on [DefaultResource] for every resource without limits of its
+// own. A store that cannot answers with code [Unsupported]. What a change does to live state is in
+// "Changed limits" in docs/semantics.md.
+
+// Limits returns the limits that are configured at exactly one place, by name; none is no error.
+func (l *Limiter) Limits(ctx context.Context, at Subject) ([]Limit, error) {
+	level, err := l.place(at)
+	if err != nil {
+		return nil, err
+	}
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	config, err := l.readConfig(storeCtx, at)
+	if err != nil {
+		return nil, classify(err)
+	}
+	for _, stored := range config.Levels {
+		if stored.Level == level {
+			return slices.Clone(stored.Limits), nil
+		}
+	}
+	return nil, nil
+}
+
+// SetLimits makes limits the only ones at a place, from the next call on; none removes them. An
+// entity that was not declared is declared by it. Every mistake in the limits is reported, joined,
+// and then nothing changes.
+func (l *Limiter) SetLimits(ctx context.Context, at Subject, limits []Limit) error {
+	editor, err := l.editor()
+	if err != nil {
+		return err
+	}
+	if _, err := l.place(at); err != nil {
+		return err
+	}
+	normal, err := normalizeLimits("limits", limits)
+	if err != nil {
+		return fmt.Errorf("weir: set limits: %w", err)
+	}
+	for i := range normal {
+		if err := l.traits.supports("limits."+normal[i].Name, &normal[i]); err != nil {
+			return err
+		}
+	}
+	return l.change(ctx, func(ctx context.Context) error {
+		return editor.WriteLimits(ctx, l.options.Now(), at, normal)
+	})
+}
+
+// Policy returns the system's on_unavailable.
+func (l *Limiter) Policy(ctx context.Context) (Policy, error) {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	config, err := l.readConfig(storeCtx, Subject{})
+	if err != nil {
+		return "", classify(err)
+	}
+	if config.OnUnavailable == "" {
+		return Block, nil
+	}
+	return config.OnUnavailable, nil
+}
+
+// SetPolicy makes p the system's on_unavailable.
+func (l *Limiter) SetPolicy(ctx context.Context, p Policy) error {
+	editor, err := l.editor()
+	if err != nil {
+		return err
+	}
+	if p != Block && p != Allow {
+		return invalid("on_unavailable", string(p), "must be block or allow")
+	}
+	err = l.change(ctx, func(ctx context.Context) error {
+		return editor.WritePolicy(ctx, l.options.Now(), p)
+	})
+	if err == nil {
+		l.policy.Store(&p)
+	}
+	return err
+}
+
+// Applied returns the limits of a subject that the cache knows, and nil where it knows none: it never
+// asks the store, and time stands at the latest call. They are shared: do not change them.
+func (l *Limiter) Applied(s Subject) []Limit {
+	r := l.cache.peek(s, l.leases.high.Load())
+	if r == nil {
+		return nil
+	}
+	return r.Limits
+}
+
+// place says which level a place is, or what is wrong with it.
+func (l *Limiter) place(at Subject) (Level, error) {
+	if at.Entity != "" {
+		if reason := checkEntity(at.Entity, l.traits.EntitySlash); reason != "" {
+			return "", invalid("entity", at.Entity, reason)
+		}
+	} else if at.Resource == "" {
+		return LevelSystem, nil
+	}
+	if at.Entity != "" && at.Resource == DefaultResource {
+		return LevelEntityDefault, nil
+	}
+	if reason := checkResource(at.Resource); reason != "" {
+		return "", invalid("resource", at.Resource, reason)
+	}
+	if at.Entity == "" {
+		return LevelResource, nil
+	}
+	return LevelEntity, nil
+}
+
+// change does something to the configuration, and forgets what was resolved before.
+func (l *Limiter) change(ctx context.Context, write func(ctx context.Context) error) error {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	err := write(storeCtx)
+	l.DropCache() // whatever came of it: a write that is reported as failed may have happened
+	if err != nil {
+		return classify(err)
+	}
+	return nil
+}
+
+func (l *Limiter) editor() (ConfigEditor, error) {
+	if editor, ok := l.backend.(ConfigEditor); ok {
+		return editor, nil
+	}
+	return nil, fault(Unsupported, "store", "", "cannot change its configuration a piece at a time")
+}

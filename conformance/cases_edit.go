@@ -1,0 +1,305 @@
+package conformance
+
+import (
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
+
+// editor plays on a limiter whose store can change its configuration a piece at a time.
+type editor struct {
+	*stage
+	limiter *weir.Limiter
+}
+
+// editCases are lines 8.7 and 9.3. A store that cannot be edited is left out.
+func editCases() []backendCase {
+	b := only(weir.Bucket)
+	deep := Needs{Kinds: b.Kinds, Depth: 1}
+	return []backendCase{
+		{"each place is set, read and removed alone", "8.7", b, onEditor(placesAlone)},
+		{"limits set in a place take effect with the next call", "8.7", b, onEditor(setTakesEffect)},
+		{"limits that are wrong change nothing", "8.7", b, onEditor(wrongEdit)},
+		{"the policy is set and read", "8.7", b, onEditor(policyEdited)},
+		{"an entity keeps its limits when its parent changes", "9.3", deep, onEditor(entityKeepsLimits)},
+		{"a parent takes effect with the next call", "9.3", deep, onEditor(parentTakesEffect)},
+		{"wrong parents are refused", "9.3", deep, onEditor(wrongParents)},
+		{"a deleted entity is gone", "9.3", deep, onEditor(entityDeleted)},
+		{"entities are listed in pages", "9.3", b, onEditor(entitiesListed)},
+		{"a resource's users are listed", "9.3", b, onEditor(usersListed)},
+	}
+}
+
+func onEditor(play func(e *editor)) func(T, BackendHarness) {
+	return func(t T, h BackendHarness) {
+		t.Helper()
+		set := Setup{Start: begin(), Definitions: everybody(slow(weir.Bucket, "n", 10))}
+		store := h.Open(t, set)
+		_, edits := store.(weir.ConfigEditor)
+		_, reads := store.(weir.EntityReader)
+		w := h.world(t, set, store)
+		defer func() {
+			if err := w.Close(); err != nil {
+				t.Errorf("close: %v", err)
+			}
+		}()
+		if !edits || !reads {
+			t.Skipf("the store's configuration cannot be changed a piece at a time")
+		}
+		play(&editor{&stage{T: t, World: w}, w.Limiter})
+	}
+}
+
+// set makes limits the only ones at a place.
+func (e *editor) set(entity, resource string, limits ...weir.Limit) {
+	e.Helper()
+	e.ok(e.limiter.SetLimits(e.Context(), weir.Subject{Entity: entity, Resource: resource}, limits))
+}
+
+func (e *editor) declare(name, parent string, cascade bool) {
+	e.Helper()
+	e.ok(e.limiter.SetEntity(e.Context(), name, parent, cascade))
+}
+
+func (e *editor) ok(err error) {
+	e.Helper()
+	if err != nil {
+		e.Fatalf("got %v, want no error", err)
+	}
+}
+
+// capacities reads what is set at a place.
+func (e *editor) capacities(entity, resource string) []int64 {
+	e.Helper()
+	limits, err := e.limiter.Limits(e.Context(), weir.Subject{Entity: entity, Resource: resource})
+	e.ok(err)
+	var out []int64
+	for i := range limits {
+		out = append(out, limits[i].Capacity)
+	}
+	return out
+}
+
+func (e *editor) same(what string, got, want []int64) {
+	e.Helper()
+	if !slices.Equal(got, want) {
+		e.Fatalf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+func placesAlone(e *editor) {
+	places := []weir.Subject{
+		{}, {Resource: resource}, {Entity: "a", Resource: weir.DefaultResource},
+		{Entity: "a", Resource: resource},
+	}
+	for i, p := range places {
+		e.set(p.Entity, p.Resource, slow(weir.Bucket, "n", int64(i)+20), slow(weir.Bucket, "m", 5))
+	}
+	for i, p := range places {
+		e.same("each place has its own", e.capacities(p.Entity, p.Resource), []int64{5, int64(i) + 20})
+	}
+	// What was read belongs to the reader.
+	limits, err := e.limiter.Limits(e.Context(), weir.Subject{})
+	e.ok(err)
+	limits[0].Capacity = 99
+	for i := len(places) - 1; i >= 0; i-- {
+		p := places[i]
+		e.equal("the strongest level's capacity", e.of(e.statuses("a"), "a", "n").Capacity, int64(i)+20)
+		e.set(p.Entity, p.Resource)
+		e.same("a place without limits", e.capacities(p.Entity, p.Resource), nil)
+	}
+	e.fail(weir.NoLimits, ask("a", cost(1)))
+}
+
+func setTakesEffect(e *editor) {
+	e.admit(ask("a", cost(7)))
+	e.set("", "", slow(weir.Bucket, "n", 20))
+	e.left("a", cost(3)) // a bucket keeps its balance
+	e.admit(ask("b", cost(20)))
+	e.set("a", resource, slow(weir.Bucket, "n", 2))
+	e.admit(ask("a", cost(2)))
+	e.deny(ask("a", cost(1)))
+	e.set("a", resource, slow(weir.Bucket, "other", 4))
+	e.fail(weir.UnknownLimit, ask("a", cost(1)))
+	e.admit(ask("a", weir.Costs{"other": 4}))
+	e.set("", resource, slow(weir.Bucket, "n", 1))
+	e.fail(weir.NeverSatisfiable, ask("b", cost(2)))
+}
+
+func wrongEdit(e *editor) {
+	n := slow(weir.Bucket, "n", 10)
+	for _, wrong := range [][]weir.Limit{
+		{{Name: "n", Capacity: 0}}, {n, n}, {{Name: "no name", Capacity: 1}}, {{Name: "n", Kind: "x", Capacity: 1}},
+	} {
+		for _, at := range []weir.Subject{{}, {Resource: resource}, {Entity: "a", Resource: resource}} {
+			e.refused(weir.Invalid, e.limiter.SetLimits(e.Context(), at, wrong))
+		}
+	}
+	for _, at := range []weir.Subject{
+		{Entity: "a"}, {Entity: "a b", Resource: resource}, {Resource: "a b"},
+		{Resource: weir.DefaultResource}, {Entity: "a", Resource: "_x"},
+	} {
+		e.refused(weir.Invalid, e.limiter.SetLimits(e.Context(), at, []weir.Limit{n}))
+		_, err := e.limiter.Limits(e.Context(), at)
+		e.refused(weir.Invalid, err)
+	}
+	e.same("the system's limits", e.capacities("", ""), []int64{10})
+	_, err := e.limiter.Entity(e.Context(), "a")
+	e.refused(weir.NotFound, err)
+	e.admit(ask("a", cost(10)))
+	e.deny(ask("a", cost(1)))
+}
+
+func policyEdited(e *editor) {
+	for _, want := range []weir.Policy{weir.Allow, weir.Block} {
+		e.ok(e.limiter.SetPolicy(e.Context(), want))
+		got, err := e.limiter.Policy(e.Context())
+		e.ok(err)
+		e.equal("the policy", got, want)
+	}
+	e.refused(weir.Invalid, e.limiter.SetPolicy(e.Context(), "perhaps"))
+	e.same("the system's limits", e.capacities("", ""), []int64{10})
+}
+
+func entityKeepsLimits(e *editor) {
+	e.declare("p", "", false)
+	e.set("a", resource, slow(weir.Bucket, "n", 3)) // declares it
+	e.declare("a", "p", true)
+	got, err := e.limiter.Entity(e.Context(), "a")
+	e.ok(err)
+	if got.Parent != "p" || !got.Cascade || len(got.Limits) != 1 || len(got.Limits[resource]) != 1 {
+		e.Fatalf("got %+v, want the parent and the limits", got)
+	}
+	e.set("a", resource)
+	got, err = e.limiter.Entity(e.Context(), "a")
+	e.ok(err)
+	if got.Parent != "p" || !got.Cascade || len(got.Limits[resource]) != 0 {
+		e.Fatalf("got %+v, want the parent without limits", got)
+	}
+}
+
+func parentTakesEffect(e *editor) {
+	e.declare("p", "", false)
+	e.admit(ask("a", cost(1)))
+	e.left("p", cost(10))
+	e.declare("a", "p", true)
+	e.admit(ask("a", cost(2)))
+	e.left("p", cost(8))
+	e.declare("a", "p", false)
+	e.admit(ask("a", cost(3)))
+	e.left("p", cost(8))
+	e.left("a", cost(4))
+}
+
+func wrongParents(e *editor) {
+	ctx := e.Context()
+	for _, name := range []string{"p", "a", "b"} {
+		e.declare(name, "", false)
+	}
+	e.declare("a", "p", true)
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a", "nobody", false))
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a", "a", false))
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "a", false))
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "", true))
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a b", "p", true))
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "p p", true))
+	// One level is what the option allows: neither above nor below.
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "a", true))
+	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "b", true))
+	e.declare("b", "a", false)
+	e.declare("p", "", false)
+	e.admit(ask("a", cost(4)))
+	e.left("p", cost(6))
+	e.left("b", cost(10))
+}
+
+func entityDeleted(e *editor) {
+	ctx := e.Context()
+	e.declare("p", "", false)
+	e.declare("a", "p", true)
+	e.set("a", resource, slow(weir.Bucket, "n", 3))
+	e.refused(weir.Conflict, e.limiter.DeleteEntity(ctx, "p"))
+	lease := e.admit(ask("a", cost(3)))
+	e.left("p", cost(7))
+	e.ok(e.limiter.DeleteEntity(ctx, "a"))
+	e.refused(weir.NotFound, e.limiter.DeleteEntity(ctx, "a"))
+	_, err := e.limiter.Entity(ctx, "a")
+	e.refused(weir.NotFound, err)
+	e.complete(lease, cost(1))
+	e.left("p", cost(9))
+	e.equal("the system's capacity", e.of(e.statuses("a"), "a", "n").Capacity, 10)
+	e.ok(e.limiter.DeleteEntity(ctx, "p"))
+	e.refused(weir.NotFound, e.limiter.DeleteEntity(ctx, "nobody"))
+	e.refused(weir.Invalid, e.limiter.DeleteEntity(ctx, "a b"))
+}
+
+func entitiesListed(e *editor) {
+	e.declare("p", "", false)
+	for _, name := range []string{"d", "b", "a", "c", "e"} {
+		e.declare(name, "p", false)
+	}
+	e.set("b", resource, slow(weir.Bucket, "n", 3))
+	e.set("d", weir.DefaultResource, slow(weir.Bucket, "n", 3))
+	list := func(q weir.EntityQuery) []string {
+		var all []string
+		for range 10 {
+			page, err := e.limiter.Entities(e.Context(), &q)
+			e.ok(err)
+			if len(page.Names) > max(q.Size, 1) && q.Size > 0 {
+				e.Fatalf("got a page of %d, want at most %d", len(page.Names), q.Size)
+			}
+			all = append(all, page.Names...)
+			if q.After = page.Next; q.After == "" {
+				return all
+			}
+		}
+		e.Fatalf("got no end")
+		return nil
+	}
+	for _, c := range []struct {
+		query weir.EntityQuery
+		want  []string
+	}{
+		{weir.EntityQuery{}, []string{"a", "b", "c", "d", "e", "p"}},
+		{weir.EntityQuery{Size: 2}, []string{"a", "b", "c", "d", "e", "p"}},
+		{weir.EntityQuery{Parent: "p", Size: 4}, []string{"a", "b", "c", "d", "e"}},
+		{weir.EntityQuery{Parent: "a"}, nil},
+		{weir.EntityQuery{Resource: resource, Size: 1}, []string{"b"}},
+		{weir.EntityQuery{Resource: weir.DefaultResource}, []string{"d"}},
+		{weir.EntityQuery{Parent: "p", Resource: resource}, []string{"b"}},
+	} {
+		if got := list(c.query); !slices.Equal(got, c.want) {
+			e.Fatalf("%+v: got %v, want %v", c.query, got, c.want)
+		}
+	}
+	for _, wrong := range []weir.EntityQuery{{Size: -1}, {Size: 1001}, {Parent: "a b"}, {Resource: "_x"}} {
+		_, err := e.limiter.Entities(e.Context(), &wrong)
+		e.refused(weir.Invalid, err)
+	}
+}
+
+func usersListed(e *editor) {
+	users := func() []string {
+		statuses, err := e.limiter.Capacity(e.Context(), resource)
+		e.ok(err)
+		var names []string
+		for _, st := range statuses {
+			names = append(names, st.Entity)
+		}
+		return names
+	}
+	if got := users(); len(got) > 0 {
+		e.Fatalf("got %v, want nobody", got)
+	}
+	e.admit(ask("b", cost(4)))
+	e.set("a", resource, slow(weir.Bucket, "n", 3))
+	e.set("c", "elsewhere", slow(weir.Bucket, "n", 3))
+	if got := users(); !slices.Equal(got, []string{"a", "b"}) {
+		e.Fatalf("got %v, want a and b", got)
+	}
+	statuses, err := e.limiter.Capacity(e.Context(), resource)
+	e.ok(err)
+	e.equal("what b has left", e.of(statuses, "b", "n").Available, int64(6))
+	_, err = e.limiter.Capacity(e.Context(), "_x")
+	e.refused(weir.Invalid, err)
+}

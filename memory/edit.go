@@ -1,0 +1,144 @@
+package memory
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// WriteLimits makes limits the only ones at a place, with the next call. It fails only on limits that
+// are malformed, and then changes nothing.
+func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, limits []weir.Limit) error {
+	return s.edit(func(d *weir.Definitions) error {
+		switch {
+		case at.Entity != "":
+			e := d.Entities[at.Entity]
+			e.Limits = replace(e.Limits, at.Resource, limits)
+			d.Entities[at.Entity] = e
+		case at.Resource != "":
+			d.Resources = replace(d.Resources, at.Resource, limits)
+		default:
+			d.System = limits
+		}
+		return nil
+	})
+}
+
+// WritePolicy makes p the system's policy.
+func (s *Store) WritePolicy(_ context.Context, _ time.Time, p weir.Policy) error {
+	return s.edit(func(d *weir.Definitions) error {
+		d.OnUnavailable = p
+		return nil
+	})
+}
+
+// WriteEntity declares an entity or changes its parent and cascade. A parent that does not exist and a
+// cycle are [*weir.Error]s with code [weir.Invalid].
+func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string, cascade bool) error {
+	return s.edit(func(d *weir.Definitions) error {
+		e := d.Entities[name]
+		e.Parent, e.Cascade = parent, cascade
+		d.Entities[name] = e
+		return nil
+	})
+}
+
+// DeleteEntity removes an entity and its limits: [weir.NotFound] where it is not declared,
+// [weir.Conflict] where it has children.
+func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error {
+	return s.edit(func(d *weir.Definitions) error {
+		if _, ok := d.Entities[name]; !ok {
+			return &weir.Error{Code: weir.NotFound, Field: "entity", Value: name, Reason: "is not declared"}
+		}
+		for _, child := range slices.Sorted(maps.Keys(d.Entities)) {
+			if d.Entities[child].Parent == name {
+				return &weir.Error{
+					Code: weir.Conflict, Field: "entity", Value: name, Reason: "is the parent of " + child,
+				}
+			}
+		}
+		delete(d.Entities, name)
+		return nil
+	})
+}
+
+// edit puts a changed copy of the configuration in force. Readers keep the one that they have, so the
+// maps that a change touches must be copies.
+func (s *Store) edit(change func(d *weir.Definitions) error) error {
+	s.editing.Lock()
+	defer s.editing.Unlock()
+	d := *s.config.Load()
+	d.Entities = maps.Clone(d.Entities)
+	if err := change(&d); err != nil {
+		return err
+	}
+	return s.configure(&d)
+}
+
+// replace returns a copy of the levels in which one has other limits.
+func replace(levels map[string][]weir.Limit, name string, limits []weir.Limit) map[string][]weir.Limit {
+	out := make(map[string][]weir.Limit, len(levels)+1)
+	maps.Copy(out, levels)
+	if out[name] = limits; len(limits) == 0 {
+		delete(out, name)
+	}
+	return out
+}
+
+// ReadEntity returns what is configured for an entity, or nil. It never fails.
+func (s *Store) ReadEntity(_ context.Context, name string) (*weir.EntityDefinition, error) {
+	e, ok := s.config.Load().Entities[name]
+	if !ok {
+		return nil, nil //nolint:nilnil // Nil says that it is not declared, as the interface has it.
+	}
+	e.Limits = maps.Clone(e.Limits)
+	for resource, limits := range e.Limits {
+		e.Limits[resource] = slices.Clone(limits)
+	}
+	return &e, nil
+}
+
+// ListEntities returns a page of the declared entities. It never fails.
+func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	d := s.config.Load()
+	var names []string
+	for name, e := range d.Entities {
+		if name > q.After && (q.Parent == "" || e.Parent == q.Parent) &&
+			(q.Resource == "" || len(e.Limits[q.Resource]) > 0) {
+			names = append(names, name)
+		}
+	}
+	slices.SortFunc(names, strings.Compare)
+	page := &weir.EntityPage{Names: names}
+	if len(names) > q.Size {
+		page.Names = names[:q.Size:q.Size]
+		page.Next = page.Names[q.Size-1]
+	}
+	return page, nil
+}
+
+// Entities returns, in order, the entities that have something in use on a resource at now or limits of
+// their own on it. It never fails.
+func (s *Store) Entities(_ context.Context, now time.Time, resource string) ([]string, error) {
+	found := make(map[string]bool)
+	for name, e := range s.config.Load().Entities {
+		if len(e.Limits[resource]) > 0 {
+			found[name] = true
+		}
+	}
+	for i := range s.stripes {
+		at := &s.stripes[i]
+		at.mu.Lock()
+		for _, it := range at.dense {
+			if it.subject.Resource == resource && it.inUse(now.UnixMilli()) {
+				found[it.subject.Entity] = true
+			}
+		}
+		at.mu.Unlock()
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}

@@ -1,0 +1,66 @@
+package memory
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// The configuration is not in the file: whoever opens the store brings it.
+
+// ReadConfig is [Store.ReadConfig].
+func (s *SnapshotStore) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+	return s.store.ReadConfig(ctx, of)
+}
+
+// WriteConfig is [Store.WriteConfig]. The configuration is not in the snapshots.
+func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
+	return s.store.WriteConfig(ctx, now, d)
+}
+
+// WriteLimits is [Store.WriteLimits].
+func (s *SnapshotStore) WriteLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
+) error {
+	return s.store.WriteLimits(ctx, now, at, limits)
+}
+
+// WritePolicy is [Store.WritePolicy].
+func (s *SnapshotStore) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+	return s.store.WritePolicy(ctx, now, p)
+}
+
+// WriteEntity is [Store.WriteEntity].
+func (s *SnapshotStore) WriteEntity(
+	ctx context.Context, now time.Time, name, parent string, cascade bool,
+) error {
+	return s.store.WriteEntity(ctx, now, name, parent, cascade)
+}
+
+// DeleteEntity is [Store.DeleteEntity].
+func (s *SnapshotStore) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	return s.store.DeleteEntity(ctx, now, name)
+}
+
+// ReadEntity is [Store.ReadEntity].
+func (s *SnapshotStore) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
+	return s.store.ReadEntity(ctx, name)
+}
+
+// ListEntities is [Store.ListEntities].
+func (s *SnapshotStore) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	return s.store.ListEntities(ctx, q)
+}
+
+// Entities is [Store.Entities].
+func (s *SnapshotStore) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+	return s.store.Entities(ctx, now, resource)
+}
+
+// Resources is [Store.Resources].
+func (s *SnapshotStore) Resources(
+	ctx context.Context, now time.Time, entity string,
+) ([]string, error) {
+	return s.store.Resources(ctx, now, entity)
+}
