@@ -1,0 +1,278 @@
+package httpapi_test
+
+import (
+	"bytes"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// roleTokens is who has which bearer token in the tests; the token is the role's word and "-token".
+func roleTokens(token string) (httpapi.Identity, bool) {
+	for _, role := range []httpapi.Role{
+		httpapi.RoleNone, httpapi.RoleRead, httpapi.RoleCall, httpapi.RoleAdmin,
+	} {
+		if token == role.String()+"-token" {
+			return httpapi.Identity{Name: "somebody", Role: role}, true
+		}
+	}
+	return httpapi.Identity{}, false
+}
+
+// routeRequests has a good request for each route of the API, and the weakest role that may send it.
+func routeRequests() map[string]struct {
+	sent
+	role httpapi.Role
+} {
+	type request = struct {
+		sent
+		role httpapi.Role
+	}
+	const (
+		none  = httpapi.RoleNone
+		read  = httpapi.RoleRead
+		call  = httpapi.RoleCall
+		admin = httpapi.RoleAdmin
+	)
+	limits := `{"limits":{"rpm":{"capacity":3}}}`
+	lease := `{"lease_id":"01ARZ3NDEKTSV4RRFFQ69G5FAV"`
+	requests := map[string]request{}
+	add := func(role httpapi.Role, pattern, target, body string) {
+		method, path, _ := strings.Cut(pattern, " ")
+		if target == "" {
+			target = path
+		}
+		requests[pattern] = request{sent{method: method, target: target, body: body}, role}
+	}
+	add(none, "GET /healthz", "", "")
+	add(none, "GET /readyz", "", "")
+	add(none, "GET /openapi.json", "", "")
+	add(call, "POST /v1/reserve", "", `{"entity":"acme","resource":"bucket"}`)
+	add(call, "POST /v1/adjust", "", lease+`,"seq":1,"totals":{}}`)
+	add(call, "POST /v1/complete", "", lease+`}`)
+	add(call, "POST /v1/cancel", "", lease+`}`)
+	add(call, "POST /v1/extend", "", lease+`}`)
+	add(read, "GET /v1/status", "/v1/status?entity=acme", "")
+	add(read, "GET /v1/explain", "/v1/explain?entity=acme&resource=bucket", "")
+	add(read, "GET /v1/entities/{entity}/children", "/v1/entities/acme/children", "")
+	add(read, "GET /v1/resources/{resource}/capacity", "/v1/resources/bucket/capacity", "")
+	add(read, "GET /v1/activity", "", "")
+	add(admin, "GET /v1/admin/system", "", "")
+	add(admin, "PUT /v1/admin/system/on_unavailable", "", `{"on_unavailable":"allow"}`)
+	for _, place := range []struct{ path, target string }{
+		{"/v1/admin/system/limits", ""},
+		{"/v1/admin/resources/{resource}/limits", "/v1/admin/resources/bucket/limits"},
+		{"/v1/admin/entities/{entity}/limits", "/v1/admin/entities/acme/limits"},
+	} {
+		add(admin, "GET "+place.path, place.target, "")
+		add(admin, "PUT "+place.path, place.target, limits)
+		add(admin, "DELETE "+place.path, place.target, "")
+	}
+	add(admin, "GET /v1/admin/entities", "", "")
+	add(admin, "GET /v1/admin/entities/{entity}", "/v1/admin/entities/acme", "")
+	add(admin, "PUT /v1/admin/entities/{entity}", "/v1/admin/entities/new", `{}`)
+	add(admin, "DELETE /v1/admin/entities/{entity}", "/v1/admin/entities/team%2Fa", "")
+	return requests
+}
+
+func TestRoutesAreKnown(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(nil)})
+	requests := routeRequests()
+	for _, pattern := range w.handler.Routes() {
+		if _, ok := requests[pattern]; !ok {
+			t.Errorf("%s is served, but not tested here", pattern)
+		}
+	}
+	for pattern := range requests {
+		if !slices.Contains(w.handler.Routes(), pattern) {
+			t.Errorf("%s is tested here, but not served", pattern)
+		}
+	}
+}
+
+// TestRoles asks every route with every role, and without one.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	cases := 0
+	for pattern, request := range routeRequests() {
+		for _, token := range []string{"", "wrong", "none-token", "read-token", "call-token",
+			"admin-token"} {
+			cases++
+			w := newHandlerWorld(t, &httpapi.Options{
+				Authenticate: roleTokens, Activity: httpapi.NewActivity(nil),
+			})
+			before := w.state()
+			s := request.sent
+			if token != "" {
+				s.header = []string{"Authorization", "Bearer " + token}
+			}
+			a := w.ask(s)
+			identity, known := roleTokens(token)
+			switch {
+			case request.role == httpapi.RoleNone || known && identity.Role >= request.role:
+				// Leases that are not known are the only thing wrong with these requests.
+				if a.status != http.StatusOK && a.body["code"] != "unknown lease" {
+					t.Errorf("%s as %q: %d %s", pattern, token, a.status, a.text)
+				}
+				continue
+			case known:
+				a.want(t, 403, "type", "about:blank", "title", "Forbidden", "code", "permission denied",
+					"field", "role", "value", identity.Role.String(),
+					"reason", "must be "+request.role.String()+" or stronger for this")
+			default:
+				a.want(t, 401, "type", "about:blank", "title", "Unauthorized",
+					"code", "permission denied", "field", "Authorization")
+			}
+			if !strings.HasPrefix(a.header.Get("WWW-Authenticate"), "Bearer") {
+				t.Errorf("%s as %q: challenge %q", pattern, token, a.header.Get("WWW-Authenticate"))
+			}
+			w.unchanged(before)
+		}
+	}
+	t.Logf("%d cases", cases)
+}
+
+func TestBearerToken(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, &httpapi.Options{Authenticate: roleTokens})
+	for _, c := range []struct {
+		name, challenge, reason string
+		status                  int
+		header                  []string
+	}{
+		{"none", `Bearer`, "must be given", 401, nil},
+		{"right", ``, "", 200, []string{"Authorization", "Bearer read-token"}},
+		{"scheme in capitals", ``, "", 200, []string{"Authorization", "BEARER read-token"}},
+		{"scheme in small letters", ``, "", 200, []string{"Authorization", "bearer read-token"}},
+		{"two spaces", ``, "", 200, []string{"Authorization", "Bearer  read-token "}},
+		{"wrong", `Bearer error="invalid_token"`, "is not known", 401,
+			[]string{"Authorization", "Bearer secret-1"}},
+		{"in capitals", `Bearer error="invalid_token"`, "is not known", 401,
+			[]string{"Authorization", "Bearer READ-TOKEN"}},
+		{"padded", `Bearer error="invalid_token"`, "is not known", 401,
+			[]string{"Authorization", "Bearer read-token=="}},
+		{"no scheme", `Bearer error="invalid_request"`, "the scheme Bearer", 401,
+			[]string{"Authorization", "read-token"}},
+		{"other scheme", `Bearer error="invalid_request"`, "the scheme Bearer", 401,
+			[]string{"Authorization", "Basic cmVhZC10b2tlbg=="}},
+		{"scheme alone", `Bearer error="invalid_request"`, "must have a bearer token", 401,
+			[]string{"Authorization", "Bearer"}},
+		{"empty", `Bearer error="invalid_request"`, "must have a bearer token", 401,
+			[]string{"Authorization", "Bearer "}},
+		{"padding alone", `Bearer error="invalid_request"`, "must have a bearer token", 401,
+			[]string{"Authorization", "Bearer =="}},
+		{"two words", `Bearer error="invalid_request"`, "has characters", 401,
+			[]string{"Authorization", "Bearer read-token x"}},
+		{"a comma", `Bearer error="invalid_request"`, "has characters", 401,
+			[]string{"Authorization", "Bearer read-token,x"}},
+		{"not ASCII", `Bearer error="invalid_request"`, "has characters", 401,
+			[]string{"Authorization", "Bearer sécret"}},
+		{"padding inside", `Bearer error="invalid_request"`, "has characters", 401,
+			[]string{"Authorization", "Bearer a=b"}},
+		{
+			"twice", `Bearer error="invalid_request"`, "is given twice", 401,
+			[]string{"Authorization", "Bearer read-token", "Authorization", "Bearer read-token"},
+		},
+	} {
+		a := w.ask(sent{method: "GET", target: "/v1/status?entity=acme", header: c.header})
+		reason, _ := a.body["reason"].(string)
+		if a.status != c.status || a.header.Get("WWW-Authenticate") != c.challenge ||
+			!strings.Contains(reason, c.reason) {
+			t.Errorf("%s: %d %q %s", c.name, a.status, a.header.Get("WWW-Authenticate"), a.text)
+		}
+		if a.body["value"] != nil || strings.Contains(a.text, "secret-1") ||
+			strings.Contains(a.text, "sécret") {
+			t.Errorf("%s: the bearer token is in %s", c.name, a.text)
+		}
+	}
+}
+
+// Who may not come in is not listened to, and nobody writes down what they brought.
+func TestRefusedUnread(t *testing.T) {
+	t.Parallel()
+	var logged bytes.Buffer
+	w := newHandlerWorld(t, &httpapi.Options{
+		Authenticate: roleTokens,
+		Logger:       slog.New(slog.NewTextHandler(&logged, &slog.HandlerOptions{Level: slog.LevelDebug})),
+	})
+	for _, token := range []string{"", "Bearer secret-1", "Bearer read-token"} {
+		body := &countingReader{}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reserve", body)
+		r.Header.Set("Authorization", token)
+		recorder := httptest.NewRecorder()
+		w.handler.ServeHTTP(recorder, r)
+		if recorder.Code != 401 && recorder.Code != 403 || body.reads != 0 {
+			t.Errorf("%q: %d after %d reads", token, recorder.Code, body.reads)
+		}
+	}
+	body := &countingReader{}
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reserve", body)
+	r.Header.Set("Authorization", "Bearer call-token")
+	r.Header.Set("Content-Type", "application/json")
+	recorder := httptest.NewRecorder()
+	w.handler.ServeHTTP(recorder, r)
+	if recorder.Code != 400 || body.reads == 0 {
+		t.Errorf("as call: %d after %d reads", recorder.Code, body.reads)
+	}
+	if strings.Contains(logged.String(), "secret-1") || strings.Contains(logged.String(), "-token") {
+		t.Errorf("a bearer token is in the log: %s", &logged)
+	}
+}
+
+type countingReader struct{ reads int }
+
+func (r *countingReader) Read([]byte) (int, error) {
+	r.reads++
+	return 0, io.EOF
+}
+
+// Limits in a reserve are for admins alone, and an empty object of them too.
+func TestBroughtLimits(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, &httpapi.Options{Authenticate: roleTokens})
+	before := w.state()
+	ask := func(token, limits string) *answered {
+		t.Helper()
+		return w.ask(sent{
+			method: "POST", target: "/v1/reserve", header: []string{"Authorization", "Bearer " + token},
+			body: `{"entity":"acme","resource":"bucket","costs":{"tpm":30},"limits":` + limits + `}`,
+		})
+	}
+	for _, limits := range []string{`{}`, `{"tpm":{"capacity":100}}`, `null`,
+		`{"tpm":{"capacity":"x"}}`} {
+		ask("call-token", limits).want(t, 403, "code", "permission denied", "field", "limits", "value",
+			nil)
+	}
+	w.unchanged(before)
+	a := ask("admin-token", `{"tpm":{"capacity":50}}`)
+	a.want(t, 200)
+	if s := a.first(t); s["capacity"] != 50.0 || s["available"] != 20.0 {
+		t.Errorf("lowered limit is %v", s)
+	}
+	ask("admin-token", `{"tpm":{"capacity":50}}`).want(t, 429)
+	ask("admin-token", `{"tpm":{"capacity":5000}}`).want(t, 200)
+	ask("admin-token", `{"tpm":{"capacity":20}}`).want(t, 422, "field", "costs.tpm", "value", "30")
+	// With nobody to ask, everybody is admin.
+	open := newHandlerWorld(t, nil)
+	open.reserve(`{"entity":"acme","resource":"bucket","costs":{"tpm":30},"limits":{"tpm":{"capacity":50}}}`).
+		want(t, 200)
+}
+
+func TestRoleString(t *testing.T) {
+	t.Parallel()
+	for role, want := range map[httpapi.Role]string{
+		httpapi.RoleNone: "none", httpapi.RoleRead: "read", httpapi.RoleCall: "call",
+		httpapi.RoleAdmin: "admin", 17: "none",
+	} {
+		if got := role.String(); got != want {
+			t.Errorf("role %d is %q, want %q", role, got, want)
+		}
+	}
+}

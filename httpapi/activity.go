@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// activityShards is how many parts an [Activity] has. Calls are spread over them by the random part
+// of their lease IDs, so that callers seldom wait for one another, be they one entity or many.
+const activityShards = 8
+
+// ActivityOptions tune an [Activity]. Nil means all defaults.
+type ActivityOptions struct {
+	// Now reads the clock for GET /v1/activity and for when counting began; what is counted brings
+	// its own time. Default: [time.Now].
+	Now func() time.Time
+}
+
+// Activity is a [weir.Observer] that keeps figures of what was decided lately: counts since it was
+// made and for each of the last two minutes' seconds, the last denials, and who was seen last. What
+// it keeps is bounded, whatever callers send. All methods may be called at once.
+type Activity struct {
+	now    func() time.Time
+	since  time.Time
+	names  limitNames
+	clock  activityClock
+	order  atomic.Uint64 // numbers the reservations, since a clock may step back
+	shards [activityShards]activityShard
+}
+
+var _ weir.Observer = (*Activity)(nil)
+
+// NewActivity begins counting.
+func NewActivity(o *ActivityOptions) *Activity {
+	a := &Activity{now: time.Now}
+	if o != nil && o.Now != nil {
+		a.now = o.Now
+	}
+	a.since = a.now()
+	return a
+}
+
+// Observe counts one call. It fulfils [weir.Observer].
+func (a *Activity) Observe(_ context.Context, e weir.Event) {
+	s := &a.shards[e.LeaseID[len(e.LeaseID)-1]%activityShards]
+	switch denied, ok := errors.AsType[*weir.DeniedError](e.Err); {
+	case ok && e.Verb == weir.VerbReserve:
+		a.deny(s, &e, denied)
+	case e.Err != nil:
+		s.fail(e.Err)
+	case e.Verb == weir.VerbReserve:
+		a.admit(s, &e)
+	}
+}
+
+func (a *Activity) admit(s *activityShard, e *weir.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if e.Replay {
+		s.replayed++
+		return
+	}
+	s.admitted++
+	if e.Degraded {
+		s.degraded++
+	}
+	s.seconds.at(a.clock.stamp(e.At.Add(e.Took))).admitted++
+	order := a.order.Add(1)
+	for i := range e.Limits {
+		l := &e.Limits[i]
+		a.see(s, e, i, order)
+		c := s.limit(a.names.place(l.Limit, l.Kind).index)
+		c.admitted++
+		addUp(&c.reserved, l.Requested)
+		if l.Exceeded { // a shadow limit, or it would not have been admitted
+			c.shadow++
+		}
+	}
+}
+
+func (a *Activity) deny(s *activityShard, e *weir.Event, denied *weir.DeniedError) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.denied++
+	s.seconds.at(a.clock.stamp(e.At.Add(e.Took))).denied++
+	order := a.order.Add(1)
+	d := s.denials.next()
+	d.begin(order, e.At, denied)
+	for i := range e.Limits {
+		l := &e.Limits[i]
+		entity := a.see(s, e, i, order)
+		if i == 0 {
+			d.Entity, d.Resource = entity, keep(l.Resource)
+		}
+		if !l.Exceeded {
+			continue
+		}
+		place := a.names.place(l.Limit, l.Kind)
+		c := s.limit(place.index)
+		if l.Shadow {
+			c.shadow++
+			continue
+		}
+		c.denied++
+		if place.index == 0 {
+			place.key = limitKey{keep(l.Limit), weir.Kind(keep(string(l.Kind)))}
+		}
+		d.exceed(entity, place.key, l)
+	}
+}
+
+// see remembers the entity of a limit that was judged and returns its name, in memory of its own.
+func (a *Activity) see(s *activityShard, e *weir.Event, i int, order uint64) string {
+	return s.entities.touch(e.Limits[i].Entity, e.At.UnixMilli(), order)
+}
+
+// serve answers GET /v1/activity.
+func (a *Activity) serve(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, http.StatusOK, "application/json", a.Report(a.now()))
+}
+
+// activityShard is what one part has counted.
+type activityShard struct {
+	mu                                   sync.Mutex
+	admitted, denied, replayed, degraded int64
+	errors                               [len(activityCodes) + 1]int64 // the last one: no code of these
+	limits                               []limitCounts                 // by their places in limitNames
+	seconds                              secondRing
+	denials                              denialRing
+	entities                             recentEntities
+}
+
+type limitCounts struct{ admitted, denied, shadow, reserved int64 }
+
+// activityCodes are the codes that are counted by name, in order.
+var activityCodes = [...]weir.Code{
+	weir.Conflict, weir.Ended, weir.Invalid, weir.NeverSatisfiable, weir.NoLimits, weir.NotFound,
+	weir.PermissionDenied, weir.Unavailable, weir.UnknownLease, weir.UnknownLimit, weir.Unsupported,
+}
+
+// fail counts an error, of any verb.
+func (s *activityShard) fail(err error) {
+	i := len(activityCodes)
+	if e, ok := errors.AsType[*weir.Error](err); ok {
+		for j, code := range activityCodes {
+			if e.Code == code {
+				i = j
+			}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.errors[i]++
+}
+
+// limit returns the counts of the limit with a place.
+func (s *activityShard) limit(i int) *limitCounts {
+	for len(s.limits) <= i {
+		s.limits = append(s.limits, limitCounts{})
+	}
+	return &s.limits[i]
+}

@@ -1,0 +1,69 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// authenticate finds out who calls, and refuses who may not. It reads nothing but the header, and
+// what is wrong with a bearer token is said without it.
+func (h *Handler) authenticate(c *incoming, least Role) error {
+	if h.options.Authenticate == nil {
+		return nil
+	}
+	given := c.r.Header.Values("Authorization")
+	if len(given) == 0 {
+		return unauthorized("Bearer", "must be given")
+	}
+	token, reason := bearerToken(given)
+	if reason != "" {
+		return unauthorized(`Bearer error="invalid_request"`, reason)
+	}
+	identity, ok := h.options.Authenticate(token)
+	if !ok {
+		return unauthorized(`Bearer error="invalid_token"`, "is not known")
+	}
+	c.identity = identity
+	if identity.Role < least {
+		return refusal(http.StatusForbidden, &weir.Error{
+			Code: weir.PermissionDenied, Field: "role", Value: identity.Role.String(),
+			Reason: "must be " + least.String() + " or stronger for this",
+		}, "WWW-Authenticate", `Bearer error="insufficient_scope"`)
+	}
+	return nil
+}
+
+func unauthorized(challenge, reason string) error {
+	return refusal(http.StatusUnauthorized, &weir.Error{
+		Code: weir.PermissionDenied, Field: "Authorization", Reason: reason,
+	}, "WWW-Authenticate", challenge)
+}
+
+// bearerToken takes the bearer token out of the header (RFC 6750), or says what is wrong.
+func bearerToken(given []string) (token, reason string) {
+	if len(given) > 1 {
+		return "", "is given twice"
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", "must have the scheme Bearer"
+	}
+	token = strings.Trim(token, " ")
+	body := strings.TrimRight(token, "=")
+	if body == "" {
+		return "", "must have a bearer token"
+	}
+	for i := range len(body) {
+		if !isTokenByte(body[i]) {
+			return "", "has characters that no bearer token has"
+		}
+	}
+	return token, ""
+}
+
+func isTokenByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		strings.IndexByte("-._~+/", c) >= 0
+}

@@ -1,0 +1,56 @@
+package httpapi
+
+import (
+	"net/http"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Client speaks to a [Handler] elsewhere. It is a [weir.Service] that answers as the one in the
+// server's process does: the same leases, denials and errors, but for the causes of errors. It is an
+// [Admin] too. All methods may be called at once.
+//
+// A call whose outcome is unknown, because the server did not answer or because what answered is not
+// weir, is sent again as it was, with the same lease ID, so nothing is charged twice. Then it fails with code
+// [weir.Unavailable]. An attempt that was given up may still arrive: whoever goes on without the
+// lease may find its costs charged until it expires.
+//
+// A deadline of the caller's is kept to nine tenths, so that the caller still hears what happened.
+type Client struct {
+	base    string
+	options ClientOptions
+	http    *http.Client
+	own     *http.Transport // nil where the caller brought the HTTP client
+	clock   serverClock
+}
+
+var (
+	_ weir.Service = (*Client)(nil)
+	_ Admin        = (*Client)(nil)
+)
+
+// NewClient returns a client of the server at an address such as "http://127.0.0.1:8080", perhaps with a
+// path in front of the API's own, or every mistake in the arguments, joined; each is a [weir.Error] with
+// code [weir.Invalid]. It sends nothing yet.
+func NewClient(baseURL string, o *ClientOptions) (*Client, error) {
+	options, errs := o.withDefaults()
+	base, err := baseOf(baseURL)
+	if err != nil {
+		errs = append(errs, err)
+	}
+	if err := joined("new client", errs); err != nil {
+		return nil, err
+	}
+	c := &Client{base: base, options: options}
+	c.http, c.own = newHTTPClient(options.HTTPClient)
+	return c, nil
+}
+
+// Close closes idle connections, unless the HTTP client is the caller's. Leases that are live stay
+// charged.
+func (c *Client) Close() error {
+	if c.own != nil {
+		c.own.CloseIdleConnections()
+	}
+	return nil
+}

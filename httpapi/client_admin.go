@@ -1,0 +1,205 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Limits returns the limits configured at exactly one place; see [Admin].
+func (c *Client) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, error) {
+	path, err := placePath(at)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, c, path, func(body []byte) ([]weir.Limit, error) {
+		b, err := read[limitSetBody](body)
+		if err == nil && b.Limits == nil {
+			err = errors.New("has no limits")
+		}
+		if err != nil {
+			return nil, err
+		}
+		return limitsOf(b.Limits)
+	})
+}
+
+// SetLimits makes limits the only ones at a place; see [Admin].
+func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) error {
+	path, err := placePath(at)
+	if err != nil {
+		return err
+	}
+	if err := checkLimits(limits); err != nil {
+		return err
+	}
+	method, body := http.MethodDelete, any(nil)
+	if len(limits) > 0 {
+		method, body = http.MethodPut, &limitSetBody{Limits: limitBodies(limits)}
+	}
+	return change(ctx, c, method, path, body, func(b *limitSetBody) (string, bool) {
+		return b.Note, b.Limits != nil && len(b.Limits) == len(limits)
+	}).err
+}
+
+// Policy returns the system's on_unavailable; see [Admin].
+func (c *Client) Policy(ctx context.Context) (weir.Policy, error) {
+	return ask(ctx, c, "/v1/admin/system", func(body []byte) (weir.Policy, error) {
+		b, err := read[systemBody](body)
+		if err != nil {
+			return "", err
+		}
+		if b.OnUnavailable == "" {
+			return "", errors.New("has no policy")
+		}
+		return b.OnUnavailable, nil
+	})
+}
+
+// SetPolicy sets the system's on_unavailable; see [Admin].
+func (c *Client) SetPolicy(ctx context.Context, p weir.Policy) error {
+	if err := checkText("on_unavailable", string(p)); err != nil {
+		return err
+	}
+	return change(ctx, c, http.MethodPut, "/v1/admin/system/on_unavailable", &policyBody{OnUnavailable: p},
+		func(b *policyBody) (string, bool) { return b.Note, b.OnUnavailable == p }).err
+}
+
+// Entity returns what is configured for an entity; see [Admin].
+func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
+	at, err := segment("entity", name)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, c, "/v1/admin/entities/"+at, func(body []byte) (*weir.EntityDefinition, error) {
+		b, err := read[entityBody](body)
+		if err != nil {
+			return nil, err
+		}
+		if b.Entity != name {
+			return nil, errors.New("is about another entity: " + shorten(b.Entity))
+		}
+		e := &weir.EntityDefinition{Parent: b.Parent, Cascade: b.Cascade, Limits: map[string][]weir.Limit{}}
+		for resource, bodies := range b.Limits {
+			if e.Limits[resource], err = limitsOf(bodies); err != nil {
+				return nil, err
+			}
+		}
+		return e, nil
+	})
+}
+
+// SetEntity declares an entity, or changes its parent and cascade; see [Admin].
+func (c *Client) SetEntity(ctx context.Context, name, parent string, cascade bool) error {
+	at, err := segment("entity", name)
+	if err == nil {
+		err = checkText("parent", parent)
+	}
+	if err != nil {
+		return err
+	}
+	return change(ctx, c, http.MethodPut, "/v1/admin/entities/"+at, &entityBody{Parent: parent, Cascade: cascade},
+		func(b *entityBody) (string, bool) { return b.Note, b.Entity == name }).err
+}
+
+// DeleteEntity removes an entity and its limits; see [Admin].
+func (c *Client) DeleteEntity(ctx context.Context, name string) error {
+	at, err := segment("entity", name)
+	if err != nil {
+		return err
+	}
+	out := change(ctx, c, http.MethodDelete, "/v1/admin/entities/"+at, nil,
+		func(b *entityBody) (string, bool) { return b.Note, b.Entity == name })
+	if out.unknown && errors.Is(out.err, weir.NotFound) {
+		return nil // an attempt before this one has removed it
+	}
+	return out.err
+}
+
+// Entities lists names in order, a page at a time; see [Admin]. To list the children of an entity on
+// any resource, the role read is enough.
+func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	if q == nil {
+		q = &weir.EntityQuery{}
+	}
+	size := ""
+	if q.Size != 0 {
+		size = strconv.Itoa(q.Size)
+	}
+	if q.Parent == "" || q.Resource != "" {
+		return ask(ctx, c, "/v1/admin/entities"+query("",
+			"parent", q.Parent, "resource", q.Resource, "after", q.After, "size", size), readEntities)
+	}
+	parent, err := segment("parent", q.Parent)
+	if err != nil {
+		return nil, err
+	}
+	page, err := ask(ctx, c, "/v1/entities/"+parent+"/children"+query("", "after", q.After, "size", size),
+		readEntities)
+	if e, ok := errors.AsType[*weir.Error](err); ok && e.Field == "entity" {
+		e.Field = "parent" // what the query calls it
+	}
+	return page, err
+}
+
+func readEntities(body []byte) (*weir.EntityPage, error) {
+	b, err := read[entitiesBody](body)
+	if err == nil && b.Entities == nil {
+		err = errors.New("has no entities")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &weir.EntityPage{Names: b.Entities, Next: b.Next}, nil
+}
+
+// placePath is where the limits of a place are.
+func placePath(at weir.Subject) (string, error) {
+	if at == (weir.Subject{}) {
+		return "/v1/admin/system/limits", nil
+	}
+	resource, err := segment("resource", at.Resource)
+	if at.Entity == "" {
+		return "/v1/admin/resources/" + resource + "/limits", err
+	}
+	entity, wrong := segment("entity", at.Entity)
+	if wrong != nil {
+		return "", wrong
+	}
+	return "/v1/admin/entities/" + entity + "/limits" + query("", "resource", at.Resource), err
+}
+
+// change is a call that changes what is configured. Repeating it changes nothing more.
+func change[T any](
+	ctx context.Context, c *Client, method, path string, b any, note func(answer *T) (text string, ok bool),
+) outcome {
+	var body []byte
+	if b != nil {
+		var err error
+		if body, err = write(b); err != nil {
+			return outcome{err: err}
+		}
+	}
+	text := ""
+	out := c.do(ctx, &call{
+		method: method, path: path, body: body, most: mostOfList,
+		accept: func(body []byte) error {
+			answer, err := read[T](body)
+			if err != nil {
+				return err
+			}
+			var ok bool
+			if text, ok = note(answer); !ok {
+				return errors.New("is about something else")
+			}
+			return nil
+		},
+	})
+	if out.err == nil && text != "" {
+		c.options.Note(text)
+	}
+	return out
+}

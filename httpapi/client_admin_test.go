@@ -1,0 +1,274 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// adminStep does something with an Admin, and returns what came of it in plain values.
+type adminStep struct {
+	name string
+	do   func(ctx context.Context, a httpapi.Admin) (any, error)
+}
+
+func adminSteps() []adminStep {
+	var steps []adminStep
+	add := func(name string, do func(ctx context.Context, a httpapi.Admin) (any, error)) {
+		steps = append(steps, adminStep{name, do})
+	}
+	limits := func(at weir.Subject) {
+		add(fmt.Sprintf("limits of %+v", at), func(ctx context.Context, a httpapi.Admin) (any, error) {
+			got, err := a.Limits(ctx, at)
+			return slices.Concat(got), err
+		})
+	}
+	set := func(at weir.Subject, put ...weir.Limit) {
+		add(fmt.Sprintf("set limits of %+v to %v", at, put), func(ctx context.Context, a httpapi.Admin) (any, error) {
+			return nil, a.SetLimits(ctx, at, put)
+		})
+		limits(at)
+	}
+	entity := func(name string) {
+		add("entity "+name, func(ctx context.Context, a httpapi.Admin) (any, error) {
+			e, err := a.Entity(ctx, name)
+			if err != nil {
+				return nil, err
+			}
+			return fmt.Sprintf("%+v", *e), nil
+		})
+	}
+	setEntity := func(name, parent string, cascade bool) {
+		add("set entity "+name, func(ctx context.Context, a httpapi.Admin) (any, error) {
+			return nil, a.SetEntity(ctx, name, parent, cascade)
+		})
+		entity(name)
+	}
+	list := func(q *weir.EntityQuery) {
+		add(fmt.Sprintf("entities %+v", q), func(ctx context.Context, a httpapi.Admin) (any, error) {
+			page, err := a.Entities(ctx, q)
+			if err != nil {
+				return nil, err
+			}
+			return append(slices.Concat(page.Names), "next", page.Next), nil
+		})
+	}
+	remove := func(name string) {
+		add("delete "+name, func(ctx context.Context, a httpapi.Admin) (any, error) {
+			return nil, a.DeleteEntity(ctx, name)
+		})
+		entity(name)
+	}
+	policy := func(p weir.Policy) {
+		add("policy "+string(p), func(ctx context.Context, a httpapi.Admin) (any, error) {
+			return nil, a.SetPolicy(ctx, p)
+		})
+		add("policy", func(ctx context.Context, a httpapi.Admin) (any, error) { return a.Policy(ctx) })
+	}
+	capacity := func(resource string) {
+		add("capacity "+resource, func(ctx context.Context, a httpapi.Admin) (any, error) {
+			got, err := a.Capacity(ctx, resource)
+			return slices.Concat(got), err
+		})
+	}
+	rpm := weir.Limit{Name: "rpm", Capacity: 10}
+	all := []weir.Limit{
+		rpm,
+		{Name: "tpm", Capacity: 9223372036854775, RefillAmount: 1, RefillPeriod: 1500 * time.Millisecond},
+		{Name: "win", Kind: weir.Window, Capacity: 5, Window: time.Hour, Shadow: true},
+		{Name: "par", Kind: weir.Concurrency, Capacity: 3, Timeout: time.Minute},
+		{Name: "usd", Kind: weir.Budget, Capacity: 7, Every: "month", Zone: "Europe/Berlin"},
+	}
+	wrong := []weir.Limit{{Name: "a b", Capacity: 1}, {Name: "n", Capacity: -1, Window: time.Second}, {Name: "k", Kind: "leaky"}}
+	names := []string{"acme", "org/team", "a/../b", "a//b", "a.b:c@d-e_f", "0"}
+	bad := []string{"", ".", "..", "a b", "ä", "\xff", "a?b", "a#b", "a%2Fb", "-a", strings.Repeat("x", 300)}
+
+	policy(weir.Allow)
+	policy("perhaps")
+	set(weir.Subject{}, all...)
+	set(weir.Subject{}, wrong...)
+	set(weir.Subject{}, rpm, rpm)
+	set(weir.Subject{Resource: "openai/gpt-4o"}, all...)
+	set(weir.Subject{Resource: weir.DefaultResource}, rpm)
+	for i, name := range names {
+		setEntity(name, "", false)
+		set(weir.Subject{Entity: name, Resource: "m"}, all[i%len(all)])
+		set(weir.Subject{Entity: name, Resource: weir.DefaultResource}, rpm)
+	}
+	for _, name := range bad {
+		setEntity(name, "", false)
+		setEntity("acme", name, true)
+		set(weir.Subject{Entity: name, Resource: "m"}, rpm)
+		set(weir.Subject{Entity: "acme", Resource: name}, rpm)
+		set(weir.Subject{Resource: name}, rpm)
+		list(&weir.EntityQuery{Parent: name})
+		list(&weir.EntityQuery{Resource: name})
+		capacity(name)
+		remove(name)
+	}
+	setEntity("child", "acme", true)
+	setEntity("acme", "child", true)
+	setEntity("acme", "nobody", false)
+	for _, size := range []int{0, 1, 2, 1000, 1001, -1} {
+		list(&weir.EntityQuery{Size: size})
+		list(&weir.EntityQuery{Size: size, After: "acme"})
+		list(&weir.EntityQuery{Size: size, Parent: "acme", Resource: "m"})
+	}
+	list(nil)
+	list(&weir.EntityQuery{Parent: "acme"})
+	list(&weir.EntityQuery{Resource: "m"})
+	list(&weir.EntityQuery{Resource: weir.DefaultResource})
+	capacity("m")
+	remove("acme") // has a child
+	remove("child")
+	remove("acme")
+	remove("acme")
+	set(weir.Subject{})
+	set(weir.Subject{Resource: "openai/gpt-4o"})
+	set(weir.Subject{Entity: "org/team", Resource: "m"})
+	return steps
+}
+
+// The client is an Admin that answers as the limiter does, to the last member of every error.
+func TestClientAdminEqualsLimiter(t *testing.T) {
+	t.Parallel()
+	setup := conformance.Setup{Start: time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC), Definitions: &weir.Definitions{}}
+	setup.Options.CascadeDepth = 8
+	w := openClientWorld(t, setup, httpapi.ClientOptions{}, overPipes)
+	defer func() { _ = w.Close() }()
+	store, err := memory.Open(&memory.Options{Definitions: setup.Definitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	setup.Options.Now = w.Now
+	limiter, err := weir.New(store, &setup.Options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps := adminSteps()
+	failed := 0
+	for _, step := range steps {
+		got, gotErr := step.do(t.Context(), w.Client)
+		want, wantErr := step.do(t.Context(), limiter)
+		if g, f := sortedFaults(gotErr), sortedFaults(wantErr); g != f {
+			t.Errorf("%s: got error %s, the limiter says %s", step.name, g, f)
+		}
+		if wantErr != nil {
+			failed++
+		} else if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v, the limiter says %v", step.name, got, want)
+		}
+	}
+	t.Logf("%d steps, %d of them mistakes", len(steps), failed)
+	if failed < 50 || len(steps)-failed < 50 {
+		t.Errorf("got %d mistakes in %d steps, want many of both", failed, len(steps))
+	}
+}
+
+// sortedFaults is [faultText] in an order of its own: the wire has limits by name, in no order.
+func sortedFaults(err error) string {
+	lines := strings.Split(faultText(err), "\n")
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+func TestNotes(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const note = "holds until the next restart"
+	net := overPipes(t, httpapi.NewHandler(limiter, &httpapi.Options{Admin: limiter, AdminNote: note}))
+	defer func() { _ = net.close() }()
+	var notes []string
+	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
+		HTTPClient: net.client, Note: func(text string) { notes = append(notes, text) },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	for name, change := range map[string]func() error{
+		"limits":       func() error { return c.SetLimits(ctx, weir.Subject{}, []weir.Limit{{Name: "n", Capacity: 1}}) },
+		"no limits":    func() error { return c.SetLimits(ctx, weir.Subject{Resource: "m"}, nil) },
+		"policy":       func() error { return c.SetPolicy(ctx, weir.Allow) },
+		"an entity":    func() error { return c.SetEntity(ctx, "a", "", false) },
+		"no entity":    func() error { return errors.Join(c.SetEntity(ctx, "b", "", false), c.DeleteEntity(ctx, "b")) },
+		"what is read": func() error { _, err := c.Policy(ctx); return err },
+		"what fails": func() error {
+			if err := c.SetPolicy(ctx, "x"); err == nil {
+				return errors.New("was accepted")
+			}
+			return nil
+		},
+	} {
+		notes = nil
+		if err := change(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		want := map[string]int{"no entity": 2, "what is read": 0, "what fails": 0}
+		n, ok := want[name]
+		if !ok {
+			n = 1
+		}
+		if len(notes) != n || n > 0 && notes[0] != note {
+			t.Errorf("%s: got notes %q, want %d", name, notes, n)
+		}
+	}
+}
+
+// A deletion whose answer was lost has happened: to find nothing when it is repeated is no mistake.
+func TestDeleteRepeated(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []int{0, 1} {
+		s := newStub(t, func(n int, w http.ResponseWriter, _ string) {
+			if n <= lost {
+				badGateway(w)
+				return
+			}
+			w.Header().Set("Content-Type", problemType)
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"status":404,"code":"not found","field":"entity","value":"a"}`))
+		})
+		err := s.client(t, httpapi.ClientOptions{}).DeleteEntity(t.Context(), "a")
+		if lost == 0 && !errors.Is(err, weir.NotFound) || lost > 0 && err != nil {
+			t.Errorf("%d lost: got %v", lost, err)
+		}
+	}
+}
+
+func TestReadyAndActivity(t *testing.T) {
+	t.Parallel()
+	ready := errors.New("not yet")
+	handler := httpapi.NewHandler(&failing{}, &httpapi.Options{Ready: func(context.Context) error { return ready }})
+	net := overPipes(t, handler)
+	defer func() { _ = net.close() }()
+	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{HTTPClient: net.client, Backoff: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	expectUnavailable(t, "not ready", c.Ready(t.Context()))
+	ready = nil
+	if err := c.Ready(t.Context()); err != nil {
+		t.Errorf("ready: %v", err)
+	}
+	if _, err := c.Activity(t.Context()); !errors.Is(err, weir.Invalid) {
+		t.Errorf("activity of a server that counts nothing: got %v", err)
+	}
+}

@@ -1,0 +1,236 @@
+package httpapi_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// brokenAnswer is one that weir never gives to a reservation.
+type brokenAnswer struct {
+	name   string
+	status int
+	media  string
+	body   string // ID stands for the lease's
+}
+
+const (
+	jsonType    = "application/json"
+	problemType = "application/problem+json"
+	otherID     = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+)
+
+func brokenAnswers() []brokenAnswer {
+	const (
+		lease  = `{"allowed":true,"lease_id":"ID","reserved_at_unix_ms":1750248000000,"limits":[]}`
+		limit  = `{"entity":"a","resource":"m","limit":"n","kind":"bucket","level":"system","exceeded":true}`
+		denial = `"status":429,"allowed":false,"lease_id":"ID","retry_after_ms":1000,"limits":[` + limit + `]}`
+	)
+	answers := []brokenAnswer{
+		{"nothing", 200, jsonType, ""},
+		{"an empty object", 200, jsonType, "{}"},
+		{"null", 200, jsonType, "null"},
+		{"an array", 200, jsonType, "[" + lease + "]"},
+		{"half of it", 200, jsonType, lease[:len(lease)/2]},
+		{"something behind it", 200, jsonType, lease + "}"},
+		{"another type", 200, "text/html", lease},
+		{"no type", 200, "", lease},
+		{"not allowed", 200, jsonType, strings.Replace(lease, "true", "false", 1)},
+		{"allowed left out", 200, jsonType, strings.Replace(lease, `"allowed":true,`, "", 1)},
+		{"allowed in words", 200, jsonType, strings.Replace(lease, "true", `"true"`, 1)},
+		{"another lease", 200, jsonType, strings.Replace(lease, "ID", otherID, 1)},
+		{"a lease that is no ULID", 200, jsonType, strings.Replace(lease, "ID", "1", 1)},
+		{"no lease", 200, jsonType, strings.Replace(lease, `"lease_id":"ID",`, "", 1)},
+		{"no instant", 200, jsonType, strings.Replace(lease, `"reserved_at_unix_ms":1750248000000,`, "", 1)},
+		{"no limits", 200, jsonType, strings.Replace(lease, `,"limits":[]`, "", 1)},
+		{"a denial with 200", 200, jsonType, "{" + denial},
+		{"a lease with 201", 201, jsonType, lease},
+		{"a lease with 202", 202, jsonType, lease},
+		{"a lease with 204", 204, jsonType, ""},
+		{"a lease with 429", 429, jsonType, lease},
+		{"a lease as a problem", 429, problemType, lease},
+		{"a redirect", 302, "", ""},
+		{"a redirect that keeps the method", 307, "", ""},
+		{"a permanent redirect", 308, "", ""},
+		{"not modified", 304, "", ""},
+		{"a proxy's 429", 429, "text/html", "<html>Too Many Requests</html>"},
+		{"another API's 429", 429, jsonType, `{"error":"rate_limited"}`},
+		{"another API's problem", 429, problemType, `{"type":"about:blank","status":429,"detail":"slow down"}`},
+		{"a denial that is allowed", 429, problemType, "{" + strings.Replace(denial, "false", "true", 1)},
+		{"a denial without a wait", 429, problemType, "{" + strings.Replace(denial, `"retry_after_ms":1000,`, "", 1)},
+		{"a denial without limits", 429, problemType, "{" + strings.Replace(denial, `"limits":[`+limit+`]`, `"x":1`, 1)},
+		{"a denial of another lease", 429, problemType, "{" + strings.Replace(denial, "ID", otherID, 1)},
+		{"a denial of no lease", 429, problemType, "{" + strings.Replace(denial, `"lease_id":"ID",`, "", 1)},
+		{"a denial that is no problem", 429, jsonType, "{" + denial},
+		{"a denial that says 200 of itself", 429, problemType, "{" + strings.Replace(denial, "429", "200", 1)},
+		{"a denial with 400", 400, problemType, "{" + strings.Replace(denial, "429", "400", 1)},
+		{"a denial with 503", 503, problemType, "{" + strings.Replace(denial, "429", "503", 1)},
+		{"a proxy's 404", 404, "text/html", "<html>Not Found</html>"},
+		{"another API's 404", 404, jsonType, `{"error":"no such route"}`},
+		{"a proxy's 400", 400, "text/plain", "bad request"},
+		{"408", 408, problemType, `{"status":408,"code":"invalid","field":"body"}`},
+		{"a body that did not arrive whole", 400, problemType, `{"status":400,"code":"invalid","field":"body","reason":"x"}`},
+		{"a problem without a code", 400, problemType, `{"status":400}`},
+		{"a problem that is cut off", 400, problemType, `{"status":400,"code":"inv`},
+		{"unavailable with 400", 400, problemType, `{"status":400,"code":"unavailable"}`},
+		{"conflict with 400", 400, problemType, `{"status":400,"code":"conflict"}`},
+		{"invalid with 500", 500, problemType, `{"status":500,"code":"invalid"}`},
+		{"invalid with 503", 503, problemType, `{"status":503,"code":"invalid"}`},
+		{"a code of its own with 500", 500, problemType, `{"status":500,"code":"no idea"}`},
+		{"a failure of the server", 500, problemType, `{"status":500,"code":"unavailable","reason":"x"}`},
+		{"more than a megabyte", 200, jsonType, strings.Repeat(" ", 1<<20) + lease},
+	}
+	for _, status := range []int{402, 418, 500, 501, 502, 503, 504, 507, 599} {
+		answers = append(answers, brokenAnswer{fmt.Sprint(status), status, "text/html", "<html></html>"})
+	}
+	return answers
+}
+
+// An answer that weir never gives is repeated with the same lease ID, and is neither an admission nor a
+// denial in the end.
+func TestBrokenAnswers(t *testing.T) {
+	t.Parallel()
+	for _, test := range brokenAnswers() {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStub(t, func(_ int, w http.ResponseWriter, body string) {
+				w.Header()["Content-Type"] = nil
+				if test.media != "" {
+					w.Header().Set("Content-Type", test.media)
+				}
+				w.Header().Set("Location", "/v1/elsewhere")
+				w.WriteHeader(test.status)
+				_, _ = w.Write([]byte(strings.ReplaceAll(test.body, "ID", idIn(t, body))))
+			})
+			c := s.client(t, httpapi.ClientOptions{Attempts: 3, Timeout: time.Minute})
+			lease, err := c.Reserve(t.Context(), &plainRequest)
+			expectUnavailable(t, "reserve", err)
+			if lease != nil {
+				t.Errorf("got lease %+v with the error", lease)
+			}
+			expectAttempts(t, s.sent(), 3)
+			e, ok := errors.AsType[*weir.Error](err)
+			if sent := idIn(t, s.sent()[0]); !ok || e.Field != "lease_id" || e.Value != sent {
+				t.Errorf("got %+v, want the lease ID to repeat with, %s", e, sent)
+			}
+			if errors.Unwrap(e) == nil {
+				t.Error("the error has no cause")
+			}
+		})
+	}
+}
+
+// expectAttempts checks that the same was sent so many times.
+func expectAttempts(t *testing.T, bodies []string, want int) {
+	t.Helper()
+	if len(bodies) != want {
+		t.Errorf("got %d attempts, want %d", len(bodies), want)
+	}
+	for _, body := range bodies {
+		if body != bodies[0] {
+			t.Errorf("an attempt sent %s, the first sent %s", body, bodies[0])
+		}
+	}
+}
+
+// The same holds for the other verbs and for what only asks.
+func TestBrokenAnswersToVerbs(t *testing.T) {
+	t.Parallel()
+	const receipt = `{"lease_id":"ID","at_unix_ms":1750248000000}`
+	for _, test := range []brokenAnswer{
+		{"an empty object", 200, jsonType, "{}"},
+		{"no JSON", 200, jsonType, "ok"},
+		{"another lease", 200, jsonType, strings.Replace(receipt, "ID", otherID, 1)},
+		{"no instant", 200, jsonType, `{"lease_id":"ID"}`},
+		{"another type", 200, "text/plain", receipt},
+		{"a denial", 429, problemType, `{"status":429,"allowed":false,"lease_id":"ID","retry_after_ms":1,"limits":[]}`},
+		{"unavailable", 503, problemType, `{"status":503,"code":"unavailable"}`},
+		{"a page", 502, "text/html", "<html></html>"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStub(t, func(_ int, w http.ResponseWriter, body string) {
+				id := ""
+				if strings.Contains(body, "lease_id") {
+					id = idIn(t, body)
+				}
+				w.Header().Set("Content-Type", test.media)
+				w.WriteHeader(test.status)
+				_, _ = w.Write([]byte(strings.ReplaceAll(test.body, "ID", id)))
+			})
+			c := s.client(t, httpapi.ClientOptions{Attempts: 2})
+			ctx, id := t.Context(), weir.NewLeaseID(time.Now())
+			for name, call := range map[string]func() error{
+				"adjust":   func() error { _, err := c.Adjust(ctx, id, 1, nil); return err },
+				"complete": func() error { _, err := c.Complete(ctx, id, nil); return err },
+				"cancel":   func() error { _, err := c.Cancel(ctx, id); return err },
+				"extend":   func() error { _, err := c.Extend(ctx, id); return err },
+				"status":   func() error { _, err := c.Status(ctx, "a", "m"); return err },
+				"explain":  func() error { _, err := c.Explain(ctx, "a", "m"); return err },
+				"capacity": func() error { _, err := c.Capacity(ctx, "m"); return err },
+				"activity": func() error { _, err := c.Activity(ctx); return err },
+				"limits":   func() error { _, err := c.Limits(ctx, weir.Subject{}); return err },
+				"policy":   func() error { _, err := c.Policy(ctx); return err },
+				"entity":   func() error { _, err := c.Entity(ctx, "a"); return err },
+				"entities": func() error { _, err := c.Entities(ctx, nil); return err },
+				"set limits": func() error {
+					return c.SetLimits(ctx, weir.Subject{}, []weir.Limit{{Name: "n", Capacity: 1}})
+				},
+				"set policy":    func() error { return c.SetPolicy(ctx, weir.Block) },
+				"set entity":    func() error { return c.SetEntity(ctx, "a", "", false) },
+				"delete entity": func() error { return c.DeleteEntity(ctx, "a") },
+			} {
+				before := len(s.sent())
+				expectUnavailable(t, name, call())
+				expectAttempts(t, s.sent()[before:], 2)
+			}
+			before := len(s.sent())
+			expectUnavailable(t, "ready", c.Ready(ctx))
+			expectAttempts(t, s.sent()[before:], 1)
+		})
+	}
+}
+
+// Fields that this client does not know are a newer server's.
+func TestNewerServer(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, func(n int, w http.ResponseWriter, body string) {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		switch n {
+		case 1:
+			_, _ = fmt.Fprintf(w, `{"allowed":true,"lease_id":%q,"reserved_at_unix_ms":1750248000000,"mood":"fine",
+				"limits":[{"entity":"a","limit":"n","kind":"leaky","phase":{"moon":1}}]}`, idIn(t, body))
+		case 2:
+			_, _ = w.Write([]byte(`{"entity":"a","resource":"m","level":"galaxy","limits":{
+				"n":{"kind":"leaky","capacity":3,"refill_period":0.25,"leak":9}},"x":[]}`))
+		case 3:
+			w.Header().Set("Content-Type", problemType)
+			w.WriteHeader(http.StatusTeapot)
+			_, _ = w.Write([]byte(`{"status":418,"code":"out of tea","field":"cup","reason":"is empty"}`))
+		}
+	})
+	c := s.client(t, httpapi.ClientOptions{})
+	lease, err := c.Reserve(t.Context(), &plainRequest)
+	if err != nil || lease.Limits[0].Kind != "leaky" {
+		t.Errorf("reserve: got %+v, %v", lease, err)
+	}
+	e, err := c.Explain(t.Context(), "a", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := weir.Limit{Name: "n", Kind: "leaky", Capacity: 3, RefillPeriod: time.Second / 4}
+	if len(e.Limits) != 1 || e.Limits[0] != want || e.Level != "galaxy" {
+		t.Errorf("explain: got %+v", e)
+	}
+	_, err = c.Cancel(t.Context(), lease.ID)
+	if !errors.Is(err, weir.Code("out of tea")) {
+		t.Errorf("cancel: got %v, want the server's code", err)
+	}
+	expectAttempts(t, s.sent()[2:], 1)
+}

@@ -1,0 +1,99 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Status reports an entity's limits; see [weir.Service].
+func (c *Client) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+	return ask(ctx, c, "/v1/status"+query("entity", "entity", entity, "resource", resource), readStatuses)
+}
+
+// Explain says which limits apply to an (entity, resource); see [weir.Service].
+func (c *Client) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+	return ask(ctx, c, "/v1/explain"+query("entity resource", "entity", entity, "resource", resource), readExplanation)
+}
+
+// Capacity reports the limits of every entity that uses a resource; see [Admin].
+func (c *Client) Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error) {
+	at, err := segment("resource", resource)
+	if err != nil {
+		return nil, err
+	}
+	return ask(ctx, c, "/v1/resources/"+at+"/capacity", readStatuses)
+}
+
+// Activity returns what the server has counted, or an error with code [weir.Invalid] or
+// [weir.NotFound] where it counts nothing.
+func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
+	return ask(ctx, c, "/v1/activity", func(body []byte) (*ActivityReport, error) {
+		report, err := read[ActivityReport](body)
+		if err == nil && report.NowMS <= 0 {
+			err = errors.New("is no report")
+		}
+		return report, err
+	})
+}
+
+// Ready returns nil where the server says that it can answer. It asks once.
+func (c *Client) Ready(ctx context.Context) error {
+	out := c.do(ctx, &call{
+		method: http.MethodGet, path: "/readyz", most: mostOfVerb, once: true,
+		accept: func(body []byte) error {
+			b, err := read[struct {
+				Status string `json:"status"`
+			}](body)
+			if err == nil && b.Status != "ok" {
+				err = errors.New("does not say that it is ready")
+			}
+			return err
+		},
+	})
+	return out.err
+}
+
+// ask gets something that changes nothing.
+func ask[T any](
+	ctx context.Context, c *Client, path string, as func(body []byte) (T, error),
+) (answer T, err error) {
+	out := c.do(ctx, &call{
+		method: http.MethodGet, path: path, most: mostOfList,
+		accept: func(body []byte) (err error) {
+			answer, err = as(body)
+			return err
+		},
+	})
+	return answer, out.err
+}
+
+// query writes parameters, given as names and values in turn, without empty ones but for those that
+// must be given: the server has the words for a missing name.
+func query(must string, pairs ...string) string {
+	values := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if name, value := pairs[i], pairs[i+1]; value != "" || strings.Contains(must, name) {
+			values.Set(name, value)
+		}
+	}
+	if len(values) == 0 {
+		return ""
+	}
+	return "?" + values.Encode()
+}
+
+// segment is a name as a part of a path. Servers take some names for directions instead.
+func segment(field, name string) (string, error) {
+	switch name {
+	case "":
+		return "", invalid(field, name, "must not be empty")
+	case ".", "..":
+		return "", invalid(field, name, "must not begin with '.'")
+	}
+	return url.PathEscape(name), nil
+}

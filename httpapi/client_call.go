@@ -1,0 +1,177 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Bounds of an answer's body.
+const (
+	mostOfVerb = 1 << 20
+	mostOfList = 64 << 20
+)
+
+// longestPause is how far the doubling of pauses goes.
+const longestPause = 2 * time.Second
+
+// call is one call of the API. It is sent as it is until it has an answer.
+type call struct {
+	method string
+	path   string // with its query, escaped
+	body   []byte // nil where there is none
+	most   int64  // bytes of the answer
+	once   bool   // where asking again is the caller's to decide
+	denies bool   // where 429 may be a denial
+	lease  weir.LeaseID
+	// accept reads a body of status 200. An error means that weir did not write it.
+	accept func(body []byte) error
+}
+
+// reply is what came back for one attempt.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// outcome is what became of a call.
+type outcome struct {
+	// err is nil for a success; what the server answered; or Unavailable.
+	err error
+	// unknown is true where an attempt may have done what was asked without saying so.
+	unknown bool
+	// header is that of the last reply; nil without one.
+	header http.Header
+}
+
+// doubt is why the outcome of an attempt is unknown.
+type doubt struct {
+	cause error
+	fault *weir.Error   // what the server said of it, if it was the server
+	pause time.Duration // how long it asked to wait
+}
+
+// do sends a call until its outcome is known, the attempts are used up, or the context ends.
+func (c *Client) do(ctx context.Context, k *call) outcome {
+	if err := ctx.Err(); err != nil {
+		return outcome{err: &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}}
+	}
+	ctx, cancel := lessATenth(ctx)
+	defer cancel()
+	var out outcome
+	attempts := c.options.Attempts
+	if k.once {
+		attempts = 1
+	}
+	for n := 1; ; n++ {
+		r, err := c.send(ctx, k)
+		var why *doubt
+		if err != nil {
+			why = &doubt{cause: err}
+		} else {
+			out.header = r.header
+			why, out.err = k.judge(r)
+		}
+		if why == nil {
+			return out
+		}
+		out.unknown = true
+		if n == attempts || !c.pause(ctx, n, why.pause) {
+			out.err = why.unavailable(ctx.Err())
+			return out
+		}
+	}
+}
+
+// lessATenth keeps a tenth of what is left of the caller's deadline.
+func lessATenth(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	left := time.Until(deadline)
+	return context.WithTimeout(ctx, left-left/10)
+}
+
+// send makes one attempt and reads what comes back, so that the connection can be used again.
+func (c *Client) send(ctx context.Context, k *call) (*reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
+	defer cancel()
+	var body io.Reader
+	if k.body != nil {
+		body = bytes.NewReader(k.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, k.method, c.base+k.path, body)
+	if err != nil {
+		return nil, fmt.Errorf("make the request: %w", err)
+	}
+	req.Header.Set("Accept", "application/json, application/problem+json")
+	if k.body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	if c.options.BearerToken != "" {
+		req.Header.Set("Authorization", "Bearer "+c.options.BearerToken)
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	got, err := io.ReadAll(io.LimitReader(resp.Body, k.most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if int64(len(got)) > k.most {
+		return nil, fmt.Errorf("the answer has more than %d bytes", k.most)
+	}
+	return &reply{resp.StatusCode, resp.Header, got}, nil
+}
+
+// pause waits before attempt n+1, and returns false where the context will have ended by then.
+func (c *Client) pause(ctx context.Context, n int, asked time.Duration) bool {
+	base := c.options.Backoff
+	next := base
+	for range n - 1 {
+		if next >= longestPause {
+			break
+		}
+		next *= 2
+	}
+	next = min(next, max(base, longestPause))
+	next -= time.Duration(rand.Int64N(int64(next)/2 + 1))
+	next = max(next, min(asked, c.options.Timeout))
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= next {
+		return false
+	}
+	timer := time.NewTimer(next)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// unavailable is the error of a call whose last attempt was in doubt. Ended is why the context has
+// ended, if it has.
+func (d *doubt) unavailable(ended error) *weir.Error {
+	cause := d.cause
+	if ended != nil && !errors.Is(cause, ended) {
+		cause = fmt.Errorf("%w, after: %w", ended, cause)
+	}
+	if d.fault == nil {
+		return &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: cause}
+	}
+	e := *d.fault
+	e.Err = cause
+	return &e
+}

@@ -1,0 +1,183 @@
+package httpapi_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// skewedWorld has a client whose clock is off, and counts requests. The server was opened just before a
+// second was over.
+func skewedWorld(
+	t *testing.T, skew time.Duration, wrap func(http.Handler) http.Handler,
+) (w *clientWorld, requests *int) {
+	t.Helper()
+	requests = new(int)
+	hundred := weir.Limit{Name: "n", Kind: weir.Window, Capacity: 100, Window: time.Hour}
+	w = openClientWorld(t, conformance.Setup{
+		Start:       time.Date(2025, 6, 18, 12, 0, 0, int(990*time.Millisecond), time.UTC),
+		Definitions: &weir.Definitions{System: []weir.Limit{hundred}},
+	}, httpapi.ClientOptions{
+		Backoff: 1, Now: func() time.Time { return w.Clock.Now().Add(skew) },
+	}, func(t conformance.T, h http.Handler) *network {
+		return overPipes(t, counted(requests, wrap(h)))
+	})
+	t.Cleanup(func() {
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return w, requests
+}
+
+func asServed(h http.Handler) http.Handler { return h }
+
+func TestSkewedClient(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		skew  time.Duration
+		first int // requests of the first reservation
+	}{
+		{0, 1},
+		{2 * time.Hour, 2},
+		{-2 * time.Hour, 2},
+		{30 * time.Second, 1},
+		{-1 * time.Second, 2}, // the server was opened this second
+		{-30 * time.Second, 2},
+		{20 * 365 * 24 * time.Hour, 2},
+		{-20 * 365 * 24 * time.Hour, 2},
+	} {
+		t.Run(test.skew.String(), func(t *testing.T) {
+			t.Parallel()
+			w, requests := skewedWorld(t, test.skew, asServed)
+			lease, err := w.Reserve(t.Context(), &plainRequest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if *requests != test.first {
+				t.Errorf("the first reservation took %d requests, want %d", *requests, test.first)
+			}
+			if off := lease.ID.Time().Sub(lease.ReservedAt).Abs(); off > time.Minute {
+				t.Errorf("the ID's time is off by %v", off)
+			}
+			for range 20 {
+				if _, err := w.Reserve(t.Context(), &plainRequest); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if *requests != test.first+20 {
+				t.Errorf("20 more took %d requests, want 20", *requests-test.first)
+			}
+			expectUsed(t, w, 21)
+		})
+	}
+}
+
+// expectUsed checks what is left of a hundred.
+func expectUsed(t *testing.T, w *clientWorld, want int64) {
+	t.Helper()
+	statuses, err := w.limiter.Status(t.Context(), "a", "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used := 100 - statuses[0].Available; used != want {
+		t.Errorf("used: got %d, want %d", used, want)
+	}
+}
+
+// A server whose clock was put back refuses IDs of its own time for a while, but not those ahead of it.
+func TestServerClockPutBack(t *testing.T) {
+	t.Parallel()
+	w, _ := skewedWorld(t, 0, asServed)
+	w.Advance(-50 * time.Second)
+	for range 3 {
+		if _, err := w.Reserve(t.Context(), &plainRequest); err != nil {
+			t.Fatal(err)
+		}
+		w.Advance(time.Second)
+	}
+	expectUsed(t, w, 3)
+}
+
+// Who brings an ID hears what is wrong with it: it is not exchanged for another.
+func TestBroughtIDsAreKept(t *testing.T) {
+	t.Parallel()
+	for _, off := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		w, requests := skewedWorld(t, 0, asServed)
+		r := plainRequest
+		r.LeaseID = weir.NewLeaseID(w.Now().Add(off))
+		_, err := w.Reserve(t.Context(), &r)
+		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Code != weir.Invalid || e.Value != r.LeaseID.String() {
+			t.Errorf("got %v, want the ID refused", err)
+		}
+		if *requests != 1 {
+			t.Errorf("got %d requests, want one", *requests)
+		}
+		expectUsed(t, w, 0)
+	}
+}
+
+// A server that refuses every ID is asked a few times, and without a Date nobody knows better: then
+// the refusal is returned.
+func TestEveryIDRefused(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		date []string
+		want int // requests
+	}{{nil, 1}, {[]string{"yesterday"}, 1}, {[]string{"Wed, 18 Jun 2025 12:00:00 GMT"}, 3}} {
+		s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {
+			w.Header()["Date"] = test.date
+			w.Header().Set("Content-Type", problemType)
+			w.WriteHeader(http.StatusBadRequest)
+			_, _ = w.Write([]byte(`{"status":400,"code":"invalid","field":"lease_id","reason":"is ugly"}`))
+		})
+		c := s.client(t, httpapi.ClientOptions{OnUnavailable: weir.Allow})
+		_, err := c.Reserve(t.Context(), &plainRequest)
+		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Code != weir.Invalid || e.Reason != "is ugly" {
+			t.Errorf("date %v: got %v, want the refusal", test.date, err)
+		}
+		ids := map[string]bool{}
+		for _, body := range s.sent() {
+			ids[idIn(t, body)] = true
+		}
+		if len(ids) != test.want || len(s.sent()) != test.want {
+			t.Errorf("date %v: got %d IDs in %d requests, want %d", test.date, len(ids), len(s.sent()), test.want)
+		}
+	}
+}
+
+// An ID that is refused after an attempt was lost may have been used by that attempt.
+func TestRefusedAfterLoss(t *testing.T) {
+	t.Parallel()
+	for _, lost := range []int{0, 1} {
+		attempt := 0
+		w, _ := skewedWorld(t, 2*time.Hour, func(h http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if attempt++; attempt <= lost {
+					badGateway(w)
+					return
+				}
+				h.ServeHTTP(w, r)
+			})
+		})
+		_, err := w.Reserve(t.Context(), &plainRequest)
+		if lost == 0 {
+			if err != nil {
+				t.Errorf("nothing was lost: got %v", err)
+			}
+			continue
+		}
+		expectUnavailable(t, "reserve", err)
+		if !errors.Is(err, weir.Invalid) {
+			t.Errorf("got %v, want the refusal as its cause", err)
+		}
+		if attempt != 2 {
+			t.Errorf("got %d attempts, want no other ID to be tried", attempt)
+		}
+	}
+}

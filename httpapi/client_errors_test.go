@@ -1,0 +1,167 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// failing is a service that answers everything with one error.
+type failing struct {
+	weir.Service
+
+	err error
+}
+
+func (f *failing) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
+	if denied, ok := errors.AsType[*weir.DeniedError](f.err); ok {
+		denied.LeaseID = r.LeaseID
+	}
+	return nil, f.err
+}
+
+func (f *failing) Cancel(context.Context, weir.LeaseID) (*weir.Receipt, error) { return nil, f.err }
+
+func (f *failing) Status(context.Context, string, string) ([]weir.LimitStatus, error) {
+	return nil, f.err
+}
+
+// counted counts what reaches a handler.
+func counted(n *int, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		*n++
+		next.ServeHTTP(w, r)
+	})
+}
+
+// failingClient reaches a service that fails, through the handler.
+func failingClient(t *testing.T, attempts *int, err error) *httpapi.Client {
+	t.Helper()
+	handler := httpapi.NewHandler(&failing{err: err}, nil)
+	server := httptest.NewServer(counted(attempts, handler))
+	t.Cleanup(server.Close)
+	c, failed := httpapi.NewClient(server.URL, &httpapi.ClientOptions{Backoff: 1})
+	if failed != nil {
+		t.Fatal(failed)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// Every code arrives as it was, is definite unless it is unavailable, and is never a denial.
+func TestCodesArrive(t *testing.T) {
+	t.Parallel()
+	cause := errors.New("nobody else's business")
+	fault := func(code weir.Code) *weir.Error {
+		return &weir.Error{Code: code, Field: "costs.ünits", Value: `"<1>"`, Reason: "is wrong\n", Err: cause}
+	}
+	tests := []struct {
+		name     string
+		err      error
+		attempts int
+	}{
+		{"two mistakes", errors.Join(fault(weir.Invalid), fault(weir.UnknownLimit)), 1},
+		{"wrapped mistakes", fmt.Errorf("doing: %w", errors.Join(fault(weir.Conflict), fault(weir.Ended))), 1},
+		{"no details", &weir.Error{Code: weir.Ended}, 1},
+		{"not weir's", cause, 4},
+	}
+	for _, code := range []weir.Code{
+		weir.Invalid, weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.UnknownLease, weir.Conflict,
+		weir.Ended, weir.NeverSatisfiable, weir.PermissionDenied, weir.Unsupported, weir.Unavailable,
+	} {
+		attempts := 1
+		if code == weir.Unavailable {
+			attempts = 4
+		}
+		tests = append(tests, struct {
+			name     string
+			err      error
+			attempts int
+		}{string(code), fault(code), attempts})
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			var attempts int
+			c := failingClient(t, &attempts, test.err)
+			want := faultText(test.err)
+			if errors.Is(test.err, cause) && len(faults(test.err)) == 0 {
+				want = faultText(&weir.Error{Code: weir.Unavailable, Reason: "the service failed"})
+			}
+			_, reserve := c.Reserve(t.Context(), &plainRequest)
+			_, cancel := c.Cancel(t.Context(), weir.NewLeaseID(time.Now()))
+			_, status := c.Status(t.Context(), "a", "")
+			for verb, err := range map[string]error{"cancel": cancel, "status": status} {
+				if got := faultText(err); got != want {
+					t.Errorf("%s: got %s, want %s", verb, got, want)
+				}
+			}
+			if got := faultText(reserve); got != want && test.name != "not weir's" {
+				t.Errorf("reserve: got %s, want %s", got, want)
+			}
+			if _, ok := errors.AsType[*weir.DeniedError](reserve); ok {
+				t.Errorf("got a denial: %v", reserve)
+			}
+			if attempts != 3*test.attempts {
+				t.Errorf("got %d attempts for three calls, want %d", attempts, 3*test.attempts)
+			}
+		})
+	}
+}
+
+// A denial arrives whole, at the first attempt.
+func TestDenialsArrive(t *testing.T) {
+	t.Parallel()
+	status := weir.LimitStatus{
+		Entity: "org/team", Resource: "openai/gpt-4o", Limit: "tpm", Kind: weir.Bucket, Level: weir.LevelEntityDefault,
+		Capacity: math.MaxInt64 / 1000, Available: math.MinInt64, Requested: math.MaxInt64, Exceeded: true,
+		RetryAfter: 1500 * time.Millisecond, AtLeast: true,
+	}
+	shadow := status
+	shadow.Limit, shadow.Shadow, shadow.RetryAfter = "day", true, 0
+	for name, denied := range map[string]weir.DeniedError{
+		"whole":     {Limits: []weir.LimitStatus{status, shadow}, RetryAfter: status.RetryAfter, AtLeast: true},
+		"contended": {Contended: true, RetryAfter: time.Millisecond, AtLeast: true},
+		"longest":   {Limits: []weir.LimitStatus{shadow}, RetryAfter: math.MaxInt64},
+		"no wait":   {Limits: []weir.LimitStatus{status}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var attempts int
+			c := failingClient(t, &attempts, &denied)
+			lease, err := c.Reserve(t.Context(), &plainRequest)
+			got, ok := errors.AsType[*weir.DeniedError](err)
+			if !ok || lease != nil {
+				t.Fatalf("got %+v, %v, want a denial", lease, err)
+			}
+			if !reflect.DeepEqual(*got, denied) {
+				t.Errorf("got %+v, want %+v", *got, denied)
+			}
+			if attempts != 1 {
+				t.Errorf("got %d attempts, want one", attempts)
+			}
+		})
+	}
+}
+
+// Whoever stands in front of the server and refuses is not hidden, not even by Allow.
+func TestForeignRefusals(t *testing.T) {
+	t.Parallel()
+	for _, status := range []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired} {
+		s := newStub(t, func(_ int, w http.ResponseWriter, _ string) { http.Error(w, "no", status) })
+		c := s.client(t, httpapi.ClientOptions{OnUnavailable: weir.Allow})
+		if _, err := c.Reserve(t.Context(), &plainRequest); !errors.Is(err, weir.PermissionDenied) {
+			t.Errorf("%d: got %v, want permission denied", status, err)
+		}
+		expectAttempts(t, s.sent(), 1)
+	}
+}

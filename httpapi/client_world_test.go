@@ -1,0 +1,137 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// clientWorld is a limiter over the memory store, behind a handler, behind a client. The clock of all
+// of them is virtual.
+type clientWorld struct {
+	*conformance.Clock
+	*httpapi.Client
+
+	limiter *weir.Limiter
+	close   func() error
+}
+
+// Configure replaces the definitions, in the server's process.
+func (w *clientWorld) Configure(d *weir.Definitions) error {
+	return w.limiter.Configure(context.Background(), d)
+}
+
+// Close ends the client, the server and the limiter.
+func (w *clientWorld) Close() error {
+	return errors.Join(w.Client.Close(), w.close(), w.limiter.Close())
+}
+
+// network is how a test's client reaches the handler.
+type network struct {
+	url    string
+	client *http.Client
+	close  func() error
+}
+
+// openClientWorld opens a limiter and serves it over a network.
+func openClientWorld(
+	t conformance.T, s conformance.Setup, o httpapi.ClientOptions,
+	serve func(t conformance.T, h http.Handler) *network,
+) *clientWorld {
+	t.Helper()
+	store, err := memory.Open(&memory.Options{Definitions: s.Definitions})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	clock := conformance.NewClock(s.Start)
+	s.Options.Now = clock.Now
+	limiter, err := weir.New(store, &s.Options)
+	if err != nil {
+		t.Fatalf("new: %v", err)
+	}
+	handler := httpapi.NewHandler(limiter, &httpapi.Options{Admin: limiter, Now: clock.Now})
+	net := serve(t, dated(clock.Now, handler))
+	if o.Now == nil {
+		o.Now = clock.Now
+	}
+	o.HTTPClient = net.client
+	client, err := httpapi.NewClient(net.url, &o)
+	if err != nil {
+		t.Fatalf("new client: %v", err)
+	}
+	return &clientWorld{clock, client, limiter, net.close}
+}
+
+// dated puts the world's time into the Date of every answer, where net/http would put the machine's.
+func dated(now func() time.Time, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Date", now().UTC().Format(http.TimeFormat))
+		next.ServeHTTP(w, r)
+	})
+}
+
+// overPipes serves over connections in memory, which may live in a bubble of testing/synctest.
+func overPipes(_ conformance.T, h http.Handler) *network {
+	pipes := &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
+	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(pipes) }()
+	transport := &http.Transport{DialContext: pipes.dial}
+	return &network{
+		url: "http://pipe", client: &http.Client{Transport: transport},
+		close: func() error {
+			transport.CloseIdleConnections()
+			err := server.Close()
+			if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+				err = errors.Join(err, failed)
+			}
+			return err
+		},
+	}
+}
+
+// pipeListener accepts the far ends of the pipes that dial makes.
+type pipeListener struct {
+	conns  chan net.Conn
+	closed chan struct{}
+}
+
+func (l *pipeListener) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	near, far := net.Pipe()
+	select {
+	case l.conns <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	close(l.closed)
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return pipeAddr{} }
+
+type pipeAddr struct{}
+
+func (pipeAddr) Network() string { return "pipe" }
+func (pipeAddr) String() string  { return "pipe" }

@@ -1,0 +1,234 @@
+package httpapi_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// overTCP serves on a port of the loopback address.
+func overTCP(_ conformance.T, h http.Handler) *network {
+	server := httptest.NewServer(h)
+	return &network{url: server.URL, client: server.Client(), close: func() error {
+		server.Close()
+		return nil
+	}}
+}
+
+// Over real connections the client agrees with the model, operation by operation.
+func TestRandomClientOverTCP(t *testing.T) {
+	t.Parallel()
+	table := conformance.RandomOperations(t, conformance.Harness{
+		Open: func(t conformance.T, s conformance.Setup) conformance.World {
+			t.Helper()
+			return openClientWorld(t, s, httpapi.ClientOptions{}, overTCP)
+		},
+		Traits: (&memory.Store{}).Traits(),
+	}, 11, 10_000)
+	t.Logf("\n%s", table)
+}
+
+// proxiedHarness puts a proxy between client and server, and counts what it did. Wrap may stand
+// between the client and the proxy.
+func proxiedHarness(
+	seed uint64, counts map[string]int, wrap func(http.RoundTripper) http.RoundTripper,
+) conformance.Harness {
+	open := func(t conformance.T, s conformance.Setup) conformance.World {
+		t.Helper()
+		seed++
+		var p *proxy
+		w := openClientWorld(t, s, httpapi.ClientOptions{
+			Attempts: 30, Backoff: time.Microsecond, Timeout: 100 * time.Millisecond,
+		}, func(t conformance.T, h http.Handler) *network {
+			net := overTCP(t, h)
+			p = newProxy(net.url, seed, counts)
+			net.client = &http.Client{Transport: wrap(&numbering{p, p.server.Client().Transport})}
+			closeServer := net.close
+			net.url, net.close = p.server.URL, func() error {
+				p.close()
+				return closeServer()
+			}
+			return net
+		})
+		return &proxiedWorld{w, p}
+	}
+	// A clock that steps back before the server's start makes it refuse the client's own IDs; after an
+	// attempt that was lost the client then cannot know, and says so. The model knows.
+	return conformance.Harness{Open: open, Traits: (&memory.Store{}).Traits(), NoSkew: true}
+}
+
+func asItIs(next http.RoundTripper) http.RoundTripper { return next }
+
+// numbering writes the number of the call into every attempt.
+type numbering struct {
+	proxy *proxy
+	next  http.RoundTripper
+}
+
+func (n *numbering) RoundTrip(req *http.Request) (*http.Response, error) {
+	req = req.Clone(req.Context())
+	req.Header.Set(callHeader, n.proxy.current())
+	return n.next.RoundTrip(req)
+}
+
+// proxiedWorld ends a call only when all that was sent for it has arrived: the model has no late ones.
+type proxiedWorld struct {
+	*clientWorld
+
+	proxy *proxy
+}
+
+// Reserve fulfils [weir.Service], as the methods below.
+func (w *proxiedWorld) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	defer w.proxy.over()
+	return w.clientWorld.Reserve(ctx, r)
+}
+
+func (w *proxiedWorld) Adjust(
+	ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
+) (*weir.Receipt, error) {
+	defer w.proxy.over()
+	return w.clientWorld.Adjust(ctx, id, seq, totals)
+}
+
+func (w *proxiedWorld) Complete(
+	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
+) (*weir.Receipt, error) {
+	defer w.proxy.over()
+	return w.clientWorld.Complete(ctx, id, actuals)
+}
+
+func (w *proxiedWorld) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	defer w.proxy.over()
+	return w.clientWorld.Cancel(ctx, id)
+}
+
+func (w *proxiedWorld) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	defer w.proxy.over()
+	return w.clientWorld.Extend(ctx, id)
+}
+
+func (w *proxiedWorld) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+	defer w.proxy.over()
+	return w.clientWorld.Status(ctx, entity, resource)
+}
+
+func (w *proxiedWorld) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+	defer w.proxy.over()
+	return w.clientWorld.Explain(ctx, entity, resource)
+}
+
+// Whatever becomes of connections, requests and answers, every answer is the model's: nothing is
+// charged twice, and nothing is lost.
+func TestRandomClientThroughFaults(t *testing.T) {
+	t.Parallel()
+	const operations = 20_000
+	counts := map[string]int{}
+	table := conformance.RandomOperations(t, proxiedHarness(1, counts, asItIs), 21, operations)
+	t.Logf("\n%s%s", table, faultTable(counts))
+	if table.Ops() != operations {
+		t.Errorf("did %d operations, want %d", table.Ops(), operations)
+	}
+	faults := 0
+	for _, f := range proxyFaults() {
+		faults += counts[f.name]
+		if counts[f.name] == 0 {
+			t.Errorf("never met: %s", f.name)
+		}
+	}
+	if faults < operations/5 {
+		t.Errorf("met %d faults, want at least %d", faults, operations/5)
+	}
+}
+
+func faultTable(counts map[string]int) string {
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		fmt.Fprintf(&b, "%9d %s\n", counts[name], name)
+	}
+	return b.String()
+}
+
+// A client that took a new lease ID for each attempt would charge twice. The test above would notice.
+func TestFaultsCatchNewIDs(t *testing.T) {
+	t.Parallel()
+	harness := proxiedHarness(1, map[string]int{}, func(next http.RoundTripper) http.RoundTripper {
+		return &renaming{next: next, names: map[string]string{}}
+	})
+	found := conformance.FirstDifference(t, harness, 21, 2000)
+	if found == "" {
+		t.Error("the answers are those of the model, although every attempt had an ID of its own")
+	}
+	t.Logf("found: %s", found)
+}
+
+// renaming gives every attempt of a reservation a lease ID of its own. Later verbs go to the last one.
+type renaming struct {
+	next http.RoundTripper
+
+	mu    sync.Mutex
+	names map[string]string // what the client calls a lease, and its last name
+	tries map[string]int
+}
+
+func (n *renaming) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Method != http.MethodPost {
+		return n.next.RoundTrip(req)
+	}
+	given, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	var body struct {
+		LeaseID string `json:"lease_id"`
+	}
+	if err := json.Unmarshal(given, &body); err != nil {
+		return nil, err
+	}
+	name := n.rename(body.LeaseID, req.URL.Path == "/v1/reserve")
+	renamed := strings.Replace(string(given), body.LeaseID, name, 1)
+	req = req.Clone(req.Context())
+	req.Body, req.ContentLength = io.NopCloser(strings.NewReader(renamed)), int64(len(renamed))
+	resp, err := n.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(strings.NewReader(strings.ReplaceAll(string(answer), name, body.LeaseID)))
+	return resp, nil
+}
+
+// rename changes the last characters of an ID where an attempt follows another; its time stays.
+func (n *renaming) rename(id string, reserves bool) string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	name, known := n.names[id]
+	switch {
+	case !known:
+		name = id
+	case reserves:
+		const digits = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+		last := strings.IndexByte(digits, name[len(name)-1])
+		name = name[:len(name)-1] + string(digits[(last+1)%len(digits)])
+	}
+	n.names[id] = name
+	return name
+}

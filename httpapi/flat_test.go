@@ -1,0 +1,166 @@
+package httpapi_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+func TestFlatKeys(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	id := w.lease()
+	a := w.reserve(`{"lease_id":"` + id +
+		`","requirements":[{"key":"k2","amount":6},{"key":"k1","amount":3}]}`)
+	a.want(t, 200, "lease_id", id)
+	first := a.first(t)
+	if first["entity"] != "k1" || first["resource"] != "key" || first["limit"] != "units" ||
+		first["requested"] != 3.0 {
+		t.Errorf("first limit is %v", first)
+	}
+	// The order of the keys is not part of the request.
+	w.reserve(`{"lease_id":"`+id+`","requirements":[{"key":"k1","amount":3},{"key":"k2","amount":6}]}`).
+		want(t, 200, "replay", true)
+	w.reserve(`{"lease_id":"`+id+`","requirements":[{"key":"k1","amount":6},{"key":"k2","amount":3}]}`).
+		want(t, 409, "code", "conflict")
+	wantLeft := func(k1, k2 int64) {
+		t.Helper()
+		if a, b := w.available("k1", "key", "units"), w.available("k2", "key", "units"); a != k1 ||
+			b != k2 {
+			t.Errorf("%d and %d left, want %d and %d", a, b, k1, k2)
+		}
+	}
+	wantLeft(7, 4)
+	before := w.state()
+	w.reserve(`{"requirements":[{"key":"k1","amount":7},{"key":"k2","amount":5}]}`).
+		want(t, 429, "violated-policies", []any{"k2/key/units"}, "allowed", false)
+	w.unchanged(before)
+
+	w.post("adjust", `{"lease_id":"`+id+`","seq":1,"totals":[{"key":"k2","amount":8}]}`).want(t, 200)
+	wantLeft(7, 2)
+	complete := `{"lease_id":"` + id + `","actuals":[{"key":"k2","actual_amount":1},{"key":"k1","actual_amount":0}]}`
+	done := w.post("complete", complete)
+	done.want(t, 200)
+	wantLeft(10, 9)
+	w.advance(9 * time.Minute)
+	if again := w.post("complete", complete); again.text != done.text {
+		t.Errorf("repeated complete says %s, first said %s", again.text, done.text)
+	}
+	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k2","actual_amount":2}]}`).want(t,
+		409, "code", "conflict")
+	w.advance(2 * time.Minute)
+	w.post("complete", complete).want(t, 404, "code", "unknown lease", "field", "lease_id", "value",
+		id)
+}
+
+// A key that is not named keeps what it stands for, and the other forms are there too.
+func TestFlatUnnamed(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	for _, c := range []struct {
+		actuals string
+		k1, k2  int64
+	}{
+		{`,"actuals":[{"key":"k1","actual_amount":1}]`, 9, 4},
+		{``, 7, 4},
+		{`,"actuals":[]`, 7, 4},
+		{`,"actuals":{}`, 7, 4},
+		{`,"actuals":[{"units":1},{"units":2}]`, 9, 8},
+	} {
+		w.advance(time.Minute)
+		a := w.reserve(`{"requirements":[{"key":"k2","amount":6},{"key":"k1","amount":3}]}`)
+		a.want(t, 200)
+		w.post("complete", `{"lease_id":"`+a.body["lease_id"].(string)+`"`+c.actuals+`}`).want(t, 200)
+		if a, b := w.available("k1", "key", "units"), w.available("k2", "key", "units"); a != c.k1 ||
+			b != c.k2 {
+			t.Errorf("%s: %d and %d left, want %d and %d", c.actuals, a, b, c.k1, c.k2)
+		}
+	}
+}
+
+func TestFlatMistakes(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	id := w.reserve(`{"requirements":[{"key":"slots","amount":1},{"key":"k2","amount":6}]}`).body["lease_id"].(string)
+	one := w.reserve(`{"requirements":[{"key":"slots","amount":1}]}`).body["lease_id"].(string)
+	before := w.state()
+	for _, c := range []struct{ id, actuals, field, value, reason string }{
+		{id, `[{"key":"k3","actual_amount":1}]`, "actuals[0].key", "k3", "was not reserved"},
+		{id, `[{"key":"k2","actual_amount":1},{"key":"k2","actual_amount":1}]`, "actuals[1].key", "k2",
+			"is given twice"},
+		{id, `[{"key":"k2","actual_amount":1},{"key":"K2","actual_amount":1}]`, "actuals[1].key", "K2",
+			"was not reserved"},
+		{id, `[{"key":"k2"}]`, "actuals[0].actual_amount", "", "must be given"},
+		{id, `[{"key":"k2","actual_amount":1},{"actual_amount":1}]`, "actuals[1].key", "",
+			"must be given"},
+		{id, `[{"key":"k2","amount":1}]`, "actuals[0].amount", "amount", "is no field here"},
+		{id, `[{"key":"k2","actual_amount":-1}]`, "actuals[0].actual_amount", "-1",
+			"must not be negative"},
+		{id, `[{"key":"k2","actual_amount":1.5}]`, "actuals[0].actual_amount", "1.5", "without fraction"},
+		{id, `[{"key":"k2","actual_amount":1},{"key":"slots","actual_amount":2}]`,
+			"actuals[1].actual_amount", "2", "more slots"},
+		{one, `[{"key":"slots","actual_amount":2}]`, "actuals[0].actual_amount", "2", "more slots"},
+		{one, `[{"key":"k2","actual_amount":2}]`, "actuals[0].key", "k2", "was not reserved"},
+	} {
+		a := w.post("complete", `{"lease_id":"`+c.id+`","actuals":`+c.actuals+`}`)
+		reason, _ := a.body["reason"].(string)
+		if a.status != 400 || a.body["field"] != c.field || !strings.Contains(reason, c.reason) ||
+			c.value != "" && a.body["value"] != c.value {
+			t.Errorf("%s: %d %s", c.actuals, a.status, a.text)
+		}
+	}
+	w.post("adjust", `{"lease_id":"`+id+`","seq":1,"totals":[{"key":"k2","actual_amount":1}]}`).
+		want(t, 400, "field", "totals[0].actual_amount")
+	w.unchanged(before)
+	w.reserve(`{"requirements":[{"key":"k1","amount":11},{"key":"k2","amount":1}]}`).
+		want(t, 422, "field", "requirements", "value", "11")
+	w.unchanged(before)
+	w.post("complete", `{"lease_id":"`+one+`","actuals":[{"key":"slots","actual_amount":1}]}`).want(t,
+		200)
+}
+
+// Another handler does not know the keys, until it hears them.
+func TestFlatElsewhere(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	reserve := `{"lease_id":"` + w.lease() + `","requirements":[{"key":"k2","amount":6},{"key":"k1","amount":3}]}`
+	id := w.reserve(reserve).body["lease_id"].(string)
+	w.handler = httpapi.NewHandler(w.limiter, w.options)
+	complete := `{"lease_id":"` + id + `","actuals":[{"key":"k2","actual_amount":1}]}`
+	before := w.state()
+	w.post("complete", complete).want(t, 404, "code", "unknown lease", "value", id)
+	w.unchanged(before)
+	w.reserve(reserve).want(t, 200, "replay", true)
+	w.post("complete", complete).want(t, 200)
+	if got := w.available("k2", "key", "units"); got != 9 {
+		t.Errorf("%d left, want 9", got)
+	}
+	other := weir.NewLeaseID(w.clock()).String()
+	w.post("complete", `{"lease_id":"`+other+`","actuals":[{"key":"k2","actual_amount":1}]}`).
+		want(t, 404, "value", other)
+}
+
+// An extended lease keeps its keys as long as it lives, and a limit called key is no flat key.
+func TestFlatExtended(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	id := w.reserve(`{"requirements":[{"key":"k2","amount":6}]}`).body["lease_id"].(string)
+	for range 4 {
+		w.advance(50 * time.Minute)
+		w.post("extend", `{"lease_id":"`+id+`"}`).want(t, 200)
+		w.reserve(`{"requirements":[{"key":"k1","amount":1}]}`).want(t, 200)
+	}
+	w.post("cancel", `{"lease_id":"`+id+`"}`).want(t, 200)
+	if err := w.limiter.SetLimits(t.Context(), weir.Subject{Resource: "odd"},
+		[]weir.Limit{{Name: "key", Capacity: 9}}); err != nil {
+		t.Fatal(err)
+	}
+	id = w.reserve(`{"entity":"acme","resource":"odd","costs":{"key":5}}`).body["lease_id"].(string)
+	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":3}]}`).want(t, 200)
+	if got := w.available("acme", "odd", "key"); got != 6 {
+		t.Errorf("%d left, want 6", got)
+	}
+}

@@ -1,0 +1,50 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/weir-limiter/weir"
+)
+
+// healthBody answers /healthz and /readyz.
+type healthBody struct {
+	Status string `json:"status"`
+}
+
+// healthRoutes need no bearer token and tell nothing of what is limited.
+func healthRoutes() []route {
+	return []route{
+		{method: "GET", path: "/healthz", serve: (*Handler).healthy},
+		{method: "GET", path: "/readyz", serve: (*Handler).ready},
+		{method: "GET", path: "/openapi.json", plain: http.HandlerFunc(serveOpenAPI)},
+	}
+}
+
+func (h *Handler) healthy(context.Context, *incoming) (*answer, error) {
+	return &answer{body: healthBody{"ok"}}, nil
+}
+
+// ready shows a reason only where it was made for showing: anybody may ask.
+func (h *Handler) ready(ctx context.Context, _ *incoming) (*answer, error) {
+	err := h.options.Ready(ctx)
+	if err == nil {
+		return &answer{body: healthBody{"ok"}}, nil
+	}
+	fault := &weir.Error{Code: weir.Unavailable, Reason: "not ready"}
+	if known, ok := errors.AsType[*weir.Error](err); ok {
+		fault.Field, fault.Value, fault.Reason = known.Field, known.Value, known.Reason
+	}
+	return nil, refusal(http.StatusServiceUnavailable, fault)
+}
+
+// serveOpenAPI answers with the document that describes all this. It holds no data.
+func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	document := openAPI()
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(document)))
+	w.Header().Set("Cache-Control", "no-cache")
+	_, _ = w.Write(document) // who does not read it asks again
+}

@@ -1,0 +1,144 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Handler serves a [weir.Service] over HTTP. It has no state of its own but which flat keys a lease
+// was reserved with. All methods may be called at once.
+type Handler struct {
+	service    weir.Service
+	options    Options
+	mux        *http.ServeMux
+	patterns   []string
+	slots      chan struct{} // one for each request of the API under way
+	flat       *flatLeases
+	rateLimits *rateLimits
+}
+
+var _ http.Handler = (*Handler)(nil)
+
+// NewHandler makes the handler of a service. The server around it bounds the time of headers, bodies
+// and answers; the handler bounds their size and number.
+func NewHandler(s weir.Service, o *Options) *Handler {
+	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
+	h.slots = make(chan struct{}, h.options.MaxConcurrent)
+	h.flat = newFlatLeases(flatRoom)
+	h.rateLimits = rateLimitsOf(s, h.options.Now)
+	h.register()
+	return h
+}
+
+// Routes lists what is served, as "GET /v1/status". A request's Pattern is one of them once it has
+// been served; a path alone where the method was wrong, and "/" where the path was.
+func (h *Handler) Routes() []string { return slices.Clone(h.patterns) }
+
+// ServeHTTP answers one request.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			h.panicked(w, r, cause)
+		}
+	}()
+	// The mux would redirect what is not in its plainest form, and nobody expects that of an API.
+	if escaped := r.URL.EscapedPath(); r.RequestURI == "*" || !isClean(escaped) {
+		r.Pattern = "/"
+		h.notFound(w, r)
+		return
+	}
+	h.mux.ServeHTTP(w, r)
+}
+
+// isClean reports whether a path is one that the mux takes as it is.
+func isClean(escaped string) bool {
+	if escaped == "" || escaped[0] != '/' {
+		return false
+	}
+	clean := path.Clean(escaped)
+	return clean == escaped || clean != "/" && clean+"/" == escaped
+}
+
+// panicked answers for a service or handler that did not come to its end. The outcome is unknown.
+func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
+	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
+		panic(cause)
+	}
+	h.options.Logger.ErrorContext(r.Context(), "panic while serving",
+		slog.String("route", r.Pattern), slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+	h.fail(w, r, refusal(http.StatusInternalServerError,
+		&weir.Error{Code: weir.Unavailable, Reason: "the server failed, the outcome is unknown"}))
+}
+
+// incoming is one request of a route.
+type incoming struct {
+	w        http.ResponseWriter
+	r        *http.Request
+	identity Identity
+	query    map[string]string
+}
+
+// handle makes the handler of a route: who asks, whether there is room, what is asked.
+func (h *Handler) handle(t *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &incoming{w: w, r: r, identity: Identity{Role: RoleAdmin}}
+		if t.role > RoleNone {
+			if err := h.authenticate(c, t.role); err != nil {
+				h.fail(w, r, err)
+				return
+			}
+		}
+		if t.limited() {
+			select {
+			case h.slots <- struct{}{}:
+				defer func() { <-h.slots }()
+			default:
+				h.fail(w, r, refusal(http.StatusServiceUnavailable, &weir.Error{
+					Code: weir.Unavailable, Reason: "too many requests at once; nothing was charged",
+				}, "Retry-After", "1"))
+				return
+			}
+		}
+		h.serve(r.Context(), t, c)
+	})
+}
+
+// serve answers a request that was let in.
+func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
+	if t.limited() {
+		query, err := parseQuery(c.r.URL.RawQuery, t.query...)
+		if err != nil {
+			h.fail(c.w, c.r, err)
+			return
+		}
+		c.query = query
+	}
+	if t.plain != nil {
+		t.plain.ServeHTTP(c.w, c.r)
+		return
+	}
+	answer, err := t.serve(h, ctx, c)
+	if err != nil {
+		h.fail(c.w, c.r, err)
+		return
+	}
+	answer.write(c.w)
+}
+
+// body reads the request's body.
+func (h *Handler) body(c *incoming) (*value, error) {
+	return readBody(c.w, c.r, h.options.MaxBody)
+}
+
+// fail answers with an error, and logs what the answer leaves out.
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	h.logHidden(r.Context(), err)
+	writeProblem(w, err, h.rateLimits)
+}

@@ -1,0 +1,59 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"time"
+)
+
+// Options tune a [Handler]. Nil means all defaults.
+type Options struct {
+	// Authenticate says who a bearer token belongs to, and false where nobody. It must compare in
+	// constant time. Default: no bearer token is needed and everybody is admin, for loopback use.
+	Authenticate func(bearerToken string) (Identity, bool)
+	// Admin reads and changes the configuration. Default: the admin routes, children and capacity
+	// answer 404.
+	Admin Admin
+	// AdminNote is put as "note" into the answers to admin writes, such as "holds until the next
+	// reload or restart". Default: none.
+	AdminNote string
+	// Activity answers /v1/activity. Default: the route answers 404.
+	Activity *Activity
+	// MaxBody is how many bytes a request's body may have. Default: 1 MiB.
+	MaxBody int64
+	// MaxConcurrent is how many requests of the API are served at once; one above it is answered
+	// with 503 and charges nothing. Default: 1,024.
+	MaxConcurrent int
+	// Logger is told of failures that are not shown to callers. Default: [slog.DiscardHandler].
+	Logger *slog.Logger
+	// Ready says whether the service can answer; /readyz asks it. Default: always ready.
+	Ready func(context.Context) error
+	// StatusPage serves a page at "/". Default: false.
+	StatusPage bool
+	// Now reads the clock, for the RateLimit headers of budgets. Default: [time.Now].
+	Now func() time.Time
+}
+
+// withDefaults returns the options with defaults filled in.
+func (o *Options) withDefaults() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.MaxBody <= 0 {
+		out.MaxBody = 1 << 20
+	}
+	if out.MaxConcurrent <= 0 {
+		out.MaxConcurrent = 1024
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	if out.Ready == nil {
+		out.Ready = func(context.Context) error { return nil }
+	}
+	if out.Now == nil {
+		out.Now = time.Now
+	}
+	return out
+}

@@ -1,0 +1,164 @@
+package httpapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+)
+
+// maxMembers bounds the members of one object or array, more than any request has a use for: they
+// are held against one another to find repeated names.
+const maxMembers = 1024
+
+// value is a part of a JSON document whose syntax has been checked. It is a piece of the document's
+// own text, so that a hostile document costs no more memory than its length.
+type value struct {
+	text  []byte
+	of    *value // nil at the top
+	name  string // in an object
+	index int    // in an array; -1 in an object
+}
+
+// parseDocument checks the syntax of a whole document, and that it is UTF-8.
+func parseDocument(data []byte) (*value, error) {
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, invalid("body", "", "must be a JSON object, is empty")
+	}
+	if !utf8.Valid(data) {
+		return nil, invalid("body", string(data), "must be valid UTF-8")
+	}
+	if !json.Valid(data) {
+		return nil, syntaxError(data)
+	}
+	return &value{text: bytes.TrimSpace(data), index: -1}, nil
+}
+
+// syntaxError says what is wrong with a document that is no JSON.
+func syntaxError(data []byte) error {
+	var whole json.RawMessage
+	err := json.Unmarshal(data, &whole)
+	reason := "is no valid JSON: " + fmt.Sprint(err)
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		reason += " at byte " + strconv.FormatInt(syntax.Offset, 10)
+	}
+	return invalid("body", string(data), reason)
+}
+
+// path is where the value stands, in the words of errors: "charges[1].costs.tpm".
+func (v *value) path() string {
+	switch {
+	case v.of == nil:
+		return "body"
+	case v.index >= 0:
+		return v.of.path() + "[" + strconv.Itoa(v.index) + "]"
+	case v.of.of == nil:
+		return shorten(v.name)
+	}
+	return v.of.path() + "." + shorten(v.name)
+}
+
+// what names the value's type.
+func (v *value) what() string {
+	switch v.text[0] {
+	case '{':
+		return "an object"
+	case '[':
+		return "an array"
+	case '"':
+		return "a string"
+	case 't', 'f':
+		return "a boolean"
+	case 'n':
+		return "null"
+	}
+	return "a number"
+}
+
+// each calls yield with every member of an object or element of an array, in order, until it returns
+// false. It returns what is wrong with the whole: a repeated name, or too many.
+func (v *value) each(yield func(member *value) bool) error {
+	rest := v.text[1:]
+	var names []string
+	for n := 0; ; n++ {
+		rest = bytes.TrimLeft(rest, " \t\r\n,")
+		if rest[0] == '}' || rest[0] == ']' {
+			return nil
+		}
+		if n == maxMembers {
+			return invalid(v.path(), fmt.Sprint(">", maxMembers), "has too many members")
+		}
+		member := &value{of: v, index: n}
+		if v.text[0] == '{' {
+			size := skipValue(rest)
+			member.name, member.index = unquote(rest[:size]), -1
+			rest = bytes.TrimLeft(rest[size:], " \t\r\n:")
+			for _, name := range names {
+				if name == member.name {
+					return invalid(member.path(), member.name, "is given twice")
+				}
+			}
+			names = append(names, member.name)
+		}
+		size := skipValue(rest)
+		member.text, rest = rest[:size], rest[size:]
+		if !yield(member) {
+			return nil
+		}
+	}
+}
+
+// skipValue returns the length of the value that text begins with.
+func skipValue(text []byte) int {
+	depth := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i += skipString(text[i:]) - 1
+			if depth == 0 {
+				return i + 1
+			}
+		case '{', '[':
+			depth++
+		case '}', ']':
+			if depth == 0 {
+				return i // the end of a number, and of what holds it
+			}
+			if depth--; depth == 0 {
+				return i + 1
+			}
+		case ',', ':', ' ', '\t', '\r', '\n':
+			if depth == 0 {
+				return i
+			}
+		}
+	}
+	return len(text)
+}
+
+// skipString returns the length of the string, quotes included, that text begins with.
+func skipString(text []byte) int {
+	for i := 1; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '"':
+			return i + 1
+		}
+	}
+	return len(text)
+}
+
+// unquote returns what a quoted string says.
+func unquote(quoted []byte) string {
+	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
+		return string(inner)
+	}
+	var s string
+	if err := json.Unmarshal(quoted, &s); err != nil {
+		return string(quoted) // the syntax has been checked: this does not happen
+	}
+	return s
+}

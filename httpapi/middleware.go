@@ -1,0 +1,95 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// MiddlewareOptions tune a [Middleware]. Nil means all defaults.
+type MiddlewareOptions struct {
+	// NoRateLimits leaves the RateLimit headers out of every answer. Default: false.
+	NoRateLimits bool
+	// SettleFailed is told where the handler has answered but its lease could not be settled; a lease
+	// that stays live ends by itself. Default: nobody.
+	SettleFailed func(r *http.Request, err error)
+	// Now reads the clock, for the RateLimit headers of budgets. Default: [time.Now].
+	Now func() time.Time
+}
+
+// Middleware reserves before a handler runs and settles after it, as [weir.Do] does. Ask says what a
+// request asks; nil without an error lets it through, and an error refuses it. It must leave the body to the
+// handler.
+//
+// A denial is answered with 429 and RateLimit headers, as a [Handler] does, and every other error with the
+// problem that goes with its code: 503 where the service is unavailable, 400 where ask returns an error
+// with code [weir.Invalid]. Those answers name entities and limits.
+//
+// The handler finds its lease by [LeaseFrom]. What it reports with [weir.Lease.Report] is charged;
+// reporting zeros gives back what was reserved. Without a report, a handler that returns is charged what was
+// reserved, whatever its status, and one that panics or whose client has gone is charged nothing unless
+// it called [weir.Lease.Sent]. A panic goes on up.
+func Middleware(
+	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *MiddlewareOptions,
+) func(http.Handler) http.Handler {
+	m := &middleware{service: s, ask: ask}
+	if o != nil {
+		m.options = *o
+	}
+	if m.options.SettleFailed == nil {
+		m.options.SettleFailed = func(*http.Request, error) {}
+	}
+	if m.options.Now == nil {
+		m.options.Now = time.Now
+	}
+	if !m.options.NoRateLimits {
+		m.limits = rateLimitsOf(s, m.options.Now)
+	}
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
+	}
+}
+
+type middleware struct {
+	service weir.Service
+	ask     func(*http.Request) (*weir.Request, error)
+	options MiddlewareOptions
+	limits  *rateLimits // nil where the headers are left out
+}
+
+func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
+	asked, err := m.ask(r)
+	if err != nil {
+		writeProblem(w, err, m.limits)
+		return
+	}
+	if asked == nil {
+		next.ServeHTTP(w, r)
+		return
+	}
+	ran := false
+	err = weir.Do(r.Context(), m.service, asked, func(ctx context.Context, lease *weir.Lease) error {
+		ran = true
+		if m.limits != nil {
+			m.limits.set(w.Header(), lease.Limits)
+		}
+		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)))
+		return nil
+	})
+	switch {
+	case err != nil && ran:
+		m.options.SettleFailed(r, err)
+	case err != nil:
+		writeProblem(w, err, m.limits)
+	}
+}
+
+type leaseKey struct{}
+
+// LeaseFrom returns the lease under which a handler behind [Middleware] runs, nil where there is none.
+func LeaseFrom(ctx context.Context) *weir.Lease {
+	lease, _ := ctx.Value(leaseKey{}).(*weir.Lease)
+	return lease
+}

@@ -1,0 +1,653 @@
+// The status page. It asks the API of the server that it came from and changes nothing there. Names
+// come from callers, so all text goes through textContent.
+
+const byID = (id) => document.getElementById(id);
+const tokenKey = "weir bearer token";
+const everyMS = 1000;
+const patienceMS = 5000; // for one answer
+const pauseMostMS = 30000; // between attempts while the server does not answer
+const spokenEveryMS = 20000; // how often figures are read out
+const rowsAtFirst = 8;
+
+/* Numbers and times. */
+
+const whole = new Intl.NumberFormat("en");
+const fraction = new Intl.NumberFormat("en", { maximumSignificantDigits: 2 });
+const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
+const date = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", year: "numeric" });
+
+const count = (n, one, many) => `${whole.format(n)} ${n === 1 ? one : many}`;
+
+// minus works on whole numbers beyond 2^53 too, which parse leaves as BigInt.
+const minus = (a, b) => (typeof a === typeof b ? a - b : BigInt(a) - BigInt(b));
+
+function time(ms, now) {
+  const day = date.format(ms);
+  return day === date.format(now) ? clock.format(ms) : `${day}, ${clock.format(ms)}`;
+}
+
+function percent(part, all) {
+  const share = (100 * Number(part)) / Number(all);
+  if (share > 0 && share < 0.01) return "below 0.01%";
+  if (share > 99 && share < 100) return `${Math.floor(share * 100) / 100}%`; // never rounded to all
+  return `${fraction.format(share)}%`;
+}
+
+const units = [["d", 86400], ["h", 3600], ["min", 60], ["s", 1]];
+
+// span writes a duration with its two largest units.
+function span(ms) {
+  if (ms < 1000) return `${Math.max(0, Math.ceil(ms))} ms`;
+  let rest = Math.ceil(ms / 1000);
+  if (rest > 36500 * 86400) return "more than a century";
+  const parts = [];
+  for (const [name, seconds] of units) {
+    const n = Math.floor(rest / seconds);
+    rest -= n * seconds;
+    if (n > 0) parts.push(`${whole.format(n)} ${name}`);
+    else if (parts.length > 0) break;
+    if (parts.length === 2) break;
+  }
+  return parts.join(" ");
+}
+
+/* The document. */
+
+function element(name, className, ...children) {
+  const e = document.createElement(name);
+  if (className) e.className = className;
+  e.append(...children.filter((c) => c !== null));
+  return e;
+}
+
+// write leaves what is there alone if it says the same, so that a selection stays.
+function write(node, text) {
+  if (node.textContent !== text) node.textContent = text;
+}
+
+const show = (node, visible) => { node.hidden = !visible; };
+
+function cell(label, className, ...children) {
+  const td = element("td", className, ...children);
+  td.dataset.label = label;
+  td.setAttribute("role", "cell");
+  return td;
+}
+
+function row(...cells) {
+  const tr = element("tr", "", ...cells);
+  tr.setAttribute("role", "row");
+  return tr;
+}
+
+const kept = new WeakMap(); // of each parent, its children by key
+
+// sync makes the children of parent those of items, in order. Elements stay as long as their keys, so
+// that focus and selection do too.
+function sync(parent, items, keyOf, make, fill) {
+  const old = kept.get(parent) ?? new Map();
+  const now = new Map();
+  for (const item of items) {
+    let key = keyOf(item);
+    while (now.has(key)) key += " ";
+    now.set(key, [old.get(key)?.[0] ?? make(item), item]);
+  }
+  for (const [key, [e]] of old) if (!now.has(key)) e.remove();
+  let next = parent.firstElementChild;
+  for (const [e, item] of now.values()) {
+    if (e === next) next = next.nextElementSibling;
+    else parent.insertBefore(e, next);
+    fill(e, item);
+  }
+  kept.set(parent, now);
+}
+
+const hashOf = (entity, resource) =>
+  "#" + new URLSearchParams(resource ? { entity, resource } : { entity });
+
+function entityLink(entity, resource) {
+  const a = element("a", "id", entity);
+  a.href = hashOf(entity, resource);
+  return a;
+}
+
+/* The server. */
+
+// Problem is an answer that is none: status 0 where there was no answer at all.
+class Problem extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+}
+
+let token = "";
+try {
+  token = sessionStorage.getItem(tokenKey) ?? "";
+} catch { /* storage is switched off: the page's memory has to do */ }
+
+function keepToken(value) {
+  token = value;
+  try {
+    if (value) sessionStorage.setItem(tokenKey, value);
+    else sessionStorage.removeItem(tokenKey);
+  } catch { /* as above */ }
+}
+
+// parse reads JSON without rounding the numbers that only 64 bits hold, where the browser can.
+const parse = (text) => JSON.parse(text, (_, value, context) =>
+  Number.isInteger(value) && !Number.isSafeInteger(value) && /^-?\d+$/.test(context?.source ?? "")
+    ? BigInt(context.source) : value);
+
+async function ask(path) {
+  const headers = { Accept: "application/json" };
+  if (token) headers.Authorization = `Bearer ${token}`;
+  let response, text;
+  try {
+    response = await fetch(path, { headers, cache: "no-store", signal: AbortSignal.timeout(patienceMS) });
+    text = await response.text();
+  } catch {
+    throw new Problem(0, "no answer");
+  }
+  let body;
+  try {
+    body = parse(text);
+  } catch {
+    throw new Problem(response.ok ? 502 : response.status, "the answer is not JSON");
+  }
+  if (!response.ok) throw new Problem(response.status, detailOf(body) || response.statusText);
+  return body;
+}
+
+const detailOf = (body) =>
+  body.field && body.reason ? `${body.field} “${body.value ?? ""}” ${body.reason}` : body.detail;
+
+const askAbout = (what, entity, resource) => {
+  const query = new URLSearchParams({ entity });
+  if (resource) query.set("resource", resource);
+  return ask(`v1/${what}?${query}`);
+};
+
+/* The state of the connection, and when to ask next. */
+
+let failures = 0;
+let failingSince = 0;
+let lastAnswer = 0;
+let locked = false;
+let timer = 0;
+let asking = false;
+
+async function tick() {
+  clearTimeout(timer);
+  if (asking || locked || document.hidden) return;
+  asking = true;
+  try {
+    const [activity] = await Promise.all([askActivity(), lookUp()]);
+    showActivity(activity);
+    answered();
+  } catch (problem) {
+    failed(problem);
+  } finally {
+    asking = false;
+    const pause = failures ? Math.min(everyMS * 2 ** (failures - 1), pauseMostMS) : everyMS;
+    if (!locked && !document.hidden) timer = setTimeout(tick, pause);
+  }
+}
+
+function connection(state, text) {
+  byID("connection").dataset.state = state;
+  write(byID("connection"), text);
+}
+
+function answered() {
+  if (!lastAnswer && location.hash) byID("lookup").scrollIntoView(); // now that the page has its height
+  failures = 0;
+  lastAnswer = Date.now();
+  connection("live", "Live");
+  show(byID("trouble"), false);
+  byID("content").classList.remove("stale");
+  show(byID("forget"), token !== "");
+}
+
+function failed(problem) {
+  if (!(problem instanceof Problem)) {
+    connection("trouble", "This page cannot show what the server answers");
+    throw problem;
+  }
+  if (problem.status === 401 || problem.status === 403) {
+    lock(problem);
+    return;
+  }
+  if (failures++ === 0) failingSince = Date.now();
+  const now = Date.now();
+  const since = time(failingSince, now);
+  const what = problem.status
+    ? `The server answers with an error (${problem.status}) since ${since}.`
+    : `The server is not reachable since ${since}.`;
+  const shown = lastAnswer ? ` What is shown is from ${time(lastAnswer, now)}.` : "";
+  connection("trouble", problem.status ? `Failing since ${since}` : `Not reachable since ${since}`);
+  write(byID("trouble"), `${what}${shown} This page keeps trying.`);
+  show(byID("trouble"), true);
+  byID("content").classList.add("stale");
+}
+
+function lock(problem) {
+  locked = true;
+  failures = 0;
+  show(byID("content"), false);
+  show(byID("unlock"), true);
+  show(byID("forget"), false);
+  connection("locked", "Needs a bearer token");
+  const said = problem.status === 403
+    ? "The role of this bearer token is too weak to read."
+    : "The server does not know this bearer token.";
+  write(byID("unlock-message"), token ? said : "");
+  byID("token").setAttribute("aria-invalid", String(token !== ""));
+  keepToken("");
+  byID("token").focus();
+}
+
+function unlock(event) {
+  event.preventDefault();
+  const value = byID("token").value.trim();
+  if (!/^[\x21-\x7e]+$/.test(value)) {
+    write(byID("unlock-message"), "A bearer token has no spaces and only ASCII characters.");
+    return;
+  }
+  keepToken(value);
+  byID("token").value = "";
+  locked = false;
+  show(byID("unlock"), false);
+  show(byID("content"), true);
+  byID("main").focus({ preventScroll: true });
+  connection("starting", "Connecting");
+  tick();
+}
+
+function forget() {
+  keepToken("");
+  location.reload(); // what it has shown goes too
+}
+
+/* Overview. */
+
+async function askActivity() {
+  try {
+    return await ask("v1/activity");
+  } catch (problem) {
+    if (problem.status === 404) return null; // the server keeps none
+    throw problem;
+  }
+}
+
+let spokenAt = 0;
+
+function showActivity(a) {
+  show(byID("no-activity"), a === null);
+  for (const id of ["figures", "denials", "limits"]) show(byID(id), a !== null);
+  if (a === null) return;
+  const all = a.admitted + a.denied;
+  write(byID("since"), `since ${time(a.since_unix_ms, a.now_unix_ms)}` +
+    (a.now_unix_ms - a.since_unix_ms >= 1000 ? `, for ${span(a.now_unix_ms - a.since_unix_ms)}` : ""));
+  write(byID("admitted"), whole.format(a.admitted));
+  write(byID("admitted-note"), [
+    a.degraded ? `${whole.format(a.degraded)} without the store` : "",
+    a.replayed ? count(a.replayed, "call repeated", "calls repeated") : "",
+  ].filter(Boolean).join(" · "));
+  write(byID("denied"), whole.format(a.denied));
+  write(byID("denied-note"), all ? `${percent(a.denied, all)} of reservations` : "");
+  showErrors(a.errors);
+  showSeconds(a);
+  showLimits(a.limits);
+  showDenials(a);
+  suggest(a);
+}
+
+function showErrors(errors) {
+  const sum = errors.reduce((n, e) => n + e.count, 0);
+  write(byID("errors"), whole.format(sum));
+  const most = errors.toSorted((x, y) => y.count - x.count);
+  const text = most.slice(0, 3).map((e) => `${e.code} ${whole.format(e.count)}`).join(" · ");
+  write(byID("errors-note"), most.length > 3 ? `${text} · …` : text);
+}
+
+// showSeconds leaves out the last second, which is not over yet.
+function showSeconds(a) {
+  const admitted = a.seconds.admitted.slice(0, -1);
+  const denied = a.seconds.denied.slice(0, -1);
+  const sums = admitted.map((n, i) => n + denied[i]);
+  const peak = Math.max(...sums);
+  const bars = (from, height) => sums.map((_, i) => (height[i] === 0 ? "" :
+    `M${i + 0.1} ${100 - (100 * from[i]) / peak}v${(-100 * height[i]) / peak}h.8v${(100 * height[i]) / peak}z`
+  )).join("");
+  byID("chart-admitted").setAttribute("d", bars(sums.map(() => 0), admitted));
+  byID("chart-denied").setAttribute("d", bars(admitted, denied));
+  write(byID("peak"), peak ? `highest ${whole.format(peak)} a second` : "none in the last two minutes");
+
+  const total = (list) => list.reduce((n, x) => n + x, 0);
+  const lately = total(sums.slice(-10)) / 10;
+  const refused = total(denied.slice(-10)) / 10;
+  const rate = (n) => (n < 10 ? fraction.format(n) : whole.format(Math.round(n)));
+  write(byID("rate"), `${rate(lately)}/s`);
+  write(byID("rate-note"), `${rate(refused)}/s denied, over ten seconds`);
+  const sum = `${count(total(admitted), "reservation", "reservations")} admitted and ` +
+    `${whole.format(total(denied))} denied in the last two minutes`;
+  byID("chart").setAttribute("aria-label", peak ? `${sum}, at most ${peak} in a second` : sum);
+  if (Date.now() - spokenAt >= spokenEveryMS) {
+    spokenAt = Date.now();
+    write(byID("spoken"), `${sum}.`);
+  }
+}
+
+/* Lists that show their first rows until asked for all. */
+
+const open = { denials: false, limits: false };
+
+function listOf(id, items, sync) {
+  show(byID(`${id}-empty`), items.length === 0);
+  show(byID(`${id}-table`), items.length > 0);
+  const more = byID(`${id}-more`);
+  show(more, items.length > rowsAtFirst);
+  write(more, open[id] ? "Show fewer" : `Show all ${items.length}`);
+  more.setAttribute("aria-expanded", String(open[id]));
+  sync(open[id] ? items : items.slice(0, rowsAtFirst));
+}
+
+function toggle(id) {
+  open[id] = !open[id];
+  if (latest) showLists(latest);
+}
+
+let latest = null;
+
+function showLists(a) {
+  showLimits(a.limits);
+  showDenials(a);
+}
+
+const limitColumns = [
+  ["Admitted", "admitted", ""],
+  ["Denied", "denied", "alarm"],
+  ["Exceeded in shadow", "shadow_exceeded", ""],
+  ["Units reserved", "units_reserved", ""],
+];
+
+function showLimits(limits) {
+  show(byID("limits-note"), limits.length > 0);
+  const most = limits.toSorted((x, y) => Number(y.denied) - Number(x.denied)); // then by name
+  listOf("limits", most, (rows) => sync(byID("limits-rows"), rows,
+    (l) => `${l.limit} ${l.kind}`,
+    (l) => row(
+      cell("Limit", "", element("span", "",
+        element("span", "id", l.limit || "others"), tag(l.kind || "no room for their names"))),
+      ...limitColumns.map(([label]) => cell(label, "number", element("span")))),
+    (tr, l) => limitColumns.forEach(([, name, alarm], i) => {
+      const span = tr.children[i + 1].firstChild;
+      write(span, whole.format(l[name]));
+      span.className = Number(l[name]) === 0 ? "zero" : alarm;
+    })));
+}
+
+const tag = (text, className = "") => element("span", `tag ${className}`.trim(), text);
+
+function showDenials(a) {
+  latest = a;
+  listOf("denials", a.denials, (rows) => sync(byID("denials-rows"), rows,
+    (d) => [d.at_unix_ms, d.entity, d.resource, d.retry_after_ms, ...d.exceeded.map(
+      (x) => `${x.entity} ${x.resource} ${x.limit} ${x.requested} ${x.available}`)].join(" "),
+    (d) => row(
+      cell("When", "", timeOf(d.at_unix_ms, a.now_unix_ms)),
+      cell("Who", "", element("span", "",
+        d.entity ? entityLink(d.entity, d.resource) : "unknown",
+        d.resource ? element("span", "note id", d.resource) : null)),
+      cell("Denied by", "", deniedBy(d)),
+      cell("Would fit", "", element("span"))),
+    (tr, d) => write(tr.children[3].firstChild, wouldFit(d, a.now_unix_ms))));
+}
+
+function timeOf(ms, now) {
+  const t = element("time", "", time(ms, now));
+  t.dateTime = t.title = new Date(ms).toISOString();
+  return t;
+}
+
+function deniedBy(d) {
+  const items = d.exceeded.map((x) => element("li", "",
+    element("span", "id", x.limit),
+    x.entity !== d.entity || x.resource !== d.resource ? " of " : null,
+    x.entity !== d.entity || x.resource !== d.resource ? entityLink(x.entity, x.resource) : null,
+    element("span", "note", `asked ${whole.format(x.requested)}, ${amount(x)}`)));
+  if (d.more) items.push(element("li", "note", `and ${whole.format(d.more)} more`));
+  if (d.contended) items.push(element("li", "", "other writers, who were faster"));
+  return element("ul", "by", ...items);
+}
+
+function wouldFit(d, now) {
+  const at = d.at_unix_ms + Number(d.retry_after_ms);
+  const least = d.retry_after_at_least ? "at least " : "";
+  if (at > now) return `in ${least}${span(at - now)}`;
+  return `${least}${span(Number(d.retry_after_ms))} later`;
+}
+
+function suggest(a) {
+  const fill = (id, names) => sync(byID(id), names, (n) => n, (n) => {
+    const option = element("option");
+    option.value = n;
+    return option;
+  }, () => {});
+  fill("entities", a.entities.map((e) => e.entity));
+  fill("resources", [...new Set(a.denials.map((d) => d.resource).filter(Boolean))].sort());
+}
+
+/* Looking up. */
+
+const levels = {
+  entity: "the entity’s own",
+  entity_default: "the entity’s, for every resource",
+  resource: "the resource’s",
+  system: "the system’s",
+  limiter: "the server’s options",
+  request: "brought by the request",
+  unread: "not read yet",
+};
+const levelOf = (level) => levels[level] ?? level;
+
+const wanted = () => {
+  const hash = new URLSearchParams(location.hash.slice(1));
+  return { entity: hash.get("entity") ?? "", resource: hash.get("resource") ?? "" };
+};
+
+let refused = ""; // the address that was no good, which will not change by asking again
+
+// lookUp asks what the address names, and drops the answer if it names something else meanwhile.
+async function lookUp() {
+  const { entity, resource } = wanted();
+  if (!entity || refused === location.hash) return;
+  const stays = () => wanted().entity === entity && wanted().resource === resource;
+  let subjects, explanation;
+  try {
+    [subjects, explanation] = await askSubjects(entity, resource);
+  } catch (problem) {
+    if (![400, 404, 422].includes(problem.status)) throw problem;
+    if (stays()) showMistake(problem);
+    return;
+  }
+  if (stays()) showSubjects(subjects, explanation);
+}
+
+// askSubjects returns the limits of the entity, and of those that are charged with it.
+async function askSubjects(entity, resource) {
+  if (!resource) {
+    const { limits } = await askAbout("status", entity, "");
+    const of = Map.groupBy(limits, (l) => l.resource);
+    return [[...of].map(([name, list]) => ({ entity, resource: name, limits: list, all: true })), null];
+  }
+  const explanation = await askAbout("explain", entity, resource);
+  const chain = [];
+  for (let e = explanation; e && chain.length < 10; e = e.parent) chain.push(e.entity);
+  const subjects = await Promise.all(chain.map(async (name, i) => {
+    const { limits } = await askAbout("status", name, resource);
+    return { entity: name, resource, limits, parent: i > 0 };
+  }));
+  return [subjects, explanation];
+}
+
+function showMistake(problem) {
+  if (problem.status === 400) refused = location.hash;
+  write(byID("lookup-message"), `This cannot be looked up: ${problem.message}.`);
+  show(byID("lookup-result"), false);
+}
+
+function showSubjects(subjects, explanation) {
+  const found = subjects.some((s) => s.limits.length > 0);
+  const { entity, resource } = wanted();
+  write(byID("lookup-message"), found ? "" : resource
+    ? `Nothing is configured for ${entity} on ${resource}.`
+    : `${entity} has nothing in use. Name a resource to see which limits apply there.`);
+  show(byID("lookup-result"), found || explanation !== null);
+  sync(byID("subjects"), subjects, (s) => `${s.entity} ${s.resource} ${s.all}`, subject, fillSubject);
+  const explain = byID("explain");
+  show(explain, explanation !== null);
+  const text = JSON.stringify(explanation, (_, v) => (typeof v === "bigint" ? String(v) : v));
+  if (explain.dataset.shown !== text) {
+    explain.dataset.shown = text;
+    byID("explanations").replaceChildren(...explanations(explanation));
+  }
+}
+
+function subject(s) {
+  const title = element("h3", "id", s.all ? s.resource : s.entity);
+  const beside = element("p", "note", element("span"));
+  if (s.all) {
+    const a = element("a", "", "why");
+    a.href = hashOf(s.entity, s.resource);
+    a.setAttribute("aria-label", `Which limits apply to ${s.entity} on ${s.resource}, and why`);
+    beside.append(" · ", a);
+  } else if (s.parent) {
+    beside.append(" · the parent, charged too");
+  }
+  return element("section", "subject", element("header", "", title, beside), element("ul", ""));
+}
+
+// fillSubject names the level once: the first one that has any limits wins whole.
+function fillSubject(section, s) {
+  const [header, list] = section.children;
+  const from = [...new Set(s.limits.map((l) => levelOf(l.level)))].join(", ");
+  write(header.lastElementChild.firstChild, from ? `limits: ${from}` : "no limits");
+  sync(list, s.limits, (l) => `${l.limit} ${l.kind}`, limit, fillLimit);
+}
+
+function limit(l) {
+  const fill = element("i");
+  const bar = element("div", "bar", fill);
+  bar.setAttribute("role", "meter");
+  bar.setAttribute("aria-label", l.limit);
+  bar.setAttribute("aria-valuemin", "0");
+  return element("li", "limit",
+    element("p", "name", element("span", "id", l.limit), tag(l.kind), l.shadow ? tag("shadow, never denies", "shadow") : null),
+    element("p", "amount"), bar);
+}
+
+// fillLimit draws what is left, or in other stripes how deep the debt is.
+function fillLimit(li, l) {
+  const [, text, bar] = li.children;
+  const left = Number(l.available) / Number(l.capacity);
+  write(text, amount(l));
+  li.classList.toggle("short", left <= 0);
+  li.classList.toggle("low", left > 0 && left <= 0.2);
+  bar.firstChild.style.width = `${100 * Math.min(1, Math.abs(left))}%`;
+  bar.setAttribute("aria-valuemax", String(l.capacity));
+  bar.setAttribute("aria-valuenow", String(Math.max(0, Number(l.available))));
+  bar.setAttribute("aria-valuetext", amount(l));
+}
+
+function amount(l) {
+  const capacity = whole.format(l.capacity);
+  const held = minus(l.capacity, l.available);
+  if (l.kind === "concurrency") {
+    return l.available < 0
+      ? `${whole.format(held)} slots held, of ${capacity}`
+      : `${whole.format(l.available)} of ${capacity} slots free` + (held > 0 ? `, ${whole.format(held)} held` : "");
+  }
+  if (l.available >= 0) return `${whole.format(l.available)} of ${capacity} left`;
+  const short = whole.format(-l.available);
+  return l.kind === "bucket" ? `${short} in debt, of ${capacity}` : `${short} over ${capacity}`;
+}
+
+function explanations(e) {
+  const out = [];
+  for (let first = true; e; e = e.parent, first = false) {
+    const title = element("h4", "", element("span", "id", e.entity), first ? "" : ", charged too as its parent");
+    const hidden = (e.hidden ?? []).map((h) => levelItem(h.level, h.limits, false));
+    const list = e.level
+      ? element("ol", "levels", levelItem(e.level, e.limits, true), ...hidden)
+      : element("p", "empty", "Nothing is configured.");
+    out.push(element("div", "explained", title, list));
+  }
+  return out;
+}
+
+function levelItem(level, limits, wins) {
+  const items = Object.entries(limits).map(([name, l]) => element("li", "",
+    element("span", "id", name), `: ${rule(l)}`, l.enforce === false ? ", shadow" : ""));
+  return element("li", wins ? "wins" : "over",
+    element("p", "name", levelOf(level), tag(wins ? "applies" : "hidden", wins ? "wins" : "")),
+    element("ul", "", ...items));
+}
+
+const periods = { 1: "second", 60: "minute", 3600: "hour", 86400: "day" };
+
+// rule puts a limit's definition into words.
+function rule(l) {
+  const capacity = whole.format(l.capacity);
+  switch (l.kind) {
+    case "window": return `${capacity} in any ${periods[l.window] ?? span(l.window * 1000)}`;
+    case "concurrency": return `${capacity} at once, each up to ${span(l.timeout * 1000)}`;
+    case "budget": return `${capacity} each ${l.every}, ${l.zone ?? "UTC"}`;
+  }
+  const seconds = l.refill_period ?? 60;
+  const amount = whole.format(l.refill_amount ?? l.capacity);
+  const rate = `${amount} per ${periods[seconds] ?? span(seconds * 1000)}`;
+  return amount === capacity ? rate : `${rate}, up to ${capacity}`;
+}
+
+// fromHash begins a look-up. Who came by a link finds the answer in view and in focus.
+function fromHash() {
+  const { entity, resource } = wanted();
+  byID("entity").value = entity;
+  byID("resource").value = resource;
+  show(byID("clear"), entity !== "");
+  show(byID("lookup-result"), false);
+  write(byID("lookup-message"), "");
+  refused = "";
+  if (!entity) return;
+  const { top } = byID("lookup").getBoundingClientRect();
+  if (top < 0 || top > innerHeight / 3) byID("lookup").scrollIntoView();
+  if (document.activeElement?.hash === location.hash) byID("lookup-title").focus({ preventScroll: true });
+  if (locked) return;
+  lookUp().catch(failed);
+}
+
+function submitLookup(event) {
+  event.preventDefault();
+  const hash = hashOf(byID("entity").value.trim(), byID("resource").value.trim());
+  if (location.hash === hash) fromHash();
+  else location.hash = hash;
+}
+
+byID("lookup-form").addEventListener("submit", submitLookup);
+byID("clear").addEventListener("click", () => {
+  location.hash = "";
+  byID("entity").focus();
+});
+byID("unlock-form").addEventListener("submit", unlock);
+byID("forget").addEventListener("click", forget);
+for (const id of Object.keys(open)) byID(`${id}-more`).addEventListener("click", () => toggle(id));
+addEventListener("hashchange", fromHash);
+addEventListener("online", tick);
+document.addEventListener("visibilitychange", () => {
+  if (!locked && document.hidden) connection("paused", "Paused");
+  tick();
+});
+fromHash();
+tick();

@@ -1,0 +1,341 @@
+package httpapi
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/manifest"
+	"github.com/weir-limiter/weir/memory"
+)
+
+const rateLimitDefinitions = `
+version: 1
+resources:
+  bucket:
+    limits:
+      rpm: {capacity: 600}
+      tpm: {capacity: 1000, refill_amount: 500, refill_period: 30}
+  slow: {limits: {rare: {capacity: 10, refill_amount: 1, refill_period: 7}}}
+  window: {limits: {hourly: {kind: window, capacity: 10, window: 3600}}}
+  slots: {limits: {parallel: {kind: concurrency, capacity: 2, timeout: 300}}}
+  month: {limits: {usd: {kind: budget, capacity: 100, every: month, zone: Europe/Berlin}}}
+  hour: {limits: {usd: {kind: budget, capacity: 100, every: hour}}}
+  shadow: {limits: {rpm: {capacity: 10}, seen: {capacity: 5, enforce: false}}}
+  unseen: {limits: {seen: {capacity: 5, enforce: false}}}
+entities:
+  acme: {}
+  bot: {parent: acme, cascade: true}
+`
+
+// headerWorld reserves in process and writes the headers as the handler does.
+type headerWorld struct {
+	t       *testing.T
+	now     time.Time
+	limiter *weir.Limiter
+	writer  *rateLimits
+}
+
+func newHeaderWorld(t *testing.T) *headerWorld {
+	t.Helper()
+	// A second before the clocks of Berlin go forward: March has 743 hours there.
+	w := &headerWorld{t: t, now: time.Date(2026, 3, 29, 0, 59, 59, 0, time.UTC)}
+	parsed, err := manifest.Parse("limits.yaml", []byte(rateLimitDefinitions))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := memory.Open(&memory.Options{Definitions: parsed.Definitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.limiter, err = weir.New(store, &weir.Options{Now: func() time.Time { return w.now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.writer = rateLimitsOf(w.limiter, func() time.Time { return w.now })
+	return w
+}
+
+// headers are those of one reservation, admitted or denied.
+func (w *headerWorld) headers(resource string, costs weir.Costs) (policy, state, retry string) {
+	w.t.Helper()
+	h := http.Header{}
+	lease, err := w.limiter.Reserve(w.t.Context(), &weir.Request{
+		Entity: "bot", Resource: resource, Costs: costs,
+	})
+	if err != nil {
+		recorder := newRecorder()
+		writeProblem(recorder, err, w.writer)
+		if recorder.status != http.StatusTooManyRequests {
+			w.t.Fatal(err)
+		}
+		h = recorder.header
+	} else {
+		w.writer.set(h, lease.Limits)
+	}
+	return strings.ReplaceAll(h.Get(policyHeader), `"`, `'`),
+		strings.ReplaceAll(h.Get(stateHeader), `"`, `'`), h.Get("Retry-After")
+}
+
+type recorder struct {
+	header http.Header
+	status int
+}
+
+func newRecorder() *recorder                    { return &recorder{header: http.Header{}} }
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(p []byte) (int, error) { return len(p), nil }
+
+// Each step reserves; the entity cascades to its parent, so that every limit is there twice.
+func TestRateLimitHeaders(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		advance              time.Duration
+		costs                weir.Costs
+		policy, state, retry string
+	}
+	for _, c := range []struct {
+		resource string
+		steps    []step
+	}{
+		{"bucket", []step{
+			{0, weir.Costs{"tpm": 0}, `T;q=1000;w=60`, `T;r=1000`, ""},
+			{0, weir.Costs{"tpm": 400}, `T;q=1000;w=60`, `T;r=600;t=1`, ""},
+			{0, weir.Costs{"tpm": 700}, `T;q=1000;w=60`, `T;r=600;t=6`, "6"},
+			{5999 * time.Millisecond, weir.Costs{"tpm": 700}, `T;q=1000;w=60`, `T;r=699;t=1`, "1"},
+			{time.Millisecond, weir.Costs{"tpm": 700}, `T;q=1000;w=60`, `T;r=0;t=1`, ""},
+		}},
+		{"slow", []step{
+			{0, weir.Costs{"rare": 3}, `T;q=10;w=70`, `T;r=7;t=7`, ""},
+			{0, weir.Costs{"rare": 10}, `T;q=10;w=70`, `T;r=7;t=21`, "21"},
+		}},
+		{"window", []step{
+			{0, weir.Costs{"hourly": 4}, `T;q=10;w=3600`, `T;r=6`, ""},
+			{90 * time.Second, weir.Costs{"hourly": 7}, `T;q=10;w=3600`, `T;r=6;t=3510`, "3510"},
+			{3510 * time.Second, weir.Costs{"hourly": 7}, `T;q=10;w=3600`, `T;r=3`, ""},
+		}},
+		{"slots", []step{
+			{0, nil, `T;q=2;qu='concurrent-requests'`, `T;r=1`, ""},
+			{0, nil, `T;q=2;qu='concurrent-requests'`, `T;r=0`, ""},
+			{time.Second, nil, `T;q=2;qu='concurrent-requests'`, `T;r=0;t=299`, "299"},
+			{299 * time.Second, nil, `T;q=2;qu='concurrent-requests'`, `T;r=1`, ""},
+		}},
+		{"month", []step{
+			{0, weir.Costs{"usd": 0}, `T;q=100;w=2674800`, `T;r=100`, ""},
+			{0, weir.Costs{"usd": 30}, `T;q=100;w=2674800`, `T;r=70;t=248401`, ""},
+			{time.Second, weir.Costs{"usd": 71}, `T;q=100;w=2674800`, `T;r=70;t=248400`, "248400"},
+			{248400 * time.Second, weir.Costs{"usd": 71}, `T;q=100;w=2592000`, `T;r=29;t=2592000`, ""},
+		}},
+		{"hour", []step{
+			{0, weir.Costs{"usd": 30}, `T;q=100;w=3600`, `T;r=70;t=1`, ""},
+			{time.Second, weir.Costs{"usd": 30}, `T;q=100;w=3600`, `T;r=70;t=3600`, ""},
+		}},
+		{"shadow", []step{
+			{0, weir.Costs{"rpm": 1, "seen": 9}, `T;q=10;w=60`, `T;r=9;t=6`, ""},
+		}},
+	} {
+		w := newHeaderWorld(t)
+		for i, s := range c.steps {
+			w.now = w.now.Add(s.advance)
+			policy, state, retry := w.headers(c.resource, s.costs)
+			name := map[string]string{
+				"bucket": "tpm", "slow": "rare", "window": "hourly", "slots": "parallel",
+				"month": "usd", "hour": "usd", "shadow": "rpm",
+			}[c.resource]
+			twice := func(item string) string {
+				of := func(entity string) string {
+					return strings.Replace(item, "T;", "'"+entity+"/"+c.resource+"/"+name+"';", 1)
+				}
+				return of("bot") + ", " + of("acme")
+			}
+			if policy != twice(s.policy) || state != twice(s.state) || retry != s.retry {
+				t.Errorf("%s, step %d: %s | %s | %q, want %s | %s | %q", c.resource, i,
+					policy, state, retry, twice(s.policy), twice(s.state), s.retry)
+			}
+		}
+	}
+}
+
+func TestRateLimitNames(t *testing.T) {
+	t.Parallel()
+	w := newHeaderWorld(t)
+	reserve := func(charges ...weir.Charge) (policy string) {
+		t.Helper()
+		lease, err := w.limiter.Reserve(t.Context(), &weir.Request{Charges: charges})
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := http.Header{}
+		w.writer.set(h, lease.Limits)
+		return h.Get(policyHeader)
+	}
+	one := reserve(weir.Charge{Entity: "a", Resource: "bucket", Costs: weir.Costs{"rpm": 1, "tpm": 1}})
+	if one != `"rpm";q=600;w=60, "tpm";q=1000;w=60` {
+		t.Errorf("names that are unique: %s", one)
+	}
+	two := reserve(
+		weir.Charge{Entity: "a", Resource: "bucket", Costs: weir.Costs{"rpm": 1, "tpm": 1}},
+		weir.Charge{Entity: "b", Resource: "shadow", Costs: weir.Costs{"rpm": 1, "seen": 1}})
+	if two != `"a/bucket/rpm";q=600;w=60, "tpm";q=1000;w=60, "b/shadow/rpm";q=10;w=60` {
+		t.Errorf("a name that occurs twice: %s", two)
+	}
+	if none := reserve(weir.Charge{Entity: "a", Resource: "unseen",
+		Costs: weir.Costs{"seen": 1}}); none != "" {
+		t.Errorf("shadow limits alone: %s", none)
+	}
+}
+
+// A denial names only what denied, and puts it in front.
+func TestRateLimitDenied(t *testing.T) {
+	t.Parallel()
+	w := newHeaderWorld(t)
+	ask := func(costs weir.Costs) error {
+		_, err := w.limiter.Reserve(t.Context(),
+			&weir.Request{Entity: "a", Resource: "bucket", Costs: costs})
+		return err
+	}
+	if err := ask(weir.Costs{"rpm": 10, "tpm": 1000}); err != nil {
+		t.Fatal(err)
+	}
+	err := ask(weir.Costs{"rpm": 1, "tpm": 1})
+	recorder := newRecorder()
+	writeProblem(recorder, err, w.writer)
+	policy, state := recorder.header.Get(policyHeader), recorder.header.Get(stateHeader)
+	if policy != `"tpm";q=1000;w=60, "rpm";q=600;w=60` || state != `"tpm";r=0;t=1, "rpm";r=590;t=1` {
+		t.Errorf("%s | %s", policy, state)
+	}
+	if got := fmt.Sprint(problemOf(err).ViolatedPolicies); got != "[tpm]" {
+		t.Errorf("violated %s", got)
+	}
+}
+
+// Without the definitions only what the statuses say is said; numbers stay within what fits.
+func TestRateLimitItems(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	bucket := &weir.Limit{
+		Name: "b", Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute,
+	}
+	slow := &weir.Limit{
+		Name: "b", Kind: weir.Bucket, Capacity: math.MaxInt64 / 1000, RefillAmount: 1,
+		RefillPeriod: 100 * 365 * 24 * time.Hour,
+	}
+	fast := &weir.Limit{
+		Name: "b", Kind: weir.Bucket, Capacity: 3, RefillAmount: 1000, RefillPeriod: time.Millisecond,
+	}
+	for _, c := range []struct {
+		name          string
+		status        weir.LimitStatus
+		limit         *weir.Limit
+		policy, state string
+	}{
+		{"not known", weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: 3}, nil, `;q=10`,
+			`;r=3`},
+		{"budget not known", weir.LimitStatus{Kind: weir.Budget, Capacity: 10, Available: 3}, nil,
+			`;q=10`, `;r=3`},
+		{
+			"exceeded and not known",
+			weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Exceeded: true,
+				RetryAfter: 1500 * time.Millisecond},
+			nil, `;q=10`, `;r=0;t=2`,
+		},
+		{
+			"contended", weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Exceeded: true}, bucket,
+			`;q=10;w=60`, `;r=0`,
+		},
+		{"a kind of tomorrow", weir.LimitStatus{Kind: "leaky", Capacity: 10, Available: 3}, bucket,
+			`;q=10`, `;r=3`},
+		{
+			"debt", weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: -2}, bucket,
+			`;q=10;w=60`, `;r=0;t=18`,
+		},
+		{
+			"a lower capacity brought", weir.LimitStatus{Kind: weir.Bucket, Capacity: 5, Available: 5},
+			bucket,
+			`;q=5;w=30`, `;r=5`,
+		},
+		{
+			"very slow", weir.LimitStatus{Kind: weir.Bucket, Capacity: math.MaxInt64 / 1000}, slow,
+			`;q=999999999999999;w=999999999999999`, `;r=0;t=3153470400`,
+			// the last of a thousand parts falls due early
+		},
+		{
+			"very fast", weir.LimitStatus{Kind: weir.Bucket, Capacity: 3, Available: 1}, fast,
+			`;q=3;w=1`, `;r=1;t=1`,
+		},
+		{
+			"very large", weir.LimitStatus{Kind: weir.Window, Capacity: math.MaxInt64,
+				Available: math.MaxInt64}, nil,
+			`;q=999999999999999`, `;r=999999999999999`,
+		},
+		{
+			"very deep in debt",
+			weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: math.MinInt64}, bucket,
+			`;q=10;w=60`, `;r=0`,
+		},
+		{
+			"very long", weir.LimitStatus{Kind: weir.Window, Capacity: 1, Exceeded: true,
+				RetryAfter: math.MaxInt64}, nil,
+			`;q=1`, `;r=0;t=9223372037`,
+		},
+	} {
+		policy, state := policyItem("x", &c.status, c.limit, now), stateItem("x", &c.status, c.limit, now)
+		if policy != `"x"`+c.policy || state != `"x"`+c.state {
+			t.Errorf("%s: %s | %s, want %s | %s", c.name, policy, state, c.policy, c.state)
+		}
+	}
+}
+
+func TestRateLimitQuoting(t *testing.T) {
+	t.Parallel()
+	for s, want := range map[string]string{
+		"rpm": `"rpm"`, `a"b\c`: `"a\"b\\c"`, "a\nb\x7f": `"a?b?"`, "é": `"??"`, "": `""`,
+	} {
+		if got := quoted(s); got != want {
+			t.Errorf("%q is quoted %s, want %s", s, got, want)
+		}
+	}
+}
+
+// However many limits were judged, the headers stay short, and what denied is in them.
+func TestRateLimitLength(t *testing.T) {
+	t.Parallel()
+	statuses := make([]weir.LimitStatus, 200)
+	for i := range statuses {
+		statuses[i] = weir.LimitStatus{
+			Entity: strings.Repeat("e", 256), Resource: strings.Repeat("r", 64), Limit: "rpm",
+			Kind: weir.Bucket, Capacity: 10, Exceeded: i == 199, RetryAfter: time.Minute,
+		}
+	}
+	w := rateLimitsOf(nil, time.Now)
+	h := http.Header{}
+	w.set(h, statuses)
+	for _, name := range []string{stateHeader, policyHeader} {
+		got := h.Get(name)
+		if len(got) > maxRateLimitHeader || len(got) < maxRateLimitHeader/2 {
+			t.Errorf("%s has %d bytes, at most %d", name, len(got), maxRateLimitHeader)
+		}
+	}
+	if first, _, _ := strings.Cut(h.Get(stateHeader), ","); !strings.HasSuffix(first, ";t=60") {
+		t.Errorf("first is %s", first)
+	}
+}
+
+func TestRetryAfterHeader(t *testing.T) {
+	t.Parallel()
+	for wait, want := range map[time.Duration]string{
+		0: "1", 1: "1", time.Millisecond: "1", time.Second: "1", time.Second + 1: "2",
+		1999 * time.Millisecond: "2", time.Minute: "60", math.MaxInt64: "9223372037",
+	} {
+		h := http.Header{}
+		headerOf(h, &weir.DeniedError{RetryAfter: wait})
+		if got := h.Get("Retry-After"); got != want {
+			t.Errorf("%v: Retry-After %s, want %s", wait, got, want)
+		}
+	}
+}

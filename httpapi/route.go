@@ -1,0 +1,76 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+)
+
+// route is one method on one path.
+type route struct {
+	method string
+	path   string // in the syntax of [http.ServeMux]
+	// role is what a caller must at least have; RoleNone needs no bearer token.
+	role Role
+	// query are the parameters that the route knows.
+	query []string
+	// serve answers with a body, or with an error.
+	serve func(h *Handler, ctx context.Context, c *incoming) (*answer, error)
+	// plain answers by itself, instead of serve.
+	plain http.Handler
+}
+
+func (r *route) pattern() string { return r.method + " " + r.path }
+
+// limited is whether the route is part of the API, whose requests at once are bounded.
+func (r *route) limited() bool { return strings.HasPrefix(r.path, "/v1/") }
+
+// routes lists what the handler serves with its options.
+func (h *Handler) routes() []route {
+	routes := slices.Concat(healthRoutes(), verbRoutes(), askRoutes())
+	if h.options.Admin != nil {
+		routes = slices.Concat(routes, listRoutes(), adminRoutes())
+	}
+	if h.options.Activity != nil {
+		routes = append(routes, route{
+			method: "GET", path: "/v1/activity", role: RoleRead,
+			plain: http.HandlerFunc(h.options.Activity.serve),
+		})
+	}
+	if h.options.StatusPage {
+		page := statusPage()
+		routes = append(routes,
+			route{method: "GET", path: "/{$}", plain: page},
+			route{method: "GET", path: "/page/{file}", plain: page})
+	}
+	return routes
+}
+
+// register puts the routes into the mux, and for each path an answer to the methods that it has not.
+func (h *Handler) register() {
+	allowed := map[string][]string{}
+	for _, r := range h.routes() {
+		h.patterns = append(h.patterns, r.pattern())
+		h.mux.Handle(r.pattern(), h.handle(&r))
+		allowed[r.path] = append(allowed[r.path], r.method)
+		if r.method == http.MethodGet {
+			allowed[r.path] = append(allowed[r.path], http.MethodHead)
+		}
+	}
+	for path, methods := range allowed {
+		h.mux.Handle(path, h.wrongMethod(strings.Join(methods, ", ")))
+	}
+	h.mux.Handle("/", http.HandlerFunc(h.notFound))
+}
+
+func (h *Handler) wrongMethod(allow string) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.fail(w, r, refusal(http.StatusMethodNotAllowed,
+			invalid("method", r.Method, "must be one of "+allow), "Allow", allow))
+	})
+}
+
+func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
+	h.fail(w, r, refusal(http.StatusNotFound, invalid("path", r.URL.EscapedPath(), "is no path here")))
+}

@@ -1,0 +1,150 @@
+package httpapi
+
+import (
+	"strconv"
+
+	"github.com/weir-limiter/weir"
+)
+
+// settleRequest is a verb on a lease as it was read.
+type settleRequest struct {
+	id     weir.LeaseID
+	seq    int64
+	totals []weir.Costs
+	// flat are the flat keys that were named, instead of totals; nil where there are none.
+	flat []actualBody
+	// field and amount are what the totals, and the amount of a flat key in them, are called.
+	field, amount string
+}
+
+// readLeaseRef reads the body of a cancel or extend.
+func readLeaseRef(v *value) (*settleRequest, error) {
+	return readSettle(v, &settleRequest{})
+}
+
+// readAdjust reads the body of an adjust.
+func readAdjust(v *value) (*settleRequest, error) {
+	return readSettle(v, &settleRequest{field: "totals", amount: "amount"})
+}
+
+// readComplete reads the body of a complete; without actuals nothing is named.
+func readComplete(v *value) (*settleRequest, error) {
+	return readSettle(v, &settleRequest{field: "actuals", amount: "actual_amount"})
+}
+
+// readSettle reads what r has names for.
+func readSettle(v *value, r *settleRequest) (*settleRequest, error) {
+	var d reader
+	adjusts := r.field == "totals"
+	var id, seq, totals *value
+	d.fields(v, func(name string, v *value) bool {
+		switch {
+		case name == "lease_id":
+			id, r.id = v, d.leaseID(v)
+		case name == "seq" && adjusts:
+			seq, r.seq = v, d.integer(v)
+		case name == r.field && name != "":
+			totals = v
+			d.totals(v, r)
+		default:
+			return false
+		}
+		return true
+	})
+	if v.what() == "an object" {
+		if id == nil {
+			d.missing("lease_id")
+		}
+		if seq == nil && adjusts {
+			d.missing("seq")
+		}
+		if totals == nil && adjusts {
+			d.missing("totals")
+		}
+	}
+	return r, d.err()
+}
+
+// totals reads one of three forms: an object for all charges, an array of objects by charge, or an
+// array of flat keys. An array is flat where its first element has a key that is a string: amounts
+// are numbers.
+func (d *reader) totals(v *value, r *settleRequest) {
+	if v.what() == "an object" {
+		r.totals = []weir.Costs{d.costs(v)}
+		return
+	}
+	if v.what() != "an array" {
+		d.refuse(v, "must be an object or an array, is "+v.what())
+		return
+	}
+	first, flat := true, false
+	d.elements(v, func(v *value) {
+		if first {
+			first, flat = false, isFlat(v)
+		}
+		if !flat {
+			r.totals = append(r.totals, d.costs(v))
+			return
+		}
+		a := actualBody{}
+		a.Key, a.ActualAmount = d.keyAmount(v, r.amount)
+		for i := range r.flat {
+			if r.flat[i].Key == a.Key && a.Key != "" {
+				d.add(invalid(v.path()+".key", a.Key, "is given twice"))
+			}
+		}
+		r.flat = append(r.flat, a)
+	})
+}
+
+func isFlat(v *value) (flat bool) {
+	if v.what() != "an object" {
+		return false
+	}
+	err := v.each(func(m *value) bool {
+		flat = flat || m.name == "key" && m.what() == "a string"
+		return !flat
+	})
+	return flat && err == nil
+}
+
+// place turns the flat keys that were named into totals by charge; keys are those of the lease, in
+// the order of its charges.
+func (r *settleRequest) place(keys []string) error {
+	var d reader
+	r.totals = make([]weir.Costs, len(keys))
+	for i := range r.flat {
+		a := &r.flat[i]
+		at := indexOf(keys, a.Key)
+		if at < 0 {
+			d.add(invalid(r.element(i)+".key", a.Key, "was not reserved"))
+			continue
+		}
+		r.totals[at] = weir.Costs{flatLimit: a.ActualAmount}
+	}
+	return d.err()
+}
+
+func (r *settleRequest) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
+
+// word returns the caller's word for the field of a fault in translated totals; keys are those of the
+// lease.
+func (r *settleRequest) word(f *weir.Error, keys []string) string {
+	for i := range r.flat {
+		to := r.element(i) + "." + r.amount
+		if f.Field == r.element(indexOf(keys, r.flat[i].Key))+"."+flatLimit ||
+			f.Field == r.field+"."+flatLimit && len(r.flat) == 1 {
+			return to
+		}
+	}
+	return f.Field
+}
+
+func indexOf(keys []string, key string) int {
+	for i := range keys {
+		if keys[i] == key {
+			return i
+		}
+	}
+	return -1
+}

@@ -1,0 +1,96 @@
+package testkit
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// fetchTimeout bounds what is fetched once: a slow network should not end a whole test run.
+const fetchTimeout = 5 * time.Minute
+
+// Venv is a Python virtual environment.
+type Venv struct {
+	// Dir is its folder.
+	Dir string
+}
+
+// Python returns a virtual environment with the packages given, each with its version, as in
+// "schemathesis==4.32.5". It is made once for each list and each version of Python, in the module's
+// cache folder; packages of a test run that want the same one wait for one another. The test is
+// skipped where Python or the network is missing, see [Require].
+func Python(t testing.TB, packages ...string) *Venv {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), fetchTimeout)
+	defer cancel()
+	python, version, err := findPython(ctx)
+	if err != nil {
+		Require(t, "python", err.Error())
+	}
+	dir := filepath.Join(cacheFolder(t, "python"), venvKey(version, packages))
+	err = once(dir, func(dir string) error {
+		makeVenv := exec.CommandContext(ctx, python, "-m", "venv", dir) //nolint:gosec // It was looked up.
+		if _, err := output(makeVenv); err != nil {
+			return err
+		}
+		args := []string{"-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-input"}
+		_, err := output((&Venv{dir}).Command(ctx, "python", append(args, packages...)...))
+		return err
+	})
+	if err != nil {
+		Require(t, "python", err.Error())
+	}
+	return &Venv{dir}
+}
+
+// Command is a program of the environment, as in "python" or "schemathesis". It gets as long as the
+// context. Proxies are not asked for loopback addresses.
+func (v *Venv) Command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	folder, suffix := "bin", ""
+	if runtime.GOOS == "windows" {
+		folder, suffix = "Scripts", ".exe"
+	}
+	path := filepath.Join(v.Dir, folder, program+suffix)
+	cmd := exec.CommandContext(ctx, path, args...) //nolint:gosec // Tests run what they name.
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(s string) bool {
+		return strings.HasPrefix(s, "PYTHONPATH=") || strings.HasPrefix(s, "PYTHONHOME=")
+	}), "PYTHONNOUSERSITE=1", "PYTHONUTF8=1", "NO_PROXY=127.0.0.1,::1,localhost",
+		"no_proxy=127.0.0.1,::1,localhost")
+	cmd.WaitDelay = stopGrace
+	return cmd
+}
+
+// findPython returns a Python 3 and its version.
+func findPython(ctx context.Context) (path, version string, err error) {
+	for _, name := range []string{"python3", "python"} {
+		path, err = exec.LookPath(name)
+		if err != nil {
+			continue
+		}
+		const ask = `import sys, venv, ensurepip; print(sys.version.split()[0], sys.prefix)`
+		out, failed := exec.CommandContext(ctx, path, "-c", ask).Output()
+		version, err = strings.TrimSpace(string(out)), failed
+		if err == nil && strings.HasPrefix(version, "3.") {
+			return path, version, nil
+		}
+	}
+	if err == nil {
+		err = fmt.Errorf("%s is version %q, want 3", path, version)
+	}
+	return "", "", err
+}
+
+// venvKey names the folder of an environment: another list or another Python is another one.
+func venvKey(version string, packages []string) string {
+	sum := sha256.Sum256([]byte(version + "\n" + strings.Join(slices.Sorted(slices.Values(packages)), "\n")))
+	return hex.EncodeToString(sum[:8])
+}
