@@ -8,7 +8,9 @@ const (
 	controlPlane = "github.com/envoyproxy/go-control-plane"
 	goYAML       = "github.com/goccy/go-yaml"
 	grpc         = "google.golang.org/grpc"
+	otel         = "go.opentelemetry.io/otel"
 	porcupine    = "github.com/anishathalye/porcupine"
+	prometheus   = "github.com/prometheus/client_golang"
 	protobuf     = "google.golang.org/protobuf"
 	rapid        = "pgregory.net/rapid"
 	testscript   = "github.com/rogpeppe/go-internal"
@@ -89,9 +91,15 @@ var rooms = []room{
 		dir: "internal/cli",
 		imports: []string{
 			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
-			"manifest", "aggregator", "provision", "internal/schema", cobra, grpc, awsSDK,
+			"manifest", "aggregator", "provision", "internal/schema", "internal/server", cobra, grpc,
+			awsSDK,
 		},
 		tests: []string{"conformance/oracle", testscript},
+	},
+	{
+		dir:     "internal/server",
+		imports: []string{root, "httpapi", "manifest", goYAML, prometheus, otel},
+		tests:   []string{"memory"},
 	},
 	{dir: "internal/testkit", imports: []string{root, awsSDK, awsSmithy}},
 	{dir: "internal/lint"},

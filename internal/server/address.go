@@ -1,0 +1,77 @@
+package server
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// listen opens the address. Without bearer tokens it must be one that only this machine reaches,
+// unless open says that others may: then everybody would be admin.
+func listen(ctx context.Context, address string, open bool) (net.Listener, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, invalid("listen", address, "must be host:port, such as 127.0.0.1:7117")
+	}
+	if !open {
+		if err := checkLoopback(ctx, address, host); err != nil {
+			return nil, err
+		}
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, &weir.Error{Code: weir.Unavailable, Field: "listen", Value: address,
+			Reason: "cannot be listened on", Err: err}
+	}
+	if !open && !isLoopback(l.Addr()) { // the name may have changed its meaning since
+		_ = l.Close() // nothing was accepted
+		return nil, reachable(address, l.Addr().String())
+	}
+	return l, nil
+}
+
+// checkLoopback refuses a host unless each of its addresses is a loopback one.
+func checkLoopback(ctx context.Context, address, host string) error {
+	if host == "" {
+		return reachable(address, "every address of this machine")
+	}
+	addresses, err := resolve(ctx, host)
+	if err != nil {
+		return &weir.Error{Code: weir.Unavailable, Field: "listen", Value: address,
+			Reason: "cannot be resolved", Err: err}
+	}
+	for _, ip := range addresses {
+		switch {
+		case ip.IsUnspecified():
+			return reachable(address, "every address of this machine")
+		case !ip.Unmap().IsLoopback():
+			return reachable(address, ip.String())
+		}
+	}
+	return nil
+}
+
+func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{ip}, nil
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+}
+
+func reachable(address, means string) error {
+	reason := "can be reached by others"
+	if !strings.HasPrefix(address, means+":") {
+		reason = "means " + means + ", which others can reach"
+	}
+	return invalid("listen", address, reason+
+		": name bearer tokens with tokens, or say insecure-no-tokens to let everybody in as admin")
+}
+
+func isLoopback(a net.Addr) bool {
+	tcp, ok := a.(*net.TCPAddr)
+	return ok && tcp.AddrPort().Addr().Unmap().IsLoopback()
+}

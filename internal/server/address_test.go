@@ -1,0 +1,140 @@
+package server
+
+import (
+	"errors"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// TestListen: without bearer tokens only loopback addresses are listened on, and any with them.
+func TestListen(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		address string
+		code    weir.Code // empty where it is fine
+		want    string    // a pattern
+	}{
+		{"127.0.0.1:0", "", ""},
+		{"127.1.2.3:0", "", ""},
+		{"localhost:0", "", ""},
+		{"[::ffff:127.0.0.1]:0", "", ""},
+		{":0", weir.Invalid, `":0": means every address of this machine.*insecure-no-tokens`},
+		{"0.0.0.0:0", weir.Invalid, `means every address`},
+		{"[::]:0", weir.Invalid, `means every address`},
+		{"192.0.2.1:0", weir.Invalid, `"192\.0\.2\.1:0": can be reached by others: name bearer tokens`},
+		{"[2001:db8::1]:0", weir.Invalid, `means 2001:db8::1, which others can reach`},
+		{"127.0.0.1", weir.Invalid, `must be host:port`},
+		{"127.0.0.1:0:0", weir.Invalid, `must be host:port`},
+		{"", weir.Invalid, `must be host:port`},
+		{"127.0.0.1:99999", weir.Unavailable, `cannot be listened on.*99999`},
+		{"no-such-host.invalid:0", weir.Unavailable, `cannot be resolved`},
+	} {
+		l, err := listen(t.Context(), c.address, false)
+		if err == nil {
+			if !isLoopback(l.Addr()) || c.code != "" {
+				t.Errorf("%q: listens on %v, want an error with code %q", c.address, l.Addr(), c.code)
+			}
+			closeListener(t, l)
+			continue
+		}
+		e, ok := errors.AsType[*weir.Error](err)
+		if !ok || e.Code != c.code || e.Field != "listen" || !regexp.MustCompile(c.want).MatchString(err.Error()) {
+			t.Errorf("%q: got %v, want code %q and a match of %s", c.address, err, c.code, c.want)
+		}
+	}
+	l, err := listen(t.Context(), "0.0.0.0:0", true)
+	if err != nil {
+		t.Fatalf("with bearer tokens: %v", err)
+	}
+	closeListener(t, l)
+}
+
+func closeListener(t *testing.T, l net.Listener) {
+	t.Helper()
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// closedStore notes that it was closed.
+type closedStore struct {
+	*memory.Store
+	closed int
+}
+
+func (s *closedStore) Close() error { s.closed++; return nil }
+
+// TestNewRefuses: what is wrong with the options is told, all of it, and the store is closed.
+func TestNewRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	taken, err := listen(t.Context(), "127.0.0.1:0", false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeListener(t, taken)
+	bad := write(t, dir, "bad.yaml", "version: 1\nsystem: {limits: {rpm: {capacity: 0}, tpm: {capacity: -1}}}\n")
+	for name, c := range map[string]struct {
+		options Options
+		want    []string
+	}{
+		"a key alone":    {Options{KeyFile: "k"}, []string{`tls-cert "": must be given with tls-key`}},
+		"a cert alone":   {Options{CertFile: "c"}, []string{`tls-key "": must be given with tls-cert`}},
+		"standard input": {Options{LimitsFile: "-"}, []string{`limits "-": must be a file`}},
+		"bounds": {
+			Options{Bounds: Bounds{MaxBody: -1, MaxHeader: 1 << 30, ReadTimeout: -1, IdleTimeout: maxTimeout + 1}},
+			[]string{`max-body "-1": must be above 0`, `max-header`, `read-timeout`, `idle-timeout`},
+		},
+		"the limiter's options": {Options{Limiter: &weir.Options{CascadeDepth: 99}}, []string{`CascadeDepth`}},
+		"files": {
+			Options{LimitsFile: bad, TokensFile: dir + "/none", CertFile: bad, KeyFile: bad},
+			[]string{`bad\.yaml:2:35: .*rpm`, `bad\.yaml:2:55: .*tpm`, `none: no such file`, `bad\.yaml: tls: `},
+		},
+		"a port that is taken": {Options{Listen: taken.Addr().String()}, []string{`listen.*in use`}},
+		"traces":               {Options{TraceEndpoint: "collector:4318"}, []string{`trace endpoint.*must be an http`}},
+	} {
+		open, err := memory.Open(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		store := &closedStore{Store: open}
+		s, err := New(t.Context(), store, &c.options)
+		if err == nil {
+			t.Errorf("%s: got a server on %v, want an error", name, s.Addr())
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) != len(c.want) {
+			t.Errorf("%s: got\n%v\nwant %d mistakes", name, err, len(c.want))
+			continue
+		}
+		for i, line := range lines {
+			if !regexp.MustCompile(c.want[i]).MatchString(line) {
+				t.Errorf("%s: got %s, want a match of %s", name, line, c.want[i])
+			}
+		}
+		if store.closed != 1 {
+			t.Errorf("%s: the store was closed %d times, want once", name, store.closed)
+		}
+	}
+}
+
+// TestLimitsElsewhere: a store with a configuration of its own takes no limits file.
+func TestLimitsElsewhere(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := write(t, t.TempDir(), "limits.yaml", plenty)
+	_, err = New(t.Context(), struct{ weir.Backend }{store}, &Options{LimitsFile: limits})
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Unsupported || e.Field != "limits" || !strings.Contains(e.Reason, "weir limits apply") {
+		t.Errorf("got %v, want a pointer to limits apply", err)
+	}
+}

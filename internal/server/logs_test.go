@@ -1,0 +1,97 @@
+package server
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weir-limiter/weir/memory"
+)
+
+// TestLogs: requests and denials are logged at debug only, failures always, and never a secret.
+func TestLogs(t *testing.T) {
+	t.Parallel()
+	for level, want := range map[slog.Level]map[string]bool{
+		slog.LevelDebug: {"route=/v1/reserve": true, "msg=denied": true, "acme-corporation": true},
+		slog.LevelInfo:  {"route=/v1/reserve": false, "msg=denied": false, "acme-corporation": false},
+	} {
+		dir := t.TempDir()
+		log := &logBuffer{}
+		w := start(t, &Options{
+			LimitsFile: write(t, dir, "limits.yaml", limitsOf(1)),
+			TokensFile: write(t, dir, "tokens.yaml", threeTokens()),
+			Logger:     slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: level})),
+		})
+		const body = `{"entity":"acme-corporation","resource":"llm","costs":{"rpm":1}}`
+		for _, want := range []int{http.StatusOK, http.StatusTooManyRequests} {
+			if got := w.ask(t, "/v1/reserve", body, callToken); got.status != want {
+				t.Errorf("got %d %s, want %d", got.status, got.body, want)
+			}
+		}
+		w.ask(t, "/v1/reserve", body, "nobody-0123456789")
+		w.ask(t, "/no/path/acme-corporation", "", "")
+		if err := w.stop(); err != nil {
+			t.Error(err)
+		}
+		said := log.String()
+		for text, is := range want {
+			if strings.Contains(said, text) != is {
+				t.Errorf("%v: the log has %q is %t, want %t: %s", level, text, !is, is, said)
+			}
+		}
+		for _, secret := range []string{callToken, adminToken, readToken, "nobody-0123456789"} {
+			if strings.Contains(said, secret) {
+				t.Errorf("%v: the log has a bearer token: %s", level, said)
+			}
+		}
+		if !strings.Contains(said, "msg=listening url=http://127.0.0.1:") || !strings.Contains(said, `msg="shut down"`) {
+			t.Errorf("%v: the log does not say when the server began and ended: %s", level, said)
+		}
+	}
+}
+
+// TestFailuresAreLogged: an answer of 5xx is logged above debug.
+func TestFailuresAreLogged(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &logBuffer{}
+	w := startOver(t, brokenStore{store}, &Options{
+		Logger: slog.New(slog.NewTextHandler(log, nil)),
+	})
+	if got := w.ask(t, "/v1/reserve", askRPM, ""); got.status != http.StatusServiceUnavailable ||
+		strings.Contains(string(got.body), "no route") {
+		t.Errorf("got %d %s, want 503 without the cause", got.status, got.body)
+	}
+	if said := log.String(); !strings.Contains(said, "level=WARN msg=request method=POST route=/v1/reserve status=503") ||
+		!strings.Contains(said, "no route to the store") {
+		t.Errorf("the log does not say what failed: %s", said)
+	}
+	if got := w.figures(t, "")[`weir_decisions_total{outcome="unavailable",verb="reserve"}`]; got != 1 {
+		t.Errorf("got %v unavailable, want 1", got)
+	}
+}
+
+// TestHTTPErrors: what net/http says of clients is debug, what it says of the server is more.
+func TestHTTPErrors(t *testing.T) {
+	t.Parallel()
+	log := &logBuffer{}
+	out := httpErrors(newTestLogger(log))
+	for line, level := range map[string]string{
+		"http: TLS handshake error from 192.0.2.1:1: EOF":   "DEBUG",
+		"http: panic serving 192.0.2.1:1: oh\ngoroutine 1":  "ERROR",
+		"http: Accept error: too many open files; retrying": "WARN",
+	} {
+		if _, err := io.WriteString(out.Writer(), line); err != nil {
+			t.Fatal(err)
+		}
+		first, _, _ := strings.Cut(line, "\n")
+		if said := log.String(); !strings.Contains(said, "level="+level+` msg="http server" said="`+first) {
+			t.Errorf("%q: got %s, want level %s", line, said, level)
+		}
+	}
+}

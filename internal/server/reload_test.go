@@ -1,0 +1,321 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-limiter/weir/memory"
+)
+
+func limitsOf(rpm int) string {
+	return fmt.Sprintf("version: 1\nsystem:\n  limits:\n    rpm: {capacity: %d}\n", rpm)
+}
+
+// TestReloadLimits: a good file counts from then on; a bad one, or none, changes nothing.
+func TestReloadLimits(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := write(t, dir, "limits.yaml", limitsOf(100))
+	w := start(t, &Options{LimitsFile: file})
+	for _, c := range []struct {
+		name, text string
+		want       int64
+		err        string // a pattern; empty where the file is fine
+	}{
+		{"a change", limitsOf(200), 200, ""},
+		{"the same again", limitsOf(200), 200, ""},
+		{"cut short", limitsOf(300)[:40], 200, `limits\.yaml:4:\d+: `},
+		{"empty", "", 200, `limits\.yaml:1:1: `},
+		{"a mistake", limitsOf(0), 200, `limits\.yaml:4:21: .*rpm\.capacity "0"`},
+		{
+			"what the limiter does not allow",
+			limitsOf(300) + "entities:\n  a: {}\n  b: {parent: a, cascade: true}\n  c: {parent: b, cascade: true}\n",
+			200, `limits\.yaml:8:\d+: .*entities\.c\.cascade`,
+		},
+		{"gone", "-", 200, `limits\.yaml: no such file`},
+		{"good again", limitsOf(50), 50, ""},
+	} {
+		if c.text == "-" {
+			if err := os.Remove(file); err != nil {
+				t.Fatal(err)
+			}
+		} else {
+			write(t, dir, "limits.yaml", c.text)
+		}
+		err := w.server.Reload(t.Context())
+		switch {
+		case c.err == "" && err != nil:
+			t.Errorf("%s: got %v", c.name, err)
+		case c.err != "" && (err == nil || !regexp.MustCompile(c.err).MatchString(err.Error())):
+			t.Errorf("%s: got %v, want a match of %s", c.name, err, c.err)
+		case c.err != "" && !strings.Contains(w.log.String(), "reload refused"):
+			t.Errorf("%s: the log does not say so: %s", c.name, w.log)
+		}
+		if got := w.capacity(t, ""); got != c.want {
+			t.Errorf("%s: got capacity %d, want %d", c.name, got, c.want)
+		}
+	}
+	figures := w.figures(t, "")
+	for series, want := range map[string]float64{
+		`weir_reloads_total{outcome="ok",what="limits"}`:      3,
+		`weir_reloads_total{outcome="refused",what="limits"}`: 5,
+	} {
+		if figures[series] != want {
+			t.Errorf("%s: got %v, want %v", series, figures[series], want)
+		}
+	}
+	if at := figures[`weir_reload_last_success_timestamp_seconds{what="limits"}`]; at == 0 {
+		t.Error("the metrics do not say when the last reload was")
+	}
+}
+
+// TestWatch: a change counts once it has stood still between two looks, and a bad file is told once.
+// The looks are taken by a clock that the test owns.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := write(t, dir, "limits.yaml", limitsOf(100))
+	synctest.Test(t, func(t *testing.T) {
+		store, err := memory.Open(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{options: Options{LimitsFile: file, Watch: time.Second}, metrics: newMetrics("")}
+		log := &logBuffer{}
+		s.options.Logger = newTestLogger(log)
+		s.options, err = s.options.withDefaults()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.openLimiter(store); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.openSources(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go s.watch(ctx)
+		time.Sleep(500 * time.Millisecond) // between two looks from now on
+		look := func(what string, want int64) {
+			t.Helper()
+			time.Sleep(time.Second)
+			synctest.Wait()
+			got, err := s.limiter.Status(t.Context(), "acme", "llm")
+			if err != nil || len(got) != 1 || got[0].Capacity != want {
+				t.Errorf("%s: got %v and error %v, want capacity %d", what, got, err, want)
+			}
+		}
+		look("nothing changed", 100)
+		write(t, dir, "limits.yaml", limitsOf(200))
+		look("seen once", 100)
+		look("seen twice", 200)
+		write(t, dir, "limits.yaml", limitsOf(300))
+		look("seen once", 200)
+		write(t, dir, "limits.yaml", limitsOf(400))
+		look("still being written", 200)
+		look("done", 400)
+		write(t, dir, "limits.yaml", "version: 2\n")
+		look("bad, once", 400)
+		look("bad, twice", 400)
+		look("bad, still", 400)
+		if n := strings.Count(log.String(), "reload refused"); n != 1 {
+			t.Errorf("got %d lines about the bad file, want 1: %s", n, log)
+		}
+		if err := os.Remove(file); err != nil {
+			t.Fatal(err)
+		}
+		look("gone, once", 400)
+		look("gone, twice", 400)
+		write(t, dir, "limits.yaml", limitsOf(500))
+		look("back, once", 400)
+		look("back, twice", 500)
+		if n := strings.Count(log.String(), "reload refused"); n != 2 {
+			t.Errorf("got %d lines about bad files, want 2: %s", n, log)
+		}
+	})
+}
+
+// TestTokenRemoved: a bearer token that is taken out of the file is refused with the next request, on
+// connections that are open too; a bad file changes nothing.
+func TestTokenRemoved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := write(t, dir, "tokens.yaml", threeTokens())
+	w := start(t, &Options{TokensFile: file})
+	var reused atomic.Bool
+	onOneConnection := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{
+		GotConn: func(i httptrace.GotConnInfo) { reused.Store(i.Reused) },
+	})
+	reserve := func(bearer string) int {
+		t.Helper()
+		got, err := ask(onOneConnection, w.client, w.url+"/v1/reserve", askRPM, bearer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.status
+	}
+	for bearer, want := range map[string]int{
+		adminToken: http.StatusOK, callToken: http.StatusOK, readToken: http.StatusForbidden,
+		"": http.StatusUnauthorized, adminToken + "x": http.StatusUnauthorized,
+	} {
+		if got := reserve(bearer); got != want {
+			t.Errorf("before, %q: got %d, want %d", bearer, got, want)
+		}
+	}
+	write(t, dir, "tokens.yaml", tokensFile("{name: checkout, role: king, token: "+callToken+"}"))
+	if err := w.server.Reload(t.Context()); err == nil {
+		t.Error("a file with a mistake was taken")
+	}
+	if got := reserve(callToken); got != http.StatusOK {
+		t.Errorf("after a bad file: got %d, want 200", got)
+	}
+	write(t, dir, "tokens.yaml", tokensFile("{name: ops, role: admin, token: "+adminToken+"}"))
+	if err := w.server.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for bearer, want := range map[string]int{
+		adminToken: http.StatusOK, callToken: http.StatusUnauthorized, readToken: http.StatusUnauthorized,
+	} {
+		if got := reserve(bearer); got != want || !reused.Load() {
+			t.Errorf("after, %q: got %d on an open connection %t, want %d on one", bearer, got, reused.Load(), want)
+		}
+	}
+	if said := w.log.String(); strings.Contains(said, callToken) || strings.Contains(said, adminToken) {
+		t.Errorf("the log has a bearer token: %s", said)
+	}
+}
+
+// TestReloadUnderLoad: while the limits flip between two definitions, every answer is one of the two,
+// whole, and nothing fails.
+func TestReloadUnderLoad(t *testing.T) {
+	t.Parallel()
+	const flips, workers = 50, 8
+	definition := func(n int) string {
+		return fmt.Sprintf("version: 1\nsystem:\n  limits:\n    rpm: {capacity: %d}\n    tpm: {capacity: %d}\n", n, 2*n)
+	}
+	dir := t.TempDir()
+	file := write(t, dir, "limits.yaml", definition(1000000))
+	w := start(t, &Options{LimitsFile: file})
+	var mu sync.Mutex
+	seen := map[int64]int{}
+	var wrong []string
+	done := make(chan struct{})
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				got, err := ask(t.Context(), w.client, w.url+"/v1/reserve",
+					`{"entity":"acme","resource":"llm","costs":{"rpm":1,"tpm":1}}`, "")
+				capacity := int64(-1)
+				if err == nil && got.status == http.StatusOK {
+					limits := got.lease(t).Limits
+					if len(limits) == 2 && 2*limits[0].Capacity == limits[1].Capacity {
+						capacity = limits[0].Capacity
+					}
+				}
+				mu.Lock()
+				seen[capacity]++
+				if capacity != 1000000 && capacity != 2000000 {
+					wrong = append(wrong, fmt.Sprintf("%v %v", got, err))
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for i := range flips {
+		next := write(t, dir, "next.yaml", definition(1000000*(1+(i+1)%2)))
+		if err := os.Rename(next, file); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.server.Reload(t.Context()); err != nil {
+			t.Errorf("flip %d: %v", i, err)
+		}
+		got := w.ask(t, "/v1/reserve", `{"entity":"other","resource":"llm","costs":{"rpm":1}}`, "")
+		if want := int64(1000000 * (1 + (i+1)%2)); got.lease(t).Limits[0].Capacity != want {
+			t.Errorf("flip %d: got %s, want capacity %d at once", i, got.body, want)
+		}
+	}
+	close(done)
+	all.Wait()
+	t.Logf("%d flips; answers by the definition that they show: %v", flips, seen)
+	if len(wrong) > 0 || seen[1000000] == 0 || seen[2000000] == 0 {
+		t.Errorf("got %d answers that are of neither definition, such as %v", len(wrong), wrong[:min(3, len(wrong))])
+	}
+}
+
+// TestAdminWrites: what an administrator writes counts at once, says for how long, and goes with the
+// next reload.
+func TestAdminWrites(t *testing.T) {
+	t.Parallel()
+	none := write(t, t.TempDir(), "empty.yaml", "version: 1\n")
+	for _, c := range []struct{ file, note string }{
+		{write(t, t.TempDir(), "limits.yaml", limitsOf(100)), "holds until the next reload of the limits file, or restart"},
+		{none, "holds until the next reload of the limits file, or restart"},
+	} {
+		w := start(t, &Options{LimitsFile: c.file})
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.url+"/v1/admin/system/limits",
+			strings.NewReader(`{"limits":{"rpm":{"capacity":7}}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		got, err := w.client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(got.Body)
+		closeQuietly(got.Body)
+		if err != nil || got.StatusCode != http.StatusOK || !strings.Contains(string(body), c.note) {
+			t.Errorf("got %s %s and error %v, want the note %q", got.Status, body, err, c.note)
+		}
+		if got := w.capacity(t, ""); got != 7 {
+			t.Errorf("after the write: got capacity %d, want 7", got)
+		}
+		write(t, w.dir, "limits.yaml", limitsOf(100))
+		if err := os.Rename(w.dir+"/limits.yaml", c.file); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.server.Reload(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.capacity(t, ""); got != 100 {
+			t.Errorf("after the reload: got capacity %d, want 100", got)
+		}
+	}
+}
+
+// TestNote: how long a write holds depends on where the configuration comes from.
+func TestNote(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		volatile bool
+		file     string
+		want     string
+	}{
+		{true, "limits.yaml", "holds until the next reload of the limits file, or restart"},
+		{true, "", "holds until the next restart"},
+		{false, "", ""},
+	} {
+		s := &Server{options: Options{LimitsFile: c.file}, volatile: c.volatile}
+		if got := s.adminNote(); got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// Server serves a store over HTTP until its context ends.
+type Server struct {
+	options Options
+	metrics *metrics
+	traces  *traces
+	limiter *weir.Limiter
+	// volatile is true for a store whose configuration goes with the process.
+	volatile bool
+	// tokens and certificate are nil where none are in use.
+	tokens      *tokens
+	certificate *certificate
+	activity    *httpapi.Activity
+	listener    *boundedListener
+	http        *http.Server
+
+	reloading sync.Mutex // guards the sources
+	sources   []*source
+	ending    atomic.Bool
+}
+
+// New opens a server over a store and listens, but serves nothing yet: call [Server.Run], even if only
+// to close it. The server takes the store over, and closes it where New fails. Its errors, joined, are
+// [*weir.Error]s about options, with the command line's names of them in Field, or say what is wrong
+// with a file.
+func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
+	options, err := o.withDefaults()
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	s := &Server{options: options, metrics: newMetrics(options.Version)}
+	if err := s.open(ctx, b); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// open makes the parts, and closes them where one fails.
+func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Close(), s.traces.close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if s.traces, err = newTraces(ctx, &s.options); err != nil {
+		return err
+	}
+	if err = s.openLimiter(b); err != nil {
+		return err
+	}
+	if err = s.openSources(ctx); err != nil {
+		return err
+	}
+	open := s.options.TokensFile != "" || s.options.NoTokens
+	l, err := listen(ctx, s.options.Listen, open)
+	if err != nil {
+		return err
+	}
+	s.listener = newBoundedListener(l, s.options.Bounds.MaxConnections)
+	s.metrics.watchConnections(s.listener)
+	return nil
+}
+
+// openLimiter makes the limiter, and those who are told what it decides.
+func (s *Server) openLimiter(b weir.Backend) error {
+	limiter := *s.options.Limiter
+	s.activity = httpapi.NewActivity(&httpapi.ActivityOptions{Now: limiter.Now})
+	all := observers{s.metrics, s.activity, denialLog{s.options.Logger}}
+	if s.traces != nil {
+		all = append(all, s.traces)
+	}
+	if limiter.Observer != nil {
+		all = append(all, limiter.Observer)
+	}
+	limiter.Observer = all
+	_, s.volatile = b.(weir.ConfigWriter)
+	var err error
+	if s.limiter, err = weir.New(b, &limiter); err != nil {
+		return err
+	}
+	s.metrics.watchLimiter(s.limiter)
+	return nil
+}
+
+// Addr is where the server listens.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// URL is where clients on this machine find the server.
+func (s *Server) URL() string {
+	scheme, address := "http", s.listener.Addr().String()
+	if s.options.CertFile != "" {
+		scheme = "https"
+	}
+	if tcp, ok := s.listener.Addr().(*net.TCPAddr); ok && tcp.IP.IsUnspecified() {
+		address = net.JoinHostPort("localhost", strconv.Itoa(tcp.Port))
+	}
+	return scheme + "://" + address
+}
+
+// Connections is how many connections are open.
+func (s *Server) Connections() int { return int(s.listener.open.Load()) }
+
+// handler is all that is served.
+func (s *Server) handler() http.Handler {
+	o := &httpapi.Options{
+		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity,
+		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
+		Logger: s.options.Logger, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
+	}
+	if s.tokens != nil {
+		o.Authenticate = s.tokens.authenticate
+	}
+	api := httpapi.NewHandler(s.limiter, o)
+	figures := s.restricted(s.metrics.handler())
+	return s.observed(s.loopbackOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/metrics" {
+			r.Pattern = "GET /metrics"
+			figures.ServeHTTP(w, r)
+			return
+		}
+		api.ServeHTTP(w, r)
+	})))
+}
+
+// ready says whether new callers are welcome.
+func (s *Server) ready(context.Context) error {
+	if s.ending.Load() {
+		return &weir.Error{Code: weir.Unavailable, Reason: "the server is shutting down"}
+	}
+	return nil
+}
+
+// Run serves until ctx ends, and then shuts down in order: it says at /readyz that it ends, accepts
+// for ShutdownDelay more, lets the requests under way end, closes the store and sends the last traces.
+// It returns what failed of that; nil means that every request was answered that had come in time, or
+// that those which were cut are in the log. It must be called once.
+func (s *Server) Run(ctx context.Context) error {
+	calm := context.WithoutCancel(ctx)
+	b := &s.options.Bounds
+	s.http = &http.Server{
+		Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return calm },
+		ReadHeaderTimeout: b.HeaderTimeout, ReadTimeout: b.ReadTimeout, WriteTimeout: b.WriteTimeout,
+		IdleTimeout: b.IdleTimeout, MaxHeaderBytes: b.MaxHeader,
+		ConnState: s.listener.track, ErrorLog: httpErrors(s.options.Logger),
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" with 200
+	}
+	watching, stop := context.WithCancel(ctx)
+	var watcher sync.WaitGroup
+	watcher.Go(func() { s.watch(watching) })
+	served := make(chan error, 1)
+	go func() { served <- s.serve() }()
+	s.announce(ctx)
+	var err error
+	select {
+	case err = <-served: // the listener failed
+		err = errors.Join(err, s.http.Close())
+	case <-ctx.Done():
+		err = s.shutDown(calm)
+		<-served // it may only now have begun
+	}
+	stop()
+	watcher.Wait()
+	return errors.Join(err, s.limiter.Close(), s.traces.close(calm))
+}
+
+// announce logs where the server listens, and what may surprise about it.
+func (s *Server) announce(ctx context.Context) {
+	log := s.options.Logger
+	if s.tokens == nil && s.options.NoTokens {
+		log.LogAttrs(ctx, slog.LevelWarn, "no bearer tokens: whoever reaches this address is admin")
+	}
+	if s.volatile && s.options.LimitsFile == "" {
+		log.LogAttrs(ctx, slog.LevelWarn, "no limits file: nothing is admitted until an admin sets limits")
+	}
+	log.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", s.URL()),
+		slog.String("address", s.listener.Addr().String()))
+}
+
+func (s *Server) serve() error {
+	if s.http.TLSConfig = s.tlsConfig(); s.http.TLSConfig != nil {
+		return s.http.ServeTLS(s.listener, "", "")
+	}
+	return s.http.Serve(s.listener)
+}
+
+// shutDown lets what is under way end, and counts what it had to cut.
+func (s *Server) shutDown(ctx context.Context) error {
+	began := time.Now()
+	log := s.options.Logger
+	log.LogAttrs(ctx, slog.LevelInfo, "shutting down", slog.Int64("connections", s.listener.open.Load()))
+	s.ending.Store(true)
+	<-time.After(s.options.Bounds.ShutdownDelay)
+	bounded, cancel := context.WithTimeout(ctx, s.options.Bounds.ShutdownTimeout)
+	defer cancel()
+	err := s.http.Shutdown(bounded)
+	if errors.Is(err, context.DeadlineExceeded) {
+		log.LogAttrs(ctx, slog.LevelWarn, "requests were cut off: they took too long to end",
+			slog.Int64("requests", s.listener.active.Load()), slog.Int64("connections", s.listener.open.Load()))
+		err = s.http.Close()
+	}
+	log.LogAttrs(ctx, slog.LevelInfo, "shut down", slog.Duration("took", time.Since(began)))
+	if err != nil {
+		return fmt.Errorf("shut down: %w", err)
+	}
+	return nil
+}

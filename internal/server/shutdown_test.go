@@ -1,0 +1,245 @@
+package server
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptrace"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// loadTally is what the callers of a test have met.
+type loadTally struct {
+	mu       sync.Mutex
+	admitted []weir.LeaseID
+	// cutBefore counts requests that were sent whole before the shutdown began, and had no answer;
+	// lost counts those of any time.
+	cutBefore, lost int
+	other           []string
+}
+
+// TestShutdownUnderLoad: whoever had sent a request when the shutdown began is answered, and every
+// lease that was answered for is in the store that the server left behind.
+func TestShutdownUnderLoad(t *testing.T) {
+	t.Parallel()
+	for _, reuse := range []bool{true, false} {
+		t.Run(map[bool]string{true: "kept connections", false: "new connections"}[reuse], func(t *testing.T) {
+			t.Parallel()
+			shutDownUnderLoad(t, reuse)
+		})
+	}
+}
+
+func shutDownUnderLoad(t *testing.T, reuse bool) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "state")
+	store, err := memory.OpenSnapshot(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The delay covers the time that a slow machine takes to read what has been sent.
+	w := startOver(t, store, &Options{Bounds: Bounds{ShutdownDelay: time.Second}})
+	w.client.Transport.(*http.Transport).DisableKeepAlives = !reuse
+	const workers = 16
+	var tally loadTally
+	var began atomic.Bool // the shutdown
+	enough := make(chan struct{})
+	var answered atomic.Int64
+	var all sync.WaitGroup
+	for range workers {
+		all.Go(func() {
+			for tally.reserveOnce(w, &began) {
+				if answered.Add(1) == 500 {
+					close(enough)
+				}
+			}
+		})
+	}
+	select {
+	case <-enough:
+	case <-time.After(patience):
+		t.Fatalf("got %d answers within %v", answered.Load(), patience)
+	}
+	began.Store(true)
+	if err := w.stop(); err != nil {
+		t.Errorf("run: %v", err)
+	}
+	all.Wait()
+	t.Logf("%d answered 200, %d without an answer, %d of them sent before the shutdown; other: %v",
+		len(tally.admitted), tally.lost, tally.cutBefore, tally.other)
+	if tally.cutBefore > 0 || len(tally.other) > 0 || len(tally.admitted) < 500 {
+		t.Errorf("got %d requests cut and others %v, want none", tally.cutBefore, tally.other)
+	}
+	checkLeases(t, file, tally.admitted)
+}
+
+// reserveOnce sends one request and notes what became of it. It is false once the server is gone.
+func (l *loadTally) reserveOnce(w *world, began *atomic.Bool) bool {
+	var early bool // the request was sent whole before the shutdown began
+	ctx := httptrace.WithClientTrace(context.Background(), &httptrace.ClientTrace{
+		WroteRequest: func(i httptrace.WroteRequestInfo) { early = i.Err == nil && !began.Load() },
+	})
+	got, err := ask(ctx, w.client, w.url+"/v1/reserve", askRPM, "")
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err != nil {
+		l.lost++
+		if early {
+			l.cutBefore++
+		}
+		return false
+	}
+	var body lease
+	if err := json.Unmarshal(got.body, &body); got.status != http.StatusOK || err != nil || !body.Allowed {
+		l.other = append(l.other, string(got.body))
+		return false
+	}
+	l.admitted = append(l.admitted, body.LeaseID)
+	return true
+}
+
+// checkLeases opens what the server left, and wants every lease live in it.
+func checkLeases(t *testing.T, file string, want []weir.LeaseID) {
+	t.Helper()
+	store, err := memory.OpenSnapshot(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeQuietly(store)
+	missing := 0
+	for _, id := range want {
+		record, err := store.RecoverLease(t.Context(), time.Now(), id)
+		if err != nil || record == nil || record.State != weir.LeaseLive {
+			missing++
+		}
+	}
+	t.Logf("%d of %d leases are in the store", len(want)-missing, len(want))
+	if missing > 0 {
+		t.Errorf("%d leases were answered for and are not in the store", missing)
+	}
+	unknown, err := store.RecoverLease(t.Context(), time.Now(), weir.NewLeaseID(time.Now()))
+	if err != nil || unknown != nil {
+		t.Errorf("a lease that was never reserved: got %v and error %v", unknown, err)
+	}
+}
+
+// slowStore is a store whose reservations wait until they are let go.
+type slowStore struct {
+	*memory.Store
+	entered chan struct{}
+	release chan struct{}
+}
+
+func newSlowStore(t *testing.T) *slowStore {
+	t.Helper()
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &slowStore{store, make(chan struct{}, 16), make(chan struct{})}
+}
+
+func (s *slowStore) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	s.entered <- struct{}{}
+	<-s.release
+	return s.Store.Reserve(ctx, now, r)
+}
+
+// TestShutdownWaits: a request under way is answered, /readyz says meanwhile that the server ends,
+// and the answer is the connection's last.
+func TestShutdownWaits(t *testing.T) {
+	t.Parallel()
+	store := newSlowStore(t)
+	w := startOver(t, store, &Options{Bounds: Bounds{ShutdownDelay: patience / 100}})
+	if got := w.ask(t, "/readyz", "", ""); got.status != http.StatusOK || got.header.Get("Connection") != "" {
+		t.Errorf("before: got %d and Connection %q", got.status, got.header.Get("Connection"))
+	}
+	answers := make(chan *answer, 1)
+	go func() {
+		got, err := ask(context.Background(), w.client, w.url+"/v1/reserve", askRPM, "")
+		if err != nil {
+			got = &answer{body: []byte(err.Error())}
+		}
+		answers <- got
+	}()
+	<-store.entered
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.stop() }()
+	for !w.server.ending.Load() { // it yields by asking
+		w.ask(t, "/healthz", "", "")
+	}
+	got := w.ask(t, "/readyz", "", "")
+	if got.status != http.StatusServiceUnavailable || !strings.Contains(string(got.body), "shutting down") {
+		t.Errorf("while it ends: got %d %s", got.status, got.body)
+	}
+	close(store.release)
+	if got := <-answers; got.status != http.StatusOK || !got.lease(t).Allowed {
+		t.Errorf("the request under way: got %d %s", got.status, got.body)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("run: %v", err)
+	}
+	if _, err := ask(t.Context(), w.client, w.url+"/healthz", "", ""); err == nil {
+		t.Error("the server still answers")
+	}
+}
+
+// TestShutdownCuts: what does not end in time is cut, and counted in the log.
+func TestShutdownCuts(t *testing.T) {
+	t.Parallel()
+	store := newSlowStore(t)
+	w := startOver(t, store, &Options{Bounds: Bounds{ShutdownTimeout: 50 * time.Millisecond}})
+	failed := make(chan error, 1)
+	go func() {
+		_, err := ask(context.Background(), w.client, w.url+"/v1/reserve", askRPM, "")
+		failed <- err
+	}()
+	<-store.entered
+	if err := w.stop(); err != nil {
+		t.Errorf("run: %v", err)
+	}
+	if err := <-failed; err == nil {
+		t.Error("the request that took too long was answered")
+	}
+	close(store.release)
+	if said := w.log.String(); !strings.Contains(said, "cut off") || !strings.Contains(said, "requests=1 connections=1") {
+		t.Errorf("the log does not say that one request was cut: %s", said)
+	}
+}
+
+// failingStore cannot write what it keeps.
+type failingStore struct{ *memory.Store }
+
+func (failingStore) Close() error { return errors.New("the disk is full") }
+
+// TestShutdownFails: a store that cannot be closed is not kept quiet about.
+func TestShutdownFails(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limits := write(t, t.TempDir(), "limits.yaml", plenty)
+	s, err := New(t.Context(), failingStore{store}, &Options{
+		LimitsFile: limits, Bounds: Bounds{ShutdownDelay: time.Millisecond},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.Run(ended); err == nil || !strings.Contains(err.Error(), "the disk is full") {
+		t.Errorf("got %v, want that the disk is full", err)
+	}
+}

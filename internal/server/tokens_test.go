@@ -1,0 +1,284 @@
+package server
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// The bearer tokens of the tests.
+const (
+	adminToken = "admin-token-0123456789"
+	callToken  = "call-token-0123456789/+=="
+	readToken  = "read-token-0123456789"
+)
+
+func digestOf(bearer string) string {
+	sum := sha256.Sum256([]byte(bearer))
+	return hex.EncodeToString(sum[:])
+}
+
+func tokensFile(entries ...string) string {
+	return "tokens:\n  - " + strings.Join(entries, "\n  - ") + "\n"
+}
+
+// threeTokens has one of each role, the last by its digest.
+func threeTokens() string {
+	return tokensFile(
+		"{name: ops, role: admin, token: "+adminToken+"}",
+		"name: checkout\n    role: call\n    token: '"+callToken+"'",
+		"{name: grafana, role: read, sha256: "+strings.ToUpper(digestOf(readToken))+"}",
+	)
+}
+
+func TestTokens(t *testing.T) {
+	t.Parallel()
+	held := &tokens{file: write(t, t.TempDir(), "tokens.yaml", threeTokens())}
+	if err := held.load(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		bearer string
+		want   httpapi.Identity
+		ok     bool
+	}{
+		{adminToken, httpapi.Identity{Name: "ops", Role: httpapi.RoleAdmin}, true},
+		{callToken, httpapi.Identity{Name: "checkout", Role: httpapi.RoleCall}, true},
+		{readToken, httpapi.Identity{Name: "grafana", Role: httpapi.RoleRead}, true},
+		{"", httpapi.Identity{}, false},
+		{adminToken + "x", httpapi.Identity{}, false},
+		{adminToken[:len(adminToken)-1], httpapi.Identity{}, false},
+		{strings.ToUpper(adminToken), httpapi.Identity{}, false},
+		{digestOf(adminToken), httpapi.Identity{}, false},
+		{digestOf(readToken), httpapi.Identity{}, false},
+		{"checkout", httpapi.Identity{}, false},
+	} {
+		if got, ok := held.authenticate(c.bearer); got != c.want || ok != c.ok {
+			t.Errorf("%q: got %v and %t, want %v and %t", c.bearer, got, ok, c.want, c.ok)
+		}
+	}
+}
+
+// secret is what no error may hold.
+const secret = "very-secret-0123456789"
+
+func oneToken(s string) string { return tokensFile("{name: a, role: call, " + s + "}") }
+
+// badTokens are files with mistakes, and patterns for the lines of the error.
+var badTokens = []struct {
+	name, text string
+	want       []string
+}{
+	{"nothing", "", []string{`^f:1:1: .*one mapping`}},
+	{"only a comment", "# tokens: []\n", []string{`^f:1:1: .*mapping`}},
+	{"no YAML", "tokens: [" + secret, []string{`^f:1:\d+: .*not YAML`}},
+	{"no YAML, quotes", "tokens:\n  - token: '" + secret, []string{`^f:2:\d+: .*not YAML`}},
+	{"two documents", threeTokens() + "---\n" + threeTokens(), []string{`^f:1:1: .*one mapping`}},
+	{"text", secret, []string{`^f:1:1: .*must be a mapping`}},
+	{"a list outside", "- {name: a}\n", []string{`^f:1:\d+: .*must be a mapping`}},
+	{"another field", "version: 1\n" + oneToken("token: "+secret), []string{`^f:1:1: .*version "\(hidden\)": is unknown`}},
+	{"a secret for a field", secret + ": 1\n", []string{`^f:1:1: .*: \(hidden\) "\(hidden\)": is unknown`}},
+	{"no list", "tokens: " + secret, []string{`^f:1:9: .*tokens.*must be a list`}},
+	{"a mapping", "tokens: {a: " + secret + "}", []string{`^f:1:9: .*must be a list`}},
+	{"an empty list", "tokens: []", []string{`^f:1:9: .*is empty`}},
+	{"no list at all", "tokens:\n", []string{`^f:1:\d+: .*must be a list`}},
+	{"text in the list", tokensFile(secret), []string{`^f:2:5: .*tokens\[0\].*must be a mapping`}},
+	{
+		"nothing in an entry", tokensFile("{}"),
+		[]string{`\.name.*is missing`, `\.role.*is missing`, `must have a token, or its sha256`},
+	},
+	{"no secret", tokensFile("{name: a, role: call}"), []string{`^f:2:\d+: .*must have a token`}},
+	{"both", oneToken("token: " + secret + ", sha256: " + digestOf("x")), []string{`^f:2:\d+: .*sha256.*beside`}},
+	{"short", oneToken("token: short-secret"), []string{`^f:2:34: .*\.token "\(hidden\)": must have from 16`}},
+	{"long", oneToken("token: " + strings.Repeat("long-secret", 100)), []string{`^f:2:34: .*at most|1024`}},
+	{"with a space", oneToken("token: 'very secret 0123456789'"), []string{`^f:2:34: .*must be letters`}},
+	{"not ASCII", oneToken("token: very-sécret-0123456789"), []string{`^f:2:34: .*must be letters`}},
+	{"padding inside", oneToken("token: very=secret-0123456789"), []string{`^f:2:34: .*must be letters`}},
+	{"a folded text", tokensFile("name: a\n    role: call\n    token: |\n      " + secret), []string{`^f:4:12: .*on one line`}},
+	{"a list for a token", oneToken("token: [" + secret + "]"), []string{`^f:2:34: .*on one line`}},
+	{"nothing for a token", oneToken("token: "), []string{`^f:2:\d+: .*on one line`}},
+	{"an alias", "tokens:\n  - {name: &x a, role: call, token: *x}\n", []string{`^f:2:.*on one line`, `^f:2:.*on one line`}},
+	{"a digest that is none", oneToken("sha256: " + secret), []string{`^f:2:35: .*sha256.*64 hex`}},
+	{"a short digest", oneToken("sha256: " + digestOf("x")[:62]), []string{`^f:2:35: .*64 hex`}},
+	{"a role", tokensFile("{name: a, role: king, token: " + secret + "}"), []string{`^f:2:21: .*role "king": must be read, call or admin`}},
+	{"a role in capitals", tokensFile("{name: a, role: Admin, token: " + secret + "}"), []string{`^f:2:21: .*"Admin"`}},
+	{"a secret for a role", tokensFile("{name: a, role: " + secret + ", token: " + secret + "}"), []string{`^f:2:21: .*role "\(hidden\)"`}},
+	{"role none", tokensFile("{name: a, role: none, token: " + secret + "}"), []string{`^f:2:21: .*"none"`}},
+	{"a name with a space", tokensFile("{name: a b, role: call, token: " + secret + "}"), []string{`^f:2:12: .*name "a b"`}},
+	{"an empty name", tokensFile("{name: '', role: call, token: " + secret + "}"), []string{`^f:2:12: .*name ""`}},
+	{"a field twice", tokensFile("{name: a, role: call, role: admin, token: " + secret + "}"), []string{`^f:2:27: .*\.role .*: is given twice`}},
+	{"a field unknown", oneToken("token: " + secret + ", scope: all"), []string{`^f:2:\d+: .*\.scope .*: is unknown`}},
+	{
+		"a name twice", tokensFile("{name: a, role: call, token: "+secret+"}", "{name: a, role: read, token: "+readToken+"}"),
+		[]string{`^f:3:12: .*name "a": is given twice`},
+	},
+	{
+		"a token twice", tokensFile("{name: a, role: call, token: "+secret+"}", "{name: b, role: read, token: "+secret+"}"),
+		[]string{`^f:3:34: .*tokens\[1\].*same bearer token as "a"`},
+	},
+	{
+		"a token and its digest", tokensFile("{name: a, role: call, token: "+secret+"}", "{name: b, role: read, sha256: "+digestOf(secret)+"}"),
+		[]string{`^f:3:35: .*same bearer token as "a"`},
+	},
+	{
+		"several, in order", tokensFile("{name: a, role: x, token: y}", "{name: b}"),
+		[]string{`^f:2:.*role`, `^f:2:.*token`, `^f:3:.*role`, `^f:3:.*token`},
+	},
+	{"too deep", "tokens: " + strings.Repeat("[", 20), []string{`nests too deep`}},
+	{"too many", tokensFile(manyTokens(maxTokens + 1)...), []string{`^f:2:\d+: .*"1001": at most 1000`}},
+}
+
+// TestBadTokens: each mistake is told with its place, and no secret is.
+func TestBadTokens(t *testing.T) {
+	t.Parallel()
+	for _, c := range badTokens {
+		entries, err := parseTokens("f", []byte(c.text))
+		if err == nil {
+			t.Errorf("%s: got %d bearer tokens and no error", c.name, len(entries))
+			continue
+		}
+		lines := strings.Split(err.Error(), "\n")
+		if len(lines) != len(c.want) {
+			t.Errorf("%s: got %d mistakes, want %d:\n%v", c.name, len(lines), len(c.want), err)
+			continue
+		}
+		for i, line := range lines {
+			if !regexp.MustCompile(c.want[i]).MatchString(line) {
+				t.Errorf("%s: got %s, want a match of %s", c.name, line, c.want[i])
+			}
+		}
+		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Code != weir.Invalid {
+			t.Errorf("%s: got %v, want an invalid field", c.name, err)
+		}
+		if strings.Contains(err.Error(), "ecret") {
+			t.Errorf("%s: the error has the secret: %v", c.name, err)
+		}
+	}
+}
+
+func manyTokens(n int) []string {
+	var all []string
+	for i := range n {
+		all = append(all, fmt.Sprintf("{name: n%d, role: call, token: token-%020d}", i, i))
+	}
+	return all
+}
+
+// TestMostTokens: a file as large as may be is read, and every one of its bearer tokens is known.
+func TestMostTokens(t *testing.T) {
+	t.Parallel()
+	entries, err := parseTokens("f", []byte(tokensFile(manyTokens(maxTokens)...)))
+	if err != nil || len(entries) != maxTokens {
+		t.Fatalf("got %d and error %v, want %d", len(entries), err, maxTokens)
+	}
+	held := &tokens{}
+	held.current.Store(&entries)
+	for i := range maxTokens {
+		got, ok := held.authenticate(fmt.Sprintf("token-%020d", i))
+		if want := fmt.Sprintf("n%d", i); !ok || got.Name != want {
+			t.Fatalf("got %v and %t, want %s", got, ok, want)
+		}
+	}
+}
+
+// TestTokenFileModes: what others can read or change is refused, and so is what is no file.
+func TestTokenFileModes(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes there")
+	}
+	file := write(t, t.TempDir(), "tokens.yaml", threeTokens())
+	for mode, fine := range map[os.FileMode]bool{
+		0o600: true, 0o400: true, 0o700: true,
+		0o640: false, 0o604: false, 0o660: false, 0o644: false, 0o610: false, 0o602: false, 0o777: false,
+	} {
+		if err := os.Chmod(file, mode); err != nil {
+			t.Fatal(err)
+		}
+		err := (&tokens{file: file}).load()
+		if fine != (err == nil) {
+			t.Errorf("%04o: got %v, want accepted %t", mode, err, fine)
+		}
+		if err != nil && !strings.Contains(err.Error(), fmt.Sprintf("%s: its mode %04o", file, mode)) {
+			t.Errorf("%04o: got %v, want the file and the mode", mode, err)
+		}
+	}
+	for name, want := range map[string]string{
+		filepath.Dir(file): "not a regular file", filepath.Join(filepath.Dir(file), "none"): "no such file",
+		os.DevNull: "not a regular file",
+		write(t, t.TempDir(), "large.yaml", strings.Repeat("#", maxTokenFile+1)): "more than 262144 bytes",
+	} {
+		if err := (&tokens{file: name}).load(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", name, err, want)
+		}
+	}
+	link := filepath.Join(t.TempDir(), "link.yaml")
+	if err := os.Chmod(file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := (&tokens{file: link}).load(); err != nil {
+		t.Errorf("a link to a private file: got %v", err)
+	}
+}
+
+// FuzzTokens: a file gives bearer tokens or mistakes within it, and no mistake holds anything that is
+// long enough to be a bearer token.
+func FuzzTokens(f *testing.F) {
+	f.Add(threeTokens())
+	f.Add("tokens: [{name: a, role: king, token: very-secret-0123456789, x-very-secret-0123456789: 1}]")
+	f.Add("tokens:\n- &a {name: *a}\n- !!x |\n very-secret-0123456789\n")
+	secretLike := regexp.MustCompile(`[A-Za-z0-9._~+/-]{16,}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		if len(text) > 1<<12 {
+			return
+		}
+		entries, err := parseTokens("f", []byte(text))
+		if err == nil {
+			if len(entries) == 0 || len(entries) > maxTokens {
+				t.Errorf("got %d bearer tokens and no error", len(entries))
+			}
+			return
+		}
+		for _, secret := range secretLike.FindAllString(text, -1) {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("%q is in the error: %v", secret, err)
+			}
+		}
+		lines := strings.Count(text, "\n") + 2
+		for _, m := range flattenMistakes(t, err) {
+			if m.line < 1 || m.line > lines || m.column < 1 {
+				t.Errorf("a mistake at %d:%d of %d lines", m.line, m.column, lines)
+			}
+		}
+	})
+}
+
+func flattenMistakes(t *testing.T, err error) []*tokenMistake {
+	t.Helper()
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("%T is not joined", err)
+	}
+	var all []*tokenMistake
+	for _, e := range joined.Unwrap() {
+		m, ok := e.(*tokenMistake)
+		if !ok {
+			t.Fatalf("%T is no mistake in a file", e)
+		}
+		all = append(all, m)
+	}
+	return all
+}
