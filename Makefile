@@ -8,6 +8,8 @@ GOVULNCHECK_VERSION   := v1.8.0
 FUZZTIME ?= 60s
 # V=1 makes the tests say which of them ran.
 V        ?=
+# More flags for the demo, such as --exit, with which it ends by itself.
+DEMO     ?=
 
 # go env prints each answer on a line of its own; a C compiler's flags come after its name.
 GO_ENV  := $(shell $(GO) env GOVERSION CGO_ENABLED CC 2>/dev/null)
@@ -27,9 +29,11 @@ GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## Replay an hour of real LLM traffic against limits, in a few seconds
-	$(GO) run ./cmd/weir replay testdata/azure-llm-2023-code.csv \
-		--limits examples/limits.yaml --entities 4 --latency 400ms+15ms
+# The program is built and then run by itself, so that an interrupt reaches it and nobody between.
+demo: ## Serve, and watch the limits judge an hour of real LLM traffic in half a minute (Ctrl-C ends it)
+	@mkdir -p .cache
+	$(GO) build -o .cache/weir ./cmd/weir
+	.cache/weir demo $(DEMO)
 
 test: race-notice ## Run every test, shuffled, with the race detector (V=1 names them)
 	$(TEST) ./...

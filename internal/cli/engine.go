@@ -40,8 +40,29 @@ type watcher interface {
 type verdict struct {
 	limits []weir.LimitStatus
 	denied *weir.DeniedError
-	fault  *weir.Error
+	// fault is never satisfiable; in a live replay any other error too, which leaves open what
+	// became of the call.
+	fault *weir.Error
+	// degraded is true where a call was admitted without being charged to any limit.
+	degraded bool
 }
+
+// newVerdict says what an answer means, or returns the error if it is not the call's own.
+func newVerdict(lease *weir.Lease, err error) (*verdict, error) {
+	if err == nil {
+		return &verdict{limits: lease.Limits, degraded: lease.Degraded}, nil
+	}
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+		return &verdict{denied: denied, limits: denied.Limits}, nil
+	}
+	if fault, ok := errors.AsType[*weir.Error](err); ok && fault.Code == weir.NeverSatisfiable {
+		return &verdict{fault: fault}, nil
+	}
+	return nil, err
+}
+
+// admitted says that the call goes ahead.
+func (v *verdict) admitted() bool { return v.denied == nil && v.fault == nil }
 
 // run replays the whole workload, or stops at the first error that is not a call's own.
 func (e *engine) run(ctx context.Context) error {
@@ -83,19 +104,12 @@ func (e *engine) reserve(ctx context.Context, a *attempt) error {
 	lease, err := e.service.Reserve(ctx, &weir.Request{
 		LeaseID: a.lease, Entity: a.entity, Resource: a.resource, Costs: a.costs,
 	})
-	v := &verdict{}
-	switch {
-	case err == nil:
-		v.limits = lease.Limits
+	v, err := newVerdict(lease, err)
+	if err != nil {
+		return fmt.Errorf("%s:%d: reserve: %w", e.workload.trace, a.call.line, err)
+	}
+	if v.admitted() {
 		heap.Push(&e.running, a)
-	case errors.Is(err, weir.NeverSatisfiable):
-		v.fault, _ = errors.AsType[*weir.Error](err)
-	default:
-		denied, ok := errors.AsType[*weir.DeniedError](err)
-		if !ok {
-			return fmt.Errorf("%s:%d: reserve: %w", e.workload.trace, a.call.line, err)
-		}
-		v.denied, v.limits = denied, denied.Limits
 	}
 	for _, w := range e.watchers {
 		if err := w.reserved(a, v); err != nil {

@@ -37,6 +37,11 @@ func (f *format) Type() string { return "table|json" }
 func outputFlag(cmd *cobra.Command) *format {
 	f := tableFormat
 	cmd.Flags().VarP(&f, "output", "o", "print a table for people, or JSON")
+	formats := []cobra.Completion{string(tableFormat), string(jsonFormat)}
+	complete := cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)
+	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
+		panic(err) // only where there is no such flag
+	}
 	return &f
 }
 

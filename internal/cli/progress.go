@@ -1,41 +1,43 @@
 package cli
 
 import (
-	"fmt"
 	"io"
-	"os"
 	"time"
 )
 
 // progressEvery is how often progress is told.
 const progressEvery = 100 * time.Millisecond
 
-// progress tells on a terminal how far a replay is; nil tells nothing.
+// progress tells on a terminal how far a replay in virtual time is; nil tells nothing.
 type progress struct {
 	to    io.Writer
-	total int
+	size  func() (columns, rows int)
+	style style
+	total int64
 	now   func() time.Time
+	began time.Time
 	last  time.Time
-	done  int
+	done  int64
 	told  bool
 }
 
-// progress returns nil where nobody watches: the errors do not go to a terminal, or it is a dumb
-// one.
+// progress returns nil where nobody watches.
 func (a *app) progress(total int) *progress {
-	f, ok := a.streams.Err.(*os.File)
-	if !ok || a.env("TERM") == "dumb" {
+	t := a.terminal()
+	if t == nil {
 		return nil
 	}
-	info, err := f.Stat()
-	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return nil
-	}
-	return newProgress(f, total, time.Now)
+	p := newProgress(t.file, total, time.Now)
+	p.size, p.style = t.size, t.style
+	return p
 }
 
 func newProgress(to io.Writer, total int, now func() time.Time) *progress {
-	return &progress{to: to, total: total, now: now, last: now()}
+	began := now()
+	return &progress{
+		to: to, total: int64(total), now: now, began: began, last: began,
+		size: func() (int, int) { return usualColumns, usualRows },
+	}
 }
 
 func (p *progress) reserved(*attempt, *verdict) error {
@@ -45,9 +47,21 @@ func (p *progress) reserved(*attempt, *verdict) error {
 	}
 	if now := p.now(); now.Sub(p.last) >= progressEvery {
 		p.last, p.told = now, true
-		p.write(fmt.Sprintf("\r%s of %s calls", thousands(int64(p.done)), thousands(int64(p.total))))
+		p.write("\r" + ansiNoWrap + p.line(now) + ansiEndLine + ansiWrap)
 	}
 	return nil
+}
+
+// line says how far it is, how fast it goes, and when it will be done at that pace.
+func (p *progress) line(now time.Time) string {
+	took := now.Sub(p.began)
+	s := &liveState{
+		done: p.done, total: p.total,
+		perSecond: newSpeedReport(p.done, took).OperationsPerSecond,
+		left:      took / time.Duration(p.done) * time.Duration(p.total-p.done),
+	}
+	columns, _ := p.size()
+	return cut(s.headline(p.style, columns), columns)
 }
 
 func (p *progress) completed(*attempt) error { return nil }
@@ -55,7 +69,7 @@ func (p *progress) completed(*attempt) error { return nil }
 // clear takes the line away.
 func (p *progress) clear() {
 	if p != nil && p.told {
-		p.write("\r\x1b[K")
+		p.write("\r" + ansiEndLine)
 	}
 }
 

@@ -21,11 +21,7 @@ func (a *app) replay(ctx context.Context, trace string, f *replayFlags) (*replay
 	if err != nil {
 		return nil, err
 	}
-	w := &workload{
-		trace: inputName(trace), calls: calls,
-		tenants:  spreadCalls(len(calls), f.entities, f.seed),
-		resource: f.resource, latency: f.latency, costs: f.costs,
-	}
+	w := f.workload(trace, calls)
 	clock := &virtualClock{atMS: calls[0].atMS}
 	limiter, err := openReplayed(m, clock)
 	if err != nil {
@@ -41,7 +37,18 @@ func (a *app) replay(ctx context.Context, trace string, f *replayFlags) (*replay
 		return nil, err
 	}
 	took := time.Since(began)
-	return f.report(e, t, took), limiter.Close()
+	r := f.report(t, w, span{calls[0].atMS, e.lastMS})
+	r.Speed = newSpeedReport(e.operations, took)
+	return r, limiter.Close()
+}
+
+// workload spreads the calls of a trace over tenants.
+func (f *replayFlags) workload(trace string, calls []call) *workload {
+	return &workload{
+		trace: inputName(trace), calls: calls,
+		tenants:  spreadCalls(len(calls), f.entities, f.seed),
+		resource: f.resource, latency: f.latency, costs: f.costs,
+	}
 }
 
 func (a *app) readTraceFile(ctx context.Context, name string) ([]call, error) {
@@ -99,18 +106,18 @@ func (a *app) replayWatched(ctx context.Context, e *engine, t *tally, f *replayF
 	return nil
 }
 
-func (f *replayFlags) report(e *engine, t *tally, took time.Duration) *replayReport {
+func (f *replayFlags) report(t *tally, w *workload, s span) *replayReport {
 	const layout = "2006-01-02T15:04:05.000Z"
-	w := e.workload
-	s := span{w.calls[0].atMS, e.lastMS}
 	r := &replayReport{
 		Trace: w.trace, Calls: len(w.calls),
 		From: time.UnixMilli(s.fromMS).UTC().Format(layout),
 		To:   time.UnixMilli(s.toMS).UTC().Format(layout), SpanMS: s.ms(),
 		Entities: f.entities, Seed: f.seed, Resource: f.resource,
-		LimitsFile: inputName(f.limits), Latency: f.latency.String(), Costs: map[string]string{},
+		Latency: f.latency.String(), Costs: map[string]string{},
 		Limits: limitReports(t, s), Totals: newTotalReport(t),
-		Speed: newSpeedReport(e.operations, took),
+	}
+	if f.limits != "" {
+		r.LimitsFile = inputName(f.limits)
 	}
 	for _, p := range w.payers {
 		for name, c := range p.costs {

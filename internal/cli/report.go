@@ -21,12 +21,14 @@ type replayReport struct {
 	Entities   int               `json:"entities"`
 	Seed       uint64            `json:"seed"`
 	Resource   string            `json:"resource"`
-	LimitsFile string            `json:"limits_file"`
+	LimitsFile string            `json:"limits_file,omitempty"`
 	Latency    string            `json:"latency"`
 	Costs      map[string]string `json:"costs"`
 	Limits     []*limitReport    `json:"limits"`
 	Totals     totalReport       `json:"totals"`
-	// Speed is the only part that differs between two runs of one command.
+	// Live is about a replay against a server; absent in virtual time.
+	Live *liveReport `json:"live,omitempty"`
+	// Speed is the only part that differs between two runs of one command in virtual time.
 	Speed speedReport `json:"speed"`
 }
 
@@ -100,9 +102,46 @@ func newTotalReport(t *tally) totalReport {
 	return out
 }
 
-// limitReports makes the rows: one for each entity, or, where there are many tenants or many
-// parents, one for all of them that have the same limit by name and kind.
+// limitReports makes the rows of a report.
 func limitReports(t *tally, s span) []*limitReport {
+	out := []*limitReport{}
+	for _, r := range limitRows(t) {
+		first := r.counts[0].limit
+		row := &limitReport{
+			Entity: r.entity, Group: r.group, Entities: len(r.counts), Limit: first.Name,
+			Kind: first.Kind, Shadow: first.Shadow, Unit: "units",
+			Used: new(big.Int), Available: new(big.Int),
+		}
+		for _, c := range r.counts {
+			row.Admitted += c.admitted
+			row.Denied += c.denied
+			row.DeniedOnly += c.only
+			row.Used.Add(row.Used, &c.used)
+			if !c.appeared {
+				row.Available.Add(row.Available, s.available(c.limit))
+			}
+		}
+		row.UsedPercent = percent(row.Used, row.Available)
+		if row.Kind == weir.Concurrency {
+			row.Unit = "slot_seconds"
+			row.Used.Quo(row.Used, big.NewInt(1000))
+			row.Available.Quo(row.Available, big.NewInt(1000))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// limitRow is a limit of one entity, or of several that are shown together.
+type limitRow struct {
+	entity string
+	group  entityGroup // empty for one entity
+	counts []*limitCount
+}
+
+// limitRows puts the limits into rows: one for each entity, or, where there are many tenants or
+// many parents, one for all of them that have the same limit by name and kind.
+func limitRows(t *tally) []*limitRow {
 	many := manyEntities(t)
 	type rowKey struct {
 		group  entityGroup
@@ -111,8 +150,8 @@ func limitReports(t *tally, s span) []*limitReport {
 		kind   weir.Kind
 		shadow bool
 	}
-	rows := map[rowKey]*limitReport{}
-	out := []*limitReport{}
+	rows := map[rowKey]*limitRow{}
+	var out []*limitRow
 	for _, c := range t.order {
 		key := rowKey{limit: c.limit.Name, kind: c.limit.Kind, shadow: c.limit.Shadow}
 		if key.group = groupOf(c.subject); !many[key.group] {
@@ -120,27 +159,11 @@ func limitReports(t *tally, s span) []*limitReport {
 		}
 		row := rows[key]
 		if row == nil {
-			row = &limitReport{
-				Entity: key.entity, Group: key.group, Limit: key.limit, Kind: key.kind,
-				Shadow: key.shadow, Unit: "units", Used: new(big.Int), Available: new(big.Int),
-			}
+			row = &limitRow{entity: key.entity, group: key.group}
 			rows[key] = row
 			out = append(out, row)
 		}
-		row.Entities++
-		row.Admitted += c.admitted
-		row.Denied += c.denied
-		row.DeniedOnly += c.only
-		row.Used.Add(row.Used, &c.used)
-		row.Available.Add(row.Available, s.available(c.limit))
-	}
-	for _, row := range out {
-		row.UsedPercent = percent(row.Used, row.Available)
-		if row.Kind == weir.Concurrency {
-			row.Unit = "slot_seconds"
-			row.Used.Quo(row.Used, big.NewInt(1000))
-			row.Available.Quo(row.Available, big.NewInt(1000))
-		}
+		row.counts = append(row.counts, c)
 	}
 	return out
 }

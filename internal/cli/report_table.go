@@ -37,7 +37,12 @@ func (r *replayReport) head(b *bytes.Buffer) {
 	t.add("entities", entities)
 	t.add("seed", strconv.FormatUint(r.Seed, 10))
 	t.add("resource", r.Resource)
-	t.add("limits", r.LimitsFile)
+	if r.Live != nil {
+		t.add("server", fmt.Sprintf("%s, %s times as fast as recorded",
+			r.Live.Server, thousands(r.Live.Speed)))
+	} else {
+		t.add("limits", r.LimitsFile)
+	}
 	t.add("latency", r.Latency)
 	var costs []string
 	for _, name := range slices.Sorted(maps.Keys(r.Costs)) {
@@ -56,10 +61,7 @@ func (r *replayReport) limits(b *bytes.Buffer) (shadow bool) {
 		{"ONLY IT", true}, {"USED", true}, {"AVAILABLE", true}, {"UNIT", false}, {"USED %", true},
 	}}
 	for _, l := range r.Limits {
-		entity, name, used := l.Entity, l.Limit, "-"
-		if l.Group != "" {
-			entity = plural(l.Entities, strings.TrimSuffix(string(l.Group), "s"), string(l.Group))
-		}
+		entity, name, used := l.Group.title(l.Entity, l.Entities), l.Limit, "-"
 		if l.Shadow {
 			shadow = true
 			name += " *"
@@ -75,6 +77,14 @@ func (r *replayReport) limits(b *bytes.Buffer) (shadow bool) {
 	return shadow
 }
 
+// title is what a row calls its entities.
+func (g entityGroup) title(entity string, entities int) string {
+	if g == "" {
+		return entity
+	}
+	return plural(entities, strings.TrimSuffix(string(g), "s"), string(g))
+}
+
 func (r *replayReport) foot(b *bytes.Buffer) {
 	c := &r.Totals
 	t := table{columns: []column{{"", false}, {"", true}, {"", true}, {"", true}}}
@@ -85,7 +95,9 @@ func (r *replayReport) foot(b *bytes.Buffer) {
 		separate(c.TokensDenied.String())+" tokens")
 	t.add("errors", thousands(c.Errors), "", "")
 	t.write(b)
-	if c.Errors > 0 {
+	if r.Live != nil {
+		r.Live.foot(b)
+	} else if c.Errors > 0 {
 		b.WriteString("errors are calls that no wait makes fit: never satisfiable; " +
 			"their tokens count as denied\n")
 	}

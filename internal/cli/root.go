@@ -19,7 +19,10 @@ func (a *app) root() *cobra.Command {
 		Use:   "weir",
 		Short: "Limit calls to LLM APIs",
 		Long:  rootHelp,
-		Example: `  weir limits check limits.yaml
+		Example: `  weir demo
+  weir limits check limits.yaml
+  weir serve --limits limits.yaml
+  weir reserve acme gpt-4o rpm=1 tpm=500
   weir replay trace.csv --limits limits.yaml --entities 4`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -29,8 +32,22 @@ func (a *app) root() *cobra.Command {
 		return misused(cmd, "%w", err)
 	})
 	root.SetHelpCommand(helpCommand())
-	root.AddCommand(a.limitsCommand(), a.replayCommand(), a.versionCommand())
+	section(root, "Reserve and settle:", a.reserveCommand(), a.adjustCommand(), a.completeCommand(),
+		a.cancelCommand(), a.extendCommand(), a.statusCommand(), a.explainCommand())
+	section(root, "Configure:", a.limitsCommand(), a.systemCommand(), a.resourceCommand(),
+		a.entityCommand())
+	section(root, "Run:", a.serveCommand(), a.demoCommand(), a.replayCommand())
+	root.AddCommand(a.manCommand(), a.versionCommand())
 	return root
+}
+
+// section adds commands below a title of their own in the help.
+func section(root *cobra.Command, title string, cmds ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range cmds {
+		cmd.GroupID = title
+	}
+	root.AddCommand(cmds...)
 }
 
 // group makes a command one that only has others below it.

@@ -28,12 +28,19 @@ type limitCount struct {
 	admitted, denied, only int64
 	// used is in units; in slot-milliseconds for a concurrency limit.
 	used big.Int
+	// capacity and available are the latest figures that an answer had; capacity is 0 before one.
+	capacity, available int64
+	// appeared is true for a limit that nobody knew of when the replay began. Its definition is
+	// known only as far as an answer tells it.
+	appeared bool
 }
 
 // totalCount counts requests.
 type totalCount struct {
 	calls, admitted, denied, faults int64
-	tokensAdmitted, tokensDenied    big.Int // the denied ones include faults
+	// The tokens of calls that can never be admitted count as denied; those of other errors as
+	// neither, since nobody knows.
+	tokensAdmitted, tokensDenied big.Int
 }
 
 func newTally(subjects []*subject) *tally {
@@ -61,7 +68,7 @@ func (t *tally) reserved(a *attempt, v *verdict) error {
 		t.totals.admitted++
 		t.totals.tokensAdmitted.Add(&t.totals.tokensAdmitted, tokens)
 	}
-	if v.fault != nil || v.denied != nil {
+	if v.denied != nil || v.fault != nil && v.fault.Code == weir.NeverSatisfiable {
 		t.totals.tokensDenied.Add(&t.totals.tokensDenied, tokens)
 	}
 	enforced := 0
@@ -72,7 +79,8 @@ func (t *tally) reserved(a *attempt, v *verdict) error {
 	}
 	for i := range v.limits {
 		s := &v.limits[i]
-		row := t.rows[limitKey{s.Entity, s.Limit}]
+		row := t.row(s)
+		row.capacity, row.available = s.Capacity, s.Available
 		if v.denied == nil {
 			row.admitted++
 			row.charge(a, s.Requested)
@@ -87,11 +95,41 @@ func (t *tally) reserved(a *attempt, v *verdict) error {
 	return nil
 }
 
+// row returns where a limit is counted. Limits appear while a replay runs where somebody changes
+// what a server has configured.
+func (t *tally) row(s *weir.LimitStatus) *limitCount {
+	key := limitKey{s.Entity, s.Limit}
+	row := t.rows[key]
+	if row == nil {
+		row = &limitCount{
+			subject:  t.subject(s),
+			limit:    &weir.Limit{Name: s.Limit, Kind: s.Kind, Capacity: s.Capacity, Shadow: s.Shadow},
+			appeared: true,
+		}
+		t.rows[key] = row
+		t.order = append(t.order, row)
+	}
+	return row
+}
+
+// subject returns the entity that a limit belongs to.
+func (t *tally) subject(s *weir.LimitStatus) *subject {
+	for _, c := range t.order {
+		if c.subject.entity == s.Entity {
+			return c.subject
+		}
+	}
+	return &subject{entity: s.Entity, resource: s.Resource, tenant: noTenant}
+}
+
 // charge adds what an admitted call uses of a limit.
 func (c *limitCount) charge(a *attempt, units int64) {
 	used := big.NewInt(units)
 	if c.limit.Kind == weir.Concurrency {
-		held := min(a.endMS-a.call.atMS, c.limit.Timeout.Milliseconds())
+		held := a.endMS - a.call.atMS
+		if !c.appeared {
+			held = min(held, c.limit.Timeout.Milliseconds())
+		}
 		used.Mul(used, big.NewInt(held))
 	}
 	c.used.Add(&c.used, used)

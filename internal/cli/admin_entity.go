@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/manifest"
+)
+
+func (a *app) entityCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "entity",
+		Short: "Read and change entities and their limits",
+		Example: `  weir entity set acme-bot --parent acme --cascade
+  weir entity set-limits acme-bot --resource gpt-4o rpm:100`,
+	})
+	cmd.AddCommand(a.getEntityCommand(), a.setEntityCommand(), a.deleteEntityCommand(),
+		a.listEntitiesCommand(), a.childrenCommand())
+	cmd.AddCommand(a.limitCommands(&place{
+		group: "entity", names: []string{"ENTITY"}, example: "acme", inWords: "an entity",
+		flag: func(cmd *cobra.Command, at *weir.Subject) {
+			cmd.Flags().StringVarP(&at.Resource, "resource", "r", weir.DefaultResource,
+				"`NAME` of the resource, or _default_ for every one without limits of its own")
+		},
+		at: func(args []string, at *weir.Subject) { at.Entity = args[0] },
+	})...)
+	return cmd
+}
+
+// entityArgument makes cmd one that takes an entity, and nothing else.
+func entityArgument(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = arguments(1, 1, "ENTITY")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return cmd
+}
+
+func (a *app) getEntityCommand() *cobra.Command {
+	cmd := entityArgument(&cobra.Command{
+		Use:     "get ENTITY",
+		Aliases: []string{"show"},
+		Short:   "Print an entity with all its limits",
+		Long:    "Print an entity's parent, whether it cascades, and its own limits.",
+		Example: "  weir entity get acme-bot",
+	})
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			e, err := c.admin.Entity(ctx, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return entityAnswer(args[0], e), nil
+		}, nil
+	})
+}
+
+func (a *app) setEntityCommand() *cobra.Command {
+	var parent string
+	var cascade bool
+	cmd := entityArgument(&cobra.Command{
+		Use:     "set ENTITY",
+		Aliases: []string{"create"},
+		Short:   "Declare an entity, or change its parent and cascade",
+		Long: `Declare an entity, or change its parent and whether it cascades. What no flag names
+stays as it is, and so do the entity's limits; --parent "" takes the parent away.
+
+With --cascade, whatever the entity is charged its parent is charged too, all or
+nothing.`,
+		Example: `  weir entity set acme
+  weir entity set acme-bot --parent acme --cascade
+  weir entity set acme-bot --cascade=false`,
+	})
+	cmd.Flags().StringVar(&parent, "parent", "", "`ENTITY` above this one, which must exist")
+	cmd.Flags().BoolVar(&cascade, "cascade", false, "charge the parent too")
+	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			e, err := c.admin.Entity(ctx, args[0])
+			if errors.Is(err, weir.NotFound) {
+				e, err = &weir.EntityDefinition{}, nil
+			}
+			if err != nil {
+				return nil, err
+			}
+			changed := *e
+			if cmd.Flags().Changed("parent") {
+				changed.Parent = parent
+			}
+			if cmd.Flags().Changed("cascade") {
+				changed.Cascade = cascade
+			}
+			if err := c.admin.SetEntity(ctx, args[0], changed.Parent, changed.Cascade); err != nil {
+				return nil, err
+			}
+			found := entityAnswer(args[0], &changed)
+			found.body = newEntityBody(args[0], &changed, c.note())
+			return found, nil
+		}, nil
+	})
+}
+
+func (a *app) deleteEntityCommand() *cobra.Command {
+	cmd := entityArgument(&cobra.Command{
+		Use:   "delete ENTITY",
+		Short: "Remove an entity and its limits",
+		Long: `Remove an entity and its limits. One that is another's parent is refused. Its live
+leases can still be settled.`,
+		Example: "  weir entity delete acme-bot",
+	})
+	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			if err := c.admin.DeleteEntity(ctx, args[0]); err != nil {
+				return nil, err
+			}
+			return &answer{body: entityBody{Entity: args[0], Note: c.note()}, table: func(b *bytes.Buffer) {
+				fmt.Fprintf(b, "deleted  %s\n", args[0])
+			}}, nil
+		}, nil
+	})
+}
+
+// entityAnswer prints what is configured for an entity.
+func entityAnswer(name string, e *weir.EntityDefinition) *answer {
+	return &answer{body: newEntityBody(name, e, ""), table: func(b *bytes.Buffer) {
+		head := table{columns: make([]column, 2)}
+		head.add("entity", name)
+		if e.Parent != "" {
+			head.add("parent", e.Parent)
+			head.add("cascade", map[bool]string{true: "yes", false: "no"}[e.Cascade])
+		}
+		head.write(b)
+		b.WriteString("\n")
+		t := table{columns: []column{
+			{"RESOURCE", false}, {"LIMIT", false}, {"KIND", false}, {"CAPACITY", true},
+			{"DEFINITION", false},
+		}}
+		for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
+			for _, l := range e.Limits[resource] {
+				t.add(resource, l.Name, string(l.Kind), thousands(l.Capacity), manifest.FormatLimit(l))
+			}
+		}
+		if len(t.rows) == 0 {
+			b.WriteString("no limits of its own\n")
+			return
+		}
+		t.write(b)
+	}}
+}

@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+)
+
+func (a *app) resourceCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "resource",
+		Short: "Read and change the limits of a resource",
+		Example: `  weir resource set-limits gpt-4o rpm:500 tpm:100000/min:200000
+  weir resource capacity gpt-4o`,
+	})
+	cmd.AddCommand(a.limitCommands(&place{
+		group: "resource", names: []string{"RESOURCE"}, example: "gpt-4o", inWords: "a resource",
+		old: true, at: func(args []string, at *weir.Subject) { at.Resource = args[0] },
+	})...)
+	cmd.AddCommand(a.capacityCommand())
+	return cmd
+}
+
+func (a *app) capacityCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "capacity RESOURCE",
+		Short: "Print how the limits of all who use a resource stand",
+		Long: `Print, for every entity that has something in use on a resource or limits of its own
+there, what may still be taken. Nothing changes by it.`,
+		Example:           "  weir resource capacity gpt-4o",
+		Args:              arguments(1, 1, "RESOURCE"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := refuseEmpty(cmd, args, "RESOURCE"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			statuses, err := c.admin.Capacity(ctx, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return statusAnswer(statuses, "nobody uses "+args[0]+", or has limits of its own there\n"), nil
+		}, nil
+	})
+}

@@ -1,0 +1,299 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// oneSlot is a limiter with one slot, which times out after a minute.
+func oneSlot(t *testing.T) *weir.Limiter {
+	t.Helper()
+	slot := weir.Limit{Name: "parallel", Kind: weir.Concurrency, Capacity: 1, Timeout: time.Minute}
+	d := &weir.Definitions{System: []weir.Limit{slot}}
+	store, err := memory.Open(&memory.Options{Definitions: d})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// TestReserveWait: --wait tries again until the request fits, or the time is over.
+func TestReserveWait(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name     string
+		wait     time.Duration
+		admitted bool
+		within   time.Duration
+	}{
+		{"not at all", 0, false, 0},
+		{"too short", 30 * time.Second, false, 30 * time.Second},
+		{"long enough", 2 * time.Minute, true, 61 * time.Second},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				l := oneSlot(t)
+				r := &weir.Request{Entity: "acme", Resource: "gpt-4o"}
+				if _, err := l.Reserve(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				f := &reserveFlags{wait: c.wait}
+				lease, err := f.reserve(t.Context(), l, r)
+				_, denied := errors.AsType[*weir.DeniedError](err)
+				if (lease != nil) != c.admitted || denied == c.admitted {
+					t.Errorf("got lease %v and %v, want admitted %v", lease, err, c.admitted)
+				}
+				if denied && exitCode(failed(err)) != exitDenied || len(complaints(err)) > 1 {
+					t.Errorf("got exit code %d and %q", exitCode(failed(err)), complaints(err))
+				}
+				if took := time.Since(began); took > c.within {
+					t.Errorf("took %v, want at most %v", took, c.within)
+				}
+			})
+		})
+	}
+}
+
+// slowService takes its time over a reservation, unless its caller goes.
+type slowService struct {
+	weir.Service
+
+	takes time.Duration
+}
+
+func (s slowService) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	select {
+	case <-time.After(s.takes):
+		return s.Service.Reserve(ctx, r)
+	case <-ctx.Done():
+		return nil, &weir.Error{
+			Code: weir.Unavailable, Field: "lease_id", Value: "01JD5W3T7M2Q8R4XKB6NCV9ZHE", Err: ctx.Err(),
+		}
+	}
+}
+
+// TestWaitFinishes: a reservation that is under way when the time to wait is over comes to its
+// end, as nobody would know of the lease otherwise. An interrupt cuts it short, and names the
+// lease.
+func TestWaitFinishes(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := &reserveFlags{wait: time.Second}
+		r := &weir.Request{Entity: "acme", Resource: "gpt-4o"}
+		lease, err := f.reserve(t.Context(), slowService{oneSlot(t), time.Hour}, r)
+		if lease == nil || err != nil {
+			t.Errorf("got %v and %v, want a lease", lease, err)
+		}
+
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(time.Minute, interrupt)
+		lease, err = f.reserve(ctx, slowService{oneSlot(t), time.Hour}, r)
+		got := complaints(failed(serviceError(err)))
+		want := `interrupted: lease_id "01JD5W3T7M2Q8R4XKB6NCV9ZHE": the outcome is unknown`
+		if lease != nil || len(got) != 1 || got[0] != want {
+			t.Errorf("got %v and %q, want %q", lease, got, want)
+		}
+	})
+}
+
+// TestWaitInterrupted: an interrupt between two attempts is no denial, and no lease is left.
+func TestWaitInterrupted(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := oneSlot(t)
+		r := &weir.Request{Entity: "acme", Resource: "gpt-4o"}
+		if _, err := l.Reserve(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		ctx, interrupt := context.WithCancel(t.Context())
+		time.AfterFunc(10*time.Second, interrupt)
+		f := &reserveFlags{wait: time.Hour}
+		lease, err := f.reserve(ctx, l, r)
+		err = failed(serviceError(err))
+		lines := complaints(err)
+		if lease != nil || exitCode(err) != exitFailed || fmt.Sprint(lines) != "[interrupted]" {
+			t.Errorf("got %v, exit code %d and %q, want an interruption", lease, exitCode(err), lines)
+		}
+	})
+}
+
+// TestServiceErrors: what was wrong in itself is misuse; nothing else is.
+func TestServiceErrors(t *testing.T) {
+	t.Parallel()
+	of := func(c weir.Code) error { return &weir.Error{Code: c} }
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{nil, exitDone},
+		{&weir.DeniedError{}, exitDenied},
+		{of(weir.Invalid), exitMisused},
+		{errors.Join(of(weir.Invalid), of(weir.Invalid)), exitMisused},
+		{of(weir.UnknownLimit), exitFailed},
+		{of(weir.NeverSatisfiable), exitFailed},
+		{of(weir.UnknownLease), exitFailed},
+		{of(weir.Conflict), exitFailed},
+		{of(weir.Unavailable), exitFailed},
+		{&weir.Error{Code: weir.Unavailable, Err: of(weir.Invalid)}, exitFailed},
+		{fmt.Errorf("x: %w", context.Canceled), exitFailed},
+	} {
+		if got := exitCode(failed(serviceError(c.err))); got != c.want {
+			t.Errorf("%v: got %d, want %d", c.err, got, c.want)
+		}
+	}
+}
+
+// twoADay is a limits file.
+const twoADay = `version: 1
+system: {limits: {rpm: {kind: window, capacity: 2, window: 86400}}}
+`
+
+// TestStoreInUse: a snapshot that another process has open is not touched.
+func TestStoreInUse(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	limits, file := filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "state")
+	if err := os.WriteFile(limits, []byte(twoADay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	reserve := []string{"reserve", "acme", "gpt-4o", "rpm=1",
+		"--store", "memory:?snapshot=" + file, "--limits", limits}
+	if got := runWeir(t, reserve...); got.code != exitDone {
+		t.Fatalf("got %+v, want an admission", got)
+	}
+	other, err := memory.OpenSnapshot(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := runWeir(t, reserve...)
+	want := "another store has it open (if a server has it open, ask that one with --server)"
+	if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, want) {
+		t.Errorf("got %+v, want %q", got, want)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := runWeir(t, reserve...); got.code != exitDone {
+		t.Errorf("got %+v, want an admission again", got)
+	}
+	if got := runWeir(t, reserve...); got.code != exitDenied {
+		t.Errorf("got %+v, want a denial: two were admitted", got)
+	}
+}
+
+// TestUnwritten: what was admitted but could not be kept is an error, and no lease is told of.
+func TestUnwritten(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	limits, folder := filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "gone")
+	if err := os.WriteFile(limits, []byte(twoADay), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, vanishes := range []bool{false, true} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		a := &app{Streams{strings.NewReader(""), &out, &errs}, func(string) string { return "" }}
+		quiet := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true}
+		cmd := a.remote(quiet, reserves, func(*cobra.Command, []string) (question, error) {
+			return func(ctx context.Context, c *connection) (*answer, error) {
+				lease, err := c.service.Reserve(ctx, &weir.Request{Entity: "acme", Resource: "gpt-4o"})
+				if err == nil && vanishes {
+					err = os.RemoveAll(folder)
+				}
+				return leaseAnswer(lease), err
+			}, nil
+		})
+		file := filepath.Join(folder, "state")
+		cmd.SetArgs([]string{"--store", "memory:?snapshot=" + file, "--limits", limits})
+		err := cmd.ExecuteContext(t.Context())
+		if got := exitCode(err) == exitFailed && out.Len() == 0; got != vanishes {
+			t.Errorf("vanishes %v: got %v and %q", vanishes, err, out.String())
+		}
+		if err := os.RemoveAll(folder); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// bookOfNames is an Admin that has many entities, or whose list does not go on.
+type bookOfNames struct {
+	httpapi.Admin
+
+	names []string
+	stuck bool
+	asked int
+}
+
+func (b *bookOfNames) Entities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	b.asked++
+	from, _ := slices.BinarySearch(b.names, q.After+"\x00")
+	page := &weir.EntityPage{Names: b.names[from:min(from+q.Size, len(b.names))]}
+	if from+q.Size < len(b.names) {
+		page.Next = page.Names[len(page.Names)-1]
+	}
+	if b.stuck && b.asked < 100 {
+		page.Next = b.names[0]
+	}
+	return page, nil
+}
+
+// TestEntityList: all pages are put together, as far as they are wanted, and a list without an end
+// is left.
+func TestEntityList(t *testing.T) {
+	t.Parallel()
+	names := make([]string, 2500)
+	for i := range names {
+		names[i] = fmt.Sprintf("e%04d", i)
+	}
+	for _, c := range []struct {
+		after       string
+		most        int
+		first, last string
+		next        string
+		asked       int
+	}{
+		{"", 0, "e0000", "e2499", "", 3},
+		{"", 1000, "e0000", "e0999", "e0999", 1},
+		{"", 1001, "e0000", "e1000", "e1000", 2},
+		{"", 2500, "e0000", "e2499", "", 3},
+		{"", 9999, "e0000", "e2499", "", 3},
+		{"e1499", 1000, "e1500", "e2499", "", 1},
+		{"e1499", 999, "e1500", "e2498", "e2498", 1},
+	} {
+		book := &bookOfNames{names: names}
+		f := &entityFlags{query: weir.EntityQuery{After: c.after}, most: c.most}
+		got, err := f.list(t.Context(), &connection{admin: book})
+		if err != nil || got.Entities[0] != c.first || got.Entities[len(got.Entities)-1] != c.last ||
+			got.Next != c.next || book.asked != c.asked {
+			t.Errorf("%q, %d: got %v, %v and %d pages", c.after, c.most, got, err, book.asked)
+		}
+	}
+	f := &entityFlags{}
+	endless := &bookOfNames{names: names, stuck: true}
+	if got, err := f.list(t.Context(), &connection{admin: endless}); err == nil {
+		t.Errorf("got %d names of a list without an end, want an error", len(got.Entities))
+	}
+}

@@ -1,0 +1,264 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// TestBadClients is not parallel: it counts goroutines and bytes of the whole process.
+func TestBadClients(t *testing.T) { meetBadClients(t, 1000) }
+
+// TestBadClientsSoak is the same with ten times as many.
+func TestBadClientsSoak(t *testing.T) {
+	if os.Getenv("WEIR_SOAK") == "" {
+		t.Skip("takes minutes; WEIR_SOAK=1 runs it")
+	}
+	meetBadClients(t, 10_000)
+}
+
+// Of bad clients, so many are there at once.
+const badClientsAtOnce = 200
+
+// What may be left when the bad clients are gone. The leases of the good client are remembered, and
+// so are the buffers that net/http and the runtime keep.
+const (
+	spareGoroutines = 10
+	spareHeapBytes  = 6 << 20
+)
+
+// meetBadClients lets bad clients loose on a server with short timeouts, while a good one goes on.
+func meetBadClients(t *testing.T, count int) {
+	t.Helper()
+	// A connection that is never given back would use up the bound, which far more will meet.
+	w := newBadWireWorld(t, "--header-timeout", "500ms", "--read-timeout", "1s",
+		"--write-timeout", "2s", "--idle-timeout", "5s", "--max-connections", "300")
+	w.serves(t)
+	state := w.state(t)
+	room := make([]byte, 8<<20)
+	before := idleProcess(t, room, nil)
+	peak, watched := watchProcess(room)
+	good := startGoodClient(w.wireServer)
+	outcomes := runBadClients(t, w.addr, count)
+	good.stop()
+	watched()
+	after := idleProcess(t, room, before)
+	t.Logf("%d bad clients, at most %d at once:\n%s", count, badClientsAtOnce, outcomes)
+	t.Logf("the good client: %d admitted, %d errors", good.admitted, len(good.errors))
+	t.Logf("             %12s %12s %12s", "goroutines", "connections", "heap bytes")
+	for _, p := range []struct {
+		name string
+		*processSize
+	}{{"before", before}, {"peak", peak}, {"after", after}} {
+		t.Logf("%-12s %12d %12d %12d", p.name, p.goroutines, p.connections, p.heap)
+	}
+	if good.admitted == 0 || len(good.errors) > 0 {
+		t.Errorf("the good client: got %d admitted and errors %v, want some and none", good.admitted,
+			good.errors)
+	}
+	if peak.connections < badClientsAtOnce/4 {
+		t.Errorf("got at most %d connections at once: the server was not under siege", peak.connections)
+	}
+	if after.goroutines > before.goroutines+spareGoroutines || after.connections > 0 {
+		t.Errorf("got %d goroutines and %d connections when all were gone, want about %d and none",
+			after.goroutines, after.connections, before.goroutines)
+	}
+	if after.heap > before.heap+spareHeapBytes {
+		t.Errorf("got %d bytes of heap when all were gone, want at most %d more than %d",
+			after.heap, spareHeapBytes, before.heap)
+	}
+	if now := w.state(t); now != state {
+		t.Errorf("state: got\n%s\nwant\n%s", now, state)
+	}
+	w.serves(t)
+	checkSecrets(t, w)
+	if exit := w.stop(); exit != 0 {
+		t.Errorf("the server ended with %d, want 0", exit)
+	}
+}
+
+// processSize is how much of this process is in use, the server and its clients together.
+type processSize struct {
+	goroutines, connections int
+	heap                    uint64
+}
+
+// sizeOfProcess measures; room is for the stacks of all goroutines.
+func sizeOfProcess(room []byte) *processSize {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	stacks := room[:runtime.Stack(room, true)]
+	return &processSize{
+		goroutines: runtime.NumGoroutine(),
+		// Each connection that a server of net/http has is a goroutine of this name.
+		connections: strings.Count(string(stacks), "net/http.(*conn).serve("),
+		heap:        m.HeapAlloc,
+	}
+}
+
+// idleProcess waits until no connection is open, and no more goroutines run than before, and then
+// collects what is free. It gives up after a while and returns what it has found.
+func idleProcess(t *testing.T, room []byte, before *processSize) *processSize {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wireTimeout)
+	defer cancel()
+	tick := time.NewTicker(100 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		runtime.GC()
+		runtime.GC() // what sync.Pool keeps lives through one collection
+		got := sizeOfProcess(room)
+		idle := got.connections == 0 &&
+			(before == nil || got.goroutines <= before.goroutines+spareGoroutines)
+		if idle {
+			return got
+		}
+		select {
+		case <-ctx.Done():
+			return got
+		case <-tick.C:
+		}
+	}
+}
+
+// watchProcess takes the largest sizes until it is told to stop.
+func watchProcess(room []byte) (peak *processSize, stop func()) {
+	peak = sizeOfProcess(room)
+	done, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(250 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			now := sizeOfProcess(room)
+			peak.goroutines = max(peak.goroutines, now.goroutines)
+			peak.connections = max(peak.connections, now.connections)
+			peak.heap = max(peak.heap, now.heap)
+		}
+	}()
+	return peak, func() { close(done); <-ended }
+}
+
+// goodClient reserves and cancels, one after the other, until it is stopped.
+type goodClient struct {
+	stop     func()
+	admitted int
+	errors   []error
+}
+
+func startGoodClient(s *wireServer) *goodClient {
+	c := &goodClient{}
+	transport := &http.Transport{}
+	client := &http.Client{Transport: transport, Timeout: wireTimeout}
+	done, ended := make(chan struct{}), make(chan struct{})
+	c.stop = func() { close(done); <-ended }
+	go func() {
+		defer close(ended)
+		defer transport.CloseIdleConnections()
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+			id := weir.NewLeaseID(time.Now()).String()
+			err := wireCall(client, s.url+"/v1/reserve",
+				`{"lease_id":"`+id+`","entity":"acme","resource":"llm","costs":{"rpm":1,"recent":1,"daily":1}}`)
+			if err == nil {
+				c.admitted++
+				err = wireCall(client, s.url+"/v1/cancel", `{"lease_id":"`+id+`"}`)
+			}
+			if err != nil && len(c.errors) < 10 {
+				c.errors = append(c.errors, err)
+			}
+		}
+	}()
+	return c
+}
+
+// wireCall sends a verb; anything but 200 with a whole JSON body is an error.
+func wireCall(client *http.Client, url, body string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), wireTimeout)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("Authorization", "Bearer "+wireCaller)
+	got, err := client.Do(r)
+	if err != nil {
+		return err
+	}
+	answer, err := io.ReadAll(got.Body)
+	_ = got.Body.Close() // it has been read
+	if err != nil {
+		return fmt.Errorf("%s: the answer broke off: %w", url, err)
+	}
+	if got.StatusCode != http.StatusOK || !json.Valid(answer) {
+		return fmt.Errorf("%s: got %d %s", url, got.StatusCode, answer)
+	}
+	return nil
+}
+
+// runBadClients runs so many bad clients, each kind in turn, and returns a table of what became of
+// them. One that the server never got rid of is an error.
+func runBadClients(t *testing.T, addr string, count int) string {
+	t.Helper()
+	kinds := badClientKinds()
+	var mu sync.Mutex
+	met := map[string]map[string]int{}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range badClientsAtOnce {
+		all.Go(func() {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= count {
+					return
+				}
+				kind := kinds[i%len(kinds)]
+				outcome := visitBadly(t.Context(), addr, kind.behave)
+				mu.Lock()
+				if met[kind.name] == nil {
+					met[kind.name] = map[string]int{}
+				}
+				met[kind.name][outcome]++
+				mu.Unlock()
+			}
+		})
+	}
+	all.Wait()
+	var b strings.Builder
+	for _, kind := range kinds {
+		fmt.Fprintf(&b, "  %-40s", kind.name)
+		for _, outcome := range slices.Sorted(maps.Keys(met[kind.name])) {
+			fmt.Fprintf(&b, "  %s: %d", outcome, met[kind.name][outcome])
+			if strings.HasPrefix(outcome, "error") {
+				t.Errorf("%s: %s", kind.name, outcome)
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,90 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/manifest"
+	"github.com/weir-limiter/weir/store"
+)
+
+// openStore opens a store for one command.
+func (a *app) openStore(cmd *cobra.Command, t *target) (*connection, error) {
+	if err := t.checkStore(cmd); err != nil {
+		return nil, err
+	}
+	ctx := cmd.Context()
+	m := &manifest.Manifest{}
+	if t.limits != "" {
+		var err error
+		if m, err = a.readLimits(ctx, t.limits); err != nil {
+			return nil, err
+		}
+	}
+	backend, err := store.Open(ctx, t.store, &store.Options{Definitions: m.Definitions})
+	if err != nil {
+		if inURL(err) {
+			return nil, misused(cmd, "%w", err)
+		}
+		return nil, m.Locate(err)
+	}
+	limiter, err := weir.New(backend, &weir.Options{
+		// What the file declares holds, however deep its entities cascade.
+		CascadeDepth: backend.Traits().CascadeDepth,
+	})
+	if err != nil {
+		return nil, errors.Join(err, backend.Close())
+	}
+	return &connection{service: limiter, admin: limiter, close: limiter.Close}, nil
+}
+
+// inURL reports whether a store was not opened because of its URL.
+func inURL(err error) bool {
+	e, ok := errors.AsType[*weir.Error](err)
+	return ok && e.Code == weir.Invalid && (e.Field == "store" || strings.HasPrefix(e.Field, "store."))
+}
+
+// checkStore refuses a store that would forget what the command did, and one that is not there for
+// a command that only looks at it or settles.
+func (t *target) checkStore(cmd *cobra.Command) error {
+	query, memory := strings.CutPrefix(t.store, "memory:")
+	file, kept := snapshotFile(query)
+	switch {
+	case memory && !kept:
+		return misused(cmd, "--store %s: nothing would remain after the command: name a file with "+
+			"memory:?snapshot=FILE, or a server with --server", t.store)
+	case memory && t.does == configures:
+		return misused(cmd, "--store memory: has its limits from the limits file, and a change would "+
+			"end with the command: change the file, or a server's limits with --server")
+	case memory && t.limits == "":
+		return misused(cmd, "give the store's limits with --limits FILE: a snapshot has none")
+	case t.does == reserves || file == "":
+		return nil
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return &weir.Error{
+			Code: weir.Invalid, Field: "store.snapshot", Value: file,
+			Reason: "does not exist, and only a reservation begins one",
+		}
+	}
+	return nil // other troubles are told by whoever opens it
+}
+
+// snapshotFile returns the file that a memory store's URL names. A malformed one is refused when
+// it is opened, which creates nothing then.
+func snapshotFile(rest string) (file string, ok bool) {
+	_, query, _ := strings.Cut(rest, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		if encoded, found := strings.CutPrefix(pair, "snapshot="); found {
+			file, _ = url.PathUnescape(encoded)
+			return file, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,137 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+const demoHelp = `Show weir at work: start a server on this machine, send it an hour of recorded LLM
+traffic in half a minute, and show what its limits make of it as it goes. A terminal gets a
+table that is drawn again and again, everything else a line every two seconds.
+
+Afterwards the server stays up, with a page to look at and three lines to paste into another
+terminal: a call that is admitted, one that is denied, and one that is settled. They work as
+long as it is up. An interrupt (Ctrl-C) ends it.
+
+Traffic and limits are files of weir's repository, so run it in a clone, or name others. The
+limits are for time that passes 120 times as fast; the lines to paste are about the entity
+"you" in them.`
+
+// demoFlags are the flags of `weir demo`.
+type demoFlags struct {
+	replayFlags
+
+	trace  string
+	file   string // of the limits; the replay itself asks the server
+	listen string
+	exit   bool
+}
+
+func (a *app) demoCommand() *cobra.Command {
+	f := &demoFlags{replayFlags: replayFlags{
+		resource: "llm", costs: costFlag{},
+		latency: latency{400 * time.Millisecond, 15 * time.Millisecond},
+	}}
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Watch a server limit an hour of traffic in half a minute",
+		Long:  demoHelp,
+		Example: `  weir demo
+  weir demo --speed 30 --seed 7
+  weir demo --exit > demo.txt`,
+		Args: arguments(0, 0, ""),
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.trace, "trace", "testdata/azure-llm-2023-code.csv",
+		"the traffic: a trace `FILE` as replay reads it")
+	flags.StringVar(&f.file, "limits", "examples/demo.yaml", "the server's limits `FILE`")
+	flags.StringVar(&f.listen, "listen", defaultListen,
+		"listen on `HOST:PORT`; port 0 takes a free one")
+	flags.Int64Var(&f.speed, "speed", 120, "`N` times as fast as recorded")
+	flags.IntVar(&f.entities, "entities", 4, "spread the calls over `N` tenants")
+	flags.Uint64Var(&f.seed, "seed", 1, "the number `S` decides who makes which call")
+	flags.Var(&f.latency, "latency", "how long calls last")
+	flags.BoolVar(&f.exit, "exit", false, "end once the lines are printed, not by an interrupt")
+	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+		f.target.server = defaultServer // only for the check: the address is known later
+		if err := f.check(cmd, f.trace); err != nil {
+			return err
+		}
+		err := a.demo(cmd.Context(), f, cmd.Flags().Changed("listen"))
+		switch _, unfit := errors.AsType[unfitError](err); {
+		case unfit:
+			return misused(cmd, "%w", err)
+		case errors.Is(err, fs.ErrNotExist):
+			return fmt.Errorf("%w (run the demo in a clone of weir, or name files with --trace "+
+				"and --limits)", err)
+		}
+		return err
+	})
+	return cmd
+}
+
+// demo serves, plays, and stays up. It begins with what may be wrong with the files.
+func (a *app) demo(ctx context.Context, f *demoFlags, fixed bool) (err error) {
+	calls, err := a.readTraceFile(ctx, f.trace)
+	if err != nil {
+		return err
+	}
+	if _, err := a.readLimits(ctx, f.file); err != nil {
+		return err
+	}
+	s, err := a.startDemoServer(ctx, f, fixed)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.stop()) }()
+	f.target.server = s.url
+	client, err := httpapi.NewClient(s.url, nil)
+	if err != nil {
+		return err
+	}
+	defer client.Close() //nolint:errcheck // It only drops connections.
+
+	d := &demoRun{app: a, flags: f, server: s, client: client}
+	if err := d.play(ctx, calls); err != nil {
+		return err
+	}
+	return d.stay(ctx)
+}
+
+// demoRun is a demo whose server is up.
+type demoRun struct {
+	app    *app
+	flags  *demoFlags
+	server *demoServer
+	client *httpapi.Client
+}
+
+// play plays the trace, and prints what came of it.
+func (d *demoRun) play(ctx context.Context, calls []call) error {
+	f := d.flags
+	w := f.workload(f.trace, calls)
+	out, every := d.app.liveOutput(&lines{to: d.app.streams.Out})
+	d.say("serving %s on %s\n", f.file, d.server.url)
+	d.say("sending it %s of %s, %s times as fast as recorded\n\n",
+		plural(len(calls), "call", "calls"), f.trace, thousands(f.speed))
+	report, err := f.play(ctx, d.client, w, &livePlay{output: out, every: every, noteFirsts: true})
+	if report != nil {
+		var b bytes.Buffer
+		report.table(&b)
+		d.say("\n%s", b.String())
+	}
+	return err
+}
+
+// say prints to standard output. Who closed it has seen enough, and is not told so again and again.
+func (d *demoRun) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(d.app.streams.Out, format, args...)
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+)
+
+// entityPage is how many names are asked for at once: as many as a page may have.
+const entityPage = 1000
+
+// entityFlags say how much of a list of entities is wanted.
+type entityFlags struct {
+	query weir.EntityQuery
+	most  int
+}
+
+// pages gives cmd the flags that cut a list.
+func (f *entityFlags) pages(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.query.After, "after", "", "begin behind this `ENTITY`")
+	cmd.Flags().IntVar(&f.most, "size", 0, "print at most `N` names (default all)")
+}
+
+func (a *app) listEntitiesCommand() *cobra.Command {
+	f := &entityFlags{}
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the entities that are declared",
+		Long: `List the entities that are declared, in order, one a line. An entity without limits,
+parent and children need not be declared to use the limits of a resource or the system.`,
+		Example: `  weir entity list
+  weir entity list --parent acme
+  weir entity list --with-limits-on gpt-4o
+  weir entity list --size 100 --after acme-bot`,
+		Args: arguments(0, 0, ""),
+	}
+	cmd.Flags().StringVar(&f.query.Parent, "parent", "", "only the children of this `ENTITY`")
+	cmd.Flags().StringVar(&f.query.Resource, "with-limits-on", "",
+		"only those with limits of their own on this `RESOURCE`, or on _default_")
+	f.pages(cmd)
+	return a.remote(cmd, reads, func(cmd *cobra.Command, _ []string) (question, error) {
+		for _, name := range []string{"parent", "with-limits-on"} {
+			if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+				return nil, misused(cmd, "--%s must not be empty", name)
+			}
+		}
+		return f.plan(cmd)
+	})
+}
+
+func (a *app) childrenCommand() *cobra.Command {
+	f := &entityFlags{}
+	cmd := entityArgument(&cobra.Command{
+		Use:     "children ENTITY",
+		Short:   "List the entities below another",
+		Long:    "List the entities whose parent is ENTITY, in order, one a line.",
+		Example: "  weir entity children acme",
+	})
+	f.pages(cmd)
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+			return nil, err
+		}
+		f.query.Parent = args[0]
+		return f.plan(cmd)
+	})
+}
+
+func (f *entityFlags) plan(cmd *cobra.Command) (question, error) {
+	if cmd.Flags().Changed("size") && f.most < 1 {
+		return nil, misused(cmd, "--size %d: must be above zero", f.most)
+	}
+	return func(ctx context.Context, c *connection) (*answer, error) {
+		body, err := f.list(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		return &answer{body: body, table: func(b *bytes.Buffer) {
+			for _, name := range body.Entities {
+				b.WriteString(name + "\n")
+			}
+			if body.Next != "" {
+				fmt.Fprintf(b, "… more with --after %s\n", body.Next)
+			}
+		}}, nil
+	}, nil
+}
+
+// list asks for one page after the other.
+func (f *entityFlags) list(ctx context.Context, c *connection) (*entitiesBody, error) {
+	left := f.most
+	if left == 0 {
+		left = math.MaxInt
+	}
+	out := &entitiesBody{Entities: []string{}}
+	q := f.query
+	for {
+		q.Size = min(left, entityPage)
+		page, err := c.admin.Entities(ctx, &q)
+		if err != nil {
+			return nil, err
+		}
+		out.Entities = append(out.Entities, page.Names...)
+		left -= len(page.Names)
+		switch {
+		case page.Next == "":
+			return out, nil
+		case page.Next <= q.After:
+			// A list that does not go on would never end.
+			return nil, fmt.Errorf("entity list: the page after %q ends at %q", q.After, page.Next)
+		case left <= 0:
+			out.Next = page.Next
+			return out, nil
+		}
+		q.After = page.Next
+	}
+}

@@ -1,0 +1,74 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/manifest"
+)
+
+const explainHelp = `Say which limits apply to an entity on a resource, and why. The first level
+that has any limits wins whole (entity and resource, entity and _default_, resource,
+system), so the limits of a weaker level do not apply, even under other names. A parent
+that is charged too comes with its own.`
+
+func (a *app) explainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain ENTITY RESOURCE",
+		Short: "Say which limits apply, and which ones they hide",
+		Long:  explainHelp,
+		Example: `  weir explain acme gpt-4o
+  weir explain acme gpt-4o --store memory:?snapshot=weir.snapshot --limits limits.yaml`,
+		Args:              arguments(2, 2, "an entity and a resource"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := refuseEmpty(cmd, args, "ENTITY", "RESOURCE"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			e, err := c.service.Explain(ctx, args[0], args[1])
+			if err != nil {
+				return nil, err
+			}
+			return &answer{body: newExplanationBody(e), table: func(b *bytes.Buffer) {
+				writeExplanation(b, e)
+			}}, nil
+		}, nil
+	})
+}
+
+// writeExplanation prints what applies to an entity, and to each parent that is charged with it.
+func writeExplanation(b *bytes.Buffer, e *weir.Explanation) {
+	for ; e != nil; e = e.Parent {
+		fmt.Fprintf(b, "%s on %s\n", e.Entity, e.Resource)
+		if e.Level == "" {
+			b.WriteString("  no limits are configured\n")
+		} else {
+			explanationTable(e).write(b)
+		}
+		if e.Parent != nil {
+			fmt.Fprintf(b, "\ncascades: %s is charged too\n\n", e.Parent.Entity)
+		}
+	}
+}
+
+func explanationTable(e *weir.Explanation) *table {
+	t := &table{indent: "  ", columns: []column{
+		{"LEVEL", false}, {"LIMIT", false}, {"KIND", false}, {"DEFINITION", false}, {"APPLIES", false},
+	}}
+	add := func(level weir.Level, limits []weir.Limit, applies string) {
+		for _, l := range limits {
+			t.add(string(level), l.Name, string(l.Kind), manifest.FormatLimit(l), applies)
+		}
+	}
+	add(e.Level, e.Limits, "yes")
+	for _, h := range e.Hidden {
+		add(h.Level, h.Limits, "no, hidden by "+string(e.Level))
+	}
+	return t
+}

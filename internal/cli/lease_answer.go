@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/weir-limiter/weir"
+)
+
+// leaseAnswer prints a lease and the limits that admitted it.
+func leaseAnswer(l *weir.Lease) *answer {
+	return &answer{body: newLeaseBody(l), table: func(b *bytes.Buffer) {
+		t := table{columns: make([]column, 2)}
+		t.add("lease", l.ID.String())
+		t.add("reserved", instant(l.ReservedAt))
+		addEnds(&t, &weir.Receipt{Expires: l.Expires, HoldsUntil: l.HoldsUntil, Degraded: l.Degraded})
+		if l.Replay {
+			t.add("repeated", "it had been reserved before, and was not charged again")
+		}
+		t.write(b)
+		if len(l.Limits) > 0 {
+			b.WriteString("\n")
+			writeStatuses(b, l.Limits, true)
+		}
+	}}
+}
+
+// denialAnswer prints the limits that were judged, and when to come back.
+func denialAnswer(e *weir.DeniedError) *answer {
+	return &answer{body: newDenialBody(e), table: func(b *bytes.Buffer) {
+		atLeast := ""
+		if e.AtLeast {
+			atLeast = "at least "
+		}
+		fmt.Fprintf(b, "denied: it would fit after %s%v\n", atLeast, e.RetryAfter)
+		if e.Contended {
+			b.WriteString("other writers came first too often\n")
+		}
+		if len(e.Limits) > 0 {
+			b.WriteString("\n")
+			writeStatuses(b, e.Limits, true)
+		}
+	}}
+}
+
+// receiptAnswer prints what a verb on a lease did.
+func receiptAnswer(r *weir.Receipt) *answer {
+	return &answer{body: newReceiptBody(r), table: func(b *bytes.Buffer) {
+		t := table{columns: make([]column, 2)}
+		t.add("lease", r.LeaseID.String())
+		t.add("at", instant(r.At))
+		addEnds(&t, r)
+		t.write(b)
+	}}
+}
+
+// addEnds adds when a lease and its slots end by themselves, as far as they do.
+func addEnds(t *table, r *weir.Receipt) {
+	if !r.Expires.IsZero() {
+		t.add("expires", instant(r.Expires))
+	}
+	if !r.HoldsUntil.IsZero() {
+		t.add("slots until", instant(r.HoldsUntil))
+	}
+	if r.Degraded {
+		t.add("degraded", "nothing was charged: the store did not answer, and the policy allows that")
+	}
+}

@@ -1,0 +1,168 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// style is how a terminal may be written to.
+type style struct {
+	color, blocks bool
+}
+
+// screenLine is a line of a picture.
+type screenLine struct {
+	text string
+	ansi string // how it looks; empty for plain
+}
+
+// picture lays out what fits: the bar, the sums, and as many rows of the table as there is room
+// for.
+func (look style) picture(state *liveState, columns, rows int) []screenLine {
+	sums := fmt.Sprintf("%s admitted, %s denied", thousands(state.admitted), thousands(state.denied))
+	if state.errors > 0 {
+		sums += ", " + plural(int(state.errors), "error", "errors")
+	}
+	if state.late > 0 {
+		sums += fmt.Sprintf(", %s sent late", thousands(state.late))
+	}
+	lines := []screenLine{{text: state.headline(look, columns)}, {text: sums}}
+	// The cursor stands on a line of its own below the picture.
+	room := rows - len(lines) - 1
+	if room < 3 {
+		return lines[:max(min(len(lines), rows-1), 0)]
+	}
+	lines = append(lines, screenLine{})
+	shown, hidden := state.rows, 0
+	if room -= 2; len(shown) > room { // an empty line and the heads
+		shown = shown[:max(room-1, 0)]
+		hidden = len(state.rows) - len(shown)
+	}
+	for i, text := range look.table(shown, columns) {
+		line := screenLine{text: text}
+		switch {
+		case i == 0:
+			line.ansi = ansiBold
+		case shown[i-1].denies && !shown[i-1].shadow:
+			line.ansi = ansiRed
+		}
+		lines = append(lines, line)
+	}
+	if hidden > 0 {
+		lines = append(lines, screenLine{text: "and " + plural(hidden, "limit", "limits") + " more"})
+	}
+	return lines
+}
+
+// headline is how far the replay is, with a bar if there is room for one.
+func (s *liveState) headline(look style, columns int) string {
+	share := fmt.Sprintf("%3d %%", s.percent())
+	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", thousands(s.done), thousands(s.total),
+		thousands(s.perSecond), (s.left + time.Second - 1).Truncate(time.Second))
+	long := share + "  " + look.bar(big.NewInt(s.done), big.NewInt(s.total), 20) + "  " + rest
+	if utf8.RuneCountInString(long) <= columns {
+		return long
+	}
+	return share + "  " + rest
+}
+
+// percent is the share of calls that are done, rounded down.
+func (s *liveState) percent() int64 { return s.done * 100 / max(s.total, 1) }
+
+// table lays the rows out, with fewer columns where all of them are too wide. The first line has
+// the heads.
+func (look style) table(rows []liveRow, columns int) []string {
+	var lines []string
+	for left := range 4 {
+		t := table{columns: []column{{"ENTITY", false}, {"LIMIT", false}}}
+		add := func(keep bool, head string, right bool) {
+			if keep {
+				t.columns = append(t.columns, column{head, right})
+			}
+		}
+		add(left < 2, "KIND", false)
+		add(left < 3, "ADMITTED", true)
+		add(true, "DENIED", true)
+		add(true, "USED NOW", true)
+		add(true, "OF", true)
+		add(left < 1, " ", false)
+		for i := range rows {
+			t.add(look.cells(&rows[i], left)...)
+		}
+		var b bytes.Buffer
+		t.write(&b)
+		lines = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if widest(lines) <= columns {
+			break
+		}
+	}
+	return lines
+}
+
+// cells are the columns of a row, without those that were left out.
+func (look style) cells(r *liveRow, left int) []string {
+	const longest = 24
+	limit := r.limit
+	if r.shadow {
+		limit += " *"
+	}
+	cells := []string{shortenTo(r.entity, longest), shortenTo(limit, longest)}
+	if left < 2 {
+		cells = append(cells, string(r.kind))
+	}
+	if left < 3 {
+		cells = append(cells, thousands(r.admitted))
+	}
+	used, of := separate(r.used.String()), separate(r.capacity.String())
+	cells = append(cells, thousands(r.denied), used, of)
+	if left < 1 {
+		cells = append(cells, look.bar(r.used, r.capacity, 10))
+	}
+	return cells
+}
+
+// bar draws a share; more than the whole is full, less than nothing is empty.
+func (look style) bar(part, whole *big.Int, width int64) string {
+	n := int64(0)
+	if whole.Sign() > 0 {
+		filled := new(big.Int).Mul(part, big.NewInt(width))
+		filled.Quo(filled, whole)
+		switch {
+		case filled.Cmp(big.NewInt(width)) >= 0:
+			n = width
+		case filled.Sign() > 0:
+			n = filled.Int64()
+		}
+	}
+	full, empty := "#", "-"
+	if look.blocks {
+		full, empty = "█", "░"
+	}
+	return strings.Repeat(full, int(n)) + strings.Repeat(empty, int(width-n))
+}
+
+func widest(lines []string) int {
+	n := 0
+	for _, l := range lines {
+		n = max(n, utf8.RuneCountInString(l))
+	}
+	return n
+}
+
+// cut drops what does not fit into a line.
+func cut(text string, columns int) string {
+	r := []rune(text)
+	return string(r[:min(len(r), columns)])
+}
+
+// shortenTo keeps the beginning of a long name.
+func shortenTo(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}

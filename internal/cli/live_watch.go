@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// How often a replay is shown: as a picture, and as a line.
+const (
+	pictureEvery = 250 * time.Millisecond
+	lineEvery    = 2 * time.Second
+)
+
+// liveOutput shows how a replay goes on.
+type liveOutput interface {
+	// show shows an instant, and replaces the one before where it can.
+	show(s *liveState)
+	// note writes a line that stays.
+	note(text string)
+	// end leaves nothing behind but notes.
+	end()
+}
+
+// watchLive shows a replay every so often until stop is called.
+func watchLive(v *liveView, out liveOutput, every time.Duration) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for {
+			select {
+			case now := <-ticker.C:
+				out.show(v.take(now))
+			case <-over:
+				out.end()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}
+
+// firsts notes the first call that is admitted and the first that is denied.
+type firsts struct {
+	out              liveOutput
+	admitted, denied bool
+}
+
+func (f *firsts) reserved(a *attempt, v *verdict) error {
+	switch {
+	case v.admitted() && !f.admitted:
+		f.admitted = true
+		var asked []string
+		for _, name := range slices.Sorted(maps.Keys(a.costs)) {
+			asked = append(asked, name+"="+thousands(a.costs[name]))
+		}
+		f.out.note(fmt.Sprintf("first admitted: %s on %s, %s",
+			a.entity, a.resource, strings.Join(asked, " ")))
+	case v.denied != nil && !f.denied:
+		f.denied = true
+		f.out.note(fmt.Sprintf("first denied:   %s on %s, by %s; it would fit in %s",
+			a.entity, a.resource, strings.Join(exceeded(v.limits), " and "),
+			milliseconds(v.denied.RetryAfter.Milliseconds())))
+	}
+	return nil
+}
+
+func (f *firsts) completed(*attempt) error { return nil }
+
+// exceeded names the limits that denied a call.
+func exceeded(limits []weir.LimitStatus) []string {
+	var by []string
+	for i := range limits {
+		if s := &limits[i]; s.Exceeded && !s.Shadow {
+			by = append(by, fmt.Sprintf("%s of %s", s.Limit, s.Entity))
+		}
+	}
+	return by
+}

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/manifest"
+)
+
+const limitArgumentHelp = `
+
+LIMIT is NAME:RATE[/PERIOD][:CAPACITY] for a bucket, NAME:CAPACITY:KIND/PERIOD for the others;
+:shadow at its end makes it one that never denies:
+
+  rpm:600                            a bucket of 600 that regains 600 a minute
+  tpm:100000/min:200000              a bucket of 200,000 that regains 100,000 a minute
+  day:5000:window/86400s             5,000 in any 86,400 seconds
+  parallel:20:concurrency/300s       20 slots, each held for at most 300 seconds
+  usd:50:budget/month@Europe/Berlin  50 a calendar month there`
+
+// place is a kind of place that limits are configured at: the system, a resource or an entity.
+type place struct {
+	group   string   // the command that these are below
+	names   []string // the arguments that say which one it is
+	example string   // such arguments
+	inWords string   // such a place in a sentence
+	old     bool     // the predecessor called its limits defaults
+	// flag gives a command a further part of the place.
+	flag func(cmd *cobra.Command, at *weir.Subject)
+	// at makes the place of its arguments.
+	at func(args []string, at *weir.Subject)
+}
+
+// limitCommands are the commands that read and change the limits of one place.
+func (a *app) limitCommands(p *place) []*cobra.Command {
+	return []*cobra.Command{a.getLimitsCommand(p), a.setLimitsCommand(p), a.deleteLimitsCommand(p)}
+}
+
+// command makes one of them; each has its own subject to be filled.
+func (p *place) command(verb, arguments, short, long string) (*cobra.Command, *weir.Subject) {
+	at := &weir.Subject{}
+	line := func(words ...string) string {
+		return strings.Join(strings.Fields(strings.Join(words, " ")), " ") // some are empty
+	}
+	cmd := &cobra.Command{
+		Use:               line(append(append([]string{verb + "-limits"}, p.names...), arguments)...),
+		Short:             short,
+		Long:              long,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		Example:           "  " + line("weir", p.group, verb+"-limits", p.example),
+	}
+	if p.old {
+		cmd.Aliases = []string{verb + "-defaults"}
+	}
+	if p.flag != nil {
+		p.flag(cmd, at)
+	}
+	return cmd, at
+}
+
+// locate fills the subject from the arguments, and refuses those that would mean another place.
+func (p *place) locate(cmd *cobra.Command, args []string, at *weir.Subject) error {
+	if err := refuseEmpty(cmd, args[:len(p.names)], p.names...); err != nil {
+		return err
+	}
+	if flag := cmd.Flags().Lookup("resource"); flag != nil && flag.Value.String() == "" {
+		return misused(cmd, "--resource must not be empty")
+	}
+	if p.at != nil {
+		p.at(args, at)
+	}
+	return nil
+}
+
+func (p *place) argumentsOf(least, most int, what string) cobra.PositionalArgs {
+	n := len(p.names)
+	if what != "" {
+		what = strings.Join(append(p.names[:n:n], what), " and ")
+	} else {
+		what = strings.Join(p.names, " and ")
+	}
+	if most >= 0 {
+		most += n
+	}
+	return arguments(n+least, most, what)
+}
+
+func (a *app) getLimitsCommand(p *place) *cobra.Command {
+	cmd, at := p.command("get", "", "Print the limits of "+p.inWords,
+		"Print the limits that are configured for "+p.inWords+`. None is no mistake: a weaker level may
+have some, which weir explain tells.`)
+	cmd.Args = p.argumentsOf(0, 0, "")
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := p.locate(cmd, args, at); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			limits, err := c.admin.Limits(ctx, *at)
+			if err != nil {
+				return nil, err
+			}
+			if *at == (weir.Subject{}) {
+				policy, err := c.admin.Policy(ctx)
+				return systemAnswer(policy, limits), err
+			}
+			return limitsAnswer(limits, ""), nil
+		}, nil
+	})
+}
+
+func (a *app) setLimitsCommand(p *place) *cobra.Command {
+	cmd, at := p.command("set", "LIMIT...", "Replace the limits of "+p.inWords,
+		"Make these limits the only ones of "+p.inWords+`, from the next call on.
+
+What is in use counts on: a bucket keeps its balance, a lowered capacity trims it, a
+raised one leaves it to fill.`+limitArgumentHelp)
+	cmd.Example += " rpm:600 tpm:100000/min:200000"
+	cmd.Args = p.argumentsOf(1, -1, "at least one LIMIT")
+	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := p.locate(cmd, args, at); err != nil {
+			return nil, err
+		}
+		limits, err := parseLimits(args[len(p.names):])
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			if err := c.admin.SetLimits(ctx, *at, limits); err != nil {
+				return nil, err
+			}
+			return limitsAnswer(limits, c.note()), nil
+		}, nil
+	})
+}
+
+func (a *app) deleteLimitsCommand(p *place) *cobra.Command {
+	cmd, at := p.command("delete", "", "Remove the limits of "+p.inWords,
+		"Remove the limits of "+p.inWords+`, from the next call on: the next weaker level that has limits
+applies then. Where there are none, nothing changes.`)
+	cmd.Args = p.argumentsOf(0, 0, "")
+	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := p.locate(cmd, args, at); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			if err := c.admin.SetLimits(ctx, *at, nil); err != nil {
+				return nil, err
+			}
+			return limitsAnswer(nil, c.note()), nil
+		}, nil
+	})
+}
+
+// limitsAnswer prints the limits of one place.
+func limitsAnswer(limits []weir.Limit, note string) *answer {
+	body := limitSetBody{Limits: newLimitBodies(limits), Note: note}
+	return &answer{body: body, table: func(b *bytes.Buffer) { writeLimits(b, limits) }}
+}
+
+// systemAnswer prints what is configured for the system.
+func systemAnswer(policy weir.Policy, limits []weir.Limit) *answer {
+	body := systemBody{OnUnavailable: policy, Limits: newLimitBodies(limits)}
+	return &answer{body: body, table: func(b *bytes.Buffer) {
+		fmt.Fprintf(b, "on_unavailable  %s\n\n", policy)
+		writeLimits(b, limits)
+	}}
+}
+
+// writeLimits prints definitions, the last column as set-limits reads it.
+func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
+	if len(limits) == 0 {
+		b.WriteString("no limits\n")
+		return
+	}
+	t := table{columns: []column{
+		{"LIMIT", false}, {"KIND", false}, {"CAPACITY", true}, {"DEFINITION", false},
+	}}
+	for _, l := range limits {
+		t.add(l.Name, string(l.Kind), thousands(l.Capacity), manifest.FormatLimit(l))
+	}
+	t.write(b)
+}

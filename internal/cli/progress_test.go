@@ -1,0 +1,87 @@
+package cli
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestProgress: a line that is written over itself, not oftener than people can read, and taken
+// away in the end.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := newProgress(&out, 1000, func() time.Time { return now })
+	for range 640 {
+		now = now.Add(time.Millisecond)
+		if err := p.reserved(nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.clear()
+	var want strings.Builder
+	for _, text := range []string{
+		" 12 %  ##------------------  128 of 1,000 calls  1,000/s  1s left",
+		" 25 %  #####---------------  256 of 1,000 calls  1,000/s  1s left",
+		" 38 %  #######-------------  384 of 1,000 calls  1,000/s  1s left",
+		" 51 %  ##########----------  512 of 1,000 calls  1,000/s  1s left",
+		" 64 %  ############--------  640 of 1,000 calls  1,000/s  1s left",
+	} {
+		want.WriteString("\r\x1b[?7l" + text + "\x1b[K\x1b[?7h")
+	}
+	want.WriteString("\r\x1b[K")
+	if got := out.String(); got != want.String() {
+		t.Errorf("got\n%q\nwant\n%q", got, want.String())
+	}
+
+	out.Reset()
+	p = newProgress(&out, 1000, func() time.Time { return now })
+	for range 640 {
+		if err := p.reserved(nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.clear()
+	if out.Len() > 0 {
+		t.Errorf("got %q within no time, want nothing", out.String())
+	}
+	(*progress)(nil).clear()
+}
+
+// TestProgressOnlyOnATerminal: files, pipes and devices that are none get nothing. A terminal is in
+// the scripts.
+func TestProgressOnlyOnATerminal(t *testing.T) {
+	t.Parallel()
+	file, err := os.Create(filepath.Join(t.TempDir(), "err"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = device.Close() }()
+	nobody := map[string]io.Writer{"a buffer": &bytes.Buffer{}, "a file": file}
+	if runtime.GOOS != "windows" { // where every device counts as a terminal
+		nobody["a device"] = device
+	}
+	for name, w := range nobody {
+		a := &app{streams: Streams{Out: w, Err: w}, env: func(string) string { return "xterm" }}
+		if a.progress(5) != nil {
+			t.Errorf("%s: got progress, want none", name)
+		}
+		if out, _ := a.liveOutput(nil); out != nil {
+			t.Errorf("%s: got a live table, want none", name)
+		}
+		if out, _ := a.liveOutput(&lines{to: w}); out == nil {
+			t.Errorf("%s: got nothing, want lines where they are wanted", name)
+		}
+	}
+}

@@ -1,0 +1,142 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/manifest"
+)
+
+const reserveHelp = `Reserve what a call may use, on every limit that applies, all or nothing. The
+answer names the lease: settle it with weir complete or weir cancel. Until then, or
+until it expires, what was reserved stays charged and its slots stay taken.
+
+NAME=N asks the limit NAME for N units. A limit that is not named is neither judged nor
+charged, except that a concurrency limit which applies costs 1. Several charges, each
+with an entity and a resource of its own, stand with a + between them.
+
+A denial prints the limits that were judged and ends with exit code 3; nothing is
+charged then. An answer that never came ends with exit code 1 and names the lease ID:
+repeat the command with --lease-id, and nothing is charged twice.`
+
+// reserveFlags are the flags of `weir reserve`.
+type reserveFlags struct {
+	leaseID string
+	limits  []string
+	wait    time.Duration
+	quiet   bool
+}
+
+func (a *app) reserveCommand() *cobra.Command {
+	f := &reserveFlags{}
+	cmd := &cobra.Command{
+		Use:   "reserve ENTITY RESOURCE [NAME=N...] [+ ENTITY RESOURCE [NAME=N...]]...",
+		Short: "Reserve what a call may use, or be denied",
+		Long:  reserveHelp,
+		Example: `  weir reserve acme gpt-4o rpm=1 tpm=500
+  weir reserve acme gpt-4o rpm=1 tpm=500 + acme web-search calls=1
+  weir reserve acme gpt-4o rpm=1 --wait 30s
+  lease=$(weir reserve --quiet acme gpt-4o rpm=1 tpm=500) && weir complete "$lease" tpm=412`,
+		Args:              arguments(2, -1, "an entity and a resource"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.leaseID, "lease-id", "", "`ULID` for the lease, to repeat a call safely")
+	flags.StringArrayVar(&f.limits, "limit", nil,
+		"bring a `LIMIT` like rpm:600, which may only lower what is stored (repeatable)")
+	flags.DurationVar(&f.wait, "wait", 0, "try again for this long until the request fits")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the lease ID alone")
+	return a.remote(cmd, reserves, f.plan)
+}
+
+// plan reads the request from the command line.
+func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (question, error) {
+	r, err := parseCharges(args)
+	if err != nil {
+		return nil, err
+	}
+	if r.Limits, err = parseLimits(f.limits); err != nil {
+		return nil, err
+	}
+	if f.leaseID != "" {
+		if r.LeaseID, err = weir.ParseLeaseID(f.leaseID); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case f.wait < 0:
+		return nil, misused(cmd, "--wait %v: must not be negative", f.wait)
+	case f.wait > 0 && f.leaseID != "":
+		return nil, misused(cmd, "--lease-id cannot stand beside --wait: every attempt needs its own")
+	case f.quiet && cmd.Flags().Changed("output"):
+		return nil, misused(cmd, "--quiet cannot stand beside --output")
+	}
+	return func(ctx context.Context, c *connection) (*answer, error) {
+		lease, err := f.reserve(ctx, c.service, r)
+		if denied, ok := errors.AsType[*weir.DeniedError](err); ok && !f.quiet {
+			return denialAnswer(denied), err
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f.quiet {
+			return &answer{table: func(b *bytes.Buffer) { b.WriteString(lease.ID.String() + "\n") }}, nil
+		}
+		return leaseAnswer(lease), nil
+	}, nil
+}
+
+// reserve asks once, or until the time to wait is over.
+func (f *reserveFlags) reserve(
+	ctx context.Context, s weir.Service, r *weir.Request,
+) (*weir.Lease, error) {
+	if f.wait == 0 {
+		return s.Reserve(ctx, r)
+	}
+	waiting, cancel := context.WithTimeout(ctx, f.wait)
+	defer cancel()
+	finishing := unhurried{s, func(r *weir.Request) (*weir.Lease, error) { return s.Reserve(ctx, r) }}
+	lease, err := weir.Wait(waiting, finishing, r, nil)
+	denied, ok := errors.AsType[*weir.DeniedError](err)
+	switch {
+	case !ok:
+		return lease, err
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	}
+	return nil, fmt.Errorf("%w, after %v of waiting", denied, f.wait)
+}
+
+// unhurried finishes a reservation that has begun when the time to wait is over: how it ended would
+// be unknown otherwise.
+type unhurried struct {
+	weir.Service
+
+	reserve func(*weir.Request) (*weir.Lease, error)
+}
+
+// Reserve takes no notice of the context, which only ends the pauses.
+func (u unhurried) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
+	return u.reserve(r)
+}
+
+// parseLimits reads limits as the command line has them, or says all that is wrong with them.
+func parseLimits(args []string) ([]weir.Limit, error) {
+	var errs []error
+	limits := make([]weir.Limit, 0, len(args))
+	for _, arg := range args {
+		l, err := manifest.ParseLimit(arg)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		limits = append(limits, l)
+	}
+	return limits, errors.Join(errs...)
+}

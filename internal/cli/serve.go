@@ -1,0 +1,159 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/server"
+	"github.com/weir-limiter/weir/manifest"
+	"github.com/weir-limiter/weir/store"
+)
+
+const serveHelp = `Serve a store over HTTP until it is interrupted; the wire is described at /openapi.json.
+
+On a store in memory the limits file is the configuration. It is read again on a hangup
+signal and when it changes, and so are the bearer tokens and the certificate; a file with
+mistakes is refused, and what was in force stays.
+
+Without bearer tokens everybody who reaches the server is admin, so it then listens on a
+loopback address only. A file of bearer tokens must be private (mode 0600):
+
+  tokens:
+    - {name: checkout, role: call, token: "at least 16 characters"}
+    - {name: grafana, role: read, sha256: "the bearer token's SHA-256, in hexadecimal"}
+
+Roles: read may look, call may also reserve and settle, admin may also change limits.
+
+Standard output gets one line, once the server listens. What happens later is logged to
+standard error: at level debug each request and denial, with the names of entities. With
+OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT set, traces are sent there
+by OTLP over HTTP.`
+
+// serveOptions are the flags of serve.
+type serveOptions struct {
+	server.Options
+	limiter  weir.Options
+	store    string
+	format   logFormat
+	logLevel string
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	o := serveOptions{format: textLogs}
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve a store over HTTP",
+		Long:  serveHelp,
+		Example: `  weir serve --limits limits.yaml
+  weir serve --limits limits.yaml --store 'memory:?snapshot=/var/lib/weir/state'
+  weir serve --limits limits.yaml --listen :7117 --tokens tokens.yaml \
+    --tls-cert cert.pem --tls-key key.pem`,
+		Args: arguments(0, 0, ""),
+	}
+	o.flags(cmd)
+	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+		if err := refuseZero(cmd); err != nil {
+			return err
+		}
+		if o.Watch == 0 {
+			o.Watch = -1 // what 0 means here
+		}
+		if o.limiter.CacheTTL == 0 {
+			o.limiter.CacheTTL = -1
+		}
+		err := a.serve(cmd.Context(), &o)
+		if field := flagAtFault(cmd, err); field != "" {
+			return misused(cmd, "%w", err)
+		}
+		return err
+	})
+	return cmd
+}
+
+// flagAtFault returns the flag that an error is about, where it is a mistake in one.
+func flagAtFault(cmd *cobra.Command, err error) string {
+	if _, inFile := errors.AsType[*manifest.Error](err); inFile {
+		return ""
+	}
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Invalid {
+		return ""
+	}
+	if cmd.Flags().Lookup(e.Field) != nil {
+		return e.Field
+	}
+	for _, name := range []string{
+		"cascade-depth", "lease-lifetime", "lease-memory", "lease-memory-size", "cache-ttl", "store-timeout",
+	} {
+		if strings.EqualFold(strings.ReplaceAll(name, "-", ""), e.Field) { // the limiter's own name of it
+			return name
+		}
+	}
+	return ""
+}
+
+// serve opens the store and serves it until ctx ends.
+func (a *app) serve(ctx context.Context, o *serveOptions) error {
+	// Before anything else: a hangup without a listener would end the process.
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+
+	logger, err := o.logger(a.streams.Err)
+	if err != nil {
+		return err
+	}
+	o.Logger = logger
+	o.Version = buildVersion().Version
+	o.Limiter = &o.limiter
+	o.TraceEndpoint = traceEndpoint(a.env)
+	backend, err := store.Open(ctx, cmp.Or(o.store, a.env("WEIR_STORE"), "memory:"), nil)
+	if err != nil {
+		return err
+	}
+	s, err := server.New(ctx, backend, &o.Options)
+	if err != nil {
+		return err
+	}
+	if _, err := fmt.Fprintf(a.streams.Out, "weir: listening on %s\n", s.URL()); err != nil {
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		return errors.Join(fmt.Errorf("output: %w", err), s.Run(ended))
+	}
+	done := make(chan struct{})
+	defer close(done)
+	go func() {
+		for {
+			select {
+			case <-hangup:
+				_ = s.Reload(ctx) // it is logged
+			case <-done:
+				return
+			}
+		}
+	}()
+	return s.Run(ctx)
+}
+
+// traceEndpoint is where the standard variables send traces; empty for nowhere.
+func traceEndpoint(env func(string) string) string {
+	if env("OTEL_SDK_DISABLED") == "true" || env("OTEL_TRACES_EXPORTER") == "none" {
+		return ""
+	}
+	if u := env("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"); u != "" {
+		return u
+	}
+	if u := env("OTEL_EXPORTER_OTLP_ENDPOINT"); u != "" {
+		return strings.TrimRight(u, "/") + "/v1/traces"
+	}
+	return ""
+}

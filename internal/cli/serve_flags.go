@@ -1,0 +1,112 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/server"
+)
+
+// flags declares the flags. The names are those that the server's errors have.
+func (o *serveOptions) flags(cmd *cobra.Command) {
+	f, b := cmd.Flags(), &o.Bounds
+	*b = server.DefaultBounds()
+	f.StringVar(&o.LimitsFile, "limits", "", "the limits `FILE`")
+	f.StringVar(&o.Listen, "listen", defaultListen, "listen on `HOST:PORT`; port 0 takes a free one")
+	f.StringVar(&o.store, "store", "", "the store's `URL` (default $WEIR_STORE, or memory:)")
+	f.StringVar(&o.TokensFile, "tokens", "", "let in who has a bearer token of this `FILE`")
+	f.BoolVar(&o.NoTokens, "insecure-no-tokens", false,
+		"let everybody in as admin, from other machines too")
+	f.StringVar(&o.CertFile, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`")
+	f.StringVar(&o.KeyFile, "tls-key", "", "the certificate's key, a PEM `FILE`")
+	f.DurationVar(&o.Watch, "watch", server.DefaultWatch, "look at the files this often; 0 for never")
+	f.Var(&o.format, "log-format", "log as text or JSON")
+	f.StringVar(&o.logLevel, "log-level", "info", "log from this level: debug, info, warn or error")
+
+	l := &o.limiter
+	f.IntVar(&l.CascadeDepth, "cascade-depth", 1, "charge at most `N` ancestors of an entity, up to 8")
+	f.DurationVar(&l.LeaseLifetime, "lease-lifetime", time.Hour, "a lease lives this long unless it is extended")
+	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute, "remember ended leases this long")
+	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000, "remember at most `N` ended leases")
+	f.DurationVar(&l.CacheTTL, "cache-ttl", time.Minute, "use what was read of the configuration this long; 0 for never")
+	f.DurationVar(&l.StoreTimeout, "store-timeout", time.Second, "a store in another process has this long to answer")
+
+	f.Int64Var(&b.MaxBody, "max-body", b.MaxBody, "at most `BYTES` in a request's body")
+	f.IntVar(&b.MaxHeader, "max-header", b.MaxHeader, "at most `BYTES` in a request's headers")
+	f.IntVar(&b.MaxConcurrent, "max-concurrent", b.MaxConcurrent, "serve at most `N` requests at once")
+	f.IntVar(&b.MaxConnections, "max-connections", b.MaxConnections, "at most `N` open connections")
+	f.DurationVar(&b.HeaderTimeout, "header-timeout", b.HeaderTimeout, "a request's headers may take this long")
+	f.DurationVar(&b.ReadTimeout, "read-timeout", b.ReadTimeout, "a whole request may take this long to arrive")
+	f.DurationVar(&b.WriteTimeout, "write-timeout", b.WriteTimeout, "an answer may take this long")
+	f.DurationVar(&b.IdleTimeout, "idle-timeout", b.IdleTimeout, "a connection may be idle this long")
+	f.DurationVar(&b.ShutdownDelay, "shutdown-delay", b.ShutdownDelay,
+		"go on accepting this long after /readyz says that the server ends")
+	f.DurationVar(&b.ShutdownTimeout, "shutdown-timeout", b.ShutdownTimeout,
+		"then give requests under way this long")
+}
+
+// refuseZero refuses a bound of 0, which the server would take for its default.
+func refuseZero(cmd *cobra.Command) error {
+	var errs []error
+	for _, name := range []string{
+		"max-body", "max-header", "max-concurrent", "max-connections", "header-timeout",
+		"read-timeout", "write-timeout", "idle-timeout", "shutdown-delay", "shutdown-timeout",
+		"cascade-depth", "lease-lifetime", "lease-memory", "lease-memory-size", "store-timeout",
+	} {
+		if given := cmd.Flags().Lookup(name).Value.String(); given == "0" || given == "0s" {
+			errs = append(errs, misused(cmd, "%w", &weir.Error{
+				Code: weir.Invalid, Field: name, Value: given, Reason: "must be above 0",
+			}))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// logFormat is how logs are written; it is the value of a flag.
+type logFormat string
+
+const (
+	textLogs logFormat = "text"
+	jsonLogs logFormat = "json"
+)
+
+// String returns the flag's text.
+func (f *logFormat) String() string { return string(*f) }
+
+// Set reads the flag's text.
+func (f *logFormat) Set(s string) error {
+	switch logFormat(s) {
+	case textLogs, jsonLogs:
+		*f = logFormat(s)
+		return nil
+	}
+	return errors.New("must be text or json")
+}
+
+// Type names the values in the help.
+func (f *logFormat) Type() string { return "text|json" }
+
+// logger makes the log.
+func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
+	var level slog.Level
+	switch strings.ToLower(o.logLevel) {
+	case "debug", "info", "warn", "error":
+		if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, &weir.Error{Code: weir.Invalid, Field: "log-level", Value: o.logLevel,
+			Reason: "must be debug, info, warn or error"}
+	}
+	options := &slog.HandlerOptions{Level: level}
+	if o.format == jsonLogs {
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	}
+	return slog.New(slog.NewTextHandler(w, options)), nil
+}

@@ -1,0 +1,280 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// servePatience bounds every wait for a server in a process of its own.
+const servePatience = 60 * time.Second
+
+// asServer makes TestServeProcess a server with the arguments in it, one in a line.
+const asServer = "WEIR_TEST_AS_SERVER"
+
+// TestServeProcess is no test but the process of one: it minds signals as the program does.
+func TestServeProcess(*testing.T) {
+	args := os.Getenv(asServer)
+	if args == "" {
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	serve := []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}
+	exit := Run(ctx, append(serve, strings.Split(args, "\n")...),
+		Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, func(string) string { return "" })
+	stop()
+	os.Exit(exit)
+}
+
+// TestServe lives through what a server in production does: it starts, serves, reads its limits again
+// on a hangup, ends on a termination, and what it promised is on the disk.
+func TestServe(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no signals there")
+	}
+	dir := t.TempDir()
+	limits, state := filepath.Join(dir, "limits.yaml"), filepath.Join(dir, "state")
+	writeLimits := func(capacity int) {
+		t.Helper()
+		text := fmt.Sprintf("version: 1\nsystem: {limits: {slots: {kind: concurrency, timeout: 3600, capacity: %d}}}\n", capacity)
+		if err := os.WriteFile(limits, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writeLimits(5)
+	s := startServe(t, "--limits", limits, "--store", "memory:?snapshot="+state, "--watch", "0")
+	lease := s.ask(t, "/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"slots":5}}`, http.StatusOK)
+	s.ask(t, "/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"slots":1}}`, http.StatusTooManyRequests)
+
+	writeLimits(7)
+	s.ask(t, "/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"slots":1}}`, http.StatusTooManyRequests)
+	s.signal(t, syscall.SIGHUP)
+	s.waitFor(t, "msg=reloaded what=limits")
+	s.ask(t, "/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"slots":1}}`, http.StatusOK)
+
+	writeLimits(0)
+	s.signal(t, syscall.SIGHUP)
+	s.waitFor(t, `msg="reload refused" what=limits error="`+limits+":2:")
+	s.ask(t, "/v1/reserve", `{"entity":"acme","resource":"llm","costs":{"slots":1}}`, http.StatusOK)
+
+	s.signal(t, syscall.SIGTERM)
+	s.waitFor(t, `msg="shut down"`)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+	checkSnapshot(t, state, lease)
+}
+
+// checkSnapshot wants the lease of an answer, live, in what a server left.
+func checkSnapshot(t *testing.T, file, answer string) {
+	t.Helper()
+	var lease struct {
+		ID weir.LeaseID `json:"lease_id"`
+	}
+	if err := json.Unmarshal([]byte(answer), &lease); err != nil {
+		t.Fatal(err)
+	}
+	store, err := memory.OpenSnapshot(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	record, err := store.RecoverLease(t.Context(), time.Now(), lease.ID)
+	if err != nil || record == nil || record.State != weir.LeaseLive {
+		t.Errorf("lease %v: got %v and error %v, want it live", lease.ID, record, err)
+	}
+	if err := store.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// served is a server in a process of its own.
+type served struct {
+	cmd  *exec.Cmd
+	url  string
+	logs chan string // line by line
+}
+
+// startServe runs `weir serve` on a port of its own. It is killed when the test ends, if it lives still.
+func startServe(t *testing.T, args ...string) *served {
+	t.Helper()
+	s := &served{logs: make(chan string, 1000)}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cmd = exec.CommandContext(t.Context(), program, "-test.run=^TestServeProcess$")
+	s.cmd.Env = append(os.Environ(), asServer+"="+strings.Join(args, "\n"))
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logs, err := s.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(s.logs)
+		for lines := bufio.NewScanner(logs); lines.Scan(); {
+			s.logs <- lines.Text()
+		}
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url, ok := strings.CutPrefix(strings.TrimSpace(line), "weir: listening on ")
+	if err != nil || !ok {
+		t.Fatalf("got %q and error %v, want where it listens", line, err)
+	}
+	s.url = url
+	return s
+}
+
+func (s *served) signal(t *testing.T, sig os.Signal) {
+	t.Helper()
+	if err := s.cmd.Process.Signal(sig); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitFor reads the log up to a line that has the text.
+func (s *served) waitFor(t *testing.T, text string) {
+	t.Helper()
+	late := time.After(servePatience)
+	var before []string
+	for {
+		select {
+		case line, ok := <-s.logs:
+			if strings.Contains(line, text) {
+				return
+			}
+			if before = append(before, line); !ok {
+				t.Fatalf("the log ended without %q: %q", text, before)
+			}
+		case <-late:
+			t.Fatalf("the log has no %q within %v: %q", text, servePatience, before)
+		}
+	}
+}
+
+// ask posts a body and wants a status; it returns the answer's body.
+func (s *served) ask(t *testing.T, path, body string, want int) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), servePatience)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, s.url+path, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	r.Close = true
+	got, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := io.ReadAll(got.Body)
+	_ = got.Body.Close() // it has been read
+	if err != nil || got.StatusCode != want {
+		t.Errorf("%s %s: got %d %s and error %v, want %d", path, body, got.StatusCode, answer, err, want)
+	}
+	return string(answer)
+}
+
+// TestServeInterrupted: a server whose context has ended before it listens does what it must, and
+// ends well.
+func TestServeInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var out, logs strings.Builder
+	streams := Streams{In: strings.NewReader(""), Out: &out, Err: &logs}
+	code := Run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}, streams,
+		func(string) string { return "" })
+	if code != exitDone || !strings.HasPrefix(out.String(), "weir: listening on http://127.0.0.1:") {
+		t.Errorf("got exit code %d, %q and %q", code, out.String(), logs.String())
+	}
+}
+
+// TestServeEnvironment: the store may come from the environment, and a flag wins over it.
+func TestServeEnvironment(t *testing.T) {
+	t.Parallel()
+	env := func(name string) string {
+		if name == "WEIR_STORE" {
+			return "dynamodb://table"
+		}
+		return ""
+	}
+	for flag, want := range map[string]int{"": exitFailed, "memory:": exitDone} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		args := []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}
+		if flag != "" {
+			args = append(args, "--store", flag)
+		}
+		var out, logs strings.Builder
+		code := Run(ctx, args, Streams{In: strings.NewReader(""), Out: &out, Err: &logs}, env)
+		if code != want {
+			t.Errorf("--store %q: got exit code %d and %s, want %d", flag, code, logs.String(), want)
+		}
+	}
+}
+
+// TestServeCascade: a deeper cascade than the usual one is allowed by a flag.
+func TestServeCascade(t *testing.T) {
+	t.Parallel()
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	text := "version: 1\nentities:\n  a: {}\n  b: {parent: a, cascade: true}\n  c: {parent: b, cascade: true}\n"
+	if err := os.WriteFile(limits, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for depth, want := range map[string]int{"1": exitFailed, "2": exitDone} {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var out, logs strings.Builder
+		code := Run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms",
+			"--limits", limits, "--cascade-depth", depth, "--cache-ttl", "0"},
+			Streams{In: strings.NewReader(""), Out: &out, Err: &logs}, func(string) string { return "" })
+		if code != want {
+			t.Errorf("depth %s: got exit code %d and %s, want %d", depth, code, logs.String(), want)
+		}
+	}
+}
+
+func TestTraceEndpoint(t *testing.T) {
+	t.Parallel()
+	const all, traces = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
+	for _, c := range []struct {
+		env  map[string]string
+		want string
+	}{
+		{nil, ""},
+		{map[string]string{all: "http://c:4318"}, "http://c:4318/v1/traces"},
+		{map[string]string{all: "http://c:4318/"}, "http://c:4318/v1/traces"},
+		{map[string]string{traces: "http://t/x"}, "http://t/x"},
+		{map[string]string{all: "http://c:4318", traces: "http://t/x"}, "http://t/x"},
+		{map[string]string{all: "http://c:4318", "OTEL_SDK_DISABLED": "true"}, ""},
+		{map[string]string{all: "http://c:4318", "OTEL_SDK_DISABLED": "false"}, "http://c:4318/v1/traces"},
+		{map[string]string{traces: "http://t/x", "OTEL_TRACES_EXPORTER": "none"}, ""},
+		{map[string]string{traces: "http://t/x", "OTEL_TRACES_EXPORTER": "otlp"}, "http://t/x"},
+	} {
+		if got := traceEndpoint(func(name string) string { return c.env[name] }); got != c.want {
+			t.Errorf("%v: got %q, want %q", c.env, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,63 @@
+package cli
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// writeStatuses prints limits as they stand, with what was requested of them where something was.
+func writeStatuses(b *bytes.Buffer, all []weir.LimitStatus, requested bool) {
+	t := table{columns: []column{
+		{"ENTITY", false}, {"RESOURCE", false}, {"LIMIT", false}, {"KIND", false}, {"LEVEL", false},
+	}}
+	if requested {
+		t.columns = append(t.columns, column{"REQUESTED", true})
+	}
+	t.columns = append(t.columns, column{"AVAILABLE", true}, column{"CAPACITY", true})
+	notes := make([]string, len(all))
+	for i := range all {
+		notes[i] = statusNote(&all[i])
+	}
+	noted := strings.Join(notes, "") != ""
+	if noted {
+		t.columns = append(t.columns, column{"NOTE", false})
+	}
+	for i := range all {
+		s := &all[i]
+		cells := []string{s.Entity, s.Resource, s.Limit, string(s.Kind), string(s.Level)}
+		if requested {
+			cells = append(cells, thousands(s.Requested))
+		}
+		cells = append(cells, thousands(s.Available), thousands(s.Capacity))
+		if noted {
+			cells = append(cells, notes[i])
+		}
+		t.add(cells...)
+	}
+	t.write(b)
+}
+
+// statusNote is what the figures of a limit do not say.
+func statusNote(s *weir.LimitStatus) string {
+	var notes []string
+	if s.Exceeded {
+		note := "exceeded"
+		if s.RetryAfter > 0 {
+			note += ": fits after "
+			if s.AtLeast {
+				note += "at least "
+			}
+			note += s.RetryAfter.String()
+		}
+		notes = append(notes, note)
+	}
+	if s.Available < 0 {
+		notes = append(notes, "in debt")
+	}
+	if s.Shadow {
+		notes = append(notes, "shadow: never denies")
+	}
+	return strings.Join(notes, ", ")
+}

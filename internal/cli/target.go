@@ -1,0 +1,116 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+)
+
+// The environment of the commands that ask or act once.
+const (
+	serverEnv = "WEIR_SERVER"
+	storeEnv  = "WEIR_STORE"
+	tokenEnv  = "WEIR_TOKEN"
+)
+
+// targetHelp ends the help of every command that asks or acts once.
+const targetHelp = `
+
+It asks the server at --server (or WEIR_SERVER; ` + defaultServer + ` unless told
+otherwise), or opens a store itself, which nobody else may have open, with --store (or
+WEIR_STORE) and --limits. A flag goes before both variables, WEIR_SERVER before WEIR_STORE.
+The bearer token for a server stands in WEIR_TOKEN, or in a file named with --token-file.`
+
+// access says what a command does where it goes.
+type access int
+
+const (
+	// reads changes and creates nothing.
+	reads access = iota
+	// settles changes what must be there already.
+	settles
+	// reserves may begin the state of a store.
+	reserves
+	// configures changes limits and entities.
+	configures
+)
+
+// target is where a command goes.
+type target struct {
+	does access
+
+	server    string
+	store     string
+	limits    string
+	tokenFile string
+	caCert    string
+
+	byDefault bool // nobody named the server
+	anonymous bool // no bearer token was given
+}
+
+// addTarget gives a command the flags that say where it goes.
+func addTarget(cmd *cobra.Command, does access) *target {
+	t := &target{does: does}
+	cmd.Long += targetHelp
+	flags := cmd.Flags()
+	flags.StringVar(&t.server, "server", "", "`URL` of the server to ask (default "+defaultServer+")")
+	flags.StringVar(&t.tokenFile, "token-file", "", "`FILE` with the bearer token for the server")
+	flags.StringVar(&t.caCert, "ca-cert", "",
+		"`FILE` of certificates (PEM) to trust instead of the system's")
+	flags.StringVar(&t.store, "store", "",
+		"`URL` of a store to open instead, like memory:?snapshot=FILE")
+	flags.StringVar(&t.limits, "limits", "", "limits `FILE` for the store, or - for standard input")
+	return t
+}
+
+// resolve decides between a server and a store, and refuses flags of the other one.
+func (t *target) resolve(cmd *cobra.Command, env func(string) string) error {
+	given := cmd.Flags().Changed
+	switch {
+	case given("server") && given("store"):
+		return misused(cmd, "--server and --store are two places: give one of them")
+	case given("server") && t.server == "":
+		return misused(cmd, "--server must not be empty")
+	case given("store") && t.store == "":
+		return misused(cmd, "--store must not be empty")
+	case given("server") || given("store"):
+	case env(serverEnv) != "":
+		t.server = env(serverEnv)
+	case env(storeEnv) != "":
+		t.store = env(storeEnv)
+	default:
+		t.server, t.byDefault = defaultServer, true
+	}
+	foreign, reason := []string{"limits"}, "is for --store: a server has limits of its own"
+	if t.store != "" {
+		foreign, reason = []string{"token-file", "ca-cert"}, "is for a server, not for --store"
+	}
+	for _, name := range foreign {
+		if given(name) {
+			return misused(cmd, "--%s %s", name, reason)
+		}
+	}
+	return nil
+}
+
+// advise says what may help where nobody answers, or lets the caller in.
+func (t *target) advise(err error) error {
+	advice := ""
+	switch {
+	case t.store != "" && errors.Is(err, weir.Unavailable):
+		advice = "if a server has it open, ask that one with --server"
+	case t.store != "":
+	case errors.Is(err, weir.Unavailable) && t.byDefault:
+		advice = "is `weir serve` running? --server names another place"
+	case errors.Is(err, weir.PermissionDenied) && t.anonymous:
+		advice = "give a bearer token in " + tokenEnv + " or with --token-file"
+	}
+	if advice == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, advice)
+}

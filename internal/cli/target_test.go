@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+)
+
+// TestTarget: a flag goes before both variables, and WEIR_SERVER before WEIR_STORE.
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	const store = "memory:?snapshot=x"
+	both := map[string]string{serverEnv: "http://env", storeEnv: store + "-env"}
+	for _, c := range []struct {
+		args          string
+		env           map[string]string
+		server, store string
+		byDefault     bool
+	}{
+		{"", nil, defaultServer, "", true},
+		{"", map[string]string{serverEnv: "http://env"}, "http://env", "", false},
+		{"", map[string]string{storeEnv: store}, "", store, false},
+		{"", both, "http://env", "", false},
+		{"--server http://flag", both, "http://flag", "", false},
+		{"--server http://flag", nil, "http://flag", "", false},
+		{"--store " + store, both, "", store, false},
+		{"--store " + store, nil, "", store, false},
+	} {
+		cmd := &cobra.Command{Use: "x"}
+		got := addTarget(cmd, reads)
+		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
+			t.Fatal(err)
+		}
+		err := got.resolve(cmd, func(name string) string { return c.env[name] })
+		if err != nil || got.server != c.server || got.store != c.store || got.byDefault != c.byDefault {
+			t.Errorf("%q with %v: got %+v and %v, want %q, %q, %v",
+				c.args, c.env, got, err, c.server, c.store, c.byDefault)
+		}
+	}
+}
+
+// TestAdvice: what may help is only said where it may.
+func TestAdvice(t *testing.T) {
+	t.Parallel()
+	gone := &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer"}
+	refused := &weir.Error{Code: weir.PermissionDenied, Reason: "a bearer token is needed"}
+	for _, c := range []struct {
+		name   string
+		target target
+		err    error
+		want   string
+	}{
+		{"nothing wrong", target{server: defaultServer, byDefault: true}, nil, ""},
+		{"no server where nobody named one", target{byDefault: true}, gone, "(is `weir serve` running? "},
+		{"no server where somebody did", target{server: "http://there"}, gone, ""},
+		{"a store in use", target{store: "memory:?snapshot=x"}, gone, "(if a server has it open, "},
+		{"no bearer token", target{anonymous: true}, refused, "(give a bearer token in WEIR_TOKEN"},
+		{"a weak bearer token", target{server: "http://there"}, refused, ""},
+		{"a denial", target{server: defaultServer, byDefault: true}, &weir.DeniedError{}, ""},
+	} {
+		err := c.target.advise(c.err)
+		advised := errors.Is(err, c.err) && (err == nil || strings.Contains(err.Error(), c.want))
+		if !advised || c.want == "" && strings.Contains(fmt.Sprint(err), "(") {
+			t.Errorf("%s: got %v, want %v with %q", c.name, err, c.err, c.want)
+		}
+	}
+}
+
+func TestSnapshotFile(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		rest, want string
+		ok         bool
+	}{
+		{"", "", false},
+		{"?", "", false},
+		{"?every=1s", "", false},
+		{"?snapshots=x", "", false},
+		{"?snapshot=x", "x", true},
+		{"?every=1s&snapshot=a%20b%2Fc+d", "a b/c+d", true},
+		{"?snapshot=", "", true},
+		{"?snapshot=%zz", "", true},
+	} {
+		if got, ok := snapshotFile(c.rest); got != c.want || ok != c.ok {
+			t.Errorf("%q: got %q and %v, want %q and %v", c.rest, got, ok, c.want, c.ok)
+		}
+	}
+}
