@@ -2,7 +2,9 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 )
 
 // Bounds of a page of entities.
@@ -56,8 +58,20 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 				return err
 			}
 		}
-		return editor.WriteEntity(ctx, l.options.Now(), name, parent, cascade)
+		return ownField(editor.WriteEntity(ctx, l.options.Now(), name, parent, cascade), parent)
 	})
+}
+
+// ownField puts a mistake that a store found in its whole configuration into the words of the caller,
+// who only named a parent: whatever does not fit, it is that.
+func ownField(err error, parent string) error {
+	e, ok := errors.AsType[*Error](err)
+	if !ok || e.Code != Invalid || !strings.HasPrefix(e.Field, "entities.") {
+		return err
+	}
+	c := *e
+	c.Field, c.Value = "parent", shorten(parent)
+	return &c
 }
 
 // DeleteEntity removes an entity and its limits: [NotFound] where it is not declared, [Conflict]

@@ -197,9 +197,12 @@ func wrongParents(e *editor) {
 		e.declare(name, "", false)
 	}
 	e.declare("a", "p", true)
-	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a", "nobody", false))
-	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a", "a", false))
-	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "a", false))
+	for _, parent := range []string{"nobody", "a"} {
+		err := e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a", parent, false))
+		e.equal("the field", err.Field+" "+err.Value, "parent "+parent)
+	}
+	err := e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "a", false)) // a cycle
+	e.equal("the field", err.Field+" "+err.Value, "parent a")
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "", true))
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a b", "p", true))
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "p p", true))
