@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -35,7 +36,7 @@ func (a *app) explainCommand() *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			return &answer{body: newExplanationBody(e), table: func(b *bytes.Buffer) {
+			return &answer{body: httpapi.Document(e), table: func(b *bytes.Buffer) {
 				writeExplanation(b, e)
 			}}, nil
 		}, nil

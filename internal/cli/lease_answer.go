@@ -5,11 +5,12 @@ import (
 	"fmt"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 )
 
 // leaseAnswer prints a lease and the limits that admitted it.
 func leaseAnswer(l *weir.Lease) *answer {
-	return &answer{body: newLeaseBody(l), table: func(b *bytes.Buffer) {
+	return &answer{body: httpapi.Document(l), table: func(b *bytes.Buffer) {
 		t := table{columns: make([]column, 2)}
 		t.add("lease", l.ID.String())
 		t.add("reserved", instant(l.ReservedAt))
@@ -27,7 +28,7 @@ func leaseAnswer(l *weir.Lease) *answer {
 
 // denialAnswer prints the limits that were judged, and when to come back.
 func denialAnswer(e *weir.DeniedError) *answer {
-	return &answer{body: newDenialBody(e), table: func(b *bytes.Buffer) {
+	return &answer{body: httpapi.Document(e), table: func(b *bytes.Buffer) {
 		atLeast := ""
 		if e.AtLeast {
 			atLeast = "at least "
@@ -45,7 +46,7 @@ func denialAnswer(e *weir.DeniedError) *answer {
 
 // receiptAnswer prints what a verb on a lease did.
 func receiptAnswer(r *weir.Receipt) *answer {
-	return &answer{body: newReceiptBody(r), table: func(b *bytes.Buffer) {
+	return &answer{body: httpapi.Document(r), table: func(b *bytes.Buffer) {
 		t := table{columns: make([]column, 2)}
 		t.add("lease", r.LeaseID.String())
 		t.add("at", instant(r.At))

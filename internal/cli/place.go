@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -158,13 +159,13 @@ applies then. Where there are none, nothing changes.`)
 
 // limitsAnswer prints the limits of one place.
 func limitsAnswer(limits []weir.Limit, note string) *answer {
-	body := limitSetBody{Limits: newLimitBodies(limits), Note: note}
+	body := limitSetBody{Limits: httpapi.Document(limits), Note: note}
 	return &answer{body: body, table: func(b *bytes.Buffer) { writeLimits(b, limits) }}
 }
 
 // systemAnswer prints what is configured for the system.
 func systemAnswer(policy weir.Policy, limits []weir.Limit) *answer {
-	body := systemBody{OnUnavailable: policy, Limits: newLimitBodies(limits)}
+	body := systemBody{OnUnavailable: policy, Limits: httpapi.Document(limits)}
 	return &answer{body: body, table: func(b *bytes.Buffer) {
 		fmt.Fprintf(b, "on_unavailable  %s\n\n", policy)
 		writeLimits(b, limits)

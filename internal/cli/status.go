@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 )
 
 const statusHelp = `Print the limits of an entity on a resource as they stand: what may still be
@@ -43,7 +44,7 @@ func (a *app) statusCommand() *cobra.Command {
 
 // statusAnswer prints limits as they stand, or what it means that there are none.
 func statusAnswer(all []weir.LimitStatus, none string) *answer {
-	return &answer{body: limitsStatusBody{newStatusBodies(all)}, table: func(b *bytes.Buffer) {
+	return &answer{body: httpapi.Document(all), table: func(b *bytes.Buffer) {
 		if len(all) == 0 {
 			b.WriteString(none)
 			return
