@@ -152,9 +152,9 @@ func badShapes() []badRow {
 			status: http.StatusBadRequest, code: weir.Invalid, field: "limits." + field, value: value}
 	}
 	many := `{"charges":[` + strings.Repeat(charge+",", 16) + charge + `]}`
-	wide := `{"a":1`
-	for i := range 32 {
-		wide += fmt.Sprintf(`,"l%d":1`, i)
+	wide := make([]string, 33)
+	for i := range wide {
+		wide[i] = fmt.Sprintf(`"l%d":1`, i)
 	}
 	return []badRow{
 		badDocument("nothing asked", "{}", "~.+", "~.*"),
@@ -181,7 +181,8 @@ func badShapes() []badRow {
 			`{"charges":[`+charge+`,{"resource":"llm","costs":{}}]}`,
 			"charges[1].entity", ""),
 		badDocument("17 charges", many, "charges", "17"),
-		badDocument("33 costs", `{"entity":"acme","resource":"llm","costs":`+wide+`}}`, "costs", "33"),
+		badDocument("33 costs",
+			`{"entity":"acme","resource":"llm","costs":{`+strings.Join(wide, ",")+`}}`, "costs", "33"),
 		badDocument("17 requirements", `{"requirements":[`+
 			strings.Repeat(`{"key":"flat","amount":1},`, 16)+`{"key":"flat","amount":1}]}`,
 			"~requirements.*", "~.*"),

@@ -42,7 +42,6 @@ func badLeaseIDs(w *badWireWorld) []badRow {
 
 // badSettlements are verbs that say something impossible of a lease.
 func badSettlements(w *badWireWorld) []badRow {
-	unknown := weir.NewLeaseID(time.Now()).String()
 	row := func(sent, verb, body, field, value string) badRow {
 		return badRow{sent: sent, request: wirePost("/v1/"+verb, body), status: http.StatusBadRequest,
 			code: weir.Invalid, field: field, value: value}
@@ -93,24 +92,30 @@ func badSettlements(w *badWireWorld) []badRow {
 	flat := complete("flat keys on another lease", `[{"key":"flat","actual_amount":1}]`, "lease_id",
 		w.live)
 	flat.status, flat.code = http.StatusNotFound, weir.UnknownLease
-	rows = append(rows, flat)
-	for _, verb := range []struct{ path, more string }{
-		{"adjust", `,"seq":1,"totals":{"rpm":1}`}, {"complete", ""}, {"cancel", ""}, {"extend", ""},
+	return append(rows, flat)
+}
+
+// badVerbs are verbs on leases that nobody reserved, or that have ended.
+func badVerbs(w *badWireWorld) []badRow {
+	unknown := weir.NewLeaseID(time.Now()).String()
+	var rows []badRow
+	for _, verb := range []struct {
+		path, more string
+		ended      weir.Code
+	}{
+		{"adjust", `,"seq":1,"totals":{"rpm":1}`, weir.Ended},
+		{"complete", `,"actuals":{"rpm":2}`, weir.Conflict},
+		{"cancel", "", weir.Conflict},
+		{"extend", "", weir.Ended},
 	} {
-		lost := row("a lease that nobody reserved: "+verb.path, verb.path,
-			`{"lease_id":"`+unknown+`"`+verb.more+`}`, "lease_id", unknown)
-		lost.status, lost.code = http.StatusNotFound, weir.UnknownLease
-		over := row("a lease that has ended: "+verb.path, verb.path,
-			`{"lease_id":"`+w.ended+`"`+verb.more+`}`, "lease_id", w.ended)
-		over.status, over.code = http.StatusConflict, weir.Ended
-		rows = append(rows, lost)
-		switch verb.path {
-		case "cancel":
-			over.code = weir.Conflict
-			rows = append(rows, over)
-		case "adjust", "extend":
-			rows = append(rows, over)
+		row := func(sent, id string, status int, code weir.Code) badRow {
+			return badRow{sent: sent + ": " + verb.path, status: status, code: code,
+				request: wirePost("/v1/"+verb.path, `{"lease_id":"`+id+`"`+verb.more+`}`),
+				field:   "lease_id", value: id}
 		}
+		rows = append(rows,
+			row("a lease that nobody reserved", unknown, http.StatusNotFound, weir.UnknownLease),
+			row("a lease that was completed", w.ended, http.StatusConflict, verb.ended))
 	}
 	return rows
 }

@@ -22,31 +22,33 @@ func rawRow(sent, raw string, status int) badRow {
 	return badRow{sent: sent, request: wireSent{raw: raw}, status: status, plain: true}
 }
 
+// badTransfers are bodies that are not as long as they say.
+func badTransfers() []badRow {
+	row := func(sent, head, body string) badRow {
+		return refusedAs(sent, wireSent{half: true, raw: rawHead + head + "\r\n\r\n" + body},
+			http.StatusBadRequest, weir.Invalid)
+	}
+	const chunked = "Transfer-Encoding: chunked"
+	end := "\r\n" + rawGood + "\r\n0\r\n\r\n"
+	return []badRow{
+		row("a body shorter than its Content-Length", fmt.Sprint("Content-Length: ", len(rawGood)+1),
+			rawGood),
+		row("no length at all", "Connection: close", rawGood),
+		row("chunks whose length is no number", chunked, "zz"+end),
+		row("a chunk of negative length", chunked, "-1"+end),
+		row("a chunk length of 17 digits", chunked, "10000000000000001"+end),
+		row("a chunk shorter than its length", chunked, fmt.Sprintf("%x", len(rawGood)+9)+end),
+		row("a chunk longer than its length", chunked, fmt.Sprintf("%x", len(rawGood)-9)+end),
+		row("chunks without an end", chunked, fmt.Sprintf("%x\r\n%s\r\n", len(rawGood), rawGood)),
+	}
+}
+
 // badHTTP is what is no HTTP, or not the HTTP that it says.
 func badHTTP() []badRow {
 	length := fmt.Sprintf("Content-Length: %d\r\n", len(rawGood))
 	old := refusedAs("HTTP/1.0, with a bad body", wireSent{raw: "POST /v1/reserve HTTP/1.0\r\n" +
 		"Authorization: Bearer " + wireCaller +
 		"\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"},
-		http.StatusBadRequest, weir.Invalid)
-	short := refusedAs("a body shorter than its Content-Length", wireSent{half: true,
-		raw: rawHead + fmt.Sprintf("Content-Length: %d\r\n\r\n", len(rawGood)+1) + rawGood},
-		http.StatusBadRequest, weir.Invalid)
-	chunks := refusedAs("chunks whose length is no number", wireSent{
-		raw: rawHead + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\nzz\r\n" + rawGood +
-			"\r\n0\r\n\r\n"},
-		http.StatusBadRequest, weir.Invalid)
-	endless := refusedAs("chunks without an end", wireSent{half: true,
-		raw: rawHead + fmt.Sprintf("Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n", len(rawGood),
-			rawGood)},
-		http.StatusBadRequest, weir.Invalid)
-	negative := refusedAs("a chunk of negative length", wireSent{
-		raw: rawHead + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n-1\r\n" + rawGood +
-			"\r\n0\r\n\r\n"},
-		http.StatusBadRequest, weir.Invalid)
-	long := refusedAs("a chunk length of 17 digits", wireSent{
-		raw: rawHead + "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n10000000000000001\r\n" +
-			rawGood + "\r\n0\r\n\r\n"},
 		http.StatusBadRequest, weir.Invalid)
 	hello := rawRow("a TLS hello",
 		"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03"+strings.Repeat("\x7f", 160)+"\r\n\r\n",
@@ -55,7 +57,7 @@ func badHTTP() []badRow {
 		raw: strings.Replace(rawStatus, "Connection: close\r\n", "", 1) + "\x00\x01\x02 garbage\r\n\r\n"},
 		status: http.StatusOK, more: []int{http.StatusBadRequest}}
 	return []badRow{
-		old, short, chunks, endless, negative, long, hello, garbage,
+		old, hello, garbage,
 		rawRow("garbage", "\x00\x01\x02\x03\r\n\r\n", http.StatusBadRequest),
 		rawRow("a line without a version", "GET /v1/status\r\n\r\n", http.StatusBadRequest),
 		rawRow("a version that does not exist", "GET /v1/status HTTP/9.9\r\nHost: HOST\r\n\r\n",

@@ -95,8 +95,8 @@ func (p *player) play(ctx context.Context) error {
 
 // scaled is how long so many milliseconds of the trace last.
 func (p *player) scaled(ms int64) time.Duration {
-	whole, rest := time.Duration(ms/p.speed), time.Duration(ms%p.speed)
-	return whole*time.Millisecond + rest*time.Millisecond/time.Duration(p.speed)
+	const unit = int64(time.Millisecond)
+	return time.Duration(ms/p.speed*unit + ms%p.speed*unit/p.speed)
 }
 
 // lasts is how long sending the calls is planned to take.

@@ -159,16 +159,10 @@ func (s *wireServer) send(w wireSent) (*wireAnswer, error) {
 		}
 	}()
 	data, err := io.ReadAll(conn)
-	if err != nil && len(data) == 0 && !isReset(err) {
-		return nil, fmt.Errorf("no answer, and the connection is not closed: %w", err)
+	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
+		return nil, fmt.Errorf("the connection is still open after %q: %w", data, err)
 	}
 	return readAnswers(data, w.method)
-}
-
-// isReset says whether the other side has thrown the connection away.
-func isReset(err error) bool {
-	e, ok := errors.AsType[net.Error](err)
-	return !ok || !e.Timeout()
 }
 
 func readAnswers(data []byte, method string) (*wireAnswer, error) {

@@ -158,9 +158,7 @@ func TestShutdownHTTP2(t *testing.T) {
 	<-store.entered
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
-	for !w.server.ending.Load() {
-		w.ask(t, "/healthz", "", "")
-	}
+	eventually(t, "the server is shutting down", w.server.ending.Load)
 	close(store.release)
 	if got := <-answers; got.status != http.StatusOK {
 		t.Errorf("the stream under way: got %d %s", got.status, got.body)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
 )
 
@@ -16,31 +17,49 @@ func (s *Server) restricted(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, "the method must be GET or HEAD")
+			refuse(w, http.StatusMethodNotAllowed, invalid("method", shorten(r.Method), "must be GET or HEAD"))
 			return
 		}
 		if s.tokens == nil {
 			next.ServeHTTP(w, r)
 			return
 		}
-		scheme, bearer, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-		identity, ok := s.tokens.authenticate(strings.Trim(bearer, " "))
-		switch {
-		case !ok || !strings.EqualFold(scheme, "Bearer"):
-			w.Header().Set("WWW-Authenticate", "Bearer")
-			refuse(w, http.StatusUnauthorized, "a bearer token must be given")
-		case identity.Role < httpapi.RoleRead:
-			refuse(w, http.StatusForbidden, "the role must be read or stronger")
-		default:
-			next.ServeHTTP(w, r)
+		given := r.Header.Values("Authorization")
+		challenge, reason := "Bearer", "must be given"
+		if len(given) == 1 {
+			scheme, bearer, _ := strings.Cut(given[0], " ")
+			identity, ok := s.tokens.authenticate(strings.Trim(bearer, " "))
+			if ok && strings.EqualFold(scheme, "Bearer") && identity.Role >= httpapi.RoleRead {
+				next.ServeHTTP(w, r)
+				return
+			}
+			challenge, reason = `Bearer error="invalid_token"`, "is not known"
 		}
+		w.Header().Set("WWW-Authenticate", challenge)
+		refuse(w, http.StatusUnauthorized, &weir.Error{
+			Code: weir.PermissionDenied, Field: "Authorization", Reason: reason,
+		})
 	})
 }
 
-// refuse answers with a problem, as the API does.
-func refuse(w http.ResponseWriter, status int, detail string) {
-	body, err := json.Marshal(map[string]any{
-		"type": "about:blank", "title": http.StatusText(status), "status": status, "detail": detail,
+// problem is a refusal as the API says it (RFC 9457).
+type problem struct {
+	Type   string    `json:"type"`
+	Title  string    `json:"title"`
+	Status int       `json:"status"`
+	Detail string    `json:"detail"`
+	Code   weir.Code `json:"code"`
+	Field  string    `json:"field,omitempty"`
+	Value  string    `json:"value,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// refuse answers with a problem.
+func refuse(w http.ResponseWriter, status int, e *weir.Error) {
+	body, err := json.Marshal(problem{
+		Type: "about:blank", Title: http.StatusText(status), Status: status,
+		Detail: strings.TrimPrefix(e.Error(), "weir: "),
+		Code:   e.Code, Field: e.Field, Value: e.Value, Reason: e.Reason,
 	})
 	if err != nil {
 		panic(err) // strings and a number
@@ -48,7 +67,7 @@ func refuse(w http.ResponseWriter, status int, detail string) {
 	w.Header().Set("Content-Type", "application/problem+json")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(body, '\n')) // who does not read it asks again
+	_, _ = w.Write(body) // who does not read it asks again
 }
 
 // loopbackOnly refuses requests that were meant for another host, where nothing but the address keeps
@@ -65,8 +84,11 @@ func (s *Server) loopbackOnly(next http.Handler) http.Handler {
 		}
 		if !namesLoopback(host) && !strings.EqualFold(host, given) {
 			w.Header().Set("Connection", "close")
-			refuse(w, http.StatusMisdirectedRequest, "the Host must be a loopback address or localhost: "+
-				"this server needs no bearer tokens and serves nobody else")
+			refuse(w, http.StatusMisdirectedRequest, &weir.Error{
+				Code: weir.PermissionDenied, Field: "Host", Value: shorten(host),
+				Reason: "must be a loopback address or localhost: this server needs no bearer tokens " +
+					"and serves nobody else",
+			})
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -81,4 +103,13 @@ func namesLoopback(host string) bool {
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost")
+}
+
+// shorten keeps what a stranger wrote from filling an answer.
+func shorten(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }

@@ -173,7 +173,9 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, s.http.Close())
 	case <-ctx.Done():
 		err = s.shutDown(calm)
-		<-served // it may only now have begun
+		if late := <-served; !errors.Is(late, http.ErrServerClosed) { // it may only now have begun
+			err = errors.Join(err, late)
+		}
 	}
 	stop()
 	watcher.Wait()

@@ -86,7 +86,7 @@ func findPython(ctx context.Context) (path, version string, err error) {
 	if err == nil {
 		err = fmt.Errorf("%s is version %q, want 3", path, version)
 	}
-	return "", "", err
+	return "", "", fmt.Errorf("no Python 3 that can make an environment: %w", err)
 }
 
 // venvKey names the folder of an environment: another list or another Python is another one.
