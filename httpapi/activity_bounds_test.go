@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -236,8 +237,41 @@ func TestActivityManyExceeded(t *testing.T) {
 	}
 }
 
-// TestActivityAtOnce counts from many callers while others read: nothing is lost, and a report does
-// not change after it was made.
+// TestActivityReportStays uses every slot of the denials again: a report does not change after it
+// was made. A denial without a limit has an empty list.
+func TestActivityReportStays(t *testing.T) {
+	t.Parallel()
+	a := NewActivity(nil)
+	deny := func(name string) {
+		for range maxActivityDenials {
+			a.Observe(t.Context(), activityEvent(noon(), 0, &weir.DeniedError{},
+				weir.LimitStatus{Entity: name, Resource: name, Limit: name, Exceeded: true}))
+		}
+	}
+	deny("first")
+	a.Observe(t.Context(), activityEvent(noon(), 1, &weir.DeniedError{Contended: true}))
+	r := a.Report(noon())
+	before, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	deny("second")
+	after, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(before) != string(after) {
+		t.Errorf("the report was %s and is %s", before, after)
+	}
+	if d := r.Denials[0]; !d.Contended || d.Exceeded == nil || len(d.Exceeded) > 0 {
+		t.Errorf("the newest denial is %+v, want a contended one with an empty list", d)
+	}
+	if got := a.Report(noon()).Denials[0].Exceeded[0].Limit; got != "second" {
+		t.Errorf("later the newest denial is by %q", got)
+	}
+}
+
+// TestActivityAtOnce counts from many callers while others read: nothing is lost.
 func TestActivityAtOnce(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(&ActivityOptions{Now: noon})
@@ -294,7 +328,8 @@ func BenchmarkActivity(b *testing.B) {
 			a := NewActivity(nil)
 			limits := []weir.LimitStatus{
 				{Entity: "acme", Resource: "gpt-4o", Limit: "rpm", Kind: weir.Bucket, Requested: 1},
-				{Entity: "acme", Resource: "gpt-4o", Limit: "tpm", Kind: weir.Bucket, Requested: 500, Exceeded: c.err != nil},
+				{Entity: "acme", Resource: "gpt-4o", Limit: "tpm", Kind: weir.Bucket, Requested: 500,
+					Exceeded: c.err != nil},
 			}
 			b.ReportAllocs()
 			b.RunParallel(func(pb *testing.PB) {

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// maxActivityLimits is how many pairs of name and kind are counted by themselves. Administrators may
-// bring limits of any name with a reservation, so their number needs a bound.
+// maxActivityLimits is how many pairs of name and kind are counted by themselves. Administrators
+// may bring limits of any name with a reservation, so their number needs a bound.
 const maxActivityLimits = 200
 
 // limitKey is a limit's name and kind. The zero key stands for all that found no place.
@@ -20,8 +20,9 @@ type limitKey struct {
 	kind weir.Kind
 }
 
-// limitNames gives every name and kind a place above zero, in the order in which they come, and place
-// zero to those beyond the bound. Reading takes no lock: names come once and are asked for ever.
+// limitNames gives every name and kind a place above zero, in the order in which they come, and
+// place zero to those beyond the bound. Reading takes no lock: names come once and are asked for
+// ever.
 type limitNames struct {
 	known atomic.Pointer[map[limitKey]limitPlace] // replaced, never changed
 	mu    sync.Mutex                              // for who replaces it

@@ -20,7 +20,6 @@ type observed struct {
 
 	activity *httpapi.Activity
 	now      time.Time
-	ids      int64
 }
 
 func observe(t *testing.T, d *weir.Definitions) *observed {
@@ -94,8 +93,10 @@ func played(t *testing.T) *observed {
 	o.ask(t, "denied", bot(9, 0)) // eight left
 	o.ask(t, "invalid", bot(-1, 0))
 	o.ask(t, "never satisfiable", bot(11, 0))
-	o.ask(t, "admitted", &weir.Request{Entity: "someone", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 600}})
-	o.ask(t, "denied", &weir.Request{Entity: "someone", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1}})
+	someone := weir.Request{Entity: "someone", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 600}}
+	o.ask(t, "admitted", &someone)
+	someone.Costs = weir.Costs{"rpm": 1}
+	o.ask(t, "denied", &someone)
 	return o
 }
 

@@ -7,15 +7,16 @@ import (
 )
 
 // Client speaks to a [Handler] elsewhere. It is a [weir.Service] that answers as the one in the
-// server's process does: the same leases, denials and errors, but for the causes of errors. It is an
-// [Admin] too. All methods may be called at once.
+// server's process does: the same leases, denials and errors, but for the causes of errors. It is
+// an [Admin] too. All methods may be called at once.
 //
-// A call whose outcome is unknown, because the server did not answer or because what answered is not
-// weir, is sent again as it was, with the same lease ID, so nothing is charged twice. Then it fails with code
-// [weir.Unavailable]. An attempt that was given up may still arrive: whoever goes on without the
-// lease may find its costs charged until it expires.
+// A call whose outcome is unknown, because the server did not answer or because what answered is
+// not weir, is sent again as it was, with the same lease ID, so nothing is charged twice. Then it
+// fails with code [weir.Unavailable]. An attempt that was given up may still arrive: whoever goes
+// on without the lease may find its costs charged until it expires.
 //
-// A deadline of the caller's is kept to nine tenths, so that the caller still hears what happened.
+// A deadline of the caller's is kept to nine tenths, so that the caller still hears what
+// happened.
 type Client struct {
 	base    string
 	options ClientOptions
@@ -29,9 +30,9 @@ var (
 	_ Admin        = (*Client)(nil)
 )
 
-// NewClient returns a client of the server at an address such as "http://127.0.0.1:8080", perhaps with a
-// path in front of the API's own, or every mistake in the arguments, joined; each is a [weir.Error] with
-// code [weir.Invalid]. It sends nothing yet.
+// NewClient returns a client of the server at an address such as "http://127.0.0.1:8080", perhaps
+// with a path in front of the API's own, or every mistake in the arguments, joined; each is a
+// [weir.Error] with code [weir.Invalid]. It sends nothing yet.
 func NewClient(baseURL string, o *ClientOptions) (*Client, error) {
 	options, errs := o.withDefaults()
 	base, err := baseOf(baseURL)

@@ -36,11 +36,11 @@ func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.L
 	if err := checkLimits(limits); err != nil {
 		return err
 	}
-	method, body := http.MethodDelete, any(nil)
+	k := &edit{method: http.MethodDelete, path: path}
 	if len(limits) > 0 {
-		method, body = http.MethodPut, &limitSetBody{Limits: limitBodies(limits)}
+		k = put(path, &limitSetBody{Limits: limitBodies(limits)})
 	}
-	return change(ctx, c, method, path, body, func(b *limitSetBody) (string, bool) {
+	return change(ctx, c, k, func(b *limitSetBody) (string, bool) {
 		return b.Note, b.Limits != nil && len(b.Limits) == len(limits)
 	}).err
 }
@@ -64,8 +64,10 @@ func (c *Client) SetPolicy(ctx context.Context, p weir.Policy) error {
 	if err := checkText("on_unavailable", string(p)); err != nil {
 		return err
 	}
-	return change(ctx, c, http.MethodPut, "/v1/admin/system/on_unavailable", &policyBody{OnUnavailable: p},
-		func(b *policyBody) (string, bool) { return b.Note, b.OnUnavailable == p }).err
+	k := put("/v1/admin/system/on_unavailable", &policyBody{OnUnavailable: p})
+	return change(ctx, c, k, func(b *policyBody) (string, bool) {
+		return b.Note, b.OnUnavailable == p
+	}).err
 }
 
 // Entity returns what is configured for an entity; see [Admin].
@@ -82,7 +84,11 @@ func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinitio
 		if b.Entity != name {
 			return nil, errors.New("is about another entity: " + shorten(b.Entity))
 		}
-		e := &weir.EntityDefinition{Parent: b.Parent, Cascade: b.Cascade, Limits: map[string][]weir.Limit{}}
+		e := &weir.EntityDefinition{
+			Parent:  b.Parent,
+			Cascade: b.Cascade,
+			Limits:  map[string][]weir.Limit{},
+		}
 		for resource, bodies := range b.Limits {
 			if e.Limits[resource], err = limitsOf(bodies); err != nil {
 				return nil, err
@@ -101,8 +107,10 @@ func (c *Client) SetEntity(ctx context.Context, name, parent string, cascade boo
 	if err != nil {
 		return err
 	}
-	return change(ctx, c, http.MethodPut, "/v1/admin/entities/"+at, &entityBody{Parent: parent, Cascade: cascade},
-		func(b *entityBody) (string, bool) { return b.Note, b.Entity == name }).err
+	k := put("/v1/admin/entities/"+at, &entityBody{Parent: parent, Cascade: cascade})
+	return change(ctx, c, k, func(b *entityBody) (string, bool) {
+		return b.Note, b.Entity == name
+	}).err
 }
 
 // DeleteEntity removes an entity and its limits; see [Admin].
@@ -111,16 +119,18 @@ func (c *Client) DeleteEntity(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	out := change(ctx, c, http.MethodDelete, "/v1/admin/entities/"+at, nil,
-		func(b *entityBody) (string, bool) { return b.Note, b.Entity == name })
+	k := &edit{method: http.MethodDelete, path: "/v1/admin/entities/" + at}
+	out := change(ctx, c, k, func(b *entityBody) (string, bool) {
+		return b.Note, b.Entity == name
+	})
 	if out.unknown && errors.Is(out.err, weir.NotFound) {
 		return nil // an attempt before this one has removed it
 	}
 	return out.err
 }
 
-// Entities lists names in order, a page at a time; see [Admin]. To list the children of an entity on
-// any resource, the role read is enough.
+// Entities lists names in order, a page at a time; see [Admin]. To list the children of an entity
+// on any resource, the role read is enough.
 func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	if q == nil {
 		q = &weir.EntityQuery{}
@@ -137,8 +147,12 @@ func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Entit
 	if err != nil {
 		return nil, err
 	}
-	page, err := ask(ctx, c, "/v1/entities/"+parent+"/children"+query("", "after", q.After, "size", size),
-		readEntities)
+	page, err := ask(
+		ctx,
+		c,
+		"/v1/entities/"+parent+"/children"+query("", "after", q.After, "size", size),
+		readEntities,
+	)
 	if e, ok := errors.AsType[*weir.Error](err); ok && e.Field == "entity" {
 		e.Field = "parent" // what the query calls it
 	}
@@ -172,20 +186,29 @@ func placePath(at weir.Subject) (string, error) {
 	return "/v1/admin/entities/" + entity + "/limits" + query("", "resource", at.Resource), err
 }
 
-// change is a call that changes what is configured. Repeating it changes nothing more.
+// edit is a call that changes what is configured. Repeating it changes nothing more.
+type edit struct {
+	method, path string
+	body         any // nil for none
+}
+
+func put(path string, body any) *edit { return &edit{http.MethodPut, path, body} }
+
+// change sends an edit. Note reads the answer: what the server notes, and whether it is about the
+// edit.
 func change[T any](
-	ctx context.Context, c *Client, method, path string, b any, note func(answer *T) (text string, ok bool),
+	ctx context.Context, c *Client, e *edit, note func(answer *T) (text string, ok bool),
 ) outcome {
 	var body []byte
-	if b != nil {
+	if e.body != nil {
 		var err error
-		if body, err = write(b); err != nil {
+		if body, err = write(e.body); err != nil {
 			return outcome{err: err}
 		}
 	}
 	text := ""
 	out := c.do(ctx, &call{
-		method: method, path: path, body: body, most: mostOfList,
+		method: e.method, path: e.path, body: body, most: mostOfList,
 		accept: func(body []byte) error {
 			answer, err := read[T](body)
 			if err != nil {

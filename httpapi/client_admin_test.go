@@ -23,65 +23,81 @@ type adminStep struct {
 	do   func(ctx context.Context, a httpapi.Admin) (any, error)
 }
 
-func adminSteps() []adminStep {
-	var steps []adminStep
-	add := func(name string, do func(ctx context.Context, a httpapi.Admin) (any, error)) {
-		steps = append(steps, adminStep{name, do})
-	}
-	limits := func(at weir.Subject) {
-		add(fmt.Sprintf("limits of %+v", at), func(ctx context.Context, a httpapi.Admin) (any, error) {
-			got, err := a.Limits(ctx, at)
-			return slices.Concat(got), err
-		})
-	}
-	set := func(at weir.Subject, put ...weir.Limit) {
-		add(fmt.Sprintf("set limits of %+v to %v", at, put), func(ctx context.Context, a httpapi.Admin) (any, error) {
-			return nil, a.SetLimits(ctx, at, put)
-		})
-		limits(at)
-	}
-	entity := func(name string) {
-		add("entity "+name, func(ctx context.Context, a httpapi.Admin) (any, error) {
-			e, err := a.Entity(ctx, name)
-			if err != nil {
-				return nil, err
-			}
-			return fmt.Sprintf("%+v", *e), nil
-		})
-	}
-	setEntity := func(name, parent string, cascade bool) {
-		add("set entity "+name, func(ctx context.Context, a httpapi.Admin) (any, error) {
-			return nil, a.SetEntity(ctx, name, parent, cascade)
-		})
-		entity(name)
-	}
-	list := func(q *weir.EntityQuery) {
-		add(fmt.Sprintf("entities %+v", q), func(ctx context.Context, a httpapi.Admin) (any, error) {
-			page, err := a.Entities(ctx, q)
-			if err != nil {
-				return nil, err
-			}
-			return append(slices.Concat(page.Names), "next", page.Next), nil
-		})
-	}
-	remove := func(name string) {
-		add("delete "+name, func(ctx context.Context, a httpapi.Admin) (any, error) {
-			return nil, a.DeleteEntity(ctx, name)
-		})
-		entity(name)
-	}
-	policy := func(p weir.Policy) {
-		add("policy "+string(p), func(ctx context.Context, a httpapi.Admin) (any, error) {
-			return nil, a.SetPolicy(ctx, p)
-		})
-		add("policy", func(ctx context.Context, a httpapi.Admin) (any, error) { return a.Policy(ctx) })
-	}
-	capacity := func(resource string) {
-		add("capacity "+resource, func(ctx context.Context, a httpapi.Admin) (any, error) {
-			got, err := a.Capacity(ctx, resource)
-			return slices.Concat(got), err
-		})
-	}
+// adminSteps are written down by the methods below.
+type adminSteps []adminStep
+
+func (s *adminSteps) add(name string, do func(ctx context.Context, a httpapi.Admin) (any, error)) {
+	*s = append(*s, adminStep{name, do})
+}
+
+func (s *adminSteps) change(name string, do func(ctx context.Context, a httpapi.Admin) error) {
+	s.add(name, func(ctx context.Context, a httpapi.Admin) (any, error) { return nil, do(ctx, a) })
+}
+
+func (s *adminSteps) set(at weir.Subject, put ...weir.Limit) {
+	s.change(
+		fmt.Sprintf("set limits of %+v to %v", at, put),
+		func(ctx context.Context, a httpapi.Admin) error {
+			return a.SetLimits(ctx, at, put)
+		},
+	)
+	s.add(fmt.Sprintf("limits of %+v", at), func(ctx context.Context, a httpapi.Admin) (any, error) {
+		limits, err := a.Limits(ctx, at)
+		return slices.Concat(limits), err
+	})
+}
+
+func (s *adminSteps) entity(name string) {
+	s.add("entity "+name, func(ctx context.Context, a httpapi.Admin) (any, error) {
+		e, err := a.Entity(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		return fmt.Sprintf("%+v", *e), nil
+	})
+}
+
+func (s *adminSteps) setEntity(name, parent string, cascade bool) {
+	s.change("set entity "+name, func(ctx context.Context, a httpapi.Admin) error {
+		return a.SetEntity(ctx, name, parent, cascade)
+	})
+	s.entity(name)
+}
+
+func (s *adminSteps) remove(name string) {
+	s.change("delete "+name, func(ctx context.Context, a httpapi.Admin) error {
+		return a.DeleteEntity(ctx, name)
+	})
+	s.entity(name)
+}
+
+func (s *adminSteps) list(q *weir.EntityQuery) {
+	s.add(fmt.Sprintf("entities %+v", q), func(ctx context.Context, a httpapi.Admin) (any, error) {
+		page, err := a.Entities(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return append(slices.Concat(page.Names), "next", page.Next), nil
+	})
+}
+
+func (s *adminSteps) policy(p weir.Policy) {
+	s.change(
+		"policy "+string(p),
+		func(ctx context.Context, a httpapi.Admin) error { return a.SetPolicy(ctx, p) },
+	)
+	s.add("policy", func(ctx context.Context, a httpapi.Admin) (any, error) { return a.Policy(ctx) })
+}
+
+func (s *adminSteps) capacity(resource string) {
+	s.add("capacity "+resource, func(ctx context.Context, a httpapi.Admin) (any, error) {
+		statuses, err := a.Capacity(ctx, resource)
+		return slices.Concat(statuses), err
+	})
+}
+
+// everyAdminStep meets every method, with names and limits that are right and wrong.
+func everyAdminStep() adminSteps {
 	rpm := weir.Limit{Name: "rpm", Capacity: 10}
 	all := []weir.Limit{
 		rpm,
@@ -90,60 +106,78 @@ func adminSteps() []adminStep {
 		{Name: "par", Kind: weir.Concurrency, Capacity: 3, Timeout: time.Minute},
 		{Name: "usd", Kind: weir.Budget, Capacity: 7, Every: "month", Zone: "Europe/Berlin"},
 	}
-	wrong := []weir.Limit{{Name: "a b", Capacity: 1}, {Name: "n", Capacity: -1, Window: time.Second}, {Name: "k", Kind: "leaky"}}
-	names := []string{"acme", "org/team", "a/../b", "a//b", "a.b:c@d-e_f", "0"}
-	bad := []string{"", ".", "..", "a b", "ä", "\xff", "a?b", "a#b", "a%2Fb", "-a", strings.Repeat("x", 300)}
+	wrong := []weir.Limit{
+		{
+			Name:     "a b",
+			Capacity: 1,
+		},
+		{Name: "n", Capacity: -1, Window: time.Second},
+		{Name: "k", Kind: "leaky"},
+	}
+	var s adminSteps
+	s.policy(weir.Allow)
+	s.policy("perhaps")
+	s.set(weir.Subject{}, all...)
+	s.set(weir.Subject{}, wrong...)
+	s.set(weir.Subject{}, rpm, rpm)
+	s.set(weir.Subject{Resource: "openai/gpt-4o"}, all...)
+	s.set(weir.Subject{Resource: weir.DefaultResource}, rpm)
+	for i, name := range []string{"acme", "org/team", "a/../b", "a//b", "a.b:c@d-e_f", "0"} {
+		s.setEntity(name, "", false)
+		s.set(weir.Subject{Entity: name, Resource: "m"}, all[i%len(all)])
+		s.set(weir.Subject{Entity: name, Resource: weir.DefaultResource}, rpm)
+	}
+	s.badNames(rpm)
+	s.lists()
+	s.remove("acme") // has a child
+	s.remove("child")
+	s.remove("acme")
+	s.remove("acme")
+	s.set(weir.Subject{})
+	s.set(weir.Subject{Resource: "openai/gpt-4o"})
+	s.set(weir.Subject{Entity: "org/team", Resource: "m"})
+	return s
+}
 
-	policy(weir.Allow)
-	policy("perhaps")
-	set(weir.Subject{}, all...)
-	set(weir.Subject{}, wrong...)
-	set(weir.Subject{}, rpm, rpm)
-	set(weir.Subject{Resource: "openai/gpt-4o"}, all...)
-	set(weir.Subject{Resource: weir.DefaultResource}, rpm)
-	for i, name := range names {
-		setEntity(name, "", false)
-		set(weir.Subject{Entity: name, Resource: "m"}, all[i%len(all)])
-		set(weir.Subject{Entity: name, Resource: weir.DefaultResource}, rpm)
+func (s *adminSteps) badNames(limit weir.Limit) {
+	for _, name := range []string{
+		"", ".", "..", "a b", "ä", "\xff", "a?b", "a#b", "a%2Fb", "-a", strings.Repeat("x", 300),
+	} {
+		s.setEntity(name, "", false)
+		s.setEntity("acme", name, true)
+		s.set(weir.Subject{Entity: name, Resource: "m"}, limit)
+		s.set(weir.Subject{Entity: "acme", Resource: name}, limit)
+		s.set(weir.Subject{Resource: name}, limit)
+		s.list(&weir.EntityQuery{Parent: name})
+		s.list(&weir.EntityQuery{Resource: name})
+		s.capacity(name)
+		s.remove(name)
 	}
-	for _, name := range bad {
-		setEntity(name, "", false)
-		setEntity("acme", name, true)
-		set(weir.Subject{Entity: name, Resource: "m"}, rpm)
-		set(weir.Subject{Entity: "acme", Resource: name}, rpm)
-		set(weir.Subject{Resource: name}, rpm)
-		list(&weir.EntityQuery{Parent: name})
-		list(&weir.EntityQuery{Resource: name})
-		capacity(name)
-		remove(name)
-	}
-	setEntity("child", "acme", true)
-	setEntity("acme", "child", true)
-	setEntity("acme", "nobody", false)
+}
+
+func (s *adminSteps) lists() {
+	s.setEntity("child", "acme", true)
+	s.setEntity("acme", "child", true)
+	s.setEntity("acme", "nobody", false)
 	for _, size := range []int{0, 1, 2, 1000, 1001, -1} {
-		list(&weir.EntityQuery{Size: size})
-		list(&weir.EntityQuery{Size: size, After: "acme"})
-		list(&weir.EntityQuery{Size: size, Parent: "acme", Resource: "m"})
+		s.list(&weir.EntityQuery{Size: size})
+		s.list(&weir.EntityQuery{Size: size, After: "acme"})
+		s.list(&weir.EntityQuery{Size: size, Parent: "acme", Resource: "m"})
 	}
-	list(nil)
-	list(&weir.EntityQuery{Parent: "acme"})
-	list(&weir.EntityQuery{Resource: "m"})
-	list(&weir.EntityQuery{Resource: weir.DefaultResource})
-	capacity("m")
-	remove("acme") // has a child
-	remove("child")
-	remove("acme")
-	remove("acme")
-	set(weir.Subject{})
-	set(weir.Subject{Resource: "openai/gpt-4o"})
-	set(weir.Subject{Entity: "org/team", Resource: "m"})
-	return steps
+	s.list(nil)
+	s.list(&weir.EntityQuery{Parent: "acme"})
+	s.list(&weir.EntityQuery{Resource: "m"})
+	s.list(&weir.EntityQuery{Resource: weir.DefaultResource})
+	s.capacity("m")
 }
 
 // The client is an Admin that answers as the limiter does, to the last member of every error.
 func TestClientAdminEqualsLimiter(t *testing.T) {
 	t.Parallel()
-	setup := conformance.Setup{Start: time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC), Definitions: &weir.Definitions{}}
+	setup := conformance.Setup{
+		Start:       time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC),
+		Definitions: &weir.Definitions{},
+	}
 	setup.Options.CascadeDepth = 8
 	w := openClientWorld(t, setup, httpapi.ClientOptions{}, overPipes)
 	defer func() { _ = w.Close() }()
@@ -156,7 +190,7 @@ func TestClientAdminEqualsLimiter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps := adminSteps()
+	steps := everyAdminStep()
 	failed := 0
 	for _, step := range steps {
 		got, gotErr := step.do(t.Context(), w.Client)
@@ -253,10 +287,25 @@ func TestDeleteRepeated(t *testing.T) {
 	}
 }
 
+// What is said of another entity is not said of this one.
+func TestForeignNotes(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {
+		w.Header().Set("Content-Type", jsonType)
+		_, _ = w.Write([]byte(`{"entity":"b","note":"hello"}`))
+	})
+	c := s.client(t, httpapi.ClientOptions{Note: func(text string) { t.Errorf("got note %q", text) }})
+	expectUnavailable(t, "set entity", c.SetEntity(t.Context(), "a", "", false))
+	expectUnavailable(t, "delete entity", c.DeleteEntity(t.Context(), "a"))
+}
+
 func TestReadyAndActivity(t *testing.T) {
 	t.Parallel()
 	ready := errors.New("not yet")
-	handler := httpapi.NewHandler(&failing{}, &httpapi.Options{Ready: func(context.Context) error { return ready }})
+	handler := httpapi.NewHandler(
+		&failing{},
+		&httpapi.Options{Ready: func(context.Context) error { return ready }},
+	)
 	net := overPipes(t, handler)
 	defer func() { _ = net.close() }()
 	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{HTTPClient: net.client, Backoff: 1})
@@ -270,5 +319,42 @@ func TestReadyAndActivity(t *testing.T) {
 	}
 	if _, err := c.Activity(t.Context()); !errors.Is(err, weir.Invalid) {
 		t.Errorf("activity of a server that counts nothing: got %v", err)
+	}
+}
+
+func TestActivityArrives(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
+	activity := httpapi.NewActivity(&httpapi.ActivityOptions{Now: func() time.Time { return now }})
+	store, err := memory.Open(&memory.Options{
+		Definitions: &weir.Definitions{System: []weir.Limit{{Name: "n", Capacity: 1}}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := weir.New(store, &weir.Options{Observer: activity, Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	net := overPipes(t, httpapi.NewHandler(limiter, &httpapi.Options{Activity: activity}))
+	defer func() { _ = net.close() }()
+	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
+		HTTPClient: net.client, Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // one is admitted, one is denied
+		_, _ = c.Reserve(t.Context(), &plainRequest)
+	}
+	got, err := c.Activity(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := activity.Report(now); !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got.Admitted != 1 || got.Denied != 1 {
+		t.Errorf("got %d admitted and %d denied, want one of each", got.Admitted, got.Denied)
 	}
 }

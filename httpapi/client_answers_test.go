@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,13 +27,30 @@ const (
 	otherID     = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
 )
 
+// What the answers below are made from.
+const (
+	rightLease  = `{"allowed":true,"lease_id":"ID","reserved_at_unix_ms":1750248000000,"limits":[]}`
+	rightLimits = `"limits":[{"entity":"a","resource":"m","limit":"n","kind":"bucket","exceeded":true}]`
+	rightDenial = `{"status":429,"allowed":false,"lease_id":"ID","retry_after_ms":1000,` + rightLimits + `}`
+)
+
+// not is an answer with a part of it exchanged.
+func not(right, part, by string) string { return strings.Replace(right, part, by, 1) }
+
 func brokenAnswers() []brokenAnswer {
-	const (
-		lease  = `{"allowed":true,"lease_id":"ID","reserved_at_unix_ms":1750248000000,"limits":[]}`
-		limit  = `{"entity":"a","resource":"m","limit":"n","kind":"bucket","level":"system","exceeded":true}`
-		denial = `"status":429,"allowed":false,"lease_id":"ID","retry_after_ms":1000,"limits":[` + limit + `]}`
-	)
-	answers := []brokenAnswer{
+	answers := slices.Concat(brokenLeases(), brokenDenials(), brokenProblems())
+	for _, status := range []int{402, 418, 500, 501, 502, 503, 504, 507, 599} {
+		answers = append(answers, brokenAnswer{fmt.Sprint(status), status, "text/html", "<html></html>"})
+	}
+	for _, status := range []int{300, 301, 302, 303, 304, 307, 308} {
+		answers = append(answers, brokenAnswer{fmt.Sprint(status), status, "", ""})
+	}
+	return answers
+}
+
+func brokenLeases() []brokenAnswer {
+	const lease = rightLease
+	return []brokenAnswer{
 		{"nothing", 200, jsonType, ""},
 		{"an empty object", 200, jsonType, "{}"},
 		{"null", 200, jsonType, "null"},
@@ -41,59 +59,66 @@ func brokenAnswers() []brokenAnswer {
 		{"something behind it", 200, jsonType, lease + "}"},
 		{"another type", 200, "text/html", lease},
 		{"no type", 200, "", lease},
-		{"not allowed", 200, jsonType, strings.Replace(lease, "true", "false", 1)},
-		{"allowed left out", 200, jsonType, strings.Replace(lease, `"allowed":true,`, "", 1)},
-		{"allowed in words", 200, jsonType, strings.Replace(lease, "true", `"true"`, 1)},
-		{"another lease", 200, jsonType, strings.Replace(lease, "ID", otherID, 1)},
-		{"a lease that is no ULID", 200, jsonType, strings.Replace(lease, "ID", "1", 1)},
-		{"no lease", 200, jsonType, strings.Replace(lease, `"lease_id":"ID",`, "", 1)},
-		{"no instant", 200, jsonType, strings.Replace(lease, `"reserved_at_unix_ms":1750248000000,`, "", 1)},
-		{"no limits", 200, jsonType, strings.Replace(lease, `,"limits":[]`, "", 1)},
-		{"a denial with 200", 200, jsonType, "{" + denial},
+		{"not allowed", 200, jsonType, not(lease, "true", "false")},
+		{"allowed left out", 200, jsonType, not(lease, `"allowed":true,`, "")},
+		{"allowed in words", 200, jsonType, not(lease, "true", `"true"`)},
+		{"another lease", 200, jsonType, not(lease, "ID", otherID)},
+		{"a lease that is no ULID", 200, jsonType, not(lease, "ID", "1")},
+		{"no lease", 200, jsonType, not(lease, `"lease_id":"ID",`, "")},
+		{"no instant", 200, jsonType, not(lease, "1750248000000", "0")},
+		{"no limits", 200, jsonType, not(lease, `,"limits":[]`, "")},
+		{"a denial with 200", 200, jsonType, rightDenial},
 		{"a lease with 201", 201, jsonType, lease},
 		{"a lease with 202", 202, jsonType, lease},
-		{"a lease with 204", 204, jsonType, ""},
+		{"no content", 204, jsonType, ""},
 		{"a lease with 429", 429, jsonType, lease},
 		{"a lease as a problem", 429, problemType, lease},
-		{"a redirect", 302, "", ""},
-		{"a redirect that keeps the method", 307, "", ""},
-		{"a permanent redirect", 308, "", ""},
-		{"not modified", 304, "", ""},
+		{"more than a megabyte", 200, jsonType, lease + strings.Repeat(" ", 1<<20)},
+	}
+}
+
+func brokenDenials() []brokenAnswer {
+	const denial = rightDenial
+	return []brokenAnswer{
 		{"a proxy's 429", 429, "text/html", "<html>Too Many Requests</html>"},
 		{"another API's 429", 429, jsonType, `{"error":"rate_limited"}`},
-		{"another API's problem", 429, problemType, `{"type":"about:blank","status":429,"detail":"slow down"}`},
-		{"a denial that is allowed", 429, problemType, "{" + strings.Replace(denial, "false", "true", 1)},
-		{"a denial without a wait", 429, problemType, "{" + strings.Replace(denial, `"retry_after_ms":1000,`, "", 1)},
-		{"a denial without limits", 429, problemType, "{" + strings.Replace(denial, `"limits":[`+limit+`]`, `"x":1`, 1)},
-		{"a denial of another lease", 429, problemType, "{" + strings.Replace(denial, "ID", otherID, 1)},
-		{"a denial of no lease", 429, problemType, "{" + strings.Replace(denial, `"lease_id":"ID",`, "", 1)},
-		{"a denial that is no problem", 429, jsonType, "{" + denial},
-		{"a denial that says 200 of itself", 429, problemType, "{" + strings.Replace(denial, "429", "200", 1)},
-		{"a denial with 400", 400, problemType, "{" + strings.Replace(denial, "429", "400", 1)},
-		{"a denial with 503", 503, problemType, "{" + strings.Replace(denial, "429", "503", 1)},
+		{"another API's problem", 429, problemType, `{"type":"about:blank","status":429}`},
+		{"a denial that is allowed", 429, problemType, not(denial, "false", "true")},
+		{"a denial without a word", 429, problemType, not(denial, `"allowed":false,`, "")},
+		{"a denial without a wait", 429, problemType, not(denial, `"retry_after_ms":1000,`, "")},
+		{"a denial without limits", 429, problemType, not(denial, rightLimits, `"x":1`)},
+		{"a denial of another lease", 429, problemType, not(denial, "ID", otherID)},
+		{"a denial of no lease", 429, problemType, not(denial, `"lease_id":"ID",`, "")},
+		{"a denial that is no problem", 429, jsonType, denial},
+		{"a denial that says 200 of itself", 429, problemType, not(denial, "429", "200")},
+		{"a denial with 400", 400, problemType, not(denial, "429", "400")},
+		{"a denial with 503", 503, problemType, not(denial, "429", "503")},
+		{"a denial that is cut off", 429, problemType, denial[:len(denial)-2]},
+	}
+}
+
+func brokenProblems() []brokenAnswer {
+	const lost = `{"status":400,"code":"invalid","field":"body","reason":"did not come to its end"}`
+	return []brokenAnswer{
 		{"a proxy's 404", 404, "text/html", "<html>Not Found</html>"},
 		{"another API's 404", 404, jsonType, `{"error":"no such route"}`},
 		{"a proxy's 400", 400, "text/plain", "bad request"},
 		{"408", 408, problemType, `{"status":408,"code":"invalid","field":"body"}`},
-		{"a body that did not arrive whole", 400, problemType, `{"status":400,"code":"invalid","field":"body","reason":"x"}`},
+		{"a body that did not arrive whole", 400, problemType, lost},
 		{"a problem without a code", 400, problemType, `{"status":400}`},
+		{"a problem without a status", 400, problemType, `{"code":"invalid"}`},
 		{"a problem that is cut off", 400, problemType, `{"status":400,"code":"inv`},
 		{"unavailable with 400", 400, problemType, `{"status":400,"code":"unavailable"}`},
 		{"conflict with 400", 400, problemType, `{"status":400,"code":"conflict"}`},
 		{"invalid with 500", 500, problemType, `{"status":500,"code":"invalid"}`},
 		{"invalid with 503", 503, problemType, `{"status":503,"code":"invalid"}`},
 		{"a code of its own with 500", 500, problemType, `{"status":500,"code":"no idea"}`},
-		{"a failure of the server", 500, problemType, `{"status":500,"code":"unavailable","reason":"x"}`},
-		{"more than a megabyte", 200, jsonType, strings.Repeat(" ", 1<<20) + lease},
+		{"a failure of the server", 500, problemType, `{"status":500,"code":"unavailable"}`},
 	}
-	for _, status := range []int{402, 418, 500, 501, 502, 503, 504, 507, 599} {
-		answers = append(answers, brokenAnswer{fmt.Sprint(status), status, "text/html", "<html></html>"})
-	}
-	return answers
 }
 
-// An answer that weir never gives is repeated with the same lease ID, and is neither an admission nor a
-// denial in the end.
+// An answer that weir never gives is repeated with the same lease ID, and is neither an admission
+// nor a denial in the end.
 func TestBrokenAnswers(t *testing.T) {
 	t.Parallel()
 	for _, test := range brokenAnswers() {
@@ -204,8 +229,12 @@ func TestNewerServer(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		switch n {
 		case 1:
-			_, _ = fmt.Fprintf(w, `{"allowed":true,"lease_id":%q,"reserved_at_unix_ms":1750248000000,"mood":"fine",
-				"limits":[{"entity":"a","limit":"n","kind":"leaky","phase":{"moon":1}}]}`, idIn(t, body))
+			_, _ = fmt.Fprintf(
+				w,
+				`{"allowed":true,"lease_id":%q,"reserved_at_unix_ms":1750248000000,"mood":"fine",
+				"limits":[{"entity":"a","limit":"n","kind":"leaky","phase":{"moon":1}}]}`,
+				idIn(t, body),
+			)
 		case 2:
 			_, _ = w.Write([]byte(`{"entity":"a","resource":"m","level":"galaxy","limits":{
 				"n":{"kind":"leaky","capacity":3,"refill_period":0.25,"leak":9}},"x":[]}`))
@@ -213,6 +242,10 @@ func TestNewerServer(t *testing.T) {
 			w.Header().Set("Content-Type", problemType)
 			w.WriteHeader(http.StatusTeapot)
 			_, _ = w.Write([]byte(`{"status":418,"code":"out of tea","field":"cup","reason":"is empty"}`))
+		default:
+			w.Header().Set("Content-Type", problemType)
+			w.WriteHeader(http.StatusNotFound)
+			_, _ = w.Write([]byte(`{"status":404,"code":"no cup"}`))
 		}
 	})
 	c := s.client(t, httpapi.ClientOptions{})
@@ -232,5 +265,9 @@ func TestNewerServer(t *testing.T) {
 	if !errors.Is(err, weir.Code("out of tea")) {
 		t.Errorf("cancel: got %v, want the server's code", err)
 	}
-	expectAttempts(t, s.sent()[2:], 1)
+	_, err = c.Extend(t.Context(), lease.ID)
+	if !errors.Is(err, weir.Code("no cup")) {
+		t.Errorf("extend: got %v, want the server's code", err)
+	}
+	expectAttempts(t, s.sent()[3:], 1)
 }

@@ -12,12 +12,22 @@ import (
 
 // Status reports an entity's limits; see [weir.Service].
 func (c *Client) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
-	return ask(ctx, c, "/v1/status"+query("entity", "entity", entity, "resource", resource), readStatuses)
+	return ask(
+		ctx,
+		c,
+		"/v1/status"+query("entity", "entity", entity, "resource", resource),
+		readStatuses,
+	)
 }
 
 // Explain says which limits apply to an (entity, resource); see [weir.Service].
 func (c *Client) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
-	return ask(ctx, c, "/v1/explain"+query("entity resource", "entity", entity, "resource", resource), readExplanation)
+	return ask(
+		ctx,
+		c,
+		"/v1/explain"+query("entity resource", "entity", entity, "resource", resource),
+		readExplanation,
+	)
 }
 
 // Capacity reports the limits of every entity that uses a resource; see [Admin].
@@ -61,7 +71,8 @@ func (c *Client) Ready(ctx context.Context) error {
 // ask gets something that changes nothing.
 func ask[T any](
 	ctx context.Context, c *Client, path string, as func(body []byte) (T, error),
-) (answer T, err error) {
+) (T, error) {
+	var answer T
 	out := c.do(ctx, &call{
 		method: http.MethodGet, path: path, most: mostOfList,
 		accept: func(body []byte) (err error) {
@@ -69,7 +80,11 @@ func ask[T any](
 			return err
 		},
 	})
-	return answer, out.err
+	if out.err != nil {
+		var none T
+		return none, out.err
+	}
+	return answer, nil
 }
 
 // query writes parameters, given as names and values in turn, without empty ones but for those that

@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -11,13 +12,13 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// skewedWorld has a client whose clock is off, and counts requests. The server was opened just before a
-// second was over.
+// skewedWorld has a client whose clock is off, and counts requests. The server was opened just
+// before a second was over.
 func skewedWorld(
 	t *testing.T, skew time.Duration, wrap func(http.Handler) http.Handler,
-) (w *clientWorld, requests *int) {
+) (w *clientWorld, requests *atomic.Int64) {
 	t.Helper()
-	requests = new(int)
+	requests = new(atomic.Int64)
 	hundred := weir.Limit{Name: "n", Kind: weir.Window, Capacity: 100, Window: time.Hour}
 	w = openClientWorld(t, conformance.Setup{
 		Start:       time.Date(2025, 6, 18, 12, 0, 0, int(990*time.Millisecond), time.UTC),
@@ -41,7 +42,7 @@ func TestSkewedClient(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		skew  time.Duration
-		first int // requests of the first reservation
+		first int64 // requests of the first reservation
 	}{
 		{0, 1},
 		{2 * time.Hour, 2},
@@ -59,8 +60,8 @@ func TestSkewedClient(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if *requests != test.first {
-				t.Errorf("the first reservation took %d requests, want %d", *requests, test.first)
+			if requests.Load() != test.first {
+				t.Errorf("the first reservation took %d requests, want %d", requests.Load(), test.first)
 			}
 			if off := lease.ID.Time().Sub(lease.ReservedAt).Abs(); off > time.Minute {
 				t.Errorf("the ID's time is off by %v", off)
@@ -70,8 +71,8 @@ func TestSkewedClient(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if *requests != test.first+20 {
-				t.Errorf("20 more took %d requests, want 20", *requests-test.first)
+			if requests.Load() != test.first+20 {
+				t.Errorf("20 more took %d requests, want 20", requests.Load()-test.first)
 			}
 			expectUsed(t, w, 21)
 		})
@@ -90,7 +91,8 @@ func expectUsed(t *testing.T, w *clientWorld, want int64) {
 	}
 }
 
-// A server whose clock was put back refuses IDs of its own time for a while, but not those ahead of it.
+// A server whose clock was put back refuses IDs of its own time for a while, but not those ahead
+// of it.
 func TestServerClockPutBack(t *testing.T) {
 	t.Parallel()
 	w, _ := skewedWorld(t, 0, asServed)
@@ -112,11 +114,14 @@ func TestBroughtIDsAreKept(t *testing.T) {
 		r := plainRequest
 		r.LeaseID = weir.NewLeaseID(w.Now().Add(off))
 		_, err := w.Reserve(t.Context(), &r)
-		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Code != weir.Invalid || e.Value != r.LeaseID.String() {
+		if e, ok := errors.AsType[*weir.Error](
+			err,
+		); !ok || e.Code != weir.Invalid ||
+			e.Value != r.LeaseID.String() {
 			t.Errorf("got %v, want the ID refused", err)
 		}
-		if *requests != 1 {
-			t.Errorf("got %d requests, want one", *requests)
+		if requests.Load() != 1 {
+			t.Errorf("got %d requests, want one", requests.Load())
 		}
 		expectUsed(t, w, 0)
 	}
@@ -138,7 +143,10 @@ func TestEveryIDRefused(t *testing.T) {
 		})
 		c := s.client(t, httpapi.ClientOptions{OnUnavailable: weir.Allow})
 		_, err := c.Reserve(t.Context(), &plainRequest)
-		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Code != weir.Invalid || e.Reason != "is ugly" {
+		if e, ok := errors.AsType[*weir.Error](
+			err,
+		); !ok || e.Code != weir.Invalid ||
+			e.Reason != "is ugly" {
 			t.Errorf("date %v: got %v, want the refusal", test.date, err)
 		}
 		ids := map[string]bool{}
@@ -146,7 +154,13 @@ func TestEveryIDRefused(t *testing.T) {
 			ids[idIn(t, body)] = true
 		}
 		if len(ids) != test.want || len(s.sent()) != test.want {
-			t.Errorf("date %v: got %d IDs in %d requests, want %d", test.date, len(ids), len(s.sent()), test.want)
+			t.Errorf(
+				"date %v: got %d IDs in %d requests, want %d",
+				test.date,
+				len(ids),
+				len(s.sent()),
+				test.want,
+			)
 		}
 	}
 }
@@ -154,11 +168,11 @@ func TestEveryIDRefused(t *testing.T) {
 // An ID that is refused after an attempt was lost may have been used by that attempt.
 func TestRefusedAfterLoss(t *testing.T) {
 	t.Parallel()
-	for _, lost := range []int{0, 1} {
-		attempt := 0
+	for _, lost := range []int64{0, 1} {
+		var attempt atomic.Int64
 		w, _ := skewedWorld(t, 2*time.Hour, func(h http.Handler) http.Handler {
 			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-				if attempt++; attempt <= lost {
+				if attempt.Add(1) <= lost {
 					badGateway(w)
 					return
 				}
@@ -176,8 +190,48 @@ func TestRefusedAfterLoss(t *testing.T) {
 		if !errors.Is(err, weir.Invalid) {
 			t.Errorf("got %v, want the refusal as its cause", err)
 		}
-		if attempt != 2 {
-			t.Errorf("got %d attempts, want no other ID to be tried", attempt)
+		if n := attempt.Load(); n != 2 {
+			t.Errorf("got %d attempts, want no other ID to be tried", n)
 		}
+	}
+}
+
+// What a denial, or a lease of long ago, says of the server's clock is not taken for an admission's.
+func TestClockIsLearned(t *testing.T) {
+	t.Parallel()
+	w, requests := skewedWorld(t, 2*time.Hour, asServed)
+	ctx := t.Context()
+	all, err := w.limiter.Reserve(ctx, &weir.Request{Entity: "a", Resource: "m", Costs: weir.Costs{"n": 100}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []int64{2, 1, 1} { // only the first is refused for its ID
+		before := requests.Load()
+		_, err := w.Reserve(ctx, &plainRequest)
+		if _, ok := errors.AsType[*weir.DeniedError](err); !ok {
+			t.Fatalf("got %v, want denied", err)
+		}
+		if n := requests.Load() - before; n != want {
+			t.Errorf("denial %d took %d requests, want %d", i+1, n, want)
+		}
+	}
+	if _, err := all.Cancel(ctx); err != nil {
+		t.Fatal(err)
+	}
+	old := plainRequest
+	old.LeaseID = weir.NewLeaseID(w.Clock.Now())
+	for _, replay := range []bool{false, true} {
+		lease, err := w.Reserve(ctx, &old)
+		if err != nil || lease.Replay != replay {
+			t.Fatalf("got %+v, %v, want replay %v", lease, err, replay)
+		}
+		before := requests.Load()
+		if _, err := w.Reserve(ctx, &plainRequest); err != nil {
+			t.Fatal(err)
+		}
+		if n := requests.Load() - before; n != 1 {
+			t.Errorf("after an answer with replay %v: took %d requests, want one", replay, n)
+		}
+		w.Advance(30 * time.Minute)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// twinWorld does everything twice: over the wire, and in a limiter of its own in this process. Every
-// member of both answers must be equal, those that no suite looks at too.
+// twinWorld does everything twice: over the wire, and in a limiter of its own in this process.
+// Every member of both answers must be equal, those that no suite looks at too.
 type twinWorld struct {
 	*clientWorld
 
@@ -159,7 +159,10 @@ func (w *twinWorld) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt,
 }
 
 // Status fulfils [weir.Service].
-func (w *twinWorld) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+func (w *twinWorld) Status(
+	ctx context.Context,
+	entity, resource string,
+) ([]weir.LimitStatus, error) {
 	got, err := w.clientWorld.Status(ctx, entity, resource)
 	want, wantErr := w.twin.Status(ctx, entity, resource)
 	w.compare(fmt.Sprintf("status %q %q", entity, resource), slices.Concat(got), slices.Concat(want),
@@ -168,7 +171,10 @@ func (w *twinWorld) Status(ctx context.Context, entity, resource string) ([]weir
 }
 
 // Explain fulfils [weir.Service].
-func (w *twinWorld) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+func (w *twinWorld) Explain(
+	ctx context.Context,
+	entity, resource string,
+) (*weir.Explanation, error) {
 	got, err := w.clientWorld.Explain(ctx, entity, resource)
 	want, wantErr := w.twin.Explain(ctx, entity, resource)
 	w.compare(fmt.Sprintf("explain %q %q", entity, resource), got, want, err, wantErr)
@@ -190,7 +196,7 @@ func TestClientEqualsLimiter(t *testing.T) {
 			return openTwins(t, s, compared)
 		},
 		Traits: (&memory.Store{}).Traits(),
-	}, 1, 10_000)
+	}, 1, 6000)
 	t.Logf("%d operations, errors compared: %v", table.Ops(), compared)
 	for _, code := range []string{"invalid", "ended", "conflict", "unknown lease", "unknown limit", "denied",
 		"no limits configured", "never satisfiable"} {

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,15 +37,15 @@ func (f *failing) Status(context.Context, string, string) ([]weir.LimitStatus, e
 }
 
 // counted counts what reaches a handler.
-func counted(n *int, next http.Handler) http.Handler {
+func counted(n *atomic.Int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*n++
+		n.Add(1)
 		next.ServeHTTP(w, r)
 	})
 }
 
 // failingClient reaches a service that fails, through the handler.
-func failingClient(t *testing.T, attempts *int, err error) *httpapi.Client {
+func failingClient(t *testing.T, attempts *atomic.Int64, err error) *httpapi.Client {
 	t.Helper()
 	handler := httpapi.NewHandler(&failing{err: err}, nil)
 	server := httptest.NewServer(counted(attempts, handler))
@@ -62,15 +63,25 @@ func TestCodesArrive(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("nobody else's business")
 	fault := func(code weir.Code) *weir.Error {
-		return &weir.Error{Code: code, Field: "costs.ünits", Value: `"<1>"`, Reason: "is wrong\n", Err: cause}
+		return &weir.Error{
+			Code:   code,
+			Field:  "costs.ünits",
+			Value:  `"<1>"`,
+			Reason: "is wrong\n",
+			Err:    cause,
+		}
 	}
 	tests := []struct {
 		name     string
 		err      error
-		attempts int
+		attempts int64
 	}{
 		{"two mistakes", errors.Join(fault(weir.Invalid), fault(weir.UnknownLimit)), 1},
-		{"wrapped mistakes", fmt.Errorf("doing: %w", errors.Join(fault(weir.Conflict), fault(weir.Ended))), 1},
+		{
+			"wrapped mistakes",
+			fmt.Errorf("doing: %w", errors.Join(fault(weir.Conflict), fault(weir.Ended))),
+			1,
+		},
 		{"no details", &weir.Error{Code: weir.Ended}, 1},
 		{"not weir's", cause, 4},
 	}
@@ -78,20 +89,20 @@ func TestCodesArrive(t *testing.T) {
 		weir.Invalid, weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.UnknownLease, weir.Conflict,
 		weir.Ended, weir.NeverSatisfiable, weir.PermissionDenied, weir.Unsupported, weir.Unavailable,
 	} {
-		attempts := 1
+		attempts := int64(1)
 		if code == weir.Unavailable {
 			attempts = 4
 		}
 		tests = append(tests, struct {
 			name     string
 			err      error
-			attempts int
+			attempts int64
 		}{string(code), fault(code), attempts})
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			var attempts int
+			var attempts atomic.Int64
 			c := failingClient(t, &attempts, test.err)
 			want := faultText(test.err)
 			if errors.Is(test.err, cause) && len(faults(test.err)) == 0 {
@@ -111,8 +122,8 @@ func TestCodesArrive(t *testing.T) {
 			if _, ok := errors.AsType[*weir.DeniedError](reserve); ok {
 				t.Errorf("got a denial: %v", reserve)
 			}
-			if attempts != 3*test.attempts {
-				t.Errorf("got %d attempts for three calls, want %d", attempts, 3*test.attempts)
+			if n := attempts.Load(); n != 3*test.attempts {
+				t.Errorf("got %d attempts for three calls, want %d", n, 3*test.attempts)
 			}
 		})
 	}
@@ -122,9 +133,17 @@ func TestCodesArrive(t *testing.T) {
 func TestDenialsArrive(t *testing.T) {
 	t.Parallel()
 	status := weir.LimitStatus{
-		Entity: "org/team", Resource: "openai/gpt-4o", Limit: "tpm", Kind: weir.Bucket, Level: weir.LevelEntityDefault,
-		Capacity: math.MaxInt64 / 1000, Available: math.MinInt64, Requested: math.MaxInt64, Exceeded: true,
-		RetryAfter: 1500 * time.Millisecond, AtLeast: true,
+		Entity:     "org/team",
+		Resource:   "openai/gpt-4o",
+		Limit:      "tpm",
+		Kind:       weir.Bucket,
+		Level:      weir.LevelEntityDefault,
+		Capacity:   math.MaxInt64 / 1000,
+		Available:  math.MinInt64,
+		Requested:  math.MaxInt64,
+		Exceeded:   true,
+		RetryAfter: 1500 * time.Millisecond,
+		AtLeast:    true,
 	}
 	shadow := status
 	shadow.Limit, shadow.Shadow, shadow.RetryAfter = "day", true, 0
@@ -136,7 +155,7 @@ func TestDenialsArrive(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var attempts int
+			var attempts atomic.Int64
 			c := failingClient(t, &attempts, &denied)
 			lease, err := c.Reserve(t.Context(), &plainRequest)
 			got, ok := errors.AsType[*weir.DeniedError](err)
@@ -146,8 +165,8 @@ func TestDenialsArrive(t *testing.T) {
 			if !reflect.DeepEqual(*got, denied) {
 				t.Errorf("got %+v, want %+v", *got, denied)
 			}
-			if attempts != 1 {
-				t.Errorf("got %d attempts, want one", attempts)
+			if n := attempts.Load(); n != 1 {
+				t.Errorf("got %d attempts, want one", n)
 			}
 		})
 	}

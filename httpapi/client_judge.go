@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"mime"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
 	"github.com/weir-limiter/weir"
 )
 
-// judge says what a reply means: a doubt where weir did not write it, or did not know; otherwise nil
-// and the error that it brings, nil for a success. What cannot be read is never taken for a denial.
+// judge says what a reply means: a doubt where weir did not write it, or did not know; otherwise
+// nil and the error that it brings, nil for a success. What cannot be read is never taken for a
+// denial.
 func (k *call) judge(r *reply) (*doubt, error) {
 	if r.status == http.StatusOK {
 		if !r.isA("application/json") {
@@ -65,21 +67,35 @@ func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
 	return nil, p.mistakes()
 }
 
-// fits reports whether a code is one that goes with the status: one of the table, one for which HTTP has
-// a status of its own, or one that a newer server has.
+// fits reports whether a code is one that goes with the status: one of the table, one for which
+// HTTP has a status of its own, or one that a newer server has.
 func (p *problemBody) fits() bool {
-	switch p.Status {
-	case statusOf(p.Code):
-		return p.Status < http.StatusInternalServerError
-	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
-		http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
-		http.StatusUnsupportedMediaType, http.StatusRequestHeaderFieldsTooLarge:
-		return p.Code == weir.Invalid
-	case http.StatusUnauthorized:
-		return p.Code == weir.PermissionDenied
+	for _, m := range p.Errors {
+		if m.Code == "" || m.Code == weir.Unavailable {
+			return false
+		}
 	}
-	isNew := p.Code != "" && statusOf(p.Code) == http.StatusInternalServerError
-	return isNew && p.Status >= 400 && p.Status < 500 && p.Status != http.StatusRequestTimeout
+	switch usual := statusOf(p.Code); {
+	case usual == http.StatusInternalServerError: // not in the table
+		return p.Code != "" && p.Status >= 400 && p.Status < 500 &&
+			p.Status != http.StatusRequestTimeout
+	case p.Code == weir.Unavailable:
+		return false
+	case p.Status == usual:
+		return true
+	case p.Code == weir.Invalid:
+		return slices.Contains(plainStatuses, p.Status)
+	case p.Code == weir.PermissionDenied:
+		return p.Status == http.StatusUnauthorized
+	}
+	return false
+}
+
+// plainStatuses are those that HTTP has for a request that never reached the service.
+var plainStatuses = []int{
+	http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+	http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+	http.StatusUnsupportedMediaType, http.StatusRequestHeaderFieldsTooLarge,
 }
 
 func (p *problemBody) fault() *weir.Error {

@@ -51,7 +51,10 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 		out.Attempts = 4
 	}
 	if out.Attempts < 1 || out.Attempts > maxAttempts {
-		errs = append(errs, invalid("Attempts", out.Attempts, fmt.Sprintf("must be from 1 to %d", maxAttempts)))
+		errs = append(
+			errs,
+			invalid("Attempts", out.Attempts, fmt.Sprintf("must be from 1 to %d", maxAttempts)),
+		)
 	}
 	positive := func(field string, d *time.Duration, byDefault time.Duration) {
 		if *d == 0 {

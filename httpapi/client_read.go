@@ -119,8 +119,8 @@ func limitsOf(bodies map[string]limitBody) ([]weir.Limit, error) {
 	return out, nil
 }
 
-// limit is what a body says, with defaults filled in. A limit that only a newer server understands is
-// returned as far as it can be read.
+// limit is what a body says, with defaults filled in. A limit that only a newer server
+// understands is returned as far as it can be read.
 func (b *limitBody) limit(name string) (weir.Limit, error) {
 	period, err := parseSeconds(string(b.RefillPeriod))
 	if err != nil {

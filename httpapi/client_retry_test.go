@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,17 +14,16 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// inPipe plays a test in a bubble, with a client of a server that is written by hand. Answer is told
-// which attempt it is.
+// inPipe plays a test in a bubble, with a client of a server that is written by hand. Answer is
+// told which attempt it is.
 func inPipe(
 	t *testing.T, o httpapi.ClientOptions, answer func(n int, w http.ResponseWriter, r *http.Request),
 	play func(t *testing.T, c *httpapi.Client),
 ) {
 	synctest.Test(t, func(t *testing.T) {
-		n := 0
+		var n atomic.Int64
 		net := overPipes(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			n++
-			answer(n, w, r)
+			answer(int(n.Add(1)), w, r)
 		}))
 		o.HTTPClient = net.client
 		c, err := httpapi.NewClient(net.url, &o)
@@ -54,34 +54,43 @@ func hang(r *http.Request) {
 	<-r.Context().Done()
 }
 
-func TestRetries(t *testing.T) {
-	tests := []struct {
-		name        string
-		options     httpapi.ClientOptions
-		retryAfter  string // of answers with 503; otherwise they are 502
-		fail        int    // attempts that fail; the next one is answered
-		ok          bool
-		least, most time.Duration
-	}{
-		{"at once", httpapi.ClientOptions{}, "", 0, true, 0, 0},
-		{"after one", httpapi.ClientOptions{}, "", 1, true, 25 * time.Millisecond, 50 * time.Millisecond},
-		{"after three", httpapi.ClientOptions{}, "", 3, true, 175 * time.Millisecond, 350 * time.Millisecond},
-		{"never", httpapi.ClientOptions{}, "", 9, false, 175 * time.Millisecond, 350 * time.Millisecond},
-		{"only one", httpapi.ClientOptions{Attempts: 1}, "", 9, false, 0, 0},
-		{"pauses do not double for ever", httpapi.ClientOptions{Attempts: 12}, "", 11, true,
-			(1575 + 5*1000) * time.Millisecond, (3150 + 5*2000) * time.Millisecond},
-		{"a longer first pause", httpapi.ClientOptions{Backoff: 10 * time.Second}, "", 2, true, 10 * time.Second, 20 * time.Second},
-		{"as the server asks", httpapi.ClientOptions{}, "3", 2, true, 6 * time.Second, 6 * time.Second},
-		{"not for as long as the server asks", httpapi.ClientOptions{Timeout: time.Second}, "3600", 2, true,
-			2 * time.Second, 2 * time.Second},
-		{"no date", httpapi.ClientOptions{}, "tomorrow", 1, true, 25 * time.Millisecond, 50 * time.Millisecond},
-		{"not in the past", httpapi.ClientOptions{}, "-5", 1, true, 25 * time.Millisecond, 50 * time.Millisecond},
+// retryCase is a server that fails some attempts, and what a reservation then takes.
+type retryCase struct {
+	name       string
+	options    httpapi.ClientOptions
+	retryAfter string // of answers with 503; otherwise they are 502
+	fail       int    // attempts that fail; the next one is answered
+	attempts   int
+	least      time.Duration
+	most       time.Duration
+}
+
+func retryCases() []retryCase {
+	const ms = time.Millisecond
+	none, hundred := httpapi.ClientOptions{}, httpapi.ClientOptions{Attempts: 100}
+	ten, brief := httpapi.ClientOptions{Backoff: 10 * time.Second}, httpapi.ClientOptions{Timeout: time.Second}
+	return []retryCase{
+		{"at once", none, "", 0, 1, 0, 0},
+		{"after one", none, "", 1, 2, 25 * ms, 50 * ms},
+		{"after three", none, "", 3, 4, 175 * ms, 350 * ms},
+		{"never", none, "", 9, 4, 175 * ms, 350 * ms},
+		{"only one", httpapi.ClientOptions{Attempts: 1}, "", 9, 1, 0, 0},
+		{"pauses do not double for ever", hundred, "", 99, 100, (1575 + 93*1000) * ms, (3150 + 93*2000) * ms},
+		{"a longer first pause", ten, "", 2, 3, 10 * time.Second, 20 * time.Second},
+		{"as the server asks", none, "3", 2, 3, 6 * time.Second, 6 * time.Second},
+		{"not for as long as the server asks", brief, "3600", 2, 3, 2 * time.Second, 2 * time.Second},
+		{"no number", none, "tomorrow", 1, 2, 25 * ms, 50 * ms},
+		{"not in the past", none, "-5", 1, 2, 25 * ms, 50 * ms},
 	}
-	for _, test := range tests {
+}
+
+func TestRetries(t *testing.T) {
+	for _, test := range retryCases() {
 		t.Run(test.name, func(t *testing.T) {
-			attempts := 0
-			inPipe(t, test.options, func(n int, w http.ResponseWriter, r *http.Request) {
-				switch attempts = n; {
+			var attempts atomic.Int64
+			answer := func(n int, w http.ResponseWriter, r *http.Request) {
+				attempts.Store(int64(n))
+				switch {
 				case n > test.fail:
 					admitRequest(t, w, r)
 				case test.retryAfter != "":
@@ -90,28 +99,23 @@ func TestRetries(t *testing.T) {
 				default:
 					badGateway(w)
 				}
-			}, func(t *testing.T, c *httpapi.Client) {
+			}
+			inPipe(t, test.options, answer, func(t *testing.T, c *httpapi.Client) {
 				began := time.Now()
 				_, err := c.Reserve(t.Context(), &plainRequest)
 				if took := time.Since(began); took < test.least || took > test.most {
 					t.Errorf("took %v, want from %v to %v", took, test.least, test.most)
 				}
-				if (err == nil) != test.ok {
-					t.Errorf("got %v", err)
-				}
-				if !test.ok {
+				if test.attempts > test.fail {
+					if err != nil {
+						t.Errorf("got %v", err)
+					}
+				} else {
 					expectUnavailable(t, "reserve", err)
 				}
 			})
-			want := test.fail + 1
-			if !test.ok {
-				want = max(1, test.options.Attempts)
-				if test.options.Attempts == 0 {
-					want = 4
-				}
-			}
-			if attempts != want {
-				t.Errorf("got %d attempts, want %d", attempts, want)
+			if got := int(attempts.Load()); got != test.attempts {
+				t.Errorf("got %d attempts, want %d", got, test.attempts)
 			}
 		})
 	}
@@ -149,9 +153,12 @@ func TestDeadlines(t *testing.T) {
 		answer func(w http.ResponseWriter, r *http.Request)
 		most   time.Duration
 	}{
-		"a server that hangs":       {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, 900 * time.Millisecond},
-		"a pause that is too long":  {func(w http.ResponseWriter, _ *http.Request) { badGateway(w) }, 0},
-		"a server that asks for it": {func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "1"); w.WriteHeader(503) }, 0},
+		"a server that hangs":      {func(_ http.ResponseWriter, r *http.Request) { hang(r) }, 900 * time.Millisecond},
+		"a pause that is too long": {func(w http.ResponseWriter, _ *http.Request) { badGateway(w) }, 0},
+		"a server that asks for it": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "1")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, 0},
 	} {
 		for _, policy := range []weir.Policy{weir.Block, weir.Allow} {
 			t.Run(name+", "+string(policy), func(t *testing.T) {
@@ -178,34 +185,38 @@ func TestDeadlines(t *testing.T) {
 
 // Whoever has hung up gets no lease, not even a degraded one, and is not kept waiting.
 func TestCallerGone(t *testing.T) {
-	for name, when := range map[string]time.Duration{"before": 0, "in an attempt": time.Second, "in a pause": 3 * time.Second} {
+	o := httpapi.ClientOptions{
+		Timeout: 2 * time.Second, Backoff: time.Minute, OnUnavailable: weir.Allow,
+	}
+	for name, when := range map[string]time.Duration{
+		"before": 0, "in an attempt": time.Second, "in a pause": 3 * time.Second,
+	} {
 		t.Run(name, func(t *testing.T) {
-			attempts := 0
-			inPipe(t, httpapi.ClientOptions{Timeout: 2 * time.Second, Backoff: time.Minute, OnUnavailable: weir.Allow},
-				func(n int, _ http.ResponseWriter, r *http.Request) {
-					attempts = n
-					hang(r)
-				},
-				func(t *testing.T, c *httpapi.Client) {
-					ctx, cancel := context.WithCancel(t.Context())
-					defer cancel()
-					if when == 0 {
-						cancel()
-					}
-					time.AfterFunc(when, cancel)
-					began := time.Now()
-					lease, err := c.Reserve(ctx, &plainRequest)
-					expectUnavailable(t, "reserve", err)
-					if lease != nil || !errors.Is(err, context.Canceled) {
-						t.Errorf("got %+v, %v, want no lease and the context's error", lease, err)
-					}
-					if took := time.Since(began); took != when {
-						t.Errorf("took %v, want %v", took, when)
-					}
-					if want := min(1, int(when)); attempts != want {
-						t.Errorf("got %d attempts, want %d", attempts, want)
-					}
-				})
+			var attempts atomic.Int64
+			answer := func(n int, _ http.ResponseWriter, r *http.Request) {
+				attempts.Store(int64(n))
+				hang(r)
+			}
+			inPipe(t, o, answer, func(t *testing.T, c *httpapi.Client) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				if when == 0 {
+					cancel()
+				}
+				time.AfterFunc(when, cancel)
+				began := time.Now()
+				lease, err := c.Reserve(ctx, &plainRequest)
+				expectUnavailable(t, "reserve", err)
+				if lease != nil || !errors.Is(err, context.Canceled) {
+					t.Errorf("got %+v, %v, want no lease and the context's error", lease, err)
+				}
+				if took := time.Since(began); took != when {
+					t.Errorf("took %v, want %v", took, when)
+				}
+				if got, want := attempts.Load(), min(1, int64(when)); got != want {
+					t.Errorf("got %d attempts, want %d", got, want)
+				}
+			})
 		})
 	}
 }
@@ -234,7 +245,29 @@ func TestSettlementRepeated(t *testing.T) {
 		}
 	})
 	expectAttempts(t, bodies, 3)
-	if want := `,"actuals":[{"n":3},{}]}`; len(bodies) > 0 && bodies[0][len(bodies[0])-len(want):] != want {
+	if want := `,"actuals":[{"n":3},{}]}`; len(bodies) > 0 &&
+		bodies[0][len(bodies[0])-len(want):] != want {
 		t.Errorf("sent %s, want it to end with %s", bodies[0], want)
 	}
+}
+
+// The caller's HTTP client is used with all that it says.
+func TestGivenTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := overPipes(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { hang(r) }))
+		net.client.Timeout = time.Second
+		c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{HTTPClient: net.client, Attempts: 2})
+		if err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		_, err = c.Reserve(t.Context(), &plainRequest)
+		expectUnavailable(t, "reserve", err)
+		if took := time.Since(began); took < 2*time.Second || took > 2050*time.Millisecond {
+			t.Errorf("took %v, want two timeouts of a second", took)
+		}
+		if err := errors.Join(c.Close(), net.close()); err != nil {
+			t.Error(err)
+		}
+	})
 }

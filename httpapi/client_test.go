@@ -36,14 +36,24 @@ func TestNewClientMistakes(t *testing.T) {
 		{"an empty query", good + "?", httpapi.ClientOptions{}, []string{"server"}},
 		{"a fragment", good + "#x", httpapi.ClientOptions{}, []string{"server"}},
 		{"a password", "http://user:hunter2@host", httpapi.ClientOptions{}, []string{"server"}},
-		{"a password in no URL", "http://user:hunter2@ho st:port", httpapi.ClientOptions{}, []string{"server"}},
+		{
+			"a password in no URL",
+			"http://user:hunter2@ho st:port",
+			httpapi.ClientOptions{},
+			[]string{"server"},
+		},
 		{"attempts", good, httpapi.ClientOptions{Attempts: -1}, []string{"Attempts"}},
 		{"too many attempts", good, httpapi.ClientOptions{Attempts: 1001}, []string{"Attempts"}},
 		{"backoff", good, httpapi.ClientOptions{Backoff: -1}, []string{"Backoff"}},
 		{"timeout", good, httpapi.ClientOptions{Timeout: -1}, []string{"Timeout"}},
 		{"policy", good, httpapi.ClientOptions{OnUnavailable: "deny"}, []string{"OnUnavailable"}},
 		{"bearer token", good, httpapi.ClientOptions{BearerToken: "hunter2\n"}, []string{"BearerToken"}},
-		{"all at once", "x", httpapi.ClientOptions{Attempts: -1, Timeout: -1}, []string{"Attempts", "Timeout", "server"}},
+		{
+			"all at once",
+			"x",
+			httpapi.ClientOptions{Attempts: -1, Timeout: -1},
+			[]string{"Attempts", "Timeout", "server"},
+		},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -149,7 +159,12 @@ func idIn(t *testing.T, body string) string {
 
 func admitting(w http.ResponseWriter, id string) {
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = fmt.Fprintf(w, `{"allowed":true,"lease_id":%q,"reserved_at_unix_ms":%d,"limits":[]}`, id, time.Now().UnixMilli())
+	_, _ = fmt.Fprintf(
+		w,
+		`{"allowed":true,"lease_id":%q,"reserved_at_unix_ms":%d,"limits":[]}`,
+		id,
+		time.Now().UnixMilli(),
+	)
 }
 
 var plainRequest = weir.Request{Entity: "a", Resource: "m", Costs: weir.Costs{"n": 1}}
@@ -170,18 +185,40 @@ func TestClientRequests(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	lease, err := c.Reserve(t.Context(), &plainRequest)
-	if err != nil {
-		t.Fatal(err)
+	limit := weir.Limit{Name: "n", Capacity: 9, RefillPeriod: 1500 * time.Millisecond, Shadow: true}
+	for _, test := range []struct {
+		request weir.Request
+		want    string
+	}{
+		{plainRequest, `"entity":"a","resource":"m","costs":{"n":1}}`},
+		{weir.Request{Entity: "a", Resource: "m"}, `"entity":"a","resource":"m"}`},
+		{
+			weir.Request{Charges: []weir.Charge{{Entity: "a", Resource: "m"}, {Costs: weir.Costs{"n": -1}}}},
+			`"charges":[{"entity":"a","resource":"m"},{"entity":"","resource":"","costs":{"n":-1}}]}`,
+		},
+		{
+			weir.Request{Entity: "a", Resource: "m", Limits: []weir.Limit{limit}},
+			`"entity":"a","resource":"m","limits":{"n":{"capacity":9,"refill_period":1.5,"enforce":false}}}`,
+		},
+	} {
+		lease, err := c.Reserve(t.Context(), &test.request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sent := s.sent()
+		want := `{"lease_id":"` + lease.ID.String() + `",` + test.want
+		if got := sent[len(sent)-1]; got != want {
+			t.Errorf("%+v: sent %s, want %s", test.request, got, want)
+		}
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	got := s.requests[0]
 	for what, pair := range map[string][2]string{
-		"path":          {got.URL.EscapedPath(), "/behind/a%2Fpath/v1/reserve"},
-		"bearer token":  {got.Header.Get("Authorization"), "Bearer s3cret"},
-		"content type":  {got.Header.Get("Content-Type"), "application/json"},
-		"method":        {got.Method, http.MethodPost},
-		"lease ID":      {idIn(t, s.bodies[0]), lease.ID.String()},
-		"whole request": {s.bodies[0], `{"lease_id":"` + lease.ID.String() + `","entity":"a","resource":"m","costs":{"n":1}}`},
+		"path":         {got.URL.EscapedPath(), "/behind/a%2Fpath/v1/reserve"},
+		"bearer token": {got.Header.Get("Authorization"), "Bearer s3cret"},
+		"content type": {got.Header.Get("Content-Type"), "application/json"},
+		"method":       {got.Method, http.MethodPost},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%s: got %s, want %s", what, pair[0], pair[1])
@@ -194,58 +231,79 @@ func TestClientRefuses(t *testing.T) {
 	t.Parallel()
 	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusTeapot) })
 	c := s.client(t, httpapi.ClientOptions{})
-	ctx := t.Context()
-	limit := func(l weir.Limit) *weir.Request {
-		return &weir.Request{Entity: "a", Resource: "m", Limits: []weir.Limit{{Name: "n", Capacity: 1}, l}}
-	}
-	verb := func(_ *weir.Receipt, err error) error { return err }
+	ctx, id := t.Context(), weir.NewLeaseID(time.Now())
 	reserve := func(r *weir.Request) error { _, err := c.Reserve(ctx, r); return err }
-	id := weir.NewLeaseID(time.Now())
+	verb := func(_ *weir.Receipt, err error) error { return err }
 	both := plainRequest
 	both.Charges = []weir.Charge{{Entity: "b", Resource: "m"}}
-	tests := []struct {
-		name   string
-		err    error
-		fields []string
+	charged := &weir.Request{Charges: []weir.Charge{{Entity: "a", Resource: "\xff"}}}
+	bad := weir.Costs{"\xff": 1}
+	for _, test := range []struct {
+		name  string
+		err   error
+		field string
 	}{
-		{"no request", reserve(nil), []string{"request"}},
-		{"two forms", reserve(&both), []string{"charges"}},
-		{"an entity that is no text", reserve(&weir.Request{Entity: "\xff", Resource: "m"}), []string{"entity"}},
-		{"a resource that is no text", reserve(&weir.Request{Charges: []weir.Charge{{Entity: "a", Resource: "\xff"}}}),
-			[]string{"charges[0].resource"}},
-		{"a cost that is no text", reserve(&weir.Request{Entity: "a", Costs: weir.Costs{"\xff": 1}}), []string{"costs.\uFFFD"}},
-		{"a limit given twice", reserve(limit(weir.Limit{Name: "n", Capacity: 2})), []string{"limits.n"}},
-		{"half a second", reserve(limit(weir.Limit{Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Second / 2})),
-			[]string{"limits.w.window"}},
-		{"half a millisecond", reserve(limit(weir.Limit{Name: "b", Capacity: 1, RefillPeriod: time.Microsecond})),
-			[]string{"limits.b.refill_period"}},
-		{"a period below zero", reserve(limit(weir.Limit{Name: "b", Capacity: -1, RefillPeriod: -time.Second})),
-			[]string{"limits.b.capacity", "limits.b.refill_period"}},
-		{"a zone that is no text", reserve(limit(weir.Limit{
-			Name: "d", Kind: weir.Budget, Capacity: 1, Every: "day", Zone: "\xff",
-		})), []string{"limits.d.zone"}},
-		{"totals that are no text", verb(c.Adjust(ctx, id, 1, []weir.Costs{{"\xff": 1}})), []string{"totals.\uFFFD"}},
-		{"actuals that are no text", verb(c.Complete(ctx, id, []weir.Costs{nil, {"\xff": 1}})), []string{"actuals[1].\uFFFD"}},
-		{"an entity without a name", c.SetEntity(ctx, "", "", false), []string{"entity"}},
-		{"an entity that is a direction", c.DeleteEntity(ctx, ".."), []string{"entity"}},
-		{"an entity without a resource", c.SetLimits(ctx, weir.Subject{Entity: "a"}, nil), []string{"resource"}},
-		{"a parent that is no text", c.SetEntity(ctx, "a", "\xff", false), []string{"parent"}},
-		{"a policy that is no text", c.SetPolicy(ctx, "\xff"), []string{"on_unavailable"}},
-	}
-	for _, test := range tests {
-		var fields []string
-		for _, e := range faults(test.err) {
-			fields = append(fields, e.Field)
-			if e.Code != weir.Invalid || e.Reason == "" {
-				t.Errorf("%s: got %+v, want invalid with a reason", test.name, e)
-			}
-		}
-		if !slices.Equal(fields, test.fields) {
-			t.Errorf("%s: got %v, want mistakes in %v", test.name, test.err, test.fields)
-		}
+		{"no request", reserve(nil), "request"},
+		{"two forms", reserve(&both), "charges"},
+		{"an entity that is no text", reserve(&weir.Request{Entity: "\xff"}), "entity"},
+		{"a resource that is no text", reserve(charged), "charges[0].resource"},
+		{"a cost that is no text", reserve(&weir.Request{Entity: "a", Costs: bad}), "costs.\uFFFD"},
+		{"totals that are no text", verb(c.Adjust(ctx, id, 1, []weir.Costs{bad})), "totals.\uFFFD"},
+		{"actuals that are no text", verb(c.Complete(ctx, id, []weir.Costs{nil, bad})), "actuals[1].\uFFFD"},
+		{"an entity without a name", c.SetEntity(ctx, "", "", false), "entity"},
+		{"an entity that is a direction", c.DeleteEntity(ctx, ".."), "entity"},
+		{"no resource", c.SetLimits(ctx, weir.Subject{Entity: "a"}, nil), "resource"},
+		{"a parent that is no text", c.SetEntity(ctx, "a", "\xff", false), "parent"},
+		{"a policy that is no text", c.SetPolicy(ctx, "\xff"), "on_unavailable"},
+	} {
+		expectMistakes(t, test.name, test.err, test.field)
 	}
 	if _, err := c.Cancel(ctx, weir.LeaseID{}); !errors.Is(err, weir.UnknownLease) {
 		t.Errorf("the zero lease: got %v, want unknown lease", err)
+	}
+	if sent := s.sent(); len(sent) > 0 {
+		t.Errorf("%d requests were sent, want none: %v", len(sent), sent)
+	}
+}
+
+// expectMistakes checks which fields an error is about.
+func expectMistakes(t *testing.T, what string, err error, want ...string) {
+	t.Helper()
+	var fields []string
+	for _, e := range faults(err) {
+		fields = append(fields, e.Field)
+		if e.Code != weir.Invalid || e.Reason == "" {
+			t.Errorf("%s: got %+v, want invalid with a reason", what, e)
+		}
+	}
+	if !slices.Equal(fields, want) {
+		t.Errorf("%s: got %v, want mistakes in %v", what, err, want)
+	}
+}
+
+// Limits that the wire cannot say are refused as the limiter refuses them, all at once.
+func TestClientRefusesLimits(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) { w.WriteHeader(http.StatusTeapot) })
+	c := s.client(t, httpapi.ClientOptions{})
+	day := weir.Limit{Name: "d", Kind: weir.Budget, Capacity: 1, Every: "day", Zone: "\xff"}
+	half := weir.Limit{Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Second / 2}
+	for _, test := range []struct {
+		name   string
+		limit  weir.Limit
+		fields []string
+	}{
+		{"twice", weir.Limit{Name: "n", Capacity: 2}, []string{"limits.n"}},
+		{"half a second", half, []string{"limits.w.window"}},
+		{"a microsecond", weir.Limit{Name: "b", Capacity: 1, RefillPeriod: 1000}, []string{"limits.b.refill_period"}},
+		{"a period below zero", weir.Limit{Name: "b", Capacity: -1, RefillPeriod: -time.Second},
+			[]string{"limits.b.capacity", "limits.b.refill_period"}},
+		{"a zone that is no text", day, []string{"limits.d.zone"}},
+	} {
+		limits := []weir.Limit{{Name: "n", Capacity: 1}, test.limit}
+		_, err := c.Reserve(t.Context(), &weir.Request{Entity: "a", Resource: "m", Limits: limits})
+		expectMistakes(t, test.name, err, test.fields...)
+		expectMistakes(t, test.name, c.SetLimits(t.Context(), weir.Subject{}, limits), test.fields...)
 	}
 	if sent := s.sent(); len(sent) > 0 {
 		t.Errorf("%d requests were sent, want none: %v", len(sent), sent)
@@ -256,14 +314,16 @@ func TestClientConnections(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	opened := 0
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		body, _ := io.ReadAll(r.Body)
-		if r.Method == http.MethodGet {
-			http.Error(w, strings.Repeat("x", 100_000), http.StatusBadGateway)
-			return
-		}
-		admitting(w, idIn(t, string(body)))
-	}))
+	server := httptest.NewUnstartedServer(
+		http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			if r.Method == http.MethodGet {
+				http.Error(w, strings.Repeat("x", 100_000), http.StatusBadGateway)
+				return
+			}
+			admitting(w, idIn(t, string(body)))
+		}),
+	)
 	server.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -300,7 +360,8 @@ func TestClientConnections(t *testing.T) {
 		}
 		mu.Unlock()
 	}
-	if given.CheckRedirect != nil || given.Timeout != before.Timeout || given.Transport != before.Transport {
+	if given.CheckRedirect != nil || given.Timeout != before.Timeout ||
+		given.Transport != before.Transport {
 		t.Errorf("the caller's HTTP client was changed: %+v", given)
 	}
 }

@@ -56,7 +56,8 @@ func TestUnreachable(t *testing.T) {
 	if lease, err = allow.Reserve(ctx, &r); err != nil {
 		t.Fatal(err)
 	}
-	if lease.ID != id || !lease.Degraded || !lease.ReservedAt.Equal(now) || !lease.Expires.Equal(now.Add(time.Hour)) {
+	if lease.ID != id || !lease.Degraded || !lease.ReservedAt.Equal(now) ||
+		!lease.Expires.Equal(now.Add(time.Hour)) {
 		t.Errorf("got %+v, want a degraded lease", lease)
 	}
 	// Nobody listens, so an answer shows that nobody was asked.
@@ -127,7 +128,10 @@ func allowed(t *testing.T, fails error) (*weir.Lease, error) {
 // A redirect would take a reservation, and the bearer token, to somebody else.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	t.Parallel()
-	elsewhere := newStub(t, func(_ int, w http.ResponseWriter, body string) { admitting(w, idIn(t, body)) })
+	elsewhere := newStub(
+		t,
+		func(_ int, w http.ResponseWriter, body string) { admitting(w, idIn(t, body)) },
+	)
 	for _, status := range []int{301, 302, 303, 307, 308} {
 		s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {
 			w.Header().Set("Location", elsewhere.URL)

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// clientWorld is a limiter over the memory store, behind a handler, behind a client. The clock of all
-// of them is virtual.
+// clientWorld is a limiter over the memory store, behind a handler, behind a client. The clock of
+// all of them is virtual.
 type clientWorld struct {
 	*conformance.Clock
 	*httpapi.Client
@@ -69,7 +69,8 @@ func openClientWorld(
 	return &clientWorld{clock, client, limiter, net.close}
 }
 
-// dated puts the world's time into the Date of every answer, where net/http would put the machine's.
+// dated puts the world's time into the Date of every answer, where net/http would put the
+// machine's.
 func dated(now func() time.Time, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", now().UTC().Format(http.TimeFormat))

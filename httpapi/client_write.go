@@ -46,7 +46,7 @@ func reserveBodyOf(r *weir.Request) (*reserveBody, error) {
 		if err := check(fmt.Sprintf("charges[%d].", i), c.Entity, c.Resource, c.Costs); err != nil {
 			return nil, err
 		}
-		b.Charges = append(b.Charges, chargeBody{c.Entity, c.Resource, orEmpty(c.Costs)})
+		b.Charges = append(b.Charges, chargeBody{c.Entity, c.Resource, c.Costs})
 	}
 	if len(r.Limits) == 0 {
 		return b, nil
@@ -75,8 +75,8 @@ func checkNames(field string, c weir.Costs) error {
 	return nil
 }
 
-// checkLimits refuses limits that the wire cannot say: a name twice, a duration that is no whole number
-// of its units. Then every mistake is told, as the limiter does.
+// checkLimits refuses limits that the wire cannot say: a name twice, a duration that is no whole
+// number of its units. Then every mistake is told, as the limiter does.
 func checkLimits(limits []weir.Limit) error {
 	seen := make(map[string]bool, len(limits))
 	said := true
@@ -118,8 +118,8 @@ func sayable(l *weir.Limit) bool {
 		l.RefillPeriod%time.Millisecond == 0 && l.RefillPeriod >= 0
 }
 
-// totalsBodyOf is one object where there is one set for all charges, an array where there is one for
-// each of them. Nothing named is an empty object.
+// totalsBodyOf is one object where there is one set for all charges, an array where there is one
+// for each of them. Nothing named is an empty object.
 func totalsBodyOf(field string, totals []weir.Costs) (totalsBody, error) {
 	for i, c := range totals {
 		at := field

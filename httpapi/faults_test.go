@@ -38,7 +38,7 @@ func TestRandomClientOverTCP(t *testing.T) {
 			return openClientWorld(t, s, httpapi.ClientOptions{}, overTCP)
 		},
 		Traits: (&memory.Store{}).Traits(),
-	}, 11, 10_000)
+	}, 11, 6000)
 	t.Logf("\n%s", table)
 }
 
@@ -85,7 +85,8 @@ func (n *numbering) RoundTrip(req *http.Request) (*http.Response, error) {
 	return n.next.RoundTrip(req)
 }
 
-// proxiedWorld ends a call only when all that was sent for it has arrived: the model has no late ones.
+// proxiedWorld ends a call only when all that was sent for it has arrived: the model has no late
+// ones.
 type proxiedWorld struct {
 	*clientWorld
 
@@ -122,12 +123,18 @@ func (w *proxiedWorld) Extend(ctx context.Context, id weir.LeaseID) (*weir.Recei
 	return w.clientWorld.Extend(ctx, id)
 }
 
-func (w *proxiedWorld) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+func (w *proxiedWorld) Status(
+	ctx context.Context,
+	entity, resource string,
+) ([]weir.LimitStatus, error) {
 	defer w.proxy.over()
 	return w.clientWorld.Status(ctx, entity, resource)
 }
 
-func (w *proxiedWorld) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+func (w *proxiedWorld) Explain(
+	ctx context.Context,
+	entity, resource string,
+) (*weir.Explanation, error) {
 	defer w.proxy.over()
 	return w.clientWorld.Explain(ctx, entity, resource)
 }
@@ -163,7 +170,8 @@ func faultTable(counts map[string]int) string {
 	return b.String()
 }
 
-// A client that took a new lease ID for each attempt would charge twice. The test above would notice.
+// A client that took a new lease ID for each attempt would charge twice. The test above would
+// notice.
 func TestFaultsCatchNewIDs(t *testing.T) {
 	t.Parallel()
 	harness := proxiedHarness(1, map[string]int{}, func(next http.RoundTripper) http.RoundTripper {
@@ -176,13 +184,13 @@ func TestFaultsCatchNewIDs(t *testing.T) {
 	t.Logf("found: %s", found)
 }
 
-// renaming gives every attempt of a reservation a lease ID of its own. Later verbs go to the last one.
+// renaming gives every attempt of a reservation a lease ID of its own. Later verbs go to the last
+// one.
 type renaming struct {
 	next http.RoundTripper
 
 	mu    sync.Mutex
 	names map[string]string // what the client calls a lease, and its last name
-	tries map[string]int
 }
 
 func (n *renaming) RoundTrip(req *http.Request) (*http.Response, error) {

@@ -19,8 +19,8 @@ const (
 )
 
 // flatLeases remembers which flat keys a lease was reserved with: the service settles by the
-// position of the charge. Time comes from the service's answers. A lease that is not here is unknown,
-// but a repeated reserve brings it back.
+// position of the charge. Time comes from the service's answers. A lease that is not here is
+// unknown, but a repeated reserve brings it back.
 type flatLeases struct {
 	mu    sync.Mutex
 	byID  map[weir.LeaseID]*flatLease

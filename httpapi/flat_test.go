@@ -153,7 +153,8 @@ func TestFlatExtended(t *testing.T) {
 		w.post("extend", `{"lease_id":"`+id+`"}`).want(t, 200)
 		w.reserve(`{"requirements":[{"key":"k1","amount":1}]}`).want(t, 200)
 	}
-	w.post("cancel", `{"lease_id":"`+id+`"}`).want(t, 200)
+	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k2","actual_amount":1}]}`).
+		want(t, 200)
 	if err := w.limiter.SetLimits(t.Context(), weir.Subject{Resource: "odd"},
 		[]weir.Limit{{Name: "key", Capacity: 9}}); err != nil {
 		t.Fatal(err)

@@ -15,9 +15,7 @@ func adminRoutes() []route {
 		resource = "/v1/admin/resources/{resource}/limits"
 		entity   = "/v1/admin/entities/{entity}"
 	)
-	admin := func(method, path string, serve func(*Handler, context.Context, *incoming) (*answer, error),
-		query ...string,
-	) route {
+	admin := func(method, path string, serve endpoint, query ...string) route {
 		return route{method: method, path: path, role: RoleAdmin, query: query, serve: serve}
 	}
 	return []route{
@@ -29,7 +27,8 @@ func adminRoutes() []route {
 		admin("GET", resource, at(resourcePlace, (*Handler).getLimits)),
 		admin("PUT", resource, at(resourcePlace, (*Handler).putLimits)),
 		admin("DELETE", resource, at(resourcePlace, (*Handler).deleteLimits)),
-		admin("GET", "/v1/admin/entities", (*Handler).listEntities, "parent", "resource", "after", "size"),
+		admin("GET", "/v1/admin/entities", (*Handler).listEntities,
+			"parent", "resource", "after", "size"),
 		admin("GET", entity, (*Handler).getEntity),
 		admin("PUT", entity, (*Handler).putEntity),
 		admin("DELETE", entity, (*Handler).deleteEntity),
@@ -43,7 +42,7 @@ func adminRoutes() []route {
 func at(
 	place func(*incoming) weir.Subject,
 	serve func(*Handler, context.Context, *incoming, weir.Subject) (*answer, error),
-) func(*Handler, context.Context, *incoming) (*answer, error) {
+) endpoint {
 	return func(h *Handler, ctx context.Context, c *incoming) (*answer, error) {
 		return serve(h, ctx, c, place(c))
 	}
@@ -132,7 +131,9 @@ func (h *Handler) deleteLimits(ctx context.Context, _ *incoming, at weir.Subject
 	return h.setLimits(ctx, at, nil)
 }
 
-func (h *Handler) setLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) (*answer, error) {
+func (h *Handler) setLimits(
+	ctx context.Context, at weir.Subject, limits []weir.Limit,
+) (*answer, error) {
 	if err := h.options.Admin.SetLimits(ctx, at, limits); err != nil {
 		return nil, err
 	}

@@ -73,7 +73,9 @@ func (h *Handler) extend(ctx context.Context, c *incoming) (*answer, error) {
 
 // settle reads a verb on a lease, translates flat keys and gives it to the service.
 func (h *Handler) settle(
-	c *incoming, read func(*value) (*settleRequest, error), do func(*settleRequest) (*weir.Receipt, error),
+	c *incoming,
+	read func(*value) (*settleRequest, error),
+	do func(*settleRequest) (*weir.Receipt, error),
 ) (*answer, error) {
 	v, err := h.body(c)
 	if err != nil {

@@ -26,8 +26,9 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// NewHandler makes the handler of a service. The server around it bounds the time of headers, bodies
-// and answers; the handler bounds their size and number.
+// NewHandler makes the handler of a service. The server around it bounds the time of headers,
+// bodies and answers; the handler bounds their size and number. Where the service says which limits
+// it applied, as [weir.Limiter.Applied] does, the RateLimit headers tell their windows too.
 func NewHandler(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.slots = make(chan struct{}, h.options.MaxConcurrent)
@@ -72,7 +73,8 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 		panic(cause)
 	}
 	h.options.Logger.ErrorContext(r.Context(), "panic while serving",
-		slog.String("route", r.Pattern), slog.Any("cause", cause), slog.String("stack", string(debug.Stack())))
+		slog.String("route", r.Pattern), slog.Any("cause", cause),
+		slog.String("stack", string(debug.Stack())))
 	h.fail(w, r, refusal(http.StatusInternalServerError,
 		&weir.Error{Code: weir.Unavailable, Reason: "the server failed, the outcome is unknown"}))
 }

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -237,26 +237,22 @@ func compareReserve(t *testing.T, r *reserveRequest, body *reserveBody) {
 	if !r.LeaseID.IsZero() {
 		id = r.LeaseID.String()
 	}
-	got := fmt.Sprintf("%s %q %q %v", id, r.Entity, r.Resource, r.Costs)
-	want := fmt.Sprintf("%s %q %q %v", strings.ToUpper(body.LeaseID), body.Entity, body.Resource,
-		body.Costs)
+	got := []any{id, r.Entity, r.Resource, r.Costs}
+	want := []any{strings.ToUpper(body.LeaseID), body.Entity, body.Resource, body.Costs}
 	for _, c := range r.Charges {
-		got += fmt.Sprintf(" %q %q %v", c.Entity, c.Resource, c.Costs)
+		got = append(got, c.Entity, c.Resource, c.Costs)
 	}
 	for _, c := range body.Charges {
-		want += fmt.Sprintf(" %q %q %v", c.Entity, c.Resource, c.Costs)
+		want = append(want, c.Entity, c.Resource, c.Costs)
 	}
-	if len(r.requirements) > 0 { // their order is that of the charges
-		for _, key := range r.keys() {
-			for _, q := range body.Requirements {
-				if q.Key == key {
-					want += fmt.Sprintf(" %q %q map[units:%d]", key, flatResource, q.Amount)
-				}
-			}
-		}
+	slices.SortFunc(body.Requirements, func(a, b requirementBody) int {
+		return strings.Compare(a.Key, b.Key)
+	})
+	for _, q := range body.Requirements {
+		want = append(want, q.Key, flatResource, weir.Costs{flatLimit: q.Amount})
 	}
-	if got != want {
-		t.Fatalf("read %s, encoding/json read %s", got, want)
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("read %q, encoding/json read %q", got, want)
 	}
 	if len(r.Limits) != len(body.Limits) {
 		t.Fatalf("%d limits, encoding/json read %d", len(r.Limits), len(body.Limits))

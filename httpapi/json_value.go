@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"unicode/utf8"
 )
@@ -77,8 +78,8 @@ func (v *value) what() string {
 	return "a number"
 }
 
-// each calls yield with every member of an object or element of an array, in order, until it returns
-// false. It returns what is wrong with the whole: a repeated name, or too many.
+// each calls yield with every member of an object or element of an array, in order, until it
+// returns false. It returns what is wrong with the whole: a repeated name, or too many.
 func (v *value) each(yield func(member *value) bool) error {
 	rest := v.text[1:]
 	var names []string
@@ -95,10 +96,8 @@ func (v *value) each(yield func(member *value) bool) error {
 			size := skipValue(rest)
 			member.name, member.index = unquote(rest[:size]), -1
 			rest = bytes.TrimLeft(rest[size:], " \t\r\n:")
-			for _, name := range names {
-				if name == member.name {
-					return invalid(member.path(), member.name, "is given twice")
-				}
+			if slices.Contains(names, member.name) {
+				return invalid(member.path(), member.name, "is given twice")
 			}
 			names = append(names, member.name)
 		}

@@ -19,18 +19,18 @@ type MiddlewareOptions struct {
 	Now func() time.Time
 }
 
-// Middleware reserves before a handler runs and settles after it, as [weir.Do] does. Ask says what a
-// request asks; nil without an error lets it through, and an error refuses it. It must leave the body to the
-// handler.
+// Middleware reserves before a handler runs and settles after it, as [weir.Do] does. Ask says
+// what a request asks; nil without an error lets it through, and an error refuses it. It must
+// leave the body to the handler.
 //
-// A denial is answered with 429 and RateLimit headers, as a [Handler] does, and every other error with the
-// problem that goes with its code: 503 where the service is unavailable, 400 where ask returns an error
-// with code [weir.Invalid]. Those answers name entities and limits.
+// A denial is answered with 429 and RateLimit headers, as a [Handler] does, and every other error
+// with the problem that goes with its code: 503 where the service is unavailable, 400 where ask
+// returns an error with code [weir.Invalid]. Those answers name entities and limits.
 //
-// The handler finds its lease by [LeaseFrom]. What it reports with [weir.Lease.Report] is charged;
-// reporting zeros gives back what was reserved. Without a report, a handler that returns is charged what was
-// reserved, whatever its status, and one that panics or whose client has gone is charged nothing unless
-// it called [weir.Lease.Sent]. A panic goes on up.
+// The handler finds its lease by [LeaseFrom]. What it reports with [weir.Lease.Report] is
+// charged; reporting zeros gives back what was reserved. Without a report, a handler that returns
+// is charged what was reserved, whatever its status, and one that panics or whose client has gone
+// is charged nothing unless it called [weir.Lease.Sent]. A panic goes on up.
 func Middleware(
 	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *MiddlewareOptions,
 ) func(http.Handler) http.Handler {
@@ -88,7 +88,8 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 
 type leaseKey struct{}
 
-// LeaseFrom returns the lease under which a handler behind [Middleware] runs, nil where there is none.
+// LeaseFrom returns the lease under which a handler behind [Middleware] runs, nil where there is
+// none.
 func LeaseFrom(ctx context.Context) *weir.Lease {
 	lease, _ := ctx.Value(leaseKey{}).(*weir.Lease)
 	return lease

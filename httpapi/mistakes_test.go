@@ -92,6 +92,16 @@ func TestBodyMistakes(t *testing.T) {
 		bad("cost twice in a charge",
 			`{"charges":[{"entity":"acme","resource":"bucket","costs":{"tpm":1,"tpm":1}}]}`,
 			"charges[0].costs.tpm", "tpm", "is given twice"),
+	})
+}
+
+func TestFieldMistakes(t *testing.T) {
+	t.Parallel()
+	bad := func(name, body, field, value, reason string) mistake {
+		return mistake{name: name, status: 400, field: field, value: value, reason: reason}.
+			post("reserve", body)
+	}
+	checkMistakes(t, []mistake{
 		bad("null entity", `{"entity":null,"resource":"bucket"}`, "entity", "null",
 			"must be a string, is null"),
 		bad("number as entity", `{"entity":1,"resource":"bucket"}`, "entity", "1",
@@ -219,6 +229,13 @@ func TestFormMistakes(t *testing.T) {
 			"requirements[1].key", "a b", "must not contain ' '"),
 		bad("unknown field in a requirement", `{"requirements":[{"key":"k1","amount":1,"unit":"x"}]}`,
 			"requirements[0].unit", "unit", "is no field here"),
+	})
+}
+
+// What is well-formed may still be wrong.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	checkMistakes(t, []mistake{
 		{
 			name: "unknown limit", status: 404, field: "costs.nope", value: "1", reason: "neither acme nor",
 			sent: sent{

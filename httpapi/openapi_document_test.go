@@ -41,13 +41,13 @@ type apiOperation struct {
 }
 
 type apiParameter struct {
-	Ref      string `json:"$ref"` //nolint:tagliatelle // JSON Schema calls it so.
+	Ref      string `json:"$ref"`
 	Name, In string
 	Example  any
 }
 
 type apiResponse struct {
-	Ref     string `json:"$ref"` //nolint:tagliatelle // JSON Schema calls it so.
+	Ref     string `json:"$ref"`
 	Content map[string]apiContent
 }
 
@@ -56,7 +56,7 @@ type apiContent struct {
 }
 
 type apiSchema struct {
-	Ref                  string `json:"$ref"` //nolint:tagliatelle // JSON Schema calls it so.
+	Ref                  string `json:"$ref"`
 	Type, Format         string
 	Required             []string
 	Properties           map[string]*apiSchema

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -83,16 +84,16 @@ func newExampleWorldAt(t *testing.T, clock func() time.Time, o *weir.Options) *e
 	return w
 }
 
-// exampleAnswer is what the handler says to an operation with one of its examples as body.
-func (o *apiOperation) exampleAnswer(t *testing.T, h http.Handler, body json.RawMessage) *httptest.ResponseRecorder {
+// target is the operation's path and query, with the examples of its parameters.
+func (o *apiOperation) target(t *testing.T) string {
 	t.Helper()
 	target := o.path
 	query := url.Values{}
 	for _, p := range o.Parameters {
-		text := fmt.Sprint(p.Example)
 		if p.Example == nil {
 			t.Errorf("%s: %s has no example", o.pattern(), p.Name)
 		}
+		text := fmt.Sprint(p.Example)
 		if p.In == "query" {
 			query.Set(p.Name, text)
 		}
@@ -101,7 +102,13 @@ func (o *apiOperation) exampleAnswer(t *testing.T, h http.Handler, body json.Raw
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
-	r := httptest.NewRequestWithContext(t.Context(), o.method, target, strings.NewReader(string(body)))
+	return target
+}
+
+// exampleAnswer is what the handler says to an operation with one of its examples as body.
+func (o *apiOperation) exampleAnswer(t *testing.T, h http.Handler, body json.RawMessage) *httptest.ResponseRecorder {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), o.method, o.target(t), bytes.NewReader(body))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+exampleToken)
 	recorder := httptest.NewRecorder()

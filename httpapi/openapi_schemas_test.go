@@ -77,7 +77,7 @@ func schemaFaults(d *apiDocument) []string {
 	var faults []string
 	described := map[string]bool{}
 	for _, w := range wireSchemas() {
-		for _, name := range strings.Fields(w.schemas) {
+		for name := range strings.FieldsSeq(w.schemas) {
 			described[name] = true
 		}
 		faults = append(faults, w.faults(d)...)
@@ -147,10 +147,10 @@ type wireMember struct {
 
 func wireMembers(t reflect.Type) map[string]wireMember {
 	members := map[string]wireMember{}
-	for i := range t.NumField() {
-		name, option, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+	for field := range t.Fields() {
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
 		members[name] = wireMember{
-			jsonType: jsonType(t.Field(i).Type),
+			jsonType: jsonType(field.Type),
 			// An entity is put without its name, but always answered with it.
 			always:  option != "omitempty" || name == "entity" && t == reflect.TypeFor[entityBody](),
 			mayMiss: name == "costs", // a charge without costs takes slots

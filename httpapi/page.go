@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// pageFiles are the status page. It is static: data comes from the API, with the reader's own bearer
-// token.
+// pageFiles are the status page. It is static: data comes from the API, with the reader's own
+// bearer token.
 //
 //go:embed page/index.html page/style.css page/app.js
 var pageFiles embed.FS

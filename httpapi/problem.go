@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"strconv"
 	"strings"
@@ -104,8 +105,6 @@ func headerOf(h http.Header, err error) {
 		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 	if plain, ok := errors.AsType[*httpError](err); ok {
-		for name, values := range plain.header {
-			h[name] = values
-		}
+		maps.Copy(h, plain.header)
 	}
 }

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -51,52 +52,62 @@ type received struct {
 	body   []byte
 }
 
+// passing is one request on its way through the proxy.
+type passing struct {
+	*proxy
+
+	w http.ResponseWriter
+	r *http.Request
+	s *sending
+}
+
+// on passes the request on to the server.
+func (p *passing) on() *received { return p.forward(p.s) }
+
 // proxyFault is something that the proxy does instead of passing a request on and its answer back.
 type proxyFault struct {
 	name   string
 	weight int // in a thousand
-	do     func(p *proxy, w http.ResponseWriter, r *http.Request, s *sending)
+	do     func(p *passing)
 }
 
 func proxyFaults() []proxyFault {
 	faults := []proxyFault{
-		{"cut before the request was passed on", 50, func(_ *proxy, w http.ResponseWriter, _ *http.Request, _ *sending) {
-			cut(w, "")
+		{"cut before the request was passed on", 50, func(p *passing) { cut(p.w, "") }},
+		{"cut after the request was passed on", 50, func(p *passing) {
+			p.on()
+			cut(p.w, "")
 		}},
-		{"cut after the request was passed on", 50, func(p *proxy, w http.ResponseWriter, _ *http.Request, s *sending) {
-			p.forward(s)
-			cut(w, "")
-		}},
-		{"cut in the middle of the answer", 50, func(p *proxy, w http.ResponseWriter, _ *http.Request, s *sending) {
-			a := p.forward(s)
+		{"cut in the middle of the answer", 50, func(p *passing) {
+			a := p.on()
 			text := a.raw()
-			cut(w, text[:len(text)-len(a.body)+p.below(len(a.body))])
+			cut(p.w, text[:len(text)-len(a.body)+p.below(len(a.body))])
 		}},
-		{"cut in the headers of the answer", 20, func(p *proxy, w http.ResponseWriter, _ *http.Request, s *sending) {
-			a := p.forward(s)
+		{"cut in the headers of the answer", 20, func(p *passing) {
+			a := p.on()
 			text := a.raw()
-			cut(w, text[:p.below(len(text)-len(a.body))])
+			cut(p.w, text[:p.below(len(text)-len(a.body))])
 		}},
-		{"passed on twice", 40, func(p *proxy, w http.ResponseWriter, _ *http.Request, s *sending) {
-			p.forward(s)
-			p.forward(s).write(w)
+		{"passed on twice", 40, func(p *passing) {
+			p.on()
+			p.on().write(p.w)
 		}},
-		{"passed on twice at once", 30, func(p *proxy, w http.ResponseWriter, _ *http.Request, s *sending) {
+		{"passed on twice at once", 30, func(p *passing) {
 			var other sync.WaitGroup
-			other.Go(func() { p.forward(s) })
-			p.forward(s).write(w)
+			other.Go(func() { p.on() })
+			p.on().write(p.w)
 			other.Wait()
 		}},
-		{"passed on after the sender had given up", 2, func(p *proxy, _ http.ResponseWriter, r *http.Request, s *sending) {
+		{"passed on after the sender had given up", 2, func(p *passing) {
 			select {
-			case <-r.Context().Done():
+			case <-p.r.Context().Done():
 			case <-time.After(time.Minute):
 			}
-			p.forward(s)
+			p.on()
 		}},
-		{"an older request passed on once more", 40, func(p *proxy, w http.ResponseWriter, _ *http.Request, s *sending) {
+		{"an older request passed on once more", 40, func(p *passing) {
 			p.again()
-			p.forward(s).write(w)
+			p.on().write(p.w)
 		}},
 	}
 	return append(faults, answerFaults()...)
@@ -152,16 +163,15 @@ func answerFaults() []proxyFault {
 			return !bytes.Equal(before, a.body)
 		},
 	} {
-		faults = append(faults, proxyFault{name, 10,
-			func(p *proxy, w http.ResponseWriter, _ *http.Request, s *sending) {
-				a := p.forward(s)
-				if !change(a) {
-					p.count("(did not fit, cut instead)")
-					cut(w, "")
-					return
-				}
-				a.write(w)
-			}})
+		faults = append(faults, proxyFault{name, 10, func(p *passing) {
+			a := p.on()
+			if !change(a) {
+				p.count("(did not fit, cut instead)")
+				cut(p.w, "")
+				return
+			}
+			a.write(p.w)
+		}})
 	}
 	slices.SortFunc(faults, func(a, b proxyFault) int { return strings.Compare(a.name, b.name) })
 	return faults
@@ -215,7 +225,7 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request, faults []proxyFaul
 	for _, f := range faults {
 		if n -= f.weight; n < 0 {
 			p.count(f.name)
-			f.do(p, w, r, s)
+			f.do(&passing{p, w, r, s})
 			return
 		}
 	}
@@ -229,8 +239,8 @@ func (p *proxy) serve(w http.ResponseWriter, r *http.Request, faults []proxyFaul
 	a.write(w)
 }
 
-// again sends a request that was answered some time ago. It must change nothing. An extend would: it
-// renews the lease whenever it comes.
+// again sends a request that was answered some time ago. It must change nothing. An extend would:
+// it renews the lease whenever it comes.
 func (p *proxy) again() {
 	p.mu.Lock()
 	var s *sending
@@ -245,7 +255,8 @@ func (p *proxy) again() {
 
 // forward passes a request on to the server.
 func (p *proxy) forward(s *sending) *received {
-	req, err := http.NewRequest(s.method, p.target+s.uri, bytes.NewReader(s.body)) //nolint:noctx // outlives its caller
+	ctx := context.Background() // what is passed on arrives, whoever has gone meanwhile
+	req, err := http.NewRequestWithContext(ctx, s.method, p.target+s.uri, bytes.NewReader(s.body))
 	if err != nil {
 		panic(err)
 	}

@@ -214,81 +214,83 @@ func TestRateLimitDenied(t *testing.T) {
 	}
 }
 
-// Without the definitions only what the statuses say is said; numbers stay within what fits.
+// itemCase is one limit and what the headers say of it.
+type itemCase struct {
+	name          string
+	status        weir.LimitStatus
+	limit         *weir.Limit
+	policy, state string
+}
+
+func checkItems(t *testing.T, cases []itemCase) {
+	t.Helper()
+	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
+	for _, c := range cases {
+		policy := policyItem("x", &c.status, c.limit, now)
+		state := stateItem("x", &c.status, c.limit, now)
+		if policy != `"x"`+c.policy || state != `"x"`+c.state {
+			t.Errorf("%s: %s | %s, want %s | %s", c.name, policy, state, c.policy, c.state)
+		}
+	}
+}
+
+// bucketStatus is the status of a bucket that holds ten.
+func bucketStatus(available int64) weir.LimitStatus {
+	return weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: available}
+}
+
+// Without the definitions only what the statuses say is said.
+func TestRateLimitUnknown(t *testing.T) {
+	t.Parallel()
+	exceeded := bucketStatus(0)
+	exceeded.Exceeded = true
+	late := exceeded
+	late.RetryAfter = 1500 * time.Millisecond
+	budget, tomorrow := bucketStatus(3), bucketStatus(3)
+	budget.Kind, tomorrow.Kind = weir.Budget, "leaky"
+	checkItems(t, []itemCase{
+		{"bucket", bucketStatus(3), nil, `;q=10`, `;r=3`},
+		{"budget", budget, nil, `;q=10`, `;r=3`},
+		{"exceeded", late, nil, `;q=10`, `;r=0;t=2`},
+		{"contended", exceeded, nil, `;q=10`, `;r=0`},
+		{"a kind of tomorrow", tomorrow, &weir.Limit{Kind: "leaky"}, `;q=10`, `;r=3`},
+	})
+}
+
+// Numbers stay within what a structured field can hold.
 func TestRateLimitItems(t *testing.T) {
 	t.Parallel()
-	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	bucket := &weir.Limit{
-		Name: "b", Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute,
+		Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute,
 	}
+	const most = math.MaxInt64 / 1000
 	slow := &weir.Limit{
-		Name: "b", Kind: weir.Bucket, Capacity: math.MaxInt64 / 1000, RefillAmount: 1,
-		RefillPeriod: 100 * 365 * 24 * time.Hour,
+		Kind: weir.Bucket, Capacity: most, RefillAmount: 1, RefillPeriod: 876_000 * time.Hour,
 	}
 	fast := &weir.Limit{
-		Name: "b", Kind: weir.Bucket, Capacity: 3, RefillAmount: 1000, RefillPeriod: time.Millisecond,
+		Kind: weir.Bucket, Capacity: 3, RefillAmount: 1000, RefillPeriod: time.Millisecond,
 	}
-	for _, c := range []struct {
-		name          string
-		status        weir.LimitStatus
-		limit         *weir.Limit
-		policy, state string
-	}{
-		{"not known", weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: 3}, nil, `;q=10`,
-			`;r=3`},
-		{"budget not known", weir.LimitStatus{Kind: weir.Budget, Capacity: 10, Available: 3}, nil,
-			`;q=10`, `;r=3`},
+	full := weir.LimitStatus{Kind: weir.Bucket, Capacity: 5, Available: 5}
+	wide := weir.LimitStatus{Kind: weir.Window, Capacity: math.MaxInt64, Available: math.MaxInt64}
+	long := weir.LimitStatus{
+		Kind: weir.Window, Capacity: 1, Exceeded: true, RetryAfter: math.MaxInt64,
+	}
+	checkItems(t, []itemCase{
+		{"debt", bucketStatus(-2), bucket, `;q=10;w=60`, `;r=0;t=18`},
+		{"very deep in debt", bucketStatus(math.MinInt64), bucket, `;q=10;w=60`, `;r=0`},
+		{"a lower capacity brought", full, bucket, `;q=5;w=30`, `;r=5`},
 		{
-			"exceeded and not known",
-			weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Exceeded: true,
-				RetryAfter: 1500 * time.Millisecond},
-			nil, `;q=10`, `;r=0;t=2`,
-		},
-		{
-			"contended", weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Exceeded: true}, bucket,
-			`;q=10;w=60`, `;r=0`,
-		},
-		{"a kind of tomorrow", weir.LimitStatus{Kind: "leaky", Capacity: 10, Available: 3}, bucket,
-			`;q=10`, `;r=3`},
-		{
-			"debt", weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: -2}, bucket,
-			`;q=10;w=60`, `;r=0;t=18`,
-		},
-		{
-			"a lower capacity brought", weir.LimitStatus{Kind: weir.Bucket, Capacity: 5, Available: 5},
-			bucket,
-			`;q=5;w=30`, `;r=5`,
-		},
-		{
-			"very slow", weir.LimitStatus{Kind: weir.Bucket, Capacity: math.MaxInt64 / 1000}, slow,
+			"very slow", weir.LimitStatus{Kind: weir.Bucket, Capacity: most}, slow,
+			// The last of the unit's thousand parts falls due early.
 			`;q=999999999999999;w=999999999999999`, `;r=0;t=3153470400`,
-			// the last of a thousand parts falls due early
 		},
 		{
 			"very fast", weir.LimitStatus{Kind: weir.Bucket, Capacity: 3, Available: 1}, fast,
 			`;q=3;w=1`, `;r=1;t=1`,
 		},
-		{
-			"very large", weir.LimitStatus{Kind: weir.Window, Capacity: math.MaxInt64,
-				Available: math.MaxInt64}, nil,
-			`;q=999999999999999`, `;r=999999999999999`,
-		},
-		{
-			"very deep in debt",
-			weir.LimitStatus{Kind: weir.Bucket, Capacity: 10, Available: math.MinInt64}, bucket,
-			`;q=10;w=60`, `;r=0`,
-		},
-		{
-			"very long", weir.LimitStatus{Kind: weir.Window, Capacity: 1, Exceeded: true,
-				RetryAfter: math.MaxInt64}, nil,
-			`;q=1`, `;r=0;t=9223372037`,
-		},
-	} {
-		policy, state := policyItem("x", &c.status, c.limit, now), stateItem("x", &c.status, c.limit, now)
-		if policy != `"x"`+c.policy || state != `"x"`+c.state {
-			t.Errorf("%s: %s | %s, want %s | %s", c.name, policy, state, c.policy, c.state)
-		}
-	}
+		{"very large", wide, nil, `;q=999999999999999`, `;r=999999999999999`},
+		{"very long", long, nil, `;q=1`, `;r=0;t=9223372037`},
+	})
 }
 
 func TestRateLimitQuoting(t *testing.T) {

@@ -53,13 +53,14 @@ func readReserve(v *value) (*reserveRequest, error) {
 		}
 		return true
 	})
+	const besideSingle = "must not stand beside entity, resource or costs"
 	switch {
 	case requirements != nil && charges != nil:
 		d.add(invalid("requirements", len(r.requirements), "must not stand beside charges"))
 	case requirements != nil && single != nil:
-		d.add(invalid("requirements", len(r.requirements), "must not stand beside entity, resource or costs"))
+		d.add(invalid("requirements", len(r.requirements), besideSingle))
 	case charges != nil && single != nil:
-		d.add(invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs"))
+		d.add(invalid("charges", len(r.Charges), besideSingle))
 	}
 	if requirements != nil {
 		r.translate()
@@ -137,8 +138,8 @@ func (d *reader) keyAmount(v *value, amountName string) (key string, amount int6
 	return key, amount
 }
 
-// translate makes a charge of each requirement, in the order of the keys: the same keys are the same
-// request, however they are ordered.
+// translate makes a charge of each requirement, in the order of the keys: the same keys are the
+// same request, however they are ordered.
 func (r *reserveRequest) translate() {
 	r.order = make([]int, len(r.requirements))
 	for i := range r.order {

@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// endpoint is what a route does: a method of the handler.
+type endpoint func(h *Handler, ctx context.Context, c *incoming) (*answer, error)
+
 // route is one method on one path.
 type route struct {
 	method string
@@ -16,7 +19,7 @@ type route struct {
 	// query are the parameters that the route knows.
 	query []string
 	// serve answers with a body, or with an error.
-	serve func(h *Handler, ctx context.Context, c *incoming) (*answer, error)
+	serve endpoint
 	// plain answers by itself, instead of serve.
 	plain http.Handler
 }
@@ -47,7 +50,8 @@ func (h *Handler) routes() []route {
 	return routes
 }
 
-// register puts the routes into the mux, and for each path an answer to the methods that it has not.
+// register puts the routes into the mux, and for each path an answer to the methods that it has
+// not.
 func (h *Handler) register() {
 	allowed := map[string][]string{}
 	for _, r := range h.routes() {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"slices"
 	"strconv"
 
 	"github.com/weir-limiter/weir"
@@ -115,7 +116,7 @@ func (r *settleRequest) place(keys []string) error {
 	r.totals = make([]weir.Costs, len(keys))
 	for i := range r.flat {
 		a := &r.flat[i]
-		at := indexOf(keys, a.Key)
+		at := slices.Index(keys, a.Key)
 		if at < 0 {
 			d.add(invalid(r.element(i)+".key", a.Key, "was not reserved"))
 			continue
@@ -127,24 +128,15 @@ func (r *settleRequest) place(keys []string) error {
 
 func (r *settleRequest) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
 
-// word returns the caller's word for the field of a fault in translated totals; keys are those of the
-// lease.
+// word returns the caller's word for the field of a fault in translated totals; keys are those of
+// the lease.
 func (r *settleRequest) word(f *weir.Error, keys []string) string {
 	for i := range r.flat {
 		to := r.element(i) + "." + r.amount
-		if f.Field == r.element(indexOf(keys, r.flat[i].Key))+"."+flatLimit ||
+		if f.Field == r.element(slices.Index(keys, r.flat[i].Key))+"."+flatLimit ||
 			f.Field == r.field+"."+flatLimit && len(r.flat) == 1 {
 			return to
 		}
 	}
 	return f.Field
-}
-
-func indexOf(keys []string, key string) int {
-	for i := range keys {
-		if keys[i] == key {
-			return i
-		}
-	}
-	return -1
 }

@@ -25,15 +25,15 @@ type TransportOptions struct {
 	SettleFailed func(req *http.Request, err error)
 }
 
-// Transport reserves before each request that it sends, and settles once the response's body has been
-// read to its end or closed; until then it extends the lease. It is an [http.RoundTripper]. All methods
-// may be called at once.
+// Transport reserves before each request that it sends, and settles once the response's body has
+// been read to its end or closed; until then it extends the lease. It is an [http.RoundTripper].
+// All methods may be called at once.
 //
 // A request that is denied, or cannot be reserved, is not sent: RoundTrip returns the
 // [weir.DeniedError] or [weir.Error], which [http.Client] wraps. A request that fails before its
-// headers were written gives back what was reserved. After that it stays charged unless Actuals says
-// otherwise, whatever the response's status and however much of it was read: the call may have been
-// billed.
+// headers were written gives back what was reserved. After that it stays charged unless Actuals
+// says otherwise, whatever the response's status and however much of it was read: the call may
+// have been billed.
 //
 // Close of a body waits for the settlement, unless the request's context has ended.
 type Transport struct {
@@ -44,9 +44,9 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// NewTransport puts a reservation around what the base transport sends. Ask says what a request asks;
-// nil without an error sends it without a reservation, and an error is returned instead of sending it. It must
-// not read the request's body, but may read a copy from GetBody.
+// NewTransport puts a reservation around what the base transport sends. Ask says what a request
+// asks; nil without an error sends it without a reservation, and an error is returned instead of
+// sending it. It must not read the request's body, but may read a copy from GetBody.
 func NewTransport(
 	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *TransportOptions,
 ) *Transport {

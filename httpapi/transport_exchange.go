@@ -66,13 +66,13 @@ func (e *exchange) reserve(asked *weir.Request) error {
 
 // settling is what Do returned, without what made it cancel.
 func settling(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok && errors.Is(err, errNotSent) {
+	if !errors.Is(err, errNotSent) {
+		return err
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()[1]
 	}
-	if err == errNotSent {
-		return nil
-	}
-	return err
+	return nil
 }
 
 // hold is what runs under the lease: it lasts as long as the exchange. While the base transport is

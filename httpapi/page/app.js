@@ -379,7 +379,7 @@ function showLimits(limits) {
     (l) => `${l.limit} ${l.kind}`,
     (l) => row(
       cell("Limit", "", element("span", "",
-        element("span", "id", l.limit || "others"), tag(l.kind || "no room for their names"))),
+        element("span", "id", l.limit || "others"), " ", tag(l.kind || "no room for their names"))),
       ...limitColumns.map(([label]) => cell(label, "number", element("span")))),
     (tr, l) => limitColumns.forEach(([, name, alarm], i) => {
       const span = tr.children[i + 1].firstChild;
@@ -398,7 +398,7 @@ function showDenials(a) {
     (d) => row(
       cell("When", "", timeOf(d.at_unix_ms, a.now_unix_ms)),
       cell("Who", "", element("span", "",
-        d.entity ? entityLink(d.entity, d.resource) : "unknown",
+        d.entity ? entityLink(d.entity, d.resource) : "unknown", " ",
         d.resource ? element("span", "note id", d.resource) : null)),
       cell("Denied by", "", deniedBy(d)),
       cell("Would fit", "", element("span"))),
@@ -413,10 +413,10 @@ function timeOf(ms, now) {
 
 function deniedBy(d) {
   const items = d.exceeded.map((x) => element("li", "",
-    element("span", "id", x.limit),
-    x.entity !== d.entity || x.resource !== d.resource ? " of " : null,
-    x.entity !== d.entity || x.resource !== d.resource ? entityLink(x.entity, x.resource) : null,
-    element("span", "note", `asked ${whole.format(x.requested)}, ${amount(x)}`)));
+    element("span", "id", x.limit), " ",
+    x.entity !== d.entity || x.resource !== d.resource ? "of " : null,
+    x.entity !== d.entity || x.resource !== d.resource ? entityLink(x.entity, x.resource) : null, " ",
+    element("span", "note", `asked ${whole.format(x.requested)} · ${amount(x)}`)));
   if (d.more) items.push(element("li", "note", `and ${whole.format(d.more)} more`));
   if (d.contended) items.push(element("li", "", "other writers, who were faster"));
   return element("ul", "by", ...items);
@@ -544,7 +544,8 @@ function limit(l) {
   bar.setAttribute("aria-label", l.limit);
   bar.setAttribute("aria-valuemin", "0");
   return element("li", "limit",
-    element("p", "name", element("span", "id", l.limit), tag(l.kind), l.shadow ? tag("shadow, never denies", "shadow") : null),
+    element("p", "name", element("span", "id", l.limit), " ", tag(l.kind), " ",
+      l.shadow ? tag("shadow, never denies", "shadow") : null),
     element("p", "amount"), bar);
 }
 
@@ -566,12 +567,12 @@ function amount(l) {
   const held = minus(l.capacity, l.available);
   if (l.kind === "concurrency") {
     return l.available < 0
-      ? `${whole.format(held)} slots held, of ${capacity}`
+      ? `${whole.format(held)} slots held, capacity ${capacity}`
       : `${whole.format(l.available)} of ${capacity} slots free` + (held > 0 ? `, ${whole.format(held)} held` : "");
   }
   if (l.available >= 0) return `${whole.format(l.available)} of ${capacity} left`;
   const short = whole.format(-l.available);
-  return l.kind === "bucket" ? `${short} in debt, of ${capacity}` : `${short} over ${capacity}`;
+  return `${short} ${l.kind === "bucket" ? "in debt" : "over"}, capacity ${capacity}`;
 }
 
 function explanations(e) {
@@ -591,7 +592,7 @@ function levelItem(level, limits, wins) {
   const items = Object.entries(limits).map(([name, l]) => element("li", "",
     element("span", "id", name), `: ${rule(l)}`, l.enforce === false ? ", shadow" : ""));
   return element("li", wins ? "wins" : "over",
-    element("p", "name", levelOf(level), tag(wins ? "applies" : "hidden", wins ? "wins" : "")),
+    element("p", "name", levelOf(level), " ", tag(wins ? "applies" : "hidden", wins ? "wins" : "")),
     element("ul", "", ...items));
 }
 

@@ -1,0 +1,114 @@
+package httpapi_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// around is a limiter for the tests of what reserves around something else. It spies on the
+// verbs, and can be made to fail.
+type around struct {
+	*weir.Limiter
+
+	t     *testing.T
+	mu    sync.Mutex
+	verbs []string
+	fail  map[string]error
+}
+
+// newAround has a limit n of ten in an hour, and two slots that time out after a minute.
+func newAround(t *testing.T) *around {
+	t.Helper()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
+		{Name: "n", Kind: weir.Window, Capacity: 10, Window: time.Hour},
+		{Name: "slots", Kind: weir.Concurrency, Capacity: 2, Timeout: time.Minute},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &around{Limiter: limiter, t: t, fail: map[string]error{}}
+}
+
+func (a *around) enter(verb string) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.verbs = append(a.verbs, verb)
+	return a.fail[verb]
+}
+
+func (a *around) count(verb string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	n := 0
+	for _, v := range a.verbs {
+		if v == verb {
+			n++
+		}
+	}
+	return n
+}
+
+// Reserve fulfils [weir.Service], as the methods below; leases come back through the spy.
+func (a *around) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	if err := a.enter("reserve"); err != nil {
+		return nil, err
+	}
+	l, err := a.Limiter.Reserve(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return l.Bind(a), nil
+}
+
+func (a *around) Complete(
+	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
+) (*weir.Receipt, error) {
+	if err := a.enter("complete"); err != nil {
+		return nil, err
+	}
+	return a.Limiter.Complete(ctx, id, actuals)
+}
+
+func (a *around) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	if err := a.enter("cancel"); err != nil {
+		return nil, err
+	}
+	return a.Limiter.Cancel(ctx, id)
+}
+
+func (a *around) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	if err := a.enter("extend"); err != nil {
+		return nil, err
+	}
+	return a.Limiter.Extend(ctx, id)
+}
+
+// used checks what is in use of both limits.
+func (a *around) used(what string, n, slots int64) {
+	a.t.Helper()
+	statuses, err := a.Status(context.Background(), "a", "m")
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	gotN, gotSlots := 10-statuses[0].Available, 2-statuses[1].Available
+	if gotN != n || gotSlots != slots {
+		a.t.Errorf("%s: got %d units and %d slots in use, want %d and %d", what, gotN, gotSlots, n, slots)
+	}
+}
+
+// four asks for four units and a slot.
+func four() *weir.Request {
+	return &weir.Request{Entity: "a", Resource: "m", Costs: weir.Costs{"n": 4}}
+}
+
+var errGone = errors.New("connection refused")

@@ -1,0 +1,63 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+)
+
+// FuzzReplies judges whatever comes back. What is taken for an admission or a denial must say so,
+// in an answer that can be read without any of the client's code.
+func FuzzReplies(f *testing.F) {
+	const id = "01JY1X0000TESTTESTTESTTEST"
+	lease := `{"allowed":true,"lease_id":"` + id + `","reserved_at_unix_ms":1750248000000,"limits":[]}`
+	denial := `{"status":429,"allowed":false,"lease_id":"` + id + `","retry_after_ms":9,"limits":[{}]}`
+	f.Add(200, "application/json", lease)
+	f.Add(429, "application/problem+json", denial)
+	f.Add(409, "application/problem+json", `{"status":409,"code":"ended","errors":[{},{}]}`)
+	f.Add(503, "application/problem+json", `{"status":503,"code":"unavailable"}`)
+	f.Add(502, "text/html", "<html>")
+	f.Add(200, "application/json", `{"entity":"a","resource":"m","limits":{"n":{"refill_period":1e9}}}`)
+	want, err := weir.ParseLeaseID(id)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, status int, media, body string) {
+		k := &call{denies: true, lease: want, accept: func(body []byte) error {
+			_, err := readLease(body, want)
+			return err
+		}}
+		r := &reply{status, http.Header{"Content-Type": {media}}, []byte(body)}
+		why, got := k.judge(r)
+		var plain struct {
+			Allowed *bool  `json:"allowed"`
+			LeaseID string `json:"lease_id"`
+		}
+		failed := json.Unmarshal([]byte(body), &plain)
+		says := func(allowed bool, of int) bool {
+			return failed == nil && plain.Allowed != nil && *plain.Allowed == allowed && status == of &&
+				strings.EqualFold(plain.LeaseID, id)
+		}
+		denied, isDenied := errors.AsType[*weir.DeniedError](got)
+		switch fault, isFault := errors.AsType[*weir.Error](got); {
+		case why != nil:
+			if got != nil || why.cause == nil {
+				t.Errorf("a doubt with %v, because of %v", got, why.cause)
+			}
+		case got == nil && !says(true, 200):
+			t.Errorf("taken for an admission: %d %q", status, body)
+		case isDenied && (!says(false, 429) || denied.LeaseID != want):
+			t.Errorf("taken for a denial: %d %q", status, body)
+		case isFault && (status < 400 || status >= 500 || fault.Code == "" || fault.Code == weir.Unavailable):
+			t.Errorf("taken for a mistake: %v from %d %q", fault, status, body)
+		}
+		_, _ = readReceipt(r.body, want)
+		_, _ = readStatuses(r.body)
+		_, _ = readExplanation(r.body)
+		_, _ = readEntities(r.body)
+	})
+}

@@ -1,0 +1,68 @@
+package httpapi_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// Callers at once, each with its flat leases, take no more and no less than there is, and settle what
+// is theirs.
+func TestConcurrentCallers(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	var admitted, denied atomic.Int64
+	ids := make(chan string, 100)
+	var wait sync.WaitGroup
+	for i := range 8 {
+		wait.Go(func() {
+			for range 5 {
+				a := w.reserve(fmt.Sprintf(
+					`{"requirements":[{"key":"k2","amount":1},{"key":"own%d","amount":1}]}`, i))
+				switch a.status {
+				case http.StatusOK:
+					admitted.Add(1)
+					ids <- a.body["lease_id"].(string)
+				case http.StatusTooManyRequests:
+					denied.Add(1)
+				default:
+					t.Errorf("%d: %s", a.status, a.text)
+				}
+			}
+		})
+	}
+	wait.Wait()
+	close(ids)
+	if admitted.Load() != 10 || denied.Load() != 30 {
+		t.Errorf("%d admitted and %d denied, want 10 and 30", admitted.Load(), denied.Load())
+	}
+	for id := range ids {
+		for range 4 { // the same call several times at once
+			wait.Go(func() {
+				w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k2","actual_amount":0}]}`).
+					want(t, 200, "lease_id", id)
+			})
+		}
+	}
+	wait.Wait()
+	if got := w.available("k2", "key", "units"); got != 10 {
+		t.Errorf("%d left, want 10", got)
+	}
+}
+
+func TestActivityRoute(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(nil)})
+	w.get("/v1/activity").want(t, 200)
+	w.get("/v1/activity?entity=acme").want(t, 400, "field", "entity", "value", "acme")
+	bare := httpapi.NewHandler(w.limiter, nil)
+	askHandler(t, bare, sent{method: "GET", target: "/v1/activity"}).want(t, 404, "field", "path")
+	if strings.Contains(strings.Join(bare.Routes(), " "), "activity") {
+		t.Error("the route is listed, but not served")
+	}
+}
