@@ -38,7 +38,8 @@ type ConfigWriter interface {
 // rest of the configuration (parents that exist, cycles, how deep a cascade goes) the store checks:
 // [Definitions.Normalize] does for one that holds it in process.
 type ConfigEditor interface {
-	// WriteLimits makes limits the only ones at a place, see [Limiter.SetLimits]; none removes them.
+	// WriteLimits makes limits the only ones at a place, see [Limiter.SetLimits]; none removes them,
+	// and declares no entity.
 	WriteLimits(ctx context.Context, now time.Time, at Subject, limits []Limit) error
 	// WritePolicy makes p the system's policy.
 	WritePolicy(ctx context.Context, now time.Time, p Policy) error

@@ -33,7 +33,7 @@ func (l *Limiter) Limits(ctx context.Context, at Subject) ([]Limit, error) {
 }
 
 // SetLimits makes limits the only ones at a place, from the next call on; none removes them. An
-// entity that was not declared is declared by it. Every mistake in the limits is reported, joined,
+// entity that was not declared is declared by limits of its own. Every mistake in the limits is reported, joined,
 // and then nothing changes.
 func (l *Limiter) SetLimits(ctx context.Context, at Subject, limits []Limit) error {
 	editor, err := l.editor()
@@ -80,13 +80,13 @@ func (l *Limiter) SetPolicy(ctx context.Context, p Policy) error {
 	if p != Block && p != Allow {
 		return invalid("on_unavailable", string(p), "must be block or allow")
 	}
-	err = l.change(ctx, func(ctx context.Context) error {
-		return editor.WritePolicy(ctx, l.options.Now(), p)
+	return l.change(ctx, func(ctx context.Context) error {
+		if err := editor.WritePolicy(ctx, l.options.Now(), p); err != nil {
+			return err
+		}
+		l.policy.set(p)
+		return nil
 	})
-	if err == nil {
-		l.policy.Store(&p)
-	}
-	return err
 }
 
 // Applied returns the limits of a subject that the cache knows, and nil where it knows none: it never
@@ -120,10 +120,17 @@ func (l *Limiter) place(at Subject) (Level, error) {
 	return LevelEntity, nil
 }
 
-// change does something to the configuration, and forgets what was resolved before.
+// change checks and does something to the configuration, one change at a time, and forgets what was
+// resolved before.
 func (l *Limiter) change(ctx context.Context, write func(ctx context.Context) error) error {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
+	select {
+	case l.changing <- struct{}{}:
+		defer func() { <-l.changing }()
+	case <-storeCtx.Done():
+		return &Error{Code: Unavailable, Reason: "another change is under way", Err: storeCtx.Err()}
+	}
 	err := write(storeCtx)
 	l.DropCache() // whatever came of it: a write that is reported as failed may have happened
 	if err != nil {

@@ -26,14 +26,13 @@ func (l *Limiter) Configure(ctx context.Context, d *Definitions) error {
 	if err != nil {
 		return fmt.Errorf("weir: configure: %w", err)
 	}
-	storeCtx, cancel := l.storeContext(ctx)
-	defer cancel()
-	if err := writer.WriteConfig(storeCtx, l.options.Now(), normal); err != nil {
-		return classify(err)
-	}
-	l.policy.Store(&normal.OnUnavailable)
-	l.DropCache()
-	return nil
+	return l.change(ctx, func(ctx context.Context) error {
+		if err := writer.WriteConfig(ctx, l.options.Now(), normal); err != nil {
+			return err
+		}
+		l.policy.set(normal.OnUnavailable)
+		return nil
+	})
 }
 
 // checkDefinitions refuses what the store or the options cannot do.

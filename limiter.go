@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 )
 
@@ -18,7 +17,9 @@ type Limiter struct {
 	leases  *leaseTable
 	cache   *resolutionCache
 	resolve Resolver
-	policy  atomic.Pointer[Policy] // the store's, as last read
+	policy  storedPolicy
+
+	changing chan struct{} // full while the configuration is checked and changed
 }
 
 var _ Service = (*Limiter)(nil)
@@ -31,7 +32,9 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weir: new: %w", err)
 	}
-	l := &Limiter{backend: b, traits: traits, options: options}
+	l := &Limiter{
+		backend: b, traits: traits, options: options, changing: make(chan struct{}, 1),
+	}
 	l.leases = newLeaseTable(&options, options.Now())
 	if recoverer, ok := b.(LeaseRecoverer); ok {
 		if early, ok := recoverer.Recovered(); ok {
@@ -93,7 +96,7 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	if id.IsZero() {
 		id = NewLeaseID(now)
 	}
-	entry, err := l.leases.acquire(ctx, id, leaseNow, true)
+	entry, err := l.acquire(ctx, id, leaseNow, true)
 	if err != nil {
 		return nil, false, err
 	}

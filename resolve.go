@@ -34,12 +34,11 @@ func (l *Limiter) readConfig(ctx context.Context, s Subject) (*Config, error) {
 	if !ok {
 		return &Config{}, nil
 	}
+	epoch := l.policy.epoch.Load()
 	config, err := reader.ReadConfig(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	if known := l.policy.Load(); known == nil || *known != config.OnUnavailable {
-		l.policy.Store(&config.OnUnavailable)
-	}
+	l.policy.read(config.OnUnavailable, epoch)
 	return config, nil
 }

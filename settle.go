@@ -84,7 +84,7 @@ func (l *Limiter) settleLease(ctx context.Context, s *settling) (*Receipt, error
 // acquireKnown gives the entry of a lease that is known here, or that the store can recover.
 func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64) (*leaseEntry, error) {
 	_, recovers := l.backend.(LeaseRecoverer)
-	entry, err := l.leases.acquire(ctx, s.id, leaseNow, recovers)
+	entry, err := l.acquire(ctx, s.id, leaseNow, recovers)
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,14 @@ func (l *Limiter) storeContext(ctx context.Context) (context.Context, context.Ca
 	return context.WithTimeout(ctx, timeout)
 }
 
+// acquire waits for a lease no longer than for the store, which is what the call that holds it waits
+// for.
+func (l *Limiter) acquire(ctx context.Context, id LeaseID, now int64, create bool) (*leaseEntry, error) {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	return l.leases.acquire(storeCtx, id, now, create)
+}
+
 // classify makes every failure of a store an [*Error]. One that says nothing of itself means that
 // the store did not answer.
 func classify(err error) error {
@@ -36,8 +44,8 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 		return false
 	}
 	policy := l.options.OnUnavailable
-	if stored := l.policy.Load(); policy == "" && stored != nil {
-		policy = *stored
+	if policy == "" {
+		policy = l.policy.last()
 	}
 	return policy == Allow
 }

@@ -109,6 +109,9 @@ func placesAlone(e *editor) {
 		e.same("a place without limits", e.capacities(p.Entity, p.Resource), nil)
 	}
 	e.fail(weir.NoLimits, ask("a", cost(1)))
+	e.set("ghost", resource)
+	_, err = e.limiter.Entity(e.Context(), "ghost")
+	e.refused(weir.NotFound, err)
 }
 
 func setTakesEffect(e *editor) {

@@ -16,7 +16,10 @@ func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, lim
 	return s.edit(func(d *weir.Definitions) error {
 		switch {
 		case at.Entity != "":
-			e := d.Entities[at.Entity]
+			e, declared := d.Entities[at.Entity]
+			if !declared && len(limits) == 0 {
+				return nil // taking away what is not there declares nobody
+			}
 			e.Limits = replace(e.Limits, at.Resource, limits)
 			d.Entities[at.Entity] = e
 		case at.Resource != "":

@@ -88,7 +88,7 @@ func TestInterrupted(t *testing.T) {
 
 	dir := t.TempDir()
 	gone, cancel := context.WithCancel(t.Context())
-	a := &app{}
+	a := &app{env: func(string) string { return "" }}
 	e := engineOver(t, &scribe{}, "0", call{1, 5, 0, 1}, call{2, 6, 0, 1})
 	e.until = func(_ context.Context, at int64) error {
 		if at == 6 {
