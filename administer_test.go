@@ -109,20 +109,21 @@ func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
 	})
 }
 
-// meeting is a store in which those who read an entity wait a second for somebody else to.
+// meeting is a store in which those who have read an entity's children wait a second for somebody else
+// to.
 type meeting struct {
 	*memory.Store
 	met chan struct{}
 }
 
-func (m *meeting) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
-	e, err := m.Store.ReadEntity(ctx, name)
+func (m *meeting) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	page, err := m.Store.ListEntities(ctx, q)
 	select {
 	case m.met <- struct{}{}:
 	case <-m.met:
 	case <-time.After(time.Second):
 	}
-	return e, err
+	return page, err
 }
 
 // TestChangesAtOnceNeverCascadeTooDeep: each of two changes is right alone, but not both.
