@@ -29,7 +29,7 @@ func (a *answer) write(w http.ResponseWriter) {
 func writeProblem(w http.ResponseWriter, err error, limits *rateLimits) {
 	headerOf(w.Header(), err)
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok && limits != nil {
-		limits.set(w.Header(), denied.Limits)
+		limits.denied(w.Header(), denied.Limits)
 	}
 	p := problemOf(err)
 	writeJSON(w, p.Status, problemType, p)
@@ -51,10 +51,14 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, body any) 
 	_, _ = w.Write(data) // who does not read the answer asks again
 }
 
-// logHidden logs what an answer does not show: errors that are none of weir's, and causes.
+// logHidden logs what an answer does not show, in one line: errors of the service that are none of
+// weir's, and causes.
 func (h *Handler) logHidden(ctx context.Context, err error) {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok && denied != nil {
 		return
+	}
+	if _, ok := errors.AsType[*httpError](err); ok {
+		return // the service was not asked
 	}
 	faults := faultsOf(err)
 	if len(faults) == 0 {
@@ -62,8 +66,9 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 		return
 	}
 	for _, f := range faults {
-		if f.Err != nil && statusOf(f.Code) >= http.StatusInternalServerError {
-			h.options.Logger.WarnContext(ctx, "unavailable", slog.Any("error", f))
+		if f.Err != nil {
+			h.options.Logger.WarnContext(ctx, "the service failed", slog.Any("error", f))
+			return
 		}
 	}
 }

@@ -104,7 +104,7 @@ func TestServiceErrors(t *testing.T) {
 		{"gone", context.Canceled, 503, "urn:weir:problem:unavailable", "unavailable", nil, "canceled"},
 		{"late", context.DeadlineExceeded, 503, "urn:weir:problem:unavailable", "unavailable", nil,
 			"deadline"},
-		{"unheard of", fault("odd code"), 500, "urn:weir:problem:odd-code", "odd code", "costs.tpm", ""},
+		{"unheard of", fault("odd code"), 503, "urn:weir:problem:odd-code", "odd code", "costs.tpm", ""},
 	} {
 		h, log := failingHandler(t, c.err)
 		for _, s := range serviceRequests() {
@@ -123,6 +123,39 @@ func TestServiceErrors(t *testing.T) {
 		if got := strings.Count(log.String(), "\n"); c.logged == "" && got != 0 ||
 			c.logged != "" && (got != len(serviceRequests()) || !strings.Contains(log.String(), c.logged)) {
 			t.Errorf("%s: log has %d lines: %s", c.name, got, log)
+		}
+	}
+}
+
+// A cause is logged once, whatever the code, and never shown: only the operator can mend what the
+// store says of the server's own credentials.
+func TestCausesAreLogged(t *testing.T) {
+	t.Parallel()
+	caused := func(code weir.Code) error {
+		return &weir.Error{Code: code, Reason: "the store refused", Err: errors.New("AccessDeniedException")}
+	}
+	for _, c := range []struct {
+		err    error
+		status int
+	}{
+		{caused(weir.PermissionDenied), 403},
+		{caused(weir.Unsupported), 400},
+		{caused(weir.NotFound), 404},
+		{errors.Join(caused(weir.Conflict), caused(weir.Invalid)), 409},
+		{fmt.Errorf("weir: do: %w", caused(weir.Unavailable)), 503},
+	} {
+		h, log := failingHandler(t, c.err)
+		requests := serviceRequests()
+		requests = append(requests, sent{method: "POST", target: "/v1/reserve",
+			body: `{"requirements":[{"key":"k1","amount":1}]}`})
+		for _, s := range requests {
+			if a := askHandler(t, h, s); a.status != c.status || strings.Contains(a.text, "AccessDenied") {
+				t.Errorf("%v: answered %d %s, want %d", c.err, a.status, a.text, c.status)
+			}
+		}
+		if got := strings.Count(log.String(), "level=WARN"); got != len(requests) ||
+			strings.Count(log.String(), "AccessDeniedException") != got {
+			t.Errorf("%v: %d warnings for %d requests: %s", c.err, got, len(requests), log)
 		}
 	}
 }
@@ -163,7 +196,11 @@ func TestPanic(t *testing.T) {
 	for range 5 { // more than there are slots
 		for _, s := range serviceRequests() {
 			a := askHandler(t, h, s)
-			a.want(t, 500, "type", "about:blank", "title", "Internal Server Error", "code", "unavailable")
+			a.want(t, 503, "type", "urn:weir:problem:unavailable", "code", "unavailable",
+				"reason", "the server failed, the outcome is unknown", "allowed", nil)
+			if a.header.Get("Retry-After") != "" {
+				t.Error("Retry-After where something may have been charged")
+			}
 			if strings.Contains(a.text, "secret") {
 				t.Errorf("the panic leaks: %s", a.text)
 			}

@@ -12,61 +12,109 @@ const (
 	// flatMemory is how long the keys of a lease that has ended are kept, so that a repeated
 	// settlement is answered as the first was: as long as a limiter remembers the lease.
 	flatMemory = 10 * time.Minute
-	// flatRoom bounds the bytes of all keys, about. The leases that end first go first.
+	// flatRoom bounds the bytes of all keys, about.
 	flatRoom = 64 << 20
-	// flatEntry is what a lease costs besides its keys, about.
+	// flatEntry is what a lease costs besides its keys, and flatKey what a key costs besides its
+	// bytes, about.
 	flatEntry = 256
+	flatKey   = 32
+	// flatLongest is how long an entity's name may be. A longer key is never reserved.
+	flatLongest = 256
+	// flatReset is how far time may step back before it is believed, as in a limiter's lease table.
+	flatReset = time.Minute
 )
 
 // flatLeases remembers which flat keys a lease was reserved with: the service settles by the
-// position of the charge. Time comes from the service's answers. A lease that is not here is
-// unknown, but a repeated reserve brings it back.
+// position of the charge. A lease that is not here is unknown, but a repeated reserve brings it back.
+//
+// Where there is no room, the leases that have ended go first; those that live stay, and no more are
+// let in. Time comes from the service's answers.
 type flatLeases struct {
 	mu    sync.Mutex
 	byID  map[weir.LeaseID]*flatLease
 	queue flatQueue
-	now   int64 // the latest instant of any answer
-	bytes int
+	bytes int // of the leases, and of the claims on behalf of reservations under way
 	room  int
+
+	now   int64     // the latest instant of any answer
+	heard time.Time // when that was, by the handler's clock
+	clock func() time.Time
 }
 
 type flatLease struct {
 	id    weir.LeaseID
 	keys  []string
-	until int64 // when it may be forgotten, in Unix milliseconds
+	end   int64 // when it ended, or will, in Unix milliseconds
 	bytes int
 	place int // in the queue
 }
 
-func newFlatLeases(room int) *flatLeases {
-	return &flatLeases{byID: make(map[weir.LeaseID]*flatLease), room: room}
+func newFlatLeases(room int, clock func() time.Time) *flatLeases {
+	return &flatLeases{byID: make(map[weir.LeaseID]*flatLease), room: room, clock: clock}
 }
 
-// reserved remembers the keys of a lease; none is no flat lease.
-func (f *flatLeases) reserved(l *weir.Lease, keys []string) {
-	if len(keys) == 0 {
-		return
+// flatSize is how many bytes a lease with these keys takes, about.
+func flatSize(keys []string) int {
+	size := flatEntry
+	for _, key := range keys {
+		size += flatKey + min(len(key), flatLongest)
 	}
+	return size
+}
+
+// claim sets room aside for the keys of a lease that is about to be reserved, none where it is known
+// already. It is false where all the room is taken by leases that live. What was claimed is given to
+// reserved, whatever comes of the reservation.
+func (f *flatLeases) claim(id weir.LeaseID, keys []string) (claimed int, ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if f.byID[id] != nil {
+		return 0, true
+	}
+	size := flatSize(keys)
+	// The answers tell no time while there are none but refusals.
+	now := f.now + max(0, f.clock().Sub(f.heard).Milliseconds())
+	// A lease that lives is behind every one that has ended.
+	for f.bytes+size > f.room && len(f.queue) > 0 && f.queue[0].end <= now {
+		f.forget(f.queue[0])
+	}
+	if f.bytes+size > f.room {
+		return 0, false
+	}
+	f.bytes += size
+	return size, true
+}
+
+// reserved remembers the keys of a lease, nil where nothing was reserved, and gives back what was
+// claimed for it.
+func (f *flatLeases) reserved(l *weir.Lease, keys []string, claimed int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.bytes -= claimed
+	if l == nil {
+		return
+	}
+	f.hear(l.ReservedAt, !l.Replay)
 	lease := f.byID[l.ID]
 	if lease == nil {
-		lease = &flatLease{id: l.ID, keys: keys, bytes: flatEntry}
-		for _, key := range keys {
-			lease.bytes += len(key)
+		size := flatSize(keys)
+		if f.bytes+size > f.room {
+			return // it was known when room should have been claimed, and has been forgotten since
 		}
+		lease = &flatLease{id: l.ID, keys: keys, bytes: size}
 		f.byID[l.ID] = lease
-		f.bytes += lease.bytes
+		f.bytes += size
 		heap.Push(&f.queue, lease)
 	}
 	f.keep(lease, l.Expires)
-	f.sweep(l.ReservedAt)
+	f.sweep()
 }
 
 // settled renews what is known of a lease by the answer to a verb on it.
 func (f *flatLeases) settled(r *weir.Receipt) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.hear(r.At, false)
 	if lease := f.byID[r.LeaseID]; lease != nil {
 		end := r.Expires
 		if end.IsZero() {
@@ -74,7 +122,7 @@ func (f *flatLeases) settled(r *weir.Receipt) {
 		}
 		f.keep(lease, end)
 	}
-	f.sweep(r.At)
+	f.sweep()
 }
 
 // keys returns the keys of a lease; nil where they are not known.
@@ -87,45 +135,29 @@ func (f *flatLeases) keys(id weir.LeaseID) []string {
 	return nil
 }
 
-func (f *flatLeases) keep(lease *flatLease, end time.Time) {
-	lease.until = end.Add(flatMemory).UnixMilli()
-	heap.Fix(&f.queue, lease.place)
-}
-
-// sweep forgets what is over, and what there is no room for.
-func (f *flatLeases) sweep(now time.Time) {
-	f.now = max(f.now, now.UnixMilli())
-	for len(f.queue) > 0 && (f.queue[0].until < f.now || f.bytes > f.room) {
-		lease := f.queue[0]
-		heap.Pop(&f.queue)
-		delete(f.byID, lease.id)
-		f.bytes -= lease.bytes
+// hear takes the time from an answer. Only what happened just now can tell that the clock had been
+// wrong and was put right: a repeated answer has the time of the first.
+func (f *flatLeases) hear(at time.Time, justNow bool) {
+	ms := at.UnixMilli()
+	if ms > f.now || justNow && f.now-ms > flatReset.Milliseconds() {
+		f.now, f.heard = ms, f.clock()
 	}
 }
 
-// flatQueue orders leases by when they may be forgotten.
-type flatQueue []*flatLease
-
-func (q flatQueue) Len() int           { return len(q) }
-func (q flatQueue) Less(i, j int) bool { return q[i].until < q[j].until }
-
-func (q flatQueue) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].place, q[j].place = i, j
+func (f *flatLeases) keep(lease *flatLease, end time.Time) {
+	lease.end = end.UnixMilli()
+	heap.Fix(&f.queue, lease.place)
 }
 
-// Push and Pop are for container/heap.
-func (q *flatQueue) Push(x any) {
-	lease := x.(*flatLease)
-	lease.place = len(*q)
-	*q = append(*q, lease)
+// sweep forgets what is over.
+func (f *flatLeases) sweep() {
+	for len(f.queue) > 0 && f.queue[0].end+flatMemory.Milliseconds() < f.now {
+		f.forget(f.queue[0])
+	}
 }
 
-// Pop takes the last one away.
-func (q *flatQueue) Pop() any {
-	last := len(*q) - 1
-	lease := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return lease
+func (f *flatLeases) forget(lease *flatLease) {
+	heap.Remove(&f.queue, lease.place)
+	delete(f.byID, lease.id)
+	f.bytes -= lease.bytes
 }

@@ -56,7 +56,7 @@ func TestFlatKeys(t *testing.T) {
 		id)
 }
 
-// A key that is not named keeps what it stands for, and the other forms are there too.
+// A key that is not named keeps what it stands for.
 func TestFlatUnnamed(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -68,7 +68,6 @@ func TestFlatUnnamed(t *testing.T) {
 		{``, 7, 4},
 		{`,"actuals":[]`, 7, 4},
 		{`,"actuals":{}`, 7, 4},
-		{`,"actuals":[{"units":1},{"units":2}]`, 9, 8},
 	} {
 		w.advance(time.Minute)
 		a := w.reserve(`{"requirements":[{"key":"k2","amount":6},{"key":"k1","amount":3}]}`)
@@ -77,6 +76,51 @@ func TestFlatUnnamed(t *testing.T) {
 		if a, b := w.available("k1", "key", "units"), w.available("k2", "key", "units"); a != c.k1 ||
 			b != c.k2 {
 			t.Errorf("%s: %d and %d left, want %d and %d", c.actuals, a, b, c.k1, c.k2)
+		}
+	}
+}
+
+// Several keys must be named: the order of their charges is not the caller's. A single one need not.
+func TestFlatKeysMustBeNamed(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	id := w.reserve(`{"requirements":[{"key":"k2","amount":5},{"key":"k1","amount":3}]}`).body["lease_id"].(string)
+	before := w.state()
+	for _, c := range []struct{ verb, member, field, value string }{
+		{"complete", `"actuals":[{"units":5},{"units":0}]`, "actuals", "2"},
+		{"complete", `"actuals":[{"units":5}]`, "actuals", "1"},
+		{"complete", `"actuals":[{},{}]`, "actuals", "2"},
+		{"complete", `"actuals":{"units":5}`, "actuals.units", "5"},
+		{"adjust", `"seq":1,"totals":[{"units":5},{"units":0}]`, "totals", "2"},
+		{"adjust", `"seq":1,"totals":{"units":5}`, "totals.units", "5"},
+	} {
+		w.post(c.verb, `{"lease_id":"`+id+`",`+c.member+`}`).want(t, 400, "code", "invalid",
+			"field", c.field, "value", c.value, "reason", "must name the keys: several were reserved")
+	}
+	w.unchanged(before)
+	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k2","actual_amount":0}]}`).want(t, 200)
+	for i, actuals := range []string{`{"units":1}`, `[{"units":1}]`, `[{"key":"acme","actual_amount":1}]`} {
+		id = w.reserve(`{"requirements":[{"key":"acme","amount":5}]}`).body["lease_id"].(string)
+		w.post("complete", `{"lease_id":"`+id+`","actuals":`+actuals+`}`).want(t, 200)
+		if got, want := w.available("acme", "key", "units"), int64(9-i); got != want {
+			t.Errorf("%s: %d left, want %d", actuals, got, want)
+		}
+	}
+}
+
+// A clock that was ahead for one call makes nobody's lease unknown.
+func TestFlatClockPutRight(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	w.advance(2 * time.Hour)
+	w.reserve(`{"requirements":[{"key":"slots","amount":1}]}`).want(t, 200)
+	w.advance(-2 * time.Hour)
+	for _, key := range []string{"k1", "k2"} {
+		id := w.reserve(`{"requirements":[{"key":"` + key + `","amount":5}]}`).body["lease_id"].(string)
+		w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"`+key+`","actual_amount":1}]}`).
+			want(t, 200)
+		if got := w.available(key, "key", "units"); got != 9 {
+			t.Errorf("%d left, want 9", got)
 		}
 	}
 }

@@ -32,19 +32,38 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	keys := r.keys()
-	lease, err := h.service.Reserve(ctx, &r.Request)
+	lease, err := h.take(ctx, r)
 	if err != nil {
-		if keys != nil {
-			err = reword(err, r.word)
-		}
 		return nil, err
 	}
-	h.flat.reserved(lease, keys)
+	left := lease.Limits
+	if lease.Replay {
+		left = h.leftNow(ctx, lease.Limits, r.Limits)
+	}
 	return &answer{
 		body:   leaseBodyOf(lease),
-		limits: func(header http.Header) { h.rateLimits.set(header, lease.Limits) },
+		limits: func(header http.Header) { h.rateLimits.set(header, left) },
 	}, nil
+}
+
+// take reserves, and remembers the flat keys. Nothing is reserved that could not be settled.
+func (h *Handler) take(ctx context.Context, r *reserveRequest) (lease *weir.Lease, err error) {
+	keys := r.keys()
+	if keys == nil {
+		return h.service.Reserve(ctx, &r.Request)
+	}
+	claimed, ok := h.flat.claim(r.LeaseID, keys)
+	if !ok {
+		return nil, refusal(http.StatusServiceUnavailable, &weir.Error{
+			Code:   weir.Unavailable,
+			Reason: "no room for another lease with flat keys; nothing was reserved",
+		}, "Retry-After", "1")
+	}
+	defer func() { h.flat.reserved(lease, keys, claimed) }() // also while the service panics
+	if lease, err = h.service.Reserve(ctx, &r.Request); err != nil {
+		return nil, reword(err, r.word)
+	}
+	return lease, nil
 }
 
 func (h *Handler) adjust(ctx context.Context, c *incoming) (*answer, error) {
@@ -85,21 +104,13 @@ func (h *Handler) settle(
 	if err != nil {
 		return nil, err
 	}
-	var keys []string
-	if s.flat != nil {
-		if keys = h.flat.keys(s.id); keys == nil {
-			return nil, &weir.Error{
-				Code: weir.UnknownLease, Field: "lease_id", Value: s.id.String(),
-				Reason: "is not known here as one with flat keys",
-			}
-		}
-		if err := s.place(keys); err != nil {
-			return nil, err
-		}
+	keys := h.flat.keys(s.id)
+	if err := s.translate(keys); err != nil {
+		return nil, err
 	}
 	receipt, err := do(s)
 	if err != nil {
-		if keys != nil {
+		if s.flat != nil {
 			err = reword(err, func(f *weir.Error) string { return s.word(f, keys) })
 		}
 		return nil, err

@@ -32,7 +32,7 @@ var _ http.Handler = (*Handler)(nil)
 func NewHandler(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.slots = make(chan struct{}, h.options.MaxConcurrent)
-	h.flat = newFlatLeases(flatRoom)
+	h.flat = newFlatLeases(flatRoom, h.options.Now)
 	h.rateLimits = rateLimitsOf(s, h.options.Now)
 	h.register()
 	return h
@@ -75,8 +75,9 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 	h.options.Logger.ErrorContext(r.Context(), "panic while serving",
 		slog.String("route", r.Pattern), slog.Any("cause", cause),
 		slog.String("stack", string(debug.Stack())))
-	h.fail(w, r, refusal(http.StatusInternalServerError,
-		&weir.Error{Code: weir.Unavailable, Reason: "the server failed, the outcome is unknown"}))
+	h.fail(w, r, &weir.Error{
+		Code: weir.Unavailable, Reason: "the server failed, the outcome is unknown",
+	})
 }
 
 // incoming is one request of a route.

@@ -30,7 +30,8 @@ type Options struct {
 	Ready func(context.Context) error
 	// StatusPage serves a page at "/". Default: false.
 	StatusPage bool
-	// Now reads the clock, for the RateLimit headers of budgets. Default: [time.Now].
+	// Now reads the clock, for the RateLimit headers of budgets, and for how long nothing has been
+	// heard of the service's own. Default: [time.Now].
 	Now func() time.Time
 }
 

@@ -14,6 +14,12 @@ import (
 // maxMistakes bounds how many mistakes of one request are told.
 const maxMistakes = 16
 
+// The bounds of one request, as the limiter has them: what is above is refused without reading it.
+const (
+	maxCharges = 16
+	maxCosts   = 32
+)
+
 // reader takes typed values out of a document and gathers every mistake on the way. What it returns
 // is worth nothing once there is a mistake.
 type reader struct{ mistakes []error }
@@ -27,10 +33,13 @@ func (d *reader) err() error {
 }
 
 func (d *reader) add(err error) {
-	if err != nil && len(d.mistakes) < maxMistakes {
+	if err != nil && !d.full() {
 		d.mistakes = append(d.mistakes, err)
 	}
 }
+
+// full is whether no more mistakes are told, so that there is nothing left to read for.
+func (d *reader) full() bool { return len(d.mistakes) >= maxMistakes }
 
 func (d *reader) refuse(v *value, reason string) {
 	d.add(invalid(v.path(), string(v.text), reason))
@@ -46,7 +55,7 @@ func (d *reader) fields(v *value, take func(name string, v *value) bool) {
 		if !take(m.name, m) {
 			d.add(invalid(m.path(), m.name, "is no field here"))
 		}
-		return true
+		return !d.full()
 	}))
 }
 
@@ -55,15 +64,30 @@ func (d *reader) members(v *value, take func(v *value)) {
 	if !d.is(v, "an object") {
 		return
 	}
-	d.add(v.each(func(m *value) bool { take(m); return true }))
+	d.add(v.each(func(m *value) bool { take(m); return !d.full() }))
 }
 
-// elements reads an array.
-func (d *reader) elements(v *value, take func(v *value)) {
-	if !d.is(v, "an array") {
-		return
+// bounded reads an array, or an object whose names are free, of which a request may have only so many
+// members: those above are counted, not read.
+func (d *reader) bounded(v *value, most int, take func(v *value)) {
+	n := 0
+	err := v.each(func(m *value) bool {
+		if n++; n <= most {
+			take(m)
+		}
+		return !d.full()
+	})
+	if err == nil && n > most {
+		err = invalid(v.path(), n, "at most "+strconv.Itoa(most)+" in a request")
 	}
-	d.add(v.each(func(m *value) bool { take(m); return true }))
+	d.add(err)
+}
+
+// elements reads an array with an element for each charge.
+func (d *reader) elements(v *value, take func(v *value)) {
+	if d.is(v, "an array") {
+		d.bounded(v, maxCharges, take)
+	}
 }
 
 func (d *reader) is(v *value, what string) bool {
@@ -165,6 +189,15 @@ func (d *reader) leaseID(v *value) weir.LeaseID {
 
 // costs reads amounts by limit name. Names and signs are judged by the service.
 func (d *reader) costs(v *value) weir.Costs {
+	costs := weir.Costs{}
+	if d.is(v, "an object") {
+		d.bounded(v, maxCosts, func(m *value) { costs[m.name] = d.integer(m) })
+	}
+	return costs
+}
+
+// amounts reads costs in a settlement, which may also name the slots that were taken unasked.
+func (d *reader) amounts(v *value) weir.Costs {
 	costs := weir.Costs{}
 	d.members(v, func(m *value) { costs[m.name] = d.integer(m) })
 	return costs

@@ -5,13 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"unicode/utf8"
 )
 
-// maxMembers bounds the members of one object or array, more than any request has a use for: they
-// are held against one another to find repeated names.
+// maxMembers bounds the members of one object or array, more than any request has a use for: their
+// names are remembered to find repeated ones.
 const maxMembers = 1024
 
 // value is a part of a JSON document whose syntax has been checked. It is a piece of the document's
@@ -82,7 +81,7 @@ func (v *value) what() string {
 // returns false. It returns what is wrong with the whole: a repeated name, or too many.
 func (v *value) each(yield func(member *value) bool) error {
 	rest := v.text[1:]
-	var names []string
+	names := make(map[string]struct{})
 	for n := 0; ; n++ {
 		rest = bytes.TrimLeft(rest, " \t\r\n,")
 		if rest[0] == '}' || rest[0] == ']' {
@@ -96,10 +95,10 @@ func (v *value) each(yield func(member *value) bool) error {
 			size := skipValue(rest)
 			member.name, member.index = unquote(rest[:size]), -1
 			rest = bytes.TrimLeft(rest[size:], " \t\r\n:")
-			if slices.Contains(names, member.name) {
+			if _, given := names[member.name]; given {
 				return invalid(member.path(), member.name, "is given twice")
 			}
-			names = append(names, member.name)
+			names[member.name] = struct{}{}
 		}
 		size := skipValue(rest)
 		member.text, rest = rest[:size], rest[size:]

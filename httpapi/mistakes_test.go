@@ -423,20 +423,6 @@ func manyCosts(n int) string {
 	return b.String()
 }
 
-func TestTooManyMembers(t *testing.T) {
-	t.Parallel()
-	w := newHandlerWorld(t, nil)
-	w.reserve(`{"entity":"acme","resource":"bucket","costs":{`+strings.TrimSuffix(manyCosts(1025),
-		",")+`}}`).
-		want(t, 400)
-	a := w.reserve(`{"entity":"acme","resource":"bucket","unknown":0,"costs":{` +
-		strings.ReplaceAll(strings.TrimSuffix(manyCosts(1025), ","), `"1"`, `1`) + `}}`)
-	errs := fmt.Sprint(a.body["errors"])
-	if a.status != 400 || !strings.Contains(errs, "has too many members") {
-		t.Errorf("%d: %s", a.status, errs)
-	}
-}
-
 func TestQueryMistakes(t *testing.T) {
 	t.Parallel()
 	bad := func(target, field, value, reason string) mistake {

@@ -39,7 +39,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 	}{
 		{401, secured, h, "wrong", "application/json", empty},
 		{403, secured, h, "none", "application/json", empty},
-		{500, secured, h, "panic", "application/json", empty},
+		{503, secured, h, "panic", "application/json", empty},
 		{503, api, busy, exampleToken, "application/json", empty},
 		{400, bodied, h, "admin", "application/json", empty},
 		{408, bodied, h, "admin", "application/json", slow},

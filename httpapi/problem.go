@@ -35,12 +35,15 @@ func problemOf(err error) *problemBody {
 		Title: titleOf(first.Code), Status: statusOf(first.Code), Detail: detailOf(first),
 		Code: first.Code, Field: first.Field, Value: first.Value, Reason: first.Reason,
 	}
+	if p.Status == http.StatusInternalServerError {
+		p.Status = http.StatusServiceUnavailable // no code of weir's: nobody knows the outcome
+	}
 	if plain, ok := errors.AsType[*httpError](err); ok {
 		p.Type, p.Title, p.Status = plainProblem, http.StatusText(plain.status), plain.status
 	}
 	if len(faults) > 1 {
 		p.Detail += " (and " + strconv.Itoa(len(faults)-1) + " more)"
-		for _, f := range faults {
+		for _, f := range faults[:min(len(faults), maxMistakes)] {
 			p.Errors = append(p.Errors, mistakeBody{f.Code, f.Field, f.Value, f.Reason})
 		}
 	}

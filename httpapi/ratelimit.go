@@ -44,9 +44,29 @@ func rateLimitsOf(s weir.Service, now func() time.Time) *rateLimits {
 	return r
 }
 
-// set adds both headers for the limits that were judged. What does not fit is left out, limits that
-// are not exceeded first.
+// set adds both headers for the limits of a reservation.
 func (r *rateLimits) set(h http.Header, limits []weir.LimitStatus) {
+	r.write(h, limits, stateItem)
+}
+
+// denied adds both headers for the limits of a denial. Of a limit that was not exceeded it is not
+// said when there is more: that could be later than Retry-After, which the draft asks not to be
+// earlier than any t.
+func (r *rateLimits) denied(h http.Header, limits []weir.LimitStatus) {
+	r.write(h, limits, func(name string, s *weir.LimitStatus, l *weir.Limit, now time.Time) string {
+		if !s.Exceeded {
+			l = nil
+		}
+		return stateItem(name, s, l, now)
+	})
+}
+
+// write adds both headers for the limits that were judged. What does not fit is left out, limits that
+// are not exceeded first.
+func (r *rateLimits) write(
+	h http.Header, limits []weir.LimitStatus,
+	state func(string, *weir.LimitStatus, *weir.Limit, time.Time) string,
+) {
 	judged := enforced(limits)
 	if len(judged) == 0 {
 		return
@@ -60,7 +80,7 @@ func (r *rateLimits) set(h http.Header, limits []weir.LimitStatus) {
 			if s.Exceeded == exceeded {
 				limit := r.limit(s)
 				policies.add(policyItem(names[i], s, limit, now))
-				states.add(stateItem(names[i], s, limit, now))
+				states.add(state(names[i], s, limit, now))
 			}
 		}
 	}
@@ -80,19 +100,25 @@ func enforced(limits []weir.LimitStatus) []*weir.LimitStatus {
 }
 
 // policyNames calls a limit by its name where only one has it, by entity, resource and name
-// otherwise.
+// otherwise. These may have slashes themselves, which are escaped: no two limits share a name.
 func policyNames(judged []*weir.LimitStatus) []string {
+	times := make(map[string]int, len(judged))
+	for _, s := range judged {
+		times[s.Limit]++
+	}
 	names := make([]string, len(judged))
 	for i, s := range judged {
 		names[i] = s.Limit
-		for j, other := range judged {
-			if i != j && other.Limit == s.Limit {
-				names[i] = s.Entity + "/" + s.Resource + "/" + s.Limit
-				break
-			}
+		if times[s.Limit] > 1 {
+			names[i] = escapeSlash(s.Entity) + "/" + escapeSlash(s.Resource) + "/" + escapeSlash(s.Limit)
 		}
 	}
 	return names
+}
+
+// escapeSlash escapes slashes as in a path, and what they are escaped with.
+func escapeSlash(s string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(s, "%", "%25"), "/", "%2F")
 }
 
 // violatedPolicies names the limits that were exceeded.

@@ -26,6 +26,7 @@ resources:
   month: {limits: {usd: {kind: budget, capacity: 100, every: month, zone: Europe/Berlin}}}
   hour: {limits: {usd: {kind: budget, capacity: 100, every: hour}}}
   shadow: {limits: {rpm: {capacity: 10}, seen: {capacity: 5, enforce: false}}}
+  b/bucket: {limits: {rpm: {capacity: 5}}}
   unseen: {limits: {seen: {capacity: 5, enforce: false}}}
 entities:
   acme: {}
@@ -184,13 +185,20 @@ func TestRateLimitNames(t *testing.T) {
 	if two != `"a/bucket/rpm";q=600;w=60, "tpm";q=1000;w=60, "b/shadow/rpm";q=10;w=60` {
 		t.Errorf("a name that occurs twice: %s", two)
 	}
+	// Both parts may have slashes, so these would be the same name.
+	slashes := reserve(
+		weir.Charge{Entity: "a/b", Resource: "bucket", Costs: weir.Costs{"rpm": 1}},
+		weir.Charge{Entity: "a", Resource: "b/bucket", Costs: weir.Costs{"rpm": 1}})
+	if slashes != `"a%2Fb/bucket/rpm";q=600;w=60, "a/b%2Fbucket/rpm";q=5;w=60` {
+		t.Errorf("names with slashes: %s", slashes)
+	}
 	if none := reserve(weir.Charge{Entity: "a", Resource: "unseen",
 		Costs: weir.Costs{"seen": 1}}); none != "" {
 		t.Errorf("shadow limits alone: %s", none)
 	}
 }
 
-// A denial names only what denied, and puts it in front.
+// A denial names only what denied, and puts it in front; the others may have more later than that.
 func TestRateLimitDenied(t *testing.T) {
 	t.Parallel()
 	w := newHeaderWorld(t)
@@ -206,11 +214,31 @@ func TestRateLimitDenied(t *testing.T) {
 	recorder := newRecorder()
 	writeProblem(recorder, err, w.writer)
 	policy, state := recorder.header.Get(policyHeader), recorder.header.Get(stateHeader)
-	if policy != `"tpm";q=1000;w=60, "rpm";q=600;w=60` || state != `"tpm";r=0;t=1, "rpm";r=590;t=1` {
+	if policy != `"tpm";q=1000;w=60, "rpm";q=600;w=60` || state != `"tpm";r=0;t=1, "rpm";r=590` {
 		t.Errorf("%s | %s", policy, state)
 	}
 	if got := fmt.Sprint(problemOf(err).ViolatedPolicies); got != "[tpm]" {
 		t.Errorf("violated %s", got)
+	}
+}
+
+// However late a limit that was not exceeded has more, no t is later than Retry-After.
+func TestRateLimitDeniedWaits(t *testing.T) {
+	t.Parallel()
+	w := newHeaderWorld(t)
+	if err := w.limiter.SetLimits(t.Context(), weir.Subject{Resource: "both"}, []weir.Limit{
+		{Name: "rpm", Capacity: 60}, {Name: "usd", Kind: weir.Budget, Capacity: 100, Every: "month"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	_, state, _ := w.headers("both", weir.Costs{"rpm": 60, "usd": 1})
+	if !strings.Contains(state, `/usd';r=99;t=`) {
+		t.Errorf("admitted: %s", state)
+	}
+	_, state, retry := w.headers("both", weir.Costs{"rpm": 2, "usd": 1})
+	want := `'bot/both/rpm';r=0;t=2, 'acme/both/rpm';r=0;t=2, 'bot/both/usd';r=99, 'acme/both/usd';r=99`
+	if state != want || retry != "2" {
+		t.Errorf("denied: %s, Retry-After %s, want %s and 2", state, retry, want)
 	}
 }
 

@@ -102,10 +102,10 @@ func (d *reader) requirements(v *value) []requirementBody {
 	d.elements(v, func(v *value) {
 		r := requirementBody{}
 		r.Key, r.Amount = d.keyAmount(v, "amount")
-		for i := range requirements {
-			if requirements[i].Key == r.Key && r.Key != "" {
-				d.add(invalid(v.path()+".key", r.Key, "is given twice"))
-			}
+		if r.Key != "" && slices.ContainsFunc(requirements, func(other requirementBody) bool {
+			return other.Key == r.Key
+		}) {
+			d.add(invalid(v.path()+".key", r.Key, "is given twice"))
 		}
 		requirements = append(requirements, r)
 	})

@@ -12,6 +12,8 @@ type settleRequest struct {
 	id     weir.LeaseID
 	seq    int64
 	totals []weir.Costs
+	// byCharge is whether the totals are one for each charge.
+	byCharge bool
 	// flat are the flat keys that were named, instead of totals; nil where there are none.
 	flat []actualBody
 	// field and amount are what the totals, and the amount of a flat key in them, are called.
@@ -71,7 +73,7 @@ func readSettle(v *value, r *settleRequest) (*settleRequest, error) {
 // are numbers.
 func (d *reader) totals(v *value, r *settleRequest) {
 	if v.what() == "an object" {
-		r.totals = []weir.Costs{d.costs(v)}
+		r.totals = []weir.Costs{d.amounts(v)}
 		return
 	}
 	if v.what() != "an array" {
@@ -79,20 +81,21 @@ func (d *reader) totals(v *value, r *settleRequest) {
 		return
 	}
 	first, flat := true, false
+	r.byCharge = true
 	d.elements(v, func(v *value) {
 		if first {
 			first, flat = false, isFlat(v)
 		}
 		if !flat {
-			r.totals = append(r.totals, d.costs(v))
+			r.totals = append(r.totals, d.amounts(v))
 			return
 		}
 		a := actualBody{}
 		a.Key, a.ActualAmount = d.keyAmount(v, r.amount)
-		for i := range r.flat {
-			if r.flat[i].Key == a.Key && a.Key != "" {
-				d.add(invalid(v.path()+".key", a.Key, "is given twice"))
-			}
+		if a.Key != "" && slices.ContainsFunc(r.flat, func(other actualBody) bool {
+			return other.Key == a.Key
+		}) {
+			d.add(invalid(v.path()+".key", a.Key, "is given twice"))
 		}
 		r.flat = append(r.flat, a)
 	})
@@ -107,6 +110,21 @@ func isFlat(v *value) (flat bool) {
 		return !flat
 	})
 	return flat && err == nil
+}
+
+// translate makes totals by charge of flat keys; keys are those of the lease, nil where it is not
+// known as one that has any.
+func (r *settleRequest) translate(keys []string) error {
+	switch {
+	case r.flat == nil:
+		return r.unnamed(keys)
+	case keys == nil:
+		return &weir.Error{
+			Code: weir.UnknownLease, Field: "lease_id", Value: r.id.String(),
+			Reason: "is not known here as one with flat keys",
+		}
+	}
+	return r.place(keys)
 }
 
 // place turns the flat keys that were named into totals by charge; keys are those of the lease, in
@@ -124,6 +142,24 @@ func (r *settleRequest) place(keys []string) error {
 		r.totals[at] = weir.Costs{flatLimit: a.ActualAmount}
 	}
 	return d.err()
+}
+
+// unnamed refuses totals that do not say which key they are for; keys are those of the lease. Its
+// charges are in an order of their own, which the caller does not know.
+func (r *settleRequest) unnamed(keys []string) error {
+	if len(keys) < 2 {
+		return nil
+	}
+	const reason = "must name the keys: several were reserved"
+	if r.byCharge && len(r.totals) > 0 {
+		return invalid(r.field, len(r.totals), reason)
+	}
+	for _, costs := range r.totals {
+		if n, ok := costs[flatLimit]; ok {
+			return invalid(r.field+"."+flatLimit, n, reason)
+		}
+	}
+	return nil
 }
 
 func (r *settleRequest) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }

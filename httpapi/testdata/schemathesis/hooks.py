@@ -154,7 +154,7 @@ MEANING = [
         (r"lease_id", r"is too old|is more than a minute ahead"),
         (r"costs", r"at most 32"),
         (r"(requirements|totals|actuals)\[\d+\]\.key", r"is given twice|was not reserved"),
-        (r"(totals|actuals).*", r"was not reserved|several charges have it|give one set|is more slots"),
+        (r"(totals|actuals).*", r"was not reserved|several charges have it|give one set|is more slots|must name the keys"),
         (r"limits\..*\.kind", r"the limit of .* is a"),
         (r"limits\..*\.zone", r"no such IANA zone|must be an IANA zone"),
         (r"(entities\..*\.)?parent", r"is the entity itself|is not declared|leads back"),
