@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"math"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -15,7 +16,15 @@ func shadowCases() []Case {
 			Case{"a shadow limit never denies: " + string(k), "3.6", only(weir.Bucket, k),
 				scene(set, shadowNeverDenies)},
 			Case{"a shadow limit is settled: " + string(k), "3.6", only(weir.Bucket, k),
-				scene(set, func(s *stage) { shadowSettled(s, k) })})
+				scene(set, func(s *stage) { shadowSettled(s, k) })},
+			Case{"a full shadow limit refuses nobody: " + string(k), "3.6", only(weir.Bucket, k),
+				scene(set, func(s *stage) { shadowFull(s, k) })})
+		if k != weir.Concurrency { // slots do not grow
+			cases = append(cases, Case{
+				"a full shadow limit holds up no settlement: " + string(k), "7.11",
+				only(weir.Bucket, k), scene(set, func(s *stage) { shadowHoldsUp(s, k) }),
+			})
+		}
 	}
 	mixed := system(shadowed(bucketOf("n", 10, 1, time.Minute)), bucketOf("real", 10, 60, time.Minute))
 	return append(cases, Case{"a shadow limit's wait does not count", "4.1", timed(weir.Bucket),
@@ -53,6 +62,44 @@ func shadowSettled(s *stage, k weir.Kind) {
 		s.complete(s.admit(ask("a", cost(1))), cost(30))
 		s.left("a", cost(-20))
 	}
+}
+
+// mostOf is the largest cost that a limit of a kind takes.
+func mostOf(k weir.Kind) int64 {
+	if k == weir.Bucket {
+		return largestBucket
+	}
+	return math.MaxInt64
+}
+
+// shadowFull: one caller must not be able to stop the others with a limit that never denies.
+func shadowFull(s *stage, k weir.Kind) {
+	most := mostOf(k)
+	left := 10 - most
+	s.admit(ask("a", cost(most)))
+	s.left("a", cost(left))
+	l := s.admit(ask("a", weir.Costs{"n": most, "real": 1}))
+	s.equal("exceeded", s.of(l.Limits, "a", "n").Exceeded, true)
+	s.equal("requested", s.of(l.Limits, "a", "n").Requested, most)
+	s.equal("available after it", s.of(l.Limits, "a", "n").Available, left)
+	s.left("a", weir.Costs{"n": left, "real": 9})
+	s.cancel(l) // gives back nothing of what was not counted
+	s.left("a", weir.Costs{"n": left, "real": 10})
+	s.exactly(ask("a", weir.Costs{"n": most, "real": 1}), 10, 12)
+	s.left("a", weir.Costs{"n": left, "real": 0})
+}
+
+func shadowHoldsUp(s *stage, k weir.Kind) {
+	l := s.admit(ask("a", weir.Costs{"n": 2, "real": 5}))
+	most := mostOf(k)
+	s.admit(ask("a", cost(most-2)))
+	left := s.look("a", "n")
+	s.adjust(l, 1, weir.Costs{"n": most, "real": 3})
+	s.left("a", weir.Costs{"n": left, "real": 7})
+	s.adjust(l, 2, weir.Costs{"n": 1, "real": 3}) // a shrink is counted
+	s.left("a", weir.Costs{"n": left + 1, "real": 7})
+	s.complete(l, weir.Costs{"n": most, "real": 4})
+	s.left("a", weir.Costs{"n": left + 1, "real": 6})
 }
 
 func shadowWait(s *stage) {

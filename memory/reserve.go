@@ -97,14 +97,24 @@ func (s *Store) decide(
 		return nil
 	}
 	for i := range takes {
-		// What fits can be counted. A shadow limit takes more than fits.
+		// What fits can be counted. A shadow limit takes more than fits, and never denies.
 		grows := out.Limits[i].Exceeded
 		if grows && !seats[i].counter.counts(now, change{limit: takes[i].Limit, to: seats[i].cost}) {
-			return uncountable(&takes[i])
+			seats[i].cost = 0
+			takes[i].Parts = nothingOf(takes[i].Parts)
 		}
 	}
 	apply(now, takes, seats, out)
 	return nil
+}
+
+// nothingOf returns the same parts, standing for nothing.
+func nothingOf(parts []weir.Part) []weir.Part {
+	out := make([]weir.Part, len(parts))
+	for i := range parts {
+		out[i].Charge = parts[i].Charge
+	}
+	return out
 }
 
 // judge writes the status of one take as it was found, and reports whether its limit denies it.

@@ -124,12 +124,16 @@ func TestReserveShadowOverflow(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, shadow(tc.limit), named("y", window(9, time.Minute)))
 			w.at(0).reserve(charge(weir.Costs{"x": tc.first, "y": 1}))
-			_, err := w.try(w.reservation(charge(weir.Costs{"x": tc.next, "y": 1})))
-			w.isError(err, weir.Invalid, "costs.x")
-			if got := w.status()[1].Available; got != 8 {
-				t.Errorf("y: got %d available, want 8: nothing is charged", got)
+			before := w.status()[0].Available
+			w.reserve(charge(weir.Costs{"x": tc.next, "y": 1}))
+			if got := w.status(); got[0].Available != before || got[1].Available != 7 {
+				t.Errorf("got %d and %d available, want %d and 7: x does not count what it cannot hold",
+					got[0].Available, got[1].Available, before)
 			}
 			w.reserve(charge(weir.Costs{"x": tc.next - 1, "y": 1}))
+			if got := w.status()[0].Available; got != before-(tc.next-1) {
+				t.Errorf("x: got %d available, want %d less: that fits", got, tc.next-1)
+			}
 		})
 	}
 }

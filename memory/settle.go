@@ -22,6 +22,8 @@ type change struct {
 	from, to int64
 	// lives is false where the lease ends, so that nobody will ask for its pieces.
 	lives bool
+	// stays is true where a shadow limit cannot count more, so that the lease's parts are as before.
+	stays bool
 }
 
 // Settle makes a lease stand for something else. It is refused, with [weir.Invalid] and before
@@ -116,7 +118,10 @@ func (s *Store) change(
 			c.counter, c.fresh = newCounter(now, c.limit), true
 		}
 		if c.to > c.from && !c.counter.counts(now, *c) {
-			return unfit(st, i, "is more than can be counted")
+			if !c.limit.Shadow {
+				return unfit(st, i, "is more than can be counted")
+			}
+			c.to, c.stays = c.from, true
 		}
 	}
 	for i := range changes {
@@ -127,7 +132,7 @@ func (s *Store) change(
 		holdings[i] = st.Holdings[i]
 		holdings[i].Limit = changes[i].limit
 		holdings[i].Pieces = pieces
-		if st.Verb == weir.VerbAdjust {
+		if st.Verb == weir.VerbAdjust && !changes[i].stays {
 			holdings[i].Parts = append([]weir.Part(nil), st.Totals[i]...)
 		}
 	}

@@ -112,6 +112,9 @@ func realPath(file string) (string, error) {
 
 // read takes over the file's snapshot, if there is one.
 func (s *SnapshotStore) read() error {
+	if info, err := os.Stat(s.file); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
+		return badFile(s.file, "is not a regular file", nil)
+	}
 	data, err := os.ReadFile(s.file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

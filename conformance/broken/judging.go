@@ -70,6 +70,15 @@ func judgeRules() []rule {
 		{"a denied request charges the limit that denied", "3.1", func(w, _ *model.Rules) {
 			w.TakesAnyway = func(_ *model.Take, fits bool) bool { return !fits }
 		}},
+		{"a full shadow limit refuses what it cannot count", "3.6", func(w, _ *model.Rules) {
+			w.SparesUncounted = func(*weir.Limit) bool { return false }
+		}},
+		{"a full shadow limit holds up settlements", "7.11", func(w, _ *model.Rules) {
+			w.SparesUncounted = func(*weir.Limit) bool { return false }
+		}},
+		{"what cannot be counted is left out of any limit", "7.11", func(w, _ *model.Rules) {
+			w.SparesUncounted = func(*weir.Limit) bool { return true }
+		}},
 		{"an admitted reservation reports what there was", "3.8", func(w, _ *model.Rules) {
 			w.Reported = func(before, _ weir.LimitStatus) weir.LimitStatus { return before }
 		}},

@@ -121,5 +121,8 @@ func denial(d *weir.DeniedError) error { return d }
 // takesAnyway: all costs are taken, or none is (3.1).
 func takesAnyway(*Take, bool) bool { return false }
 
+// sparesUncounted: a shadow limit holds nobody up (3.6, 7.11).
+func sparesUncounted(l *weir.Limit) bool { return l.Shadow }
+
 // reported: an admitted reservation reports what is available after it (3.8).
 func reported(_, after weir.LimitStatus) weir.LimitStatus { return after }

@@ -64,7 +64,7 @@ func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lea
 		return nil, m.notes.refuse("reserve", err)
 	}
 	m.notes.set("reserve", "admitted")
-	return m.handle(m.bear(id, content, holdings, m.reported(verdicts), now), now), nil
+	return m.handle(m.bear(id, content, holdings, m.reported(verdicts, holdings), now), now), nil
 }
 
 // stamp moves the states that were judged to now (1.3). One that was forgotten stays so.
@@ -96,11 +96,11 @@ func (m *Model) deny(id weir.LeaseID, content *Content, verdicts []*verdict, now
 }
 
 // reported: an admitted reservation reports what is available after it (3.8).
-func (m *Model) reported(verdicts []*verdict) []weir.LimitStatus {
+func (m *Model) reported(verdicts []*verdict, holdings []*Holding) []weir.LimitStatus {
 	limits := make([]weir.LimitStatus, len(verdicts))
 	for i, v := range verdicts {
 		after := v.status
-		after.Available = sub(num(after.Available), num(after.Requested)).Int64()
+		after.Available = sub(num(after.Available), cost(holdings[i].Parts)).Int64()
 		limits[i] = m.rules.Reported(v.status, after)
 	}
 	return limits

@@ -104,6 +104,8 @@ type ReserveRules struct {
 	TakenCost func(parts []weir.Part) *big.Int
 	// TakesAnyway is true where a limit is charged although the request is denied (3.1).
 	TakesAnyway func(t *Take, fits bool) bool
+	// SparesUncounted is true where what no longer fits a limit's counter is left out (3.6, 7.11).
+	SparesUncounted func(l *weir.Limit) bool
 	// Stamps is true where judging a state moves it to now, denied or not (1.3).
 	Stamps func(denied bool) bool
 	// Reported is what an admitted reservation says of a limit (3.8).
@@ -214,7 +216,8 @@ func (r *Rules) fill(c *Calendar) {
 			Above: above, TooDeep: tooDeep, CheckNames: checkNames, CheckBrought: checkBrought,
 			Parts: parts, Ceiling: ceiling, Order: inOrder, CheckCost: r.checkCost, JudgeOn: judgeOn,
 			Denies: denies, Cost: cost, TakenCost: cost, TakesAnyway: takesAnyway, Stamps: stamps,
-			Reported: reported, Gap: func(sync.Locker) {},
+			SparesUncounted: sparesUncounted,
+			Reported:        reported, Gap: func(sync.Locker) {},
 		},
 		DenialRules{bucketWait, piecesWait, budgetWait, clamp, retryAfter, denial},
 		LeaseRules{

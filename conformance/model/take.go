@@ -43,9 +43,23 @@ func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
 		s.pieces = append(s.pieces, p)
 	}
 	if !m.counts(s) {
-		return nil, nil, invalid("costs."+t.Limit.Name, "is more than can be counted")
+		return m.uncounted(t, now)
 	}
 	return h, s, nil
+}
+
+// uncounted: what the counter of a shadow limit cannot hold it does not count (3.6). Nothing else takes
+// more than fits.
+func (m *Model) uncounted(t *Take, now int64) (*Holding, *state, error) {
+	if !m.rules.SparesUncounted(&t.Limit) {
+		return nil, nil, invalid("costs."+t.Limit.Name, "is more than can be counted")
+	}
+	nothing := *t
+	nothing.Parts = slices.Clone(t.Parts)
+	for i := range nothing.Parts {
+		nothing.Parts[i].Units = 0
+	}
+	return m.taken(&nothing, now)
 }
 
 // until is when units return by themselves that were taken at now.
@@ -100,6 +114,9 @@ func (m *Model) changed(h *Holding, to []weir.Part, now int64) (*change, error) 
 		c.state.swap(h.Pieces, m.rules.present(c.holding.Pieces, c.state.seen))
 	}
 	if grows && !m.counts(c.state) {
+		if m.rules.SparesUncounted(l) {
+			return m.changed(h, h.Parts, now) // it keeps what it stood for (7.11)
+		}
 		return c, invalid("totals."+h.Limit.Name, "is more than can be counted")
 	}
 	return c, nil
