@@ -27,6 +27,10 @@ type SnapshotOptions struct {
 	// It is called by the store's own goroutine, which Close waits for: do not close in it. Default: nobody, but Close reports a last
 	// snapshot that could not be written.
 	OnError func(error)
+	// ReadOnly reads the file once, beside whoever has it open, and creates and writes nothing. The
+	// file must exist. What would change anything is refused with [weir.Unsupported].
+	// Default: false.
+	ReadOnly bool
 }
 
 // SnapshotStore is a [Store] that also writes its state and its leases to a file from time to time,
@@ -42,6 +46,7 @@ type SnapshotStore struct {
 	onError func(error)
 	// recovered is true where there was a snapshot to go on from.
 	recovered bool
+	readOnly  bool
 
 	// gate is held for reading by every call that changes anything, for writing by a copy.
 	gate    sync.RWMutex
@@ -84,6 +89,12 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	if s.file, err = realPath(file); err != nil {
 		return nil, badFile(file, "cannot be found", err)
 	}
+	if options.ReadOnly {
+		if err := s.readOnce(); err != nil {
+			return nil, err
+		}
+		return s, nil
+	}
 	if s.lock, err = lockFile(s.file + ".lock"); err != nil {
 		return nil, unavailable(file, err)
 	}
@@ -92,6 +103,20 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	}
 	go s.run(options.Every)
 	return s, nil
+}
+
+// readOnce takes over a snapshot that is somebody else's to write: it is replaced whole, so that what
+// is read is of one instant.
+func (s *SnapshotStore) readOnce() error {
+	s.readOnly = true
+	close(s.stopped)
+	if err := s.read(); err != nil {
+		return err
+	}
+	if !s.recovered {
+		return badFile(s.file, "does not exist", nil)
+	}
+	return nil
 }
 
 // realPath follows links, so that a file has one lock however it is called.
@@ -185,7 +210,9 @@ func (s *SnapshotStore) Close() error {
 		s.gate.Lock()
 		s.closed = true
 		s.gate.Unlock()
-		s.closeErr = errors.Join(s.write(), s.lock.release())
+		if !s.readOnly {
+			s.closeErr = errors.Join(s.write(), s.lock.release())
+		}
 	})
 	return s.closeErr
 }
@@ -255,9 +282,13 @@ func (s *SnapshotStore) Settle(
 // enter begins a call that may change something; it ends with gate.RUnlock.
 func (s *SnapshotStore) enter() error {
 	s.gate.RLock()
-	if s.closed {
+	switch {
+	case s.closed:
 		s.gate.RUnlock()
 		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
+	case s.readOnly:
+		s.gate.RUnlock()
+		return &weir.Error{Code: weir.Unsupported, Reason: "the snapshot is open for reading alone"}
 	}
 	if !s.changed.Load() {
 		s.changed.Store(true)

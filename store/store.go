@@ -27,6 +27,14 @@ type Options struct {
 	// Definitions are the limits and entities configured at first, for a store that keeps its
 	// configuration in the process. Default: none.
 	Definitions *weir.Definitions
+	// OnError is told of what goes wrong outside of calls, such as writing a snapshot, each time it
+	// does; the store tries again by itself. It may be called from a goroutine of the store that Close
+	// waits for: to close the store in it would wait forever. Default: nobody.
+	OnError func(error)
+	// ReadOnly opens what is there for looking at it, beside whoever else has it open, and creates
+	// nothing. What would change anything is refused with [weir.Unsupported].
+	// Default: false.
+	ReadOnly bool
 }
 
 // Open opens the store that a URL names. A mistake in the URL is a [*weir.Error] with code
@@ -71,7 +79,7 @@ func openMemory(rest string, o *Options) (weir.Backend, error) {
 	case file == "":
 		return nil, invalid("store.snapshot", file, "must be the name of a file")
 	}
-	options := &memory.SnapshotOptions{Definitions: o.Definitions}
+	options := &memory.SnapshotOptions{Definitions: o.Definitions, OnError: o.OnError, ReadOnly: o.ReadOnly}
 	if paced {
 		options.Every, err = time.ParseDuration(every)
 		if err != nil || options.Every < time.Millisecond {

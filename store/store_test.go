@@ -143,3 +143,55 @@ func TestOpenMemoryReportsTheFile(t *testing.T) {
 		t.Errorf("got %v, %v; want an error that names the file", b, err)
 	}
 }
+
+func TestOpenMemoryTellsOfFailures(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	told := make(chan error, 1)
+	b, err := store.Open(t.Context(), "memory:?every=10ms&snapshot="+filepath.Join(dir, "file"), &store.Options{
+		Definitions: definitions(),
+		OnError: func(err error) {
+			select {
+			case told <- err:
+			default: // one is enough
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := weir.New(b, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(dir, dir+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-told:
+		t.Errorf("nothing has changed, and yet: %v", err)
+	default:
+	}
+	if _, err := l.Reserve(t.Context(), &weir.Request{
+		Entity: "e", Resource: "r", Costs: weir.Costs{"x": 4},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-told:
+		if !strings.Contains(err.Error(), "write snapshot") {
+			t.Errorf("got %v, want that a snapshot cannot be written", err)
+		}
+	case <-time.After(time.Minute):
+		t.Fatal("nobody was told within a minute")
+	}
+	if err := os.Rename(dir+".gone", dir); err != nil { // or the last one fails
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -27,7 +27,9 @@ func (a *app) openStore(cmd *cobra.Command, t *target) (*connection, error) {
 			return nil, err
 		}
 	}
-	backend, err := store.Open(ctx, t.store, &store.Options{Definitions: m.Definitions})
+	backend, err := store.Open(ctx, t.store, &store.Options{
+		Definitions: m.Definitions, ReadOnly: t.does == reads,
+	})
 	if err != nil {
 		if inURL(err) {
 			return nil, misused(cmd, "%w", err)
