@@ -7,6 +7,19 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
+// Require guards a handler beside this one as the API guards its own routes: next serves who has a
+// bearer token whose role is least or stronger, and everybody where Options.Authenticate is nil. Others
+// get a problem with status 401 or 403.
+func (h *Handler) Require(least Role, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h.authenticate(&incoming{w: w, r: r}, least); err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
 // authenticate finds out who calls, and refuses who may not. It reads nothing but the header, and
 // what is wrong with a bearer token is said without it.
 func (h *Handler) authenticate(c *incoming, least Role) error {

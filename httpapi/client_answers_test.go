@@ -88,7 +88,9 @@ func brokenDenials() []brokenAnswer {
 		{"a denial without a wait", 429, problemType, not(denial, `"retry_after_ms":1000,`, "")},
 		{"a denial without limits", 429, problemType, not(denial, rightLimits, `"x":1`)},
 		{"a denial of another lease", 429, problemType, not(denial, "ID", otherID)},
-		{"a denial of no lease", 429, problemType, not(denial, `"lease_id":"ID",`, "")},
+		{"a denial with a wait below zero", 429, problemType, not(denial, `_ms":1000`, `_ms":-5`)},
+		{"a limit with a wait below zero", 429, problemType,
+			not(denial, `"exceeded":true`, `"exceeded":true,"retry_after_ms":-1`)},
 		{"a denial that is no problem", 429, jsonType, denial},
 		{"a denial that says 200 of itself", 429, problemType, not(denial, "429", "200")},
 		{"a denial with 400", 400, problemType, not(denial, "429", "400")},
@@ -149,6 +151,23 @@ func TestBrokenAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestDenialOfNoLease: a denial need not name the lease, which holds nothing.
+func TestDenialOfNoLease(t *testing.T) {
+	t.Parallel()
+	s := newStub(t, func(_ int, w http.ResponseWriter, _ string) {
+		w.Header().Set("Content-Type", problemType)
+		w.WriteHeader(http.StatusTooManyRequests)
+		_, _ = w.Write([]byte(not(rightDenial, `"lease_id":"ID",`, "")))
+	})
+	c := s.client(t, httpapi.ClientOptions{Attempts: 3, Timeout: time.Minute})
+	_, err := c.Reserve(t.Context(), &plainRequest)
+	denied, ok := errors.AsType[*weir.DeniedError](err)
+	if !ok || denied.RetryAfter != time.Second || denied.LeaseID.String() != idIn(t, s.sent()[0]) {
+		t.Errorf("got %v, want a denial of the lease that was asked for", err)
+	}
+	expectAttempts(t, s.sent(), 1)
 }
 
 // expectAttempts checks that the same was sent so many times.

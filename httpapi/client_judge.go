@@ -56,6 +56,9 @@ func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
 	switch {
 	case r.status == http.StatusServiceUnavailable && err.Code == weir.Unavailable:
 		d := r.doubt("could not answer")
+		if err.Reason == "" && p.Detail != "" {
+			d.cause = fmt.Errorf("%w: %s", d.cause, p.Detail)
+		}
 		d.fault = err
 		return d, nil
 	case !p.fits():
@@ -114,13 +117,17 @@ func (p *problemBody) mistakes() error {
 	return errors.Join(errs...)
 }
 
-// denial reads a denial of an attempt, which must be complete.
+// denial reads a denial of an attempt, which must be complete. It need not name the lease, which holds
+// nothing; another one's is not the answer.
 func (p *problemBody) denial(r *reply, lease weir.LeaseID) (*doubt, error) {
 	if p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil ||
 		p.Limits == nil && !p.Contended {
 		return r.doubt("is no denial of weir's"), nil
 	}
-	if p.LeaseID != lease.String() {
+	if *p.RetryAfterMS < 0 || anyNegativeWait(p.Limits) {
+		return r.doubt("has a wait below zero"), nil
+	}
+	if p.LeaseID != "" && p.LeaseID != lease.String() {
 		return r.doubt("is about another lease: " + shorten(p.LeaseID)), nil
 	}
 	return nil, &weir.DeniedError{

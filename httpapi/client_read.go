@@ -37,6 +37,11 @@ func milliseconds(ms int64) time.Duration {
 	return time.Duration(ms) * time.Millisecond
 }
 
+// anyNegativeWait reports whether a limit is said to fit before now, which weir never says.
+func anyNegativeWait(bodies []statusBody) bool {
+	return slices.ContainsFunc(bodies, func(b statusBody) bool { return b.RetryAfterMS < 0 })
+}
+
 func statusesOf(bodies []statusBody) []weir.LimitStatus {
 	if len(bodies) == 0 {
 		return nil
@@ -64,7 +69,7 @@ func readLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
 		return nil, errors.New("does not say that it was allowed")
 	case b.LeaseID != id:
 		return nil, fmt.Errorf("is about another lease: %s", b.LeaseID)
-	case b.ReservedAtMS <= 0 || b.Limits == nil:
+	case b.ReservedAtMS <= 0 || b.Limits == nil || anyNegativeWait(b.Limits):
 		return nil, errors.New("is not whole")
 	}
 	return &weir.Lease{
@@ -95,6 +100,9 @@ func readStatuses(body []byte) ([]weir.LimitStatus, error) {
 	b, err := read[limitsStatusBody](body)
 	if err == nil && b.Limits == nil {
 		err = errors.New("has no limits")
+	}
+	if err == nil && anyNegativeWait(b.Limits) {
+		err = errors.New("has a wait below zero")
 	}
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ type demoServer struct {
 // startDemoServer serves the demo's limits from memory. Where the usual port is taken, and nobody
 // asked for it, it takes a free one.
 func (a *app) startDemoServer(ctx context.Context, f *demoFlags, fixed bool) (*demoServer, error) {
+	outlivePipes()
 	s, err := a.newDemoServer(ctx, f, f.listen)
 	if e, ok := errors.AsType[*weir.Error](err); ok && e.Field == "listen" && !fixed {
 		s, err = a.newDemoServer(ctx, f, "127.0.0.1:0")
@@ -44,13 +45,17 @@ func (a *app) newDemoServer(
 	}
 	errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
 	return server.New(ctx, store, &server.Options{
-		Listen: address, LimitsFile: f.file, Version: buildVersion().Version,
+		Listen: address, LimitsFile: f.file, Version: buildVersion().Version, Limiter: demoLimiter(),
 		// Nobody else depends on it, so nobody needs time to look elsewhere.
 		Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: settleTime},
 		// The file may be changed while the demo is up, and may have mistakes then.
 		Logger: slog.New(slog.NewTextHandler(a.streams.Err, errorsOnly)),
 	})
 }
+
+// demoLimiter tunes the demo's limiter: the line that settles a lease may be pasted again much later
+// than it was first.
+func demoLimiter() *weir.Options { return &weir.Options{LeaseMemory: 30 * 24 * time.Hour} }
 
 // stop ends the server, and returns what it ended with.
 func (d *demoServer) stop() error {

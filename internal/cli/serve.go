@@ -14,7 +14,6 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/server"
-	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/store"
 )
 
@@ -61,7 +60,7 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	o.flags(cmd)
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
-		if err := refuseZero(cmd); err != nil {
+		if err := errors.Join(o.refuseEmpty(cmd), o.refuseZero(cmd)); err != nil {
 			return err
 		}
 		if o.Watch == 0 {
@@ -81,7 +80,7 @@ func (a *app) serveCommand() *cobra.Command {
 
 // flagAtFault returns the flag that an error is about, where it is a mistake in one.
 func flagAtFault(cmd *cobra.Command, err error) string {
-	if _, inFile := errors.AsType[*manifest.Error](err); inFile {
+	if _, inFile := errors.AsType[*server.FileError](err); inFile {
 		return ""
 	}
 	e, ok := errors.AsType[*weir.Error](err)
@@ -107,6 +106,7 @@ func (a *app) serve(ctx context.Context, o *serveOptions) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
+	outlivePipes()
 
 	logger, err := o.logger(a.streams.Err)
 	if err != nil {
@@ -116,7 +116,13 @@ func (a *app) serve(ctx context.Context, o *serveOptions) error {
 	o.Version = buildVersion().Version
 	o.Limiter = &o.limiter
 	o.TraceEndpoint = traceEndpoint(a.env)
-	backend, err := store.Open(ctx, cmp.Or(o.store, a.env("WEIR_STORE"), "memory:"), nil)
+	if o.TraceEndpoint != "" {
+		// It changes the whole process, which is this server's: nothing else in it makes traces.
+		server.RouteTelemetry(ctx, a.env, logger)
+	}
+	o.StoreFaults = server.NewStoreFaults(logger)
+	backend, err := store.Open(ctx, cmp.Or(o.store, a.env("WEIR_STORE"), "memory:"),
+		&store.Options{OnError: o.StoreFaults.Note})
 	if err != nil {
 		return err
 	}

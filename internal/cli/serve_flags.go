@@ -25,7 +25,8 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 		"let everybody in as admin, from other machines too")
 	f.StringVar(&o.CertFile, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`")
 	f.StringVar(&o.KeyFile, "tls-key", "", "the certificate's key, a PEM `FILE`")
-	f.DurationVar(&o.Watch, "watch", server.DefaultWatch, "look at the files this often; 0 for never")
+	f.DurationVar(&o.Watch, "watch", server.DefaultWatch,
+		"look at the files this often, at least 100ms; 0 for never")
 	f.Var(&o.format, "log-format", "log as text or JSON")
 	f.StringVar(&o.logLevel, "log-level", "info", "log from this level: debug, info, warn or error")
 
@@ -51,8 +52,28 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 		"then give requests under way this long")
 }
 
-// refuseZero refuses a bound of 0, which the server would take for its default.
-func refuseZero(cmd *cobra.Command) error {
+// refuseEmpty refuses a flag that is given and yet empty, as a variable of a script may be that was
+// never set: without bearer tokens, say, everybody would be admin.
+func (o *serveOptions) refuseEmpty(cmd *cobra.Command) error {
+	var errs []error
+	for _, f := range []struct{ name, value string }{
+		{"limits", o.LimitsFile},
+		{"listen", o.Listen},
+		{"store", o.store},
+		{"tokens", o.TokensFile},
+		{"tls-cert", o.CertFile},
+		{"tls-key", o.KeyFile},
+	} {
+		if f.value == "" && cmd.Flags().Changed(f.name) {
+			errs = append(errs, misused(cmd, "--%s must not be empty", f.name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// refuseZero refuses a bound of 0, which the server would take for its default, and a negative time
+// between looks, which it would take for never.
+func (o *serveOptions) refuseZero(cmd *cobra.Command) error {
 	var errs []error
 	for _, name := range []string{
 		"max-body", "max-header", "max-concurrent", "max-connections", "header-timeout",
@@ -64,6 +85,11 @@ func refuseZero(cmd *cobra.Command) error {
 				Code: weir.Invalid, Field: name, Value: given, Reason: "must be above 0",
 			}))
 		}
+	}
+	if o.Watch < 0 {
+		errs = append(errs, misused(cmd, "%w", &weir.Error{
+			Code: weir.Invalid, Field: "watch", Value: o.Watch.String(), Reason: "must be 0 or above",
+		}))
 	}
 	return errors.Join(errs...)
 }

@@ -36,7 +36,7 @@ func TestServeProcess(*testing.T) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	serve := []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}
 	exit := Run(ctx, append(serve, strings.Split(args, "\n")...),
-		Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, func(string) string { return "" })
+		Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Getenv)
 	stop()
 	os.Exit(exit)
 }
@@ -105,13 +105,20 @@ func checkSnapshot(t *testing.T, file, answer string) {
 
 // served is a server in a process of its own.
 type served struct {
-	cmd  *exec.Cmd
-	url  string
-	logs chan string // line by line
+	cmd    *exec.Cmd
+	url    string
+	stderr io.ReadCloser
+	logs   chan string // line by line
 }
 
 // startServe runs `weir serve` on a port of its own. It is killed when the test ends, if it lives still.
 func startServe(t *testing.T, args ...string) *served {
+	t.Helper()
+	return startServeWith(t, nil, args...)
+}
+
+// startServeWith does so with variables, each as NAME=value.
+func startServeWith(t *testing.T, env []string, args ...string) *served {
 	t.Helper()
 	s := &served{logs: make(chan string, 1000)}
 	program, err := os.Executable()
@@ -119,12 +126,12 @@ func startServe(t *testing.T, args ...string) *served {
 		t.Fatal(err)
 	}
 	s.cmd = exec.CommandContext(t.Context(), program, "-test.run=^TestServeProcess$")
-	s.cmd.Env = append(os.Environ(), asServer+"="+strings.Join(args, "\n"))
+	s.cmd.Env = append(append(os.Environ(), asServer+"="+strings.Join(args, "\n")), env...)
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs, err := s.cmd.StderrPipe()
+	s.stderr, err = s.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +140,7 @@ func startServe(t *testing.T, args ...string) *served {
 	}
 	go func() {
 		defer close(s.logs)
-		for lines := bufio.NewScanner(logs); lines.Scan(); {
+		for lines := bufio.NewScanner(s.stderr); lines.Scan(); {
 			s.logs <- lines.Text()
 		}
 	}()

@@ -11,6 +11,8 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"os"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -19,13 +21,19 @@ import (
 // pairOf makes a certificate for this machine, and its key.
 func pairOf(t *testing.T, serial int64) (cert, key string) {
 	t.Helper()
+	return pairUntil(t, serial, time.Now().Add(time.Hour))
+}
+
+// pairUntil makes one that was valid for two hours until then.
+func pairUntil(t *testing.T, serial int64, end time.Time) (cert, key string) {
+	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "weir"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: end.Add(-2 * time.Hour), NotAfter: end,
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
@@ -132,6 +140,52 @@ func TestReloadCertificate(t *testing.T) {
 	}
 	if said := w.log.String(); strings.Contains(said, "PRIVATE KEY") {
 		t.Errorf("the log has a key: %s", said)
+	}
+}
+
+// TestCertificateWarnings: a certificate that clients will refuse, or a key that is everybody's, is
+// served with and warned of, at the start and with each reload.
+func TestCertificateWarnings(t *testing.T) {
+	t.Parallel()
+	w, dir := startTLS(t, &Options{})
+	said := func() string { return w.log.String() }
+	if strings.Contains(said(), "level=WARN") {
+		t.Errorf("a warning of a good pair: %s", said())
+	}
+	for _, c := range []struct {
+		name string
+		end  time.Time
+		mode os.FileMode
+		want string // in as many warnings as there are; empty for none
+	}{
+		{"expired", time.Now().Add(-24 * time.Hour), 0o600, "the certificate has expired"},
+		{"good", time.Now().Add(time.Hour), 0o640, ""},
+		{"of the future", time.Now().Add(24 * time.Hour), 0o600, "the certificate is not valid yet"},
+		{"everybody's", time.Now().Add(time.Hour), 0o644, "its mode is 0644"},
+	} {
+		if runtime.GOOS == "windows" && c.mode&0o006 != 0 {
+			continue
+		}
+		before := len(said())
+		cert, key := pairUntil(t, 2, c.end)
+		write(t, dir, "cert.pem", cert)
+		write(t, dir, "key.pem", key)
+		if err := os.Chmod(w.server.options.KeyFile, c.mode); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.server.Reload(t.Context()); err != nil {
+			t.Errorf("%s: got %v", c.name, err)
+		}
+		got := said()[before:]
+		if n := strings.Count(got, "level=WARN"); c.want == "" && n > 0 ||
+			c.want != "" && (n != 1 || !strings.Contains(got, c.want)) {
+			t.Errorf("%s: want %q and no other warning: %s", c.name, c.want, got)
+		}
+	}
+	cert, key := pairUntil(t, 3, time.Now().Add(-time.Hour))
+	late := start(t, &Options{CertFile: write(t, dir, "cert.pem", cert), KeyFile: write(t, dir, "late.pem", key)})
+	if !strings.Contains(late.log.String(), "the certificate has expired") {
+		t.Errorf("no warning at the start: %s", late.log)
 	}
 }
 

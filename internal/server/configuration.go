@@ -23,27 +23,28 @@ func (s *Server) openSources(ctx context.Context) error {
 				Reason: "this store keeps its configuration itself: use weir limits apply"}
 		}
 		s.sources = append(s.sources, &source{
-			what: "limits", files: []string{o.LimitsFile}, load: s.loadLimits,
+			what: "limits", files: []string{o.LimitsFile}, most: maxLimitsFile, load: s.loadLimits,
+			onlyChanges: true, // an administrator may have written something since
 		})
 	}
 	if o.TokensFile != "" {
-		s.tokens = &tokens{file: o.TokensFile}
+		s.tokens = &tokens{}
 		s.sources = append(s.sources, &source{
-			what: "tokens", files: []string{o.TokensFile},
-			load: func(context.Context) error { return s.tokens.load() },
+			what: "tokens", files: []string{o.TokensFile}, most: maxTokenFile, modes: true,
+			load: func(_ context.Context, read []fileState) error { return s.tokens.load(&read[0]) },
 		})
 	}
 	if o.CertFile != "" {
-		s.certificate = &certificate{certFile: o.CertFile, keyFile: o.KeyFile}
+		s.certificate = &certificate{}
 		s.sources = append(s.sources, &source{
-			what: "certificate", files: []string{o.CertFile, o.KeyFile},
-			load: func(context.Context) error { return s.certificate.load() },
+			what: "certificate", files: []string{o.CertFile, o.KeyFile}, most: maxPEM, modes: true,
+			load: s.loadCertificate,
 		})
 		s.metrics.watchCertificate(s.certificate)
 	}
 	var errs []error
 	for _, of := range s.sources {
-		if err := of.read(ctx); err != nil {
+		if _, err := of.read(ctx); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -53,13 +54,9 @@ func (s *Server) openSources(ctx context.Context) error {
 }
 
 // loadLimits makes the limits file the configuration.
-func (s *Server) loadLimits(ctx context.Context) error {
-	name := s.options.LimitsFile
-	data, _, err := readFile(name, maxLimitsFile)
-	if err != nil {
-		return err
-	}
-	m, err := manifest.Parse(name, data)
+func (s *Server) loadLimits(ctx context.Context, read []fileState) error {
+	name := read[0].name
+	m, err := manifest.Parse(name, read[0].data)
 	if err != nil {
 		return err
 	}
@@ -72,6 +69,19 @@ func (s *Server) loadLimits(ctx context.Context) error {
 	return nil
 }
 
+// loadCertificate makes the pair of files the certificate, and warns of what clients or strangers
+// will make of it.
+func (s *Server) loadCertificate(ctx context.Context, read []fileState) error {
+	if err := s.certificate.load(&read[0], &read[1]); err != nil {
+		return err
+	}
+	for _, warning := range s.certificate.warnings(time.Now(), &read[1]) {
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, warning,
+			slog.String("certificate", read[0].name), slog.String("key", read[1].name))
+	}
+	return nil
+}
+
 // adminNote says how long an administrator's write holds, where that is not for good.
 func (s *Server) adminNote() string {
 	switch {
@@ -80,7 +90,7 @@ func (s *Server) adminNote() string {
 	case s.options.LimitsFile == "":
 		return "holds until the next restart"
 	}
-	return "holds until the next reload of the limits file, or restart"
+	return "holds until the limits file changes or a restart"
 }
 
 // tlsConfig is nil where there is no certificate.

@@ -7,47 +7,82 @@ import (
 	"os"
 )
 
-// fingerprint stands for what a group of files is at one instant: modes and contents.
+// fingerprint stands for what a group of files is at one instant.
 type fingerprint [sha256.Size]byte
 
-// look returns the fingerprint of files; one that cannot be read counts by its error.
-func look(files []string, most int64) fingerprint {
-	h := sha256.New()
+// fileState is what a file was when it was read.
+type fileState struct {
+	name string
+	data []byte
+	mode os.FileMode
+	err  error // why it cannot be read
+}
+
+// readFiles reads each of the files, which have at most so many bytes.
+func readFiles(files []string, most int64) []fileState {
+	states := make([]fileState, 0, len(files))
 	for _, name := range files {
-		data, info, err := readFile(name, most)
-		if err != nil {
-			h.Write(fmt.Appendf(nil, "%v\n", err))
+		s := fileState{name: name}
+		s.data, s.mode, s.err = readFile(name, most)
+		states = append(states, s)
+	}
+	return states
+}
+
+// fingerprintOf stands for these contents and, where modes count, for them too. A file that cannot be
+// read counts by its error.
+func fingerprintOf(states []fileState, modes bool) fingerprint {
+	h := sha256.New()
+	for i := range states {
+		s := &states[i]
+		if s.err != nil {
+			h.Write(fmt.Appendf(nil, "error %v\n", s.err))
 			continue
 		}
-		h.Write(fmt.Appendf(nil, "%v %d\n", info.Mode(), len(data)))
-		h.Write(data)
+		if modes {
+			h.Write(fmt.Appendf(nil, "mode %v\n", s.mode))
+		}
+		h.Write(fmt.Appendf(nil, "bytes %d\n", len(s.data)))
+		h.Write(s.data)
 	}
 	return fingerprint(h.Sum(nil))
 }
 
-// readFile returns a regular file of at most so many bytes.
-func readFile(name string, most int64) ([]byte, os.FileInfo, error) {
-	info, err := os.Stat(name) // to open a pipe would wait for a writer
+// readFile returns what is in a regular file of at most so many bytes, and its mode.
+func readFile(name string, most int64) ([]byte, os.FileMode, error) {
+	info, err := os.Stat(name) // merely to open a device may do something
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, nil, fmt.Errorf("%s: is not a regular file", name)
+		return nil, 0, notRegular(name)
 	}
-	f, err := os.Open(name)
+	return readRegular(name, most)
+}
+
+// readRegular opens a file without waiting for anybody, as a pipe would make it, and looks at what it
+// has opened: the name may stand for something else than a moment ago.
+func readRegular(name string, most int64) ([]byte, os.FileMode, error) {
+	f, err := os.OpenFile(name, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {
-		return nil, nil, err
+		return nil, 0, err
 	}
 	defer f.Close() //nolint:errcheck // It was only read.
-	if info, err = f.Stat(); err != nil {
-		return nil, nil, err
+	info, err := f.Stat()
+	if err != nil {
+		return nil, 0, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, notRegular(name)
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
 	case err != nil:
-		return nil, nil, fmt.Errorf("%s: %w", name, err)
+		return nil, 0, fmt.Errorf("%s: %w", name, err)
 	case int64(len(data)) > most:
-		return nil, nil, fmt.Errorf("%s: has more than %d bytes", name, most)
+		return nil, 0, fmt.Errorf("%s: has more than %d bytes", name, most)
 	}
-	return data, info, nil
+	return data, info.Mode(), nil
 }
+
+func notRegular(name string) error { return fmt.Errorf("%s: is not a regular file", name) }

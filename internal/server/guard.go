@@ -8,37 +8,17 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
 )
 
-// restricted lets in callers whose bearer token has at least the role read, where bearer tokens are
-// in use. The routes of the API see to that themselves.
-func (s *Server) restricted(next http.Handler) http.Handler {
+// onlyGet refuses what would be more than to look.
+func onlyGet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
 			refuse(w, http.StatusMethodNotAllowed, invalid("method", shorten(r.Method), "must be GET or HEAD"))
 			return
 		}
-		if s.tokens == nil {
-			next.ServeHTTP(w, r)
-			return
-		}
-		given := r.Header.Values("Authorization")
-		challenge, reason := "Bearer", "must be given"
-		if len(given) == 1 {
-			scheme, bearer, _ := strings.Cut(given[0], " ")
-			identity, ok := s.tokens.authenticate(strings.Trim(bearer, " "))
-			if ok && strings.EqualFold(scheme, "Bearer") && identity.Role >= httpapi.RoleRead {
-				next.ServeHTTP(w, r)
-				return
-			}
-			challenge, reason = `Bearer error="invalid_token"`, "is not known"
-		}
-		w.Header().Set("WWW-Authenticate", challenge)
-		refuse(w, http.StatusUnauthorized, &weir.Error{
-			Code: weir.PermissionDenied, Field: "Authorization", Reason: reason,
-		})
+		next.ServeHTTP(w, r)
 	})
 }
 

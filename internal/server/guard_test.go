@@ -1,6 +1,7 @@
 package server
 
 import (
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -54,5 +55,63 @@ func TestLoopbackOnly(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestMetricsGuard: the page of metrics takes the same bearer tokens as the API does, and says the same
+// of others.
+func TestMetricsGuard(t *testing.T) {
+	t.Parallel()
+	w := start(t, &Options{TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens())})
+	for _, c := range []struct {
+		method string
+		given  []string
+		want   int
+	}{
+		{http.MethodGet, []string{"Bearer " + readToken}, http.StatusOK},
+		{http.MethodGet, []string{"bearer  " + adminToken}, http.StatusOK},
+		{http.MethodHead, []string{"Bearer " + callToken}, http.StatusOK},
+		{http.MethodGet, nil, http.StatusUnauthorized},
+		{http.MethodGet, []string{"Bearer"}, http.StatusUnauthorized},
+		{http.MethodGet, []string{"Bearer =="}, http.StatusUnauthorized},
+		{http.MethodGet, []string{"Bearer " + readToken + "x"}, http.StatusUnauthorized},
+		{http.MethodGet, []string{"Basic " + readToken}, http.StatusUnauthorized},
+		{http.MethodGet, []string{"Bearer " + readToken, "Bearer " + readToken}, http.StatusUnauthorized},
+	} {
+		var answers []string
+		for _, path := range []string{"/metrics", "/v1/activity"} {
+			r, err := http.NewRequestWithContext(t.Context(), c.method, w.url+path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header["Authorization"] = c.given
+			got, err := w.client.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(got.Body)
+			_ = got.Body.Close() // it has been read
+			if err != nil || got.StatusCode != c.want {
+				t.Errorf("%s %s with %q: got %d and error %v, want %d", c.method, path, c.given, got.StatusCode, err, c.want)
+			}
+			if c.want != http.StatusOK {
+				answers = append(answers, got.Header.Get("WWW-Authenticate")+string(body))
+			}
+		}
+		if len(answers) == 2 && answers[0] != answers[1] {
+			t.Errorf("with %q: the page of metrics says %s, the API %s", c.given, answers[0], answers[1])
+		}
+	}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.url+"/metrics", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = got.Body.Close() // its status says it
+	if got.StatusCode != http.StatusMethodNotAllowed || got.Header.Get("Allow") != "GET, HEAD" {
+		t.Errorf("POST: got %s and Allow %q", got.Status, got.Header.Get("Allow"))
 	}
 }

@@ -1,8 +1,10 @@
 package server
 
 import (
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 )
@@ -16,11 +18,17 @@ type boundedListener struct {
 	once   sync.Once
 	// open counts the open connections, active those of them with a request under way.
 	open, active atomic.Int64
+
+	mu    sync.Mutex
+	fresh map[*boundedConn]struct{} // those that have not had a request yet
+	// ended is true once no such connection is wanted anymore.
+	ended bool
 }
 
 func newBoundedListener(l net.Listener, most int) *boundedListener {
 	return &boundedListener{
 		Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}),
+		fresh: make(map[*boundedConn]struct{}),
 	}
 }
 
@@ -37,7 +45,16 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		return nil, err
 	}
 	l.open.Add(1)
-	return &boundedConn{Conn: conn, listener: l}, nil
+	c := &boundedConn{Conn: conn, listener: l}
+	l.mu.Lock()
+	l.fresh[c] = struct{}{}
+	ended := l.ended
+	l.mu.Unlock()
+	if ended {
+		_ = c.Close() // nothing was said on it
+		return nil, net.ErrClosed
+	}
+	return c, nil
 }
 
 // Close stops accepting. Open connections stay open.
@@ -53,6 +70,21 @@ func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
 	}
 	if c, ok := conn.(*boundedConn); ok {
 		c.setActive(state == http.StateActive)
+		if state != http.StateNew {
+			c.used()
+		}
+	}
+}
+
+// closeFresh closes the connections that never had a whole request. net/http calls it once it shuts
+// down: it answers none of them from then on, and yet would wait for them for five seconds.
+func (l *boundedListener) closeFresh() {
+	l.mu.Lock()
+	l.ended = true
+	fresh := slices.Collect(maps.Keys(l.fresh))
+	l.mu.Unlock()
+	for _, c := range fresh {
+		_ = c.Close() // nobody is there to be told
 	}
 }
 
@@ -61,7 +93,18 @@ type boundedConn struct {
 	net.Conn
 	listener *boundedListener
 	active   atomic.Bool
+	spent    atomic.Bool // it is not fresh anymore
 	once     sync.Once
+}
+
+// used notes that the connection is not fresh anymore.
+func (c *boundedConn) used() {
+	if c.spent.Swap(true) {
+		return
+	}
+	c.listener.mu.Lock()
+	delete(c.listener.fresh, c)
+	c.listener.mu.Unlock()
 }
 
 // Close closes the connection.
@@ -69,6 +112,7 @@ func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
 	c.once.Do(func() {
 		c.setActive(false)
+		c.used()
 		c.listener.open.Add(-1)
 		<-c.listener.slots
 	})

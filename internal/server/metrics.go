@@ -122,6 +122,14 @@ func (m *metrics) watchCertificate(c *certificate) {
 		func() float64 { return float64(c.expires().Unix()) })
 }
 
+// watchStore registers what the store told outside of calls.
+func (m *metrics) watchStore(f *StoreFaults) {
+	m.counter("weir_store_errors_total",
+		"Failures of the store outside of calls, such as a snapshot that could not be written.", f.count)
+	m.gauge("weir_store_last_error_timestamp_seconds",
+		"When the store last failed outside of a call; 0 for never.", f.last)
+}
+
 // loaded notes that something is in force since now.
 func (m *metrics) loaded(what string, now time.Time) {
 	m.lastReload.WithLabelValues(what).Set(float64(now.UnixMilli()) / 1000)

@@ -27,8 +27,8 @@ type Options struct {
 	CertFile string
 	KeyFile  string
 	// Watch is how often the files are looked at; what has changed is read again once it has
-	// stood still for as long. Below zero they are read again by [Server.Reload] alone.
-	// Default: one second.
+	// stood still for as long; at least [LeastWatch]. Below zero they are read again by
+	// [Server.Reload] alone. Default: one second.
 	Watch time.Duration
 	// Bounds are the limits of the server itself. Default: those of [Bounds].
 	Bounds Bounds
@@ -37,6 +37,9 @@ type Options struct {
 	// TraceEndpoint is the URL that a collector takes traces at, by OTLP over HTTP; the standard
 	// OTEL_ variables tune the rest. Default: no traces.
 	TraceEndpoint string
+	// StoreFaults counts what goes wrong in the store outside of calls, for the metrics.
+	// Default: they say that nothing does.
+	StoreFaults *StoreFaults
 	// Logger is told what happens. Default: nobody.
 	Logger *slog.Logger
 	// Version is the program's own, for metrics and traces. Default: "(devel)".
@@ -75,6 +78,9 @@ type Bounds struct {
 // DefaultWatch is the default of Options.Watch.
 const DefaultWatch = time.Second
 
+// LeastWatch is the least that Options.Watch may be: each look reads the files whole.
+const LeastWatch = 100 * time.Millisecond
+
 // DefaultBounds are the bounds with every default filled in.
 func DefaultBounds() Bounds {
 	var b Bounds
@@ -104,6 +110,9 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	if out.KeyFile == "" && out.CertFile != "" {
 		errs = append(errs, invalid("tls-key", "", "must be given with tls-cert"))
+	}
+	if out.Watch > 0 && out.Watch < LeastWatch {
+		errs = append(errs, invalid("watch", out.Watch, fmt.Sprintf("must be at least %v", LeastWatch)))
 	}
 	if out.LimitsFile == "-" {
 		errs = append(errs, invalid("limits", "-", "must be a file, which can be read again"))

@@ -2,12 +2,14 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptrace"
 	"os"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -260,44 +262,150 @@ func TestReloadUnderLoad(t *testing.T) {
 	}
 }
 
-// TestAdminWrites: what an administrator writes counts at once, says for how long, and goes with the
-// next reload.
+// setRPM writes a limit as an administrator does, and returns the answer.
+func (w *world) setRPM(t *testing.T, capacity int) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.url+"/v1/admin/system/limits",
+		strings.NewReader(fmt.Sprintf(`{"limits":{"rpm":{"capacity":%d}}}`, capacity)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	got, err := w.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := io.ReadAll(got.Body)
+	_ = got.Body.Close() // it has been read
+	if err != nil || got.StatusCode != http.StatusOK {
+		t.Fatalf("got %s %s and error %v", got.Status, body, err)
+	}
+	return string(body)
+}
+
+// TestAdminWrites: what an administrator writes counts at once, says for how long, and stays until the
+// limits file has other contents. That it cannot be read for a while, is refused, is touched, has
+// another mode or is read again on a signal does not change that.
 func TestAdminWrites(t *testing.T) {
 	t.Parallel()
-	none := write(t, t.TempDir(), "empty.yaml", "version: 1\n")
-	for _, c := range []struct{ file, note string }{
-		{write(t, t.TempDir(), "limits.yaml", limitsOf(100)), "holds until the next reload of the limits file, or restart"},
-		{none, "holds until the next reload of the limits file, or restart"},
+	dir := t.TempDir()
+	file := write(t, dir, "limits.yaml", limitsOf(100))
+	w := start(t, &Options{LimitsFile: file})
+	const note = "holds until the limits file changes or a restart"
+	if got := w.setRPM(t, 7); !strings.Contains(got, note) {
+		t.Errorf("got %s, want the note %q", got, note)
+	}
+	for _, c := range []struct {
+		what   string
+		change func() error
+		want   int64
+		fine   bool
+	}{
+		{"nothing", func() error { return nil }, 7, true},
+		{"written again", func() error { return os.WriteFile(file, []byte(limitsOf(100)), 0o600) }, 7, true},
+		{"another mode", func() error { return os.Chmod(file, 0o400) }, 7, true},
+		{"gone", func() error { return os.Rename(file, file+".old") }, 7, false},
+		{"back", func() error { return os.Rename(file+".old", file) }, 7, true},
+		{"a mistake", func() error { return replace(file, limitsOf(0)) }, 7, false},
+		{"mended", func() error { return replace(file, limitsOf(100)) }, 7, true},
+		{"other contents", func() error { return replace(file, limitsOf(200)) }, 200, true},
+		{"the first ones again", func() error { return replace(file, limitsOf(100)) }, 100, true},
 	} {
-		w := start(t, &Options{LimitsFile: c.file})
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.url+"/v1/admin/system/limits",
-			strings.NewReader(`{"limits":{"rpm":{"capacity":7}}}`))
-		if err != nil {
+		if err := c.change(); err != nil {
 			t.Fatal(err)
 		}
-		r.Header.Set("Content-Type", "application/json")
-		got, err := w.client.Do(r)
-		if err != nil {
+		if err := w.server.Reload(t.Context()); c.fine != (err == nil) {
+			t.Errorf("%s: got %v, want accepted %t", c.what, err, c.fine)
+		}
+		w.server.glance(t.Context())
+		w.server.glance(t.Context())
+		if got := w.capacity(t, ""); got != c.want {
+			t.Errorf("%s: got capacity %d, want %d", c.what, got, c.want)
+		}
+	}
+	figures := w.figures(t, "")
+	if got := figures[`weir_reloads_total{outcome="refused",what="limits"}`]; got != 2 {
+		t.Errorf("got %v refused, want the file that was gone and the mistake", got)
+	}
+	if said := w.log.String(); !strings.Contains(said, "nothing has changed") ||
+		strings.Count(said, "limits are in force") != 3 {
+		t.Errorf("want three times that limits are in force, and that nothing has changed: %s", said)
+	}
+}
+
+// replace puts a file in the place of another at once.
+func replace(file, text string) error {
+	if err := os.WriteFile(file+".next", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(file+".next", file)
+}
+
+// TestReloadMode: a mode of the limits file is no change of it, one of the bearer tokens is.
+func TestReloadMode(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("files have no modes there")
+	}
+	dir := t.TempDir()
+	limits := write(t, dir, "limits.yaml", limitsOf(100))
+	bearers := write(t, dir, "tokens.yaml", threeTokens())
+	w := start(t, &Options{LimitsFile: limits, TokensFile: bearers})
+	for _, file := range []string{limits, bearers} {
+		if err := os.Chmod(file, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		body, err := io.ReadAll(got.Body)
-		_ = got.Body.Close() // it has been read
-		if err != nil || got.StatusCode != http.StatusOK || !strings.Contains(string(body), c.note) {
-			t.Errorf("got %s %s and error %v, want the note %q", got.Status, body, err, c.note)
+	}
+	for range 3 {
+		w.server.glance(t.Context())
+	}
+	figures := w.figures(t, adminToken)
+	for series, want := range map[string]float64{
+		`weir_reloads_total{outcome="ok",what="limits"}`:      0,
+		`weir_reloads_total{outcome="refused",what="limits"}`: 0,
+		`weir_reloads_total{outcome="refused",what="tokens"}`: 1,
+	} {
+		if figures[series] != want {
+			t.Errorf("%s: got %v, want %v", series, figures[series], want)
 		}
-		if got := w.capacity(t, ""); got != 7 {
-			t.Errorf("after the write: got capacity %d, want 7", got)
-		}
-		write(t, w.dir, "limits.yaml", limitsOf(100))
-		if err := os.Rename(w.dir+"/limits.yaml", c.file); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.server.Reload(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if got := w.capacity(t, ""); got != 100 {
-			t.Errorf("after the reload: got capacity %d, want 100", got)
-		}
+	}
+}
+
+// TestReloadMeanwhile: a file that changes while it is loaded, and back afterwards, ends up in force as
+// it is.
+func TestReloadMeanwhile(t *testing.T) {
+	t.Parallel()
+	file := write(t, t.TempDir(), "limits.yaml", limitsOf(100))
+	w := start(t, &Options{LimitsFile: file})
+	of := w.server.sources[0]
+	load := of.load
+	of.load = func(ctx context.Context, read []fileState) error {
+		return errors.Join(replace(file, limitsOf(22)), load(ctx, read), replace(file, limitsOf(11)))
+	}
+	if err := replace(file, limitsOf(11)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.server.glance(t.Context())
+	}
+	of.load = load
+	if got := w.capacity(t, ""); got != 11 {
+		t.Errorf("other contents while it was loaded: got capacity %d, want 11 as in the file", got)
+	}
+	if err := replace(file, limitsOf(22)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.server.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := replace(file, limitsOf(11)); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		w.server.glance(t.Context())
+	}
+	if got := w.capacity(t, ""); got != 11 {
+		t.Errorf("other contents for a moment: got capacity %d, want 11 as in the file", got)
 	}
 }
 
@@ -309,7 +417,7 @@ func TestNote(t *testing.T) {
 		file     string
 		want     string
 	}{
-		{true, "limits.yaml", "holds until the next reload of the limits file, or restart"},
+		{true, "limits.yaml", "holds until the limits file changes or a restart"},
 		{true, "", "holds until the next restart"},
 		{false, "", ""},
 	} {

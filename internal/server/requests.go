@@ -110,7 +110,8 @@ func (m *metrics) served(r *servedRequest) {
 
 func (s *Server) logRequest(ctx context.Context, r *servedRequest) {
 	level := slog.LevelDebug
-	if r.status >= http.StatusInternalServerError {
+	asked := r.route == "/readyz" && s.ending.Load() // the answer is what it should be
+	if r.status >= http.StatusInternalServerError && !asked {
 		level = slog.LevelWarn
 	}
 	s.options.Logger.LogAttrs(ctx, level, "request", slog.String("method", r.method),

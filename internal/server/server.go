@@ -56,7 +56,8 @@ func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
 func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.Close(), s.traces.close(context.WithoutCancel(ctx)))
+			s.traces.close(context.WithoutCancel(ctx))
+			err = errors.Join(err, b.Close())
 		}
 	}()
 	if s.traces, err = newTraces(ctx, &s.options); err != nil {
@@ -75,6 +76,7 @@ func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	}
 	s.listener = newBoundedListener(l, s.options.Bounds.MaxConnections)
 	s.metrics.watchConnections(s.listener)
+	s.metrics.watchStore(s.options.StoreFaults)
 	return nil
 }
 
@@ -128,7 +130,7 @@ func (s *Server) handler() http.Handler {
 		o.Authenticate = s.tokens.authenticate
 	}
 	api := httpapi.NewHandler(s.limiter, o)
-	figures := s.restricted(s.metrics.handler())
+	figures := onlyGet(api.Require(httpapi.RoleRead, s.metrics.handler()))
 	return s.observed(s.loopbackOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
 			r.Pattern = "GET /metrics"
@@ -150,7 +152,7 @@ func (s *Server) ready(context.Context) error {
 // Run serves until ctx ends, and then shuts down in order: it says at /readyz that it ends, accepts
 // for ShutdownDelay more, lets the requests under way end, closes the store and sends the last traces.
 // It returns what failed of that; nil means that every request was answered that had come in time, or
-// that those which were cut are in the log. It must be called once.
+// that those which were cut are in the log, as traces that were lost are. It must be called once.
 func (s *Server) Run(ctx context.Context) error {
 	calm := context.WithoutCancel(ctx)
 	b := &s.options.Bounds
@@ -161,9 +163,13 @@ func (s *Server) Run(ctx context.Context) error {
 		ConnState: s.listener.track, ErrorLog: httpErrors(s.options.Logger),
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" with 200
 	}
+	s.http.RegisterOnShutdown(s.listener.closeFresh)
 	watching, stop := context.WithCancel(ctx)
-	var watcher sync.WaitGroup
-	watcher.Go(func() { s.watch(watching) })
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watch(watching)
+	}()
 	served := make(chan error, 1)
 	go func() { served <- s.serve() }()
 	s.announce(ctx)
@@ -178,8 +184,23 @@ func (s *Server) Run(ctx context.Context) error {
 		}
 	}
 	stop()
-	watcher.Wait()
-	return errors.Join(err, s.limiter.Close(), s.traces.close(calm))
+	s.awaitWatch(calm, watched)
+	err = errors.Join(err, s.limiter.Close())
+	s.traces.close(calm)
+	return err
+}
+
+// watchTimeout is how long the files may still be looked at when the server ends.
+const watchTimeout = time.Second
+
+// awaitWatch waits for the watch to end, but not for a file system that does not answer: the store is
+// to be closed whatever becomes of the files.
+func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
+	select {
+	case <-watched:
+	case <-time.After(watchTimeout):
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "the files are still being read: ending without them")
+	}
 }
 
 // announce logs where the server listens, and what may surprise about it.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptrace"
 	"path/filepath"
@@ -189,6 +191,9 @@ func TestShutdownWaits(t *testing.T) {
 	if err := <-stopped; err != nil {
 		t.Errorf("run: %v", err)
 	}
+	if said := w.log.String(); strings.Contains(said, "level=WARN") || !strings.Contains(said, "route=/readyz status=503") {
+		t.Errorf("want the answer of /readyz, and no warning of it: %s", said)
+	}
 	if _, err := ask(t.Context(), w.client, w.url+"/healthz", "", ""); err == nil {
 		t.Error("the server still answers")
 	}
@@ -241,4 +246,80 @@ func TestShutdownFails(t *testing.T) {
 	if err := s.Run(ended); err == nil || !strings.Contains(err.Error(), "the disk is full") {
 		t.Errorf("got %v, want that the disk is full", err)
 	}
+}
+
+// TestShutdownSilent: connections without a whole request do not hold the server up, where net/http
+// would wait for five seconds; one that is accepted too late is closed, too.
+func TestShutdownSilent(t *testing.T) {
+	t.Parallel()
+	w := start(t, &Options{Bounds: Bounds{ShutdownTimeout: 3 * time.Second}})
+	silent, half := w.dial(t), w.dial(t)
+	if _, err := io.WriteString(half, "GET /healthz HTTP/1.1\r\nHost: local"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "both are accepted", func() bool { return w.server.Connections() == 2 })
+	if err := w.stop(); err != nil {
+		t.Errorf("run: %v", err)
+	}
+	for what, conn := range map[string]net.Conn{"silent": silent, "half a request": half} {
+		if got, err := io.ReadAll(conn); err == nil && len(got) > 0 {
+			t.Errorf("%s: got %q", what, got)
+		}
+	}
+	if said := w.log.String(); strings.Contains(said, "cut off") {
+		t.Errorf("they were waited for: %s", said)
+	}
+	ours, theirs := net.Pipe()
+	defer closeQuietly(theirs)
+	late := newBoundedListener(onlyListener{ours}, 1)
+	late.closeFresh()
+	if conn, err := late.Accept(); err == nil || conn != nil || late.open.Load() != 0 || len(late.fresh) != 0 {
+		t.Errorf("late: got %v and error %v, with %d open", conn, err, late.open.Load())
+	}
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("late: got %v, want that it is closed", err)
+	}
+}
+
+// onlyListener has one connection.
+type onlyListener struct{ conn net.Conn }
+
+func (l onlyListener) Accept() (net.Conn, error) { return l.conn, nil }
+func (l onlyListener) Close() error              { return nil }
+func (l onlyListener) Addr() net.Addr            { return l.conn.LocalAddr() }
+
+// TestShutdownStuckFiles: a file system that does not answer does not keep the store from being closed.
+func TestShutdownStuckFiles(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "state")
+	store, err := memory.OpenSnapshot(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startOver(t, store, &Options{Watch: LeastWatch})
+	asked, release := make(chan struct{}), make(chan struct{})
+	t.Cleanup(func() { close(release) })
+	w.server.reloading.Lock()
+	of := w.server.sources[0]
+	of.tried = fingerprint{} // so that it is loaded
+	of.inForce = fingerprint{}
+	of.load = func(context.Context, []fileState) error {
+		close(asked)
+		<-release
+		return nil
+	}
+	w.server.reloading.Unlock()
+	select {
+	case <-asked:
+	case <-time.After(patience):
+		t.Fatalf("the file was not read again within %v", patience)
+	}
+	got := w.ask(t, "/v1/reserve", askRPM, "").lease(t)
+	if err := w.stop(); err != nil {
+		t.Errorf("run: %v", err)
+	}
+	if said := w.log.String(); !strings.Contains(said, "the files are still being read") {
+		t.Errorf("the log does not say so: %s", said)
+	}
+	checkLeases(t, file, []weir.LeaseID{got.LeaseID})
 }

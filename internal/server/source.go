@@ -7,29 +7,66 @@ import (
 	"time"
 )
 
-// maxWatched bounds what is read of a watched file to see whether it has changed.
-const maxWatched = 8 << 20
-
 // source is something that is read from files, and again when they change.
 type source struct {
 	// what it is: "limits", "tokens" or "certificate".
 	what  string
 	files []string
-	// load reads the files and puts them in force, or says what is wrong and leaves what is.
-	load func(ctx context.Context) error
-	// tried is what load was last called on; seen is what the watch saw last.
-	tried, seen fingerprint
+	most  int64 // bytes in each file
+	// modes is true where it counts who may read the files.
+	modes bool
+	// onlyChanges is true where the same contents are not put in force again: something else may
+	// have changed what is in force since, and that stays.
+	onlyChanges bool
+	// load puts what was read in force, or says what is wrong and leaves what is.
+	load func(ctx context.Context, read []fileState) error
+	// tried is what load was last called with; seen is what the watch saw last; inForce is what load
+	// last took.
+	tried, seen, inForce fingerprint
 }
 
-// read loads a source. What changes from now on will be seen.
-func (s *source) read(ctx context.Context) error {
-	s.tried = look(s.files, maxWatched)
-	s.seen = s.tried
-	return s.load(ctx)
+// look is what the files are now.
+func (s *source) look() fingerprint {
+	return fingerprintOf(readFiles(s.files, s.most), s.modes)
 }
+
+// read loads a source, unless what it holds is in force already. It remembers the very bytes that it
+// loaded: what is not the same will be seen, however often the files changed meanwhile.
+func (s *source) read(ctx context.Context) (changed bool, err error) {
+	states := readFiles(s.files, s.most)
+	now := fingerprintOf(states, s.modes)
+	s.tried, s.seen = now, now
+	for i := range states {
+		err = errors.Join(err, states[i].err)
+	}
+	if err == nil {
+		if s.onlyChanges && now == s.inForce {
+			return false, nil
+		}
+		err = s.load(ctx, states)
+	}
+	if err != nil {
+		return false, &FileError{Err: err}
+	}
+	s.inForce = now
+	return true, nil
+}
+
+// FileError is an error about what is in a file, or about reading it.
+type FileError struct {
+	// Err says what is wrong, and in which file.
+	Err error
+}
+
+// Error says what Err does.
+func (e *FileError) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *FileError) Unwrap() error { return e.Err }
 
 // Reload reads every file again: limits, bearer tokens, certificate. What is wrong is reported,
-// joined, and logged, and what was in force before stays so. It may be called at any time.
+// joined, and logged, and what was in force before stays so. Limits that are the same as those last
+// put in force are not put in force again. It may be called at any time.
 func (s *Server) Reload(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
@@ -42,14 +79,18 @@ func (s *Server) Reload(ctx context.Context) error {
 
 // again reads a source while the server runs.
 func (s *Server) again(ctx context.Context, of *source) error {
-	err := of.read(ctx)
+	changed, err := of.read(ctx)
 	s.metrics.reloaded(of.what, time.Now(), err)
 	for _, line := range mistakes(err) {
 		s.options.Logger.LogAttrs(ctx, slog.LevelError, "reload refused",
 			slog.String("what", of.what), slog.String("error", line))
 	}
-	if err == nil {
+	switch {
+	case err != nil:
+	case changed:
 		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "reloaded", slog.String("what", of.what))
+	default:
+		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "nothing has changed", slog.String("what", of.what))
 	}
 	return err
 }
@@ -77,7 +118,7 @@ func (s *Server) glance(ctx context.Context) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	for _, of := range s.sources {
-		now := look(of.files, maxWatched)
+		now := of.look()
 		if now != of.tried && now == of.seen {
 			_ = s.again(ctx, of) // it is logged and counted
 		} else {
@@ -90,6 +131,9 @@ func (s *Server) glance(ctx context.Context) {
 func mistakes(err error) []string {
 	if err == nil {
 		return nil
+	}
+	if file, ok := err.(*FileError); ok {
+		return mistakes(file.Err)
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var lines []string

@@ -20,22 +20,17 @@ type tokenEntry struct {
 	digest   tokenDigest
 }
 
-// tokens is the bearer-token file, and what was last read from it.
+// tokens are the bearer tokens that were last read from a file.
 type tokens struct {
-	file    string
 	current atomic.Pointer[[]tokenEntry]
 }
 
-// load reads the file. Where anything is wrong with it, the bearer tokens in force stay.
-func (t *tokens) load() error {
-	data, info, err := readFile(t.file, maxTokenFile)
-	if err != nil {
+// load takes a file. Where anything is wrong with it, the bearer tokens in force stay.
+func (t *tokens) load(file *fileState) error {
+	if err := checkPrivate(file.name, file.mode); err != nil {
 		return err
 	}
-	if err := checkPrivate(t.file, info.Mode()); err != nil {
-		return err
-	}
-	entries, err := parseTokens(t.file, data)
+	entries, err := parseTokens(file.name, file.data)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
@@ -80,6 +81,7 @@ func parseTokens(file string, data []byte) ([]tokenEntry, error) {
 }
 
 func (r *tokenReader) read(data []byte) {
+	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // some editors begin every file with it
 	if nesting(data) > maxTokenNesting {
 		r.add(nil, "", "", "the file nests too deep")
 		return
@@ -219,6 +221,9 @@ func (r *tokenReader) hash(n ast.Node, path, text string) tokenDigest {
 	if err != nil || len(digest) != sha256.Size {
 		r.add(n.GetToken(), path, hidden, "must be 64 hexadecimal digits")
 		return tokenDigest{}
+	}
+	if tokenDigest(digest) == sha256.Sum256(nil) {
+		r.add(n.GetToken(), path, hidden, "is the sum of nothing, which is no bearer token")
 	}
 	return tokenDigest(digest)
 }

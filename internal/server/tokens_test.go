@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -41,10 +42,21 @@ func threeTokens() string {
 	)
 }
 
+// readTokens reads a file as the server does.
+func readTokens(t *testing.T, file string) (*tokens, error) {
+	t.Helper()
+	held := &tokens{}
+	_, err := (&source{
+		files: []string{file}, most: maxTokenFile, modes: true,
+		load: func(_ context.Context, read []fileState) error { return held.load(&read[0]) },
+	}).read(t.Context())
+	return held, err
+}
+
 func TestTokens(t *testing.T) {
 	t.Parallel()
-	held := &tokens{file: write(t, t.TempDir(), "tokens.yaml", threeTokens())}
-	if err := held.load(); err != nil {
+	held, err := readTokens(t, write(t, t.TempDir(), "tokens.yaml", threeTokens()))
+	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct {
@@ -110,6 +122,8 @@ var badTokens = []struct {
 	{"an alias", "tokens:\n  - {name: &x a, role: call, token: *x}\n", []string{`^f:2:.*on one line`, `^f:2:.*on one line`}},
 	{"a digest that is none", oneToken("sha256: " + secret), []string{`^f:2:35: .*sha256.*64 hex`}},
 	{"a short digest", oneToken("sha256: " + digestOf("x")[:62]), []string{`^f:2:35: .*64 hex`}},
+	{"the digest of nothing", oneToken("sha256: " + digestOf("")), []string{`^f:2:35: .*sha256.*sum of nothing`}},
+	{"two byte order marks", "\uFEFF\uFEFF" + oneToken("token: "+secret), []string{`^f:1:1: .*is unknown`}},
 	{"a role", tokensFile("{name: a, role: king, token: " + secret + "}"), []string{`^f:2:21: .*role "king": must be read, call or admin`}},
 	{"a role in capitals", tokensFile("{name: a, role: Admin, token: " + secret + "}"), []string{`^f:2:21: .*"Admin"`}},
 	{"a secret for a role", tokensFile("{name: a, role: " + secret + ", token: " + secret + "}"), []string{`^f:2:21: .*role "\(hidden\)"`}},
@@ -166,6 +180,15 @@ func TestBadTokens(t *testing.T) {
 	}
 }
 
+// TestTokensMark: an editor's byte order mark is no mistake.
+func TestTokensMark(t *testing.T) {
+	t.Parallel()
+	entries, err := parseTokens("f", []byte("\uFEFF"+threeTokens()))
+	if err != nil || len(entries) != 3 {
+		t.Errorf("got %d bearer tokens and error %v, want 3", len(entries), err)
+	}
+}
+
 func manyTokens(n int) []string {
 	var all []string
 	for i := range n {
@@ -205,7 +228,7 @@ func TestTokenFileModes(t *testing.T) {
 		if err := os.Chmod(file, mode); err != nil {
 			t.Fatal(err)
 		}
-		err := (&tokens{file: file}).load()
+		_, err := readTokens(t, file)
 		if fine != (err == nil) {
 			t.Errorf("%04o: got %v, want accepted %t", mode, err, fine)
 		}
@@ -218,7 +241,7 @@ func TestTokenFileModes(t *testing.T) {
 		os.DevNull: "not a regular file",
 		write(t, t.TempDir(), "large.yaml", strings.Repeat("#", maxTokenFile+1)): "more than 262144 bytes",
 	} {
-		if err := (&tokens{file: name}).load(); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := readTokens(t, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
 	}
@@ -229,7 +252,7 @@ func TestTokenFileModes(t *testing.T) {
 	if err := os.Symlink(file, link); err != nil {
 		t.Fatal(err)
 	}
-	if err := (&tokens{file: link}).load(); err != nil {
+	if _, err := readTokens(t, link); err != nil {
 		t.Errorf("a link to a private file: got %v", err)
 	}
 }

@@ -23,13 +23,14 @@ import (
 const scope = "github.com/weir-limiter/weir"
 
 // flushTimeout is how long the last spans have to be sent when the server ends.
-const flushTimeout = 5 * time.Second
+const flushTimeout = 2 * time.Second
 
 // traces makes spans for requests and for calls of the limiter. A nil one makes none.
 type traces struct {
 	provider   *sdktrace.TracerProvider
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
+	logger     *slog.Logger
 }
 
 // newTraces sends spans to a collector, or returns nil where none is named. Nothing of OpenTelemetry
@@ -38,9 +39,8 @@ func newTraces(ctx context.Context, o *Options) (*traces, error) {
 	if o.TraceEndpoint == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(o.TraceEndpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, invalid("trace endpoint", redacted(u), "must be an http or https URL")
+	if err := checkEndpoint(o.TraceEndpoint); err != nil {
+		return nil, err
 	}
 	exporter, err := otlptracehttp.New(ctx, otlptracehttp.WithEndpointURL(o.TraceEndpoint))
 	if err != nil {
@@ -60,15 +60,25 @@ func newTraces(ctx context.Context, o *Options) (*traces, error) {
 		provider: provider, tracer: provider.Tracer(scope, trace.WithInstrumentationVersion(o.Version)),
 		propagator: propagation.NewCompositeTextMapPropagator(
 			propagation.TraceContext{}, propagation.Baggage{}),
+		logger: o.Logger,
 	}, nil
 }
 
-// redacted is a URL without its password.
-func redacted(u *url.URL) string {
-	if u == nil {
-		return ""
+// checkEndpoint refuses a URL that spans cannot be sent to, or that has a user and a password: they
+// would not be sent. Of what is refused it tells no more than scheme and host.
+func checkEndpoint(endpoint string) error {
+	const field = "trace endpoint"
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil || u.Host == "":
+		return invalid(field, hidden, "must be an http or https URL")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return invalid(field, u.Scheme+"://"+u.Host, "must be an http or https URL")
+	case u.User != nil:
+		return invalid(field, u.Scheme+"://"+u.Host,
+			"must have no user and password in it: headers are in OTEL_EXPORTER_OTLP_HEADERS")
 	}
-	return u.Redacted()
+	return nil
 }
 
 // loggedExporter keeps failures to export out of OpenTelemetry's error handler, which is one for the
@@ -139,12 +149,15 @@ func (t *traces) Observe(ctx context.Context, e weir.Event) {
 	span.End(trace.WithTimestamp(e.At.Add(e.Took)))
 }
 
-// close sends what is left.
-func (t *traces) close(ctx context.Context) error {
+// close sends what is left. A collector that does not take it is no reason to end badly.
+func (t *traces) close(ctx context.Context) {
 	if t == nil {
-		return nil
+		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	bounded, cancel := context.WithTimeout(ctx, flushTimeout)
 	defer cancel()
-	return t.provider.Shutdown(ctx)
+	if err := t.provider.Shutdown(bounded); err != nil {
+		t.logger.LogAttrs(ctx, slog.LevelWarn, "traces are lost: the last ones could not be sent in time",
+			slog.Any("error", err))
+	}
 }

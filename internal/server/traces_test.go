@@ -99,6 +99,97 @@ func TestTracesLost(t *testing.T) {
 	}
 }
 
+// TestTracesHang: a collector that takes a connection and nothing else does not keep the server from
+// ending well, and the log says what is lost.
+func TestTracesHang(t *testing.T) {
+	t.Parallel()
+	hung := make(chan struct{})
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		select {
+		case <-hung:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() {
+		close(hung)
+		s.Close()
+	})
+	w := start(t, &Options{TraceEndpoint: s.URL})
+	if got := w.ask(t, "/v1/reserve", askRPM, ""); got.status != http.StatusOK {
+		t.Errorf("got %d %s", got.status, got.body)
+	}
+	if err := w.stop(); err != nil {
+		t.Errorf("run: got %v, want none", err)
+	}
+	if said := w.log.String(); !strings.Contains(said, "traces are lost") {
+		t.Errorf("the log does not say that traces are lost: %s", said)
+	}
+}
+
+// TestTraceEndpointHidden: what is refused is told without its user and password.
+func TestTraceEndpointHidden(t *testing.T) {
+	t.Parallel()
+	for endpoint, want := range map[string]string{
+		"u:SECRET@localhost:4318":        `"(hidden)": must be an http or https URL`,
+		"http:u:SECRET@localhost":        `"(hidden)": must be an http or https URL`,
+		"http://u:SECRET@local host/":    `"(hidden)": must be an http or https URL`,
+		"ftp://SECRET:SECRET@c/SECRET":   `"ftp://c": must be an http or https URL`,
+		"http://SECRET:SECRET@c:4318/v1": `"http://c:4318": must have no user and password`,
+		"https://SECRET@c/":              `"https://c": must have no user and password`,
+	} {
+		_, err := newTraces(t.Context(), &Options{TraceEndpoint: endpoint})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "SECRET") {
+			t.Errorf("%s: got %v, want %s", endpoint, err, want)
+		}
+	}
+	if err := checkEndpoint("https://c:4318/v1/traces"); err != nil {
+		t.Errorf("got %v, want none", err)
+	}
+}
+
+// TestUnusable: variables that are left aside are found, and none of their values is told.
+func TestUnusable(t *testing.T) {
+	t.Parallel()
+	const all, traces = "OTEL_EXPORTER_OTLP_", "OTEL_EXPORTER_OTLP_TRACES_"
+	dir := t.TempDir()
+	cert, key := pairOf(t, 1)
+	certFile, keyFile := write(t, dir, "cert.pem", cert), write(t, dir, "key.pem", key)
+	for _, c := range []struct {
+		name, value string
+		also        [2]string
+		want        string
+	}{
+		{name: all + "HEADERS", value: "Authorization=Bearer%20SECRET, x=SECRET"},
+		{name: all + "HEADERS", value: "Authorization SECRET", want: "header 1 has no '='"},
+		{name: traces + "HEADERS", value: "a=SECRET,SECRET", want: "header 2 has no '='"},
+		{name: all + "HEADERS", value: "a b=SECRET", want: "header 1 has a name that no header has"},
+		{name: all + "HEADERS", value: "=SECRET", want: "header 1 has a name that no header has"},
+		{name: all + "HEADERS", value: "a=SECRET%zz", want: "header 1 has a malformed percent-encoding"},
+		{name: all + "TIMEOUT", value: "1000"},
+		{name: traces + "TIMEOUT", value: "SECRET", want: "must be a whole number of milliseconds"},
+		{name: all + "CERTIFICATE", value: certFile},
+		{name: all + "CERTIFICATE", value: keyFile, want: "has no certificate in PEM"},
+		{name: all + "CERTIFICATE", value: certFile + ".none", want: "no such file"},
+		{name: all + "CLIENT_CERTIFICATE", value: certFile, also: [2]string{all + "CLIENT_KEY", keyFile}},
+		{name: all + "CLIENT_CERTIFICATE", value: certFile},
+		{
+			name: traces + "CLIENT_CERTIFICATE", value: keyFile, also: [2]string{traces + "CLIENT_KEY", keyFile},
+			want: "certificate",
+		},
+	} {
+		env := map[string]string{c.name: c.value, c.also[0]: c.also[1]}
+		got := unusable(func(name string) string { return env[name] })
+		switch {
+		case c.want == "" && len(got) > 0:
+			t.Errorf("%s=%s: got %v, want none", c.name, c.value, got)
+		case c.want != "" && (len(got) != 1 || got[0].name != c.name || !strings.Contains(got[0].err.Error(), c.want)):
+			t.Errorf("%s=%s: got %v, want %s", c.name, c.value, got, c.want)
+		case c.want != "" && strings.Contains(got[0].err.Error(), "SECRET"):
+			t.Errorf("%s: the reason has the value: %v", c.name, got[0].err)
+		}
+	}
+}
+
 // TestNoTraces: without a collector there are no spans at all.
 func TestNoTraces(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// serveLimits admits five calls at once for an hour.
+const serveLimits = "version: 1\nsystem: {limits: {slots: {kind: concurrency, timeout: 3600, capacity: 5}}}\n"
+
+const askSlot = `{"entity":"acme","resource":"llm","costs":{"slots":1}}`
+
+func writeServeLimits(t *testing.T) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(file, []byte(serveLimits), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// TestServeUnread: a server whose log nobody reads anymore ends as well as any other, and what it
+// promised is on the disk.
+func TestServeUnread(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no signals there")
+	}
+	state := filepath.Join(t.TempDir(), "state")
+	s := startServe(t, "--limits", writeServeLimits(t), "--store", "memory:?every=1h&snapshot="+state)
+	s.waitFor(t, "msg=listening")
+	lease := s.ask(t, "/v1/reserve", askSlot, http.StatusOK)
+	if err := s.stderr.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s.signal(t, syscall.SIGTERM)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+	checkSnapshot(t, state, lease)
+}
+
+// TestServeSnapshotFails: a snapshot that cannot be written is told while the server runs.
+func TestServeSnapshotFails(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("a folder that has an open file in it cannot be moved there")
+	}
+	dir := filepath.Join(t.TempDir(), "state")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s := startServe(t, "--limits", writeServeLimits(t),
+		"--store", "memory:?every=10ms&snapshot="+filepath.Join(dir, "snapshot"))
+	if err := os.Rename(dir, dir+".gone"); err != nil {
+		t.Fatal(err)
+	}
+	s.ask(t, "/v1/reserve", askSlot, http.StatusOK)
+	s.waitFor(t, `level=ERROR msg="the store failed" error="memory: write snapshot: `)
+	if err := os.Rename(dir+".gone", dir); err != nil { // the last one succeeds
+		t.Fatal(err)
+	}
+	s.signal(t, syscall.SIGTERM)
+	s.waitFor(t, `msg="shut down"`)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+}
+
+// TestServeTelemetry: what OpenTelemetry has to say is in the log, in its form, and without secrets.
+func TestServeTelemetry(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no signals there")
+	}
+	s := startServeWith(t, []string{
+		"OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:1", // nobody is there
+		"OTEL_EXPORTER_OTLP_HEADERS=Authorization very-secret",
+		"OTEL_EXPORTER_OTLP_TIMEOUT=50",
+	}, "--limits", writeServeLimits(t), "--log-format", "json")
+	s.ask(t, "/v1/reserve", askSlot, http.StatusOK)
+	s.signal(t, syscall.SIGTERM)
+	var all []string
+	for line := range s.logs {
+		if all = append(all, line); !json.Valid([]byte(line)) {
+			t.Errorf("a line that is no JSON: %s", line)
+		}
+	}
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+	said := strings.Join(all, "\n")
+	for _, want := range []string{"OTEL_EXPORTER_OTLP_HEADERS", "header 1 has no '='", "traces are lost"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("the log has no %q: %s", want, said)
+		}
+	}
+	if strings.Contains(said, "very-secret") {
+		t.Errorf("the log has the secret: %s", said)
+	}
+}

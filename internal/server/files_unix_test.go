@@ -1,0 +1,40 @@
+//go:build unix
+
+package server
+
+import (
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestPipes: a pipe in the place of a file is refused, and nobody waits for its writer, not even where
+// it has only just taken the place.
+func TestPipes(t *testing.T) {
+	t.Parallel()
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	file := write(t, t.TempDir(), "file", "text")
+	for what, read := range map[string]func(string) error{
+		"looked at first": func(name string) error { _, _, err := readFile(name, 10); return err },
+		"opened at once":  func(name string) error { _, _, err := readRegular(name, 10); return err },
+	} {
+		done := make(chan error, 1)
+		go func() { done <- read(pipe) }()
+		select {
+		case err := <-done:
+			if err == nil || !strings.Contains(err.Error(), pipe+": is not a regular file") {
+				t.Errorf("%s: got %v, want that it is no regular file", what, err)
+			}
+		case <-time.After(patience):
+			t.Fatalf("%s: it waits for a writer", what)
+		}
+		if err := read(file); err != nil {
+			t.Errorf("%s: a file: got %v", what, err)
+		}
+	}
+}
