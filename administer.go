@@ -126,11 +126,15 @@ func (l *Limiter) change(ctx context.Context, write func(ctx context.Context) er
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	select {
-	case l.changing <- struct{}{}:
-		defer func() { <-l.changing }()
-	case <-storeCtx.Done():
-		return &Error{Code: Unavailable, Reason: "another change is under way", Err: storeCtx.Err()}
+	case l.changing <- struct{}{}: // also for a caller who is about to leave
+	default:
+		select {
+		case l.changing <- struct{}{}:
+		case <-storeCtx.Done():
+			return &Error{Code: Unavailable, Reason: "another change is under way", Err: storeCtx.Err()}
+		}
 	}
+	defer func() { <-l.changing }()
 	err := write(storeCtx)
 	l.DropCache() // whatever came of it: a write that is reported as failed may have happened
 	if err != nil {

@@ -80,6 +80,7 @@ nothing.`,
   weir entity set acme-bot --cascade=false`,
 	})
 	cmd.Flags().StringVar(&parent, "parent", "", "`ENTITY` above this one, which must exist")
+	allowEmpty(cmd, "parent")
 	cmd.Flags().BoolVar(&cascade, "cascade", false, "charge the parent too")
 	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
 		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
@@ -127,7 +128,7 @@ leases can still be settled.`,
 				return nil, err
 			}
 			return &answer{body: entityBody{Entity: args[0], Note: c.note()}, table: func(b *bytes.Buffer) {
-				fmt.Fprintf(b, "deleted  %s\n", args[0])
+				fmt.Fprintf(b, "deleted  %s\n", printable(args[0]))
 			}}, nil
 		}, nil
 	})

@@ -21,7 +21,9 @@ import (
 )
 
 // oneSlot is a limiter with one slot, which times out after a minute.
-func oneSlot(t *testing.T) *weir.Limiter {
+func oneSlot(t *testing.T) *weir.Limiter { return oneSlotWith(t, nil) }
+
+func oneSlotWith(t *testing.T, o *weir.Options) *weir.Limiter {
 	t.Helper()
 	slot := weir.Limit{Name: "parallel", Kind: weir.Concurrency, Capacity: 1, Timeout: time.Minute}
 	d := &weir.Definitions{System: []weir.Limit{slot}}
@@ -29,7 +31,7 @@ func oneSlot(t *testing.T) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(store, nil)
+	l, err := weir.New(store, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +61,7 @@ func TestReserveWait(t *testing.T) {
 				}
 				began := time.Now()
 				f := &reserveFlags{wait: c.wait}
-				lease, err := f.reserve(t.Context(), l, r)
+				lease, err := f.reserve(t.Context(), &connection{service: l}, r)
 				_, denied := errors.AsType[*weir.DeniedError](err)
 				if (lease != nil) != c.admitted || denied == c.admitted {
 					t.Errorf("got lease %v and %v, want admitted %v", lease, err, c.admitted)
@@ -101,14 +103,14 @@ func TestWaitFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &reserveFlags{wait: time.Second}
 		r := &weir.Request{Entity: "acme", Resource: "gpt-4o"}
-		lease, err := f.reserve(t.Context(), slowService{oneSlot(t), time.Hour}, r)
+		lease, err := f.reserve(t.Context(), &connection{service: slowService{oneSlot(t), time.Hour}}, r)
 		if lease == nil || err != nil {
 			t.Errorf("got %v and %v, want a lease", lease, err)
 		}
 
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, interrupt)
-		lease, err = f.reserve(ctx, slowService{oneSlot(t), time.Hour}, r)
+		lease, err = f.reserve(ctx, &connection{service: slowService{oneSlot(t), time.Hour}}, r)
 		got := complaints(failed(serviceError(err)))
 		want := `interrupted: lease_id "01JD5W3T7M2Q8R4XKB6NCV9ZHE": the outcome is unknown`
 		if lease != nil || len(got) != 1 || got[0] != want {
@@ -129,7 +131,7 @@ func TestWaitInterrupted(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, interrupt)
 		f := &reserveFlags{wait: time.Hour}
-		lease, err := f.reserve(ctx, l, r)
+		lease, err := f.reserve(ctx, &connection{service: l}, r)
 		err = failed(serviceError(err))
 		lines := complaints(err)
 		if lease != nil || exitCode(err) != exitFailed || fmt.Sprint(lines) != "[interrupted]" {

@@ -6,6 +6,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 )
@@ -27,10 +29,11 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) string)
 	root := a.root()                                        //nolint:contextcheck // A command gets its context when it is executed.
 	root.SetArgs(append([]string{}, slices.Clone(args)...)) // nil would mean the process's own
 	root.SetIn(s.In)
-	root.SetOut(s.Out)
+	out := &helpWriter{to: s.Out}
+	root.SetOut(out)
 	root.SetErr(s.Err)
 	addCompletion(root)
-	err := root.ExecuteContext(ctx)
+	err := errors.Join(root.ExecuteContext(ctx), failed(out.failure()))
 	a.complain(err)
 	return exitCode(err)
 }
@@ -39,4 +42,27 @@ func Run(ctx context.Context, args []string, s Streams, env func(string) string)
 type app struct {
 	streams Streams
 	env     func(string) string
+}
+
+// helpWriter is where cobra writes help and completions. Cobra does not say when that failed, or in
+// its own words, so the writer keeps it.
+type helpWriter struct {
+	to  io.Writer
+	err error
+}
+
+// Write always succeeds.
+func (w *helpWriter) Write(b []byte) (int, error) {
+	if w.err == nil {
+		_, w.err = w.to.Write(b)
+	}
+	return len(b), nil
+}
+
+// failure says what could not be written.
+func (w *helpWriter) failure() error {
+	if w.err == nil {
+		return nil
+	}
+	return fmt.Errorf("output: %w", w.err)
 }

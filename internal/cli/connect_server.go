@@ -4,8 +4,13 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"runtime"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,62 +28,124 @@ const (
 // dial makes a client of the server that t names. It does not ask anything yet.
 func (a *app) dial(cmd *cobra.Command, t *target) (*connection, error) {
 	ctx := cmd.Context()
-	token, err := a.bearerToken(ctx, t.tokenFile)
+	if err := t.checkServer(cmd); err != nil {
+		return nil, err
+	}
+	token, err := a.bearerToken(cmd, t.tokenFile)
 	if err != nil {
 		return nil, err
 	}
 	t.anonymous = token == ""
-	c := &connection{}
-	idle := func() {}
-	options := &httpapi.ClientOptions{
-		BearerToken: token,
-		Note:        func(text string) { c.notes = append(c.notes, text) },
-	}
+	var trusted *x509.CertPool
 	if t.caCert != "" {
-		if options.HTTPClient, err = a.trusting(ctx, t.caCert); err != nil {
+		if trusted, err = a.certificates(ctx, t.caCert); err != nil {
 			return nil, err
 		}
-		idle = options.HTTPClient.CloseIdleConnections
 	}
-	client, err := httpapi.NewClient(t.server, options)
+	t.transport = newServerTransport(trusted)
+	c := &connection{onServer: true}
+	client, err := httpapi.NewClient(t.server, &httpapi.ClientOptions{
+		BearerToken: token, HTTPClient: &http.Client{Transport: t.transport}, Timeout: attemptTimeout,
+		Note: func(text string) { c.notes = append(c.notes, text) },
+	})
 	if err != nil {
+		if e, ok := errors.AsType[*weir.Error](err); ok {
+			err = e // there is one, and whose it is goes without saying
+		}
 		return nil, misused(cmd, "%w", err)
+	}
+	if token != "" && !t.confidential() {
+		a.tell([]string{"the bearer token is sent unencrypted, over plain http to another machine: " +
+			"use https"})
 	}
 	c.service, c.admin = client, client
 	c.close = func() error {
-		idle()
+		t.transport.CloseIdleConnections()
 		return client.Close()
 	}
 	return c, nil
 }
 
-// bearerToken reads the bearer token from a file, otherwise from the environment. No message says
-// what was found in its place: it may be a secret.
-func (a *app) bearerToken(ctx context.Context, file string) (string, error) {
-	token := a.env(tokenEnv)
-	from := tokenEnv
-	if file != "" {
-		data, err := a.read(ctx, file, maxTokenBytes)
-		if err != nil {
-			return "", err
-		}
-		token, from = strings.TrimRight(string(data), "\r\n"), inputName(file)
-		if token == "" {
-			return "", fmt.Errorf("%s: has no bearer token", from)
+// checkServer refuses an address without a scheme, in words that say so.
+func (t *target) checkServer(cmd *cobra.Command) error {
+	for _, scheme := range []string{"http://", "https://"} {
+		if len(t.server) >= len(scheme) && strings.EqualFold(t.server[:len(scheme)], scheme) {
+			return nil
 		}
 	}
+	address := t.server
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		address = "…" + address[at:] // what is before it may be a secret
+	}
+	return misused(cmd, "%w", &weir.Error{Code: weir.Invalid, Field: "server", Value: address,
+		Reason: "must begin with http:// or https://"})
+}
+
+// confidential says whether what is sent can be read by nobody on the way.
+func (t *target) confidential() bool {
+	u, err := url.Parse(t.server)
+	if err != nil || u.Scheme == "https" {
+		return true // an address that is none is told otherwise
+	}
+	host := u.Hostname()
+	if strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
+}
+
+// bearerToken reads the bearer token from a file, otherwise from the environment. No message says
+// what was found in its place: it may be a secret.
+func (a *app) bearerToken(cmd *cobra.Command, file string) (string, error) {
+	if file == "" {
+		token := strings.TrimRight(a.env(tokenEnv), "\r\n")
+		if err := checkToken(token, tokenEnv); err != nil {
+			return "", misused(cmd, "%w", err)
+		}
+		return token, nil
+	}
+	if err := checkPrivate(file); err != nil {
+		return "", err
+	}
+	data, err := a.read(cmd.Context(), file, maxTokenBytes)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimRight(string(data), "\r\n")
+	if token == "" {
+		return "", fmt.Errorf("%s: has no bearer token", inputName(file))
+	}
+	return token, checkToken(token, inputName(file))
+}
+
+// checkToken says what is wrong with a bearer token, which may be empty.
+func checkToken(token, from string) error {
 	for i := range len(token) {
 		if token[i] <= ' ' || token[i] >= 0x7F {
-			return "", &weir.Error{
+			return &weir.Error{
 				Code: weir.Invalid, Field: from, Reason: "must hold one bearer token, without spaces",
 			}
 		}
 	}
-	return token, nil
+	return nil
 }
 
-// trusting makes an HTTP client that trusts the certificates in a file, and no others.
-func (a *app) trusting(ctx context.Context, file string) (*http.Client, error) {
+// checkPrivate refuses a file that others can read. Pipes and the like are whose they are.
+func checkPrivate(file string) error {
+	if file == standardInput || runtime.GOOS == "windows" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s: its mode %04o lets others read or change it: make it 0600",
+			file, info.Mode().Perm())
+	}
+	return nil // whoever opens it says what is wrong otherwise
+}
+
+// certificates reads those that are trusted.
+func (a *app) certificates(ctx context.Context, file string) (*x509.CertPool, error) {
 	data, err := a.read(ctx, file, maxCertBytes)
 	if err != nil {
 		return nil, err
@@ -87,11 +154,9 @@ func (a *app) trusting(ctx context.Context, file string) (*http.Client, error) {
 	if !pool.AppendCertsFromPEM(data) {
 		return nil, fmt.Errorf("%s: has no certificate in PEM form", inputName(file))
 	}
-	base, ok := http.DefaultTransport.(*http.Transport)
-	if !ok {
-		base = &http.Transport{} // somebody has replaced it; ours needs only the certificates
-	}
-	transport := base.Clone()
-	transport.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return &http.Client{Transport: transport}, nil
+	return pool, nil
+}
+
+func tlsTrusting(trusted *x509.CertPool) *tls.Config {
+	return &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}
 }

@@ -22,6 +22,8 @@ type connection struct {
 	service weir.Service
 	admin   httpapi.Admin
 	close   func() error
+	// onServer is true where a server is asked.
+	onServer bool
 	// notes are what a server says about the changes it made.
 	notes []string
 }
@@ -40,6 +42,8 @@ type answer struct {
 	body any
 	// table writes the same for people.
 	table func(b *bytes.Buffer)
+	// holds is a lease that the answer is about and nobody else knows yet; otherwise zero.
+	holds weir.LeaseID
 }
 
 // question is what a command asks once it is connected. It may have an answer beside an error: a
@@ -54,6 +58,9 @@ func (a *app) remote(
 	t := addTarget(cmd, does)
 	output := outputFlag(cmd)
 	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+		if err := refuseBlankFlags(cmd); err != nil {
+			return err
+		}
 		ask, err := plan(cmd, args)
 		if err != nil {
 			return asMisused(cmd, err)
@@ -72,7 +79,7 @@ func (a *app) remote(
 		}
 		a.tell(c.notes)
 		if found != nil {
-			err = errors.Join(err, a.print(*output, found.body, found.table))
+			err = errors.Join(err, found.untold(a.print(*output, found.body, found.table)))
 		}
 		return t.advise(serviceError(err))
 	})
@@ -90,8 +97,18 @@ func (a *app) connect(cmd *cobra.Command, t *target) (*connection, error) {
 // tell shows what a server says about its changes: on standard error, so that results stay alone.
 func (a *app) tell(notes []string) {
 	for _, note := range notes {
-		_, _ = io.WriteString(a.streams.Err, "weir: note: "+note+"\n") // it has no better place to go
+		_, _ = io.WriteString(a.streams.Err, "weir: note: "+printable(note)+"\n") // it has no better place to go
 	}
+}
+
+// untold says what is left behind where an answer cannot be printed: a lease that nobody knows could
+// not be settled.
+func (a *answer) untold(err error) error {
+	if err == nil || a.holds.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w: the lease %s was made: what it reserved and its slots stay taken until it "+
+		"is settled or expires (weir cancel %s gives them back)", err, a.holds, a.holds)
 }
 
 // asMisused makes the mistakes in arguments the user's, unless they are that already.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -29,12 +30,24 @@ func createDecisionLog(name string) (*decisionLog, error) {
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
-		return nil, err
+		return nil, named(name, err)
 	}
 	d := &decisionLog{name: name, file: file, out: bufio.NewWriterSize(file, 64<<10)}
 	d.json = json.NewEncoder(d.out)
 	d.json.SetEscapeHTML(false)
 	return d, nil
+}
+
+// named says what went wrong with the log by the name that it was to have: until it is complete it has
+// another one, which is nobody's business.
+func named(name string, err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		err = e.Err
+	}
+	if e, ok := errors.AsType[*os.LinkError](err); ok {
+		err = e.Err
+	}
+	return fmt.Errorf("--decisions %s: %w", name, err)
 }
 
 // abandon removes an unfinished log. After finish it does nothing.
@@ -57,6 +70,7 @@ func (d *decisionLog) finish(atMS int64) error {
 	}
 	if err != nil {
 		_ = os.Remove(d.file.Name())
+		err = named(d.name, err)
 	}
 	d.file = nil
 	return err

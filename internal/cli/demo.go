@@ -61,6 +61,9 @@ func (a *app) demoCommand() *cobra.Command {
 	flags.Var(&f.latency, "latency", "how long calls last")
 	flags.BoolVar(&f.exit, "exit", false, "end once the lines are printed, not by an interrupt")
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+		if err := checkDemoListen(cmd, f.listen); err != nil {
+			return err
+		}
 		f.target.server = defaultServer // only for the check: the address is known later
 		if err := f.check(cmd, f.trace); err != nil {
 			return err
@@ -69,6 +72,8 @@ func (a *app) demoCommand() *cobra.Command {
 		switch _, unfit := errors.AsType[unfitError](err); {
 		case unfit:
 			return misused(cmd, "%w", err)
+		case listens(err):
+			return fmt.Errorf("%w (--listen names another address)", err)
 		case errors.Is(err, fs.ErrNotExist):
 			return fmt.Errorf("%w (run the demo in a clone of weir, or name files with --trace "+
 				"and --limits)", err)
@@ -100,6 +105,9 @@ func (a *app) demo(ctx context.Context, f *demoFlags, fixed bool) (err error) {
 	defer client.Close() //nolint:errcheck // It only drops connections.
 
 	d := &demoRun{app: a, flags: f, server: s, client: client}
+	if err := d.check(ctx); err != nil {
+		return err
+	}
 	if err := d.play(ctx, calls); err != nil {
 		return err
 	}

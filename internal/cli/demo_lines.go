@@ -60,7 +60,11 @@ func (d *demoRun) stay(ctx context.Context) error {
 
 // lines prints what to paste.
 func (d *demoRun) lines(spare weir.LeaseID) error {
-	d.say("\nThe server is still up: %s/ is its page.%s\n", d.server.url, d.howToEnd())
+	if d.flags.exit {
+		d.say("\nThe server ends now. Without --exit it stays up, for lines like these:\n")
+	} else {
+		d.say("\nThe server is still up: %s/ is its page. Ctrl-C ends it.\n", d.server.url)
+	}
 	fits := weir.Costs{"rpm": 1, "tpm": 500}
 	for _, l := range []struct {
 		title, path string
@@ -84,11 +88,4 @@ func (d *demoRun) lines(spare weir.LeaseID) error {
 			l.title, d.server.url, l.path, body)
 	}
 	return nil
-}
-
-func (d *demoRun) howToEnd() string {
-	if d.flags.exit {
-		return ""
-	}
-	return " Ctrl-C ends it."
 }

@@ -248,7 +248,8 @@ func TestDemoExit(t *testing.T) {
 	r = runWeir(t, "demo", "--limits", demoLimits, "--trace", trace, "--listen", defaultListen,
 		"--exit")
 	want := `weir: unavailable: listen "` + defaultListen + `": `
-	if r.code != exitFailed || !strings.HasPrefix(r.err, want) {
+	if r.code != exitFailed || !strings.HasPrefix(r.err, want) ||
+		!strings.Contains(r.err, "(--listen names another address)") {
 		t.Errorf("got exit code %d and %q, want that the port asked for is taken", r.code, r.err)
 	}
 }
@@ -275,16 +276,24 @@ func TestDemoMistakes(t *testing.T) {
 		{[]string{"--trace", trace, "--entities", "0"}, exitMisused, "--entities 0: must be "},
 		{[]string{"--trace", trace, "extra"}, exitMisused, "extra"},
 		{
-			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "nonsense"}, exitFailed,
-			`listen "nonsense": must be host:port`,
+			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "nonsense"}, exitMisused,
+			`listen "nonsense": must be host:port, such as 127.0.0.1:7117 (see weir demo --help)`,
 		},
 		{
-			[]string{"--trace", trace, "--limits", "../../examples/limits.yaml", "--speed", "1000"},
-			exitFailed, `the lines to try need the entity "you" as in examples/demo.yaml: `,
+			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "0.0.0.0:0"}, exitMisused,
+			`listen "0.0.0.0:0": must be a loopback address: the demo lets everybody in as admin (see`,
 		},
+		{
+			[]string{"--trace", trace, "--limits", "../../examples/limits.yaml", "--listen", "127.0.0.1:0"},
+			exitFailed, `../../examples/limits.yaml: the lines to try need the entity "you" as in ` +
+				`examples/demo.yaml: limit "parallel" on resource "one-at-a-time": is missing`,
+		},
+		{[]string{"--trace", ""}, exitMisused, "--trace must not be empty"},
+		{[]string{"--listen", ""}, exitMisused, "must be host:port"},
 	} {
 		r := runWeir(t, append([]string{"demo"}, c.args...)...)
-		if r.code != c.code || !strings.Contains(r.err, c.want) || strings.Count(r.err, "\n") == 0 {
+		if r.code != c.code || r.out != "" || !strings.Contains(r.err, c.want) ||
+			strings.Count(r.err, "\n") == 0 {
 			t.Errorf("%q: got exit code %d and %q, want %d and %q", c.args, r.code, r.err, c.code, c.want)
 		}
 	}

@@ -82,10 +82,10 @@ func (f *entityFlags) plan(cmd *cobra.Command) (question, error) {
 		}
 		return &answer{body: body, table: func(b *bytes.Buffer) {
 			for _, name := range body.Entities {
-				b.WriteString(name + "\n")
+				b.WriteString(printable(name) + "\n")
 			}
 			if body.Next != "" {
-				fmt.Fprintf(b, "… more with --after %s\n", body.Next)
+				fmt.Fprintf(b, "… more with --after %s\n", printable(body.Next))
 			}
 		}}, nil
 	}, nil

@@ -85,9 +85,37 @@ func complaints(err error) []string {
 		return []string{"interrupted"}
 	}
 	var lines []string
-	for line := range strings.Lines(err.Error()) {
-		line = strings.TrimPrefix(strings.TrimRight(line, "\r\n"), "weir: ")
+	for _, line := range errorLines(err) {
+		line = strings.TrimPrefix(line, "weir: ")
 		lines = append(lines, strings.ReplaceAll(line, ": weir: ", ": "))
 	}
+	return lines
+}
+
+// errorLines returns a line for each error joined in err, with what is said around them. A line break
+// in the words of one of them is none: they may be somebody else's.
+func errorLines(err error) []string {
+	text := err.Error()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var texts, lines []string
+		for _, e := range joined.Unwrap() {
+			texts, lines = append(texts, e.Error()), append(lines, errorLines(e)...)
+		}
+		if strings.Join(texts, "\n") == text { // otherwise it is a sentence about several errors
+			return lines
+		}
+		return []string{printable(text)}
+	}
+	inner := errors.Unwrap(err)
+	if inner == nil {
+		return []string{printable(text)}
+	}
+	before, after, found := strings.Cut(text, inner.Error())
+	if !found {
+		return []string{printable(text)}
+	}
+	lines := errorLines(inner)
+	lines[0] = printable(before) + lines[0]
+	lines[len(lines)-1] += printable(after)
 	return lines
 }

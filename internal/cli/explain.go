@@ -46,14 +46,14 @@ func (a *app) explainCommand() *cobra.Command {
 // writeExplanation prints what applies to an entity, and to each parent that is charged with it.
 func writeExplanation(b *bytes.Buffer, e *weir.Explanation) {
 	for ; e != nil; e = e.Parent {
-		fmt.Fprintf(b, "%s on %s\n", e.Entity, e.Resource)
+		fmt.Fprintf(b, "%s on %s\n", printable(e.Entity), printable(e.Resource))
 		if e.Level == "" {
 			b.WriteString("  no limits are configured\n")
 		} else {
 			explanationTable(e).write(b)
 		}
 		if e.Parent != nil {
-			fmt.Fprintf(b, "\ncascades: %s is charged too\n\n", e.Parent.Entity)
+			fmt.Fprintf(b, "\ncascades: %s is charged too\n\n", printable(e.Parent.Entity))
 		}
 	}
 }

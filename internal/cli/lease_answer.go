@@ -55,6 +55,9 @@ func receiptAnswer(r *weir.Receipt) *answer {
 	}}
 }
 
+// degradedNote says what a degraded lease is.
+const degradedNote = "nothing was charged: the store did not answer, and the policy allows that"
+
 // addEnds adds when a lease and its slots end by themselves, as far as they do.
 func addEnds(t *table, r *weir.Receipt) {
 	if !r.Expires.IsZero() {
@@ -64,6 +67,6 @@ func addEnds(t *table, r *weir.Receipt) {
 		t.add("slots until", instant(r.HoldsUntil))
 	}
 	if r.Degraded {
-		t.add("degraded", "nothing was charged: the store did not answer, and the policy allows that")
+		t.add("degraded", degradedNote)
 	}
 }

@@ -45,6 +45,11 @@ func (a *app) limitsCheckCommand() *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+		for _, name := range args {
+			if name == "" {
+				return misused(cmd, "FILE must not be empty")
+			}
+		}
 		var errs []error
 		result := limitsResult{Files: []*limitsFile{}}
 		for _, name := range args {

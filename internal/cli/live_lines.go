@@ -29,7 +29,7 @@ func (l *lines) show(s *liveState) {
 func (l *lines) note(text string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = io.WriteString(l.to, text+"\n") // the report comes in any case
+	_, _ = io.WriteString(l.to, printable(text)+"\n") // the report comes in any case
 }
 
 func (l *lines) end() {}

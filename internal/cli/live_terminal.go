@@ -20,9 +20,9 @@ type terminal struct {
 }
 
 // terminal returns the terminal that errors go to, otherwise the one that results go to; nil if
-// neither is one, or if it is a dumb one.
+// neither is one, or if it is a dumb one or nobody says which one it is.
 func (a *app) terminal() *terminal {
-	if a.env("TERM") == "dumb" {
+	if kind := a.env("TERM"); kind == "" || kind == "dumb" {
 		return nil
 	}
 	for _, w := range []any{a.streams.Err, a.streams.Out} {

@@ -95,6 +95,7 @@ func TestTerminal(t *testing.T) {
 			[]string{"█", "░", "\x1b[1m", "\x1b[31m"},
 		},
 		{"dumb", map[string]string{"TERM": "dumb"}, nil, []string{"%", "\x1b"}},
+		{"of no kind", nil, nil, []string{"%", "\x1b"}},
 	} {
 		shown, out := onTerminal(t, c.env, live...)
 		for _, want := range c.wants {
@@ -127,10 +128,10 @@ func TestTerminalSize(t *testing.T) {
 		env  map[string]string
 		want [2]int
 	}{
-		{sized, nil, [2]int{72, 30}},
-		{sized, map[string]string{"COLUMNS": "99", "LINES": "9"}, [2]int{72, 30}},
-		{unsized, nil, [2]int{80, 24}},
-		{unsized, map[string]string{"COLUMNS": "99", "LINES": "x"}, [2]int{99, 24}},
+		{sized, map[string]string{"TERM": "vt100"}, [2]int{72, 30}},
+		{sized, map[string]string{"TERM": "vt100", "COLUMNS": "99", "LINES": "9"}, [2]int{72, 30}},
+		{unsized, map[string]string{"TERM": "vt100"}, [2]int{80, 24}},
+		{unsized, map[string]string{"TERM": "vt100", "COLUMNS": "99", "LINES": "x"}, [2]int{99, 24}},
 	} {
 		a := &app{
 			streams: Streams{Err: &strings.Builder{}, Out: c.file},

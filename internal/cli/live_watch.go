@@ -81,7 +81,7 @@ func exceeded(limits []weir.LimitStatus) []string {
 	var by []string
 	for i := range limits {
 		if s := &limits[i]; s.Exceeded && !s.Shadow {
-			by = append(by, fmt.Sprintf("%s of %s", s.Limit, s.Entity))
+			by = append(by, printable(fmt.Sprintf("%s of %s", s.Limit, s.Entity)))
 		}
 	}
 	return by

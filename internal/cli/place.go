@@ -167,7 +167,7 @@ func limitsAnswer(limits []weir.Limit, note string) *answer {
 func systemAnswer(policy weir.Policy, limits []weir.Limit) *answer {
 	body := systemBody{OnUnavailable: policy, Limits: httpapi.Document(limits)}
 	return &answer{body: body, table: func(b *bytes.Buffer) {
-		fmt.Fprintf(b, "on_unavailable  %s\n\n", policy)
+		fmt.Fprintf(b, "on_unavailable  %s\n\n", printable(string(policy)))
 		writeLimits(b, limits)
 	}}
 }

@@ -131,7 +131,12 @@ const maxSpeed = 1_000_000
 // check finds what is wrong with the flags.
 func (f *replayFlags) check(cmd *cobra.Command, trace string) error {
 	given := cmd.Flags().Changed
+	if err := refuseBlankFlags(cmd); err != nil {
+		return err
+	}
 	switch {
+	case trace == "":
+		return misused(cmd, "TRACE must not be empty")
 	case f.limits == "" && f.target.server == "":
 		return misused(cmd, "give the limits to replay against with --limits FILE, "+
 			"or a server that has some with --server URL")

@@ -12,7 +12,9 @@ import (
 // replayLive plays a trace against a server and reports what became of it, also where it was
 // stopped.
 func (a *app) replayLive(cmd *cobra.Command, trace string, f *replayFlags) (*replayReport, error) {
-	ctx := cmd.Context()
+	ctx, stop := untilHangup(cmd.Context())
+	defer stop()
+	outlivePipes() // nobody may be left to read the report, and yet leases are settled
 	server, err := a.dial(cmd, &f.target)
 	if err != nil {
 		return nil, err

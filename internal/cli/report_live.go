@@ -45,7 +45,7 @@ func (r *liveReport) foot(b *bytes.Buffer) {
 	if len(r.Errors) > 0 {
 		var codes []string
 		for _, code := range slices.Sorted(maps.Keys(r.Errors)) {
-			codes = append(codes, thousands(r.Errors[code])+" "+code)
+			codes = append(codes, thousands(r.Errors[code])+" "+printable(code))
 		}
 		fmt.Fprintf(b, "errors are no denials: %s\n", strings.Join(codes, ", "))
 	}

@@ -23,7 +23,11 @@ with an entity and a resource of its own, stand with a + between them.
 
 A denial prints the limits that were judged and ends with exit code 3; nothing is
 charged then. An answer that never came ends with exit code 1 and names the lease ID:
-repeat the command with --lease-id, and nothing is charged twice.`
+repeat the command with --lease-id, and nothing is charged twice.
+
+With --wait a denied request is tried again until the time is over, and nothing new is sent
+after that. A request that is under way then may still be answered: it has five seconds
+from when it was sent.`
 
 // reserveFlags are the flags of `weir reserve`.
 type reserveFlags struct {
@@ -50,7 +54,7 @@ func (a *app) reserveCommand() *cobra.Command {
 	flags.StringVar(&f.leaseID, "lease-id", "", "`ULID` for the lease, to repeat a call safely")
 	flags.StringArrayVar(&f.limits, "limit", nil,
 		"bring a `LIMIT` like rpm:600, which may only lower what is stored (repeatable)")
-	flags.DurationVar(&f.wait, "wait", 0, "try again for this long until the request fits")
+	flags.DurationVar(&f.wait, "wait", 0, "try again for this `DURATION` until the request fits")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the lease ID alone")
 	return a.remote(cmd, reserves, f.plan)
 }
@@ -78,31 +82,45 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (question, error)
 		return nil, misused(cmd, "--quiet cannot stand beside --output")
 	}
 	return func(ctx context.Context, c *connection) (*answer, error) {
-		lease, err := f.reserve(ctx, c.service, r)
+		outlivePipes() // nobody may be left to read the answer, and yet the lease must be named
+		lease, err := f.reserve(ctx, c, r)
 		if denied, ok := errors.AsType[*weir.DeniedError](err); ok && !f.quiet {
 			return denialAnswer(denied), err
 		}
 		if err != nil {
 			return nil, err
 		}
+		found := leaseAnswer(lease)
 		if f.quiet {
-			return &answer{table: func(b *bytes.Buffer) { b.WriteString(lease.ID.String() + "\n") }}, nil
+			found = &answer{table: func(b *bytes.Buffer) { b.WriteString(lease.ID.String() + "\n") }}
+			if lease.Degraded {
+				c.notes = append(c.notes, "the lease is degraded: "+degradedNote)
+			}
 		}
-		return leaseAnswer(lease), nil
+		if !lease.Degraded {
+			found.holds = lease.ID
+		}
+		return found, nil
 	}, nil
 }
 
 // reserve asks once, or until the time to wait is over.
 func (f *reserveFlags) reserve(
-	ctx context.Context, s weir.Service, r *weir.Request,
+	ctx context.Context, c *connection, r *weir.Request,
 ) (*weir.Lease, error) {
 	if f.wait == 0 {
-		return s.Reserve(ctx, r)
+		return c.service.Reserve(ctx, r)
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
-	finishing := unhurried{s, func(r *weir.Request) (*weir.Lease, error) { return s.Reserve(ctx, r) }}
-	lease, err := weir.Wait(waiting, finishing, r, nil)
+	under := ctx // a store has a timeout of its own
+	if c.onServer {
+		under = finishing(waiting, ctx)
+	}
+	patient := unhurried{c.service, func(r *weir.Request) (*weir.Lease, error) {
+		return c.service.Reserve(under, r)
+	}}
+	lease, err := weir.Wait(waiting, patient, r, nil)
 	denied, ok := errors.AsType[*weir.DeniedError](err)
 	switch {
 	case !ok:
@@ -121,7 +139,7 @@ type unhurried struct {
 	reserve func(*weir.Request) (*weir.Lease, error)
 }
 
-// Reserve takes no notice of the context, which only ends the pauses.
+// Reserve takes no notice of the context, which only ends the pauses between denials.
 func (u unhurried) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
 	return u.reserve(r)
 }

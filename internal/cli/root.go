@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -28,9 +27,7 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	})
 	root.RunE = showHelp
-	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return misused(cmd, "%w", err)
-	})
+	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
 	section(root, "Reserve and settle:", a.reserveCommand(), a.adjustCommand(), a.completeCommand(),
 		a.cancelCommand(), a.extendCommand(), a.statusCommand(), a.explainCommand())
@@ -80,6 +77,9 @@ func addCompletion(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
 			group(cmd)
+			for _, shell := range cmd.Commands() {
+				shell.RunE = run(shell.RunE)
+			}
 		}
 	}
 }
@@ -100,8 +100,5 @@ func helpCommand() *cobra.Command {
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error {
-	if err := cmd.Help(); err != nil {
-		return failed(fmt.Errorf("help: %w", err))
-	}
-	return nil
+	return failed(cmd.Help())
 }

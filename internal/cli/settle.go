@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -129,6 +131,10 @@ func (a *app) leaseVerb(
 		}
 		return func(ctx context.Context, c *connection) (*answer, error) {
 			receipt, err := ask(ctx, c.service, id)
+			if errors.Is(err, context.Canceled) {
+				return nil, fmt.Errorf("interrupted: lease %s: the outcome is unknown: "+
+					"the same command may be repeated", id)
+			}
 			if err != nil {
 				return nil, err
 			}

@@ -20,7 +20,13 @@ type table struct {
 	rows    [][]string
 }
 
-func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
+// add adds a row. What a terminal would not show is escaped.
+func (t *table) add(cells ...string) {
+	for i := range cells {
+		cells[i] = printable(cells[i])
+	}
+	t.rows = append(t.rows, cells)
+}
 
 // write prints the table: columns as wide as they must be, two spaces between them.
 func (t *table) write(b *bytes.Buffer) {

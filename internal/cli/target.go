@@ -1,12 +1,7 @@
 package cli
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/spf13/cobra"
-
-	"github.com/weir-limiter/weir"
 )
 
 // The environment of the commands that ask or act once.
@@ -50,6 +45,8 @@ type target struct {
 
 	byDefault bool // nobody named the server
 	anonymous bool // no bearer token was given
+	// transport is how a server is reached; nil before.
+	transport *serverTransport
 }
 
 // addTarget gives a command the flags that say where it goes.
@@ -95,22 +92,4 @@ func (t *target) resolve(cmd *cobra.Command, env func(string) string) error {
 		}
 	}
 	return nil
-}
-
-// advise says what may help where nobody answers, or lets the caller in.
-func (t *target) advise(err error) error {
-	advice := ""
-	switch {
-	case t.store != "" && errors.Is(err, weir.Unavailable):
-		advice = "if a server has it open, ask that one with --server"
-	case t.store != "":
-	case errors.Is(err, weir.Unavailable) && t.byDefault:
-		advice = "is `weir serve` running? --server names another place"
-	case errors.Is(err, weir.PermissionDenied) && t.anonymous:
-		advice = "give a bearer token in " + tokenEnv + " or with --token-file"
-	}
-	if advice == "" {
-		return err
-	}
-	return fmt.Errorf("%w (%s)", err, advice)
 }

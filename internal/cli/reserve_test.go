@@ -1,0 +1,223 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// runFull runs the program where its results cannot be written.
+func runFull(t *testing.T, args ...string) result {
+	t.Helper()
+	var errs bytes.Buffer
+	full, out := io.Pipe()
+	full.CloseWithError(errors.New("no space left"))
+	code := Run(t.Context(), args, Streams{strings.NewReader(""), out, &errs}, noEnv)
+	return result{code, "", errs.String()}
+}
+
+// TestReserveUntold: where the answer cannot be written, the lease is named with the error.
+func TestReserveUntold(t *testing.T) {
+	t.Parallel()
+	url, limiter := liveServer(t, nil, nil)
+	for _, flag := range []string{"--quiet", "--output=json"} {
+		r := runFull(t, "reserve", "tenant-1", "llm", "rpm=1", "--server", url, flag)
+		id := regexp.MustCompile(`no space left: the lease ([0-9A-Z]{26}) was made: `).FindStringSubmatch(r.err)
+		if r.code != exitFailed || id == nil {
+			t.Fatalf("%s: got exit code %d and %q, want 1 and the lease", flag, r.code, r.err)
+		}
+		if done := runWeir(t, "cancel", id[1], "--server", url); done.code != exitDone {
+			t.Errorf("%s: got %q, want a lease to cancel", flag, done.err)
+		}
+	}
+	if !slotsFree(t, limiter) {
+		t.Error("got slots that are occupied, want all given back")
+	}
+	for _, args := range [][]string{{"--help"}, {"completion", "bash"}, {"help", "serve"}} {
+		want := "weir: output: no space left\n"
+		if r := runFull(t, args...); r.code != exitFailed || r.err != want {
+			t.Errorf("%q: got exit code %d and %q, want 1 and %q", args, r.code, r.err, want)
+		}
+	}
+}
+
+// TestWaitOnServer: when the time to wait is over, no request is sent anymore, and the one under way
+// still gets its answer.
+func TestWaitOnServer(t *testing.T) {
+	t.Parallel()
+	const wait = 300 * time.Millisecond
+	var sent atomic.Int64
+	begun, answer := make(chan struct{}, 10), make(chan struct{})
+	url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent.Add(1)
+			begun <- struct{}{}
+			<-answer
+			h.ServeHTTP(w, r)
+		})
+	})
+	done := make(chan result, 1)
+	go func() {
+		done <- runWeir(t, "reserve", "tenant-1", "llm", "rpm=1", "--wait", wait.String(), "--server", url)
+	}()
+	<-begun
+	over := time.NewTimer(2 * wait)
+	<-over.C
+	close(answer)
+	if r := <-done; r.code != exitDone || sent.Load() != 1 || slotsFree(t, limiter) {
+		t.Errorf("got exit code %d, %q and %d requests, want the lease after one", r.code, r.err, sent.Load())
+	}
+
+	sent.Store(0)
+	failing := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		sent.Add(1)
+		w.Header().Set("Retry-After", "2")
+		w.WriteHeader(http.StatusTooManyRequests) // a proxy's
+	}))
+	defer failing.Close()
+	r := runWeir(t, "reserve", "tenant-1", "llm", "rpm=1", "--wait", wait.String(), "--server", failing.URL)
+	if r.code != exitFailed || sent.Load() != 1 ||
+		!regexp.MustCompile(`unavailable: lease_id "[0-9A-Z]{26}": `).MatchString(r.err) {
+		t.Errorf("got exit code %d, %q and %d requests, want 1, the lease ID and one", r.code, r.err, sent.Load())
+	}
+}
+
+// TestUnreached: what is known of the reason is told.
+func TestUnreached(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, want string
+		answer     func(http.ResponseWriter)
+	}{
+		{"a redirect", `(it leads to "http://a.example/x?y": name the server itself with --server)`,
+			func(w http.ResponseWriter) {
+				w.Header().Set("Location", "http://a.example/x?y")
+				w.WriteHeader(http.StatusTemporaryRedirect)
+			}},
+		{"a busy server", "could not answer: so busy", func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/problem+json")
+			w.WriteHeader(http.StatusServiceUnavailable)
+			_, _ = io.WriteString(w, `{"status":503,"code":"unavailable","detail":"so busy"}`)
+		}},
+		{"TLS", "(if it speaks TLS, its address begins with https://)", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusBadRequest)
+		}},
+	} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
+		r := runWeir(t, "status", "acme", "--server", s.URL)
+		if r.code != exitFailed || !strings.Contains(r.err, c.want) {
+			t.Errorf("%s: got exit code %d and %q, want 1 and %s", c.name, r.code, r.err, c.want)
+		}
+		r = runWeir(t, "status", "acme", "--server", strings.Replace(s.URL, "http:", "https:", 1))
+		if want := "(it speaks no TLS: its address begins with http://)"; !strings.Contains(r.err, want) {
+			t.Errorf("%s: got %q, want %s", c.name, r.err, want)
+		}
+		s.Close()
+	}
+}
+
+// TestConfidential: a bearer token that others could read on the way is warned of.
+func TestConfidential(t *testing.T) {
+	t.Parallel()
+	for server, want := range map[string]bool{
+		"http://127.0.0.1:7117": true, "http://[::1]:7117/x": true, "http://LOCALHOST": true,
+		"https://weir.example": true, "HTTPS://10.0.0.1": true,
+		"http://10.0.0.1:7117": false, "http://weir.example": false, "http://127.0.0.1.example": false,
+	} {
+		if got := (&target{server: server}).confidential(); got != want {
+			t.Errorf("%s: got %v, want %v", server, got, want)
+		}
+		if !want {
+			var out, errs bytes.Buffer
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			Run(ctx, []string{"status", "a", "--server", server}, Streams{strings.NewReader(""), &out, &errs},
+				func(name string) string { return map[string]string{tokenEnv: "a-bearer-token\n"}[name] })
+			if !strings.HasPrefix(errs.String(), "weir: note: the bearer token is sent unencrypted") {
+				t.Errorf("%s: got %q, want a warning", server, errs.String())
+			}
+		}
+	}
+}
+
+// TestSettleInterrupted: an interrupt of a settlement says that nobody knows how it ended.
+func TestSettleInterrupted(t *testing.T) {
+	t.Parallel()
+	const id = "01JD5W3T7M2Q8R4XKB6NCV9ZHE"
+	for _, args := range [][]string{
+		{"complete", id}, {"cancel", id}, {"extend", id}, {"adjust", id, "rpm=1", "--seq", "1"},
+	} {
+		ctx, interrupt := context.WithCancel(t.Context())
+		s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			_, _ = io.Copy(io.Discard, r.Body) // so that it is told when the client goes
+			interrupt()
+			<-r.Context().Done()
+		}))
+		var out, errs bytes.Buffer
+		code := Run(ctx, append(args, "--server", s.URL), Streams{strings.NewReader(""), &out, &errs}, noEnv)
+		want := fmt.Sprintf("weir: interrupted: lease %s: the outcome is unknown: "+
+			"the same command may be repeated\n", id)
+		if code != exitFailed || errs.String() != want {
+			t.Errorf("%s: got exit code %d and %q, want 1 and %q", args[0], code, errs.String(), want)
+		}
+		s.Close()
+	}
+}
+
+// degrading answers every reservation with a lease that nobody knows.
+type degrading struct{ weir.Service }
+
+func (degrading) Reserve(_ context.Context, _ *weir.Request) (*weir.Lease, error) {
+	return &weir.Lease{ID: weir.NewLeaseID(time.UnixMilli(1)), Degraded: true}, nil
+}
+
+// TestQuietDegraded: with --quiet, too, it is told that nothing was charged.
+func TestQuietDegraded(t *testing.T) {
+	t.Parallel()
+	for _, quiet := range []bool{false, true} {
+		cmd := (&app{env: noEnv}).reserveCommand()
+		ask, err := (&reserveFlags{quiet: quiet}).plan(cmd, []string{"acme", "gpt-4o"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := &connection{service: degrading{}}
+		found, err := ask(t.Context(), c)
+		if err != nil || !found.holds.IsZero() || (len(c.notes) == 1) != quiet {
+			t.Errorf("quiet %v: got %v, %+v and notes %q", quiet, err, found, c.notes)
+		}
+	}
+}
+
+// TestDemoMemory: the lease of the demo's last line can be settled again and again, much later too.
+func TestDemoMemory(t *testing.T) {
+	t.Parallel()
+	s := &serverTime{at: remoteStart}
+	o := demoLimiter()
+	o.Now = s.now
+	l := oneSlotWith(t, o)
+	lease, err := l.Reserve(t.Context(), &weir.Request{Entity: demoEntity, Resource: "llm"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if _, err := l.Complete(t.Context(), lease.ID, nil); err != nil {
+			t.Error(err)
+		}
+		s.advance(24 * time.Hour)
+	}
+	s.advance(30 * 24 * time.Hour)
+	if _, err := l.Complete(t.Context(), lease.ID, nil); !errors.Is(err, weir.UnknownLease) {
+		t.Errorf("got %v, want it forgotten in the end", err)
+	}
+}
