@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -45,10 +46,8 @@ func (a *app) limitsCheckCommand() *cobra.Command {
 	}
 	output := outputFlag(cmd)
 	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
-		for _, name := range args {
-			if name == "" {
-				return misused(cmd, "FILE must not be empty")
-			}
+		if slices.Contains(args, "") {
+			return misused(cmd, "FILE must not be empty")
 		}
 		var errs []error
 		result := limitsResult{Files: []*limitsFile{}}
