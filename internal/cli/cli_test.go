@@ -32,6 +32,7 @@ func TestScripts(t *testing.T) {
 			"exits": exits, "untimed": untimed,
 		},
 		Setup: func(e *testscript.Env) error {
+			hurry(e)
 			return os.CopyFS(e.WorkDir, os.DirFS("testdata/limits"))
 		},
 		RequireExplicitExec: true,
@@ -83,3 +84,6 @@ func runWeir(t *testing.T, args ...string) result {
 	code := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &errs}, os.Getenv)
 	return result{code, out.String(), errs.String()}
 }
+
+// hurry keeps the race detector from making each command wait a second at its end.
+func hurry(e *testscript.Env) { e.Setenv("GORACE", "atexit_sleep_ms=0") }

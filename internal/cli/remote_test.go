@@ -41,8 +41,7 @@ func TestRemoteScripts(t *testing.T) {
 		},
 		Setup: func(e *testscript.Env) error {
 			e.Values[remoteClock{}] = &serverTime{at: remoteStart}
-			// The race detector would make each command wait a second at its end.
-			e.Setenv("GORACE", "atexit_sleep_ms=0")
+			hurry(e)
 			return nil
 		},
 		RequireExplicitExec: true,

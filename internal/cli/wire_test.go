@@ -61,6 +61,7 @@ func runWireScripts(t *testing.T, pattern string) {
 // setUpWireScript writes curl's defaults, and puts a zone into the limits files where no calendar
 // month ends while the script runs.
 func setUpWireScript(e *testscript.Env) error {
+	hurry(e)
 	e.Setenv("CURL_HOME", e.WorkDir)
 	if err := os.WriteFile(filepath.Join(e.WorkDir, ".curlrc"), []byte(curlDefaults),
 		0o600); err != nil {
