@@ -78,14 +78,22 @@ func shadowFull(s *stage, k weir.Kind) {
 	left := 10 - most
 	s.admit(ask("a", cost(most)))
 	s.left("a", cost(left))
+	named := s.admit(ask("a", weir.Costs{"n": most, "real": 4}))
+	s.extend(named)
+	s.complete(named, weir.Costs{"n": 0, "real": 2})
+	s.left("a", weir.Costs{"n": left, "real": 8})
+	named = s.admit(ask("a", weir.Costs{"n": most, "real": 4}))
+	s.adjust(named, 1, weir.Costs{"n": most, "real": 0}) // what it names was not counted, and is no mistake
+	s.complete(named, weir.Costs{"n": most, "real": 0})
+	s.left("a", weir.Costs{"n": left, "real": 8})
 	l := s.admit(ask("a", weir.Costs{"n": most, "real": 1}))
 	s.equal("exceeded", s.of(l.Limits, "a", "n").Exceeded, true)
 	s.equal("requested", s.of(l.Limits, "a", "n").Requested, most)
 	s.equal("available after it", s.of(l.Limits, "a", "n").Available, left)
-	s.left("a", weir.Costs{"n": left, "real": 9})
+	s.left("a", weir.Costs{"n": left, "real": 7})
 	s.cancel(l) // gives back nothing of what was not counted
-	s.left("a", weir.Costs{"n": left, "real": 10})
-	s.exactly(ask("a", weir.Costs{"n": most, "real": 1}), 10, 12)
+	s.left("a", weir.Costs{"n": left, "real": 8})
+	s.exactly(ask("a", weir.Costs{"n": most, "real": 1}), 8, 12)
 	s.left("a", weir.Costs{"n": left, "real": 0})
 }
 

@@ -96,6 +96,9 @@ func (f *flatLeases) reserved(l *weir.Lease, keys []string, claimed int) {
 	}
 	f.hear(l.ReservedAt, !l.Replay)
 	lease := f.byID[l.ID]
+	if lease != nil && l.Replay {
+		return // it may have been settled meanwhile: what is known of its end is not older
+	}
 	if lease == nil {
 		size := flatSize(keys)
 		if f.bytes+size > f.room {

@@ -86,6 +86,10 @@ func TestFlatKeysOfLiveLeasesStay(t *testing.T) {
 		t.Errorf("a repeated reservation claims %d, %v, want nothing", claimed, ok)
 	}
 	f.settled(&weir.Receipt{LeaseID: ids[40], At: f.now})
+	// A repeated reservation that was answered before the lease ended is heard of after it.
+	f.reserved(&weir.Lease{
+		ID: ids[40], ReservedAt: f.now, Expires: f.now.Add(time.Hour), Replay: true,
+	}, flatKeyOf256, 0)
 	if f.keys(ids[40]) == nil {
 		t.Error("a lease that has just ended was forgotten without need")
 	}

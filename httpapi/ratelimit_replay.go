@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/weir-limiter/weir"
@@ -19,7 +20,8 @@ func (h *Handler) leftNow(ctx context.Context, judged []weir.LimitStatus, brough
 		limits, ok := known[of]
 		if !ok {
 			var err error
-			if limits, err = h.service.Status(ctx, of.Entity, of.Resource); err != nil {
+			limits, err = h.service.Status(ctx, of.Entity, of.Resource)
+			if err != nil && !errors.Is(err, weir.NoLimits) {
 				h.logHidden(ctx, err)
 				return nil
 			}

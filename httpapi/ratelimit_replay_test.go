@@ -99,3 +99,24 @@ func TestRepeatedReserveWithoutStatus(t *testing.T) {
 		t.Errorf("mute: %d headers, asked %d times, want none and no more than once", got, asked-2)
 	}
 }
+
+// One charge that has no limits any more does not take the headers of the others away.
+func TestRepeatedReserveAfterLimitsWereRemoved(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	body := `{"lease_id":"` + w.lease() + `","charges":[
+		{"entity":"acme","resource":"money","costs":{"usd":10}},
+		{"entity":"acme","resource":"window","costs":{"hourly":1}}]}`
+	w.reserve(body).want(t, 200)
+	for _, at := range []weir.Subject{{}, {Resource: "window"}} {
+		if err := w.limiter.SetLimits(t.Context(), at, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	again := w.reserve(body)
+	again.want(t, 200, "replay", true)
+	got := again.header.Get("Ratelimit")
+	if !strings.HasPrefix(got, `"usd";r=90;t=`) || strings.Contains(got, "hourly") {
+		t.Errorf("RateLimit %q, want what is left of the limit that is there", got)
+	}
+}

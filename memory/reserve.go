@@ -10,8 +10,8 @@ import (
 )
 
 // Reserve judges every limit that the request reaches and takes all of it or nothing. It fails as
-// [weir.Reservation.Plan] does, and with [weir.Invalid] where a shadow limit's count would no longer
-// fit 64 bits.
+// [weir.Reservation.Plan] does, and with [weir.Invalid] or [weir.NeverSatisfiable] where a sum
+// would not fit 64 bits. What only a shadow limit's count cannot hold is not taken on it.
 func (s *Store) Reserve(
 	ctx context.Context, now time.Time, r *weir.Reservation,
 ) (*weir.Outcome, error) {
@@ -101,7 +101,9 @@ func (s *Store) decide(
 		grows := out.Limits[i].Exceeded
 		if grows && !seats[i].counter.counts(now, change{limit: takes[i].Limit, to: seats[i].cost}) {
 			seats[i].cost = 0
-			takes[i].Parts = nothingOf(takes[i].Parts)
+			if takes[i].Limit.Kind != weir.Concurrency { // a lease has its slots, as if they had timed out
+				takes[i].Parts = nothingOf(takes[i].Parts)
+			}
 		}
 	}
 	apply(now, takes, seats, out)

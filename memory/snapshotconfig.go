@@ -16,6 +16,9 @@ func (s *SnapshotStore) ReadConfig(ctx context.Context, of weir.Subject) (*weir.
 
 // WriteConfig is [Store.WriteConfig]. The configuration is not in the snapshots.
 func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
+	if err := s.checkWritable(); err != nil {
+		return err
+	}
 	return s.store.WriteConfig(ctx, now, d)
 }
 
@@ -23,11 +26,17 @@ func (s *SnapshotStore) WriteConfig(ctx context.Context, now time.Time, d *weir.
 func (s *SnapshotStore) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
+	if err := s.checkWritable(); err != nil {
+		return err
+	}
 	return s.store.WriteLimits(ctx, now, at, limits)
 }
 
 // WritePolicy is [Store.WritePolicy].
 func (s *SnapshotStore) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+	if err := s.checkWritable(); err != nil {
+		return err
+	}
 	return s.store.WritePolicy(ctx, now, p)
 }
 
@@ -35,11 +44,17 @@ func (s *SnapshotStore) WritePolicy(ctx context.Context, now time.Time, p weir.P
 func (s *SnapshotStore) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
+	if err := s.checkWritable(); err != nil {
+		return err
+	}
 	return s.store.WriteEntity(ctx, now, name, parent, cascade)
 }
 
 // DeleteEntity is [Store.DeleteEntity].
 func (s *SnapshotStore) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	if err := s.checkWritable(); err != nil {
+		return err
+	}
 	return s.store.DeleteEntity(ctx, now, name)
 }
 
@@ -63,4 +78,12 @@ func (s *SnapshotStore) Resources(
 	ctx context.Context, now time.Time, entity string,
 ) ([]string, error) {
 	return s.store.Resources(ctx, now, entity)
+}
+
+// checkWritable refuses a change where the store is open for reading alone.
+func (s *SnapshotStore) checkWritable() error {
+	if s.readOnly {
+		return &weir.Error{Code: weir.Unsupported, Reason: "the snapshot is open for reading alone"}
+	}
+	return nil
 }

@@ -57,6 +57,9 @@ func TestSnapshotReadOnly(t *testing.T) {
 		if _, err := reader.Cancel(t.Context(), lease.ID); !errors.Is(err, weir.Unsupported) {
 			t.Errorf("cancel: got %v, want %q", err, weir.Unsupported)
 		}
+		if err := reader.SetPolicy(t.Context(), weir.Allow); !errors.Is(err, weir.Unsupported) {
+			t.Errorf("set policy: got %v, want %q", err, weir.Unsupported)
+		}
 		if err := reader.Close(); err != nil {
 			t.Errorf("close: got %v", err)
 		}

@@ -282,13 +282,13 @@ func (s *SnapshotStore) Settle(
 // enter begins a call that may change something; it ends with gate.RUnlock.
 func (s *SnapshotStore) enter() error {
 	s.gate.RLock()
-	switch {
-	case s.closed:
+	err := s.checkWritable()
+	if s.closed {
+		err = &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
+	}
+	if err != nil {
 		s.gate.RUnlock()
-		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
-	case s.readOnly:
-		s.gate.RUnlock()
-		return &weir.Error{Code: weir.Unsupported, Reason: "the snapshot is open for reading alone"}
+		return err
 	}
 	if !s.changed.Load() {
 		s.changed.Store(true)

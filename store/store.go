@@ -32,7 +32,8 @@ type Options struct {
 	// waits for: to close the store in it would wait forever. Default: nobody.
 	OnError func(error)
 	// ReadOnly opens what is there for looking at it, beside whoever else has it open, and creates
-	// nothing. What would change anything is refused with [weir.Unsupported].
+	// nothing. What would change anything is refused with [weir.Unsupported]. A store that is
+	// nowhere but in the process has nothing to look at, and is opened as ever.
 	// Default: false.
 	ReadOnly bool
 }

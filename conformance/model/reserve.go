@@ -100,7 +100,7 @@ func (m *Model) reported(verdicts []*verdict, holdings []*Holding) []weir.LimitS
 	limits := make([]weir.LimitStatus, len(verdicts))
 	for i, v := range verdicts {
 		after := v.status
-		after.Available = sub(num(after.Available), cost(holdings[i].Parts)).Int64()
+		after.Available = sub(num(after.Available), holdings[i].counted()).Int64()
 		limits[i] = m.rules.Reported(v.status, after)
 	}
 	return limits

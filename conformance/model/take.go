@@ -14,6 +14,18 @@ type Holding struct {
 	Pieces []*Piece
 }
 
+// counted is what was counted on the limit: slots that it could not hold are none.
+func (h *Holding) counted() *big.Int {
+	if h.Limit.Kind != weir.Concurrency {
+		return cost(h.Parts)
+	}
+	total := num(0)
+	for _, p := range h.Pieces {
+		total.Add(total, num(p.Units))
+	}
+	return total
+}
+
 // takeAll takes every cost or none (3.1).
 func (m *Model) takeAll(takes []*Take, now int64) ([]*Holding, error) {
 	holdings := make([]*Holding, len(takes))
@@ -53,6 +65,10 @@ func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
 func (m *Model) uncounted(t *Take, now int64) (*Holding, *state, error) {
 	if !m.rules.SparesUncounted(&t.Limit) {
 		return nil, nil, invalid("costs."+t.Limit.Name, "is more than can be counted")
+	}
+	if t.Limit.Kind == weir.Concurrency { // as if its slots had timed out (7.9)
+		s, _ := m.look(m.rules.KeyOf(t.Subject, &t.Limit), &t.Limit, now)
+		return &Holding{Take: *t}, s, nil
 	}
 	nothing := *t
 	nothing.Parts = slices.Clone(t.Parts)
