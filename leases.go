@@ -123,39 +123,45 @@ func (t *leaseTable) shard(id LeaseID) *leaseShard {
 // makes an unborn entry if create says so, otherwise it returns nil. What has been forgotten counts
 // as absent.
 func (t *leaseTable) acquire(ctx context.Context, id LeaseID, now int64, create bool) (*leaseEntry, error) {
-	s := t.shard(id)
 	for {
-		s.mu.Lock()
-		s.sweep(t, now)
-		e := s.entries[id]
-		switch {
-		case e == nil && !create:
-			s.mu.Unlock()
-			return nil, nil
-		case e == nil:
-			e = &leaseEntry{LeaseRecord: LeaseRecord{ID: id}, busy: true}
-			s.entries[id] = e
-			s.peak = max(s.peak, len(s.entries))
-			s.mu.Unlock()
-			return e, nil
-		case !e.busy:
-			e.busy = true
-			s.expire(t, e, now)
-			s.mu.Unlock()
+		e, busy := t.try(id, now, create)
+		if busy == nil {
 			return e, nil
 		}
-		if e.wait == nil {
-			e.wait = make(chan struct{})
-		}
-		wait := e.wait
-		s.mu.Unlock()
 		select {
-		case <-wait:
+		case <-busy:
 		case <-ctx.Done():
 			return nil, &Error{Code: Unavailable, Reason: "another call on the lease is under way",
 				Err: ctx.Err()}
 		}
 	}
+}
+
+// try is acquire without waiting: where somebody works on the entry, it returns a channel that is
+// closed when they are done.
+func (t *leaseTable) try(id LeaseID, now int64, create bool) (e *leaseEntry, busy <-chan struct{}) {
+	s := t.shard(id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweep(t, now)
+	e = s.entries[id]
+	switch {
+	case e == nil && !create:
+		return nil, nil
+	case e == nil:
+		e = &leaseEntry{LeaseRecord: LeaseRecord{ID: id}, busy: true}
+		s.entries[id] = e
+		s.peak = max(s.peak, len(s.entries))
+		return e, nil
+	case !e.busy:
+		e.busy = true
+		s.expire(t, e, now)
+		return e, nil
+	}
+	if e.wait == nil {
+		e.wait = make(chan struct{})
+	}
+	return nil, e.wait
 }
 
 // release gives an entry back and files it by what became of it.

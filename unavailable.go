@@ -23,6 +23,9 @@ func (l *Limiter) storeContext(ctx context.Context) (context.Context, context.Ca
 // acquire waits for a lease no longer than for the store, which is what the call that holds it waits
 // for.
 func (l *Limiter) acquire(ctx context.Context, id LeaseID, now int64, create bool) (*leaseEntry, error) {
+	if e, busy := l.leases.try(id, now, create); busy == nil {
+		return e, nil // as nearly always: no timer is needed
+	}
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	return l.leases.acquire(storeCtx, id, now, create)
