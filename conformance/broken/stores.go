@@ -25,12 +25,20 @@ type store struct {
 	weir.Backend
 	weir.ConfigReader
 	weir.ConfigWriter
+	weir.ConfigEditor
+	weir.EntityReader
 	weir.SubjectLister
 	reserve func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error)
 	settle  func(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error)
 	status  func(ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver) (
 		[]weir.LimitStatus, error)
 	read func(ctx context.Context, s weir.Subject) (*weir.Config, error)
+
+	set      func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
+	declare  func(ctx context.Context, now time.Time, name, parent string, cascade bool) error
+	remove   func(ctx context.Context, now time.Time, name string) error
+	list     func(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error)
+	entities func(ctx context.Context, now time.Time, resource string) ([]string, error)
 }
 
 // of wraps a store that has every ability but to recover leases.
@@ -39,6 +47,8 @@ func of(spoil func(s *store)) func(weir.Backend) weir.Backend {
 		s := &store{Backend: b}
 		s.ConfigReader, _ = b.(weir.ConfigReader)
 		s.ConfigWriter, _ = b.(weir.ConfigWriter)
+		s.ConfigEditor, _ = b.(weir.ConfigEditor)
+		s.EntityReader, _ = b.(weir.EntityReader)
 		s.SubjectLister, _ = b.(weir.SubjectLister)
 		spoil(s)
 		return s
@@ -81,6 +91,45 @@ func (s *store) ReadConfig(ctx context.Context, subject weir.Subject) (*weir.Con
 		return s.read(ctx, subject)
 	}
 	return s.ConfigReader.ReadConfig(ctx, subject)
+}
+
+func (s *store) WriteLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
+) error {
+	if s.set != nil {
+		return s.set(ctx, now, at, limits)
+	}
+	return s.ConfigEditor.WriteLimits(ctx, now, at, limits)
+}
+
+func (s *store) WriteEntity(
+	ctx context.Context, now time.Time, name, parent string, cascade bool,
+) error {
+	if s.declare != nil {
+		return s.declare(ctx, now, name, parent, cascade)
+	}
+	return s.ConfigEditor.WriteEntity(ctx, now, name, parent, cascade)
+}
+
+func (s *store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	if s.remove != nil {
+		return s.remove(ctx, now, name)
+	}
+	return s.ConfigEditor.DeleteEntity(ctx, now, name)
+}
+
+func (s *store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	if s.list != nil {
+		return s.list(ctx, q)
+	}
+	return s.EntityReader.ListEntities(ctx, q)
+}
+
+func (s *store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+	if s.entities != nil {
+		return s.entities(ctx, now, resource)
+	}
+	return s.SubjectLister.Entities(ctx, now, resource)
 }
 
 // Stores returns the stores that are wrong in one respect each.
