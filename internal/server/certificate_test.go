@@ -201,18 +201,7 @@ func TestShutdownHTTP2(t *testing.T) {
 	w.client.Transport = &http.Transport{
 		ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}
-	answers := make(chan *answer, 1)
-	go func() {
-		got, err := ask(t.Context(), w.client, w.url+"/v1/reserve", askRPM, "")
-		if err != nil {
-			got = &answer{body: []byte(err.Error())}
-		}
-		answers <- got
-	}()
-	<-store.entered
-	stopped := make(chan error, 1)
-	go func() { stopped <- w.stop() }()
-	eventually(t, "the server is shutting down", w.server.ending.Load)
+	answers, stopped := w.endsUnderway(t, store)
 	close(store.release)
 	if got := <-answers; got.status != http.StatusOK {
 		t.Errorf("the stream under way: got %d %s", got.status, got.body)

@@ -158,16 +158,10 @@ func (s *slowStore) Reserve(
 	return s.Store.Reserve(ctx, now, r)
 }
 
-// TestShutdownWaits: a request under way is answered, /readyz says meanwhile that the server ends,
-// and the answer is the connection's last.
-func TestShutdownWaits(t *testing.T) {
-	t.Parallel()
-	store := newSlowStore(t)
-	// The delay is for the machine: /readyz is asked within it.
-	w := startOver(t, store, &Options{Bounds: Bounds{ShutdownDelay: 2 * time.Second}})
-	if got := w.ask(t, "/readyz", "", ""); got.status != http.StatusOK || got.header.Get("Connection") != "" {
-		t.Errorf("before: got %d and Connection %q", got.status, got.header.Get("Connection"))
-	}
+// endsUnderway sends a reservation, and begins the shutdown while the store has it. It returns what will
+// have been answered, and how the server will have ended.
+func (w *world) endsUnderway(t *testing.T, store *slowStore) (<-chan *answer, <-chan error) {
+	t.Helper()
 	answers := make(chan *answer, 1)
 	go func() {
 		got, err := ask(context.Background(), w.client, w.url+"/v1/reserve", askRPM, "")
@@ -180,6 +174,20 @@ func TestShutdownWaits(t *testing.T) {
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
 	eventually(t, "the server is shutting down", w.server.ending.Load)
+	return answers, stopped
+}
+
+// TestShutdownWaits: a request under way is answered, /readyz says meanwhile that the server ends,
+// and the answer is the connection's last.
+func TestShutdownWaits(t *testing.T) {
+	t.Parallel()
+	store := newSlowStore(t)
+	// The delay is for the machine: /readyz is asked within it.
+	w := startOver(t, store, &Options{Bounds: Bounds{ShutdownDelay: 2 * time.Second}})
+	if got := w.ask(t, "/readyz", "", ""); got.status != http.StatusOK || got.header.Get("Connection") != "" {
+		t.Errorf("before: got %d and Connection %q", got.status, got.header.Get("Connection"))
+	}
+	answers, stopped := w.endsUnderway(t, store)
 	got := w.ask(t, "/readyz", "", "")
 	if got.status != http.StatusServiceUnavailable || !strings.Contains(string(got.body), "shutting down") {
 		t.Errorf("while it ends: got %d %s", got.status, got.body)
