@@ -35,6 +35,11 @@ func writeProblem(w http.ResponseWriter, err error, limits *rateLimits) {
 	writeJSON(w, p.Status, problemType, p)
 }
 
+// Refuse answers with a status and a problem as the API does, for a handler around it or beside it.
+func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
+	writeProblem(w, refusal(status, e), nil)
+}
+
 // writeJSON answers in one piece, so that who reads less than the length knows that something is
 // missing.
 func writeJSON(w http.ResponseWriter, status int, contentType string, body any) {

@@ -1,13 +1,13 @@
 package server
 
 import (
-	"encoding/json"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 )
 
 // onlyGet refuses what would be more than to look.
@@ -15,39 +15,11 @@ func onlyGet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			refuse(w, http.StatusMethodNotAllowed, invalid("method", shorten(r.Method), "must be GET or HEAD"))
+			httpapi.Refuse(w, http.StatusMethodNotAllowed, invalid("method", shorten(r.Method), "must be GET or HEAD"))
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
-}
-
-// problem is a refusal as the API says it (RFC 9457).
-type problem struct {
-	Type   string    `json:"type"`
-	Title  string    `json:"title"`
-	Status int       `json:"status"`
-	Detail string    `json:"detail"`
-	Code   weir.Code `json:"code"`
-	Field  string    `json:"field,omitempty"`
-	Value  string    `json:"value,omitempty"`
-	Reason string    `json:"reason,omitempty"`
-}
-
-// refuse answers with a problem.
-func refuse(w http.ResponseWriter, status int, e *weir.Error) {
-	body, err := json.Marshal(problem{
-		Type: "about:blank", Title: http.StatusText(status), Status: status,
-		Detail: strings.TrimPrefix(e.Error(), "weir: "),
-		Code:   e.Code, Field: e.Field, Value: e.Value, Reason: e.Reason,
-	})
-	if err != nil {
-		panic(err) // strings and a number
-	}
-	w.Header().Set("Content-Type", "application/problem+json")
-	w.Header().Set("Cache-Control", "no-store")
-	w.WriteHeader(status)
-	_, _ = w.Write(body) // who does not read it asks again
 }
 
 // loopbackOnly refuses requests that were meant for another host, where nothing but the address keeps
@@ -64,7 +36,7 @@ func (s *Server) loopbackOnly(next http.Handler) http.Handler {
 		}
 		if !namesLoopback(host) && !strings.EqualFold(host, given) {
 			w.Header().Set("Connection", "close")
-			refuse(w, http.StatusMisdirectedRequest, &weir.Error{
+			httpapi.Refuse(w, http.StatusMisdirectedRequest, &weir.Error{
 				Code: weir.PermissionDenied, Field: "Host", Value: shorten(host),
 				Reason: "must be a loopback address or localhost: this server needs no bearer tokens " +
 					"and serves nobody else",
