@@ -81,6 +81,9 @@ type Resolved struct {
 	// Undeclared is true for an entity that the configuration does not know. That is fine, save
 	// for a parent.
 	Undeclared bool
+
+	until      int64 // when the limiter's cache may no longer use it, in milliseconds; 0 outside of it
+	generation int64 // of the cache
 }
 
 // Reservation is a request on its way into a store: checked, with its limits not yet resolved.
@@ -103,6 +106,13 @@ type Reservation struct {
 	// Resolve is the lazy plan: a store that needs the limits first calls [Reservation.Plan], which
 	// uses it; one that carries limits on its items asks for what is cached.
 	Resolve Resolver
+
+	// What follows is the limiter's, and absent from a reservation that is made by hand.
+
+	call  *call       // the working memory of the call
+	costs []costList  // those of Charges
+	entry *leaseEntry // has room for the holdings
+	lease *leaseParts // in one piece with the statuses
 }
 
 // Take is what a reservation asks of one limit: the sum of the costs that fall on it.
@@ -166,9 +176,11 @@ type Settlement struct {
 	// Memory and MemorySize are as in a [Reservation].
 	Memory     time.Duration
 	MemorySize int
+
+	call *call // as in a [Reservation]
 }
 
-// Outcome is a store's answer.
+// Outcome is a store's answer. It and the holdings in it belong to the limiter once it is returned.
 type Outcome struct {
 	// At is the instant that counts: when the reservation was made or the settlement applied.
 	At time.Time

@@ -34,10 +34,10 @@ type resolutionCache struct {
 }
 
 type cacheShard struct {
-	mu           sync.RWMutex
+	mu           sync.Mutex
 	young, old   map[Subject]cached
 	turn         int64 // when young becomes old, in milliseconds
-	hits, misses atomic.Int64
+	hits, misses int64
 }
 
 type cached struct {
@@ -56,8 +56,7 @@ func newResolutionCache(ttl time.Duration, size int) *resolutionCache {
 }
 
 func (c *resolutionCache) shard(s Subject) *cacheShard {
-	h := maphash.String(c.seed, s.Entity) ^ maphash.String(c.seed, s.Resource)<<1
-	return &c.shards[h%uint64(len(c.shards))]
+	return &c.shards[maphash.String(c.seed, s.Entity)%uint64(len(c.shards))]
 }
 
 // get returns what is fresh, or nil.
@@ -66,39 +65,33 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 		return nil
 	}
 	shard := c.shard(s)
-	generation := c.generation.Load()
-	shard.mu.RLock()
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
 	e, young := shard.young[s]
 	if !young {
 		e = shard.old[s]
 	}
-	turn := shard.turn <= now
-	shard.mu.RUnlock()
-	// One from a time that has not come yet was made while the clock was wrong.
-	fresh := e.resolved != nil && e.until > now && e.until <= now+c.ttl
-	if turn || fresh && !young {
-		shard.mu.Lock()
-		if shard.turn <= now {
-			c.age(shard, now)
-		}
-		if fresh && c.generation.Load() == generation {
-			c.insert(shard, s, e, now)
-		}
-		shard.mu.Unlock()
+	if shard.turn <= now {
+		c.age(shard, now)
+		young = false
 	}
-	if !fresh {
-		shard.misses.Add(1)
+	// One from a time that has not come yet was made while the clock was wrong.
+	if e.resolved == nil || e.until <= now || e.until > now+c.ttl {
+		shard.misses++
 		return nil
 	}
-	shard.hits.Add(1)
+	if !young {
+		c.insert(shard, s, e, now)
+	}
+	shard.hits++
 	return e.resolved
 }
 
 // peek returns what is fresh, or nil, without counting or keeping it for longer.
 func (c *resolutionCache) peek(s Subject, now int64) *Resolved {
 	shard := c.shard(s)
-	shard.mu.RLock()
-	defer shard.mu.RUnlock()
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
 	e, young := shard.young[s]
 	if !young {
 		e = shard.old[s]
@@ -118,6 +111,7 @@ func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) {
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
 	if c.generation.Load() == generation {
+		r.until, r.generation = now+c.ttl, generation
 		c.insert(shard, s, cached{r, now + c.ttl}, now)
 	}
 }
@@ -150,11 +144,11 @@ func (c *resolutionCache) stats() CacheStats {
 	stats := CacheStats{TTL: max(0, time.Duration(c.ttl)*time.Millisecond)}
 	for i := range c.shards {
 		s := &c.shards[i]
-		s.mu.RLock()
+		s.mu.Lock()
 		stats.Size += len(s.young) + len(s.old)
-		s.mu.RUnlock()
-		stats.Hits += s.hits.Load()
-		stats.Misses += s.misses.Load()
+		stats.Hits += s.hits
+		stats.Misses += s.misses
+		s.mu.Unlock()
 	}
 	return stats
 }

@@ -43,7 +43,7 @@ func (f *fakeBackend) ReadConfig(context.Context, weir.Subject) (*weir.Config, e
 func (f *fakeBackend) Reserve(
 	ctx context.Context, now time.Time, r *weir.Reservation,
 ) (*weir.Outcome, error) {
-	takes, err := r.Plan(ctx)
+	plan, err := r.Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,7 +54,8 @@ func (f *fakeBackend) Reserve(
 		return f.reserve(ctx, r)
 	}
 	out := &weir.Outcome{At: now.Truncate(time.Millisecond)}
-	for _, t := range takes {
+	for i := range plan.Holdings {
+		t := plan.Holdings[i].Take
 		out.Holdings = append(out.Holdings, weir.Holding{Take: t})
 		out.Limits = append(out.Limits, weir.LimitStatus{Entity: t.Entity, Resource: t.Resource,
 			Limit: t.Limit.Name, Requested: t.Cost()})

@@ -1,52 +1,52 @@
 package weir
 
-import "slices"
+import "math/bits"
 
 // fingerprint condenses content into 64 bits that are the same in every process, so that a store
-// may keep it beside a lease and another server may compare (FNV-1a).
+// may keep it beside a lease and another server may compare. It goes by words of eight bytes and
+// folds a product of 128 bits after each, as wyhash does; nobody is kept from making two contents with
+// one fingerprint, and whoever does only harms the own lease.
 type fingerprint uint64
 
 const (
-	fnvOffset fingerprint = 14695981039346656037
-	fnvPrime  fingerprint = 1099511628211
+	fingerprintSeed  fingerprint = 0x9e3779b97f4a7c15
+	fingerprintPrime uint64      = 0xd6e8feb86659fd93
 )
 
-func (f fingerprint) byte(b byte) fingerprint { return (f ^ fingerprint(b)) * fnvPrime }
-
-func (f fingerprint) int(n int64) fingerprint {
-	for range 8 {
-		f = f.byte(byte(n))
-		n >>= 8
-	}
-	return f
+func (f fingerprint) word(x uint64) fingerprint {
+	high, low := bits.Mul64(uint64(f)^x, fingerprintPrime)
+	return fingerprint(high^low) + fingerprintSeed
 }
 
-// string ends with a zero byte, which no identifier contains, so that "ab","c" is not "a","bc".
+func (f fingerprint) int(n int64) fingerprint { return f.word(uint64(n)) }
+
+// string ends with the length (modulo 256; no name is longer), so that "ab","c" is not "a","bc".
 func (f fingerprint) string(s string) fingerprint {
-	for i := range len(s) {
-		f = f.byte(s[i])
+	n := uint64(len(s))
+	for ; len(s) >= 8; s = s[8:] {
+		f = f.word(uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
+			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56)
 	}
-	return f.byte(0)
+	last := n << 56 // at most seven bytes are left
+	for i := range len(s) {
+		last |= uint64(s[i]) << (8 * i)
+	}
+	return f.word(last)
 }
 
-func (f fingerprint) costs(c Costs) fingerprint {
-	f = f.int(int64(len(c)))
-	if len(c) == 1 {
-		for name, n := range c {
-			return f.string(name).int(n)
-		}
-	}
-	for _, name := range c.names() {
-		f = f.string(name).int(c[name])
+func (f fingerprint) costs(list costList) fingerprint {
+	f = f.int(int64(len(list)))
+	for i := range list {
+		f = f.string(list[i].name).int(list[i].units)
 	}
 	return f
 }
 
 // fingerprintRequest covers all that decides a reservation: charges in order, and brought limits.
-func fingerprintRequest(charges []Charge, brought []Limit) uint64 {
-	f := fnvOffset.int(int64(len(charges)))
+func fingerprintRequest(charges []Charge, costs []costList, brought []Limit) uint64 {
+	f := fingerprintSeed.int(int64(len(charges)))
 	for i := range charges {
-		f = f.string(charges[i].Entity).string(charges[i].Resource).costs(charges[i].Costs)
+		f = f.string(charges[i].Entity).string(charges[i].Resource).costs(costs[i])
 	}
 	for i := range brought {
 		l := &brought[i]
@@ -54,20 +54,24 @@ func fingerprintRequest(charges []Charge, brought []Limit) uint64 {
 			int(int64(l.RefillPeriod)).int(int64(l.Window)).int(int64(l.Timeout)).
 			string(l.Every).string(l.Zone)
 		if l.Shadow {
-			f = f.byte(1)
+			f = f.int(1)
 		}
 	}
 	return uint64(f)
 }
 
 // fingerprintTotals covers what a settlement named. However nothing is named, it is the same.
-func fingerprintTotals(totals []Costs) uint64 {
-	if !slices.ContainsFunc(totals, func(c Costs) bool { return len(c) > 0 }) {
-		totals = nil
+func fingerprintTotals(totals []costList) uint64 {
+	named := false
+	for _, list := range totals {
+		named = named || len(list) > 0
 	}
-	f := fnvOffset.int(int64(len(totals)))
-	for _, c := range totals {
-		f = f.costs(c)
+	if !named {
+		return uint64(fingerprintSeed.int(0))
+	}
+	f := fingerprintSeed.int(int64(len(totals)))
+	for _, list := range totals {
+		f = f.costs(list)
 	}
 	return uint64(f)
 }

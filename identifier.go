@@ -31,16 +31,15 @@ func checkSubject(entity, resource string, slash bool) error {
 
 // checkEntity returns what is wrong with an entity's name, or nothing.
 func checkEntity(s string, slash bool) string {
-	extra := "_.-:@"
 	if slash {
-		extra += "/"
+		return checkIdentifier(s, maxEntityLen, isAlnum, isInPath)
 	}
-	return checkIdentifier(s, maxEntityLen, isAlnum, extra)
+	return checkIdentifier(s, maxEntityLen, isAlnum, isInEntity)
 }
 
 // checkResource returns what is wrong with a resource's name, or nothing.
 func checkResource(s string) string {
-	return checkIdentifier(s, maxResourceLen, isAlpha, "_.-/")
+	return checkIdentifier(s, maxResourceLen, isAlpha, isInResource)
 }
 
 // checkLimitName returns what is wrong with a limit's name, or nothing.
@@ -48,10 +47,19 @@ func checkLimitName(s string) string {
 	if s == "wcu" {
 		return "is reserved"
 	}
-	return checkIdentifier(s, maxLimitLen, isAlpha, "_.-")
+	return checkIdentifier(s, maxLimitLen, isAlpha, isInLimit)
 }
 
-func checkIdentifier(s string, limit int, first func(byte) bool, extra string) string {
+func checkIdentifier(s string, limit int, first, rest byteSet) string {
+	if s != "" && len(s) <= limit && first.has(s[0]) {
+		at := 1
+		for at < len(s) && rest.has(s[at]) {
+			at++
+		}
+		if at == len(s) {
+			return ""
+		}
+	}
 	switch {
 	case s == "":
 		return "must not be empty"
@@ -59,25 +67,59 @@ func checkIdentifier(s string, limit int, first func(byte) bool, extra string) s
 		return "must be valid UTF-8"
 	case len(s) > limit:
 		return fmt.Sprintf("must have at most %d characters, has %d", limit, len(s))
-	case !first(s[0]):
+	case !first.has(s[0]):
 		return fmt.Sprintf("must not begin with %q", firstRune(s))
 	}
-	for i := 1; i < len(s); i++ {
-		if !isAlnum(s[i]) && strings.IndexByte(extra, s[i]) < 0 {
-			return fmt.Sprintf("must not contain %q", firstRune(s[i:]))
-		}
+	at := 1
+	for rest.has(s[at]) {
+		at++
 	}
-	return ""
+	return fmt.Sprintf("must not contain %q", firstRune(s[at:]))
+}
+
+// byteSet names a set of ASCII characters.
+type byteSet int
+
+const (
+	isAlpha byteSet = iota
+	isAlnum
+	isInLimit
+	isInResource
+	isInEntity
+	isInPath
+)
+
+// The characters below and above 64, one bit for each.
+const (
+	digits  = 0x3ff << '0'
+	letters = 0x3ffffff<<('A'-64) | 0x3ffffff<<('a'-64)
+	dotDash = 1<<'.' | 1<<'-'
+	under   = 1 << ('_' - 64)
+)
+
+var byteSets = [...]struct{ low, high uint64 }{
+	isAlpha:      {0, letters},
+	isAlnum:      {digits, letters},
+	isInLimit:    {digits | dotDash, letters | under},
+	isInResource: {digits | dotDash | 1<<'/', letters | under},
+	isInEntity:   {digits | dotDash | 1<<':', letters | under | 1<<('@'-64)},
+	isInPath:     {digits | dotDash | 1<<':' | 1<<'/', letters | under | 1<<('@'-64)},
+}
+
+func (b byteSet) has(c byte) bool {
+	switch {
+	case c < 64:
+		return byteSets[b].low>>c&1 == 1
+	case c < 128:
+		return byteSets[b].high>>(c-64)&1 == 1
+	}
+	return false
 }
 
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
 }
-
-func isAlpha(c byte) bool { return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' }
-
-func isAlnum(c byte) bool { return isAlpha(c) || '0' <= c && c <= '9' }
 
 func sortLimits(limits []Limit) []Limit {
 	slices.SortFunc(limits, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })

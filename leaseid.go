@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"time"
 )
@@ -22,13 +23,9 @@ func NewLeaseID(now time.Time) LeaseID {
 
 func makeLeaseID(ms int64, hi uint64, lo uint32) LeaseID {
 	var id LeaseID
-	for i := range 6 {
-		id[i] = byte(ms >> (40 - 8*i))
-	}
-	for i := range 8 {
-		id[6+i] = byte(hi >> (56 - 8*i))
-	}
-	id[14], id[15] = byte(lo>>8), byte(lo)
+	binary.BigEndian.PutUint64(id[:], uint64(ms)<<16)
+	binary.BigEndian.PutUint64(id[6:], hi)
+	binary.BigEndian.PutUint16(id[14:], uint16(lo))
 	return id
 }
 
@@ -93,11 +90,7 @@ func (id LeaseID) Time() time.Time { return time.UnixMilli(id.ms()) }
 func (id LeaseID) IsZero() bool { return id == LeaseID{} }
 
 func (id LeaseID) ms() int64 {
-	var ms int64
-	for i := range 6 {
-		ms = ms<<8 | int64(id[i])
-	}
-	return ms
+	return int64(binary.BigEndian.Uint64(id[:8]) >> 16)
 }
 
 // MarshalText returns the ULID's 26 characters.

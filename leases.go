@@ -3,7 +3,8 @@ package weir
 import (
 	"context"
 	"hash/maphash"
-	"maps"
+	"math"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,43 +23,31 @@ type leaseTable struct {
 	memory int64        // milliseconds
 	high   atomic.Int64 // the latest now, see clock
 	early  atomic.Int64 // lease IDs older than this may have been forgotten
+	// blank has entries that were used and are empty now, with room for holdings. It stays empty where
+	// a store may still read the holdings of a lease after its answer.
+	blank sync.Pool
+	reuse bool
 }
 
-// leaseShard is one part of the table. Its lists are ordered by due time: the live leases of one
-// lifetime end in the order of their renewal, so a list for each lifetime needs no heap.
+// leaseShard is one part of the table.
 type leaseShard struct {
-	mu      sync.Mutex
-	entries map[LeaseID]*leaseEntry
-	peak    int // entries since the map was made
+	mu    sync.Mutex
+	index leaseIndex
+	slots []*leaseEntry // the leases that have not ended
+	free  []leasePlace  // the slots that are empty
+	// live has a list for each lifetime: leases of one lifetime end in the order of their renewal, so
+	// no heap is needed.
 	live    []*leaseList
-	ended   leaseList
-	room    int // ended leases
 	filings int64
+	ended   endedLeases
+	room    int   // for ended leases
+	quiet   int64 // nothing is due before this instant, in milliseconds
 }
 
-// leaseEntry is what the limiter knows of one lease. Between acquire and release it belongs to the
-// caller; the list, its pointers and due belong to the shard.
-type leaseEntry struct {
-	LeaseRecord
-	degraded bool
+// leasePlace says where a lease is: in a slot, or among those that have ended.
+type leasePlace uint32
 
-	state      leaseEntryState
-	busy       bool
-	wait       chan struct{} // closed on release; nil while nobody waits
-	list       *leaseList
-	prev, next *leaseEntry
-	due        int64 // when it expires, as filed in a live list
-	filing     int64 // of those due in one millisecond, the one filed last expires last
-}
-
-// leaseEntryState is what release does with an entry.
-type leaseEntryState int
-
-const (
-	leaseUnborn leaseEntryState = iota // nothing was reserved: drop it
-	leaseHeld
-	leaseRemembered
-)
+const leaseHasEnded leasePlace = 1 << 31
 
 // A call clears away at most sweepLeast due leases of its shard and a sixteenth of those there are:
 // few enough not to be felt, and enough that a hundred calls a second are rid of a million leases that
@@ -72,15 +61,18 @@ const (
 const clockReset = 60_000
 
 func newLeaseTable(o *Options, opened time.Time) *leaseTable {
-	n := 64
-	if o.LeaseMemorySize < 64*64 {
+	n := 8 // few, since each has memory of its own to go through, and enough for calls at once
+	for n < 4*runtime.GOMAXPROCS(0) {
+		n *= 2
+	}
+	if o.LeaseMemorySize < 4096 {
 		n = 1 // so that a small memory forgets exactly the oldest
 	}
 	t := &leaseTable{
 		shards: make([]leaseShard, n), seed: maphash.MakeSeed(), memory: o.LeaseMemory.Milliseconds(),
 	}
 	for i := range t.shards {
-		t.shards[i].entries = make(map[LeaseID]*leaseEntry)
+		t.shards[i].index = newLeaseIndex()
 		t.shards[i].room = max(1, o.LeaseMemorySize/n)
 	}
 	t.high.Store(opened.UnixMilli())
@@ -144,64 +136,153 @@ func (t *leaseTable) try(id LeaseID, now int64, create bool) (e *leaseEntry, bus
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(t, now)
-	e = s.entries[id]
-	switch {
-	case e == nil && !create:
+	place, known := s.find(id)
+	if known && place&leaseHasEnded == 0 {
+		e = s.slots[place]
+		if e.busy {
+			if e.wait == nil {
+				e.wait = make(chan struct{})
+			}
+			return nil, e.wait
+		}
+		if e.due > now {
+			e.busy = true
+			return e, nil
+		}
+		s.expire(t, e)
+		place, known = s.find(id) // the memory may have room for none
+	}
+	if known {
+		ended := s.ended.at(place)
+		if ended.forgetAt(t.memory) >= now {
+			return ended.entry(), nil
+		}
+		s.forget(t, ended)
+	}
+	if !create {
 		return nil, nil
-	case e == nil:
-		e = &leaseEntry{LeaseRecord: LeaseRecord{ID: id}, busy: true}
-		s.entries[id] = e
-		s.peak = max(s.peak, len(s.entries))
-		return e, nil
-	case !e.busy:
-		e.busy = true
-		s.expire(t, e, now)
-		return e, nil
 	}
-	if e.wait == nil {
-		e.wait = make(chan struct{})
+	e = t.entry(id)
+	e.busy = true
+	s.add(e)
+	return e, nil
+}
+
+// entry returns a new entry, in no shard.
+func (t *leaseTable) entry(id LeaseID) *leaseEntry {
+	e, ok := t.blank.Get().(*leaseEntry)
+	if !ok {
+		e = &leaseEntry{}
+		e.oneHolding[0].Parts = e.onePart[:0]
+		e.holdings = e.oneHolding[:0]
 	}
-	return nil, e.wait
+	e.id = id
+	return e
+}
+
+// bring takes over an entry that was born outside, under an ID that nobody else can know yet.
+func (t *leaseTable) bring(e *leaseEntry, now int64) {
+	s := t.shard(e.id)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sweep(t, now)
+	s.add(e)
+	s.file(e)
+}
+
+// recycle takes back an entry that is in no shard any more.
+func (t *leaseTable) recycle(e *leaseEntry) {
+	if !t.reuse {
+		return
+	}
+	const most = 16 // of anything; more is not worth keeping
+	room := e.holdings[:cap(e.holdings)]
+	if len(room) == 0 || len(room) > most {
+		room = e.oneHolding[:]
+	}
+	for i := range room {
+		h := &room[i]
+		h.Take = Take{Parts: h.Parts[:0]}
+		if h.Pieces = h.Pieces[:0]; cap(h.Pieces) > most {
+			h.Pieces = nil
+		}
+	}
+	e.state, e.degraded, e.limits, e.receipt = leaseUnborn, false, nil, nil
+	e.seq, e.due, e.filing, e.planned = 0, 0, 0, 0
+	e.holdings = room[:0]
+	t.blank.Put(e)
 }
 
 // release gives an entry back and files it by what became of it.
 func (t *leaseTable) release(e *leaseEntry) {
-	s := t.shard(e.ID)
+	if e.alone {
+		return
+	}
+	s := t.shard(e.id)
 	s.mu.Lock()
 	e.busy = false
-	switch e.state {
-	case leaseUnborn:
-		s.drop(e)
-	case leaseHeld:
-		s.file(e)
-	case leaseRemembered:
-		if e.list != &s.ended {
-			s.remember(t, e)
-		}
-	}
 	wait := e.wait
 	e.wait = nil
+	gone := true
+	switch e.state {
+	case leaseUnborn:
+		s.remove(e)
+		s.index.leave(e.id, true, s.valid)
+	case leaseHeld:
+		s.file(e)
+		gone = false
+	default:
+		s.remember(t, e)
+	}
 	s.mu.Unlock()
 	if wait != nil {
 		close(wait)
 	}
+	if gone {
+		t.recycle(e)
+	}
 }
 
-// bear makes an unborn entry a live lease.
-func (e *leaseEntry) bear(r LeaseRecord) {
-	e.LeaseRecord = r
-	e.state = leaseHeld
+// find returns the place of a lease.
+func (s *leaseShard) find(id LeaseID) (leasePlace, bool) {
+	place, ok := s.index.get(id)
+	return place, ok && s.valid(id, place)
 }
 
-// end makes a lease an ended one, which holds nothing.
-func (e *leaseEntry) end(state LeaseState, at time.Time) {
-	e.State, e.EndedAt, e.state = state, at, leaseRemembered
-	e.Holdings, e.Limits = nil, nil
+// valid reports whether a place is still that of a lease.
+func (s *leaseShard) valid(id LeaseID, place leasePlace) bool {
+	if place&leaseHasEnded != 0 {
+		return s.ended.has(id, place)
+	}
+	return int(place) < len(s.slots) && s.slots[place] != nil && s.slots[place].id == id
+}
+
+// add gives an entry a slot.
+func (s *leaseShard) add(e *leaseEntry) {
+	if n := len(s.free); n > 0 {
+		e.place = s.free[n-1]
+		s.free = s.free[:n-1]
+		s.slots[e.place] = e
+	} else {
+		e.place = leasePlace(len(s.slots))
+		s.slots = append(s.slots, e)
+	}
+	s.index.set(e.id, e.place, true)
+}
+
+// remove takes an entry out of its slot and its list. The index still has its place.
+func (s *leaseShard) remove(e *leaseEntry) {
+	if e.list != nil {
+		e.list.remove(e)
+	}
+	s.slots[e.place] = nil
+	s.free = append(s.free, e.place)
+	s.compact()
 }
 
 // file puts a live lease at the end of the list for its lifetime.
 func (s *leaseShard) file(e *leaseEntry) {
-	due := e.Expires.UnixMilli()
+	due := e.expires
 	if e.list != nil {
 		if e.due == due {
 			return
@@ -210,6 +291,7 @@ func (s *leaseShard) file(e *leaseEntry) {
 	}
 	s.filings++
 	e.due, e.filing = due, s.filings
+	s.quiet = min(s.quiet, due)
 	for _, l := range s.live {
 		if l.tail == nil || l.tail.due <= due {
 			l.push(e)
@@ -221,29 +303,41 @@ func (s *leaseShard) file(e *leaseEntry) {
 	l.push(e)
 }
 
-// expire ends a live lease whose time is over.
-func (s *leaseShard) expire(t *leaseTable, e *leaseEntry, now int64) {
-	if e.state == leaseHeld && e.due <= now {
-		e.end(LeaseExpired, e.Expires)
-		s.remember(t, e)
-	}
+// expire ends a live lease whose time is over and that nobody works on.
+func (s *leaseShard) expire(t *leaseTable, e *leaseEntry) {
+	e.end(leaseExpired, e.expires)
+	s.remember(t, e)
+	t.recycle(e)
 }
 
 // remember moves an ended lease to the ended ones, and forgets the oldest if there are too many.
 func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
-	if e.list != nil {
-		e.list.remove(e)
+	s.remove(e)
+	s.index.set(e.id, s.ended.push(endedLease{
+		id: e.id, at: e.endedAt, fingerprint: e.endedAs, as: e.state, degraded: e.degraded,
+	}), false)
+	if s.ended.len() == 1 {
+		s.quiet = min(s.quiet, s.ended.first().forgetAt(t.memory)+1)
 	}
-	s.ended.push(e)
-	for s.ended.len > s.room && !s.ended.head.busy {
-		s.forget(t, s.ended.head)
+	for s.ended.len() > s.room {
+		s.forgetOldest(t)
 	}
 }
 
-// forget drops an ended lease. Its ID, and any older one, is refused from now on.
-func (s *leaseShard) forget(t *leaseTable, e *leaseEntry) {
-	s.drop(e)
-	floor := e.ID.ms() + 1
+// forgetOldest drops the first of the ended leases. Its ID, and any older one, is refused from now on.
+func (s *leaseShard) forgetOldest(t *leaseTable) {
+	if e := s.ended.first(); !e.gone() {
+		s.forget(t, e)
+	}
+	s.ended.pop()
+}
+
+// forget drops an ended lease.
+func (s *leaseShard) forget(t *leaseTable, e *endedLease) {
+	floor := e.id.ms() + 1
+	id := e.id
+	e.id = LeaseID{}
+	s.index.leave(id, false, s.valid)
 	for {
 		early := t.early.Load()
 		if early >= floor || t.early.CompareAndSwap(early, floor) {
@@ -252,94 +346,74 @@ func (s *leaseShard) forget(t *leaseTable, e *leaseEntry) {
 	}
 }
 
-func (s *leaseShard) drop(e *leaseEntry) {
-	if e.list != nil {
-		e.list.remove(e)
+// compact makes the slots anew where most are empty.
+func (s *leaseShard) compact() {
+	const small = 256
+	if len(s.slots) <= small || len(s.free) < len(s.slots)/4*3 {
+		return
 	}
-	delete(s.entries, e.ID)
-	if s.peak > 256 && len(s.entries) < s.peak/4*3 {
-		// Go maps do not shrink: make a new one.
-		entries := make(map[LeaseID]*leaseEntry, len(s.entries))
-		maps.Copy(entries, s.entries)
-		s.entries, s.peak = entries, len(entries)
+	var slots []*leaseEntry
+	for _, e := range s.slots {
+		if e != nil {
+			e.place = leasePlace(len(slots))
+			slots = append(slots, e)
+			s.index.set(e.id, e.place, false)
+		}
 	}
+	s.slots, s.free = slots, nil
 }
 
 // sweep ends live leases that are due and forgets ended ones that need not be remembered.
 func (s *leaseShard) sweep(t *leaseTable, now int64) {
+	if now < s.quiet {
+		return
+	}
 	const fewLists = 8
 	if len(s.live) > fewLists {
 		s.live = slices.DeleteFunc(s.live, func(l *leaseList) bool { return l.head == nil })
 	}
-	budget := sweepLeast + len(s.entries)/sweepShare
+	quiet := int64(math.MaxInt64)
+	budget := sweepLeast + s.index.len/sweepShare
 	for ; budget > 0; budget-- {
-		e := s.firstDue()
+		e, busy := s.firstDue()
+		if busy {
+			quiet = now // it may be due when it is given back
+		} else if e != nil {
+			quiet = e.due
+		}
 		if e == nil || e.due > now {
 			break
 		}
-		s.expire(t, e, now)
+		s.expire(t, e)
 	}
-	for h := s.ended.head; h != nil && !h.busy && h.forgetAt(t.memory) < now && budget > 0; budget-- {
-		s.forget(t, h)
-		h = s.ended.head
+	for ; budget > 0 && s.ended.len() > 0; budget-- {
+		if e := s.ended.first(); !e.gone() && e.forgetAt(t.memory) >= now {
+			quiet = min(quiet, e.forgetAt(t.memory)+1)
+			break
+		}
+		s.forgetOldest(t)
+	}
+	if s.quiet = quiet; budget == 0 {
+		s.quiet = now
 	}
 }
 
-// firstDue returns the live lease that ends first, of those that nobody works on. They must be
-// remembered in the order in which they end, or the memory would not forget the oldest.
-func (s *leaseShard) firstDue() *leaseEntry {
-	var first *leaseEntry
+// firstDue returns the live lease that ends first, of those that nobody works on, and whether somebody
+// works on one that might be earlier. They must be remembered in the order in which they end, or the
+// memory would not forget the oldest.
+func (s *leaseShard) firstDue() (first *leaseEntry, busy bool) {
 	for _, l := range s.live {
 		h := l.head
-		if h == nil || h.busy {
+		if h == nil {
+			continue
+		}
+		if h.busy {
+			busy = true
 			continue
 		}
 		if first == nil || h.due < first.due || h.due == first.due && h.filing < first.filing {
 			first = h
 		}
 	}
-	return first
-}
-
-// forgetAt is the last instant at which an ended lease is remembered. An ID may be ahead of the
-// clock that made it a lease; until its own time is past the horizon it could be used again.
-func (e *leaseEntry) forgetAt(memory int64) int64 {
-	return max(e.EndedAt.UnixMilli(), e.ID.ms()) + memory
-}
-
-// forgotten reports whether an acquired entry is only still there because no call has swept it.
-func (t *leaseTable) forgotten(e *leaseEntry, now int64) bool {
-	return e.state == leaseRemembered && e.forgetAt(t.memory) < now
-}
-
-// leaseList is an intrusive list of entries in the order in which they are due.
-type leaseList struct {
-	head, tail *leaseEntry
-	len        int
-}
-
-func (l *leaseList) push(e *leaseEntry) {
-	e.list, e.prev, e.next = l, l.tail, nil
-	if l.tail != nil {
-		l.tail.next = e
-	} else {
-		l.head = e
-	}
-	l.tail = e
-	l.len++
-}
-
-func (l *leaseList) remove(e *leaseEntry) {
-	if e.prev != nil {
-		e.prev.next = e.next
-	} else {
-		l.head = e.next
-	}
-	if e.next != nil {
-		e.next.prev = e.prev
-	} else {
-		l.tail = e.prev
-	}
-	e.list, e.prev, e.next = nil, nil, nil
-	l.len--
+	return first, busy
 }

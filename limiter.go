@@ -18,6 +18,7 @@ type Limiter struct {
 	cache   *resolutionCache
 	resolve Resolver
 	policy  storedPolicy
+	calls   callPool
 
 	changing chan struct{} // full while the configuration is checked and changed
 }
@@ -36,6 +37,7 @@ func New(b Backend, o *Options) (*Limiter, error) {
 		backend: b, traits: traits, options: options, changing: make(chan struct{}, 1),
 	}
 	l.leases = newLeaseTable(&options, options.Now())
+	l.leases.reuse, l.calls.reuse = traits.Local, traits.Local
 	if recoverer, ok := b.(LeaseRecoverer); ok {
 		if early, ok := recoverer.Recovered(); ok {
 			l.leases.early.Store(early.UnixMilli() + 1)
@@ -79,7 +81,9 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 
 // reserve also says whether the lease had been reserved before.
 func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Lease, bool, error) {
-	charges, brought, err := r.charges(l.traits.EntitySlash)
+	c := l.calls.get()
+	defer l.calls.put(c)
+	brought, err := r.open(c, l.traits.EntitySlash)
 	if err != nil {
 		return nil, false, err
 	}
@@ -91,31 +95,51 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	if err := ctx.Err(); err != nil {
 		return nil, false, &Error{Code: Unavailable, Reason: "the caller has gone", Err: err}
 	}
-	leaseNow := l.leases.clock(now)
-	id := r.LeaseID
-	if id.IsZero() {
-		id = NewLeaseID(now)
+	c.reservation = Reservation{
+		ID: r.LeaseID, Fingerprint: fingerprintRequest(c.charges, c.costs.lists, brought),
+		Charges: c.charges, Brought: brought,
+		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
+		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, Resolve: l.resolve,
+		call: c, costs: c.costs.lists,
 	}
-	entry, err := l.acquire(ctx, id, leaseNow, true)
+	if r.LeaseID.IsZero() {
+		return l.reserveNew(ctx, now, &c.reservation)
+	}
+	return l.reserveBrought(ctx, now, &c.reservation)
+}
+
+// reserveNew takes a lease under an ID of its own. Nobody can ask for it before it is there.
+func (l *Limiter) reserveNew(ctx context.Context, now time.Time, r *Reservation) (*Lease, bool, error) {
+	leaseNow := l.leases.clock(now)
+	r.ID = r.call.newLeaseID(now)
+	entry := l.leases.entry(r.ID)
+	lease, replay, err := l.take(ctx, now, entry, r)
+	if entry.state == leaseUnborn {
+		l.leases.recycle(entry)
+	} else {
+		l.leases.bring(entry, leaseNow)
+	}
+	return lease, replay, err
+}
+
+// reserveBrought takes a lease under the caller's ID, or answers again.
+func (l *Limiter) reserveBrought(
+	ctx context.Context, now time.Time, r *Reservation,
+) (*Lease, bool, error) {
+	leaseNow := l.leases.clock(now)
+	entry, err := l.acquire(ctx, r.ID, leaseNow, true)
 	if err != nil {
 		return nil, false, err
 	}
 	defer l.leases.release(entry)
-	print := fingerprintRequest(charges, brought)
-	if entry.state != leaseUnborn && !l.leases.forgotten(entry, leaseNow) {
-		lease, err := l.known(entry, print, now)
+	if entry.state != leaseUnborn {
+		lease, err := l.known(entry, r.Fingerprint, now)
 		return lease, true, err
 	}
-	if !r.LeaseID.IsZero() {
-		if err := l.leases.checkID(id, leaseNow); err != nil {
-			return l.tooOld(ctx, now, entry, print, err)
-		}
+	if err := l.leases.checkID(r.ID, leaseNow); err != nil {
+		return l.tooOld(ctx, now, entry, r.Fingerprint, err)
 	}
-	return l.take(ctx, now, entry, &Reservation{
-		ID: id, Fingerprint: print, Charges: charges, Brought: brought,
-		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
-		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, Resolve: l.resolve,
-	})
+	return l.take(ctx, now, entry, r)
 }
 
 // tooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older than
@@ -137,12 +161,12 @@ func (l *Limiter) tooOld(
 // known answers a reservation whose lease is known.
 func (l *Limiter) known(e *leaseEntry, print uint64, now time.Time) (*Lease, error) {
 	switch {
-	case e.State != LeaseLive:
+	case e.state.ended():
 		return nil, ended(e)
-	case e.Fingerprint != print:
-		return nil, fault(Conflict, "lease_id", e.ID, "is a lease with other content")
+	case e.fingerprint != print:
+		return nil, fault(Conflict, "lease_id", e.id, "is a lease with other content")
 	}
-	lease := l.handle(e, now)
+	lease := l.handle(e, now, &Lease{})
 	lease.Replay = true
 	return lease, nil
 }
@@ -152,16 +176,16 @@ func unknownLease(id LeaseID) *Error {
 }
 
 func ended(e *leaseEntry) *Error {
-	return fault(Ended, "lease_id", e.ID, fmt.Sprintf("was %s at %s", e.State,
-		e.EndedAt.UTC().Format(time.RFC3339Nano)))
+	return fault(Ended, "lease_id", e.id, fmt.Sprintf("was %s at %s", e.state.state(),
+		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano)))
 }
 
 // handle makes the caller's side of a live lease.
-func (l *Limiter) handle(e *leaseEntry, now time.Time) *Lease {
-	return (&Lease{
-		ID: e.ID, ReservedAt: e.At, Expires: e.Expires, HoldsUntil: holdsUntil(e.Holdings, now),
-		Degraded: e.degraded, Seq: e.Seq, Limits: e.Limits,
-	}).Bind(l)
+func (l *Limiter) handle(e *leaseEntry, now time.Time, lease *Lease) *Lease {
+	lease.ID, lease.ReservedAt, lease.Expires = e.id, instant(e.at, now), instant(e.expires, now)
+	lease.HoldsUntil, lease.Degraded = holdsUntil(e.holdings, now), e.degraded
+	lease.Seq, lease.Limits = e.seq, e.limits
+	return lease.Bind(l)
 }
 
 // holdsUntil is when the first of the slots that are still held returns by itself.
@@ -183,12 +207,16 @@ func holdsUntil(holdings []Holding, now time.Time) time.Time {
 	return time.UnixMilli(first)
 }
 
+// instant is a millisecond in the zone of another instant.
+func instant(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
+
 // take asks the store for a new lease.
 func (l *Limiter) take(
 	ctx context.Context, now time.Time, e *leaseEntry, r *Reservation,
 ) (*Lease, bool, error) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
+	r.entry = e
 	out, err := l.backend.Reserve(storeCtx, now, r)
 	if err != nil {
 		err = classify(err)
@@ -209,7 +237,11 @@ func (l *Limiter) take(
 		Expires: r.Expires(out.At, out.Holdings),
 		Charges: len(r.Charges), Holdings: out.Holdings, Limits: out.Limits,
 	})
-	return l.handle(e, now), false, nil
+	if r.lease == nil { // the store made its own statuses
+		r.lease = &leaseParts{}
+	}
+	e.receipt = &r.lease.receipt
+	return l.handle(e, now, &r.lease.lease), false, nil
 }
 
 // nameLease puts the lease's ID into an error after which the call may be repeated: the caller may not
@@ -242,25 +274,21 @@ func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntr
 	if err := l.recover(ctx, now, e); err != nil {
 		return nil, err
 	}
-	return l.known(e, e.Fingerprint, now)
+	return l.known(e, e.fingerprint, now)
 }
 
 // recover fills an unborn entry from the store, if the store keeps leases and knows this one.
 func (l *Limiter) recover(ctx context.Context, now time.Time, e *leaseEntry) error {
 	recoverer, ok := l.backend.(LeaseRecoverer)
 	if ok {
-		record, err := recoverer.RecoverLease(ctx, now, e.ID)
+		record, err := recoverer.RecoverLease(ctx, now, e.id)
 		if err != nil {
 			return classify(err)
 		}
 		if record != nil {
-			e.LeaseRecord = *record
-			e.state = leaseHeld
-			if record.State != LeaseLive {
-				e.end(record.State, record.EndedAt)
-			}
+			e.bear(*record)
 			return nil
 		}
 	}
-	return unknownLease(e.ID)
+	return unknownLease(e.id)
 }

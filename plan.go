@@ -7,13 +7,34 @@ import (
 	"time"
 )
 
-// Plan resolves what the reservation asks, ancestors included, and returns one take for each limit
-// of each (entity, resource): entities in the order in which the charges reach them, limits by name.
-// It refuses, before anything is written, what docs/semantics.md calls an error: an unknown limit, no
-// limits at all, a chain of parents that is too long, a brought limit that no charged entity has, and
-// a sum that can never be satisfied.
-func (r *Reservation) Plan(ctx context.Context) ([]Take, error) {
-	p := planner{r: r}
+// Plan resolves what the reservation asks, ancestors included, and returns the outcome to fill in: for
+// each limit of each (entity, resource) a holding with what is asked of it, and room for its status.
+// Entities come in the order in which the charges reach them, limits by name. It refuses, before
+// anything is written, what docs/semantics.md calls an error: an unknown limit, no limits at all, a
+// chain of parents that is too long, a brought limit that no charged entity has, and a sum that can
+// never be satisfied.
+//
+// The outcome is the answer to one call: a store that wants to know of it later copies what it needs,
+// holdings with their parts and pieces too.
+func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
+	var p *planner
+	var out *Outcome
+	if r.call != nil {
+		p, out = &r.call.planner, &r.call.outcome
+		p.reset()
+		*out = Outcome{}
+	} else {
+		p, out = &planner{}, &Outcome{}
+	}
+	p.r, p.costs = r, r.costs
+	if p.costs == nil {
+		var book costBook
+		for i := range r.Charges {
+			list := r.Charges[i].Costs.appendTo(nil)
+			book.lists = append(book.lists, list)
+		}
+		p.costs = book.lists
+	}
 	for i := range r.Charges {
 		if err := p.charge(ctx, i); err != nil {
 			return nil, err
@@ -22,13 +43,17 @@ func (r *Reservation) Plan(ctx context.Context) ([]Take, error) {
 	if err := p.checkBrought(); err != nil {
 		return nil, err
 	}
-	takes := p.takes()
-	for i := range takes {
-		if err := takes[i].check(); err != nil {
+	out.Holdings = p.holdings()
+	for i := range out.Holdings {
+		if err := out.Holdings[i].check(); err != nil {
 			return nil, err
 		}
 	}
-	return takes, nil
+	out.Limits = r.statuses(len(out.Holdings))
+	if r.entry != nil {
+		r.entry.planned, r.entry.planOf = p.valid()
+	}
+	return out, nil
 }
 
 // Expires is when a lease reserved at now ends by itself: after the lifetime, and never before its
@@ -38,7 +63,7 @@ func (r *Reservation) Expires(now time.Time, holdings []Holding) time.Time {
 	for i := range holdings {
 		lifetime = max(lifetime, holdings[i].Limit.Timeout)
 	}
-	return now.Truncate(time.Millisecond).Add(lifetime)
+	return wholeMS(now).Add(lifetime)
 }
 
 // Expires is when a lease renewed at now ends by itself, as in [Reservation.Expires], by the
@@ -48,14 +73,15 @@ func (s *Settlement) Expires(now time.Time) time.Time {
 	for _, l := range s.Limits {
 		lifetime = max(lifetime, l.Timeout)
 	}
-	return now.Truncate(time.Millisecond).Add(lifetime)
+	return wholeMS(now).Add(lifetime)
 }
 
 // planner gathers the subjects that a request reaches and the charges that reach them.
 type planner struct {
 	r        *Reservation
+	costs    []costList // of each charge
 	subjects []planned
-	count    int // takes, at most
+	count    int // limits, at most
 }
 
 type planned struct {
@@ -63,6 +89,26 @@ type planned struct {
 	resolved *Resolved
 	charges  []int
 	charged  bool // by a charge of its own, not only as an ancestor
+}
+
+// reset empties the planner and keeps its memory.
+func (p *planner) reset() {
+	*p = planner{subjects: p.subjects[:0]}
+}
+
+// valid says until when the definitions of the plan are in force, as far as the cache knows, and of
+// which generation they are.
+func (p *planner) valid() (until, generation int64) {
+	first := p.subjects[0].resolved
+	until, generation = first.until, first.generation
+	for i := range p.subjects {
+		if r := p.subjects[i].resolved; r.generation == generation {
+			until = min(until, r.until)
+		} else {
+			until = 0
+		}
+	}
+	return until, generation
 }
 
 // charge adds one charge: its own subject, then its ancestors.
@@ -93,7 +139,7 @@ func (p *planner) charge(ctx context.Context, i int) error {
 		}
 		at.Entity = res.Parent
 	}
-	return checkNames(c, chain[:n])
+	return checkNames(c, p.costs[i], chain[:n])
 }
 
 // tooLong refuses a chain of parents: to charge only the first of them would spend past the others.
@@ -113,12 +159,18 @@ func (p *planner) reach(s Subject, res *Resolved, i int, own bool) *Resolved {
 			return at.resolved
 		}
 	}
-	p.subjects = append(p.subjects, planned{s, res, []int{i}, own})
+	if n := len(p.subjects); n < cap(p.subjects) { // with the list of charges of one before
+		p.subjects = p.subjects[:n+1]
+	} else {
+		p.subjects = append(p.subjects, planned{})
+	}
+	at := &p.subjects[len(p.subjects)-1]
+	*at = planned{s, res, append(at.charges[:0], i), own}
 	return res
 }
 
 // checkNames refuses a cost that names a limit of none of the charged entities.
-func checkNames(c *Charge, chain []*Resolved) error {
+func checkNames(c *Charge, costs costList, chain []*Resolved) error {
 	configured := false
 	for _, res := range chain {
 		configured = configured || len(res.Limits) > 0
@@ -126,20 +178,16 @@ func checkNames(c *Charge, chain []*Resolved) error {
 	if !configured {
 		return fault(NoLimits, "entity", c.Entity, "nothing is configured for resource "+shorten(c.Resource))
 	}
-	missing := ""
-	for name := range c.Costs {
+	for i := range costs {
 		found := false
-		for _, res := range chain {
-			found = found || res.limit(name) != nil
+		for j := 0; j < len(chain) && !found; j++ {
+			found = chain[j].limit(costs[i].name) != nil
 		}
-		if !found && (missing == "" || name < missing) {
-			missing = name
+		if !found {
+			return fault(UnknownLimit, "costs."+costs[i].name, costs[i].units,
+				fmt.Sprintf("neither %s nor an entity that it cascades to has such a limit on %s",
+					shorten(c.Entity), shorten(c.Resource)))
 		}
-	}
-	if missing != "" {
-		return fault(UnknownLimit, "costs."+missing, c.Costs[missing],
-			fmt.Sprintf("neither %s nor an entity that it cascades to has such a limit on %s",
-				shorten(c.Entity), shorten(c.Resource)))
 	}
 	return nil
 }
@@ -154,34 +202,35 @@ func (r *Resolved) limit(name string) *Limit {
 	return nil
 }
 
-// takes adds up the costs that fall on one limit of one subject.
-func (p *planner) takes() []Take {
-	takes := make([]Take, 0, p.count)
-	parts := make([]Part, 0, p.count)
+// holdings adds up the costs that fall on one limit of one subject.
+func (p *planner) holdings() []Holding {
+	room := p.r.room(p.count)
+	n := 0
 	for i := range p.subjects {
 		s := &p.subjects[i]
 		for j := range s.resolved.Limits {
 			l := &s.resolved.Limits[j]
-			from := len(parts)
+			h := &room[n]
+			parts := h.Parts[:0]
 			for _, c := range s.charges {
-				if n, ok := p.r.Charges[c].Costs[l.Name]; ok {
-					parts = append(parts, Part{c, n})
+				if units, ok := p.costs[c].find(l.Name); ok {
+					parts = append(parts, Part{c, units})
 				}
 			}
-			if len(parts) == from {
+			if len(parts) == 0 {
 				if l.Kind != Concurrency {
 					continue
 				}
 				// A call occupies a slot whether or not it says so.
 				parts = append(parts, Part{s.charges[0], 1})
 			}
-			takes = append(takes, Take{
-				Subject: s.subject, Limit: l, Level: s.resolved.Level,
-				Ceiling: p.ceiling(s, l), Parts: parts[from:len(parts):len(parts)],
-			})
+			h.Subject, h.Limit, h.Level = s.subject, l, s.resolved.Level
+			h.Ceiling, h.Parts = p.ceiling(s, l), parts
+			h.Pieces = h.Pieces[:0]
+			n++
 		}
 	}
-	return takes
+	return room[:n]
 }
 
 // ceiling is the limit's capacity, or the lower one that the request brought for an entity that it

@@ -1,20 +1,12 @@
 package weir
 
-import (
-	"fmt"
-	"slices"
-	"strings"
-)
+import "fmt"
 
 // Bounds of one request (docs/semantics.md, 3.2).
 const (
 	maxCharges = 16
 	maxCosts   = 32
 )
-
-// Costs is how many units are asked of each limit, by the limit's name. In a settlement it is what
-// the lease stands for, or what was really used.
-type Costs map[string]int64
 
 // Charge is the costs of one request on one (entity, resource).
 type Charge struct {
@@ -39,71 +31,41 @@ type Request struct {
 	Limits []Limit
 }
 
-// charges returns the request's charges in one form, with checked identifiers and costs, and the
-// limits it brings, normalized.
-func (r *Request) charges(slash bool) ([]Charge, []Limit, error) {
+// open checks a request and puts it into the form that everything behind the door uses: charges, their
+// costs as lists, and the limits it brings, normalized.
+func (r *Request) open(c *call, slash bool) (brought []Limit, err error) {
 	charges := r.Charges
 	if len(charges) == 0 {
-		charges = []Charge{{r.Entity, r.Resource, r.Costs}}
+		c.one[0] = Charge{r.Entity, r.Resource, r.Costs}
+		charges = c.one[:]
 	} else if r.Entity != "" || r.Resource != "" || r.Costs != nil {
-		return nil, nil, invalid("charges", len(charges), "must not stand beside entity, resource or costs")
+		return nil, invalid("charges", len(charges), "must not stand beside entity, resource or costs")
 	}
 	if len(charges) > maxCharges {
-		return nil, nil, invalid("charges", len(charges), fmt.Sprintf("at most %d in a request", maxCharges))
+		return nil, invalid("charges", len(charges), fmt.Sprintf("at most %d in a request", maxCharges))
 	}
 	total := 0
 	for i := range charges {
-		if err := charges[i].check(slash); err != nil {
-			if len(r.Charges) > 0 {
-				return nil, nil, prefixField(fmt.Sprintf("charges[%d]", i), err)
-			}
-			return nil, nil, err
-		}
 		total += len(charges[i].Costs)
 	}
 	if total > maxCosts {
-		return nil, nil, invalid("costs", total, fmt.Sprintf("at most %d in a request", maxCosts))
+		return nil, invalid("costs", total, fmt.Sprintf("at most %d in a request", maxCosts))
 	}
+	for i := range charges {
+		err := checkSubject(charges[i].Entity, charges[i].Resource, slash)
+		if err == nil {
+			err = c.costs.add(charges[i].Costs, "costs")
+		}
+		if err != nil {
+			if len(r.Charges) > 0 {
+				return nil, prefixField(fmt.Sprintf("charges[%d]", i), err)
+			}
+			return nil, err
+		}
+	}
+	c.charges = charges
 	if len(r.Limits) == 0 {
-		return charges, nil, nil
+		return nil, nil
 	}
-	brought, err := normalizeLimits("limits", r.Limits)
-	return charges, brought, err
-}
-
-func (c *Charge) check(slash bool) error {
-	if err := checkSubject(c.Entity, c.Resource, slash); err != nil {
-		return err
-	}
-	return c.Costs.check("costs")
-}
-
-// check refuses malformed names and negative amounts, the first by name.
-func (c Costs) check(field string) error {
-	var bad *Error
-	for name, n := range c {
-		var e *Error
-		if reason := checkLimitName(name); reason != "" {
-			e = invalid(field+"."+shorten(name), name, reason)
-		} else if n < 0 {
-			e = invalid(field+"."+name, n, "must not be negative")
-		}
-		if e != nil && (bad == nil || e.Field < bad.Field) {
-			bad = e
-		}
-	}
-	if bad == nil {
-		return nil
-	}
-	return bad
-}
-
-// names returns the costs' names in order.
-func (c Costs) names() []string {
-	names := make([]string, 0, len(c))
-	for name := range c {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, strings.Compare)
-	return names
+	return normalizeLimits("limits", r.Limits)
 }

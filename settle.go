@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -11,22 +12,22 @@ func (l *Limiter) Adjust(ctx context.Context, id LeaseID, seq int64, totals []Co
 	if seq < 1 {
 		return nil, invalid("seq", seq, "must be above zero")
 	}
-	return l.settle(ctx, &settling{verb: VerbAdjust, id: id, seq: seq, field: "totals", totals: totals})
+	return l.settle(ctx, settling{verb: VerbAdjust, id: id, seq: seq, field: "totals", totals: totals})
 }
 
 // Complete replaces what was reserved by what was used and ends the lease; see [Service].
 func (l *Limiter) Complete(ctx context.Context, id LeaseID, actuals []Costs) (*Receipt, error) {
-	return l.settle(ctx, &settling{verb: VerbComplete, id: id, field: "actuals", totals: actuals})
+	return l.settle(ctx, settling{verb: VerbComplete, id: id, field: "actuals", totals: actuals})
 }
 
 // Cancel gives everything back and ends the lease; see [Service].
 func (l *Limiter) Cancel(ctx context.Context, id LeaseID) (*Receipt, error) {
-	return l.settle(ctx, &settling{verb: VerbCancel, id: id})
+	return l.settle(ctx, settling{verb: VerbCancel, id: id})
 }
 
 // Extend renews the lease and those of its holds that have not timed out; see [Service].
 func (l *Limiter) Extend(ctx context.Context, id LeaseID) (*Receipt, error) {
-	return l.settle(ctx, &settling{verb: VerbExtend, id: id})
+	return l.settle(ctx, settling{verb: VerbExtend, id: id})
 }
 
 // settling is one call of a verb on a lease.
@@ -37,15 +38,20 @@ type settling struct {
 	field  string // what the totals are called on the wire
 	totals []Costs
 
+	lists       []costList // of totals
 	now         time.Time
 	fingerprint uint64
 	replay      bool
 	degraded    bool
 }
 
-func (l *Limiter) settle(ctx context.Context, s *settling) (*Receipt, error) {
+func (l *Limiter) settle(ctx context.Context, of settling) (*Receipt, error) {
+	c := l.calls.get()
+	defer l.calls.put(c)
+	c.settling = of
+	s := &c.settling
 	s.now = l.options.Now()
-	receipt, err := l.settleLease(ctx, s)
+	receipt, err := l.settleLease(ctx, c)
 	if l.options.Observer != nil {
 		l.observe(ctx, s.now, Event{Verb: s.verb, LeaseID: s.id, Replay: s.replay,
 			Degraded: s.degraded, Err: err})
@@ -53,17 +59,18 @@ func (l *Limiter) settle(ctx context.Context, s *settling) (*Receipt, error) {
 	return receipt, err
 }
 
-func (l *Limiter) settleLease(ctx context.Context, s *settling) (*Receipt, error) {
-	for i, c := range s.totals {
-		field := s.field
-		if len(s.totals) > 1 {
-			field = fmt.Sprintf("%s[%d]", s.field, i)
-		}
-		if err := c.check(field); err != nil {
+func (l *Limiter) settleLease(ctx context.Context, c *call) (*Receipt, error) {
+	s := &c.settling
+	for i, costs := range s.totals {
+		if err := c.costs.add(costs, s.field); err != nil {
+			if len(s.totals) > 1 { // say which
+				err = c.costs.lists[i].check(fmt.Sprintf("%s[%d]", s.field, i), true)
+			}
 			return nil, err
 		}
 	}
-	s.fingerprint = fingerprintTotals(s.totals)
+	s.lists = c.costs.lists
+	s.fingerprint = fingerprintTotals(s.lists)
 	leaseNow := l.leases.clock(s.now)
 	entry, err := l.acquireKnown(ctx, s, leaseNow)
 	if err != nil {
@@ -71,14 +78,14 @@ func (l *Limiter) settleLease(ctx context.Context, s *settling) (*Receipt, error
 	}
 	defer l.leases.release(entry)
 	s.degraded = entry.degraded
-	if entry.State != LeaseLive {
+	if entry.state.ended() {
 		return l.settleEnded(s, entry)
 	}
-	if s.verb == VerbAdjust && s.seq <= entry.Seq {
+	if s.verb == VerbAdjust && s.seq <= entry.seq {
 		s.replay = true
-		return l.receipt(s, entry, entry.SeqAt), nil
+		return l.receipt(s, entry, instant(entry.seqAt, s.now)), nil
 	}
-	return l.apply(ctx, s, entry)
+	return l.apply(ctx, c, entry)
 }
 
 // acquireKnown gives the entry of a lease that is known here, or that the store can recover.
@@ -104,9 +111,6 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 			return nil, err
 		}
 	}
-	if l.leases.forgotten(entry, leaseNow) {
-		return nil, unknownLease(s.id)
-	}
 	known = true
 	return entry, nil
 }
@@ -114,71 +118,87 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 // settleEnded answers a verb on a lease that has ended: the same settlement again is a replay.
 func (l *Limiter) settleEnded(s *settling, e *leaseEntry) (*Receipt, error) {
 	switch {
-	case s.verb == VerbComplete && e.State == LeaseCompleted && s.fingerprint == e.EndFingerprint,
-		s.verb == VerbCancel && e.State == LeaseCancelled:
+	case s.verb == VerbComplete && e.state == leaseCompleted && s.fingerprint == e.endedAs,
+		s.verb == VerbCancel && e.state == leaseCancelled:
 		s.replay = true
-		return l.receipt(s, e, e.EndedAt), nil
-	case s.verb == VerbComplete && e.State == LeaseCompleted:
-		return nil, fault(Conflict, "lease_id", e.ID, "was completed with other actuals")
-	case s.verb == VerbComplete && e.State == LeaseCancelled,
-		s.verb == VerbCancel && e.State == LeaseCompleted:
-		return nil, fault(Conflict, "lease_id", e.ID, "was "+string(e.State))
+		return l.receipt(s, e, instant(e.endedAt, s.now)), nil
+	case s.verb == VerbComplete && e.state == leaseCompleted:
+		return nil, fault(Conflict, "lease_id", e.id, "was completed with other actuals")
+	case s.verb == VerbComplete && e.state == leaseCancelled,
+		s.verb == VerbCancel && e.state == leaseCompleted:
+		return nil, fault(Conflict, "lease_id", e.id, "was "+string(e.state.state()))
 	}
 	return nil, ended(e)
 }
 
 // apply changes what a live lease stands for. The entry changes only after a definite answer.
-func (l *Limiter) apply(ctx context.Context, s *settling, e *leaseEntry) (*Receipt, error) {
-	settlement := &Settlement{
-		ID: e.ID, Verb: s.verb, Seq: max(s.seq, e.Seq), Fingerprint: s.fingerprint,
-		Holdings: e.Holdings, Lifetime: l.options.LeaseLifetime,
-		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
+func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, error) {
+	s := &c.settling
+	c.settlement = Settlement{
+		ID: e.id, Verb: s.verb, Seq: max(s.seq, e.seq), Fingerprint: s.fingerprint,
+		Holdings: e.holdings, Lifetime: l.options.LeaseLifetime,
+		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, call: c,
 	}
-	out := &Outcome{At: s.now.Truncate(time.Millisecond)}
+	out := c.settlement.Outcome(wholeMS(s.now))
 	if !e.degraded {
 		var err error
 		if s.verb != VerbExtend {
-			if settlement.Totals, err = s.parts(e); err != nil {
+			if c.settlement.Totals, err = c.splitTotals(e); err != nil {
 				return nil, err
 			}
 		}
-		settlement.Limits = l.inForce(ctx, e.Holdings)
+		c.settlement.Limits = l.inForce(ctx, c, e)
 		storeCtx, cancel := l.storeContext(ctx)
 		defer cancel()
-		if out, err = l.backend.Settle(storeCtx, s.now, settlement); err != nil {
+		if out, err = l.backend.Settle(storeCtx, s.now, &c.settlement); err != nil {
 			return nil, classify(err)
 		}
 	}
 	switch s.verb {
 	case VerbAdjust:
-		e.Seq, e.SeqAt, e.Holdings = s.seq, out.At, out.Holdings
+		e.seq, e.seqAt, e.holdings = s.seq, out.At.UnixMilli(), out.Holdings
 	case VerbExtend:
-		e.Expires, e.Holdings = settlement.Expires(out.At), out.Holdings
+		e.expires, e.holdings = c.settlement.Expires(out.At).UnixMilli(), out.Holdings
 	case VerbComplete:
-		e.EndFingerprint = s.fingerprint
-		e.end(LeaseCompleted, out.At)
+		e.endedAs = s.fingerprint
+		e.end(leaseCompleted, out.At.UnixMilli())
 	case VerbCancel:
-		e.end(LeaseCancelled, out.At)
+		e.end(leaseCancelled, out.At.UnixMilli())
 	}
 	return l.receipt(s, e, out.At), nil
 }
 
 func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
-	r := &Receipt{LeaseID: e.ID, At: at, Degraded: e.degraded}
-	if e.State == LeaseLive {
-		r.Expires, r.HoldsUntil = e.Expires, holdsUntil(e.Holdings, s.now)
+	var r *Receipt
+	if e.state.ended() && e.receipt != nil {
+		r = e.receipt
+	} else {
+		r = &Receipt{}
+	}
+	r.LeaseID, r.At, r.Degraded = e.id, at, e.degraded
+	if !e.state.ended() {
+		r.Expires, r.HoldsUntil = instant(e.expires, s.now), holdsUntil(e.holdings, s.now)
 	}
 	return r
 }
 
 // inForce returns the definition that each holding's limit has by now. A settlement never fails for
 // want of it: where it cannot be had at once, the one of the reservation stands.
-func (l *Limiter) inForce(ctx context.Context, holdings []Holding) []*Limit {
+func (l *Limiter) inForce(ctx context.Context, c *call, e *leaseEntry) []*Limit {
+	holdings := e.holdings
 	mode := Cached
 	if l.traits.Local {
 		mode = Usual
 	}
-	limits := make([]*Limit, len(holdings))
+	c.limits = slices.Grow(c.limits[:0], len(holdings))[:len(holdings)]
+	limits := c.limits
+	now := l.leases.high.Load()
+	if e.planOf == l.cache.generation.Load() && e.planned > now && e.planned <= now+l.cache.ttl {
+		for i := range holdings { // what the cache would say
+			limits[i] = holdings[i].Limit
+		}
+		return limits
+	}
 	var resolved *Resolved // of the subject at hand: its holdings follow one another
 	for i := range holdings {
 		h := &holdings[i]

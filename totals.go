@@ -5,21 +5,17 @@ import (
 	"math"
 )
 
-// parts turns what a settlement names into what each holding shall stand for, or says which name is
-// wrong. A limit that is not named keeps what it stands for; slots return when the lease ends.
-func (s *settling) parts(e *leaseEntry) ([][]Part, error) {
+// splitTotals turns what a settlement names into what each holding shall stand for, or says which name
+// is wrong. A limit that is not named keeps what it stands for; slots return when the lease ends.
+func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
+	s := &c.settling
 	if err := s.checkNames(e); err != nil {
 		return nil, err
 	}
-	count := 0
-	for i := range e.Holdings {
-		count += len(e.Holdings[i].Parts)
-	}
-	all := make([]Part, 0, count)
-	totals := make([][]Part, len(e.Holdings))
-	for i := range e.Holdings {
-		h := &e.Holdings[i]
-		from := len(all)
+	c.parts, c.totals = c.parts[:0], c.totals[:0]
+	for i := range e.holdings {
+		h := &e.holdings[i]
+		from := len(c.parts)
 		for _, p := range h.Parts {
 			if n, ok := s.named(p.Charge, h.Limit.Name); ok {
 				p.Units = n
@@ -27,41 +23,46 @@ func (s *settling) parts(e *leaseEntry) ([][]Part, error) {
 			if s.verb == VerbCancel || s.verb == VerbComplete && h.Limit.Kind == Concurrency {
 				p.Units = 0
 			}
-			all = append(all, p)
+			c.parts = append(c.parts, p)
 		}
-		totals[i] = all[from:len(all):len(all)]
-		if err := s.checkSum(h, totals[i]); err != nil {
+		parts := c.parts[from:len(c.parts):len(c.parts)]
+		c.totals = append(c.totals, parts)
+		if err := s.checkSum(h, parts); err != nil {
 			return nil, err
 		}
 	}
-	return totals, nil
+	return c.totals, nil
 }
 
 // named is what a settlement says of one limit of a charge.
 func (s *settling) named(charge int, name string) (int64, bool) {
-	if len(s.totals) == 0 {
+	if len(s.lists) == 0 {
 		return 0, false
 	}
-	if len(s.totals) == 1 {
+	if len(s.lists) == 1 {
 		charge = 0 // one set for all charges
 	}
-	n, ok := s.totals[charge][name]
-	return n, ok
+	return s.lists[charge].find(name)
 }
 
 // checkNames holds every name that a settlement gives against what was reserved.
 func (s *settling) checkNames(e *leaseEntry) error {
-	if len(s.totals) > 1 && len(s.totals) != e.Charges {
-		return invalid(s.field, len(s.totals),
-			fmt.Sprintf("give one set for all charges, or one for each of the %d", e.Charges))
+	if len(s.lists) > 1 && len(s.lists) != int(e.charges) {
+		return invalid(s.field, len(s.lists),
+			fmt.Sprintf("give one set for all charges, or one for each of the %d", int(e.charges)))
 	}
-	for i, c := range s.totals {
-		for _, name := range c.names() {
-			charge, field := -1, s.field+"."+name
-			if len(s.totals) > 1 {
-				charge, field = i, fmt.Sprintf("%s[%d].%s", s.field, i, name)
-			}
-			if err := checkReserved(e.Holdings, charge, name, field, c[name]); err != nil {
+	for i, list := range s.lists {
+		charge := -1
+		if len(s.lists) > 1 {
+			charge = i
+		}
+		for j := range list {
+			if err := checkReserved(e.holdings, charge, list[j].name, list[j].units); err != nil {
+				field := s.field + "." + list[j].name
+				if charge >= 0 {
+					field = fmt.Sprintf("%s[%d].%s", s.field, i, list[j].name)
+				}
+				err.Field = field
 				return err
 			}
 		}
@@ -70,8 +71,8 @@ func (s *settling) checkNames(e *leaseEntry) error {
 }
 
 // checkReserved refuses a name that a charge did not reserve, or more slots than it stands for. Charge
-// -1 means any, but only one may have the name.
-func checkReserved(holdings []Holding, charge int, name, field string, n int64) error {
+// -1 means any, but only one may have the name. The field is the caller's to add.
+func checkReserved(holdings []Holding, charge int, name string, n int64) *Error {
 	found := -1
 	for i := range holdings {
 		h := &holdings[i]
@@ -83,16 +84,16 @@ func checkReserved(holdings []Holding, charge int, name, field string, n int64) 
 				continue
 			}
 			if found >= 0 && p.Charge != found {
-				return invalid(field, n, "several charges have it: give one set for each charge")
+				return invalid("", n, "several charges have it: give one set for each charge")
 			}
 			found = p.Charge
 			if h.Limit.Kind == Concurrency && n > p.Units {
-				return invalid(field, n, fmt.Sprintf("is more slots than the lease has: %d", p.Units))
+				return invalid("", n, fmt.Sprintf("is more slots than the lease has: %d", p.Units))
 			}
 		}
 	}
 	if found < 0 {
-		return invalid(field, n, "was not reserved")
+		return invalid("", n, "was not reserved")
 	}
 	return nil
 }

@@ -55,11 +55,11 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 
 // degrade makes a lease that the store knows nothing of.
 func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *Reservation) *Lease {
-	at := now.Truncate(time.Millisecond)
+	at := wholeMS(now)
 	e.bear(LeaseRecord{
 		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: at,
 		Expires: r.Expires(at, nil), Charges: len(r.Charges),
 	})
 	e.degraded = true
-	return l.handle(e, now)
+	return l.handle(e, now, &Lease{})
 }

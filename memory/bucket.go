@@ -13,6 +13,8 @@ type bucket struct {
 	rate    arith.Rate
 	balance int64 // milli-units
 	seen    int64
+	// limit is where the rate is from, so that it need not be worked out again; nil where unknown.
+	limit *weir.Limit
 }
 
 func rateOf(l *weir.Limit) arith.Rate {
@@ -21,7 +23,7 @@ func rateOf(l *weir.Limit) arith.Rate {
 
 func newBucket(now int64, l *weir.Limit) *bucket {
 	rate := rateOf(l)
-	return &bucket{rate: rate, balance: rate.CapacityMilli, seen: now}
+	return &bucket{rate: rate, balance: rate.CapacityMilli, seen: now, limit: l}
 }
 
 // at returns the balance at now under a definition: what it gained under the one it had, then
@@ -43,9 +45,17 @@ func (b *bucket) available(now int64, l *weir.Limit) int64 {
 
 // touch brings the bucket to now, under the definition in force from then on.
 func (b *bucket) touch(now int64, l *weir.Limit) {
+	if b.limit == l {
+		if now <= b.seen {
+			return // as for most calls on a limit that is used a lot
+		}
+		b.balance = b.at(now, &b.rate)
+		b.seen = now
+		return
+	}
 	now = max(now, b.seen)
 	rate := rateOf(l)
-	*b = bucket{rate, b.at(now, &rate), now}
+	*b = bucket{rate, b.at(now, &rate), now, l}
 }
 
 func (b *bucket) peek(now int64, l *weir.Limit) int64 {
@@ -63,7 +73,7 @@ func (b *bucket) freeAt(now, want int64, l *weir.Limit) int64 {
 	return now + wait
 }
 
-func (b *bucket) counts(now int64, c change) bool {
+func (b *bucket) counts(now int64, c claim) bool {
 	milli, ok := arith.Milli(c.to - c.from)
 	rate := rateOf(c.limit)
 	return ok && b.at(max(now, b.seen), &rate) >= math.MinInt64+milli
@@ -77,7 +87,7 @@ func (b *bucket) take(now, n int64, l *weir.Limit) (weir.Piece, bool) {
 
 // settle gives back up to the capacity and no further, or takes more, into debt. A bucket does not
 // know its units apart, so a lease has no pieces of it.
-func (b *bucket) settle(now int64, c change) []weir.Piece {
+func (b *bucket) settle(now int64, c claim) []weir.Piece {
 	b.touch(now, c.limit)
 	if c.to >= c.from {
 		b.balance -= (c.to - c.from) * 1000

@@ -84,7 +84,7 @@ func (b *budget) freeAt(now, want int64, l *weir.Limit) int64 {
 	return at
 }
 
-func (b *budget) counts(now int64, c change) bool {
+func (b *budget) counts(now int64, c claim) bool {
 	now = max(now, b.seen)
 	if len(c.pieces) > 0 && c.pieces[0].Until <= now {
 		return true // in a period that has ended nothing is counted
@@ -113,7 +113,7 @@ func (b *budget) add(start, end, n int64) {
 }
 
 // settle books into the period of the reservation. Once that has ended nobody can see it.
-func (b *budget) settle(now int64, c change) []weir.Piece {
+func (b *budget) settle(now int64, c claim) []weir.Piece {
 	b.touch(now)
 	if len(c.pieces) == 0 {
 		return nil

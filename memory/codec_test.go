@@ -68,7 +68,7 @@ func BenchmarkEncode(b *testing.B) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	limits := sweepLimits(b)
 	for i := range 1000 {
-		out, err := s.store.reserve(now, takesOf("entity-"+strconv.Itoa(i), limits))
+		out, err := s.store.reserveTakes(now, takesOf("entity-"+strconv.Itoa(i), limits))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -44,7 +44,7 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 		everyone.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(g)))
 			for range 1500 {
-				out, err := s.reserve(now, overlap(rng, limits))
+				out, err := s.reserveTakes(now, overlap(rng, limits))
 				if err != nil {
 					t.Error(err)
 					return

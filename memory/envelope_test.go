@@ -31,7 +31,7 @@ func busyStore(t testing.TB) *SnapshotStore {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	limits := sweepLimits(t)
 	for i, entity := range []string{"live", "ended"} {
-		out, err := s.store.reserve(now, takesOf(entity, limits))
+		out, err := s.store.reserveTakes(now, takesOf(entity, limits))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -28,7 +28,7 @@ func (it *item) find(l *weir.Limit) counter {
 		return nil
 	}
 	for i := range it.states {
-		if s := &it.states[i]; s.name == l.Name && s.kind == l.Kind {
+		if s := &it.states[i]; s.kind == l.Kind && s.name == l.Name {
 			return s.counter
 		}
 	}
@@ -55,11 +55,11 @@ type counter interface {
 	// MaxInt64. Want is at most l's capacity.
 	freeAt(now, want int64, l *weir.Limit) int64
 	// counts reports whether the growth that c asks for can be counted, whatever the capacity.
-	counts(now int64, c change) bool
+	counts(now int64, c claim) bool
 	// take counts n more units and returns where they are, if that has to be known.
 	take(now, n int64, l *weir.Limit) (weir.Piece, bool)
 	// settle makes a lease stand for something else and returns where its units then are.
-	settle(now int64, c change) []weir.Piece
+	settle(now int64, c claim) []weir.Piece
 	// inUse reports whether anything is in use at now.
 	inUse(now int64) bool
 	// idle reports whether nothing has been in use for a time (ms), and nobody has asked.

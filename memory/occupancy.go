@@ -91,7 +91,7 @@ func (o *occupancy) freeAt(now, want int64, l *weir.Limit) int64 {
 	return at
 }
 
-func (o *occupancy) counts(now int64, c change) bool {
+func (o *occupancy) counts(now int64, c claim) bool {
 	return c.to-c.from <= math.MaxInt64-o.occupied(now)
 }
 
@@ -131,7 +131,7 @@ func (o *occupancy) free(p weir.Piece, n int64) {
 }
 
 // settle lets units go, what was added last first, or occupies more from now on.
-func (o *occupancy) settle(now int64, c change) []weir.Piece {
+func (o *occupancy) settle(now int64, c claim) []weir.Piece {
 	o.touch(now)
 	var grown weir.Piece
 	left := c.from - c.to
@@ -151,7 +151,7 @@ func (o *occupancy) settle(now int64, c change) []weir.Piece {
 
 // grow occupies more units for a lease: until those first reserved return, or, if they have, from now
 // on.
-func (o *occupancy) grow(n int64, c change) weir.Piece {
+func (o *occupancy) grow(n int64, c claim) weir.Piece {
 	if len(c.pieces) == 0 || c.pieces[0].Until <= o.seen {
 		return o.add(n, lengthOf(c.limit))
 	}
@@ -169,7 +169,7 @@ func (o *occupancy) grow(n int64, c change) weir.Piece {
 
 // standing returns the pieces of a lease after a change. What has returned by itself only keeps its
 // number, and neighbours of that sort become one, so that many adjusts leave few pieces.
-func (o *occupancy) standing(c change, grown weir.Piece) []weir.Piece {
+func (o *occupancy) standing(c claim, grown weir.Piece) []weir.Piece {
 	keep := min(c.from, c.to)
 	out := make([]weir.Piece, 0, len(c.pieces)+1)
 	for _, p := range c.pieces {

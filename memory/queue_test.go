@@ -67,7 +67,7 @@ func (w *plainWorld) reserve(n int64, l *weir.Limit) {
 
 func (w *plainWorld) adjust(i int, to int64, l *weir.Limit) {
 	h, lease := w.holdings[i], w.leases[i]
-	c := change{limit: l, pieces: h.Pieces, from: h.Cost(), to: to, lives: true}
+	c := claim{limit: l, pieces: h.Pieces, from: h.Cost(), to: to, lives: true}
 	h.Pieces, h.Parts = w.settle(w.now, c), []weir.Part{{Units: to}}
 	end := lease.first
 	if end <= w.now {

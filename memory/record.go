@@ -5,6 +5,7 @@ import (
 	"container/heap"
 	"maps"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -12,7 +13,8 @@ import (
 )
 
 // record is a lease as a snapshot keeps it, so that another process can go on with it. Its holdings
-// and limits are shared with whoever was told of them: nobody changes them.
+// are its own: those of an outcome belong to the limiter. Its limits are shared with whoever was told
+// of them: nobody changes them.
 type record struct {
 	weir.LeaseRecord
 	// memory is how long (ms) it is remembered once it has ended.
@@ -25,6 +27,16 @@ type record struct {
 	order, filing int64
 	// place is the record's own in the heap that it is in.
 	place int
+}
+
+// cloneHoldings copies holdings with all that they have of their own.
+func cloneHoldings(holdings []weir.Holding) []weir.Holding {
+	out := slices.Clone(holdings)
+	for i := range out {
+		h := &out[i]
+		h.Parts, h.Pieces = slices.Clone(h.Parts), slices.Clone(h.Pieces)
+	}
+	return out
 }
 
 // file works out when the record is due. The heap that it is in must be told.
@@ -69,6 +81,7 @@ func (t *records) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
 		return nil
 	}
 	known := r.LeaseRecord
+	known.Holdings = cloneHoldings(r.Holdings)
 	return &known
 }
 
@@ -125,9 +138,9 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 	}
 	switch st.Verb {
 	case weir.VerbAdjust:
-		r.Seq, r.SeqAt, r.Holdings = st.Seq, out.At, out.Holdings
+		r.Seq, r.SeqAt, r.Holdings = st.Seq, out.At, cloneHoldings(out.Holdings)
 	case weir.VerbExtend:
-		r.Expires, r.Holdings = st.Expires(out.At), out.Holdings
+		r.Expires, r.Holdings = st.Expires(out.At), cloneHoldings(out.Holdings)
 		t.file(r)
 		heap.Fix(&t.live, r.place)
 	case weir.VerbComplete:

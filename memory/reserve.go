@@ -15,25 +15,14 @@ import (
 func (s *Store) Reserve(
 	ctx context.Context, now time.Time, r *weir.Reservation,
 ) (*weir.Outcome, error) {
-	takes, err := r.Plan(ctx)
+	out, err := r.Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return s.reserve(now, takes)
-}
-
-// newOutcome returns an outcome with room for n limits, and their holdings.
-func newOutcome(n int) (*weir.Outcome, []weir.Holding) {
-	if n != 1 {
-		return &weir.Outcome{Limits: make([]weir.LimitStatus, n)}, make([]weir.Holding, n)
+	if err := s.reserve(now, out); err != nil {
+		return nil, err
 	}
-	var one struct {
-		out     weir.Outcome
-		limit   [1]weir.LimitStatus
-		holding [1]weir.Holding
-	}
-	one.out.Limits = one.limit[:]
-	return &one.out, one.holding[:]
+	return out, nil
 }
 
 // seat is a take while it is judged.
@@ -45,44 +34,42 @@ type seat struct {
 	fresh bool
 }
 
-func (s *Store) reserve(now time.Time, takes []weir.Take) (*weir.Outcome, error) {
-	var few [4]seat
-	seats := few[:0]
+// reserve fills in the outcome of a plan.
+func (s *Store) reserve(now time.Time, out *weir.Outcome) error {
+	var few [8]seat
+	seats := few[:]
+	if len(out.Holdings) > len(few) {
+		seats = make([]seat, len(out.Holdings))
+	}
 	var set stripeSet
 	at := 0
-	for i := range takes {
-		t := &takes[i]
+	for i := range out.Holdings {
+		t := &out.Holdings[i].Take
 		cost, ok := sum(t.Parts)
 		if !ok {
-			return nil, uncountable(t)
+			return uncountable(t)
 		}
-		if i == 0 || t.Entity != takes[i-1].Entity {
+		if i == 0 || t.Entity != out.Holdings[i-1].Entity {
 			at = s.stripeOf(t.Entity)
 			set.add(at)
 		}
-		seats = append(seats, seat{stripe: &s.stripes[at], cost: cost})
+		seats[i].stripe, seats[i].cost = &s.stripes[at], cost
 	}
-	out, holdings := newOutcome(len(takes))
-	out.At = now.Truncate(time.Millisecond)
+	out.At = wholeMS(now)
 	ms := now.UnixMilli()
-	out.Holdings = holdings
-	if err := s.decide(ms, takes, seats, &set, out); err != nil {
-		return nil, err
-	}
+	s.decide(ms, seats, &set, out)
 	s.sweep(ms)
-	return out, nil
+	return nil
 }
 
 // decide judges all takes under their stripes' locks, then applies them all or none.
-func (s *Store) decide(
-	now int64, takes []weir.Take, seats []seat, set *stripeSet, out *weir.Outcome,
-) error {
+func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcome) {
 	s.lock(set)
 	defer s.unlock(set)
 	var it *item
-	for i := range takes {
-		t, seat := &takes[i], &seats[i]
-		if i == 0 || t.Subject != takes[i-1].Subject {
+	for i := range out.Holdings {
+		t, seat := &out.Holdings[i].Take, &seats[i]
+		if i == 0 || t.Subject != out.Holdings[i-1].Subject {
 			it = seat.stripe.items[t.Subject]
 		}
 		if seat.counter = it.find(t.Limit); seat.counter == nil {
@@ -94,29 +81,22 @@ func (s *Store) decide(
 	}
 	if out.Denied {
 		out.Holdings = nil
-		return nil
+		return
 	}
-	for i := range takes {
+	for i := range out.Holdings {
+		t := &out.Holdings[i].Take
 		// What fits can be counted. A shadow limit takes more than fits, and never denies.
 		grows := out.Limits[i].Exceeded
-		if grows && !seats[i].counter.counts(now, change{limit: takes[i].Limit, to: seats[i].cost}) {
+		if grows && !seats[i].counter.counts(now, claim{limit: t.Limit, to: seats[i].cost}) {
 			seats[i].cost = 0
-			if takes[i].Limit.Kind != weir.Concurrency { // a lease has its slots, as if they had timed out
-				takes[i].Parts = nothingOf(takes[i].Parts)
+			if t.Limit.Kind != weir.Concurrency { // a lease has its slots, as if they had timed out
+				for j := range t.Parts {
+					t.Parts[j].Units = 0
+				}
 			}
 		}
 	}
-	apply(now, takes, seats, out)
-	return nil
-}
-
-// nothingOf returns the same parts, standing for nothing.
-func nothingOf(parts []weir.Part) []weir.Part {
-	out := make([]weir.Part, len(parts))
-	for i := range parts {
-		out[i].Charge = parts[i].Charge
-	}
-	return out
+	apply(now, seats, out)
 }
 
 // judge writes the status of one take as it was found, and reports whether its limit denies it.
@@ -124,11 +104,11 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 	l := t.Limit
 	lowered := l.Capacity - t.Ceiling
 	available := seat.counter.available(now, l) - lowered
-	*status = weir.LimitStatus{
-		Entity: t.Entity, Resource: t.Resource, Limit: l.Name, Kind: l.Kind, Level: t.Level,
-		Capacity: t.Ceiling, Available: available, Requested: seat.cost,
-		Exceeded: available < seat.cost, Shadow: l.Shadow,
-	}
+	// Field by field, since a whole would be put together elsewhere and copied.
+	status.Entity, status.Resource, status.Limit = t.Entity, t.Resource, l.Name
+	status.Kind, status.Level = l.Kind, t.Level
+	status.Capacity, status.Available, status.Requested = t.Ceiling, available, seat.cost
+	status.Exceeded, status.Shadow = available < seat.cost, l.Shadow
 	if !status.Exceeded {
 		return false
 	}
@@ -138,27 +118,22 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 	return !l.Shadow
 }
 
-// apply takes everything and returns what the lease stands for.
-func apply(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
-	var pieces []weir.Piece
-	for i := range takes {
-		t, seat := &takes[i], &seats[i]
+// apply takes everything and notes where the lease's units are.
+func apply(now int64, seats []seat, out *weir.Outcome) {
+	for i := range out.Holdings {
+		h, seat := &out.Holdings[i], &seats[i]
 		if seat.fresh {
-			seat.stripe.ensure(t.Subject).put(t.Limit, seat.counter)
+			seat.stripe.ensure(h.Subject).put(h.Limit, seat.counter)
 		}
 		out.Limits[i].Available -= seat.cost
-		out.Holdings[i].Take = *t
-		piece, ok := seat.counter.take(now, seat.cost, t.Limit)
-		if !ok {
-			continue
+		if piece, ok := seat.counter.take(now, seat.cost, h.Limit); ok {
+			h.Pieces = append(h.Pieces, piece)
 		}
-		if pieces == nil {
-			pieces = make([]weir.Piece, 0, len(takes)-i)
-		}
-		pieces = append(pieces, piece)
-		out.Holdings[i].Pieces = pieces[len(pieces)-1 : len(pieces) : len(pieces)]
 	}
 }
+
+// wholeMS cuts an instant to the millisecond.
+func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
 
 // since returns the wait between two instants, at most the longest duration there is.
 func since(now, at int64) time.Duration {

@@ -10,10 +10,17 @@ import (
 
 // change is what a settlement does to one holding.
 type change struct {
+	claim
 	stripe *stripe
 	// counter is nil where there is nothing to do.
 	counter counter
 	fresh   bool
+	// stays is true where a shadow limit cannot count more, so that the lease's parts are as before.
+	stays bool
+}
+
+// claim is what one lease stands for on one limit, and shall stand for.
+type claim struct {
 	// limit is the definition in force.
 	limit *weir.Limit
 	// pieces are where the lease's units are; they belong to the caller.
@@ -22,8 +29,6 @@ type change struct {
 	from, to int64
 	// lives is false where the lease ends, so that nobody will ask for its pieces.
 	lives bool
-	// stays is true where a shadow limit cannot count more, so that the lease's parts are as before.
-	stays bool
 }
 
 // Settle makes a lease stand for something else. It is refused, with [weir.Invalid] and before
@@ -42,24 +47,26 @@ func (s *Store) settle(now time.Time, st *weir.Settlement) (*weir.Outcome, error
 			Reason: "must be one for each of " + strconv.Itoa(len(st.Holdings)) + " holdings",
 		}
 	}
-	var few [4]change
+	var few [8]change
 	changes := few[:0]
+	if len(st.Holdings) > len(few) {
+		changes = make([]change, 0, len(st.Holdings))
+	}
+	changes = changes[:len(st.Holdings)]
 	var set stripeSet
 	at := 0
 	for i := range st.Holdings {
 		h := &st.Holdings[i]
-		c, err := changeOf(st, i)
-		if err != nil {
+		if err := changes[i].read(st, i); err != nil {
 			return nil, err
 		}
 		if i == 0 || h.Entity != st.Holdings[i-1].Entity {
 			at = s.stripeOf(h.Entity)
 			set.add(at)
 		}
-		c.stripe = &s.stripes[at]
-		changes = append(changes, c)
+		changes[i].stripe = &s.stripes[at]
 	}
-	out := &weir.Outcome{At: now.Truncate(time.Millisecond)}
+	out := st.Outcome(wholeMS(now))
 	if st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend {
 		out.Holdings = make([]weir.Holding, len(st.Holdings))
 	}
@@ -71,34 +78,32 @@ func (s *Store) settle(now time.Time, st *weir.Settlement) (*weir.Outcome, error
 	return out, nil
 }
 
-// changeOf returns what is asked of one holding.
-func changeOf(st *weir.Settlement, i int) (change, error) {
+// read finds out what is asked of one holding.
+func (c *change) read(st *weir.Settlement, i int) error {
 	h := &st.Holdings[i]
-	c := change{
-		limit: h.Limit, pieces: h.Pieces, from: h.Cost(),
-		lives: st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend,
-	}
+	c.limit, c.pieces, c.from = h.Limit, h.Pieces, h.Cost()
 	c.to = c.from
+	c.lives = st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend
 	// A limit that has changed its kind is not in force: its old use is settled as it was.
 	if i < len(st.Limits) && st.Limits[i] != nil && st.Limits[i].Kind == h.Limit.Kind {
 		c.limit = st.Limits[i]
 	}
 	if st.Verb == weir.VerbExtend {
-		return c, nil
+		return nil
 	}
 	slots := h.Limit.Kind == weir.Concurrency
 	if slots && !c.lives {
 		c.to = 0
-		return c, nil
+		return nil
 	}
 	var ok bool
 	if c.to, ok = sum(st.Totals[i]); !ok {
-		return c, unfit(st, i, "is more than can be counted")
+		return unfit(st, i, "is more than can be counted")
 	}
 	if slots && c.to > c.from {
-		return c, unfit(st, i, "the lease stands for only "+strconv.FormatInt(c.from, 10))
+		return unfit(st, i, "the lease stands for only "+strconv.FormatInt(c.from, 10))
 	}
-	return c, nil
+	return nil
 }
 
 // change checks every change under the stripes' locks, then applies them all. Holdings are those of
@@ -117,7 +122,7 @@ func (s *Store) change(
 		if c.counter = it.find(h.Limit); c.counter == nil {
 			c.counter, c.fresh = newCounter(now, c.limit), true
 		}
-		if c.to > c.from && !c.counter.counts(now, *c) {
+		if c.to > c.from && !c.counter.counts(now, c.claim) {
 			if !c.limit.Shadow {
 				return unfit(st, i, "is more than can be counted")
 			}
@@ -153,7 +158,7 @@ func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece 
 	if c.fresh {
 		c.stripe.ensure(of).put(c.limit, c.counter)
 	}
-	return c.counter.settle(now, *c)
+	return c.counter.settle(now, c.claim)
 }
 
 func unfit(st *weir.Settlement, i int, reason string) error {

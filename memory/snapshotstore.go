@@ -228,7 +228,7 @@ func (s *SnapshotStore) Reserve(
 	if known := s.records.find(now.UnixMilli(), r.ID); known != nil {
 		return replay(known, r)
 	}
-	takes, err := r.Plan(ctx)
+	out, err := r.Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -236,14 +236,13 @@ func (s *SnapshotStore) Reserve(
 		return nil, err
 	}
 	defer s.gate.RUnlock()
-	out, err := s.store.reserve(now, takes)
-	if err != nil || out.Denied {
+	if err := s.store.reserve(now, out); err != nil || out.Denied {
 		return out, err
 	}
 	lease := weir.LeaseRecord{
 		ID: r.ID, State: weir.LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
 		Expires: r.Expires(out.At, out.Holdings), Charges: len(r.Charges),
-		Holdings: out.Holdings, Limits: out.Limits,
+		Holdings: cloneHoldings(out.Holdings), Limits: out.Limits,
 	}
 	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: r.Memory.Milliseconds()}, r.MemorySize)
 	return out, nil

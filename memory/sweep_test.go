@@ -41,6 +41,17 @@ func takesOf(entity string, limits []weir.Limit) []weir.Take {
 	return takes
 }
 
+// reserveTakes reserves what was not planned.
+func (s *Store) reserveTakes(now time.Time, takes []weir.Take) (*weir.Outcome, error) {
+	out := &weir.Outcome{
+		Holdings: make([]weir.Holding, len(takes)), Limits: make([]weir.LimitStatus, len(takes)),
+	}
+	for i := range takes {
+		out.Holdings[i].Take = takes[i]
+	}
+	return out, s.reserve(now, out)
+}
+
 func (s *Store) count() (items int) {
 	for i := range s.stripes {
 		items += len(s.stripes[i].dense)
@@ -69,7 +80,7 @@ func TestSweepForgetsIdleEntities(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	before := heapMB()
 	for i := range entities {
-		if _, err := s.reserve(now, takesOf("e"+strconv.Itoa(i), limits)); err != nil {
+		if _, err := s.reserveTakes(now, takesOf("e"+strconv.Itoa(i), limits)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -81,7 +92,7 @@ func TestSweepForgetsIdleEntities(t *testing.T) {
 	now = now.Add(time.Minute + 70*time.Second)
 	calls := 0
 	for s.count() > 1 && calls < 1000 {
-		if _, err := s.reserve(now, takesOf("last", limits)[:1]); err != nil {
+		if _, err := s.reserveTakes(now, takesOf("last", limits)[:1]); err != nil {
 			t.Fatal(err)
 		}
 		now = now.Add(7 * time.Second)
@@ -125,7 +136,7 @@ func TestSweepKeepsWhatIsInUse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if _, err := s.reserve(now, takesOf("e", sweepLimits(t)[i:i+1])); err != nil {
+			if _, err := s.reserveTakes(now, takesOf("e", sweepLimits(t)[i:i+1])); err != nil {
 				t.Fatal(err)
 			}
 			s.sweepAll(now.Add(tc.gone - time.Millisecond))
@@ -149,7 +160,7 @@ func TestSweepDropsSingleStates(t *testing.T) {
 	}
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	takes := takesOf("e", sweepLimits(t))
-	if _, err := s.reserve(now, takes); err != nil {
+	if _, err := s.reserveTakes(now, takes); err != nil {
 		t.Fatal(err)
 	}
 	now = now.Add(5 * time.Minute)
@@ -169,7 +180,7 @@ func TestSweepAfterAClockThatWasFarAhead(t *testing.T) {
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 	limits := sweepLimits(t)[:1]
 	reserve := func(entity string, at time.Time) {
-		if _, err := s.reserve(at, takesOf(entity, limits)); err != nil {
+		if _, err := s.reserveTakes(at, takesOf(entity, limits)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -205,7 +216,7 @@ func BenchmarkStore(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				now = now.Add(100 * time.Microsecond)
-				out, err := s.reserve(now, takes)
+				out, err := s.reserveTakes(now, takes)
 				if err != nil || out.Denied {
 					b.Fatal(out, err)
 				}

@@ -1,0 +1,110 @@
+package weir
+
+import (
+	"slices"
+	"strings"
+)
+
+// Costs is how many units are asked of each limit, by the limit's name. In a settlement it is what
+// the lease stands for, or what was really used.
+type Costs map[string]int64
+
+// namedCost is one of the costs, read from its map once: a map is slow to walk.
+type namedCost struct {
+	name  string
+	units int64
+}
+
+// costList has costs in the order of their names.
+type costList []namedCost
+
+// appendTo appends the costs to a list, in order among themselves.
+func (c Costs) appendTo(list costList) costList {
+	const few = 16
+	from := len(list)
+	for name, units := range c {
+		list = append(list, namedCost{name, units})
+		for at := len(list) - 1; len(c) <= few && at > from && list[at-1].name > name; at-- {
+			list[at-1], list[at] = list[at], list[at-1]
+		}
+	}
+	if len(c) > few {
+		slices.SortFunc(list[from:], func(a, b namedCost) int { return strings.Compare(a.name, b.name) })
+	}
+	return list
+}
+
+// check refuses malformed names and negative amounts, the first by name.
+func (list costList) check(field string, names bool) error {
+	for i := range list {
+		c := &list[i]
+		if names {
+			if reason := checkLimitName(c.name); reason != "" {
+				return invalid(field+"."+shorten(c.name), c.name, reason)
+			}
+		}
+		if c.units < 0 {
+			return invalid(field+"."+c.name, c.units, "must not be negative")
+		}
+	}
+	return nil
+}
+
+// find returns the cost of that name. Lists are short: a request has at most 32 costs.
+func (list costList) find(name string) (units int64, ok bool) {
+	for i := range list {
+		if list[i].name == name {
+			return list[i].units, true
+		}
+	}
+	return 0, false
+}
+
+// costBook has the costs of each charge of a request, or the totals of a settlement, as lists.
+type costBook struct {
+	lists []costList
+	all   costList // the memory of the lists
+	// names are those of the last costs that were in order. The next ones mostly have the same, and to
+	// look them up is quicker than to walk a map.
+	names []string
+}
+
+// add reads the costs of the next charge, or says what is wrong with them: a malformed name or a
+// negative amount, the first by name.
+func (b *costBook) add(c Costs, field string) error {
+	from := len(b.all)
+	known := b.addNamed(c)
+	if !known {
+		b.all = c.appendTo(b.all[:from])
+	}
+	list := b.all[from:len(b.all):len(b.all)]
+	b.lists = append(b.lists, list)
+	if err := list.check(field, !known); err != nil {
+		return err
+	}
+	if !known {
+		b.names = b.names[:0]
+		for i := range list {
+			b.names = append(b.names, list[i].name)
+		}
+	}
+	return nil
+}
+
+// addNamed reads costs that have the names that are known, and no other.
+func (b *costBook) addNamed(c Costs) bool {
+	if len(c) != len(b.names) {
+		return false
+	}
+	for _, name := range b.names {
+		units, ok := c[name]
+		if !ok {
+			return false
+		}
+		b.all = append(b.all, namedCost{name, units})
+	}
+	return true
+}
+
+// reset empties the book and keeps its memory.
+func (b *costBook) reset() { b.lists, b.all = b.lists[:0], b.all[:0] }

@@ -1,0 +1,92 @@
+package weir
+
+// leaseEntry is what the limiter knows of a lease that has not ended. Between acquire and release it
+// belongs to the caller; what follows busy belongs to the shard. An ended lease is handed out as an
+// entry too, but one that is the caller's alone.
+type leaseEntry struct {
+	id          LeaseID
+	state       leaseCondition
+	degraded    bool
+	charges     uint8
+	fingerprint uint64 // of the request
+	// at, expires, seqAt and endedAt are in milliseconds.
+	at, expires int64
+	seq, seqAt  int64
+	endedAt     int64
+	endedAs     uint64 // the fingerprint of what was named then
+	holdings    []Holding
+	limits      []LimitStatus
+	oneHolding  [1]Holding // memory for holdings, as one is the most usual number
+	onePart     [1]Part
+	receipt     *Receipt // memory for the last one
+	planned     int64    // when the definitions in holdings have to be looked up again, in milliseconds
+	planOf      int64    // the generation of the cache that they are from
+
+	busy       bool
+	alone      bool          // made for one caller, in no shard
+	place      leasePlace    // its slot
+	wait       chan struct{} // closed on release; nil while nobody waits
+	list       *leaseList
+	prev, next *leaseEntry
+	due        int64 // when it expires, as filed in a live list
+	filing     int64 // of those due in one millisecond, the one filed last expires last
+}
+
+// leaseCondition is what is known of a lease.
+type leaseCondition uint8
+
+const (
+	leaseUnborn leaseCondition = iota // nothing was reserved
+	leaseHeld
+	leaseCompleted
+	leaseCancelled
+	leaseExpired
+)
+
+// ended is true for leases that are over.
+func (c leaseCondition) ended() bool { return c > leaseHeld }
+
+// state is the word for it.
+func (c leaseCondition) state() LeaseState {
+	switch c {
+	case leaseCompleted:
+		return LeaseCompleted
+	case leaseCancelled:
+		return LeaseCancelled
+	case leaseExpired:
+		return LeaseExpired
+	default:
+		return LeaseLive
+	}
+}
+
+func conditionOf(s LeaseState) leaseCondition {
+	switch s {
+	case LeaseCompleted:
+		return leaseCompleted
+	case LeaseCancelled:
+		return leaseCancelled
+	case LeaseExpired:
+		return leaseExpired
+	default:
+		return leaseHeld
+	}
+}
+
+// bear fills an unborn entry.
+func (e *leaseEntry) bear(r LeaseRecord) {
+	e.fingerprint, e.charges = r.Fingerprint, uint8(r.Charges)
+	e.at, e.expires = r.At.UnixMilli(), r.Expires.UnixMilli()
+	e.seq, e.seqAt = r.Seq, r.SeqAt.UnixMilli()
+	e.holdings, e.limits = r.Holdings, r.Limits
+	if e.state = conditionOf(r.State); e.state.ended() {
+		e.endedAs = r.EndFingerprint
+		e.end(e.state, r.EndedAt.UnixMilli())
+	}
+}
+
+// end makes a lease an ended one, which holds nothing.
+func (e *leaseEntry) end(as leaseCondition, atMS int64) {
+	e.state, e.endedAt = as, atMS
+	e.holdings, e.limits = e.holdings[:0], nil
+}

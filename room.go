@@ -1,0 +1,67 @@
+package weir
+
+import "time"
+
+// leaseRoom is a lease in one piece with the statuses of so many limits and the receipt of its end:
+// callers get all three, and one piece of memory costs less than three.
+type leaseRoom[Statuses any] struct {
+	leaseParts
+	statuses Statuses
+}
+
+type leaseParts struct {
+	lease   Lease
+	receipt Receipt
+}
+
+// statuses returns room for the statuses of n limits, and keeps a lease that lies beside them.
+func (r *Reservation) statuses(n int) []LimitStatus {
+	switch {
+	case r.call == nil || n > 8:
+		return make([]LimitStatus, n)
+	case n == 1:
+		room := &leaseRoom[[1]LimitStatus]{}
+		r.lease = &room.leaseParts
+		return room.statuses[:]
+	case n <= 4:
+		room := &leaseRoom[[4]LimitStatus]{}
+		r.lease = &room.leaseParts
+		return room.statuses[:n:n]
+	default:
+		room := &leaseRoom[[8]LimitStatus]{}
+		r.lease = &room.leaseParts
+		return room.statuses[:n:n]
+	}
+}
+
+// room returns n holdings, those of a lease that has ended where there is one. Only their parts and
+// pieces are of use, as memory.
+func (r *Reservation) room(n int) []Holding {
+	var room []Holding
+	if r.entry != nil {
+		room = r.entry.holdings[:cap(r.entry.holdings)]
+	}
+	if len(room) < n {
+		room = make([]Holding, n)
+		parts := make([]Part, n)
+		for i := range room {
+			room[i].Parts = parts[i : i : i+1]
+		}
+	}
+	if r.entry != nil {
+		r.entry.holdings = room[:0]
+	}
+	return room[:n]
+}
+
+// wholeMS cuts an instant to the millisecond.
+func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
+
+// Outcome returns the outcome of a settlement to fill in: it took effect at that instant.
+func (s *Settlement) Outcome(at time.Time) *Outcome {
+	if s.call == nil {
+		return &Outcome{At: at}
+	}
+	s.call.outcome = Outcome{At: at}
+	return &s.call.outcome
+}
