@@ -1,0 +1,104 @@
+package estimator
+
+import "sync"
+
+// Key is whose calls are alike: an entity's calls to a model.
+type Key struct{ Entity, Model string }
+
+// Basis says which calls an estimate rests on.
+type Basis string
+
+// The bases, from the best to the last resort.
+const (
+	ByKey   Basis = "key"   // the key's own calls
+	ByModel Basis = "model" // calls of every entity to the model
+	ByAll   Basis = "all"   // calls of every entity to every model
+	ByFirst Basis = "first" // no calls: Options.First
+)
+
+// Estimate is an answer.
+type Estimate struct {
+	// Tokens is what the call should reserve; never negative.
+	Tokens int64
+	// Basis says which calls it rests on, and Seen how many they are: at most Options.Window.
+	Basis Basis
+	Seen  int64
+}
+
+// Estimator learns from calls and estimates the next one. It is safe for concurrent use; a call of
+// Estimate or Learn holds its one lock for well below a microsecond, and allocates only for a key or
+// model that is new.
+type Estimator struct {
+	share int64
+	first int64
+
+	mu      sync.Mutex
+	keys    *table
+	models  *table
+	all     window
+	score   Score
+	refused int64
+}
+
+// New makes an estimator that knows nothing yet. The error joins an [*OptionError] for each mistake
+// in the options.
+func New(o *Options) (*Estimator, error) {
+	opts, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	return &Estimator{
+		share:  opts.Share,
+		first:  opts.First,
+		keys:   newTable(opts.Keys, opts.Window, opts.Share),
+		models: newTable(opts.Models, opts.Window, opts.Share),
+		all:    newWindow(opts.Window),
+	}, nil
+}
+
+// Estimate returns how many tokens the next call of a key should reserve. It changes nothing: a key
+// that is only asked for is not remembered.
+func (e *Estimator) Estimate(k Key) Estimate {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if known := e.keys.known[k]; known != nil {
+		if tokens, ok := known.calls.estimate(e.share); ok {
+			return Estimate{Tokens: tokens, Basis: ByKey, Seen: int64(known.calls.seen)}
+		}
+	}
+	if known := e.models.known[Key{Model: k.Model}]; known != nil {
+		if tokens, ok := known.calls.estimate(e.share); ok {
+			return Estimate{Tokens: tokens, Basis: ByModel, Seen: int64(known.calls.seen)}
+		}
+	}
+	if tokens, ok := e.all.estimate(e.share); ok {
+		return Estimate{Tokens: tokens, Basis: ByAll, Seen: int64(e.all.seen)}
+	}
+	return Estimate{Tokens: e.first, Basis: ByFirst}
+}
+
+// Learn takes in a call that has ended: what was estimated for it, which only the report uses, and
+// what it used, both in tokens. A negative use is not learned, since it is nobody's; the report
+// counts it as refused. A negative estimate is taken for 0.
+func (e *Estimator) Learn(k Key, estimated, used int64) {
+	estimated = max(estimated, 0)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if used < 0 {
+		e.refused = add(e.refused, 1)
+		return
+	}
+	e.all.learn(used, e.share)
+	e.score.add(estimated, used)
+	if len(k.Model) > maxName {
+		return
+	}
+	e.models.learn(Key{Model: k.Model}, estimated, used)
+	if len(k.Entity) <= maxName {
+		e.keys.learn(k, estimated, used)
+	}
+}
+
+// maxName is the longest entity or model that is remembered, in bytes. Longer ones are no names but
+// a burden that somebody else chose; their calls count for what they share with others.
+const maxName = 256
