@@ -1,0 +1,165 @@
+package chart
+
+import (
+	"strconv"
+	"strings"
+)
+
+// The drawing's own units: an interval is columnWidth wide, a side is plotHeight high. The page
+// stretches the drawing to the room there is, and writes all text outside of it.
+const (
+	columnWidth = 10
+	columnGap   = 1
+	plotHeight  = 1000
+	leastHeight = 8   // of what is not 0, so that it is seen
+	mostPlaces  = 480 // more are merged: no screen shows them
+)
+
+// plotView is a drawing, with what is written around it.
+type plotView struct {
+	Label, Desc   string
+	Upper, Lower  string
+	Scale         []string // from the top down, evenly
+	Width, Height int
+	Grid          []int
+	Shapes        []shapeView
+	Hits          []hitView
+	Ticks         []tickView
+}
+
+// shapeView is a path of one look.
+type shapeView struct{ Class, Path string }
+
+// hitView is an area that says what is drawn there.
+type hitView struct {
+	X, Width int
+	Text     string
+}
+
+// tickView is a label below the plot, at so many per cent of its width. Minor ones are left out where
+// the plot is narrow.
+type tickView struct {
+	At, Anchor, Label string
+	Minor             bool
+}
+
+// rect is a bar, from the upper left corner.
+type rect struct{ x, y, width, height int }
+
+// rects are the bars of each series, stacked upwards from a base, or downwards.
+func rects(series []Series, top uint64, base int, down bool) [][]rect {
+	out := make([][]rect, len(series))
+	for i := range most(series) {
+		edges := stack(column(series, i), top, plotHeight, leastHeight)
+		for k := range series {
+			height := edges[k+1] - edges[k]
+			if height == 0 {
+				continue
+			}
+			y := base - edges[k+1]
+			if down {
+				y = base + edges[k]
+			}
+			out[k] = append(out[k], rect{i * columnWidth, y, columnWidth - columnGap, height})
+		}
+	}
+	return out
+}
+
+// shapes are the bars of each series as one path.
+func shapes(series []Series, bars [][]rect) []shapeView {
+	classes := seriesClasses(series)
+	var out []shapeView
+	for k := range bars {
+		var b strings.Builder
+		for _, r := range bars[k] {
+			b.WriteString(r.path())
+		}
+		if b.Len() > 0 {
+			out = append(out, shapeView{classes[k], b.String()})
+		}
+	}
+	return out
+}
+
+func (r rect) path() string {
+	w, h := strconv.Itoa(r.width), strconv.Itoa(r.height)
+	return "M" + strconv.Itoa(r.x) + " " + strconv.Itoa(r.y) + "h" + w + "v" + h + "h-" + w + "z"
+}
+
+// hits are the areas of n places, each with its words.
+func hits(n, width int, words func(i int) string) []hitView {
+	out := make([]hitView, n)
+	for i := range out {
+		out[i] = hitView{i * width, width, words(i)}
+	}
+	return out
+}
+
+// scaleLabels are what stands beside a plot that begins at 0.
+func scaleLabels(top uint64, unit string) []string {
+	if top%2 != 0 {
+		return []string{short(top, unit), "0"}
+	}
+	return []string{short(top, unit), short(top/2, unit), "0"}
+}
+
+// The room for labels below a plot, in pixels: on a phone, and on a screen where the plot stands
+// beside another or alone.
+const (
+	phoneRoom = 200
+	halfRoom  = 340
+	wideRoom  = 570
+	mostTicks = 12
+)
+
+// labelRoom is how many pixels the widest of the labels takes, with what is between it and the next.
+func labelRoom(ticks []tick) int {
+	width := 1
+	for _, t := range ticks {
+		width = max(width, 12+8*cells(t.label))
+	}
+	return width
+}
+
+// timeTicks are as many round instants as there is room for.
+func timeTicks(times Times, n, room int) []tickView {
+	var ticks []tick
+	for most := mostTicks; most > 0; most-- {
+		if ticks = times.ticks(n, most); len(ticks)*labelRoom(ticks) <= room {
+			break
+		}
+	}
+	return tickViews(ticks, room)
+}
+
+// tickViews places as many labels as there is room for. The first and the last must not stand out of
+// the plot.
+func tickViews(ticks []tick, room int) []tickView {
+	width := labelRoom(ticks)
+	apart := apiece(len(ticks), max(room/width, 1))
+	apartOnPhone := apart * apiece(len(ticks), apart*max(phoneRoom/width, 1))
+	var out []tickView
+	for i := 0; i < len(ticks); i += apart {
+		t := ticks[i]
+		v := tickView{Label: t.label, Anchor: "middle", Minor: i%apartOnPhone != 0}
+		switch {
+		case t.at < 500:
+			v.Anchor = "start"
+		case t.at > 9_500:
+			v.Anchor = "end"
+		}
+		v.At = strconv.Itoa(t.at/100) + "." + strconv.Itoa(t.at%100/10) + "%"
+		out = append(out, v)
+	}
+	return out
+}
+
+// timeNames are the names of n intervals.
+func timeNames(times Times, n int) []string {
+	out := make([]string, n)
+	for i := range out {
+		out[i] = times.label(i, n)
+	}
+	return out
+}

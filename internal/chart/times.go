@@ -1,0 +1,167 @@
+package chart
+
+import (
+	"math"
+	"time"
+)
+
+// Times are equal intervals, one after the other.
+type Times struct {
+	// Start is when the first interval begins; labels are in its zone. The zero time is for records
+	// that have no dates: labels then count from 0.
+	Start time.Time
+	// Step is how long an interval lasts. Default: a second
+	Step time.Duration
+}
+
+const day = 24 * time.Hour
+
+// tick is a label at a place of an axis.
+type tick struct {
+	// at is in ten-thousandths of the axis.
+	at    int
+	label string
+}
+
+// normal bounds the intervals so that n of them have an end.
+func (t Times) normal(n int) Times {
+	if t.Step <= 0 {
+		t.Step = time.Second
+	}
+	t.Step = min(t.Step, math.MaxInt64/time.Duration(4*(n+1)))
+	return t
+}
+
+// each is t with so many intervals as one.
+func (t Times) each(n int) Times {
+	t.Step *= time.Duration(n)
+	return t
+}
+
+// relative reports whether the labels count from 0.
+func (t Times) relative() bool { return t.Start.IsZero() }
+
+// step says how long an interval lasts.
+func (t Times) step() string {
+	if t.Step < time.Millisecond {
+		return t.Step.String()
+	}
+	return duration(t.Step.Milliseconds())
+}
+
+// label names an interval of n by when it begins.
+func (t Times) label(i, n int) string {
+	after := time.Duration(i) * t.Step
+	if t.relative() {
+		return duration(after.Milliseconds())
+	}
+	layout := "15:04"
+	switch {
+	case t.Step%time.Second != 0 || t.Start.Nanosecond() != 0:
+		layout = "15:04:05.000"
+		if t.Step >= time.Second {
+			layout = "15:04:05"
+		}
+	case t.Step%time.Minute != 0 || t.Start.Second() != 0:
+		layout = "15:04:05"
+	}
+	if n > 0 && !sameDay(t.Start, t.Start.Add(time.Duration(n)*t.Step-1)) {
+		layout = "Jan 2 " + layout
+	}
+	return t.Start.Add(after).Format(layout)
+}
+
+// span says from when to when n intervals are.
+func (t Times) span(n int) string {
+	end := time.Duration(n) * t.Step
+	if t.relative() {
+		return duration(end.Milliseconds())
+	}
+	last := t.Start.Add(end)
+	layout := "15:04:05"
+	if !sameDay(t.Start, last) {
+		layout = "2006-01-02 15:04:05"
+	}
+	return t.Start.Format("2006-01-02 15:04:05") + " to " + last.Format(layout+" MST")
+}
+
+func sameDay(a, b time.Time) bool {
+	return a.YearDay() == b.YearDay() && a.Year() == b.Year()
+}
+
+// ticks are at most so many round instants within n intervals, or the first where none is round.
+func (t Times) ticks(n, most int) []tick {
+	whole := time.Duration(n) * t.Step
+	if whole <= 0 || most < 1 {
+		return nil
+	}
+	apart := roundStep(whole, most)
+	first := time.Duration(0)
+	if !t.relative() {
+		first = untilRound(t.Start, apart)
+	}
+	var out []tick
+	for at := first; at < whole && len(out) < most; at += apart {
+		out = append(out, tick{scale(uint64(at), uint64(whole), 10_000), t.tickLabel(at, apart)})
+	}
+	if out == nil {
+		out = []tick{{0, t.tickLabel(0, apart)}}
+	}
+	return out
+}
+
+// tickLabel writes an instant as exactly as the distance to the next needs it.
+func (t Times) tickLabel(at, apart time.Duration) string {
+	if t.relative() {
+		if at == 0 {
+			return "0"
+		}
+		return duration(at.Milliseconds())
+	}
+	when := t.Start.Add(at)
+	midnight := when.Hour() == 0 && when.Minute() == 0 && when.Second() == 0
+	switch {
+	case apart >= day, midnight && at > 0 && apart >= time.Hour:
+		return when.Format("Jan 2")
+	case apart >= time.Minute:
+		return when.Format("15:04")
+	case apart >= time.Second:
+		return when.Format("15:04:05")
+	}
+	return when.Format("05.000")
+}
+
+// roundStep is the smallest round distance of which at most so many fit.
+func roundStep(whole time.Duration, most int) time.Duration {
+	const ms = time.Millisecond
+	for _, step := range []time.Duration{
+		ms, 2 * ms, 5 * ms, 10 * ms, 20 * ms, 50 * ms, 100 * ms, 200 * ms, 500 * ms,
+		time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second,
+		30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute,
+		15 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 3 * time.Hour, 6 * time.Hour,
+		12 * time.Hour, day, 2 * day, 7 * day,
+	} {
+		if fits(whole, step, most) {
+			return step
+		}
+	}
+	step := 14 * day
+	for !fits(whole, step, most) && step < math.MaxInt64/4 {
+		step *= 2
+	}
+	return step
+}
+
+// fits reports whether no more than so many multiples of a step lie within a time.
+func fits(whole, step time.Duration, most int) bool { return (whole-1)/step < time.Duration(most) }
+
+// untilRound is how long it is to the next instant that the clock on the wall shows as a multiple.
+func untilRound(start time.Time, apart time.Duration) time.Duration {
+	_, offset := start.Zone()
+	// Time.Truncate counts from the year 1, which began on a Monday at midnight.
+	wall := start.Add(time.Duration(offset) * time.Second)
+	if past := wall.Sub(wall.Truncate(apart)); past > 0 {
+		return apart - past
+	}
+	return 0
+}
