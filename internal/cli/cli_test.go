@@ -58,14 +58,17 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // untimed is a command of the scripts: "untimed FILE" compares the last output with the file, apart
-// from what a clock has measured.
+// from what a clock has measured, and from charts and what they are drawn of.
 func untimed(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: untimed FILE")
 	}
 	clock := regexp.MustCompile(`replayed in .*` +
 		`|"(wall_ms|operations_per_second)": \d+`)
-	hide := func(name string) string { return clock.ReplaceAllString(ts.ReadFile(name), "-") }
+	chart := regexp.MustCompile(`(?s)\n\w+ over time.*\n(\ncalls )|  "timeline".*?\n  },\n`)
+	hide := func(name string) string {
+		return chart.ReplaceAllString(clock.ReplaceAllString(ts.ReadFile(name), "-"), "$1")
+	}
 	if got, want := hide("stdout"), hide(args[0]); got != want {
 		ts.Fatalf("got\n%s\nwant\n%s", got, want)
 	}

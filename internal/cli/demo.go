@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 const demoHelp = `Show weir at work: start a server on this machine, send it an hour of recorded LLM
@@ -37,8 +38,8 @@ type demoFlags struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	f := &demoFlags{replayFlags: replayFlags{
-		resource: "llm", costs: costFlag{},
-		latency: latency{400 * time.Millisecond, 15 * time.Millisecond},
+		read: replay.ReadOptions{Resource: "llm"}, costs: replay.Costs{},
+		latency: replay.Latency{Base: 400 * time.Millisecond, PerToken: 15 * time.Millisecond},
 	}}
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -69,7 +70,7 @@ func (a *app) demoCommand() *cobra.Command {
 			return err
 		}
 		err := a.demo(cmd.Context(), f, cmd.Flags().Changed("listen"))
-		switch _, unfit := errors.AsType[unfitError](err); {
+		switch _, unfit := errors.AsType[replay.UnfitError](err); {
 		case unfit:
 			return misused(cmd, "%w", err)
 		case listens(err):
@@ -85,7 +86,7 @@ func (a *app) demoCommand() *cobra.Command {
 
 // demo serves, plays, and stays up. It begins with what may be wrong with the files.
 func (a *app) demo(ctx context.Context, f *demoFlags, fixed bool) (err error) {
-	calls, err := a.readTraceFile(ctx, f.trace)
+	trace, err := a.readTrace(ctx, f.trace, &f.read)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (a *app) demo(ctx context.Context, f *demoFlags, fixed bool) (err error) {
 	if err := d.check(ctx); err != nil {
 		return err
 	}
-	if err := d.play(ctx, calls); err != nil {
+	if err := d.play(ctx, trace); err != nil {
 		return err
 	}
 	return d.stay(ctx)
@@ -123,17 +124,17 @@ type demoRun struct {
 }
 
 // play plays the trace, and prints what came of it.
-func (d *demoRun) play(ctx context.Context, calls []call) error {
+func (d *demoRun) play(ctx context.Context, trace *replay.Trace) error {
 	f := d.flags
-	w := f.workload(f.trace, calls)
+	w := f.workload(trace)
 	out, every := d.app.liveOutput(&lines{to: d.app.streams.Out})
 	d.say("serving %s on %s\n", f.file, d.server.url)
 	d.say("sending it %s of %s, %s times as fast as recorded\n\n",
-		plural(len(calls), "call", "calls"), f.trace, thousands(f.speed))
+		plural(w.Calls(), "call", "calls"), f.trace, thousands(f.speed))
 	report, err := f.play(ctx, d.client, w, &livePlay{output: out, every: every, noteFirsts: true})
 	if report != nil {
 		var b bytes.Buffer
-		report.table(&b)
+		(&replayPrint{Report: report, chart: d.app.chartOptions()}).table(&b)
 		d.say("\n%s", b.String())
 	}
 	return err

@@ -54,8 +54,8 @@ type demoNeed struct {
 func (d *demoRun) check(ctx context.Context) error {
 	for _, need := range []demoNeed{
 		{demoSingle, "parallel", weir.Concurrency, 1, 1},
-		{d.flags.resource, "rpm", "", 2, 0},
-		{d.flags.resource, "tpm", "", 2500, 0},
+		{d.flags.read.Resource, "rpm", "", 2, 0},
+		{d.flags.read.Resource, "tpm", "", 2500, 0},
 	} {
 		e, err := d.client.Explain(ctx, demoEntity, need.resource)
 		if err == nil {

@@ -35,7 +35,7 @@ func (d *demoRun) stay(ctx context.Context) error {
 	printed := false
 	held := &weir.Request{Entity: demoEntity, Resource: demoSingle, Costs: weir.Costs{"parallel": 1}}
 	spare := &weir.Request{
-		Entity: demoEntity, Resource: d.flags.resource, Costs: weir.Costs{"rpm": 1, "tpm": 2000},
+		Entity: demoEntity, Resource: d.flags.read.Resource, Costs: weir.Costs{"rpm": 1, "tpm": 2000},
 	}
 	err := weir.Do(ctx, d.client, held, func(ctx context.Context, _ *weir.Lease) error {
 		return weir.Do(ctx, d.client, spare, func(ctx context.Context, l *weir.Lease) error {
@@ -70,7 +70,7 @@ func (d *demoRun) lines(spare weir.LeaseID) error {
 		title, path string
 		body        any
 	}{
-		{"admitted", "/v1/reserve", demoReserve{demoEntity, d.flags.resource, fits}},
+		{"admitted", "/v1/reserve", demoReserve{demoEntity, d.flags.read.Resource, fits}},
 		{
 			"denied: the demo itself has the only slot, and keeps it",
 			"/v1/reserve", demoReserve{demoEntity, demoSingle, weir.Costs{"parallel": 1}},

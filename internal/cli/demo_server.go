@@ -11,6 +11,9 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
+// demoShutdown is how long the demo's server waits for what is under way.
+const demoShutdown = 10 * time.Second
+
 // demoServer is a server in this process.
 type demoServer struct {
 	url string
@@ -47,7 +50,7 @@ func (a *app) newDemoServer(
 	return server.New(ctx, store, &server.Options{
 		Listen: address, LimitsFile: f.file, Version: buildVersion().Version, Limiter: demoLimiter(),
 		// Nobody else depends on it, so nobody needs time to look elsewhere.
-		Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: settleTime},
+		Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
 		// The file may be changed while the demo is up, and may have mistakes then.
 		Logger: slog.New(slog.NewTextHandler(a.streams.Err, errorsOnly)),
 	})

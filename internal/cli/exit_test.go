@@ -87,24 +87,29 @@ func TestInterrupted(t *testing.T) {
 	})
 
 	dir := t.TempDir()
-	gone, cancel := context.WithCancel(t.Context())
-	a := &app{env: func(string) string { return "" }}
-	e := engineOver(t, &scribe{}, "0", call{1, 5, 0, 1}, call{2, 6, 0, 1})
-	e.until = func(_ context.Context, at int64) error {
-		if at == 6 {
-			cancel()
-		}
-		return nil
-	}
-	e.service = &scribe{}
-	log := &replayFlags{decisions: filepath.Join(dir, "log.jsonl")}
-	a.streams.Err = io.Discard
-	if err := a.replayWatched(gone, e, newTally(e.workload.subjects), log); !errors.Is(err, context.Canceled) {
+	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
+	a := &app{streams: Streams{Err: io.Discard}, env: noEnv}
+	f := &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")}
+	if _, err := a.replay(gone, liveTrace(t, 300), f); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want an interruption", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("got %v, %v, want an empty folder", left, err)
 	}
+}
+
+// fading is a context that ends when it has been looked at so often.
+type fading struct {
+	context.Context
+
+	left int
+}
+
+func (f *fading) Err() error {
+	if f.left--; f.left < 0 {
+		return context.Canceled
+	}
+	return nil
 }
 
 // TestFullDisk: a result that cannot be written is a failure.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // lines shows a replay where there is no terminal: a line now and then.
@@ -14,14 +16,14 @@ type lines struct {
 	to io.Writer
 }
 
-func (l *lines) show(s *liveState) {
-	text := fmt.Sprintf("%3d %%  %s of %s calls: %s admitted, %s denied", s.percent(),
-		thousands(s.done), thousands(s.total), thousands(s.admitted), thousands(s.denied))
-	if by := s.deniers(3); len(by) > 0 {
+func (l *lines) show(s *replay.State) {
+	text := fmt.Sprintf("%3d %%  %s of %s calls: %s admitted, %s denied", percentDone(s),
+		thousands(s.Done), thousands(s.Total), thousands(s.Admitted), thousands(s.Denied))
+	if by := deniers(s, 3); len(by) > 0 {
 		text += " (" + strings.Join(by, ", ") + ")"
 	}
-	if s.errors > 0 {
-		text += ", " + plural(int(s.errors), "error", "errors")
+	if s.Errors > 0 {
+		text += ", " + plural(int(s.Errors), "error", "errors")
 	}
 	l.note(text)
 }
@@ -35,14 +37,14 @@ func (l *lines) note(text string) {
 func (l *lines) end() {}
 
 // deniers names the limits that denied most.
-func (s *liveState) deniers(most int) []string {
-	rows := slices.DeleteFunc(slices.Clone(s.rows), func(r liveRow) bool {
-		return r.denied == 0 || r.shadow
+func deniers(s *replay.State, most int) []string {
+	rows := slices.DeleteFunc(slices.Clone(s.Rows), func(r replay.StateRow) bool {
+		return r.Denied == 0 || r.Shadow
 	})
-	slices.SortStableFunc(rows, func(a, b liveRow) int { return int(b.denied - a.denied) })
+	slices.SortStableFunc(rows, func(a, b replay.StateRow) int { return int(b.Denied - a.Denied) })
 	var by []string
 	for _, r := range rows[:min(len(rows), most)] {
-		by = append(by, fmt.Sprintf("%s %s %s", r.entity, r.limit, thousands(r.denied)))
+		by = append(by, fmt.Sprintf("%s %s %s", rowEntity(r.LimitReport), r.Limit, thousands(r.Denied)))
 	}
 	return by
 }

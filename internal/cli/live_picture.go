@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // style is how a terminal may be written to.
@@ -22,32 +24,32 @@ type screenLine struct {
 
 // picture lays out what fits: the bar, the sums, and as many rows of the table as there is room
 // for.
-func (look style) picture(state *liveState, columns, rows int) []screenLine {
-	sums := fmt.Sprintf("%s admitted, %s denied", thousands(state.admitted), thousands(state.denied))
-	if state.errors > 0 {
-		sums += ", " + plural(int(state.errors), "error", "errors")
+func (look style) picture(state *replay.State, columns, rows int) []screenLine {
+	sums := fmt.Sprintf("%s admitted, %s denied", thousands(state.Admitted), thousands(state.Denied))
+	if state.Errors > 0 {
+		sums += ", " + plural(int(state.Errors), "error", "errors")
 	}
-	if state.late > 0 {
-		sums += fmt.Sprintf(", %s sent late", thousands(state.late))
+	if state.Late > 0 {
+		sums += fmt.Sprintf(", %s sent late", thousands(state.Late))
 	}
-	lines := []screenLine{{text: state.headline(look, columns)}, {text: sums}}
+	lines := []screenLine{{text: look.headline(state, columns)}, {text: sums}}
 	// The cursor stands on a line of its own below the picture.
 	room := rows - len(lines) - 1
 	if room < 3 {
 		return lines[:max(min(len(lines), rows-1), 0)]
 	}
 	lines = append(lines, screenLine{})
-	shown, hidden := state.rows, 0
+	shown, hidden := state.Rows, 0
 	if room -= 2; len(shown) > room { // an empty line and the heads
 		shown = shown[:max(room-1, 0)]
-		hidden = len(state.rows) - len(shown)
+		hidden = len(state.Rows) - len(shown)
 	}
 	for i, text := range look.table(shown, columns) {
 		line := screenLine{text: text}
 		switch {
 		case i == 0:
 			line.ansi = ansiBold
-		case shown[i-1].denies && !shown[i-1].shadow:
+		case shown[i-1].Denies && !shown[i-1].Shadow:
 			line.ansi = ansiRed
 		}
 		lines = append(lines, line)
@@ -59,23 +61,23 @@ func (look style) picture(state *liveState, columns, rows int) []screenLine {
 }
 
 // headline is how far the replay is, with a bar if there is room for one.
-func (s *liveState) headline(look style, columns int) string {
-	share := fmt.Sprintf("%3d %%", s.percent())
-	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", thousands(s.done), thousands(s.total),
-		thousands(s.perSecond), (s.left + time.Second - 1).Truncate(time.Second))
-	long := share + "  " + look.bar(big.NewInt(s.done), big.NewInt(s.total), 20) + "  " + rest
+func (look style) headline(s *replay.State, columns int) string {
+	share := fmt.Sprintf("%3d %%", percentDone(s))
+	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", thousands(s.Done), thousands(s.Total),
+		thousands(s.PerSecond), (s.Left + time.Second - 1).Truncate(time.Second))
+	long := share + "  " + look.bar(big.NewInt(s.Done), big.NewInt(s.Total), 20) + "  " + rest
 	if utf8.RuneCountInString(long) <= columns {
 		return long
 	}
 	return share + "  " + rest
 }
 
-// percent is the share of calls that are done, rounded down.
-func (s *liveState) percent() int64 { return s.done * 100 / max(s.total, 1) }
+// percentDone is the share of calls that are done, rounded down.
+func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) }
 
 // table lays the rows out, with fewer columns where all of them are too wide. The first line has
 // the heads.
-func (look style) table(rows []liveRow, columns int) []string {
+func (look style) table(rows []replay.StateRow, columns int) []string {
 	var lines []string
 	for left := range 4 {
 		t := table{columns: []column{{"ENTITY", false}, {"LIMIT", false}}}
@@ -104,23 +106,23 @@ func (look style) table(rows []liveRow, columns int) []string {
 }
 
 // cells are the columns of a row, without those that were left out.
-func (look style) cells(r *liveRow, left int) []string {
+func (look style) cells(r *replay.StateRow, left int) []string {
 	const longest = 24
-	limit := r.limit
-	if r.shadow {
+	limit := r.Limit
+	if r.Shadow {
 		limit += " *"
 	}
-	cells := []string{shortenTo(r.entity, longest), shortenTo(limit, longest)}
+	cells := []string{shortenTo(rowEntity(r.LimitReport), longest), shortenTo(limit, longest)}
 	if left < 2 {
-		cells = append(cells, string(r.kind))
+		cells = append(cells, string(r.Kind))
 	}
 	if left < 3 {
-		cells = append(cells, thousands(r.admitted))
+		cells = append(cells, thousands(r.Admitted))
 	}
-	used, of := separate(r.used.String()), separate(r.capacity.String())
-	cells = append(cells, thousands(r.denied), used, of)
+	used, of := separate(r.InUse.String()), separate(r.Capacity.String())
+	cells = append(cells, thousands(r.Denied), used, of)
 	if left < 1 {
-		cells = append(cells, look.bar(r.used, r.capacity, 10))
+		cells = append(cells, look.bar(r.InUse, r.Capacity, 10))
 	}
 	return cells
 }

@@ -10,20 +10,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // pictured is a state with everything that can be seen.
-func pictured() *liveState {
-	row := func(entity, limit string, kind weir.Kind, figures ...int64) liveRow {
-		return liveRow{
-			entity: entity, limit: limit, kind: kind, admitted: figures[0], denied: figures[1],
-			used: big.NewInt(figures[2]), capacity: big.NewInt(figures[3]),
+func pictured() *replay.State {
+	row := func(entity, limit string, kind weir.Kind, figures ...int64) replay.StateRow {
+		return replay.StateRow{
+			LimitReport: &replay.LimitReport{
+				Entity: entity, Limit: limit, Kind: kind, Admitted: figures[0], Denied: figures[1],
+			},
+			InUse: big.NewInt(figures[2]), Capacity: big.NewInt(figures[3]),
 		}
 	}
-	s := &liveState{
-		done: 4600, total: 8819, perSecond: 315, admitted: 3700, denied: 899, errors: 1, late: 2,
-		left: 13400 * time.Millisecond,
-		rows: []liveRow{
+	s := &replay.State{
+		Done: 4600, Total: 8819, PerSecond: 315, Admitted: 3700, Denied: 899, Errors: 1, Late: 2,
+		Left: 13400 * time.Millisecond,
+		Rows: []replay.StateRow{
 			row("tenant-1", "rpm", weir.Bucket, 1200, 0, 45, 90),
 			row("tenant-1", "tpm", weir.Bucket, 1200, 0, -5, 240000),
 			row("acme", "tpm", weir.Bucket, 3700, 899, 700000, 600000),
@@ -31,7 +34,7 @@ func pictured() *liveState {
 			row("acme", "usd_micros", weir.Budget, 3700, 5, 999, 1000),
 		},
 	}
-	s.rows[2].denies, s.rows[4].denies, s.rows[4].shadow = true, true, true
+	s.Rows[2].Denies, s.Rows[4].Denies, s.Rows[4].Shadow = true, true, true
 	return s
 }
 
@@ -127,13 +130,13 @@ func TestPicture(t *testing.T) {
 func TestPictureOfLongNames(t *testing.T) {
 	t.Parallel()
 	s := pictured()
-	s.rows[0].entity = strings.Repeat("é", 256)
+	s.Rows[0].Entity = strings.Repeat("é", 256)
 	for _, l := range (style{}).picture(s, 100, 24) {
 		if n := utf8.RuneCountInString(l.text); n > 100 {
 			t.Errorf("got %d characters: %s", n, l.text)
 		}
 	}
-	s.rows = nil
+	s.Rows = nil
 	got := (style{}).picture(s, 100, 24)
 	if len(got) != 4 || !strings.HasPrefix(got[3].text, "ENTITY") {
 		t.Errorf("got %v, want the heads alone", got)
@@ -146,7 +149,7 @@ func TestScreen(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	s := &screen{to: &out, size: func() (int, int) { return 20, 3 }}
-	state := &liveState{total: 10}
+	state := &replay.State{Total: 10}
 	said := func(want string) {
 		t.Helper()
 		if got := out.String(); got != want {
@@ -201,7 +204,7 @@ func TestLines(t *testing.T) {
 	var out bytes.Buffer
 	l := &lines{to: &out}
 	l.show(pictured())
-	l.show(&liveState{total: 3})
+	l.show(&replay.State{Total: 3})
 	l.end()
 	want := " 52 %  4,600 of 8,819 calls: 3,700 admitted, 899 denied " +
 		"(acme tpm 899, acme parallel 12), 1 error\n" +

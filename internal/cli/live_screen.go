@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"sync"
+
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // What a terminal understands.
@@ -34,7 +36,7 @@ func newScreen(t *terminal) *screen {
 }
 
 // show draws the picture anew.
-func (s *screen) show(state *liveState) {
+func (s *screen) show(state *replay.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	columns, rows := s.size()

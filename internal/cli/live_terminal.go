@@ -22,19 +22,25 @@ type terminal struct {
 // terminal returns the terminal that errors go to, otherwise the one that results go to; nil if
 // neither is one, or if it is a dumb one or nobody says which one it is.
 func (a *app) terminal() *terminal {
+	if t := a.terminalAt(a.streams.Err); t != nil {
+		return t
+	}
+	return a.terminalAt(a.streams.Out)
+}
+
+// terminalAt returns the terminal that a stream is; nil as with terminal.
+func (a *app) terminalAt(stream any) *terminal {
 	if kind := a.env("TERM"); kind == "" || kind == "dumb" {
 		return nil
 	}
-	for _, w := range []any{a.streams.Err, a.streams.Out} {
-		f, ok := w.(*os.File)
-		if !ok {
-			continue
-		}
-		if _, _, ok := windowSize(f); ok {
-			return &terminal{f, style{a.env("NO_COLOR") == "", a.speaksUTF8()}, a.env}
-		}
+	f, ok := stream.(*os.File)
+	if !ok {
+		return nil
 	}
-	return nil
+	if _, _, ok := windowSize(f); !ok {
+		return nil
+	}
+	return &terminal{f, style{a.env("NO_COLOR") == "", a.speaksUTF8()}, a.env}
 }
 
 // speaksUTF8 says whether the locale has the characters that bars are drawn of.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // How often a replay is shown: as a picture, and as a line.
@@ -19,7 +20,7 @@ const (
 // liveOutput shows how a replay goes on.
 type liveOutput interface {
 	// show shows an instant, and replaces the one before where it can.
-	show(s *liveState)
+	show(s *replay.State)
 	// note writes a line that stays.
 	note(text string)
 	// end leaves nothing behind but notes.
@@ -27,7 +28,7 @@ type liveOutput interface {
 }
 
 // watchLive shows a replay every so often until stop is called.
-func watchLive(v *liveView, out liveOutput, every time.Duration) (stop func()) {
+func watchLive(v *replay.View, out liveOutput, every time.Duration) (stop func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -36,7 +37,7 @@ func watchLive(v *liveView, out liveOutput, every time.Duration) (stop func()) {
 		for {
 			select {
 			case now := <-ticker.C:
-				out.show(v.take(now))
+				out.show(v.Take(now))
 			case <-over:
 				out.end()
 				return
@@ -55,26 +56,28 @@ type firsts struct {
 	admitted, denied bool
 }
 
-func (f *firsts) reserved(a *attempt, v *verdict) error {
+// Reserved looks whether it is the first of its kind.
+func (f *firsts) Reserved(a *replay.Attempt, v *replay.Verdict) error {
 	switch {
-	case v.admitted() && !f.admitted:
+	case v.Admitted() && !f.admitted:
 		f.admitted = true
 		var asked []string
-		for _, name := range slices.Sorted(maps.Keys(a.costs)) {
-			asked = append(asked, name+"="+thousands(a.costs[name]))
+		for _, name := range slices.Sorted(maps.Keys(a.Costs)) {
+			asked = append(asked, name+"="+thousands(a.Costs[name]))
 		}
 		f.out.note(fmt.Sprintf("first admitted: %s on %s, %s",
-			a.entity, a.resource, strings.Join(asked, " ")))
-	case v.denied != nil && !f.denied:
+			a.Entity, a.Resource, strings.Join(asked, " ")))
+	case v.Denied != nil && !f.denied:
 		f.denied = true
 		f.out.note(fmt.Sprintf("first denied:   %s on %s, by %s; it would fit in %s",
-			a.entity, a.resource, strings.Join(exceeded(v.limits), " and "),
-			milliseconds(v.denied.RetryAfter.Milliseconds())))
+			a.Entity, a.Resource, strings.Join(exceeded(v.Limits), " and "),
+			milliseconds(v.Denied.RetryAfter.Milliseconds())))
 	}
 	return nil
 }
 
-func (f *firsts) completed(*attempt) error { return nil }
+// Completed has nothing to look at.
+func (f *firsts) Completed(*replay.Attempt) error { return nil }
 
 // exceeded names the limits that denied a call.
 func exceeded(limits []weir.LimitStatus) []string {

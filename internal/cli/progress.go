@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // progressEvery is how often progress is told.
@@ -40,7 +42,11 @@ func newProgress(to io.Writer, total int, now func() time.Time) *progress {
 	}
 }
 
-func (p *progress) reserved(*attempt, *verdict) error {
+// Reserved counts a call when it comes for the first time.
+func (p *progress) Reserved(a *replay.Attempt, _ *replay.Verdict) error {
+	if a.Try > 1 {
+		return nil
+	}
 	p.done++
 	if p.done%64 != 0 {
 		return nil // the clock is slower than a call
@@ -55,16 +61,17 @@ func (p *progress) reserved(*attempt, *verdict) error {
 // line says how far it is, how fast it goes, and when it will be done at that pace.
 func (p *progress) line(now time.Time) string {
 	took := now.Sub(p.began)
-	s := &liveState{
-		done: p.done, total: p.total,
-		perSecond: newSpeedReport(p.done, took).OperationsPerSecond,
-		left:      took / time.Duration(p.done) * time.Duration(p.total-p.done),
+	s := &replay.State{
+		Done: p.done, Total: p.total,
+		PerSecond: replay.NewSpeed(p.done, took).OperationsPerSecond,
+		Left:      took / time.Duration(p.done) * time.Duration(p.total-p.done),
 	}
 	columns, _ := p.size()
-	return cut(s.headline(p.style, columns), columns)
+	return cut(p.style.headline(s, columns), columns)
 }
 
-func (p *progress) completed(*attempt) error { return nil }
+// Completed has nothing to count.
+func (p *progress) Completed(*replay.Attempt) error { return nil }
 
 // clear takes the line away.
 func (p *progress) clear() {

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // TestProgress: a line that is written over itself, not oftener than people can read, and taken
@@ -20,7 +22,7 @@ func TestProgress(t *testing.T) {
 	p := newProgress(&out, 1000, func() time.Time { return now })
 	for range 640 {
 		now = now.Add(time.Millisecond)
-		if err := p.reserved(nil, nil); err != nil {
+		if err := p.Reserved(&replay.Attempt{Try: 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -43,7 +45,7 @@ func TestProgress(t *testing.T) {
 	out.Reset()
 	p = newProgress(&out, 1000, func() time.Time { return now })
 	for range 640 {
-		if err := p.reserved(nil, nil); err != nil {
+		if err := p.Reserved(&replay.Attempt{Try: 1}, nil); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -8,19 +8,24 @@ import (
 	"math/big"
 	"slices"
 	"testing"
+
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // logLine is a line of a decision log, of any kind.
 type logLine struct {
-	Kind         string       `json:"kind"`
-	Entity       string       `json:"entity"`
-	Limits       []logStatus  `json:"limits"`
-	AtMS         int64        `json:"at_ms"`
-	Lease        string       `json:"lease"`
-	Charges      []chargeLine `json:"charges"`
-	Allowed      *bool        `json:"allowed"`
-	RetryAfterMS int64        `json:"retry_after_ms"`
+	Kind         string             `json:"kind"`
+	Entity       string             `json:"entity"`
+	Limits       []logStatus        `json:"limits"`
+	AtMS         int64              `json:"at_ms"`
+	Lease        string             `json:"lease"`
+	Allowed      *bool              `json:"allowed"`
+	RetryAfterMS int64              `json:"retry_after_ms"`
+	Actuals      []map[string]int64 `json:"actuals"`
 }
+
+// limitKey is a limit of an entity.
+type limitKey struct{ entity, limit string }
 
 // logStatus is a limit's status, or its definition where the line is about a subject.
 type logStatus struct {
@@ -42,7 +47,7 @@ type counted struct {
 
 // recount counts again, from the decision log alone, what a report says of each limit, and of the
 // retry-afters.
-func recount(t *testing.T, report *replayReport, log []byte) {
+func recount(t *testing.T, report *replay.Report, log []byte) {
 	t.Helper()
 	counts, waits := countLog(t, log)
 	for _, l := range report.Limits {
@@ -100,6 +105,9 @@ func countLog(t *testing.T, log []byte) (counts map[limitKey]*counted, waits []i
 			for _, s := range reserved.Limits {
 				key := limitKey{s.Entity, s.Limit}
 				units := s.Requested
+				if used, told := l.Actuals[0][s.Limit]; told {
+					units = used
+				}
 				if s.Kind == "concurrency" {
 					units *= min(l.AtMS-reserved.AtMS, timeouts[key])
 				}

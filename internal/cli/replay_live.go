@@ -2,16 +2,18 @@ package cli
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // replayLive plays a trace against a server and reports what became of it, also where it was
 // stopped.
-func (a *app) replayLive(cmd *cobra.Command, trace string, f *replayFlags) (*replayReport, error) {
+func (a *app) replayLive(cmd *cobra.Command, trace string, f *replayFlags) (*replay.Report, error) {
 	ctx, stop := untilHangup(cmd.Context())
 	defer stop()
 	outlivePipes() // nobody may be left to read the report, and yet leases are settled
@@ -20,13 +22,13 @@ func (a *app) replayLive(cmd *cobra.Command, trace string, f *replayFlags) (*rep
 		return nil, err
 	}
 	defer server.close() //nolint:errcheck // It only drops connections.
-	calls, err := a.readTraceFile(ctx, trace)
+	t, err := a.readTrace(ctx, trace, &f.read)
 	if err != nil {
 		return nil, err
 	}
 	out, every := a.liveOutput(nil)
 	play := &livePlay{output: out, every: every}
-	r, err := f.play(ctx, server.service, f.workload(trace, calls), play)
+	r, err := f.play(ctx, server.service, f.workload(t), play)
 	return r, f.target.advise(err)
 }
 
@@ -52,30 +54,19 @@ func (a *app) liveOutput(plain *lines) (liveOutput, time.Duration) {
 
 // play plays a workload against a service.
 func (f *replayFlags) play(
-	ctx context.Context, service weir.Service, w *workload, o *livePlay,
-) (*replayReport, error) {
-	if err := w.resolve(ctx, service); err != nil {
-		return nil, err
-	}
-	p, err := newPlayer(service, w, f.speed)
-	if err != nil {
-		return nil, err
-	}
-	t := newTally(w.subjects)
-	p.watchers = []watcher{t}
-	if o.noteFirsts && o.output != nil {
-		p.watchers = append(p.watchers, &firsts{out: o.output})
-	}
-	stop := func() {}
+	ctx context.Context, service weir.Service, w *replay.Workload, o *livePlay,
+) (*replay.Report, error) {
+	p := &replay.PlayOptions{Speed: f.speed, Estimate: f.estimate}
 	if o.output != nil {
-		stop = watchLive(newLiveView(p, t), o.output, o.every)
+		p.Watch = func(v *replay.View) (stop func()) { return watchLive(v, o.output, o.every) }
+		if o.noteFirsts {
+			p.Watchers = append(p.Watchers, &firsts{out: o.output})
+		}
 	}
-	began := time.Now()
-	err = p.play(ctx)
-	ended := time.Now()
-	stop()
-	r := f.report(t, w, span{began.UnixMilli(), ended.UnixMilli()})
-	r.Live = newLiveReport(p, f.target.server, err)
-	r.Speed = newSpeedReport(p.count.operations, ended.Sub(began))
+	r, err := replay.Play(ctx, service, w, p)
+	if r != nil {
+		r.Live.Server = f.target.server
+		r.Live.Stopped = strings.Join(complaints(err), "; ")
+	}
 	return r, err
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -17,9 +16,13 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/replay"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
+
+// maxInARow is how many requests may fail one after the other.
+const maxInARow = 100
 
 // liveLimits do not depend on when within an hour a call comes, nor in which order, since all calls
 // are alike.
@@ -88,9 +91,9 @@ func slotsFree(t *testing.T, l *weir.Limiter) bool {
 	return limits[0].Available == limits[0].Capacity
 }
 
-func replayReported(t *testing.T, out string) *replayReport {
+func replayReported(t *testing.T, out string) *replay.Report {
 	t.Helper()
-	report := &replayReport{}
+	report := &replay.Report{}
 	if err := json.Unmarshal([]byte(out), report); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -298,11 +301,11 @@ func TestReplayServerTrouble(t *testing.T) {
 func TestLiveReportFoot(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	p := &player{speed: 7, count: liveCount{
-		sent: 1234, late: 5, lateMax: 1500 * time.Millisecond, unsettled: 1, degraded: 2,
-		errors: map[weir.Code]int64{weir.Unavailable: 1200, weir.Conflict: 1},
-	}}
-	newLiveReport(p, "http://x", errors.Join(errors.New("one"), errors.New("weir: two"))).foot(&b)
+	liveFoot(&b, &replay.LiveReport{
+		Sent: 1234, Late: 5, LateMaxMS: 1500, Unsettled: 1, Degraded: 2,
+		Errors:  map[string]int64{"unavailable": 1200, "conflict": 1},
+		Stopped: "one; two",
+	})
 	want := `errors are no denials: 1 conflict, 1,200 unavailable
 1 lease could not be settled
 2 calls were admitted without being charged: the store did not answer

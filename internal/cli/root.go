@@ -33,7 +33,7 @@ func (a *app) root() *cobra.Command {
 		a.cancelCommand(), a.extendCommand(), a.statusCommand(), a.explainCommand())
 	section(root, "Configure:", a.limitsCommand(), a.systemCommand(), a.resourceCommand(),
 		a.entityCommand())
-	section(root, "Run:", a.serveCommand(), a.demoCommand(), a.replayCommand())
+	section(root, "Run:", a.serveCommand(), a.demoCommand(), a.replayCommand(), a.loadtestCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand())
 	return root
 }

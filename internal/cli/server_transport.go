@@ -7,13 +7,15 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/replay"
 )
 
 // attemptTimeout is how long one attempt to ask a server may take: as long as by the client's default.
 const attemptTimeout = 5 * time.Second
 
 // manyIdle is how many connections a replay may keep open: as many as it has requests under way.
-const manyIdle = maxUnderWay
+const manyIdle = replay.MaxUnderWay
 
 // finishKey is where a context keeps the one that ends the attempt which is under way.
 type finishKey struct{}

@@ -8,6 +8,7 @@ const (
 	controlPlane = "github.com/envoyproxy/go-control-plane"
 	goYAML       = "github.com/goccy/go-yaml"
 	grpc         = "google.golang.org/grpc"
+	histogram    = "github.com/HdrHistogram/hdrhistogram-go"
 	otel         = "go.opentelemetry.io/otel"
 	porcupine    = "github.com/anishathalye/porcupine"
 	prometheus   = "github.com/prometheus/client_golang"
@@ -65,7 +66,11 @@ var rooms = []room{
 		imports: []string{root, grpc, protobuf, controlPlane},
 		tests:   []string{"memory", "conformance", "manifest"},
 	},
-	{dir: "gateway", imports: []string{root}, tests: []string{"memory", "manifest", "httpapi"}},
+	{
+		dir: "gateway", imports: []string{root, "estimator"},
+		tests: []string{"memory", "manifest", "httpapi"},
+	},
+	{dir: "estimator"},
 
 	{dir: "manifest", imports: []string{root, goYAML}},
 	{
@@ -91,8 +96,8 @@ var rooms = []room{
 		dir: "internal/cli",
 		imports: []string{
 			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
-			"manifest", "aggregator", "provision", "internal/schema", "internal/server", cobra, grpc,
-			awsSDK,
+			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
+			"internal/replay", "internal/chart", "internal/load", cobra, grpc, awsSDK,
 		},
 		tests: []string{"conformance/oracle", testscript},
 	},
@@ -100,6 +105,16 @@ var rooms = []room{
 		dir:     "internal/server",
 		imports: []string{root, "httpapi", "manifest", goYAML, prometheus, otel},
 		tests:   []string{"memory"},
+	},
+	{
+		dir:     "internal/replay",
+		imports: []string{root, "memory", "manifest", "estimator"},
+		tests:   []string{"conformance/oracle"},
+	},
+	{dir: "internal/chart"},
+	{
+		dir: "internal/load", imports: []string{root, histogram},
+		tests: []string{"memory", "httpapi"},
 	},
 	{dir: "internal/testkit", imports: []string{root, awsSDK, awsSmithy}},
 	{dir: "internal/lint"},

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/load"
+)
+
+const loadtestHelp = `Send calls to a server that runs, and measure how it answers. A call reserves,
+thinks, and settles with the same figures. What it reserves is charged as any other call
+is: give it entities of its own.
+
+Requests. ENTITY RESOURCE [NAME=N...] is what every call asks, as weir reserve has it. A
+number may be a range: tpm=500..4000 draws one for each call. So may a part of the entity:
+tenant-{1..100000} is as many entities, one hot key has no range. Several sorts of
+requests come with --request, or stand on the lines of a file for --mix, as
+
+  [Nx] ENTITY RESOURCE [NAME=N...]      (# begins a comment)
+
+where 3x comes three times as often as 1x. --seed makes the same calls again.
+
+Closed loop. Each of --concurrency callers makes one call after the other; one that is
+denied goes on with the next at once. A slow server is asked less, so what its callers
+would have waited, had they come anyway, is not seen.
+
+Open loop. With --rate so many calls a second begin at planned instants, whatever became of
+those before. Latency counts from when a request was due, service time from when it was
+sent. --concurrency is how many requests may be under way, not counting calls that think;
+what finds no room waits, and that is part of its latency. Calls that began more than
+20 ms late are counted, and so are those that had not begun ten seconds after the end.
+
+Report. Latencies are those of weir's client: with the connection, and with the up to three
+repetitions where no answer came. Denials are answers, errors are none. After a hundred
+errors in a row it gives up. Stopped with an interrupt, it settles what is under way and
+reports what there was. The leases of calls that failed are cancelled at the end.
+
+It asks the server at --server (or WEIR_SERVER; ` + defaultServer + ` unless told
+otherwise). The bearer token stands in WEIR_TOKEN, or in a file named with --token-file.`
+
+// loadtestFlags are the flags of `weir loadtest`.
+type loadtestFlags struct {
+	target   target
+	requests []string
+	mix      string
+	options  load.Options
+	think    thinkFlag
+	output   *format
+}
+
+func (a *app) loadtestCommand() *cobra.Command {
+	f := &loadtestFlags{}
+	cmd := &cobra.Command{
+		Use:   "loadtest {ENTITY RESOURCE [NAME=N...] | --request TEXT... | --mix FILE}",
+		Short: "Measure how a server answers under load",
+		Long:  loadtestHelp,
+		Example: `  weir loadtest tenant-1 gpt-4o rpm=1 tpm=500
+  weir loadtest 'tenant-{1..100000}' gpt-4o rpm=1 tpm=500..4000 --concurrency 64
+  weir loadtest acme gpt-4o rpm=1 --rate 2000 --think 50ms..150ms --warmup 5s
+  weir loadtest --request '9x tenant-{1..100} gpt-4o rpm=1' --request '1x hot gpt-4o rpm=1'
+  weir loadtest --mix mix.txt --duration 5m --output json`,
+		Args:              cobra.ArbitraryArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.target.server, "server", "", "`URL` of the server to load (default "+defaultServer+")")
+	flags.StringVar(&f.target.tokenFile, "token-file", "", "`FILE` with the bearer token for the server")
+	flags.StringVar(&f.target.caCert, "ca-cert", "",
+		"`FILE` of certificates (PEM) to trust instead of the system's")
+	flags.StringArrayVar(&f.requests, "request", nil,
+		"a sort of request, as `TEXT` like '3x acme gpt-4o rpm=1' (repeatable)")
+	flags.StringVar(&f.mix, "mix", "", "`FILE` with such a text on each line, or - for standard input")
+	flags.DurationVar(&f.options.Duration, "duration", load.DefaultDuration, "how long to measure")
+	flags.DurationVar(&f.options.Warmup, "warmup", 0, "make calls for this `DURATION` before, unmeasured")
+	flags.IntVar(&f.options.Concurrency, "concurrency", load.DefaultConcurrency,
+		"`N` callers; with --rate, at most N requests at one time")
+	flags.Int64Var(&f.options.Rate, "rate", 0, "begin `N` calls a second: an open loop")
+	flags.Var(&f.think, "think", "time between reserving and settling, like 100ms or 50ms..150ms")
+	flags.IntVar(&f.options.CancelPercent, "cancel", 0, "cancel `N` of a hundred leases, complete the others")
+	flags.Uint64Var(&f.options.Seed, "seed", 0, "the number `S` decides what the calls ask (default random)")
+	f.output = outputFlag(cmd)
+	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+		if err := f.check(cmd, args); err != nil {
+			return err
+		}
+		report, err := a.loadtest(cmd, args, f)
+		if report != nil { // a run that was stopped has one too
+			err = errors.Join(err, a.print(*f.output, report, report.table))
+		}
+		return err
+	})
+	return cmd
+}
+
+// check finds what is wrong with the flags as such.
+func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
+	given := cmd.Flags().Changed
+	if err := refuseBlankFlags(cmd); err != nil {
+		return err
+	}
+	switch named := len(f.requests) > 0 || f.mix != ""; {
+	case len(args) == 0 && !named:
+		return misused(cmd, "give what the calls ask: ENTITY RESOURCE [NAME=N...], --request or --mix")
+	case len(args) > 0 && named:
+		return misused(cmd, "%q cannot stand beside --request or --mix: name all requests there",
+			shortenTo(strings.Join(args, " "), 64))
+	case given("duration") && f.options.Duration == 0:
+		return misused(cmd, "--duration 0s: must be from 1ms to 24h")
+	case given("concurrency") && f.options.Concurrency == 0:
+		return misused(cmd, "--concurrency 0: must be from 1 to 4096")
+	case given("rate") && f.options.Rate == 0:
+		return misused(cmd, "--rate 0: must be from 1 to 1000000")
+	}
+	f.options.Think = load.Span(f.think)
+	if !given("seed") {
+		f.options.Seed = uint64(rand.Uint32()) // short enough to be typed again
+	}
+	return nil
+}
+
+// optionErrors says what is wrong with the options in the words of the command line.
+func optionErrors(cmd *cobra.Command, err error) error {
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	for i, err := range errs {
+		if e, ok := errors.AsType[*weir.Error](err); ok {
+			errs[i] = misused(cmd, "--%s %s: %s", e.Field, e.Value, e.Reason)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// thinkFlag is the value of --think.
+type thinkFlag load.Span
+
+// Set reads one duration, or two.
+func (t *thinkFlag) Set(s string) error {
+	span, err := load.ParseSpan(s)
+	if err != nil {
+		return err
+	}
+	*t = thinkFlag(span)
+	return nil
+}
+
+// String returns the flag's text.
+func (t *thinkFlag) String() string { return load.Span(*t).String() }
+
+// Type names the value in the help.
+func (t *thinkFlag) Type() string { return "DURATION[..DURATION]" }
+
+// brief writes a latency in three digits.
+func brief(d time.Duration) string {
+	unit := 10 * time.Nanosecond
+	for _, u := range []time.Duration{
+		10 * time.Millisecond, time.Millisecond, 100 * time.Microsecond, 10 * time.Microsecond,
+		time.Microsecond, 100 * time.Nanosecond,
+	} {
+		if d >= 100*u {
+			unit = u
+			break
+		}
+	}
+	return d.Round(unit).String()
+}
+
+// perSecond writes how many a second that is, with a decimal where there are few.
+func perSecond(n int64, span time.Duration) string {
+	us := span.Microseconds()
+	if us <= 0 {
+		return "0"
+	}
+	tenths := (n*10*int64(time.Second/time.Microsecond) + us/2) / us // a day of a million a second fits
+	if tenths >= 1000 {
+		return thousands((tenths + 5) / 10)
+	}
+	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
+}

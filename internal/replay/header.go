@@ -1,0 +1,69 @@
+package replay
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// columns are where the fields of a call stand; negative where there is no such column.
+type columns struct {
+	time, input, output, entity, model, duration int
+
+	width int // of the header, 0 before it was read
+}
+
+// wanted is a column that is looked for, and the flag that names another.
+type wanted struct {
+	name, flag string
+	at         *int
+}
+
+func (c *columns) wanted(o *ReadOptions) []wanted {
+	return []wanted{
+		{o.Time, "--time-column", &c.time}, {o.Input, "--input-column", &c.input},
+		{o.Output, "--output-column", &c.output}, {o.Entity, "--entity-column", &c.entity},
+		{o.Model, "--model-column", &c.model}, {o.Duration, "--duration-column", &c.duration},
+	}
+}
+
+// find looks for the columns in a header, and returns what is wrong with it. Names are matched
+// exactly.
+func (c *columns) find(o *ReadOptions, header []string) (reasons []string) {
+	c.width = len(header)
+	for _, w := range c.wanted(o) {
+		*w.at = slices.Index(header, w.name)
+		switch {
+		case w.name == "":
+			*w.at = -1
+		case *w.at < 0:
+			reasons = append(reasons, fmt.Sprintf("has no column %s; %s names one of %s",
+				quoteName(w.name), w.flag, listed(header)))
+		case slices.Contains(header[*w.at+1:], w.name):
+			reasons = append(reasons, "has the column "+quoteName(w.name)+" twice")
+		}
+	}
+	return reasons
+}
+
+// quoteName writes a column's name, in quotes where it would not be seen what belongs to it.
+func quoteName(name string) string {
+	if strings.ContainsAny(name, " ,;\"") || name == "" || fmt.Sprintf("%q", name) != `"`+name+`"` {
+		return fmt.Sprintf("%q", shorten(name))
+	}
+	return shorten(name)
+}
+
+// listed names the columns that there are, the first of them where they are many.
+func listed(header []string) string {
+	const most = 20
+	var names []string
+	for _, name := range header[:min(len(header), most)] {
+		names = append(names, quoteName(name))
+	}
+	text := strings.Join(names, ", ")
+	if left := len(header) - most; left > 0 {
+		text += fmt.Sprintf(" and %s more", thousands(int64(left)))
+	}
+	return text
+}

@@ -1,0 +1,100 @@
+package replay
+
+import "errors"
+
+// ReadOptions says how a trace is written.
+type ReadOptions struct {
+	// Time, Input and Output are the columns for when a call came, how many tokens went in and how
+	// many came out. Default: TIMESTAMP, ContextTokens and GeneratedTokens.
+	Time, Input, Output string
+	// Entity is the column for who called. Default: none; [NewWorkload] spreads the calls.
+	Entity string
+	// Model is the column for the resource that was called. Default: none.
+	Model string
+	// Duration is the column for how long the call lasted. Default: none.
+	Duration string
+	// TimeUnit is what a time counts that is a number: since 1970, or since the trace began.
+	// Default: seconds.
+	TimeUnit Unit
+	// DurationUnit is what a duration counts that is a number. Default: milliseconds.
+	DurationUnit Unit
+	// Resource is what every call uses where no column says it. Default: llm.
+	Resource string
+	// Sort sorts the calls by their times. Default: calls that are out of order are mistakes.
+	Sort bool
+
+	mostBytes int64 // Default: MaxTraceBytes
+	mostCalls int   // Default: MaxCalls
+}
+
+// withDefaults returns a copy with the defaults filled in.
+func (o *ReadOptions) withDefaults() *ReadOptions {
+	filled := ReadOptions{}
+	if o != nil {
+		filled = *o
+	}
+	for _, f := range []struct {
+		field *string
+		value string
+	}{
+		{&filled.Time, "TIMESTAMP"}, {&filled.Input, "ContextTokens"},
+		{&filled.Output, "GeneratedTokens"}, {&filled.Resource, "llm"},
+	} {
+		if *f.field == "" {
+			*f.field = f.value
+		}
+	}
+	if filled.TimeUnit == "" {
+		filled.TimeUnit = Seconds
+	}
+	if filled.DurationUnit == "" {
+		filled.DurationUnit = Milliseconds
+	}
+	if filled.mostBytes == 0 {
+		filled.mostBytes = MaxTraceBytes
+	}
+	if filled.mostCalls == 0 {
+		filled.mostCalls = MaxCalls
+	}
+	return &filled
+}
+
+// Unit is what a number of a trace counts. It is the value of a flag.
+type Unit string
+
+// The units of time.
+const (
+	Seconds      Unit = "s"
+	Milliseconds Unit = "ms"
+	Microseconds Unit = "us"
+	Nanoseconds  Unit = "ns"
+)
+
+// Set reads the flag's text.
+func (u *Unit) Set(s string) error {
+	switch Unit(s) {
+	case Seconds, Milliseconds, Microseconds, Nanoseconds:
+		*u = Unit(s)
+		return nil
+	}
+	return errors.New("must be s, ms, us or ns")
+}
+
+// String returns the flag's text.
+func (u *Unit) String() string { return string(*u) }
+
+// Type names the values in the help.
+func (u *Unit) Type() string { return "s|ms|us|ns" }
+
+// perMS is how many of the unit a millisecond has; 0 for seconds, which have many of those.
+func (u Unit) perMS() int64 {
+	switch u {
+	case Milliseconds:
+		return 1
+	case Microseconds:
+		return 1_000
+	case Nanoseconds:
+		return 1_000_000
+	}
+	return 0
+}

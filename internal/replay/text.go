@@ -1,0 +1,48 @@
+package replay
+
+import (
+	"strconv"
+	"strings"
+)
+
+// thousands writes a number of at least 0 with a comma before every third digit.
+func thousands(n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	var b strings.Builder
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte(digits[i])
+	}
+	return b.String()
+}
+
+// plural is a count with the word for what is counted, in the form that fits.
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return thousands(int64(n)) + " " + many
+}
+
+// shorten keeps a hostile value from filling a message. It is valid UTF-8 whatever came in.
+func shorten(s string) string {
+	const most = 64
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "… (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// digitsOnly reports whether a text is one or more decimal digits.
+func digitsOnly(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// multiply multiplies numbers of at least 0.
+func multiply(a, b int64) (product int64, ok bool) {
+	if a > 0 && b > (1<<63-1)/a {
+		return 0, false
+	}
+	return a * b, true
+}

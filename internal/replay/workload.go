@@ -1,0 +1,129 @@
+package replay
+
+import (
+	"math/bits"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/weir-limiter/weir"
+)
+
+// WorkloadOptions say what a trace leaves open.
+type WorkloadOptions struct {
+	// Entities is over how many tenants the calls are spread, unless the trace says who called.
+	// Default: 1.
+	Entities int
+	// Seed decides who makes which call, and the lease IDs. Default: 0.
+	Seed uint64
+	// Latency is how long calls last, unless the trace says it. Default: a call ends in the millisecond
+	// in which it began.
+	Latency Latency
+	// Costs are what a call costs on limits by name. Default: what is built in.
+	Costs Costs
+}
+
+// Workload is what a replay asks: the calls of a trace, and who makes them. It does not change, so that
+// it can be replayed against many limits, also at the same time.
+type Workload struct {
+	trace   *Trace
+	calls   []Call
+	callers []Caller
+	// spread is over how many tenants the calls were spread; 0 where the trace says who called.
+	spread  int
+	seed    uint64
+	latency Latency
+	costs   Costs
+}
+
+// The streams of random numbers that a seed begins: the second word of PCG's state.
+const (
+	tenantStream = 1
+	leaseStream  = 2
+)
+
+// NewWorkload says who makes the calls of a trace. The calls belong to the workload then: a second one
+// of the same trace would tell the first who calls.
+//
+// Where the trace does not say who called, the seed does, with the same answer for ever: call after
+// call takes the next 64 bits x from PCG with the state (seed, 1), and is made by the tenant
+// 1 + ⌊x · entities / 2⁶⁴⌋.
+func NewWorkload(t *Trace, o *WorkloadOptions) *Workload {
+	if o == nil {
+		o = &WorkloadOptions{}
+	}
+	w := &Workload{
+		trace: t, calls: t.Calls, callers: t.Callers,
+		seed: o.Seed, latency: o.Latency, costs: o.Costs,
+	}
+	if t.EntityColumn == "" {
+		w.spread = max(o.Entities, 1)
+		w.spreadCalls()
+	}
+	return w
+}
+
+// Calls is how many calls there are.
+func (w *Workload) Calls() int { return len(w.calls) }
+
+// spreadCalls makes each call a tenant's.
+func (w *Workload) spreadCalls() {
+	random := rand.NewPCG(w.seed, tenantStream)
+	resources := map[string]int32{} // one number for each
+	numbers := make([]int32, len(w.trace.Callers))
+	for i, by := range w.trace.Callers {
+		if _, ok := resources[by.Resource]; !ok {
+			resources[by.Resource] = int32(i)
+		}
+		numbers[i] = resources[by.Resource]
+	}
+	known := map[[2]int32]int32{}
+	w.callers = nil
+	for i := range w.calls {
+		c := &w.calls[i]
+		high, _ := bits.Mul64(random.Uint64(), uint64(w.spread))
+		tenant, resource := int32(high), numbers[c.Caller]
+		number, ok := known[[2]int32{tenant, resource}]
+		if !ok {
+			number = int32(len(w.callers))
+			known[[2]int32{tenant, resource}] = number
+			name := w.trace.Callers[resource].Resource
+			w.callers = append(w.callers, Caller{TenantName(int(tenant)), name, tenant})
+		}
+		c.Caller = number
+	}
+	w.trace.Callers = w.callers
+}
+
+// TenantName is the entity that a tenant is; the first has the number 0.
+func TenantName(tenant int) string { return "tenant-" + strconv.Itoa(tenant+1) }
+
+// lasts is how long a call lasts, in milliseconds; ok is false for an hour or more.
+func (w *Workload) lasts(c *Call) (ms int64, ok bool) {
+	if c.LastsMS >= 0 {
+		return int64(c.LastsMS), true
+	}
+	return w.latency.ms(c.Output)
+}
+
+// leaseIDs makes lease IDs that a seed determines.
+type leaseIDs struct {
+	random *rand.PCG
+}
+
+func newLeaseIDs(seed uint64) *leaseIDs {
+	return &leaseIDs{rand.NewPCG(seed, leaseStream)}
+}
+
+// next makes a ULID: 48 bits of the time, then the 80 highest of the next 128 random bits.
+func (l *leaseIDs) next(atMS int64) weir.LeaseID {
+	var id weir.LeaseID
+	for i := range 6 {
+		id[i] = byte(atMS >> (40 - 8*i))
+	}
+	hi, lo := l.random.Uint64(), l.random.Uint64()
+	for i := range 8 {
+		id[6+i] = byte(hi >> (56 - 8*i))
+	}
+	id[14], id[15] = byte(lo>>56), byte(lo>>48)
+	return id
+}
