@@ -15,6 +15,13 @@ type ConfigReader interface {
 	ReadConfig(ctx context.Context, s Subject) (*Config, error)
 }
 
+// Declarer is a backend that can say at once, without I/O, which entities its configuration declares.
+// All others have the same limits on a resource, so that the limiter keeps one resolution for them.
+type Declarer interface {
+	// Declared reports whether an entity is declared now.
+	Declared(entity string) bool
+}
+
 // Config is what is configured for one subject, level by level.
 type Config struct {
 	// Levels has the stored levels that have limits, the strongest first.

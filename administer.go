@@ -92,7 +92,7 @@ func (l *Limiter) SetPolicy(ctx context.Context, p Policy) error {
 // Applied returns the limits of a subject that the cache knows, and nil where it knows none: it never
 // asks the store, and time stands at the latest call. They are shared: do not change them.
 func (l *Limiter) Applied(s Subject) []Limit {
-	r := l.cache.peek(s, l.leases.high.Load())
+	r := l.cache.peek(l.cacheKey(s), l.leases.high.Load())
 	if r == nil {
 		return nil
 	}

@@ -13,6 +13,8 @@ func TestAppliedNeverAsksTheStore(t *testing.T) {
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System: []weir.Limit{{Name: "rpm", Capacity: 60}},
+		// Those that are not declared share what the cache has.
+		Entities: map[string]weir.EntityDefinition{"acme": {}, "other": {}},
 	}})
 	if err != nil {
 		t.Fatal(err)

@@ -1,7 +1,7 @@
 package weir
 
 import (
-	"hash/maphash"
+	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,37 +26,62 @@ func (l *Limiter) DropCache() { l.cache.drop() }
 // is used moves to the young one, and when that is full, or as old as a resolution may be, it becomes
 // the old one. So the size is bounded, and what nobody asks for goes, without a list to maintain.
 type resolutionCache struct {
-	ttl        int64 // milliseconds; below zero: nothing is kept
-	room       int   // entries in a young map
-	seed       maphash.Seed
+	ttl        int64       // milliseconds; below zero: nothing is kept
+	room       int         // entries in a young map
+	seed       fingerprint // so that no caller can choose the shards
 	generation atomic.Int64
 	shards     [16]cacheShard
 }
 
 type cacheShard struct {
 	mu           sync.Mutex
-	young, old   map[Subject]cached
+	young, old   map[Subject]*Resolved
+	interned     map[internKey]*Resolved
 	turn         int64 // when young becomes old, in milliseconds
 	hits, misses int64
 }
 
-type cached struct {
-	resolved *Resolved
-	until    int64
+// internKey tells resolutions apart. Most subjects have the same as others, since their limits are those
+// of the system or the resource: those share one, while it is new.
+type internKey struct {
+	levels     [6]levelKey
+	parent     string
+	undeclared bool
+}
+
+type levelKey struct {
+	level Level
+	first *Limit
+	n     int
+}
+
+func keyOf(r *Resolved) (key internKey, ok bool) {
+	if len(r.Limits) == 0 || len(r.Hidden) >= len(key.levels) {
+		return key, false
+	}
+	key.parent, key.undeclared = r.Parent, r.Undeclared
+	key.levels[0] = levelKey{r.Level, &r.Limits[0], len(r.Limits)}
+	for i, h := range r.Hidden {
+		if len(h.Limits) == 0 {
+			return key, false
+		}
+		key.levels[i+1] = levelKey{h.Level, &h.Limits[0], len(h.Limits)}
+	}
+	return key, true
 }
 
 func newResolutionCache(ttl time.Duration, size int) *resolutionCache {
-	c := &resolutionCache{ttl: ttl.Milliseconds(), seed: maphash.MakeSeed()}
+	c := &resolutionCache{ttl: ttl.Milliseconds(), seed: fingerprint(rand.Uint64())}
 	if ttl < 0 {
 		c.ttl = -1
 	}
-	c.room = max(1, size/len(c.shards)/2)
+	c.room = max(1, size/len(c.shards))
 	c.drop()
 	return c
 }
 
 func (c *resolutionCache) shard(s Subject) *cacheShard {
-	return &c.shards[maphash.String(c.seed, s.Entity)%uint64(len(c.shards))]
+	return &c.shards[uint64(c.seed.string(s.Entity))%uint64(len(c.shards))]
 }
 
 // get returns what is fresh, or nil.
@@ -76,7 +101,7 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 		young = false
 	}
 	// One from a time that has not come yet was made while the clock was wrong.
-	if e.resolved == nil || e.until <= now || e.until > now+c.ttl {
+	if e == nil || e.until <= now || e.until > now+c.ttl {
 		shard.misses++
 		return nil
 	}
@@ -84,7 +109,7 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 		c.insert(shard, s, e, now)
 	}
 	shard.hits++
-	return e.resolved
+	return e
 }
 
 // peek returns what is fresh, or nil, without counting or keeping it for longer.
@@ -96,36 +121,58 @@ func (c *resolutionCache) peek(s Subject, now int64) *Resolved {
 	if !young {
 		e = shard.old[s]
 	}
-	if e.resolved == nil || e.until <= now || e.until > now+c.ttl {
+	if e == nil || e.until <= now || e.until > now+c.ttl {
 		return nil
 	}
-	return e.resolved
+	return e
 }
 
-// put keeps a resolution, unless the cache was dropped since its configuration was read.
-func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) {
+// put keeps a resolution, unless the cache was dropped since its configuration was read. It returns the
+// one to use, which may be that of another subject.
+func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) *Resolved {
 	if c.ttl < 0 {
-		return
+		return r
 	}
 	shard := c.shard(s)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	if c.generation.Load() == generation {
-		r.until, r.generation = now+c.ttl, generation
-		c.insert(shard, s, cached{r, now + c.ttl}, now)
+	if c.generation.Load() != generation {
+		return r
 	}
+	r.until, r.generation = now+c.ttl, generation
+	r = shard.intern(r, c.ttl)
+	c.insert(shard, s, r, now)
+	return r
 }
 
-func (c *resolutionCache) insert(shard *cacheShard, s Subject, e cached, now int64) {
+// intern returns a resolution that says the same and can be used nearly as long, or keeps this one for
+// others.
+func (s *cacheShard) intern(r *Resolved, ttl int64) *Resolved {
+	const few, share = 64, 16
+	key, ok := keyOf(r)
+	if !ok {
+		return r
+	}
+	if same := s.interned[key]; same != nil && same.until <= r.until && same.until > r.until-ttl/share {
+		return same
+	}
+	if len(s.interned) >= few {
+		clear(s.interned)
+	}
+	s.interned[key] = r
+	return r
+}
+
+func (c *resolutionCache) insert(shard *cacheShard, s Subject, r *Resolved, now int64) {
 	if len(shard.young) >= c.room {
 		c.age(shard, now)
 	}
-	shard.young[s] = e
+	shard.young[s] = r
 }
 
 // age makes the young map the old one.
 func (c *resolutionCache) age(shard *cacheShard, now int64) {
-	shard.old, shard.young = shard.young, make(map[Subject]cached)
+	shard.old, shard.young = shard.young, make(map[Subject]*Resolved)
 	shard.turn = now + c.ttl
 }
 
@@ -135,7 +182,8 @@ func (c *resolutionCache) drop() {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		s.young, s.old = make(map[Subject]cached), nil
+		s.young, s.old = make(map[Subject]*Resolved), nil
+		s.interned = make(map[internKey]*Resolved)
 		s.mu.Unlock()
 	}
 }

@@ -1,6 +1,9 @@
 package weir
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // fingerprint condenses content into 64 bits that are the same in every process, so that a store
 // may keep it beside a lease and another server may compare. It goes by words of eight bytes and
@@ -32,6 +35,11 @@ func (f fingerprint) string(s string) fingerprint {
 		last |= uint64(s[i]) << (8 * i)
 	}
 	return f.word(last)
+}
+
+// id is a hash of a lease ID, to find it by.
+func (f fingerprint) id(id LeaseID) fingerprint {
+	return f.word(binary.LittleEndian.Uint64(id[:8])).word(binary.LittleEndian.Uint64(id[8:]))
 }
 
 func (f fingerprint) costs(list costList) fingerprint {

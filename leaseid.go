@@ -41,11 +41,11 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	bits := -2
 	n := 0
 	for i := range ulidLen {
-		v := crockfordValue(s[i])
-		if v < 0 || i == 0 && v > 7 {
+		v := crockfordValues[s[i]]
+		if v == 0 || i == 0 && v > 8 {
 			return LeaseID{}, invalid("lease_id", s, "is no ULID")
 		}
-		acc = acc<<5 | uint16(v)
+		acc = acc<<5 | uint16(v-1)
 		if bits += 5; bits >= 8 {
 			bits -= 8
 			id[n] = byte(acc >> bits)
@@ -55,17 +55,17 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	return id, nil
 }
 
-func crockfordValue(c byte) int {
-	if 'a' <= c && c <= 'z' {
-		c -= 'a' - 'A'
-	}
+// crockfordValues has 1 + the value of each character of the alphabet, upper or lower case.
+var crockfordValues = func() (values [256]uint8) {
 	for i := range len(crockford) {
-		if crockford[i] == c {
-			return i
+		c := crockford[i]
+		values[c] = uint8(i) + 1
+		if 'A' <= c && c <= 'Z' {
+			values[c+'a'-'A'] = uint8(i) + 1
 		}
 	}
-	return -1
-}
+	return values
+}()
 
 // String returns the ULID's 26 characters.
 func (id LeaseID) String() string {

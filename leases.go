@@ -2,8 +2,8 @@ package weir
 
 import (
 	"context"
-	"hash/maphash"
 	"math"
+	"math/rand/v2"
 	"runtime"
 	"slices"
 	"sync"
@@ -19,7 +19,7 @@ import (
 // a few leases that are due in its shard.
 type leaseTable struct {
 	shards []leaseShard
-	seed   maphash.Seed // so that no caller can choose the shard of the IDs that it brings
+	seed   fingerprint  // so that no caller can choose the shard of the IDs that it brings
 	memory int64        // milliseconds
 	high   atomic.Int64 // the latest now, see clock
 	early  atomic.Int64 // lease IDs older than this may have been forgotten
@@ -47,7 +47,10 @@ type leaseShard struct {
 // leasePlace says where a lease is: in a slot, or among those that have ended.
 type leasePlace uint32
 
-const leaseHasEnded leasePlace = 1 << 31
+const (
+	leaseHasEnded leasePlace = 1 << 31
+	leaseNowhere             = leaseHasEnded - 1
+)
 
 // A call clears away at most sweepLeast due leases of its shard and a sixteenth of those there are:
 // few enough not to be felt, and enough that a hundred calls a second are rid of a million leases that
@@ -69,10 +72,10 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 		n = 1 // so that a small memory forgets exactly the oldest
 	}
 	t := &leaseTable{
-		shards: make([]leaseShard, n), seed: maphash.MakeSeed(), memory: o.LeaseMemory.Milliseconds(),
+		shards: make([]leaseShard, n), seed: fingerprint(rand.Uint64()), memory: o.LeaseMemory.Milliseconds(),
 	}
 	for i := range t.shards {
-		t.shards[i].index = newLeaseIndex()
+		t.shards[i].index = newLeaseIndex(t.seed)
 		t.shards[i].room = max(1, o.LeaseMemorySize/n)
 	}
 	t.high.Store(opened.UnixMilli())
@@ -108,7 +111,7 @@ func (t *leaseTable) checkID(id LeaseID, now int64) error {
 }
 
 func (t *leaseTable) shard(id LeaseID) *leaseShard {
-	return &t.shards[maphash.Bytes(t.seed, id[:])%uint64(len(t.shards))]
+	return &t.shards[uint64(t.seed.id(id))>>32&uint64(len(t.shards)-1)]
 }
 
 // acquire gives the caller the entry of a lease, waiting for whoever works on it. Without one it

@@ -11,14 +11,15 @@ import (
 // leases, answers repeated calls and decides what happens when the store does not answer. It is the
 // [Service] in process. All methods may be called at once.
 type Limiter struct {
-	backend Backend
-	traits  Traits
-	options Options
-	leases  *leaseTable
-	cache   *resolutionCache
-	resolve Resolver
-	policy  storedPolicy
-	calls   callPool
+	backend  Backend
+	traits   Traits
+	options  Options
+	leases   *leaseTable
+	cache    *resolutionCache
+	resolve  Resolver
+	policy   storedPolicy
+	declarer Declarer // nil where the store cannot tell
+	calls    callPool
 
 	changing chan struct{} // full while the configuration is checked and changed
 }
@@ -37,6 +38,7 @@ func New(b Backend, o *Options) (*Limiter, error) {
 		backend: b, traits: traits, options: options, changing: make(chan struct{}, 1),
 	}
 	l.leases = newLeaseTable(&options, options.Now())
+	l.declarer, _ = b.(Declarer)
 	l.leases.reuse, l.calls.reuse = traits.Local, traits.Local
 	if recoverer, ok := b.(LeaseRecoverer); ok {
 		if early, ok := recoverer.Recovered(); ok {

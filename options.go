@@ -26,7 +26,8 @@ type Options struct {
 	// CacheTTL is how long a resolution may be used again; negative turns the cache off.
 	// Default: one minute.
 	CacheTTL time.Duration
-	// CacheSize is how many resolutions are kept, about. Default: 100,000.
+	// CacheSize is how many resolutions are kept at least, where so many are asked for; at most twice
+	// as many. Default: 250,000.
 	CacheSize int
 	// CascadeDepth is how many ancestors a charge reaches, from 1 to 8. A longer chain is an
 	// error. Default: one.
@@ -69,7 +70,7 @@ func (o *Options) withDefaults(traits Traits) (Options, error) {
 		}
 	}
 	count("LeaseMemorySize", &out.LeaseMemorySize, 1_000_000, 1<<30)
-	count("CacheSize", &out.CacheSize, 100_000, 1<<30)
+	count("CacheSize", &out.CacheSize, 250_000, 1<<30)
 	count("CascadeDepth", &out.CascadeDepth, 1, min(maxCascadeDepth, traits.CascadeDepth))
 	switch out.OnUnavailable {
 	case "", Block, Allow:

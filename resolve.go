@@ -4,8 +4,9 @@ import "context"
 
 // resolveSubject says which limits apply to a subject: the first level that has any wins whole.
 func (l *Limiter) resolveSubject(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
+	key := l.cacheKey(s)
 	if mode != Fresh {
-		if r := l.cache.get(s, l.leases.high.Load()); r != nil || mode == Cached {
+		if r := l.cache.get(key, l.leases.high.Load()); r != nil || mode == Cached {
 			return r, nil
 		}
 	}
@@ -13,6 +14,9 @@ func (l *Limiter) resolveSubject(ctx context.Context, s Subject, mode ResolveMod
 	config, err := l.readConfig(ctx, s)
 	if err != nil {
 		return nil, classify(err)
+	}
+	if config.Known {
+		key = s // it may have been declared since
 	}
 	levels := config.Levels
 	if len(l.options.Limits) > 0 {
@@ -25,8 +29,16 @@ func (l *Limiter) resolveSubject(ctx context.Context, s Subject, mode ResolveMod
 	if config.Cascade {
 		r.Parent = config.Parent
 	}
-	l.cache.put(s, r, l.leases.high.Load(), generation)
-	return r, nil
+	return l.cache.put(key, r, l.leases.high.Load(), generation), nil
+}
+
+// cacheKey is the subject under which a resolution is kept. Where the store says which entities it
+// declares, all others are one: a million of them need not be looked for in a large cache.
+func (l *Limiter) cacheKey(s Subject) Subject {
+	if l.declarer != nil && !l.declarer.Declared(s.Entity) {
+		s.Entity = ""
+	}
+	return s
 }
 
 func (l *Limiter) readConfig(ctx context.Context, s Subject) (*Config, error) {

@@ -12,6 +12,9 @@ type item struct {
 	// at is the item's place among its stripe's.
 	at     int
 	states []state
+	// one and bucket are memory for the first state, as most items have one limit, a bucket.
+	one    [1]state
+	bucket bucket
 }
 
 // state is what one limit counts. A limit that changes its kind gets another state, and finds the
@@ -20,6 +23,8 @@ type state struct {
 	name string
 	kind weir.Kind
 	counter
+	// limit is the definition that the state was last found by.
+	limit *weir.Limit
 }
 
 // find returns the state of a limit, or nil; also of no item.
@@ -28,15 +33,29 @@ func (it *item) find(l *weir.Limit) counter {
 		return nil
 	}
 	for i := range it.states {
-		if s := &it.states[i]; s.kind == l.Kind && s.name == l.Name {
+		s := &it.states[i]
+		if s.limit == l {
+			return s.counter
+		}
+		if s.kind == l.Kind && s.name == l.Name {
+			s.limit = l
 			return s.counter
 		}
 	}
 	return nil
 }
 
-func (it *item) put(l *weir.Limit, c counter) {
-	it.states = append(it.states, state{l.Name, l.Kind, c})
+// put keeps a limit's counter, and returns where it is from then on.
+func (it *item) put(l *weir.Limit, c counter) counter {
+	if len(it.states) == 0 {
+		it.states = it.one[:0]
+		if b, ok := c.(*bucket); ok {
+			it.bucket = *b
+			c = &it.bucket
+		}
+	}
+	it.states = append(it.states, state{l.Name, l.Kind, c, l})
+	return c
 }
 
 // inUse reports whether any limit has something in use at now.

@@ -123,7 +123,7 @@ func apply(now int64, seats []seat, out *weir.Outcome) {
 	for i := range out.Holdings {
 		h, seat := &out.Holdings[i], &seats[i]
 		if seat.fresh {
-			seat.stripe.ensure(h.Subject).put(h.Limit, seat.counter)
+			seat.counter = seat.stripe.ensure(h.Subject).put(h.Limit, seat.counter)
 		}
 		out.Limits[i].Available -= seat.cost
 		if piece, ok := seat.counter.take(now, seat.cost, h.Limit); ok {

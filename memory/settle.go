@@ -156,7 +156,7 @@ func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece 
 		return o.extend(now, c.pieces, c.limit)
 	}
 	if c.fresh {
-		c.stripe.ensure(of).put(c.limit, c.counter)
+		c.counter = c.stripe.ensure(of).put(c.limit, c.counter)
 	}
 	return c.counter.settle(now, c.claim)
 }

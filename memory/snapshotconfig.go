@@ -9,6 +9,9 @@ import (
 
 // The configuration is not in the file: whoever opens the store brings it.
 
+// Declared is [Store.Declared].
+func (s *SnapshotStore) Declared(entity string) bool { return s.store.Declared(entity) }
+
 // ReadConfig is [Store.ReadConfig].
 func (s *SnapshotStore) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
 	return s.store.ReadConfig(ctx, of)

@@ -13,8 +13,8 @@ package memory
 
 import (
 	"context"
-	"hash/maphash"
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,7 +32,7 @@ type Options struct {
 // Store is a [weir.Backend] in process memory, with a configuration of its own that can be replaced
 // at once. Its methods may be called at once; it starts no goroutine.
 type Store struct {
-	seed    maphash.Seed
+	seed    uint64
 	config  atomic.Pointer[weir.Definitions]
 	editing sync.Mutex // held while the configuration is changed
 	stripes [stripeCount]stripe
@@ -46,7 +46,7 @@ func Open(o *Options) (*Store, error) {
 	if o != nil && o.Definitions != nil {
 		d = o.Definitions
 	}
-	s := &Store{seed: maphash.MakeSeed()}
+	s := &Store{seed: rand.Uint64()}
 	if err := s.configure(d); err != nil {
 		return nil, err
 	}
@@ -69,6 +69,12 @@ func (s *Store) Close() error { return nil }
 // ReadConfig returns what is configured for a subject. It never fails.
 func (s *Store) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
 	return s.config.Load().Config(of), nil
+}
+
+// Declared reports whether an entity is declared.
+func (s *Store) Declared(entity string) bool {
+	_, ok := s.config.Load().Entities[entity]
+	return ok
 }
 
 // WriteConfig replaces the configuration with the next call. Mistakes in it are [*weir.Error]s with
