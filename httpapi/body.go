@@ -6,24 +6,49 @@ import (
 	"mime"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/weir-limiter/weir"
 )
 
-// readBody reads a request's body, which must be JSON. The connection's own bounds on time hold.
-func readBody(w http.ResponseWriter, r *http.Request, most int64) (*value, error) {
+// readBody reads a request's body, which must be JSON, into a buffer that may grow for it. The
+// connection's own bounds on time hold.
+func readBody(w http.ResponseWriter, r *http.Request, most int64, into []byte) ([]byte, error) {
 	if err := checkContentType(r.Header); err != nil {
-		return nil, err
+		return into, err
 	}
 	if r.ContentLength > most {
-		return nil, tooLarge(most)
+		return into, tooLarge(most)
 	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, most))
+	body := io.Reader(r.Body)
+	if r.ContentLength < 0 {
+		body = http.MaxBytesReader(w, r.Body, most) // it also ends the connection
+	}
+	text, err := appendAll(into[:0], body, most)
 	if err != nil {
-		return nil, bodyError(err, most)
+		return text, bodyError(err, most)
 	}
-	return parseDocument(data)
+	return text, nil
+}
+
+// appendAll reads to the end, and no more than a bound.
+func appendAll(text []byte, from io.Reader, most int64) ([]byte, error) {
+	for {
+		if len(text) == cap(text) {
+			text = slices.Grow(text, 1)
+		}
+		n, err := from.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case int64(len(text)) > most:
+			return text, &http.MaxBytesError{Limit: most}
+		case err == io.EOF:
+			return text, nil
+		case err != nil:
+			return text, err
+		}
+	}
 }
 
 func checkContentType(header http.Header) error {
@@ -36,6 +61,9 @@ func checkContentType(header http.Header) error {
 	given := header.Values("Content-Type")
 	if len(given) != 1 {
 		return refuse("Content-Type", strings.Join(given, ", "), "must be application/json")
+	}
+	if given[0] == "application/json" {
+		return nil
 	}
 	media, parameters, err := mime.ParseMediaType(given[0])
 	if err != nil || media != "application/json" {

@@ -19,12 +19,8 @@ func verbRoutes() []route {
 }
 
 func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
-	v, err := h.body(c)
-	if err != nil {
-		return nil, err
-	}
-	r, err := readReserve(v)
-	if r.brings && c.identity.Role < RoleAdmin {
+	r, err := h.readReserve(c)
+	if r != nil && r.brings && c.identity.Role < RoleAdmin {
 		return nil, refusal(http.StatusForbidden, &weir.Error{
 			Code: weir.PermissionDenied, Field: "limits", Reason: "only an admin may bring limits",
 		})
@@ -40,10 +36,23 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 	if lease.Replay {
 		left = h.leftNow(ctx, lease.Limits, r.Limits)
 	}
-	return &answer{
-		body:   leaseBodyOf(lease),
-		limits: func(header http.Header) { h.rateLimits.set(header, left) },
-	}, nil
+	return c.say(leaseText{lease}, left), nil
+}
+
+// readReserve reads the body; the request is nil where it could not be.
+func (h *Handler) readReserve(c *incoming) (*reserveRequest, error) {
+	text, err := h.text(c)
+	if err != nil {
+		return nil, err
+	}
+	if r := scanReserve(text); r != nil {
+		return r, nil
+	}
+	v, err := parseDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	return readReserve(v)
 }
 
 // take reserves, and remembers the flat keys. Nothing is reserved that could not be settled.
@@ -67,48 +76,54 @@ func (h *Handler) take(ctx context.Context, r *reserveRequest) (lease *weir.Leas
 }
 
 func (h *Handler) adjust(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(c, readAdjust, func(s *settleRequest) (*weir.Receipt, error) {
-		return h.service.Adjust(ctx, s.id, s.seq, s.totals)
-	})
+	return h.settle(ctx, c, adjustRequest(), adjustLease)
 }
 
 func (h *Handler) complete(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(c, readComplete, func(s *settleRequest) (*weir.Receipt, error) {
-		return h.service.Complete(ctx, s.id, s.totals)
-	})
+	return h.settle(ctx, c, completeRequest(), completeLease)
 }
 
 func (h *Handler) cancel(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(c, readLeaseRef, func(s *settleRequest) (*weir.Receipt, error) {
-		return h.service.Cancel(ctx, s.id)
-	})
+	return h.settle(ctx, c, leaseRefRequest(), cancelLease)
 }
 
 func (h *Handler) extend(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(c, readLeaseRef, func(s *settleRequest) (*weir.Receipt, error) {
-		return h.service.Extend(ctx, s.id)
-	})
+	return h.settle(ctx, c, leaseRefRequest(), extendLease)
+}
+
+// settlement gives a verb on a lease to the service.
+type settlement func(context.Context, weir.Service, *settleRequest) (*weir.Receipt, error)
+
+func adjustLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
+	return to.Adjust(ctx, s.id, s.seq, s.totals)
+}
+
+func completeLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
+	return to.Complete(ctx, s.id, s.totals)
+}
+
+func cancelLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
+	return to.Cancel(ctx, s.id)
+}
+
+func extendLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
+	return to.Extend(ctx, s.id)
 }
 
 // settle reads a verb on a lease, translates flat keys and gives it to the service.
 func (h *Handler) settle(
-	c *incoming,
-	read func(*value) (*settleRequest, error),
-	do func(*settleRequest) (*weir.Receipt, error),
+	ctx context.Context, c *incoming, empty settleRequest, do settlement,
 ) (*answer, error) {
-	v, err := h.body(c)
-	if err != nil {
-		return nil, err
-	}
-	s, err := read(v)
-	if err != nil {
+	s := &c.verb
+	*s = empty
+	if err := h.readSettle(c, s); err != nil {
 		return nil, err
 	}
 	keys := h.flat.keys(s.id)
 	if err := s.translate(keys); err != nil {
 		return nil, err
 	}
-	receipt, err := do(s)
+	receipt, err := do(ctx, h.service, s)
 	if err != nil {
 		if s.flat != nil {
 			err = reword(err, func(f *weir.Error) string { return s.word(f, keys) })
@@ -116,5 +131,18 @@ func (h *Handler) settle(
 		return nil, err
 	}
 	h.flat.settled(receipt)
-	return &answer{body: receiptBodyOf(receipt)}, nil
+	return c.say(receiptText{receipt}, nil), nil
+}
+
+// readSettle reads the body into s.
+func (h *Handler) readSettle(c *incoming, s *settleRequest) error {
+	text, err := h.text(c)
+	if err != nil || scanSettle(text, s) {
+		return err
+	}
+	v, err := parseDocument(text)
+	if err != nil {
+		return err
+	}
+	return readSettle(v, s)
 }

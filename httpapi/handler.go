@@ -8,6 +8,7 @@ import (
 	"path"
 	"runtime/debug"
 	"slices"
+	"sync"
 
 	"github.com/weir-limiter/weir"
 )
@@ -18,10 +19,12 @@ type Handler struct {
 	service    weir.Service
 	options    Options
 	mux        *http.ServeMux
+	direct     map[string]*directRoute // by path, for POST
 	patterns   []string
 	slots      chan struct{} // one for each request of the API under way
 	flat       *flatLeases
 	rateLimits *rateLimits
+	incoming   sync.Pool // of *incoming
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -49,6 +52,11 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			h.panicked(w, r, cause)
 		}
 	}()
+	if d := h.directly(r); d != nil {
+		r.Pattern = d.pattern
+		d.handler.ServeHTTP(w, r)
+		return
+	}
 	// The mux would redirect what is not in its plainest form, and nobody expects that of an API.
 	if escaped := r.URL.EscapedPath(); r.RequestURI == "*" || !isClean(escaped) {
 		r.Pattern = "/"
@@ -80,37 +88,35 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 	})
 }
 
-// incoming is one request of a route.
-type incoming struct {
-	w        http.ResponseWriter
-	r        *http.Request
-	identity Identity
-	query    map[string]string
-}
-
-// handle makes the handler of a route: who asks, whether there is room, what is asked.
+// handle makes the handler of a route.
 func (h *Handler) handle(t *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &incoming{w: w, r: r, identity: Identity{Role: RoleAdmin}}
-		if t.role > RoleNone {
-			if err := h.authenticate(c, t.role); err != nil {
-				h.fail(w, r, err)
-				return
-			}
-		}
-		if t.limited() {
-			select {
-			case h.slots <- struct{}{}:
-				defer func() { <-h.slots }()
-			default:
-				h.fail(w, r, refusal(http.StatusServiceUnavailable, &weir.Error{
-					Code: weir.Unavailable, Reason: "too many requests at once; nothing was charged",
-				}, "Retry-After", "1"))
-				return
-			}
-		}
-		h.serve(r.Context(), t, c)
+		c := h.begin(w, r)
+		h.admit(r.Context(), t, c)
+		h.end(c)
 	})
+}
+
+// admit lets a request in: who asks, whether there is room.
+func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
+	if t.role > RoleNone {
+		if err := h.authenticate(c, t.role); err != nil {
+			h.refuse(ctx, c, err)
+			return
+		}
+	}
+	if t.limited() {
+		select {
+		case h.slots <- struct{}{}:
+			defer func() { <-h.slots }()
+		default:
+			h.refuse(ctx, c, refusal(http.StatusServiceUnavailable, &weir.Error{
+				Code: weir.Unavailable, Reason: "too many requests at once; nothing was charged",
+			}, "Retry-After", "1"))
+			return
+		}
+	}
+	h.serve(ctx, t, c)
 }
 
 // serve answers a request that was let in.
@@ -118,7 +124,7 @@ func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
 	if t.limited() {
 		query, err := parseQuery(c.r.URL.RawQuery, t.query...)
 		if err != nil {
-			h.fail(c.w, c.r, err)
+			h.refuse(ctx, c, err)
 			return
 		}
 		c.query = query
@@ -129,19 +135,35 @@ func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
 	}
 	answer, err := t.serve(h, ctx, c)
 	if err != nil {
-		h.fail(c.w, c.r, err)
+		h.refuse(ctx, c, err)
 		return
 	}
-	answer.write(c.w)
+	h.answer(c, answer)
+}
+
+// text reads the request's body into memory that the next request uses again.
+func (h *Handler) text(c *incoming) (text []byte, err error) {
+	c.in, err = readBody(c.w, c.r, h.options.MaxBody, c.in)
+	return c.in, err
 }
 
 // body reads the request's body.
 func (h *Handler) body(c *incoming) (*value, error) {
-	return readBody(c.w, c.r, h.options.MaxBody)
+	text, err := h.text(c)
+	if err != nil {
+		return nil, err
+	}
+	return parseDocument(text)
 }
 
 // fail answers with an error, and logs what the answer leaves out.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.logHidden(r.Context(), err)
 	writeProblem(w, err, h.rateLimits)
+}
+
+// refuse answers a request of a route with an error.
+func (h *Handler) refuse(ctx context.Context, c *incoming, err error) {
+	h.logHidden(ctx, err)
+	c.out = writeProblemIn(c.out[:0], c.w, err, h.rateLimits)
 }

@@ -48,7 +48,7 @@ func TestHostileBodiesAreCheap(t *testing.T) {
 		settles := strings.Contains(body, "lease_id")
 		allocations := testing.AllocsPerRun(3, func() {
 			if settles {
-				_, err = readComplete(v)
+				err = readSettle(v, new(completeRequest()))
 			} else {
 				_, err = readReserve(v)
 			}
@@ -99,7 +99,7 @@ func TestRequestBounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(c.before, lease) {
-				_, err = readComplete(v)
+				err = readSettle(v, new(completeRequest()))
 			} else {
 				_, err = readReserve(v)
 			}

@@ -280,13 +280,13 @@ func FuzzSettleBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, read := range []func(*value) (*settleRequest, error){readAdjust, readLeaseRef} {
-			if _, err := read(v); err != nil {
+		for _, other := range []settleRequest{adjustRequest(), leaseRefRequest()} {
+			if err := readSettle(v, &other); err != nil {
 				checkFaults(t, err)
 			}
 		}
-		r, err := readComplete(v)
-		if err != nil {
+		r := new(completeRequest())
+		if err := readSettle(v, r); err != nil {
 			checkFaults(t, err)
 			return
 		}

@@ -4,9 +4,6 @@ import (
 	"math"
 	"math/bits"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -46,147 +43,52 @@ func rateLimitsOf(s weir.Service, now func() time.Time) *rateLimits {
 
 // set adds both headers for the limits of a reservation.
 func (r *rateLimits) set(h http.Header, limits []weir.LimitStatus) {
-	r.write(h, limits, stateItem)
+	r.write(h, limits, admittedState)
 }
 
 // denied adds both headers for the limits of a denial. Of a limit that was not exceeded it is not
 // said when there is more: that could be later than Retry-After, which the draft asks not to be
 // earlier than any t.
 func (r *rateLimits) denied(h http.Header, limits []weir.LimitStatus) {
-	r.write(h, limits, func(name string, s *weir.LimitStatus, l *weir.Limit, now time.Time) string {
-		if !s.Exceeded {
-			l = nil
-		}
-		return stateItem(name, s, l, now)
-	})
+	r.write(h, limits, deniedState)
 }
 
 // write adds both headers for the limits that were judged. What does not fit is left out, limits that
 // are not exceeded first.
-func (r *rateLimits) write(
-	h http.Header, limits []weir.LimitStatus,
-	state func(string, *weir.LimitStatus, *weir.Limit, time.Time) string,
-) {
-	judged := enforced(limits)
-	if len(judged) == 0 {
+func (r *rateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
+	var room [8]rateItem
+	items := rateItems(room[:0], limits)
+	if len(items) == 0 {
 		return
 	}
-	names := policyNames(judged)
+	r.define(items)
 	now := r.now()
-	policies := &headerList{}
-	states := &headerList{}
-	for _, exceeded := range []bool{true, false} {
-		for i, s := range judged {
-			if s.Exceeded == exceeded {
-				limit := r.limit(s)
-				policies.add(policyItem(names[i], s, limit, now))
-				states.add(state(names[i], s, limit, now))
+	var space [512]byte
+	text := appendList(space[:0], items, policyPart, now)
+	cut := len(text)
+	both := string(appendList(text, items, state, now))
+	// The names are as net/http spells them, and the values stand in one piece of memory.
+	values := [...]string{both[:cut], both[cut:]}
+	h[policyHeader] = values[0:1:1]
+	h[stateHeader] = values[1:2:2]
+}
+
+// define finds the definitions behind the items; none where it is not known, or is of another kind by
+// now. The limits of one subject stand beside one another.
+func (r *rateLimits) define(items []rateItem) {
+	var limits []weir.Limit
+	for i := range items {
+		s := items[i].status
+		if i == 0 || s.Entity != items[i-1].status.Entity || s.Resource != items[i-1].status.Resource {
+			limits = r.applied(weir.Subject{Entity: s.Entity, Resource: s.Resource})
+		}
+		for j := range limits {
+			if limits[j].Name == s.Limit && limits[j].Kind == s.Kind {
+				items[i].limit = &limits[j]
+				break
 			}
 		}
 	}
-	h.Set(policyHeader, policies.text.String())
-	h.Set(stateHeader, states.text.String())
-}
-
-// enforced leaves out the limits that never deny.
-func enforced(limits []weir.LimitStatus) []*weir.LimitStatus {
-	var judged []*weir.LimitStatus
-	for i := range limits {
-		if !limits[i].Shadow {
-			judged = append(judged, &limits[i])
-		}
-	}
-	return judged
-}
-
-// policyNames calls a limit by its name where only one has it, by entity, resource and name
-// otherwise. These may have slashes themselves, which are escaped: no two limits share a name.
-func policyNames(judged []*weir.LimitStatus) []string {
-	times := make(map[string]int, len(judged))
-	for _, s := range judged {
-		times[s.Limit]++
-	}
-	names := make([]string, len(judged))
-	for i, s := range judged {
-		names[i] = s.Limit
-		if times[s.Limit] > 1 {
-			names[i] = escapeSlash(s.Entity) + "/" + escapeSlash(s.Resource) + "/" + escapeSlash(s.Limit)
-		}
-	}
-	return names
-}
-
-// escapeSlash escapes slashes as in a path, and what they are escaped with.
-func escapeSlash(s string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(s, "%", "%25"), "/", "%2F")
-}
-
-// violatedPolicies names the limits that were exceeded.
-func violatedPolicies(limits []weir.LimitStatus) []string {
-	judged := enforced(limits)
-	var violated []string
-	for i, name := range policyNames(judged) {
-		if judged[i].Exceeded {
-			violated = append(violated, name)
-		}
-	}
-	return violated
-}
-
-// limit returns the definition behind a status; nil where it is not known, or is of another kind by
-// now.
-func (r *rateLimits) limit(s *weir.LimitStatus) *weir.Limit {
-	limits := r.applied(weir.Subject{Entity: s.Entity, Resource: s.Resource})
-	at := slices.IndexFunc(limits, func(l weir.Limit) bool {
-		return l.Name == s.Limit && l.Kind == s.Kind
-	})
-	if at < 0 {
-		return nil
-	}
-	return &limits[at]
-}
-
-// policyItem says how much there is in how many seconds.
-func policyItem(name string, s *weir.LimitStatus, l *weir.Limit, now time.Time) string {
-	item := quoted(name) + ";q=" + structured(s.Capacity)
-	switch {
-	case s.Kind == weir.Concurrency:
-		return item + `;qu="concurrent-requests"`
-	case l == nil:
-		return item
-	case s.Kind == weir.Bucket:
-		return item + ";w=" + structured(fullSeconds(s.Capacity, l))
-	case s.Kind == weir.Window:
-		return item + ";w=" + structured(ceilUnits(l.Window, time.Second))
-	case s.Kind == weir.Budget:
-		start, end := l.Period(now)
-		return item + ";w=" + structured(ceilUnits(end.Sub(start), time.Second))
-	}
-	return item
-}
-
-// stateItem says how much is left, and after how many seconds there is more.
-func stateItem(name string, s *weir.LimitStatus, l *weir.Limit, now time.Time) string {
-	left := max(0, s.Available)
-	item := quoted(name) + ";r=" + structured(left)
-	var wait time.Duration
-	switch {
-	case s.Exceeded:
-		wait = s.RetryAfter
-	case l == nil || s.Available >= s.Capacity:
-	case s.Kind == weir.Bucket:
-		// The part of a unit that is there already is not known: the wait may be shorter.
-		if milli, ok := milliUnits(s.Available); ok {
-			wait = l.RefillWait(milli, max(0, milli)+1000, now.UnixMilli())
-		}
-	case s.Kind == weir.Budget:
-		_, end := l.Period(now)
-		wait = end.Sub(now)
-	}
-	if wait > 0 {
-		item += ";t=" + structured(ceilUnits(wait, time.Second))
-	}
-	return item
 }
 
 // fullSeconds is how long a bucket takes to regain the whole of a capacity, rounded up.
@@ -212,38 +114,4 @@ func fullSeconds(capacity int64, l *weir.Limit) int64 {
 func milliUnits(n int64) (int64, bool) {
 	const most = math.MaxInt64/1000 - 1
 	return n * 1000, -most <= n && n <= most
-}
-
-func structured(n int64) string { return strconv.FormatInt(min(n, maxStructured), 10) }
-
-// quoted is a string of a structured field, which has only printable ASCII.
-func quoted(s string) string {
-	var b strings.Builder
-	b.WriteByte('"')
-	for i := range len(s) {
-		switch c := s[i]; {
-		case c == '"' || c == '\\':
-			b.WriteByte('\\')
-			b.WriteByte(c)
-		case c < ' ' || c > '~':
-			b.WriteByte('?')
-		default:
-			b.WriteByte(c)
-		}
-	}
-	b.WriteByte('"')
-	return b.String()
-}
-
-// headerList is a list of a structured field, as far as there is room.
-type headerList struct{ text strings.Builder }
-
-func (l *headerList) add(item string) {
-	if l.text.Len()+len(item)+2 > maxRateLimitHeader {
-		return
-	}
-	if l.text.Len() > 0 {
-		l.text.WriteString(", ")
-	}
-	l.text.WriteString(item)
 }

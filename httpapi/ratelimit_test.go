@@ -254,9 +254,9 @@ func checkItems(t *testing.T, cases []itemCase) {
 	t.Helper()
 	now := time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)
 	for _, c := range cases {
-		policy := policyItem("x", &c.status, c.limit, now)
-		state := stateItem("x", &c.status, c.limit, now)
-		if policy != `"x"`+c.policy || state != `"x"`+c.state {
+		policy := string(appendPolicy(nil, &c.status, c.limit, now))
+		state := string(appendState(nil, &c.status, c.limit, now))
+		if policy != c.policy || state != c.state {
 			t.Errorf("%s: %s | %s, want %s | %s", c.name, policy, state, c.policy, c.state)
 		}
 	}
@@ -326,7 +326,7 @@ func TestRateLimitQuoting(t *testing.T) {
 	for s, want := range map[string]string{
 		"rpm": `"rpm"`, `a"b\c`: `"a\"b\\c"`, "a\nb\x7f": `"a?b?"`, "é": `"??"`, "": `""`,
 	} {
-		if got := quoted(s); got != want {
+		if got := string(appendQuoted(nil, s)); got != want {
 			t.Errorf("%q is quoted %s, want %s", s, got, want)
 		}
 	}

@@ -54,9 +54,14 @@ func (h *Handler) routes() []route {
 // not.
 func (h *Handler) register() {
 	allowed := map[string][]string{}
+	h.direct = make(map[string]*directRoute)
 	for _, r := range h.routes() {
+		handler := h.handle(&r)
 		h.patterns = append(h.patterns, r.pattern())
-		h.mux.Handle(r.pattern(), h.handle(&r))
+		h.mux.Handle(r.pattern(), handler)
+		if r.method == http.MethodPost && !strings.Contains(r.path, "{") {
+			h.direct[r.path] = &directRoute{r.pattern(), handler}
+		}
 		allowed[r.path] = append(allowed[r.path], r.method)
 		if r.method == http.MethodGet {
 			allowed[r.path] = append(allowed[r.path], http.MethodHead)
@@ -66,6 +71,21 @@ func (h *Handler) register() {
 		h.mux.Handle(path, h.wrongMethod(strings.Join(methods, ", ")))
 	}
 	h.mux.Handle("/", http.HandlerFunc(h.notFound))
+}
+
+// directRoute is a route that is found by its path alone, without the mux.
+type directRoute struct {
+	pattern string
+	handler http.Handler
+}
+
+// directly finds the route of a verb, which the mux would find too; nil for other requests. A path that
+// is one of these as it came in is in its plainest form.
+func (h *Handler) directly(r *http.Request) *directRoute {
+	if r.Method != http.MethodPost || r.URL.RawPath != "" {
+		return nil
+	}
+	return h.direct[r.URL.Path]
 }
 
 func (h *Handler) wrongMethod(allow string) http.Handler {

@@ -20,25 +20,24 @@ type settleRequest struct {
 	field, amount string
 }
 
-// readLeaseRef reads the body of a cancel or extend.
-func readLeaseRef(v *value) (*settleRequest, error) {
-	return readSettle(v, &settleRequest{})
+// leaseRefRequest is a cancel or extend that is to be read.
+func leaseRefRequest() settleRequest { return settleRequest{} }
+
+// adjustRequest is an adjust that is to be read.
+func adjustRequest() settleRequest { return settleRequest{field: "totals", amount: "amount"} }
+
+// completeRequest is a complete that is to be read; without actuals nothing is named.
+func completeRequest() settleRequest {
+	return settleRequest{field: "actuals", amount: "actual_amount"}
 }
 
-// readAdjust reads the body of an adjust.
-func readAdjust(v *value) (*settleRequest, error) {
-	return readSettle(v, &settleRequest{field: "totals", amount: "amount"})
-}
-
-// readComplete reads the body of a complete; without actuals nothing is named.
-func readComplete(v *value) (*settleRequest, error) {
-	return readSettle(v, &settleRequest{field: "actuals", amount: "actual_amount"})
-}
+// adjusts is whether there must be a sequence number and totals.
+func (r *settleRequest) adjusts() bool { return r.field == "totals" }
 
 // readSettle reads what r has names for.
-func readSettle(v *value, r *settleRequest) (*settleRequest, error) {
+func readSettle(v *value, r *settleRequest) error {
 	var d reader
-	adjusts := r.field == "totals"
+	adjusts := r.adjusts()
 	var id, seq, totals *value
 	d.fields(v, func(name string, v *value) bool {
 		switch {
@@ -65,7 +64,7 @@ func readSettle(v *value, r *settleRequest) (*settleRequest, error) {
 			d.missing("totals")
 		}
 	}
-	return r, d.err()
+	return d.err()
 }
 
 // totals reads one of three forms: an object for all charges, an array of objects by charge, or an

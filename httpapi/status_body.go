@@ -11,15 +11,18 @@ import (
 func statusBodies(limits []weir.LimitStatus) []statusBody {
 	bodies := make([]statusBody, len(limits))
 	for i := range limits {
-		s := &limits[i]
-		bodies[i] = statusBody{
-			Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Kind: s.Kind, Level: s.Level,
-			Capacity: s.Capacity, Available: s.Available, Requested: s.Requested,
-			Exceeded: s.Exceeded, Shadow: s.Shadow,
-			RetryAfterMS: ceilUnits(s.RetryAfter, time.Millisecond), AtLeast: s.AtLeast,
-		}
+		bodies[i] = statusBodyOf(&limits[i])
 	}
 	return bodies
+}
+
+func statusBodyOf(s *weir.LimitStatus) statusBody {
+	return statusBody{
+		Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Kind: s.Kind, Level: s.Level,
+		Capacity: s.Capacity, Available: s.Available, Requested: s.Requested,
+		Exceeded: s.Exceeded, Shadow: s.Shadow,
+		RetryAfterMS: ceilUnits(s.RetryAfter, time.Millisecond), AtLeast: s.AtLeast,
+	}
 }
 
 // leaseBodyOf is an admitted reservation as the wire says it.

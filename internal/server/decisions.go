@@ -44,18 +44,18 @@ func outcome(e *weir.Event) string {
 // Observe counts a call of the limiter. It fulfils [weir.Observer].
 func (m *metrics) Observe(_ context.Context, e weir.Event) {
 	out := outcome(&e)
-	m.decisions.WithLabelValues(string(e.Verb), out).Inc()
-	m.decisionTimes.WithLabelValues(string(e.Verb)).Observe(e.Took.Seconds())
+	told := m.decided.of(decisionLabels{e.Verb, out})
+	told.count.Inc()
+	told.took.Observe(e.Took.Seconds())
 	if out != "admitted" && out != "denied" {
 		return // a replay was counted when it was new
 	}
 	for i := range e.Limits {
 		l := &e.Limits[i]
 		name := m.limits.label(l.Limit)
-		kind := string(l.Kind)
-		m.limitDecisions.WithLabelValues(name, kind, limitOutcome(l)).Inc()
+		m.judged.of(judgedLabels{name, l.Kind, limitOutcome(l)}).Inc()
 		if out == "admitted" {
-			m.unitsReserved.WithLabelValues(name, kind).Add(float64(l.Requested))
+			m.reserved.of(reservedLabels{name, l.Kind}).Add(float64(l.Requested))
 		}
 	}
 }
@@ -81,29 +81,33 @@ const otherLabel = "other"
 // bring limits with names of its own.
 type limitLabels struct {
 	mu    sync.RWMutex
-	names map[string]bool
+	names map[string]string // to themselves, in memory of their own
 }
 
-// label returns the name, or "other" where there are too many already.
+// label returns the name as it is kept, or "other" where there are too many already.
 func (l *limitLabels) label(name string) string {
 	l.mu.RLock()
-	known, full := l.names[name], len(l.names) >= maxLimitLabels
+	kept, known := l.names[name]
+	full := len(l.names) >= maxLimitLabels
 	l.mu.RUnlock()
 	switch {
 	case known:
-		return name
+		return kept
 	case full:
 		return otherLabel
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.names == nil {
-		l.names = make(map[string]bool)
+		l.names = make(map[string]string)
 	}
-	if !l.names[name] && len(l.names) >= maxLimitLabels {
+	if kept, known := l.names[name]; known {
+		return kept
+	}
+	if len(l.names) >= maxLimitLabels {
 		return otherLabel
 	}
 	name = strings.Clone(name) // it may be a part of a whole request
-	l.names[name] = true
+	l.names[name] = name
 	return name
 }

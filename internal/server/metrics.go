@@ -18,12 +18,16 @@ type metrics struct {
 
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
+	answered  *series[requestLabels, countAndTime]
 	inFlight  prometheus.Gauge
 
 	decisions      *prometheus.CounterVec
 	decisionTimes  *prometheus.HistogramVec
+	decided        *series[decisionLabels, countAndTime]
 	limitDecisions *prometheus.CounterVec
+	judged         *series[judgedLabels, prometheus.Counter]
 	unitsReserved  *prometheus.CounterVec
+	reserved       *series[reservedLabels, prometheus.Counter]
 	limits         limitLabels
 
 	reloads    *prometheus.CounterVec
@@ -63,6 +67,7 @@ func newMetrics(version string) *metrics {
 			Help: "When what is in force was read.",
 		}, []string{"what"}),
 	}
+	m.findSeries()
 	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "weir_build_info", Help: "Always 1; the version of the program.",
 	}, []string{"version"})

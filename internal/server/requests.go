@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 )
@@ -95,17 +94,10 @@ func routeLabel(pattern string) string {
 	return pattern
 }
 
-// code is the status as a label.
-func (r *servedRequest) code() string {
-	if r.status == 0 {
-		return "none"
-	}
-	return strconv.Itoa(r.status)
-}
-
 func (m *metrics) served(r *servedRequest) {
-	m.requests.WithLabelValues(r.method, r.route, r.code()).Inc()
-	m.durations.WithLabelValues(r.method, r.route, r.code()).Observe(r.took.Seconds())
+	told := m.answered.of(requestLabels{r.method, r.route, r.status})
+	told.count.Inc()
+	told.took.Observe(r.took.Seconds())
 }
 
 func (s *Server) logRequest(ctx context.Context, r *servedRequest) {

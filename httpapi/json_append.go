@@ -1,0 +1,65 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"strconv"
+)
+
+// What follows appends members of an object to a JSON text, as [encoding/json] writes them. A member
+// is its name with quotes and colon, and the comma before it if it is not the first: `,"limit":`.
+
+// appendText appends a string. One that needs escapes is left to [encoding/json].
+func appendText(text []byte, member, s string) []byte {
+	text = append(text, member...)
+	for i := range len(s) {
+		if !isPlain(s[i]) {
+			escaped, err := json.Marshal(s)
+			if err != nil {
+				panic(err) // there is no string that cannot be written
+			}
+			return append(text, escaped...)
+		}
+	}
+	text = append(text, '"')
+	text = append(text, s...)
+	return append(text, '"')
+}
+
+// isPlain is whether [encoding/json] writes a character as it is; not all of those are here.
+func isPlain(c byte) bool {
+	return ' ' <= c && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
+}
+
+// appendSome appends a string, and nothing for an empty one.
+func appendSome(text []byte, member, s string) []byte {
+	if s == "" {
+		return text
+	}
+	return appendText(text, member, s)
+}
+
+// appendNumber appends a number.
+func appendNumber(text []byte, member string, n int64) []byte {
+	return strconv.AppendInt(append(text, member...), n, 10)
+}
+
+// appendNonzero appends a number, and nothing for 0.
+func appendNonzero(text []byte, member string, n int64) []byte {
+	if n == 0 {
+		return text
+	}
+	return appendNumber(text, member, n)
+}
+
+// appendBool appends a truth value.
+func appendBool(text []byte, member string, is bool) []byte {
+	return strconv.AppendBool(append(text, member...), is)
+}
+
+// appendTrue appends a member that is true, and nothing otherwise.
+func appendTrue(text []byte, member string, is bool) []byte {
+	if !is {
+		return text
+	}
+	return appendBool(text, member, is)
+}

@@ -1,0 +1,37 @@
+package httpapi
+
+import "github.com/weir-limiter/weir"
+
+// leaseText is a [leaseBody] that writes itself.
+type leaseText struct{ lease *weir.Lease }
+
+func (t leaseText) appendJSON(text []byte) []byte {
+	l := t.lease
+	text = appendText(text, `{"allowed":true,"lease_id":`, l.ID.String())
+	text = appendNumber(text, `,"reserved_at_unix_ms":`, unixMS(l.ReservedAt))
+	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(l.Expires))
+	text = appendNonzero(text, `,"holds_until_unix_ms":`, unixMS(l.HoldsUntil))
+	text = appendTrue(text, `,"replay":`, l.Replay)
+	text = appendNonzero(text, `,"seq":`, l.Seq)
+	text = appendTrue(text, `,"degraded":`, l.Degraded)
+	text = append(text, `,"limits":[`...)
+	for i := range l.Limits {
+		text = append(text, between(i, "")...)
+		status := statusBodyOf(&l.Limits[i])
+		text = status.appendJSON(text)
+	}
+	return append(text, "]}"...)
+}
+
+// receiptText is a [receiptBody] that writes itself.
+type receiptText struct{ receipt *weir.Receipt }
+
+func (t receiptText) appendJSON(text []byte) []byte {
+	r := t.receipt
+	text = appendText(text, `{"lease_id":`, r.LeaseID.String())
+	text = appendNumber(text, `,"at_unix_ms":`, unixMS(r.At))
+	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(r.Expires))
+	text = appendNonzero(text, `,"holds_until_unix_ms":`, unixMS(r.HoldsUntil))
+	text = appendTrue(text, `,"degraded":`, r.Degraded)
+	return append(text, '}')
+}

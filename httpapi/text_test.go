@@ -1,0 +1,91 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+)
+
+// sameText fails where a body that writes itself is not what encoding/json makes of it.
+func sameText(t *testing.T, got appender, body any) {
+	t.Helper()
+	want, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := got.appendJSON([]byte("before")); string(text) != "before"+string(want) {
+		t.Errorf("got  %s\nwant %s", text[len("before"):], want)
+	}
+}
+
+func TestLeaseText(t *testing.T) {
+	t.Parallel()
+	property(t, func(t *testing.T, d dice) {
+		l := &weir.Lease{
+			ID: d.id(), ReservedAt: d.time(), Expires: d.time(), HoldsUntil: d.time(), Degraded: d.flip(),
+			Replay: d.flip(), Seq: d.number(), Limits: d.statuses(),
+		}
+		sameText(t, leaseText{l}, leaseBodyOf(l))
+	})
+}
+
+func TestReceiptText(t *testing.T) {
+	t.Parallel()
+	property(t, func(t *testing.T, d dice) {
+		r := &weir.Receipt{
+			LeaseID: d.id(), At: d.time(), Expires: d.time(), HoldsUntil: d.time(), Degraded: d.flip(),
+		}
+		sameText(t, receiptText{r}, receiptBodyOf(r))
+	})
+}
+
+func TestProblemText(t *testing.T) {
+	t.Parallel()
+	property(t, func(t *testing.T, d dice) {
+		p := &problemBody{
+			Type: d.text(), Title: d.text(), Status: int(d.number()), Detail: d.text(),
+			Code: weir.Code(d.text()), Field: d.text(), Value: d.text(), Reason: d.text(), LeaseID: d.text(),
+			AtLeast: d.flip(), Contended: d.flip(), Limits: statusBodies(d.statuses()),
+		}
+		for range d.IntN(3) {
+			p.ViolatedPolicies = append(p.ViolatedPolicies, d.text())
+			p.Errors = append(p.Errors, mistakeBody{weir.Code(d.text()), d.text(), d.text(), d.text()})
+		}
+		if d.flip() {
+			p.Allowed, p.RetryAfterMS = new(d.flip()), new(d.number())
+		}
+		sameText(t, p, p)
+	})
+}
+
+// A verb's route is found without the mux exactly where the mux finds it.
+func TestDirectRoutes(t *testing.T) {
+	t.Parallel()
+	h := NewHandler(nil, nil)
+	found := 0
+	for _, method := range []string{http.MethodPost, http.MethodGet, http.MethodPut} {
+		for _, target := range []string{
+			"/v1/reserve", "/v1/adjust", "/v1/complete", "/v1/cancel", "/v1/extend", "/v1/reserve/", "/v1/Reserve",
+			"//v1/reserve", "/v1/./reserve", "/v1/%72eserve", "/v1/reserve%2F", "/v1/reserve?a=b", "/", "/v1/status",
+		} {
+			r, err := http.NewRequestWithContext(t.Context(), method, target, http.NoBody)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, want := h.mux.Handler(r)
+			d := h.directly(r)
+			if d == nil {
+				continue
+			}
+			found++
+			if d.pattern != want || r.URL.EscapedPath() != r.URL.Path {
+				t.Errorf("%s %s is served by %s, by the mux with %s", method, target, d.pattern, want)
+			}
+		}
+	}
+	if found != 6 {
+		t.Errorf("%d were found directly, want five verbs and one with a query", found)
+	}
+}
