@@ -10,6 +10,8 @@ FUZZTIME ?= 60s
 V        ?=
 # More flags for the demo, such as --exit, with which it ends by itself.
 DEMO     ?=
+# Flags for the comparison, such as -list or -run hot; -help says which there are.
+BENCH    ?=
 
 # go env prints each answer on a line of its own; a C compiler's flags come after its name.
 GO_ENV  := $(shell $(GO) env GOVERSION CGO_ENABLED CC 2>/dev/null)
@@ -24,7 +26,8 @@ GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test conformance soak fuzz bench cover lint vuln fix verify tools race-notice
+.PHONY: help demo test conformance soak fuzz bench microbench benchcheck cover lint vuln fix verify \
+	tools race-notice
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,8 +58,21 @@ fuzz: ## Fuzz every target for FUZZTIME each (60s)
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime $(FUZZTIME) "$$package" || exit 1; \
 	done
 
-bench: ## Run every benchmark
+bench: ## Run weir beside other limiters on the same work, and print the ratios (some minutes)
+	@mkdir -p .cache
+	cd bench && $(GO) build -o ../.cache/bench .
+	.cache/bench $(BENCH)
+
+microbench: ## Run the benchmarks that lie beside the tests
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+# The linter would refuse a replacement by a folder, and that folder is what is to be measured.
+benchcheck: $(GOLANGCI_LINT) race-notice ## Check bench/, a module of its own, and run each comparison for a moment
+	cd bench && $(GO) mod verify
+	cd bench && $(GO) vet ./...
+	cd bench && $(GO) fix -diff ./...
+	cd bench && '$(abspath $(GOLANGCI_LINT))' run --config ../.golangci.yaml --disable gomoddirectives ./...
+	cd bench && $(TEST) ./...
 
 cover: ## Measure what the tests reach; the pages go to .cache/cover.html
 	@mkdir -p .cache

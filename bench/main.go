@@ -1,0 +1,125 @@
+// Command bench runs weir beside other rate limiters of its language on the same work, and prints
+// the ratios. See docs/performance.md.
+//
+// A machine is never quiet. So each side lives in a process of its own, the sides run in turn in
+// short slices, and a process stands still while it is not its turn; what counts is the ratio within
+// a round, and the median of all rounds.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+)
+
+func main() {
+	if len(os.Args) == 2 && os.Args[1] == childArgument {
+		if err := serveChild(os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	s, err := parse(args)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	p := &reporter{w: out, markdown: s.markdown}
+	found := false
+	for _, it := range items(s.procs) {
+		if !s.only.MatchString(it.name) || !it.keep(s.sides) {
+			continue
+		}
+		if !found && !s.list {
+			if err := preamble(out, s); err != nil {
+				return err
+			}
+		}
+		found = true
+		if s.list {
+			if _, err := fmt.Fprintf(out, "%-24s %s\n", it.name, it.title); err != nil {
+				return err
+			}
+			continue
+		}
+		r, err := runItem(ctx, &it, s)
+		if cause := context.Cause(ctx); cause != nil {
+			return fmt.Errorf("bench: %s: %w", it.name, cause) // whatever the dying children said
+		}
+		if err != nil {
+			return err
+		}
+		if err := p.result(r); err != nil {
+			return err
+		}
+	}
+	if !found {
+		return fmt.Errorf("bench: -run %q: no item has such a name, or none has such a side", s.only)
+	}
+	return nil
+}
+
+// runItem starts the item's processes, has them take turns, and ends them.
+func runItem(ctx context.Context, it *item, s *settings) (res *result, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	processes, err := startWorlds(ctx, it, s.profile)
+	defer func() {
+		for _, p := range processes {
+			err = errors.Join(err, p.close())
+		}
+	}()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", it.name, err)
+	}
+	var worlds []runner
+	for _, p := range processes {
+		worlds = append(worlds, p)
+	}
+	if it.served {
+		load, served, err := startLoad(ctx, it, processes)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", it.name, err)
+		}
+		processes, worlds = append([]*process{load}, processes...), served
+	}
+	return alternate(ctx, it, worlds, s.rounds, s.slice)
+}
+
+// startWorlds sets up all worlds of an item at once. It returns the processes that are there even
+// where others failed.
+func startWorlds(ctx context.Context, it *item, profile string) ([]*process, error) {
+	started, errs := make([]*process, len(it.worlds)), make([]error, len(it.worlds))
+	var group sync.WaitGroup
+	for i := range it.worlds {
+		spec := it.worlds[i]
+		if i == 0 {
+			spec.Profile = profile
+		}
+		group.Go(func() { started[i], errs[i] = startProcess(ctx, &spec) })
+	}
+	group.Wait()
+	started = slices.DeleteFunc(started, func(p *process) bool { return p == nil })
+	return started, errors.Join(errs...)
+}
