@@ -112,7 +112,7 @@ type Reservation struct {
 	call  *call       // the working memory of the call
 	costs []costList  // those of Charges
 	entry *leaseEntry // has room for the holdings
-	lease *leaseParts // in one piece with the statuses
+	lease *Lease      // the caller's handle, in one piece with the statuses
 }
 
 // Take is what a reservation asks of one limit: the sum of the costs that fall on it.

@@ -210,7 +210,7 @@ func (t *leaseTable) recycle(e *leaseEntry) {
 			h.Pieces = nil
 		}
 	}
-	e.state, e.degraded, e.limits, e.receipt = leaseUnborn, false, nil, nil
+	e.state, e.degraded, e.limits = leaseUnborn, false, nil
 	e.seq, e.due, e.filing, e.planned = 0, 0, 0, 0
 	e.holdings = room[:0]
 	t.blank.Put(e)

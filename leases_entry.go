@@ -18,9 +18,8 @@ type leaseEntry struct {
 	limits      []LimitStatus
 	oneHolding  [1]Holding // memory for holdings, as one is the most usual number
 	onePart     [1]Part
-	receipt     *Receipt // memory for the last one
-	planned     int64    // when the definitions in holdings have to be looked up again, in milliseconds
-	planOf      int64    // the generation of the cache that they are from
+	planned     int64 // when the definitions in holdings have to be looked up again, in milliseconds
+	planOf      int64 // the generation of the cache that they are from
 
 	busy       bool
 	alone      bool          // made for one caller, in no shard

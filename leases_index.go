@@ -56,6 +56,9 @@ func (x *leaseIndex) set(id LeaseID, place leasePlace, fresh bool) {
 	ms := id.ms()
 	c := x.chunks[x.chunk(ms)]
 	if c.places.len >= fullChunk && ms > c.newest && c == x.chunks[len(x.chunks)-1] {
+		if x.spare == nil {
+			x.spare = make([]leaseSlot, 2*fullChunk)
+		}
 		c = &leaseChunk{from: ms, places: leasePlaces{slots: x.spare}}
 		x.spare = nil
 		x.chunks = append(x.chunks, c)
@@ -81,18 +84,23 @@ func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePla
 		x.remove(at)
 		return
 	}
-	if c.places.len >= fullChunk && c.left < c.places.len/4 {
-		c.places.keep(c.left, x.seed, valid)
+	if c.places.len >= fullChunk && c.left < c.places.len/8 {
+		x.reuse(c.places.keep(c.left, x.seed, valid))
 	}
 }
 
 // remove takes a chunk out in which every lease is forgotten.
 func (x *leaseIndex) remove(at int) {
-	if slots := x.chunks[at].places.slots; len(slots) <= 4*fullChunk {
-		clear(slots)
-		x.spare = slots
-	}
+	x.reuse(x.chunks[at].places.slots)
 	copy(x.chunks[at:], x.chunks[at+1:])
 	x.chunks[len(x.chunks)-1] = nil
 	x.chunks = x.chunks[:len(x.chunks)-1]
+}
+
+// reuse keeps the memory of a chunk for the next one, if it is of the usual size.
+func (x *leaseIndex) reuse(slots []leaseSlot) {
+	if len(slots) == 2*fullChunk {
+		clear(slots)
+		x.spare = slots
+	}
 }

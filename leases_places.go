@@ -36,7 +36,7 @@ func (p *leasePlaces) get(id LeaseID, seed fingerprint) (leasePlace, bool) {
 }
 
 func (p *leasePlaces) set(id LeaseID, place leasePlace, seed fingerprint) {
-	if p.len >= len(p.slots)/2 {
+	if p.len >= len(p.slots)/4*3 {
 		p.resize(max(leastSlots, 2*len(p.slots)), seed, nil)
 	}
 	s := &p.slots[p.slot(id, seed)]
@@ -47,13 +47,16 @@ func (p *leasePlaces) set(id LeaseID, place leasePlace, seed fingerprint) {
 	s.place = place
 }
 
-// keep makes the table anew with those that are valid, of which there are so many.
-func (p *leasePlaces) keep(n int, seed fingerprint, valid func(LeaseID, leasePlace) bool) {
+// keep makes the table anew with those that are valid, of which there are so many, and returns the
+// memory of the old one.
+func (p *leasePlaces) keep(n int, seed fingerprint, valid func(LeaseID, leasePlace) bool) []leaseSlot {
+	old := p.slots
 	size := leastSlots
-	for size < 4*n {
+	for size < 2*n {
 		size *= 2
 	}
 	p.resize(size, seed, valid)
+	return old
 }
 
 // resize moves the places to a table of another size, without those that are not valid; nil means all

@@ -194,7 +194,7 @@ func (l *Limiter) handle(e *leaseEntry, now time.Time, lease *Lease) *Lease {
 func holdsUntil(holdings []Holding, now time.Time) time.Time {
 	var first int64
 	for i := range holdings {
-		if holdings[i].Limit.Kind != Concurrency {
+		if len(holdings[i].Pieces) == 0 || holdings[i].Limit.Kind != Concurrency {
 			continue
 		}
 		for _, p := range holdings[i].Pieces {
@@ -240,10 +240,9 @@ func (l *Limiter) take(
 		Charges: len(r.Charges), Holdings: out.Holdings, Limits: out.Limits,
 	})
 	if r.lease == nil { // the store made its own statuses
-		r.lease = &leaseParts{}
+		r.lease = &Lease{}
 	}
-	e.receipt = &r.lease.receipt
-	return l.handle(e, now, &r.lease.lease), false, nil
+	return l.handle(e, now, r.lease), false, nil
 }
 
 // nameLease puts the lease's ID into an error after which the call may be repeated: the caller may not

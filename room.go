@@ -2,16 +2,11 @@ package weir
 
 import "time"
 
-// leaseRoom is a lease in one piece with the statuses of so many limits and the receipt of its end:
-// callers get all three, and one piece of memory costs less than three.
+// leaseRoom is a lease in one piece with the statuses of so many limits: callers keep both, and one
+// piece of memory costs less than two.
 type leaseRoom[Statuses any] struct {
-	leaseParts
+	lease    Lease
 	statuses Statuses
-}
-
-type leaseParts struct {
-	lease   Lease
-	receipt Receipt
 }
 
 // statuses returns room for the statuses of n limits, and keeps a lease that lies beside them.
@@ -21,15 +16,15 @@ func (r *Reservation) statuses(n int) []LimitStatus {
 		return make([]LimitStatus, n)
 	case n == 1:
 		room := &leaseRoom[[1]LimitStatus]{}
-		r.lease = &room.leaseParts
+		r.lease = &room.lease
 		return room.statuses[:]
 	case n <= 4:
 		room := &leaseRoom[[4]LimitStatus]{}
-		r.lease = &room.leaseParts
+		r.lease = &room.lease
 		return room.statuses[:n:n]
 	default:
 		room := &leaseRoom[[8]LimitStatus]{}
-		r.lease = &room.leaseParts
+		r.lease = &room.lease
 		return room.statuses[:n:n]
 	}
 }

@@ -169,13 +169,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 }
 
 func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
-	var r *Receipt
-	if e.state.ended() && e.receipt != nil {
-		r = e.receipt
-	} else {
-		r = &Receipt{}
-	}
-	r.LeaseID, r.At, r.Degraded = e.id, at, e.degraded
+	r := &Receipt{LeaseID: e.id, At: at, Degraded: e.degraded}
 	if !e.state.ended() {
 		r.Expires, r.HoldsUntil = instant(e.expires, s.now), holdsUntil(e.holdings, s.now)
 	}

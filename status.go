@@ -37,12 +37,12 @@ type LimitStatus struct {
 	Exceeded bool
 	// Shadow is true where the limit never denies.
 	Shadow bool
+	// AtLeast is true where the store can only bound RetryAfter from below.
+	AtLeast bool
 	// RetryAfter is, for an exceeded limit, the wait to the first millisecond at which it would
 	// hold what was requested if nobody else came; 0 otherwise, and for a shadow limit that can
 	// never hold it.
 	RetryAfter time.Duration
-	// AtLeast is true where the store can only bound RetryAfter from below.
-	AtLeast bool
 }
 
 // Explanation says which limits apply to an (entity, resource) and why.

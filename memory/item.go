@@ -32,11 +32,13 @@ func (it *item) find(l *weir.Limit) counter {
 	if it == nil {
 		return nil
 	}
-	for i := range it.states {
-		s := &it.states[i]
-		if s.limit == l {
+	for i := range it.states { // mostly
+		if s := &it.states[i]; s.limit == l {
 			return s.counter
 		}
+	}
+	for i := range it.states {
+		s := &it.states[i]
 		if s.kind == l.Kind && s.name == l.Name {
 			s.limit = l
 			return s.counter

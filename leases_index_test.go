@@ -1,0 +1,138 @@
+package weir
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// indexWorld keeps a shard's places beside a plain map.
+type indexWorld struct {
+	t     *testing.T
+	shard leaseShard
+	plain map[LeaseID]bool // true once it has ended
+}
+
+func newIndexWorld(t *testing.T) *indexWorld {
+	w := &indexWorld{t: t, plain: map[LeaseID]bool{}}
+	w.shard.index = newLeaseIndex(fingerprint(rand.Uint64()))
+	w.shard.room = math.MaxInt
+	return w
+}
+
+func (w *indexWorld) check() {
+	w.t.Helper()
+	for id, ended := range w.plain {
+		place, ok := w.shard.find(id)
+		if !ok || (place&leaseHasEnded != 0) != ended {
+			w.t.Fatalf("lease %v, ended %v: got place %x, %v", id, ended, place, ok)
+		}
+	}
+	if w.shard.index.len != len(w.plain) {
+		w.t.Fatalf("got %d leases in the index, want %d", w.shard.index.len, len(w.plain))
+	}
+}
+
+// IDs of now, of the past and of a minute ahead, settled at once, late or never: what the index finds is
+// what a map would find, what was forgotten is not found, and it does not keep more than a few times
+// what is there.
+func TestLeaseIndexAgainstAMap(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		rng := rand.New(rand.NewPCG(seed, 1))
+		table := &leaseTable{reuse: seed%2 == 0}
+		w := newIndexWorld(t)
+		now, gone := int64(1_800_000_000_000), []LeaseID(nil)
+		live := map[LeaseID]*leaseEntry{}
+		for range 20_000 {
+			now += int64(rng.IntN(1 + int(seed)))
+			switch move := rng.IntN(10); {
+			case move < 4:
+				ms := now
+				if seed%4 < 2 && rng.IntN(20) == 0 {
+					ms += rng.Int64N(120_000) - 60_000
+				}
+				e := table.entry(makeLeaseID(ms, rng.Uint64(), rng.Uint32()))
+				w.shard.add(e)
+				live[e.id], w.plain[e.id] = e, false
+			case move < 8 && len(live) > 0:
+				for id, e := range live { // any
+					if rng.IntN(8) == 0 { // came to nothing
+						w.shard.remove(e)
+						w.shard.index.leave(id, true, w.shard.valid)
+						delete(w.plain, id)
+						gone = append(gone, id)
+					} else {
+						e.end(leaseCompleted, now)
+						w.shard.remember(table, e)
+						w.plain[id] = true
+					}
+					delete(live, id)
+					break
+				}
+			case w.shard.ended.len() > 0:
+				id := w.shard.ended.first().id
+				w.shard.forgetOldest(table)
+				delete(w.plain, id)
+				gone = append(gone, id)
+			}
+		}
+		w.check()
+		for _, id := range gone {
+			if place, ok := w.shard.find(id); ok {
+				t.Fatalf("seed %d: forgotten lease %v is at %x", seed, id, place)
+			}
+		}
+		kept := 0
+		for _, c := range w.shard.index.chunks {
+			kept += len(c.places.slots)
+		}
+		if most := 16*len(w.plain) + 8*fullChunk; kept > most {
+			t.Errorf("seed %d: %d slots for %d leases, want at most %d", seed, kept, len(w.plain), most)
+		}
+		for w.shard.ended.len() > 0 {
+			w.shard.forgetOldest(table)
+		}
+		t.Logf("seed %d: %d chunks, %d slots for %d leases; %d gone", seed, len(w.shard.index.chunks),
+			kept, len(w.plain), len(gone))
+	}
+}
+
+// The numbers of ended leases run over after four thousand million of them.
+func TestEndedLeasesRunOver(t *testing.T) {
+	t.Parallel()
+	for _, from := range []uint32{0, 1<<31 - 20, math.MaxUint32 - 20} {
+		q := endedLeases{from: from, next: from}
+		type placed struct {
+			id    LeaseID
+			place leasePlace
+		}
+		var in []placed
+		for i := range 200 {
+			id := NewLeaseID(leaseStart)
+			in = append(in, placed{id, q.push(endedLease{id: id, at: int64(i)})})
+			if i%3 == 2 { // it grows slowly
+				if q.first().id != in[0].id {
+					t.Fatalf("from %d: the first is not the oldest", from)
+				}
+				gone := in[0]
+				q.pop()
+				in = in[1:]
+				if q.has(gone.id, gone.place) {
+					t.Fatalf("from %d: what was taken out is there", from)
+				}
+			}
+			for _, p := range in {
+				if !q.has(p.id, p.place) || q.at(p.place).id != p.id {
+					t.Fatalf("from %d: lease %d is not where it was put", from, i)
+				}
+			}
+		}
+		for range in {
+			q.pop()
+		}
+		if q.len() != 0 || len(q.ring) > 2*leastEnded {
+			t.Errorf("from %d: got %d left and room for %d, want none", from, q.len(), len(q.ring))
+		}
+	}
+}
