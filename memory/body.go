@@ -69,9 +69,10 @@ func (s *SnapshotStore) decode(body []byte) error {
 	for range c.count(0, leastItem) {
 		it := &item{}
 		c.item(it)
+		hash := s.store.hashOf(it.subject)
 		p := &s.store.stripes[s.store.stripeOf(it.subject.Entity)]
-		if c.check(p.items[it.subject] == nil) {
-			p.ensure(it.subject).states = it.states
+		if c.check(p.items.find(it.subject, hash) == nil) {
+			p.ensure(it.subject, hash).states = it.states
 		}
 	}
 	for range c.count(0, leastRecord) {

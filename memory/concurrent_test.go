@@ -72,7 +72,7 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 	everyone.Wait()
 	for i := range taken {
 		takes := takesOf("e"+strconv.Itoa(i), limits)
-		left := s.stripes[s.stripeOf(takes[0].Entity)].items[takes[0].Subject].find(&limits[0])
+		left := s.stripes[s.stripeOf(takes[0].Entity)].items.find(takes[0].Subject, s.hashOf(takes[0].Subject)).find(&limits[0])
 		used := limits[0].Capacity - left.peek(now.UnixMilli(), &limits[0])
 		if used > limits[0].Capacity || used > taken[i].Load() {
 			t.Errorf("e%d: got %d used of %d taken, capacity %d", i, used, taken[i].Load(), limits[0].Capacity)

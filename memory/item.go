@@ -9,6 +9,7 @@ import (
 // item holds the states of all limits of one (entity, resource).
 type item struct {
 	subject weir.Subject
+	hash    uint64
 	// at is the item's place among its stripe's.
 	at     int
 	states []state

@@ -28,6 +28,7 @@ func (s *Store) Reserve(
 // seat is a take while it is judged.
 type seat struct {
 	stripe  *stripe
+	hash    uint64 // of the subject
 	counter counter
 	cost    int64
 	// fresh is true where the counter is not in its item yet: only an admission puts it there.
@@ -42,18 +43,20 @@ func (s *Store) reserve(now time.Time, out *weir.Outcome) error {
 		seats = make([]seat, len(out.Holdings))
 	}
 	var set stripeSet
-	at := 0
 	for i := range out.Holdings {
-		t := &out.Holdings[i].Take
-		cost, ok := sum(t.Parts)
-		if !ok {
+		t, seat := &out.Holdings[i].Take, &seats[i]
+		var ok bool
+		if seat.cost, ok = sum(t.Parts); !ok {
 			return uncountable(t)
 		}
-		if i == 0 || t.Entity != out.Holdings[i-1].Entity {
-			at = s.stripeOf(t.Entity)
-			set.add(at)
+		if i > 0 && t.Subject == out.Holdings[i-1].Subject {
+			seat.stripe, seat.hash = seats[i-1].stripe, seats[i-1].hash
+			continue
 		}
-		seats[i].stripe, seats[i].cost = &s.stripes[at], cost
+		entity := hash(s.seed, t.Entity)
+		at := stripeAt(entity)
+		set.add(at)
+		seat.stripe, seat.hash = &s.stripes[at], hash(entity, t.Resource)
 	}
 	out.At = wholeMS(now)
 	ms := now.UnixMilli()
@@ -69,8 +72,8 @@ func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcom
 	var it *item
 	for i := range out.Holdings {
 		t, seat := &out.Holdings[i].Take, &seats[i]
-		if i == 0 || t.Subject != out.Holdings[i-1].Subject {
-			it = seat.stripe.items[t.Subject]
+		if i == 0 || seat.hash != seats[i-1].hash || t.Subject != out.Holdings[i-1].Subject {
+			it = seat.stripe.items.find(t.Subject, seat.hash)
 		}
 		if seat.counter = it.find(t.Limit); seat.counter == nil {
 			seat.counter, seat.fresh = newCounter(now, t.Limit), true
@@ -123,7 +126,7 @@ func apply(now int64, seats []seat, out *weir.Outcome) {
 	for i := range out.Holdings {
 		h, seat := &out.Holdings[i], &seats[i]
 		if seat.fresh {
-			seat.counter = seat.stripe.ensure(h.Subject).put(h.Limit, seat.counter)
+			seat.counter = seat.stripe.ensure(h.Subject, seat.hash).put(h.Limit, seat.counter)
 		}
 		out.Limits[i].Available -= seat.cost
 		if piece, ok := seat.counter.take(now, seat.cost, h.Limit); ok {

@@ -12,6 +12,7 @@ import (
 type change struct {
 	claim
 	stripe *stripe
+	hash   uint64 // of the subject
 	// counter is nil where there is nothing to do.
 	counter counter
 	fresh   bool
@@ -54,17 +55,19 @@ func (s *Store) settle(now time.Time, st *weir.Settlement) (*weir.Outcome, error
 	}
 	changes = changes[:len(st.Holdings)]
 	var set stripeSet
-	at := 0
 	for i := range st.Holdings {
 		h := &st.Holdings[i]
 		if err := changes[i].read(st, i); err != nil {
 			return nil, err
 		}
-		if i == 0 || h.Entity != st.Holdings[i-1].Entity {
-			at = s.stripeOf(h.Entity)
-			set.add(at)
+		if i > 0 && h.Subject == st.Holdings[i-1].Subject {
+			changes[i].stripe, changes[i].hash = changes[i-1].stripe, changes[i-1].hash
+			continue
 		}
-		changes[i].stripe = &s.stripes[at]
+		entity := hash(s.seed, h.Entity)
+		at := stripeAt(entity)
+		set.add(at)
+		changes[i].stripe, changes[i].hash = &s.stripes[at], hash(entity, h.Resource)
 	}
 	out := st.Outcome(wholeMS(now))
 	if st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend {
@@ -116,8 +119,8 @@ func (s *Store) change(
 	var it *item
 	for i := range changes {
 		c, h := &changes[i], &st.Holdings[i]
-		if i == 0 || h.Subject != st.Holdings[i-1].Subject {
-			it = c.stripe.items[h.Subject]
+		if i == 0 || c.hash != changes[i-1].hash || h.Subject != st.Holdings[i-1].Subject {
+			it = c.stripe.items.find(h.Subject, c.hash)
 		}
 		if c.counter = it.find(h.Limit); c.counter == nil {
 			c.counter, c.fresh = newCounter(now, c.limit), true
@@ -156,7 +159,7 @@ func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece 
 		return o.extend(now, c.pieces, c.limit)
 	}
 	if c.fresh {
-		c.counter = c.stripe.ensure(of).put(c.limit, c.counter)
+		c.counter = c.stripe.ensure(of, c.hash).put(c.limit, c.counter)
 	}
 	return c.counter.settle(now, c.claim)
 }

@@ -138,7 +138,7 @@ func (s *Store) report(
 	at := &s.stripes[s.stripeOf(of.Entity)]
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	it := at.items[of]
+	it := at.items.find(of, s.hashOf(of))
 	for i := range resolved.Limits {
 		l := &resolved.Limits[i]
 		available := l.Capacity

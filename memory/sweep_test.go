@@ -55,7 +55,7 @@ func (s *Store) reserveTakes(now time.Time, takes []weir.Take) (*weir.Outcome, e
 func (s *Store) count() (items int) {
 	for i := range s.stripes {
 		items += len(s.stripes[i].dense)
-		if len(s.stripes[i].dense) != len(s.stripes[i].items) {
+		if len(s.stripes[i].dense) != s.stripes[i].items.len {
 			panic("a stripe's list and map differ")
 		}
 	}
@@ -165,7 +165,7 @@ func TestSweepDropsSingleStates(t *testing.T) {
 	}
 	now = now.Add(5 * time.Minute)
 	s.sweepAll(now)
-	it := s.stripes[s.stripeOf("e")].items[takes[0].Subject]
+	it := s.stripes[s.stripeOf("e")].items.find(takes[0].Subject, s.hashOf(takes[0].Subject))
 	if it == nil || len(it.states) != 1 || it.states[0].name != "d" {
 		t.Errorf("got %+v, want the budget alone", it)
 	}

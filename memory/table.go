@@ -1,0 +1,114 @@
+package memory
+
+import (
+	"math/bits"
+
+	"github.com/weir-limiter/weir"
+)
+
+// itemTable finds the items of a stripe. It has a power of two of slots; an item stands in the first
+// free one after the slot that its hash names. A look-up reads one slot and the item, where a map would
+// read three places: with many entities each is a miss of the processor's cache.
+type itemTable struct {
+	slots []itemSlot
+	len   int
+}
+
+// itemSlot is empty where it has no item.
+type itemSlot struct {
+	hash uint64
+	item *item
+}
+
+const leastSlots = 4
+
+// find returns a subject's item, or nil.
+func (t *itemTable) find(of weir.Subject, hash uint64) *item {
+	if t.len == 0 {
+		return nil
+	}
+	last := len(t.slots) - 1
+	for at := int(hash) & last; ; at = (at + 1) & last {
+		s := &t.slots[at]
+		if s.item == nil || s.hash == hash && s.item.subject == of {
+			return s.item
+		}
+	}
+}
+
+// insert adds an item that is not there.
+func (t *itemTable) insert(it *item, hash uint64) {
+	if t.len >= len(t.slots)/4*3 {
+		t.resize(max(leastSlots, 2*len(t.slots)))
+	}
+	t.len++
+	t.place(itemSlot{hash, it})
+}
+
+func (t *itemTable) place(s itemSlot) {
+	last := len(t.slots) - 1
+	at := int(s.hash) & last
+	for t.slots[at].item != nil {
+		at = (at + 1) & last
+	}
+	t.slots[at] = s
+}
+
+// remove takes out an item that is there. Those after it move up, so that no gap comes between them and
+// the slots that their hashes name.
+func (t *itemTable) remove(it *item, hash uint64) {
+	last := len(t.slots) - 1
+	at := int(hash) & last
+	for t.slots[at].item != it {
+		at = (at + 1) & last
+	}
+	for next := (at + 1) & last; t.slots[next].item != nil; next = (next + 1) & last {
+		home := int(t.slots[next].hash) & last
+		if (next-home)&last >= (next-at)&last { // it may stand in the gap
+			t.slots[at] = t.slots[next]
+			at = next
+		}
+	}
+	t.slots[at] = itemSlot{}
+	t.len--
+}
+
+// shrink makes the table anew with as little room as its items need.
+func (t *itemTable) shrink() {
+	size := leastSlots
+	for t.len >= size/2 {
+		size *= 2
+	}
+	t.resize(size)
+}
+
+func (t *itemTable) resize(size int) {
+	old := t.slots
+	t.slots = make([]itemSlot, size)
+	for _, s := range old {
+		if s.item != nil {
+			t.place(s)
+		}
+	}
+}
+
+// hash is a quick hash of a text, for stripes and tables; h is a seed, or the hash of what comes before.
+// Who finds texts that hash alike makes his own calls slower, and some of his neighbours'.
+func hash(h uint64, text string) uint64 {
+	h += uint64(len(text))
+	for ; len(text) >= 8; text = text[8:] {
+		h = fold(h ^ (uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
+			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56))
+	}
+	var last uint64
+	for i := range len(text) {
+		last |= uint64(text[i]) << (8 * i)
+	}
+	return fold(h ^ last)
+}
+
+// fold multiplies and folds the product of 128 bits.
+func fold(x uint64) uint64 {
+	high, low := bits.Mul64(x^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
+	return high ^ low
+}
