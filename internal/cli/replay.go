@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"bytes"
 	"errors"
 	"math/rand/v2"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
 )
 
@@ -24,7 +26,13 @@ type replayFlags struct {
 	retry     bool
 	patience  time.Duration
 	decisions string
-	output    *format
+	html      string
+	compare   string
+	// suggest is meant where suggests is set.
+	suggest     replay.Share
+	suggests    bool
+	suggestFile string
+	output      *format
 }
 
 func (a *app) replayCommand() *cobra.Command {
@@ -40,6 +48,8 @@ func (a *app) replayCommand() *cobra.Command {
   weir replay burst.csv --limits limits.yaml --time-column Timestamp --model-column Model \
       --input-column 'Request tokens' --output-column 'Response tokens'
   weir replay trace.csv --limits limits.yaml --decisions decisions.jsonl --output json
+  weir replay trace.csv --limits limits.yaml --compare tighter.yaml --html replay.html
+  weir replay trace.csv --limits limits.yaml --suggest 1% --suggest-file suggested.yaml
   weir replay trace.csv --server http://127.0.0.1:7117 --speed 120`,
 		Args: arguments(1, 1, "a trace, or - for standard input"),
 	}
@@ -62,6 +72,10 @@ func (a *app) replayCommand() *cobra.Command {
 		"with --retry: a call gives up so long after it came")
 	flags.StringVar(&f.decisions, "decisions", "",
 		"`FILE` to write every decision to, as lines of JSON")
+	flags.StringVar(&f.html, "html", "", "`FILE` to write a page with charts to")
+	flags.StringVar(&f.compare, "compare", "",
+		"limits `FILE` to replay the same calls against as well, and compare")
+	suggestFlags(cmd, f)
 	traceFlags(cmd, &f.read)
 	f.output = outputFlag(cmd)
 	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
@@ -105,19 +119,28 @@ func (a *app) runReplay(cmd *cobra.Command, trace string, f *replayFlags) error 
 	if !cmd.Flags().Changed("seed") && f.read.Entity == "" {
 		f.seed = uint64(rand.Uint32()) // short enough to be typed again
 	}
-	var report *replay.Report
-	var err error
-	if f.limits != "" {
-		report, err = a.replay(cmd.Context(), trace, f)
-	} else {
-		report, err = a.replayLive(cmd, trace, f)
+	page, err := f.createPage()
+	if err != nil {
+		return err
+	}
+	defer page.abandon()
+	o := newReplayOutcome(f)
+	switch {
+	case f.compare != "":
+		o.Report, o.Compare, err = a.compare(cmd.Context(), trace, f, o)
+	case f.suggests:
+		o.Report, o.Suggest, err = a.suggest(cmd.Context(), trace, f, o.watchers(0)...)
+	case f.limits != "":
+		o.Report, err = a.replay(cmd.Context(), trace, f, o.watchers(0)...)
+	default:
+		o.Report, err = a.replayLive(cmd, trace, f, o.watchers(0)...)
 	}
 	if _, unfit := errors.AsType[replay.UnfitError](err); unfit {
 		return misused(cmd, "%w", err)
 	}
-	if report != nil { // a replay that was stopped has one too
-		printed := &replayPrint{Report: report, chart: a.chartOptions()}
-		err = errors.Join(err, a.print(*f.output, report, printed.table))
+	if o.Report != nil { // a replay that was stopped has one too
+		err = errors.Join(err, page.write(func() *chart.Page { return o.page(f.commandLine(cmd, trace)) }),
+			a.print(*f.output, o, func(b *bytes.Buffer) { o.table(b, a.chartOptions()) }))
 	}
 	return err
 }

@@ -17,16 +17,13 @@ func (f *replayFlags) check(cmd *cobra.Command, trace string) error {
 	if trace == "" {
 		return misused(cmd, "TRACE must not be empty")
 	}
-	for _, check := range []func(*cobra.Command) error{f.checkWhere, f.checkWho, f.checkHow} {
+	for _, check := range []func(*cobra.Command) error{f.checkWhere, f.checkWho, f.checkHow, f.checkSuggest} {
 		if err := check(cmd); err != nil {
 			return misused(cmd, "%w", err)
 		}
 	}
-	switch {
-	case f.limits == standardInput && trace == standardInput:
-		return misused(cmd, "trace and limits cannot both come from standard input")
-	case f.decisions != "" && (f.decisions == trace || f.decisions == f.limits):
-		return misused(cmd, "--decisions %s: would replace what is read", f.decisions)
+	if err := f.checkFiles(trace); err != nil {
+		return misused(cmd, "%w", err)
 	}
 	return nil
 }
@@ -45,6 +42,11 @@ func (f *replayFlags) checkWhere(cmd *cobra.Command) error {
 	case f.limits == "" && f.retry:
 		return errors.New("--retry goes with --limits: a server tells when to come back in its own time, " +
 			"which --speed does not divide")
+	case f.limits == "" && f.compare != "":
+		return errors.New("--compare goes with --limits: a server has one set of limits")
+	case f.compare != "" && f.decisions != "":
+		return errors.New("--compare and --decisions do not go together: " +
+			"replay against each limits file to have its decisions")
 	case f.limits != "" && given("speed"):
 		return errors.New("--speed goes with --server: virtual time is as fast as can be")
 	case f.limits != "" && (given("token-file") || given("ca-cert")):

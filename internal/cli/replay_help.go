@@ -55,6 +55,23 @@ touched, slots all the time. With more than 8 tenants, those with the same limit
 together. Below the table is a chart of what was admitted and denied over time, and of how
 much of each limit was in use.
 
+Comparison. --compare FILE2 replays the same calls, by the same callers with the same costs,
+against a second limits file, and puts both beside each other: A is --limits, B is --compare.
+CHANGE is B less A. Limits belong together that have the same entity, resource and name. Each
+call is counted once more by who admitted it in the end: both, only A, only B, or neither.
+
+Page. --html FILE writes a page with all figures and charts that needs neither a network nor
+a script. It is written whole, when the replay has ended, or not at all.
+
+Suggestions. --suggest 1% looks for capacities that would have denied at most that share of
+the calls when they came (0% for none). Each enforced limit gets one capacity where the file
+declares it, for all whom it applies to, with two significant digits; a bucket keeps the ratio
+of its refill to it. First each is sized ALONE, by replays in which nothing else denies: the
+smallest that a search finds to deny at most the share of the calls that it judges. If they
+deny more than that TOGETHER, each gets less of the share. What is printed was replayed as a
+whole. A call that costs more than a limit holds counts as denied. --suggest-file FILE writes
+the limits file with these numbers, without its comments.
+
 Against a server. Each call is sent at its instant, whatever became of the others; how many
 left more than 20 ms late is reported, and a busy machine has some. The server's limits are
 as they are: --speed makes an hour of calls come in half a minute, but no bucket refills

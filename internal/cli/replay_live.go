@@ -13,7 +13,9 @@ import (
 
 // replayLive plays a trace against a server and reports what became of it, also where it was
 // stopped.
-func (a *app) replayLive(cmd *cobra.Command, trace string, f *replayFlags) (*replay.Report, error) {
+func (a *app) replayLive(
+	cmd *cobra.Command, trace string, f *replayFlags, watchers ...replay.Watcher,
+) (*replay.Report, error) {
 	ctx, stop := untilHangup(cmd.Context())
 	defer stop()
 	outlivePipes() // nobody may be left to read the report, and yet leases are settled
@@ -27,7 +29,7 @@ func (a *app) replayLive(cmd *cobra.Command, trace string, f *replayFlags) (*rep
 		return nil, err
 	}
 	out, every := a.liveOutput(nil)
-	play := &livePlay{output: out, every: every}
+	play := &livePlay{output: out, every: every, watchers: watchers}
 	r, err := f.play(ctx, server.service, f.workload(t), play)
 	return r, f.target.advise(err)
 }
@@ -38,6 +40,8 @@ type livePlay struct {
 	every  time.Duration
 	// noteFirsts makes the first decisions appear as lines.
 	noteFirsts bool
+	// watchers are told of every event. Default: none.
+	watchers []replay.Watcher
 }
 
 // liveOutput returns the terminal to show a replay on, otherwise lines on a writer, if there is
@@ -56,7 +60,7 @@ func (a *app) liveOutput(plain *lines) (liveOutput, time.Duration) {
 func (f *replayFlags) play(
 	ctx context.Context, service weir.Service, w *replay.Workload, o *livePlay,
 ) (*replay.Report, error) {
-	p := &replay.PlayOptions{Speed: f.speed, Estimate: f.estimate}
+	p := &replay.PlayOptions{Speed: f.speed, Estimate: f.estimate, Watchers: o.watchers}
 	if o.output != nil {
 		p.Watch = func(v *replay.View) (stop func()) { return watchLive(v, o.output, o.every) }
 		if o.noteFirsts {

@@ -5,23 +5,40 @@ import (
 	"errors"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/manifest"
 )
 
 // replay runs a trace against a limits file and reports what became of it.
-func (a *app) replay(ctx context.Context, trace string, f *replayFlags) (*replay.Report, error) {
-	m, err := a.readLimits(ctx, f.limits)
+func (a *app) replay(
+	ctx context.Context, trace string, f *replayFlags, watchers ...replay.Watcher,
+) (*replay.Report, error) {
+	m, w, err := a.load(ctx, trace, f)
 	if err != nil {
 		return nil, err
+	}
+	return a.replayAgainst(ctx, m, w, f, watchers)
+}
+
+// load reads the limits and the trace.
+func (a *app) load(
+	ctx context.Context, trace string, f *replayFlags,
+) (*manifest.Manifest, *replay.Workload, error) {
+	m, err := a.readLimits(ctx, f.limits)
+	if err != nil {
+		return nil, nil, err
 	}
 	t, err := a.readTrace(ctx, trace, &f.read)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	w := f.workload(t)
-	o := &replay.Options{Estimate: f.estimate}
-	if f.retry {
-		o.Retry = &replay.RetryOptions{Patience: f.patience}
-	}
+	return m, f.workload(t), nil
+}
+
+// replayAgainst runs a workload against limits, and writes the decisions where they are wanted.
+func (a *app) replayAgainst(
+	ctx context.Context, m *manifest.Manifest, w *replay.Workload, f *replayFlags, watchers []replay.Watcher,
+) (*replay.Report, error) {
+	o := &replay.Options{Estimate: f.estimate, Retry: f.retries(), Watchers: watchers}
 	if p := a.progress(w.Calls()); p != nil {
 		o.Watchers = append(o.Watchers, p)
 		defer p.clear()
@@ -39,12 +56,20 @@ func (a *app) replay(ctx context.Context, trace string, f *replayFlags) (*replay
 	return r, file.finish()
 }
 
+// retries says how denied calls come back; nil if they do not.
+func (f *replayFlags) retries() *replay.RetryOptions {
+	if !f.retry {
+		return nil
+	}
+	return &replay.RetryOptions{Patience: f.patience}
+}
+
 // log opens the file for the decisions where one is wanted; nil otherwise.
-func (f *replayFlags) log(o *replay.Options) (*decisionFile, error) {
+func (f *replayFlags) log(o *replay.Options) (*wholeFile, error) {
 	if f.decisions == "" {
 		return nil, nil
 	}
-	file, err := createDecisions(f.decisions)
+	file, err := createWhole("--decisions", f.decisions)
 	if err != nil {
 		return nil, err
 	}

@@ -28,7 +28,14 @@ func (r *replayPrint) estimates(b *bytes.Buffer) {
 		return
 	}
 	b.WriteString("\n")
-	t := table{columns: []column{
+	r.estimateRows().write(b)
+	b.WriteString("\n")
+}
+
+// estimateRows are the callers' scores, if there are several and not too many, and that of all calls.
+func (r *replayPrint) estimateRows() *table {
+	e := r.Estimates
+	t := &table{columns: []column{
 		{"ESTIMATE OF", false}, {"CALLS", true}, {"WITHIN", true}, {"%", true}, {"OVERRUNS", true},
 		{"TOKENS USED", true}, {"RESERVED IN VAIN", true}, {"%", true}, {"NOT RESERVED", true},
 	}}
@@ -52,6 +59,5 @@ func (r *replayPrint) estimates(b *bytes.Buffer) {
 		}
 	}
 	add("all calls", &e.EstimateScore)
-	t.write(b)
-	b.WriteString("\n")
+	return t
 }

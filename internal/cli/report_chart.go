@@ -30,6 +30,25 @@ func (r *replayPrint) charts(b *bytes.Buffer) {
 	if l == nil || len(l.Intervals) < 2 {
 		return
 	}
+	columns := r.attempts()
+	b.WriteString("\n")
+	_ = chart.WriteText(b, columns, r.chart) // a buffer takes everything
+	var lines []*chart.Lines
+	for _, row := range l.Limits[:min(len(l.Limits), sparkRows)] {
+		lines = append(lines, &chart.Lines{
+			Title: r.rowTitle(row), Times: columns.Times,
+			Series: []chart.Series{{Name: "most in use", Values: row.PeakUse}},
+			Rule:   &chart.Rule{Name: "capacity", Value: row.Capacity},
+		})
+	}
+	b.WriteString("\n")
+	b.WriteString("most in use, of the capacity\n")
+	_ = chart.WriteSparks(b, lines, r.chart)
+}
+
+// attempts draws what became of the attempts: of the calls, where none comes back.
+func (r *replayPrint) attempts() *chart.Columns {
+	l := r.Timeline
 	var admitted, denied, errors []int64
 	failed := false
 	for i := range l.Intervals {
@@ -52,19 +71,7 @@ func (r *replayPrint) charts(b *bytes.Buffer) {
 	if failed {
 		columns.Series = append(columns.Series, chart.Series{Name: "errors", Values: errors})
 	}
-	b.WriteString("\n")
-	_ = chart.WriteText(b, columns, r.chart) // a buffer takes everything
-	var lines []*chart.Lines
-	for _, row := range l.Limits[:min(len(l.Limits), sparkRows)] {
-		lines = append(lines, &chart.Lines{
-			Title: r.rowTitle(row), Times: columns.Times,
-			Series: []chart.Series{{Name: "most in use", Values: row.PeakUse}},
-			Rule:   &chart.Rule{Name: "capacity", Value: row.Capacity},
-		})
-	}
-	b.WriteString("\n")
-	b.WriteString("most in use, of the capacity\n")
-	_ = chart.WriteSparks(b, lines, r.chart)
+	return columns
 }
 
 // rowTitle names a limit.

@@ -3,9 +3,6 @@ package cli
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -36,52 +33,22 @@ func (r *replayPrint) table(b *bytes.Buffer) {
 
 func (r *replayPrint) head(b *bytes.Buffer) {
 	t := table{columns: make([]column, 2)}
-	t.add("trace", r.Trace)
-	t.add("calls", thousands(int64(r.Calls)))
-	t.add("span", fmt.Sprintf("%v, from %s to %s",
-		(time.Duration(r.SpanMS)*time.Millisecond).Round(time.Second), r.From, r.To))
-	entities := replay.TenantName(0)
-	if r.EntityColumn != "" {
-		entities = fmt.Sprintf("%s, by the column %s", thousands(int64(r.Entities)), r.EntityColumn)
-	} else if r.Entities > 1 {
-		entities = fmt.Sprintf("%s (%s to %s)",
-			thousands(int64(r.Entities)), entities, replay.TenantName(r.Entities-1))
-	}
-	t.add("entities", entities)
-	if r.EntityColumn == "" {
-		t.add("seed", strconv.FormatUint(r.Seed, 10))
-	}
-	if r.Resource != "" {
-		t.add("resource", r.Resource)
-	} else {
-		t.add("resources", thousands(int64(r.Resources)))
-	}
-	if r.Live != nil {
-		t.add("server", fmt.Sprintf("%s, %s times as fast as recorded",
-			r.Live.Server, thousands(r.Live.Speed)))
-	} else {
-		t.add("limits", r.LimitsFile)
-	}
-	t.add("latency", r.Latency)
-	var costs []string
-	for _, name := range slices.Sorted(maps.Keys(r.Costs)) {
-		costs = append(costs, name+"="+r.Costs[name])
-	}
-	if len(costs) > 0 {
-		t.add("costs", strings.Join(costs, " "))
-	}
-	if r.Estimates != nil {
-		t.add("estimate", r.Estimate)
-	}
-	if r.Retry != nil {
-		t.add("retry", "until "+milliseconds(r.Retry.PatienceMS)+" after a call came")
+	for _, f := range facts(r.Report) {
+		t.add(f.Name, f.Value)
 	}
 	t.write(b)
 }
 
 // limits prints the rows, and reports whether a shadow limit is among them.
 func (r *replayPrint) limits(b *bytes.Buffer) (shadow bool) {
-	t := table{columns: []column{{"ENTITY", false}}}
+	t, shadow := r.limitsTable()
+	t.write(b)
+	return shadow
+}
+
+// limitsTable is the table of the limits; shadow reports whether a shadow limit is among them.
+func (r *replayPrint) limitsTable() (t *table, shadow bool) {
+	t = &table{columns: []column{{"ENTITY", false}}}
 	if r.Resource == "" {
 		t.columns = append(t.columns, column{"RESOURCE", false})
 	}
@@ -105,8 +72,7 @@ func (r *replayPrint) limits(b *bytes.Buffer) (shadow bool) {
 			thousands(l.DeniedOnly), separate(l.Used.String()), separate(l.Available.String()),
 			strings.ReplaceAll(l.Unit, "_", "-"), used)...)
 	}
-	t.write(b)
-	return shadow
+	return t, shadow
 }
 
 // rowEntity is what a row calls its entities.
@@ -147,13 +113,17 @@ func (r *replayPrint) foot(b *bytes.Buffer) {
 	}
 	r.retries(b)
 	r.estimates(b)
-	wall := "less than 1ms"
-	if r.Speed.WallMS > 0 {
-		wall = milliseconds(r.Speed.WallMS)
-	}
-	fmt.Fprintf(b, "replayed in %s: %s operations, %s a second\n", wall,
+	fmt.Fprintf(b, "replayed in %s: %s operations, %s a second\n", wallText(r.Speed.WallMS),
 		thousands(r.Speed.Operations), thousands(r.Speed.OperationsPerSecond))
 }
 
 // milliseconds writes a duration as people do: 12ms, 1.234s, 2m3.004s.
 func milliseconds(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
+
+// wallText writes how long something took, which may be very short.
+func wallText(ms int64) string {
+	if ms <= 0 {
+		return "less than 1ms"
+	}
+	return milliseconds(ms)
+}

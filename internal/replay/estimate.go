@@ -17,6 +17,10 @@ type Estimate struct {
 	set   bool  // fixed
 }
 
+// maxLearned bounds of how many pairs of an entity and a model estimates are learned; each takes some
+// kilobytes.
+const maxLearned = 100_000
+
 // maxFixed bounds a fixed estimate, in tokens.
 const maxFixed = 1_000_000_000
 
@@ -87,7 +91,8 @@ type estimates struct {
 	by      map[*payer]*estimateCount
 }
 
-func newEstimates(how Estimate) (*estimates, error) {
+// newEstimates learns, where it does, from so many pairs of an entity and a model.
+func newEstimates(how Estimate, pairs int) (*estimates, error) {
 	if how.truth() {
 		return nil, nil
 	}
@@ -96,7 +101,7 @@ func newEstimates(how Estimate) (*estimates, error) {
 		return e, nil
 	}
 	var err error
-	e.learned, err = estimator.New(&estimator.Options{Share: how.share})
+	e.learned, err = estimator.New(&estimator.Options{Share: how.share, Keys: min(pairs, maxLearned)})
 	return e, err
 }
 

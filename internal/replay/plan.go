@@ -83,15 +83,20 @@ func newPlan(ctx context.Context, s weir.Service, w *Workload) (*plan, error) {
 			strings.Compare(a.resource, b.resource))
 	})
 	for _, name := range slices.Sorted(maps.Keys(w.costs)) {
-		if !p.charged(name) {
-			p.errs = append(p.errs, UnfitError(fmt.Sprintf(
-				"--cost %s: nobody in the replay has such a limit on %s", name, p.resources())))
+		if !w.spare && !p.charged(name) {
+			p.errs = append(p.errs, w.uncharged(name))
 		}
 	}
 	if err := errors.Join(p.errs...); err != nil {
 		return nil, err
 	}
 	return p.plan, p.check()
+}
+
+// uncharged is the mistake of a cost that no call has.
+func (w *Workload) uncharged(name string) error {
+	return UnfitError(fmt.Sprintf(
+		"--cost %s: nobody in the replay has such a limit on %s", name, w.resources()))
 }
 
 func fromBool(b bool) int {

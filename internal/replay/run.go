@@ -33,7 +33,7 @@ type counters struct {
 
 // newCounters makes counters for a plan whose calls come within a span.
 func newCounters(p *plan, how Estimate, s span) (*counters, error) {
-	e, err := newEstimates(how)
+	e, err := newEstimates(how, len(p.payers))
 	if err != nil {
 		return nil, err
 	}

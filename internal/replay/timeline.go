@@ -117,13 +117,18 @@ func (l *timeline) at(atMS int64) int {
 		l.halve()
 	}
 	i := int(max(atMS-l.FromMS, 0) / l.IntervalMS)
-	for len(l.Intervals) <= i {
+	l.lengthen(i + 1)
+	return i
+}
+
+// lengthen adds intervals in which nothing has happened, until there are so many.
+func (l *timeline) lengthen(intervals int) {
+	for len(l.Intervals) < intervals {
 		l.Intervals = append(l.Intervals, Interval{})
 		for _, row := range l.Limits {
 			row.Denied, row.PeakUse = append(row.Denied, 0), append(row.PeakUse, -1)
 		}
 	}
-	return i
 }
 
 // halve makes one interval of two.

@@ -33,6 +33,8 @@ type Workload struct {
 	seed    uint64
 	latency Latency
 	costs   Costs
+	// spare allows costs that nothing charges.
+	spare bool
 }
 
 // The streams of random numbers that a seed begins: the second word of PCG's state.

@@ -9,39 +9,40 @@ import (
 	"path/filepath"
 )
 
-// decisionFile is where the decisions of a replay are written. The file gets its name when it is complete;
-// until then it has another in the same folder.
-type decisionFile struct {
-	name string
-	file *os.File
-	out  *bufio.Writer
+// wholeFile is a file that is written whole or not at all. It gets its name when it is complete; until
+// then it has another in the same folder.
+type wholeFile struct {
+	flag, name string
+	file       *os.File
+	out        *bufio.Writer
 }
 
-func createDecisions(name string) (*decisionFile, error) {
+// createWhole begins the file that a flag names.
+func createWhole(flag, name string) (*wholeFile, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s: is no regular file", name)
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
-		return nil, named(name, err)
+		return nil, named(flag, name, err)
 	}
-	return &decisionFile{name: name, file: file, out: bufio.NewWriterSize(file, 64<<10)}, nil
+	return &wholeFile{flag, name, file, bufio.NewWriterSize(file, 64<<10)}, nil
 }
 
-// named says what went wrong with the log by the name that it was to have: until it is complete it has
+// named says what went wrong with a file by the name that it was to have: until it is complete it has
 // another one, which is nobody's business.
-func named(name string, err error) error {
+func named(flag, name string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
 	if e, ok := errors.AsType[*os.LinkError](err); ok {
 		err = e.Err
 	}
-	return fmt.Errorf("--decisions %s: %w", name, err)
+	return fmt.Errorf("%s %s: %w", flag, name, err)
 }
 
-// abandon removes an unfinished log. After finish it does nothing.
-func (d *decisionFile) abandon() {
+// abandon removes an unfinished file. After finish it does nothing.
+func (d *wholeFile) abandon() {
 	if d == nil || d.file == nil {
 		return
 	}
@@ -51,7 +52,7 @@ func (d *decisionFile) abandon() {
 }
 
 // finish gives the file its name. Without a file it does nothing.
-func (d *decisionFile) finish() error {
+func (d *wholeFile) finish() error {
 	if d == nil {
 		return nil
 	}
@@ -61,7 +62,7 @@ func (d *decisionFile) finish() error {
 	}
 	if err != nil {
 		_ = os.Remove(d.file.Name())
-		err = named(d.name, err)
+		err = named(d.flag, d.name, err)
 	}
 	d.file = nil
 	return err

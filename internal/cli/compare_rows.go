@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"math/big"
+
+	"github.com/weir-limiter/weir/internal/replay"
+)
+
+// The names of the two limits files that are compared.
+const (
+	firstName  = "A"
+	secondName = "B"
+)
+
+// missing stands where a limits file lacks what the other has.
+const missing = "-"
+
+// totalsHeads are the heads of the totals of two replays.
+func totalsHeads() []column {
+	return []column{{"", false}, {firstName, true}, {secondName, true}, {"CHANGE", true}}
+}
+
+// totalsRows are the totals of two replays, with their differences.
+func totalsRows(a, b *replay.Report, c *replay.Change) [][]string {
+	x, y := &a.Totals, &b.Totals
+	rows := [][]string{
+		countRow("calls", x.Calls, y.Calls),
+		countRow("admitted", x.Admitted, y.Admitted),
+		{"admitted %", string(x.AdmittedPercent), string(y.AdmittedPercent), ""},
+		countRow("denied", x.Denied, y.Denied),
+		{"denied %", string(x.DeniedPercent), string(y.DeniedPercent), ""},
+		countRow("errors", x.Errors, y.Errors),
+		sumRow("tokens admitted", x.TokensAdmitted, y.TokensAdmitted, c.TokensAdmitted),
+		sumRow("tokens denied", x.TokensDenied, y.TokensDenied, c.TokensDenied),
+	}
+	if x.RetryAfterP50MS != nil || y.RetryAfterP50MS != nil {
+		rows = append(rows,
+			waitRow("retry after, half within", x.RetryAfterP50MS, y.RetryAfterP50MS, c.RetryAfterP50MS),
+			waitRow("retry after, 95 % within", x.RetryAfterP95MS, y.RetryAfterP95MS, c.RetryAfterP95MS))
+	}
+	if p, q := a.Retry, b.Retry; p != nil && q != nil {
+		rows = append(rows,
+			countRow("attempts", p.Attempts, q.Attempts), countRow("gave up", p.GivenUp, q.GivenUp),
+			waitRow("wait until admitted, half within", &p.WaitMS.P50, &q.WaitMS.P50, &c.Retry.WaitP50MS),
+			waitRow("wait until admitted, 95 % within", &p.WaitMS.P95, &q.WaitMS.P95, &c.Retry.WaitP95MS))
+	}
+	if p, q := a.Estimates, b.Estimates; p != nil && q != nil {
+		rows = append(rows,
+			countRow("calls within their estimate", p.Covered, q.Covered),
+			countRow("overruns", p.Overruns, q.Overruns),
+			sumRow("tokens reserved in vain", p.TokensOver, q.TokensOver, c.Estimates.TokensOver),
+			sumRow("tokens not reserved", p.TokensUnder, q.TokensUnder, c.Estimates.TokensUnder))
+	}
+	return rows
+}
+
+func countRow(name string, a, b int64) []string {
+	return []string{name, thousands(a), thousands(b), signed(b - a)}
+}
+
+func sumRow(name string, a, b, change *big.Int) []string {
+	return []string{name, separate(a.String()), separate(b.String()), signedSum(change)}
+}
+
+// waitRow compares durations in milliseconds, each of which may be missing.
+func waitRow(name string, a, b, change *int64) []string {
+	text := func(ms *int64) string {
+		if ms == nil {
+			return missing
+		}
+		return milliseconds(*ms)
+	}
+	row := []string{name, text(a), text(b), ""}
+	if change != nil {
+		row[3] = milliseconds(*change)
+		if *change > 0 {
+			row[3] = "+" + row[3]
+		}
+	}
+	return row
+}
+
+// signed writes a difference.
+func signed(n int64) string { return signedSum(big.NewInt(n)) }
+
+func signedSum(n *big.Int) string {
+	if n.Sign() > 0 {
+		return "+" + separate(n.String())
+	}
+	return separate(n.String())
+}
+
+// callsHeads are the heads of what became of each call.
+func callsHeads() []column {
+	return []column{{"ADMITTED BY", false}, {"CALLS", true}, {"%", true}, {"TOKENS", true}}
+}
+
+// callsRows say how many calls both, one or none of two limits files admitted.
+func callsRows(c *replay.CallsCompared) [][]string {
+	row := func(name string, n *replay.CallCount) []string {
+		return []string{name, thousands(n.Calls), string(n.Percent), separate(n.Tokens.String())}
+	}
+	return [][]string{
+		row("both", &c.Both), row("only "+firstName, &c.OnlyFirst),
+		row("only "+secondName, &c.OnlySecond), row("neither", &c.Neither),
+	}
+}
+
+// limitsHeads are the heads of the limits of two files; withResource where they belong to several. Long
+// ones can be read without those before them.
+func limitsHeads(withResource, long bool) []column {
+	heads := []column{{"ENTITY", false}}
+	if withResource {
+		heads = append(heads, column{"RESOURCE", false})
+	}
+	heads = append(heads, column{"LIMIT", false}, column{"KIND", false})
+	for _, what := range []string{"ADMITTED", "DENIED", "USED %"} {
+		second := secondName
+		if long {
+			second = what + " " + secondName
+		}
+		heads = append(heads, column{what + " " + firstName, true}, column{second, true})
+		if what != "USED %" {
+			heads = append(heads, column{"CHANGE", true})
+		}
+	}
+	return heads
+}
+
+// limitsRows put the limits of two files beside each other.
+func limitsRows(limits []*replay.LimitCompared, withResource bool) (rows [][]string, shadow bool) {
+	for _, l := range limits {
+		row := []string{comparedEntity(l)}
+		if withResource {
+			row = append(row, rowResource(l.Resource))
+		}
+		row = append(row, l.Limit, kindsText(l))
+		row = append(row, countCells(l, func(r *replay.LimitReport) int64 { return r.Admitted })...)
+		row = append(row, countCells(l, func(r *replay.LimitReport) int64 { return r.Denied })...)
+		rows = append(rows, append(row, usedCell(l.First), usedCell(l.Second)))
+		for _, r := range []*replay.LimitReport{l.First, l.Second} {
+			shadow = shadow || r != nil && r.Shadow
+		}
+	}
+	return rows, shadow
+}
+
+// comparedEntity is what a row calls its entities.
+func comparedEntity(l *replay.LimitCompared) string {
+	if l.First != nil {
+		return rowEntity(l.First)
+	}
+	return rowEntity(l.Second)
+}
+
+// kindsText is how a limit limits, in both files where they differ.
+func kindsText(l *replay.LimitCompared) string {
+	text := func(r *replay.LimitReport) string {
+		switch {
+		case r == nil:
+			return ""
+		case r.Shadow:
+			return string(r.Kind) + " *"
+		}
+		return string(r.Kind)
+	}
+	a, b := text(l.First), text(l.Second)
+	switch {
+	case a == b:
+		return a
+	case a == "":
+		return b + ", only " + secondName
+	case b == "":
+		return a + ", only " + firstName
+	}
+	return a + ", " + secondName + ": " + b
+}
+
+// countCells are a count of both rows, and the difference where both are there.
+func countCells(l *replay.LimitCompared, count func(*replay.LimitReport) int64) []string {
+	cells := []string{missing, missing, ""}
+	if l.First != nil {
+		cells[0] = thousands(count(l.First))
+	}
+	if l.Second != nil {
+		cells[1] = thousands(count(l.Second))
+	}
+	if l.First != nil && l.Second != nil {
+		cells[2] = signed(count(l.Second) - count(l.First))
+	}
+	return cells
+}
+
+func usedCell(r *replay.LimitReport) string {
+	if r == nil || r.UsedPercent == "" {
+		return missing
+	}
+	return string(r.UsedPercent)
+}

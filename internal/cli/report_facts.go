@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/chart"
+	"github.com/weir-limiter/weir/internal/replay"
+)
+
+// facts say what was replayed, and how.
+func facts(r *replay.Report) []chart.Fact {
+	f := []chart.Fact{
+		{Name: "trace", Value: r.Trace},
+		{Name: "calls", Value: thousands(int64(r.Calls))},
+		{Name: "span", Value: fmt.Sprintf("%v, from %s to %s", replaySpan(r), r.From, r.To)},
+	}
+	add := func(name, value string) { f = append(f, chart.Fact{Name: name, Value: value}) }
+	entities := replay.TenantName(0)
+	if r.EntityColumn != "" {
+		entities = fmt.Sprintf("%s, by the column %s", thousands(int64(r.Entities)), r.EntityColumn)
+	} else if r.Entities > 1 {
+		entities = fmt.Sprintf("%s (%s to %s)",
+			thousands(int64(r.Entities)), entities, replay.TenantName(r.Entities-1))
+	}
+	add("entities", entities)
+	if r.EntityColumn == "" {
+		add("seed", strconv.FormatUint(r.Seed, 10))
+	}
+	if r.Resource != "" {
+		add("resource", r.Resource)
+	} else {
+		add("resources", thousands(int64(r.Resources)))
+	}
+	if r.Live != nil {
+		add("server", fmt.Sprintf("%s, %s times as fast as recorded",
+			r.Live.Server, thousands(r.Live.Speed)))
+	} else {
+		add("limits", r.LimitsFile)
+	}
+	add("latency", r.Latency)
+	if costs := costsText(r.Costs); costs != "" {
+		add("costs", costs)
+	}
+	if r.Estimates != nil {
+		add("estimate", r.Estimate)
+	}
+	if r.Retry != nil {
+		add("retry", "until "+milliseconds(r.Retry.PatienceMS)+" after a call came")
+	}
+	return f
+}
+
+// replaySpan is how long it all took, in whole seconds.
+func replaySpan(r *replay.Report) time.Duration {
+	return (time.Duration(r.SpanMS) * time.Millisecond).Round(time.Second)
+}
+
+// costsText lists costs by name.
+func costsText(costs map[string]string) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(costs)) {
+		texts = append(texts, name+"="+costs[name])
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/replay"
+)
+
+// suggested are capacities that deny few enough, and the file that they were written to, if any.
+type suggested struct {
+	*replay.Suggestions
+
+	file string
+}
+
+// table prints the suggestions.
+func (s *suggested) table(b *bytes.Buffer) {
+	fmt.Fprintf(b, "\nsuggested: capacities that deny at most %s %% of the calls, which is %s\n\n",
+		s.Share, thousands(s.MayDeny))
+	t := s.limitsTable()
+	if len(s.Limits) > 0 {
+		t.write(b)
+		b.WriteString("\n")
+	}
+	for _, l := range s.LeftOut {
+		fmt.Fprintf(b, "%s stays: %s\n", printable(l.Field), l.Why)
+	}
+	fmt.Fprintf(b, "as they are, the limits deny %s of %s when they come (%s %%)\n",
+		thousands(s.DeniedNow), plural(int(s.Calls), "call", "calls"), s.DeniedNowPercent)
+	fmt.Fprintf(b, "as suggested, together they deny %s of %s (%s %%); "+
+		"each alone may deny %s %% of its calls\n", thousands(s.Denied),
+		plural(int(s.Calls), "call", "calls"), s.DeniedPercent, s.EachMayDeny)
+	if s.file == "" {
+		fmt.Fprintf(b, "%s FILE writes them as a limits file\n", suggestFileFlag)
+	} else {
+		fmt.Fprintf(b, "they are in %s\n", printable(s.file))
+	}
+}
+
+// limitsTable has a row for each limit that was sized.
+func (s *suggested) limitsTable() *table {
+	t := &table{columns: []column{
+		{"DECLARED AT", false}, {"LIMIT", false}, {"KIND", false}, {"CALLS", true}, {"NOW", true},
+		{"SUGGESTED", true}, {"CHANGE %", true}, {"DENIES NOW", true}, {"ALONE", true},
+		{"TOGETHER", true},
+	}}
+	for _, l := range s.Limits {
+		t.add(l.Place, l.Limit, string(l.Kind), thousands(l.Calls),
+			capacityText(l.Kind, l.Capacity, l.RefillAmount),
+			capacityText(l.Kind, l.SuggestedCapacity, l.SuggestedRefillAmount), l.ChangePercent,
+			thousands(l.DeniedNow), thousands(l.DeniedAlone), thousands(l.DeniedTogether))
+	}
+	return t
+}
+
+// capacityText is a capacity, with the refill of a bucket where that is another number.
+func capacityText(kind weir.Kind, capacity, refill int64) string {
+	if kind != weir.Bucket || refill == capacity {
+		return thousands(capacity)
+	}
+	return thousands(capacity) + ", refill " + thousands(refill)
+}
