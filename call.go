@@ -1,9 +1,11 @@
 package weir
 
 import (
+	"context"
 	"encoding/binary"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -11,9 +13,18 @@ import (
 // another call afterwards; a store that is elsewhere may still be busy with what it was given when a
 // call is given up.
 type call struct {
+	limiter *Limiter
+	// resolver is the call's resolve, made once.
+	resolver Resolver
+	memo     [4]remembered
+	turn     int
+	hits     int64         // in memo, not yet counted
+	counter  *atomic.Int64 // where they are counted
+
 	one     [1]Charge
 	charges []Charge
 	costs   costBook
+	named   costBook // by a settlement
 
 	reservation Reservation
 	planner     planner
@@ -34,28 +45,75 @@ func (c *call) newLeaseID(now time.Time) LeaseID {
 	return makeLeaseID(now.UnixMilli(), c.random.Uint64(), uint32(c.random.Uint64()))
 }
 
+// remembered is a resolution that a call has used, by the subject that the cache keeps it under.
+type remembered struct {
+	key      Subject
+	resolved *Resolved
+}
+
+// resolve is [Limiter.resolveSubject], but looks first at what the calls before have used: there are a
+// few of these memories, one for each processor, and nobody waits for another.
+func (c *call) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
+	cache := c.limiter.cache
+	key := c.limiter.cacheKey(s)
+	if mode != Fresh {
+		now, generation := c.limiter.leases.high.Load(), cache.generation.Load()
+		for i := range c.memo {
+			m := &c.memo[i]
+			if m.resolved == nil || m.key != key {
+				continue
+			}
+			if m.resolved.generation == generation && m.resolved.fresh(now, cache.ttl) {
+				c.hits++
+				return m.resolved, nil
+			}
+			m.resolved = nil
+		}
+	}
+	r, err := c.limiter.resolveSubject(ctx, s, mode)
+	if err == nil && r != nil && r.until != 0 {
+		c.memo[c.turn%len(c.memo)] = remembered{key, r}
+		c.turn++
+	}
+	return r, err
+}
+
 // callPool hands out working memory.
 type callPool struct {
 	pool  sync.Pool
 	reuse bool
+	made  atomic.Int64
 }
 
-func (p *callPool) get() *call {
-	if c, ok := p.pool.Get().(*call); ok {
+func (l *Limiter) newCall() *call {
+	if c, ok := l.calls.pool.Get().(*call); ok {
 		return c
 	}
 	var seed [32]byte
 	for i := range 4 {
 		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
 	}
-	return &call{random: rand.NewChaCha8(seed)}
+	c := &call{limiter: l, random: rand.NewChaCha8(seed)}
+	c.resolver = c.resolve
+	c.counter = l.cache.counter(l.calls.made.Add(1))
+	c.reservation = Reservation{
+		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
+		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
+		Resolve: c.resolver, call: c,
+	}
+	return c
 }
 
-// put takes working memory back. What it points to stays alive until the next call overwrites it; there
+// endCall takes working memory back. What it points to stays alive until the next call overwrites it; there
 // is one for each processor, and little in it.
-func (p *callPool) put(c *call) {
-	if p.reuse {
+func (l *Limiter) endCall(c *call) {
+	if c.hits > 0 {
+		c.counter.Add(c.hits)
+		c.hits = 0
+	}
+	if l.calls.reuse {
 		c.costs.reset()
-		p.pool.Put(c)
+		c.named.reset()
+		l.calls.pool.Put(c)
 	}
 }

@@ -83,8 +83,8 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 
 // reserve also says whether the lease had been reserved before.
 func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Lease, bool, error) {
-	c := l.calls.get()
-	defer l.calls.put(c)
+	c := l.newCall()
+	defer l.endCall(c)
 	brought, err := r.open(c, l.traits.EntitySlash)
 	if err != nil {
 		return nil, false, err
@@ -97,17 +97,14 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	if err := ctx.Err(); err != nil {
 		return nil, false, &Error{Code: Unavailable, Reason: "the caller has gone", Err: err}
 	}
-	c.reservation = Reservation{
-		ID: r.LeaseID, Fingerprint: fingerprintRequest(c.charges, c.costs.lists, brought),
-		Charges: c.charges, Brought: brought,
-		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
-		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, Resolve: l.resolve,
-		call: c, costs: c.costs.lists,
-	}
+	of := &c.reservation
+	of.ID, of.Charges, of.Brought, of.costs = r.LeaseID, c.charges, brought, c.costs.lists
+	of.Fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
+	of.entry, of.lease = nil, nil
 	if r.LeaseID.IsZero() {
-		return l.reserveNew(ctx, now, &c.reservation)
+		return l.reserveNew(ctx, now, of)
 	}
-	return l.reserveBrought(ctx, now, &c.reservation)
+	return l.reserveBrought(ctx, now, of)
 }
 
 // reserveNew takes a lease under an ID of its own. Nobody can ask for it before it is there.

@@ -46,8 +46,8 @@ type settling struct {
 }
 
 func (l *Limiter) settle(ctx context.Context, of settling) (*Receipt, error) {
-	c := l.calls.get()
-	defer l.calls.put(c)
+	c := l.newCall()
+	defer l.endCall(c)
 	c.settling = of
 	s := &c.settling
 	s.now = l.options.Now()
@@ -62,14 +62,14 @@ func (l *Limiter) settle(ctx context.Context, of settling) (*Receipt, error) {
 func (l *Limiter) settleLease(ctx context.Context, c *call) (*Receipt, error) {
 	s := &c.settling
 	for i, costs := range s.totals {
-		if err := c.costs.add(costs, s.field); err != nil {
+		if err := c.named.add(costs, s.field); err != nil {
 			if len(s.totals) > 1 { // say which
-				err = c.costs.lists[i].check(fmt.Sprintf("%s[%d]", s.field, i), true)
+				err = c.named.lists[i].check(fmt.Sprintf("%s[%d]", s.field, i), true)
 			}
 			return nil, err
 		}
 	}
-	s.lists = c.costs.lists
+	s.lists = c.named.lists
 	s.fingerprint = fingerprintTotals(s.lists)
 	leaseNow := l.leases.clock(s.now)
 	entry, err := l.acquireKnown(ctx, s, leaseNow)
