@@ -193,26 +193,18 @@ func (t *leaseTable) bring(e *leaseEntry, now int64) {
 	s.file(e)
 }
 
-// recycle takes back an entry that is in no shard any more.
+// recycle takes back an entry that is in no shard any more. What its holdings point to stays until they
+// are used again, or the collector empties the pool.
 func (t *leaseTable) recycle(e *leaseEntry) {
 	if !t.reuse {
 		return
 	}
-	const most = 16 // of anything; more is not worth keeping
-	room := e.holdings[:cap(e.holdings)]
-	if len(room) == 0 || len(room) > most {
-		room = e.oneHolding[:]
-	}
-	for i := range room {
-		h := &room[i]
-		h.Take = Take{Parts: h.Parts[:0]}
-		if h.Pieces = h.Pieces[:0]; cap(h.Pieces) > most {
-			h.Pieces = nil
-		}
+	const most = 16 // holdings; more are not worth keeping
+	if n := cap(e.holdings); n == 0 || n > most {
+		e.holdings = e.oneHolding[:0]
 	}
 	e.state, e.degraded, e.limits = leaseUnborn, false, nil
 	e.seq, e.due, e.filing, e.planned = 0, 0, 0, 0
-	e.holdings = room[:0]
 	t.blank.Put(e)
 }
 

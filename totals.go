@@ -13,6 +13,7 @@ func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 		return nil, err
 	}
 	c.parts, c.totals = c.parts[:0], c.totals[:0]
+	cancels, completes := s.verb == VerbCancel, s.verb == VerbComplete
 	for i := range e.holdings {
 		h := &e.holdings[i]
 		from := len(c.parts)
@@ -20,7 +21,7 @@ func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 			if n, ok := s.named(p.Charge, h.Limit.Name); ok {
 				p.Units = n
 			}
-			if s.verb == VerbCancel || s.verb == VerbComplete && h.Limit.Kind == Concurrency {
+			if cancels || completes && h.Limit.Kind == Concurrency {
 				p.Units = 0
 			}
 			c.parts = append(c.parts, p)
@@ -101,7 +102,7 @@ func checkReserved(holdings []Holding, charge int, name string, n int64) *Error 
 // checkSum refuses a sum that its counter could not hold.
 func (s *settling) checkSum(h *Holding, parts []Part) error {
 	sum := sumParts(parts)
-	if h.Limit.Kind == Bucket && sum > maxBucketUnits || sum == math.MaxInt64 && len(parts) > 1 {
+	if sum > maxBucketUnits && h.Limit.Kind == Bucket || sum == math.MaxInt64 && len(parts) > 1 {
 		return invalid(s.field+"."+h.Limit.Name, sum, "is more than a limit can count")
 	}
 	return nil

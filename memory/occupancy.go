@@ -29,7 +29,10 @@ func lengthOf(l *weir.Limit) int64 {
 
 // touch brings the occupancy to now: what has expired returns.
 func (o *occupancy) touch(now int64) {
-	o.seen = max(o.seen, now)
+	if now <= o.seen {
+		return // what had expired by then has returned
+	}
+	o.seen = now
 	for i := range o.queues {
 		o.total -= o.queues[i].expire(o.seen)
 	}

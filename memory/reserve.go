@@ -31,6 +31,8 @@ type seat struct {
 	hash    uint64 // of the subject
 	counter counter
 	cost    int64
+	// first is true for the first of the seats of one subject.
+	first bool
 	// fresh is true where the counter is not in its item yet: only an admission puts it there.
 	fresh bool
 }
@@ -56,7 +58,7 @@ func (s *Store) reserve(now time.Time, out *weir.Outcome) error {
 		entity := hash(s.seed, t.Entity)
 		at := stripeAt(entity)
 		set.add(at)
-		seat.stripe, seat.hash = &s.stripes[at], hash(entity, t.Resource)
+		seat.stripe, seat.hash, seat.first = &s.stripes[at], hash(entity, t.Resource), true
 	}
 	out.At = wholeMS(now)
 	ms := now.UnixMilli()
@@ -72,7 +74,7 @@ func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcom
 	var it *item
 	for i := range out.Holdings {
 		t, seat := &out.Holdings[i].Take, &seats[i]
-		if i == 0 || seat.hash != seats[i-1].hash || t.Subject != out.Holdings[i-1].Subject {
+		if seat.first {
 			it = seat.stripe.items.find(t.Subject, seat.hash)
 		}
 		if seat.counter = it.find(t.Limit); seat.counter == nil {

@@ -13,6 +13,8 @@ type change struct {
 	claim
 	stripe *stripe
 	hash   uint64 // of the subject
+	// first is true for the first of the changes of one subject.
+	first bool
 	// counter is nil where there is nothing to do.
 	counter counter
 	fresh   bool
@@ -67,7 +69,8 @@ func (s *Store) settle(now time.Time, st *weir.Settlement) (*weir.Outcome, error
 		entity := hash(s.seed, h.Entity)
 		at := stripeAt(entity)
 		set.add(at)
-		changes[i].stripe, changes[i].hash = &s.stripes[at], hash(entity, h.Resource)
+		c := &changes[i]
+		c.stripe, c.hash, c.first = &s.stripes[at], hash(entity, h.Resource), true
 	}
 	out := st.Outcome(wholeMS(now))
 	if st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend {
@@ -88,7 +91,8 @@ func (c *change) read(st *weir.Settlement, i int) error {
 	c.to = c.from
 	c.lives = st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend
 	// A limit that has changed its kind is not in force: its old use is settled as it was.
-	if i < len(st.Limits) && st.Limits[i] != nil && st.Limits[i].Kind == h.Limit.Kind {
+	if i < len(st.Limits) && st.Limits[i] != h.Limit && st.Limits[i] != nil &&
+		st.Limits[i].Kind == h.Limit.Kind {
 		c.limit = st.Limits[i]
 	}
 	if st.Verb == weir.VerbExtend {
@@ -119,7 +123,7 @@ func (s *Store) change(
 	var it *item
 	for i := range changes {
 		c, h := &changes[i], &st.Holdings[i]
-		if i == 0 || c.hash != changes[i-1].hash || h.Subject != st.Holdings[i-1].Subject {
+		if c.first {
 			it = c.stripe.items.find(h.Subject, c.hash)
 		}
 		if c.counter = it.find(h.Limit); c.counter == nil {
