@@ -1,5 +1,7 @@
 package weir
 
+import "slices"
+
 // leaseIndex says where the leases of a shard are. IDs begin with the time of their making, and a
 // lease is mostly settled soon and forgotten in the order of its making. So the index is a row of
 // small maps, each for the IDs of a span of time: the calls of now touch only the last few, however
@@ -8,8 +10,8 @@ package weir
 // Leases that are forgotten stay in their map until that goes as a whole, which is soon: whoever gets a
 // place asks whether it is still the lease's.
 type leaseIndex struct {
-	chunks []*leaseChunk // in the order of time; never empty
-	spare  []leaseSlot   // of a chunk that is gone, empty
+	chunks []leaseChunk // in the order of time; never empty
+	spare  []leaseSlot  // of a chunk that is gone, empty
 	seed   fingerprint
 	len    int // leases that are not forgotten
 }
@@ -26,12 +28,15 @@ type leaseChunk struct {
 const fullChunk = 64
 
 func newLeaseIndex(seed fingerprint) leaseIndex {
-	return leaseIndex{chunks: []*leaseChunk{{}}, seed: seed}
+	return leaseIndex{chunks: make([]leaseChunk, 1), seed: seed}
 }
 
 // chunk returns the number of the chunk that has the IDs of a millisecond.
 func (x *leaseIndex) chunk(ms int64) int {
 	low, high := 0, len(x.chunks) // the answer is in [low, high)
+	if high == 1 || ms < x.chunks[1].from {
+		return 0 // as for the leases that are forgotten
+	}
 	for near := high - 1; near > 0 && near > high-4; near-- {
 		if x.chunks[near].from <= ms {
 			return near
@@ -54,14 +59,15 @@ func (x *leaseIndex) get(id LeaseID) (leasePlace, bool) {
 // set makes a place that of a lease, which is new where fresh is true.
 func (x *leaseIndex) set(id LeaseID, place leasePlace, fresh bool) {
 	ms := id.ms()
-	c := x.chunks[x.chunk(ms)]
-	if c.places.len >= fullChunk && ms > c.newest && c == x.chunks[len(x.chunks)-1] {
+	at := x.chunk(ms)
+	c := &x.chunks[at]
+	if c.places.len >= fullChunk && ms > c.newest && at == len(x.chunks)-1 {
 		if x.spare == nil {
 			x.spare = make([]leaseSlot, 2*fullChunk)
 		}
-		c = &leaseChunk{from: ms, places: leasePlaces{slots: x.spare}}
+		x.chunks = append(x.chunks, leaseChunk{from: ms, places: leasePlaces{slots: x.spare}})
 		x.spare = nil
-		x.chunks = append(x.chunks, c)
+		c = &x.chunks[at+1]
 	}
 	c.places.set(id, place, x.seed)
 	if fresh {
@@ -75,7 +81,7 @@ func (x *leaseIndex) set(id LeaseID, place leasePlace, fresh bool) {
 // slot that others will get, so its place is taken from it at once.
 func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePlace) bool) {
 	at := x.chunk(id.ms())
-	c := x.chunks[at]
+	c := &x.chunks[at]
 	if c.left--; unborn {
 		c.places.set(id, leaseNowhere, x.seed)
 	}
@@ -84,7 +90,8 @@ func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePla
 		x.remove(at)
 		return
 	}
-	if c.places.len >= fullChunk && c.left < c.places.len/8 {
+	// The first is soon gone as a whole, unless it is large.
+	if c.places.len >= fullChunk && c.left < c.places.len/8 && (at > 0 || c.places.len > 4*fullChunk) {
 		x.reuse(c.places.keep(c.left, x.seed, valid))
 	}
 }
@@ -92,9 +99,12 @@ func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePla
 // remove takes a chunk out in which every lease is forgotten.
 func (x *leaseIndex) remove(at int) {
 	x.reuse(x.chunks[at].places.slots)
-	copy(x.chunks[at:], x.chunks[at+1:])
-	x.chunks[len(x.chunks)-1] = nil
-	x.chunks = x.chunks[:len(x.chunks)-1]
+	if at == 0 {
+		x.chunks[0] = leaseChunk{}
+		x.chunks = x.chunks[1:]
+		return
+	}
+	x.chunks = slices.Delete(x.chunks, at, at+1)
 }
 
 // reuse keeps the memory of a chunk for the next one, if it is of the usual size.

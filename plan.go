@@ -45,7 +45,11 @@ func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
 	}
 	out.Holdings = p.holdings()
 	for i := range out.Holdings {
-		if err := out.Holdings[i].check(); err != nil {
+		h := &out.Holdings[i]
+		if len(h.Parts) == 1 && h.Parts[0].Units <= h.Ceiling {
+			continue
+		}
+		if err := h.check(); err != nil {
 			return nil, err
 		}
 	}
