@@ -101,6 +101,10 @@ func (l *Limiter) newCall() *call {
 		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
 		Resolve: c.resolver, call: c,
 	}
+	c.settlement = Settlement{
+		Lifetime: l.options.LeaseLifetime,
+		Memory:   l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, call: c,
+	}
 	return c
 }
 

@@ -11,15 +11,16 @@ import (
 // leases, answers repeated calls and decides what happens when the store does not answer. It is the
 // [Service] in process. All methods may be called at once.
 type Limiter struct {
-	backend  Backend
-	traits   Traits
-	options  Options
-	leases   *leaseTable
-	cache    *resolutionCache
-	resolve  Resolver
-	policy   storedPolicy
-	declarer Declarer // nil where the store cannot tell
-	calls    callPool
+	backend   Backend
+	traits    Traits
+	options   Options
+	leases    *leaseTable
+	cache     *resolutionCache
+	resolve   Resolver
+	policy    storedPolicy
+	declarer  Declarer       // nil where the store cannot tell
+	recoverer LeaseRecoverer // nil where the store keeps no leases
+	calls     callPool
 
 	changing chan struct{} // full while the configuration is checked and changed
 }
@@ -40,8 +41,8 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	l.leases = newLeaseTable(&options, options.Now())
 	l.declarer, _ = b.(Declarer)
 	l.leases.reuse, l.calls.reuse = traits.Local, traits.Local
-	if recoverer, ok := b.(LeaseRecoverer); ok {
-		if early, ok := recoverer.Recovered(); ok {
+	if l.recoverer, _ = b.(LeaseRecoverer); l.recoverer != nil {
+		if early, ok := l.recoverer.Recovered(); ok {
 			l.leases.early.Store(early.UnixMilli() + 1)
 		}
 	}
@@ -277,9 +278,8 @@ func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntr
 
 // recover fills an unborn entry from the store, if the store keeps leases and knows this one.
 func (l *Limiter) recover(ctx context.Context, now time.Time, e *leaseEntry) error {
-	recoverer, ok := l.backend.(LeaseRecoverer)
-	if ok {
-		record, err := recoverer.RecoverLease(ctx, now, e.id)
+	if l.recoverer != nil {
+		record, err := l.recoverer.RecoverLease(ctx, now, e.id)
 		if err != nil {
 			return classify(err)
 		}

@@ -90,8 +90,7 @@ func (l *Limiter) settleLease(ctx context.Context, c *call) (*Receipt, error) {
 
 // acquireKnown gives the entry of a lease that is known here, or that the store can recover.
 func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64) (*leaseEntry, error) {
-	_, recovers := l.backend.(LeaseRecoverer)
-	entry, err := l.acquire(ctx, s.id, leaseNow, recovers)
+	entry, err := l.acquire(ctx, s.id, leaseNow, l.recoverer != nil)
 	if err != nil {
 		return nil, err
 	}
@@ -134,23 +133,21 @@ func (l *Limiter) settleEnded(s *settling, e *leaseEntry) (*Receipt, error) {
 // apply changes what a live lease stands for. The entry changes only after a definite answer.
 func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, error) {
 	s := &c.settling
-	c.settlement = Settlement{
-		ID: e.id, Verb: s.verb, Seq: max(s.seq, e.seq), Fingerprint: s.fingerprint,
-		Holdings: e.holdings, Lifetime: l.options.LeaseLifetime,
-		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, call: c,
-	}
-	out := c.settlement.Outcome(wholeMS(s.now))
+	of := &c.settlement
+	of.ID, of.Verb, of.Seq, of.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
+	of.Holdings, of.Totals, of.Limits = e.holdings, nil, nil
+	out := of.Outcome(wholeMS(s.now))
 	if !e.degraded {
 		var err error
 		if s.verb != VerbExtend {
-			if c.settlement.Totals, err = c.splitTotals(e); err != nil {
+			if of.Totals, err = c.splitTotals(e); err != nil {
 				return nil, err
 			}
 		}
-		c.settlement.Limits = l.inForce(ctx, c, e)
+		of.Limits = l.inForce(ctx, c, e)
 		storeCtx, cancel := l.storeContext(ctx)
 		defer cancel()
-		if out, err = l.backend.Settle(storeCtx, s.now, &c.settlement); err != nil {
+		if out, err = l.backend.Settle(storeCtx, s.now, of); err != nil {
 			return nil, classify(err)
 		}
 	}
@@ -158,7 +155,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 	case VerbAdjust:
 		e.seq, e.seqAt, e.holdings = s.seq, out.At.UnixMilli(), out.Holdings
 	case VerbExtend:
-		e.expires, e.holdings = c.settlement.Expires(out.At).UnixMilli(), out.Holdings
+		e.expires, e.holdings = of.Expires(out.At).UnixMilli(), out.Holdings
 	case VerbComplete:
 		e.endedAs = s.fingerprint
 		e.end(leaseCompleted, out.At.UnixMilli())
