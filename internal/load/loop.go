@@ -35,8 +35,8 @@ func (l *loop) run(ctx context.Context) time.Duration {
 	// Requests outlive both: to drop one would leave open whether it holds a lease.
 	sending, cancelSending := context.WithDeadline(ctx, last)
 	defer cancelSending()
-	thinking, cancelThinking := context.WithDeadline(ctx, end)
-	defer cancelThinking()
+	thinking, endThinking := context.WithCancel(sending)
+	defer endThinking()
 	work, finish := context.WithCancel(context.WithoutCancel(ctx))
 	defer finish()
 	defer context.AfterFunc(sending, func() { time.AfterFunc(settleTime, finish) })()
@@ -50,7 +50,7 @@ func (l *loop) run(ctx context.Context) time.Duration {
 		close(noted)
 	})
 	if l.slots != nil {
-		l.open(sending, thinking, work)
+		l.open(sending, thinking, work, endThinking)
 	} else {
 		l.closed(sending, thinking, work)
 	}
@@ -81,8 +81,9 @@ func (l *loop) closed(sending, thinking, work context.Context) {
 	callers.Wait()
 }
 
-// open begins each call at its instant, as soon as a request may be sent.
-func (l *loop) open(sending, thinking, work context.Context) {
+// open begins each call at its instant, as soon as a request may be sent. Leases are kept until all
+// calls have begun, and to the end: what is settled before its time would delay those still to come.
+func (l *loop) open(sending, thinking, work context.Context, endThinking func()) {
 	var calls sync.WaitGroup
 	for i := range instantsBefore(l.options.Warmup+l.options.Duration, l.options.Rate) {
 		due := l.start.Add(instant(i, l.options.Rate))
@@ -93,6 +94,8 @@ func (l *loop) open(sending, thinking, work context.Context) {
 		l.record.begun(due, time.Now())
 		calls.Go(func() { l.call(thinking, work, c, due) })
 	}
+	sleepUntil(sending, l.end())
+	endThinking()
 	calls.Wait()
 }
 

@@ -103,3 +103,25 @@ func TestOpenLoopUnsent(t *testing.T) {
 		}
 	})
 }
+
+// TestOpenLoopFlush: leases that are settled at the end, before their time, do not keep calls waiting
+// that were due before it.
+func TestOpenLoopFlush(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.takes, f.settleTakes = ms, 15*ms
+		f.stall, f.stalls = 990, 200*ms // from 9.9 s on
+		hour := load.Span{Least: 59 * time.Minute, Most: 59 * time.Minute}
+		r := runLoad(t, f, &load.Options{Duration: 10 * time.Second, Concurrency: 1, Rate: 100, Think: hour},
+			"a llm rpm=1")
+		got := rowOf(r, load.Reserve, load.Admitted)
+		if r.Planned != 1000 || r.Unsent != 0 || r.LateMax > 200*ms || got.Latency.Max != 201*ms {
+			t.Errorf("got %+v, want every call sent, at most 200ms late", r)
+		}
+		if r.Count(load.Complete, load.Done) != 0 || r.Served > 10200*ms {
+			t.Errorf("got %+v, want no completion measured", r)
+		}
+	})
+}

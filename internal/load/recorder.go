@@ -82,7 +82,7 @@ type recorder struct {
 	// What follows counts from the first call on, measured or not.
 	calls, admitted, denied, failed int64
 	taken, settled                  int64
-	doubtful                        []weir.LeaseID
+	doubtful                        []doubtful
 	left                            int64
 	inARow                          int
 	answers                         int64
@@ -138,7 +138,7 @@ func (r *recorder) reserved(at moments, c *call, lease *weir.Lease, err error) b
 	case err != nil:
 		r.failed++
 		r.fail(at, Reserve, err)
-		r.doubt(leaseOf(err))
+		r.doubt(doubtful{id: leaseOf(err)})
 	default:
 		r.admitted++
 		r.note(at, kind{Reserve, Admitted})
@@ -164,7 +164,7 @@ func (r *recorder) ended(at moments, verb Verb, id weir.LeaseID, err error) {
 		return
 	}
 	r.fail(at, verb, err)
-	r.doubt(id)
+	r.doubt(doubtful{id, true})
 }
 
 // note counts an answer.
@@ -223,14 +223,21 @@ func (r *recorder) blame(entity string, denied *weir.DeniedError) {
 // maxDoubtful bounds the leases that are looked after at the end.
 const maxDoubtful = 100_000
 
+// doubtful is a lease that may be live still.
+type doubtful struct {
+	id weir.LeaseID
+	// taken is whether it was counted; a reservation without an answer may not have made it.
+	taken bool
+}
+
 // doubt remembers a lease that may be live still.
-func (r *recorder) doubt(id weir.LeaseID) {
+func (r *recorder) doubt(lease doubtful) {
 	switch {
-	case id.IsZero():
+	case lease.id.IsZero():
 	case len(r.doubtful) >= maxDoubtful:
 		r.left++
 	default:
-		r.doubtful = append(r.doubtful, id)
+		r.doubtful = append(r.doubtful, lease)
 	}
 }
 
