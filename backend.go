@@ -104,13 +104,15 @@ type Reservation struct {
 	Memory     time.Duration
 	MemorySize int
 	// Resolve is the lazy plan: a store that needs the limits first calls [Reservation.Plan], which
-	// uses it; one that carries limits on its items asks for what is cached.
+	// uses it; one that carries limits on its items asks for what is cached. A store with
+	// Traits.Local asks in one goroutine at a time, and not after its answer.
 	Resolve Resolver
 
 	// What follows is the limiter's, and absent from a reservation that is made by hand.
 
 	call  *call       // the working memory of the call
-	costs []costList  // those of Charges
+	costs []costList  // those of the charges
+	read  *Charge     // the first of the charges that costs are of
 	entry *leaseEntry // has room for the holdings
 	lease *Lease      // the caller's handle, in one piece with the statuses
 }

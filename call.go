@@ -14,12 +14,10 @@ import (
 // call is given up.
 type call struct {
 	limiter *Limiter
-	// resolver is the call's resolve, made once.
-	resolver Resolver
-	memo     [4]remembered
-	turn     int
-	hits     int64         // in memo, not yet counted
-	counter  *atomic.Int64 // where they are counted
+	memo    [4]remembered
+	turn    int
+	hits    int64         // in memo, not yet counted
+	counter *atomic.Int64 // where they are counted
 
 	one     [1]Charge
 	charges []Charge
@@ -28,6 +26,7 @@ type call struct {
 
 	reservation Reservation
 	planner     planner
+	planned     bool // once already
 
 	settling   settling
 	settlement Settlement
@@ -70,7 +69,7 @@ func (c *call) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resol
 			m.resolved = nil
 		}
 	}
-	r, err := c.limiter.resolveSubject(ctx, s, mode)
+	r, key, err := c.limiter.resolveKept(ctx, s, mode)
 	if err == nil && r != nil && r.until != 0 {
 		c.memo[c.turn%len(c.memo)] = remembered{key, r}
 		c.turn++
@@ -94,12 +93,14 @@ func (l *Limiter) newCall() *call {
 		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
 	}
 	c := &call{limiter: l, random: rand.NewChaCha8(seed)}
-	c.resolver = c.resolve
 	c.counter = l.cache.counter(l.calls.made.Add(1))
 	c.reservation = Reservation{
 		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
 		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
-		Resolve: c.resolver, call: c,
+		Resolve: l.resolve,
+	}
+	if l.calls.reuse { // others may resolve in several goroutines, and plan after the call
+		c.reservation.Resolve, c.reservation.call = c.resolve, c
 	}
 	c.settlement = Settlement{
 		Lifetime: l.options.LeaseLifetime,

@@ -262,7 +262,7 @@ func (s *leaseShard) add(e *leaseEntry) {
 		e.place = leasePlace(len(s.slots))
 		s.slots = append(s.slots, e)
 	}
-	s.index.set(e.id, e.place, true)
+	s.index.add(e.id, e.place, s.valid)
 }
 
 // remove takes an entry out of its slot and its list. The index still has its place.
@@ -308,9 +308,9 @@ func (s *leaseShard) expire(t *leaseTable, e *leaseEntry) {
 // remember moves an ended lease to the ended ones, and forgets the oldest if there are too many.
 func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
 	s.remove(e)
-	s.index.set(e.id, s.ended.push(endedLease{
+	s.index.move(e.id, s.ended.push(endedLease{
 		id: e.id, at: e.endedAt, fingerprint: e.endedAs, as: e.state, degraded: e.degraded,
-	}), false)
+	}))
 	if s.ended.len() == 1 {
 		s.quiet = min(s.quiet, s.ended.first().forgetAt(t.memory)+1)
 	}
@@ -352,7 +352,7 @@ func (s *leaseShard) compact() {
 		if e != nil {
 			e.place = leasePlace(len(slots))
 			slots = append(slots, e)
-			s.index.set(e.id, e.place, false)
+			s.index.move(e.id, e.place)
 		}
 	}
 	s.slots, s.free = slots, nil

@@ -56,12 +56,24 @@ func (x *leaseIndex) get(id LeaseID) (leasePlace, bool) {
 	return x.chunks[x.chunk(id.ms())].places.get(id, x.seed)
 }
 
-// set makes a place that of a lease, which is new where fresh is true.
-func (x *leaseIndex) set(id LeaseID, place leasePlace, fresh bool) {
+// move makes another place that of a lease that is there.
+func (x *leaseIndex) move(id LeaseID, place leasePlace) {
+	x.chunks[x.chunk(id.ms())].places.move(id, place, x.seed)
+}
+
+// add notes the place of a new lease; valid says which others are not forgotten.
+func (x *leaseIndex) add(id LeaseID, place leasePlace, valid func(LeaseID, leasePlace) bool) {
 	ms := id.ms()
 	at := x.chunk(ms)
 	c := &x.chunks[at]
-	if c.places.len >= fullChunk && ms > c.newest && at == len(x.chunks)-1 {
+	if len(c.places.slots) >= 2*fullChunk && c.places.full() {
+		c.renew(x.seed, valid)
+	}
+	switch full := c.places.len >= fullChunk && ms > c.newest && at == len(x.chunks)-1; {
+	case full && c.left == 0: // it would never go
+		clear(c.places.slots)
+		c.places.len = 0
+	case full:
 		if x.spare == nil {
 			x.spare = make([]leaseSlot, 2*fullChunk)
 		}
@@ -70,10 +82,20 @@ func (x *leaseIndex) set(id LeaseID, place leasePlace, fresh bool) {
 		c = &x.chunks[at+1]
 	}
 	c.places.set(id, place, x.seed)
-	if fresh {
-		c.newest = max(c.newest, ms)
-		c.left++
-		x.len++
+	c.newest = max(c.newest, ms)
+	c.left++
+	x.len++
+}
+
+// renew gives a full chunk as much room as those need that are not forgotten. One ID that was far ahead
+// must not keep the next chunk from beginning for longer.
+func (c *leaseChunk) renew(seed fingerprint, valid func(LeaseID, leasePlace) bool) {
+	c.places.keep(c.left, seed, valid)
+	c.newest = 0
+	for i := range c.places.slots {
+		if s := &c.places.slots[i]; !s.id.IsZero() {
+			c.newest = max(c.newest, s.id.ms())
+		}
 	}
 }
 
@@ -83,7 +105,7 @@ func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePla
 	at := x.chunk(id.ms())
 	c := &x.chunks[at]
 	if c.left--; unborn {
-		c.places.set(id, leaseNowhere, x.seed)
+		c.places.move(id, leaseNowhere, x.seed)
 	}
 	x.len--
 	if c.left == 0 && at < len(x.chunks)-1 {

@@ -98,6 +98,66 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 	}
 }
 
+// A chunk of which every lease was forgotten while it was the last does not stay.
+func TestLeaseIndexAfterSilence(t *testing.T) {
+	t.Parallel()
+	for _, leases := range []int{fullChunk, 2 * fullChunk, 10 * fullChunk} {
+		table := &leaseTable{}
+		w := newIndexWorld(t)
+		now := int64(1_800_000_000_000)
+		for range 5 {
+			for range leases {
+				now++
+				e := table.entry(makeLeaseID(now, rand.Uint64(), rand.Uint32()))
+				w.shard.add(e)
+				e.end(leaseCompleted, now)
+				w.shard.remember(table, e)
+				w.plain[e.id] = true
+			}
+			w.check()
+			for _, c := range w.shard.index.chunks {
+				if c.left == 0 {
+					t.Errorf("%d leases: a chunk of %d IDs has none that is known", leases, c.places.len)
+				}
+			}
+			for w.shard.ended.len() > 0 {
+				w.shard.forgetOldest(table)
+			}
+			clear(w.plain)
+		}
+	}
+}
+
+// An ID that is far ahead, and is refused, does not make the index one large chunk.
+func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
+	t.Parallel()
+	for _, ahead := range []bool{false, true} {
+		table := &leaseTable{}
+		w := newIndexWorld(t)
+		now := int64(1_800_000_000_000)
+		if ahead {
+			refused := table.entry(makeLeaseID(1<<47, rand.Uint64(), rand.Uint32()))
+			w.shard.add(refused)
+			w.shard.remove(refused)
+			w.shard.index.leave(refused.id, true, w.shard.valid)
+		}
+		for range 100 * fullChunk {
+			now++
+			e := table.entry(makeLeaseID(now, rand.Uint64(), rand.Uint32()))
+			w.shard.add(e)
+			e.end(leaseCompleted, now)
+			w.shard.remember(table, e)
+			w.plain[e.id] = true
+		}
+		w.check()
+		for _, c := range w.shard.index.chunks {
+			if most := 2 * fullChunk; c.left > most {
+				t.Errorf("ahead %v: a chunk has %d leases, want at most %d", ahead, c.left, most)
+			}
+		}
+	}
+}
+
 // The numbers of ended leases run over after four thousand million of them.
 func TestEndedLeasesRunOver(t *testing.T) {
 	t.Parallel()

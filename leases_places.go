@@ -35,8 +35,11 @@ func (p *leasePlaces) get(id LeaseID, seed fingerprint) (leasePlace, bool) {
 	return s.place, !s.id.IsZero()
 }
 
+// full is true where the table grows before it takes another.
+func (p *leasePlaces) full() bool { return p.len >= len(p.slots)/4*3 }
+
 func (p *leasePlaces) set(id LeaseID, place leasePlace, seed fingerprint) {
-	if p.len >= len(p.slots)/4*3 {
+	if p.full() {
 		p.resize(max(leastSlots, 2*len(p.slots)), seed, nil)
 	}
 	s := &p.slots[p.slot(id, seed)]
@@ -45,6 +48,11 @@ func (p *leasePlaces) set(id LeaseID, place leasePlace, seed fingerprint) {
 		p.len++
 	}
 	s.place = place
+}
+
+// move gives another place to an ID that is there.
+func (p *leasePlaces) move(id LeaseID, place leasePlace, seed fingerprint) {
+	p.slots[p.slot(id, seed)].place = place
 }
 
 // keep makes the table anew with those that are valid, of which there are so many, and returns the

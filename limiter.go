@@ -100,18 +100,20 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	}
 	of := &c.reservation
 	of.ID, of.Charges, of.Brought, of.costs = r.LeaseID, c.charges, brought, c.costs.lists
+	of.read = &c.charges[0]
 	of.Fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
-	of.entry, of.lease = nil, nil
+	of.entry, of.lease, c.planned = nil, nil, false
 	if r.LeaseID.IsZero() {
-		return l.reserveNew(ctx, now, of)
+		return l.reserveNew(ctx, now, c)
 	}
 	return l.reserveBrought(ctx, now, of)
 }
 
 // reserveNew takes a lease under an ID of its own. Nobody can ask for it before it is there.
-func (l *Limiter) reserveNew(ctx context.Context, now time.Time, r *Reservation) (*Lease, bool, error) {
+func (l *Limiter) reserveNew(ctx context.Context, now time.Time, c *call) (*Lease, bool, error) {
 	leaseNow := l.leases.clock(now)
-	r.ID = r.call.newLeaseID(now)
+	r := &c.reservation
+	r.ID = c.newLeaseID(now)
 	entry := l.leases.entry(r.ID)
 	lease, replay, err := l.take(ctx, now, entry, r)
 	if entry.state == leaseUnborn {
@@ -204,7 +206,7 @@ func holdsUntil(holdings []Holding, now time.Time) time.Time {
 	if first == 0 {
 		return time.Time{}
 	}
-	return time.UnixMilli(first)
+	return instant(first, now)
 }
 
 // instant is a millisecond in the zone of another instant.
@@ -216,7 +218,9 @@ func (l *Limiter) take(
 ) (*Lease, bool, error) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
-	r.entry = e
+	if l.leases.reuse { // a store elsewhere may plan after the call
+		r.entry = e
+	}
 	out, err := l.backend.Reserve(storeCtx, now, r)
 	if err != nil {
 		err = classify(err)
@@ -284,6 +288,7 @@ func (l *Limiter) recover(ctx context.Context, now time.Time, e *leaseEntry) err
 			return classify(err)
 		}
 		if record != nil {
+			e.planned = 0 // its definitions are those of its own time
 			e.bear(*record)
 			return nil
 		}

@@ -19,22 +19,15 @@ import (
 func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
 	var p *planner
 	var out *Outcome
-	if r.call != nil {
-		p, out = &r.call.planner, &r.call.outcome
+	if c := r.call; c != nil && !c.planned { // who plans again may still have the outcome before
+		p, out, c.planned = &c.planner, &c.outcome, true
 		p.reset()
+		p.recycles = true
 		*out = Outcome{}
 	} else {
 		p, out = &planner{}, &Outcome{}
 	}
-	p.r, p.costs = r, r.costs
-	if p.costs == nil {
-		var book costBook
-		for i := range r.Charges {
-			list := r.Charges[i].Costs.appendTo(nil)
-			book.lists = append(book.lists, list)
-		}
-		p.costs = book.lists
-	}
+	p.r, p.costs = r, r.costLists()
 	for i := range r.Charges {
 		if err := p.charge(ctx, i); err != nil {
 			return nil, err
@@ -53,11 +46,24 @@ func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
 			return nil, err
 		}
 	}
-	out.Limits = r.statuses(len(out.Holdings))
-	if r.entry != nil {
+	out.Limits = p.statuses(len(out.Holdings))
+	if p.recycles && r.entry != nil {
 		r.entry.planned, r.entry.planOf = p.valid()
 	}
 	return out, nil
+}
+
+// costLists returns the costs of each charge. Who stands before a store may have put other charges in the
+// place of the limiter's.
+func (r *Reservation) costLists() []costList {
+	if n := len(r.costs); n > 0 && n == len(r.Charges) && &r.Charges[0] == r.read {
+		return r.costs
+	}
+	lists := make([]costList, len(r.Charges))
+	for i := range r.Charges {
+		lists[i] = r.Charges[i].Costs.appendTo(nil)
+	}
+	return lists
 }
 
 // Expires is when a lease reserved at now ends by itself: after the lifetime, and never before its
@@ -85,7 +91,8 @@ type planner struct {
 	r        *Reservation
 	costs    []costList // of each charge
 	subjects []planned
-	count    int // limits, at most
+	count    int  // limits, at most
+	recycles bool // the memory of the call and of a lease before
 }
 
 type planned struct {
@@ -208,7 +215,7 @@ func (r *Resolved) limit(name string) *Limit {
 
 // holdings adds up the costs that fall on one limit of one subject.
 func (p *planner) holdings() []Holding {
-	room := p.r.room(p.count)
+	room := p.room(p.count)
 	n := 0
 	for i := range p.subjects {
 		s := &p.subjects[i]

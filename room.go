@@ -10,9 +10,10 @@ type leaseRoom[Statuses any] struct {
 }
 
 // statuses returns room for the statuses of n limits, and keeps a lease that lies beside them.
-func (r *Reservation) statuses(n int) []LimitStatus {
+func (p *planner) statuses(n int) []LimitStatus {
+	r := p.r
 	switch {
-	case r.call == nil || n > 8:
+	case !p.recycles || n > 8:
 		return make([]LimitStatus, n)
 	case n == 1:
 		room := &leaseRoom[[1]LimitStatus]{}
@@ -31,10 +32,14 @@ func (r *Reservation) statuses(n int) []LimitStatus {
 
 // room returns n holdings, those of a lease that has ended where there is one. Only their parts and
 // pieces are of use, as memory.
-func (r *Reservation) room(n int) []Holding {
+func (p *planner) room(n int) []Holding {
 	var room []Holding
-	if r.entry != nil {
-		room = r.entry.holdings[:cap(r.entry.holdings)]
+	e := p.r.entry
+	if !p.recycles {
+		e = nil
+	}
+	if e != nil {
+		room = e.holdings[:cap(e.holdings)]
 	}
 	if len(room) < n {
 		room = make([]Holding, n)
@@ -43,8 +48,8 @@ func (r *Reservation) room(n int) []Holding {
 			room[i].Parts = parts[i : i : i+1]
 		}
 	}
-	if r.entry != nil {
-		r.entry.holdings = room[:0]
+	if e != nil {
+		e.holdings = room[:0]
 	}
 	return room[:n]
 }

@@ -1,0 +1,288 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// declaring gives an entity limits of its own just before its configuration is read for the first time.
+type declaring struct {
+	*memory.Store
+	entity string
+	limits []weir.Limit
+	once   sync.Once
+}
+
+func (d *declaring) ReadConfig(ctx context.Context, s weir.Subject) (*weir.Config, error) {
+	var err error
+	if s.Entity == d.entity {
+		d.once.Do(func() { err = d.WriteLimits(ctx, time.Time{}, s, d.limits) })
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d.Store.ReadConfig(ctx, s)
+}
+
+// An entity that is declared while it is resolved, perhaps through another limiter, has its own limits,
+// and those who are not declared keep theirs.
+func TestEntityIsDeclaredWhileItIsResolved(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
+		System: []weir.Limit{{Name: "rpm", Capacity: 5}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := weir.New(&declaring{
+		Store: store, entity: "big", limits: []weir.Limit{{Name: "rpm", Capacity: 1000}},
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		entity string
+		want   int64
+	}{{"big", 1000}, {"small", 5}, {"other", 5}, {"big", 1000}} {
+		lease, err := l.Reserve(t.Context(),
+			&weir.Request{Entity: tt.entity, Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1}})
+		if err != nil || lease.Limits[0].Capacity != tt.want {
+			t.Errorf("%s: got %+v, %v; want a capacity of %d", tt.entity, lease, err, tt.want)
+		}
+	}
+}
+
+// replaying knows one lease, and says so only once it has planned.
+type replaying struct {
+	*fakeBackend
+	record weir.LeaseRecord
+}
+
+func (r *replaying) RecoverLease(
+	context.Context, time.Time, weir.LeaseID,
+) (*weir.LeaseRecord, error) {
+	return &r.record, nil
+}
+
+func (r *replaying) Recovered() (time.Time, bool) { return time.Time{}, true }
+
+// A lease that the store had taken under a definition that has changed is settled under the one in force.
+func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
+	t.Parallel()
+	fake := newFake() // a capacity of 100
+	fake.traits.Local = true
+	fake.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) {
+		return &weir.Outcome{Replay: true}, nil
+	}
+	var inForce int64
+	fake.settle = func(_ context.Context, s *weir.Settlement) (*weir.Outcome, error) {
+		inForce = s.Limits[0].Capacity
+		return &weir.Outcome{At: time.Now(), Holdings: s.Holdings}, nil
+	}
+	r, now := ask(), time.Now()
+	r.LeaseID = weir.NewLeaseID(now)
+	before := weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 50}
+	l, err := weir.New(&replaying{fake, weir.LeaseRecord{
+		ID: r.LeaseID, State: weir.LeaseLive, At: now, Expires: now.Add(time.Hour), Charges: 1,
+		Holdings: []weir.Holding{{Take: weir.Take{
+			Subject: weir.Subject{Entity: r.Entity, Resource: r.Resource},
+			Limit:   &before, Ceiling: 50, Parts: []weir.Part{{Units: 1}},
+		}}},
+	}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lease, err := l.Reserve(t.Context(), r); err != nil || !lease.Replay {
+		t.Fatalf("got %+v, %v; want a replay", lease, err)
+	}
+	if _, err := l.Complete(t.Context(), r.LeaseID, nil); err != nil || inForce != 100 {
+		t.Errorf("settled under a capacity of %d, %v; want 100", inForce, err)
+	}
+}
+
+// late resolves in several goroutines, leaves when the context ends, and plans nevertheless.
+type late struct {
+	*fakeBackend
+	plan chan struct{} // closed when it may
+	all  sync.WaitGroup
+}
+
+func (s *late) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	for range 4 {
+		s.all.Go(func() {
+			<-s.plan
+			_, _ = r.Resolve(context.WithoutCancel(ctx), weir.Subject{Entity: "acme", Resource: "gpt-4o"}, weir.Usual)
+		})
+	}
+	s.all.Go(func() {
+		<-s.plan
+		_, _ = s.fakeBackend.Reserve(context.WithoutCancel(ctx), now, r)
+	})
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+// A store that still works on a reservation when it has answered shares nothing with the lease or with
+// the next call; the race detector would see it.
+func TestStoreThatWorksOn(t *testing.T) {
+	t.Parallel()
+	store := &late{fakeBackend: newFake(), plan: make(chan struct{})}
+	l, err := weir.New(store, &weir.Options{OnUnavailable: weir.Allow, StoreTimeout: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var leases []*weir.Lease
+	for range 8 {
+		lease, err := l.Reserve(t.Context(), ask())
+		if err != nil || !lease.Degraded {
+			t.Fatalf("got %+v, %v; want a degraded lease", lease, err)
+		}
+		leases = append(leases, lease)
+	}
+	close(store.plan)
+	for _, lease := range leases {
+		if _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 1}); err != nil {
+			t.Error(err)
+		}
+	}
+	store.all.Wait()
+	if store.reserves != len(leases) {
+		t.Errorf("got %d reservations in the end, want %d", store.reserves, len(leases))
+	}
+}
+
+// surcharging puts another charge beside those of every request.
+type surcharging struct{ *memory.Store }
+
+func (s surcharging) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	more := *r
+	more.Charges = append(slices.Clone(r.Charges),
+		weir.Charge{Entity: "house", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 2}})
+	return s.Store.Reserve(ctx, now, &more)
+}
+
+// What stands between the limiter and a store may charge more than was asked.
+func TestStoreThatChargesMore(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
+		System: []weir.Limit{{Name: "rpm", Capacity: 5}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := weir.New(surcharging{store}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []int64{3, 1} {
+		lease, err := l.Reserve(t.Context(), ask())
+		if err != nil || len(lease.Limits) != 2 || lease.Limits[1].Available != left {
+			t.Errorf("got %+v, %v; want %d left to the house", lease, err, left)
+		}
+	}
+	_, err = l.Reserve(t.Context(), ask())
+	if denied, ok := errors.AsType[*weir.DeniedError](err); !ok || !denied.Limits[1].Exceeded {
+		t.Errorf("got %v, want a denial for the house", err)
+	}
+}
+
+// mirrored takes everything in two stores, and answers what the first one said.
+type mirrored struct{ *memory.Store }
+
+func (s mirrored) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	out, err := s.Store.Reserve(ctx, now, r)
+	if err != nil {
+		return nil, err
+	}
+	other, err := memory.Open(nil)
+	if err != nil {
+		return nil, err
+	}
+	_, err = other.Reserve(ctx, now.Add(time.Second), r)
+	return out, err
+}
+
+// An outcome stays what it is when the reservation is planned again.
+func TestStoreThatPlansAgain(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
+		System: []weir.Limit{{Name: "rpm", Kind: weir.Window, Window: time.Minute, Capacity: 5}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := newClock()
+	l, err := weir.New(mirrored{store}, &weir.Options{Now: now.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, left := range []int64{4, 3} {
+		lease, err := l.Reserve(t.Context(), ask())
+		if err != nil || lease.Limits[0].Available != left || !lease.ReservedAt.Equal(now.Now()) {
+			t.Fatalf("got %+v, %v; want %d left, now", lease, err, left)
+		}
+		if left == 3 {
+			continue
+		}
+		if _, err := lease.Cancel(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if lease, err = l.Reserve(t.Context(), ask()); err != nil || lease.Limits[0].Available != left {
+			t.Errorf("after a cancel: got %+v, %v; want %d left", lease, err, left)
+		}
+	}
+}
+
+// Every instant of an answer is in the zone of the limiter's clock, repeated answers too.
+func TestInstantsAreInTheZoneOfTheClock(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{
+		{Name: "slots", Kind: weir.Concurrency, Capacity: 1, Timeout: time.Minute}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	zone := time.FixedZone("here", 3600)
+	now := newClock().Now().In(zone)
+	l, err := weir.New(store, &weir.Options{Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := &weir.Request{LeaseID: weir.NewLeaseID(now), Entity: "a", Resource: "r"}
+	check := func(what string, instants ...time.Time) {
+		t.Helper()
+		for i, at := range instants {
+			if at.IsZero() || at.Location() != zone {
+				t.Errorf("%s: instant %d is %v, want one in zone %v", what, i, at, zone)
+			}
+		}
+	}
+	for range 2 {
+		lease, err := l.Reserve(t.Context(), request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("reserve", lease.ReservedAt, lease.Expires, lease.HoldsUntil)
+		adjusted, err := l.Adjust(t.Context(), lease.ID, 1, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("adjust", adjusted.At, adjusted.Expires, adjusted.HoldsUntil)
+	}
+	for range 2 {
+		completed, err := l.Complete(t.Context(), request.LeaseID, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("complete", completed.At)
+	}
+}
