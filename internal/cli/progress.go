@@ -19,8 +19,9 @@ type progress struct {
 	now   func() time.Time
 	began time.Time
 	last  time.Time
-	done  int64
-	told  bool
+	// asked counts attempts, and done the calls that have no attempt left to make.
+	asked, done int64
+	told        bool
 }
 
 // progress returns nil where nobody watches.
@@ -42,13 +43,14 @@ func newProgress(to io.Writer, total int, now func() time.Time) *progress {
 	}
 }
 
-// Reserved counts a call when it comes for the first time.
-func (p *progress) Reserved(a *replay.Attempt, _ *replay.Verdict) error {
-	if a.Try > 1 {
-		return nil
+// Reserved counts a call when it is known what becomes of it: all of them may have come, and yet be far
+// from admitted.
+func (p *progress) Reserved(_ *replay.Attempt, v *replay.Verdict) error {
+	p.asked++
+	if !v.Returns {
+		p.done++
 	}
-	p.done++
-	if p.done%64 != 0 {
+	if p.asked%64 != 0 {
 		return nil // the clock is slower than a call
 	}
 	if now := p.now(); now.Sub(p.last) >= progressEvery {
@@ -64,7 +66,7 @@ func (p *progress) line(now time.Time) string {
 	s := &replay.State{
 		Done: p.done, Total: p.total,
 		PerSecond: replay.NewSpeed(p.done, took).OperationsPerSecond,
-		Left:      took / time.Duration(p.done) * time.Duration(p.total-p.done),
+		Left:      took / time.Duration(max(p.done, 1)) * time.Duration(p.total-p.done),
 	}
 	columns, _ := p.size()
 	return cut(p.style.headline(s, columns), columns)

@@ -22,7 +22,7 @@ func TestProgress(t *testing.T) {
 	p := newProgress(&out, 1000, func() time.Time { return now })
 	for range 640 {
 		now = now.Add(time.Millisecond)
-		if err := p.Reserved(&replay.Attempt{Try: 1}, nil); err != nil {
+		if err := p.Reserved(&replay.Attempt{Try: 1}, &replay.Verdict{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestProgress(t *testing.T) {
 	out.Reset()
 	p = newProgress(&out, 1000, func() time.Time { return now })
 	for range 640 {
-		if err := p.Reserved(&replay.Attempt{Try: 1}, nil); err != nil {
+		if err := p.Reserved(&replay.Attempt{Try: 1}, &replay.Verdict{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,6 +54,37 @@ func TestProgress(t *testing.T) {
 		t.Errorf("got %q within no time, want nothing", out.String())
 	}
 	(*progress)(nil).clear()
+}
+
+// TestProgressOfRetries: calls that come back again and again are not done, and the line still moves.
+func TestProgressOfRetries(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := newProgress(&out, 1000, func() time.Time { return now })
+	for i := range 256 {
+		now = now.Add(time.Millisecond)
+		if err := p.Reserved(&replay.Attempt{Try: 2}, &replay.Verdict{Returns: i >= 64}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "\r\x1b[?7l  6 %  #-------------------  64 of 1,000 calls  500/s  2s left\x1b[K\x1b[?7h" +
+		"\r\x1b[?7l  6 %  #-------------------  64 of 1,000 calls  250/s  4s left\x1b[K\x1b[?7h"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+
+	out.Reset()
+	p = newProgress(&out, 1000, func() time.Time { return now })
+	now = now.Add(progressEvery)
+	for range 64 {
+		if err := p.Reserved(&replay.Attempt{Try: 1}, &replay.Verdict{Returns: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "  0 of 1,000"; !strings.Contains(out.String(), want) {
+		t.Errorf("got %q before any call is done, want %q in it", out.String(), want)
+	}
 }
 
 // TestProgressOnlyOnATerminal: files, pipes and devices that are none get nothing. A terminal is in

@@ -15,6 +15,8 @@ func (f *replayFlags) checkFiles(trace string) error {
 		return errors.New("trace and limits cannot both come from standard input")
 	case f.compare == standardInput && (trace == standardInput || f.limits == standardInput):
 		return errors.New("only one of trace, --limits and --compare can come from standard input")
+	case f.decisions == standardInput:
+		return errors.New("--decisions -: the decisions must go to a file, the report goes to standard output")
 	case f.html == standardInput:
 		return errors.New("--html -: the page must be a file, the report goes to standard output")
 	}

@@ -50,7 +50,7 @@ func (a *app) replayAgainst(
 	defer file.abandon()
 	r, err := replay.Run(ctx, m.Definitions, w, o)
 	if err != nil {
-		return nil, m.Locate(err)
+		return nil, file.blame(m.Locate(err))
 	}
 	r.LimitsFile = inputName(f.limits)
 	return r, file.finish()

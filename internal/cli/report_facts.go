@@ -17,7 +17,7 @@ func facts(r *replay.Report) []chart.Fact {
 	f := []chart.Fact{
 		{Name: "trace", Value: r.Trace},
 		{Name: "calls", Value: thousands(int64(r.Calls))},
-		{Name: "span", Value: fmt.Sprintf("%v, from %s to %s", replaySpan(r), r.From, r.To)},
+		{Name: "span", Value: fmt.Sprintf("%s, from %s to %s", replaySpan(r), r.From, r.To)},
 	}
 	add := func(name, value string) { f = append(f, chart.Fact{Name: name, Value: value}) }
 	entities := replay.TenantName(0)
@@ -55,9 +55,13 @@ func facts(r *replay.Report) []chart.Fact {
 	return f
 }
 
-// replaySpan is how long it all took, in whole seconds.
-func replaySpan(r *replay.Report) time.Duration {
-	return (time.Duration(r.SpanMS) * time.Millisecond).Round(time.Second)
+// replaySpan is how long it all took, in whole seconds; in days where a duration might not hold it.
+func replaySpan(r *replay.Report) string {
+	const day = 24 * time.Hour
+	if days := r.SpanMS / day.Milliseconds(); days >= 100_000 {
+		return thousands(days) + " days"
+	}
+	return (time.Duration(r.SpanMS) * time.Millisecond).Round(time.Second).String()
 }
 
 // costsText lists costs by name.

@@ -82,7 +82,7 @@ func (s *pageSide) titled(title string) string {
 func (s *pageSide) tiles() []chart.Tile {
 	t := &s.Totals
 	tiles := []chart.Tile{
-		{Name: "Calls", Value: thousands(t.Calls), Note: "in " + replaySpan(s.Report).String()},
+		{Name: "Calls", Value: thousands(t.Calls), Note: "in " + replaySpan(s.Report)},
 		{Name: "Admitted", Value: thousands(t.Admitted), Note: string(t.AdmittedPercent) + " %"},
 		{Name: "Denied", Value: thousands(t.Denied), Note: string(t.DeniedPercent) + " %", Tone: chart.Bad},
 		{

@@ -17,7 +17,7 @@ func (p *replayPage) comparedTiles() []chart.Tile {
 		}
 	}
 	return []chart.Tile{
-		{Name: "Calls", Value: thousands(a.Calls), Note: "in " + replaySpan(p.sides[0].Report).String()},
+		{Name: "Calls", Value: thousands(a.Calls), Note: "in " + replaySpan(p.sides[0].Report)},
 		{
 			Name: "Admitted by " + firstName, Value: thousands(a.Admitted),
 			Note: string(a.AdmittedPercent) + " %, " + separate(a.TokensAdmitted.String()) + " tokens",

@@ -20,7 +20,7 @@ type wholeFile struct {
 // createWhole begins the file that a flag names.
 func createWhole(flag, name string) (*wholeFile, error) {
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s: is no regular file", name)
+		return nil, fmt.Errorf("%s %s: is no regular file", flag, name)
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -39,6 +39,17 @@ func named(flag, name string, err error) error {
 		err = e.Err
 	}
 	return fmt.Errorf("%s %s: %w", flag, name, err)
+}
+
+// blame names the file in an error about it that came from elsewhere. Other errors stay.
+func (d *wholeFile) blame(err error) error {
+	if d == nil || d.file == nil {
+		return err
+	}
+	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == d.file.Name() {
+		return named(d.flag, d.name, err)
+	}
+	return err
 }
 
 // abandon removes an unfinished file. After finish it does nothing.

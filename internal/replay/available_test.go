@@ -41,8 +41,54 @@ func TestAvailable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (span{from, from + c.ms}).available(&l).String(); got != c.want {
+		if got := newSpanned(span{from, from + c.ms}).available(&l).String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+// TestPeriodsOneByOne: periods that are skipped over are those that are counted one after the other, also
+// where clocks change at midnight, by half an hour, by a day, or a minute past.
+func TestPeriodsOneByOne(t *testing.T) {
+	t.Parallel()
+	const dayMS = 24 * 60 * 60 * 1000
+	for _, zone := range []string{
+		"UTC", "Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe", "Pacific/Apia", "America/Sao_Paulo",
+		"Asia/Kathmandu", "Pacific/Kwajalein", "America/St_Johns", "Africa/Monrovia",
+	} {
+		for _, every := range []string{"hour", "day", "week", "month"} {
+			l, err := (&weir.Limit{
+				Name: "x", Kind: weir.Budget, Capacity: 1, Every: every, Zone: zone,
+			}).Normalize()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for from := int64(0); from < 60*365*dayMS; from += 397*dayMS + 12_345_678 {
+				s := span{from, from + 410*dayMS}
+				want := int64(0)
+				for at, to := time.UnixMilli(s.fromMS), time.UnixMilli(s.toMS); !at.After(to); want++ {
+					_, at = l.Period(at)
+				}
+				if got := s.periods(&l); got != want {
+					t.Errorf("%s in %s from %d: got %d, want %d", every, zone, from, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestPeriodsOfAges: all the time that a trace can span is counted without an hour of waiting.
+func TestPeriodsOfAges(t *testing.T) {
+	t.Parallel()
+	for zone, want := range map[string]int64{"UTC": 70_389_528, "Europe/Berlin": 70_389_528} {
+		l, err := (&weir.Limit{
+			Name: "x", Kind: weir.Budget, Capacity: 1, Every: "hour", Zone: zone,
+		}).Normalize()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := (span{0, maxAtMS}).periods(&l); got != want {
+			t.Errorf("%s: got %d, want %d", zone, got, want)
 		}
 	}
 }

@@ -31,6 +31,9 @@ func (c *columns) wanted(o *ReadOptions) []wanted {
 // exactly.
 func (c *columns) find(o *ReadOptions, header []string) (reasons []string) {
 	c.width = len(header)
+	if reason := foreign(header); reason != "" {
+		return []string{reason}
+	}
 	for _, w := range c.wanted(o) {
 		*w.at = slices.Index(header, w.name)
 		switch {
@@ -44,6 +47,21 @@ func (c *columns) find(o *ReadOptions, header []string) (reasons []string) {
 		}
 	}
 	return reasons
+}
+
+// foreign says what a header is that no program has written as UTF-8 with commas; empty if it may be one.
+func foreign(header []string) string {
+	first := header[0]
+	switch {
+	case strings.HasPrefix(first, "\xff\xfe"), strings.HasPrefix(first, "\xfe\xff"), strings.Contains(first, "\x00"):
+		return "is no UTF-8 text: save the file as UTF-8"
+	case len(header) > 1: // three columns are the least
+	case strings.Contains(first, ";"):
+		return "has semicolons between its columns: put commas there"
+	case strings.Contains(first, "\t"):
+		return "has tabs between its columns: put commas there"
+	}
+	return ""
 }
 
 // quoteName writes a column's name, in quotes where it would not be seen what belongs to it.

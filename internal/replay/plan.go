@@ -69,6 +69,9 @@ func newPlan(ctx context.Context, s weir.Service, w *Workload) (*plan, error) {
 		known: map[[2]string]*subject{}, told: map[string]bool{},
 	}
 	for i, by := range w.callers {
+		if err := ctx.Err(); err != nil { // there may be a million of them
+			return nil, err
+		}
 		e, err := s.Explain(ctx, by.Entity, by.Resource)
 		if err != nil {
 			return nil, err

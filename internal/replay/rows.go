@@ -43,6 +43,7 @@ const (
 // limitReports makes the rows of a report.
 func limitReports(t *tally, s span) []*LimitReport {
 	out := []*LimitReport{}
+	of := newSpanned(s)
 	for _, r := range limitRows(t) {
 		row := r.title()
 		row.Unit, row.Used, row.Available = "units", new(big.Int), new(big.Int)
@@ -52,7 +53,7 @@ func limitReports(t *tally, s span) []*LimitReport {
 			row.DeniedOnly += c.only
 			row.Used.Add(row.Used, &c.used)
 			if !c.appeared {
-				row.Available.Add(row.Available, s.available(c.limit))
+				row.Available.Add(row.Available, of.available(c.limit))
 			}
 		}
 		row.UsedPercent = percent(row.Used, row.Available)

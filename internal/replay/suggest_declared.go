@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/weir-limiter/weir"
 )
@@ -97,10 +98,18 @@ func listPlace(d *weir.Definitions, s weir.Subject) string {
 
 const systemPlace = "system"
 
-func resourcePlace(name string) string { return "resources." + name }
+func resourcePlace(name string) string { return "resources." + inPath(name) }
 
 func entityPlace(entity, resource string) string {
-	return "entities." + entity + ".resources." + resource
+	return "entities." + inPath(entity) + ".resources." + inPath(resource)
+}
+
+// inPath is a name as a part of a path: in quotes if the path would be that of something else too.
+func inPath(name string) string {
+	if strings.Contains(name, ".resources") || strings.Contains(name, ".limits") {
+		return `"` + name + `"`
+	}
+	return name
 }
 
 // eachList passes on every list of limits in the order of the definitions.

@@ -205,6 +205,37 @@ func TestSuggestRefuses(t *testing.T) {
 	}
 }
 
+// TestSuggestDottedNames: two places in a file whose names would make one path are two.
+func TestSuggestDottedNames(t *testing.T) {
+	t.Parallel()
+	limit := func(capacity int64) []weir.Limit { return []weir.Limit{{Name: "rpm", Capacity: capacity}} }
+	d := &weir.Definitions{Entities: map[string]weir.EntityDefinition{
+		"a":             {Limits: map[string][]weir.Limit{"b.resources.c": limit(2)}},
+		"a.resources.b": {Limits: map[string][]weir.Limit{"c": limit(900)}},
+	}}
+	calls := each(30, 0, 0, 1)
+	for i := range calls {
+		calls[i].Caller = int32(min(i%3, 1)) // ten, and twenty
+	}
+	trace := traceOf(calls...)
+	trace.EntityColumn = "who"
+	trace.Callers = []Caller{
+		{Entity: "a", Resource: "b.resources.c"}, {Entity: "a.resources.b", Resource: "c"},
+	}
+	s, err := Suggest(t.Context(), d, NewWorkload(trace, nil), shareFor(t, "0%"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		place    string
+		capacity int64
+	}{{`entities.a.resources."b.resources.c"`, 10}, {`entities."a.resources.b".resources.c`, 20}} {
+		if got := s.Limits[i]; got.Place != want.place || got.SuggestedCapacity != want.capacity {
+			t.Errorf("got %d at %s, want %d at %s", got.SuggestedCapacity, got.Place, want.capacity, want.place)
+		}
+	}
+}
+
 // TestSizedRefill: the ratio is kept, rounded up, whatever the numbers.
 func TestSizedRefill(t *testing.T) {
 	t.Parallel()

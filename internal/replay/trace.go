@@ -79,7 +79,7 @@ func (t *traceReader) read(ctx context.Context) error {
 			return t.end()
 		case misread:
 			t.line = wrong.Line
-			t.mistake("", "", fmt.Sprintf("at byte %d: %s", wrong.Column, quoteReason(wrong.Err)))
+			t.mistake("", "", fmt.Sprintf("at byte %d: %s", wrong.Column, quoteReason(wrong)))
 		case err != nil:
 			return errors.Join(append(t.errs, err)...)
 		default:
@@ -112,11 +112,15 @@ func (t *traceReader) end() error {
 }
 
 // quoteReason is what a parser's error means.
-func quoteReason(err error) string {
-	if errors.Is(err, csv.ErrBareQuote) {
-		return "has a quote within a field: quote the whole field"
+func quoteReason(wrong *csv.ParseError) string {
+	reason := "has a quote that is never closed, or closed before the field ends"
+	if errors.Is(wrong, csv.ErrBareQuote) {
+		reason = "has a quote within a field: quote the whole field"
 	}
-	return "has a quote that is never closed, or closed before the field ends"
+	if wrong.StartLine < wrong.Line {
+		reason += fmt.Sprintf("; the call begins on line %d", wrong.StartLine)
+	}
+	return reason
 }
 
 // mistake notes what is wrong with the line, or with a field of it.

@@ -83,7 +83,16 @@ func TestReadTraceMistakes(t *testing.T) {
 		"a,b\nc\n":           `t.csv:1: header "a,b": has no column TIMESTAMP` + listed,
 		"TIMESTAMP," + traceHeader: `t.csv:1: header "TIMESTAMP,` + traceHeader[:39] +
 			`": has the column TIMESTAMP twice`,
-		`a,"` + "\n":                             `t.csv:1: at byte 5: has a quote that is never closed, or closed before the field ends`,
+		`a,"` + "\n": `t.csv:1: at byte 5: has a quote that is never closed, or closed before the field ends`,
+		traceHeader + "\"a,1,1\nb,2,2\n": `t.csv:3: at byte 7: has a quote that is never closed, or closed ` +
+			"before the field ends; the call begins on line 2",
+		"TIMESTAMP;ContextTokens;GeneratedTokens\n1;2;3\n": `t.csv:1: header ` +
+			`"TIMESTAMP;ContextTokens;GeneratedTokens": has semicolons between its columns: put commas there`,
+		"TIMESTAMP\tContextTokens\n": `t.csv:1: header "TIMESTAMP\tContextTokens": ` +
+			"has tabs between its columns: put commas there",
+		"\xff\xfea\x00,\x00b\x00\n\x00": `t.csv:1: header "�a\x00,\x00b\x00": ` +
+			"is no UTF-8 text: save the file as UTF-8",
+		"\x00a,b,c\n":                            `t.csv:1: header "\x00a,b,c": is no UTF-8 text: save the file as UTF-8`,
 		traceHeader + "a\"b,1,1\n":               `t.csv:2: at byte 2: has a quote within a field: quote the whole field`,
 		traceHeader + "1,2,3,4\n":                `t.csv:2: line "1,2,3,4": has 4 columns, not 3 like the header`,
 		traceHeader + "1\n":                      `t.csv:2: line "1": has 1 column, not 3 like the header`,
