@@ -9,8 +9,10 @@ import (
 // is wrong. A limit that is not named keeps what it stands for; slots return when the lease ends.
 func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 	s := &c.settling
-	if err := s.checkNames(e); err != nil {
-		return nil, err
+	if len(s.lists) > 0 {
+		if err := s.checkNames(e); err != nil {
+			return nil, err
+		}
 	}
 	c.parts, c.totals = c.parts[:0], c.totals[:0]
 	cancels, completes := s.verb == VerbCancel, s.verb == VerbComplete

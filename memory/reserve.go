@@ -72,6 +72,7 @@ func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcom
 	s.lock(set)
 	defer s.unlock(set)
 	var it *item
+	exceeded := false
 	for i := range out.Holdings {
 		t, seat := &out.Holdings[i].Take, &seats[i]
 		if seat.first {
@@ -81,30 +82,37 @@ func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcom
 			seat.counter, seat.fresh = newCounter(now, t.Limit), true
 		}
 		if judge(now, t, seat, &out.Limits[i]) {
-			out.Denied = true
+			exceeded = true
+			out.Denied = out.Denied || !t.Limit.Shadow
 		}
 	}
 	if out.Denied {
 		out.Holdings = nil
 		return
 	}
-	for i := range out.Holdings {
-		t := &out.Holdings[i].Take
-		// What fits can be counted. A shadow limit takes more than fits, and never denies.
-		grows := out.Limits[i].Exceeded
-		if grows && !seats[i].counter.counts(now, claim{limit: t.Limit, to: seats[i].cost}) {
-			seats[i].cost = 0
-			if t.Limit.Kind != weir.Concurrency { // a lease has its slots, as if they had timed out
-				for j := range t.Parts {
-					t.Parts[j].Units = 0
-				}
-			}
-		}
+	if exceeded { // what fits can be counted
+		leaveOut(now, seats, out)
 	}
 	apply(now, seats, out)
 }
 
-// judge writes the status of one take as it was found, and reports whether its limit denies it.
+// leaveOut makes a shadow limit, which never denies, take nothing of what it cannot count.
+func leaveOut(now int64, seats []seat, out *weir.Outcome) {
+	for i := range out.Holdings {
+		t, seat := &out.Holdings[i].Take, &seats[i]
+		if !out.Limits[i].Exceeded || seat.counter.counts(now, claim{limit: t.Limit, to: seat.cost}) {
+			continue
+		}
+		seat.cost = 0
+		if t.Limit.Kind != weir.Concurrency { // a lease has its slots, as if they had timed out
+			for j := range t.Parts {
+				t.Parts[j].Units = 0
+			}
+		}
+	}
+}
+
+// judge writes the status of one take as it was found, and reports whether its limit is exceeded.
 func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 	l := t.Limit
 	lowered := l.Capacity - t.Ceiling
@@ -120,7 +128,7 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 	if seat.cost <= t.Ceiling {
 		status.RetryAfter = since(now, seat.counter.freeAt(now, seat.cost+lowered, l))
 	}
-	return !l.Shadow
+	return true
 }
 
 // apply takes everything and notes where the lease's units are.
