@@ -302,7 +302,7 @@ func (s *leaseShard) file(e *leaseEntry) {
 func (s *leaseShard) expire(t *leaseTable, e *leaseEntry) {
 	e.end(leaseExpired, e.expires)
 	s.remember(t, e)
-	t.recycle(e)
+	// It is not used again: a million leases may expire at once, and few come after them.
 }
 
 // remember moves an ended lease to the ended ones, and forgets the oldest if there are too many.

@@ -25,55 +25,55 @@ func (e *endedLease) entry() *leaseEntry {
 }
 
 // endedLeases is a queue in the order in which the leases ended. The place of one stays the same for
-// as long as it is in the queue.
+// as long as it is in the queue, and the queue has memory for little more than it holds.
 type endedLeases struct {
-	ring []endedLease // a power of two
-	from uint32       // the number of the first
-	next uint32       // the number after the last
+	blocks []*endedBlock
+	spare  *endedBlock
+	from   uint32 // the number of the first
+	next   uint32 // the number after the last
 }
 
-const leastEnded = 16
+const blockEnded = 256
+
+type endedBlock [blockEnded]endedLease
 
 func (q *endedLeases) len() int { return int(q.next - q.from) }
 
 func (q *endedLeases) push(e endedLease) leasePlace {
-	if q.len() == len(q.ring) {
-		q.resize(max(leastEnded, 2*len(q.ring)))
+	at := q.from%blockEnded + (q.next - q.from)
+	if int(at/blockEnded) == len(q.blocks) {
+		if q.spare == nil {
+			q.spare = &endedBlock{}
+		}
+		q.blocks, q.spare = append(q.blocks, q.spare), nil
 	}
-	q.ring[int(q.next)&(len(q.ring)-1)] = e
+	q.blocks[at/blockEnded][at%blockEnded] = e
 	place := leasePlace(q.next)&^leaseHasEnded | leaseHasEnded
 	q.next++
 	return place
 }
 
-// at returns the one at a place.
+// behind is how far a place is from that of the first.
+func (q *endedLeases) behind(p leasePlace) uint32 {
+	return (uint32(p) - q.from) &^ uint32(leaseHasEnded)
+}
+
+// at returns the one at a place, which is in the queue.
 func (q *endedLeases) at(p leasePlace) *endedLease {
-	return &q.ring[int(p&^leaseHasEnded)&(len(q.ring)-1)]
+	at := q.from%blockEnded + q.behind(p)
+	return &q.blocks[at/blockEnded][at%blockEnded]
 }
 
 // has reports whether a lease is at a place.
 func (q *endedLeases) has(id LeaseID, p leasePlace) bool {
-	if len(q.ring) == 0 {
-		return false
-	}
-	behind := (uint32(p) - q.from) &^ uint32(leaseHasEnded) // how far from the first
-	return int(behind) < q.len() && q.at(p).id == id
+	return q.behind(p) < q.next-q.from && q.at(p).id == id
 }
 
-func (q *endedLeases) first() *endedLease { return &q.ring[int(q.from)&(len(q.ring)-1)] }
+func (q *endedLeases) first() *endedLease { return &q.blocks[0][q.from%blockEnded] }
 
 func (q *endedLeases) pop() {
-	q.from++
-	if len(q.ring) > leastEnded && q.len() < len(q.ring)/4 {
-		q.resize(len(q.ring) / 2)
+	if q.from++; q.from%blockEnded == 0 {
+		q.spare, q.blocks[0] = q.blocks[0], nil
+		q.blocks = q.blocks[1:]
 	}
-}
-
-// resize moves the queue to a ring of another size, which has room for it.
-func (q *endedLeases) resize(n int) {
-	ring := make([]endedLease, n)
-	for i := q.from; i != q.next; i++ {
-		ring[int(i)&(n-1)] = q.ring[int(i)&(len(q.ring)-1)]
-	}
-	q.ring = ring
 }
