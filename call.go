@@ -79,9 +79,8 @@ func (c *call) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resol
 
 // callPool hands out working memory.
 type callPool struct {
-	pool  sync.Pool
-	reuse bool
-	made  atomic.Int64
+	pool sync.Pool
+	made atomic.Int64
 }
 
 func (l *Limiter) newCall() *call {
@@ -99,7 +98,7 @@ func (l *Limiter) newCall() *call {
 		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
 		Resolve: l.resolve,
 	}
-	if l.calls.reuse { // others may resolve in several goroutines, and plan after the call
+	if l.traits.Local { // others may resolve in several goroutines, and plan after the call
 		c.reservation.Resolve, c.reservation.call = c.resolve, c
 	}
 	c.settlement = Settlement{
@@ -116,7 +115,7 @@ func (l *Limiter) endCall(c *call) {
 		c.counter.Add(c.hits)
 		c.hits = 0
 	}
-	if l.calls.reuse {
+	if l.traits.Local {
 		c.costs.reset()
 		c.named.reset()
 		l.calls.pool.Put(c)

@@ -40,7 +40,7 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	}
 	l.leases = newLeaseTable(&options, options.Now())
 	l.declarer, _ = b.(Declarer)
-	l.leases.reuse, l.calls.reuse = traits.Local, traits.Local
+	l.leases.reuse = traits.Local
 	if l.recoverer, _ = b.(LeaseRecoverer); l.recoverer != nil {
 		if early, ok := l.recoverer.Recovered(); ok {
 			l.leases.early.Store(early.UnixMilli() + 1)
@@ -209,6 +209,9 @@ func holdsUntil(holdings []Holding, now time.Time) time.Time {
 	return instant(first, now)
 }
 
+// wholeMS cuts an instant to the millisecond.
+func wholeMS(t time.Time) time.Time { return instant(t.UnixMilli(), t) }
+
 // instant is a millisecond in the zone of another instant.
 func instant(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
 
@@ -218,7 +221,7 @@ func (l *Limiter) take(
 ) (*Lease, bool, error) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
-	if l.leases.reuse { // a store elsewhere may plan after the call
+	if l.traits.Local { // a store elsewhere may plan after the call
 		r.entry = e
 	}
 	out, err := l.backend.Reserve(storeCtx, now, r)

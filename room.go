@@ -54,9 +54,6 @@ func (p *planner) room(n int) []Holding {
 	return room[:n]
 }
 
-// wholeMS cuts an instant to the millisecond.
-func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
-
 // Outcome returns the outcome of a settlement to fill in: it took effect at that instant.
 func (s *Settlement) Outcome(at time.Time) *Outcome {
 	if s.call == nil {

@@ -27,14 +27,8 @@ func (s *Store) Reserve(
 
 // seat is a take while it is judged.
 type seat struct {
-	stripe  *stripe
-	hash    uint64 // of the subject
-	counter counter
-	cost    int64
-	// first is true for the first of the seats of one subject.
-	first bool
-	// fresh is true where the counter is not in its item yet: only an admission puts it there.
-	fresh bool
+	spot
+	cost int64
 }
 
 // reserve fills in the outcome of a plan.
@@ -52,13 +46,10 @@ func (s *Store) reserve(now time.Time, out *weir.Outcome) error {
 			return uncountable(t)
 		}
 		if i > 0 && t.Subject == out.Holdings[i-1].Subject {
-			seat.stripe, seat.hash = seats[i-1].stripe, seats[i-1].hash
-			continue
+			seat.follow(&seats[i-1].spot)
+		} else {
+			seat.locate(s, &set, t.Subject)
 		}
-		entity := hash(s.seed, t.Entity)
-		at := stripeAt(entity)
-		set.add(at)
-		seat.stripe, seat.hash, seat.first = &s.stripes[at], hash(entity, t.Resource), true
 	}
 	out.At = wholeMS(now)
 	ms := now.UnixMilli()
@@ -78,9 +69,7 @@ func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcom
 		if seat.first {
 			it = seat.stripe.items.find(t.Subject, seat.hash)
 		}
-		if seat.counter = it.find(t.Limit); seat.counter == nil {
-			seat.counter, seat.fresh = newCounter(now, t.Limit), true
-		}
+		seat.open(now, it, t.Limit, t.Limit)
 		if judge(now, t, seat, &out.Limits[i]) {
 			exceeded = true
 			out.Denied = out.Denied || !t.Limit.Shadow
@@ -135,9 +124,7 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 func apply(now int64, seats []seat, out *weir.Outcome) {
 	for i := range out.Holdings {
 		h, seat := &out.Holdings[i], &seats[i]
-		if seat.fresh {
-			seat.counter = seat.stripe.ensure(h.Subject, seat.hash).put(h.Limit, seat.counter)
-		}
+		seat.keep(h.Subject, h.Limit)
 		out.Limits[i].Available -= seat.cost
 		if piece, ok := seat.counter.take(now, seat.cost, h.Limit); ok {
 			h.Pieces = append(h.Pieces, piece)

@@ -11,13 +11,7 @@ import (
 // change is what a settlement does to one holding.
 type change struct {
 	claim
-	stripe *stripe
-	hash   uint64 // of the subject
-	// first is true for the first of the changes of one subject.
-	first bool
-	// counter is nil where there is nothing to do.
-	counter counter
-	fresh   bool
+	spot
 	// stays is true where a shadow limit cannot count more, so that the lease's parts are as before.
 	stays bool
 }
@@ -51,26 +45,21 @@ func (s *Store) settle(now time.Time, st *weir.Settlement) (*weir.Outcome, error
 		}
 	}
 	var few [8]change
-	changes := few[:0]
+	changes := few[:min(len(few), len(st.Holdings))]
 	if len(st.Holdings) > len(few) {
-		changes = make([]change, 0, len(st.Holdings))
+		changes = make([]change, len(st.Holdings))
 	}
-	changes = changes[:len(st.Holdings)]
 	var set stripeSet
 	for i := range st.Holdings {
-		h := &st.Holdings[i]
-		if err := changes[i].read(st, i); err != nil {
+		c, h := &changes[i], &st.Holdings[i]
+		if err := c.read(st, i); err != nil {
 			return nil, err
 		}
 		if i > 0 && h.Subject == st.Holdings[i-1].Subject {
-			changes[i].stripe, changes[i].hash = changes[i-1].stripe, changes[i-1].hash
-			continue
+			c.follow(&changes[i-1].spot)
+		} else {
+			c.locate(s, &set, h.Subject)
 		}
-		entity := hash(s.seed, h.Entity)
-		at := stripeAt(entity)
-		set.add(at)
-		c := &changes[i]
-		c.stripe, c.hash, c.first = &s.stripes[at], hash(entity, h.Resource), true
 	}
 	out := st.Outcome(wholeMS(now))
 	if st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend {
@@ -126,9 +115,7 @@ func (s *Store) change(
 		if c.first {
 			it = c.stripe.items.find(h.Subject, c.hash)
 		}
-		if c.counter = it.find(h.Limit); c.counter == nil {
-			c.counter, c.fresh = newCounter(now, c.limit), true
-		}
+		c.open(now, it, h.Limit, c.limit)
 		if c.to > c.from && !c.counter.counts(now, c.claim) {
 			if !c.limit.Shadow {
 				return unfit(st, i, "is more than can be counted")
@@ -162,9 +149,7 @@ func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece 
 		}
 		return o.extend(now, c.pieces, c.limit)
 	}
-	if c.fresh {
-		c.counter = c.stripe.ensure(of, c.hash).put(c.limit, c.counter)
-	}
+	c.keep(of, c.limit)
 	return c.counter.settle(now, c.claim)
 }
 
