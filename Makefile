@@ -26,7 +26,7 @@ GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test conformance soak fuzz bench microbench benchcheck cover lint vuln fix verify \
+.PHONY: help demo dynamodb test conformance soak fuzz bench microbench benchcheck cover lint vuln fix verify \
 	tools race-notice
 
 help: ## List the targets
@@ -37,6 +37,11 @@ demo: ## Serve, and watch the limits judge an hour of real LLM traffic in half a
 	@mkdir -p .cache
 	$(GO) build -o .cache/weir ./cmd/weir
 	.cache/weir demo $(DEMO)
+
+dynamodb: ## Run DynamoDB Local in the foreground, on PORT (8000); Ctrl-C ends it
+	@mkdir -p .cache
+	$(GO) build -o .cache/dynamodblocal ./internal/testkit/dynamodblocal
+	.cache/dynamodblocal -port $(or $(PORT),8000)
 
 test: race-notice ## Run every test, shuffled, with the race detector (V=1 names them)
 	$(TEST) ./...

@@ -54,6 +54,11 @@ var rooms = []room{
 		tests:   []string{"conformance", "manifest"},
 	},
 	{
+		dir:     "dynamodb/livetest",
+		imports: []string{root, awsSDK, awsSmithy},
+		tests:   []string{"dynamodb", "internal/schema", "memory"},
+	},
+	{
 		dir:     "tigerbeetle",
 		imports: []string{root, "internal/bucket", tigerbeetle},
 		tests:   []string{"conformance", "manifest"},
@@ -117,6 +122,7 @@ var rooms = []room{
 		tests: []string{"memory", "httpapi"},
 	},
 	{dir: "internal/testkit", imports: []string{root, awsSDK, awsSmithy}},
+	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
 	{dir: "internal/lint"},
 
 	{dir: "cmd/weir", imports: []string{anything}},
@@ -131,4 +137,5 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "conformance/oracle", "internal/testkit",
+	"internal/testkit/dynamodblocal",
 }

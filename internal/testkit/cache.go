@@ -1,39 +1,50 @@
 package testkit
 
 import (
+	"bytes"
 	"errors"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
+// moduleLine is how this module's go.mod begins.
+const moduleLine = "module github.com/weir-limiter/weir\n"
+
 // cacheFolder returns a folder below .cache at the module's root, which git ignores.
 func cacheFolder(t testing.TB, name string) string {
 	t.Helper()
-	root, err := moduleRoot()
+	dir, err := makeCacheFolder(name)
 	if err != nil {
-		t.Fatal(err)
-	}
-	dir := filepath.Join(root, ".cache", name)
-	if err := os.MkdirAll(dir, 0o750); err != nil {
 		t.Fatal(err)
 	}
 	return dir
 }
 
-// moduleRoot returns the nearest folder, from the working folder upwards, that has a go.mod.
+func makeCacheFolder(name string) (string, error) {
+	root, err := moduleRoot()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, ".cache", name)
+	return dir, os.MkdirAll(dir, 0o750)
+}
+
+// moduleRoot returns the folder of this module: the nearest one, from the working folder upwards,
+// whose go.mod says so. Modules inside it, such as the benchmarks, share its cache.
 func moduleRoot() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
 	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+		text, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil && bytes.HasPrefix(text, []byte(moduleLine)) {
 			return dir, nil
 		}
 		parent := filepath.Dir(dir)
 		if parent == dir {
-			return "", errors.New("no go.mod in the working folder or above")
+			return "", errors.New("no go.mod of weir in the working folder or above")
 		}
 		dir = parent
 	}

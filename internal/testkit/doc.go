@@ -1,7 +1,9 @@
 // Package testkit finds, fetches and starts what a test needs besides Go: a Python virtual
-// environment, another process. What it fetches stays in an ignored folder of the module, so that
-// the next run needs no network.
+// environment, DynamoDB Local, a server that plays AWS, another process. What it fetches stays in
+// an ignored folder of the module, so that the next run needs no network. Between a client of the
+// AWS SDK and DynamoDB it can count ([Counter]) and make things go wrong ([Faults]).
 //
-// A test whose tool is missing is skipped with the reason. WEIR_TEST_REQUIRE, a list with commas,
-// names the tools that must not be missing: without one of these the test fails instead.
+// A test whose tool is missing is skipped with the reason. WEIR_TEST_REQUIRE, a list with commas
+// of "python" and "dynamodb", names the tools that must not be missing: without one of these the
+// test fails instead.
 package testkit

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -56,6 +57,7 @@ func last(s string) string {
 type Process struct {
 	cmd   *exec.Cmd
 	grace time.Duration // from being asked to end to being killed
+	input io.Closer     // ends a guarded process when it is closed; nil for any other
 	done  chan struct{} // closed when the process has ended and err is set
 	err   error
 
@@ -69,20 +71,30 @@ type Process struct {
 // killed at once, since that context ends first.
 func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Helper()
+	p, err := launch(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Stop)
+	return p
+}
+
+// launch starts a command that nobody has to end: [Process.Stop] does, and may be left out where
+// the process ends with this one.
+func launch(cmd *exec.Cmd) (*Process, error) {
 	p := &Process{
 		cmd: cmd, grace: stopGrace, done: make(chan struct{}), change: make(chan struct{}),
 	}
 	cmd.Stdout, cmd.Stderr = (*processOutput)(p), (*processOutput)(p)
 	cmd.WaitDelay = stopGrace
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		return nil, err
 	}
 	go func() {
 		p.err = cmd.Wait()
 		close(p.done)
 	}()
-	t.Cleanup(p.Stop)
-	return p
+	return p, nil
 }
 
 // processOutput is the stream that a process writes to.
@@ -109,8 +121,8 @@ func (p *Process) output() (string, <-chan struct{}) {
 	return p.out.String(), p.change
 }
 
-// WaitLine waits for the first whole line that matches, and returns the match and its groups. It is
-// an error if the process ends without one, or the context does.
+// WaitLine waits for the first whole line that matches, and returns the match and its groups. It
+// is an error if the process ends without one, or the context does.
 func (p *Process) WaitLine(ctx context.Context, line *regexp.Regexp) ([]string, error) {
 	for {
 		ended := false
@@ -150,8 +162,8 @@ func (p *Process) ending() error {
 	return p.err
 }
 
-// WaitPort waits until something accepts connections at a TCP address. It is an error if the process
-// ends before that, or the context does.
+// WaitPort waits until something accepts connections at a TCP address. It is an error if the
+// process ends before that, or the context does.
 func (p *Process) WaitPort(ctx context.Context, address string) error {
 	var dialer net.Dialer
 	for {
@@ -181,6 +193,11 @@ func (p *Process) Wait(ctx context.Context) error {
 
 // Stop asks the process to end, kills it if it does not, and waits until it is gone.
 func (p *Process) Stop() {
+	if p.input != nil {
+		_ = p.input.Close() // a second time changes nothing
+		<-p.done
+		return
+	}
 	if p.cmd.Process.Signal(os.Interrupt) != nil { // not every system has this signal
 		_ = p.cmd.Process.Kill()
 	}

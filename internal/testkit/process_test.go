@@ -14,6 +14,9 @@ import (
 	"time"
 )
 
+// listening is what a child says that listens.
+var listening = regexp.MustCompile(`^listening on (\S+)$`)
+
 // childVariable makes the test binary play a child process.
 const childVariable = "WEIR_TESTKIT_CHILD"
 
@@ -36,6 +39,17 @@ func TestChild(t *testing.T) {
 	case "deaf":
 		signal.Ignore(os.Interrupt)
 		fmt.Println("cannot hear")
+		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
+	case "guardian":
+		p, err := launchGuarded(child(t.Context(), "listen"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := p.WaitLine(bounded(t), listening)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Println(m[0])
 		_, _ = bufio.NewReader(os.Stdin).ReadString('\n')
 	case "fail":
 		fmt.Println("out of luck")
@@ -60,7 +74,7 @@ func TestProcess(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	p := Start(t, child(ctx, "listen"))
-	m, err := p.WaitLine(ctx, regexp.MustCompile(`^listening on (\S+)$`))
+	m, err := p.WaitLine(ctx, listening)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package testkit
 
 import (
+	"context"
 	"fmt"
 	"runtime"
 	"strings"
@@ -11,8 +12,11 @@ import (
 type verdict struct {
 	testing.TB // nil: nothing else may be asked of it
 
+	ctx             context.Context
 	skipped, failed string
 }
+
+func (v *verdict) Context() context.Context { return v.ctx }
 
 func (v *verdict) Helper() {}
 

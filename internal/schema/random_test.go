@@ -1,0 +1,46 @@
+package schema_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+)
+
+const (
+	letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	digits  = "0123456789"
+)
+
+// newRand returns random numbers of a seed that is printed, or that WEIR_TEST_SEED says.
+func newRand(t testing.TB) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if s := os.Getenv("WEIR_TEST_SEED"); s != "" {
+		parsed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
+			t.Fatalf("WEIR_TEST_SEED: %v", err)
+		}
+		seed = parsed
+	}
+	t.Logf("WEIR_TEST_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// randomName returns a short name of the characters given, the first of its own set.
+func randomName(rng *rand.Rand, first, rest string) string {
+	name := []byte{first[rng.IntN(len(first))]}
+	for range rng.IntN(9) {
+		name = append(name, rest[rng.IntN(len(rest))])
+	}
+	return string(name)
+}
+
+// randomAmount returns a number from 1 on whose length is even: as many of one digit as of twelve.
+func randomAmount(rng *rand.Rand, maxDigits int) int64 {
+	most := int64(1)
+	for range 1 + rng.IntN(maxDigits) {
+		most *= 10
+	}
+	return 1 + rng.Int64N(most)
+}

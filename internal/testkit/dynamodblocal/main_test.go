@@ -1,0 +1,68 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// It says where it is, answers there, and ends with its context.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	testkit.DynamoDB(t) // or skip
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r, w := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		err := run(ctx, []string{"-port", "0"}, w)
+		ended <- err
+		_ = w.CloseWithError(io.ErrUnexpectedEOF) // so that nobody waits for a line
+	}()
+	line := make([]byte, 256)
+	n, err := r.Read(line)
+	if err != nil {
+		t.Fatalf("%v: %v", err, <-ended)
+	}
+	says := regexp.MustCompile(`^DynamoDB Local at (http://127\.0\.0\.1:\d+) \(.*\)\n$`)
+	m := says.FindSubmatch(line[:n])
+	if m == nil {
+		t.Fatalf("got %q, want the endpoint", line[:n])
+	}
+	ask := func() error {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, string(m[1]), http.NoBody)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		return resp.Body.Close()
+	}
+	if err := ask(); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("got %v, want a clean end", err)
+	}
+	if err := ask(); err == nil {
+		t.Error("the server is still there")
+	}
+}
+
+func TestRunArguments(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	err := run(t.Context(), []string{"start"}, &out)
+	if err == nil || !strings.Contains(err.Error(), `"start"`) || out.Len() > 0 {
+		t.Errorf("got %v and %q, want an error that names the argument", err, out.String())
+	}
+}

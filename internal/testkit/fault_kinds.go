@@ -1,0 +1,75 @@
+package testkit
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Fault is one thing that can go wrong between a client and DynamoDB.
+type Fault int
+
+// The faults. Where nothing else is said, the request does not reach the server.
+const (
+	// LostAnswer: the request is performed, and then the connection breaks.
+	LostAnswer Fault = iota + 1
+	// LostRequest: the connection breaks on the way. The caller cannot tell it from LostAnswer.
+	LostRequest
+	// NoConnection: the connection is refused, so that the caller knows that nothing was sent.
+	NoConnection
+	// Cut is NoConnection for this request and for all later ones, until Heal.
+	Cut
+	// DelayedAnswer: the request is performed, and the answer comes after the caller's deadline.
+	DelayedAnswer
+	// DelayedRequest: the caller's deadline passes on the way, and the request is dropped.
+	DelayedRequest
+	// LateRequest: the caller's deadline passes on the way, and then the request is performed.
+	LateRequest
+	// Throttle: 400 with the code of the rule.
+	Throttle
+	// Refuse: 400 with the code of the rule, which the SDK does not repeat.
+	Refuse
+	// Fail: 500 InternalServerError, and nothing was done.
+	Fail
+	// FailAfter: 500 InternalServerError, though the request was performed.
+	FailAfter
+	// Conflict: 400 TransactionConflictException, to the write of one item.
+	Conflict
+	// Cancel: 400 TransactionCanceledException with reasons, to a transaction.
+	Cancel
+	// Unprocessed: half of a batch is performed, or none of a batch of one, and the rest is named as
+	// unprocessed.
+	Unprocessed
+	// ShortPage: a query or scan returns one item a page, as if items were large.
+	ShortPage
+)
+
+// faultNames are the faults in words.
+var faultNames = [...]string{
+	LostAnswer: "lost answer", LostRequest: "lost request", NoConnection: "no connection", Cut: "cut",
+	DelayedAnswer: "delayed answer", DelayedRequest: "delayed request", LateRequest: "late request",
+	Throttle: "throttle", Refuse: "refuse", Fail: "fail", FailAfter: "fail after",
+	Conflict: "conflict", Cancel: "cancel", Unprocessed: "unprocessed", ShortPage: "short page",
+}
+
+// String is the fault in words.
+func (f Fault) String() string {
+	if f > 0 && int(f) < len(faultNames) {
+		return faultNames[f]
+	}
+	return fmt.Sprintf("fault %d", int(f))
+}
+
+// concerns tells the operations that a fault can hit.
+func (f Fault) concerns(operation string) bool {
+	switch f {
+	case Conflict:
+		return operation == "PutItem" || operation == "UpdateItem" || operation == "DeleteItem"
+	case Cancel:
+		return strings.HasPrefix(operation, "Transact")
+	case Unprocessed:
+		return operation == "BatchGetItem" || operation == "BatchWriteItem"
+	case ShortPage:
+		return operation == "Query" || operation == "Scan"
+	}
+	return true
+}
