@@ -107,6 +107,13 @@ type LeaseRecoverer interface {
 	Recovered() (early time.Time, ok bool)
 }
 
+// ClockCorrector is a backend that can tell how far the process's clock is off that of the store.
+type ClockCorrector interface {
+	// ClockOffset is what must be added to the process's clock; 0 where it is right, as far as is known.
+	// The limiter adds it whenever it reads its clock, and never to an instant that it was given.
+	ClockOffset() time.Duration
+}
+
 // LeaseState is where a lease is in its life.
 type LeaseState string
 

@@ -44,6 +44,9 @@ type Traits struct {
 	Local bool
 	// EntitySlash is true where an entity's name may contain '/'. Default: false.
 	EntitySlash bool
+	// NoShadow is true for a store that has no shadow limits; such a limit is refused when it is
+	// set. Default: false.
+	NoShadow bool
 }
 
 // Subject is an (entity, resource).

@@ -35,6 +35,10 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("weir: new: %w", err)
 	}
+	if c, ok := b.(ClockCorrector); ok {
+		now := options.Now
+		options.Now = func() time.Time { return now().Add(c.ClockOffset()) }
+	}
 	l := &Limiter{
 		backend: b, traits: traits, options: options, changing: make(chan struct{}, 1),
 	}

@@ -92,10 +92,14 @@ func (o *Options) withDefaults(traits Traits) (Options, error) {
 	return out, errors.Join(errs...)
 }
 
-// supports refuses a limit whose kind the store does not enforce.
+// supports refuses a limit that the store cannot do: one of a kind that it does not enforce, or a
+// shadow limit where it has none.
 func (t *Traits) supports(field string, l *Limit) error {
-	if slices.Contains(t.Kinds, l.Kind) {
-		return nil
+	switch {
+	case !slices.Contains(t.Kinds, l.Kind):
+		return fault(Unsupported, field+".kind", string(l.Kind), "this store does not enforce the kind")
+	case l.Shadow && t.NoShadow:
+		return fault(Unsupported, field+".enforce", false, "this store has no shadow limits")
 	}
-	return fault(Unsupported, field+".kind", string(l.Kind), "this store does not enforce the kind")
+	return nil
 }
