@@ -59,22 +59,30 @@ func (o *Op) request() *weir.Request {
 	return r
 }
 
-// sameAnswer compares everything that docs/semantics.md promises: errors by their codes. Where a
-// store is not exact, a retry-after may be lower than the model's.
-func sameAnswer(got, want answer, exact bool) bool {
-	return sameError(got.err, want.err, exact) && sameLease(got.lease, want.lease, exact) &&
-		sameReceipt(got.receipt, want.receipt) && sameLimits(got.limits, want.limits, exact) &&
+// comparison is how answers are compared.
+type comparison struct {
+	// exact is false where a retry-after may be lower than the model's.
+	exact bool
+	// unread is true where the answer to a reservation may have the level "unread".
+	unread bool
+}
+
+// same compares everything that docs/semantics.md promises: errors by their codes.
+func (c comparison) same(got, want answer) bool {
+	return c.sameError(got.err, want.err) && c.sameLease(got.lease, want.lease) &&
+		sameReceipt(got.receipt, want.receipt) &&
+		comparison{exact: c.exact}.sameLimits(got.limits, want.limits) &&
 		sameExplanation(got.explanation, want.explanation)
 }
 
-func sameError(got, want error, exact bool) bool {
+func (c comparison) sameError(got, want error) bool {
 	if got == nil || want == nil {
 		return got == nil && want == nil
 	}
 	denied, isDenied := deniedBy(got)
 	wantDenied, wantIsDenied := deniedBy(want)
 	if isDenied || wantIsDenied {
-		return isDenied && wantIsDenied && sameDenial(denied, wantDenied, exact)
+		return isDenied && wantIsDenied && c.sameDenial(denied, wantDenied)
 	}
 	e, isError := errors.AsType[*weir.Error](got)
 	wantE, wantIsError := errors.AsType[*weir.Error](want)
@@ -90,33 +98,36 @@ func deniedBy(err error) (*weir.DeniedError, bool) {
 // a mistake in the request.
 const leaseField = "lease_id"
 
-func sameDenial(got, want *weir.DeniedError, exact bool) bool {
+func (c comparison) sameDenial(got, want *weir.DeniedError) bool {
 	return got.LeaseID == want.LeaseID && got.Contended == want.Contended &&
-		sameWait(got.RetryAfter, want.RetryAfter, got.AtLeast, exact) &&
-		sameLimits(got.Limits, want.Limits, exact)
+		sameWait(got.RetryAfter, want.RetryAfter, got.AtLeast, c.exact) &&
+		c.sameLimits(got.Limits, want.Limits)
 }
 
 func sameWait(got, want time.Duration, atLeast, exact bool) bool {
 	return got == want && !atLeast || !exact && atLeast && got <= want
 }
 
-func sameLimits(got, want []weir.LimitStatus, exact bool) bool {
+func (c comparison) sameLimits(got, want []weir.LimitStatus) bool {
 	return slices.EqualFunc(got, want, func(g, w weir.LimitStatus) bool {
-		if !sameWait(g.RetryAfter, w.RetryAfter, g.AtLeast, exact) {
+		if !sameWait(g.RetryAfter, w.RetryAfter, g.AtLeast, c.exact) {
 			return false
 		}
 		g.RetryAfter, g.AtLeast = w.RetryAfter, w.AtLeast
+		if c.unread && g.Level == weir.LevelUnread {
+			g.Level = w.Level
+		}
 		return g == w
 	})
 }
 
-func sameLease(got, want *weir.Lease, exact bool) bool {
+func (c comparison) sameLease(got, want *weir.Lease) bool {
 	if got == nil || want == nil {
 		return got == nil && want == nil
 	}
 	return got.ID == want.ID && got.ReservedAt.Equal(want.ReservedAt) &&
 		got.Expires.Equal(want.Expires) && got.HoldsUntil.Equal(want.HoldsUntil) &&
-		got.Degraded == want.Degraded && sameLimits(got.Limits, want.Limits, exact)
+		got.Degraded == want.Degraded && c.sameLimits(got.Limits, want.Limits)
 }
 
 func sameReceipt(got, want *weir.Receipt) bool {

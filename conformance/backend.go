@@ -11,11 +11,18 @@ import (
 
 // BackendHarness opens stores of one kind and says what they cannot do, as [Harness] does.
 type BackendHarness struct {
-	// Open opens an empty store with the definitions of the setup. Failing to is fatal.
+	// Open opens an empty store with the definitions of the setup. Failing to is fatal. [Define]
+	// writes them into a store that can be edited.
 	Open func(t T, s Setup) weir.Backend
-	// Configure replaces the definitions of a store that is no [weir.ConfigWriter].
-	// Default: through the limiter.
+	// Configure replaces the definitions of a store. Default: through the limiter, at once where
+	// the store is a [weir.ConfigWriter], by [Edit] where it is only a [weir.ConfigEditor].
 	Configure func(t T, b weir.Backend, d *weir.Definitions) error
+	// Elsewhere opens another process's view of a store, whose configuration is then changed
+	// behind the limiter's back. Default: the store itself.
+	Elsewhere func(t T, b weir.Backend) weir.Backend
+	// StoreTimeout is how long a store gets to answer where a case does not say. Default: as the
+	// limiter.
+	StoreTimeout time.Duration
 	// Front puts something between the limiter and the suites. It is for showing that they would
 	// notice. Default: nothing.
 	Front func(World) World
@@ -25,6 +32,10 @@ type BackendHarness struct {
 	NoSkew bool
 	// Inexact is as in [Harness].
 	Inexact bool
+	// Leeway is as in [Harness].
+	Leeway
+
+	made *Harness // the service's, once it is known
 }
 
 // TestBackend checks a store through the limiter as [TestService] does, then what lies below the
@@ -39,6 +50,9 @@ func TestBackend(t *testing.T, h BackendHarness) {
 // Service makes worlds of a limiter over a store.
 func (h BackendHarness) Service(t T) Harness {
 	t.Helper()
+	if h.made != nil {
+		return *h.made
+	}
 	b := h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}})
 	traits := b.Traits()
 	if err := b.Close(); err != nil {
@@ -50,6 +64,7 @@ func (h BackendHarness) Service(t T) Harness {
 			return h.front(h.world(t, s, h.Open(t, s)))
 		},
 		Traits: traits, RealTime: h.RealTime, NoSkew: h.NoSkew, Inexact: h.Inexact,
+		Leeway: h.Leeway,
 	}
 }
 
@@ -64,7 +79,11 @@ func (h BackendHarness) front(w World) World {
 func (h BackendHarness) Cases() []Case {
 	var cases []Case
 	for _, c := range slices.Concat(seamCases(), unavailableCases(), cacheCases(), editCases()) {
-		run := func(t T, _ Harness) { c.run(t, h) }
+		run := func(t T, service Harness) {
+			with := h
+			with.made = &service
+			c.run(t, with)
+		}
 		cases = append(cases, Case{c.name, c.line, c.needs, run})
 	}
 	return cases
@@ -98,6 +117,9 @@ func (h BackendHarness) world(t T, s Setup, b weir.Backend) *backendWorld {
 		w.timekeeper = realTime{}
 	}
 	s.Options.Now = w.Now
+	if s.Options.StoreTimeout == 0 {
+		s.Options.StoreTimeout = h.StoreTimeout
+	}
 	var err error
 	if w.Limiter, err = weir.New(b, &s.Options); err != nil {
 		t.Fatalf("open a limiter: %v", err)
@@ -108,8 +130,42 @@ func (h BackendHarness) world(t T, s Setup, b weir.Backend) *backendWorld {
 			defer w.DropCache()
 			return h.Configure(t, b, d)
 		}
+	} else if editedOnly(b) {
+		w.configure = w.editing(t, b.Traits(), s)
 	}
 	return w
+}
+
+// editedOnly is true for a store whose configuration can be changed a piece at a time, and not at
+// once.
+func editedOnly(b weir.Backend) bool {
+	if f, ok := b.(interface{ bare() weir.Backend }); ok {
+		b = f.bare()
+	}
+	_, writes := b.(weir.ConfigWriter)
+	_, edits := b.(weir.ConfigEditor)
+	return edits && !writes
+}
+
+// editing is how definitions are replaced piece by piece. It remembers those in force.
+func (w *backendWorld) editing(t T, traits weir.Traits, s Setup) func(*weir.Definitions) error {
+	inForce := s.Definitions
+	if inForce == nil {
+		inForce = &weir.Definitions{}
+	}
+	return func(d *weir.Definitions) error {
+		if _, err := d.Normalize(); err != nil {
+			return err
+		}
+		if err := checkEdit(d, &traits, s.Options.CascadeDepth); err != nil {
+			return err
+		}
+		if err := Edit(t.Context(), w.Limiter, inForce, d); err != nil {
+			return err
+		}
+		inForce = d
+		return nil
+	}
 }
 
 // Configure replaces the definitions.

@@ -25,13 +25,21 @@ func cacheCases() []backendCase {
 // elsewhere changes the store's configuration behind the limiter's back.
 func (s *broken) elsewhere(limits ...weir.Limit) {
 	s.Helper()
-	w, ok := s.store.Backend.(weir.ConfigWriter)
-	if !ok {
-		s.Skipf("the store's configuration cannot be written")
+	other := s.store.Backend
+	if s.opens.Elsewhere != nil {
+		other = s.opens.Elsewhere(s.T, other)
 	}
 	d, err := everybody(limits...).Normalize()
-	if err == nil {
-		err = w.WriteConfig(s.Context(), s.Now(), d)
+	if err != nil {
+		s.Fatalf("definitions: %v", err)
+	}
+	switch b := other.(type) {
+	case weir.ConfigWriter:
+		err = b.WriteConfig(s.Context(), s.Now(), d)
+	case weir.ConfigEditor:
+		err = b.WriteLimits(s.Context(), s.Now(), weir.Subject{}, d.System)
+	default:
+		s.Skipf("the store's configuration cannot be written")
 	}
 	if err != nil {
 		s.Fatalf("write the configuration: %v", err)
@@ -105,7 +113,7 @@ func clockReadOnce(t T, h BackendHarness) {
 	if err != nil {
 		t.Fatalf("open a limiter: %v", err)
 	}
-	s := &stage{t, &backendWorld{Limiter: limiter, timekeeper: clock}, Harness{}}
+	s := &stage{t, &backendWorld{Limiter: limiter, timekeeper: clock}, h.Service(t)}
 	defer func() { _ = limiter.Close() }()
 	once := func(verb string, f func()) {
 		readings = 0

@@ -95,7 +95,8 @@ func defaultsReach(s *stage) {
 	d.Resources["x"] = []weir.Limit{slow(weir.Bucket, "n", 99)}
 	s.configure(d)
 	st := s.of(s.deny(r).Limits, "other", "n")
-	s.equal("status", []any{st.Level, st.Capacity}, []any{weir.LevelResource, 99})
+	s.equal("status", []any{s.level(st, weir.LevelResource), st.Capacity},
+		[]any{weir.LevelResource, 99})
 }
 
 func wrongChange(s *stage) {
@@ -191,6 +192,9 @@ func forgottenFull(s *stage) {
 	s.admit(ask("kept", cost(0)))
 	s.left("kept", cost(10))
 	s.Advance(time.Millisecond)
+	if s.h.FullKept && s.look("gone", "n") == 10 {
+		return
+	}
 	s.left("gone", cost(30))
 	s.exactly(ask("gone", cost(10)), 3, 4)
 	s.left("kept", cost(10))
@@ -216,6 +220,12 @@ func refundInForce(s *stage) {
 	s.configure(everybody(bucketOf("n", 7, 1, time.Hour)))
 	s.cancel(l)
 	s.left("a", cost(7))
+	l = s.admit(ask("a", cost(7)))
+	s.configure(everybody(bucketOf("n", 20, 60, time.Minute)))
+	s.left("a", cost(0))
+	s.adjust(l, 1, cost(0)) // from here on under the new one
+	s.Advance(12 * time.Second)
+	s.left("a", cost(19)) // 7 and 12, above the old capacity
 }
 
 func growthInForce(s *stage) {
@@ -245,7 +255,7 @@ func refundRemoved(s *stage) {
 	s.Advance(5 * time.Second)
 	s.cancel(l)
 	s.configure(everybody(bucketOf("n", 30, 1, time.Hour)))
-	s.left("a", cost(10))
+	s.readded(weir.Bucket, 10, 30)
 }
 
 func kindChanges(s *stage) {

@@ -10,16 +10,15 @@ import (
 func contentCases() []Case {
 	b := only(weir.Bucket)
 	stored := system(slow(weir.Bucket, "n", 100), slow(weir.Bucket, "m", 100))
-	kinds := Needs{Kinds: allKinds(), Depth: 1}
-	four := []weir.Limit{slow(weir.Bucket, "b", 10), slow(weir.Window, "w", 10),
-		slow(weir.Concurrency, "c", 10), slow(weir.Budget, "u", 10)}
 	return []Case{
 		{"the same content", "6 content", b, scene(stored, sameContent)},
 		{"other content", "6 content", b, scene(stored, otherContent)},
 		{"a request's own mistakes come first", "6 content", b, scene(stored, ownMistakes)},
 		{"actuals are content", "6 content", b, scene(stored, actualsContent)},
-		{"replay of a multi-limit reserve", "6 content", kinds,
-			scene(Setup{Definitions: family(four, four)}, replayMany)},
+		{"replay of a multi-limit reserve", "6 content", Needs{Kinds: b.Kinds, Depth: 1},
+			sceneOf(func(h *Harness) Setup {
+				return Setup{Definitions: family(four(h), four(h))}
+			}, replayMany)},
 	}
 }
 

@@ -16,10 +16,13 @@ func denialCases() []Case {
 		timed(weir.Budget)
 	four := system(bucketOf("b", 10, 60, time.Minute), windowOf("w", 10, 20*time.Second),
 		slotsOf("c", 10, 30*time.Second), budgetOf("u", 10, "hour", ""))
+	two := system(bucketOf("b", 10, 60, time.Minute), bucketOf("m", 10, 6, time.Minute))
 	return []Case{
 		{"a retry-after is the longest of the exceeded", "4.1", all, scene(four, longestWait)},
+		{"a retry-after is the longest of the buckets", "4.1", bucket, scene(two, longestBucket)},
 		{"a retry-after is exact over several limits", "4.1", all, scene(four, severalWaits)},
-		{"a retry-after is exact over several charges", "4.1", bucket, scene(four, chargesWait)},
+		{"a retry-after is exact over several charges", "4.1", bucket,
+			scene(system(bucketOf("b", 10, 60, time.Minute)), chargesWait)},
 		{"a bucket waits until the balance is reached", "4.2", bucket,
 			scene(system(bucketOf("n", 10, 3, time.Second)), bucketWaits)},
 		{"a window waits for several to return", "4.2", window,
@@ -66,6 +69,24 @@ func longestWait(s *stage) {
 			)
 		}
 	}
+}
+
+func longestBucket(s *stage) {
+	s.admit(ask("a", weir.Costs{"b": 10, "m": 10}))
+	for _, w := range []struct {
+		b, m int64
+		want time.Duration
+	}{
+		{5, 0, 5 * time.Second}, {5, 1, 10 * time.Second}, {2, 3, 30 * time.Second},
+		{0, 1, 10 * time.Second},
+	} {
+		d := s.deny(ask("a", weir.Costs{"b": w.b, "m": w.m}))
+		s.equal("retry-after", d.RetryAfter, w.want)
+		s.equal("exceeded", []bool{d.Limits[0].Exceeded, d.Limits[1].Exceeded},
+			[]bool{w.b > 0, w.m > 0})
+	}
+	s.returns(ask("a", weir.Costs{"b": 5, "m": 1}), 10*time.Second)
+	s.left("a", weir.Costs{"b": 5, "m": 0})
 }
 
 func named(c weir.Costs) bool {

@@ -46,7 +46,7 @@ func onEditor(play func(e *editor)) func(T, BackendHarness) {
 		if !edits || !reads {
 			t.Skipf("the store's configuration cannot be changed a piece at a time")
 		}
-		play(&editor{&stage{T: t, World: w}, w.Limiter})
+		play(&editor{&stage{T: t, World: w, h: h.Service(t)}, w.Limiter})
 	}
 }
 

@@ -9,14 +9,12 @@ import (
 
 // reserveCases are lines 3.1 to 3.4.
 func reserveCases() []Case {
-	kinds := Needs{Kinds: allKinds()}
-	four := system(slow(weir.Bucket, "b", 10), slow(weir.Window, "w", 10),
-		slow(weir.Concurrency, "c", 10), slow(weir.Budget, "u", 10))
 	buckets := system(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))
 	slots := system(slow(weir.Bucket, "n", 10), slow(weir.Concurrency, "c", 10))
 	slot := only(weir.Bucket, weir.Concurrency)
 	return append([]Case{
-		{"denied by one limit but charged by another", "3.1", kinds, scene(four, deniedByOne)},
+		{"denied by one limit but charged by another", "3.1", only(weir.Bucket),
+			sceneOf(func(h *Harness) Setup { return system(four(h)...) }, deniedByOne)},
 		{"denied by one charge but charged by another", "3.1", only(weir.Bucket),
 			scene(buckets, deniedByCharge)},
 		{"an error charges nothing", "3.1", only(weir.Bucket), scene(buckets, errorChargesNothing)},
@@ -29,7 +27,7 @@ func reserveCases() []Case {
 		{"a name that nobody has is an unknown limit", "3.4", only(weir.Bucket),
 			scene(buckets, unknownLimit)},
 		{"no limits configured", "3.4", only(weir.Bucket), scene(Setup{}, noLimits)},
-		{"N1: names with - or .", "3.4", kinds, oddNames},
+		{"N1: names with - or .", "3.4", Needs{}, oddNames},
 	}, perKind("costs on one limit are one sum", "3.2", oneSum)...)
 }
 
@@ -204,7 +202,7 @@ func noLimits(s *stage) {
 
 // oddNames keeps apart what a careless key would join.
 func oddNames(t T, h Harness) {
-	for _, k := range allKinds() {
+	for _, k := range h.Traits.Kinds {
 		limits := []weir.Limit{
 			slow(k, "n-1", 10),
 			slow(k, "n.1", 10),

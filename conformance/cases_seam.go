@@ -22,6 +22,7 @@ func seamCases() []backendCase {
 	cases := []backendCase{
 		{"traits make sense", seamLine, Needs{}, honestTraits},
 		{"an unsupported kind is refused", seamLine, Needs{}, unsupportedKinds},
+		{"an unsupported shadow limit is refused", seamLine, b, unsupportedShadow},
 		{"a depth that is too much is refused", seamLine, Needs{}, tooDeep},
 		{"statuses and holdings are in the order of the plan", seamLine, cascade,
 			onSeam(Setup{Definitions: parentSmaller()}, planOrder)},
@@ -66,24 +67,38 @@ func unsupportedKinds(t T, h BackendHarness) {
 		store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
 		store.traits.Kinds = slices.DeleteFunc(slices.Clone(store.traits.Kinds),
 			func(k weir.Kind) bool { return k == kind })
-		mine := slow(kind, "n", 10)
-		_, err := weir.New(store.backend(), &weir.Options{Limits: []weir.Limit{mine}})
-		s := &stage{T: t, World: &backendWorld{timekeeper: NewClock(begin())}}
-		s.unsupported(err)
-		w := h.world(t, Setup{Start: begin()}, store.backend())
-		s.World = w
-		_, err = w.Reserve(t.Context(), bringing(ask("a", cost(1)), mine))
-		s.unsupported(err)
-		for _, d := range []*weir.Definitions{
-			everybody(mine),
-			{Resources: map[string][]weir.Limit{"m": {mine}}},
-			{Entities: map[string]weir.EntityDefinition{"a": {Limits: map[string][]weir.Limit{"m": {mine}}}}},
-		} {
-			s.unsupported(w.Limiter.Configure(t.Context(), d))
-		}
-		if err := w.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
+		unsupportedLimit(t, h, store, slow(kind, "n", 10))
+	}
+}
+
+// unsupportedShadow does the same with shadow limits.
+func unsupportedShadow(t T, h BackendHarness) {
+	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
+	store.traits.NoShadow = true
+	unsupportedLimit(t, h, store, shadowed(slow(weir.Bucket, "n", 10)))
+}
+
+func unsupportedLimit(t T, h BackendHarness, store *faulty, mine weir.Limit) {
+	t.Helper()
+	_, err := weir.New(store.backend(), &weir.Options{Limits: []weir.Limit{mine}})
+	s := &stage{T: t, World: &backendWorld{timekeeper: NewClock(begin())}}
+	s.unsupported(err)
+	w := h.world(t, Setup{Start: begin()}, store.backend())
+	s.World = w
+	_, err = w.Reserve(t.Context(), bringing(ask("a", cost(1)), mine))
+	s.unsupported(err)
+	for _, d := range []*weir.Definitions{
+		everybody(mine),
+		{Resources: map[string][]weir.Limit{"m": {mine}}},
+		{Entities: map[string]weir.EntityDefinition{"a": {Limits: map[string][]weir.Limit{"m": {mine}}}}},
+	} {
+		s.unsupported(w.Limiter.Configure(t.Context(), d))
+	}
+	for _, at := range []weir.Subject{{}, {Resource: "m"}, {Entity: "a", Resource: "m"}} {
+		s.unsupported(w.SetLimits(t.Context(), at, []weir.Limit{mine}))
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("close: %v", err)
 	}
 }
 

@@ -7,28 +7,38 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// shadowCases are line 3.6.
+// shadowCases are line 3.6, and what others say of shadow limits.
 func shadowCases() []Case {
 	var cases []Case
 	for _, k := range allKinds() {
 		set := system(shadowed(slow(k, "n", 10)), slow(weir.Bucket, "real", 10))
+		needs := Needs{Kinds: only(weir.Bucket, k).Kinds, Shadow: true}
 		cases = append(cases,
-			Case{"a shadow limit never denies: " + string(k), "3.6", only(weir.Bucket, k),
+			Case{"a shadow limit never denies: " + string(k), "3.6", needs,
 				scene(set, shadowNeverDenies)},
-			Case{"a shadow limit is settled: " + string(k), "3.6", only(weir.Bucket, k),
+			Case{"a shadow limit is settled: " + string(k), "3.6", needs,
 				scene(set, func(s *stage) { shadowSettled(s, k) })},
-			Case{"a full shadow limit refuses nobody: " + string(k), "3.6", only(weir.Bucket, k),
+			Case{"a full shadow limit refuses nobody: " + string(k), "3.6", needs,
 				scene(set, func(s *stage) { shadowFull(s, k) })})
 		if k != weir.Concurrency { // slots do not grow
 			cases = append(cases, Case{
 				"a full shadow limit holds up no settlement: " + string(k), "7.11",
-				only(weir.Bucket, k), scene(set, func(s *stage) { shadowHoldsUp(s, k) }),
+				needs, scene(set, func(s *stage) { shadowHoldsUp(s, k) }),
 			})
 		}
 	}
 	mixed := system(shadowed(bucketOf("n", 10, 1, time.Minute)), bucketOf("real", 10, 60, time.Minute))
-	return append(cases, Case{"a shadow limit's wait does not count", "4.1", timed(weir.Bucket),
-		scene(mixed, shadowWait)})
+	waits := timed(weir.Bucket)
+	waits.Shadow = true
+	return append(cases,
+		Case{"a shadow limit's wait does not count", "4.1", waits, scene(mixed, shadowWait)},
+		Case{"the largest shadow bucket", "1.1", Needs{Kinds: waits.Kinds, Shadow: true},
+			scene(system(shadowed(slow(weir.Bucket, "n", 10))), shadowLargest)})
+}
+
+func shadowLargest(s *stage) {
+	s.fail(weir.Invalid, ask("b", cost(largestBucket+1)))
+	s.admit(ask("b", cost(largestBucket)))
 }
 
 func shadowNeverDenies(s *stage) {

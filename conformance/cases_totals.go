@@ -22,6 +22,8 @@ func totalsCases() []Case {
 		Case{"a name that was not reserved", "7.4", b, scene(stored, notReserved)},
 		Case{"more slots than the lease stands for", "7.4", mixed, scene(slots, moreSlots)},
 		Case{"nothing of a refused call is applied", "7.4", mixed, scene(slots, refusedWhole)},
+		Case{"nothing of a refused call is applied: buckets", "7.4", b,
+			scene(stored, refusedWholeBuckets)},
 		Case{"a refused settlement may be repeated", "7.10", b, scene(stored, repeated)},
 		Case{"64-bit overflow of a settlement", "7.11", counted, overflowTotals},
 		Case{"64-bit overflow of a bucket's debt", "7.11", b, scene(stored, overflowDebt)},
@@ -155,6 +157,24 @@ func refusedWhole(s *stage) {
 	s.complete(l, weir.Costs{"n": 1}, weir.Costs{"n": 2, "c": 1})
 	s.left("a", weir.Costs{"n": 99, "c": 10})
 	s.left("b", weir.Costs{"n": 98, "c": 10})
+}
+
+func refusedWholeBuckets(s *stage) {
+	l := s.admit(several(charge("a", weir.Costs{"n": 10, "m": 2}), charge("b", cost(10))))
+	for _, bad := range [][]weir.Costs{
+		{{"n": 1}, {"m": 3}},
+		{{"n": 1, "m": 1}, {"z": 1}},
+		{{"n": 1}, {"n": largestBucket + 1}},
+		{{"n": 1}, {"n": 1}, {}},
+	} {
+		s.refuses(weir.Invalid)(s.Adjust(s.Context(), l.ID, 1, bad))
+		s.refuses(weir.Invalid)(s.Complete(s.Context(), l.ID, bad))
+		s.left("a", weir.Costs{"n": 90, "m": 98})
+		s.left("b", weir.Costs{"n": 90})
+	}
+	s.complete(l, weir.Costs{"n": 1}, weir.Costs{"n": 2})
+	s.left("a", weir.Costs{"n": 99, "m": 98})
+	s.left("b", weir.Costs{"n": 98})
 }
 
 func repeated(s *stage) {

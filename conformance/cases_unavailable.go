@@ -13,6 +13,7 @@ type broken struct {
 	*stage
 	store   *faulty
 	limiter *weir.Limiter
+	opens   BackendHarness
 }
 
 // onBroken plays a case on a store that can be made to fail.
@@ -25,7 +26,7 @@ func onBroken(set Setup, play func(s *broken)) func(T, BackendHarness) {
 		}
 		store := newFaulty(t, h.Open(t, set))
 		w := h.world(t, set, store.backend())
-		s := &broken{&stage{t, h.front(w), h.Service(t)}, store, w.Limiter}
+		s := &broken{&stage{t, h.front(w), h.Service(t)}, store, w.Limiter, h}
 		defer func() {
 			store.heal()
 			if err := w.Close(); err != nil {

@@ -31,16 +31,34 @@ func newFaulty(t T, b weir.Backend) *faulty {
 	return f
 }
 
-// backend is what to give to a limiter: it keeps leases exactly if the store does.
+// backend is what to give to a limiter: it keeps leases, and knows its entities, exactly if the
+// store does.
 func (f *faulty) backend() weir.Backend {
-	if r, ok := f.Backend.(weir.LeaseRecoverer); ok {
+	leases, keeps := f.Backend.(weir.LeaseRecoverer)
+	entities, knows := f.Backend.(weir.EntityReader)
+	switch {
+	case keeps && knows:
 		return struct {
 			*faulty
 			weir.LeaseRecoverer
-		}{f, r}
+			weir.EntityReader
+		}{f, leases, entities}
+	case keeps:
+		return struct {
+			*faulty
+			weir.LeaseRecoverer
+		}{f, leases}
+	case knows:
+		return struct {
+			*faulty
+			weir.EntityReader
+		}{f, entities}
 	}
 	return f
 }
+
+// bare is the store itself.
+func (f *faulty) bare() weir.Backend { return f.Backend }
 
 // fail makes calls of a name fail until heal.
 func (f *faulty) fail(name string, with error) {
@@ -160,6 +178,45 @@ func (f *faulty) WriteConfig(ctx context.Context, now time.Time, d *weir.Definit
 	}
 	if w, ok := f.Backend.(weir.ConfigWriter); ok {
 		return w.WriteConfig(ctx, now, d)
+	}
+	return &weir.Error{Code: weir.Unsupported}
+}
+
+// WriteLimits fulfils [weir.ConfigEditor].
+func (f *faulty) WriteLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
+) error {
+	return f.edit(ctx, func(e weir.ConfigEditor) error {
+		return e.WriteLimits(ctx, now, at, limits)
+	})
+}
+
+// WritePolicy fulfils [weir.ConfigEditor].
+func (f *faulty) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+	return f.edit(ctx, func(e weir.ConfigEditor) error { return e.WritePolicy(ctx, now, p) })
+}
+
+// WriteEntity fulfils [weir.ConfigEditor].
+func (f *faulty) WriteEntity(
+	ctx context.Context, now time.Time, name, parent string, cascade bool,
+) error {
+	return f.edit(ctx, func(e weir.ConfigEditor) error {
+		return e.WriteEntity(ctx, now, name, parent, cascade)
+	})
+}
+
+// DeleteEntity fulfils [weir.ConfigEditor].
+func (f *faulty) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	return f.edit(ctx, func(e weir.ConfigEditor) error { return e.DeleteEntity(ctx, now, name) })
+}
+
+// edit changes a piece of the store's configuration, if it can.
+func (f *faulty) edit(ctx context.Context, change func(weir.ConfigEditor) error) error {
+	if err := f.enter(ctx, "write"); err != nil {
+		return err
+	}
+	if e, ok := f.Backend.(weir.ConfigEditor); ok {
+		return change(e)
 	}
 	return &weir.Error{Code: weir.Unsupported}
 }

@@ -12,12 +12,14 @@ import (
 
 // Profile says what a generated script may do.
 type Profile struct {
-	// Traits are the store's: only its kinds and its depth are used.
+	// Traits are the store's: its kinds, its depth, and whether it has shadow limits.
 	Traits weir.Traits
 	// NoSkew is true where time may not step back. Default: it may.
 	NoSkew bool
 	// Calendar may be shared, since it only remembers. Default: a new one.
 	Calendar *model.Calendar
+	// Leeway is the store's. Default: none.
+	Leeway Leeway
 }
 
 // Generate makes a script of n operations; the same for the same seed. It runs the model beside, to
@@ -26,8 +28,10 @@ func Generate(seed uint64, n int, p Profile) (*Script, error) {
 	if p.Calendar == nil {
 		p.Calendar = model.NewCalendar()
 	}
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), profile: p}
+	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), profile: p, gone: make(map[model.Key]bool),
+		trimmed: make(map[model.Key]int64)}
 	g.script = g.world()
+	g.inForce = g.script.Sets[0].Definitions
 	g.moves = slices.Concat(g.reserveMoves(), g.settleMoves(), g.otherMoves())
 	var err error
 	g.model, err = OpenModel(g.script.Setup(), p.Traits.EntitySlash, p.Calendar, nil)
@@ -51,6 +55,10 @@ type generator struct {
 	leases  []*tracked
 	denied  []Op          // reserves that were denied; their IDs may be used again
 	wait    time.Duration // of the last one
+	inForce *weir.Definitions
+	gone    map[model.Key]bool  // buckets that were removed while they were known
+	trimmed map[model.Key]int64 // what full ones may have been trimmed to
+	brings  []weir.Limit        // where nothing is configured, if always the same
 }
 
 // tracked is what the generator knows of a lease that it made.
@@ -91,6 +99,7 @@ func (g *generator) move() {
 // do runs an operation in the model and appends it to the script. Where the memory is small, no two
 // leases may end in one millisecond, since nobody says which of them would be forgotten first.
 func (g *generator) do(o Op) answer {
+	g.certain(&o)
 	a := perform(context.Background(), g.model, g.script, &o)
 	g.script.Ops = append(g.script.Ops, o)
 	switch {
@@ -102,6 +111,8 @@ func (g *generator) do(o Op) answer {
 		}
 	case a.receipt != nil:
 		g.settled(o, a.receipt)
+	case o.Verb == opConfigure && a.err == nil:
+		g.configured(g.script.set(o.Set))
 	}
 	renewed := a.lease != nil || o.Verb == opExtend && a.receipt != nil
 	if renewed && g.script.Size > 0 && g.model.Tied(o.ID) {

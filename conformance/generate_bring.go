@@ -14,7 +14,7 @@ func (g *generator) reserveBringing() {
 	o := Op{Verb: opReserve, ID: g.freshID()}
 	chain := g.model.Chain(c.Entity, c.Resource)
 	if len(chain) == 0 {
-		o.Bring = g.limits()
+		o.Bring = g.bringable()
 		c.Costs = make(weir.Costs)
 		for _, l := range o.Bring {
 			if g.chance(2) {
@@ -64,8 +64,10 @@ func (g *generator) reserveBringingWrong() {
 		o.Bring = []weir.Limit{{Name: "ghost", Kind: weir.Bucket, Capacity: 1}}
 	case n == 1 && own >= 0:
 		l := chain[own]
-		if l.Kind = weir.Bucket; chain[own].Kind == weir.Bucket && len(g.profile.Traits.Kinds) > 1 {
-			l.Kind = weir.Window
+		for _, k := range g.profile.Traits.Kinds { // the last of the others, where there is one
+			if k != chain[own].Kind {
+				l.Kind = k
+			}
 		}
 		o.Bring = []weir.Limit{bring(&l, 1)}
 	case n == 2:

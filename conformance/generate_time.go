@@ -28,7 +28,7 @@ func (g *generator) otherMoves() []move {
 		{1, func() { g.do(g.statusOp(choose(g, badNames()), choose(g, resources()))) }},
 		{2, func() { g.do(g.explainOp(choose(g, entities()), choose(g, resources()))) }},
 		{1, func() { g.do(g.explainOp(choose(g, entities()), choose(g, badNames()))) }},
-		{3, func() { g.do(Op{Verb: opConfigure, Set: choose(g, g.script.Sets).Name}) }},
+		{3, g.configure},
 	}
 }
 

@@ -66,9 +66,7 @@ func (g *generator) changeRate(l *weir.Limit) {
 // changeKind makes a limit one of another kind, under the same name.
 func (g *generator) changeKind(l *weir.Limit) {
 	all := g.catalogue()
-	all = slices.DeleteFunc(all, func(o weir.Limit) bool {
-		return o.Kind == l.Kind || !slices.Contains(g.profile.Traits.Kinds, o.Kind)
-	})
+	all = slices.DeleteFunc(all, func(o weir.Limit) bool { return o.Kind == l.Kind })
 	if len(all) == 0 {
 		return
 	}

@@ -43,7 +43,7 @@ func (g *generator) world() *Script {
 		Lifetime: choose(g, []time.Duration{0, 20 * time.Second, 90 * time.Second, 10 * time.Minute}),
 		Memory:   choose(g, []time.Duration{0, 10 * time.Second, time.Minute, 10 * time.Minute}),
 		Size:     choose(g, []int{0, 0, 2, 5, 20}),
-		Depth:    1 + g.rng.IntN(min(3, g.profile.Traits.CascadeDepth)),
+		Depth:    1 + g.rng.IntN(max(1, min(3, g.profile.Traits.CascadeDepth))),
 	}
 	if g.chance(4) {
 		s.Limits = g.limits()
@@ -108,21 +108,25 @@ func (g *generator) definitions(depth int) *weir.Definitions {
 
 // limits are those of one level.
 func (g *generator) limits() []weir.Limit {
+	all := g.catalogue()
+	some := 3
+	if len(all) < 7 {
+		some = 2 // of few kinds there are more
+	}
 	var limits []weir.Limit
-	for _, l := range g.catalogue() {
-		if g.chance(3) && slices.Contains(g.profile.Traits.Kinds, l.Kind) {
+	for _, l := range all {
+		if g.chance(some) {
 			limits = append(limits, l)
 		}
 	}
 	if len(limits) == 0 {
-		limits = append(limits, weir.Limit{
-			Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute,
-		})
+		limits = append(limits, choose(g, all))
 	}
 	return limits
 }
 
-// catalogue are limits of all sorts: quick and slow, small and as large as can be.
+// catalogue are limits of all sorts that the store has: quick and slow, small and as large as can
+// be.
 func (g *generator) catalogue() []weir.Limit {
 	seconds := func(low, high int64) time.Duration {
 		return time.Duration(g.between(low, high)) * time.Second
@@ -145,7 +149,12 @@ func (g *generator) catalogue() []weir.Limit {
 		{Name: "hour", Kind: weir.Budget, Capacity: g.between(5, 50), Every: "hour", Zone: choose(g, zones())},
 	}
 	for i := range all {
-		all[i].Shadow = g.chance(6)
+		all[i].Shadow = g.chance(6) && !g.profile.Traits.NoShadow
+		if g.profile.Leeway.WholeSeconds {
+			all[i].RefillPeriod = (all[i].RefillPeriod + time.Second - 1).Truncate(time.Second)
+		}
 	}
-	return all
+	return slices.DeleteFunc(all, func(l weir.Limit) bool {
+		return !slices.Contains(g.profile.Traits.Kinds, l.Kind)
+	})
 }

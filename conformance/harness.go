@@ -62,4 +62,6 @@ type Harness struct {
 	// Inexact is true where a retry-after may be a lower bound and a denial may be contended, so that
 	// answers are held against the definition instead of the model's exact ones.
 	Inexact bool
+	// Leeway is what else the worlds may do otherwise. Default: nothing.
+	Leeway
 }

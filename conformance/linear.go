@@ -38,6 +38,7 @@ const checkTime = time.Minute
 func Linearizable(t T, h Harness, load Load) {
 	t.Helper()
 	t.Logf("linearizability: seed %d", load.Seed)
+	w := linearWorldOf(&h)
 	counts := map[string]int{}
 	calls, overlapping, began := 0, 0, time.Now()
 	var checked time.Duration
@@ -52,7 +53,7 @@ func Linearizable(t T, h Harness, load Load) {
 			counts[o.Input.(*linearCall).outcome(o.Output.(*linearAnswer))]++
 		}
 		checking := time.Now()
-		if !checkHistory(t, history) {
+		if !checkHistory(t, &w, history) {
 			t.Errorf("history %d (seed %d) has no order in which it makes sense", i, seed)
 			return
 		}
@@ -64,13 +65,18 @@ func Linearizable(t T, h Harness, load Load) {
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		t.Logf("%8d %s", counts[name], name)
 	}
+	contended, admitted := counts["reserve: contended"], counts["reserve: done"]
+	if contended > admitted {
+		t.Errorf("%d reservations were contended and %d admitted, want most of them admitted",
+			contended, admitted)
+	}
 }
 
 // runHistory lets the goroutines make their calls against a world, and returns what was called and
 // answered when.
 func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	t.Helper()
-	world := h.Open(t, linearSetup())
+	world := h.Open(t, linearSetup(new(linearWorldOf(&h))))
 	defer func() {
 		if err := world.Close(); err != nil {
 			t.Errorf("close: %v", err)
@@ -115,9 +121,9 @@ func (y yielding) Err() error {
 func (yielding) Observe(context.Context, weir.Event) { runtime.Gosched() }
 
 // linearModel tells the checker what a group means.
-func linearModel() porcupine.Model {
+func linearModel(w *linearWorld) porcupine.Model {
 	return porcupine.Model{
-		Init: func() any { return ledger{} },
+		Init: func() any { return ledger{world: *w} },
 		Step: func(state, input, output any) (bool, any) {
 			ok, next := state.(ledger).step(input.(*linearCall), output.(*linearAnswer))
 			return ok, next
@@ -129,7 +135,7 @@ func linearModel() porcupine.Model {
 }
 
 // checkHistory checks each group for itself.
-func checkHistory(t T, history []porcupine.Operation) bool {
+func checkHistory(t T, w *linearWorld, history []porcupine.Operation) bool {
 	t.Helper()
 	groups := make([][]porcupine.Operation, linearGroups)
 	for _, o := range history {
@@ -140,13 +146,13 @@ func checkHistory(t T, history []porcupine.Operation) bool {
 		if !repeatsAgree(t, group) {
 			return false
 		}
-		switch porcupine.CheckOperationsTimeout(linearModel(), group, checkTime) {
+		switch porcupine.CheckOperationsTimeout(linearModel(w), group, checkTime) {
 		case porcupine.Ok:
 		case porcupine.Unknown:
 			t.Errorf("the checker ran out of its %v on %d calls", checkTime, len(group))
 			return false
 		default:
-			t.Logf("%s", explainIllegal(group))
+			t.Logf("%s", explainIllegal(w, group))
 			return false
 		}
 	}
@@ -159,7 +165,7 @@ func repeatsAgree(t T, group []porcupine.Operation) bool {
 	answers := map[int8]*linearAnswer{}
 	for _, o := range group {
 		c, a := o.Input.(*linearCall), o.Output.(*linearAnswer)
-		if c.verb != weir.VerbReserve || a.denied || a.code != "" {
+		if c.verb != weir.VerbReserve || a.denied || a.contended || a.code != "" {
 			continue
 		}
 		if first := answers[c.slot]; first != nil && *first != *a {
@@ -172,8 +178,8 @@ func repeatsAgree(t T, group []porcupine.Operation) bool {
 }
 
 // explainIllegal shows the calls around the point up to which a history makes sense.
-func explainIllegal(group []porcupine.Operation) string {
-	_, info := porcupine.CheckOperationsVerbose(linearModel(), group, checkTime)
+func explainIllegal(w *linearWorld, group []porcupine.Operation) string {
+	_, info := porcupine.CheckOperationsVerbose(linearModel(w), group, checkTime)
 	longest := 0
 	var last []porcupine.Operation
 	for _, partial := range info.PartialLinearizationsOperations() {

@@ -14,19 +14,18 @@ import (
 const linearGroups = 4
 
 // linearSetup has the limits of every group. None returns by itself while a history lasts.
-func linearSetup() Setup {
-	kinds := [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window}
+func linearSetup(w *linearWorld) Setup {
 	d := &weir.Definitions{Entities: map[string]weir.EntityDefinition{}}
 	for g := range linearGroups {
 		for e := range int8(linearEntities) {
 			var limits []weir.Limit
 			for i, capacity := range linearCapacity[e] {
 				if capacity > 0 {
-					limits = append(limits, slow(kinds[i], linearNames[i], int64(capacity)))
+					limits = append(limits, slow(w.kinds[i], linearNames[i], int64(capacity)))
 				}
 			}
 			def := weir.EntityDefinition{Limits: map[string][]weir.Limit{resource: limits}}
-			if e < linearEntities-1 {
+			if e < linearEntities-1 && w.cascade {
 				def.Parent, def.Cascade = linearEntity(g, linearEntities-1), true
 			}
 			d.Entities[linearEntity(g, e)] = def
@@ -132,7 +131,7 @@ func (c *linearClient) do(ctx context.Context, call *linearCall) (a linearAnswer
 		_, err = c.world.Extend(ctx, id)
 	}
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
-		a.denied = true
+		a.denied, a.contended = !denied.Contended, denied.Contended
 		a.note(denied.Limits)
 	} else if e, ok := errors.AsType[*weir.Error](err); ok {
 		a.code = e.Code
@@ -169,6 +168,8 @@ func (a *linearAnswer) String() string {
 	switch {
 	case a.code != "":
 		return string(a.code)
+	case a.contended:
+		return "contended"
 	case a.denied:
 		return fmt.Sprintf("denied with %v", a.available)
 	}
@@ -181,9 +182,12 @@ func (c *linearCall) outcome(a *linearAnswer) string {
 	if verb == "" {
 		verb = "status"
 	}
-	if a.denied {
+	switch {
+	case a.contended:
+		what = "contended"
+	case a.denied:
 		what = "denied"
-	} else if a.code != "" {
+	case a.code != "":
 		what = string(a.code)
 	}
 	return verb + ": " + what

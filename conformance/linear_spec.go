@@ -1,10 +1,16 @@
 package conformance
 
-import "github.com/weir-limiter/weir"
+import (
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
 
 // The specification of what calls mean that are made at one instant: nothing returns by itself, so
 // each limit is a number of units in use. It knows a group of three entities, two children that
-// cascade to one parent, and the leases among them. It shares nothing with the limiter or the model.
+// cascade to one parent, and the leases among them. It shares nothing with the limiter or the
+// model. A store that has fewer kinds has buckets in their place, one that cannot charge several
+// entities at one instant has no cascade.
 
 // The entities of a group, and the limits by name, in the order of judging.
 const (
@@ -15,6 +21,39 @@ const (
 
 // linearNames are the limits: a bucket, slots, a budget and a window.
 var linearNames = [linearLimits]string{"b", "c", "u", "w"}
+
+// linearWorld is what the worlds of a history have.
+type linearWorld struct {
+	kinds   [linearLimits]weir.Kind
+	cascade bool
+	// contends is true where a call may be denied as contended. It is as if it had not been made.
+	contends bool
+}
+
+func linearWorldOf(h *Harness) linearWorld {
+	w := linearWorld{
+		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
+		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
+	}
+	for i, k := range w.kinds {
+		if !slices.Contains(h.Traits.Kinds, k) {
+			w.kinds[i] = weir.Bucket
+		}
+	}
+	return w
+}
+
+// slots is true where the limit c is one of concurrency.
+func (w *linearWorld) slots() bool { return w.kinds[slotLimit] == weir.Concurrency }
+
+// held is what a limit of those that a call names asks for: a call occupies a slot whether or not
+// it says so.
+func (w *linearWorld) held(asked linearUnits) linearUnits {
+	if w.slots() && asked[slotLimit] < 0 {
+		asked[slotLimit] = 1
+	}
+	return asked
+}
 
 // linearCapacity is what each entity's limits hold; 0 where it has none of the name.
 var linearCapacity = [linearEntities][linearLimits]int16{
@@ -31,6 +70,7 @@ func unnamed() linearUnits { return linearUnits{-1, -1, -1, -1} }
 
 // ledger is the state of a group. It is a value, so a step makes a copy.
 type ledger struct {
+	world  linearWorld
 	used   [linearEntities][linearLimits]int16
 	leases [linearSlots]linearLease
 }
@@ -68,6 +108,7 @@ type linearCall struct {
 type linearAnswer struct {
 	code      weir.Code // empty: done
 	denied    bool
+	contended bool
 	available [2 * linearLimits]int16 // of the limits judged, in order
 }
 
@@ -94,7 +135,7 @@ func (l ledger) step(c *linearCall, a *linearAnswer) (bool, ledger) {
 		lease.state = linearCancelled
 		return a.code == "", l
 	}
-	if !lease.mayName(c.units) {
+	if !lease.mayName(c.units, l.world.slots()) {
 		return a.code == weir.Invalid, l
 	}
 	to := lease.stands
@@ -107,7 +148,9 @@ func (l ledger) step(c *linearCall, a *linearAnswer) (bool, ledger) {
 		lease.seq = c.seq
 	} else {
 		lease.state, lease.actuals = linearCompleted, c.units
-		to[slotLimit] = min(to[slotLimit], 0) // slots return
+		if l.world.slots() {
+			to[slotLimit] = min(to[slotLimit], 0) // slots return
+		}
 	}
 	l.stand(lease, to)
 	return a.code == "", l
@@ -131,9 +174,9 @@ func (e *linearLease) refuses(c *linearCall) weir.Code {
 }
 
 // mayName refuses what was not reserved, and more slots than the lease stands for.
-func (e *linearLease) mayName(named linearUnits) bool {
+func (e *linearLease) mayName(named linearUnits, slots bool) bool {
 	for i, n := range named {
-		if n >= 0 && e.stands[i] < 0 || i == slotLimit && n > e.stands[i] {
+		if n >= 0 && e.stands[i] < 0 || slots && i == slotLimit && n > e.stands[i] {
 			return false
 		}
 	}
@@ -143,6 +186,8 @@ func (e *linearLease) mayName(named linearUnits) bool {
 // reserve judges and takes, or answers for a lease that is known.
 func (l *ledger) reserve(lease *linearLease, c *linearCall, a *linearAnswer) bool {
 	switch {
+	case a.contended:
+		return l.world.contends && lease.state == linearUnknown
 	case lease.state > linearLive:
 		return a.code == weir.Ended
 	case lease.state == linearLive && (lease.entity != c.entity || lease.content != c.units):
@@ -151,10 +196,7 @@ func (l *ledger) reserve(lease *linearLease, c *linearCall, a *linearAnswer) boo
 		// That it repeats the first answer is seen by comparing all of them afterwards.
 		return a.code == "" && !a.denied
 	}
-	asked := c.units
-	if asked[slotLimit] < 0 {
-		asked[slotLimit] = 1 // a call occupies a slot whether or not it says so
-	}
+	asked := l.world.held(c.units)
 	available, fits := l.judge(c.entity, asked)
 	if a.denied || !fits {
 		return a.code == "" && a.denied && !fits && a.available == available
@@ -172,10 +214,10 @@ func (l *ledger) reserve(lease *linearLease, c *linearCall, a *linearAnswer) boo
 }
 
 // reached are the entities that a charge falls on.
-func reached(entity int8) []int8 {
+func (w *linearWorld) reached(entity int8) []int8 {
 	const parent = linearEntities - 1
-	if entity == parent {
-		return []int8{parent}
+	if entity == parent || !w.cascade {
+		return []int8{entity}
 	}
 	return []int8{entity, parent}
 }
@@ -187,7 +229,7 @@ func (l *ledger) judge(
 ) (available [2 * linearLimits]int16, fits bool) {
 	n := 0
 	fits = true
-	for _, e := range reached(entity) {
+	for _, e := range l.world.reached(entity) {
 		for i, units := range asked {
 			if units < 0 || linearCapacity[e][i] == 0 {
 				continue
@@ -206,7 +248,7 @@ func (l *ledger) stand(lease *linearLease, to linearUnits) {
 		if n < 0 || lease.stands[i] < 0 {
 			continue
 		}
-		for _, e := range reached(lease.entity) {
+		for _, e := range l.world.reached(lease.entity) {
 			if linearCapacity[e][i] > 0 {
 				l.used[e][i] += int16(n) - int16(lease.stands[i])
 			}

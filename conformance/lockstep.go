@@ -15,9 +15,19 @@ type lockstep struct {
 	script *Script
 	world  World
 	model  ModelWorld
-	exact  bool
+	how    comparison
 	zones  []*time.Location
 	dst    int // offsets of the script's zones that changed on the way
+
+	remote  bool // the store is not in the process
+	changes int  // of the configuration
+	leases  map[weir.LeaseID]reserved
+}
+
+// reserved is what a lease was reserved for, and after how many changes of the configuration.
+type reserved struct {
+	charges []weir.Charge
+	changes int
 }
 
 // difference is the first step at which a world and the model disagree.
@@ -38,7 +48,9 @@ func startLockstep(t T, h *Harness, s *Script, c *model.Calendar) (*lockstep, er
 		return nil, err
 	}
 	return &lockstep{
-		script: s, model: ref, world: h.Open(t, s.Setup()), exact: !h.Inexact, zones: s.zones(),
+		script: s, model: ref, world: h.Open(t, s.Setup()),
+		how:   comparison{exact: !h.Inexact, unread: h.Unread},
+		zones: s.zones(), remote: !h.Traits.Local, leases: make(map[weir.LeaseID]reserved),
 	}, nil
 }
 
@@ -47,19 +59,52 @@ func startLockstep(t T, h *Harness, s *Script, c *model.Calendar) (*lockstep, er
 func (l *lockstep) run(ctx context.Context, each func(model.Note)) *difference {
 	for i := range l.script.Ops {
 		o := &l.script.Ops[i]
+		l.resolve(ctx, o)
 		got := l.inWorld(ctx, o)
+		if denied, ok := deniedBy(got.err); ok && denied.Contended && !l.how.exact {
+			if each != nil {
+				each(model.Note{Verb: o.Verb, Outcome: "contended"})
+			}
+			continue // it has changed nothing, so the model need not hear of it
+		}
 		l.model.SetNewID(newIDOf(got))
 		before := l.model.Now()
 		want := perform(ctx, l.model, l.script, o)
 		l.countZones(before)
-		if !sameAnswer(got, want, l.exact) {
+		if !l.how.same(got, want) {
 			return &difference{i, *o, got, want}
 		}
+		l.remember(o, got)
 		if each != nil {
 			each(l.note(o, want))
 		}
 	}
 	return nil
+}
+
+// remember keeps what a lease is for, and counts the changes.
+func (l *lockstep) remember(o *Op, a answer) {
+	if a.lease != nil {
+		l.leases[a.lease.ID] = reserved{o.Charges, l.changes}
+	}
+	if o.Verb == opConfigure && a.err == nil {
+		l.changes++
+	}
+}
+
+// resolve lets the limiter know what is configured for a lease that is about to be settled, where
+// that has changed. It does not ask a store outside the process for it while it settles: it would
+// go by what was in force when the lease was reserved.
+func (l *lockstep) resolve(ctx context.Context, o *Op) {
+	lease, known := l.leases[o.ID]
+	if !l.remote || !known || o.Verb == opReserve || lease.changes == l.changes {
+		return
+	}
+	for _, c := range lease.charges {
+		for _, w := range []World{l.world, l.model} {
+			_, _ = w.Explain(ctx, c.Entity, c.Resource) // an error is the answer of a later step
+		}
+	}
 }
 
 // note says what became of a step in the model.

@@ -62,7 +62,8 @@ func (s *seam) resolved(
 
 func (s *seam) reservation(charges ...weir.Charge) *weir.Reservation {
 	return &weir.Reservation{
-		ID: weir.NewLeaseID(s.now), Fingerprint: 1, Charges: charges, Depth: 8,
+		ID: weir.NewLeaseID(s.now), Fingerprint: 1, Charges: charges,
+		Depth:    min(8, s.store.Traits().CascadeDepth),
 		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: s.resolve,
 	}
 }

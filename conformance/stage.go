@@ -33,6 +33,14 @@ func scene(set Setup, play func(s *stage)) func(T, Harness) {
 	}
 }
 
+// sceneOf is a scene whose setup depends on what the world can do.
+func sceneOf(set func(h *Harness) Setup, play func(s *stage)) func(T, Harness) {
+	return func(t T, h Harness) {
+		t.Helper()
+		scene(set(&h), play)(t, h)
+	}
+}
+
 func open(t T, h Harness, set Setup) *stage {
 	t.Helper()
 	if set.Start.IsZero() {
@@ -166,6 +174,15 @@ func (s *stage) configure(d *weir.Definitions) {
 	if err := s.Configure(d); err != nil {
 		s.Fatalf("configure: %v", err)
 	}
+}
+
+// level is where a status in the answer to a reservation says that its limit came from; the one
+// that is wanted where the store may not have read it.
+func (s *stage) level(st *weir.LimitStatus, want weir.Level) weir.Level {
+	if s.h.Unread && st.Level == weir.LevelUnread {
+		return want
+	}
+	return st.Level
 }
 
 func (s *stage) clock() string { return s.Now().UTC().Format("2006-01-02T15:04:05.000000") }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -77,6 +78,19 @@ func family(child, parent []weir.Limit) *weir.Definitions {
 	}}
 }
 
+// four are slow limits of 10, one of each kind: b, w, c and u. In the place of a kind that a store
+// has not they have a bucket.
+func four(h *Harness) []weir.Limit {
+	limits := []weir.Limit{slow(weir.Bucket, "b", 10), slow(weir.Window, "w", 10),
+		slow(weir.Concurrency, "c", 10), slow(weir.Budget, "u", 10)}
+	for i := range limits {
+		if !slices.Contains(h.Traits.Kinds, limits[i].Kind) {
+			limits[i] = slow(weir.Bucket, limits[i].Name, 10)
+		}
+	}
+	return limits
+}
+
 func only(kinds ...weir.Kind) Needs { return Needs{Kinds: kinds} }
 
 // timed is a need for exact answers over long times.
@@ -103,6 +117,11 @@ func perKindOf(kinds []weir.Kind, name, line string, play func(s *stage, k weir.
 func isDenial(err error) bool {
 	_, ok := errors.AsType[*weir.DeniedError](err)
 	return ok
+}
+
+func isContended(err error) bool {
+	denied, ok := errors.AsType[*weir.DeniedError](err)
+	return ok && denied.Contended
 }
 
 // cost is a cost on the limit n.

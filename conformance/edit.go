@@ -1,0 +1,248 @@
+package conformance
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Edit turns one whole configuration into another, a piece at a time, through the limiter. It sets
+// only what differs: the policy, the limits of the system and of resources, entities in an order
+// in which every step is legal, and their limits. An entity is moved to its new parent at once
+// where it can be, and taken from its old one first where that would be a cycle, or a cascade
+// deeper than those of both configurations.
+//
+// The configuration in force must be from. What is wrong with to is found before the first step; a
+// step that fails leaves those before it in force.
+func Edit(ctx context.Context, l *weir.Limiter, from, to *weir.Definitions) error {
+	was, err := from.Normalize()
+	if err != nil {
+		return fmt.Errorf("the definitions before: %w", err)
+	}
+	is, err := to.Normalize()
+	if err != nil {
+		return err
+	}
+	e := &edits{ctx: ctx, limiter: l, was: was, is: is}
+	e.plan()
+	for _, step := range e.steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// EditInto makes d the configuration of a store in which nothing is configured, as [Edit] does.
+func EditInto(ctx context.Context, l *weir.Limiter, d *weir.Definitions) error {
+	return Edit(ctx, l, &weir.Definitions{}, d)
+}
+
+// Define writes the definitions of a setup into an empty store whose configuration can be edited.
+// It is for a harness's Open.
+func Define(t T, b weir.Backend, s Setup) {
+	t.Helper()
+	l, err := weir.New(b, &weir.Options{
+		CascadeDepth: s.Options.CascadeDepth, StoreTimeout: s.Options.StoreTimeout,
+		Now: NewClock(s.Start).Now,
+	})
+	if err == nil {
+		err = EditInto(t.Context(), l, s.Definitions)
+	}
+	if err != nil {
+		t.Fatalf("define: %v", err)
+	}
+}
+
+// edits are the steps from one configuration to another.
+type edits struct {
+	ctx     context.Context
+	limiter *weir.Limiter
+	was, is *weir.Definitions
+	steps   []func() error
+}
+
+func (e *edits) plan() {
+	if e.was.OnUnavailable != e.is.OnUnavailable {
+		e.add(func() error { return e.limiter.SetPolicy(e.ctx, e.is.OnUnavailable) })
+	}
+	e.limits(weir.Subject{}, e.was.System, e.is.System)
+	e.places("", e.was.Resources, e.is.Resources)
+	e.entities()
+	for _, name := range slices.Sorted(maps.Keys(e.is.Entities)) {
+		e.places(name, e.was.Entities[name].Limits, e.is.Entities[name].Limits)
+	}
+}
+
+func (e *edits) add(step func() error) { e.steps = append(e.steps, step) }
+
+// places edits the limits of an entity, or of the resources, resource by resource.
+func (e *edits) places(entity string, was, is map[string][]weir.Limit) {
+	all := maps.Clone(was)
+	if all == nil {
+		all = make(map[string][]weir.Limit)
+	}
+	maps.Copy(all, is)
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		e.limits(weir.Subject{Entity: entity, Resource: name}, was[name], is[name])
+	}
+}
+
+func (e *edits) limits(at weir.Subject, was, is []weir.Limit) {
+	if !slices.EqualFunc(was, is, weir.Limit.Same) {
+		e.add(func() error { return e.limiter.SetLimits(e.ctx, at, is) })
+	}
+}
+
+// entities declares, moves and deletes.
+func (e *edits) entities() {
+	f := newFamilyTree(e.was, e.is)
+	for {
+		name, next := f.next()
+		if name == "" {
+			return
+		}
+		f.make(name, next)
+		if next == nil {
+			e.add(func() error { return e.limiter.DeleteEntity(e.ctx, name) })
+			continue
+		}
+		to := *next
+		e.add(func() error { return e.limiter.SetEntity(e.ctx, name, to.parent, to.cascade) })
+	}
+}
+
+// above is whom an entity belongs to.
+type above struct {
+	parent  string
+	cascade bool
+}
+
+// familyTree says who is whose parent by now, and what is left to change.
+type familyTree struct {
+	now     map[string]above
+	pending map[string]*above // nil: to be deleted
+	depth   int               // of the deepest cascade of both configurations
+}
+
+func newFamilyTree(was, is *weir.Definitions) *familyTree {
+	f := &familyTree{now: make(map[string]above), pending: make(map[string]*above)}
+	for name, e := range was.Entities {
+		f.now[name] = above{e.Parent, e.Cascade}
+		if _, stays := is.Entities[name]; !stays {
+			f.pending[name] = nil
+		}
+	}
+	for name, e := range is.Entities {
+		to := above{e.Parent, e.Cascade}
+		if at, known := f.now[name]; !known || at != to {
+			f.pending[name] = &to
+		}
+	}
+	f.depth = max(deepest(was), deepest(is))
+	return f
+}
+
+// deepest is how far the longest cascade of a configuration reaches.
+func deepest(d *weir.Definitions) int {
+	most := 0
+	for _, e := range d.Entities {
+		n := 0
+		for ; e.Cascade; e = d.Entities[e.Parent] {
+			n++
+		}
+		most = max(most, n)
+	}
+	return most
+}
+
+// next returns a change that is legal now, or "" at the end. Where none is, somebody leaves a
+// parent.
+func (f *familyTree) next() (string, *above) {
+	names := slices.Sorted(maps.Keys(f.pending))
+	for _, name := range names {
+		if f.legal(name, f.pending[name]) {
+			return name, f.pending[name]
+		}
+	}
+	for _, name := range names {
+		if f.pending[name] != nil && f.now[name].parent != "" {
+			return name, &above{}
+		}
+	}
+	return "", nil
+}
+
+// make changes the tree.
+func (f *familyTree) make(name string, to *above) {
+	if to == nil {
+		delete(f.now, name)
+		delete(f.pending, name)
+		return
+	}
+	f.now[name] = *to
+	if want := f.pending[name]; want != nil && *want == *to {
+		delete(f.pending, name)
+	}
+}
+
+func (f *familyTree) legal(name string, to *above) bool {
+	if to == nil {
+		for _, at := range f.now {
+			if at.parent == name {
+				return false
+			}
+		}
+		return true
+	}
+	if _, known := f.now[to.parent]; to.parent != "" && !known {
+		return false
+	}
+	for at := to.parent; at != ""; at = f.now[at].parent {
+		if at == name {
+			return false
+		}
+	}
+	after := &familyTree{now: maps.Clone(f.now)}
+	after.now[name] = *to
+	for at := range after.now {
+		if after.reach(at) > f.depth {
+			return false
+		}
+	}
+	return true
+}
+
+// reach is how many ancestors a charge on an entity reaches.
+func (f *familyTree) reach(name string) int {
+	n := 0
+	for at := f.now[name]; at.cascade; at = f.now[at.parent] {
+		n++
+	}
+	return n
+}
+
+// checkEdit refuses what a limiter of that depth over a store with those traits would refuse on
+// the way, so that a configuration that is wrong changes nothing. It has no cycles.
+func checkEdit(d *weir.Definitions, traits *weir.Traits, depth int) error {
+	var errs []error
+	refuse := func(code weir.Code, field, value, reason string) {
+		errs = append(errs, &weir.Error{Code: code, Field: field, Value: value, Reason: reason})
+	}
+	for field, l := range d.All {
+		if !slices.Contains(traits.Kinds, l.Kind) {
+			refuse(weir.Unsupported, field+".kind", string(l.Kind),
+				"this store does not enforce the kind")
+		} else if l.Shadow && traits.NoShadow {
+			refuse(weir.Unsupported, field+".enforce", "false", "this store has no shadow limits")
+		}
+	}
+	if n := deepest(d); n > max(1, depth) {
+		refuse(weir.Invalid, "entities", fmt.Sprint(n), "cascade over more levels than are allowed")
+	}
+	return errors.Join(errs...)
+}

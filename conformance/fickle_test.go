@@ -1,0 +1,181 @@
+package conformance_test
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+)
+
+// fickle is a store that makes use of its leeway as often as it can.
+type fickle struct {
+	*less
+	lee   conformance.Leeway
+	takes bool // what is denied as contended
+	loses bool // what is to be given back
+	calls atomic.Int64
+}
+
+// wrap puts it around a store.
+func (f *fickle) wrap(s *less) weir.Backend {
+	return &fickle{less: s, lee: f.lee, takes: f.takes, loses: f.loses}
+}
+
+func (f *fickle) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	const many = 90 // of the calls that are made at once, so that the others fill no limit of 100
+	n := f.calls.Add(1)
+	if f.lee.Contends && n <= many {
+		if f.takes {
+			if _, err := f.less.Reserve(ctx, now, r); err != nil {
+				return nil, err
+			}
+		}
+		return &weir.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}, nil
+	}
+	if f.lee.Compensates {
+		if err := f.takeAndGiveBack(ctx, now, r); err != nil {
+			return nil, err
+		}
+	}
+	out, err := f.less.Reserve(ctx, now, r)
+	if err == nil && f.lee.Unread && n%3 == 0 {
+		for i := range out.Limits {
+			out.Limits[i].Level = weir.LevelUnread
+		}
+	}
+	return out, err
+}
+
+// takeAndGiveBack lets others see, for a moment, what a reservation on several entities takes.
+func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, r *weir.Reservation) error {
+	early := &weir.Reservation{ID: weir.NewLeaseID(now), Charges: r.Charges, Brought: r.Brought,
+		Depth: r.Depth, Lifetime: r.Lifetime, Resolve: r.Resolve}
+	plan, err := early.Plan(ctx)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(plan.Holdings, func(h weir.Holding) bool {
+		return h.Subject != plan.Holdings[0].Subject
+	}) {
+		return nil // one entity is written at once
+	}
+	out, err := f.Store.Reserve(ctx, now, early)
+	if err != nil || out.Denied {
+		return err
+	}
+	back := &weir.Settlement{ID: early.ID, Verb: weir.VerbCancel, Holdings: out.Holdings}
+	for i := range out.Holdings {
+		back.Limits = append(back.Limits, out.Holdings[i].Limit)
+		none := make([]weir.Part, len(out.Holdings[i].Parts))
+		for j := range none {
+			none[j].Charge = out.Holdings[i].Parts[j].Charge
+		}
+		back.Totals = append(back.Totals, none)
+	}
+	for range 20 {
+		runtime.Gosched()
+	}
+	if f.loses {
+		return nil
+	}
+	_, err = f.Store.Settle(ctx, now, back)
+	return err
+}
+
+// atOnce makes calls at once, and checks that there is an order in which they make sense.
+func atOnce(t conformance.T, h conformance.Harness) {
+	conformance.Linearizable(t, h,
+		conformance.Load{Seed: 1, Histories: 5, Goroutines: 8, Calls: 100})
+}
+
+// races plays the cases whose titles have a text in them.
+func races(name string) func(conformance.T, conformance.Harness) {
+	return func(t conformance.T, h conformance.Harness) {
+		for _, c := range conformance.Cases() {
+			if strings.Contains(c.Title(), name) && c.LeftOut(&h) == "" {
+				c.Run(t, h)
+			}
+		}
+	}
+}
+
+// TestLeewayIsNoExcuse: what a leeway does not allow is found with it too.
+func TestLeewayIsNoExcuse(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name string
+		does *fickle
+		run  func(conformance.T, conformance.Harness)
+	}{
+		{"what is contended is taken, in histories",
+			&fickle{lee: conformance.Leeway{Contends: true}, takes: true}, atOnce},
+		{"what is contended is taken, on one limit",
+			&fickle{lee: conformance.Leeway{Contends: true}, takes: true},
+			races("pass a limit: bucket")},
+		{"what is to be given back is lost",
+			&fickle{lee: conformance.Leeway{Compensates: true}, loses: true},
+			races("pass a parent's limit")},
+		{"what is to be given back is lost, over several charges",
+			&fickle{lee: conformance.Leeway{Compensates: true}, loses: true},
+			races("opposite order")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			h := conformance.BackendHarness{Open: openLess(c.does.wrap), Leeway: lessLeeway()}
+			r := conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
+			if !r.Failed {
+				t.Error("it was not found")
+			}
+		})
+	}
+}
+
+// TestLeewayOfStores: a store that makes use of a leeway passes with it, and not without.
+func TestLeewayOfStores(t *testing.T) {
+	t.Parallel()
+	// Each is about all that the leeway touches.
+	random := func(t conformance.T, h conformance.Harness) {
+		conformance.RandomOperations(t, h, 1, 4000)
+	}
+	contends := conformance.Leeway{Contends: true}
+	for _, c := range []struct {
+		name string
+		does conformance.Leeway
+		run  func(conformance.T, conformance.Harness)
+	}{
+		{"unread, in random operations", conformance.Leeway{Unread: true}, random},
+		{"unread, in cases", conformance.Leeway{Unread: true},
+			races("first level that has limits")},
+		{"periods of whole seconds", conformance.Leeway{WholeSeconds: true}, random},
+		{"contends, in histories", contends, atOnce},
+		{"contends, on one limit", contends, races("pass a limit: bucket")},
+		{"contends, on a parent", contends, races("pass a parent's limit")},
+		{"compensates, in histories", conformance.Leeway{Compensates: true}, atOnce},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			play := func(lee conformance.Leeway) conformance.Result {
+				// What the store must keep to while it is about something else.
+				lee.RemovedForgotten, lee.FullKept = true, true
+				lee.WholeSeconds = lee.WholeSeconds || !c.does.WholeSeconds
+				does := &fickle{lee: c.does}
+				h := conformance.BackendHarness{Open: openLess(does.wrap), Leeway: lee}
+				return conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
+			}
+			if r := play(c.does); r.Failed {
+				t.Errorf("with the leeway: %s", strings.Join(r.Messages, "\n"))
+			}
+			if r := play(conformance.Leeway{}); !r.Failed {
+				t.Error("without the leeway: nothing failed")
+			}
+		})
+	}
+}

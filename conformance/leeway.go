@@ -1,0 +1,30 @@
+package conformance
+
+// Leeway is what a store may do otherwise than docs/semantics.md says, beside what its traits say.
+// Each field loosens as little as it can; docs/new-backend.md says what each is for. The zero
+// value loosens nothing.
+type Leeway struct {
+	// NoBubble is true where worlds do I/O that a bubble of testing/synctest cannot hold: cases
+	// that need one are left out.
+	NoBubble bool
+	// Unread is true where a reservation may be answered without the configuration having been
+	// read: its statuses may have the level "unread" in place of their own.
+	Unread bool
+	// RemovedForgotten is true where a bucket that is removed and added again may start full
+	// (docs/semantics.md, 8.3). Random operations then add none again of which it would show.
+	RemovedForgotten bool
+	// FullKept is true where a full bucket may be remembered for longer than a minute
+	// (docs/semantics.md, 8.4). Random operations then raise no bucket of which it would show.
+	FullKept bool
+	// WholeSeconds is true where the period of a configured bucket is a whole number of seconds.
+	WholeSeconds bool
+	// Contends is true where calls at once may be denied as contended though their limits would
+	// hold them. Calls one after the other may not.
+	Contends bool
+	// Compensates is true where a reservation on several entities is made of several writes, so
+	// that others may be denied, for a moment, by units that it gives back.
+	Compensates bool
+}
+
+// unsure is true where calls at once may be denied though their limits would hold them.
+func (l *Leeway) unsure() bool { return l.Contends || l.Compensates }

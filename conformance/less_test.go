@@ -1,0 +1,135 @@
+package conformance_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// less is a store that can do less than memory does: buckets, one ancestor, no shadow limits, and a
+// configuration that is changed a piece at a time. It refuses whatever it has not said that it can.
+type less struct {
+	*memory.Store
+	t conformance.T
+}
+
+// lessStore hides what memory can do beyond that.
+type lessStore struct {
+	weir.Backend
+	weir.ConfigReader
+	weir.ConfigEditor
+	weir.EntityReader
+	weir.SubjectLister
+}
+
+func (s *less) Traits() weir.Traits {
+	return weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true}
+}
+
+// enforces complains of a limit that should never have come so far.
+func (s *less) enforces(limits []weir.Limit) {
+	for i := range limits {
+		if limits[i].Kind != weir.Bucket || limits[i].Shadow {
+			s.t.Errorf("the store got the limit %+v", limits[i])
+		}
+	}
+}
+
+func (s *less) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	if r.Depth > 1 {
+		s.t.Errorf("the store got a reservation over %d levels", r.Depth)
+	}
+	s.enforces(r.Brought)
+	return s.Store.Reserve(ctx, now, r)
+}
+
+func (s *less) WriteLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
+) error {
+	s.enforces(limits)
+	for i := range limits {
+		if limits[i].RefillPeriod%time.Second != 0 {
+			s.t.Errorf("the store got a period of %v", limits[i].RefillPeriod)
+		}
+	}
+	return s.Store.WriteLimits(ctx, now, at, limits)
+}
+
+// lessLeeway is that of such a store.
+func lessLeeway() conformance.Leeway {
+	return conformance.Leeway{
+		Unread: true, RemovedForgotten: true, FullKept: true, WholeSeconds: true, Contends: true,
+		Compensates: true,
+	}
+}
+
+// openLess opens such a store; wrap, which may be nil, spoils it.
+func openLess(wrap func(*less) weir.Backend) func(conformance.T, conformance.Setup) weir.Backend {
+	return func(t conformance.T, s conformance.Setup) weir.Backend {
+		t.Helper()
+		m, err := memory.Open(nil)
+		if err != nil {
+			t.Fatalf("open: %v", err)
+		}
+		bare := &less{m, t}
+		var b weir.Backend = bare
+		if wrap != nil {
+			b = wrap(bare)
+		}
+		store := &lessStore{b, bare, bare, bare, bare}
+		conformance.Define(t, store, s)
+		return store
+	}
+}
+
+// TestLess: the whole suite runs on a store that can do less, and leaves out what it cannot do.
+func TestLess(t *testing.T) {
+	t.Parallel()
+	conformance.TestBackend(t,
+		conformance.BackendHarness{Open: openLess(nil), Leeway: lessLeeway()})
+}
+
+// TestLessMeetsEverything: what such a store can do is met in random operations, each outcome
+// often.
+func TestLessMeetsEverything(t *testing.T) {
+	t.Parallel()
+	h := conformance.BackendHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
+	table := conformance.RandomOperations(t, h, seedOf(t), 20_000)
+	t.Logf("\n%s", table)
+	if rare := table.Rare(&h, 10); len(rare) > 0 {
+		t.Errorf("met less than ten times: %q", rare)
+	}
+}
+
+// TestLessRefuses: the limiter refuses what such a store cannot do, wherever it comes from.
+func TestLessRefuses(t *testing.T) {
+	t.Parallel()
+	store := openLess(nil)(t,
+		conformance.Setup{Start: time.Unix(1e9, 0), Definitions: &weir.Definitions{}})
+	l, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for field, limit := range map[string]weir.Limit{
+		"limits.n.kind":    {Name: "n", Kind: weir.Window, Capacity: 1, Window: time.Minute},
+		"limits.n.enforce": {Name: "n", Capacity: 1, Shadow: true},
+	} {
+		err := l.SetLimits(t.Context(), weir.Subject{}, []weir.Limit{limit})
+		e, ok := errors.AsType[*weir.Error](err)
+		if !ok || e.Code != weir.Unsupported || e.Field != field {
+			t.Errorf("got %v, want %q of %s", err, weir.Unsupported, field)
+		}
+	}
+	if traits := store.Traits(); slices.Contains(traits.Kinds, weir.Window) || traits.Local {
+		t.Errorf("got traits %+v", traits)
+	}
+}
