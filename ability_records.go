@@ -6,15 +6,12 @@ import (
 	"time"
 )
 
-// RecordReader is a backend that keeps records of who changed its configuration and of how much was
+// recordReader is a backend that keeps records of who changed its configuration and of how much was
 // used. Both lists are read a page at a time while they are ranged over, and end at the first error.
-type RecordReader interface {
-	// ReadAudit yields the changes at a place, the newest first: the system's where the subject is
-	// zero, a resource's where it has no entity, an entity's otherwise, there only those on the resource
-	// if one is named. after is the ID of the event to begin behind; empty for the newest.
+type recordReader interface {
+	// ReadAudit yields what [Limiter.Audit] does.
 	ReadAudit(ctx context.Context, at Subject, after string) iter.Seq2[AuditEvent, error]
-	// ReadUsage yields what was counted, later windows first on each resource. Where q names no entity,
-	// it must name a resource.
+	// ReadUsage yields what [Limiter.Usage] does; q has been checked.
 	ReadUsage(ctx context.Context, q Usage) iter.Seq2[Usage, error]
 }
 
@@ -33,7 +30,8 @@ type AuditEvent struct {
 	Principal string
 	// Resource is the resource that it concerns; empty if none.
 	Resource string
-	// Details are the action's own: strings, bools, json.Numbers, nil, and maps and slices of them.
+	// Details are the action's own: strings, bools, int64s, json.Numbers, nil, and maps and
+	// slices of them.
 	Details map[string]any
 }
 
@@ -58,10 +56,13 @@ type Usage struct {
 	Windows int
 }
 
-// Audit yields the recorded changes at a place, as [RecordReader] has it. The context alone bounds how
-// long it may take.
+// Audit yields the recorded changes at a place, the newest first: the system's where the subject is zero,
+// a resource's where it has no entity, an entity's otherwise, there only those on the resource if one is
+// named. after is the ID of the event to begin behind; empty for the newest. The list ends at the first
+// error; the context alone bounds how long it may take. A store that keeps none (a method ReadAudit with
+// these arguments) answers with code [Unsupported].
 func (l *Limiter) Audit(ctx context.Context, at Subject, after string) iter.Seq2[AuditEvent, error] {
-	reader, ok := l.backend.(RecordReader)
+	reader, ok := l.backend.(recordReader)
 	if !ok {
 		return failing[AuditEvent](fault(Unsupported, "store", "", "keeps no audit"))
 	}
@@ -75,8 +76,10 @@ func (l *Limiter) Audit(ctx context.Context, at Subject, after string) iter.Seq2
 	return classified(reader.ReadAudit(ctx, at, after))
 }
 
-// Usage yields the recorded usage that q asks for, as [RecordReader] has it. The context alone bounds
-// how long it may take.
+// Usage yields the recorded usage that q asks for, later windows first on each resource. Where q names no
+// entity, it must name a resource. The list ends at the first error; the context alone bounds how long it
+// may take. A store that keeps none (a method ReadUsage with these arguments) answers with code
+// [Unsupported].
 func (l *Limiter) Usage(ctx context.Context, q Usage) iter.Seq2[Usage, error] {
 	reader, err := l.usageReader(q)
 	if err != nil {
@@ -134,8 +137,8 @@ func (u *Usage) add(o *Usage) error {
 	return nil
 }
 
-func (l *Limiter) usageReader(q Usage) (RecordReader, error) {
-	reader, ok := l.backend.(RecordReader)
+func (l *Limiter) usageReader(q Usage) (recordReader, error) {
+	reader, ok := l.backend.(recordReader)
 	switch {
 	case !ok:
 		return nil, fault(Unsupported, "store", "", "keeps no usage")

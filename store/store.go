@@ -3,7 +3,7 @@
 //
 //	memory:                                 in the process, forgotten with it
 //	memory:?snapshot=FILE&every=1s          the same, with its state kept in a file
-//	dynamodb://TABLE?region=…               not built yet
+//	dynamodb://TABLE?region=eu-central-1    one table, shared by all who open it
 //	tigerbeetle://HOST:PORT,…?cluster=0     not built yet
 //
 // Values in a query are percent-encoded; a '+' stands for itself. Credentials are never in a URL:
@@ -41,7 +41,7 @@ type Options struct {
 // Open opens the store that a URL names. A mistake in the URL is a [*weir.Error] with code
 // [weir.Invalid] that names the part at fault, a store that is not built in one with
 // [weir.Unsupported]; a store that does not answer is [weir.Unavailable].
-func Open(_ context.Context, rawURL string, o *Options) (weir.Backend, error) {
+func Open(ctx context.Context, rawURL string, o *Options) (weir.Backend, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -53,7 +53,9 @@ func Open(_ context.Context, rawURL string, o *Options) (weir.Backend, error) {
 	switch scheme += ":"; scheme {
 	case "memory:":
 		return openMemory(rest, o)
-	case "dynamodb:", "tigerbeetle:":
+	case dynamoDBScheme:
+		return openDynamoDB(ctx, rest, o)
+	case "tigerbeetle:":
 		return nil, fault(weir.Unsupported, "store", scheme, "is not built yet")
 	default:
 		return nil, invalid("store", scheme, "is no store: there are memory:, dynamodb: and tigerbeetle:")

@@ -58,6 +58,8 @@ func (t *target) checkStore(cmd *cobra.Command) error {
 	query, memory := strings.CutPrefix(t.store, "memory:")
 	file, kept := snapshotFile(query)
 	switch {
+	case isTable(t.store) && t.limits != "":
+		return misused(cmd, "--limits %s", limitsOnTable)
 	case memory && !kept:
 		return misused(cmd, "--store %s: nothing would remain after the command: name a file with "+
 			"memory:?snapshot=FILE, or a server with --server", t.store)
@@ -77,6 +79,13 @@ func (t *target) checkStore(cmd *cobra.Command) error {
 	}
 	return nil // other troubles are told by whoever opens it
 }
+
+// isTable reports whether a store's URL names a DynamoDB table, which keeps its own configuration.
+func isTable(url string) bool { return strings.HasPrefix(url, "dynamodb:") }
+
+// limitsOnTable is why a limits file is refused beside a table.
+const limitsOnTable = "is for a store that keeps no limits itself: those of a table are on it, and " +
+	"weir system, resource and entity set-limits change them"
 
 // snapshotFile returns the file that a memory store's URL names. A malformed one is refused when
 // it is opened, which creates nothing then.

@@ -33,6 +33,8 @@ func (a *app) root() *cobra.Command {
 		a.cancelCommand(), a.extendCommand(), a.statusCommand(), a.explainCommand())
 	section(root, "Configure:", a.limitsCommand(), a.systemCommand(), a.resourceCommand(),
 		a.entityCommand())
+	section(root, "Look after a DynamoDB table:", a.tableCommand(), a.namespaceCommand(),
+		a.auditCommand(), a.usageCommand())
 	section(root, "Run:", a.serveCommand(), a.demoCommand(), a.replayCommand(), a.loadtestCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand())
 	return root

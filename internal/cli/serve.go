@@ -21,7 +21,8 @@ const serveHelp = `Serve a store over HTTP until it is interrupted; the wire is 
 
 On a store in memory the limits file is the configuration. It is read again on a hangup
 signal and when it changes, and so are the bearer tokens and the certificate; a file with
-mistakes is refused, and what was in force stays.
+mistakes is refused, and what was in force stays. On a DynamoDB table the table is the
+configuration, and --limits is refused.
 
 Without bearer tokens everybody who reaches the server is admin, so it then listens on a
 loopback address only. A file of bearer tokens must be private (mode 0600):
@@ -54,6 +55,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Long:  serveHelp,
 		Example: `  weir serve --limits limits.yaml
   weir serve --limits limits.yaml --store 'memory:?snapshot=/var/lib/weir/state'
+  weir serve --store dynamodb://limits?region=eu-central-1
   weir serve --limits limits.yaml --listen :7117 --tokens tokens.yaml \
     --tls-cert cert.pem --tls-key key.pem`,
 		Args: arguments(0, 0, ""),
@@ -121,8 +123,13 @@ func (a *app) serve(ctx context.Context, o *serveOptions) error {
 		server.RouteTelemetry(ctx, a.env, logger)
 	}
 	o.StoreFaults = server.NewStoreFaults(logger)
-	backend, err := store.Open(ctx, cmp.Or(o.store, a.env("WEIR_STORE"), "memory:"),
-		&store.Options{OnError: o.StoreFaults.Note})
+	at := cmp.Or(o.store, a.env(storeEnv), "memory:")
+	if isTable(at) && o.LimitsFile != "" {
+		return &weir.Error{
+			Code: weir.Invalid, Field: "limits", Value: o.LimitsFile, Reason: limitsOnTable,
+		}
+	}
+	backend, err := store.Open(ctx, at, &store.Options{OnError: o.StoreFaults.Note})
 	if err != nil {
 		return err
 	}

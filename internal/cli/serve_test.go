@@ -223,7 +223,7 @@ func TestServeEnvironment(t *testing.T) {
 	t.Parallel()
 	env := func(name string) string {
 		if name == "WEIR_STORE" {
-			return "dynamodb://table"
+			return "tigerbeetle://host"
 		}
 		return ""
 	}

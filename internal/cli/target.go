@@ -15,9 +15,10 @@ const (
 const targetHelp = `
 
 It asks the server at --server (or WEIR_SERVER; ` + defaultServer + ` unless told
-otherwise), or opens a store itself, which nobody else may have open, with --store (or
-WEIR_STORE) and --limits. A flag goes before both variables, WEIR_SERVER before WEIR_STORE.
-The bearer token for a server stands in WEIR_TOKEN, or in a file named with --token-file.`
+otherwise), or opens a store itself with --store (or WEIR_STORE): a DynamoDB table, or a
+file that nobody else has open, which needs --limits. A flag goes before both variables,
+WEIR_SERVER before WEIR_STORE. The bearer token for a server stands in WEIR_TOKEN, or in a
+file named with --token-file.`
 
 // access says what a command does where it goes.
 type access int
@@ -59,7 +60,7 @@ func addTarget(cmd *cobra.Command, does access) *target {
 	flags.StringVar(&t.caCert, "ca-cert", "",
 		"`FILE` of certificates (PEM) to trust instead of the system's")
 	flags.StringVar(&t.store, "store", "",
-		"`URL` of a store to open instead, like memory:?snapshot=FILE")
+		"`URL` of a store to open instead, like dynamodb://TABLE or memory:?snapshot=FILE")
 	flags.StringVar(&t.limits, "limits", "", "limits `FILE` for the store, or - for standard input")
 	return t
 }

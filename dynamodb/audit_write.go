@@ -1,0 +1,131 @@
+package dynamodb
+
+import (
+	"context"
+	"crypto/rand"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// secondsPerDay counts how long an event is kept.
+const secondsPerDay = 24 * 60 * 60
+
+// record adds an event to the audit.
+func (t *transaction) record(action, owner, resource string, details map[string]any) error {
+	// Events of one transaction stay in their order: each has a millisecond of its own.
+	id, err := schema.NewULID(t.now.UnixMilli()+int64(t.events), rand.Reader)
+	if err != nil {
+		return err
+	}
+	t.events++
+	e := schema.AuditEvent{
+		Namespace: t.namespace, Entity: owner, ID: id, Timestamp: schema.Timestamp(t.now), Action: action,
+		Principal: t.principal, Resource: resource, Details: details,
+		TTL: t.now.Unix() + t.retention*secondsPerDay,
+	}
+	item, err := e.Item()
+	if err != nil {
+		return err
+	}
+	t.put(item, nil)
+	return nil
+}
+
+// keepFor reads from the system's configuration, which may be nil, how long events are kept.
+func (t *transaction) keepFor(system schema.Item) error {
+	t.retention = schema.RetentionDays
+	if system == nil {
+		return nil
+	}
+	c, err := schema.ParseConfig(system)
+	if err != nil {
+		return unreadable(err)
+	}
+	if c.RetentionDays > 0 {
+		t.retention = c.RetentionDays
+	}
+	return nil
+}
+
+// auditOwner is whom the audit of a place stands under.
+func auditOwner(at weir.Subject) string {
+	switch {
+	case at.Entity != "":
+		return at.Entity
+	case at.Resource != "":
+		return schema.AuditResource(at.Resource)
+	}
+	return schema.AuditSystem
+}
+
+const (
+	// callerPatience is how long a change waits to learn whose credentials it uses, callerAsks how often
+	// that may take too long.
+	callerPatience = 500 * time.Millisecond
+	callerAsks     = 3
+)
+
+// caller remembers whose credentials a store uses.
+type caller struct {
+	mu   sync.Mutex
+	asks int // that took too long; callerAsks once there was an answer
+	arn  string
+}
+
+// principal is who changes the configuration: as the options say, else the ARN of the credentials, which
+// is asked for until somebody answers. Where nobody knows it is empty, which is no error.
+func (s *Store) principal(ctx context.Context) (string, error) {
+	if p := s.options.Principal; p != "" {
+		if reason := principalFault(p); reason != "" {
+			return "", fault(weir.Invalid, "principal", p, reason)
+		}
+		return p, nil
+	}
+	s.caller.mu.Lock()
+	defer s.caller.mu.Unlock()
+	if s.caller.asks >= callerAsks {
+		return s.caller.arn, nil
+	}
+	o := s.client.Options()
+	short, cancel := context.WithTimeout(ctx, callerPatience)
+	defer cancel()
+	out, err := sts.New(sts.Options{
+		Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint,
+		RetryMaxAttempts: 1,
+	}).GetCallerIdentity(short, nil)
+	switch {
+	case ctx.Err() != nil:
+		return "", classify(ctx.Err())
+	case short.Err() != nil:
+		s.caller.asks++
+		return "", nil
+	case err == nil && out.Arn != nil:
+		s.caller.arn = *out.Arn
+	}
+	s.caller.asks = callerAsks // the answer stands, also where it is that nobody knows
+	return s.caller.arn, nil
+}
+
+// longestPrincipal bounds the name of who changes the configuration.
+const longestPrincipal = 256
+
+// principalFault says what is wrong with the name of who changes the configuration, or nothing. The
+// Python library takes an ARN, or what could be an entity's name.
+func principalFault(p string) string {
+	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	switch {
+	case strings.HasPrefix(p, "arn:"):
+		return ""
+	case len(p) > longestPrincipal:
+		return "must have at most 256 characters"
+	case !strings.ContainsRune(alnum, rune(p[0])), strings.Trim(p, alnum+"_.-:@") != "":
+		return "must be an ARN, or begin with a letter or digit and have only letters, digits, _ . - : @"
+	}
+	return ""
+}

@@ -1,0 +1,195 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/weir-limiter/weir"
+)
+
+// idleConnections is how many connections are kept open for the calls to come. The SDK's own ten
+// would make every burst of callers dial again.
+const idleConnections = 256
+
+// connection is the way to one table. All methods may be called at once.
+type connection struct {
+	client *ddb.Client
+	table  string
+	clock  *clock
+	now    func() time.Time
+	// readOnly refuses every call that writes.
+	readOnly bool
+}
+
+// connect makes a client for a table. It asks nothing yet.
+func connect(ctx context.Context, table string, o *Options) (*connection, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	if reason := tableNameFault(table); reason != "" {
+		return nil, fault(weir.Invalid, "store.table", table, reason)
+	}
+	local, err := checkEndpoint(o.Endpoint)
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{table: table, clock: &clock{}, now: o.Now, readOnly: o.ReadOnly}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	cfg, err := o.load(ctx, local)
+	if err != nil {
+		return nil, err
+	}
+	c.client = ddb.NewFromConfig(*cfg, func(so *ddb.Options) {
+		if o.Region != "" {
+			so.Region = o.Region
+		}
+		if o.Endpoint != "" {
+			so.BaseEndpoint = &o.Endpoint
+		}
+		if o.HTTP != nil {
+			so.HTTPClient = o.HTTP
+		} else if cfg.HTTPClient == nil {
+			so.HTTPClient = newHTTPClient()
+		}
+		so.Retryer = newRetryer()
+		// DynamoDB Local sends 0 as the checksum of every refusal, and the SDK would complain of each.
+		so.DisableValidateResponseChecksum = local
+		so.APIOptions = append(so.APIOptions, c.watch)
+	}, func(so *ddb.Options) {
+		for _, tune := range o.Client {
+			tune(so)
+		}
+	})
+	if c.client.Options().Region == "" {
+		return nil, fault(weir.Invalid, "store.region", "",
+			"is set nowhere: give it in the store's URL or in AWS_REGION")
+	}
+	return c, nil
+}
+
+// load finds the SDK's configuration.
+func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
+	if o.Config != nil {
+		return o.Config, nil
+	}
+	var options []func(*config.LoadOptions) error
+	if o.Region != "" {
+		options = append(options, config.WithRegion(o.Region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, &weir.Error{
+			Code: weir.Invalid, Reason: "the configuration of the AWS SDK cannot be loaded", Err: err,
+		}
+	}
+	if local {
+		if cfg.Region == "" {
+			cfg.Region = localRegion
+		}
+		cfg.Credentials = aws.NewCredentialsCache(&localCredentials{chain: cfg.Credentials})
+	}
+	return &cfg, nil
+}
+
+func newHTTPClient() *awshttp.BuildableClient {
+	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
+		t.MaxIdleConns = 0 // no bound beside that of the one host
+		t.MaxIdleConnsPerHost = idleConnections
+	})
+}
+
+// watch puts weir's middleware into every call: around the repetition, around each attempt, and
+// just before the HTTP client.
+func (c *connection) watch(stack *middleware.Stack) error {
+	watched := &attempts{clock: c.clock, now: c.now}
+	if err := errors.Join(
+		stack.Finalize.Insert(&calls{readOnly: c.readOnly}, "Retry", middleware.Before),
+		stack.Finalize.Insert(watched, "Retry", middleware.After),
+		stack.Deserialize.Add(sending{}, middleware.After),
+	); err != nil {
+		return fmt.Errorf("weir: watch calls: %w", err)
+	}
+	return nil
+}
+
+const (
+	// localRegion is the region of a DynamoDB on this machine, which has none.
+	localRegion = "us-east-1"
+	// localPatience is how long credentials for it are looked for: any will do.
+	localPatience = 500 * time.Millisecond
+)
+
+// localCredentials are for a DynamoDB on this machine: those of the chain, which it uses to keep
+// its users apart, or else some.
+type localCredentials struct{ chain aws.CredentialsProvider }
+
+// Retrieve returns credentials.
+func (l *localCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	if l.chain != nil {
+		short, cancel := context.WithTimeout(ctx, localPatience)
+		defer cancel()
+		if found, err := l.chain.Retrieve(short); err == nil {
+			return found, nil
+		}
+	}
+	return credentials.NewStaticCredentialsProvider("local", "local", "").Retrieve(ctx)
+}
+
+// checkEndpoint refuses what is no address of a DynamoDB, and reports whether it is on this
+// machine.
+func checkEndpoint(endpoint string) (local bool, err error) {
+	if endpoint == "" {
+		return false, nil
+	}
+	if strings.Contains(endpoint, "@") { // which stays out of the error
+		return false, fault(weir.Invalid, "store.endpoint", "(hidden)",
+			"must have no user and password: credentials come from the SDK's own chain")
+	}
+	u, err := url.Parse(endpoint)
+	switch {
+	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
+		return false, fault(weir.Invalid, "store.endpoint", endpoint,
+			"must be an address like http://127.0.0.1:8000")
+	case strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.Fragment != "":
+		return false, fault(weir.Invalid, "store.endpoint", u.Scheme+"://"+u.Host,
+			"must have nothing but a scheme, a host and a port")
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	return u.Hostname() == "localhost" || err == nil && address.IsLoopback(), nil
+}
+
+// The bounds of a table's name.
+const (
+	minTableName = 3
+	maxTableName = 255
+)
+
+// tableNameFault says what is wrong with a table's name, or nothing.
+func tableNameFault(name string) string {
+	if len(name) < minTableName || len(name) > maxTableName {
+		return "must be the name of a table, of 3 to 255 characters"
+	}
+	for _, r := range name {
+		if r > 'z' || !strings.ContainsRune(tableNameCharacters, r) {
+			return fmt.Sprintf("must not contain %q", r)
+		}
+	}
+	return ""
+}
+
+const tableNameCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-"

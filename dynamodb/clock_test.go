@@ -1,0 +1,100 @@
+package dynamodb
+
+import (
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// dated is a transport whose answers carry the Date of a clock that is off by what skew returns.
+func dated(skew func() time.Duration, more ...string) http.RoundTripper {
+	return script(reply{by: func(*http.Request) reply { return stamped(fine(), skew(), more...) }})
+}
+
+// stamped is a reply with the Date of a clock that is off.
+func stamped(answer reply, skew time.Duration, more ...string) reply {
+	answer.header = http.Header{"Date": {time.Now().Add(skew).UTC().Format(http.TimeFormat)}}
+	for _, name := range more {
+		answer.header.Set(name, "1")
+	}
+	return answer
+}
+
+// TestClockOffset: many answers together tell the offset to much less than a second.
+func TestClockOffset(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		skew     time.Duration
+		headers  []string
+		reported bool
+	}{
+		"the same":            {0, nil, false},
+		"nearly the same":     {1900 * time.Millisecond, nil, false},
+		"a bit behind":        {-1900 * time.Millisecond, nil, false},
+		"ten minutes fast":    {-10 * time.Minute, nil, true},
+		"ten minutes slow":    {10 * time.Minute, nil, true},
+		"a little too far":    {2500 * time.Millisecond, nil, true},
+		"out of a cache":      {10 * time.Minute, []string{"Age"}, false},
+		"a little too fast":   {-2500 * time.Millisecond, nil, true},
+		"far from everything": {-400 * 24 * time.Hour, nil, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				c := wired(t, dated(func() time.Duration { return tc.skew }, tc.headers...))
+				for range 40 {
+					if err := c.sendUpdate(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(230 * time.Millisecond)
+				}
+				got := (&Store{connection: c}).ClockOffset()
+				switch {
+				case !tc.reported && got != 0:
+					t.Errorf("got %v, want nothing", got)
+				case tc.reported && (got-tc.skew).Abs() > 150*time.Millisecond:
+					t.Errorf("got %v, want %v to a tenth of a second or so", got, tc.skew)
+				}
+			})
+		})
+	}
+}
+
+// TestClockSet: a clock that is set to another time is noticed at the next answer.
+func TestClockSet(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var skew time.Duration
+		c := wired(t, dated(func() time.Duration { return skew }))
+		for _, step := range []time.Duration{0, -time.Hour, -time.Hour, 0, time.Minute} {
+			skew = step
+			if err := c.sendUpdate(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.clock.offset(); (got - step).Abs() > time.Second {
+				t.Errorf("after %v: got %v", step, got)
+			}
+			time.Sleep(300 * time.Millisecond)
+		}
+	})
+}
+
+// TestClockRefused: an answer that refuses a call has a Date as well; without one nothing is known.
+func TestClockRefused(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		refusing := script(stamped(fails("ConditionalCheckFailedException", ""), time.Hour))
+		c := wired(t, refusing)
+		if kind := outcomeOf(c.sendUpdate(t.Context())).kind; kind != writeRefused {
+			t.Fatalf("got kind %d", kind)
+		}
+		if got := c.clock.offset(); (got - time.Hour).Abs() > time.Second {
+			t.Errorf("got %v, want an hour", got)
+		}
+		dateless := wired(t, script(fine()))
+		if err := dateless.sendUpdate(t.Context()); err != nil || dateless.clock.known.Load() != nil {
+			t.Errorf("got %v and %v out of nothing", err, dateless.clock.known.Load())
+		}
+	})
+}

@@ -1,0 +1,202 @@
+package dynamodb
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// agreed are the terms by what the members know; nil where none of them knows all.
+func (c *commit) agreed() *terms {
+	for _, m := range c.members {
+		if m.resolved != nil {
+			return &terms{m.resolved.Level, m.resolved.Limits}
+		}
+	}
+	return nil
+}
+
+// differs reports whether the configuration must be read before anything is written: somebody knows
+// another one than the item has, or a ride asks for it. Who knows none and finds a limit missing has
+// to read it himself.
+func (c *commit) differs() bool {
+	c.answer(func(m *member) bool { return m.blind() && !c.image.has(m) }, verdict{ruling: stale})
+	for _, m := range c.members {
+		if !c.image.has(m) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(c.rides, func(r *ride) bool { return r.reread })
+}
+
+// readTerms reads the configuration, consistently. Where nothing is stored, what the callers brought
+// themselves counts, and without any what the item has. What must not be judged by ends reservations;
+// settlements never fail for it.
+func (c *commit) readTerms(ctx context.Context) error {
+	config, err := c.store.readSubject(ctx, c.spot.subject, true)
+	if err != nil {
+		return err
+	}
+	c.owner = ownerOf(config)
+	if err := config.chargeable(); err != nil {
+		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: err})
+		c.read = c.standing()
+		return nil
+	}
+	if l := config.winner(); l != nil {
+		c.read = &terms{l.level, l.limits}
+		return nil
+	}
+	for _, m := range c.members {
+		if m.resolved != nil && ownLevel(m.resolved.Level) {
+			c.read = &terms{m.resolved.Level, m.resolved.Limits}
+			return nil
+		}
+	}
+	c.read = c.standing()
+	return nil
+}
+
+// ownLevel reports whether limits of a level are stored nowhere.
+func ownLevel(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.LevelRequest }
+
+// standing are the terms where none can be had: the limits that the item has, or, where there is no item,
+// those that leases were reserved under.
+func (c *commit) standing() *terms {
+	t := &terms{level: weir.LevelUnread}
+	if c.image != nil {
+		for i := range c.image.limits {
+			if l := &c.image.limits[i]; !l.Incomplete {
+				t.limits = append(t.limits, limitOf(&l.BucketLimit))
+			}
+		}
+		return t
+	}
+	for _, r := range c.rides {
+		for _, ch := range r.changes {
+			if ch.limit != nil && t.limit(ch.name) == nil {
+				t.limits = append(t.limits, *ch.limit)
+			}
+		}
+	}
+	return t
+}
+
+// answerStale sends those back who were judged by another configuration than the one just read.
+func (c *commit) answerStale() {
+	c.answer(func(m *member) bool {
+		if m.resolved != nil && m.resolved.Level != c.read.level {
+			return true
+		}
+		for k := range m.asks {
+			l := c.read.limit(m.asks[k].name)
+			if l == nil || m.asks[k].limit != nil && !l.Same(*m.asks[k].limit) {
+				return true
+			}
+		}
+		return false
+	}, verdict{ruling: stale})
+}
+
+// refuse answers the members whose item, or whose limits on it, weir cannot judge.
+func (c *commit) refuse() {
+	it := c.image.item
+	switch {
+	case it.Disabled:
+		err := switchedOff(c.spot.subject)
+		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: err})
+	case len(it.Unjudged) > 0:
+		err := unjudged(c.id().PK(), it.Unjudged[0])
+		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: err})
+	}
+	for i := range c.image.limits {
+		l := &c.image.limits[i]
+		if len(l.Unjudged) == 0 {
+			continue
+		}
+		err := unjudged(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
+		c.answer(func(m *member) bool {
+			return slices.ContainsFunc(m.asks, func(a ask) bool { return a.name == l.Name })
+		}, verdict{ruling: failed, err: err})
+	}
+}
+
+// foreign reports whether the item says more than weir can judge by. Then it is only counted on, and what
+// else it says stays as it is.
+func (c *commit) foreign() bool {
+	it := c.image.item
+	return it.Disabled || len(it.Unjudged) > 0 || slices.ContainsFunc(it.Limits, func(l schema.BucketLimit) bool {
+		return len(l.Unjudged) > 0
+	})
+}
+
+// refuseRides ends the rides that a balance cannot count.
+func (c *commit) refuseRides() {
+	left := c.rides[:0:0]
+	for _, r := range c.rides {
+		if err := c.image.countable(r); err != nil {
+			r.finish(err)
+			continue
+		}
+		left = append(left, r)
+	}
+	c.rides = left
+}
+
+func (m *image) countable(r *ride) error {
+	for _, ch := range r.changes {
+		if l := m.limit(ch.name); l != nil && ch.milli > 0 && min(l.Balance, l.balance) < math.MinInt64+ch.milli {
+			return fault(weir.Invalid, "totals."+ch.name, strconv.FormatInt(ch.milli/1000, 10),
+				"is more than can be counted")
+		}
+	}
+	return nil
+}
+
+// bury remembers limits that were just removed from the item, for leases that still stand for them and
+// in case they come back.
+func (c *commit) bury(before *image) {
+	if before == nil || c.image == nil {
+		return
+	}
+	for i := range before.limits {
+		if l := before.limits[i]; !l.Incomplete && c.image.limit(l.Name) == nil {
+			if c.ghosts == nil {
+				c.ghosts = make(map[string]counter)
+			}
+			c.ghosts[l.Name] = l
+		}
+	}
+	for name := range c.ghosts {
+		if c.image.limit(name) != nil {
+			delete(c.ghosts, name)
+		}
+	}
+}
+
+// haunt settles what is left of a ride with the limits that were removed.
+func (c *commit) haunt(r *ride) {
+	for _, ch := range r.changes {
+		g, ok := c.ghosts[ch.name]
+		if !ok || c.image != nil && c.image.limit(ch.name) != nil {
+			continue
+		}
+		g.touch(r.now, 1)
+		if ch.milli >= 0 {
+			g.balance -= ch.milli
+		} else {
+			g.give(-ch.milli)
+		}
+		c.ghosts[ch.name] = g
+	}
+}
+
+// switchedOff says that somebody has disabled a bucket on the table.
+func switchedOff(of weir.Subject) error {
+	return fault(weir.PermissionDenied, "resource", of.Entity+"/"+of.Resource,
+		"is switched off on this table")
+}

@@ -1,0 +1,137 @@
+package dynamodb
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// levelConfig is what one level of the configuration says of a subject.
+type levelConfig struct {
+	level weir.Level
+	// config is the item; nil if there is none, or none that can be read.
+	config *schema.Config
+	// limits are those that weir can judge, by name.
+	limits []weir.Limit
+	// fault says why charges must not be judged by this level; nil if they may.
+	fault error
+}
+
+// parseLevel reads the item of a level, which may be nil. What cannot be judged is a fault of the level,
+// for it may not concern anybody.
+func parseLevel(level weir.Level, item schema.Item) *levelConfig {
+	l := &levelConfig{level: level}
+	if item == nil {
+		return l
+	}
+	c, err := schema.ParseConfig(item)
+	if err != nil {
+		l.fault = unreadable(err)
+		return l
+	}
+	l.config = c
+	place := placeOf(c)
+	for i := range c.Limits {
+		stored := &c.Limits[i]
+		limit, err := judgeable(stored, place)
+		if err != nil {
+			l.blame(err)
+			continue
+		}
+		l.limits = append(l.limits, limit)
+	}
+	for _, attribute := range c.Unjudged {
+		if attribute != schema.AttrDisabled { // see access
+			l.blame(unjudged(place, attribute))
+		}
+	}
+	slices.SortFunc(l.limits, func(a, b weir.Limit) int { return strings.Compare(a.Name, b.Name) })
+	return l
+}
+
+// blame keeps the first fault.
+func (l *levelConfig) blame(err error) {
+	if l.fault == nil {
+		l.fault = err
+	}
+}
+
+// any reports whether the level has limits, weir's or others, so that it wins over weaker ones.
+func (l *levelConfig) any() bool { return len(l.limits) > 0 || l.fault != nil }
+
+// access is what the level says of access. A word that weir does not know means what it means to older
+// versions of the Python library: that the limits hold.
+func (l *levelConfig) access() schema.Access {
+	switch {
+	case l.config == nil:
+		return schema.AccessInherit
+	case slices.Contains(l.config.Unjudged, schema.AttrDisabled):
+		return schema.AccessOn
+	}
+	return l.config.Access
+}
+
+// cascade is what the level says of cascade; nil for nothing.
+func (l *levelConfig) cascade() *bool {
+	if l.config == nil {
+		return nil
+	}
+	return l.config.Cascade
+}
+
+// longestPeriod is a bound on stored seconds that keeps them inside of a [time.Duration].
+const longestPeriod = 200 * 365 * 24 * 3600
+
+// judgeable makes a stored limit one of weir's, or says why there is none that does the same.
+func judgeable(l *schema.Limit, place string) (weir.Limit, error) {
+	place += ".limits." + l.Name
+	if len(l.Unjudged) > 0 {
+		return weir.Limit{}, unjudged(place, l.Unjudged[0])
+	}
+	limit, err := weir.Limit{
+		Name: l.Name, Kind: weir.Bucket, Capacity: l.Capacity, RefillAmount: l.Refill,
+		RefillPeriod: time.Duration(min(l.Seconds, longestPeriod)) * time.Second,
+	}.Normalize()
+	if err != nil {
+		return limit, &weir.Error{
+			Code: weir.Unsupported, Field: place, Reason: "is a limit that weir cannot hold: set it anew", Err: err,
+		}
+	}
+	return limit, nil
+}
+
+// unjudged says that a level has an attribute by which weir does not judge.
+func unjudged(place, attribute string) error {
+	return fault(weir.Unsupported, place, attribute, "is nothing that weir can judge by, and without it "+
+		"more might be admitted: set the limits anew without it, or charge here with the Python library alone")
+}
+
+// placeOf names where a configuration stands, in the words of a limits file.
+func placeOf(c *schema.Config) string {
+	switch {
+	case c.Entity != "":
+		return "entities." + c.Entity + ".resources." + c.Resource
+	case c.Resource != "":
+		return "resources." + c.Resource
+	}
+	return "system"
+}
+
+// storedLimits are limits as configuration items have them: whole units and seconds.
+func storedLimits(limits []weir.Limit) ([]schema.Limit, error) {
+	out := make([]schema.Limit, len(limits))
+	for i, l := range limits {
+		if l.RefillPeriod%time.Second != 0 {
+			return nil, fault(weir.Invalid, "limits."+l.Name+".refill_period", l.RefillPeriod.String(),
+				"must be whole seconds on a DynamoDB table")
+		}
+		out[i] = schema.Limit{
+			Name: l.Name, Capacity: l.Capacity, Refill: l.RefillAmount,
+			Seconds: int64(l.RefillPeriod / time.Second),
+		}
+	}
+	return out, nil
+}

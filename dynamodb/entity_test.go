@@ -1,0 +1,330 @@
+package dynamodb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+func (s *Store) meta(t *testing.T, name string) *schema.Entity {
+	t.Helper()
+	e, err := parseEntity(s.item(t, schema.MetaKey(s.namespace, name)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e
+}
+
+// bucket puts a bucket item on the table, with something in use.
+func (s *Store) bucket(t *testing.T, entity, resource string, shard, shards int) schema.BucketID {
+	t.Helper()
+	id := schema.BucketID{Namespace: s.namespace, Entity: entity, Resource: resource, Shard: shard}
+	b, err := schema.NewBucket(id, configNow.UnixMilli(), []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Shards, b.Limits[0].Balance = shards, 0
+	s.put(t, b.Item())
+	return id
+}
+
+func (s *Store) mustBucket(t *testing.T, id schema.BucketID) *schema.Bucket {
+	t.Helper()
+	b, err := schema.ParseBucket(s.item(t, id.Key()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestEntityWritten(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustEntity(t, "top", "", false)
+	s.mustEntity(t, "acme", "top", true)
+	e := s.meta(t, "acme")
+	if e.Name != "acme" || e.Parent != "top" || !e.Cascade || e.Generation != configNow.UnixMilli() ||
+		len(e.Incarnation) != 16 || e.CreatedAt != "2026-03-04T05:06:07Z" || e.Version != 0 {
+		t.Errorf("created: got %+v", e)
+	}
+	if v := s.item(t, schema.VersionKey()); textOf(v, schema.AttrClientMin) == movesSince {
+		t.Error("a creation has shut out older clients")
+	}
+	s.mustEntity(t, "acme", "top", true) // changes nothing
+	if again := s.meta(t, "acme"); again.Generation != e.Generation || again.Version != 0 {
+		t.Errorf("the same again: got %+v", again)
+	}
+	s.mustEntity(t, "acme", "top", false)
+	s.mustEntity(t, "acme", "", false)
+	moved := s.meta(t, "acme")
+	if moved.Parent != "" || moved.Cascade || moved.Generation != e.Generation+2 || moved.Version != 2 ||
+		moved.Incarnation != e.Incarnation || moved.CreatedAt != e.CreatedAt {
+		t.Errorf("moved: got %+v", moved)
+	}
+	if item := s.item(t, e.Key()); item[schema.AttrGSI1PK] != nil || item[schema.AttrGSI1SK] != nil {
+		t.Errorf("still a child in the index: %v", item)
+	}
+	if v := s.item(t, schema.VersionKey()); textOf(v, schema.AttrClientMin) != movesSince {
+		t.Errorf("client_min_version: got %q, want %s", textOf(v, schema.AttrClientMin), movesSince)
+	}
+}
+
+func TestEntityRefused(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustEntity(t, "a", "", false)
+	s.mustEntity(t, "b", "a", true)
+	s.mustEntity(t, "c", "b", false)
+	err := s.WriteEntity(t.Context(), configNow, "a", "c", false)
+	wantError(t, err, weir.Invalid, "entities.a.parent", "cycle")
+	err = s.WriteEntity(t.Context(), configNow, "a", "nobody", false)
+	wantError(t, err, weir.Invalid, "entities.a.parent", "not declared")
+	err = s.DeleteEntity(t.Context(), configNow, "nobody")
+	wantError(t, err, weir.NotFound, "entity", "not declared")
+	err = s.DeleteEntity(t.Context(), configNow, "b")
+	wantError(t, err, weir.Conflict, "entity", "parent of c")
+	if e := s.meta(t, "a"); e.Parent != "" || e.Version != 0 {
+		t.Errorf("a refused change was made: %+v", e)
+	}
+	// Functions of another age would put the old parent back.
+	s.also(t, schema.VersionKey(), schema.Item{schema.AttrLambdaVersion: schema.String("0.16.2")})
+	err = s.WriteEntity(t.Context(), configNow, "c", "a", false)
+	wantError(t, err, weir.Unsupported, "lambda_version", "0.17.0")
+	s.also(t, schema.VersionKey(), schema.Item{schema.AttrLambdaVersion: schema.String("0.17.0")})
+	s.mustEntity(t, "c", "a", false)
+}
+
+// TestEntityByItsLimits: the Python library makes no META for limits, and what it made without one is
+// declared all the same.
+func TestEntityByItsLimits(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.put(t, (&schema.Config{
+		Namespace: s.namespace, Entity: "py", Resource: "gpt-4o",
+		Limits: []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}},
+	}).Item())
+	config, err := s.ReadConfig(t.Context(), weir.Subject{Entity: "py", Resource: "gpt-4o"})
+	if err != nil || !config.Known {
+		t.Errorf("got %+v, %v; want it known", config, err)
+	}
+	if e, err := s.ReadEntity(t.Context(), "py"); err != nil || e == nil || len(e.Limits["gpt-4o"]) != 1 {
+		t.Errorf("got %+v, %v", e, err)
+	}
+	s.mustEntity(t, "child", "py", true)
+	if e := s.meta(t, "py"); e == nil {
+		t.Error("the parent has no META")
+	}
+	own := weir.Subject{Entity: "own", Resource: "gpt-4o"}
+	s.mustSet(t, own, rate("rpm", 1))
+	e := s.meta(t, "own")
+	if e == nil || e.Parent != "" {
+		t.Errorf("setting limits declared %+v", e)
+	}
+	s.mustSet(t, own, rate("rpm", 2))
+	if again := s.meta(t, "own"); again.Incarnation != e.Incarnation {
+		t.Error("setting limits again made another entity")
+	}
+	s.mustSet(t, own)
+	if s.meta(t, "own") == nil {
+		t.Error("an entity went with its limits")
+	}
+}
+
+// TestBucketsAreTold: every shard learns of the parent, and none forgets what it knows from later.
+func TestBucketsAreTold(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustEntity(t, "top", "", false)
+	s.mustEntity(t, "acme", "", false)
+	first := s.bucket(t, "acme", "gpt-4o", 0, 2)
+	second := s.bucket(t, "acme", "gpt-4o", 1, 2)
+	quiet := s.bucket(t, "acme", "quiet", 0, 1)
+	later := s.bucket(t, "acme", "later", 0, 1)
+	s.also(t, schema.ResourceConfigKey(s.namespace, "quiet"), schema.Item{"cascade": truthOf(false)})
+	e := s.meta(t, "acme")
+	s.also(t, later.Key(), schema.Item{
+		schema.AttrPInc: schema.String(e.Incarnation), schema.AttrPGen: schema.Number(e.Generation + 100),
+		schema.AttrParent: schema.String("newer"),
+	})
+	s.mustEntity(t, "acme", "top", true)
+	for id, want := range map[schema.BucketID]bool{first: true, second: true, quiet: false} {
+		b := s.mustBucket(t, id)
+		if b.Parent != "top" || b.Cascade != want || b.Generation != e.Generation+1 || b.Incarnation != e.Incarnation {
+			t.Errorf("%v: got parent %q, cascade %t, generation %d", id, b.Parent, b.Cascade, b.Generation)
+		}
+	}
+	if b := s.mustBucket(t, later); b.Parent != "newer" || b.Generation != e.Generation+100 {
+		t.Errorf("a later change was undone: %+v", b)
+	}
+	s.mustEntity(t, "acme", "", false)
+	if b := s.mustBucket(t, first); b.Parent != "" || b.Cascade {
+		t.Errorf("taken away: got %+v", b)
+	}
+}
+
+func TestEntityDeleted(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustSet(t, weir.Subject{Entity: "stays", Resource: "gpt-4o"}, rate("rpm", 1))
+	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
+	for range 2 {
+		s.mustSet(t, acme, rate("rpm", 1))
+		s.mustSet(t, weir.Subject{Entity: "acme", Resource: weir.DefaultResource}, rate("rpm", 1))
+		id := s.bucket(t, "acme", "gpt-4o", 0, 1)
+		s.bucket(t, "acme", "gpt-4o", 1, 1) // not yet counted by the first
+		usage := schema.NewUsage(id, schema.Hourly, configNow)
+		s.put(t, usage.Item())
+		record := schema.OperationKey(s.namespace, "acme", "gpt-4o", "once")
+		s.also(t, record, nil)
+		if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
+			t.Fatal(err)
+		}
+		for _, prefix := range []string{schema.EntityPK(s.namespace, "acme"), id.PK()} {
+			left, err := s.queryAll(t.Context(), partition(prefix, "#", true))
+			if err != nil || len(left) != 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
+		}
+		ids, err := s.shardsOf(t.Context(), "acme")
+		if err != nil || len(ids) != 0 {
+			t.Errorf("left: %v, %v", ids, err)
+		}
+		registry := s.item(t, schema.EntityConfigResourcesKey(s.namespace))
+		if n, err := schema.Int64(registry["gpt-4o"]); err != nil || n != 1 || registry[weir.DefaultResource] != nil {
+			t.Errorf("registry: got %v, want gpt-4o once", registry)
+		}
+		if err := s.DeleteEntity(t.Context(), configNow, "acme"); !errors.Is(err, weir.NotFound) {
+			t.Errorf("again: got %v, want not found", err)
+		}
+	}
+	deletions := 0
+	for e, err := range s.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Action != schema.ActionEntityDeleted {
+			continue
+		}
+		deletions++ // of two buckets, one record, one window, two configurations and META
+		if e.Details["records_deleted"] != int64(7) || e.Details["complete"] != true {
+			t.Errorf("audit: got %+v", e)
+		}
+	}
+	if deletions != 2 {
+		t.Errorf("got %d deletions in the audit, want 2", deletions)
+	}
+}
+
+// TestManyConfigsDeleted: more than a transaction holds.
+func TestManyConfigsDeleted(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	const n = maxConfigsAtOnce + 5
+	registry := &schema.EntityConfigResources{Namespace: s.namespace, Counts: map[string]int64{}}
+	for i := range n {
+		c := schema.Config{Namespace: s.namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
+		c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 1, Refill: 1, Seconds: 60}})
+		s.put(t, c.Item())
+		registry.Counts[c.Resource] = 1
+	}
+	s.put(t, registry.Item())
+	if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
+		t.Fatal(err)
+	}
+	d, err := s.readDefinition(t.Context(), "acme")
+	if err != nil || d.known() || len(d.levels) != 0 {
+		t.Errorf("left: %+v, %v", d, err)
+	}
+	if registry := s.item(t, schema.EntityConfigResourcesKey(s.namespace)); len(registry) != 4 {
+		t.Errorf("left in the registry: %v", registry)
+	}
+}
+
+func TestEntityMetadata(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	ctx := withConsistent(t.Context())
+	s.mustEntity(t, "acme", "", false)
+	const editors = 5
+	var all sync.WaitGroup
+	for i := range editors {
+		all.Go(func() {
+			err := s.EditEntity(ctx, configNow, "acme",
+				func(display string, m map[string]any) (string, map[string]any, error) {
+					m = maps.Clone(m)
+					if m == nil {
+						m = map[string]any{}
+					}
+					m[fmt.Sprintf("k%d", i)] = []any{int64(i), nil, true, json.Number("0.5")}
+					return "Acme Inc.", m, nil
+				})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	display, metadata, err := s.EntityMetadata(ctx, "acme")
+	if err != nil || display != "Acme Inc." || len(metadata) != editors {
+		t.Errorf("got %q, %v, %v; want an edit of each of %d", display, metadata, err, editors)
+	}
+	list, _ := metadata["k3"].([]any)
+	if want := []any{int64(3), nil, true, json.Number("0.5")}; !slices.Equal(list, want) {
+		t.Errorf("got %v, want %v", list, want)
+	}
+	if e := s.meta(t, "acme"); e.Version != editors {
+		t.Errorf("version: got %d, want %d", e.Version, editors)
+	}
+	s.mustEntity(t, "acme", "", false)
+	mine := errors.New("mine")
+	keep := func(string, map[string]any) (string, map[string]any, error) { return "", nil, mine }
+	if err := s.EditEntity(ctx, configNow, "acme", keep); !errors.Is(err, mine) {
+		t.Errorf("got %v, want the edit's own error", err)
+	}
+	bad := func(string, map[string]any) (string, map[string]any, error) {
+		return "x", map[string]any{"f": 1.5}, nil
+	}
+	if err := s.EditEntity(ctx, configNow, "acme", bad); !errors.Is(err, weir.Invalid) {
+		t.Errorf("a float: got %v, want invalid", err)
+	}
+	if _, _, err := s.EntityMetadata(ctx, "nobody"); !errors.Is(err, weir.NotFound) {
+		t.Errorf("nobody: got %v, want not found", err)
+	}
+	if err := s.EditEntity(ctx, configNow, "nobody", keep); !errors.Is(err, weir.NotFound) {
+		t.Errorf("nobody: got %v, want not found", err)
+	}
+}
+
+// TestRacingParents: two changes that would make a cycle together do not both happen.
+func TestRacingParents(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	for range 5 {
+		s.mustEntity(t, "a", "", false)
+		s.mustEntity(t, "b", "", false)
+		var all sync.WaitGroup
+		errs := make([]error, 2)
+		for i, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
+			all.Go(func() {
+				errs[i] = s.WriteEntity(context.WithoutCancel(t.Context()), configNow, pair[0], pair[1], false)
+			})
+		}
+		all.Wait()
+		if s.meta(t, "a").Parent != "" && s.meta(t, "b").Parent != "" {
+			t.Fatalf("a cycle: %v", errs)
+		}
+		if s.meta(t, "a").Parent == "" && s.meta(t, "b").Parent == "" {
+			t.Errorf("neither happened: %v", errs)
+		}
+		s.mustEntity(t, "a", "", false)
+		s.mustEntity(t, "b", "", false)
+	}
+}

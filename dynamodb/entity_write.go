@@ -1,0 +1,213 @@
+package dynamodb
+
+import (
+	"context"
+	"crypto/rand"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+const (
+	// maxAncestors is how far up a chain of parents is followed, as the Python library does.
+	maxAncestors = 32
+	// movesSince is the first release of the Python library that keeps to a parent that was changed.
+	movesSince = "0.17.0"
+)
+
+// WriteEntity declares an entity or changes its parent and cascade, and tells its buckets. A parent that
+// does not exist and a cycle are [weir.Invalid]. Writing what is there already tells the buckets again.
+func (s *Store) WriteEntity(
+	ctx context.Context, now time.Time, name, parent string, cascade bool,
+) error {
+	var written *schema.Entity
+	err := s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
+		e, err := s.planEntity(ctx, t, name, parent, cascade)
+		written = e
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.restamp(ctx, written); err != nil {
+		return err
+	}
+	return s.afterConfigChange(ctx, configChange{
+		kind: entityChanged, at: weir.Subject{Entity: name}, entity: written, now: now,
+	})
+}
+
+// planEntity says what has to be written, so that an entity has this parent and cascade.
+func (s *Store) planEntity(
+	ctx context.Context, t *transaction, name, parent string, cascade bool,
+) (*schema.Entity, error) {
+	items, err := s.batchGet(ctx, []schema.Key{
+		schema.MetaKey(s.namespace, name), schema.SystemConfigKey(s.namespace), schema.VersionKey(),
+	}, true)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.keepFor(items[1]); err != nil {
+		return nil, err
+	}
+	if parent != "" {
+		if err := s.planParent(ctx, t, name, parent); err != nil {
+			return nil, err
+		}
+	}
+	e, err := parseEntity(items[0])
+	if err != nil {
+		return nil, err
+	}
+	if e == nil {
+		if e, err = newEntity(s.namespace, name, t.now); err != nil {
+			return nil, err
+		}
+		e.Parent, e.Cascade = parent, cascade
+		return e, t.declare(e)
+	}
+	if e.Parent == parent && e.Cascade == cascade {
+		t.items = nil // the conditions on its ancestors alone
+		return e, nil
+	}
+	if err := t.requireMoves(items[2]); err != nil {
+		return nil, err
+	}
+	return t.move(e, items[0], parent, cascade)
+}
+
+// move changes an entity's parent and cascade, on condition that they are as they were read.
+func (t *transaction) move(
+	e *schema.Entity, read schema.Item, parent string, cascade bool,
+) (*schema.Entity, error) {
+	before := *e
+	e.Parent, e.Cascade = parent, cascade
+	e.Generation++
+	e.Version++
+	x := &expression{}
+	x.exists(schema.AttrPK)
+	for _, a := range []string{
+		schema.AttrParent, schema.AttrCascade, schema.AttrPGen, schema.AttrPInc, schema.AttrVersion,
+	} {
+		x.unchanged(read, a)
+	}
+	x.set = append(x.set, x.name(schema.AttrParent)+" = "+x.value(schema.StringOrNull(parent)),
+		x.name(schema.AttrCascade)+" = "+x.value(schema.Bool(cascade)))
+	x.setNumber(schema.AttrPGen, e.Generation)
+	x.setNumber(schema.AttrVersion, e.Version)
+	if parent == "" {
+		x.removeAll(schema.AttrGSI1PK, schema.AttrGSI1SK)
+	} else {
+		x.set = append(x.set,
+			x.name(schema.AttrGSI1PK)+" = "+x.text(schema.ParentPK(t.namespace, parent)),
+			x.name(schema.AttrGSI1SK)+" = "+x.text(schema.ChildSK(e.ID)))
+	}
+	t.update(e.Key(), x)
+	details := schema.ParentChangedDetails(before.Parent, e, 0)
+	delete(details, "buckets_stamped") // they are told only once this is done
+	if before.Cascade != cascade {
+		details[schema.AttrCascade] = cascade
+	}
+	return e, t.record(schema.ActionEntityParentChanged, e.ID, "", details)
+}
+
+// newEntity is an entity of which nothing has been said.
+func newEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
+	incarnation, err := schema.NewIncarnation(rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return &schema.Entity{
+		Namespace: namespace, ID: name, Name: name, Generation: now.UnixMilli(), Incarnation: incarnation,
+		CreatedAt: schema.Timestamp(now),
+	}, nil
+}
+
+// declare writes an entity that must not be there yet.
+func (t *transaction) declare(e *schema.Entity) error {
+	item, err := e.Item()
+	if err != nil {
+		return err
+	}
+	x := &expression{}
+	x.absent(schema.AttrPK)
+	t.put(item, x)
+	return t.record(schema.ActionEntityCreated, e.ID, "", schema.CreatedDetails(e))
+}
+
+// planParent requires the parent to exist, and none of its ancestors to be the entity. A parent that the
+// Python library knows only by its limits is declared with it.
+func (s *Store) planParent(ctx context.Context, t *transaction, name, parent string) error {
+	field := "entities." + name + ".parent"
+	at := parent
+	for range maxAncestors {
+		if at == name {
+			return fault(weir.Invalid, field, parent, "leads back to "+name+": a cycle")
+		}
+		item, err := s.getItem(ctx, schema.MetaKey(s.namespace, at), true)
+		if err != nil {
+			return err
+		}
+		e, err := parseEntity(item)
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			if at != parent {
+				return nil // above the parent, nobody cares
+			}
+			return s.declareParent(ctx, t, field, parent)
+		}
+		x := &expression{}
+		x.exists(schema.AttrPK)
+		x.unchanged(item, schema.AttrParent)
+		t.check(e.Key(), x)
+		if e.Parent == "" {
+			return nil
+		}
+		at = e.Parent
+	}
+	return fault(weir.Invalid, field, parent, "has more than 32 ancestors")
+}
+
+func (s *Store) declareParent(ctx context.Context, t *transaction, field, parent string) error {
+	own, err := s.readDefinition(ctx, parent)
+	if err != nil {
+		return err
+	}
+	if !own.known() {
+		return fault(weir.Invalid, field, parent, "is not declared among the entities")
+	}
+	e, err := newEntity(s.namespace, parent, t.now)
+	if err != nil {
+		return err
+	}
+	return t.declare(e)
+}
+
+// requireMoves sees to it that nobody uses the table who would put an old parent back onto a bucket:
+// clients and functions older than 0.17 know nothing of generations.
+func (t *transaction) requireMoves(item schema.Item) error {
+	if item == nil {
+		return fault(weir.Unsupported, "table", t.table, "has no version record any more")
+	}
+	v, err := schema.ParseVersion(item)
+	if err != nil {
+		return unreadable(err)
+	}
+	if v.Lambda != "" && slices.Compare(version(v.Lambda), version(movesSince)) < 0 {
+		return fault(weir.Unsupported, "lambda_version", v.Lambda, "of the table's functions is older than "+
+			movesSince+", which is the first that keeps to a changed parent: upgrade the Python library's stack")
+	}
+	if least, ok := parseVersion(v.ClientMin); ok && slices.Compare(least, version(movesSince)) >= 0 {
+		return nil
+	}
+	x := &expression{}
+	x.exists(schema.AttrPK)
+	x.unchanged(item, schema.AttrClientMin)
+	x.set = append(x.set, x.name(schema.AttrClientMin)+" = "+x.text(movesSince))
+	t.update(schema.VersionKey(), x)
+	return nil
+}

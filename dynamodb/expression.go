@@ -1,0 +1,132 @@
+package dynamodb
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// expression builds the expressions of one write. Names and values go in by position, since a limit's
+// name may contain what DynamoDB's grammar does not allow.
+type expression struct {
+	names            map[string]string
+	alias            map[string]string
+	values           map[string]types.AttributeValue
+	set, add, remove []string
+	conditions       []string
+}
+
+// name is the alias of an attribute.
+func (e *expression) name(attribute string) string {
+	if a, ok := e.alias[attribute]; ok {
+		return a
+	}
+	if e.names == nil {
+		e.names, e.alias = make(map[string]string), make(map[string]string)
+	}
+	a := "#n" + strconv.Itoa(len(e.names))
+	e.names[a], e.alias[attribute] = attribute, a
+	return a
+}
+
+// value is the alias of a value.
+func (e *expression) value(v types.AttributeValue) string {
+	if e.values == nil {
+		e.values = make(map[string]types.AttributeValue)
+	}
+	a := ":v" + strconv.Itoa(len(e.values))
+	e.values[a] = v
+	return a
+}
+
+// number is the alias of a number.
+func (e *expression) number(n int64) string {
+	return e.value(&types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)})
+}
+
+// text is the alias of a string.
+func (e *expression) text(s string) string {
+	return e.value(&types.AttributeValueMemberS{Value: s})
+}
+
+// setNumber sets an attribute.
+func (e *expression) setNumber(attribute string, n int64) {
+	e.set = append(e.set, e.name(attribute)+" = "+e.number(n))
+}
+
+// addNumber adds to an attribute; nothing, if there is nothing to add.
+func (e *expression) addNumber(attribute string, n int64) {
+	if n != 0 {
+		e.add = append(e.add, e.name(attribute)+" "+e.number(n))
+	}
+}
+
+// removeAll removes attributes.
+func (e *expression) removeAll(attributes ...string) {
+	for _, a := range attributes {
+		e.remove = append(e.remove, e.name(a))
+	}
+}
+
+// require adds a condition on an attribute's number.
+func (e *expression) require(attribute, comparison string, n int64) {
+	e.conditions = append(e.conditions, e.name(attribute)+" "+comparison+" "+e.number(n))
+}
+
+// between requires a number to lie between two, both included.
+func (e *expression) between(attribute string, low, high int64) {
+	e.conditions = append(e.conditions,
+		e.name(attribute)+" BETWEEN "+e.number(low)+" AND "+e.number(high))
+}
+
+// exists requires an attribute to be there.
+func (e *expression) exists(attribute string) {
+	e.conditions = append(e.conditions, "attribute_exists("+e.name(attribute)+")")
+}
+
+// absent requires an attribute not to be there.
+func (e *expression) absent(attribute string) {
+	e.conditions = append(e.conditions, "attribute_not_exists("+e.name(attribute)+")")
+}
+
+// absentOr requires an attribute not to be there, or its number to compare.
+func (e *expression) absentOr(attribute, comparison string, n int64) {
+	a := e.name(attribute)
+	e.conditions = append(e.conditions,
+		"(attribute_not_exists("+a+") OR "+a+" "+comparison+" "+e.number(n)+")")
+}
+
+// same requires an attribute to have the number that was read, or still not to be there.
+func (e *expression) same(attribute string, read *int64) {
+	if read == nil {
+		e.absent(attribute)
+		return
+	}
+	e.require(attribute, "=", *read)
+}
+
+// update is the update expression.
+func (e *expression) update() *string {
+	var b strings.Builder
+	for _, clause := range []struct {
+		word  string
+		parts []string
+	}{{"SET ", e.set}, {" ADD ", e.add}, {" REMOVE ", e.remove}} {
+		if len(clause.parts) > 0 {
+			b.WriteString(clause.word)
+			b.WriteString(strings.Join(clause.parts, ", "))
+		}
+	}
+	s := strings.TrimSpace(b.String())
+	return &s
+}
+
+// condition is the condition expression; nil if there is none.
+func (e *expression) condition() *string {
+	if len(e.conditions) == 0 {
+		return nil
+	}
+	s := strings.Join(e.conditions, " AND ")
+	return &s
+}

@@ -1,0 +1,282 @@
+package dynamodb
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// behindNames sorts behind every character of a name, and beforeNames before every one.
+const (
+	behindNames = "~"
+	beforeNames = " "
+)
+
+// ListEntities returns a page of names in order. All entities are those with a META or with limits of
+// their own; what an index does not show yet is missing for a moment.
+func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	names := s.declaredNames(ctx, q.After)
+	switch {
+	case q.Parent != "":
+		names = s.childNames(ctx, q.Parent, q.After)
+	case q.Resource != "":
+		names = s.customNames(ctx, q.Resource, q.After)
+	}
+	if q.Resource != "" {
+		names = s.withLimitsOn(ctx, q.Resource, names)
+	}
+	page := &weir.EntityPage{}
+	for name, err := range names {
+		if err != nil {
+			return nil, err
+		}
+		if len(page.Names) == q.Size {
+			page.Next = page.Names[q.Size-1]
+			break
+		}
+		page.Names = append(page.Names, name)
+	}
+	return page, nil
+}
+
+// Resources returns, in order, the resources on which an entity has something in use or limits of its own.
+func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
+	var ids []schema.BucketID
+	for id, err := range s.bucketsOf(ctx, entity) {
+		if err != nil {
+			return nil, err
+		}
+		ids = append(ids, id)
+	}
+	found := make(map[string]bool)
+	used, err := s.used(ctx, now, ids)
+	if err != nil {
+		return nil, err
+	}
+	for of, yes := range used {
+		if yes {
+			found[of.Resource] = true
+		}
+	}
+	own, err := s.readDefinition(ctx, entity)
+	if err != nil {
+		return nil, err
+	}
+	for resource, level := range own.levels {
+		if resource != weir.DefaultResource && level.any() {
+			found[resource] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// Entities returns, in order, the entities that have something in use on a resource or limits of their
+// own.
+func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+	var ids []schema.BucketID
+	// A lean table's index has nothing but the keys.
+	in := keysOnly(indexed(schema.GSI2, schema.ResourcePK(s.namespace, resource), schema.BucketPrefix))
+	for page, err := range s.queryPages(ctx, in) {
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page {
+			id, err := schema.ParseBucketPK(textOf(item, schema.AttrPK))
+			if err != nil {
+				return nil, unreadable(err)
+			}
+			ids = append(ids, id)
+		}
+	}
+	found := make(map[string]bool)
+	used, err := s.used(ctx, now, ids)
+	if err != nil {
+		return nil, err
+	}
+	for of, yes := range used {
+		if yes {
+			found[of.Entity] = true
+		}
+	}
+	for name, err := range s.withLimitsOn(ctx, resource, s.customNames(ctx, resource, "")) {
+		if err != nil {
+			return nil, err
+		}
+		found[name] = true
+	}
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// bucketsOf yields the buckets of an entity, shard by shard.
+func (s *Store) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
+	in := indexed(schema.GSI3, schema.EntityPK(s.namespace, entity), schema.BucketPrefix)
+	return func(yield func(schema.BucketID, error) bool) {
+		for page, err := range s.queryPages(ctx, in) {
+			if err != nil {
+				yield(schema.BucketID{}, err)
+				return
+			}
+			for _, item := range page {
+				id, err := schema.ParseBucketPK(textOf(item, schema.AttrPK))
+				if err != nil {
+					yield(id, unreadable(err))
+					return
+				}
+				if !yield(id, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// childNames yields the children of an entity that come behind after, in order.
+func (s *Store) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
+	in := s.namesBehind(schema.GSI1, schema.ParentPK(s.namespace, parent), schema.ChildPrefix, after)
+	return s.names(ctx, in, func(item schema.Item) (string, error) {
+		return schema.ParseChildSK(textOf(item, schema.AttrGSI1SK))
+	})
+}
+
+// customNames yields the entities with a configuration item on a resource that come behind after.
+func (s *Store) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
+	in := s.namesBehind(schema.GSI3, schema.EntityConfigPK(s.namespace, resource), "", after)
+	return s.names(ctx, in, func(item schema.Item) (string, error) {
+		return textOf(item, schema.AttrGSI3SK), nil
+	})
+}
+
+// declaredNames yields all entities that come behind after.
+func (s *Store) declaredNames(ctx context.Context, after string) iter.Seq2[string, error] {
+	in := s.namesBehind(schema.GSI4, s.namespace, schema.EntityPK(s.namespace, ""), after)
+	in.FilterExpression = new("#n2 = :v3 OR begins_with(#n2, :v4)") // usage has the same partition
+	in.ExpressionAttributeNames["#n2"] = schema.AttrSK
+	in.ExpressionAttributeValues[":v3"] = schema.String(schema.SKMeta)
+	in.ExpressionAttributeValues[":v4"] = schema.String(schema.SKConfig + "#")
+	return s.names(ctx, in, func(item schema.Item) (string, error) {
+		_, name, err := schema.ParseEntityPK(textOf(item, schema.AttrPK))
+		return name, err
+	})
+}
+
+// namesBehind is the query for the items of an index whose sort key is prefix and a name behind after.
+func (s *Store) namesBehind(index, pk, prefix, after string) *ddb.QueryInput {
+	low := prefix + after
+	if after != "" || low == "" { // a key's value must not be empty
+		low += beforeNames
+	}
+	return &ddb.QueryInput{
+		IndexName:                &index,
+		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
+		ExpressionAttributeNames: map[string]string{"#n0": index + "PK", "#n1": index + "SK"},
+		ExpressionAttributeValues: schema.Item{
+			":v0": schema.String(pk), ":v1": schema.String(low), ":v2": schema.String(prefix + behindNames),
+		},
+	}
+}
+
+// names yields what a query's items are about; one after the other with the same name counts once.
+func (s *Store) names(
+	ctx context.Context, in *ddb.QueryInput, nameOf func(schema.Item) (string, error),
+) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		last := ""
+		for page, err := range s.queryPages(ctx, in) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			for _, item := range page {
+				name, err := nameOf(item)
+				if err != nil {
+					yield("", unreadable(err))
+					return
+				}
+				if name == last {
+					continue
+				}
+				if last = name; !yield(name, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// withLimitsOn yields those of the names whose configuration on a resource has limits: an item may
+// stand there for a flag alone.
+func (s *Store) withLimitsOn(
+	ctx context.Context, resource string, names iter.Seq2[string, error],
+) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var batch []string
+		flush := func() bool {
+			kept, err := s.keepCustom(ctx, resource, batch)
+			if err != nil {
+				yield("", err)
+				return false
+			}
+			batch = batch[:0]
+			for _, name := range kept {
+				if !yield(name, nil) {
+					return false
+				}
+			}
+			return true
+		}
+		for name, err := range names {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if batch = append(batch, name); len(batch) == maxBatchGet && !flush() {
+				return
+			}
+		}
+		flush()
+	}
+}
+
+// keepCustom returns those of the entities that have limits of their own on a resource.
+func (s *Store) keepCustom(ctx context.Context, resource string, names []string) ([]string, error) {
+	keys := make([]schema.Key, len(names))
+	for i, name := range names {
+		keys[i] = schema.EntityConfigKey(s.namespace, name, resource)
+	}
+	items, err := s.batchGet(ctx, keys, false)
+	if err != nil {
+		return nil, err
+	}
+	var kept []string
+	for i, item := range items {
+		if parseLevel(weir.LevelEntity, item).any() {
+			kept = append(kept, names[i])
+		}
+	}
+	return kept, nil
+}
+
+// textOf is an item's string; empty if it has none.
+func textOf(item schema.Item, attribute string) string {
+	v, ok := item[attribute].(*types.AttributeValueMemberS)
+	if !ok {
+		return ""
+	}
+	return v.Value
+}
+
+// keysOnly restricts a query to the keys of its items.
+func keysOnly(in *ddb.QueryInput) *ddb.QueryInput {
+	in.ProjectionExpression = new("#k0, #k1")
+	in.ExpressionAttributeNames["#k0"] = schema.AttrPK
+	in.ExpressionAttributeNames["#k1"] = schema.AttrSK
+	return in
+}

@@ -1,0 +1,223 @@
+package dynamodb
+
+import (
+	"context"
+	"strings"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// purgePasses is how often the index is read again until it shows nothing: it lags behind the
+// table, and a program that still has the namespace open may write.
+const purgePasses = 8
+
+// purge deletes everything under the ID of a namespace.
+type purge struct {
+	*connection
+	id       string
+	progress func(deleted int64) // nil for nobody
+	deleted  int64               // as far as it is; an item that its index shows again counts again
+}
+
+// purgeNamespace deletes all data of a deleted namespace, and then what the registry knows of it.
+// From its first write on it cannot be undone; where it is interrupted, the next one goes on. An ID
+// that the registry does not know may have left items behind, which go too.
+func (c *connection) purgeNamespace(
+	ctx context.Context, id string, scan bool, progress func(deleted int64),
+) (deleted int64, err error) {
+	p := &purge{connection: c, id: id, progress: progress}
+	known, err := p.begin(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if err := p.sweep(ctx, scan); err != nil {
+		return p.deleted, err
+	}
+	switch {
+	case known == nil && p.deleted == 0:
+		return 0, c.noSuchID(id)
+	case known == nil:
+		return p.deleted, nil
+	}
+	_, err = c.client.DeleteItem(ctx, &ddb.DeleteItemInput{
+		TableName: &c.table, Key: schema.NamespaceIDKey(id).Item(),
+	})
+	return p.deleted, classify(err)
+}
+
+// begin marks the namespace, so that nobody recovers it while half of it is gone.
+func (p *purge) begin(ctx context.Context) (*schema.Namespace, error) {
+	n, err := p.reverse(ctx, p.id)
+	switch {
+	case err != nil, n == nil:
+		return nil, err
+	case n.Status == schema.StatusPurging:
+		return n, nil
+	case n.Status != schema.StatusDeleted:
+		return nil, fault(weir.Conflict, "namespace_id", p.id, "is "+n.Status+
+			": only a deleted namespace can be purged: run weir namespace delete "+n.Name)
+	}
+	_, err = p.client.UpdateItem(ctx, &ddb.UpdateItemInput{
+		TableName: &p.table, Key: schema.NamespaceIDKey(p.id).Item(),
+		UpdateExpression: new("SET #n0 = :v0"), ConditionExpression: new("#n0 = :v1"),
+		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrStatus},
+		ExpressionAttributeValues: schema.Item{
+			":v0": schema.String(schema.StatusPurging), ":v1": schema.String(schema.StatusDeleted),
+		},
+	})
+	return n, p.changed("namespace_id", p.id, err)
+}
+
+// sweep deletes. The system's partition goes last: it says what else there is, which an interrupted
+// sweep must still find.
+func (p *purge) sweep(ctx context.Context, scan bool) error {
+	system := schema.SystemPK(p.id)
+	for attempt := range purgePasses {
+		if attempt > 0 {
+			if err := backOff(ctx, attempt-1); err != nil {
+				return err
+			}
+		}
+		found, err := p.query(ctx, indexed(schema.GSI4, p.id, ""), system)
+		if err != nil {
+			return err
+		}
+		if found == 0 {
+			if err := p.unlisted(ctx, scan); err != nil {
+				return err
+			}
+			_, err := p.query(ctx, partition(system, "", true), "")
+			return err
+		}
+	}
+	return fault(weir.Unavailable, "namespace_id", p.id,
+		"still gets new items: end the programs that have it open, and purge again")
+}
+
+// unlisted deletes what lacks the index key that would list it, as the Python library's provisioner
+// wrote configuration: what it managed, and the resources that were ever configured.
+func (p *purge) unlisted(ctx context.Context, scan bool) error {
+	if scan {
+		return p.scan(ctx)
+	}
+	managed, err := p.getItem(ctx, schema.ProvisionerKey(p.id), true)
+	if err != nil {
+		return err
+	}
+	registered, err := p.getItem(ctx, schema.ResourcesKey(p.id), true)
+	if err != nil {
+		return err
+	}
+	places, err := p.places(managed, registered)
+	if err != nil {
+		return err
+	}
+	for _, pk := range places {
+		if _, err := p.query(ctx, partition(pk, "", true), ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// places are the partitions of the resources and entities that the system's items name; either item
+// may be missing.
+func (p *purge) places(managed, registered schema.Item) (places []string, err error) {
+	var resources []string
+	if managed != nil {
+		m, err := schema.ParseProvisioner(managed)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		resources = m.Resources
+		for entity := range m.Entities {
+			places = append(places, schema.EntityPK(p.id, entity))
+		}
+	}
+	if registered != nil {
+		r, err := schema.ParseResources(registered)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		resources = append(resources, r.Names...)
+	}
+	for _, resource := range resources {
+		places = append(places, schema.ResourcePK(p.id, resource))
+	}
+	return places, nil
+}
+
+// query deletes what a query finds, but for one partition, and returns how much it found.
+func (p *purge) query(
+	ctx context.Context, in *ddb.QueryInput, except string,
+) (found int, err error) {
+	in.ProjectionExpression = new("#k0, #k1")
+	in.ExpressionAttributeNames["#k0"] = schema.AttrPK
+	in.ExpressionAttributeNames["#k1"] = schema.AttrSK
+	if in.IndexName == nil { // a name must not have two aliases
+		in.ProjectionExpression = new("#n0, #k1")
+		delete(in.ExpressionAttributeNames, "#k0")
+	}
+	for page, err := range p.queryPages(ctx, in) {
+		if err != nil {
+			return found, err
+		}
+		n, err := p.remove(ctx, page, except)
+		found += n
+		if err != nil {
+			return found, err
+		}
+	}
+	return found, nil
+}
+
+// scan reads the whole table for items of the namespace.
+func (p *purge) scan(ctx context.Context) error {
+	in := &ddb.ScanInput{
+		TableName: &p.table, FilterExpression: new("begins_with(#n0, :v0)"),
+		ProjectionExpression:      new("#n0, #n1"),
+		ExpressionAttributeNames:  map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
+		ExpressionAttributeValues: schema.Item{":v0": schema.String(p.id + "/")},
+	}
+	for {
+		out, err := p.client.Scan(ctx, in)
+		if err != nil {
+			return classify(err)
+		}
+		if _, err := p.remove(ctx, out.Items, schema.SystemPK(p.id)); err != nil {
+			return err
+		}
+		if len(out.LastEvaluatedKey) == 0 {
+			return nil
+		}
+		in.ExclusiveStartKey = out.LastEvaluatedKey
+	}
+}
+
+// remove deletes items by their keys. What is not under the namespace's ID stays, whoever put it
+// into its index.
+func (p *purge) remove(
+	ctx context.Context, items []schema.Item, except string,
+) (found int, err error) {
+	var keys []schema.Key
+	for _, item := range items {
+		key, err := schema.KeyOf(item)
+		if err != nil {
+			return 0, unreadable(err)
+		}
+		if strings.HasPrefix(key.PK, p.id+"/") && key.PK != except {
+			keys = append(keys, key)
+		}
+	}
+	if err := p.batchDelete(ctx, keys); err != nil {
+		return 0, err
+	}
+	p.deleted += int64(len(keys))
+	if p.progress != nil {
+		p.progress(p.deleted)
+	}
+	return len(keys), nil
+}

@@ -1,0 +1,235 @@
+package dynamodb
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+func (s *Store) audited(t *testing.T, at weir.Subject, after string) []weir.AuditEvent {
+	t.Helper()
+	var out []weir.AuditEvent
+	for e, err := range s.ReadAudit(withConsistent(t.Context()), at, after) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func TestAudit(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	at := configNow
+	next := func() time.Time { at = at.Add(time.Second); return at }
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
+	must(s.WriteLimits(t.Context(), next(), acme, []weir.Limit{rate("rpm", 1)}))
+	must(s.WriteEntity(t.Context(), next(), "top", "", false))
+	must(s.WriteEntity(t.Context(), next(), "acme", "top", true))
+	must(s.WriteEntity(t.Context(), next(), "acme", "top", true)) // nothing changes, nothing is recorded
+	must(s.WriteLimits(t.Context(), next(), acme, nil))
+	must(s.WriteLimits(t.Context(), next(), acme, nil))
+	must(s.DeleteEntity(t.Context(), next(), "acme"))
+	var got []string
+	for _, e := range s.audited(t, weir.Subject{Entity: "acme"}, "") {
+		got = append(got, e.Action+" "+e.Resource)
+		if e.Principal != "tester" || e.Entity != "acme" {
+			t.Errorf("got %+v", e)
+		}
+	}
+	want := []string{
+		"entity_deleted ", "limits_deleted gpt-4o", "entity_parent_changed ", "limits_set gpt-4o", "entity_created ",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	events := s.audited(t, weir.Subject{Entity: "acme"}, "")
+	if rest := s.audited(t, weir.Subject{Entity: "acme"}, events[1].ID); len(rest) != 3 || rest[0].ID != events[2].ID {
+		t.Errorf("behind the second: got %+v", rest)
+	}
+	if only := s.audited(t, acme, ""); len(only) != 2 {
+		t.Errorf("on the resource: got %+v", only)
+	}
+	if d := events[2].Details; d["old_parent_id"] != nil || d["parent_id"] != "top" || d["cascade"] != true {
+		t.Errorf("details: got %v", d)
+	}
+}
+
+// TestAuditRetention: events are kept as long as the system's configuration says.
+func TestAuditRetention(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	ttl := func(days int64) {
+		t.Helper()
+		e := s.audited(t, weir.Subject{}, "")[0]
+		item := s.item(t, schema.AuditKey(s.namespace, schema.AuditSystem, e.ID))
+		n, err := schema.Int64(item[schema.AttrTTL])
+		if err != nil || n != e.At.Unix()+days*24*3600 {
+			t.Errorf("got ttl %d, %v; want %d days after %v", n, err, days, e.At)
+		}
+	}
+	s.mustSet(t, weir.Subject{}, rate("rpm", 1))
+	ttl(90)
+	s.also(t, schema.SystemConfigKey(s.namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
+	if err := s.WriteLimits(t.Context(), configNow.Add(time.Hour), weir.Subject{}, nil); err != nil {
+		t.Fatal(err)
+	}
+	ttl(7)
+}
+
+func TestPrincipal(t *testing.T) {
+	t.Parallel()
+	for p, ok := range map[string]bool{
+		"arn:aws:iam::1:user/a b": true, "a": true, "deploy@ci:1": true, "9": true,
+		"-a": false, "a b": false, "ä": false, strings.Repeat("a", 257): false,
+	} {
+		if got := principalFault(p) == ""; got != ok {
+			t.Errorf("%q: got %t, want %t", p, got, ok)
+		}
+	}
+	s := configured(t)
+	s.options.Principal = "a b"
+	err := s.WriteLimits(t.Context(), configNow, weir.Subject{}, []weir.Limit{rate("rpm", 1)})
+	wantError(t, err, weir.Invalid, "principal", "ARN")
+	s.options.Principal = "" // DynamoDB Local knows nobody
+	s.mustSet(t, weir.Subject{}, rate("rpm", 1))
+	if e := s.audited(t, weir.Subject{}, ""); len(e) != 1 || e[0].Principal != "" {
+		t.Errorf("got %+v, want nobody", e)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	t.Parallel()
+	for name, kind := range map[string]func(*Table){"full": func(*Table) {}, "lean": lean} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			testUsage(t, configured(t, kind))
+		})
+	}
+}
+
+func testUsage(t *testing.T, s *Store) {
+	t.Helper()
+	midnight := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
+	write := func(entity, resource string, w schema.Window, at time.Time) {
+		u := schema.NewUsage(schema.BucketID{Namespace: s.namespace, Entity: entity, Resource: resource}, w, at)
+		u.Events, u.Counters["rpm"], u.Overdrawn = 2, 10, map[string]int64{"tpm": 1}
+		s.put(t, u.Item())
+	}
+	for hour := range 30 {
+		write("acme", "gpt-4o", schema.Hourly, midnight.Add(time.Duration(hour)*time.Hour))
+	}
+	write("acme", "gpt-4o", schema.Daily, midnight)
+	write("acme", "gpt-4o", schema.Monthly, midnight)
+	write("acme", "gpt-4o-mini", schema.Hourly, midnight)
+	write("bot", "gpt-4o", schema.Hourly, midnight)
+	// The predecessor's day has a full timestamp for its key.
+	old := schema.NewUsage(schema.BucketID{Namespace: s.namespace, Entity: "py", Resource: "gpt-4o"},
+		schema.Daily, midnight)
+	old.WindowKey = schema.Timestamp(midnight)
+	s.put(t, old.Item())
+	s.bucket(t, "acme", "gpt-4o", 0, 1) // stands in the same index
+
+	hour := func(n int) time.Time { return midnight.Add(time.Duration(n) * time.Hour) }
+	for _, c := range []struct {
+		q    weir.Usage
+		want int
+	}{
+		{weir.Usage{Entity: "acme"}, 33},
+		{weir.Usage{Entity: "acme", Resource: "gpt-4o"}, 32},
+		{weir.Usage{Entity: "acme", Resource: "gpt"}, 0},
+		{weir.Usage{Resource: "gpt-4o"}, 34},
+		{weir.Usage{Resource: "gpt-4o", Window: "daily"}, 2},
+		{weir.Usage{Resource: "gpt-4o", Window: "monthly"}, 1},
+		{weir.Usage{Entity: "acme", Window: "hourly"}, 31},
+		{weir.Usage{Entity: "acme", Resource: "gpt-4o", Start: hour(3), End: hour(5)}, 2},
+		{weir.Usage{Entity: "acme", Start: hour(0), End: hour(1)}, 4},
+		{weir.Usage{Entity: "acme", Resource: "gpt-4o", Start: hour(0), End: hour(1)}, 3},
+		{weir.Usage{Resource: "gpt-4o", Start: hour(0), End: hour(1)}, 5},
+		{weir.Usage{Resource: "gpt-4o", Start: hour(29)}, 1},
+		{weir.Usage{Resource: "gpt-4o", End: hour(0)}, 0},
+	} {
+		var got []weir.Usage
+		for u, err := range s.ReadUsage(t.Context(), c.q) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, u)
+		}
+		if len(got) != c.want {
+			t.Errorf("%+v: got %d windows, want %d", c.q, len(got), c.want)
+		}
+	}
+	for u, err := range s.ReadUsage(t.Context(), weir.Usage{Entity: "acme", Resource: "gpt-4o"}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := weir.Usage{Entity: "acme", Resource: "gpt-4o", Window: "hourly", Start: hour(29), End: hour(30)}
+		if u.Window != want.Window || !u.Start.Equal(want.Start) || !u.End.Equal(want.End) || u.Windows != 1 ||
+			u.Events != 2 || u.Units["rpm"] != 10 || u.Overdrawn["tpm"] != 1 || len(u.Units) != 1 {
+			t.Errorf("first: got %+v, want the last hour", u)
+		}
+		break
+	}
+}
+
+// TestLongAudit: a list goes on behind one page.
+func TestLongAudit(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	const n = 12
+	for i := range n {
+		e := schema.AuditEvent{
+			Namespace: s.namespace, Entity: "acme", ID: fmt.Sprintf("%026d", i),
+			Timestamp: schema.Timestamp(configNow), Action: schema.ActionLimitsSet,
+			Details: map[string]any{"text": strings.Repeat("x", 200_000)},
+		}
+		item, err := e.Item()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.put(t, item)
+	}
+	got := s.audited(t, weir.Subject{Entity: "acme"}, "")
+	if len(got) != n || got[0].ID < got[n-1].ID {
+		t.Errorf("got %d events, want %d, the newest first", len(got), n)
+	}
+}
+
+// TestPrincipalOfTheCredentials: where nothing is said, AWS knows who it is, and is asked once.
+func TestPrincipalOfTheCredentials(t *testing.T) {
+	t.Parallel()
+	moto := testkit.Moto(t)
+	cfg := testkit.LocalConfig(moto)
+	c, err := connect(t.Context(), "limits", &Options{Config: &cfg, Endpoint: moto})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Store{connection: c}
+	got := ""
+	for range callerAsks { // a moto that has just begun takes its time
+		if got, err = s.principal(t.Context()); err != nil || got != "" {
+			break
+		}
+	}
+	if err != nil || !strings.HasPrefix(got, "arn:aws:sts::") {
+		t.Fatalf("got %q, %v; want an ARN", got, err)
+	}
+	c.client = nil // nobody is asked again
+	if again, err := s.principal(t.Context()); err != nil || again != got {
+		t.Errorf("got %q, %v; want %q", again, err, got)
+	}
+}

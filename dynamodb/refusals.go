@@ -1,0 +1,102 @@
+package dynamodb
+
+// refusals are what a subject's limits denied a moment ago, so that the same is not asked of the table
+// again and again. They only ever deny, never longer than they said, and at most a second.
+type refusals struct {
+	of map[string]refusal
+}
+
+// refusal is what was too much for a limit.
+type refusal struct {
+	milli        int64 // the least that was, with what the request's own ceiling is lower
+	since, until int64 // Unix ms: from when to when
+	others       int64 // what the other shards had
+	shards       int
+}
+
+// maxRefusalMS is how long a refusal is believed.
+const maxRefusalMS = 1000
+
+// remember keeps what denied a journey.
+func (j *journey) remember() {
+	for _, e := range j.errands {
+		if e.found.ruling != denied {
+			continue
+		}
+		for k := range e.asks {
+			st := &j.out.Limits[e.asks[k].holding]
+			if !st.Exceeded || st.RetryAfter <= 0 {
+				continue
+			}
+			r := refusal{milli: e.asks[k].milli + e.asks[k].lowered, since: j.now, shards: e.found.shards}
+			r.until = j.now + min(st.RetryAfter.Milliseconds(), maxRefusalMS)
+			if e.found.others != nil {
+				r.others = e.found.others[k]
+			}
+			e.spot.refuse(e.asks[k].name, r)
+		}
+	}
+}
+
+func (p *spot) refuse(limit string, r refusal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refused.of == nil {
+		p.refused.of = make(map[string]refusal)
+	}
+	p.refused.of[limit] = r
+}
+
+// forgive forgets refusals, since something was given back or defined anew.
+func (p *spot) forgive() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refused.of = nil
+}
+
+// refuses reports whether an ask is too much by what is remembered.
+func (p *spot) refuses(a *ask, now int64) (refusal, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	r, ok := p.refused.of[a.name]
+	return r, ok && r.since <= now && now < r.until && a.milli+a.lowered >= r.milli
+}
+
+// refusedBefore denies a journey by what is remembered, if all its items are known, so that the answer
+// can say what each limit has.
+func (j *journey) refusedBefore() bool {
+	if j.blind {
+		return false
+	}
+	denies := false
+	for _, e := range j.errands {
+		m := e.spot.line(0).seen()
+		if m == nil {
+			return false
+		}
+		e.found = verdict{ruling: taken, shards: m.shards}
+		for k := range e.asks {
+			a := &e.asks[k]
+			c := m.limit(a.name)
+			if c == nil || c.Incomplete || a.limit != nil && !c.is(a.limit) {
+				return false
+			}
+			found := *c
+			found.touch(j.now, m.shards)
+			e.found.found = append(e.found.found, found)
+			r, ok := e.spot.refuses(a, j.now)
+			e.found.others = append(e.found.others, r.others)
+			if ok && found.balance+r.others-a.lowered < a.milli {
+				e.found.ruling, denies = denied, true
+			}
+		}
+	}
+	for _, e := range j.errands {
+		if denies {
+			e.spot.line(0).note(e.asks, j.now)
+		} else {
+			e.found = verdict{}
+		}
+	}
+	return denies
+}

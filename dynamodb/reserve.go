@@ -1,0 +1,296 @@
+package dynamodb
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// errand is what one reservation has to do on one (entity, resource).
+type errand struct {
+	spot     *spot
+	asks     []ask
+	resolved *weir.Resolved // nil where it is not at hand
+	member   *member
+	shard    int
+	// draws are where it was taken, once it was.
+	draws []draw
+	found verdict
+}
+
+// draw is what an errand took from one shard.
+type draw struct {
+	shard int
+	asks  []ask
+}
+
+// Reserve takes what a reservation asks, or nothing. Bucket items are written at once, one for each
+// (entity, resource); where one of them denies, the others get back what was taken with their next
+// write, so that for a moment others may see the difference. It fails as [weir.Reservation.Plan] does.
+func (s *Store) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
+	if err := s.closing(); err != nil {
+		return nil, err
+	}
+	number := s.calls.Add(1)
+	for how := byKnown; ; {
+		j, err := s.plan(ctx, now, r, how)
+		if err != nil {
+			return nil, err
+		}
+		j.number = number
+		out, again, err := s.carryOut(ctx, j)
+		j.release()
+		if err != nil || !again {
+			return out, err
+		}
+		switch how {
+		case byKnown:
+			how = byRead
+			if !j.blind {
+				how = byAnew
+			}
+		case byAnewThrice:
+			return out, nil
+		default:
+			how++
+		}
+	}
+}
+
+// planning says how much a plan may rest on what is known.
+type planning int
+
+const (
+	// byKnown goes without the configuration where it is not at hand.
+	byKnown planning = iota
+	// byRead goes by the configuration as the limiter has it, or reads it.
+	byRead
+	// byAnew reads it anew, since what the limiter had was not so any more.
+	byAnew
+	byAnewTwice
+	// byAnewThrice is the last: who changes the configuration that often has to wait.
+	byAnewThrice
+)
+
+// journey is a reservation with all its errands.
+type journey struct {
+	now int64
+	at  time.Time
+	// number is that of the reservation, however often it is planned.
+	number  uint64
+	errands []*errand
+	out     *weir.Outcome
+	// blind is true where the configuration was not read.
+	blind   bool
+	resolve weir.Resolver
+	// charges are the request's.
+	charges []weir.Charge
+}
+
+func (j *journey) release() {
+	for _, e := range j.errands {
+		e.spot.release()
+	}
+}
+
+// plan finds out what to do where: by the configuration if it is at hand or must be, otherwise by what
+// the items themselves will say.
+func (s *Store) plan(
+	ctx context.Context, now time.Time, r *weir.Reservation, how planning,
+) (*journey, error) {
+	if how == byKnown && s.mayBeBlind(ctx, r) {
+		if j := s.planBlind(now, r); j != nil {
+			return j, nil
+		}
+	}
+	if how >= byAnew {
+		for _, c := range r.Charges {
+			if err := s.renew(ctx, r.Resolve, weir.Subject{Entity: c.Entity, Resource: c.Resource}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	seq := s.changes.latest()
+	out, err := r.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	j := &journey{now: now.UnixMilli(), at: wholeMS(now), out: out, resolve: r.Resolve}
+	out.At = j.at
+	for i := range out.Holdings {
+		t := &out.Holdings[i].Take
+		milli, err := milliOf(t)
+		if err != nil {
+			j.release()
+			return nil, err
+		}
+		e := j.errand(s, t.Subject)
+		e.asks = append(e.asks, ask{
+			name: t.Limit.Name, milli: milli, lowered: (t.Limit.Capacity - t.Ceiling) * 1000,
+			limit: t.Limit, holding: i,
+		})
+	}
+	for _, e := range j.errands {
+		e.spot.verify(seq)
+		if e.resolved, err = r.Resolve(ctx, e.spot.subject, weir.Cached); err != nil {
+			e.resolved = nil
+		}
+		if e.resolved != nil && e.resolved.Level == "" { // limits that the request brought
+			e.resolved = &weir.Resolved{Level: weir.LevelRequest, Limits: r.Brought}
+		}
+	}
+	return j, nil
+}
+
+// errand is that of a subject.
+func (j *journey) errand(s *Store, of weir.Subject) *errand {
+	for _, e := range j.errands {
+		if e.spot.subject == of {
+			return e
+		}
+	}
+	e := &errand{spot: s.spots.get(s, of)}
+	j.errands = append(j.errands, e)
+	return e
+}
+
+// milliOf is a take's cost in milli-units.
+func milliOf(t *weir.Take) (int64, error) {
+	cost := t.Cost()
+	if cost > t.Limit.Capacity {
+		return 0, fault(weir.NeverSatisfiable, "costs."+t.Limit.Name, "", "is more than can be counted")
+	}
+	return cost * 1000, nil
+}
+
+// renew has the limiter read a subject's configuration anew, and the store with it see every write.
+func (s *Store) renew(ctx context.Context, resolve weir.Resolver, of weir.Subject) error {
+	for range 2 { // the subject, and whom it cascades to
+		r, err := resolve(withConsistent(ctx), of, weir.Fresh)
+		if err != nil {
+			return err
+		}
+		if r.Parent == "" {
+			return nil
+		}
+		of.Entity = r.Parent
+	}
+	return nil
+}
+
+// carryOut does all errands at once. again is true where the reservation must be planned anew.
+func (s *Store) carryOut(ctx context.Context, j *journey) (out *weir.Outcome, again bool, err error) {
+	if j.refusedBefore() {
+		return j.deniedOutcome(), false, nil
+	}
+	if s.options.Transactional && !j.blind {
+		return s.carryOutTogether(ctx, j)
+	}
+	for _, e := range j.errands {
+		j.begin(e)
+	}
+	for i := 0; i < len(j.errands); i++ { // a blind journey may learn of a parent on the way
+		e := j.errands[i]
+		if e.member == nil {
+			j.begin(e)
+		}
+		j.end(ctx, e)
+		if parent, known := e.spot.cascadesTo(); j.blind && e.found.ruling == taken && known && parent != "" {
+			j.follow(s, e, parent)
+		}
+	}
+	return s.concludeJourney(j)
+}
+
+// concludeJourney answers, and gives back what was taken in vain.
+func (s *Store) concludeJourney(j *journey) (out *weir.Outcome, again bool, err error) {
+	all := true
+	for _, e := range j.errands {
+		switch e.found.ruling {
+		case taken:
+			continue
+		case failed:
+			if err == nil || !isUnavailable(e.found.err) {
+				err = e.found.err
+			}
+		case stale, missing:
+			again = true
+		}
+		all = false
+	}
+	if all {
+		if j.blind {
+			s.readLater(j)
+		}
+		return j.admittedOutcome(), false, nil
+	}
+	for _, e := range j.errands {
+		e.giveBack(j.now)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if again && j.blind {
+		return nil, true, nil
+	}
+	if again {
+		out := j.deniedOutcome()
+		out.Contended = true
+		return out, true, nil
+	}
+	if j.blind { // the configuration may say more: that it can never be, for one
+		return nil, true, nil
+	}
+	out = j.deniedOutcome()
+	j.remember() // what each limit has is known only now
+	return out, false, nil
+}
+
+// begin puts the errand in the line of a shard.
+func (j *journey) begin(e *errand) {
+	e.shard = e.spot.draw()
+	e.member = j.member(e)
+	e.spot.line(e.shard).submit(e.member, nil)
+}
+
+// end waits for the errand, and goes on to other shards where one has too little.
+func (j *journey) end(ctx context.Context, e *errand) {
+	e.found = e.member.wait(ctx)
+	if e.found.ruling == taken {
+		e.draws = []draw{{e.shard, e.asks}}
+		return
+	}
+	if e.found.ruling == denied && e.spot.count() > 1 {
+		j.elsewhere(ctx, e)
+	}
+}
+
+// wait waits for the answer, or for the caller to go.
+func (m *member) wait(ctx context.Context) verdict {
+	select {
+	case v := <-m.answer:
+		return v
+	case <-ctx.Done():
+	}
+	if m.leave() {
+		return verdict{ruling: failed, err: &weir.Error{
+			Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
+		}}
+	}
+	return <-m.answer
+}
+
+// giveBack returns what an errand took in vain, with the next write of each item.
+func (e *errand) giveBack(now int64) {
+	for _, d := range e.draws {
+		m := &member{now: now, asks: d.asks}
+		e.spot.line(d.shard).submit(nil, m.compensation())
+	}
+	e.draws = nil
+}
+
+// wholeMS cuts an instant to the millisecond.
+func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }

@@ -1,0 +1,94 @@
+package dynamodb
+
+import (
+	"errors"
+	"math"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/bucket"
+)
+
+// isUnavailable reports whether an error says that the table did not answer.
+func isUnavailable(err error) bool { return errors.Is(err, weir.Unavailable) }
+
+// admittedOutcome is the answer to a reservation that was taken everywhere.
+func (j *journey) admittedOutcome() *weir.Outcome {
+	for _, e := range j.errands {
+		for k := range e.asks {
+			a := &e.asks[k]
+			h := &j.out.Holdings[a.holding]
+			if j.blind {
+				h.Take = e.unread(k)
+			}
+			j.status(e, k)
+			j.out.Limits[a.holding].Available -= a.milli / 1000
+			h.Pieces = h.Pieces[:0]
+			for _, d := range e.draws {
+				for i := range d.asks {
+					if d.asks[i].name == a.name && (d.shard != 0 || len(e.draws) > 1) {
+						h.Pieces = append(h.Pieces, weir.Piece{
+							Units: d.asks[i].milli / 1000, Mark: int64(d.shard),
+						})
+					}
+				}
+			}
+		}
+	}
+	return j.out
+}
+
+// deniedOutcome is the answer to one that some limit denied.
+func (j *journey) deniedOutcome() *weir.Outcome {
+	out := j.out
+	out.Denied = true
+	for _, e := range j.errands {
+		out.Contended = out.Contended || e.found.ruling == contended
+		for k := range e.asks {
+			j.status(e, k)
+		}
+	}
+	out.Holdings = nil
+	return out
+}
+
+// status fills in what one ask found.
+func (j *journey) status(e *errand, k int) {
+	a := &e.asks[k]
+	t := &j.out.Holdings[a.holding].Take
+	st := &j.out.Limits[a.holding]
+	st.Entity, st.Resource, st.Limit = t.Entity, t.Resource, t.Limit.Name
+	st.Kind, st.Level = t.Limit.Kind, t.Level
+	st.Capacity, st.Requested = t.Ceiling, a.milli/1000
+	if k >= len(e.found.found) { // other writers were quicker, and nobody knows the item
+		st.AtLeast = true
+		return
+	}
+	c := &e.found.found[k]
+	balance, others := c.balance, e.found.others
+	if others != nil {
+		balance += others[k]
+	}
+	st.Available = bucket.Units(balance - a.lowered)
+	st.Exceeded = e.found.ruling == denied && balance-a.lowered < a.milli
+	if e.found.ruling == denied && others != nil && !st.Exceeded && c.balance-a.lowered < a.milli {
+		st.Exceeded = true // enough, but scattered
+	}
+	if st.Exceeded {
+		st.RetryAfter = wait(c, j.now, a.milli+a.lowered, e.found.shards)
+		st.AtLeast = e.found.shards > 1
+	}
+}
+
+// wait is how long it takes until a counter holds so much; of one of several shards, until all of them
+// together have gained it, at the least.
+func wait(c *counter, now, milli int64, shards int) time.Duration {
+	ms := c.wait(now, milli)
+	if shards > 1 && ms == math.MaxInt64 {
+		ms = 1
+	}
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}

@@ -1,0 +1,209 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net"
+	"net/http/httptrace"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/weir-limiter/weir"
+)
+
+const (
+	// callAttempts is how often a call is sent at most.
+	callAttempts = 4
+	// callBackoff is the pause before the second attempt; before each further one it is twice as long.
+	// The SDK's own pauses would take most of the second that a call has.
+	callBackoff = 25 * time.Millisecond
+)
+
+// newRetryer repeats what was certainly not applied or does no harm when repeated, a few times and
+// no longer than the call's context. What must not be repeated, [attempts] has marked so.
+func newRetryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts, o.Backoff = callAttempts, retry.BackoffDelayerFunc(callPause)
+		o.Retryables = append(slices.Clone(retry.DefaultRetryables),
+			retry.IsErrorRetryableFunc(conflicted))
+	})
+}
+
+// callPause is how long to wait before an attempt is repeated: somewhere between half of what is
+// due and all of it.
+func callPause(attempt int, _ error) (time.Duration, error) {
+	due := callBackoff << min(max(attempt-1, 0), callAttempts)
+	return due/2 + rand.N(due/2), nil
+}
+
+// conflicted lets a transaction that met another one be repeated: it was not applied.
+func conflicted(err error) aws.Ternary {
+	switch outcomeOf(err).kind {
+	case writeConflicted, writeThrottled:
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
+// calls looks at each call, outside of the SDK's repetition.
+type calls struct{ readOnly bool }
+
+// ID names the middleware.
+func (*calls) ID() string { return "WeirCalls" }
+
+// HandleFinalize makes a call, with all its attempts. Once one of them may have been applied, the
+// outcome is unknown whatever a later one said, unless that was a condition: a transaction that had
+// been applied would have been known again.
+func (r *calls) HandleFinalize(
+	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+) (middleware.FinalizeOutput, middleware.Metadata, error) {
+	if r.readOnly && !reads(middleware.GetOperationName(ctx)) {
+		return middleware.FinalizeOutput{}, middleware.Metadata{}, &weir.Error{
+			Code: weir.Unsupported, Reason: "the table was opened for reading only",
+		}
+	}
+	c := &call{}
+	out, metadata, err := next.HandleFinalize(context.WithValue(ctx, callKey{}, c), in)
+	if err != nil && c.doubt.Load() {
+		if kind := outcomeOf(err).kind; kind != writeUnknown && kind != writeRefused {
+			err = &unknownError{err}
+		}
+	}
+	return out, metadata, err
+}
+
+// call is what the attempts of one call have in common.
+type call struct{ doubt atomic.Bool }
+
+type callKey struct{}
+
+// attempts looks at each attempt of each call, inside of the SDK's repetition. It reads the clock
+// of the answers, and marks a write of which nobody knows whether it was applied, so that it is
+// neither repeated nor taken for failed.
+type attempts struct {
+	clock *clock
+	now   func() time.Time
+}
+
+// ID names the middleware.
+func (*attempts) ID() string { return "WeirAttempts" }
+
+// HandleFinalize sends one attempt.
+func (a *attempts) HandleFinalize(
+	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
+) (middleware.FinalizeOutput, middleware.Metadata, error) {
+	at := &attempt{}
+	before := a.now()
+	out, metadata, err := next.HandleFinalize(context.WithValue(ctx, attemptKey{}, at), in)
+	a.clock.observe(before, a.now(), metadata)
+	if err == nil || !writes(ctx) || !at.mayHaveArrived(err) || refuses(err) {
+		return out, metadata, err
+	}
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		c.doubt.Store(true)
+	}
+	if writesOnce(ctx) {
+		err = &unknownError{err}
+	}
+	return out, metadata, err
+}
+
+// reads reports whether a call changes nothing.
+func reads(operation string) bool {
+	switch operation {
+	case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan", "DescribeTable",
+		"DescribeTimeToLive":
+		return true
+	}
+	return false
+}
+
+// writes reports whether a call changes items by conditions or sums. A batch only deletes, which
+// may be repeated.
+func writes(ctx context.Context) bool {
+	return writesOnce(ctx) || middleware.GetOperationName(ctx) == "TransactWriteItems"
+}
+
+// writesOnce reports whether a call counts twice when it is sent twice. A transaction has a mark by
+// which DynamoDB knows it again.
+func writesOnce(ctx context.Context) bool {
+	switch middleware.GetOperationName(ctx) {
+	case "UpdateItem", "PutItem", "DeleteItem":
+		return true
+	}
+	return false
+}
+
+// refuses reports whether DynamoDB itself said that it did not do something. What it says of its
+// own failures, from 500 on, leaves that open.
+func refuses(err error) bool {
+	status, ok := errors.AsType[interface {
+		error
+		HTTPStatusCode() int
+	}](err)
+	if !ok || status.HTTPStatusCode() < 400 || status.HTTPStatusCode() >= 500 {
+		return false
+	}
+	_, ok = errors.AsType[smithy.APIError](err)
+	return ok
+}
+
+// attempt is what is known of one attempt.
+type attempt struct {
+	sent      atomic.Bool // it was handed to the HTTP client
+	dialling  atomic.Bool // which looked for a connection
+	connected atomic.Bool // and had one
+}
+
+// mayHaveArrived is false only where the call that ended with err certainly never left: there was
+// no connection. An HTTP client that does not say how it connects is taken to have sent.
+func (a *attempt) mayHaveArrived(err error) bool {
+	if !a.sent.Load() || a.connected.Load() {
+		return a.sent.Load()
+	}
+	op, ok := errors.AsType[*net.OpError](err)
+	return !a.dialling.Load() && (!ok || op.Op != "dial")
+}
+
+type attemptKey struct{}
+
+// sending is the innermost middleware, just before the HTTP client.
+type sending struct{}
+
+// ID names the middleware.
+func (sending) ID() string { return "WeirSending" }
+
+// HandleDeserialize notes that an attempt leaves, and how far it comes.
+func (sending) HandleDeserialize(
+	ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
+) (middleware.DeserializeOutput, middleware.Metadata, error) {
+	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+		a.sent.Store(true)
+		if writes(ctx) {
+			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+				GetConn: func(string) { a.dialling.Store(true) },
+				GotConn: func(httptrace.GotConnInfo) { a.connected.Store(true) },
+			})
+		}
+	}
+	return next.HandleDeserialize(ctx, in)
+}
+
+// unknownError is a write that may have been applied.
+type unknownError struct{ err error }
+
+// Error returns the cause's words.
+func (u *unknownError) Error() string { return "the outcome is unknown: " + u.err.Error() }
+
+// Unwrap returns the cause.
+func (u *unknownError) Unwrap() error { return u.err }
+
+// RetryableError keeps every retryer of the SDK from sending the write again.
+func (*unknownError) RetryableError() bool { return false }

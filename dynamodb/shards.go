@@ -1,0 +1,245 @@
+package dynamodb
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// draw chooses a shard: at random, so that all of them are used alike.
+func (p *spot) draw() int {
+	if n := p.count(); n > 1 {
+		return rand.IntN(n)
+	}
+	return 0
+}
+
+// elsewhere goes on where one shard had too little: the others are read once, and then asked in the order
+// of what they have; and where no shard has enough but all of them together have, it is drawn from
+// several.
+func (j *journey) elsewhere(ctx context.Context, e *errand) {
+	now := j.now
+	tried := e.found
+	images, err := e.readShards(ctx, now)
+	if err != nil {
+		e.found = verdict{ruling: failed, err: err}
+		return
+	}
+	for _, shard := range e.promising(images, now) {
+		m := j.member(e)
+		e.spot.line(shard).submit(m, nil)
+		v := m.wait(ctx)
+		if v.ruling != denied {
+			e.found, e.shard = v, shard
+			if v.ruling == taken {
+				e.draws = []draw{{shard, e.asks}}
+			}
+			return
+		}
+		tried, e.shard = v, shard
+	}
+	if j.scattered(ctx, e, images) {
+		return
+	}
+	e.found = tried
+	e.sumUp(images, now)
+}
+
+// sumUp adds to what was found what the other shards have.
+func (e *errand) sumUp(images []*image, now int64) {
+	e.found.shards = len(images)
+	if len(images) < 2 || len(e.found.found) < len(e.asks) {
+		return
+	}
+	e.found.others = make([]int64, len(e.asks))
+	for k := range e.asks {
+		for i, m := range images {
+			if i != e.shard {
+				e.found.others[k] += m.left(e.asks[k].name, now)
+			}
+		}
+	}
+}
+
+// left is what a shard has of a limit; nothing where there is no such shard.
+func (m *image) left(limit string, now int64) int64 {
+	if m == nil {
+		return 0
+	}
+	c := m.limit(limit)
+	if c == nil || c.Incomplete {
+		return 0
+	}
+	return c.peek(now, m.shards)
+}
+
+// readShards reads all shards of the bucket; nil for one that is not there.
+func (e *errand) readShards(ctx context.Context, now int64) ([]*image, error) {
+	s := e.spot.store
+	n := e.spot.count()
+	keys := make([]schema.Key, n)
+	for i := range keys {
+		keys[i] = e.spot.line(i).id().Key()
+	}
+	items, err := s.batchGet(ctx, keys, true)
+	if err != nil {
+		return nil, err
+	}
+	images := make([]*image, n)
+	for i, item := range items {
+		if images[i], err = e.parse(item, i, now); err != nil {
+			return nil, err
+		}
+	}
+	return images, nil
+}
+
+// parse is the image of a shard that was read; nil where it is not there.
+func (e *errand) parse(item schema.Item, shard int, now int64) (*image, error) {
+	if item == nil {
+		return nil, nil
+	}
+	b, err := schema.ParseBucket(item)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	e.spot.grow(b.Shards)
+	return learn(b, e.spot.line(shard).seen(), e.spot.count(), now), nil
+}
+
+// promising are the shards that were not asked and have enough, the fullest first. One that is not there
+// is empty when it is made.
+func (e *errand) promising(images []*image, now int64) []int {
+	var shards []int
+	for i, m := range images {
+		if i == e.shard || m == nil {
+			continue
+		}
+		enough := true
+		for k := range e.asks {
+			a := &e.asks[k]
+			enough = enough && m.left(a.name, now)-a.lowered >= a.milli
+		}
+		if enough {
+			shards = append(shards, i)
+		}
+	}
+	name := e.asks[0].name
+	slices.SortStableFunc(shards, func(a, b int) int {
+		return int(min(1, max(-1, images[b].left(name, now)-images[a].left(name, now))))
+	})
+	return shards
+}
+
+// scattered takes the errand in parts from several shards, where they have enough together.
+func (j *journey) scattered(ctx context.Context, e *errand, images []*image) bool {
+	now := j.now
+	parts := make([][]ask, len(images))
+	for k := range e.asks {
+		a := e.asks[k]
+		left := a.milli
+		for i, m := range images {
+			part := a
+			part.lowered = 0
+			part.milli = min(left, bucket.Units(max(0, m.left(a.name, now)))*1000)
+			if part.milli > 0 {
+				parts[i] = append(parts[i], part)
+				left -= part.milli
+			}
+		}
+		if left > 0 || a.lowered > 0 {
+			return false
+		}
+	}
+	members := make([]*member, len(images))
+	for i, asks := range parts {
+		if len(asks) > 0 {
+			members[i] = j.part(e, asks)
+			e.spot.line(i).submit(members[i], nil)
+		}
+	}
+	all := true
+	var failure verdict
+	for i, m := range members {
+		if m == nil {
+			continue
+		}
+		v := m.wait(ctx)
+		if v.ruling == taken {
+			e.draws = append(e.draws, draw{i, parts[i]})
+			continue
+		}
+		all, failure = false, v
+	}
+	if !all {
+		e.giveBack(now)
+		if failure.ruling == failed {
+			e.found = failure
+			return true
+		}
+		return false
+	}
+	e.found.ruling = taken
+	e.sumUp(images, now)
+	return true
+}
+
+// The bounds of splitting a bucket.
+const (
+	// maxShards is how many shards a bucket has at most; the Python library has the same bound.
+	maxShards = 32
+	// leastShare is what the smallest limit must still have in each shard, in milli-units.
+	leastShare = 10_000
+)
+
+// crowd doubles the shards of a bucket whose item takes more writes than DynamoDB allows for one, unless
+// some limit is too small to be split.
+func (c *commit) crowd() {
+	m := c.image
+	if m == nil || m.item.Writes == nil || m.shards*2 > maxShards {
+		return
+	}
+	w := m.item.Writes
+	if shareOf(w, 1).Refill(w.Balance, m.item.RefilledMS, c.now()) >= writeMilli {
+		return
+	}
+	for i := range m.limits {
+		if m.limits[i].Capacity/int64(2*m.shards) < leastShare {
+			return
+		}
+	}
+	c.store.double(c.spot, m.shards)
+}
+
+// double raises the count on the first shard, whose count is the one that counts. Who loses learns the
+// winner's when it next sees the item.
+func (s *Store) double(p *spot, shards int) {
+	p.hold()
+	s.running.run(func() {
+		defer p.release()
+		ctx, cancel := contextFor(s)
+		defer cancel()
+		l := p.line(0)
+		e := &expression{}
+		e.setNumber(schema.AttrShardCount, int64(2*shards))
+		if shards == 1 {
+			e.exists(schema.AttrPK)
+			e.absentOr(schema.AttrShardCount, "=", 1)
+		} else {
+			e.require(schema.AttrShardCount, "=", int64(shards))
+		}
+		_, err := s.client.UpdateItem(ctx, l.asUpdate(e))
+		switch o := outcomeOf(err); o.kind {
+		case writeApplied:
+			s.counts.doublings.Add(1)
+			p.grow(2 * shards)
+		case writeRefused, writeConflicted, writeThrottled, writeUnknown:
+			// The item says it to whoever writes next.
+		default:
+			s.report(classify(err))
+		}
+	})
+}

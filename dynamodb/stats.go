@@ -1,0 +1,37 @@
+package dynamodb
+
+import "sync/atomic"
+
+// counts are what a store has counted since it was opened.
+type counts struct {
+	contended      atomic.Int64
+	ambiguousCalls atomic.Int64
+	ambiguousMilli atomic.Int64
+	doublings      atomic.Int64
+}
+
+// ambiguous counts milli-units of which nobody knows whether they were charged, or given back.
+func (c *counts) ambiguous(milli int64) {
+	c.ambiguousCalls.Add(1)
+	c.ambiguousMilli.Add(milli)
+}
+
+// Stats are what a store has counted since it was opened.
+type Stats struct {
+	// Contended counts reservations that were denied since other writers were quicker, four times.
+	Contended int64
+	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has charged
+	// them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So much may be
+	// over-charged at most; nothing is ever given back twice.
+	Ambiguous, AmbiguousMilli int64
+	// Doublings counts how often this process doubled the shards of a bucket.
+	Doublings int64
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	return Stats{
+		Contended: s.counts.contended.Load(), Ambiguous: s.counts.ambiguousCalls.Load(),
+		AmbiguousMilli: s.counts.ambiguousMilli.Load(), Doublings: s.counts.doublings.Load(),
+	}
+}

@@ -1,0 +1,165 @@
+package dynamodb
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// Status reports the limits of subjects as the table has them, all shards together, after what this
+// process has given back and not written yet. It creates nothing: an item that is not there is full.
+func (s *Store) Status(
+	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+) ([]weir.LimitStatus, error) {
+	if err := s.closing(); err != nil {
+		return nil, err
+	}
+	var all []weir.LimitStatus
+	for _, subject := range of {
+		r, err := resolve(ctx, subject, weir.Usual)
+		if err != nil {
+			return nil, err
+		}
+		statuses, err := s.status(ctx, now.UnixMilli(), subject, r)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, statuses...)
+	}
+	return all, nil
+}
+
+func (s *Store) status(
+	ctx context.Context, now int64, of weir.Subject, r *weir.Resolved,
+) ([]weir.LimitStatus, error) {
+	p := s.spots.get(s, of)
+	defer p.release()
+	if err := p.flush(ctx, now); err != nil {
+		return nil, err
+	}
+	e := &errand{spot: p}
+	images, err := e.readShards(ctx, now)
+	for err == nil && len(images) > 0 && images[0] != nil && images[0].item.Shards > len(images) {
+		p.grow(images[0].item.Shards)
+		images, err = e.readShards(ctx, now)
+	}
+	if err != nil {
+		return nil, err
+	}
+	t := &terms{r.Level, r.Limits}
+	out := make([]weir.LimitStatus, 0, len(r.Limits))
+	for i := range r.Limits {
+		l := &r.Limits[i]
+		var balance int64
+		for shard, m := range images {
+			if m == nil {
+				balance += untouched(l, shard, len(images))
+				continue
+			}
+			m = m.adapt(t, p.line(shard).lost(), now)
+			balance += m.limit(l.Name).peek(now, len(images))
+		}
+		out = append(out, weir.LimitStatus{
+			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind, Level: r.Level,
+			Capacity: l.Capacity, Available: bucket.Units(min(balance, l.Capacity*1000)), Shadow: l.Shadow,
+		})
+	}
+	return out, nil
+}
+
+// untouched is what a shard has of a limit that nobody has used: the first is full, and another one is
+// empty when it is made.
+func untouched(l *weir.Limit, shard, shards int) int64 {
+	if shard > 0 {
+		return 0
+	}
+	s := stored(l)
+	return shareOf(&s, shards).CapacityMilli
+}
+
+// lost are the limits that were removed from the item, as they were.
+func (l *line) lost() map[string]counter {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shownGhosts
+}
+
+// flush waits until what is in the lines of a subject has been written.
+func (p *spot) flush(ctx context.Context, now int64) error {
+	p.mu.Lock()
+	lines := make([]*line, 0, len(p.lines))
+	for _, l := range p.lines {
+		lines = append(lines, l)
+	}
+	p.mu.Unlock()
+	for _, l := range lines {
+		if !l.busy() {
+			continue
+		}
+		done := make(chan error, 1)
+		l.submit(nil, &ride{now: now, done: func(err error) { done <- err }})
+		select {
+		case <-done:
+		case <-ctx.Done():
+			return &weir.Error{Code: weir.Unavailable, Err: context.Cause(ctx)}
+		}
+	}
+	return nil
+}
+
+func (l *line) busy() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.running
+}
+
+// used keeps of bucket items the subjects of which something is in use: some limit is not full.
+func (s *Store) used(
+	ctx context.Context, now time.Time, ids []schema.BucketID,
+) (map[weir.Subject]bool, error) {
+	keys := make([]schema.Key, len(ids))
+	for i, id := range ids {
+		p := s.spots.get(s, weir.Subject{Entity: id.Entity, Resource: id.Resource})
+		p.grow(id.Shard + 1)
+		err := p.flush(ctx, now.UnixMilli())
+		p.release()
+		if err != nil {
+			return nil, err
+		}
+		keys[i] = id.Key()
+	}
+	items, err := s.batchGet(ctx, keys, true)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[weir.Subject]bool)
+	for i, item := range items {
+		if item == nil {
+			continue
+		}
+		b, err := schema.ParseBucket(item)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		of := weir.Subject{Entity: b.Entity, Resource: b.Resource}
+		p := s.spots.get(s, of)
+		m := learn(b, p.line(ids[i].Shard).seen(), p.count(), now.UnixMilli())
+		p.release()
+		found[of] = found[of] || m.inUse(now.UnixMilli())
+	}
+	return found, nil
+}
+
+// inUse reports whether some limit is not full.
+func (m *image) inUse(now int64) bool {
+	for i := range m.limits {
+		c := &m.limits[i]
+		if !c.Incomplete && c.peek(now, m.shards) < shareOf(&c.BucketLimit, m.shards).CapacityMilli {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,43 @@
+package dynamodb
+
+import (
+	"context"
+
+	"github.com/weir-limiter/weir"
+)
+
+// contextFor bounds what the store does by itself.
+func contextFor(s *Store) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.Background(), s.options.WriteTimeout)
+}
+
+// syncBuckets brings the bucket items of a subject that are there to the configuration, read anew.
+func (s *Store) syncBuckets(ctx context.Context, now int64, of weir.Subject) error {
+	p := s.spots.get(s, of)
+	defer p.release()
+	e := &errand{spot: p}
+	images, err := e.readShards(ctx, now)
+	for err == nil && images[0] != nil && images[0].item.Shards > len(images) {
+		p.grow(images[0].item.Shards)
+		images, err = e.readShards(ctx, now)
+	}
+	if err != nil {
+		return err
+	}
+	for shard, m := range images {
+		if m == nil {
+			continue
+		}
+		done := make(chan error, 1)
+		p.line(shard).submit(nil, &ride{now: now, reread: true, done: func(err error) { done <- err }})
+		select {
+		case err := <-done:
+			if err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// TableInfo says what a table is. A part that the caller may not ask for is empty.
+type TableInfo struct {
+	Name string
+	ARN  string
+	// Status is DynamoDB's word: "ACTIVE" for a table that takes calls.
+	Status  string
+	Created time.Time
+	// Lean is whether the index by resource has keys alone.
+	Lean bool
+	// Indexes are the names of all indexes, in order.
+	Indexes []string
+	// Items and Bytes are counted by DynamoDB every few hours.
+	Items int64
+	Bytes int64
+	// Stream is what its stream keeps, such as "NEW_AND_OLD_IMAGES"; empty if it has none.
+	Stream string
+	// TTL is the attribute by which items go by themselves; empty if none do.
+	TTL string
+	// Schema, LambdaVersion, ClientMinVersion, UpdatedAt and UpdatedBy are the version record's, empty
+	// where it has none.
+	Schema           string
+	LambdaVersion    string
+	ClientMinVersion string
+	UpdatedAt        string
+	UpdatedBy        string
+	// Refused is why [Open] would refuse the table; nil if it would not.
+	Refused error
+	// Lost are the reads of the Python library that do not work on this table, since they need all
+	// attributes in the index by resource. Those of weir work.
+	Lost []string
+}
+
+// lostOnLean returns the reads of the Python library that a lean table does not serve.
+func lostOnLean() []string {
+	return []string{
+		"get_resource_capacity", "get_resource_buckets", "get_usage_snapshots by resource",
+		"get_usage_summary by resource",
+	}
+}
+
+// Describe tells what the table is, and whether weir can use it. Only a table that is not there is
+// an error.
+func (t *Table) Describe(ctx context.Context) (*TableInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	c, err := t.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info := newTableInfo(d)
+	info.Refused = errors.Join(usable(t.Name, d.TableStatus), checkLayout(t.Name, d))
+	if info.Refused != nil {
+		return info, nil
+	}
+	return info, c.describeItems(ctx, info)
+}
+
+func newTableInfo(d *types.TableDescription) *TableInfo {
+	info := &TableInfo{
+		Name: text(d.TableName), ARN: text(d.TableArn), Status: string(d.TableStatus), Lean: isLean(d),
+	}
+	if d.CreationDateTime != nil {
+		info.Created = *d.CreationDateTime
+	}
+	if d.ItemCount != nil {
+		info.Items = *d.ItemCount
+	}
+	if d.TableSizeBytes != nil {
+		info.Bytes = *d.TableSizeBytes
+	}
+	if s := d.StreamSpecification; s != nil && s.StreamEnabled != nil && *s.StreamEnabled {
+		info.Stream = string(s.StreamViewType)
+	}
+	for i := range d.GlobalSecondaryIndexes {
+		info.Indexes = append(info.Indexes, text(d.GlobalSecondaryIndexes[i].IndexName))
+	}
+	for i := range d.LocalSecondaryIndexes {
+		info.Indexes = append(info.Indexes, text(d.LocalSecondaryIndexes[i].IndexName))
+	}
+	slices.Sort(info.Indexes)
+	if info.Lean {
+		info.Lost = lostOnLean()
+	}
+	return info
+}
+
+// describeItems adds what the table's own items and its time to live say.
+func (c *connection) describeItems(ctx context.Context, info *TableInfo) error {
+	var err error
+	if info.TTL, err = c.attributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
+		return err
+	}
+	v, err := c.readVersion(ctx)
+	if errors.Is(err, weir.Unsupported) {
+		info.Refused = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	info.Refused = checkVersion(c.table, v)
+	if v == nil {
+		v = &schema.Version{}
+	}
+	info.Schema, info.LambdaVersion, info.ClientMinVersion = v.Schema, v.Lambda, v.ClientMin
+	info.UpdatedAt, info.UpdatedBy = v.UpdatedAt, v.UpdatedBy
+	return nil
+}

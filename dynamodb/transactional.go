@@ -1,0 +1,177 @@
+package dynamodb
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// carryOutTogether does all errands in one transaction: items are read, judged, and written whole or
+// not at all. It costs twice the writes and a read of every item, and meets conflicts on a busy parent.
+func (s *Store) carryOutTogether(ctx context.Context, j *journey) (*weir.Outcome, bool, error) {
+	if len(j.errands) == 0 { // nothing is charged
+		return j.admittedOutcome(), false, nil
+	}
+	for range maxRounds {
+		ready, err := s.tryTogether(ctx, j)
+		if err != nil {
+			return nil, false, err
+		}
+		if ready {
+			return s.concludeJourney(j)
+		}
+	}
+	s.counts.contended.Add(1)
+	for _, e := range j.errands {
+		e.found = verdict{ruling: contended}
+	}
+	return j.deniedOutcome(), false, nil
+}
+
+// tryTogether makes one attempt. It reports false where other writers were quicker.
+func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err error) {
+	images, err := j.readItems(ctx)
+	if err != nil {
+		return false, err
+	}
+	items := make([]types.TransactWriteItem, 0, len(j.errands))
+	all := true
+	for i, e := range j.errands {
+		e.shard, e.draws = e.roomiest(images[i], j.now), nil
+		e.member = j.member(e)
+		w, r, err := e.propose(ctx, images[i][e.shard])
+		if err != nil {
+			return false, err
+		}
+		if w == nil {
+			e.found, all = <-e.member.answer, false
+			e.sumUp(images[i], j.now)
+			continue
+		}
+		e.found = r.fitting[0]
+		e.found.ruling, e.found.shards = taken, len(images[i])
+		e.sumUp(images[i], j.now)
+		items = append(items, w.inTransaction())
+	}
+	if !all {
+		return true, nil
+	}
+	done, err := s.writeTogether(ctx, j, items)
+	if err != nil || !done {
+		return false, err
+	}
+	for _, e := range j.errands {
+		e.draws = []draw{{e.shard, e.asks}}
+		e.spot.forgive()
+	}
+	return true, nil
+}
+
+// writeTogether writes the items, and reports false where a condition did not hold or another
+// transaction was quicker.
+func (s *Store) writeTogether(
+	ctx context.Context, j *journey, items []types.TransactWriteItem,
+) (bool, error) {
+	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	switch outcomeOf(err).kind {
+	case writeApplied:
+		return true, nil
+	case writeRefused, writeConflicted:
+		return false, nil
+	case writeUnknown:
+		for _, e := range j.errands {
+			for k := range e.asks {
+				s.counts.ambiguous(e.asks[k].milli)
+			}
+		}
+	}
+	return false, classify(err)
+}
+
+// readItems reads all shards of all errands.
+func (j *journey) readItems(ctx context.Context) ([][]*image, error) {
+	images := make([][]*image, len(j.errands))
+	for _, e := range j.errands {
+		if err := e.spot.flush(ctx, j.now); err != nil {
+			return nil, err
+		}
+	}
+	s := j.errands[0].spot.store
+	var keys []schema.Key
+	counts := make([]int, len(j.errands))
+	for i, e := range j.errands {
+		counts[i] = e.spot.count()
+		for shard := range counts[i] {
+			keys = append(keys, e.spot.line(shard).id().Key())
+		}
+	}
+	items, err := s.batchGet(ctx, keys, true)
+	if err != nil {
+		return nil, err
+	}
+	for i, e := range j.errands {
+		for shard := range counts[i] {
+			m, err := e.parse(items[0], shard, j.now)
+			if err != nil {
+				return nil, err
+			}
+			images[i], items = append(images[i], m), items[1:]
+		}
+	}
+	return images, nil
+}
+
+// roomiest is a shard that has enough for everything; any where none has.
+func (e *errand) roomiest(images []*image, now int64) int {
+	e.shard = -1
+	if shards := e.promising(images, now); len(shards) > 0 {
+		return shards[rand.IntN(len(shards))]
+	}
+	return 0
+}
+
+// propose decides on the write of one errand, on an image of its own. Nil means that the member has its
+// answer.
+func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, error) {
+	l := &line{
+		store: e.spot.store, spot: e.spot, shard: e.shard, image: m, gone: m == nil, seenAt: e.member.number,
+	}
+	c := &commit{line: l, members: []*member{e.member}}
+	e.member.state.Store(sent)
+	for c.pending() {
+		w, r, err := c.next(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		if w != nil && len(r.fits) == 1 {
+			return w, r, nil
+		}
+		if w != nil { // an empty shard that is drawn for the first time
+			break
+		}
+	}
+	e.member.tell(verdict{ruling: denied})
+	return nil, nil, nil
+}
+
+// inTransaction is the write as a part of a transaction.
+func (w *write) inTransaction() types.TransactWriteItem {
+	if w.put != nil {
+		return types.TransactWriteItem{Put: &types.Put{
+			TableName: w.put.TableName, Item: w.put.Item, ConditionExpression: w.put.ConditionExpression,
+			ExpressionAttributeNames:  w.put.ExpressionAttributeNames,
+			ExpressionAttributeValues: w.put.ExpressionAttributeValues,
+		}}
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: w.update.TableName, Key: w.update.Key,
+		UpdateExpression: w.update.UpdateExpression, ConditionExpression: w.update.ConditionExpression,
+		ExpressionAttributeNames:  w.update.ExpressionAttributeNames,
+		ExpressionAttributeValues: w.update.ExpressionAttributeValues,
+	}}
+}

@@ -1,0 +1,139 @@
+package dynamodb
+
+import (
+	"context"
+	"iter"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// ReadUsage yields what was counted, later windows first on each resource; with a resource and no
+// entity, later windows first over all entities.
+func (s *Store) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
+	in, pages := s.usageQuery(q), s.wholePages
+	if q.Entity != "" {
+		pages = s.queryPages
+	}
+	return func(yield func(weir.Usage, error) bool) {
+		for page, err := range pages(ctx, in) {
+			if err != nil {
+				yield(weir.Usage{}, err)
+				return
+			}
+			for _, item := range page {
+				u, err := readUsage(item)
+				if err != nil {
+					yield(u, err)
+					return
+				}
+				if wanted(&u, &q) && !yield(u, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// wanted reports whether a record is one that was asked for.
+func wanted(u, q *weir.Usage) bool {
+	return (q.Resource == "" || u.Resource == q.Resource) && (q.Window == "" || u.Window == q.Window) &&
+		(q.Start.IsZero() || !u.Start.Before(q.Start)) && (q.End.IsZero() || u.Start.Before(q.End))
+}
+
+// usageQuery is the query for the windows between two instants, or for all those of an entity where
+// the resource comes before the window in its keys. It may find more than was asked for.
+func (s *Store) usageQuery(q weir.Usage) *ddb.QueryInput {
+	in := &ddb.QueryInput{
+		ScanIndexForward: new(false), KeyConditionExpression: new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
+		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
+	}
+	pk, prefix := schema.EntityPK(s.namespace, q.Entity), schema.SKUsagePrefix+q.Resource+"#"
+	switch {
+	case q.Entity == "":
+		in.IndexName = new(schema.GSI2)
+		in.ExpressionAttributeNames = map[string]string{"#n0": schema.AttrGSI2PK, "#n1": schema.AttrGSI2SK}
+		pk, prefix = schema.ResourcePK(s.namespace, q.Resource), schema.UsagePrefix
+	case q.Resource == "":
+		return newestFirst(partition(pk, schema.SKUsagePrefix, false))
+	}
+	// A window's key is its first instant or the beginning of that, so that the month of the first
+	// instant that is wanted comes before all, and the last one behind all.
+	low, high := prefix, prefix+behindNames
+	if !q.Start.IsZero() {
+		low += schema.Monthly.Key(q.Start)
+	}
+	if !q.End.IsZero() {
+		high = prefix + schema.Timestamp(q.End) + behindNames
+	}
+	in.ExpressionAttributeValues = schema.Item{
+		":v0": schema.String(pk), ":v1": schema.String(low), ":v2": schema.String(high),
+	}
+	return in
+}
+
+func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
+	in.ScanIndexForward = new(false)
+	return in
+}
+
+// wholePages asks a query on an index that may have only the keys, and reads the items then.
+func (s *Store) wholePages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
+	return func(yield func([]schema.Item, error) bool) {
+		for page, err := range s.queryPages(ctx, in) {
+			if err == nil {
+				page, err = s.complete(ctx, page)
+			}
+			if !yield(page, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// complete reads the items of which a page has only the keys. One that is gone by now is left out.
+func (s *Store) complete(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
+	var keys []schema.Key
+	var places []int
+	for i, item := range page {
+		if _, whole := item[schema.AttrWindow]; whole {
+			continue
+		}
+		key, err := schema.KeyOf(item)
+		if err != nil {
+			return nil, unreadable(err)
+		}
+		keys, places = append(keys, key), append(places, i)
+	}
+	items, err := s.batchGet(ctx, keys, false)
+	if err != nil {
+		return nil, err
+	}
+	for i, item := range items {
+		page[places[i]] = item
+	}
+	left := page[:0]
+	for _, item := range page {
+		if item != nil {
+			left = append(left, item)
+		}
+	}
+	return left, nil
+}
+
+func readUsage(item schema.Item) (weir.Usage, error) {
+	u, err := schema.ParseUsage(item)
+	if err != nil {
+		return weir.Usage{}, unreadable(err)
+	}
+	start, err := schema.ParseTimestamp(u.Start)
+	if err != nil {
+		return weir.Usage{}, unreadable(err)
+	}
+	return weir.Usage{
+		Entity: u.Entity, Resource: u.Resource, Window: string(u.Window), Start: start,
+		End: u.Window.End(start), Events: u.Events, Units: u.Counters, Overdrawn: u.Overdrawn, Windows: 1,
+	}, nil
+}

@@ -1,0 +1,288 @@
+package dynamodb
+
+import (
+	"context"
+	"math"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// write is one write of a bucket item, one of ADR-115's paths.
+type write struct {
+	put    *dynamodb.PutItemInput
+	update *dynamodb.UpdateItemInput
+	// leads is the image that the write leads to, if nobody else has written; nil where the item is not
+	// known.
+	leads *image
+	// went are those who go along where the item is not known.
+	went []*member
+}
+
+// writeMilli is what each write takes from the limit that counts writes. It is never divided, and counts
+// the write, not who goes along in it.
+const writeMilli = 1000
+
+// send makes the write and returns the item as it then is; of a refused one, the item as the condition
+// met it.
+func (w *write) send(ctx context.Context, s *Store) (schema.Item, error) {
+	if w.put != nil {
+		_, err := s.client.PutItem(ctx, w.put)
+		return w.put.Item, err
+	}
+	out, err := s.client.UpdateItem(ctx, w.update)
+	if err != nil {
+		return nil, err
+	}
+	return out.Attributes, nil
+}
+
+// asUpdate makes an update of an expression. It answers with the whole item, whatever comes of it, so
+// that nothing need be read.
+func (l *line) asUpdate(e *expression) *dynamodb.UpdateItemInput {
+	return &dynamodb.UpdateItemInput{
+		TableName: &l.store.table, Key: l.id().Key().Item(),
+		UpdateExpression: e.update(), ConditionExpression: e.condition(),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		ReturnValues:                        types.ReturnValueAllNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}
+}
+
+// usable requires that nothing about the item keeps a write from going by the stored balances.
+func (e *expression) usable(now int64) {
+	e.absent(schema.AttrDisabled)
+	e.absentOr(schema.AttrVU, ">", now)
+	e.absentOr(schema.AttrTTL, ">", seconds(now))
+}
+
+// seconds is the second that a millisecond falls in.
+func seconds(ms int64) int64 {
+	if ms < 0 {
+		return (ms - 999) / 1000
+	}
+	return ms / 1000
+}
+
+// countWrite charges the write itself.
+func (e *expression) countWrite(required bool) {
+	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
+	e.addNumber(balance, -writeMilli)
+	e.addNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
+	if required {
+		e.require(balance, ">=", writeMilli)
+	}
+}
+
+// defined requires a limit to be stored as it was seen.
+func (e *expression) defined(l *schema.BucketLimit) {
+	e.require(schema.BucketAttribute(l.Name, schema.FieldCapacity), "=", l.Capacity)
+	e.require(schema.BucketAttribute(l.Name, schema.FieldRefill), "=", l.Refill)
+	e.require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
+}
+
+// cold is the write on an item that this process has not seen: it takes what the members ask from what
+// is stored, and lets the item itself say whether that is there.
+func (l *line) cold(members []*member, now int64) *write {
+	e := &expression{}
+	e.exists(schema.AttrPK)
+	for _, name := range named(members) {
+		var sum, need int64
+		need = math.MinInt64
+		for _, m := range members {
+			for k := range m.asks {
+				if a := &m.asks[k]; a.name == name {
+					need = max(need, sum+a.milli+a.lowered)
+					sum += a.milli
+					if a.limit != nil && sum == a.milli {
+						s := stored(a.limit)
+						e.defined(&s)
+					}
+				}
+			}
+		}
+		balance := schema.BucketAttribute(name, schema.FieldBalance)
+		e.addNumber(balance, -sum)
+		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), sum)
+		e.require(balance, ">=", need)
+		e.exists(schema.BucketAttribute(name, schema.FieldCapacity))
+	}
+	e.countWrite(true)
+	e.usable(now)
+	return &write{update: l.asUpdate(e), went: members}
+}
+
+// named are the limits that members ask, each once.
+func named(members []*member) []string {
+	var names []string
+	seen := make(map[string]bool)
+	for _, m := range members {
+		for k := range m.asks {
+			if name := m.asks[k].name; !seen[name] {
+				seen[name] = true
+				names = append(names, name)
+			}
+		}
+	}
+	return names
+}
+
+// bounds are between which stored balances a limit can be charged without crediting it up to now, as
+// seen in an image: not less than what is needed, and not more than what leaves room for all that it has
+// gained since the last refill. Above that its share would have been full, and to go by what is
+// stored would credit the same time twice.
+func (m *image) bounds(r *reckoning, i int) (low, high int64) {
+	c := &m.limits[i]
+	rate := shareOf(&c.BucketLimit, m.shards)
+	low, high = math.MinInt64, math.MaxInt64
+	if r.asked[i] {
+		low = r.need[i]
+	}
+	if r.charged[i] {
+		high = rate.CapacityMilli - rate.Gain(m.item.RefilledMS, r.after.limits[i].seen)
+	}
+	if r.given[i] > 0 {
+		high = min(high, rate.CapacityMilli-r.given[i])
+	}
+	return low, high
+}
+
+// commutes reports whether a reckoning can be written without moving the time of the refill.
+func (m *image) commutes(r *reckoning) bool {
+	it := m.item
+	switch {
+	case it.Writes != nil && it.Writes.Balance < writeMilli,
+		it.TTL != 0 && it.TTL <= seconds(r.latest),
+		it.ValidUntil != nil && *it.ValidUntil <= r.latest:
+		return false
+	}
+	if r.touched() > maxDefined {
+		return false
+	}
+	for i := range m.limits {
+		if !r.touches(i) {
+			continue
+		}
+		c, after := &m.limits[i], &r.after.limits[i]
+		low, high := m.bounds(r, i)
+		if c.Balance < low || c.Balance > high ||
+			after.balance+r.net[i] != c.lazy(it.RefilledMS, after.seen, m.shards) {
+			return false
+		}
+	}
+	return true
+}
+
+// maxDefined is of how many limits a write can require the definition: DynamoDB's expressions have an
+// end. With more, a write goes by the time of the refill, which whoever changes a definition moves, or
+// stamps the item (vu).
+const maxDefined = 16
+
+// touched is how many limits the write concerns.
+func (r *reckoning) touched() int {
+	n := 0
+	for i := range r.after.limits {
+		if r.touches(i) {
+			n++
+		}
+	}
+	return n
+}
+
+// touches reports whether the write concerns a limit.
+func (r *reckoning) touches(i int) bool {
+	return r.asked[i] || r.charged[i] || r.given[i] > 0 || r.counts[i] != 0
+}
+
+// speculative moves balances by what was reckoned, and no refill: it goes together with whatever others
+// do.
+func (l *line) speculative(m *image, r *reckoning) *write {
+	e := &expression{}
+	e.exists(schema.AttrPK)
+	leads := r.after.item.Copy()
+	var refills bool
+	for i := range m.limits {
+		if !r.touches(i) {
+			continue
+		}
+		c := &m.limits[i]
+		balance := schema.BucketAttribute(c.Name, schema.FieldBalance)
+		e.addNumber(balance, -r.net[i])
+		e.addNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.counts[i])
+		low, high := m.bounds(r, i)
+		e.between(balance, low, high)
+		e.defined(&c.BucketLimit)
+		leads.Limits[i].Balance -= r.net[i]
+		leads.Limits[i].Consumed += r.counts[i]
+		refills = refills || r.charged[i]
+	}
+	if refills {
+		e.require(schema.AttrRF, ">=", m.item.RefilledMS)
+	}
+	if m.item.Writes != nil {
+		e.countWrite(true)
+	}
+	e.usable(r.latest)
+	e.absentOr(schema.AttrShardCount, "<=", int64(m.shards))
+	l.debtTTL(e, r, leads)
+	return &write{update: l.asUpdate(e), leads: r.after.storing(leads)}
+}
+
+// debtTTL keeps an item until its debts are repaid.
+func (l *line) debtTTL(e *expression, r *reckoning, leads *schema.Bucket) {
+	if leads.TTL == 0 {
+		return
+	}
+	if at := r.after.repaid(r.latest); at > leads.TTL {
+		leads.TTL = at
+		e.setNumber(schema.AttrTTL, at)
+	}
+}
+
+// repaid is the second after which no limit is in debt any more; 0 if none is.
+func (m *image) repaid(now int64) int64 {
+	var at int64
+	for i := range m.limits {
+		c := &m.limits[i]
+		if c.balance >= 0 {
+			continue
+		}
+		wait := c.rate.Wait(c.balance, 0, c.seen)
+		if wait > math.MaxInt64-c.seen {
+			return math.MaxInt64 / 1000
+		}
+		at = max(at, seconds(c.seen+wait)+1)
+	}
+	return at
+}
+
+// storing is the image with other stored values.
+func (m *image) storing(b *schema.Bucket) *image {
+	c := m.clone()
+	c.item = b
+	for i := range c.limits {
+		if s := b.Limit(c.limits[i].Name); s != nil {
+			c.limits[i].BucketLimit = *s
+		}
+	}
+	return c
+}
+
+// force moves balances without a condition but that the item is there: for what is never denied and has
+// lost to other writers too often.
+func (l *line) force(rides []*ride) *write {
+	r := reckon(l.image, rides, nil)
+	e := &expression{}
+	e.exists(schema.AttrPK)
+	for i := range l.image.limits {
+		name := l.image.limits[i].Name
+		e.addNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.net[i])
+		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.counts[i])
+	}
+	if l.image.item.Writes != nil {
+		e.countWrite(false)
+	}
+	return &write{update: l.asUpdate(e), leads: nil}
+}

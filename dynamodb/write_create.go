@@ -1,0 +1,80 @@
+package dynamodb
+
+import (
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// blank is the image of an item that is not there: every limit of the terms in full, or empty in a shard
+// that was drawn for the first time, since what it could hold is in the others still.
+func (l *line) blank(t *terms, o owner, now int64) *image {
+	shards := max(l.spot.count(), 1)
+	b := &schema.Bucket{
+		Namespace: l.store.namespace, Entity: l.spot.subject.Entity, Resource: l.spot.subject.Resource,
+		Shard: l.shard, RefilledMS: now, Shards: shards, Writes: schema.NewWrites(),
+		Cascade: o.cascade, Parent: o.parent,
+		Generation: o.generation, Incarnation: o.incarnation, Stamped: o.stamped,
+	}
+	m := &image{item: b, shards: shards}
+	for i := range t.limits {
+		c := fresh(stored(&t.limits[i]), shards, now)
+		if ghost, ok := l.ghosts[c.Name]; ok {
+			ghost.BucketLimit = c.BucketLimit
+			c = ghost
+		} else if l.shard > 0 {
+			c.balance = 0
+		}
+		c.seed = true
+		m.limits = append(m.limits, c)
+	}
+	return m
+}
+
+// create puts a new item with what was reckoned on a blank one.
+func (l *line) create(r *reckoning, t *terms) *write {
+	b := r.after.item.Copy()
+	b.RefilledMS = max(b.RefilledMS, r.latest)
+	b.Limits = nil
+	for i := range r.after.limits {
+		c := &r.after.limits[i]
+		s := c.BucketLimit
+		s.Balance, s.Consumed, s.Incomplete = c.peek(b.RefilledMS, r.after.shards), r.counts[i], false
+		b.Limits = append(b.Limits, s)
+	}
+	if !t.permanent() {
+		if secs, ok := schema.BucketSeconds(b.Limits, schema.TTLMultiplier); ok {
+			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.repaid(b.RefilledMS))
+		}
+	}
+	e := &expression{}
+	e.absent(schema.AttrPK)
+	after := r.after.clone()
+	after.item = b
+	for i := range after.limits {
+		after.limits[i].BucketLimit, after.limits[i].seed = b.Limits[i], false
+	}
+	return &write{leads: after, put: &dynamodb.PutItemInput{
+		TableName: &l.store.table, Item: b.Item(), ConditionExpression: e.condition(),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// owner is whom an item belongs to, copied from the entity's record.
+type owner struct {
+	cascade     bool
+	parent      string
+	generation  int64
+	incarnation string
+	stamped     bool
+}
+
+func ownerOf(c *subjectConfig) owner {
+	o := owner{cascade: c.cascades(), parent: c.parent()}
+	if e := c.entity; e != nil {
+		o.generation, o.incarnation, o.stamped = e.Generation, e.Mark(), true
+	}
+	return o
+}

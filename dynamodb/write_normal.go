@@ -1,0 +1,185 @@
+package dynamodb
+
+import (
+	"math"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// normal credits every limit up to now, takes what was reckoned, and moves the time of the refill, which
+// is its lock. It also brings the item to the terms it was reckoned under: r is a reckoning on m itself,
+// or on m adapted to terms. t is nil where the configuration is not known; then no limit was adapted.
+func (l *line) normal(m *image, r *reckoning, t *terms) *write {
+	e := &expression{}
+	at := max(r.latest, m.item.RefilledMS)
+	for i := range r.after.limits {
+		if c := &r.after.limits[i]; r.touches(i) && !c.seed {
+			at = max(at, c.seen)
+		}
+	}
+	leads := m.item.Copy()
+	leads.RefilledMS = at
+	leads.Limits = leads.Limits[:0]
+	e.setNumber(schema.AttrRF, at)
+	if m.item.Stub { // somebody counted on an item that was gone
+		e.absent(schema.AttrRF)
+	} else {
+		e.require(schema.AttrRF, "=", m.item.RefilledMS)
+	}
+	leads.Stub = false
+	e.absentOr(schema.AttrShardCount, "<=", int64(m.shards))
+	e.absent(schema.AttrDisabled)
+	for i := range r.after.limits {
+		leads.Limits = append(leads.Limits, e.credit(m, r, i, at))
+	}
+	e.drop(m, r.after)
+	l.creditWrites(e, m, leads, at)
+	if m.item.ValidUntil != nil {
+		e.same(schema.AttrVU, m.item.ValidUntil)
+		if *m.item.ValidUntil <= at {
+			e.removeAll(schema.AttrVU)
+			leads.ValidUntil = nil
+		}
+	} else {
+		e.absent(schema.AttrVU)
+	}
+	l.renewTTL(e, r, leads, t, at)
+	after := r.after.clone()
+	after.item = leads
+	for i := range after.limits {
+		after.limits[i].BucketLimit, after.limits[i].seed = leads.Limits[i], false
+	}
+	return &write{update: l.asUpdate(e), leads: after}
+}
+
+// credit writes one limit, and returns it as it is then stored: what there is at the time of the refill,
+// as if nobody came in between.
+func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.BucketLimit {
+	c := &r.after.limits[i]
+	target := c.peek(at, m.shards)
+	name := func(field string) string { return schema.BucketAttribute(c.Name, field) }
+	if c.seed {
+		e.seed(c, target, r.counts[i])
+		s := c.BucketLimit
+		s.Balance, s.Consumed, s.Incomplete = target, r.counts[i], false
+		return s
+	}
+	was := m.limit(c.Name)
+	balance := name(schema.FieldBalance)
+	moved, fits := difference(target, was.Balance)
+	if fits {
+		e.addNumber(balance, moved)
+	} else {
+		e.setNumber(balance, target) // under a condition that makes it the same
+	}
+	e.addNumber(name(schema.FieldConsumed), r.counts[i])
+	credited, counts := difference(moved, -r.net[i])
+	low, high := int64(math.MinInt64), int64(math.MaxInt64)
+	if r.asked[i] && counts {
+		if low, counts = difference(r.need[i], credited); !counts {
+			low = math.MinInt64
+		}
+	}
+	switch {
+	case !fits || !counts: // from the deepest debts to the highest capacities
+		low, high = was.Balance, was.Balance
+	case credited > 0:
+		high = was.Balance // a refund moves the balance without the lock
+	case credited < 0 && c.Capacity < was.Capacity:
+		low, high = was.Balance, was.Balance // trimmed
+	}
+	if low != math.MinInt64 || high != math.MaxInt64 {
+		e.between(balance, low, high)
+	}
+	if r.touches(i) && r.touched() <= maxDefined || !was.defined(&c.BucketLimit) {
+		e.defined(&was.BucketLimit)
+	}
+	if !was.defined(&c.BucketLimit) {
+		e.setNumber(name(schema.FieldCapacity), c.Capacity)
+		e.setNumber(name(schema.FieldRefill), c.Refill)
+		e.setNumber(name(schema.FieldPeriod), c.PeriodMS)
+	}
+	s := c.BucketLimit
+	s.Balance, s.Consumed = target, was.Consumed+r.counts[i]
+	return s
+}
+
+// difference is a − b, and whether it fits.
+func difference(a, b int64) (int64, bool) {
+	d := a - b
+	return d, (d < a) == (b > 0)
+}
+
+// seed writes a limit that the item does not have, or has only in part.
+func (e *expression) seed(c *counter, balance, consumed int64) {
+	for _, f := range []struct {
+		field string
+		n     int64
+	}{
+		{schema.FieldBalance, balance}, {schema.FieldCapacity, c.Capacity}, {schema.FieldRefill, c.Refill},
+		{schema.FieldPeriod, c.PeriodMS}, {schema.FieldConsumed, consumed},
+	} {
+		e.setNumber(schema.BucketAttribute(c.Name, f.field), f.n)
+	}
+	absent := "attribute_not_exists("
+	e.conditions = append(e.conditions, "("+
+		absent+e.name(schema.BucketAttribute(c.Name, schema.FieldCapacity))+") OR "+
+		absent+e.name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
+}
+
+// drop removes what is left of limits that the terms do not have, whatever attributes they came with.
+func (e *expression) drop(m, after *image) {
+	for i := range m.limits {
+		gone := &m.limits[i]
+		if after.limit(gone.Name) != nil {
+			continue
+		}
+		e.removeAll(m.item.Attributes(gone.Name)...)
+		if !gone.Incomplete {
+			e.defined(&gone.BucketLimit)
+		}
+	}
+}
+
+// creditWrites credits the limit that counts writes, which is never divided, and charges this one.
+func (l *line) creditWrites(e *expression, m *image, leads *schema.Bucket, at int64) {
+	w := m.item.Writes
+	if w == nil || w.Incomplete {
+		return
+	}
+	rate := shareOf(w, 1)
+	credited := rate.Refill(w.Balance, m.item.RefilledMS, at) - w.Balance
+	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
+	e.addNumber(balance, credited-writeMilli)
+	e.addNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
+	if credited > 0 {
+		e.require(balance, "<=", w.Balance)
+	}
+	leads.Writes.Balance += credited - writeMilli
+	leads.Writes.Consumed += writeMilli
+}
+
+// renewTTL sets when the item may be deleted. Under limits of the entity's own it never is; otherwise
+// some time after it would be full again, and not before its debts are repaid.
+func (l *line) renewTTL(e *expression, r *reckoning, leads *schema.Bucket, t *terms, at int64) {
+	var ttl int64
+	switch {
+	case t == nil:
+		ttl = leads.TTL
+	case !t.permanent():
+		if secs, ok := schema.BucketSeconds(leads.Limits, schema.TTLMultiplier); ok {
+			ttl = schema.TTL(at, secs)
+		}
+	}
+	if ttl != 0 {
+		ttl = max(ttl, r.after.repaid(at))
+	}
+	switch {
+	case ttl == leads.TTL:
+	case ttl == 0:
+		e.removeAll(schema.AttrTTL)
+	default:
+		e.setNumber(schema.AttrTTL, ttl)
+	}
+	leads.TTL = ttl
+}

@@ -1,0 +1,78 @@
+// Command dynamodb limits calls with a DynamoDB table: it makes one, sets limits, and reserves until it
+// is denied. Run `make dynamodb` in another terminal first, or name a table of Amazon's with -endpoint ''.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb"
+)
+
+func main() {
+	endpoint := flag.String("endpoint", "http://127.0.0.1:8000", "the table's address; empty for Amazon's own")
+	table := flag.String("table", "weir-example", "the table's name")
+	flag.Parse()
+	log.SetFlags(0)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := run(ctx, *table, &dynamodb.Options{Endpoint: *endpoint}); err != nil {
+		log.Print(err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, table string, o *dynamodb.Options) (err error) {
+	// Once for each table. `weir table create` does the same, and a table that the Python library
+	// zae-limiter has made is as good.
+	if _, err := (&dynamodb.Table{Name: table, Options: o}).Create(ctx); err != nil {
+		return err
+	}
+	store, err := dynamodb.Open(ctx, table, o)
+	if err != nil {
+		return err
+	}
+	limiter, err := weir.New(store, nil)
+	if err != nil {
+		return errors.Join(err, store.Close())
+	}
+	defer func() { err = errors.Join(err, limiter.Close()) }()
+
+	// The configuration is in the table too. A change reaches every process within a minute.
+	limits := []weir.Limit{
+		{Name: "rpm", Capacity: 60},
+		{Name: "tpm", Capacity: 10_000},
+	}
+	if err := limiter.SetLimits(ctx, weir.Subject{Resource: "gpt-4o"}, limits); err != nil {
+		return err
+	}
+	entity := "acme-" + time.Now().UTC().Format("150405") // a new one each time
+	for {
+		lease, err := limiter.Reserve(ctx, &weir.Request{
+			Entity: entity, Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 3_000},
+		})
+		if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+			fmt.Println(denied)
+			break
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Printf("admitted: %d of %d tokens left\n", lease.Limits[1].Available, lease.Limits[1].Capacity)
+		// … call the model; it used a little less.
+		if _, err := lease.Complete(ctx, weir.Costs{"tpm": 2_812}); err != nil {
+			return err
+		}
+	}
+	statuses, err := limiter.Status(ctx, entity, "gpt-4o")
+	for _, s := range statuses {
+		fmt.Printf("%s %s: %d of %d left\n", s.Entity, s.Limit, s.Available, s.Capacity)
+	}
+	return err
+}

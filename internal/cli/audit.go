@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+)
+
+// recordsDefault is how many records a list prints unless told otherwise.
+const recordsDefault = 100
+
+type (
+	auditBody struct {
+		Events []auditEventBody `json:"events"`
+		Next   string           `json:"next,omitempty"`
+	}
+	auditEventBody struct {
+		EventID   string         `json:"event_id"`
+		Timestamp string         `json:"timestamp"`
+		Action    string         `json:"action"`
+		Entity    string         `json:"entity"`
+		Resource  string         `json:"resource,omitempty"`
+		Principal string         `json:"principal,omitempty"`
+		Details   map[string]any `json:"details,omitempty"`
+	}
+)
+
+func (a *app) auditCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:     "audit",
+		Short:   "Read who changed the configuration",
+		Example: "  weir audit list acme --store dynamodb://limits",
+	})
+	cmd.AddCommand(a.listAuditCommand())
+	return cmd
+}
+
+func (a *app) listAuditCommand() *cobra.Command {
+	var at weir.Subject
+	var after string
+	var most int
+	cmd := &cobra.Command{
+		Use:   "list [ENTITY]",
+		Short: "List the changes at a place, the newest first",
+		Long: `List the recorded changes of an entity and its limits, the newest first: on every
+resource, or on the one that --resource names. Without an entity they are those of the
+resource's own limits, and without either those of the system.
+
+Only a store on a DynamoDB table keeps an audit, and it is asked directly: name it with
+--store.`,
+		Example: `  weir audit list acme --store dynamodb://limits
+  weir audit list --resource gpt-4o --store dynamodb://limits
+  weir audit list --store dynamodb://limits --size 20`,
+		Args:              arguments(0, 1, ""),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().StringVarP(&at.Resource, "resource", "r", "", "`NAME` of the resource")
+	cmd.Flags().StringVar(&after, "after", "", "begin behind the event with this `ID`")
+	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` events")
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+			return nil, err
+		}
+		if most < 1 {
+			return nil, misused(cmd, "--size %d: must be above zero", most)
+		}
+		if len(args) > 0 {
+			at.Entity = args[0]
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			limiter, err := recordsOf(cmd, c)
+			if err != nil {
+				return nil, err
+			}
+			return listAudit(ctx, limiter, at, after, most)
+		}, nil
+	})
+}
+
+// recordsOf is the store's own limiter: a server does not hand out its records.
+func recordsOf(cmd *cobra.Command, c *connection) (*weir.Limiter, error) {
+	if limiter, ok := c.admin.(*weir.Limiter); ok {
+		return limiter, nil
+	}
+	return nil, misused(cmd, "a server does not hand out records: name the table with "+
+		"--store dynamodb://TABLE")
+}
+
+// listAudit asks for most events and one more, to tell whether there are others.
+func listAudit(
+	ctx context.Context, l *weir.Limiter, at weir.Subject, after string, most int,
+) (*answer, error) {
+	body := &auditBody{Events: []auditEventBody{}}
+	for e, err := range l.Audit(ctx, at, after) {
+		if err != nil {
+			return nil, err
+		}
+		if len(body.Events) == most {
+			body.Next = body.Events[most-1].EventID
+			break
+		}
+		body.Events = append(body.Events, auditEventBody{
+			EventID: e.ID, Timestamp: e.At.UTC().Format(time.RFC3339), Action: e.Action, Entity: e.Entity,
+			Resource: e.Resource, Principal: e.Principal, Details: e.Details,
+		})
+	}
+	return &answer{body: body, table: body.table}, nil
+}
+
+func (body *auditBody) table(b *bytes.Buffer) {
+	if len(body.Events) == 0 {
+		b.WriteString("no changes are recorded\n")
+		return
+	}
+	t := table{columns: []column{
+		{"TIME", false}, {"ACTION", false}, {"ENTITY", false}, {"RESOURCE", false}, {"BY", false},
+		{"DETAILS", false},
+	}}
+	for _, e := range body.Events {
+		t.add(e.Timestamp, e.Action, e.Entity, e.Resource, e.Principal, inWords(e.Details))
+	}
+	t.write(b)
+	if body.Next != "" {
+		b.WriteString("… more with --after " + printable(body.Next) + "\n")
+	}
+}
+
+// inWords is a map on one line: name=value, in the order of the names.
+func inWords(details map[string]any) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(details)) {
+		value, err := json.Marshal(details[name])
+		if err != nil {
+			value = []byte("?")
+		}
+		words = append(words, name+"="+string(value))
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,136 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/dynamodb"
+)
+
+func (a *app) namespaceCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "namespace",
+		Short: "Divide a DynamoDB table into namespaces",
+		Example: `  weir namespace register prod --store dynamodb://limits
+  weir namespace list --store dynamodb://limits`,
+	})
+	cmd.AddCommand(a.registerNamespaceCommand(), a.listNamespacesCommand(), a.showNamespaceCommand(),
+		a.deleteNamespaceCommand(), a.recoverNamespaceCommand(), a.orphanNamespacesCommand(),
+		a.purgeNamespaceCommand())
+	return cmd
+}
+
+// namespaceBody is what --output json prints of a namespace.
+type namespaceBody struct {
+	Name      string `json:"namespace"`
+	ID        string `json:"namespace_id"`
+	Status    string `json:"status"`
+	CreatedAt string `json:"created_at,omitempty"`
+	DeletedAt string `json:"deleted_at,omitempty"`
+	// Registered is false where it was there already.
+	Registered *bool `json:"registered,omitempty"`
+}
+
+func newNamespaceBody(n *dynamodb.Namespace) *namespaceBody {
+	return &namespaceBody{
+		Name: n.Name, ID: n.ID, Status: n.Status, CreatedAt: n.CreatedAt, DeletedAt: n.DeletedAt,
+	}
+}
+
+func (n *namespaceBody) table(b *bytes.Buffer) {
+	t := table{columns: make([]column, 2)}
+	t.add("namespace", n.Name)
+	t.add("id", n.ID)
+	t.add("status", n.Status)
+	if n.CreatedAt != "" {
+		t.add("created", n.CreatedAt)
+	}
+	if n.DeletedAt != "" {
+		t.add("deleted", n.DeletedAt)
+	}
+	t.write(b)
+}
+
+// namespaceArgument makes cmd one that takes a namespace's name or ID, and nothing else.
+func (a *app) namespaceArgument(
+	cmd *cobra.Command, what string,
+	ask func(ctx context.Context, t *dynamodb.Table, arg string) (*namespaceBody, error),
+) *cobra.Command {
+	cmd.Args = arguments(1, 1, what)
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	return a.onTable(cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+		if err := refuseEmpty(cmd, args, what); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+			body, err := ask(ctx, t, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return &answer{body: body, table: body.table}, nil
+		}, nil
+	})
+}
+
+func (a *app) registerNamespaceCommand() *cobra.Command {
+	return a.namespaceArgument(&cobra.Command{
+		Use:   "register NAME",
+		Short: "Make a namespace",
+		Long: `Make a namespace: a world of entities, limits and balances of its own in the table. One
+that is there already stays as it is. It is opened with ?namespace=NAME in the store's URL.`,
+		Example: "  weir namespace register prod --store dynamodb://limits",
+	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
+		n, made, err := t.RegisterNamespace(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		body := newNamespaceBody(n)
+		body.Registered = &made
+		return body, nil
+	})
+}
+
+func (a *app) showNamespaceCommand() *cobra.Command {
+	return a.namespaceArgument(&cobra.Command{
+		Use:     "show NAME",
+		Aliases: []string{"get"},
+		Short:   "Print what a name leads to",
+		Long:    "Print the ID that a namespace's name leads to, and when it was registered.",
+		Example: "  weir namespace show prod --store dynamodb://limits",
+	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
+		return bodyOf(t.Namespace(ctx, name))
+	})
+}
+
+func (a *app) deleteNamespaceCommand() *cobra.Command {
+	return a.namespaceArgument(&cobra.Command{
+		Use:   "delete NAME",
+		Short: "Take a namespace's name away",
+		Long: `Take a namespace's name away. Its data stays under its ID, until weir namespace recover
+gives it the name back or weir namespace purge deletes it. Programs that have it open go on.`,
+		Example: "  weir namespace delete prod --store dynamodb://limits",
+	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
+		return bodyOf(t.DeleteNamespace(ctx, name))
+	})
+}
+
+func (a *app) recoverNamespaceCommand() *cobra.Command {
+	return a.namespaceArgument(&cobra.Command{
+		Use:   "recover ID",
+		Short: "Give a deleted namespace its name back",
+		Long: `Give a deleted namespace its name back, with all its data. Where the name was registered
+again meanwhile, or a purge has begun, it is refused.`,
+		Example: "  weir namespace recover 37b3m1eXQTY --store dynamodb://limits",
+	}, "ID", func(ctx context.Context, t *dynamodb.Table, id string) (*namespaceBody, error) {
+		return bodyOf(t.RecoverNamespace(ctx, id))
+	})
+}
+
+func bodyOf(n *dynamodb.Namespace, err error) (*namespaceBody, error) {
+	if err != nil {
+		return nil, err
+	}
+	return newNamespaceBody(n), nil
+}

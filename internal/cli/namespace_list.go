@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/dynamodb"
+)
+
+// namespacesBody is what --output json prints of several namespaces.
+type namespacesBody struct {
+	Namespaces []*namespaceBody `json:"namespaces"`
+}
+
+func (a *app) listNamespacesCommand() *cobra.Command {
+	return a.listOfNamespaces(&cobra.Command{
+		Use:     "list",
+		Short:   "List the namespaces of a table",
+		Long:    "List the namespaces that have a name, in the order of the names.",
+		Example: "  weir namespace list --store dynamodb://limits",
+	}, "no namespaces", (*dynamodb.Table).Namespaces)
+}
+
+func (a *app) orphanNamespacesCommand() *cobra.Command {
+	return a.listOfNamespaces(&cobra.Command{
+		Use:   "orphans",
+		Short: "List the namespaces that have data and no name",
+		Long: `List the namespaces whose data no name leads to: deleted ones, those whose purge broke off
+(purging), and those whose name went astray (lost).`,
+		Example: "  weir namespace orphans --store dynamodb://limits",
+	}, "no orphans", (*dynamodb.Table).OrphanNamespaces)
+}
+
+// listOfNamespaces makes cmd one that prints what list returns.
+func (a *app) listOfNamespaces(
+	cmd *cobra.Command, none string,
+	list func(*dynamodb.Table, context.Context) ([]dynamodb.Namespace, error),
+) *cobra.Command {
+	cmd.Args = arguments(0, 0, "")
+	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+			all, err := list(t, ctx)
+			if err != nil {
+				return nil, err
+			}
+			body := &namespacesBody{Namespaces: []*namespaceBody{}}
+			for i := range all {
+				body.Namespaces = append(body.Namespaces, newNamespaceBody(&all[i]))
+			}
+			return &answer{body: body, table: func(b *bytes.Buffer) { body.table(b, none) }}, nil
+		}, nil
+	})
+}
+
+func (body *namespacesBody) table(b *bytes.Buffer, none string) {
+	if len(body.Namespaces) == 0 {
+		b.WriteString(none + "\n")
+		return
+	}
+	t := table{columns: []column{
+		{"NAMESPACE", false}, {"ID", false}, {"STATUS", false}, {"CREATED", false}, {"DELETED", false},
+	}}
+	for _, n := range body.Namespaces {
+		t.add(n.Name, n.ID, n.Status, n.CreatedAt, n.DeletedAt)
+	}
+	t.write(b)
+}

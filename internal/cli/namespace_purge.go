@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/dynamodb"
+)
+
+// purgeBody is what --output json prints of a purge.
+type purgeBody struct {
+	ID      string `json:"namespace_id"`
+	Deleted int64  `json:"deleted_items"`
+}
+
+func (a *app) purgeNamespaceCommand() *cobra.Command {
+	var scan bool
+	cmd := &cobra.Command{
+		Use:   "purge ID",
+		Short: "Delete all data of a deleted namespace",
+		Long: `Delete all data of a deleted namespace for good. A purge that breaks off is finished by
+the next one, and cannot be undone from its beginning on.
+
+Items that no index lists are found as far as the Python library's provisioner is known to
+leave some; --scan reads the whole table for others, which costs as much as it is large.`,
+		Example: `  weir namespace orphans --store dynamodb://limits
+  weir namespace purge 37b3m1eXQTY --yes --store dynamodb://limits`,
+		Args:              arguments(1, 1, "ID"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	cmd.Flags().BoolVar(&scan, "scan", false, "read the whole table for what no index lists")
+	confirm := confirmFlag(cmd)
+	return a.onTable(cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+		if err := refuseEmpty(cmd, args, "ID"); err != nil {
+			return nil, err
+		}
+		if err := confirm("purging a namespace"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+			tell, done := a.countProgress("items deleted")
+			deleted, err := t.PurgeNamespace(ctx, args[0], scan, tell)
+			done()
+			if err != nil {
+				return nil, fmt.Errorf("%w (%s deleted so far)", err, plural(int(deleted), "item", "items"))
+			}
+			return &answer{body: purgeBody{args[0], deleted}, table: func(b *bytes.Buffer) {
+				fmt.Fprintf(b, "purged   %s\ndeleted  %s\n",
+					printable(args[0]), plural(int(deleted), "item", "items"))
+			}}, nil
+		}, nil
+	})
+}
+
+// countProgress tells on a terminal how many there are by now. Where nobody watches, tell is nil.
+// done takes the line away.
+func (a *app) countProgress(what string) (tell func(n int64), done func()) {
+	t := a.terminal()
+	if t == nil {
+		return nil, func() {}
+	}
+	var last time.Time
+	told := false
+	write := func(text string) {
+		_, _ = io.WriteString(t.file, text) // progress that cannot be told is no loss
+	}
+	tell = func(n int64) {
+		if now := time.Now(); now.Sub(last) >= progressEvery {
+			last, told = now, true
+			write("\r" + ansiNoWrap + thousands(n) + " " + what + ansiEndLine + ansiWrap)
+		}
+	}
+	return tell, func() {
+		if told {
+			write("\r" + ansiEndLine)
+		}
+	}
+}

@@ -1,0 +1,199 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/dynamodb"
+)
+
+func (a *app) tableCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "table",
+		Short: "Make, describe and delete a DynamoDB table",
+		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
+  weir table describe --store dynamodb://limits?region=eu-central-1`,
+	})
+	cmd.AddCommand(a.createTableCommand(), a.describeTableCommand(), a.deleteTableCommand())
+	return cmd
+}
+
+// tableBody is what --output json prints of a table.
+type tableBody struct {
+	Table   string `json:"table"`
+	Created *bool  `json:"created,omitempty"` // only of create: false where it was there already
+
+	ARN              string   `json:"arn,omitempty"`
+	Status           string   `json:"status,omitempty"`
+	Kind             string   `json:"kind,omitempty"`
+	CreatedAt        string   `json:"created_at,omitempty"`
+	Indexes          []string `json:"indexes,omitempty"`
+	Items            int64    `json:"items"`
+	Bytes            int64    `json:"bytes"`
+	Stream           string   `json:"stream,omitempty"`
+	TTL              string   `json:"ttl,omitempty"`
+	SchemaVersion    string   `json:"schema_version,omitempty"`
+	LambdaVersion    string   `json:"lambda_version,omitempty"`
+	ClientMinVersion string   `json:"client_min_version,omitempty"`
+	UpdatedAt        string   `json:"updated_at,omitempty"`
+	UpdatedBy        string   `json:"updated_by,omitempty"`
+	Refused          string   `json:"refused,omitempty"`
+	LostReads        []string `json:"lost_python_reads,omitempty"`
+}
+
+func newTableBody(info *dynamodb.TableInfo) *tableBody {
+	body := &tableBody{
+		Table: info.Name, ARN: info.ARN, Status: info.Status, Kind: "full", Indexes: info.Indexes,
+		Items: info.Items, Bytes: info.Bytes, Stream: info.Stream, TTL: info.TTL,
+		SchemaVersion: info.Schema, LambdaVersion: info.LambdaVersion,
+		ClientMinVersion: info.ClientMinVersion, UpdatedAt: info.UpdatedAt, UpdatedBy: info.UpdatedBy,
+		Refused: reasonIn(info.Refused), LostReads: info.Lost,
+	}
+	if info.Lean {
+		body.Kind = "lean"
+	}
+	if !info.Created.IsZero() {
+		body.CreatedAt = info.Created.UTC().Format(time.RFC3339)
+	}
+	return body
+}
+
+// table writes all that is known of the table.
+func (body *tableBody) table(b *bytes.Buffer) {
+	t := table{columns: make([]column, 2)}
+	for _, row := range [][2]string{
+		{"table", body.Table},
+		{"arn", body.ARN},
+		{"status", body.Status},
+		{"kind", body.Kind},
+		{"created", body.CreatedAt},
+		{"indexes", strings.Join(body.Indexes, " ")},
+		{"items", thousands(body.Items) + " (DynamoDB counts every few hours)"},
+		{"bytes", thousands(body.Bytes)},
+		{"stream", orNone(body.Stream)},
+		{"time to live", orNone(body.TTL)},
+		{"schema", orNone(body.SchemaVersion)},
+		{"oldest client", body.ClientMinVersion},
+		{"lambda", body.LambdaVersion},
+		{"updated", strings.TrimSpace(body.UpdatedAt + " " + body.UpdatedBy)},
+	} {
+		if row[1] != "" {
+			t.add(row[0], row[1])
+		}
+	}
+	t.write(b)
+	if body.Refused != "" {
+		b.WriteString("\nweir does not use this table: " + printable(body.Refused) + "\n")
+	}
+	if len(body.LostReads) > 0 {
+		b.WriteString("\nOn a lean table these reads of the Python library do not work, " +
+			"and all of weir's do:\n")
+		for _, read := range body.LostReads {
+			b.WriteString("  " + read + "\n")
+		}
+	}
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+func (a *app) createTableCommand() *cobra.Command {
+	var lean, noStream bool
+	cmd := &cobra.Command{
+		Use:   "create",
+		Short: "Make a table and its default namespace",
+		Long: `Make a table that is paid by request, wait until it takes calls, and make it ready: its
+time to live, the namespace default, and the version record. It has the items and indexes
+of the Python library zae-limiter 0.17, which can use it at the same time. A table that is
+there already is never changed.
+
+A lean table keeps only keys in the index by resource, which halves what every write of a
+bucket costs. Some reads of the Python library do not work on it; weir table describe
+names them. The kind of a table cannot be changed later.`,
+		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
+  weir table create --lean --store dynamodb://limits?endpoint=http://127.0.0.1:8000`,
+		Args: arguments(0, 0, ""),
+	}
+	cmd.Flags().BoolVar(&lean, "lean", false, "keep only keys in the index by resource")
+	cmd.Flags().BoolVar(&noStream, "no-stream", false,
+		"make it without the stream that usage is gathered from")
+	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+			t.Lean, t.NoStream = lean, noStream
+			made, err := t.Create(ctx)
+			if err != nil {
+				return nil, err
+			}
+			info, err := t.Describe(ctx)
+			if err != nil {
+				return nil, err
+			}
+			body := newTableBody(info)
+			body.Created = &made
+			return &answer{body: body, table: func(b *bytes.Buffer) {
+				b.WriteString(map[bool]string{
+					true: "created", false: "exists already, and was not changed",
+				}[made] + "\n\n")
+				body.table(b)
+			}}, nil
+		}, nil
+	})
+}
+
+func (a *app) describeTableCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "describe",
+		Short: "Print what a table is, and whether weir can use it",
+		Long: `Print a table's kind, indexes, size and version record, whether weir can use it, and
+which reads of the Python library it does not serve. Nothing changes by it.`,
+		Example: "  weir table describe --store dynamodb://limits?region=eu-central-1",
+		Args:    arguments(0, 0, ""),
+	}
+	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+			info, err := t.Describe(ctx)
+			if err != nil {
+				return nil, err
+			}
+			body := newTableBody(info)
+			return &answer{body: body, table: body.table}, nil
+		}, nil
+	})
+}
+
+func (a *app) deleteTableCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "delete",
+		Short: "Delete a table with all that is on it",
+		Long: `Delete a table with all namespaces, limits and balances on it, and wait until it is gone.
+A table with other keys than weir's is refused, and so is one that DynamoDB protects.`,
+		Example: "  weir table delete --yes --store dynamodb://limits?region=eu-central-1",
+		Args:    arguments(0, 0, ""),
+	}
+	confirm := confirmFlag(cmd)
+	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+		if err := confirm("deleting a table"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+			if err := t.Delete(ctx); err != nil {
+				return nil, err
+			}
+			body := struct {
+				Table   string `json:"table"`
+				Deleted bool   `json:"deleted"`
+			}{t.Name, true}
+			return &answer{body: body, table: func(b *bytes.Buffer) {
+				b.WriteString("deleted  " + printable(t.Name) + "\n")
+			}}, nil
+		}, nil
+	})
+}

@@ -1,0 +1,235 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+)
+
+type (
+	usageListBody struct {
+		Usage []usageBody `json:"usage"`
+		More  bool        `json:"more,omitempty"`
+	}
+	usageBody struct {
+		Entity      string           `json:"entity,omitempty"`
+		Resource    string           `json:"resource,omitempty"`
+		Window      string           `json:"window"`
+		WindowStart string           `json:"window_start,omitempty"`
+		WindowEnd   string           `json:"window_end,omitempty"`
+		Windows     int              `json:"windows"`
+		TotalEvents int64            `json:"total_events"`
+		Units       map[string]int64 `json:"units"`
+		Overdrawn   map[string]int64 `json:"overdrawn,omitempty"`
+	}
+)
+
+// usageFlags say which usage is meant.
+type usageFlags struct {
+	q          weir.Usage
+	start, end string
+}
+
+const usageHelp = `
+
+Only a store on a DynamoDB table keeps usage, and it is asked directly: name it with
+--store. Somebody must count it there: the table's aggregator.`
+
+func (a *app) usageCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "usage",
+		Short: "Read how much was used",
+		Example: `  weir usage list acme --window hourly --store dynamodb://limits
+  weir usage summary --resource gpt-4o --window daily --store dynamodb://limits`,
+	})
+	cmd.AddCommand(a.listUsageCommand(), a.summarizeUsageCommand())
+	return cmd
+}
+
+func (a *app) listUsageCommand() *cobra.Command {
+	f := &usageFlags{}
+	var most int
+	cmd := &cobra.Command{
+		Use:   "list [ENTITY]",
+		Short: "List usage by windows of time, later ones first",
+		Long: `List what an entity used in each hour, day and month that was counted, later windows
+first on each resource; or what everybody used of a resource.` + usageHelp,
+		Example: `  weir usage list acme --store dynamodb://limits
+  weir usage list acme --resource gpt-4o --window hourly --start 2026-01-01 --store dynamodb://limits
+  weir usage list --resource gpt-4o --store dynamodb://limits`,
+	}
+	f.add(cmd, "")
+	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` windows")
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if most < 1 {
+			return nil, misused(cmd, "--size %d: must be above zero", most)
+		}
+		if err := f.plan(cmd, args); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			limiter, err := recordsOf(cmd, c)
+			if err != nil {
+				return nil, err
+			}
+			return listUsage(ctx, limiter, f.q, most)
+		}, nil
+	})
+}
+
+func (a *app) summarizeUsageCommand() *cobra.Command {
+	f := &usageFlags{}
+	cmd := &cobra.Command{
+		Use:   "summary [ENTITY]",
+		Short: "Sum usage up",
+		Long: `Sum up what an entity used, or what everybody used of a resource, over all windows of
+one length.` + usageHelp,
+		Example: `  weir usage summary acme --window monthly --store dynamodb://limits
+  weir usage summary --resource gpt-4o --start 2026-01-01 --end 2026-02-01 --store dynamodb://limits`,
+	}
+	f.add(cmd, "hourly")
+	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+		if err := f.plan(cmd, args); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connection) (*answer, error) {
+			limiter, err := recordsOf(cmd, c)
+			if err != nil {
+				return nil, err
+			}
+			total, err := limiter.UsageTotal(ctx, f.q)
+			if err != nil {
+				return nil, err
+			}
+			return summaryAnswer(newUsageBody(total)), nil
+		}, nil
+	})
+}
+
+func (f *usageFlags) add(cmd *cobra.Command, window string) {
+	cmd.Args = arguments(0, 1, "")
+	cmd.ValidArgsFunction = cobra.NoFileCompletions
+	flags := cmd.Flags()
+	flags.StringVarP(&f.q.Resource, "resource", "r", "", "only on the resource with this `NAME`")
+	flags.StringVar(&f.q.Window, "window", window, "only windows of this `LENGTH`: hourly, daily or monthly")
+	flags.StringVar(&f.start, "start", "", "only windows that begin at this `TIME` or later, "+
+		"like 2026-01-31 or 2026-01-31T15:00:00Z")
+	flags.StringVar(&f.end, "end", "", "only windows that begin before this `TIME`")
+}
+
+func (f *usageFlags) plan(cmd *cobra.Command, args []string) error {
+	if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		f.q.Entity = args[0]
+	}
+	if f.q.Entity == "" && f.q.Resource == "" {
+		return misused(cmd, "give ENTITY, or --resource")
+	}
+	var err error
+	if f.q.Start, err = parseDay(cmd, "start", f.start); err != nil {
+		return err
+	}
+	f.q.End, err = parseDay(cmd, "end", f.end)
+	return err
+}
+
+// parseDay reads a day or an instant in UTC.
+func parseDay(cmd *cobra.Command, flag, s string) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	if t, err := time.Parse(time.DateOnly, s); err == nil {
+		return t, nil
+	}
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, misused(cmd, "--%s %q: must be like 2026-01-31 or 2026-01-31T15:00:00Z", flag, s)
+	}
+	return t, nil
+}
+
+// listUsage asks for most windows and one more, to tell whether there are others.
+func listUsage(ctx context.Context, l *weir.Limiter, q weir.Usage, most int) (*answer, error) {
+	body := &usageListBody{Usage: []usageBody{}}
+	for u, err := range l.Usage(ctx, q) {
+		if err != nil {
+			return nil, err
+		}
+		if len(body.Usage) == most {
+			body.More = true
+			break
+		}
+		body.Usage = append(body.Usage, *newUsageBody(&u))
+	}
+	return &answer{body: body, table: body.table}, nil
+}
+
+func newUsageBody(u *weir.Usage) *usageBody {
+	out := &usageBody{
+		Entity: u.Entity, Resource: u.Resource, Window: u.Window, Windows: u.Windows,
+		TotalEvents: u.Events, Units: u.Units, Overdrawn: u.Overdrawn,
+	}
+	if u.Windows > 0 {
+		out.WindowStart = u.Start.UTC().Format(time.RFC3339)
+		out.WindowEnd = u.End.UTC().Format(time.RFC3339)
+	}
+	return out
+}
+
+func (body *usageListBody) table(b *bytes.Buffer) {
+	if len(body.Usage) == 0 {
+		b.WriteString("no usage is recorded\n")
+		return
+	}
+	t := table{columns: []column{
+		{"START", false}, {"WINDOW", false}, {"ENTITY", false}, {"RESOURCE", false}, {"EVENTS", true},
+		{"UNITS", false},
+	}}
+	for _, u := range body.Usage {
+		t.add(u.WindowStart, u.Window, u.Entity, u.Resource, thousands(u.TotalEvents), countsInWords(u.Units))
+	}
+	t.write(b)
+	if body.More {
+		b.WriteString("… more with a larger --size, or narrow --start and --end\n")
+	}
+}
+
+func summaryAnswer(body *usageBody) *answer {
+	return &answer{body: body, table: func(b *bytes.Buffer) {
+		if body.Windows == 0 {
+			b.WriteString("no usage is recorded\n")
+			return
+		}
+		head := table{columns: make([]column, 2)}
+		head.add("windows", thousands(int64(body.Windows))+" "+body.Window)
+		head.add("from", body.WindowStart)
+		head.add("until", body.WindowEnd)
+		head.add("events", thousands(body.TotalEvents))
+		head.write(b)
+		b.WriteString("\n")
+		t := table{columns: []column{{"LIMIT", false}, {"UNITS", true}, {"PER WINDOW", true}}}
+		for _, name := range slices.Sorted(maps.Keys(body.Units)) {
+			n := body.Units[name]
+			t.add(name, thousands(n), thousands(n/int64(body.Windows)))
+		}
+		t.write(b)
+	}}
+}
+
+// countsInWords is counters on one line, in the order of their names.
+func countsInWords(counts map[string]int64) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		words = append(words, name+"="+thousands(counts[name]))
+	}
+	return strings.Join(words, " ")
+}

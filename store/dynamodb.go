@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb"
+)
+
+const dynamoDBScheme = "dynamodb:"
+
+// openDynamoDB opens what follows "dynamodb:". The table keeps its own configuration.
+func openDynamoDB(ctx context.Context, rest string, o *Options) (weir.Backend, error) {
+	if o.Definitions != nil {
+		return nil, invalid("store", dynamoDBScheme,
+			"takes no definitions: the configuration is on the table, and is changed there")
+	}
+	table, err := parseDynamoDB(rest)
+	if err != nil {
+		return nil, err
+	}
+	table.Options.ReadOnly, table.Options.OnError = o.ReadOnly, o.OnError
+	return opened(dynamodb.Open(ctx, table.Name, table.Options))
+}
+
+// Table returns the table that a dynamodb: URL names, to be looked after. Nothing is asked of it
+// yet. Any other URL, and a mistake in this one, is a [*weir.Error] as of [Open].
+func Table(rawURL string) (*dynamodb.Table, error) {
+	scheme, rest, _ := strings.Cut(rawURL, ":")
+	if scheme += ":"; scheme != dynamoDBScheme {
+		return nil, invalid("store", scheme, "has no table: name one with dynamodb://TABLE")
+	}
+	return parseDynamoDB(rest)
+}
+
+// parseDynamoDB reads what follows "dynamodb:".
+func parseDynamoDB(rest string) (*dynamodb.Table, error) {
+	name, query, _ := strings.Cut(rest, "?")
+	name, ok := strings.CutPrefix(name, "//")
+	if !ok || name == "" || strings.ContainsAny(name, "@/:#") {
+		// What stands there may be a password, and is not shown.
+		return nil, invalid("store", dynamoDBScheme,
+			"must be followed by // and the name of a table, and nothing else before the query: "+
+				"credentials come from the AWS SDK's own chain")
+	}
+	q, err := parseQuery(query, "region", "endpoint", "namespace", "writes", "speculative")
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range []string{"region", "endpoint", "namespace"} {
+		if value, given := q[key]; given && value == "" {
+			return nil, invalid("store."+key, "", "must not be empty")
+		}
+	}
+	if region := q["region"]; strings.Trim(region, "abcdefghijklmnopqrstuvwxyz0123456789-") != "" {
+		return nil, invalid("store.region", region, "must be a region like eu-central-1")
+	}
+	options := &dynamodb.Options{
+		Region: q["region"], Endpoint: q["endpoint"], Namespace: q["namespace"],
+	}
+	if options.Transactional, err = choice(q, "writes", "transactional", "plain"); err != nil {
+		return nil, err
+	}
+	if options.NoSpeculation, err = choice(q, "speculative", "off", "on"); err != nil {
+		return nil, err
+	}
+	return &dynamodb.Table{Name: name, Options: options}, nil
+}
+
+// choice reports whether a key has the first of two values; without the key it has the second.
+func choice(q map[string]string, key, first, second string) (bool, error) {
+	switch value, given := q[key]; {
+	case !given || value == second:
+		return false, nil
+	case value == first:
+		return true, nil
+	default:
+		return false, invalid("store."+key, value, "must be "+first+" or "+second)
+	}
+}
