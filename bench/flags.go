@@ -23,6 +23,11 @@ type settings struct {
 	markdown bool
 	profile  string
 	list     bool
+	runs     int
+	length   time.Duration
+	warm     int
+	heat     int
+	python   string
 }
 
 // parse reads the flags.
@@ -35,11 +40,17 @@ func parse(args []string) (*settings, error) {
 	f.StringVar(&procs, "cpu", "1,2", "GOMAXPROCS of the items of throughput, as a `list`")
 	f.IntVar(&s.rounds, "rounds", 20, "how many rounds")
 	f.DurationVar(&s.slice, "slice", 100*time.Millisecond, "how long each side runs in a round")
-	f.DurationVar(&s.timeout, "timeout", 15*time.Minute, "give up after")
+	f.DurationVar(&s.timeout, "timeout", 30*time.Minute, "give up after")
 	f.StringVar(&output, "output", "table", "table or markdown")
 	f.StringVar(&s.profile, "cpuprofile", "",
 		"write a CPU profile of the first process of the last item to `file`")
 	f.BoolVar(&s.list, "list", false, "name the items and do nothing")
+	f.IntVar(&s.runs, "runs", 5, "how many runs of a dynamodb item")
+	f.DurationVar(&s.length, "length", 5*time.Second, "how long each side of a dynamodb item is measured")
+	f.IntVar(&s.warm, "warm", 5000, "how many calls of each side of a dynamodb item go before")
+	f.IntVar(&s.heat, "heat", 20_000, "how many writes a DynamoDB Local has made before any side comes")
+	f.StringVar(&s.python, "python", "",
+		"the `path` of a Python that has zae-limiter, instead of one made for it")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
@@ -64,6 +75,15 @@ func parse(args []string) (*settings, error) {
 		return nil, fmt.Errorf("bench: -rounds %d: must be above zero", s.rounds)
 	case s.slice < time.Millisecond:
 		return nil, fmt.Errorf("bench: -slice %s: must be at least a millisecond", s.slice)
+	case s.runs < 1:
+		return nil, fmt.Errorf("bench: -runs %d: must be above zero", s.runs)
+	case s.length < time.Millisecond:
+		return nil, fmt.Errorf("bench: -length %s: must be at least a millisecond", s.length)
+	case s.warm < contestCallers:
+		return nil, fmt.Errorf("bench: -warm %d: must be at least one for each of %d callers",
+			s.warm, contestCallers)
+	case s.heat < 0:
+		return nil, fmt.Errorf("bench: -heat %d: must not be below zero", s.heat)
 	case f.NArg() > 0:
 		return nil, fmt.Errorf("bench: %q: takes no arguments", f.Arg(0))
 	}

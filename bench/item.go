@@ -60,30 +60,37 @@ type item struct {
 // keep leaves only the sides whose label matches, and the ratios and worlds that are left with them.
 // It reports whether any side is left.
 func (x *item) keep(labels *regexp.Regexp) bool {
-	sides, worlds := make(map[int]int), make(map[int]int)
-	var kept item
-	for i, s := range x.sides {
+	x.sides, x.worlds, x.ratios = pick(labels, x.sides, x.worlds, x.ratios)
+	return len(x.sides) > 0
+}
+
+// pick returns the sides whose label matches, and the worlds and ratios that are left with them, in
+// their new positions.
+func pick[W any](
+	labels *regexp.Regexp, sides []side, worlds []W, ratios []ratio,
+) (keptSides []side, keptWorlds []W, keptRatios []ratio) {
+	newSide, newWorld := make(map[int]int), make(map[int]int)
+	for i, s := range sides {
 		if !labels.MatchString(s.label) {
 			continue
 		}
-		at, ok := worlds[s.world]
+		at, ok := newWorld[s.world]
 		if !ok {
-			at = len(kept.worlds)
-			worlds[s.world] = at
-			kept.worlds = append(kept.worlds, x.worlds[s.world])
+			at = len(keptWorlds)
+			newWorld[s.world] = at
+			keptWorlds = append(keptWorlds, worlds[s.world])
 		}
-		sides[i] = len(kept.sides)
+		newSide[i] = len(keptSides)
 		s.world = at
-		kept.sides = append(kept.sides, s)
+		keptSides = append(keptSides, s)
 	}
-	for _, r := range x.ratios {
-		over, both := sides[r.over]
-		under, ok := sides[r.under]
+	for _, r := range ratios {
+		over, both := newSide[r.over]
+		under, ok := newSide[r.under]
 		if both && ok {
 			r.over, r.under = over, under
-			kept.ratios = append(kept.ratios, r)
+			keptRatios = append(keptRatios, r)
 		}
 	}
-	x.sides, x.ratios, x.worlds = kept.sides, kept.ratios, kept.worlds
-	return len(x.sides) > 0
+	return keptSides, keptWorlds, keptRatios
 }

@@ -26,6 +26,13 @@ func main() {
 		}
 		return
 	}
+	if len(os.Args) == 3 && os.Args[1] == contestArgument {
+		if err := serveContestant(os.Args[2], os.Stdin, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := run(ctx, os.Args[1:], os.Stdout)
 	stop()
@@ -46,38 +53,71 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	p := &reporter{w: out, markdown: s.markdown}
-	found := false
-	for _, it := range items(s.procs) {
-		if !s.only.MatchString(it.name) || !it.keep(s.sides) {
-			continue
-		}
-		if !found && !s.list {
-			if err := preamble(out, s); err != nil {
+	all := chosen(s)
+	switch {
+	case len(all) == 0:
+		return fmt.Errorf("bench: -run %q: no item has such a name, or none has such a side", s.only)
+	case s.list:
+		for _, c := range all {
+			if _, err := fmt.Fprintf(out, "%-24s %s\n", c.name, c.title); err != nil {
 				return err
 			}
 		}
-		found = true
-		if s.list {
-			if _, err := fmt.Fprintf(out, "%-24s %s\n", it.name, it.title); err != nil {
-				return err
-			}
-			continue
-		}
-		r, err := runItem(ctx, &it, s)
+		return nil
+	}
+	if err := preamble(out, s); err != nil {
+		return err
+	}
+	for _, c := range all {
+		err := c.run(ctx, p)
 		if cause := context.Cause(ctx); cause != nil {
-			return fmt.Errorf("bench: %s: %w", it.name, cause) // whatever the dying children said
+			return fmt.Errorf("bench: %s: %w", c.name, cause) // whatever the dying children said
 		}
 		if err != nil {
 			return err
 		}
-		if err := p.result(r); err != nil {
-			return err
-		}
-	}
-	if !found {
-		return fmt.Errorf("bench: -run %q: no item has such a name, or none has such a side", s.only)
 	}
 	return nil
+}
+
+// choice is a comparison that is to be run.
+type choice struct {
+	name, title string
+	run         func(ctx context.Context, p *reporter) error
+}
+
+// chosen are the comparisons that the flags name. Those on DynamoDB take long, and have to be named.
+func chosen(s *settings) []choice {
+	var out []choice
+	for _, it := range items(s.procs) {
+		if !s.only.MatchString(it.name) || !it.keep(s.sides) {
+			continue
+		}
+		out = append(out, choice{it.name, it.title, func(ctx context.Context, p *reporter) error {
+			r, err := runItem(ctx, &it, s)
+			if err != nil {
+				return err
+			}
+			return p.result(r)
+		}})
+	}
+	for _, c := range contests() {
+		if s.only.String() == "" && !s.list || !s.only.MatchString(c.name) || !c.keep(s.sides) {
+			continue
+		}
+		out = append(out, choice{c.name, c.title, func(ctx context.Context, p *reporter) error {
+			a, err := newLocalArena(ctx, &c, s)
+			if err != nil {
+				return err
+			}
+			r, err := runContest(ctx, a, &c, s)
+			if err != nil {
+				return err
+			}
+			return p.contestResult(r)
+		}})
+	}
+	return out
 }
 
 // runItem starts the item's processes, has them take turns, and ends them.

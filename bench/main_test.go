@@ -15,7 +15,7 @@ import (
 
 // TestMain makes the test binary a child where the program would be one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == childArgument {
+	if len(os.Args) == 2 && os.Args[1] == childArgument || len(os.Args) == 3 && os.Args[1] == contestArgument {
 		main()
 		return
 	}
@@ -126,7 +126,7 @@ func TestRunLists(t *testing.T) {
 	if err := run(testContext(t), []string{"-list"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Count(out.String(), "\n"), len(items([]int{1})); got != want {
+	if got, want := strings.Count(out.String(), "\n"), len(items([]int{1}))+len(contests()); got != want {
 		t.Errorf("got %d lines, want %d: %s", got, want, &out)
 	}
 }
@@ -145,6 +145,9 @@ func TestRunRefuses(t *testing.T) {
 		{"-cpu 0", `-cpu "0"`},
 		{"-rounds 0", "-rounds 0"},
 		{"-slice 1us", "-slice 1µs"},
+		{"-runs 0", "-runs 0"},
+		{"-length 0s", "-length 0s"},
+		{"-warm 3", "-warm 3"},
 		{"-output xml", `-output "xml"`},
 		{"surplus", `"surplus"`},
 	} {

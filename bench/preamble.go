@@ -13,7 +13,7 @@ func preamble(w io.Writer, s *settings) error {
 	var rivals []string
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			if m.Replace == nil && m.Path != "" {
+			if m.Replace == nil && m.Path != "" && !isPart(m.Path) {
 				rivals = append(rivals, m.Path+" "+m.Version)
 			}
 		}
@@ -22,4 +22,11 @@ func preamble(w io.Writer, s *settings) error {
 		runtime.Version(), runtime.GOOS, runtime.GOARCH, counted(runtime.NumCPU(), "processor"),
 		counted(s.rounds, "round"), s.slice, strings.Join(rivals, ", "))
 	return err
+}
+
+// isPart reports whether a module is one of the many small ones that the AWS SDK's client of DynamoDB
+// brings along.
+func isPart(path string) bool {
+	const sdk, client = "github.com/aws/aws-sdk-go-v2/", "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	return strings.HasPrefix(path, sdk) && path != client
 }
