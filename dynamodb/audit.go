@@ -8,7 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// ReadAudit yields the changes at a place, the newest first, those of the Python library among them.
+// ReadAudit yields the changes at a place, the newest first, those of the Python library among
+// them.
 func (s *Store) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {

@@ -65,10 +65,10 @@ func auditOwner(at weir.Subject) string {
 }
 
 const (
-	// callerPatience is how long a change waits to learn whose credentials it uses, callerAsks how often
-	// that may take too long.
-	callerPatience = 500 * time.Millisecond
-	callerAsks     = 3
+	// principalPatience is how long a change waits to learn whose credentials it uses, callerAsks how
+	// often that may take too long.
+	principalPatience = 500 * time.Millisecond
+	callerAsks        = 3
 )
 
 // caller remembers whose credentials a store uses.
@@ -78,8 +78,8 @@ type caller struct {
 	arn  string
 }
 
-// principal is who changes the configuration: as the options say, else the ARN of the credentials, which
-// is asked for until somebody answers. Where nobody knows it is empty, which is no error.
+// principal is who changes the configuration: as the options say, else the ARN of the credentials,
+// which is asked for until somebody answers. Where nobody knows it is empty, which is no error.
 func (s *Store) principal(ctx context.Context) (string, error) {
 	if p := s.options.Principal; p != "" {
 		if reason := principalFault(p); reason != "" {
@@ -93,7 +93,7 @@ func (s *Store) principal(ctx context.Context) (string, error) {
 		return s.caller.arn, nil
 	}
 	o := s.client.Options()
-	short, cancel := context.WithTimeout(ctx, callerPatience)
+	short, cancel := context.WithTimeout(ctx, principalPatience)
 	defer cancel()
 	out, err := sts.New(sts.Options{
 		Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint,

@@ -9,10 +9,10 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// mayBeBlind reports whether a reservation may be written without its configuration, since that is not at
-// hand: then the items themselves say whether there is enough. Limits that a request brought need the
-// configuration, several charges may meet on one limit, and what this process has changed itself it
-// reads first.
+// mayBeBlind reports whether a reservation may be written without its configuration, since that is
+// not at hand: then the items themselves say whether there is enough. Limits that a request brought
+// need the configuration, several charges may meet on one limit, and what this process has changed
+// itself it reads first.
 func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
 	if len(r.Charges) != 1 || len(r.Brought) > 0 || len(r.Charges[0].Costs) == 0 ||
 		s.options.NoSpeculation || s.options.Transactional || s.uncached.Load() {
@@ -43,8 +43,10 @@ func (s *Store) planBlind(now time.Time, r *weir.Reservation) *journey {
 	c := &r.Charges[0]
 	child := j.errand(s, weir.Subject{Entity: c.Entity, Resource: c.Resource})
 	known := j.ask(child)
+	behind := child.spot.behind()
 	if parent, _ := child.spot.cascadesTo(); parent != "" {
 		known = j.follow(s, child, parent) && known
+		behind = behind || j.errands[len(j.errands)-1].spot.behind()
 	}
 	named := make(map[string]bool)
 	for _, e := range j.errands {
@@ -52,7 +54,7 @@ func (s *Store) planBlind(now time.Time, r *weir.Reservation) *journey {
 			named[e.asks[k].name] = true
 		}
 	}
-	if known && len(named) < len(c.Costs) || len(named) == 0 {
+	if behind || known && len(named) < len(c.Costs) || len(named) == 0 {
 		j.release()
 		return nil
 	}
@@ -102,8 +104,8 @@ func (e *errand) unread(k int) weir.Take {
 	}
 }
 
-// readLater has the limiter read what a blind reservation went without, once for each subject and cache
-// time, after the answer.
+// readLater has the limiter read what a blind reservation went without, once for each subject and
+// cache time, after the answer.
 func (s *Store) readLater(j *journey) {
 	for _, e := range j.errands {
 		p := e.spot
@@ -117,11 +119,12 @@ func (s *Store) readLater(j *journey) {
 			ctx, cancel := context.WithTimeout(context.Background(), s.options.WriteTimeout)
 			defer cancel()
 			seq := s.changes.latest()
-			if _, err := j.resolve(ctx, p.subject, weir.Usual); err != nil {
+			r, err := j.resolve(ctx, p.subject, weir.Usual)
+			if err != nil {
 				s.report(err)
 				return
 			}
-			p.verify(seq)
+			p.verify(seq, r)
 			if at, err := j.resolve(ctx, p.subject, weir.Cached); err == nil && at == nil {
 				s.uncached.Store(true) // the limiter keeps nothing: then it is read each time
 			}

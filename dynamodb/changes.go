@@ -6,8 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// changes remembers which places of the configuration this process has changed, so that it never goes by
-// what an item had before. Each change has a number.
+// changes remembers which places of the configuration this process has changed, so that it never
+// goes by what an item had before. Each change has a number.
 type changes struct {
 	mu     sync.Mutex
 	number uint64
@@ -18,8 +18,8 @@ type changes struct {
 // maxPlaces is how many changed places are remembered one by one.
 const maxPlaces = 10_000
 
-// note counts a change of a place: of the system where both parts are empty, of a resource, of an entity
-// on a resource, or of an entity everywhere.
+// note counts a change of a place: of the system where both parts are empty, of a resource, of an
+// entity on a resource, or of an entity everywhere.
 func (c *changes) note(at weir.Subject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -65,9 +65,13 @@ func (s *Store) verified(of weir.Subject) uint64 {
 	return p.checked
 }
 
-// verify notes that the configuration was read after a change.
-func (p *spot) verify(number uint64) {
+// verify notes that the configuration was read after a change, and what applies; nil where that is
+// not at hand.
+func (p *spot) verify(number uint64, r *weir.Resolved) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.checked = max(p.checked, number)
+	if r != nil {
+		p.terms = &terms{r.Level, r.Limits}
+	}
 }

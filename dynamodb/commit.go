@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// commit is one turn of a line: write, and let the image of a refused condition say which write comes
-// next, until everybody in the batch has an answer.
+// commit is one turn of a line: write, and let the image of a refused condition say which write
+// comes next, until everybody in the batch has an answer.
 type commit struct {
 	*line
 	members []*member
@@ -51,8 +51,8 @@ func (l *line) commit(b *batch) {
 	}
 }
 
-// pending reports whether anything is left to write. Rides that change nothing wait for those that do:
-// they are answered last.
+// pending reports whether anything is left to write. Rides that change nothing wait for those that
+// do: they are answered last.
 func (c *commit) pending() bool {
 	work := len(c.members) > 0
 	for _, r := range c.rides {
@@ -84,12 +84,13 @@ func (c *commit) now() int64 {
 	return now
 }
 
-// next decides which write comes next. Nil is none: then somebody was answered, or something was read.
+// next decides which write comes next. Nil is none: then somebody was answered, or something was
+// read.
 func (c *commit) next(ctx context.Context) (*write, *reckoning, error) {
 	switch {
 	case c.doubtful:
 		return nil, nil, c.look(ctx)
-	case c.gone:
+	case c.gone, c.image != nil && c.image.item.Stub:
 		return c.nextBlank(ctx)
 	case c.image == nil && (c.store.options.NoSpeculation || len(c.rides) > 0 || len(named(c.members)) > maxDefined):
 		return nil, nil, c.look(ctx)
@@ -97,14 +98,14 @@ func (c *commit) next(ctx context.Context) (*write, *reckoning, error) {
 		return c.cold(c.members, c.now()), nil, nil
 	case c.round > maxRideRounds:
 		return c.force(c.rides), reckon(c.image, c.rides, nil), nil
-	case c.store.options.NoSpeculation && !c.current(c.members):
-		return nil, nil, c.look(ctx)
+	case (c.store.options.NoSpeculation || c.image.restricted()) && !c.current(c.members):
+		return nil, nil, c.look(ctx) // one that was switched off may be on again
 	}
 	return c.nextKnown(ctx)
 }
 
-// current reports whether the image is of an instant at which all these members were under way, so that
-// who does not fit it is denied.
+// current reports whether the image is of an instant at which all these members were under way, so
+// that who does not fit it is denied.
 func (c *commit) current(members []*member) bool {
 	for _, m := range members {
 		if m.number > c.seenAt {
@@ -124,7 +125,8 @@ func (c *commit) look(ctx context.Context) error {
 	return c.learn(item, nil)
 }
 
-// learn takes in the item as it is now. Of a write that was made, leads is the image that it led to.
+// learn takes in the item as it is now. Of a write that was made, leads is the image that it led
+// to.
 func (c *commit) learn(item schema.Item, leads *image) error {
 	c.doubtful = false
 	if item == nil {
@@ -149,7 +151,9 @@ func (c *commit) learn(item schema.Item, leads *image) error {
 
 // nextBlank makes the item, for those who know its configuration.
 func (c *commit) nextBlank(ctx context.Context) (*write, *reckoning, error) {
-	c.dropRefunds()
+	if c.gone {
+		c.dropRefunds()
+	}
 	c.answer(func(m *member) bool { return m.blind() }, verdict{ruling: missing})
 	if !c.pending() {
 		return nil, nil, nil
@@ -162,9 +166,15 @@ func (c *commit) nextBlank(ctx context.Context) (*write, *reckoning, error) {
 		return nil, nil, nil
 	}
 	m := c.blank(c.read, c.owner, c.now())
+	half, err := c.halve(ctx, m)
+	if err != nil {
+		return nil, nil, err
+	}
 	r := reckon(m, c.rides, c.members)
 	c.deny(r)
-	return c.create(r, c.read), r, nil
+	w := c.create(r, c.read)
+	w.beside = half
+	return w, r, nil
 }
 
 // dropRefunds ends the rides that only give back: an item that is not there is full.
@@ -184,7 +194,7 @@ func (c *commit) dropRefunds() {
 func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 	c.refuse()
 	c.refuseRides()
-	if len(c.members) == 0 && len(c.rides) > 0 && c.foreign() {
+	if len(c.members) == 0 && len(c.rides) > 0 && c.image.restricted() { // only counted on
 		return c.force(c.rides), reckon(c.image, c.rides, nil), nil
 	}
 	if n := c.spot.count(); n > c.image.shards {
@@ -253,6 +263,11 @@ func (c *commit) make(ctx context.Context, w *write, r *reckoning) {
 	case writeApplied:
 		c.applied(item, w, r)
 	case writeRefused:
+		if w.beside != nil {
+			if o.image = refusedItem(o.reasons); o.image == nil {
+				return // the other shard has changed meanwhile
+			}
+		}
 		if err := c.learn(o.image, nil); err != nil {
 			c.fail(err)
 		}
@@ -280,9 +295,9 @@ func (c *commit) applied(item schema.Item, w *write, r *reckoning) {
 	c.conclude(r)
 }
 
-// appliedCold works out what those found who went along in a write on an item that was not known, and
-// moves the time of the refill where the share had been full: otherwise the time until now would be
-// credited once more.
+// appliedCold works out what those found who went along in a write on an item that was not known,
+// and moves the time of the refill where the share had been full: otherwise the time until now
+// would be credited once more.
 func (c *commit) appliedCold(item schema.Item, went []*member) {
 	b, err := schema.ParseBucket(item)
 	if err != nil {
@@ -315,13 +330,16 @@ func (c *commit) appliedCold(item schema.Item, went []*member) {
 	}
 }
 
-// conclude tells those that went along that they have what they asked. Who has left gives it back with
-// the next write.
+// conclude tells those that went along that they have what they asked. Who has left gives it back
+// with the next write.
 func (c *commit) conclude(r *reckoning) {
 	for i, m := range r.fits {
 		v := r.fitting[i]
 		v.ruling = taken
-		if !m.tell(v) {
+		if v.err = c.objection(m); v.err != nil { // it was not known when the write was sent
+			v.ruling = failed
+		}
+		if !m.tell(v) || v.err != nil {
 			c.submit(nil, m.compensation())
 		}
 	}
@@ -387,9 +405,9 @@ func (c *commit) fail(err error) {
 	c.rides = nil
 }
 
-// unknown ends everybody where nobody knows whether the write was made. Each goes by what is safe: what
-// was asked may be charged, and is not given back; what was given back may be missing, and is not given
-// again.
+// unknown ends everybody where nobody knows whether the write was made. Each goes by what is safe:
+// what was asked may be charged, and is not given back; what was given back may be missing, and is
+// not given again.
 func (c *commit) unknown(err error, w *write, r *reckoning) {
 	c.doubtful, c.gone, c.seenAt = true, false, 0
 	went := w.went

@@ -21,8 +21,8 @@ func (c *commit) agreed() *terms {
 }
 
 // differs reports whether the configuration must be read before anything is written: somebody knows
-// another one than the item has, or a ride asks for it. Who knows none and finds a limit missing has
-// to read it himself.
+// another one than the item has, or a ride asks for it. Who knows none and finds a limit missing
+// has to read it himself.
 func (c *commit) differs() bool {
 	c.answer(func(m *member) bool { return m.blind() && !c.image.has(m) }, verdict{ruling: stale})
 	for _, m := range c.members {
@@ -33,9 +33,9 @@ func (c *commit) differs() bool {
 	return slices.ContainsFunc(c.rides, func(r *ride) bool { return r.reread })
 }
 
-// readTerms reads the configuration, consistently. Where nothing is stored, what the callers brought
-// themselves counts, and without any what the item has. What must not be judged by ends reservations;
-// settlements never fail for it.
+// readTerms reads the configuration, consistently. Where nothing is stored, what the callers
+// brought themselves counts, and without any what the item has. What must not be judged by ends
+// reservations; settlements never fail for it.
 func (c *commit) readTerms(ctx context.Context) error {
 	config, err := c.store.readSubject(ctx, c.spot.subject, true)
 	if err != nil {
@@ -64,8 +64,8 @@ func (c *commit) readTerms(ctx context.Context) error {
 // ownLevel reports whether limits of a level are stored nowhere.
 func ownLevel(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.LevelRequest }
 
-// standing are the terms where none can be had: the limits that the item has, or, where there is no item,
-// those that leases were reserved under.
+// standing are the terms where none can be had: the limits that the item has, or, where there is no
+// item, those that leases were reserved under.
 func (c *commit) standing() *terms {
 	t := &terms{level: weir.LevelUnread}
 	if c.image != nil {
@@ -102,36 +102,43 @@ func (c *commit) answerStale() {
 	}, verdict{ruling: stale})
 }
 
-// refuse answers the members whose item, or whose limits on it, weir cannot judge.
-func (c *commit) refuse() {
-	it := c.image.item
-	switch {
-	case it.Disabled:
-		err := switchedOff(c.spot.subject)
-		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: err})
-	case len(it.Unjudged) > 0:
-		err := unjudged(c.id().PK(), it.Unjudged[0])
-		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: err})
-	}
-	for i := range c.image.limits {
-		l := &c.image.limits[i]
-		if len(l.Unjudged) == 0 {
-			continue
-		}
-		err := unjudged(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
-		c.answer(func(m *member) bool {
-			return slices.ContainsFunc(m.asks, func(a ask) bool { return a.name == l.Name })
-		}, verdict{ruling: failed, err: err})
-	}
+// restricted reports whether something about the item keeps weir from judging by it.
+func (m *image) restricted() bool {
+	return m.item.Disabled || len(m.item.Unjudged) > 0 ||
+		slices.ContainsFunc(m.limits, func(c counter) bool { return len(c.Unjudged) > 0 })
 }
 
-// foreign reports whether the item says more than weir can judge by. Then it is only counted on, and what
-// else it says stays as it is.
-func (c *commit) foreign() bool {
-	it := c.image.item
-	return it.Disabled || len(it.Unjudged) > 0 || slices.ContainsFunc(it.Limits, func(l schema.BucketLimit) bool {
-		return len(l.Unjudged) > 0
-	})
+// refuse answers the members whose item, or whose limits on it, weir cannot judge.
+func (c *commit) refuse() {
+	if !c.image.restricted() {
+		return
+	}
+	left := c.members[:0:0]
+	for _, m := range c.members {
+		if err := c.objection(m); err != nil {
+			m.tell(verdict{ruling: failed, err: err})
+			continue
+		}
+		left = append(left, m)
+	}
+	c.members = left
+}
+
+// objection says why weir must not judge a member by the image; nil if it may.
+func (c *commit) objection(m *member) error {
+	switch it := c.image.item; {
+	case it.Disabled:
+		return switchedOff(c.spot.subject)
+	case len(it.Unjudged) > 0:
+		return unjudged(c.id().PK(), it.Unjudged[0])
+	}
+	for k := range m.asks {
+		l := c.image.limit(m.asks[k].name)
+		if l != nil && len(l.Unjudged) > 0 {
+			return unjudged(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
+		}
+	}
+	return nil
 }
 
 // refuseRides ends the rides that a balance cannot count.
@@ -157,8 +164,8 @@ func (m *image) countable(r *ride) error {
 	return nil
 }
 
-// bury remembers limits that were just removed from the item, for leases that still stand for them and
-// in case they come back.
+// bury remembers limits that were just removed from the item, for leases that still stand for them
+// and in case they come back.
 func (c *commit) bury(before *image) {
 	if before == nil || c.image == nil {
 		return

@@ -16,8 +16,8 @@ const (
 	limitsChanged changeKind = iota
 	// policyChanged: the system's on_unavailable.
 	policyChanged
-	// entityChanged: an entity was declared, or has another parent or cascade. Its buckets on the table
-	// have been told.
+	// entityChanged: an entity was declared, or has another parent or cascade. Its buckets on the
+	// table have been told.
 	entityChanged
 	// entityDeleted: an entity is gone, with its limits and its buckets on the table.
 	entityDeleted
@@ -33,10 +33,10 @@ type configChange struct {
 	now    time.Time
 }
 
-// afterConfigChange brings what the process knows, and the buckets of the place, up to date: from now on
-// the process reads the configuration of whom it concerns before it goes by an item. The buckets of an
-// entity's own limits are written at once, for those on the table who go by the items alone; all others
-// when they are next used, or when somebody's cache has aged.
+// afterConfigChange brings what the process knows, and the buckets of the place, up to date: from
+// now on the process reads the configuration of whom it concerns before it goes by an item. The
+// buckets of an entity's own limits are written at once, for those on the table who go by the items
+// alone; all others when they are next used, or when somebody's cache has aged.
 func (s *Store) afterConfigChange(ctx context.Context, c configChange) error {
 	at := c.at
 	if c.kind == entityChanged || c.kind == entityDeleted {

@@ -73,8 +73,8 @@ func (t *transaction) check(key schema.Key, e *expression) {
 // errMoved says that what a transaction was planned on has changed meanwhile.
 var errMoved = errors.New("the configuration has changed meanwhile")
 
-// changeConfig plans a change from what it reads and writes it. Where others were faster it is planned anew.
-// A plan without items is done already.
+// changeConfig plans a change from what it reads and writes it. Where others were faster it is
+// planned anew. A plan without items is done already.
 func (s *Store) changeConfig(
 	ctx context.Context, now time.Time, plan func(ctx context.Context, t *transaction) error,
 ) error {

@@ -20,8 +20,8 @@ type levelConfig struct {
 	fault error
 }
 
-// parseLevel reads the item of a level, which may be nil. What cannot be judged is a fault of the level,
-// for it may not concern anybody.
+// parseLevel reads the item of a level, which may be nil. What cannot be judged is a fault of the
+// level, for it may not concern anybody.
 func parseLevel(level weir.Level, item schema.Item) *levelConfig {
 	l := &levelConfig{level: level}
 	if item == nil {
@@ -62,8 +62,8 @@ func (l *levelConfig) blame(err error) {
 // any reports whether the level has limits, weir's or others, so that it wins over weaker ones.
 func (l *levelConfig) any() bool { return len(l.limits) > 0 || l.fault != nil }
 
-// access is what the level says of access. A word that weir does not know means what it means to older
-// versions of the Python library: that the limits hold.
+// access is what the level says of access. A word that weir does not know means what it means to
+// older versions of the Python library: that the limits hold.
 func (l *levelConfig) access() schema.Access {
 	switch {
 	case l.config == nil:

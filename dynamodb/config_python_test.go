@@ -71,8 +71,8 @@ func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	return answers
 }
 
-// judgePython compares what the library answers with what is wanted: every field of a wanted object, and
-// everything else whole.
+// judgePython compares what the library answers with what is wanted: every field of a wanted
+// object, and everything else whole.
 func (s *Store) judgePython(t *testing.T, questions ...asked) {
 	t.Helper()
 	steps := make([]pyStep, len(questions))

@@ -17,8 +17,8 @@ func withConsistent(ctx context.Context) context.Context {
 // consistent reports whether the context asks for that.
 func consistent(ctx context.Context) bool { return ctx.Value(consistentKey{}) != nil }
 
-// ReadConfig returns what is configured for a subject, in one read. It fails where the strongest level
-// says what weir cannot judge by, and where the subject is switched off.
+// ReadConfig returns what is configured for a subject, in one read. It fails where the strongest
+// level says what weir cannot judge by, and where the subject is switched off.
 func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
 	c, err := s.readSubject(ctx, of, consistent(ctx))
 	if err != nil {
@@ -47,8 +47,8 @@ type subjectConfig struct {
 	levels []*levelConfig
 }
 
-// readSubject reads META and the levels of a subject with one BatchGetItem. What weir cannot judge by is
-// no error here, see [subjectConfig.chargeable].
+// readSubject reads META and the levels of a subject with one BatchGetItem. What weir cannot judge
+// by is no error here, see [subjectConfig.chargeable].
 func (s *Store) readSubject(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*subjectConfig, error) {
@@ -96,8 +96,8 @@ func parseEntity(item schema.Item) (*schema.Entity, error) {
 	return e, nil
 }
 
-// known reports whether the entity is declared: by its META, or by limits of its own, since the Python
-// library makes no META for these.
+// known reports whether the entity is declared: by its META, or by limits of its own, since the
+// Python library makes no META for these.
 func (c *subjectConfig) known() bool {
 	if c.entity != nil {
 		return true
@@ -117,8 +117,8 @@ func (c *subjectConfig) parent() string {
 	return c.entity.Parent
 }
 
-// cascades reports whether a charge on the subject is one on the parent too: as the strongest level says
-// that says anything of it, otherwise as META says.
+// cascades reports whether a charge on the subject is one on the parent too: as the strongest level
+// says that says anything of it, otherwise as META says.
 func (c *subjectConfig) cascades() bool {
 	if c.parent() == "" {
 		return false
@@ -164,8 +164,8 @@ func (c *subjectConfig) onUnavailable() weir.Policy {
 	return ""
 }
 
-// chargeable refuses what weir must not judge: a subject that is switched off, and one whose limits say
-// more than weir understands. Where the subject is only a part of one, nobody is charged on it.
+// chargeable refuses what weir must not judge: a subject that is switched off, and one whose limits
+// say more than weir understands. Where the subject is only a part of one, nobody is charged on it.
 func (c *subjectConfig) chargeable() error {
 	s := c.subject
 	if s.Entity != "" && s.Resource != "" && s.Resource != weir.DefaultResource {

@@ -63,8 +63,8 @@ func (t *transaction) listResource(resource string, listed bool) {
 	t.updateBy(key, &update, e)
 }
 
-// inNamespace begins the update of an item that may not be there yet, so that the namespace's index has
-// it.
+// inNamespace begins the update of an item that may not be there yet, so that the namespace's index
+// has it.
 func (t *transaction) inNamespace(key schema.Key) *expression {
 	e := &expression{}
 	e.setIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
@@ -85,8 +85,8 @@ func (s *Store) ConfiguredResources(ctx context.Context) ([]string, error) {
 	return r.Names, nil
 }
 
-// EntityConfigResources returns, in order, the resources for which entities have limits of their own,
-// [weir.DefaultResource] among them.
+// EntityConfigResources returns, in order, the resources for which entities have limits of their
+// own, [weir.DefaultResource] among them.
 func (s *Store) EntityConfigResources(ctx context.Context) ([]string, error) {
 	item, err := s.getItem(ctx, schema.EntityConfigResourcesKey(s.namespace), consistent(ctx))
 	if err != nil || item == nil {

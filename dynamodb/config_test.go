@@ -135,8 +135,8 @@ func TestLevels(t *testing.T) {
 	}
 }
 
-// TestLimitsRemoved: limits that are taken away leave nothing, also not in the registries, and taking
-// away what is not there changes nothing.
+// TestLimitsRemoved: limits that are taken away leave nothing, also not in the registries, and
+// taking away what is not there changes nothing.
 func TestLimitsRemoved(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
@@ -209,7 +209,8 @@ func (s *Store) registriesEmpty(t *testing.T) {
 	}
 }
 
-// TestLimitsKeepTheRest: what an item says besides its limits stays, and schedules go with the limits.
+// TestLimitsKeepTheRest: what an item says besides its limits stays, and schedules go with the
+// limits.
 func TestLimitsKeepTheRest(t *testing.T) {
 	t.Parallel()
 	s := configured(t)

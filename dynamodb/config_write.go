@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// WriteLimits makes limits the only ones at a place; what else the place's item says stays. The item,
-// the registry of such places, the declaration of the entity and the audit change together.
+// WriteLimits makes limits the only ones at a place; what else the place's item says stays. The
+// item, the registry of such places, the declaration of the entity and the audit change together.
 func (s *Store) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
@@ -164,8 +164,8 @@ func (e *expression) unchanged(read schema.Item, attribute string) {
 	e.absent(attribute)
 }
 
-// keptAsRead is the condition under which an item may be replaced by what was made of it: everything that
-// does not belong to its limits is still as it was read.
+// keptAsRead is the condition under which an item may be replaced by what was made of it:
+// everything that does not belong to its limits is still as it was read.
 func keptAsRead(read schema.Item, target *schema.Config) *expression {
 	e := &expression{}
 	if read == nil {

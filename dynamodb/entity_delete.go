@@ -13,8 +13,8 @@ import (
 // maxConfigsAtOnce is how many configurations one transaction deletes, with room for the rest.
 const maxConfigsAtOnce = 80
 
-// DeleteEntity removes an entity with its limits, its buckets and its usage; the audit stays. The META
-// goes last, so that what was cut short can be done again.
+// DeleteEntity removes an entity with its limits, its buckets and its usage; the audit stays. The
+// META goes last, so that what was cut short can be done again.
 func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	d, err := s.deletable(ctx, name)
 	if err != nil {
@@ -78,8 +78,8 @@ func (s *Store) deletable(ctx context.Context, name string) (*definition, error)
 	return d, nil
 }
 
-// deleteState deletes all items of an entity but its META and its configurations. What others can only
-// be found by goes last.
+// deleteState deletes all items of an entity but its META and its configurations. What others can
+// only be found by goes last.
 func (s *Store) deleteState(ctx context.Context, name string) (int64, error) {
 	deleted, err := s.deleteBuckets(ctx, name)
 	if err != nil {

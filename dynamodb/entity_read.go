@@ -63,8 +63,8 @@ func (d *definition) known() bool {
 	return false
 }
 
-// ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that weir
-// cannot judge by are not in it; Options.OnError is told of them.
+// ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that
+// weir cannot judge by are not in it; Options.OnError is told of them.
 func (s *Store) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	d, err := s.readDefinition(ctx, name)
 	if err != nil || !d.known() {

@@ -30,9 +30,9 @@ func (s *Store) EntityMetadata(
 	return e.Name, e.Metadata, nil
 }
 
-// EditEntity changes an entity's name for people and its metadata. Edit gets what is stored and returns
-// what shall be; where somebody else was faster it is asked again with what is stored by then, so that no
-// change is lost. An error of its own ends the edit and is returned.
+// EditEntity changes an entity's name for people and its metadata. Edit gets what is stored and
+// returns what shall be; where somebody else was faster it is asked again with what is stored by
+// then, so that no change is lost. An error of its own ends the edit and is returned.
 func (s *Store) EditEntity(
 	ctx context.Context, now time.Time, name string,
 	edit func(display string, metadata map[string]any) (string, map[string]any, error),

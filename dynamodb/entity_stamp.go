@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// restamp tells every bucket of an entity whose charges it passes on. A bucket that knows of a later
-// change keeps it.
+// restamp tells every bucket of an entity whose charges it passes on. A bucket that knows of a
+// later change keeps it.
 func (s *Store) restamp(ctx context.Context, e *schema.Entity) error {
 	cascades := make(map[string]bool)
 	stamped := make(map[schema.BucketID]bool)
@@ -43,8 +43,8 @@ func (s *Store) restamp(ctx context.Context, e *schema.Entity) error {
 	return nil
 }
 
-// shardsOf returns the buckets that an entity has, shard by shard. The index may not show the newest
-// shards yet, but the first one of each resource counts them.
+// shardsOf returns the buckets that an entity has, shard by shard. The index may not show the
+// newest shards yet, but the first one of each resource counts them.
 func (s *Store) shardsOf(ctx context.Context, entity string) ([]schema.BucketID, error) {
 	var ids []schema.BucketID
 	known := make(map[schema.BucketID]bool)
@@ -108,8 +108,8 @@ func (s *Store) appendExisting(
 // maxStamps is how often one bucket is told: the write says the same each time it is sent.
 const maxStamps = 4
 
-// stamp writes into one bucket whose charges are passed on to whom. One that is gone, or that knows of a
-// later change, stays as it is.
+// stamp writes into one bucket whose charges are passed on to whom. One that is gone, or that knows
+// of a later change, stays as it is.
 func (s *Store) stamp(
 	ctx context.Context, id schema.BucketID, e *schema.Entity, cascade bool,
 ) error {

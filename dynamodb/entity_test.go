@@ -102,8 +102,8 @@ func TestEntityRefused(t *testing.T) {
 	s.mustEntity(t, "c", "a", false)
 }
 
-// TestEntityByItsLimits: the Python library makes no META for limits, and what it made without one is
-// declared all the same.
+// TestEntityByItsLimits: the Python library makes no META for limits, and what it made without one
+// is declared all the same.
 func TestEntityByItsLimits(t *testing.T) {
 	t.Parallel()
 	s := configured(t)

@@ -17,8 +17,9 @@ const (
 	movesSince = "0.17.0"
 )
 
-// WriteEntity declares an entity or changes its parent and cascade, and tells its buckets. A parent that
-// does not exist and a cycle are [weir.Invalid]. Writing what is there already tells the buckets again.
+// WriteEntity declares an entity or changes its parent and cascade, and tells its buckets. A parent
+// that does not exist and a cycle are [weir.Invalid]. Writing what is there already tells the
+// buckets again.
 func (s *Store) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
@@ -137,8 +138,8 @@ func (t *transaction) declare(e *schema.Entity) error {
 	return t.record(schema.ActionEntityCreated, e.ID, "", schema.CreatedDetails(e))
 }
 
-// planParent requires the parent to exist, and none of its ancestors to be the entity. A parent that the
-// Python library knows only by its limits is declared with it.
+// planParent requires the parent to exist, and none of its ancestors to be the entity. A parent
+// that the Python library knows only by its limits is declared with it.
 func (s *Store) planParent(ctx context.Context, t *transaction, name, parent string) error {
 	field := "entities." + name + ".parent"
 	at := parent
@@ -187,8 +188,8 @@ func (s *Store) declareParent(ctx context.Context, t *transaction, field, parent
 	return t.declare(e)
 }
 
-// requireMoves sees to it that nobody uses the table who would put an old parent back onto a bucket:
-// clients and functions older than 0.17 know nothing of generations.
+// requireMoves sees to it that nobody uses the table who would put an old parent back onto a
+// bucket: clients and functions older than 0.17 know nothing of generations.
 func (t *transaction) requireMoves(item schema.Item) error {
 	if item == nil {
 		return fault(weir.Unsupported, "table", t.table, "has no version record any more")

@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// expression builds the expressions of one write. Names and values go in by position, since a limit's
-// name may contain what DynamoDB's grammar does not allow.
+// expression builds the expressions of one write. Names and values go in by position, since a
+// limit's name may contain what DynamoDB's grammar does not allow.
 type expression struct {
 	names            map[string]string
 	alias            map[string]string

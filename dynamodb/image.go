@@ -8,9 +8,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// image is a bucket item as this process knows it: what was stored when it was last seen, and what that
-// comes to. The two differ where the process knows more than the item can say, such as when a limit
-// was last asked. It belongs to one line and is replaced, never shared.
+// image is a bucket item as this process knows it: what was stored when it was last seen, and what
+// that comes to. The two differ where the process knows more than the item can say, such as when a
+// limit was last asked. It belongs to one line and is replaced, never shared.
 type image struct {
 	item   *schema.Bucket // as stored; not changed
 	shards int            // the larger of the item's count and the known one
@@ -51,8 +51,8 @@ func newCounter(l schema.BucketLimit, refilled int64, shards int) counter {
 	}
 }
 
-// learn makes an image of what was just read, at now. The image before, or the one that a write was to
-// lead to, tells what the item cannot say, as far as nobody else has written meanwhile.
+// learn makes an image of what was just read, at now. The image before, or the one that a write was
+// to lead to, tells what the item cannot say, as far as nobody else has written meanwhile.
 func learn(b *schema.Bucket, before *image, shards int, now int64) *image {
 	m := &image{item: b, shards: max(b.Shards, shards), limits: make([]counter, len(b.Limits))}
 	for i := range b.Limits {
@@ -71,11 +71,17 @@ func (c *counter) recall(before, m *image, now int64) {
 	if was == nil || was.Incomplete || before.item.RefilledMS != m.item.RefilledMS {
 		return
 	}
+	if before.shards != m.shards {
+		return // the other shards gain theirs already
+	}
 	moved := c.Balance - was.Balance // by others, who charged or gave back
-	if c.defined(&was.BucketLimit) && before.shards == m.shards {
+	if c.defined(&was.BucketLimit) {
 		c.balance = min(was.balance+moved, max(was.balance, c.rate.CapacityMilli))
 		c.seen, c.rate, c.whole = was.seen, was.rate, was.whole
 		return
+	}
+	if c.Capacity < was.Capacity && moved+c.Consumed-was.Consumed < 0 {
+		return // whoever lowered it has trimmed it too
 	}
 	// Until now it gained under the definition it had (docs/adr/0004-changed-buckets.md).
 	at := max(now, was.seen)
@@ -104,8 +110,9 @@ func (m *image) clone() *image {
 	return &c
 }
 
-// at is the balance at now, no earlier than seen, under the definition it was last used under. What a
-// shard had above its share when the bucket was split it keeps, and gains nothing until it is below.
+// at is the balance at now, no earlier than seen, under the definition it was last used under. What
+// a shard had above its share when the bucket was split it keeps, and gains nothing until it is
+// below.
 func (c *counter) at(now int64) int64 {
 	if c.balance >= c.rate.CapacityMilli {
 		return c.balance
@@ -131,7 +138,8 @@ func (c *counter) idle(now int64) bool {
 	return now-c.seen >= forgetMS && now-forgetMS >= c.rate.FullAt(c.balance, c.seen)
 }
 
-// peek is the balance at now, or when it was last seen if that is later, under the stored definition.
+// peek is the balance at now, or when it was last seen if that is later, under the stored
+// definition.
 func (c *counter) peek(now int64, shards int) int64 {
 	return c.under(shareOf(&c.BucketLimit, shards), c.Capacity, max(now, c.seen))
 }

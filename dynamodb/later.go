@@ -8,8 +8,8 @@ const (
 	maxLater   = 8
 )
 
-// later puts a compensation in the line again. After the last attempt what was to be given back stays
-// charged, and is counted as unknown.
+// later puts a compensation in the line again. After the last attempt what was to be given back
+// stays charged, and is counted as unknown.
 func (l *line) later(r *ride, err error) {
 	s := l.store
 	if r.tries++; r.tries > maxLater || s.closed.Load() && r.tries > 1 {

@@ -4,11 +4,12 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// line is the process's way to one bucket item: one write at a time, in which all go along that have
-// arrived meanwhile. A lone one goes at once; there is no timer.
+// line is the process's way to one bucket item: one write at a time, in which all go along that
+// have arrived meanwhile. A lone one goes at once; there is no timer.
 type line struct {
 	store *Store
 	spot  *spot
@@ -20,7 +21,7 @@ type line struct {
 	running bool
 	// shown and shownGhosts are what others may look at: the image after the last commit, and ghosts.
 	shown       *image
-	asked       map[string]int64 // limits that were judged without a write since, and when
+	asked       []sighting // limits that were judged without a write since
 	shownGhosts map[string]counter
 
 	// What follows belongs to whoever runs the line.
@@ -30,8 +31,8 @@ type line struct {
 	seenAt uint64
 	// gone is true where the item is known not to be there.
 	gone bool
-	// doubtful is true after a write without an answer: the item is looked at before it is written again,
-	// and image is as it was before that write, since it may know more than the item says.
+	// doubtful is true after a write without an answer: the item is looked at before it is written
+	// again, and image is as it was before that write, since it may know more than the item says.
 	doubtful bool
 	// ghosts are limits that were removed from the configuration, as they were: they may come back.
 	ghosts map[string]counter
@@ -40,8 +41,8 @@ type line struct {
 // maxMembers is how many reservations one write takes along.
 const maxMembers = 100
 
-// submit puts a reservation or a ride in the line; either may be nil. The line runs in a goroutine of
-// its own, since a write must not end with the one who happened to begin it.
+// submit puts a reservation or a ride in the line; either may be nil. The line runs in a goroutine
+// of its own, since a write must not end with the one who happened to begin it.
 func (l *line) submit(m *member, r *ride) {
 	if r != nil && len(r.changes) > 0 {
 		l.spot.forgive()
@@ -86,7 +87,7 @@ func (l *line) next() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.image != nil {
-		l.image = l.image.touched(l.asked)
+		l.image = l.image.touched(l.asked...)
 	}
 	l.asked = nil
 	l.shown, l.shownGhosts = l.image, maps.Clone(l.ghosts)
@@ -113,20 +114,16 @@ func (l *line) seen() *image {
 	return l.shown
 }
 
-// note notes that limits were judged without a write.
-func (l *line) note(asks []ask, now int64) {
+// note notes that a limit was judged or settled without a write. The definition is the one in
+// force, where the item may have another; nil where it has none.
+func (l *line) note(name string, now int64, limit *weir.Limit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shown == nil {
 		return
 	}
-	if l.asked == nil {
-		l.asked = make(map[string]int64)
-	}
-	for k := range asks {
-		l.asked[asks[k].name] = max(now, l.asked[asks[k].name])
-	}
-	l.shown = l.shown.touched(l.asked)
+	n := sighting{name, now, limit}
+	l.asked, l.shown = append(l.asked, n), l.shown.touched(n)
 }
 
 // id names the item.

@@ -20,8 +20,8 @@ const (
 	beforeNames = " "
 )
 
-// ListEntities returns a page of names in order. All entities are those with a META or with limits of
-// their own; what an index does not show yet is missing for a moment.
+// ListEntities returns a page of names in order. All entities are those with a META or with limits
+// of their own; what an index does not show yet is missing for a moment.
 func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	names := s.declaredNames(ctx, q.After)
 	switch {
@@ -47,7 +47,8 @@ func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.En
 	return page, nil
 }
 
-// Resources returns, in order, the resources on which an entity has something in use or limits of its own.
+// Resources returns, in order, the resources on which an entity has something in use or limits of
+// its own.
 func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
 	var ids []schema.BucketID
 	for id, err := range s.bucketsOf(ctx, entity) {
@@ -78,8 +79,8 @@ func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Entities returns, in order, the entities that have something in use on a resource or limits of their
-// own.
+// Entities returns, in order, the entities that have something in use on a resource or limits of
+// their own.
 func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
 	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
@@ -167,7 +168,8 @@ func (s *Store) declaredNames(ctx context.Context, after string) iter.Seq2[strin
 	})
 }
 
-// namesBehind is the query for the items of an index whose sort key is prefix and a name behind after.
+// namesBehind is the query for the items of an index whose sort key is prefix and a name behind
+// after.
 func (s *Store) namesBehind(index, pk, prefix, after string) *ddb.QueryInput {
 	low := prefix + after
 	if after != "" || low == "" { // a key's value must not be empty

@@ -56,8 +56,8 @@ type verdict struct {
 	err    error
 	// found are the limits asked, as they were before the member, in its order.
 	found []counter
-	// others is, for each of them, what the other shards have; nil where there are none. shards is how many
-	// there are.
+	// others is, for each of them, what the other shards have; nil where there are none. shards is how
+	// many there are.
 	others []int64
 	shards int
 }
@@ -91,11 +91,11 @@ func (m *member) leave() bool {
 type ride struct {
 	now     int64
 	changes []change
-	// refill asks for a write that moves the time of the refill, and reread for the item to be brought to
-	// the configuration, read anew.
-	// forget says that the item was deleted.
+	// refill asks for a write that moves the time of the refill, and reread for the item to be brought
+	// to the configuration, read anew. forget says that the item was deleted.
 	refill, reread, forget bool
-	// done is called once, from the line; nil where nobody waits, and then tries counts how often it failed.
+	// done is called once, from the line; nil where nobody waits, and then tries counts how often it
+	// failed.
 	done  func(err error)
 	tries int
 }
@@ -106,6 +106,8 @@ type change struct {
 	// milli is what is charged; below zero it is given back.
 	milli int64
 	limit *weir.Limit // for an item that must be made anew
+	// moves is true where units go to another shard of the bucket: nobody has consumed them.
+	moves bool
 }
 
 // blind reports whether the caller has not read the configuration.

@@ -11,14 +11,16 @@ type reckoning struct {
 	after *image
 	fits  []*member
 	short []*member
-	// net is what the write takes from each limit, below zero where it gives back; need is the least that
-	// must be stored besides what is credited; both by position in the image, in milli-units.
+	// net is what the write takes from each limit, below zero where it gives back; need is the least
+	// that must be stored besides what is credited; both by position in the image, in milli-units.
 	net, need []int64
 	// charged and asked say of which limits something is charged, and which of them may not fall below
 	// what is needed.
 	charged, asked []bool
-	// given is what was given back to each limit.
-	given []int64
+	// given is what was given back to each limit, and trimmed whether there was more to give back than
+	// the limit had room for, by this image.
+	given   []int64
+	trimmed []bool
 	// verdicts are those of the members that fit, and of those that do not.
 	fitting, lacking []verdict
 	// latest is the latest now of all.
@@ -27,13 +29,14 @@ type reckoning struct {
 	counts []int64
 }
 
-// reckon applies rides, then judges members in their order. Every one that fits is taken into account
-// for those after it.
+// reckon applies rides, then judges members in their order. Every one that fits is taken into
+// account for those after it.
 func reckon(m *image, rides []*ride, members []*member) *reckoning {
 	n := len(m.limits)
 	r := &reckoning{
 		after: m.clone(), net: make([]int64, n), need: make([]int64, n), counts: make([]int64, n),
-		charged: make([]bool, n), asked: make([]bool, n), given: make([]int64, n), latest: math.MinInt64,
+		charged: make([]bool, n), asked: make([]bool, n), given: make([]int64, n), trimmed: make([]bool, n),
+		latest: math.MinInt64,
 	}
 	for i := range r.need {
 		r.need[i] = math.MinInt64
@@ -64,9 +67,12 @@ func (r *reckoning) ride(of *ride) {
 		} else {
 			c.give(-ch.milli)
 			r.given[i] += c.balance - before
+			r.trimmed[i] = r.trimmed[i] || c.balance-before < -ch.milli
 		}
 		r.net[i] += before - c.balance
-		r.counts[i] += ch.milli
+		if !ch.moves {
+			r.counts[i] += ch.milli
+		}
 	}
 }
 
@@ -111,7 +117,8 @@ func (m *image) index(name string) int {
 	return -1
 }
 
-// has reports whether the image has every limit that a member asks, with the definition that it knows.
+// has reports whether the image has every limit that a member asks, with the definition that it
+// knows.
 func (m *image) has(of *member) bool {
 	for k := range of.asks {
 		a := &of.asks[k]
@@ -129,8 +136,8 @@ func (c *counter) is(l *weir.Limit) bool {
 		c.PeriodMS == l.RefillPeriod.Milliseconds()
 }
 
-// noting is the image with what was reckoned on it, where nothing is written: limits that were asked have
-// been seen.
+// noting is the image with what was reckoned on it, where nothing is written: limits that were
+// asked have been seen.
 func (m *image) noting(after *image) *image {
 	c := m.clone()
 	for i := range c.limits {
@@ -142,16 +149,31 @@ func (m *image) noting(after *image) *image {
 	return c
 }
 
-// touched is the image after limits were asked at some instants.
-func (m *image) touched(asked map[string]int64) *image {
-	if len(asked) == 0 {
+// sighting is a limit that was judged without a write.
+type sighting struct {
+	name  string
+	now   int64
+	limit *weir.Limit // nil: as it is stored
+}
+
+// touched is the image after limits were asked.
+func (m *image) touched(all ...sighting) *image {
+	if len(all) == 0 {
 		return m
 	}
 	c := m.clone()
-	for i := range c.limits {
-		if at, ok := asked[c.limits[i].Name]; ok && !c.limits[i].Incomplete {
-			c.limits[i].touch(at, c.shards)
+	for _, a := range all {
+		l := c.limit(a.name)
+		if l == nil || l.Incomplete {
+			continue
 		}
+		item := l.BucketLimit
+		if a.limit != nil {
+			s := stored(a.limit)
+			l.Capacity, l.Refill, l.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
+		}
+		l.touch(a.now, c.shards)
+		l.BucketLimit = item
 	}
 	return c
 }

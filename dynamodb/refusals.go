@@ -1,7 +1,7 @@
 package dynamodb
 
-// refusals are what a subject's limits denied a moment ago, so that the same is not asked of the table
-// again and again. They only ever deny, never longer than they said, and at most a second.
+// refusals are what a subject's limits denied a moment ago, so that the same is not asked of the
+// table again and again. They only ever deny, never longer than they said, and at most a second.
 type refusals struct {
 	of map[string]refusal
 }
@@ -62,8 +62,8 @@ func (p *spot) refuses(a *ask, now int64) (refusal, bool) {
 	return r, ok && r.since <= now && now < r.until && a.milli+a.lowered >= r.milli
 }
 
-// refusedBefore denies a journey by what is remembered, if all its items are known, so that the answer
-// can say what each limit has.
+// refusedBefore denies a journey by what is remembered, if all its items are known, so that the
+// answer can say what each limit has.
 func (j *journey) refusedBefore() bool {
 	if j.blind {
 		return false
@@ -86,14 +86,16 @@ func (j *journey) refusedBefore() bool {
 			e.found.found = append(e.found.found, found)
 			r, ok := e.spot.refuses(a, j.now)
 			e.found.others = append(e.found.others, r.others)
-			if ok && found.balance+r.others-a.lowered < a.milli {
-				e.found.ruling, denies = denied, true
+			if found.balance+r.others-a.lowered < a.milli {
+				e.found.ruling, denies = denied, denies || ok
 			}
 		}
 	}
 	for _, e := range j.errands {
 		if denies {
-			e.spot.line(0).note(e.asks, j.now)
+			for k := range e.asks {
+				e.spot.line(0).note(e.asks[k].name, j.now, nil)
+			}
 		} else {
 			e.found = verdict{}
 		}

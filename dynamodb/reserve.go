@@ -27,7 +27,8 @@ type draw struct {
 
 // Reserve takes what a reservation asks, or nothing. Bucket items are written at once, one for each
 // (entity, resource); where one of them denies, the others get back what was taken with their next
-// write, so that for a moment others may see the difference. It fails as [weir.Reservation.Plan] does.
+// write, so that for a moment others may see the difference. It fails as [weir.Reservation.Plan]
+// does.
 func (s *Store) Reserve(
 	ctx context.Context, now time.Time, r *weir.Reservation,
 ) (*weir.Outcome, error) {
@@ -96,8 +97,8 @@ func (j *journey) release() {
 	}
 }
 
-// plan finds out what to do where: by the configuration if it is at hand or must be, otherwise by what
-// the items themselves will say.
+// plan finds out what to do where: by the configuration if it is at hand or must be, otherwise by
+// what the items themselves will say.
 func (s *Store) plan(
 	ctx context.Context, now time.Time, r *weir.Reservation, how planning,
 ) (*journey, error) {
@@ -134,13 +135,13 @@ func (s *Store) plan(
 		})
 	}
 	for _, e := range j.errands {
-		e.spot.verify(seq)
 		if e.resolved, err = r.Resolve(ctx, e.spot.subject, weir.Cached); err != nil {
 			e.resolved = nil
 		}
 		if e.resolved != nil && e.resolved.Level == "" { // limits that the request brought
 			e.resolved = &weir.Resolved{Level: weir.LevelRequest, Limits: r.Brought}
 		}
+		e.spot.verify(seq, e.resolved)
 	}
 	return j, nil
 }

@@ -27,9 +27,7 @@ func (j *journey) admittedOutcome() *weir.Outcome {
 			for _, d := range e.draws {
 				for i := range d.asks {
 					if d.asks[i].name == a.name && (d.shard != 0 || len(e.draws) > 1) {
-						h.Pieces = append(h.Pieces, weir.Piece{
-							Units: d.asks[i].milli / 1000, Mark: int64(d.shard),
-						})
+						h.Pieces = append(h.Pieces, piece{d.asks[i].milli, d.shard}.kept())
 					}
 				}
 			}
@@ -75,18 +73,22 @@ func (j *journey) status(e *errand, k int) {
 		st.Exceeded = true // enough, but scattered
 	}
 	if st.Exceeded {
-		st.RetryAfter = wait(c, j.now, a.milli+a.lowered, e.found.shards)
 		st.AtLeast = e.found.shards > 1
+		if st.AtLeast {
+			all := *c
+			all.balance, all.rate = balance, shareOf(&c.BucketLimit, 1)
+			c = &all
+		}
+		st.RetryAfter = wait(c, j.now, a.milli+a.lowered)
+		if st.AtLeast {
+			st.RetryAfter = max(st.RetryAfter, time.Millisecond)
+		}
 	}
 }
 
-// wait is how long it takes until a counter holds so much; of one of several shards, until all of them
-// together have gained it, at the least.
-func wait(c *counter, now, milli int64, shards int) time.Duration {
+// wait is how long it takes until a counter holds so much.
+func wait(c *counter, now, milli int64) time.Duration {
 	ms := c.wait(now, milli)
-	if shards > 1 && ms == math.MaxInt64 {
-		ms = 1
-	}
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64
 	}

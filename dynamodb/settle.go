@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir/internal/bucket"
 )
 
-// Settle makes a lease stand for something else. What is more is charged and what is less given back with
-// the next write of each bucket item. If the table does not answer, the store knows which part was done:
-// the same settlement again, or another of the same lease, does only the rest. An amount that may have
-// been given back is not given back again, and is counted in [Stats].
+// Settle makes a lease stand for something else. What is more is charged and what is less given
+// back with the next write of each bucket item. If the table does not answer, the store knows which
+// part was done: the same settlement again, or another of the same lease, does only the rest. An
+// amount that may have been given back is not given back again, and is counted in [Stats].
 func (s *Store) Settle(
 	ctx context.Context, now time.Time, st *weir.Settlement,
 ) (*weir.Outcome, error) {
@@ -46,13 +46,17 @@ func (s *Store) Settle(
 		s.unsettled.keep(now, st, t)
 		return nil, err
 	}
+	t.noteUnmoved(s, now, st)
 	if st.Verb == weir.VerbAdjust {
 		out.Holdings = make([]weir.Holding, len(st.Holdings))
 		for i := range st.Holdings {
 			h := st.Holdings[i]
 			h.Limit = st.Limits[i]
 			h.Parts = slices.Clone(st.Totals[i])
-			h.Pieces = t.pieces[i]
+			h.Pieces = make([]weir.Piece, len(t.pieces[i]))
+			for k, p := range t.pieces[i] {
+				h.Pieces[k] = p.kept()
+			}
 			out.Holdings[i] = h
 		}
 	}
@@ -62,21 +66,24 @@ func (s *Store) Settle(
 // settlement is what a lease stands for on the table while it is settled.
 type settlement struct {
 	mu     sync.Mutex
-	pieces [][]weir.Piece // of each holding
-	open   int            // rides that are on their way
-	err    error          // the first that failed
-	done   chan struct{}  // closed when none is on its way
+	pieces [][]piece     // of each holding
+	open   int           // rides that are on their way
+	err    error         // the first that failed
+	done   chan struct{} // closed when none is on its way
+	moved  []bool        // for each holding, whether something was sent for it
 }
 
 func newSettlement(holdings []weir.Holding) *settlement {
-	t := &settlement{pieces: make([][]weir.Piece, len(holdings)), done: make(chan struct{})}
+	t := &settlement{pieces: make([][]piece, len(holdings)), done: make(chan struct{})}
 	close(t.done)
 	for i := range holdings {
 		if len(holdings[i].Pieces) == 0 {
-			t.pieces[i] = []weir.Piece{{Units: holdings[i].Cost()}}
+			t.pieces[i] = []piece{{milli: holdings[i].Cost() * 1000}}
 			continue
 		}
-		t.pieces[i] = slices.Clone(holdings[i].Pieces)
+		for _, p := range holdings[i].Pieces {
+			t.pieces[i] = append(t.pieces[i], pieceOf(p))
+		}
 	}
 	return t
 }
@@ -103,17 +110,18 @@ func (t *settlement) wait(ctx context.Context) error {
 // step is a change of one piece.
 type step struct {
 	holding, piece int
-	units          int64
+	milli          int64
 	shard          int
 }
 
-// send puts everything on its way that is not yet as it shall be, or nothing: one ride of charges and one
-// of refunds for each item, since after a write without an answer they go different ways.
+// send puts everything on its way that is not yet as it shall be, or nothing: one ride of charges
+// and one of refunds for each item, since after a write without an answer they go different ways.
 func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 	steps, err := t.steps(st)
 	if err != nil {
 		return err
 	}
+	t.moved = make([]bool, len(st.Holdings))
 	type place struct {
 		of     weir.Subject
 		shard  int
@@ -124,14 +132,17 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 	var order []place
 	for _, p := range steps {
 		h := &st.Holdings[p.holding]
-		at := place{h.Subject, p.shard, p.units < 0}
+		t.moved[p.holding] = true
+		at := place{h.Subject, p.shard, p.milli < 0}
 		r := rides[at]
 		if r == nil {
 			r = &ride{now: now.UnixMilli()}
 			rides[at] = r
 			order = append(order, at)
 		}
-		r.changes = append(r.changes, change{h.Limit.Name, p.units * 1000, st.Limits[p.holding]})
+		r.changes = append(r.changes, change{
+			name: h.Limit.Name, milli: p.milli, limit: st.Limits[p.holding],
+		})
 		moved[at] = append(moved[at], p)
 	}
 	if len(order) == 0 {
@@ -151,13 +162,30 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 	return nil
 }
 
+// noteUnmoved notes that limits were settled on which nothing moved: they have been seen.
+func (t *settlement) noteUnmoved(s *Store, now time.Time, st *weir.Settlement) {
+	for i := range st.Holdings {
+		h := &st.Holdings[i]
+		if t.moved[i] {
+			continue
+		}
+		p := s.spots.get(s, h.Subject)
+		var inForce *weir.Limit
+		if s.changes.since(h.Subject, s.verified(h.Subject)) {
+			inForce = st.Limits[i]
+		}
+		p.line(t.pieces[i][0].shard).note(h.Limit.Name, now.UnixMilli(), inForce)
+		p.release()
+	}
+}
+
 // finish notes what became of a ride.
 func (t *settlement) finish(steps []step, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err == nil {
 		for _, p := range steps {
-			t.pieces[p.holding][p.piece].Units += p.units
+			t.pieces[p.holding][p.piece].milli += p.milli
 		}
 	} else if t.err == nil {
 		t.err = err
@@ -167,27 +195,27 @@ func (t *settlement) finish(steps []step, err error) {
 	}
 }
 
-// steps are what is to be done. More is charged where the units are; less is taken off what was added
-// last.
+// steps are what is to be done. More is charged where the units are; less is taken off what was
+// added last.
 func (t *settlement) steps(st *weir.Settlement) ([]step, error) {
 	var steps []step
 	for i := range st.Holdings {
 		total := (&weir.Take{Parts: st.Totals[i]}).Cost()
-		if _, ok := bucket.Milli(total); !ok {
+		left, ok := bucket.Milli(total)
+		if !ok {
 			return nil, fault(weir.Invalid, "totals."+st.Holdings[i].Limit.Name,
 				strconv.FormatInt(total, 10), "is more than can be counted")
 		}
-		left := total
 		for _, p := range t.pieces[i] {
-			left -= p.Units
+			left -= p.milli
 		}
 		if left > 0 {
-			steps = append(steps, step{i, 0, left, int(t.pieces[i][0].Mark)})
+			steps = append(steps, step{i, 0, left, t.pieces[i][0].shard})
 		}
 		for k := len(t.pieces[i]) - 1; left < 0 && k >= 0; k-- {
 			p := &t.pieces[i][k]
-			if n := min(p.Units, -left); n > 0 {
-				steps = append(steps, step{i, k, -n, int(p.Mark)})
+			if n := min(p.milli, -left); n > 0 {
+				steps = append(steps, step{i, k, -n, p.shard})
 				left += n
 			}
 		}
@@ -195,8 +223,8 @@ func (t *settlement) steps(st *weir.Settlement) ([]step, error) {
 	return steps, nil
 }
 
-// unsettled keeps the settlements that did not get through, by lease, until the lease has ended by itself:
-// then nobody asks for it any more.
+// unsettled keeps the settlements that did not get through, by lease, until the lease has ended by
+// itself: then nobody asks for it any more.
 type unsettled struct {
 	mu    sync.Mutex
 	of    map[weir.LeaseID]kept

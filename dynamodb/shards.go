@@ -5,7 +5,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/weir-limiter/weir/internal/bucket"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -17,9 +16,9 @@ func (p *spot) draw() int {
 	return 0
 }
 
-// elsewhere goes on where one shard had too little: the others are read once, and then asked in the order
-// of what they have; and where no shard has enough but all of them together have, it is drawn from
-// several.
+// elsewhere goes on where one shard had too little: the others are read once, and then asked in the
+// order of what they have; and where no shard has enough but all of them together have, it is drawn
+// from several.
 func (j *journey) elsewhere(ctx context.Context, e *errand) {
 	now := j.now
 	tried := e.found
@@ -58,22 +57,27 @@ func (e *errand) sumUp(images []*image, now int64) {
 	for k := range e.asks {
 		for i, m := range images {
 			if i != e.shard {
-				e.found.others[k] += m.left(e.asks[k].name, now)
+				e.found.others[k] += m.left(&e.asks[k], now)
 			}
 		}
 	}
 }
 
 // left is what a shard has of a limit; nothing where there is no such shard.
-func (m *image) left(limit string, now int64) int64 {
+// One that has not met a limit yet that was added has a share of it.
+func (m *image) left(a *ask, now int64) int64 {
 	if m == nil {
 		return 0
 	}
-	c := m.limit(limit)
-	if c == nil || c.Incomplete {
-		return 0
+	c := m.limit(a.name)
+	switch {
+	case c != nil && !c.Incomplete:
+		return c.peek(now, m.shards)
+	case a.limit != nil:
+		l := stored(a.limit)
+		return shareOf(&l, m.shards).CapacityMilli
 	}
-	return c.peek(now, m.shards)
+	return 0
 }
 
 // readShards reads all shards of the bucket; nil for one that is not there.
@@ -110,8 +114,8 @@ func (e *errand) parse(item schema.Item, shard int, now int64) (*image, error) {
 	return learn(b, e.spot.line(shard).seen(), e.spot.count(), now), nil
 }
 
-// promising are the shards that were not asked and have enough, the fullest first. One that is not there
-// is empty when it is made.
+// promising are the shards that were not asked and have enough, the fullest first. One that is not
+// there is empty when it is made.
 func (e *errand) promising(images []*image, now int64) []int {
 	var shards []int
 	for i, m := range images {
@@ -121,15 +125,15 @@ func (e *errand) promising(images []*image, now int64) []int {
 		enough := true
 		for k := range e.asks {
 			a := &e.asks[k]
-			enough = enough && m.left(a.name, now)-a.lowered >= a.milli
+			enough = enough && m.left(a, now)-a.lowered >= a.milli
 		}
 		if enough {
 			shards = append(shards, i)
 		}
 	}
-	name := e.asks[0].name
+	first := &e.asks[0]
 	slices.SortStableFunc(shards, func(a, b int) int {
-		return int(min(1, max(-1, images[b].left(name, now)-images[a].left(name, now))))
+		return int(min(1, max(-1, images[b].left(first, now)-images[a].left(first, now))))
 	})
 	return shards
 }
@@ -144,7 +148,7 @@ func (j *journey) scattered(ctx context.Context, e *errand, images []*image) boo
 		for i, m := range images {
 			part := a
 			part.lowered = 0
-			part.milli = min(left, bucket.Units(max(0, m.left(a.name, now)))*1000)
+			part.milli = min(left, max(0, m.left(&a, now)))
 			if part.milli > 0 {
 				parts[i] = append(parts[i], part)
 				left -= part.milli
@@ -195,14 +199,17 @@ const (
 	leastShare = 10_000
 )
 
-// crowd doubles the shards of a bucket whose item takes more writes than DynamoDB allows for one, unless
-// some limit is too small to be split.
+// crowd doubles the shards of a bucket whose item takes more writes than DynamoDB allows for one,
+// unless some limit is too small to be split.
 func (c *commit) crowd() {
 	m := c.image
-	if m == nil || m.item.Writes == nil || m.shards*2 > maxShards {
+	if m == nil || m.shards*2 > maxShards || !c.spot.spread(m.shards, c.now()) {
 		return
 	}
 	w := m.item.Writes
+	if w == nil || w.Incomplete {
+		return
+	}
 	if shareOf(w, 1).Refill(w.Balance, m.item.RefilledMS, c.now()) >= writeMilli {
 		return
 	}
@@ -211,11 +218,32 @@ func (c *commit) crowd() {
 			return
 		}
 	}
+	if t := c.agreed(); t != nil { // a limit that was added is perhaps not on this item yet
+		for i := range t.limits {
+			if t.limits[i].Capacity*1000/int64(2*m.shards) < leastShare {
+				return
+			}
+		}
+	}
 	c.store.double(c.spot, m.shards)
 }
 
-// double raises the count on the first shard, whose count is the one that counts. Who loses learns the
-// winner's when it next sees the item.
+// spreadMS is how long a new count of shards has to show what it does before it is doubled again.
+const spreadMS = 1000
+
+// spread reports whether a count of shards has been known for long enough: right after a doubling
+// the first shard is as crowded as before.
+func (p *spot) spread(shards int, now int64) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if shards != p.spreading {
+		p.spreading, p.spreadSince = shards, now
+	}
+	return shards == 1 || now-p.spreadSince >= spreadMS
+}
+
+// double raises the count on the first shard, whose count is the one that counts. Who loses learns
+// the winner's when it next sees the item.
 func (s *Store) double(p *spot, shards int) {
 	p.hold()
 	s.running.run(func() {
@@ -236,10 +264,27 @@ func (s *Store) double(p *spot, shards int) {
 		case writeApplied:
 			s.counts.doublings.Add(1)
 			p.grow(2 * shards)
+			s.tellShards(ctx, p, shards, 2*shards)
 		case writeRefused, writeConflicted, writeThrottled, writeUnknown:
 			// The item says it to whoever writes next.
 		default:
 			s.report(classify(err))
 		}
 	})
+}
+
+// tellShards raises the count on the other shards, so that all who refill one give it its share
+// alone. One that is missed learns it with weir's next refill.
+func (s *Store) tellShards(ctx context.Context, p *spot, from, shards int) {
+	for shard := 1; shard < from; shard++ {
+		l := p.line(shard)
+		e := &expression{}
+		e.setNumber(schema.AttrShardCount, int64(shards))
+		e.exists(schema.AttrPK)
+		e.absentOr(schema.AttrShardCount, "<", int64(shards))
+		_, err := s.client.UpdateItem(ctx, l.asUpdate(e))
+		if o := outcomeOf(err); o.kind == writeFailed {
+			s.report(classify(err))
+		}
+	}
 }

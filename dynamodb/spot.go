@@ -16,7 +16,10 @@ type spot struct {
 
 	mu     sync.Mutex
 	shards int // the largest count that was seen
-	lines  map[int]*line
+	// spreading is the count that an item had last, and spreadSince since when, in Unix ms.
+	spreading   int
+	spreadSince int64
+	lines       map[int]*line
 	// parent is who is charged too, by the item that was seen last; known is whether one was.
 	parent string
 	known  bool
@@ -24,6 +27,8 @@ type spot struct {
 	reading bool
 	// checked is the count of changes of configuration by this process when it was last read.
 	checked uint64
+	// terms are what applied when the configuration was last read; nil where it was not.
+	terms   *terms
 	refused refusals
 }
 
@@ -74,9 +79,19 @@ func (p *spot) cascadesTo() (parent string, known bool) {
 	return p.parent, p.known
 }
 
-// spots keeps what the process knows. Each shard of it has a young and an old map: what is used moves to
-// the young one, which becomes the old one when it is full. What somebody holds is never dropped: an
-// item has one line.
+// behind reports whether the item is known not to have what applies: then it must not be gone by
+// alone.
+func (p *spot) behind() bool {
+	p.mu.Lock()
+	t := p.terms
+	p.mu.Unlock()
+	m := p.line(0).seen()
+	return t != nil && m != nil && !t.fulfilled(m)
+}
+
+// spots keeps what the process knows. Each shard of it has a young and an old map: what is used
+// moves to the young one, which becomes the old one when it is full. What somebody holds is never
+// dropped: an item has one line.
 type spots struct {
 	room   int
 	shards [32]spotShard

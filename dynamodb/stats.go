@@ -21,8 +21,8 @@ type Stats struct {
 	// Contended counts reservations that were denied since other writers were quicker, four times.
 	Contended int64
 	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has charged
-	// them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So much may be
-	// over-charged at most; nothing is ever given back twice.
+	// them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So much may
+	// be over-charged at most; nothing is ever given back twice.
 	Ambiguous, AmbiguousMilli int64
 	// Doublings counts how often this process doubled the shards of a bucket.
 	Doublings int64
@@ -33,5 +33,25 @@ func (s *Store) Stats() Stats {
 	return Stats{
 		Contended: s.counts.contended.Load(), Ambiguous: s.counts.ambiguousCalls.Load(),
 		AmbiguousMilli: s.counts.ambiguousMilli.Load(), Doublings: s.counts.doublings.Load(),
+	}
+}
+
+// Counts yields the counts of [Stats] by the names that metrics have, in units where they are
+// amounts.
+func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
+	for _, c := range []struct {
+		name, help string
+		read       func() int64
+	}{
+		{"contended", "Reservations denied since other writers were quicker.", s.counts.contended.Load},
+		{"ambiguous", "Amounts of which nobody knows whether a write without an answer charged them or gave them back.",
+			s.counts.ambiguousCalls.Load},
+		{"ambiguous_units", "What these amounts come to; so much may be over-charged at most.",
+			func() int64 { return s.counts.ambiguousMilli.Load() / 1000 }},
+		{"doublings", "Times that the shards of a bucket were doubled.", s.counts.doublings.Load},
+	} {
+		if !yield(c.name, c.help, c.read) {
+			return
+		}
 	}
 }

@@ -10,7 +10,8 @@ import (
 )
 
 // Status reports the limits of subjects as the table has them, all shards together, after what this
-// process has given back and not written yet. It creates nothing: an item that is not there is full.
+// process has given back and not written yet. It creates nothing: an item that is not there is
+// full.
 func (s *Store) Status(
 	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
 ) ([]weir.LimitStatus, error) {
@@ -70,8 +71,8 @@ func (s *Store) status(
 	return out, nil
 }
 
-// untouched is what a shard has of a limit that nobody has used: the first is full, and another one is
-// empty when it is made.
+// untouched is what a shard has of a limit that nobody has used: the first is full, and another one
+// is empty when it is made.
 func untouched(l *weir.Limit, shard, shards int) int64 {
 	if shard > 0 {
 		return 0
@@ -146,7 +147,11 @@ func (s *Store) used(
 		}
 		of := weir.Subject{Entity: b.Entity, Resource: b.Resource}
 		p := s.spots.get(s, of)
-		m := learn(b, p.line(ids[i].Shard).seen(), p.count(), now.UnixMilli())
+		l := p.line(ids[i].Shard)
+		m := learn(b, l.seen(), p.count(), now.UnixMilli())
+		for _, ghost := range l.lost() {
+			m.limits = append(m.limits, ghost)
+		}
 		p.release()
 		found[of] = found[of] || m.inUse(now.UnixMilli())
 	}

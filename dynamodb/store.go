@@ -15,8 +15,8 @@ import (
 type Options struct {
 	// Region is the table's. Default: what the SDK's own chain finds.
 	Region string
-	// Endpoint is the address of a DynamoDB that is not Amazon's, such as DynamoDB Local. Default: that
-	// of the region.
+	// Endpoint is the address of a DynamoDB that is not Amazon's, such as DynamoDB Local. Default:
+	// that of the region.
 	Endpoint string
 	// Namespace is the name of the world of entities and limits in the table. Default: "default".
 	Namespace string
@@ -26,8 +26,8 @@ type Options struct {
 	HTTP *http.Client
 	// Client tunes the SDK's client, after everything else. Default: nothing.
 	Client []func(*dynamodb.Options)
-	// Transactional takes BatchGetItem and TransactWriteItems for every reservation: atomic over items,
-	// at four times the cost. Default: false.
+	// Transactional takes BatchGetItem and TransactWriteItems for every reservation: atomic over
+	// items, at four times the cost. Default: false.
 	Transactional bool
 	// NoSpeculation reads each bucket item before it is written. Default: false.
 	NoSpeculation bool

@@ -2,8 +2,8 @@ package dynamodb
 
 import "sync"
 
-// tasks counts what goes on in the background. Unlike a [sync.WaitGroup] it may begin something while
-// somebody waits.
+// tasks counts what goes on in the background. Unlike a [sync.WaitGroup] it may begin something
+// while somebody waits.
 type tasks struct {
 	mu   sync.Mutex
 	n    int

@@ -9,15 +9,15 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// terms are what the configuration says of a subject: the limits that its bucket items must have, and no
-// others, by name.
+// terms are what the configuration says of a subject: the limits that its bucket items must have,
+// and no others, by name.
 type terms struct {
 	level  weir.Level
 	limits []weir.Limit
 }
 
-// permanent reports whether bucket items under these terms are never deleted by themselves: somebody
-// gave the entity limits of its own.
+// permanent reports whether bucket items under these terms are never deleted by themselves:
+// somebody gave the entity limits of its own.
 func (t *terms) permanent() bool { return !schema.Expires(t.level) }
 
 // limit returns the limit of that name, or nil.
@@ -60,8 +60,8 @@ func (t *terms) fulfilled(m *image) bool {
 	return true
 }
 
-// adapt is the image under terms: limits that were changed are defined anew, those that were added are
-// full, and those that were removed are gone.
+// adapt is the image under terms: limits that were changed are defined anew, those that were added
+// are full, and those that were removed are gone.
 func (m *image) adapt(t *terms, ghosts map[string]counter, now int64) *image {
 	a := *m
 	a.limits = make([]counter, 0, len(t.limits))

@@ -11,8 +11,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// carryOutTogether does all errands in one transaction: items are read, judged, and written whole or
-// not at all. It costs twice the writes and a read of every item, and meets conflicts on a busy parent.
+// carryOutTogether does all errands in one transaction: items are read, judged, and written whole
+// or not at all. It costs twice the writes and a read of every item, and meets conflicts on a busy
+// parent.
 func (s *Store) carryOutTogether(ctx context.Context, j *journey) (*weir.Outcome, bool, error) {
 	if len(j.errands) == 0 { // nothing is charged
 		return j.admittedOutcome(), false, nil
@@ -39,7 +40,7 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 	if err != nil {
 		return false, err
 	}
-	items := make([]types.TransactWriteItem, 0, len(j.errands))
+	writes := make([]*write, 0, len(j.errands))
 	all := true
 	for i, e := range j.errands {
 		e.shard, e.draws = e.roomiest(images[i], j.now), nil
@@ -56,12 +57,12 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 		e.found = r.fitting[0]
 		e.found.ruling, e.found.shards = taken, len(images[i])
 		e.sumUp(images[i], j.now)
-		items = append(items, w.inTransaction())
+		writes = append(writes, w)
 	}
 	if !all {
 		return true, nil
 	}
-	done, err := s.writeTogether(ctx, j, items)
+	done, err := s.writeTogether(ctx, j, writes)
 	if err != nil || !done {
 		return false, err
 	}
@@ -73,11 +74,18 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 }
 
 // writeTogether writes the items, and reports false where a condition did not hold or another
-// transaction was quicker.
-func (s *Store) writeTogether(
-	ctx context.Context, j *journey, items []types.TransactWriteItem,
-) (bool, error) {
-	_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+// transaction was quicker. A single item needs no transaction.
+func (s *Store) writeTogether(ctx context.Context, j *journey, writes []*write) (bool, error) {
+	var err error
+	if len(writes) == 1 {
+		_, err = writes[0].send(ctx, s)
+	} else {
+		var items []types.TransactWriteItem
+		for _, w := range writes {
+			items = append(items, w.parts()...)
+		}
+		_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+	}
 	switch outcomeOf(err).kind {
 	case writeApplied:
 		return true, nil
@@ -135,14 +143,15 @@ func (e *errand) roomiest(images []*image, now int64) int {
 	return 0
 }
 
-// propose decides on the write of one errand, on an image of its own. Nil means that the member has its
-// answer.
+// propose decides on the write of one errand, on an image of its own. Nil means that the member has
+// its answer.
 func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, error) {
 	l := &line{
 		store: e.spot.store, spot: e.spot, shard: e.shard, image: m, gone: m == nil, seenAt: e.member.number,
 	}
 	c := &commit{line: l, members: []*member{e.member}}
 	e.member.state.Store(sent)
+	c.crowd()
 	for c.pending() {
 		w, r, err := c.next(ctx)
 		if err != nil {
@@ -159,13 +168,22 @@ func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, err
 	return nil, nil, nil
 }
 
+// parts are what the write puts into a transaction.
+func (w *write) parts() []types.TransactWriteItem {
+	if w.beside == nil {
+		return []types.TransactWriteItem{w.inTransaction()}
+	}
+	return []types.TransactWriteItem{w.inTransaction(), (&write{update: w.beside}).inTransaction()}
+}
+
 // inTransaction is the write as a part of a transaction.
 func (w *write) inTransaction() types.TransactWriteItem {
 	if w.put != nil {
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: w.put.TableName, Item: w.put.Item, ConditionExpression: w.put.ConditionExpression,
-			ExpressionAttributeNames:  w.put.ExpressionAttributeNames,
-			ExpressionAttributeValues: w.put.ExpressionAttributeValues,
+			ExpressionAttributeNames:            w.put.ExpressionAttributeNames,
+			ExpressionAttributeValues:           w.put.ExpressionAttributeValues,
+			ReturnValuesOnConditionCheckFailure: w.put.ReturnValuesOnConditionCheckFailure,
 		}}
 	}
 	return types.TransactWriteItem{Update: &types.Update{

@@ -14,21 +14,27 @@ import (
 type write struct {
 	put    *dynamodb.PutItemInput
 	update *dynamodb.UpdateItemInput
-	// leads is the image that the write leads to, if nobody else has written; nil where the item is not
-	// known.
+	// beside is another item that changes with a put, in one transaction.
+	beside *dynamodb.UpdateItemInput
+	// leads is the image that the write leads to, if nobody else has written; nil where the item is
+	// not known.
 	leads *image
 	// went are those who go along where the item is not known.
 	went []*member
 }
 
-// writeMilli is what each write takes from the limit that counts writes. It is never divided, and counts
-// the write, not who goes along in it.
+// writeMilli is what each write takes from the limit that counts writes. It is never divided, and
+// counts the write, not who goes along in it.
 const writeMilli = 1000
 
-// send makes the write and returns the item as it then is; of a refused one, the item as the condition
-// met it.
+// send makes the write and returns the item as it then is; of a refused one, the item as the
+// condition met it.
 func (w *write) send(ctx context.Context, s *Store) (schema.Item, error) {
-	if w.put != nil {
+	switch {
+	case w.beside != nil:
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.parts()})
+		return w.put.Item, err
+	case w.put != nil:
 		_, err := s.client.PutItem(ctx, w.put)
 		return w.put.Item, err
 	}
@@ -39,8 +45,8 @@ func (w *write) send(ctx context.Context, s *Store) (schema.Item, error) {
 	return out.Attributes, nil
 }
 
-// asUpdate makes an update of an expression. It answers with the whole item, whatever comes of it, so
-// that nothing need be read.
+// asUpdate makes an update of an expression. It answers with the whole item, whatever comes of it,
+// so that nothing need be read.
 func (l *line) asUpdate(e *expression) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: &l.store.table, Key: l.id().Key().Item(),
@@ -83,8 +89,8 @@ func (e *expression) defined(l *schema.BucketLimit) {
 	e.require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
 }
 
-// cold is the write on an item that this process has not seen: it takes what the members ask from what
-// is stored, and lets the item itself say whether that is there.
+// cold is the write on an item that this process has not seen: it takes what the members ask from
+// what is stored, and lets the item itself say whether that is there.
 func (l *line) cold(members []*member, now int64) *write {
 	e := &expression{}
 	e.exists(schema.AttrPK)
@@ -129,10 +135,10 @@ func named(members []*member) []string {
 	return names
 }
 
-// bounds are between which stored balances a limit can be charged without crediting it up to now, as
-// seen in an image: not less than what is needed, and not more than what leaves room for all that it has
-// gained since the last refill. Above that its share would have been full, and to go by what is
-// stored would credit the same time twice.
+// bounds are between which stored balances a limit can be charged without crediting it up to now,
+// as seen in an image: not less than what is needed, and not more than what leaves room for all
+// that it has gained since the last refill. Above that its share would have been full, and to go by
+// what is stored would credit the same time twice.
 func (m *image) bounds(r *reckoning, i int) (low, high int64) {
 	c := &m.limits[i]
 	rate := shareOf(&c.BucketLimit, m.shards)
@@ -167,7 +173,7 @@ func (m *image) commutes(r *reckoning) bool {
 		}
 		c, after := &m.limits[i], &r.after.limits[i]
 		low, high := m.bounds(r, i)
-		if c.Balance < low || c.Balance > high ||
+		if c.Balance < low || c.Balance > high || r.trimmed[i] ||
 			after.balance+r.net[i] != c.lazy(it.RefilledMS, after.seen, m.shards) {
 			return false
 		}
@@ -175,9 +181,9 @@ func (m *image) commutes(r *reckoning) bool {
 	return true
 }
 
-// maxDefined is of how many limits a write can require the definition: DynamoDB's expressions have an
-// end. With more, a write goes by the time of the refill, which whoever changes a definition moves, or
-// stamps the item (vu).
+// maxDefined is of how many limits a write can require the definition: DynamoDB's expressions have
+// an end. With more, a write goes by the time of the refill, which whoever changes a definition
+// moves, or stamps the item (vu).
 const maxDefined = 16
 
 // touched is how many limits the write concerns.
@@ -196,8 +202,8 @@ func (r *reckoning) touches(i int) bool {
 	return r.asked[i] || r.charged[i] || r.given[i] > 0 || r.counts[i] != 0
 }
 
-// speculative moves balances by what was reckoned, and no refill: it goes together with whatever others
-// do.
+// speculative moves balances by what was reckoned, and no refill: it goes together with whatever
+// others do.
 func (l *line) speculative(m *image, r *reckoning) *write {
 	e := &expression{}
 	e.exists(schema.AttrPK)
@@ -270,8 +276,8 @@ func (m *image) storing(b *schema.Bucket) *image {
 	return c
 }
 
-// force moves balances without a condition but that the item is there: for what is never denied and has
-// lost to other writers too often.
+// force moves balances without a condition but that the item is there: for what is never denied and
+// has lost to other writers too often.
 func (l *line) force(rides []*ride) *write {
 	r := reckon(l.image, rides, nil)
 	e := &expression{}
@@ -284,5 +290,6 @@ func (l *line) force(rides []*ride) *write {
 	if l.image.item.Writes != nil {
 		e.countWrite(false)
 	}
-	return &write{update: l.asUpdate(e), leads: nil}
+	l.debtTTL(e, r, l.image.item.Copy())
+	return &write{update: l.asUpdate(e)}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// blank is the image of an item that is not there: every limit of the terms in full, or empty in a shard
-// that was drawn for the first time, since what it could hold is in the others still.
+// blank is the image of an item that is not there: every limit of the terms in full, or empty in a
+// shard that was drawn for the first time, since what it could hold is in the others still.
 func (l *line) blank(t *terms, o owner, now int64) *image {
 	shards := max(l.spot.count(), 1)
 	b := &schema.Bucket{
@@ -26,6 +26,12 @@ func (l *line) blank(t *terms, o owner, now int64) *image {
 		} else if l.shard > 0 {
 			c.balance = 0
 		}
+		if l.image != nil { // a stub: somebody has counted on an item that was gone
+			if was := l.image.limit(c.Name); was != nil {
+				c.balance += min(0, was.Balance)
+				c.Consumed = was.Consumed
+			}
+		}
 		c.seed = true
 		m.limits = append(m.limits, c)
 	}
@@ -40,7 +46,8 @@ func (l *line) create(r *reckoning, t *terms) *write {
 	for i := range r.after.limits {
 		c := &r.after.limits[i]
 		s := c.BucketLimit
-		s.Balance, s.Consumed, s.Incomplete = c.peek(b.RefilledMS, r.after.shards), r.counts[i], false
+		s.Balance, s.Incomplete = c.peek(b.RefilledMS, r.after.shards), false
+		s.Consumed += r.counts[i]
 		b.Limits = append(b.Limits, s)
 	}
 	if !t.permanent() {
@@ -49,7 +56,11 @@ func (l *line) create(r *reckoning, t *terms) *write {
 		}
 	}
 	e := &expression{}
-	e.absent(schema.AttrPK)
+	if l.image != nil {
+		e.absent(schema.AttrRF)
+	} else {
+		e.absent(schema.AttrPK)
+	}
 	after := r.after.clone()
 	after.item = b
 	for i := range after.limits {

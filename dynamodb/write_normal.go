@@ -6,9 +6,10 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// normal credits every limit up to now, takes what was reckoned, and moves the time of the refill, which
-// is its lock. It also brings the item to the terms it was reckoned under: r is a reckoning on m itself,
-// or on m adapted to terms. t is nil where the configuration is not known; then no limit was adapted.
+// normal credits every limit up to now, takes what was reckoned, and moves the time of the refill,
+// which is its lock. It also brings the item to the terms it was reckoned under: r is a reckoning
+// on m itself, or on m adapted to terms. t is nil where the configuration is not known; then no
+// limit was adapted.
 func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 	e := &expression{}
 	at := max(r.latest, m.item.RefilledMS)
@@ -21,13 +22,12 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 	leads.RefilledMS = at
 	leads.Limits = leads.Limits[:0]
 	e.setNumber(schema.AttrRF, at)
-	if m.item.Stub { // somebody counted on an item that was gone
-		e.absent(schema.AttrRF)
-	} else {
-		e.require(schema.AttrRF, "=", m.item.RefilledMS)
-	}
-	leads.Stub = false
+	e.require(schema.AttrRF, "=", m.item.RefilledMS)
 	e.absentOr(schema.AttrShardCount, "<=", int64(m.shards))
+	if m.shards > m.item.Shards { // not every shard was told of a doubling
+		e.setNumber(schema.AttrShardCount, int64(m.shards))
+		leads.Shards = m.shards
+	}
 	e.absent(schema.AttrDisabled)
 	for i := range r.after.limits {
 		leads.Limits = append(leads.Limits, e.credit(m, r, i, at))
@@ -52,8 +52,8 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 	return &write{update: l.asUpdate(e), leads: after}
 }
 
-// credit writes one limit, and returns it as it is then stored: what there is at the time of the refill,
-// as if nobody came in between.
+// credit writes one limit, and returns it as it is then stored: what there is at the time of the
+// refill, as if nobody came in between.
 func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.BucketLimit {
 	c := &r.after.limits[i]
 	target := c.peek(at, m.shards)
@@ -82,6 +82,8 @@ func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.Buck
 	}
 	switch {
 	case !fits || !counts: // from the deepest debts to the highest capacities
+		low, high = was.Balance, was.Balance
+	case r.trimmed[i]: // nothing is lost of a refund, unless the limit is full indeed
 		low, high = was.Balance, was.Balance
 	case credited > 0:
 		high = was.Balance // a refund moves the balance without the lock
@@ -127,7 +129,8 @@ func (e *expression) seed(c *counter, balance, consumed int64) {
 		absent+e.name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
 }
 
-// drop removes what is left of limits that the terms do not have, whatever attributes they came with.
+// drop removes what is left of limits that the terms do not have, whatever attributes they came
+// with.
 func (e *expression) drop(m, after *image) {
 	for i := range m.limits {
 		gone := &m.limits[i]
@@ -159,8 +162,8 @@ func (l *line) creditWrites(e *expression, m *image, leads *schema.Bucket, at in
 	leads.Writes.Consumed += writeMilli
 }
 
-// renewTTL sets when the item may be deleted. Under limits of the entity's own it never is; otherwise
-// some time after it would be full again, and not before its debts are repaid.
+// renewTTL sets when the item may be deleted. Under limits of the entity's own it never is;
+// otherwise some time after it would be full again, and not before its debts are repaid.
 func (l *line) renewTTL(e *expression, r *reckoning, leads *schema.Bucket, t *terms, at int64) {
 	var ttl int64
 	switch {

@@ -128,6 +128,7 @@ var rooms = []room{
 	{dir: "cmd/weir", imports: []string{anything}},
 	{dir: "cmd/weir-aggregator", imports: []string{anything}},
 	{dir: "bench", imports: []string{anything}},
+	{dir: "examples/dynamodb", imports: []string{root, "dynamodb"}},
 }
 
 // stores are the rooms that fulfil weir.Backend. They never import each other, not even in tests.

@@ -127,6 +127,40 @@ func (m *metrics) watchCertificate(c *certificate) {
 		func() float64 { return float64(c.expires().Unix()) })
 }
 
+// counting is a store that counts what its operator must know of.
+type counting interface {
+	// Counts yields figures that only grow, by name, in snake_case, with what they are.
+	Counts(yield func(name, help string, read func() int64) bool)
+}
+
+// watchBackend registers what the store itself counts, and how far the clock is off the store's.
+func (m *metrics) watchBackend(b weir.Backend) {
+	if c, ok := b.(counting); ok {
+		for name, of := range counted(c) {
+			m.counter("weir_store_"+name+"_total", of.help, func() float64 { return float64(of.read()) })
+		}
+	}
+	if c, ok := b.(weir.ClockCorrector); ok {
+		m.gauge("weir_store_clock_offset_seconds",
+			"What is added to this process's clock, since the store's is more than two seconds off.",
+			func() float64 { return c.ClockOffset().Seconds() })
+	}
+}
+
+type count struct {
+	help string
+	read func() int64
+}
+
+func counted(c counting) map[string]count {
+	all := make(map[string]count)
+	c.Counts(func(name, help string, read func() int64) bool {
+		all[name] = count{help, read}
+		return true
+	})
+	return all
+}
+
 // watchStore registers what the store told outside of calls.
 func (m *metrics) watchStore(f *StoreFaults) {
 	m.counter("weir_store_errors_total",

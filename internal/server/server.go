@@ -98,6 +98,7 @@ func (s *Server) openLimiter(b weir.Backend) error {
 		return err
 	}
 	s.metrics.watchLimiter(s.limiter)
+	s.metrics.watchBackend(b)
 	return nil
 }
 
