@@ -249,7 +249,13 @@ func readFails(s *broken) {
 	}
 	l := s.admit(ask("a", cost(4)))
 	s.store.fail("read", errGone)
-	s.fail(weir.Unavailable, ask("a", cost(1)))
+	if other, err := s.Reserve(s.Context(), ask("a", cost(1))); err != nil {
+		s.refused(weir.Unavailable, err)
+	} else if !s.h.Unread || other.Limits[0].Level != weir.LevelUnread {
+		s.Fatalf("reserve: got %v, want %q", outcome(other, err), weir.Unavailable)
+	} else {
+		s.cancel(other) // it went by what it has, without the configuration
+	}
 	_, err := s.Status(s.Context(), "a", resource)
 	s.refused(weir.Unavailable, err)
 	_, err = s.Explain(s.Context(), "a", resource)

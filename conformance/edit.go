@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weir-limiter/weir"
 )
@@ -47,7 +48,7 @@ func EditInto(ctx context.Context, l *weir.Limiter, d *weir.Definitions) error {
 func Define(t T, b weir.Backend, s Setup) {
 	t.Helper()
 	l, err := weir.New(b, &weir.Options{
-		CascadeDepth: s.Options.CascadeDepth, StoreTimeout: s.Options.StoreTimeout,
+		CascadeDepth: s.Options.CascadeDepth, StoreTimeout: max(time.Minute, s.Options.StoreTimeout),
 		Now: NewClock(s.Start).Now,
 	})
 	if err == nil {

@@ -43,13 +43,14 @@ func (s *Store) planBlind(now time.Time, r *weir.Reservation) *journey {
 	c := &r.Charges[0]
 	child := j.errand(s, weir.Subject{Entity: c.Entity, Resource: c.Resource})
 	known := j.ask(child)
-	behind := child.spot.behind()
+	behind := false
 	if parent, _ := child.spot.cascadesTo(); parent != "" {
 		known = j.follow(s, child, parent) && known
-		behind = behind || j.errands[len(j.errands)-1].spot.behind()
 	}
 	named := make(map[string]bool)
 	for _, e := range j.errands {
+		of := e.spot.subject
+		behind = behind || e.spot.behind() || s.changes.since(of, s.verified(of))
 		for k := range e.asks {
 			named[e.asks[k].name] = true
 		}

@@ -72,6 +72,6 @@ func (p *spot) verify(number uint64, r *weir.Resolved) {
 	defer p.mu.Unlock()
 	p.checked = max(p.checked, number)
 	if r != nil {
-		p.terms = &terms{r.Level, r.Limits}
+		p.terms, p.charged = &terms{r.Level, r.Limits}, r.Parent
 	}
 }

@@ -57,7 +57,7 @@ func (c *commit) pending() bool {
 	work := len(c.members) > 0
 	for _, r := range c.rides {
 		if r.forget {
-			c.image, c.gone, c.ghosts = nil, false, nil
+			c.lose()
 			r.forget = false
 		}
 		work = work || len(r.changes) > 0 || r.refill || r.reread
@@ -291,7 +291,7 @@ func (c *commit) applied(item schema.Item, w *write, r *reckoning) {
 		c.fail(err)
 		return
 	}
-	c.bury(removed)
+	c.ghosts = bury(c.ghosts, removed, c.image)
 	c.conclude(r)
 }
 

@@ -165,24 +165,38 @@ func (m *image) countable(r *ride) error {
 }
 
 // bury remembers limits that were just removed from the item, for leases that still stand for them
-// and in case they come back.
-func (c *commit) bury(before *image) {
-	if before == nil || c.image == nil {
-		return
+// and in case they come back, and forgets those that did.
+func bury(ghosts map[string]counter, before, after *image) map[string]counter {
+	for name := range ghosts {
+		if after.limit(name) != nil {
+			delete(ghosts, name)
+		}
+	}
+	if before == nil {
+		return ghosts
 	}
 	for i := range before.limits {
-		if l := before.limits[i]; !l.Incomplete && c.image.limit(l.Name) == nil {
-			if c.ghosts == nil {
-				c.ghosts = make(map[string]counter)
+		if l := before.limits[i]; !l.Incomplete && after.limit(l.Name) == nil {
+			if ghosts == nil {
+				ghosts = make(map[string]counter)
 			}
-			c.ghosts[l.Name] = l
+			ghosts[l.Name] = l
 		}
 	}
-	for name := range c.ghosts {
-		if c.image.limit(name) != nil {
-			delete(c.ghosts, name)
+	return ghosts
+}
+
+// lose forgets the item, which was deleted, and remembers its limits.
+func (c *commit) lose() {
+	if c.image != nil {
+		if c.ghosts == nil {
+			c.ghosts = make(map[string]counter)
+		}
+		for i := range c.image.limits {
+			c.ghosts[c.image.limits[i].Name] = c.image.limits[i]
 		}
 	}
+	c.image, c.gone = nil, false
 }
 
 // haunt settles what is left of a ride with the limits that were removed.

@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -49,5 +50,32 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 			conformance.Define(t, store, s)
 			return store
 		},
+	}
+}
+
+// With the suite's own 4,000 these are 20,000 operations, each compared with the model's answer.
+func TestRandomOperations(t *testing.T) {
+	t.Parallel()
+	h := harness(t, nil)
+	for seed := uint64(1); seed <= 8; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			conformance.RandomOperations(t, h.Service(t), seed, 2000)
+		})
+	}
+}
+
+// What speculation leaves out must not change an answer, and neither must transactions.
+func TestConformanceOfOptions(t *testing.T) {
+	t.Parallel()
+	for name, tune := range map[string]func(o *Options){
+		"without speculation": func(o *Options) { o.NoSpeculation = true },
+		"transactional":       func(o *Options) { o.Transactional = true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := harness(t, tune)
+			conformance.RandomOperations(t, h.Service(t), 20260101, 1000)
+		})
 	}
 }

@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"maps"
+	"slices"
 	"sync"
 
 	"github.com/weir-limiter/weir"
@@ -21,6 +22,8 @@ type line struct {
 	running bool
 	// shown and shownGhosts are what others may look at: the image after the last commit, and ghosts.
 	shown       *image
+	adopted     *image     // what another way has made of the item
+	underway    []*ride    // those of the commit that goes on
 	asked       []sighting // limits that were judged without a write since
 	shownGhosts map[string]counter
 
@@ -86,13 +89,16 @@ type batch struct {
 func (l *line) next() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.adopted != nil {
+		l.image, l.gone, l.adopted, l.ghosts = l.adopted, false, nil, maps.Clone(l.shownGhosts)
+	}
 	if l.image != nil {
 		l.image = l.image.touched(l.asked...)
 	}
 	l.asked = nil
 	l.shown, l.shownGhosts = l.image, maps.Clone(l.ghosts)
-	b := &batch{rides: l.rides}
-	l.rides = nil
+	b := &batch{rides: slices.Clone(l.rides)}
+	l.underway, l.rides = l.rides, nil
 	n := 0
 	for ; n < len(l.members) && len(b.members) < maxMembers; n++ {
 		if m := l.members[n]; m.state.CompareAndSwap(waiting, sent) { // the others have left
@@ -107,11 +113,23 @@ func (l *line) next() *batch {
 	return b
 }
 
-// seen is the image after the last commit; nil where the item is not known.
+// seen is the image after the last commit, and after what is given back or charged in any case and
+// has not been written yet; nil where the item is not known.
 func (l *line) seen() *image {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.shown
+	if l.shown == nil || len(l.rides)+len(l.underway) == 0 {
+		return l.shown
+	}
+	return reckon(l.shown, slices.Concat(l.underway, l.rides), nil).after
+}
+
+// adopt takes over what another way than the line has made of the item, and of which image.
+func (l *line) adopt(m, before *image) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shownGhosts = bury(maps.Clone(l.shownGhosts), before, m)
+	l.adopted, l.shown = m, m
 }
 
 // note notes that a limit was judged or settled without a write. The definition is the one in

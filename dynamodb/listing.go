@@ -67,6 +67,11 @@ func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]
 			found[of.Resource] = true
 		}
 	}
+	for of := range s.haunted(now) {
+		if of.Entity == entity {
+			found[of.Resource] = true
+		}
+	}
 	own, err := s.readDefinition(ctx, entity)
 	if err != nil {
 		return nil, err

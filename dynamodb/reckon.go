@@ -86,7 +86,7 @@ func (r *reckoning) judge(m *member) {
 		c := r.after.limit(a.name)
 		c.touch(m.now, r.after.shards)
 		found[k] = *c
-		fits = fits && c.balance-a.lowered >= a.milli
+		fits = fits && c.balance >= a.milli+a.lowered
 	}
 	v := verdict{found: found, shards: r.after.shards}
 	if !fits {

@@ -86,7 +86,7 @@ func (j *journey) refusedBefore() bool {
 			e.found.found = append(e.found.found, found)
 			r, ok := e.spot.refuses(a, j.now)
 			e.found.others = append(e.found.others, r.others)
-			if found.balance+r.others-a.lowered < a.milli {
+			if found.balance+r.others < a.milli+a.lowered {
 				e.found.ruling, denies = denied, denies || ok
 			}
 		}

@@ -139,7 +139,9 @@ func (s *Store) plan(
 			e.resolved = nil
 		}
 		if e.resolved != nil && e.resolved.Level == "" { // limits that the request brought
-			e.resolved = &weir.Resolved{Level: weir.LevelRequest, Limits: r.Brought}
+			e.resolved = &weir.Resolved{
+				Level: weir.LevelRequest, Limits: r.Brought, Parent: e.resolved.Parent,
+			}
 		}
 		e.spot.verify(seq, e.resolved)
 	}

@@ -67,9 +67,9 @@ func (j *journey) status(e *errand, k int) {
 	if others != nil {
 		balance += others[k]
 	}
-	st.Available = bucket.Units(balance - a.lowered)
-	st.Exceeded = e.found.ruling == denied && balance-a.lowered < a.milli
-	if e.found.ruling == denied && others != nil && !st.Exceeded && c.balance-a.lowered < a.milli {
+	st.Available = bucket.Units(balance) - a.lowered/1000
+	st.Exceeded = e.found.ruling == denied && balance < a.milli+a.lowered
+	if e.found.ruling == denied && others != nil && !st.Exceeded && c.balance < a.milli+a.lowered {
 		st.Exceeded = true // enough, but scattered
 	}
 	if st.Exceeded {

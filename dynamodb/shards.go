@@ -125,7 +125,7 @@ func (e *errand) promising(images []*image, now int64) []int {
 		enough := true
 		for k := range e.asks {
 			a := &e.asks[k]
-			enough = enough && m.left(a, now)-a.lowered >= a.milli
+			enough = enough && m.left(a, now) >= a.milli+a.lowered
 		}
 		if enough {
 			shards = append(shards, i)

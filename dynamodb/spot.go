@@ -28,7 +28,9 @@ type spot struct {
 	// checked is the count of changes of configuration by this process when it was last read.
 	checked uint64
 	// terms are what applied when the configuration was last read; nil where it was not.
-	terms   *terms
+	terms *terms
+	// charged is who was charged too, by that.
+	charged string
 	refused refusals
 }
 
@@ -83,10 +85,10 @@ func (p *spot) cascadesTo() (parent string, known bool) {
 // alone.
 func (p *spot) behind() bool {
 	p.mu.Lock()
-	t := p.terms
+	t, moved := p.terms, p.known && p.parent != p.charged
 	p.mu.Unlock()
 	m := p.line(0).seen()
-	return t != nil && m != nil && !t.fulfilled(m)
+	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.fulfilled(m))
 }
 
 // spots keeps what the process knows. Each shard of it has a young and an old map: what is used

@@ -2,6 +2,8 @@ package dynamodb
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -149,22 +151,40 @@ func (s *Store) used(
 		p := s.spots.get(s, of)
 		l := p.line(ids[i].Shard)
 		m := learn(b, l.seen(), p.count(), now.UnixMilli())
-		for _, ghost := range l.lost() {
-			m.limits = append(m.limits, ghost)
-		}
 		p.release()
 		found[of] = found[of] || m.inUse(now.UnixMilli())
 	}
 	return found, nil
 }
 
-// inUse reports whether some limit is not full.
+// inUse reports whether some limit is not full, by the definition that it was last used under.
 func (m *image) inUse(now int64) bool {
 	for i := range m.limits {
 		c := &m.limits[i]
-		if !c.Incomplete && c.peek(now, m.shards) < shareOf(&c.BucketLimit, m.shards).CapacityMilli {
+		if !c.Incomplete && c.at(max(now, c.seen)) < c.rate.CapacityMilli {
 			return true
 		}
 	}
 	return false
+}
+
+// haunted are the subjects on which limits are in use that were taken off the item, or deleted with
+// it.
+func (s *Store) haunted(now time.Time) map[weir.Subject]bool {
+	found := make(map[weir.Subject]bool)
+	s.spots.each(func(p *spot) {
+		p.mu.Lock()
+		lines := slices.Collect(maps.Values(p.lines))
+		p.mu.Unlock()
+		for _, l := range lines {
+			m := &image{shards: 1}
+			for _, ghost := range l.lost() {
+				m.limits = append(m.limits, ghost)
+			}
+			if m.inUse(now.UnixMilli()) {
+				found[p.subject] = true
+			}
+		}
+	})
+	return found
 }

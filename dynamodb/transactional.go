@@ -66,9 +66,10 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 	if err != nil || !done {
 		return false, err
 	}
-	for _, e := range j.errands {
+	for i, e := range j.errands {
 		e.draws = []draw{{e.shard, e.asks}}
 		e.spot.forgive()
+		e.spot.line(e.shard).adopt(writes[i].leads, images[i][e.shard])
 	}
 	return true, nil
 }
@@ -146,8 +147,10 @@ func (e *errand) roomiest(images []*image, now int64) int {
 // propose decides on the write of one errand, on an image of its own. Nil means that the member has
 // its answer.
 func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, error) {
+	real := e.spot.line(e.shard)
 	l := &line{
 		store: e.spot.store, spot: e.spot, shard: e.shard, image: m, gone: m == nil, seenAt: e.member.number,
+		ghosts: real.lost(),
 	}
 	c := &commit{line: l, members: []*member{e.member}}
 	e.member.state.Store(sent)

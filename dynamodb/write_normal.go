@@ -85,8 +85,8 @@ func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.Buck
 		low, high = was.Balance, was.Balance
 	case r.trimmed[i]: // nothing is lost of a refund, unless the limit is full indeed
 		low, high = was.Balance, was.Balance
-	case credited > 0:
-		high = was.Balance // a refund moves the balance without the lock
+	case credited > 0, r.given[i] > 0:
+		high = was.Balance // another refund moves the balance without the lock
 	case credited < 0 && c.Capacity < was.Capacity:
 		low, high = was.Balance, was.Balance // trimmed
 	}

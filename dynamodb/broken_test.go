@@ -1,0 +1,97 @@
+package dynamodb
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir/conformance"
+)
+
+// TestWrongsAreCaught: a check that nothing wrong has ever failed says little. With each of the
+// wrongs between weir and the table, the cases that are about it fail.
+func TestWrongsAreCaught(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	cases := neverCases()
+	var mu sync.Mutex
+	var rows []string
+	t.Run("each", func(t *testing.T) {
+		for _, x := range wrongs() {
+			t.Run(x.name, func(t *testing.T) {
+				t.Parallel()
+				for _, about := range x.caught {
+					i := slices.IndexFunc(cases, func(c neverCase) bool { return strings.HasPrefix(c.name, about) })
+					if i < 0 {
+						t.Fatalf("no case is about %q", about)
+					}
+					r := recorded(t, table, x, cases[i])
+					if !r.Failed {
+						t.Errorf("not caught by %q", cases[i].name)
+						continue
+					}
+					mu.Lock()
+					rows = append(rows, fmt.Sprintf("%-60s %s", x.name, cases[i].name))
+					mu.Unlock()
+				}
+			})
+		}
+	})
+	slices.Sort(rows)
+	t.Logf("%d wrongs caught:\n%s", len(rows), strings.Join(rows, "\n"))
+}
+
+// recorded plays a case with something wrong. Who waits for what never comes is caught too.
+func recorded(t *testing.T, table *Table, x *wrong, c neverCase) conformance.Result {
+	t.Helper()
+	return conformance.Record(t, func(rt conformance.T) {
+		ctx, cancel := context.WithTimeout(rt.Context(), time.Minute)
+		defer cancel()
+		onNever(bounded{rt, ctx}, table, x, c.play)
+	})
+}
+
+// bounded is a T whose context ends.
+type bounded struct {
+	conformance.T
+	ctx context.Context
+}
+
+// Context ends with the time that a case has.
+func (b bounded) Context() context.Context { return b.ctx }
+
+// TestEveryMistakeIsGuarded: each of the mistakes has a case here or in the suite, or cannot be
+// made on this store.
+func TestEveryMistakeIsGuarded(t *testing.T) {
+	t.Parallel()
+	elsewhere := map[string]string{
+		"U1: usage": "the aggregator writes usage", "U2: usage": "the aggregator writes usage",
+		"W5":                            "the aggregator reads the stream",
+		"amount ignored by concurrency": "there are no concurrency limits",
+		"leaked slots":                  "there are no concurrency limits",
+	}
+	h := harness(t, nil)
+	service := h.Service(t)
+	all := append(conformance.Cases(), h.Cases()...)
+	for _, m := range conformance.Mistakes() {
+		here, there := 0, 0
+		for _, c := range neverCases() {
+			if strings.HasPrefix(c.name, m.Name) {
+				here++
+			}
+		}
+		for _, c := range all {
+			if strings.Contains(c.Name, m.Name) && c.LeftOut(&service) == "" {
+				there++
+			}
+		}
+		if here+there == 0 && elsewhere[m.Name] == "" {
+			t.Errorf("nobody guards against %s", m.Name)
+		}
+		t.Logf("%s: %d cases here, %d in the suite %s", m.Name, here, there, elsewhere[m.Name])
+	}
+}

@@ -1,0 +1,301 @@
+package dynamodb
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// wrongs are what the writes could do wrong, with the cases that notice.
+func wrongs() []*wrong {
+	return slices.Concat(unconditional(), miscounted(), missent(), misstored())
+}
+
+// dropped leaves a condition out.
+func dropped(name, attribute, caught string) *wrong {
+	return &wrong{name: name, caught: []string{caught}, update: func(u *bucketUpdate) {
+		u.requires = without(u.requires, u.of(attribute))
+	}}
+}
+
+// unconditional are writes without one of their conditions.
+func unconditional() []*wrong {
+	stores := func(field string) func(u *bucketUpdate) func(clause string) bool {
+		return func(u *bucketUpdate) func(clause string) bool {
+			return func(c string) bool { return u.of(field)(c) && strings.Contains(c, " = ") }
+		}
+	}
+	return []*wrong{
+		{name: "the refill is no lock", caught: []string{"write rule: two refills"},
+			update: func(u *bucketUpdate) {
+				if u.refills() {
+					u.requires = without(u.requires, u.of(schema.AttrRF))
+				}
+			}},
+		{name: "a refill does not look what was given back", caught: []string{"write rule: a refill beside"},
+			update: func(u *bucketUpdate) {
+				if u.refills() {
+					u.unbounded(false, true)
+				}
+			}},
+		{name: "a charge does not look what was given back", caught: []string{"write rule: a charge beside"},
+			update: func(u *bucketUpdate) {
+				if !u.refills() {
+					u.unbounded(false, true)
+				}
+			}},
+		{name: "a charge does not look what was taken", caught: []string{"write rule: two charges", "concurrent requests"},
+			update: func(u *bucketUpdate) { u.unbounded(true, false) }},
+		dropped("a cold charge does not look what there is", schema.FieldBalance, "write rule: a cold charge"),
+		{name: "a definition that changed is not noticed", caught: []string{"write rule: a definition"},
+			update: func(u *bucketUpdate) {
+				for _, f := range []string{schema.FieldCapacity, schema.FieldRefill, schema.FieldPeriod} {
+					u.requires = without(u.requires, stores(f)(u))
+				}
+			}},
+		dropped("a count of shards is not noticed", schema.AttrShardCount, "write rule: a count of shards"),
+		dropped("a bucket that is switched off is used", schema.AttrDisabled, "write rule: a bucket"),
+		dropped("a stamp is not noticed", schema.AttrVU, "write rule: an item that is stamped"),
+		dropped("an expired item is used", schema.AttrTTL, "write rule: an item that has expired"),
+		{name: "a refund needs nothing", caught: []string{"write rule: an item that was deleted"},
+			update: func(u *bucketUpdate) {
+				if u.refund() {
+					u.requires = nil
+				}
+			}},
+		{name: "an rf that was set back is not noticed", caught: []string{"write rule: a refill that was set back"},
+			update: func(u *bucketUpdate) {
+				if !u.refills() {
+					u.requires = without(u.requires, u.of(schema.AttrRF))
+				}
+			}},
+		{name: "a new item takes the place of another", caught: []string{"write rule: two make an item"},
+			put: func(in *ddb.PutItemInput) {
+				in.ConditionExpression, in.ExpressionAttributeNames = nil, nil
+			}},
+	}
+}
+
+// miscounted are writes with other numbers.
+func miscounted() []*wrong {
+	writes := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
+	return []*wrong{
+		{name: "a credit of a thousandth is dropped", caught: []string{"S1"}, update: func(u *bucketUpdate) {
+			u.adds = without(u.adds, func(c string) bool {
+				return u.refills() && u.of(schema.FieldBalance)(c) && u.value(c) == 1
+			})
+		}},
+		{name: "who refills credits only what is asked", caught: []string{"S2"}, update: func(u *bucketUpdate) {
+			if !u.refills() {
+				return
+			}
+			charged := func(c string) bool {
+				limit, _, _ := schema.ParseBucketAttribute(u.attribute(c))
+				return slices.ContainsFunc(u.adds, u.of(schema.BucketAttribute(limit, schema.FieldConsumed)))
+			}
+			u.adds = without(u.adds, func(c string) bool { return u.of(schema.FieldBalance)(c) && !charged(c) })
+		}},
+		{name: "rf moves backwards", caught: []string{"C1: clock skew, two"}, update: func(u *bucketUpdate) {
+			for _, c := range u.sets {
+				if u.attribute(c) == schema.AttrRF {
+					u.change(c, u.value(c)-5000)
+				}
+			}
+		}},
+		{name: "writes are never credited", caught: []string{"W1: writes are credited,"}, update: func(u *bucketUpdate) {
+			for _, c := range u.adds {
+				if u.attribute(c) == writes {
+					u.change(c, -writeMilli)
+				}
+			}
+		}},
+		{name: "credited writes are divided by the shards", caught: []string{"W1: writes are credited whole"},
+			update: func(u *bucketUpdate) {
+				for _, c := range u.adds {
+					if u.attribute(c) == writes && u.refills() {
+						u.change(c, (u.value(c)+writeMilli)/8-writeMilli)
+					}
+				}
+			}},
+		{name: "refunds are not trimmed", caught: []string{"R1: balance above capacity after a refund", "R1: balance above capacity after a refund to"},
+			update: untrimmed},
+		{name: "a lowered capacity does not trim", caught: []string{"L2: changed limits, a lowered one at the resource"},
+			update: func(u *bucketUpdate) {
+				lowers := slices.ContainsFunc(u.sets, u.of(schema.FieldCapacity))
+				u.adds = without(u.adds, func(c string) bool {
+					return lowers && u.of(schema.FieldBalance)(c) && u.value(c) < -50_000
+				})
+			}},
+		{name: "a limit that is added is empty", caught: []string{"L1: changed limits, one more at the resource"},
+			update: func(u *bucketUpdate) {
+				for _, c := range u.sets {
+					if u.of(schema.FieldBalance)(c) {
+						u.change(c, 0)
+					}
+				}
+			}},
+		{name: "what is consumed is not counted", caught: []string{"concurrent requests", "W4"},
+			update: func(u *bucketUpdate) { u.adds = without(u.adds, u.of(schema.FieldConsumed)) }},
+	}
+}
+
+// untrimmed gives back all that a refund names, whatever is there.
+func untrimmed(u *bucketUpdate) {
+	for _, c := range u.adds {
+		limit, field, _ := schema.ParseBucketAttribute(u.attribute(c))
+		n := u.value(c)
+		if field != schema.FieldConsumed || n >= 0 || limit == schema.WritesLimit {
+			continue
+		}
+		balance := schema.BucketAttribute(limit, schema.FieldBalance)
+		u.requires = without(u.requires, u.of(balance))
+		i := slices.IndexFunc(u.adds, u.of(balance))
+		if i < 0 {
+			u.adds = append(u.adds, balanceClause(u, balance, -n))
+			return
+		}
+		u.change(u.adds[i], max(u.value(u.adds[i]), -n))
+	}
+}
+
+// balanceClause adds to an attribute that the update does not name yet.
+func balanceClause(u *bucketUpdate, attribute string, n int64) string {
+	u.in.ExpressionAttributeNames["#n990"] = attribute
+	u.in.ExpressionAttributeValues[":v990"] = schema.Number(n)
+	return "#n990 :v990"
+}
+
+// refund reports whether an update gives something back and takes nothing.
+func (u *bucketUpdate) refund() bool {
+	gives := false
+	for _, c := range u.adds {
+		if u.of(schema.FieldConsumed)(c) {
+			if u.value(c) > 0 {
+				return false
+			}
+			gives = true
+		}
+	}
+	return gives
+}
+
+// swallowed are updates that are not made, though their makers are told so.
+func swallowed(which func(u *bucketUpdate) bool) func(*bucketUpdate) {
+	return func(u *bucketUpdate) {
+		if which(u) {
+			u.adds = without(u.adds, func(c string) bool { return !strings.Contains(u.attribute(c), schema.WritesLimit) })
+		}
+	}
+}
+
+// missent are writes that go elsewhere, twice, or not at all.
+func missent() []*wrong {
+	return []*wrong{
+		{name: "a refund goes to the first shard", caught: []string{"W2", "W3"}, update: func(u *bucketUpdate) {
+			if u.refund() && u.id.Shard > 0 {
+				id := u.id
+				id.Shard = 0
+				u.in.Key = id.Key().Item()
+				u.requires = nil
+			}
+		}},
+		{name: "a lease from a second shard is not settled", caught: []string{"W3"},
+			update: swallowed(func(u *bucketUpdate) bool { return u.id.Shard > 0 && u.kind() != "cold" })},
+		{name: "a parent is not charged", caught: []string{"W4", "concurrent requests that together pass a limit, a parent's"},
+			update: swallowed(func(u *bucketUpdate) bool { return u.id.Entity == "parent" || u.id.Entity == neverEntity })},
+		{name: "what was taken in vain is kept", caught: []string{"X1", "denied by one limit", "over-reservation"},
+			update: swallowed((*bucketUpdate).refund)},
+		{name: "a write without an answer is made again", caught: []string{"an unanswered charge", "double refunds, of which"},
+			send: func(_ context.Context, _ *bucketUpdate, send func() error) error {
+				err := send()
+				if err != nil && outcomeOf(err).kind == writeUnknown {
+					_ = send()
+					_ = send()
+				}
+				return err
+			}},
+	}
+}
+
+// misstored are items and stores that are wrong in another way.
+func misstored() []*wrong {
+	return []*wrong{
+		{name: "a removed limit stays", caught: []string{"removed limits", "N1"},
+			update: func(u *bucketUpdate) {
+				u.removes = without(u.removes, func(c string) bool { return strings.HasPrefix(u.attribute(c), "b_") })
+			}},
+		{name: "a debt may expire", caught: []string{"write rule: a debt"},
+			update: func(u *bucketUpdate) { u.sets = without(u.sets, u.of(schema.AttrTTL)) }},
+		{name: "names stand in expressions", caught: []string{"N1"}, update: inlined},
+		{name: "what a new shard has is not taken from another", caught: []string{"images on a bucket"},
+			update: func(u *bucketUpdate) {
+				u.adds = without(u.adds, func(c string) bool { return u.together && u.of(schema.FieldBalance)(c) })
+			}},
+		{name: "a new shard is in no index of the entity", caught: []string{"E1"}, put: func(in *ddb.PutItemInput) {
+			delete(in.Item, schema.AttrGSI3PK)
+		}},
+		{name: "a new item is in no index of the namespace", caught: []string{"P1"}, put: func(in *ddb.PutItemInput) {
+			delete(in.Item, schema.AttrGSI4PK)
+			delete(in.Item, schema.AttrGSI4SK)
+		}},
+		{name: "brought limits are not looked at", caught: []string{"O1"},
+			store: func(s *Store) weir.Backend { return deaf{s} }},
+		{name: "nobody hears that the clock is fast", caught: []string{"C1: clock skew, ten"},
+			store: func(s *Store) weir.Backend { return clockless{s} }},
+		{name: "the process counts when the table is gone", caught: []string{"H1: errors around on_unavailable, block"},
+			store: func(s *Store) weir.Backend { return lenient{s} }},
+	}
+}
+
+// plainName is a name that DynamoDB's grammar would take as it is, with a sign before it where it
+// does not.
+var plainName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// inlined writes limits' names where there should be aliases.
+func inlined(u *bucketUpdate) {
+	for alias, name := range u.in.ExpressionAttributeNames {
+		if plainName.MatchString(name) {
+			continue
+		}
+		for _, clauses := range [][]string{u.sets, u.adds, u.removes, u.requires} {
+			for i := range clauses {
+				clauses[i] = regexp.MustCompile(alias+`\b`).ReplaceAllString(clauses[i], name)
+			}
+		}
+	}
+}
+
+// deaf does not hear what a request brings.
+type deaf struct{ *Store }
+
+// Reserve takes what is asked.
+func (d deaf) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	c := *r
+	c.Brought = nil
+	return d.Store.Reserve(ctx, now, &c)
+}
+
+// clockless says nothing of clocks.
+type clockless struct{ *Store }
+
+// ClockOffset is none.
+func (clockless) ClockOffset() time.Duration { return 0 }
+
+// lenient says yes where the table does not answer.
+type lenient struct{ *Store }
+
+// Reserve takes what is asked, or pretends to.
+func (l lenient) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	out, err := l.Store.Reserve(ctx, now, r)
+	if isUnavailable(err) {
+		return &weir.Outcome{At: now}, nil
+	}
+	return out, err
+}

@@ -1,0 +1,140 @@
+package dynamodb
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// cascadeCosts are reservations on a child and its parent.
+func cascadeCosts() []costRow {
+	take := func(_ *scene, p *party) { p.take("bot", one()) }
+	return []costRow{
+		{
+			what:    "cascade, warm",
+			python:  "2 UpdateItem; 4",
+			prepare: warmFamily, do: take, before: "2 UpdateItem",
+			full: costUnits{0, 4000}, lean: costUnits{0, 2000},
+		},
+		{
+			what:   "cascade, warm, the parent lacks a limit of the child",
+			python: "4 BatchGetItem, 1 TransactWriteItems, 3 UpdateItem (1 refused); 13",
+			prepare: func(s *scene) *party {
+				s.first.set("team", costResource, perMinute("rpm", 1000))
+				return warmFamily(s)
+			},
+			do: take, before: "2 UpdateItem",
+			full: costUnits{0, 4000}, lean: costUnits{0, 2000},
+		},
+		{
+			what: "cascade, the configuration was kept long enough",
+			prepare: func(s *scene) *party {
+				p := warmFamily(s)
+				s.clock.Advance(61 * time.Second)
+				return p
+			},
+			do: take, later: isRead, before: "2 UpdateItem", after: "2 BatchGetItem",
+			full: costUnits{2000, 4000}, lean: costUnits{2000, 2000},
+		},
+		{
+			what:   "cascade, cold: the parent is known from the child's item",
+			python: "1 GetItem, 2 UpdateItem; 4",
+			prepare: func(s *scene) *party {
+				warmFamily(s)
+				return s.join()
+			},
+			do: take, later: isRead, before: "2 UpdateItem", after: "2 BatchGetItem",
+			full: costUnits{2000, 4000}, lean: costUnits{2000, 2000},
+		},
+		{
+			what: "cascade, the child's first: its item is made",
+			prepare: func(s *scene) *party {
+				p := warmFamily(s)
+				p.declare("bot2", "team")
+				return p
+			},
+			do:     func(_ *scene, p *party) { p.take("bot2", one()) },
+			before: "3 BatchGetItem, 1 PutItem, 2 UpdateItem (1 refused)",
+			full:   costUnits{4000, 7000}, lean: costUnits{4000, 6000},
+		},
+	}
+}
+
+// familyCosts are what else may become of them.
+func familyCosts() []costRow {
+	return []costRow{
+		{
+			what:    "cascade, denied by the parent: the child gets it back",
+			python:  "3 UpdateItem (1 refused); 5",
+			prepare: drainedParent,
+			do:      func(_ *scene, p *party) { p.refused("bot", weir.Costs{"rpm": 150}) },
+			later:   secondWrite("bot"),
+			before:  "2 UpdateItem (1 refused)", after: "1 UpdateItem",
+			full: costUnits{0, 5000}, lean: costUnits{0, 3000},
+		},
+		{
+			what:   "cascade, denied by the parent again within a second",
+			python: "3 UpdateItem (1 refused); 5",
+			prepare: func(s *scene) *party {
+				p := drainedParent(s)
+				p.refused("bot", weir.Costs{"rpm": 150})
+				return p
+			},
+			do:     func(_ *scene, p *party) { p.refused("bot", weir.Costs{"rpm": 150}) },
+			before: "none",
+		},
+		settledFamily("cascade: complete with less", "", func(p *party, l *weir.Lease) error {
+			_, err := l.Complete(p.t.Context(), weir.Costs{"tpm": 50})
+			return err
+		}),
+		settledFamily("cascade: cancel", "2 UpdateItem; 4", func(p *party, l *weir.Lease) error {
+			_, err := l.Cancel(p.t.Context())
+			return err
+		}),
+	}
+}
+
+// warmFamily has reserved once, for a child and its parent.
+func warmFamily(s *scene) *party {
+	s.t.Helper()
+	s.twoLimits()
+	s.first.declare("team", "")
+	s.first.declare("bot", "team")
+	s.first.take("bot", one())
+	return s.first
+}
+
+// drainedParent has less left for the parent than for the child.
+func drainedParent(s *scene) *party {
+	s.t.Helper()
+	p := warmFamily(s)
+	p.take("team", weir.Costs{"rpm": 900})
+	return p
+}
+
+// secondWrite picks the second write of an entity's bucket.
+func secondWrite(entity string) func(sentRequest) bool {
+	var n atomic.Int64
+	return func(r sentRequest) bool { return r.entity == entity && n.Add(1)%2 == 0 }
+}
+
+// settledFamily settles with a child and its parent.
+func settledFamily(what, python string, settle func(p *party, l *weir.Lease) error) costRow {
+	var lease *weir.Lease
+	return costRow{
+		what: what, python: python,
+		prepare: func(s *scene) *party {
+			p := warmFamily(s)
+			lease = p.take("bot", one())
+			return p
+		},
+		do: func(_ *scene, p *party) {
+			if err := settle(p, lease); err != nil {
+				p.t.Fatal(err)
+			}
+		},
+		before: "2 UpdateItem",
+		full:   costUnits{0, 4000}, lean: costUnits{0, 2000},
+	}
+}

@@ -1,0 +1,150 @@
+package dynamodb
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// one is what most of these reservations ask.
+func one() weir.Costs { return weir.Costs{"rpm": 1, "tpm": 100} }
+
+// twoLimits has every entity of a scene limited in requests and in tokens.
+func (s *scene) twoLimits() {
+	s.t.Helper()
+	s.first.set("", costResource, perMinute("rpm", 1000), perMinute("tpm", 100_000))
+}
+
+// isRead picks reads.
+func isRead(r sentRequest) bool { return r.operation == "BatchGetItem" || r.operation == "GetItem" }
+
+// readOrSecondWrite picks reads, and the second write of an entity's bucket.
+func readOrSecondWrite(entity string) func(sentRequest) bool {
+	second := secondWrite(entity)
+	return func(r sentRequest) bool { return isRead(r) || second(r) }
+}
+
+// flatCosts are reservations on one bucket that the process knows.
+func flatCosts() []costRow {
+	return []costRow{
+		{
+			what:    "reserve, warm",
+			python:  "1 UpdateItem; 2",
+			prepare: warmFlat,
+			do:      func(_ *scene, p *party) { p.take("solo", one()) },
+			before:  "1 UpdateItem",
+			full:    costUnits{0, 2000}, lean: costUnits{0, 1000},
+		},
+		{
+			what:   "reserve, refill due",
+			python: "2 BatchGetItem, 2 UpdateItem (1 refused); 3",
+			prepare: func(s *scene) *party {
+				p := warmFlat(s)
+				p.take("solo", weir.Costs{"rpm": 900})
+				s.clock.Advance(30 * time.Second)
+				return p
+			},
+			do:     func(_ *scene, p *party) { p.take("solo", weir.Costs{"rpm": 300, "tpm": 100}) },
+			before: "1 UpdateItem",
+			full:   costUnits{0, 2000}, lean: costUnits{0, 1000},
+		},
+		{
+			what: "reserve, refill due, and another process was faster",
+			prepare: func(s *scene) *party {
+				p := warmFlat(s)
+				p.take("solo", weir.Costs{"rpm": 900})
+				s.clock.Advance(30 * time.Second)
+				s.join().take("solo", weir.Costs{"rpm": 200})
+				return p
+			},
+			do:     func(_ *scene, p *party) { p.take("solo", weir.Costs{"rpm": 200}) },
+			before: "2 UpdateItem (1 refused)",
+			full:   costUnits{0, 3000}, lean: costUnits{0, 2000},
+		},
+	}
+}
+
+// unknownCosts are reservations by a process that has no image of the bucket, or no bucket.
+func unknownCosts() []costRow {
+	return []costRow{
+		{
+			what:   "reserve, cold: the process never saw the item",
+			python: "1 GetItem, 1 UpdateItem; 2",
+			prepare: func(s *scene) *party {
+				warmFlat(s)
+				return s.join()
+			},
+			do:     func(_ *scene, p *party) { p.take("solo", one()) },
+			later:  isRead,
+			before: "1 UpdateItem", after: "1 BatchGetItem",
+			full: costUnits{500, 2000}, lean: costUnits{500, 1000},
+		},
+		{
+			what: "reserve, cold, on a bucket that had been full for long",
+			prepare: func(s *scene) *party {
+				warmFlat(s)
+				s.clock.Advance(5 * time.Minute)
+				return s.join()
+			},
+			do:     func(_ *scene, p *party) { p.take("solo", one()) },
+			later:  readOrSecondWrite("solo"),
+			before: "1 UpdateItem", after: "1 BatchGetItem, 1 UpdateItem",
+			full: costUnits{500, 4000}, lean: costUnits{500, 2000},
+		},
+		{
+			what:   "reserve, first ever: the item is made",
+			python: "2 BatchGetItem, 1 GetItem, 1 TransactWriteItems, 1 UpdateItem (1 refused); 11",
+			prepare: func(s *scene) *party {
+				s.twoLimits()
+				return s.join()
+			},
+			do:     func(_ *scene, p *party) { p.take("solo", one()) },
+			before: "2 BatchGetItem, 1 PutItem, 1 UpdateItem (1 refused)",
+			full:   costUnits{1500, 5000}, lean: costUnits{1500, 5000},
+		},
+	}
+}
+
+// deniedCosts are denials on one bucket, and a look at it.
+func deniedCosts() []costRow {
+	return []costRow{
+		{
+			what:    "denied",
+			python:  "1 UpdateItem (1 refused); 1",
+			prepare: warmFlat,
+			do:      func(_ *scene, p *party) { p.refused("solo", weir.Costs{"rpm": 1000}) },
+			before:  "1 UpdateItem (1 refused)",
+			full:    costUnits{0, 1000}, lean: costUnits{0, 1000},
+		},
+		{
+			what:   "denied again within a second",
+			python: "none",
+			prepare: func(s *scene) *party {
+				p := warmFlat(s)
+				p.refused("solo", weir.Costs{"rpm": 1000})
+				return p
+			},
+			do:     func(_ *scene, p *party) { p.refused("solo", weir.Costs{"rpm": 1000}) },
+			before: "none",
+		},
+		{
+			what:    "status",
+			prepare: warmFlat,
+			do: func(_ *scene, p *party) {
+				if _, err := p.Status(p.t.Context(), "solo", costResource); err != nil {
+					p.t.Fatal(err)
+				}
+			},
+			before: "1 BatchGetItem",
+			full:   costUnits{1000, 0}, lean: costUnits{1000, 0},
+		},
+	}
+}
+
+// warmFlat has reserved once.
+func warmFlat(s *scene) *party {
+	s.t.Helper()
+	s.twoLimits()
+	s.first.take("solo", one())
+	return s.first
+}

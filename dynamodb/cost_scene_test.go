@@ -1,0 +1,187 @@
+package dynamodb
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// costResource is what all reservations of these tests are on.
+const costResource = "gpt-4o"
+
+// scene is a namespace of its own on a table, with a clock that stands unless it is advanced.
+type scene struct {
+	t         *testing.T
+	table     *Table
+	namespace string
+	clock     *conformance.Clock
+	// first is the process that the scene began with.
+	first *party
+}
+
+// party is a process: a limiter over a store, whose calls are counted on their way.
+type party struct {
+	*weir.Limiter
+	t     *testing.T
+	store *Store
+	calls *testkit.Counter
+	wire  *wire
+}
+
+// newScene begins at an instant far ahead, so that DynamoDB's own clock deletes nothing.
+func newScene(t *testing.T, table *Table, tune ...func(*Options)) *scene {
+	t.Helper()
+	start := time.Date(2040, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := &scene{
+		t: t, table: table, clock: conformance.NewClock(start),
+		namespace: "c" + strings.ToLower(weir.NewLeaseID(start).String()),
+	}
+	if _, _, err := table.RegisterNamespace(t.Context(), s.namespace); err != nil {
+		t.Fatalf("register: %v", err)
+	}
+	s.first = s.join(tune...)
+	return s
+}
+
+// join starts another process. It knows nothing yet.
+func (s *scene) join(tune ...func(*Options)) *party {
+	s.t.Helper()
+	p := &party{t: s.t, calls: &testkit.Counter{}, wire: newWire(s.t)}
+	o := *s.table.Options
+	o.Namespace, o.Principal, o.WriteTimeout = s.namespace, "test", patience
+	o.HTTP = &http.Client{Transport: p.wire}
+	o.Client = append(o.Client, p.calls.Install)
+	o.OnError = func(err error) { s.t.Errorf("in the background: %v", err) }
+	for _, f := range tune {
+		f(&o)
+	}
+	store, err := Open(s.t.Context(), s.table.Name, &o)
+	if err != nil {
+		s.t.Fatalf("open: %v", err)
+	}
+	p.store = store
+	p.Limiter, err = weir.New(store, &weir.Options{Now: s.clock.Now, StoreTimeout: 2 * patience})
+	if err != nil {
+		s.t.Fatalf("new: %v", err)
+	}
+	s.t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			s.t.Errorf("close: %v", err)
+		}
+	})
+	return p
+}
+
+// set makes limits the only ones at a place.
+func (p *party) set(entity, resource string, limits ...weir.Limit) {
+	p.t.Helper()
+	at := weir.Subject{Entity: entity, Resource: resource}
+	if err := p.SetLimits(p.t.Context(), at, limits); err != nil {
+		p.t.Fatalf("set limits: %v", err)
+	}
+}
+
+// declare makes an entity, which cascades to its parent if it has one.
+func (p *party) declare(entity, parent string) {
+	p.t.Helper()
+	if err := p.SetEntity(p.t.Context(), entity, parent, parent != ""); err != nil {
+		p.t.Fatalf("declare %s: %v", entity, err)
+	}
+}
+
+// take reserves, and fails if it is denied.
+func (p *party) take(entity string, costs weir.Costs) *weir.Lease {
+	p.t.Helper()
+	r := &weir.Request{Entity: entity, Resource: costResource, Costs: costs}
+	lease, err := p.Reserve(p.t.Context(), r)
+	if err != nil {
+		p.t.Fatalf("reserve %v for %s: %v", costs, entity, err)
+	}
+	return lease
+}
+
+// denial reserves, and fails unless it is denied.
+func (p *party) denial(entity string, costs weir.Costs) *weir.DeniedError {
+	p.t.Helper()
+	r := &weir.Request{Entity: entity, Resource: costResource, Costs: costs}
+	_, err := p.Reserve(p.t.Context(), r)
+	denied, ok := errors.AsType[*weir.DeniedError](err)
+	if !ok {
+		p.t.Fatalf("reserve %v for %s: got %v, want a denial", costs, entity, err)
+	}
+	return denied
+}
+
+// refused is a denial that nobody looks at.
+func (p *party) refused(entity string, costs weir.Costs) {
+	p.t.Helper()
+	_ = p.denial(entity, costs)
+}
+
+// settled waits until the store has nothing under way.
+func (p *party) settled() { p.store.running.wait() }
+
+// item reads a shard's item, past the counters.
+func (s *scene) item(entity string, shard int) schema.Item {
+	s.t.Helper()
+	id := schema.BucketID{
+		Namespace: s.first.store.namespace, Entity: entity, Resource: costResource, Shard: shard,
+	}
+	item, err := connected(s.t, s.table).getItem(s.t.Context(), id.Key(), true)
+	if err != nil {
+		s.t.Fatalf("read %s: %v", id, err)
+	}
+	return item
+}
+
+// bucket is a shard's item; it fails where there is none.
+func (s *scene) bucket(entity string, shard int) *schema.Bucket {
+	s.t.Helper()
+	b, err := schema.ParseBucket(s.item(entity, shard))
+	if err != nil {
+		s.t.Fatalf("shard %d of %s: %v", shard, entity, err)
+	}
+	return b
+}
+
+// perMinute is a limit that regains its capacity each minute.
+func perMinute(name string, capacity int64) weir.Limit {
+	return weir.Limit{Name: name, Capacity: capacity}
+}
+
+// patience bounds what a test waits for.
+const patience = 20 * time.Second
+
+// meeting lets requests pass only when so many have come.
+type meeting struct {
+	mu   sync.Mutex
+	left int
+	open chan struct{}
+}
+
+func newMeeting(n int) *meeting { return &meeting{left: n, open: make(chan struct{})} }
+
+// wait reports false where the others did not come.
+func (m *meeting) wait() bool {
+	m.mu.Lock()
+	if m.left--; m.left == 0 {
+		close(m.open)
+	}
+	m.mu.Unlock()
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-m.open:
+		return true
+	case <-timer.C:
+		return false
+	}
+}

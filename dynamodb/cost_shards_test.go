@@ -1,0 +1,121 @@
+package dynamodb
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// costShards is how many shards the buckets of these rows have.
+const costShards = 4
+
+// shardCosts are those of a bucket that was split.
+func shardCosts() []costRow {
+	return []costRow{
+		{
+			what:    "4 shards: reserve, warm",
+			prepare: warmShards, do: func(_ *scene, p *party) { p.take("solo", one()) },
+			before: "1 UpdateItem",
+			full:   costUnits{0, 2000}, lean: costUnits{0, 1000},
+		},
+		{
+			what:    "4 shards: more than any one has, drawn from all",
+			prepare: warmShards, do: func(_ *scene, p *party) { p.take("solo", weir.Costs{"rpm": 1000}) },
+			before: "1 BatchGetItem, 5 UpdateItem (1 refused)",
+			full:   costUnits{4000, 9000}, lean: costUnits{4000, 5000},
+		},
+		{
+			what: "4 shards: denied",
+			prepare: func(s *scene) *party {
+				p := warmShards(s)
+				p.take("solo", weir.Costs{"rpm": 1000})
+				return p
+			},
+			do:     func(_ *scene, p *party) { p.refused("solo", one()) },
+			before: "1 BatchGetItem, 1 UpdateItem (1 refused)",
+			full:   costUnits{4000, 1000}, lean: costUnits{4000, 1000},
+		},
+		{
+			what: "4 shards: denied again within a second",
+			prepare: func(s *scene) *party {
+				p := warmShards(s)
+				p.take("solo", weir.Costs{"rpm": 1000})
+				p.refused("solo", one())
+				return p
+			},
+			do:     func(_ *scene, p *party) { p.refused("solo", one()) },
+			before: "none",
+		},
+	}
+}
+
+// warmShards has all shards made and known, each with what is its share and no more.
+func warmShards(s *scene) *party {
+	s.t.Helper()
+	p := warmFlat(s)
+	p.take("solo", weir.Costs{"rpm": 999, "tpm": 99_900})
+	s.split("solo")
+	p.take("solo", weir.Costs{"rpm": 0}) // which tells the process
+	for range 400 {                      // each draws one at random
+		p.take("solo", weir.Costs{"rpm": 0})
+		if s.made("solo") == costShards {
+			break
+		}
+		s.clock.Advance(time.Second)
+	}
+	s.clock.Advance(2 * time.Minute)
+	p.take("solo", weir.Costs{"rpm": 0}) // which reads the configuration again
+	s.refill(p, "solo")
+	return p
+}
+
+// refill has a process write every shard, so that it knows all of them as they are.
+func (s *scene) refill(p *party, entity string) {
+	s.t.Helper()
+	spot := p.store.spots.get(p.store, weir.Subject{Entity: entity, Resource: costResource})
+	defer spot.release()
+	for shard := range costShards {
+		done := make(chan error, 1)
+		spot.line(shard).submit(nil, &ride{
+			now: s.clock.Now().UnixMilli(), refill: true, done: func(err error) { done <- err },
+		})
+		if err := <-done; err != nil {
+			s.t.Fatalf("refill shard %d: %v", shard, err)
+		}
+	}
+}
+
+// split has a bucket's item say that there are four shards.
+func (s *scene) split(entity string) {
+	s.t.Helper()
+	id := schema.BucketID{
+		Namespace: s.first.store.namespace, Entity: entity, Resource: costResource,
+	}
+	e := &expression{}
+	e.setNumber(schema.AttrShardCount, costShards)
+	e.exists(schema.AttrPK)
+	_, err := connected(s.t, s.table).client.UpdateItem(s.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &s.table.Name, Key: id.Key().Item(), UpdateExpression: e.update(),
+		ConditionExpression: e.condition(), ExpressionAttributeNames: e.names,
+		ExpressionAttributeValues: e.values,
+	})
+	if err != nil {
+		s.t.Fatalf("split %s into %s: %v", entity, strconv.Itoa(costShards), err)
+	}
+}
+
+// made is how many of the shards are there.
+func (s *scene) made(entity string) int {
+	s.t.Helper()
+	n := 0
+	for shard := range costShards {
+		if s.item(entity, shard) != nil {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,118 @@
+package dynamodb
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// wire is the HTTP transport of one process. It sees every request before it is sent, and can hold
+// it.
+type wire struct {
+	base http.RoundTripper
+
+	mu   sync.Mutex
+	seen []sentRequest
+	gate func(sentRequest) // returns when the request may go
+}
+
+// sentRequest is what a request asks, as far as these tests look.
+type sentRequest struct {
+	operation string
+	// entity is whose bucket item is written; empty for other items and for batches.
+	entity string
+	// redefines is true where the definition of a limit is written to an item that is there.
+	redefines bool
+	// items is how many items a transaction writes.
+	items int64
+}
+
+func newWire(t *testing.T) *wire {
+	t.Helper()
+	base := &http.Transport{MaxIdleConnsPerHost: idleConnections}
+	t.Cleanup(base.CloseIdleConnections)
+	return &wire{base: base}
+}
+
+// hold has every request pass through a function before it goes; nil lets all go.
+func (w *wire) hold(gate func(sentRequest)) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.gate = gate
+}
+
+// count is how many requests were of some kind since the last reset.
+func (w *wire) count(which func(sentRequest) bool) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, r := range w.seen {
+		if which(r) {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *wire) reset() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = nil
+}
+
+// RoundTrip looks at a request, waits at the gate, and sends it.
+func (w *wire) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, fmt.Errorf("read the request: %w", err)
+	}
+	req = req.Clone(req.Context())
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	sent, err := parseSent(req.Header.Get("X-Amz-Target"), body)
+	if err != nil {
+		return nil, err
+	}
+	w.mu.Lock()
+	w.seen = append(w.seen, sent)
+	gate := w.gate
+	w.mu.Unlock()
+	if gate != nil {
+		gate(sent)
+	}
+	return w.base.RoundTrip(req)
+}
+
+// parseSent reads DynamoDB's own JSON.
+func parseSent(target string, body []byte) (sentRequest, error) {
+	type key struct {
+		PK struct{ S string }
+	}
+	var in struct {
+		Key, Item                key
+		UpdateExpression         string
+		TransactItems            []json.RawMessage
+		ExpressionAttributeNames map[string]string
+	}
+	_, operation, _ := strings.Cut(target, ".")
+	if err := json.Unmarshal(body, &in); err != nil {
+		return sentRequest{}, fmt.Errorf("read %s: %w", operation, err)
+	}
+	out := sentRequest{operation: operation, items: int64(len(in.TransactItems))}
+	if id, err := schema.ParseBucketPK(in.Key.PK.S + in.Item.PK.S); err == nil {
+		out.entity = id.Entity
+	}
+	for alias, name := range in.ExpressionAttributeNames {
+		_, field, ok := schema.ParseBucketAttribute(name)
+		if ok && field == schema.FieldCapacity && strings.Contains(in.UpdateExpression, alias+" = ") {
+			out.redefines = true
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,165 @@
+package dynamodb
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// neverCosts are small limits and large costs on buckets that were split.
+func neverCosts() []neverCase {
+	var cases []neverCase
+	for _, shards := range []int{2, 4, 8, 16} {
+		cases = append(cases,
+			neverCase{fmt.Sprintf("images on a bucket that Python split in %d", shards), imagesBumped(shards)},
+			neverCase{fmt.Sprintf("images come to a bucket that is split in %d", shards), imagesAdded(shards)},
+		)
+	}
+	for _, shards := range []int{2, 8} {
+		cases = append(cases,
+			neverCase{fmt.Sprintf("a cost above a share of %d", shards), costAboveShare(shards)},
+			neverCase{fmt.Sprintf("the whole of %d shares", shards), wholeCapacity(shards)},
+		)
+	}
+	return cases
+}
+
+// images is ten a day beside a limit so large that its bucket is split.
+func images() []weir.Limit {
+	return []weir.Limit{per("images", 10, 10, 24*time.Hour), per("rpm", 100_000, 100_000, time.Minute)}
+}
+
+// admitImages asks for images until so many were denied one after the other, and counts.
+func (w *neverWorld) admitImages(ps ...*process) int {
+	w.Helper()
+	admitted, denied := 0, 0
+	for i := 0; denied < 6; i++ {
+		l, err := ps[i%len(ps)].ask(neverEntity, weir.Costs{"images": 1, "rpm": 1})
+		if d, ok := errors.AsType[*weir.DeniedError](err); ok && !d.Contended {
+			denied++
+			continue
+		}
+		if l == nil {
+			w.Fatalf("an image: %v", err)
+		}
+		denied = 0
+		if admitted++; admitted > 20 {
+			break
+		}
+	}
+	return admitted
+}
+
+// imagesBumped: Python counts the shards up without a look at the smallest limit.
+func imagesBumped(shards int) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(images()...)
+		p, other := w.process(), w.process()
+		p.admit(neverEntity, weir.Costs{"rpm": 1})
+		for n := 2; n <= shards; n *= 2 {
+			w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(n)})
+			for range 4 * n { // so that all are drawn
+				p.admit(neverEntity, weir.Costs{"rpm": 1})
+			}
+		}
+		equal(w, "admitted on the first day", w.admitImages(p, other), 10)
+		w.clock.Advance(25 * time.Hour)
+		for range 4 * shards {
+			p.admit(neverEntity, weir.Costs{"rpm": 1})
+		}
+		equal(w, "admitted on the second day", w.admitImages(other, p), 10)
+		equal(w, "doublings", p.store.Stats().Doublings+other.store.Stats().Doublings, 0)
+	}
+}
+
+// imagesAdded: weir splits the bucket of the large limit alone, and then the small one is added.
+func imagesAdded(shards int) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(images()[1])
+		p, other := w.process(), w.process()
+		p.admit(neverEntity, weir.Costs{"rpm": 1})
+		for n := 1; n < shards; n *= 2 {
+			w.crowded(neverEntity, 0)
+			for range 20 * n { // until the first is drawn
+				p.admit(neverEntity, weir.Costs{"rpm": 1})
+			}
+			w.clock.Advance(2 * time.Second) // then there is room for writes again
+			p.admit(neverEntity, weir.Costs{"rpm": 1})
+			w.clock.Advance(2 * time.Second)
+		}
+		equal(w, "shards", w.bucket(neverEntity, 0).Shards, shards)
+		for range 4 * shards {
+			p.admit(neverEntity, weir.Costs{"rpm": 1})
+		}
+		w.system(images()...)
+		w.clock.Advance(cacheTime + time.Second)
+		got := w.admitImages(p, other)
+		w.Logf("admitted %d images on %d shards", got, shards)
+		equal(w, "admitted", got, 10)
+		for i := range w.shards(neverEntity) {
+			w.crowded(neverEntity, i)
+		}
+		for range 4 * shards { // now the small one keeps it from being split further
+			p.admit(neverEntity, weir.Costs{"rpm": 1})
+		}
+		equal(w, "shards", w.bucket(neverEntity, 0).Shards, shards)
+	}
+}
+
+// costAboveShare: it is taken where all shards together have it, and goes back to where it was.
+func costAboveShare(shards int) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		capacity := int64(12 * shards)
+		w.system(still("n", capacity))
+		w.split(neverEntity, shards, schema.Limit{Name: "n", Capacity: capacity, Refill: 1, Seconds: stillPeriod})
+		p, other := w.process(), w.process()
+		large := capacity*2/3 + 1
+		l := p.admit(neverEntity, weir.Costs{"n": large})
+		left, consumed := w.sum(neverEntity, "n")
+		equal(w, "left", left, (capacity-large)*1000)
+		equal(w, "consumed", consumed, large*1000)
+		other.deny(neverEntity, weir.Costs{"n": large})
+		p.deny(neverEntity, weir.Costs{"n": large})
+		if again, _ := w.sum(neverEntity, "n"); again != left {
+			w.Errorf("denials left %d milli-units of %d", again, left)
+		}
+		p.must(l.Cancel(w.Context()))
+		for i, b := range w.shards(neverEntity) {
+			if got := b.Limit("n"); got.Balance != 12_000 || got.Consumed != 0 {
+				w.Errorf("shard %d has %d and consumed %d after the refund", i, got.Balance, got.Consumed)
+			}
+		}
+		w.clock.Advance(2 * time.Second) // the other one remembers its denial for one
+		l = other.admit(neverEntity, weir.Costs{"n": large})
+		other.must(l.Complete(w.Context(), weir.Costs{"n": 14}))
+		equal(w, "admitted one by one", int64(p.drain(neverEntity, "n", 500)), capacity-14)
+		if _, err := p.ask(neverEntity, weir.Costs{"n": capacity + 1}); !errors.Is(err, weir.NeverSatisfiable) {
+			w.Errorf("more than the capacity: got %v, want never satisfiable", err)
+		}
+	}
+}
+
+// wholeCapacity: all that there is can be had at once, though no share is a whole number.
+func wholeCapacity(shards int) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		const capacity = 101
+		w.system(per("n", capacity, capacity, time.Minute))
+		p := w.process()
+		p.admit(neverEntity, weir.Costs{"n": capacity})
+		w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(shards)})
+		for range 5 * shards { // draws all of them
+			w.clock.Advance(1100 * time.Millisecond)
+			_, _ = p.ask(neverEntity, weir.Costs{"n": 1})
+		}
+		w.clock.Advance(2 * time.Minute)
+		for range 2 { // a thousandth of a unit may be lost in each share
+			l := p.admit(neverEntity, weir.Costs{"n": capacity - 1})
+			p.deny(neverEntity, weir.Costs{"n": 2})
+			p.must(l.Cancel(w.Context()))
+		}
+		p.admit(neverEntity, weir.Costs{"n": capacity - 1})
+	}
+}

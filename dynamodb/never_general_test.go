@@ -1,0 +1,155 @@
+package dynamodb
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// neverGeneral is what others in the field did wrong, between processes.
+func neverGeneral() []neverCase {
+	return []neverCase{
+		{"concurrent requests that together pass a limit, flat", together(1, false)},
+		{"concurrent requests that together pass a limit, on eight shards", together(8, false)},
+		{"concurrent requests that together pass a limit, a parent's", together(1, true)},
+		{"leaked units come back by the refill alone", leaked},
+		{"denied by one limit but charged by another", deniedCharged},
+		{"over-reservation blocking traffic", overReserved},
+		{"double refunds between processes", refundedOnce},
+	}
+}
+
+// together: 64 callers in each of two processes ask for five times of what there is.
+func together(shards int, parent bool) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		const capacity = 120
+		w.system(still("n", capacity))
+		if shards > 1 {
+			w.split(neverEntity, shards, schema.Limit{Name: "n", Capacity: capacity, Refill: 1, Seconds: stillPeriod})
+		}
+		who := func(int) string { return neverEntity }
+		if parent {
+			for i := range 4 {
+				w.family(fmt.Sprintf("child%d", i), neverEntity)
+			}
+			who = func(i int) string { return fmt.Sprintf("child%d", i%4) }
+		}
+		ps := []*process{w.process(), w.process()}
+		var admitted, denied, contended, other atomic.Int64
+		crowd(128, func(i int) {
+			for range 5 {
+				_, err := ps[i%2].Reserve(w.Context(), &weir.Request{
+					Entity: who(i / 2), Resource: neverResource, Costs: weir.Costs{"n": 1},
+				})
+				d, isDenial := errors.AsType[*weir.DeniedError](err)
+				switch {
+				case err == nil:
+					admitted.Add(1)
+				case isDenial && d.Contended:
+					contended.Add(1)
+				case isDenial:
+					denied.Add(1)
+				default:
+					other.Add(1)
+				}
+			}
+		})
+		ps[0].quiet()
+		ps[1].quiet()
+		at := admitted.Load()
+		w.Logf("admitted %d at once, denied %d, contended %d", at, denied.Load(), contended.Load())
+		equal(w, "errors", other.Load(), 0)
+		w.clock.Advance(2 * time.Second)
+		rest := int64(0)
+		for i := range 4 {
+			rest += int64(ps[0].drain(who(i), "n", 200))
+		}
+		equal(w, "admitted in all", at+rest, capacity)
+		left, consumed := w.sum(neverEntity, "n")
+		equal(w, "left", left, 0)
+		equal(w, "consumed", consumed, capacity*1000)
+	}
+}
+
+// leaked: what a process took and never settled stays charged, and is not lost for good.
+func leaked(w *neverWorld) {
+	w.system(per("rpm", 60, 60, time.Minute))
+	gone := w.process()
+	for range 6 {
+		gone.admit(neverEntity, weir.Costs{"rpm": 10})
+	}
+	_ = gone.Close()
+	p := w.process()
+	p.deny(neverEntity, weir.Costs{"rpm": 1})
+	w.clock.Advance(30 * time.Second)
+	equal(w, "admitted after half a minute", p.drain(neverEntity, "rpm", 100), 30)
+	w.clock.Advance(time.Minute)
+	equal(w, "admitted after another", p.drain(neverEntity, "rpm", 100), 60)
+}
+
+// deniedCharged: what one limit denies is charged on none: not beside it, not on the child, not in
+// another charge.
+func deniedCharged(w *neverWorld) {
+	w.system(still("a", 100), still("b", 5))
+	w.family(neverEntity, "parent")
+	p := w.process()
+	other := w.process()
+	other.admit("parent", weir.Costs{"b": 5})
+	for range 5 {
+		w.clock.Advance(2 * time.Second)
+		p.deny(neverEntity, weir.Costs{"a": 1, "b": 1}) // by the parent's b alone
+	}
+	l, err := p.Reserve(w.Context(), &weir.Request{Charges: []weir.Charge{
+		{Entity: "lonely", Resource: neverResource, Costs: weir.Costs{"a": 7}},
+		{Entity: "parent", Resource: neverResource, Costs: weir.Costs{"b": 1}},
+	}})
+	p.quiet()
+	if l != nil || err == nil {
+		w.Errorf("two charges: got %v, %v, want denied", l != nil, err)
+	}
+	for _, e := range []string{neverEntity, "parent", "lonely"} {
+		if w.raw(e, 0) == nil {
+			continue // nobody has made it
+		}
+		equal(w, e+": left of a", w.stored(e, 0, "a").Balance, 100_000)
+		equal(w, e+": consumed of a", w.stored(e, 0, "a").Consumed, 0)
+	}
+	equal(w, "left of b", w.stored(neverEntity, 0, "b").Balance, 5000)
+	p.admit(neverEntity, weir.Costs{"a": 100})
+}
+
+// overReserved: what was not used is free for everybody as soon as it is known.
+func overReserved(w *neverWorld) {
+	w.system(still("n", 100))
+	p, other := w.process(), w.process()
+	l := p.admit(neverEntity, weir.Costs{"n": 90})
+	other.deny(neverEntity, weir.Costs{"n": 20})
+	p.must(l.Complete(w.Context(), weir.Costs{"n": 5}))
+	w.clock.Advance(2 * time.Second) // the other one remembers its denial for one
+	other.admit(neverEntity, weir.Costs{"n": 95})
+	other.deny(neverEntity, weir.Costs{"n": 1})
+}
+
+// refundedOnce: a lease that is cancelled many times at once is given back once.
+func refundedOnce(w *neverWorld) {
+	w.system(still("n", 100))
+	p, other := w.process(), w.process()
+	other.admit(neverEntity, weir.Costs{"n": 50})
+	l := p.admit(neverEntity, weir.Costs{"n": 20})
+	crowd(16, func(i int) {
+		q := p
+		if i%4 == 3 {
+			q = other // which does not know the lease
+		}
+		if _, err := q.Cancel(w.Context(), l.ID); err != nil && q == p {
+			w.Errorf("cancel: %v", err)
+		}
+	})
+	p.quiet()
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 50_000)
+	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, 50_000)
+}

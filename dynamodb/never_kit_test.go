@@ -1,0 +1,351 @@
+package dynamodb
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// neverCase shows that a mistake is not made on DynamoDB. It also runs on recorders, with something
+// wrong between weir and the table.
+type neverCase struct {
+	// name begins with the mistake's, as in [conformance.Mistakes], where it is one of those.
+	name string
+	play func(w *neverWorld)
+}
+
+// neverWorld is a namespace of a table, on which several processes share a virtual clock.
+type neverWorld struct {
+	conformance.T
+	clock *conformance.Clock
+	table *Table
+	space string
+	// wrong is what is put into every process but the observer; nil for nothing.
+	wrong *wrong
+	// eye is a process that only looks, writes raw items and sets limits up.
+	eye  *process
+	open []*process
+}
+
+// process is one limiter with a store of its own.
+type process struct {
+	*weir.Limiter
+	store *Store
+	w     *neverWorld
+	log   *writeLog
+}
+
+// how says how a process is opened.
+type how struct {
+	store   Options
+	limiter weir.Options
+}
+
+// neverStart is when the worlds begin.
+var neverStart = time.Date(2026, 3, 4, 5, 6, 0, 0, time.UTC)
+
+// onNever plays a case in a namespace of its own.
+func onNever(t conformance.T, table *Table, wrong *wrong, play func(w *neverWorld)) {
+	t.Helper()
+	w := &neverWorld{T: t, clock: conformance.NewClock(neverStart), table: table, wrong: wrong}
+	w.space = "w" + strings.ToLower(weir.NewLeaseID(time.Now()).String())
+	if _, _, err := table.RegisterNamespace(t.Context(), w.space); err != nil {
+		t.Fatalf("register: %v", err)
+	}
+	defer func() {
+		for _, p := range w.open {
+			_ = p.Close() // a second time is no matter
+		}
+	}()
+	w.eye = w.start(how{}, nil)
+	play(w)
+}
+
+// process starts another process.
+func (w *neverWorld) process(o ...how) *process {
+	w.Helper()
+	if len(o) == 0 {
+		o = []how{{}}
+	}
+	return w.start(o[0], w.wrong)
+}
+
+// start opens a store and a limiter over it. Slow machines have time: timeouts are long.
+func (w *neverWorld) start(o how, wrong *wrong) *process {
+	w.Helper()
+	s := o.store
+	s.Config, s.Endpoint = w.table.Options.Config, w.table.Options.Endpoint
+	s.Namespace, s.Principal = w.space, "test"
+	if s.WriteTimeout == 0 {
+		s.WriteTimeout = time.Minute
+	}
+	p := &process{w: w, log: &writeLog{}}
+	s.Client = append(s.Client, p.log.install)
+	if wrong != nil {
+		s.Client = append(s.Client, wrong.install)
+	}
+	var err error
+	if p.store, err = Open(w.Context(), w.table.Name, &s); err != nil {
+		w.Fatalf("open: %v", err)
+	}
+	l := o.limiter
+	if l.Now == nil {
+		l.Now = w.clock.Now
+	}
+	if l.StoreTimeout == 0 {
+		l.StoreTimeout = time.Minute
+	}
+	var b weir.Backend = p.store
+	if wrong != nil && wrong.store != nil {
+		b = wrong.store(p.store)
+	}
+	if p.Limiter, err = weir.New(b, &l); err != nil {
+		w.Fatalf("open a limiter: %v", err)
+	}
+	w.open = append(w.open, p)
+	return p
+}
+
+// limits sets the limits of a place, by another process than those that are tested.
+func (w *neverWorld) limits(at weir.Subject, limits ...weir.Limit) {
+	w.Helper()
+	if err := w.eye.SetLimits(w.Context(), at, limits); err != nil {
+		w.Fatalf("set limits of %+v: %v", at, err)
+	}
+}
+
+// system sets the limits of everybody.
+func (w *neverWorld) system(limits ...weir.Limit) {
+	w.Helper()
+	w.limits(weir.Subject{}, limits...)
+}
+
+// family declares a child that cascades to a parent.
+func (w *neverWorld) family(child, parent string) {
+	w.Helper()
+	for _, e := range [][2]string{{parent, ""}, {child, parent}} {
+		if err := w.eye.SetEntity(w.Context(), e[0], e[1], e[1] != ""); err != nil {
+			w.Fatalf("set entity %s: %v", e[0], err)
+		}
+	}
+}
+
+// per is a bucket of some capacity that regains an amount per period.
+func per(name string, capacity, refill int64, period time.Duration) weir.Limit {
+	return weir.Limit{
+		Name: name, Kind: weir.Bucket, Capacity: capacity, RefillAmount: refill, RefillPeriod: period,
+	}
+}
+
+// still does not refill while a case lasts: one unit in a hundred years.
+func still(name string, capacity int64) weir.Limit {
+	return per(name, capacity, 1, stillPeriod*time.Second)
+}
+
+// stillPeriod is that period in seconds.
+const stillPeriod = 100 * 365 * 24 * 60 * 60
+
+const (
+	neverEntity   = "acme"
+	neverResource = "gpt-4o"
+)
+
+// ask makes a request and waits until nothing goes on in the background.
+func (p *process) ask(entity string, c weir.Costs) (*weir.Lease, error) {
+	l, err := p.Reserve(p.w.Context(), &weir.Request{Entity: entity, Resource: neverResource, Costs: c})
+	p.quiet()
+	return l, err
+}
+
+// quiet waits until all lines stand and nothing is read.
+func (p *process) quiet() { p.store.running.wait() }
+
+// admit expects a request to be admitted.
+func (p *process) admit(entity string, c weir.Costs) *weir.Lease {
+	p.w.Helper()
+	l, err := p.ask(entity, c)
+	if err != nil {
+		p.w.Fatalf("at %s: %v: got %v, want admitted", p.w.since(), c, err)
+	}
+	return l
+}
+
+// deny expects a request to be denied by a limit, and returns the statuses.
+func (p *process) deny(entity string, c weir.Costs) []weir.LimitStatus {
+	p.w.Helper()
+	l, err := p.ask(entity, c)
+	d, ok := errors.AsType[*weir.DeniedError](err)
+	if !ok || d.Contended {
+		p.w.Fatalf("at %s: %v: got %v, %v, want denied", p.w.since(), c, l != nil, err)
+	}
+	return d.Limits
+}
+
+// must expects a settlement to be done.
+func (p *process) must(_ *weir.Receipt, err error) {
+	p.w.Helper()
+	if err != nil {
+		p.w.Fatalf("at %s: settle: %v", p.w.since(), err)
+	}
+	p.quiet()
+}
+
+// drain asks for one unit at a time until it is denied, at most so often, and counts.
+func (p *process) drain(entity, limit string, most int) int {
+	p.w.Helper()
+	for n := range most {
+		_, err := p.ask(entity, weir.Costs{limit: 1})
+		if d, ok := errors.AsType[*weir.DeniedError](err); ok && !d.Contended {
+			return n
+		}
+		if err != nil {
+			p.w.Fatalf("at %s: got %v after %d", p.w.since(), err, n)
+		}
+	}
+	return most
+}
+
+// since is the time that has passed.
+func (w *neverWorld) since() time.Duration { return w.clock.Now().Sub(neverStart) }
+
+// equal expects two values to be the same.
+func equal[V comparable](w *neverWorld, what string, got, want V) {
+	w.Helper()
+	if got != want {
+		w.Errorf("at %s: %s: got %v, want %v", w.since(), what, got, want)
+	}
+}
+
+// id names a bucket item.
+func (w *neverWorld) id(entity string, shard int) schema.BucketID {
+	return schema.BucketID{
+		Namespace: w.eye.store.namespace, Entity: entity, Resource: neverResource, Shard: shard,
+	}
+}
+
+// raw reads a bucket item as it is; nil where there is none.
+func (w *neverWorld) raw(entity string, shard int) schema.Item {
+	w.Helper()
+	item, err := w.eye.store.getItem(w.Context(), w.id(entity, shard).Key(), true)
+	if err != nil {
+		w.Fatalf("read: %v", err)
+	}
+	return item
+}
+
+// bucket reads a bucket item; nil where there is none.
+func (w *neverWorld) bucket(entity string, shard int) *schema.Bucket {
+	w.Helper()
+	item := w.raw(entity, shard)
+	if item == nil {
+		return nil
+	}
+	b, err := schema.ParseBucket(item)
+	if err != nil {
+		w.Fatalf("read: %v", err)
+	}
+	return b
+}
+
+// stored reads one limit of a bucket item.
+func (w *neverWorld) stored(entity string, shard int, limit string) schema.BucketLimit {
+	w.Helper()
+	b := w.bucket(entity, shard)
+	if b == nil || b.Limit(limit) == nil {
+		w.Fatalf("at %s: %s has no limit %s on shard %d", w.since(), entity, limit, shard)
+	}
+	return *b.Limit(limit)
+}
+
+// edit writes a bucket item as another program would: numbers are set, whatever is there.
+func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
+	w.Helper()
+	e := &expression{}
+	for _, attribute := range slices.Sorted(maps.Keys(numbers)) {
+		e.setNumber(attribute, numbers[attribute])
+	}
+	in := &ddb.UpdateItemInput{
+		TableName: &w.table.Name, Key: w.id(entity, shard).Key().Item(), UpdateExpression: e.update(),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	}
+	if _, err := w.eye.store.client.UpdateItem(w.Context(), in); err != nil {
+		w.Fatalf("edit: %v", err)
+	}
+}
+
+// put stores a bucket item as another program would.
+func (w *neverWorld) put(b *schema.Bucket) {
+	w.Helper()
+	in := &ddb.PutItemInput{TableName: &w.table.Name, Item: b.Item()}
+	if _, err := w.eye.store.client.PutItem(w.Context(), in); err != nil {
+		w.Fatalf("put: %v", err)
+	}
+}
+
+// shards are the shards of a bucket that are there, by the number of the shard.
+func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
+	w.Helper()
+	keys := make([]schema.Key, 2*maxShards)
+	for i := range keys {
+		keys[i] = w.id(entity, i).Key()
+	}
+	items, err := w.eye.store.batchGet(w.Context(), keys, true)
+	if err != nil {
+		w.Fatalf("read: %v", err)
+	}
+	found := make(map[int]*schema.Bucket)
+	for i, item := range items {
+		if item == nil {
+			continue
+		}
+		if found[i], err = schema.ParseBucket(item); err != nil {
+			w.Fatalf("read: %v", err)
+		}
+	}
+	return found
+}
+
+// items are all items of the namespace, by their keys.
+func (w *neverWorld) items() []schema.Item {
+	w.Helper()
+	var found []schema.Item
+	pages := ddb.NewScanPaginator(w.eye.store.client, &ddb.ScanInput{
+		TableName: &w.table.Name, ConsistentRead: new(true),
+		FilterExpression: new("begins_with(PK, :ns)"),
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":ns": schema.String(w.eye.store.namespace + "/"),
+		},
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(w.Context())
+		if err != nil {
+			w.Fatalf("scan: %v", err)
+		}
+		found = append(found, page.Items...)
+	}
+	return found
+}
+
+// crowd runs f in so many goroutines at once and waits for them. f must not end the case.
+func crowd(n int, f func(i int)) {
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			<-start
+			f(i)
+		})
+	}
+	close(start)
+	all.Wait()
+}

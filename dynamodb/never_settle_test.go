@@ -1,0 +1,249 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// neverSettle is what went wrong between the question and the answer, and what was left behind.
+func neverSettle() []neverCase {
+	return []neverCase{
+		{"X1: cancelled between reserve and answer", cancelledMidway(false)},
+		{"X1: cancelled between reserve and answer, with a parent", cancelledMidway(true)},
+		{"H1: errors around on_unavailable, block", storeGone(weir.Block)},
+		{"H1: errors around on_unavailable, allow", storeGone(weir.Allow)},
+		{"a failed complete swallowed", failedComplete},
+		{"an unanswered charge counts at most once", unansweredCharge},
+		{"double refunds, of which one was not answered", unansweredRefund},
+		{"E1: leftovers of an entity", entityLeftovers},
+		{"P1: leftovers of a namespace", namespaceLeftovers},
+	}
+}
+
+// cancelledMidway: who goes while the write is on its way gets nothing, and leaves nothing charged.
+func cancelledMidway(cascade bool) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(still("n", 100))
+		if cascade {
+			w.family(neverEntity, "parent")
+		}
+		arrived, answer := make(chan struct{}, 8), make(chan struct{})
+		var holding atomic.Bool
+		p := w.hooked(how{}, &wrong{
+			send: func(_ context.Context, u *bucketUpdate, send func() error) error {
+				err := send()
+				if holding.Load() && u.kind() == "speculative" {
+					arrived <- struct{}{}
+					<-answer
+				}
+				return err
+			},
+		})
+		p.admit(neverEntity, weir.Costs{"n": 10})
+		holding.Store(true)
+		ctx, cancel := context.WithCancel(w.Context())
+		failed := make(chan error, 1)
+		go func() {
+			_, err := p.Reserve(ctx, &weir.Request{
+				Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 20},
+			})
+			failed <- err
+		}()
+		<-arrived
+		cancel()
+		err := <-failed
+		holding.Store(false)
+		close(answer)
+		p.quiet()
+		if !errors.Is(err, weir.Unavailable) && !errors.Is(err, context.Canceled) {
+			w.Errorf("got %v, want the end of the context", err)
+		}
+		for _, e := range []string{neverEntity, "parent"}[:1+btoi(cascade)] {
+			equal(w, e+": left", w.stored(e, 0, "n").Balance, 90_000)
+			equal(w, e+": consumed", w.stored(e, 0, "n").Consumed, 10_000)
+		}
+		equal(w, "admitted", p.drain(neverEntity, "n", 200), 90)
+	}
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// hooked is a process with something of the test between it and the table, besides what is wrong.
+func (w *neverWorld) hooked(o how, hook *wrong) *process {
+	w.Helper()
+	o.store.Client = append(o.store.Client, hook.install)
+	return w.process(o)
+}
+
+// faulty is a process whose calls fail as long as the switch is on.
+func (w *neverWorld) faulty(o how, f testkit.Fault) (p *process, broken *atomic.Bool) {
+	w.Helper()
+	broken = &atomic.Bool{}
+	faults := testkit.NewFaults(&testkit.FaultOptions{Rules: []testkit.FaultRule{{
+		Fault: f, PerMille: 1000, Match: func(*testkit.FaultRequest) bool { return broken.Load() },
+	}}})
+	o.store.HTTP = faults.HTTPClient()
+	return w.process(o), broken
+}
+
+// storeGone: nobody counts by himself while the table is away. Denials stay denials.
+func storeGone(policy weir.Policy) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(still("n", 10))
+		p, broken := w.faulty(how{limiter: weir.Options{OnUnavailable: policy}}, testkit.NoConnection)
+		live := p.admit(neverEntity, weir.Costs{"n": 3})
+		p.admit(neverEntity, weir.Costs{"n": 6})
+		broken.Store(true)
+		for _, c := range []weir.Costs{{"n": 1}, {"n": 1}, {"n": 5}} { // known, known, and refused if it were
+			l, err := p.ask(neverEntity, c)
+			switch {
+			case policy == weir.Block && !errors.Is(err, weir.Unavailable):
+				w.Errorf("%v: got %v, want unavailable", c, err)
+			case policy == weir.Allow && (err != nil || !l.Degraded):
+				w.Errorf("%v: got %v, want a degraded lease", c, err)
+			}
+		}
+		if _, err := p.ask("stranger", weir.Costs{"n": 1}); policy == weir.Block && !errors.Is(err, weir.Unavailable) {
+			w.Errorf("a stranger: got %v, want unavailable", err)
+		}
+		if _, err := live.Cancel(w.Context()); !errors.Is(err, weir.Unavailable) {
+			w.Errorf("cancel: got %v, want unavailable", err)
+		}
+		broken.Store(false)
+		p.quiet()
+		equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 1000)
+		p.must(live.Cancel(w.Context()))
+		equal(w, "left after the refund", w.stored(neverEntity, 0, "n").Balance, 4000)
+		p.deny(neverEntity, weir.Costs{"n": 5})
+		p.admit(neverEntity, weir.Costs{"n": 4})
+	}
+}
+
+// failedComplete: an overrun that could not be written is an error, and counts when it is repeated.
+func failedComplete(w *neverWorld) {
+	w.system(still("n", 100))
+	p, broken := w.faulty(how{}, testkit.NoConnection)
+	l := p.admit(neverEntity, weir.Costs{"n": 10})
+	broken.Store(true)
+	for range 2 {
+		if _, err := l.Complete(w.Context(), weir.Costs{"n": 130}); !errors.Is(err, weir.Unavailable) {
+			w.Errorf("complete: got %v, want unavailable", err)
+		}
+	}
+	broken.Store(false)
+	p.must(l.Complete(w.Context(), weir.Costs{"n": 130}))
+	p.must(l.Complete(w.Context(), weir.Costs{"n": 130}))
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, -30_000)
+	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, 130_000)
+	w.process().deny(neverEntity, weir.Costs{"n": 0})
+}
+
+// unansweredCharge: it is charged once or not at all, nobody is told that he has it, and it is
+// counted.
+func unansweredCharge(w *neverWorld) {
+	w.system(still("n", 100))
+	p, broken := w.faulty(how{}, testkit.LostAnswer)
+	p.admit(neverEntity, weir.Costs{"n": 10})
+	broken.Store(true)
+	l, err := p.ask(neverEntity, weir.Costs{"n": 20})
+	if l != nil || !errors.Is(err, weir.Unavailable) {
+		w.Errorf("got %v, %v, want unavailable", l != nil, err)
+	}
+	broken.Store(false)
+	over := 90_000 - w.stored(neverEntity, 0, "n").Balance
+	counted := p.store.Stats().AmbiguousMilli
+	w.Logf("%d milli-units are over-charged, %d counted", over, counted)
+	if over < 0 || over > counted || counted != 20_000 {
+		w.Errorf("%d milli-units are over-charged and %d counted, want at most 20000 and 20000", over, counted)
+	}
+	equal(w, "admitted", int64(p.drain(neverEntity, "n", 200))*1000, 90_000-over)
+}
+
+// unansweredRefund: what may have been given back is not given back again.
+func unansweredRefund(w *neverWorld) {
+	w.system(still("n", 100))
+	p, broken := w.faulty(how{}, testkit.LostAnswer)
+	first := p.admit(neverEntity, weir.Costs{"n": 30})
+	p.admit(neverEntity, weir.Costs{"n": 60})
+	broken.Store(true)
+	_, err := first.Cancel(w.Context())
+	p.quiet()
+	broken.Store(false)
+	for range 3 {
+		if _, again := first.Cancel(w.Context()); again != nil {
+			w.Errorf("cancel: got %v and then %v", err, again)
+		}
+		p.quiet()
+	}
+	balance := w.stored(neverEntity, 0, "n").Balance
+	if balance > 40_000 {
+		w.Errorf("the balance is %d, want at most 40000: given back twice", balance)
+	}
+	if missing := 40_000 - balance; missing > p.store.Stats().AmbiguousMilli {
+		w.Errorf("%d milli-units are missing, and %d were counted", missing, p.store.Stats().AmbiguousMilli)
+	}
+}
+
+// entityLeftovers: nothing is left of an entity but its audit, and a lease that outlives it makes
+// nothing.
+func entityLeftovers(w *neverWorld) {
+	at := weir.Subject{Entity: neverEntity, Resource: neverResource}
+	w.limits(at, still("n", 100))
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 3})
+	for range 20 {
+		p.admit(neverEntity, weir.Costs{"n": 1})
+	}
+	equal(w, "shards", len(w.shards(neverEntity)), 3)
+	l := p.admit(neverEntity, weir.Costs{"n": 5})
+	over := p.admit(neverEntity, weir.Costs{"n": 5})
+	if err := w.eye.DeleteEntity(w.Context(), neverEntity); err != nil {
+		w.Fatalf("delete: %v", err)
+	}
+	p.must(l.Cancel(w.Context()))
+	_, _ = over.Complete(w.Context(), weir.Costs{"n": 1})
+	p.quiet()
+	for _, item := range w.items() {
+		key := textOf(item, schema.AttrPK) + " " + textOf(item, schema.AttrSK)
+		if strings.Contains(key, neverEntity) && !strings.Contains(key, "/AUDIT#") {
+			w.Errorf("%s is left", key)
+		}
+		if strings.HasSuffix(key, schema.SKEntityConfigResources) && item[neverResource] != nil {
+			w.Errorf("the registry still counts an entity: %v", item)
+		}
+	}
+}
+
+// namespaceLeftovers: a purge leaves nothing, whatever made the items.
+func namespaceLeftovers(w *neverWorld) {
+	w.limits(weir.Subject{Entity: neverEntity, Resource: neverResource}, still("n", 100))
+	w.system(still("n", 100))
+	w.family("child", "top")
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"n": 5})
+	p.admit("child", weir.Costs{"n": 5})
+	if n := len(w.items()); n < 8 {
+		w.Fatalf("%d items before the purge", n)
+	}
+	if _, err := w.table.DeleteNamespace(w.Context(), w.space); err != nil {
+		w.Fatalf("delete: %v", err)
+	}
+	if _, err := w.table.PurgeNamespace(w.Context(), w.eye.store.namespace, false, nil); err != nil {
+		w.Fatalf("purge: %v", err)
+	}
+	for _, item := range w.items() {
+		w.Errorf("%v %v is left", item[schema.AttrPK], item[schema.AttrSK])
+	}
+}

@@ -1,0 +1,245 @@
+package dynamodb
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// neverShards is what the predecessors did wrong where a bucket has several items.
+func neverShards() []neverCase {
+	return []neverCase{
+		{"W1: writes are credited, and shards stay few", writesCredited},
+		{"W1: writes are credited whole on each shard", writesUndivided},
+		{"W1: shards that are drawn exist, and are at most 32", shardsExist},
+		{"W2: a refund lands on the shard it came from", refundToShard},
+		{"W3: a lease from a shard that was tried second", leaseFromRetry},
+		{"W4: a cascading child on a drained shard charges its parent", childOnDrained},
+		{"W4: a parent that denies a child on a drained shard", parentDenies},
+	}
+}
+
+// split puts a bucket with so many shards, each with its share.
+func (w *neverWorld) split(entity string, shards int, limits ...schema.Limit) {
+	w.Helper()
+	for i := range shards {
+		b, err := schema.NewBucket(w.id(entity, i), w.clock.Now().UnixMilli(), limits)
+		if err != nil {
+			w.Fatalf("new bucket: %v", err)
+		}
+		b.Shards = shards
+		for k := range b.Limits {
+			b.Limits[k].Balance /= int64(shards)
+		}
+		w.put(b)
+	}
+}
+
+// balance is a limit's on a bucket item, as one would write it there.
+func balance(limit string, units int64) map[string]int64 {
+	return map[string]int64{schema.BucketAttribute(limit, schema.FieldBalance): units * 1000}
+}
+
+// crowded takes away what a shard has left of writes.
+func (w *neverWorld) crowded(entity string, shard int) {
+	w.Helper()
+	w.edit(entity, shard, map[string]int64{
+		schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance): 0,
+		schema.AttrRF: w.clock.Now().UnixMilli(),
+	})
+}
+
+// sum adds up a limit over the shards of a bucket.
+func (w *neverWorld) sum(entity, limit string) (balance, consumed int64) {
+	w.Helper()
+	for _, b := range w.shards(entity) {
+		if l := b.Limit(limit); l != nil {
+			balance += l.Balance
+			consumed += l.Consumed
+		}
+	}
+	return balance, consumed
+}
+
+// writesCredited: 500 writes a second are half of what an item takes, however long they go on.
+func writesCredited(w *neverWorld) {
+	w.system(still("n", 1_000_000))
+	p := w.process()
+	const writes = 10_000
+	for i := range writes {
+		p.admit(neverEntity, weir.Costs{"n": 1})
+		w.clock.Advance(2 * time.Millisecond)
+		if i%1000 == 999 {
+			if n := w.bucket(neverEntity, 0).Shards; n != 1 {
+				w.Fatalf("%d shards after %d writes in %s, want 1", n, i+1, w.since())
+			}
+		}
+	}
+	equal(w, "doublings", p.store.Stats().Doublings, 0)
+	equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, writes*1000)
+	// The one that makes the item is not counted.
+	equal(w, "milli-writes", w.bucket(neverEntity, 0).Writes.Consumed, (writes-1)*1000)
+}
+
+// writesUndivided: each shard takes its own thousand a second.
+func writesUndivided(w *neverWorld) {
+	const shards = 8
+	w.system(still("n", 1_000_000))
+	w.split(neverEntity, shards, schema.Limit{Name: "n", Capacity: 1_000_000, Refill: 1, Seconds: stillPeriod})
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	for range 30 {
+		for i := range shards {
+			w.crowded(neverEntity, i)
+		}
+		w.clock.Advance(4 * time.Millisecond) // room for four more in each
+		p.admit(neverEntity, weir.Costs{"n": 1})
+		for i, b := range w.shards(neverEntity) {
+			if b.RefilledMS == w.clock.Now().UnixMilli() && b.Writes.Balance != 3000 {
+				w.Errorf("shard %d has room for %d milli-writes, want four less one", i, b.Writes.Balance)
+			}
+		}
+	}
+	equal(w, "doublings", p.store.Stats().Doublings, 0)
+	equal(w, "shards", len(w.shards(neverEntity)), shards)
+}
+
+// shardsExist: a crowded bucket is split, up to a bound, by whoever draws a shard first.
+func shardsExist(w *neverWorld) {
+	w.system(still("n", 1_000_000))
+	p := w.process()
+	admitted := int64(0)
+	admit := func(n int) {
+		for range n {
+			p.admit(neverEntity, weir.Costs{"n": 1})
+			admitted++
+		}
+	}
+	admit(1)
+	for range 10 { // twice as often as the shards can be doubled
+		for i := range w.shards(neverEntity) {
+			w.crowded(neverEntity, i)
+		}
+		admit(3)
+		w.clock.Advance(2 * time.Second) // a doubling has so long to take effect
+		if n := w.bucket(neverEntity, 0).Shards; n > maxShards {
+			w.Fatalf("%d shards, want at most %d", n, maxShards)
+		}
+	}
+	equal(w, "shards", w.bucket(neverEntity, 0).Shards, maxShards)
+	admit(300)
+	found := w.shards(neverEntity)
+	for _, l := range p.log.take() {
+		if found[l.shard] == nil && !l.refused {
+			w.Errorf("shard %d was written to, and is not there", l.shard)
+		}
+	}
+	w.Logf("%d of %d shards are there after %d writes", len(found), maxShards, admitted)
+	if len(found) < maxShards/2 {
+		w.Errorf("%d shards are there, want most of %d", len(found), maxShards)
+	}
+	left, consumed := w.sum(neverEntity, "n")
+	equal(w, "consumed", consumed, admitted*1000)
+	equal(w, "left", left, (1_000_000-admitted)*1000)
+}
+
+// drained is a bucket of 100 on two shards, the first of which is empty.
+func (w *neverWorld) drained(entity string) {
+	w.Helper()
+	w.split(entity, 2, schema.Limit{Name: "n", Capacity: 100, Refill: 1, Seconds: stillPeriod})
+	w.edit(entity, 0, balance("n", 0))
+}
+
+// on expects what the two shards of a bucket have.
+func (w *neverWorld) on(when string, first, second int64) {
+	w.Helper()
+	got := fmt.Sprint(w.stored(neverEntity, 0, "n").Balance, w.stored(neverEntity, 1, "n").Balance)
+	if want := fmt.Sprint(first*1000, second*1000); got != want {
+		w.Errorf("%s: the shards have %s, want %s", when, got, want)
+	}
+}
+
+func refundToShard(w *neverWorld) {
+	w.system(still("n", 100))
+	w.drained(neverEntity)
+	p := w.process()
+	l := p.admit(neverEntity, weir.Costs{"n": 10})
+	w.on("reserved", 0, 40)
+	p.must(l.Cancel(w.Context()))
+	w.on("cancelled", 0, 50)
+	equal(w, "consumed", w.stored(neverEntity, 1, "n").Consumed, 0)
+	l = p.admit(neverEntity, weir.Costs{"n": 50})
+	p.must(l.Complete(w.Context(), weir.Costs{"n": 1}))
+	w.on("completed", 0, 49)
+}
+
+func leaseFromRetry(w *neverWorld) {
+	w.system(still("n", 100))
+	w.drained(neverEntity)
+	p := w.process()
+	l := p.admit(neverEntity, weir.Costs{"n": 10})
+	if got := kinds(p.log.take()); got != "cold refused, cold on 1" {
+		w.Errorf("the writes were %q, want a second shard to be tried", got)
+	}
+	p.must(l.Adjust(w.Context(), weir.Costs{"n": 25}))
+	w.on("adjusted up", 0, 25)
+	p.must(l.Adjust(w.Context(), weir.Costs{"n": 5}))
+	w.on("adjusted down", 0, 45)
+	p.must(l.Cancel(w.Context()))
+	w.on("cancelled", 0, 50)
+}
+
+func childOnDrained(w *neverWorld) {
+	w.system(still("n", 100))
+	w.family(neverEntity, "parent")
+	w.drained(neverEntity)
+	w.adopt(neverEntity, "parent", 2)
+	for range 3 { // each begins without knowing anything
+		p := w.process()
+		var leases []*weir.Lease
+		for range 4 {
+			leases = append(leases, p.admit(neverEntity, weir.Costs{"n": 1}))
+		}
+		for _, l := range leases[:2] {
+			p.must(l.Cancel(w.Context()))
+		}
+	}
+	w.on("after six", 0, 44)
+	parent := w.stored("parent", 0, "n")
+	equal(w, "the parent's consumed", parent.Consumed, 6000)
+	equal(w, "the parent's balance", parent.Balance, 94_000)
+}
+
+// adopt stamps the shards of a bucket as weir does when an entity gets a parent.
+func (w *neverWorld) adopt(entity, parent string, shards int) {
+	w.Helper()
+	for i := range shards {
+		b := w.bucket(entity, i)
+		b.Cascade, b.Parent = true, parent
+		w.put(b)
+	}
+}
+
+func parentDenies(w *neverWorld) {
+	w.system(still("n", 100))
+	w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 5))
+	w.family(neverEntity, "parent")
+	w.drained(neverEntity)
+	w.adopt(neverEntity, "parent", 2)
+	p := w.process()
+	for range 5 {
+		p.admit(neverEntity, weir.Costs{"n": 1})
+	}
+	for range 3 {
+		found := p.deny(neverEntity, weir.Costs{"n": 1})
+		if !slices.ContainsFunc(found, func(s weir.LimitStatus) bool { return s.Entity == "parent" && s.Exceeded }) {
+			w.Errorf("denied by %+v, want the parent", found)
+		}
+	}
+	w.on("after five", 0, 45)
+	equal(w, "the parent's balance", w.stored("parent", 0, "n").Balance, 0)
+	equal(w, "the child's consumed", w.stored(neverEntity, 1, "n").Consumed, 5000)
+}

@@ -1,0 +1,225 @@
+package dynamodb
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// bucketUpdate is an UpdateItem of a bucket item, taken apart.
+type bucketUpdate struct {
+	in       ddb.UpdateItemInput
+	id       schema.BucketID
+	sets     []string
+	adds     []string
+	removes  []string
+	requires []string
+	together bool // with another write, in a transaction
+}
+
+// The aliases in an expression, as [expression] makes them.
+var (
+	nameAlias  = regexp.MustCompile(`#n\d+`)
+	valueAlias = regexp.MustCompile(`:v\d+`)
+)
+
+// takeApart is the update that a call makes of a bucket item, or nil.
+func takeApart(input any) *bucketUpdate {
+	in, ok := input.(*ddb.UpdateItemInput)
+	if !ok || in.UpdateExpression == nil {
+		return nil
+	}
+	id, err := schema.ParseBucketPK(textOf(in.Key, schema.AttrPK))
+	if err != nil {
+		return nil
+	}
+	u := &bucketUpdate{in: *in, id: id}
+	u.in.ExpressionAttributeNames = maps.Clone(in.ExpressionAttributeNames)
+	u.in.ExpressionAttributeValues = maps.Clone(in.ExpressionAttributeValues)
+	clause := &u.sets
+	for word := range strings.FieldsSeq(strings.ReplaceAll(*in.UpdateExpression, ",", " , ")) {
+		switch word {
+		case "SET":
+			clause = &u.sets
+		case "ADD":
+			clause = &u.adds
+		case "REMOVE":
+			clause = &u.removes
+		case ",":
+			*clause = append(*clause, "")
+			continue
+		default:
+			last := len(*clause) - 1
+			(*clause)[last] = strings.TrimSpace((*clause)[last] + " " + word)
+			continue
+		}
+		*clause = append(*clause, "")
+	}
+	if in.ConditionExpression == nil {
+		return u
+	}
+	for part := range strings.SplitSeq(*in.ConditionExpression, " AND ") {
+		last := len(u.requires) - 1
+		if last >= 0 && strings.Contains(u.requires[last], " BETWEEN ") && strings.HasPrefix(part, ":") {
+			u.requires[last] += " AND " + part
+			continue
+		}
+		u.requires = append(u.requires, part)
+	}
+	return u
+}
+
+// input puts the update together again, with the aliases that are still used.
+func (u *bucketUpdate) input() *ddb.UpdateItemInput {
+	e := &expression{set: u.sets, add: u.adds, remove: u.removes, conditions: u.requires}
+	in := u.in
+	in.UpdateExpression, in.ConditionExpression = e.update(), e.condition()
+	if *in.UpdateExpression == "" {
+		in.UpdateExpression = nil
+	}
+	all := strings.Join(slices.Concat(u.sets, u.adds, u.removes, u.requires), " ")
+	used := make(map[string]bool)
+	for _, a := range append(nameAlias.FindAllString(all, -1), valueAlias.FindAllString(all, -1)...) {
+		used[a] = true
+	}
+	maps.DeleteFunc(in.ExpressionAttributeNames, func(a, _ string) bool { return !used[a] })
+	maps.DeleteFunc(in.ExpressionAttributeValues, func(a string, _ types.AttributeValue) bool { return !used[a] })
+	if len(in.ExpressionAttributeValues) == 0 {
+		in.ExpressionAttributeValues = nil
+	}
+	return &in
+}
+
+// attribute is the first attribute that a clause names.
+func (u *bucketUpdate) attribute(clause string) string {
+	return u.in.ExpressionAttributeNames[nameAlias.FindString(clause)]
+}
+
+// value is the first number that a clause names.
+func (u *bucketUpdate) value(clause string) int64 {
+	n, err := schema.Int64(u.in.ExpressionAttributeValues[valueAlias.FindString(clause)])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// change makes another number of the first that a clause names.
+func (u *bucketUpdate) change(clause string, n int64) {
+	u.in.ExpressionAttributeValues[valueAlias.FindString(clause)] = schema.Number(n)
+}
+
+// spell is a clause with its names and numbers.
+func (u *bucketUpdate) spell(clause string) string {
+	clause = nameAlias.ReplaceAllStringFunc(clause, func(a string) string {
+		return u.in.ExpressionAttributeNames[a]
+	})
+	return valueAlias.ReplaceAllStringFunc(clause, func(a string) string {
+		n, err := schema.Int64(u.in.ExpressionAttributeValues[a])
+		if err != nil {
+			return a
+		}
+		return strconv.FormatInt(n, 10)
+	})
+}
+
+// refills reports whether the update moves the time of the refill: then it is a normal write.
+func (u *bucketUpdate) refills() bool {
+	return slices.ContainsFunc(u.sets, func(c string) bool { return u.attribute(c) == schema.AttrRF })
+}
+
+// kind is which of the writes it is.
+func (u *bucketUpdate) kind() string {
+	switch {
+	case u.refills():
+		return "normal"
+	case slices.ContainsFunc(u.sets, func(c string) bool { return u.attribute(c) == schema.AttrShardCount }):
+		return "double"
+	case slices.ContainsFunc(u.requires, func(c string) bool { return strings.Contains(c, " BETWEEN ") }):
+		return "speculative"
+	case slices.ContainsFunc(u.requires, func(c string) bool {
+		_, field, ok := schema.ParseBucketAttribute(u.attribute(c))
+		return ok && field == schema.FieldCapacity && strings.HasPrefix(c, "attribute_exists")
+	}):
+		return "cold"
+	}
+	return "forced"
+}
+
+// writeLog keeps the writes of bucket items that a process made, in their order.
+type writeLog struct {
+	mu    sync.Mutex
+	lines []loggedWrite
+}
+
+// loggedWrite is one write, and whether the table refused it.
+type loggedWrite struct {
+	kind    string
+	shard   int
+	refused bool
+	update  *bucketUpdate // nil for a new item
+}
+
+func (l *writeLog) install(o *ddb.Options) {
+	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("never:log", l.handle), middleware.After)
+	})
+}
+
+func (l *writeLog) handle(
+	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+) (middleware.InitializeOutput, middleware.Metadata, error) {
+	out, metadata, err := next.HandleInitialize(ctx, in)
+	w := loggedWrite{refused: err != nil}
+	if put, ok := in.Parameters.(*ddb.PutItemInput); ok {
+		id, malformed := schema.ParseBucketPK(textOf(put.Item, schema.AttrPK))
+		if malformed != nil {
+			return out, metadata, err
+		}
+		w.kind, w.shard = "create", id.Shard
+	} else if w.update = takeApart(in.Parameters); w.update != nil {
+		w.kind, w.shard = w.update.kind(), w.update.id.Shard
+	} else {
+		return out, metadata, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, w)
+	return out, metadata, err
+}
+
+// take returns the writes since the last take.
+func (l *writeLog) take() []loggedWrite {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+// kinds are the kinds of writes, as in "cold refused, create".
+func kinds(writes []loggedWrite) string {
+	var words []string
+	for _, w := range writes {
+		word := w.kind
+		if w.shard > 0 {
+			word += fmt.Sprintf(" on %d", w.shard)
+		}
+		if w.refused {
+			word += " refused"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, ", ")
+}
