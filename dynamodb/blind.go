@@ -107,7 +107,7 @@ func (e *errand) unread(k int) weir.Take {
 
 // readLater has the limiter read what a blind reservation went without, once for each subject and
 // cache time, after the answer.
-func (s *Store) readLater(j *journey) {
+func (s *Store) readLater(ctx context.Context, j *journey) {
 	for _, e := range j.errands {
 		p := e.spot
 		if !p.beginReading() {
@@ -117,7 +117,7 @@ func (s *Store) readLater(j *journey) {
 		s.running.run(func() {
 			defer p.release()
 			defer p.endReading()
-			ctx, cancel := context.WithTimeout(context.Background(), s.options.WriteTimeout)
+			ctx, cancel := s.aside(ctx)
 			defer cancel()
 			seq := s.changes.latest()
 			r, err := j.resolve(ctx, p.subject, weir.Usual)

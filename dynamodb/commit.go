@@ -122,12 +122,12 @@ func (c *commit) look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.learn(item, nil)
+	return c.learn(ctx, item, nil)
 }
 
 // learn takes in the item as it is now. Of a write that was made, leads is the image that it led
 // to.
-func (c *commit) learn(item schema.Item, leads *image) error {
+func (c *commit) learn(ctx context.Context, item schema.Item, leads *image) error {
 	c.doubtful = false
 	if item == nil {
 		c.image, c.gone, c.seenAt = nil, true, c.sending
@@ -145,7 +145,7 @@ func (c *commit) learn(item schema.Item, leads *image) error {
 	c.spot.grow(b.Shards)
 	c.spot.owner(b.Cascade, b.Parent)
 	c.image, c.gone, c.seenAt = learn(b, leads, c.spot.count(), c.now()), false, c.sending
-	c.crowd()
+	c.crowd(ctx)
 	return nil
 }
 
@@ -261,14 +261,14 @@ func (c *commit) make(ctx context.Context, w *write, r *reckoning) {
 	item, err := w.send(attempt, c.store)
 	switch o := outcomeOf(err); o.kind {
 	case writeApplied:
-		c.applied(item, w, r)
+		c.applied(ctx, item, w, r)
 	case writeRefused:
 		if w.beside != nil {
 			if o.image = refusedItem(o.reasons); o.image == nil {
 				return // the other shard has changed meanwhile
 			}
 		}
-		if err := c.learn(o.image, nil); err != nil {
+		if err := c.learn(ctx, o.image, nil); err != nil {
 			c.fail(err)
 		}
 	case writeConflicted: // another transaction was quicker: it may have changed anything
@@ -281,13 +281,13 @@ func (c *commit) make(ctx context.Context, w *write, r *reckoning) {
 }
 
 // applied answers those that went along.
-func (c *commit) applied(item schema.Item, w *write, r *reckoning) {
+func (c *commit) applied(ctx context.Context, item schema.Item, w *write, r *reckoning) {
 	if r == nil { // nobody knew the item
 		c.appliedCold(item, w.went)
 		return
 	}
 	removed := c.image
-	if err := c.learn(item, w.leads); err != nil {
+	if err := c.learn(ctx, item, w.leads); err != nil {
 		c.fail(err)
 		return
 	}

@@ -42,22 +42,24 @@ func (c *commit) readTerms(ctx context.Context) error {
 		return err
 	}
 	c.owner = ownerOf(config)
-	if err := config.chargeable(); err != nil {
-		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: err})
+	if fault := config.chargeable(); fault != nil {
+		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: fault})
 		c.read = c.standing()
-		return nil
-	}
-	if l := config.winner(); l != nil {
+	} else if l := config.winner(); l != nil {
 		c.read = &terms{l.level, l.limits}
-		return nil
+	} else if c.read = c.own(); c.read == nil {
+		c.read = c.standing()
 	}
+	return nil
+}
+
+// own are the terms that a member brought itself; nil if none did.
+func (c *commit) own() *terms {
 	for _, m := range c.members {
 		if m.resolved != nil && ownLevel(m.resolved.Level) {
-			c.read = &terms{m.resolved.Level, m.resolved.Limits}
-			return nil
+			return &terms{m.resolved.Level, m.resolved.Limits}
 		}
 	}
-	c.read = c.standing()
 	return nil
 }
 

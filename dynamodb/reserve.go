@@ -205,11 +205,11 @@ func (s *Store) carryOut(ctx context.Context, j *journey) (out *weir.Outcome, ag
 			j.follow(s, e, parent)
 		}
 	}
-	return s.concludeJourney(j)
+	return s.concludeJourney(ctx, j)
 }
 
 // concludeJourney answers, and gives back what was taken in vain.
-func (s *Store) concludeJourney(j *journey) (out *weir.Outcome, again bool, err error) {
+func (s *Store) concludeJourney(ctx context.Context, j *journey) (out *weir.Outcome, again bool, err error) {
 	all := true
 	for _, e := range j.errands {
 		switch e.found.ruling {
@@ -226,7 +226,7 @@ func (s *Store) concludeJourney(j *journey) (out *weir.Outcome, again bool, err 
 	}
 	if all {
 		if j.blind {
-			s.readLater(j)
+			s.readLater(ctx, j)
 		}
 		return j.admittedOutcome(), false, nil
 	}

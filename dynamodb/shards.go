@@ -201,7 +201,7 @@ const (
 
 // crowd doubles the shards of a bucket whose item takes more writes than DynamoDB allows for one,
 // unless some limit is too small to be split.
-func (c *commit) crowd() {
+func (c *commit) crowd(ctx context.Context) {
 	m := c.image
 	if m == nil || m.shards*2 > maxShards || !c.spot.spread(m.shards, c.now()) {
 		return
@@ -225,7 +225,7 @@ func (c *commit) crowd() {
 			}
 		}
 	}
-	c.store.double(c.spot, m.shards)
+	c.store.double(ctx, c.spot, m.shards)
 }
 
 // spreadMS is how long a new count of shards has to show what it does before it is doubled again.
@@ -244,11 +244,11 @@ func (p *spot) spread(shards int, now int64) bool {
 
 // double raises the count on the first shard, whose count is the one that counts. Who loses learns
 // the winner's when it next sees the item.
-func (s *Store) double(p *spot, shards int) {
+func (s *Store) double(ctx context.Context, p *spot, shards int) {
 	p.hold()
 	s.running.run(func() {
 		defer p.release()
-		ctx, cancel := contextFor(s)
+		ctx, cancel := s.aside(ctx)
 		defer cancel()
 		l := p.line(0)
 		e := &expression{}

@@ -102,10 +102,10 @@ func (p *spot) flush(ctx context.Context, now int64) error {
 		if !l.busy() {
 			continue
 		}
-		done := make(chan error, 1)
-		l.submit(nil, &ride{now: now, done: func(err error) { done <- err }})
+		done := make(chan struct{})
+		l.submit(nil, &ride{now: now, done: func(error) { close(done) }})
 		select {
-		case <-done:
+		case <-done: // whatever became of it, nothing is in the line any more
 		case <-ctx.Done():
 			return &weir.Error{Code: weir.Unavailable, Err: context.Cause(ctx)}
 		}

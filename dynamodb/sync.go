@@ -6,9 +6,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// contextFor bounds what the store does by itself.
-func contextFor(s *Store) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), s.options.WriteTimeout)
+// aside bounds what the store does by itself, whether or not the caller waits for it.
+func (s *Store) aside(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.options.WriteTimeout)
 }
 
 // syncBuckets brings the bucket items of a subject that are there to the configuration, read anew.

@@ -24,7 +24,7 @@ func (s *Store) carryOutTogether(ctx context.Context, j *journey) (*weir.Outcome
 			return nil, false, err
 		}
 		if ready {
-			return s.concludeJourney(j)
+			return s.concludeJourney(ctx, j)
 		}
 	}
 	s.counts.contended.Add(1)
@@ -154,7 +154,7 @@ func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, err
 	}
 	c := &commit{line: l, members: []*member{e.member}}
 	e.member.state.Store(sent)
-	c.crowd()
+	c.crowd(ctx)
 	for c.pending() {
 		w, r, err := c.next(ctx)
 		if err != nil {

@@ -241,14 +241,14 @@ func (l *line) debtTTL(e *expression, r *reckoning, leads *schema.Bucket) {
 	if leads.TTL == 0 {
 		return
 	}
-	if at := r.after.repaid(r.latest); at > leads.TTL {
+	if at := r.after.repaid(); at > leads.TTL {
 		leads.TTL = at
 		e.setNumber(schema.AttrTTL, at)
 	}
 }
 
 // repaid is the second after which no limit is in debt any more; 0 if none is.
-func (m *image) repaid(now int64) int64 {
+func (m *image) repaid() int64 {
 	var at int64
 	for i := range m.limits {
 		c := &m.limits[i]

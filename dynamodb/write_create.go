@@ -52,7 +52,7 @@ func (l *line) create(r *reckoning, t *terms) *write {
 	}
 	if !t.permanent() {
 		if secs, ok := schema.BucketSeconds(b.Limits, schema.TTLMultiplier); ok {
-			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.repaid(b.RefilledMS))
+			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.repaid())
 		}
 	}
 	e := &expression{}

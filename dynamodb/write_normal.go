@@ -175,11 +175,11 @@ func (l *line) renewTTL(e *expression, r *reckoning, leads *schema.Bucket, t *te
 		}
 	}
 	if ttl != 0 {
-		ttl = max(ttl, r.after.repaid(at))
+		ttl = max(ttl, r.after.repaid())
 	}
-	switch {
-	case ttl == leads.TTL:
-	case ttl == 0:
+	switch ttl {
+	case leads.TTL:
+	case 0:
 		e.removeAll(schema.AttrTTL)
 	default:
 		e.setNumber(schema.AttrTTL, ttl)

@@ -1,12 +1,12 @@
 // Command dynamodb limits calls with a DynamoDB table: it makes one, sets limits, and reserves until it
-// is denied. Run `make dynamodb` in another terminal first, or name a table of Amazon's with -endpoint ''.
+// is denied. Run `make dynamodb` in another terminal first, or use a table of Amazon's with an empty
+// -endpoint.
 package main
 
 import (
 	"context"
 	"errors"
 	"flag"
-	"fmt"
 	"log"
 	"os"
 	"time"
@@ -20,15 +20,15 @@ func main() {
 	table := flag.String("table", "weir-example", "the table's name")
 	flag.Parse()
 	log.SetFlags(0)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	if err := run(ctx, *table, &dynamodb.Options{Endpoint: *endpoint}); err != nil {
-		log.Print(err)
-		os.Exit(1)
+	log.SetOutput(os.Stdout)
+	if err := run(*table, &dynamodb.Options{Endpoint: *endpoint}); err != nil {
+		log.Fatal(err)
 	}
 }
 
-func run(ctx context.Context, table string, o *dynamodb.Options) (err error) {
+func run(table string, o *dynamodb.Options) (err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	// Once for each table. `weir table create` does the same, and a table that the Python library
 	// zae-limiter has made is as good.
 	if _, err := (&dynamodb.Table{Name: table, Options: o}).Create(ctx); err != nil {
@@ -58,13 +58,13 @@ func run(ctx context.Context, table string, o *dynamodb.Options) (err error) {
 			Entity: entity, Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 3_000},
 		})
 		if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
-			fmt.Println(denied)
+			log.Print(denied)
 			break
 		}
 		if err != nil {
 			return err
 		}
-		fmt.Printf("admitted: %d of %d tokens left\n", lease.Limits[1].Available, lease.Limits[1].Capacity)
+		log.Printf("admitted: %d of %d tokens left", lease.Limits[1].Available, lease.Limits[1].Capacity)
 		// … call the model; it used a little less.
 		if _, err := lease.Complete(ctx, weir.Costs{"tpm": 2_812}); err != nil {
 			return err
@@ -72,7 +72,7 @@ func run(ctx context.Context, table string, o *dynamodb.Options) (err error) {
 	}
 	statuses, err := limiter.Status(ctx, entity, "gpt-4o")
 	for _, s := range statuses {
-		fmt.Printf("%s %s: %d of %d left\n", s.Entity, s.Limit, s.Available, s.Capacity)
+		log.Printf("%s %s: %d of %d left", s.Entity, s.Limit, s.Available, s.Capacity)
 	}
 	return err
 }
