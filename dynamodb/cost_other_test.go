@@ -32,8 +32,8 @@ func togetherCosts() []costRow {
 					p.t.Fatal(err)
 				}
 			},
-			before: "1 BatchGetItem, 1 GetItem, 2 UpdateItem",
-			full:   costUnits{2000, 4000}, lean: costUnits{2000, 2000},
+			before: "1 BatchGetItem, 2 UpdateItem",
+			full:   costUnits{1000, 4000}, lean: costUnits{1000, 2000},
 		},
 		{
 			what: "transactional: denied", tune: transactional,

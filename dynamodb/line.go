@@ -113,9 +113,15 @@ func (l *line) next() *batch {
 	return b
 }
 
-// seen is the image after the last commit, and after what is given back or charged in any case and
-// has not been written yet; nil where the item is not known.
+// seen is the image after the last commit; nil where the item is not known.
 func (l *line) seen() *image {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.shown
+}
+
+// expected is that image after what is given back or charged in any case and is on its way.
+func (l *line) expected() *image {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shown == nil || len(l.rides)+len(l.underway) == 0 {

@@ -61,13 +61,13 @@ func imagesBumped(shards int) func(w *neverWorld) {
 		p.admit(neverEntity, weir.Costs{"rpm": 1})
 		for n := 2; n <= shards; n *= 2 {
 			w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(n)})
-			for range 4 * n { // so that all are drawn
+			for range 16 * n { // so that all are drawn
 				p.admit(neverEntity, weir.Costs{"rpm": 1})
 			}
 		}
 		equal(w, "admitted on the first day", w.admitImages(p, other), 10)
 		w.clock.Advance(25 * time.Hour)
-		for range 4 * shards {
+		for range 16 * shards {
 			p.admit(neverEntity, weir.Costs{"rpm": 1})
 		}
 		equal(w, "admitted on the second day", w.admitImages(other, p), 10)
@@ -91,7 +91,7 @@ func imagesAdded(shards int) func(w *neverWorld) {
 			w.clock.Advance(2 * time.Second)
 		}
 		equal(w, "shards", w.bucket(neverEntity, 0).Shards, shards)
-		for range 4 * shards {
+		for range 16 * shards {
 			p.admit(neverEntity, weir.Costs{"rpm": 1})
 		}
 		w.system(images()...)
@@ -102,7 +102,7 @@ func imagesAdded(shards int) func(w *neverWorld) {
 		for i := range w.shards(neverEntity) {
 			w.crowded(neverEntity, i)
 		}
-		for range 4 * shards { // now the small one keeps it from being split further
+		for range 16 * shards { // now the small one keeps it from being split further
 			p.admit(neverEntity, weir.Costs{"rpm": 1})
 		}
 		equal(w, "shards", w.bucket(neverEntity, 0).Shards, shards)

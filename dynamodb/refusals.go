@@ -70,7 +70,7 @@ func (j *journey) refusedBefore() bool {
 	}
 	denies := false
 	for _, e := range j.errands {
-		m := e.spot.line(0).seen()
+		m := e.spot.line(0).expected()
 		if m == nil {
 			return false
 		}

@@ -110,6 +110,10 @@ func (l *line) cold(members []*member, now int64) *write {
 			}
 		}
 		balance := schema.BucketAttribute(name, schema.FieldBalance)
+		if limit := knownLimit(members, name); limit != nil {
+			rate := shareOf(limit, l.spot.count())
+			e.require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
+		}
 		e.addNumber(balance, -sum)
 		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), sum)
 		e.require(balance, ">=", need)
@@ -117,7 +121,25 @@ func (l *line) cold(members []*member, now int64) *write {
 	}
 	e.countWrite(true)
 	e.usable(now)
+	e.require(schema.AttrRF, ">=", now-coldMS)
 	return &write{update: l.asUpdate(e), went: members}
+}
+
+// coldMS is how recent the last refill must be for a write that does not know it: what a bucket
+// gained before that, and may have had no room for, is not credited twice (ADR 16).
+const coldMS = 1000
+
+// knownLimit is the definition of a limit, as the first of the members has it who knows it.
+func knownLimit(members []*member, name string) *schema.BucketLimit {
+	for _, m := range members {
+		for k := range m.asks {
+			if a := &m.asks[k]; a.name == name && a.limit != nil {
+				s := stored(a.limit)
+				return &s
+			}
+		}
+	}
+	return nil
 }
 
 // named are the limits that members ask, each once.

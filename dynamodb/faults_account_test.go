@@ -1,0 +1,220 @@
+package dynamodb
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// faultAccount is an account of what callers were told, kept apart from all that weir keeps. Time
+// stands in a round, so that what a bucket can have held is exact between rounds.
+type faultAccount struct {
+	mu      sync.Mutex
+	buckets map[faultBucketName]*faultBucket
+	parents map[string]string
+	rounds  int
+	entity  map[string][]weir.Limit
+}
+
+// faultBucketName names one limit of one entity.
+type faultBucketName struct{ entity, limit string }
+
+// faultBucket is what callers were told of one limit. All amounts are in units but used.
+type faultBucket struct {
+	limit weir.Limit
+	// used is the least that can be in use, in milli-units: what was admitted, less all that may have
+	// been given back, less what was regained.
+	used int64
+	// takes, refunds and grown are those of the round.
+	takes, refunds, grown int64
+	// standing is what live and completed leases stand for.
+	standing int64
+	// admitted and denied count calls; highest is the most that was in use after an admission.
+	admitted, denied, highest int64
+}
+
+func newFaultAccount(limits map[string][]weir.Limit, parents map[string]string) *faultAccount {
+	a := &faultAccount{
+		buckets: make(map[faultBucketName]*faultBucket), parents: parents, entity: limits,
+	}
+	for entity, own := range limits {
+		for _, l := range own {
+			a.buckets[faultBucketName{entity, l.Name}] = &faultBucket{limit: l}
+		}
+	}
+	return a
+}
+
+// standings says what charges are on each limit that they reach.
+func (a *faultAccount) standings(charges []weir.Charge) map[faultBucketName]int64 {
+	out := make(map[faultBucketName]int64)
+	for _, c := range charges {
+		for _, entity := range []string{c.Entity, a.parents[c.Entity]} {
+			for name, n := range c.Costs {
+				at := faultBucketName{entity, name}
+				if a.buckets[at] != nil {
+					out[at] += n
+				}
+			}
+		}
+	}
+	return out
+}
+
+// admit notes a reservation that its caller was told of.
+func (a *faultAccount) admit(of map[faultBucketName]int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for at, n := range of {
+		b := a.buckets[at]
+		b.takes += n
+		b.standing += n
+		b.admitted++
+	}
+}
+
+func (a *faultAccount) deny(of map[faultBucketName]int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for at := range of {
+		a.buckets[at].denied++
+	}
+}
+
+// ask notes that a lease is to stand for something else: what is less may be free from now on.
+func (a *faultAccount) ask(l *faultLease, want map[faultBucketName]int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for at, n := range want {
+		if n < l.least[at] {
+			a.buckets[at].refunds += l.least[at] - n
+			l.least[at] = n
+		}
+	}
+}
+
+// settle notes that a lease stands for something else.
+func (a *faultAccount) settle(l *faultLease, now map[faultBucketName]int64) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for at, n := range now {
+		b := a.buckets[at]
+		b.grown += n - l.least[at] // ask has brought it down to n at least
+		b.standing += n - l.stands[at]
+		l.least[at], l.stands[at] = n, n
+	}
+}
+
+// endRound checks that no more can have been in use than the limits allow, whatever the order of
+// the round's calls was, and lets time pass.
+func (a *faultAccount) endRound(t *testing.T, d time.Duration) {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rounds++
+	for at, b := range a.buckets {
+		used := b.used + (b.takes-b.refunds)*1000
+		if b.takes > 0 {
+			b.highest = max(b.highest, used)
+			if used > b.limit.Capacity*1000 {
+				t.Errorf("round %d: %s %s: over-admitted: %d milli-units are in use at least, of %d units",
+					a.rounds, at.entity, at.limit, used, b.limit.Capacity)
+			}
+		}
+		b.used = max(0, used+b.grown*1000)
+		gained := d.Milliseconds() * b.limit.RefillAmount * 1000 / b.limit.RefillPeriod.Milliseconds()
+		b.used = max(0, b.used-gained)
+		b.takes, b.refunds, b.grown = 0, 0, 0
+	}
+}
+
+// names are the account's buckets in order.
+func (a *faultAccount) names() []faultBucketName {
+	return slices.SortedFunc(maps.Keys(a.buckets), func(x, y faultBucketName) int {
+		return slices.Compare([]string{x.entity, x.limit}, []string{y.entity, y.limit})
+	})
+}
+
+// checkTaken compares what the table says is taken with what callers hold, and returns the sum of
+// what is over-charged. No bucket may have less: then something was given back twice.
+func (a *faultAccount) checkTaken(t *testing.T, w *faultWorld) (overMilli int64) {
+	t.Helper()
+	for _, at := range a.names() {
+		b := a.buckets[at]
+		consumed, _ := w.taken(t, at.entity, at.limit)
+		over := consumed - b.standing*1000
+		if over < 0 {
+			t.Errorf("%s %s: callers hold %d units, and the table has %d milli-units: given back twice",
+				at.entity, at.limit, b.standing, consumed)
+		}
+		overMilli += over
+	}
+	return overMilli
+}
+
+// checkBalances checks that no item holds more than its share, or moved one sum without the other.
+func (a *faultAccount) checkBalances(t *testing.T, w *faultWorld) {
+	t.Helper()
+	for _, at := range a.names() {
+		for shard, m := range w.images(t, at.entity) {
+			if m == nil {
+				continue
+			}
+			c := m.limit(at.limit)
+			if c == nil || c.Incomplete {
+				t.Errorf("%s %s: shard %d has lost the limit", at.entity, at.limit, shard)
+				continue
+			}
+			if share := c.Capacity / int64(m.shards); c.Balance > share {
+				t.Errorf("%s %s: shard %d holds %d milli-units, its share is %d", at.entity, at.limit, shard,
+					c.Balance, share)
+			}
+		}
+	}
+}
+
+// faultLease is a lease as its caller knows it.
+type faultLease struct {
+	id      weir.LeaseID
+	charges []weir.Charge
+	// stands is what it stands for by the last definite answer, least the least that it may.
+	stands, least map[faultBucketName]int64
+	seq           int64
+	degraded      bool
+	// again is a verb that was not answered; nil if there is none.
+	again *faultVerb
+}
+
+// faultVerb is a settlement.
+type faultVerb struct {
+	verb   weir.Verb
+	seq    int64
+	totals []weir.Costs
+}
+
+// after is what the lease stands for after a verb.
+func (l *faultLease) after(a *faultAccount, v *faultVerb) map[faultBucketName]int64 {
+	charges := make([]weir.Charge, len(l.charges))
+	for i, c := range l.charges {
+		charges[i] = weir.Charge{Entity: c.Entity, Resource: c.Resource, Costs: maps.Clone(c.Costs)}
+		for name := range c.Costs {
+			if v.verb == weir.VerbCancel {
+				charges[i].Costs[name] = 0
+			} else if n, named := v.totals[i][name]; named {
+				charges[i].Costs[name] = n
+			}
+		}
+	}
+	return a.standings(charges)
+}
+
+// settled takes over what a verb has changed.
+func (l *faultLease) settled(v *faultVerb) {
+	for i := range v.totals {
+		maps.Copy(l.charges[i].Costs, v.totals[i])
+	}
+}

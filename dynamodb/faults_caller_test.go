@@ -1,0 +1,220 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// faultCaller is one caller of one process. Its leases are its own.
+type faultCaller struct {
+	side     *faultSide
+	account  *faultAccount
+	clock    *faultClock
+	random   *rand.Rand
+	entities []string
+	leases   []*faultLease
+	retries  []*weir.Request
+	counts   map[string]int // of outcomes
+}
+
+// stormPatience is how long a caller waits while things go wrong.
+const stormPatience = 330 * time.Millisecond
+
+// mostLeases is how many live leases a caller has at most.
+const mostLeases = 12
+
+// step makes one call.
+func (c *faultCaller) step(t *testing.T) {
+	t.Helper()
+	patience := stormPatience
+	if c.random.IntN(20) == 0 { // who leaves early
+		patience = time.Duration(1+c.random.IntN(30)) * time.Millisecond
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	switch n := c.random.IntN(100); {
+	case n < 4:
+		c.look(ctx, t)
+	case n < 60 && len(c.leases) < mostLeases || len(c.leases) == 0:
+		c.reserve(ctx, t, c.request())
+	default:
+		l := c.leases[c.random.IntN(len(c.leases))]
+		c.settle(ctx, t, l, c.verb(l))
+	}
+}
+
+// look asks for all that an entity has, which is read page by page.
+func (c *faultCaller) look(ctx context.Context, t *testing.T) {
+	t.Helper()
+	_, err := c.side.limiter.Status(ctx, c.entities[c.random.IntN(len(c.entities))], "")
+	if err != nil && !errors.Is(err, weir.Unavailable) {
+		t.Errorf("status: %v", err)
+	}
+	c.count("status", err)
+}
+
+func (c *faultCaller) count(what string, err error) {
+	if err != nil {
+		what += " unavailable"
+	}
+	c.counts[what]++
+}
+
+// request is a new one, or one that was not answered.
+func (c *faultCaller) request() *weir.Request {
+	if len(c.retries) > 0 && c.random.IntN(2) == 0 {
+		r := c.retries[0]
+		c.retries = c.retries[1:]
+		return r
+	}
+	r := &weir.Request{LeaseID: weir.NewLeaseID(c.clock.now())}
+	charges := 1
+	if c.random.IntN(10) == 0 {
+		charges = 2
+	}
+	for _, i := range c.random.Perm(len(c.entities))[:charges] {
+		costs := weir.Costs{"rpm": int64(1 + c.random.IntN(3))}
+		if c.random.IntN(5) > 0 {
+			costs["tok.in-1"] = int64(50 * c.random.IntN(5))
+		}
+		r.Charges = append(r.Charges, weir.Charge{
+			Entity: c.entities[i], Resource: faultResource, Costs: costs,
+		})
+	}
+	return r
+}
+
+func (c *faultCaller) reserve(ctx context.Context, t *testing.T, r *weir.Request) {
+	t.Helper()
+	stands := c.account.standings(r.Charges)
+	lease, err := c.side.limiter.Reserve(ctx, r)
+	denied, isDenied := errors.AsType[*weir.DeniedError](err)
+	switch {
+	case err == nil:
+		l := &faultLease{id: lease.ID, charges: r.Charges, degraded: lease.Degraded}
+		c.leases = append(c.leases, l)
+		if l.degraded {
+			c.counts["reserve degraded"]++
+			return
+		}
+		l.stands, l.least = stands, c.account.standings(r.Charges)
+		c.account.admit(stands)
+		c.counts["admitted"]++
+	case isDenied && denied.Contended:
+		c.counts["contended"]++
+	case isDenied:
+		c.account.deny(stands)
+		c.counts["denied"]++
+	case errors.Is(err, weir.Unavailable):
+		c.counts["reserve unavailable"]++
+		if c.random.IntN(4) > 0 { // the others give up
+			c.retries = append(c.retries, r)
+		}
+	default:
+		t.Errorf("reserve: %v", err)
+	}
+}
+
+// verb is what a lease is asked next: again what was not answered, as a rule.
+func (c *faultCaller) verb(l *faultLease) *faultVerb {
+	if l.again != nil && c.random.IntN(5) > 0 {
+		return l.again
+	}
+	v := &faultVerb{}
+	switch n := c.random.IntN(10); {
+	case n < 3:
+		l.seq++
+		v.verb, v.seq, v.totals = weir.VerbAdjust, l.seq, c.totals(l)
+	case n < 6:
+		v.verb, v.totals = weir.VerbComplete, c.totals(l)
+	case n < 9:
+		v.verb = weir.VerbCancel
+	default:
+		v.verb = weir.VerbExtend
+	}
+	return v
+}
+
+// totals are new ones for what a lease stands for, more or less.
+func (c *faultCaller) totals(l *faultLease) []weir.Costs {
+	totals := make([]weir.Costs, len(l.charges))
+	for i, charge := range l.charges {
+		totals[i] = weir.Costs{}
+		for name, n := range charge.Costs {
+			if c.random.IntN(4) > 0 {
+				totals[i][name] = max(0, n+c.random.Int64N(n/2+3)-(n/2+2)+1)
+			}
+		}
+	}
+	return totals
+}
+
+// settle asks a verb, and reports whether the answer was definite.
+func (c *faultCaller) settle(ctx context.Context, t *testing.T, l *faultLease, v *faultVerb) bool {
+	t.Helper()
+	changes := v.verb != weir.VerbExtend && !l.degraded
+	var want map[faultBucketName]int64
+	if changes {
+		want = l.after(c.account, v)
+		c.account.ask(l, want)
+	}
+	err := c.send(ctx, l, v)
+	c.count(string(v.verb), err)
+	if err != nil {
+		if !errors.Is(err, weir.Unavailable) {
+			t.Errorf("%s of lease %s: %v", v.verb, l.id, err)
+		}
+		if v.verb != weir.VerbExtend {
+			l.again = v
+		}
+		return false
+	}
+	if v.verb == weir.VerbExtend {
+		return true
+	}
+	if changes {
+		c.account.settle(l, want)
+		l.settled(v)
+	}
+	l.again = nil
+	if v.verb != weir.VerbAdjust {
+		c.leases = slices.DeleteFunc(c.leases, func(other *faultLease) bool { return other == l })
+	}
+	return true
+}
+
+func (c *faultCaller) send(ctx context.Context, l *faultLease, v *faultVerb) error {
+	var err error
+	switch v.verb {
+	case weir.VerbAdjust:
+		_, err = c.side.limiter.Adjust(ctx, l.id, v.seq, v.totals)
+	case weir.VerbComplete:
+		_, err = c.side.limiter.Complete(ctx, l.id, v.totals)
+	case weir.VerbCancel:
+		_, err = c.side.limiter.Cancel(ctx, l.id)
+	default:
+		_, err = c.side.limiter.Extend(ctx, l.id)
+	}
+	return err
+}
+
+// resolve repeats what was not answered until it is: all faults are over.
+func (c *faultCaller) resolve(t *testing.T) {
+	t.Helper()
+	for _, l := range slices.Clone(c.leases) {
+		for range 20 {
+			if l.again == nil || c.settle(t.Context(), t, l, l.again) {
+				break
+			}
+		}
+		if l.again != nil {
+			t.Errorf("%s of lease %s does not get through", l.again.verb, l.id)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package dynamodb
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// calmRounds is how many rounds without faults follow a storm.
+const calmRounds = 5
+
+// afterwards shows that nothing is refused for long because of what went wrong: all that the items
+// hold is admitted, and once they have refilled, all that the limits allow. What is denied while
+// another call gives something back is admitted a second later, when nobody remembers the denial.
+func (r *stormRun) afterwards(t *testing.T) {
+	t.Helper()
+	var ideal, admitted int64
+	first := sum(r.drain(t))
+	r.quiet()
+	r.pass(t, time.Second)
+	ideal = first + sum(r.available(t))
+	admitted = first + sum(r.drain(t))
+	r.compare(t, "what the items held", admitted, ideal)
+	r.pass(t, time.Minute) // until all are full, debts and over-charges included
+	ideal, admitted = 0, 0
+	for round := range calmRounds {
+		for entity, units := range r.drain(t) {
+			l := r.account.buckets[faultBucketName{entity, "rpm"}].limit
+			admitted += units
+			if round == 0 {
+				ideal += l.Capacity
+			} else {
+				ideal += l.RefillAmount
+			}
+		}
+		r.pass(t, time.Second)
+	}
+	r.compare(t, "what the limits allow", admitted, ideal)
+	r.quiet()
+}
+
+func sum(units map[string]int64) int64 {
+	var n int64
+	for _, u := range units {
+		n += u
+	}
+	return n
+}
+
+func (r *stormRun) compare(t *testing.T, what string, admitted, ideal int64) {
+	t.Helper()
+	t.Logf("without faults, %d admitted, %s is %d", admitted, what, ideal)
+	if admitted*100 < ideal*99 || admitted > ideal {
+		t.Errorf("%d admitted, %s is %d", admitted, what, ideal)
+	}
+}
+
+// drained are the entities whose buckets are drained: not children, whose parents deny first.
+func (r *stormRun) drained() []string {
+	var names []string
+	for entity := range r.account.entity {
+		if r.account.parents[entity] == "" {
+			names = append(names, entity)
+		}
+	}
+	return names
+}
+
+// available is what the items of each entity hold by now, in whole units.
+func (r *stormRun) available(t *testing.T) map[string]int64 {
+	t.Helper()
+	held := make(map[string]int64)
+	now := r.clock.now().UnixMilli()
+	for _, entity := range r.drained() {
+		for _, m := range r.images(t, entity) {
+			if m == nil {
+				continue
+			}
+			c := m.limit("rpm")
+			held[entity] += max(0, c.lazy(m.item.RefilledMS, now, m.shards)) / 1000
+		}
+	}
+	return held
+}
+
+// drain has all callers reserve one unit after the other until each is denied everywhere, and
+// returns what each entity admitted.
+func (r *stormRun) drain(t *testing.T) map[string]int64 {
+	t.Helper()
+	before := make(map[string]int64)
+	for _, entity := range r.drained() {
+		before[entity] = r.account.buckets[faultBucketName{entity, "rpm"}].standing
+	}
+	r.together(func(c *faultCaller) {
+		for entity := range before {
+			c.drain(t, entity)
+		}
+	})
+	for entity := range before {
+		before[entity] = r.account.buckets[faultBucketName{entity, "rpm"}].standing - before[entity]
+	}
+	return before
+}
+
+// mostDrains bounds how often a caller asks for one entity.
+const mostDrains = 1000
+
+// drain reserves until it is denied. What it took it keeps.
+func (c *faultCaller) drain(t *testing.T, entity string) {
+	t.Helper()
+	charge := weir.Charge{Entity: entity, Resource: faultResource, Costs: weir.Costs{"rpm": 1}}
+	for range mostDrains {
+		lease, err := c.side.limiter.Reserve(t.Context(), &weir.Request{Charges: []weir.Charge{charge}})
+		denied, isDenied := errors.AsType[*weir.DeniedError](err)
+		switch {
+		case err == nil && lease.Degraded, errors.Is(err, weir.Unavailable): // the machine is slow
+		case err == nil:
+			c.account.admit(c.account.standings([]weir.Charge{charge}))
+		case isDenied && denied.Contended:
+		case isDenied:
+			return
+		default:
+			t.Errorf("reserve: %v", err)
+			return
+		}
+	}
+	t.Errorf("%s admits without end", entity)
+}

@@ -1,0 +1,113 @@
+package dynamodb
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// TestFaultsLateRefund: a refund whose write comes late, when the share is full again, does not
+// lift the balance above the share.
+func TestFaultsLateRefund(t *testing.T) {
+	t.Parallel()
+	for name, shards := range map[string]int{"one": 1, "four": 4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const share = 20_000
+			now := newFaultClock().now().UnixMilli()
+			item := func(balance int64) *schema.Bucket {
+				return &schema.Bucket{Shards: shards, RefilledMS: now - 60_000, Limits: []schema.BucketLimit{{
+					Name: "rpm", Balance: balance, Capacity: share * int64(shards),
+					Refill: share * int64(shards), PeriodMS: 1000,
+				}}}
+			}
+			full := learn(item(5_000), nil, shards, now).clone()
+			full.limits[0].touch(now, shards)
+			if got := full.limits[0].balance; got != share {
+				t.Fatalf("the share holds %d, want %d", got, share)
+			}
+			after := learn(item(8_000), full, shards, now)
+			if got := after.limits[0].at(now); got != share {
+				t.Errorf("after the refund the share holds %d, want %d", got, share)
+			}
+			less := learn(item(1_000), full, shards, now)
+			if got, want := less.limits[0].at(now), int64(share-4_000); got != want {
+				t.Errorf("after a charge of others the share holds %d, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestFaultsRefillLost: who takes from an item that it has not seen moves the time of the refill
+// with its next write. If that is lost, it still knows what is left.
+func TestFaultsRefillLost(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fault testkit.Fault
+		most  int64
+	}{
+		"request lost": {testkit.LostRequest, 1}, "answer lost": {testkit.LostAnswer, 1},
+		"throttled until nobody repeats it": {testkit.Throttle, callAttempts},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			w.limits(t, "acme", perSecond("rpm", 100, 100))
+			first := w.trapped(t, weir.Options{})
+			mustTake(t, first, "acme", 1)
+			w.clock.advance(500 * time.Millisecond) // full again, and refilled lately enough for a cold write
+
+			writes := 0
+			second := w.side(t, "second", Options{}, weir.Options{}, &testkit.FaultOptions{
+				Rules: []testkit.FaultRule{{
+					Fault: tc.fault, PerMille: 1000, Most: tc.most,
+					Match: func(r *testkit.FaultRequest) bool {
+						if r.Operation == "UpdateItem" {
+							writes++
+						}
+						return r.Operation == "UpdateItem" && writes > 1
+					},
+				}},
+			})
+			mustTake(t, second, "acme", 60)
+			second.store.running.wait()
+			if second.faults.Count(tc.fault) != tc.most {
+				t.Fatal("nothing went wrong")
+			}
+			wantDenied(t, second, "acme", 41)
+			mustTake(t, second, "acme", 40)
+			wantDenied(t, second, "acme", 1)
+			second.store.running.wait()
+			wantDenied(t, first, "acme", 1)
+			w.wantTaken(t, "acme", "rpm", 101)
+		})
+	}
+}
+
+// mustTake reserves so much of rpm.
+func mustTake(t *testing.T, s *faultSide, entity string, units int64) *weir.Lease {
+	t.Helper()
+	lease, err := s.limiter.Reserve(t.Context(), rpmOf(entity, units))
+	if err != nil {
+		t.Fatalf("reserve %d for %s: %v", units, entity, err)
+	}
+	return lease
+}
+
+func rpmOf(entity string, units int64) *weir.Request {
+	return &weir.Request{Entity: entity, Resource: faultResource, Costs: weir.Costs{"rpm": units}}
+}
+
+// wantDenied checks that so much of rpm is denied.
+func wantDenied(t *testing.T, s *faultSide, entity string, units int64) {
+	t.Helper()
+	_, err := s.limiter.Reserve(t.Context(), rpmOf(entity, units))
+	denied, ok := errors.AsType[*weir.DeniedError](err)
+	if !ok || denied.Contended {
+		t.Errorf("reserve %d for %s: got %v, want it denied", units, entity, err)
+	}
+}

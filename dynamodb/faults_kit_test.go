@@ -1,0 +1,195 @@
+package dynamodb
+
+import (
+	"bytes"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// faultClock is the clock that all limiters of a test share. It stands unless it is moved.
+type faultClock struct{ ms atomic.Int64 }
+
+// newFaultClock begins at a whole second near the real time, so that DynamoDB's own expiry does not
+// take the items for old.
+func newFaultClock() *faultClock {
+	c := &faultClock{}
+	c.ms.Store(time.Now().Unix() * 1000)
+	return c
+}
+
+func (c *faultClock) now() time.Time { return time.UnixMilli(c.ms.Load()).UTC() }
+
+func (c *faultClock) advance(d time.Duration) { c.ms.Add(d.Milliseconds()) }
+
+// trap is a fault that waits for a request: it hits the next ones with an operation and a text in
+// the body, as many as it is set for.
+type trap struct {
+	fault           testkit.Fault
+	code            string
+	operation, text string
+	left            atomic.Int64
+	seen            atomic.Int64 // matching requests, hit or not
+	skip            atomic.Int64 // so many of them are not hit
+	// struck, if it is not nil, has room for one and gets one with the first hit.
+	struck chan struct{}
+}
+
+// set makes the trap hit so many requests.
+func (p *trap) set(n int64) { p.left.Store(n) }
+
+func (p *trap) rule() testkit.FaultRule {
+	match := func(r *testkit.FaultRequest) bool {
+		if p.operation != "" && r.Operation != p.operation || !bytes.Contains(r.Body, []byte(p.text)) {
+			return false
+		}
+		if p.seen.Add(1) <= p.skip.Load() || p.left.Add(-1) < 0 {
+			return false
+		}
+		select {
+		case p.struck <- struct{}{}:
+		default:
+		}
+		return true
+	}
+	return testkit.FaultRule{Fault: p.fault, Code: p.code, PerMille: 1000, Match: match}
+}
+
+// faultSide is one process: a store behind faults, and a limiter over it.
+type faultSide struct {
+	name    string
+	store   *Store
+	limiter *weir.Limiter
+	faults  *testkit.Faults
+	wire    *faultWire
+}
+
+// faultWorld is a table, a clock and the processes on them.
+type faultWorld struct {
+	table *Table
+	clock *faultClock
+	eye   *Store // sees the table as it is
+}
+
+func newFaultWorld(t *testing.T) *faultWorld {
+	t.Helper()
+	w := &faultWorld{table: madeTable(t), clock: newFaultClock()}
+	o := *w.table.Options
+	o.Principal = "tester"
+	s, err := Open(t.Context(), w.table.Name, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	w.eye = s
+	return w
+}
+
+// side opens a process. Slow machines have time, unless the options say otherwise.
+func (w *faultWorld) side(
+	t *testing.T, name string, o Options, l weir.Options, faults *testkit.FaultOptions,
+) *faultSide {
+	t.Helper()
+	s := &faultSide{name: name, wire: newFaultWire()}
+	below := testkit.FaultOptions{}
+	if faults != nil {
+		below = *faults
+	}
+	if below.Base == nil {
+		below.Base = http.DefaultTransport.(*http.Transport).Clone()
+	}
+	below.Base = &wireLayer{wire: s.wire, next: below.Base}
+	s.faults = testkit.NewFaults(&below)
+	o.Config, o.Endpoint = w.table.Options.Config, w.table.Options.Endpoint
+	o.HTTP = &http.Client{Transport: &wireLayer{wire: s.wire, next: s.faults, above: true}}
+	if o.WriteTimeout == 0 {
+		o.WriteTimeout = time.Minute
+	}
+	store, err := Open(t.Context(), w.table.Name, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Now = w.clock.now
+	if l.StoreTimeout == 0 {
+		l.StoreTimeout = time.Minute
+	}
+	if s.limiter, err = weir.New(store, &l); err != nil {
+		t.Fatal(err)
+	}
+	s.store = store
+	t.Cleanup(func() { _ = s.limiter.Close() })
+	return s
+}
+
+// trapped opens a process with traps alone, which are set later.
+func (w *faultWorld) trapped(t *testing.T, l weir.Options, traps ...*trap) *faultSide {
+	t.Helper()
+	o := &testkit.FaultOptions{}
+	for _, p := range traps {
+		o.Rules = append(o.Rules, p.rule())
+	}
+	return w.side(t, "trapped", Options{}, l, o)
+}
+
+// faultResource is the resource of all charges in these tests.
+const faultResource = "gpt-4o"
+
+// limits sets the limits of an entity on the resource; of the resource where the entity is "".
+func (w *faultWorld) limits(t *testing.T, entity string, limits ...weir.Limit) {
+	t.Helper()
+	w.eye.mustSet(t, weir.Subject{Entity: entity, Resource: faultResource}, limits...)
+}
+
+// perSecond is a bucket that regains so much a second.
+func perSecond(name string, capacity, refill int64) weir.Limit {
+	return weir.Limit{
+		Name: name, Kind: weir.Bucket, Capacity: capacity, RefillAmount: refill, RefillPeriod: time.Second,
+	}
+}
+
+// taken is Σ tc of a limit over the items of a bucket, and Σ tk, in milli-units.
+func (w *faultWorld) taken(t *testing.T, entity, limit string) (consumed, balance int64) {
+	t.Helper()
+	for _, m := range w.images(t, entity) {
+		if m == nil {
+			continue
+		}
+		if c := m.limit(limit); c != nil {
+			consumed += c.Consumed
+			balance += c.Balance
+		}
+	}
+	return consumed, balance
+}
+
+// images reads the items of a bucket as they are, one for each shard.
+func (w *faultWorld) images(t *testing.T, entity string) []*image {
+	t.Helper()
+	p := w.eye.spots.get(w.eye, weir.Subject{Entity: entity, Resource: faultResource})
+	defer p.release()
+	e := &errand{spot: p}
+	now := w.clock.now().UnixMilli()
+	images, err := e.readShards(t.Context(), now)
+	for err == nil && images[0] != nil && images[0].item.Shards > len(images) {
+		p.grow(images[0].item.Shards)
+		images, err = e.readShards(t.Context(), now)
+	}
+	if err != nil {
+		t.Fatalf("read the bucket of %s: %v", entity, err)
+	}
+	return images
+}
+
+// wantTaken checks what the table says is taken, in units.
+func (w *faultWorld) wantTaken(t *testing.T, entity, limit string, units int64) {
+	t.Helper()
+	consumed, _ := w.taken(t, entity, limit)
+	if consumed != units*1000 {
+		t.Errorf("%s %s: the table says that %d milli-units are taken, want %d", entity, limit,
+			consumed, units*1000)
+	}
+}

@@ -1,0 +1,281 @@
+package dynamodb
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// TestFaultsSettleRepeated: a settlement whose answer is lost is repeated until it is answered.
+// What it charges is then charged, once or, if nobody can know, twice, and counted; what it gives
+// back is given back once at most.
+func TestFaultsSettleRepeated(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		fault     testkit.Fault
+		total     int64 // of what was 4
+		taken     int64 // by the table, in the end
+		ambiguous int64 // by the metric, in units
+		repeated  int
+	}{
+		"charge, answer lost":  {fault: testkit.LostAnswer, total: 7, taken: 10, ambiguous: 3, repeated: 1},
+		"charge, request lost": {fault: testkit.LostRequest, total: 7, taken: 7, ambiguous: 3, repeated: 1},
+		"charge, failed":       {fault: testkit.Fail, total: 7, taken: 7, ambiguous: 3, repeated: 1},
+		"charge, not sent":     {fault: testkit.NoConnection, total: 7, taken: 7, repeated: 1},
+		"refund, answer lost":  {fault: testkit.LostAnswer, total: 1, taken: 1, ambiguous: 3},
+		"refund, request lost": {fault: testkit.LostRequest, total: 1, taken: 4, ambiguous: 3},
+		"refund, not sent":     {fault: testkit.NoConnection, total: 1, taken: 1, repeated: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			w.limits(t, "acme", perSecond("rpm", 20, 1))
+			p := &trap{fault: tc.fault, operation: "UpdateItem"}
+			s := w.trapped(t, weir.Options{}, p)
+			lease := mustTake(t, s, "acme", 4)
+			s.store.running.wait()
+			p.set(1)
+			if tc.fault == testkit.NoConnection {
+				p.set(callAttempts)
+			}
+			repeated := 0
+			for range 3 {
+				_, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": tc.total}})
+				if err == nil {
+					break
+				}
+				wantCode(t, err, weir.Unavailable)
+				repeated++
+			}
+			if repeated != tc.repeated {
+				t.Errorf("repeated %d times, want %d", repeated, tc.repeated)
+			}
+			if _, err := s.limiter.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": 19}}); err != nil {
+				t.Errorf("a replay: %v", err)
+			}
+			if _, err := lease.Complete(t.Context()); err != nil {
+				t.Errorf("complete: %v", err)
+			}
+			w.wantTaken(t, "acme", "rpm", tc.taken)
+			if got := s.store.Stats().AmbiguousMilli; got != tc.ambiguous*1000 {
+				t.Errorf("%d milli-units are said to be ambiguous, want %d", got, tc.ambiguous*1000)
+			}
+		})
+	}
+}
+
+// TestFaultsSettleInPart: of a settlement on a child and its parent one half fails. Repeated, only
+// that half is done, also by another verb.
+func TestFaultsSettleInPart(t *testing.T) {
+	t.Parallel()
+	complete := func(n int64) func(context.Context, *weir.Lease) error {
+		return func(ctx context.Context, l *weir.Lease) error {
+			_, err := l.Complete(ctx, weir.Costs{"rpm": n})
+			return err
+		}
+	}
+	cancel := func(ctx context.Context, l *weir.Lease) error {
+		_, err := l.Cancel(ctx)
+		return err
+	}
+	for name, tc := range map[string]struct {
+		broken        string
+		first, second func(context.Context, *weir.Lease) error
+		half, taken   int64 // on the half that works, after the first; on both, in the end
+	}{
+		"more, the parent fails":      {"top", complete(7), complete(7), 7, 7},
+		"more, the child fails":       {"acme", complete(7), complete(7), 7, 7},
+		"less, the parent fails":      {"top", complete(1), complete(1), 1, 1},
+		"cancel, the child fails":     {"acme", cancel, cancel, 0, 0},
+		"more, and then cancel":       {"top", complete(9), cancel, 9, 0},
+		"cancel, and then a complete": {"acme", cancel, complete(5), 0, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			w.family(t, 20, 20)
+			p := &trap{fault: testkit.NoConnection, operation: "UpdateItem", text: "/BUCKET#" + tc.broken + "#"}
+			s := w.trapped(t, weir.Options{}, p)
+			lease := mustTake(t, s, "acme", 4)
+			s.store.running.wait()
+			works := map[string]string{"top": "acme", "acme": "top"}[tc.broken]
+			p.set(1 << 20)
+			wantCode(t, tc.first(t.Context(), lease), weir.Unavailable)
+			w.wantTaken(t, tc.broken, "rpm", 4)
+			w.wantTaken(t, works, "rpm", tc.half)
+			wantCode(t, tc.first(t.Context(), lease), weir.Unavailable)
+			w.wantTaken(t, works, "rpm", tc.half)
+			p.set(0)
+			if err := tc.second(t.Context(), lease); err != nil {
+				t.Errorf("the second time: %v", err)
+			}
+			w.wantTaken(t, "acme", "rpm", tc.taken)
+			w.wantTaken(t, "top", "rpm", tc.taken)
+		})
+	}
+}
+
+// TestFaultsSettleTwo: two leases on one bucket are settled while the bucket's writes fail. Neither
+// settles the other, and both get through in the end.
+func TestFaultsSettleTwo(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	w.limits(t, "acme", perSecond("rpm", 40, 1))
+	p := &trap{fault: testkit.Throttle, operation: "UpdateItem"}
+	s := w.trapped(t, weir.Options{}, p)
+	leases := []*weir.Lease{mustTake(t, s, "acme", 4), mustTake(t, s, "acme", 5)}
+	s.store.running.wait()
+	p.set(3 * callAttempts) // some fail, together or one by one
+	var wg sync.WaitGroup
+	failed := make([]int, len(leases))
+	for i, lease := range leases {
+		wg.Go(func() {
+			for range 10 {
+				_, err := lease.Complete(t.Context(), weir.Costs{"rpm": int64(10 * (i + 1))})
+				if err == nil {
+					return
+				}
+				wantCode(t, err, weir.Unavailable)
+				failed[i]++
+			}
+			t.Errorf("lease %d does not get through", i)
+		})
+	}
+	wg.Wait()
+	if failed[0]+failed[1] < 3 {
+		t.Errorf("failed %v times", failed)
+	}
+	w.wantTaken(t, "acme", "rpm", 30)
+	for _, lease := range leases {
+		_, err := lease.Cancel(t.Context())
+		wantCode(t, err, weir.Conflict)
+	}
+}
+
+// held is a transport that holds requests back, once it is told to.
+type held struct {
+	base http.RoundTripper
+	text string
+
+	mu      sync.Mutex
+	arrived chan struct{} // closed when the first one is held; nil: none is held
+	open    chan struct{} // closed when they may go on
+}
+
+func (h *held) RoundTrip(r *http.Request) (*http.Response, error) {
+	h.mu.Lock()
+	arrived, open := h.arrived, h.open
+	if arrived != nil && r.GetBody != nil && r.Header.Get("X-Amz-Target") == "DynamoDB_20120810.UpdateItem" {
+		body, err := r.GetBody()
+		if err != nil {
+			h.mu.Unlock()
+			return nil, err
+		}
+		var b bytes.Buffer
+		_, err = b.ReadFrom(body)
+		if err == nil && bytes.Contains(b.Bytes(), []byte(h.text)) {
+			close(arrived)
+			h.arrived = nil
+			h.mu.Unlock()
+			<-open
+			return h.base.RoundTrip(r)
+		}
+	}
+	h.mu.Unlock()
+	return h.base.RoundTrip(r)
+}
+
+// hold holds the next write.
+func (h *held) hold() (arrived <-chan struct{}, release func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.arrived, h.open = make(chan struct{}), make(chan struct{})
+	return h.arrived, sync.OnceFunc(func() { close(h.open) })
+}
+
+// TestFaultsCallerLeaves: who leaves while his write is on its way is told that nobody knows, and
+// what the write takes is given back, also where the store is closed meanwhile.
+func TestFaultsCallerLeaves(t *testing.T) {
+	t.Parallel()
+	for _, closes := range []bool{false, true} {
+		t.Run(map[bool]string{false: "stays open", true: "closes"}[closes], func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			w.family(t, 20, 20)
+			h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
+			s := w.side(t, "held", Options{}, weir.Options{}, &testkit.FaultOptions{Base: h})
+			mustTake(t, s, "acme", 4)
+			s.store.running.wait()
+			arrived, release := h.hold()
+			defer release()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			told := make(chan error, 1)
+			go func() {
+				_, err := s.limiter.Reserve(ctx, rpmOf("acme", 5))
+				told <- err
+			}()
+			<-arrived
+			cancel()
+			wantCode(t, <-told, weir.Unavailable)
+			if closes {
+				closed := make(chan error, 1)
+				go func() { closed <- s.limiter.Close() }()
+				release()
+				if err := <-closed; err != nil {
+					t.Error(err)
+				}
+				_, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 1))
+				wantCode(t, err, weir.Unavailable)
+			}
+			release()
+			s.store.running.wait()
+			w.wantTaken(t, "acme", "rpm", 4)
+			w.wantTaken(t, "top", "rpm", 4)
+			if n := s.store.Stats().AmbiguousMilli; n != 0 {
+				t.Errorf("%d milli-units are said to be ambiguous", n)
+			}
+		})
+	}
+}
+
+// TestFaultsSettlerLeaves: who leaves while his settlement is on its way repeats it, and it counts
+// once.
+func TestFaultsSettlerLeaves(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	w.limits(t, "acme", perSecond("rpm", 20, 1))
+	h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
+	s := w.side(t, "held", Options{}, weir.Options{}, &testkit.FaultOptions{Base: h})
+	lease := mustTake(t, s, "acme", 4)
+	s.store.running.wait()
+	arrived, release := h.hold()
+	defer release()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	told := make(chan error, 1)
+	go func() {
+		_, err := lease.Complete(ctx, weir.Costs{"rpm": 9})
+		told <- err
+	}()
+	<-arrived
+	cancel()
+	wantCode(t, <-told, weir.Unavailable)
+	short, done := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer done()
+	if _, err := lease.Complete(short, weir.Costs{"rpm": 9}); !errors.Is(err, weir.Unavailable) {
+		t.Errorf("while it is on its way: got %v, want unavailable", err)
+	}
+	release()
+	if _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 9}); err != nil {
+		t.Errorf("complete: %v", err)
+	}
+	w.wantTaken(t, "acme", "rpm", 9)
+}

@@ -1,0 +1,357 @@
+package dynamodb
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// storm says how much is asked of a run under faults.
+type storm struct {
+	seed       uint64
+	operations int
+	perFault   int64 // of each fault, at least
+	rounds     int   // at most
+}
+
+// TestFaults asks three processes on one table for thousands of things while everything goes wrong
+// between them and DynamoDB.
+func TestFaults(t *testing.T) {
+	t.Parallel()
+	storm{seed: 20261121, operations: 5_000, perFault: 100, rounds: 200}.run(t)
+}
+
+// TestSoakFaults is the whole of it, for WEIR_SOAK=1.
+func TestSoakFaults(t *testing.T) {
+	if os.Getenv("WEIR_SOAK") == "" {
+		t.Skip("set WEIR_SOAK=1")
+	}
+	t.Parallel()
+	storm{seed: 6, operations: 100_000, perFault: 1000, rounds: 2000}.run(t)
+}
+
+// The size of a round.
+const (
+	stormCallers = 12 // of each process
+	stormCalls   = 11 // of each caller in a round
+)
+
+// stormFaults are all faults that are injected.
+func stormFaults() []testkit.Fault {
+	return []testkit.Fault{
+		testkit.LostAnswer, testkit.LostRequest, testkit.NoConnection, testkit.Cut,
+		testkit.DelayedAnswer, testkit.DelayedRequest, testkit.LateRequest, testkit.Throttle,
+		testkit.Fail, testkit.FailAfter, testkit.Conflict, testkit.Cancel, testkit.Unprocessed,
+		testkit.ShortPage,
+	}
+}
+
+// stormLimits are the limits of each entity: the children's are on the resource.
+func stormLimits() (limits map[string][]weir.Limit, parents map[string]string, callable []string) {
+	limits, parents = make(map[string][]weir.Limit), make(map[string]string)
+	add := func(entity string, own ...weir.Limit) { limits[entity] = own }
+	for i := range 3 {
+		e := fmt.Sprintf("flat-%d", i)
+		add(e, perSecond("rpm", 20, 10), perSecond("tok.in-1", 1500, 750))
+		callable = append(callable, e)
+	}
+	for i := range 2 {
+		e := fmt.Sprintf("split-%d", i)
+		add(e, perSecond("rpm", 40, 20), perSecond("tok.in-1", 4000, 2000))
+		callable = append(callable, e)
+	}
+	add("parent-0", perSecond("rpm", 40, 20), perSecond("tok.in-1", 4000, 2000))
+	add("parent-1", perSecond("rpm", 40, 20)) // lacks a limit of its children
+	for i := range 6 {
+		e := fmt.Sprintf("child-%d", i)
+		add(e, perSecond("rpm", 20, 10), perSecond("tok.in-1", 1500, 750))
+		parents[e] = fmt.Sprintf("parent-%d", i%2)
+		callable = append(callable, e)
+	}
+	return limits, parents, callable
+}
+
+// stormRun is a run under way.
+type stormRun struct {
+	storm
+	*faultWorld
+	account *faultAccount
+	sides   []*faultSide
+	callers []*faultCaller
+	on      atomic.Bool
+	calls   atomic.Int64
+}
+
+func (s storm) run(t *testing.T) {
+	t.Helper()
+	began := time.Now()
+	r := s.prepare(t)
+	r.on.Store(true)
+	rounds := 0
+	for ; rounds < s.rounds && !r.enough(); rounds++ {
+		r.round(t)
+	}
+	r.calm(t)
+	r.report(t, rounds, time.Since(began))
+	r.judge(t)
+	r.afterwards(t)
+	r.judge(t)
+	r.account.checkBalances(t, r.faultWorld)
+}
+
+// prepare makes the table, its limits, and the processes.
+func (s storm) prepare(t *testing.T) *stormRun {
+	t.Helper()
+	t.Logf("seed %d", s.seed)
+	t.Attr("seed", fmt.Sprint(s.seed))
+	limits, parents, callable := stormLimits()
+	r := &stormRun{storm: s, faultWorld: newFaultWorld(t), account: newFaultAccount(limits, parents)}
+	for _, entity := range slices.Sorted(maps.Keys(limits)) {
+		switch {
+		case parents[entity] != "":
+			r.eye.mustEntity(t, parents[entity], "", false)
+			r.eye.mustEntity(t, entity, parents[entity], true)
+			r.limits(t, "", limits[entity]...)
+		default:
+			r.limits(t, entity, limits[entity]...)
+		}
+	}
+	r.split(t)
+	for i, name := range []string{"first", "second", "transactional"} {
+		o := Options{Transactional: name == "transactional", WriteTimeout: 200 * time.Millisecond}
+		l := weir.Options{CacheTTL: 5 * time.Second}
+		if name == "second" {
+			l.OnUnavailable = weir.Allow
+		}
+		side := r.side(t, name, o, l, &testkit.FaultOptions{
+			Seed: s.seed + uint64(i), Rules: r.rules(), Hold: 10 * time.Second,
+		})
+		r.sides = append(r.sides, side)
+		for k := range stormCallers {
+			r.callers = append(r.callers, &faultCaller{
+				side: side, account: r.account, clock: r.clock, entities: callable,
+				random: rand.New(rand.NewPCG(s.seed, uint64(i*stormCallers+k))),
+				counts: make(map[string]int),
+			})
+		}
+	}
+	return r
+}
+
+// split makes buckets of four shards, which are empty: a shard keeps what it has above its share.
+func (r *stormRun) split(t *testing.T) {
+	t.Helper()
+	side := r.side(t, "splitting", Options{}, weir.Options{}, nil)
+	for entity, limits := range r.account.entity {
+		if !strings.HasPrefix(entity, "split") {
+			continue
+		}
+		costs := make(weir.Costs)
+		for _, l := range limits {
+			costs[l.Name] = l.Capacity
+			r.account.buckets[faultBucketName{entity, l.Name}].standing = l.Capacity
+			r.account.buckets[faultBucketName{entity, l.Name}].used = l.Capacity * 1000
+		}
+		request := &weir.Request{Entity: entity, Resource: faultResource, Costs: costs}
+		if _, err := side.limiter.Reserve(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+		p := side.store.spots.get(side.store, weir.Subject{Entity: entity, Resource: faultResource})
+		for _, shards := range []int{1, 2} {
+			side.store.double(t.Context(), p, shards)
+			side.store.running.wait()
+		}
+		if p.release(); p.count() != 4 {
+			t.Fatalf("%s has %d shards", entity, p.count())
+		}
+	}
+}
+
+// rules make everything go wrong while the storm is on.
+func (r *stormRun) rules() []testkit.FaultRule {
+	on := func(match func(*testkit.FaultRequest) bool) func(*testkit.FaultRequest) bool {
+		return func(q *testkit.FaultRequest) bool { return r.on.Load() && (match == nil || match(q)) }
+	}
+	burst, count := []byte("flat-0"), 0
+	return []testkit.FaultRule{
+		{Fault: testkit.ShortPage, PerMille: 300, Match: on(nil)},
+		{Fault: testkit.Unprocessed, PerMille: 60, Match: on(nil)},
+		{Fault: testkit.Cancel, PerMille: 250, Match: on(nil)},
+		// A bucket that is throttled for a while, and not now and then alone.
+		{Fault: testkit.Throttle, PerMille: 1000, Match: on(func(q *testkit.FaultRequest) bool {
+			if q.Operation != "UpdateItem" || !bytes.Contains(q.Body, burst) {
+				return false
+			}
+			count++
+			return count%36 < 8
+		})},
+		// A cut between the write on a child and that on its parent.
+		{Fault: testkit.Cut, PerMille: 10, Match: on(func(q *testkit.FaultRequest) bool {
+			return q.Operation == "UpdateItem" && bytes.Contains(q.Body, []byte("parent-"))
+		})},
+		{Fault: testkit.LostAnswer, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.LostRequest, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.NoConnection, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.DelayedAnswer, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.DelayedRequest, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.LateRequest, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.Fail, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.FailAfter, PerMille: 14, Match: on(nil)},
+		{Fault: testkit.Conflict, PerMille: 25, Match: on(nil)},
+	}
+}
+
+// count is how often a fault has happened.
+func (r *stormRun) count(f testkit.Fault) int64 {
+	var n int64
+	for _, s := range r.sides {
+		n += s.faults.Count(f)
+	}
+	return n
+}
+
+// enough reports whether the run has seen all that it is to see.
+func (r *stormRun) enough() bool {
+	if r.calls.Load() < int64(r.operations) {
+		return false
+	}
+	return !slices.ContainsFunc(stormFaults(), func(f testkit.Fault) bool { return r.count(f) < r.perFault })
+}
+
+// round has every caller make its calls at one instant, and then lets time pass.
+func (r *stormRun) round(t *testing.T) {
+	t.Helper()
+	r.together(func(c *faultCaller) {
+		for range stormCalls {
+			c.step(t)
+			if r.calls.Add(1)%24 == 0 {
+				for _, s := range r.sides {
+					s.faults.Heal()
+				}
+			}
+		}
+	})
+	r.pass(t, time.Second)
+}
+
+// together runs all callers at once.
+func (r *stormRun) together(f func(c *faultCaller)) {
+	var wg sync.WaitGroup
+	for _, c := range r.callers {
+		wg.Go(func() { f(c) })
+	}
+	wg.Wait()
+}
+
+// pass ends a round.
+func (r *stormRun) pass(t *testing.T, d time.Duration) {
+	t.Helper()
+	r.account.endRound(t, d)
+	r.clock.advance(d)
+}
+
+// calm ends the storm: nothing goes wrong any more, and what was not answered is repeated until it
+// is.
+func (r *stormRun) calm(t *testing.T) {
+	t.Helper()
+	r.on.Store(false)
+	for _, s := range r.sides {
+		s.faults.Heal()
+	}
+	r.quiet()
+	r.together(func(c *faultCaller) { c.resolve(t) })
+	r.quiet()
+	for _, s := range r.sides { // a slow machine is no fault
+		s.store.options.WriteTimeout = time.Minute
+	}
+	r.pass(t, time.Second)
+}
+
+// quiet waits until nothing is on its way any more, late requests included.
+func (r *stormRun) quiet() {
+	for _, s := range r.sides {
+		s.store.running.wait()
+		s.faults.Wait()
+		s.wire.going.Wait()
+	}
+}
+
+// ambiguousMilli is what all processes say may be over-charged.
+func (r *stormRun) ambiguousMilli() int64 {
+	var n int64
+	for _, s := range r.sides {
+		n += s.store.Stats().AmbiguousMilli
+	}
+	return n
+}
+
+// judge compares the table with what callers hold: nothing was given back twice, and every
+// milli-unit that is over-charged is explained. The metric counts what ambiguous writes charge and
+// what they give back, the wire the difference of the two; so it is known how much they give back.
+// Over-charged is what they took, where the server did them, and what they give back, where it did
+// not.
+func (r *stormRun) judge(t *testing.T) {
+	t.Helper()
+	over, ambiguous := r.account.checkTaken(t, r.faultWorld), r.ambiguousMilli()
+	var all, applied int64
+	for _, s := range r.sides {
+		some, done := s.wire.ambiguous()
+		all, applied = all+some, applied+done
+		if s.wire.err != nil {
+			t.Error(s.wire.err)
+		}
+	}
+	refunds := (ambiguous - all) / 2
+	t.Logf("over-charged: %d milli-units; by the metric %d at most; by the wire %d", over, ambiguous,
+		applied+refunds)
+	if over > ambiguous {
+		t.Errorf("%d milli-units are over-charged, and the metric says %d at most", over, ambiguous)
+	}
+	// An answer in the moment of the deadline may be there for the wire and not for the process.
+	if off := over - applied - refunds; off*1000 > ambiguous || -off*1000 > ambiguous {
+		t.Errorf("%d milli-units are over-charged, and lost answers explain %d", over, applied+refunds)
+	}
+}
+
+// report prints what happened.
+func (r *stormRun) report(t *testing.T, rounds int, took time.Duration) {
+	t.Helper()
+	outcomes := make(map[string]int)
+	for _, c := range r.callers {
+		for what, n := range c.counts {
+			outcomes[what] += n
+		}
+	}
+	var asked int64
+	for _, s := range r.sides {
+		asked += s.faults.Asked()
+	}
+	t.Logf("%d operations in %d rounds, %.1f s, %d requests", r.calls.Load(), rounds, took.Seconds(), asked)
+	for _, what := range slices.Sorted(maps.Keys(outcomes)) {
+		t.Logf("outcome %-22s %d", what, outcomes[what])
+	}
+	for _, f := range stormFaults() {
+		t.Logf("fault   %-22s %d", f, r.count(f))
+		if r.count(f) < r.perFault {
+			t.Errorf("%s happened %d times, want %d", f, r.count(f), r.perFault)
+		}
+	}
+	admitted, denied := outcomes["admitted"], outcomes["denied"]
+	if all := admitted + denied; denied*5 < all || denied*5 > all*4 {
+		t.Errorf("%d admitted, %d denied: not between 20 and 80 percent", admitted, denied)
+	}
+	if n := r.calls.Load(); n < int64(r.operations) {
+		t.Errorf("%d operations, want %d", n, r.operations)
+	}
+}

@@ -1,0 +1,222 @@
+package dynamodb
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// faultWire lies around the faults of one process: above them it sees what the process was told of
+// each write, and below them what the server did. So what is over-charged can be reckoned without
+// asking the process.
+type faultWire struct {
+	mu     sync.Mutex
+	writes map[string]*wireWrite
+	number int
+	going  sync.WaitGroup
+	err    error // the first request that cannot be read
+}
+
+// wireWrite is one write: one request, or all attempts of one transaction.
+type wireWrite struct {
+	milli    int64 // what it takes from all limits together, less what it gives back
+	applied  bool
+	told     bool // the process knows what became of it
+	doubtful bool // an attempt had no answer
+}
+
+// wireKey is where a request's context has its write.
+type wireKey struct{}
+
+// wirePatience bounds how long the server has for a request whose caller may be gone.
+const wirePatience = 30 * time.Second
+
+// wireLayer is a transport on one side of the faults.
+type wireLayer struct {
+	wire  *faultWire
+	next  http.RoundTripper
+	above bool
+}
+
+func newFaultWire() *faultWire { return &faultWire{writes: make(map[string]*wireWrite)} }
+
+// RoundTrip passes a request on and notes what became of it.
+func (l *wireLayer) RoundTrip(r *http.Request) (*http.Response, error) {
+	if l.above {
+		return l.wire.ask(r, l.next)
+	}
+	return l.wire.perform(r, l.next)
+}
+
+// ask sees what the process is told.
+func (w *faultWire) ask(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	switch operation {
+	case "UpdateItem", "PutItem", "TransactWriteItems":
+	default:
+		return next.RoundTrip(r)
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	of := w.write(body)
+	sent := r.Clone(context.WithValue(r.Context(), wireKey{}, of))
+	sent.Body = io.NopCloser(bytes.NewReader(body))
+	resp, err := next.RoundTrip(sent)
+	var answer []byte
+	if err == nil {
+		answer, err = swallow(resp)
+	}
+	if err == nil && r.Context().Err() != nil { // so that nobody can be of two minds about it
+		resp, err = nil, r.Context().Err()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	dial, ok := errors.AsType[*net.OpError](err)
+	switch {
+	case ok && dial.Op == "dial":
+	case err != nil || resp.StatusCode >= http.StatusInternalServerError:
+		of.doubtful = true
+	case resp.StatusCode == http.StatusOK, bytes.Contains(answer, []byte("ConditionalCheckFailed")):
+		of.told = true
+	}
+	return resp, err
+}
+
+// perform has the server do what arrives, whether or not the caller waits, and notes whether it
+// did. The caller does not see how it is connected: from here on, nothing is known not to have
+// left.
+func (w *faultWire) perform(r *http.Request, next http.RoundTripper) (*http.Response, error) {
+	of, ok := r.Context().Value(wireKey{}).(*wireWrite)
+	if !ok {
+		return next.RoundTrip(r)
+	}
+	type result struct {
+		resp *http.Response
+		err  error
+	}
+	done := make(chan result, 1)
+	w.going.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), wirePatience)
+		defer cancel()
+		resp, err := next.RoundTrip(r.Clone(ctx))
+		if err == nil {
+			_, err = swallow(resp)
+		}
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		of.applied = of.applied || err == nil && resp.StatusCode == http.StatusOK
+		done <- result{resp, err}
+	})
+	select {
+	case got := <-done:
+		return got.resp, got.err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+// swallow reads an answer to its end, so that the rest of the way cannot fail.
+func swallow(resp *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(resp.Body)
+	err = errors.Join(err, resp.Body.Close())
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return body, err
+}
+
+// write is the write that a request asks for.
+func (w *faultWire) write(body []byte) *wireWrite {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var in struct {
+		wireItem
+
+		TransactItems []struct {
+			Put, Update wireItem
+		}
+		ClientRequestToken string
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		w.err = errors.Join(w.err, err)
+	}
+	key := in.ClientRequestToken
+	if key == "" {
+		w.number++
+		key = strconv.Itoa(w.number)
+	}
+	if w.writes[key] == nil {
+		of := &wireWrite{milli: w.taken(&in.wireItem)}
+		for i := range in.TransactItems {
+			of.milli += w.taken(&in.TransactItems[i].Put) + w.taken(&in.TransactItems[i].Update)
+		}
+		w.writes[key] = of
+	}
+	return w.writes[key]
+}
+
+// wireNumber is a number on DynamoDB's wire; other values have none.
+type wireNumber struct{ N string }
+
+// wireItem is what a write says of one item.
+type wireItem struct {
+	Item                      map[string]wireNumber
+	UpdateExpression          string
+	ExpressionAttributeNames  map[string]string
+	ExpressionAttributeValues map[string]wireNumber
+}
+
+// wireChange is a part of an update expression: what is set, or added to.
+var wireChange = regexp.MustCompile(`(#n\d+) (?:= )?(:v\d+)`)
+
+// taken is by how much a write moves what items say was taken (tc), but for the count of writes.
+func (w *faultWire) taken(of *wireItem) int64 {
+	var milli int64
+	count := func(attribute string, n wireNumber) {
+		limit, field, ok := schema.ParseBucketAttribute(attribute)
+		if !ok || field != schema.FieldConsumed || limit == schema.WritesLimit {
+			return
+		}
+		v, err := strconv.ParseInt(n.N, 10, 64)
+		if err != nil {
+			w.err = errors.Join(w.err, fmt.Errorf("%s: %w", attribute, err))
+		}
+		milli += v
+	}
+	for attribute, n := range of.Item {
+		count(attribute, n)
+	}
+	for _, part := range wireChange.FindAllStringSubmatch(of.UpdateExpression, -1) {
+		count(of.ExpressionAttributeNames[part[1]], of.ExpressionAttributeValues[part[2]])
+	}
+	return milli
+}
+
+// ambiguous are the sums of the writes of which the process was not told what became of them: of
+// all, and of those that the server did.
+func (w *faultWire) ambiguous() (all, applied int64) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, of := range w.writes {
+		if of.told || !of.doubtful {
+			continue
+		}
+		all += of.milli
+		if of.applied {
+			applied += of.milli
+		}
+	}
+	return all, applied
+}

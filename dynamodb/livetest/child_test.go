@@ -1,0 +1,118 @@
+package livetest
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+const (
+	// childVariable makes the test binary one of the processes of a run: it has the [Spec].
+	childVariable = "WEIR_LIVETEST_CHILD"
+	// childTimeout is how long a store may take here, where seven processes share few cores.
+	childTimeout = 10 * time.Second
+)
+
+// child is the test binary as a process with weir.
+func child(ctx context.Context, spec string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, os.Args[0], "-test.run=^TestChild$")
+	cmd.Env = append(os.Environ(), childVariable+"="+spec)
+	return cmd
+}
+
+// TestChild is no test of its own: it is a process that the others start.
+func TestChild(t *testing.T) {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		t.Skip("is started by the other tests")
+	}
+	var spec Spec
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
+		t.Fatal(err)
+	}
+	if err := work(t.Context(), t, &spec); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func work(ctx context.Context, t *testing.T, spec *Spec) error {
+	log, err := NewLog(spec.Process, spec.Log)
+	if err != nil {
+		return err
+	}
+	local := testkit.DynamoDB(t)
+	config := local.Config()
+	store, err := dynamodb.Open(ctx, spec.Table, &dynamodb.Options{
+		Namespace: spec.Namespace, Config: &config, Client: []func(*ddb.Options){Watch(log)},
+		WriteTimeout: childTimeout, OnError: func(err error) { t.Error(err) },
+	})
+	if err != nil {
+		return err
+	}
+	limiter, err := weir.New(store, &weir.Options{StoreTimeout: childTimeout})
+	if err != nil {
+		return err
+	}
+	fmt.Println("ready")
+	line, err := bufio.NewReader(os.Stdin).ReadString('\n')
+	if err != nil {
+		return err
+	}
+	start, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+	if err != nil {
+		return err
+	}
+	actor := &actor{spec, local.Client(), limiter}
+	process := &Process{Spec: spec, Service: limiter, Log: log, Act: actor.setLimits}
+	return errors.Join(process.Run(ctx, start), limiter.Close(), log.Close())
+}
+
+// actor does the actions of a process.
+type actor struct {
+	spec    *Spec
+	client  *ddb.Client
+	limiter *weir.Limiter
+}
+
+// setLimits changes an entity's limits, and notes the earliest rf of its bucket just before.
+func (p *actor) setLimits(ctx context.Context, a *Action, r *Record) error {
+	if a.Do != Changed {
+		return fmt.Errorf("weir has no action %q", a.Do)
+	}
+	for shard := range a.Shards {
+		out, err := p.client.GetItem(ctx, &ddb.GetItemInput{
+			TableName: &p.spec.Table, ConsistentRead: new(true),
+			Key: p.spec.itemKey(a.Entity, shard),
+		})
+		if err != nil {
+			return err
+		}
+		if rf := number(out.Item[schema.AttrRF]); rf != 0 && (r.RefilledMS == 0 || rf < r.RefilledMS) {
+			r.RefilledMS = rf
+		}
+	}
+	var limits []weir.Limit
+	for name, l := range a.Limits {
+		limits = append(limits, weir.Limit{
+			Name: name, Kind: weir.Bucket, Capacity: l.Capacity, RefillAmount: l.Refill,
+			RefillPeriod: time.Duration(l.PeriodS) * time.Second,
+		})
+	}
+	at := weir.Subject{Entity: a.Entity, Resource: p.spec.Resource}
+	return p.limiter.SetLimits(ctx, at, limits)
+}

@@ -1,0 +1,87 @@
+package livetest
+
+import "math"
+
+// maxTree has a number for each of n places, and knows the largest of any first ones. Both
+// operations take steps in the order of log n.
+type maxTree struct {
+	size    int
+	largest []int64 // of a node's places, without what its ancestors still have to add
+	place   []int   // where that is
+	pending []int64 // what is added to all of a node's places
+}
+
+// newMaxTree has zero in each of n places.
+func newMaxTree(n int) *maxTree {
+	t := &maxTree{
+		size: n, largest: make([]int64, 4*n+1), place: make([]int, 4*n+1),
+		pending: make([]int64, 4*n+1),
+	}
+	if n > 0 {
+		t.build(1, 0, n-1)
+	}
+	return t
+}
+
+func (t *maxTree) build(node, low, high int) {
+	t.place[node] = low
+	if low < high {
+		middle := (low + high) / 2
+		t.build(2*node, low, middle)
+		t.build(2*node+1, middle+1, high)
+	}
+}
+
+// add adds to the places from one to another, both included; nothing, if there are none.
+func (t *maxTree) add(from, to int, by int64) {
+	if from <= to {
+		t.addIn(span{1, 0, t.size - 1}, from, to, by)
+	}
+}
+
+// span is a node of the tree and the places under it.
+type span struct{ node, low, high int }
+
+func (s span) halves() (left, right span) {
+	middle := (s.low + s.high) / 2
+	return span{2 * s.node, s.low, middle}, span{2*s.node + 1, middle + 1, s.high}
+}
+
+func (t *maxTree) addIn(s span, from, to int, by int64) {
+	if to < s.low || s.high < from {
+		return
+	}
+	if from <= s.low && s.high <= to {
+		t.largest[s.node] += by
+		t.pending[s.node] += by
+		return
+	}
+	left, right := s.halves()
+	t.addIn(left, from, to, by)
+	t.addIn(right, from, to, by)
+	best := left.node
+	if t.largest[right.node] > t.largest[left.node] {
+		best = right.node
+	}
+	t.largest[s.node], t.place[s.node] = t.largest[best]+t.pending[s.node], t.place[best]
+}
+
+// max is the largest of the places from the first to one, included, and where it is.
+func (t *maxTree) max(to int) (value int64, place int) {
+	return t.maxIn(span{1, 0, t.size - 1}, to)
+}
+
+func (t *maxTree) maxIn(s span, to int) (value int64, place int) {
+	switch {
+	case to < s.low:
+		return math.MinInt64 / 2, s.low
+	case s.high <= to:
+		return t.largest[s.node], t.place[s.node]
+	}
+	left, right := s.halves()
+	value, place = t.maxIn(left, to)
+	if v, p := t.maxIn(right, to); v > value {
+		value, place = v, p
+	}
+	return value + t.pending[s.node], place
+}
