@@ -15,8 +15,9 @@ type ConfigReader interface {
 	ReadConfig(ctx context.Context, s Subject) (*Config, error)
 }
 
-// Declarer is a backend that can say at once, without I/O, which entities its configuration declares.
-// All others have the same limits on a resource, so that the limiter keeps one resolution for them.
+// Declarer is a backend that can say at once, without I/O, which entities its configuration
+// declares. All others have the same limits on a resource, so that the limiter keeps one resolution
+// for them.
 type Declarer interface {
 	// Declared reports whether an entity is declared now.
 	Declared(entity string) bool
@@ -109,8 +110,9 @@ type LeaseRecoverer interface {
 
 // ClockCorrector is a backend that can tell how far the process's clock is off that of the store.
 type ClockCorrector interface {
-	// ClockOffset is what must be added to the process's clock; 0 where it is right, as far as is known.
-	// The limiter adds it whenever it reads its clock, and never to an instant that it was given.
+	// ClockOffset is what must be added to the process's clock; 0 where it is right, as far as is
+	// known. The limiter adds it whenever it reads its clock, and never to an instant that it was
+	// given.
 	ClockOffset() time.Duration
 }
 

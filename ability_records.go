@@ -7,7 +7,8 @@ import (
 )
 
 // recordReader is a backend that keeps records of who changed its configuration and of how much was
-// used. Both lists are read a page at a time while they are ranged over, and end at the first error.
+// used. Both lists are read a page at a time while they are ranged over, and end at the first
+// error.
 type recordReader interface {
 	// ReadAudit yields what [Limiter.Audit] does.
 	ReadAudit(ctx context.Context, at Subject, after string) iter.Seq2[AuditEvent, error]
@@ -56,11 +57,11 @@ type Usage struct {
 	Windows int
 }
 
-// Audit yields the recorded changes at a place, the newest first: the system's where the subject is zero,
-// a resource's where it has no entity, an entity's otherwise, there only those on the resource if one is
-// named. after is the ID of the event to begin behind; empty for the newest. The list ends at the first
-// error; the context alone bounds how long it may take. A store that keeps none (a method ReadAudit with
-// these arguments) answers with code [Unsupported].
+// Audit yields the recorded changes at a place, the newest first: the system's where the subject is
+// zero, a resource's where it has no entity, an entity's otherwise, there only those on the
+// resource if one is named. after is the ID of the event to begin behind; empty for the newest. The
+// list ends at the first error; the context alone bounds how long it may take. A store that keeps
+// none (a method ReadAudit with these arguments) answers with code [Unsupported].
 func (l *Limiter) Audit(ctx context.Context, at Subject, after string) iter.Seq2[AuditEvent, error] {
 	reader, ok := l.backend.(recordReader)
 	if !ok {
@@ -76,10 +77,10 @@ func (l *Limiter) Audit(ctx context.Context, at Subject, after string) iter.Seq2
 	return classified(reader.ReadAudit(ctx, at, after))
 }
 
-// Usage yields the recorded usage that q asks for, later windows first on each resource. Where q names no
-// entity, it must name a resource. The list ends at the first error; the context alone bounds how long it
-// may take. A store that keeps none (a method ReadUsage with these arguments) answers with code
-// [Unsupported].
+// Usage yields the recorded usage that q asks for, later windows first on each resource. Where q
+// names no entity, it must name a resource. The list ends at the first error; the context alone
+// bounds how long it may take. A store that keeps none (a method ReadUsage with these arguments)
+// answers with code [Unsupported].
 func (l *Limiter) Usage(ctx context.Context, q Usage) iter.Seq2[Usage, error] {
 	reader, err := l.usageReader(q)
 	if err != nil {
@@ -88,8 +89,8 @@ func (l *Limiter) Usage(ctx context.Context, q Usage) iter.Seq2[Usage, error] {
 	return classified(reader.ReadUsage(ctx, q))
 }
 
-// UsageTotal sums the recorded usage that q asks for. Windows of different lengths would count twice,
-// so q must name one.
+// UsageTotal sums the recorded usage that q asks for. Windows of different lengths would count
+// twice, so q must name one.
 func (l *Limiter) UsageTotal(ctx context.Context, q Usage) (*Usage, error) {
 	if q.Window == "" {
 		return nil, invalid("window", q.Window, "must be hourly, daily or monthly")
