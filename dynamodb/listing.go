@@ -62,10 +62,8 @@ func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]
 	if err != nil {
 		return nil, err
 	}
-	for of, yes := range used {
-		if yes {
-			found[of.Resource] = true
-		}
+	for of := range used {
+		found[of.Resource] = true
 	}
 	for of := range s.haunted(now) {
 		if of.Entity == entity {
@@ -107,10 +105,8 @@ func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([
 	if err != nil {
 		return nil, err
 	}
-	for of, yes := range used {
-		if yes {
-			found[of.Entity] = true
-		}
+	for of := range used {
+		found[of.Entity] = true
 	}
 	for name, err := range s.withLimitsOn(ctx, resource, s.customNames(ctx, resource, "")) {
 		if err != nil {

@@ -152,7 +152,9 @@ func (s *Store) used(
 		l := p.line(ids[i].Shard)
 		m := learn(b, l.seen(), p.count(), now.UnixMilli())
 		p.release()
-		found[of] = found[of] || m.inUse(now.UnixMilli())
+		if m.inUse(now.UnixMilli()) {
+			found[of] = true
+		}
 	}
 	return found, nil
 }
