@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/weir-limiter/weir"
@@ -90,6 +91,9 @@ func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 	var options []func(*config.LoadOptions) error
 	if o.Region != "" {
 		options = append(options, config.WithRegion(o.Region))
+	}
+	if local { // whether the chain finds credentials does not matter then
+		options = append(options, config.WithLogger(logging.Nop{}))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, options...)
 	if err != nil {
