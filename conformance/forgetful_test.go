@@ -83,7 +83,7 @@ func TestLeewayIsTaken(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			const ops = 20_000
+			const ops = 10_000
 			with, without := bucketsOnly(c.rules, c.with), bucketsOnly(c.rules, conformance.Leeway{})
 			if got := conformance.FirstDifference(t, with, 1, ops); got != "" {
 				t.Errorf("with the leeway: %s", got)
