@@ -22,7 +22,7 @@ func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
 	for { // the entity, then whom it cascades to
 		resolved, err := r.Resolve(ctx, of, weir.Cached)
 		switch {
-		case err != nil || s.changes.since(of, s.verified(of)):
+		case err != nil || s.unread(of):
 			return false
 		case resolved == nil:
 			return true
@@ -50,7 +50,7 @@ func (s *Store) planBlind(now time.Time, r *weir.Reservation) *journey {
 	named := make(map[string]bool)
 	for _, e := range j.errands {
 		of := e.spot.subject
-		behind = behind || e.spot.behind() || s.changes.since(of, s.verified(of))
+		behind = behind || e.spot.behind() || s.unread(of)
 		for k := range e.asks {
 			named[e.asks[k].name] = true
 		}

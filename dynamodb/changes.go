@@ -56,6 +56,11 @@ func (c *changes) since(of weir.Subject, number uint64) bool {
 		c.places[weir.Subject{Resource: of.Resource}] > number
 }
 
+// unread reports whether this process has changed the configuration of a subject since it read it.
+func (s *Store) unread(of weir.Subject) bool {
+	return s.changes.latest() > 0 && s.changes.since(of, s.verified(of))
+}
+
 // verified is the number of the last change that a subject's configuration was read after.
 func (s *Store) verified(of weir.Subject) uint64 {
 	p := s.spots.get(s, of)

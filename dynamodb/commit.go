@@ -340,7 +340,7 @@ func (c *commit) conclude(r *reckoning) {
 			v.ruling = failed
 		}
 		if !m.tell(v) || v.err != nil {
-			c.submit(nil, m.compensation())
+			c.submit(nil, compensation(m.now, m.asks))
 		}
 	}
 	c.dismiss(r.fits)

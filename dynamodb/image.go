@@ -95,10 +95,8 @@ func (c *counter) defined(l *schema.BucketLimit) bool {
 
 // limit returns the counter of that name, or nil.
 func (m *image) limit(name string) *counter {
-	for i := range m.limits {
-		if m.limits[i].Name == name {
-			return &m.limits[i]
-		}
+	if i := m.index(name); i >= 0 {
+		return &m.limits[i]
 	}
 	return nil
 }

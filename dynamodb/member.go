@@ -113,11 +113,11 @@ type change struct {
 // blind reports whether the caller has not read the configuration.
 func (m *member) blind() bool { return len(m.asks) > 0 && m.asks[0].limit == nil }
 
-// compensation gives back what a member took.
-func (m *member) compensation() *ride {
-	r := &ride{now: m.now}
-	for k := range m.asks {
-		r.changes = append(r.changes, change{name: m.asks[k].name, milli: -m.asks[k].milli})
+// compensation gives back what was taken.
+func compensation(now int64, asks []ask) *ride {
+	r := &ride{now: now}
+	for k := range asks {
+		r.changes = append(r.changes, change{name: asks[k].name, milli: -asks[k].milli})
 	}
 	return r
 }

@@ -1,17 +1,13 @@
 package dynamodb
 
-// refusals are what a subject's limits denied a moment ago, so that the same is not asked of the
-// table again and again. They only ever deny, never longer than they said, and at most a second.
-type refusals struct {
-	of map[string]refusal
-}
+import "slices"
 
-// refusal is what was too much for a limit.
+// refusal is what was too much for a limit a moment ago, so that the same is not asked of the table
+// again and again. It only ever denies, never longer than it said, and at most a second.
 type refusal struct {
 	milli        int64 // the least that was, with what the request's own ceiling is lower
 	since, until int64 // Unix ms: from when to when
 	others       int64 // what the other shards had
-	shards       int
 }
 
 // maxRefusalMS is how long a refusal is believed.
@@ -28,7 +24,7 @@ func (j *journey) remember() {
 			if !st.Exceeded || st.RetryAfter <= 0 {
 				continue
 			}
-			r := refusal{milli: e.asks[k].milli + e.asks[k].lowered, since: j.now, shards: e.found.shards}
+			r := refusal{milli: e.asks[k].milli + e.asks[k].lowered, since: j.now}
 			r.until = j.now + min(st.RetryAfter.Milliseconds(), maxRefusalMS)
 			if e.found.others != nil {
 				r.others = e.found.others[k]
@@ -41,32 +37,40 @@ func (j *journey) remember() {
 func (p *spot) refuse(limit string, r refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.refused.of == nil {
-		p.refused.of = make(map[string]refusal)
+	if p.refused == nil {
+		p.refused = make(map[string]refusal)
 	}
-	p.refused.of[limit] = r
+	p.refused[limit] = r
 }
 
 // forgive forgets refusals, since something was given back or defined anew.
 func (p *spot) forgive() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.refused.of = nil
+	p.refused = nil
+}
+
+// refusing reports whether anything is remembered.
+func (p *spot) refusing() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.refused) > 0
 }
 
 // refuses reports whether an ask is too much by what is remembered.
 func (p *spot) refuses(a *ask, now int64) (refusal, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r, ok := p.refused.of[a.name]
+	r, ok := p.refused[a.name]
 	return r, ok && r.since <= now && now < r.until && a.milli+a.lowered >= r.milli
 }
 
 // refusedBefore denies a journey by what is remembered, if all its items are known, so that the
 // answer can say what each limit has.
 func (j *journey) refusedBefore() bool {
-	if j.blind {
-		return false
+	refuses := func(e *errand) bool { return e.spot.refusing() }
+	if j.blind || !slices.ContainsFunc(j.errands, refuses) {
+		return false // as nearly always: nothing need be looked at
 	}
 	denies := false
 	for _, e := range j.errands {

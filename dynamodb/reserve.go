@@ -289,8 +289,7 @@ func (m *member) wait(ctx context.Context) verdict {
 // giveBack returns what an errand took in vain, with the next write of each item.
 func (e *errand) giveBack(now int64) {
 	for _, d := range e.draws {
-		m := &member{now: now, asks: d.asks}
-		e.spot.line(d.shard).submit(nil, m.compensation())
+		e.spot.line(d.shard).submit(nil, compensation(now, d.asks))
 	}
 	e.draws = nil
 }

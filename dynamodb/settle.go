@@ -155,7 +155,7 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 		r := rides[at]
 		r.done = func(err error) { t.finish(moved[at], err) }
 		p := s.spots.get(s, at.of)
-		r.reread = s.changes.since(at.of, s.verified(at.of))
+		r.reread = s.unread(at.of)
 		p.line(at.shard).submit(nil, r)
 		p.release()
 	}
@@ -171,7 +171,7 @@ func (t *settlement) noteUnmoved(s *Store, now time.Time, st *weir.Settlement) {
 		}
 		p := s.spots.get(s, h.Subject)
 		var inForce *weir.Limit
-		if s.changes.since(h.Subject, s.verified(h.Subject)) {
+		if s.unread(h.Subject) {
 			inForce = st.Limits[i]
 		}
 		p.line(t.pieces[i][0].shard).note(h.Limit.Name, now.UnixMilli(), inForce)

@@ -101,6 +101,16 @@ func (e *errand) readShards(ctx context.Context, now int64) ([]*image, error) {
 	return images, nil
 }
 
+// readAll reads all shards of the bucket, also those that the process did not know of.
+func (e *errand) readAll(ctx context.Context, now int64) ([]*image, error) {
+	for {
+		images, err := e.readShards(ctx, now)
+		if err != nil || e.spot.count() <= len(images) {
+			return images, err
+		}
+	}
+}
+
 // parse is the image of a shard that was read; nil where it is not there.
 func (e *errand) parse(item schema.Item, shard int, now int64) (*image, error) {
 	if item == nil {

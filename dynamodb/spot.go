@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"hash/maphash"
 	"sync"
 	"sync/atomic"
 
@@ -31,7 +32,7 @@ type spot struct {
 	terms *terms
 	// charged is who was charged too, by that.
 	charged string
-	refused refusals
+	refused map[string]refusal // by limit
 }
 
 func (p *spot) hold() { p.holders.Add(1) }
@@ -96,6 +97,7 @@ func (p *spot) behind() bool {
 // dropped: an item has one line.
 type spots struct {
 	room   int
+	seed   maphash.Seed
 	shards [32]spotShard
 }
 
@@ -105,7 +107,7 @@ type spotShard struct {
 }
 
 func newSpots(size int) *spots {
-	s := &spots{}
+	s := &spots{seed: maphash.MakeSeed()}
 	s.room = max(1, size/len(s.shards))
 	for i := range s.shards {
 		s.shards[i].young = make(map[weir.Subject]*spot)
@@ -115,7 +117,7 @@ func newSpots(size int) *spots {
 
 // get returns the spot of a subject, held: release it.
 func (s *spots) get(store *Store, of weir.Subject) *spot {
-	sh := &s.shards[hash(of)%uint64(len(s.shards))]
+	sh := &s.shards[maphash.Comparable(s.seed, of)%uint64(len(s.shards))]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	p := sh.young[of]
@@ -163,16 +165,4 @@ func (s *spots) each(f func(p *spot)) {
 			p.release()
 		}
 	}
-}
-
-// hash spreads subjects (FNV-1a).
-func hash(of weir.Subject) uint64 {
-	h := uint64(14695981039346656037)
-	for _, s := range [2]string{of.Entity, of.Resource} {
-		for i := range len(s) {
-			h = (h ^ uint64(s[i])) * 1099511628211
-		}
-		h = (h ^ '#') * 1099511628211
-	}
-	return h
 }

@@ -44,15 +44,16 @@ func (s *Store) status(
 		return nil, err
 	}
 	e := &errand{spot: p}
-	images, err := e.readShards(ctx, now)
-	for err == nil && len(images) > 0 && images[0] != nil && images[0].item.Shards > len(images) {
-		p.grow(images[0].item.Shards)
-		images, err = e.readShards(ctx, now)
-	}
+	images, err := e.readAll(ctx, now)
 	if err != nil {
 		return nil, err
 	}
 	t := &terms{r.Level, r.Limits}
+	for shard, m := range images {
+		if m != nil {
+			images[shard] = m.adapt(t, p.line(shard).lost(), now)
+		}
+	}
 	out := make([]weir.LimitStatus, 0, len(r.Limits))
 	for i := range r.Limits {
 		l := &r.Limits[i]
@@ -62,7 +63,6 @@ func (s *Store) status(
 				balance += untouched(l, shard, len(images))
 				continue
 			}
-			m = m.adapt(t, p.line(shard).lost(), now)
 			balance += m.limit(l.Name).peek(now, len(images))
 		}
 		out = append(out, weir.LimitStatus{

@@ -16,11 +16,7 @@ func (s *Store) syncBuckets(ctx context.Context, now int64, of weir.Subject) err
 	p := s.spots.get(s, of)
 	defer p.release()
 	e := &errand{spot: p}
-	images, err := e.readShards(ctx, now)
-	for err == nil && images[0] != nil && images[0].item.Shards > len(images) {
-		p.grow(images[0].item.Shards)
-		images, err = e.readShards(ctx, now)
-	}
+	images, err := e.readAll(ctx, now)
 	if err != nil {
 		return err
 	}

@@ -66,10 +66,7 @@ func (e *expression) usable(now int64) {
 
 // seconds is the second that a millisecond falls in.
 func seconds(ms int64) int64 {
-	if ms < 0 {
-		return (ms - 999) / 1000
-	}
-	return ms / 1000
+	return schema.TTL(ms, 0)
 }
 
 // countWrite charges the write itself.
@@ -292,7 +289,7 @@ func (m *image) storing(b *schema.Bucket) *image {
 	c.item = b
 	for i := range c.limits {
 		if s := b.Limit(c.limits[i].Name); s != nil {
-			c.limits[i].BucketLimit = *s
+			c.limits[i].BucketLimit, c.limits[i].seed = *s, false
 		}
 	}
 	return c

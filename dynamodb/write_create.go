@@ -61,12 +61,7 @@ func (l *line) create(r *reckoning, t *terms) *write {
 	} else {
 		e.absent(schema.AttrPK)
 	}
-	after := r.after.clone()
-	after.item = b
-	for i := range after.limits {
-		after.limits[i].BucketLimit, after.limits[i].seed = b.Limits[i], false
-	}
-	return &write{leads: after, put: &dynamodb.PutItemInput{
+	return &write{leads: r.after.storing(b), put: &dynamodb.PutItemInput{
 		TableName: &l.store.table, Item: b.Item(), ConditionExpression: e.condition(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

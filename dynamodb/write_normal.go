@@ -44,12 +44,7 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 		e.absent(schema.AttrVU)
 	}
 	l.renewTTL(e, r, leads, t, at)
-	after := r.after.clone()
-	after.item = leads
-	for i := range after.limits {
-		after.limits[i].BucketLimit, after.limits[i].seed = leads.Limits[i], false
-	}
-	return &write{update: l.asUpdate(e), leads: after}
+	return &write{update: l.asUpdate(e), leads: r.after.storing(leads)}
 }
 
 // credit writes one limit, and returns it as it is then stored: what there is at the time of the
