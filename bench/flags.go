@@ -40,7 +40,7 @@ func parse(args []string) (*settings, error) {
 	f.StringVar(&procs, "cpu", "1,2", "GOMAXPROCS of the items of throughput, as a `list`")
 	f.IntVar(&s.rounds, "rounds", 20, "how many rounds")
 	f.DurationVar(&s.slice, "slice", 100*time.Millisecond, "how long each side runs in a round")
-	f.DurationVar(&s.timeout, "timeout", 30*time.Minute, "give up after")
+	f.DurationVar(&s.timeout, "timeout", time.Hour, "give up after")
 	f.StringVar(&output, "output", "table", "table or markdown")
 	f.StringVar(&s.profile, "cpuprofile", "",
 		"write a CPU profile of the first process of the last item to `file`")

@@ -88,7 +88,9 @@ func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 	if o.Config != nil {
 		return o.Config, nil
 	}
-	var options []func(*config.LoadOptions) error
+	// Handed in here, the client also learns of AWS_CA_BUNDLE, for which the SDK would make one of its
+	// own, with ten connections.
+	options := []func(*config.LoadOptions) error{config.WithHTTPClient(newHTTPClient())}
 	if o.Region != "" {
 		options = append(options, config.WithRegion(o.Region))
 	}

@@ -1,0 +1,41 @@
+package dynamodb
+
+import (
+	"encoding/pem"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+)
+
+// With a bundle of authorities in the environment the SDK makes a client of its own, which keeps
+// ten connections: each call of a burst beyond them would dial anew.
+func TestConnectionsAreKept(t *testing.T) {
+	server := httptest.NewTLSServer(nil)
+	defer server.Close()
+	bundle := filepath.Join(t.TempDir(), "authorities.pem")
+	block := &pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}
+	if err := os.WriteFile(bundle, pem.EncodeToMemory(block), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"", bundle} {
+		t.Setenv("AWS_CA_BUNDLE", file)
+		c, err := connect(t.Context(), "calls", &Options{Region: localRegion})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, ok := c.client.Options().HTTPClient.(*awshttp.BuildableClient)
+		if !ok {
+			t.Fatalf("AWS_CA_BUNDLE=%q: the client is a %T", file, c.client.Options().HTTPClient)
+		}
+		transport := client.GetTransport()
+		if n := transport.MaxIdleConnsPerHost; n != idleConnections {
+			t.Errorf("AWS_CA_BUNDLE=%q: %d connections are kept, want %d", file, n, idleConnections)
+		}
+		if trusts := transport.TLSClientConfig.RootCAs != nil; trusts != (file != "") {
+			t.Errorf("AWS_CA_BUNDLE=%q: trusts authorities of its own: %t", file, trusts)
+		}
+	}
+}
