@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -133,17 +132,14 @@ func (c *commit) learn(ctx context.Context, item schema.Item, leads *image) erro
 		c.image, c.gone, c.seenAt = nil, true, c.sending
 		return nil
 	}
-	b, err := schema.ParseBucket(item)
+	b, err := c.spot.parse(item)
 	if err != nil {
 		c.image = nil
-		return &weir.Error{Code: weir.Unsupported, Field: "item", Value: c.id().PK(),
-			Reason: "cannot be read", Err: err}
+		return err
 	}
 	if leads == nil {
 		leads = c.image
 	}
-	c.spot.grow(b.Shards)
-	c.spot.owner(b.Cascade, b.Parent)
 	c.image, c.gone, c.seenAt = learn(b, leads, c.spot.count(), c.now()), false, c.sending
 	c.crowd(ctx)
 	return nil
@@ -299,9 +295,9 @@ func (c *commit) applied(ctx context.Context, item schema.Item, w *write, r *rec
 // and moves the time of the refill where the share had been full: otherwise the time until now
 // would be credited once more.
 func (c *commit) appliedCold(item schema.Item, went []*member) {
-	b, err := schema.ParseBucket(item)
+	b, err := c.spot.parse(item)
 	if err != nil {
-		c.fail(&weir.Error{Code: weir.Unsupported, Field: "item", Value: c.id().PK(), Err: err})
+		c.fail(err)
 		return
 	}
 	was := b.Copy()
@@ -314,8 +310,6 @@ func (c *commit) appliedCold(item schema.Item, went []*member) {
 			}
 		}
 	}
-	c.spot.grow(b.Shards)
-	c.spot.owner(b.Cascade, b.Parent)
 	shards := c.spot.count()
 	r := reckon(learn(was, nil, shards, c.now()), nil, went)
 	c.image, c.gone, c.seenAt = r.after.storing(b), false, c.sending

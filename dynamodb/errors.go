@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"context"
 	"errors"
 	"strconv"
 	"strings"
@@ -38,6 +39,13 @@ func classify(err error) error {
 		e.Reason = "the table did not do it"
 	}
 	return e
+}
+
+// late says that the caller did not wait for the answer.
+func late(ctx context.Context) error {
+	return &weir.Error{
+		Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
+	}
 }
 
 // isMissingTable reports whether an error says that there is no such table.

@@ -171,12 +171,11 @@ func (w *faultWorld) images(t *testing.T, entity string) []*image {
 	t.Helper()
 	p := w.eye.spots.get(w.eye, weir.Subject{Entity: entity, Resource: faultResource})
 	defer p.release()
-	e := &errand{spot: p}
 	now := w.clock.now().UnixMilli()
-	images, err := e.readShards(t.Context(), now)
+	images, err := p.readShards(t.Context(), now)
 	for err == nil && images[0] != nil && images[0].item.Shards > len(images) {
 		p.grow(images[0].item.Shards)
-		images, err = e.readShards(t.Context(), now)
+		images, err = p.readShards(t.Context(), now)
 	}
 	if err != nil {
 		t.Fatalf("read the bucket of %s: %v", entity, err)

@@ -279,9 +279,7 @@ func (m *member) wait(ctx context.Context) verdict {
 	case <-ctx.Done():
 	}
 	if m.leave() {
-		return verdict{ruling: failed, err: &weir.Error{
-			Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
-		}}
+		return verdict{ruling: failed, err: late(ctx)}
 	}
 	return <-m.answer
 }

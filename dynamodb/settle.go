@@ -96,9 +96,7 @@ func (t *settlement) wait(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return &weir.Error{
-			Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
-		}
+		return late(ctx)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -22,7 +22,7 @@ func (p *spot) draw() int {
 func (j *journey) elsewhere(ctx context.Context, e *errand) {
 	now := j.now
 	tried := e.found
-	images, err := e.readShards(ctx, now)
+	images, err := e.spot.readShards(ctx, now)
 	if err != nil {
 		e.found = verdict{ruling: failed, err: err}
 		return
@@ -78,50 +78,6 @@ func (m *image) left(a *ask, now int64) int64 {
 		return shareOf(&l, m.shards).CapacityMilli
 	}
 	return 0
-}
-
-// readShards reads all shards of the bucket; nil for one that is not there.
-func (e *errand) readShards(ctx context.Context, now int64) ([]*image, error) {
-	s := e.spot.store
-	n := e.spot.count()
-	keys := make([]schema.Key, n)
-	for i := range keys {
-		keys[i] = e.spot.line(i).id().Key()
-	}
-	items, err := s.batchGet(ctx, keys, true)
-	if err != nil {
-		return nil, err
-	}
-	images := make([]*image, n)
-	for i, item := range items {
-		if images[i], err = e.parse(item, i, now); err != nil {
-			return nil, err
-		}
-	}
-	return images, nil
-}
-
-// readAll reads all shards of the bucket, also those that the process did not know of.
-func (e *errand) readAll(ctx context.Context, now int64) ([]*image, error) {
-	for {
-		images, err := e.readShards(ctx, now)
-		if err != nil || e.spot.count() <= len(images) {
-			return images, err
-		}
-	}
-}
-
-// parse is the image of a shard that was read; nil where it is not there.
-func (e *errand) parse(item schema.Item, shard int, now int64) (*image, error) {
-	if item == nil {
-		return nil, nil
-	}
-	b, err := schema.ParseBucket(item)
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	e.spot.grow(b.Shards)
-	return learn(b, e.spot.line(shard).seen(), e.spot.count(), now), nil
 }
 
 // promising are the shards that were not asked and have enough, the fullest first. One that is not

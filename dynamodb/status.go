@@ -43,8 +43,7 @@ func (s *Store) status(
 	if err := p.flush(ctx, now); err != nil {
 		return nil, err
 	}
-	e := &errand{spot: p}
-	images, err := e.readAll(ctx, now)
+	images, err := p.readAll(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +106,7 @@ func (p *spot) flush(ctx context.Context, now int64) error {
 		select {
 		case <-done: // whatever became of it, nothing is in the line any more
 		case <-ctx.Done():
-			return &weir.Error{Code: weir.Unavailable, Err: context.Cause(ctx)}
+			return late(ctx)
 		}
 	}
 	return nil

@@ -15,8 +15,7 @@ func (s *Store) aside(ctx context.Context) (context.Context, context.CancelFunc)
 func (s *Store) syncBuckets(ctx context.Context, now int64, of weir.Subject) error {
 	p := s.spots.get(s, of)
 	defer p.release()
-	e := &errand{spot: p}
-	images, err := e.readAll(ctx, now)
+	images, err := p.readAll(ctx, now)
 	if err != nil {
 		return err
 	}
@@ -32,7 +31,7 @@ func (s *Store) syncBuckets(ctx context.Context, now int64, of weir.Subject) err
 				return err
 			}
 		case <-ctx.Done():
-			return context.Cause(ctx)
+			return late(ctx)
 		}
 	}
 	return nil

@@ -8,7 +8,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // carryOutTogether does all errands in one transaction: items are read, judged, and written whole
@@ -102,37 +101,16 @@ func (s *Store) writeTogether(ctx context.Context, j *journey, writes []*write) 
 	return false, classify(err)
 }
 
-// readItems reads all shards of all errands.
+// readItems reads all shards of all errands, after what is on its way to them.
 func (j *journey) readItems(ctx context.Context) ([][]*image, error) {
-	images := make([][]*image, len(j.errands))
-	for _, e := range j.errands {
+	spots := make([]*spot, len(j.errands))
+	for i, e := range j.errands {
 		if err := e.spot.flush(ctx, j.now); err != nil {
 			return nil, err
 		}
+		spots[i] = e.spot
 	}
-	s := j.errands[0].spot.store
-	var keys []schema.Key
-	counts := make([]int, len(j.errands))
-	for i, e := range j.errands {
-		counts[i] = e.spot.count()
-		for shard := range counts[i] {
-			keys = append(keys, e.spot.line(shard).id().Key())
-		}
-	}
-	items, err := s.batchGet(ctx, keys, true)
-	if err != nil {
-		return nil, err
-	}
-	for i, e := range j.errands {
-		for shard := range counts[i] {
-			m, err := e.parse(items[0], shard, j.now)
-			if err != nil {
-				return nil, err
-			}
-			images[i], items = append(images[i], m), items[1:]
-		}
-	}
-	return images, nil
+	return spots[0].store.readBuckets(ctx, j.now, spots...)
 }
 
 // roomiest is a shard that has enough for everything; any where none has.

@@ -92,22 +92,18 @@ func (l *line) cold(members []*member, now int64) *write {
 	e := &expression{}
 	e.exists(schema.AttrPK)
 	for _, name := range named(members) {
-		var sum, need int64
-		need = math.MinInt64
+		sum, need := int64(0), int64(math.MinInt64)
 		for _, m := range members {
 			for k := range m.asks {
 				if a := &m.asks[k]; a.name == name {
 					need = max(need, sum+a.milli+a.lowered)
 					sum += a.milli
-					if a.limit != nil && sum == a.milli {
-						s := stored(a.limit)
-						e.defined(&s)
-					}
 				}
 			}
 		}
 		balance := schema.BucketAttribute(name, schema.FieldBalance)
 		if limit := knownLimit(members, name); limit != nil {
+			e.defined(limit)
 			rate := shareOf(limit, l.spot.count())
 			e.require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
 		}
