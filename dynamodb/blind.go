@@ -18,6 +18,11 @@ func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
 		s.options.NoSpeculation || s.options.Transactional || s.uncached.Load() {
 		return false
 	}
+	for _, units := range r.Charges[0].Costs {
+		if units > maxUnits {
+			return false // an error, and the configuration says which
+		}
+	}
 	of := weir.Subject{Entity: r.Charges[0].Entity, Resource: r.Charges[0].Resource}
 	for { // the entity, then whom it cascades to
 		resolved, err := r.Resolve(ctx, of, weir.Cached)

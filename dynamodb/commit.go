@@ -94,8 +94,12 @@ func (c *commit) next(ctx context.Context) (*write, *reckoning, error) {
 	case c.image == nil && (c.store.options.NoSpeculation || len(c.rides) > 0 || len(named(c.members)) > maxDefined):
 		return nil, nil, c.look(ctx)
 	case c.image == nil:
-		return c.cold(c.members, c.now()), nil, nil
+		return c.cold(alike(c.members), c.now()), nil, nil
 	case c.round > maxRideRounds:
+		c.dropRereads()
+		if !c.pending() {
+			return nil, nil, nil
+		}
 		return c.force(c.rides), reckon(c.image, c.rides, nil), nil
 	case (c.store.options.NoSpeculation || c.image.restricted()) && !c.current(c.members):
 		return nil, nil, c.look(ctx) // one that was switched off may be on again
@@ -145,47 +149,6 @@ func (c *commit) learn(ctx context.Context, item schema.Item, leads *image) erro
 	return nil
 }
 
-// nextBlank makes the item, for those who know its configuration.
-func (c *commit) nextBlank(ctx context.Context) (*write, *reckoning, error) {
-	if c.gone {
-		c.dropRefunds()
-	}
-	c.answer(func(m *member) bool { return m.blind() }, verdict{ruling: missing})
-	if !c.pending() {
-		return nil, nil, nil
-	}
-	if err := c.readTerms(ctx); err != nil {
-		return nil, nil, err
-	}
-	c.answerStale()
-	if !c.pending() {
-		return nil, nil, nil
-	}
-	m := c.blank(c.read, c.owner, c.now())
-	half, err := c.halve(ctx, m)
-	if err != nil {
-		return nil, nil, err
-	}
-	r := reckon(m, c.rides, c.members)
-	c.deny(r)
-	w := c.create(r, c.read)
-	w.beside = half
-	return w, r, nil
-}
-
-// dropRefunds ends the rides that only give back: an item that is not there is full.
-func (c *commit) dropRefunds() {
-	left := c.rides[:0]
-	for _, r := range c.rides {
-		if r.refunds() {
-			r.finish(nil)
-			continue
-		}
-		left = append(left, r)
-	}
-	c.rides = left
-}
-
 // nextKnown goes by the image.
 func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 	c.refuse()
@@ -196,7 +159,7 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 	if n := c.spot.count(); n > c.image.shards {
 		c.image = learn(c.image.item, c.image, n, c.now())
 	}
-	if c.read == nil && c.differs() {
+	if c.read == nil && (c.differs() || c.image.lapsed(c.now())) {
 		return nil, nil, c.readTerms(ctx)
 	}
 	if c.read != nil {
@@ -264,8 +227,11 @@ func (c *commit) make(ctx context.Context, w *write, r *reckoning) {
 				return // the other shard has changed meanwhile
 			}
 		}
+		before := c.image
 		if err := c.learn(ctx, o.image, nil); err != nil {
 			c.fail(err)
+		} else if before != nil && c.image != nil && !before.sameTerms(c.image) {
+			c.read = nil // somebody else has brought it to what may be newer
 		}
 	case writeConflicted: // another transaction was quicker: it may have changed anything
 		c.seenAt = 0
@@ -288,6 +254,7 @@ func (c *commit) applied(ctx context.Context, item schema.Item, w *write, r *rec
 		return
 	}
 	c.ghosts = bury(c.ghosts, removed, c.image)
+	r.correct(c.image)
 	c.conclude(r)
 }
 
@@ -420,7 +387,7 @@ func (c *commit) unknown(err error, w *write, r *reckoning) {
 		switch {
 		case r.refill: // it does no harm when it is done twice
 			c.later(r, err)
-		case r.refunds():
+		case r.refunds() && !r.reread:
 			r.finish(nil)
 		default:
 			r.finish(classify(err))

@@ -110,6 +110,12 @@ func (m *image) restricted() bool {
 		slices.ContainsFunc(m.limits, func(c counter) bool { return len(c.Unjudged) > 0 })
 }
 
+// lapsed reports whether what the item says was to hold no longer than now: then the configuration
+// must be read (ADR 17).
+func (m *image) lapsed(now int64) bool {
+	return m.item.ValidUntil != nil && *m.item.ValidUntil <= now
+}
+
 // refuse answers the members whose item, or whose limits on it, weir cannot judge.
 func (c *commit) refuse() {
 	if !c.image.restricted() {
@@ -143,11 +149,26 @@ func (c *commit) objection(m *member) error {
 	return nil
 }
 
+// dropRereads ends the rides that were to bring the item to the configuration, where other writers
+// were quicker each time.
+func (c *commit) dropRereads() {
+	left := c.rides[:0:0]
+	for _, r := range c.rides {
+		if r.reread && len(r.changes) == 0 {
+			r.finish(&weir.Error{Code: weir.Unavailable, Reason: "other writers were quicker each time"})
+			continue
+		}
+		left = append(left, r)
+	}
+	c.rides = left
+}
+
 // refuseRides ends the rides that a balance cannot count.
 func (c *commit) refuseRides() {
 	left := c.rides[:0:0]
+	sums := make(map[string]int64)
 	for _, r := range c.rides {
-		if err := c.image.countable(r); err != nil {
+		if err := c.image.countable(r, sums); err != nil {
 			r.finish(err)
 			continue
 		}
@@ -156,11 +177,17 @@ func (c *commit) refuseRides() {
 	c.rides = left
 }
 
-func (m *image) countable(r *ride) error {
+func (m *image) countable(r *ride, sums map[string]int64) error {
 	for _, ch := range r.changes {
-		if l := m.limit(ch.name); l != nil && ch.milli > 0 && min(l.Balance, l.balance) < math.MinInt64+ch.milli {
+		if l := m.limit(ch.name); l != nil && ch.milli > 0 &&
+			(sums[ch.name] > math.MaxInt64-ch.milli || min(l.Balance, l.balance) < math.MinInt64+sums[ch.name]+ch.milli) {
 			return fault(weir.Invalid, "totals."+ch.name, strconv.FormatInt(ch.milli/1000, 10),
 				"is more than can be counted")
+		}
+	}
+	for _, ch := range r.changes {
+		if ch.milli > 0 {
+			sums[ch.name] += ch.milli
 		}
 	}
 	return nil

@@ -106,7 +106,7 @@ func (e *expression) same(attribute string, read *int64) {
 	e.require(attribute, "=", *read)
 }
 
-// update is the update expression.
+// update is the update expression; nil if there is nothing to do, which is a write as well.
 func (e *expression) update() *string {
 	var b strings.Builder
 	for _, clause := range []struct {
@@ -119,6 +119,9 @@ func (e *expression) update() *string {
 		}
 	}
 	s := strings.TrimSpace(b.String())
+	if s == "" {
+		return nil
+	}
 	return &s
 }
 

@@ -7,46 +7,81 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// halve puts half of what the shard that a new one was split from has into its blank image, and
-// returns the write that takes it there: both are made in one transaction, so that nothing is there
-// twice. An empty new shard would hold up every request with a slow limit that is drawn to it (ADR
-// 19). Nil where there is nothing to halve.
-func (c *commit) halve(ctx context.Context, blank *image) (*dynamodb.UpdateItemInput, error) {
-	if c.shard == 0 || c.round > 1 { // twice somebody else was quicker: then it begins empty
-		return nil, nil
-	}
-	sibling := c.spot.line(splitFrom(c.shard))
-	item, err := c.store.getItem(ctx, sibling.id().Key(), true)
-	if err != nil || item == nil {
-		return nil, err
-	}
-	b, err := schema.ParseBucket(item)
+// halve puts half of what another shard has into the blank image of a new one, and returns the write
+// that takes it there: both are made in one transaction, so that nothing is there twice. An empty
+// new shard would hold up every request with a slow limit that is drawn to it, and gain its share
+// beside what the others keep above theirs (ADR 19). The write is nil where there is nothing to
+// halve; found is false where there is no shard to take from.
+func (c *commit) halve(ctx context.Context, blank *image) (w *dynamodb.UpdateItemInput, found bool, err error) {
+	images, err := c.spot.readShards(ctx, c.now())
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, false, err
 	}
-	m := learn(b, nil, c.spot.count(), c.now())
-	if m.restricted() || b.Stub {
-		return nil, nil
+	from := donor(images, c.shard)
+	if from < 0 || images[from].restricted() {
+		return nil, false, nil
+	}
+	l, m, t := c.spot.line(from), images[from], c.read
+	if t.level == weir.LevelUnread {
+		t = nil
+	} else if !t.fulfilled(m) {
+		m = m.adapt(t, l.lost(), c.now())
 	}
 	move := &ride{now: c.now()}
 	for i := range blank.limits {
 		to := &blank.limits[i]
-		from := m.limit(to.Name)
-		if from == nil || from.Incomplete || !to.defined(&from.BucketLimit) {
+		has := m.limit(to.Name)
+		if has == nil || has.Incomplete || !to.defined(&has.BucketLimit) {
 			continue
 		}
-		if n := min(from.peek(move.now, m.shards)/2, to.rate.CapacityMilli); n > 0 {
+		if n := min(has.peek(move.now, m.shards)/2, to.rate.CapacityMilli); n > 0 {
 			to.balance = n
 			move.changes = append(move.changes, change{name: to.Name, milli: n, moves: true})
 		}
 	}
 	if len(move.changes) == 0 {
-		return nil, nil
+		return nil, true, nil
 	}
-	return sibling.normal(m, reckon(m, []*ride{move}, nil), nil).update, nil
+	r := reckon(m, []*ride{move}, nil)
+	for _, ch := range move.changes { // what moves must still be there
+		i := r.after.index(ch.name)
+		r.asked[i], r.need[i] = true, r.net[i]
+	}
+	return l.normal(images[from], r, t).update, true, nil
+}
+
+// donor is the shard that a new one takes half of: the nearest it descends from that has more than
+// its share of something, otherwise the nearest that is there; -1 if there is none.
+func donor(images []*image, shard int) int {
+	nearest := -1
+	for shard > 0 {
+		shard = splitFrom(shard)
+		m := images[shard]
+		if m == nil || m.item.Stub {
+			continue
+		}
+		if m.above() {
+			return shard
+		}
+		if nearest < 0 {
+			nearest = shard
+		}
+	}
+	return nearest
+}
+
+// above reports whether a shard has more than its share of some limit.
+func (m *image) above() bool {
+	for i := range m.limits {
+		if c := &m.limits[i]; !c.Incomplete && c.balance > c.rate.CapacityMilli {
+			return true
+		}
+	}
+	return false
 }
 
 // splitFrom is the shard whose half a shard was before the doubling that made it.

@@ -76,8 +76,12 @@ func (c *counter) recall(before, m *image, now int64) {
 	}
 	moved := c.Balance - was.Balance // by others, who charged or gave back
 	if c.defined(&was.BucketLimit) {
-		c.balance = min(was.balance+moved, max(was.balance, c.rate.CapacityMilli))
-		c.seen, c.rate, c.whole = was.seen, was.rate, was.whole
+		then := *was
+		if moved != 0 && then.seen < m.item.RefilledMS { // they came after the refill, which may have filled it
+			then.balance, then.seen = then.at(m.item.RefilledMS), m.item.RefilledMS
+		}
+		c.balance = min(then.balance+moved, max(then.balance, c.rate.CapacityMilli))
+		c.seen, c.rate, c.whole = then.seen, then.rate, then.whole
 		return
 	}
 	if c.Capacity < was.Capacity && moved+c.Consumed-was.Consumed < 0 {
@@ -91,6 +95,20 @@ func (c *counter) recall(before, m *image, now int64) {
 // defined reports whether two limits have the same definition.
 func (c *counter) defined(l *schema.BucketLimit) bool {
 	return c.Capacity == l.Capacity && c.Refill == l.Refill && c.PeriodMS == l.PeriodMS
+}
+
+// sameTerms reports whether two images have the same limits, defined alike.
+func (m *image) sameTerms(o *image) bool {
+	if len(m.limits) != len(o.limits) {
+		return false
+	}
+	for i := range m.limits {
+		l := o.limit(m.limits[i].Name)
+		if l == nil || l.Incomplete != m.limits[i].Incomplete || !l.defined(&m.limits[i].BucketLimit) {
+			return false
+		}
+	}
+	return true
 }
 
 // limit returns the counter of that name, or nil.

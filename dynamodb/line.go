@@ -147,7 +147,15 @@ func (l *line) note(name string, now int64, limit *weir.Limit) {
 		return
 	}
 	n := sighting{name, now, limit}
-	l.asked, l.shown = append(l.asked, n), l.shown.touched(n)
+	l.shown = l.shown.touched(n)
+	switch {
+	case l.running:
+		l.asked = append(l.asked, n)
+	case l.adopted != nil:
+		l.adopted = l.shown
+	default:
+		l.image = l.shown
+	}
 }
 
 // id names the item.

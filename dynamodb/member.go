@@ -18,6 +18,13 @@ type ask struct {
 	holding int
 }
 
+// needs is what one of so many shards must have for the whole of it: the request's own ceiling is
+// shared as the limit is.
+func (a *ask) needs(shards int) int64 {
+	n := int64(max(shards, 1))
+	return a.milli + (a.lowered+n-1)/n
+}
+
 // member is a reservation on its way into one bucket item.
 type member struct {
 	now int64

@@ -202,11 +202,11 @@ func entityLeftovers(w *neverWorld) {
 	w.limits(at, still("n", 100))
 	p := w.process()
 	p.admit(neverEntity, weir.Costs{"n": 1})
-	w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 3})
-	for range 20 {
+	w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 4})
+	for range 50 {
 		p.admit(neverEntity, weir.Costs{"n": 1})
 	}
-	equal(w, "shards", len(w.shards(neverEntity)), 3)
+	equal(w, "shards", len(w.shards(neverEntity)), 4)
 	l := p.admit(neverEntity, weir.Costs{"n": 5})
 	over := p.admit(neverEntity, weir.Costs{"n": 5})
 	if err := w.eye.DeleteEntity(w.Context(), neverEntity); err != nil {

@@ -55,7 +55,7 @@ func (r *reckoning) ride(of *ride) {
 	r.latest = max(r.latest, of.now)
 	for _, ch := range of.changes {
 		i := r.after.index(ch.name)
-		if i < 0 {
+		if i < 0 || r.after.limits[i].Incomplete {
 			continue
 		}
 		c := &r.after.limits[i]
@@ -86,7 +86,7 @@ func (r *reckoning) judge(m *member) {
 		c := r.after.limit(a.name)
 		c.touch(m.now, r.after.shards)
 		found[k] = *c
-		fits = fits && c.balance >= a.milli+a.lowered
+		fits = fits && c.balance >= a.needs(r.after.shards)
 	}
 	v := verdict{found: found, shards: r.after.shards}
 	if !fits {
@@ -98,12 +98,36 @@ func (r *reckoning) judge(m *member) {
 	for k := range m.asks {
 		a := &m.asks[k]
 		i := r.after.index(a.name)
-		r.need[i] = max(r.need[i], r.net[i]+a.milli+a.lowered)
+		r.need[i] = max(r.need[i], r.net[i]+a.needs(r.after.shards))
 		r.after.limits[i].balance -= a.milli
 		r.net[i] += a.milli
 		r.counts[i] += a.milli
 		r.charged[i] = r.charged[i] || a.milli > 0
 		r.asked[i] = true
+	}
+}
+
+// correct moves what the members that fit have found by what others took or gave back in the
+// meantime, as the item tells that was written.
+func (r *reckoning) correct(m *image) {
+	for i := range r.after.limits {
+		a := &r.after.limits[i]
+		c := m.limit(a.Name)
+		if c == nil || !r.asked[i] {
+			continue
+		}
+		at := max(a.seen, c.seen)
+		moved := c.at(at) - a.at(at)
+		if moved == 0 {
+			continue
+		}
+		for f := range r.fitting {
+			for k := range r.fitting[f].found {
+				if found := &r.fitting[f].found[k]; found.Name == a.Name {
+					found.balance += moved
+				}
+			}
+		}
 	}
 }
 

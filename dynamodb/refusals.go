@@ -1,33 +1,42 @@
 package dynamodb
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // refusal is what was too much for a limit a moment ago, so that the same is not asked of the table
 // again and again. It only ever denies, never longer than it said, and at most a second.
 type refusal struct {
 	milli        int64 // the least that was, with what the request's own ceiling is lower
 	since, until int64 // Unix ms: from when to when
-	others       int64 // what the other shards had
+	total        int64 // what all shards had together
 }
 
 // maxRefusalMS is how long a refusal is believed.
 const maxRefusalMS = 1000
 
-// remember keeps what denied a journey.
+// remember keeps what denied a journey. Of a bucket with several shards it also keeps what limits
+// had that did not deny, since no image tells.
 func (j *journey) remember() {
 	for _, e := range j.errands {
-		if e.found.ruling != denied {
+		if e.found.ruling != denied || len(e.found.found) < len(e.asks) {
 			continue
 		}
 		for k := range e.asks {
 			st := &j.out.Limits[e.asks[k].holding]
-			if !st.Exceeded || st.RetryAfter <= 0 {
+			r := refusal{milli: math.MaxInt64, since: j.now, total: e.found.found[k].balance}
+			switch {
+			case st.Exceeded && st.RetryAfter > 0:
+				r.milli = e.asks[k].milli + e.asks[k].lowered
+				r.until = j.now + min(st.RetryAfter.Milliseconds(), maxRefusalMS)
+			case e.found.others != nil:
+				r.until = j.now + maxRefusalMS
+			default:
 				continue
 			}
-			r := refusal{milli: e.asks[k].milli + e.asks[k].lowered, since: j.now}
-			r.until = j.now + min(st.RetryAfter.Milliseconds(), maxRefusalMS)
 			if e.found.others != nil {
-				r.others = e.found.others[k]
+				r.total += e.found.others[k]
 			}
 			e.spot.refuse(e.asks[k].name, r)
 		}
@@ -57,12 +66,12 @@ func (p *spot) refusing() bool {
 	return len(p.refused) > 0
 }
 
-// refuses reports whether an ask is too much by what is remembered.
-func (p *spot) refuses(a *ask, now int64) (refusal, bool) {
+// remembered is what is remembered of a limit, if it still counts.
+func (p *spot) remembered(limit string, now int64) (refusal, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	r, ok := p.refused[a.name]
-	return r, ok && r.since <= now && now < r.until && a.milli+a.lowered >= r.milli
+	r, ok := p.refused[limit]
+	return r, ok && r.since <= now && now < r.until
 }
 
 // refusedBefore denies a journey by what is remembered, if all its items are known, so that the
@@ -85,13 +94,19 @@ func (j *journey) refusedBefore() bool {
 			if c == nil || c.Incomplete || a.limit != nil && !c.is(a.limit) {
 				return false
 			}
-			found := *c
-			found.touch(j.now, m.shards)
+			r, ok := e.spot.remembered(a.name, j.now)
+			found, shards := *c, m.shards
+			if shards > 1 {
+				if !ok {
+					return false
+				}
+				shards = 1 // as if all of them were one
+				found.balance, found.seen, found.rate = r.total, r.since, shareOf(&c.BucketLimit, shards)
+			}
+			found.touch(j.now, shards)
 			e.found.found = append(e.found.found, found)
-			r, ok := e.spot.refuses(a, j.now)
-			e.found.others = append(e.found.others, r.others)
-			if found.balance+r.others < a.milli+a.lowered {
-				e.found.ruling, denies = denied, denies || ok
+			if found.balance < a.milli+a.lowered {
+				e.found.ruling, denies = denied, denies || ok && a.milli+a.lowered >= r.milli
 			}
 		}
 	}

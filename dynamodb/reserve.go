@@ -32,9 +32,10 @@ type draw struct {
 func (s *Store) Reserve(
 	ctx context.Context, now time.Time, r *weir.Reservation,
 ) (*weir.Outcome, error) {
-	if err := s.closing(); err != nil {
+	if err := s.enter(); err != nil {
 		return nil, err
 	}
+	defer s.running.end()
 	number := s.calls.Add(1)
 	for how := byKnown; ; {
 		j, err := s.plan(ctx, now, r, how)
@@ -107,11 +108,13 @@ func (s *Store) plan(
 			return j, nil
 		}
 	}
-	if how >= byAnew {
-		for _, c := range r.Charges {
-			if err := s.renew(ctx, r.Resolve, weir.Subject{Entity: c.Entity, Resource: c.Resource}); err != nil {
-				return nil, err
-			}
+	for _, c := range r.Charges {
+		of := weir.Subject{Entity: c.Entity, Resource: c.Resource}
+		if how < byAnew && !s.outdated(ctx, r.Resolve, of) {
+			continue
+		}
+		if err := s.renew(ctx, r.Resolve, of); err != nil {
+			return nil, err
 		}
 	}
 	seq := s.changes.latest()
@@ -135,17 +138,46 @@ func (s *Store) plan(
 		})
 	}
 	for _, e := range j.errands {
-		if e.resolved, err = r.Resolve(ctx, e.spot.subject, weir.Cached); err != nil {
-			e.resolved = nil
-		}
-		if e.resolved != nil && e.resolved.Level == "" { // limits that the request brought
-			e.resolved = &weir.Resolved{
-				Level: weir.LevelRequest, Limits: r.Brought, Parent: e.resolved.Parent,
-			}
-		}
+		e.resolved = s.resolved(ctx, r, e, out)
 		e.spot.verify(seq, e.resolved)
 	}
 	return j, nil
+}
+
+// resolved is all that applies to an errand's subject; nil where that is not at hand. Limits that
+// are stored nowhere are always asked for, since no read of the table would find them.
+func (s *Store) resolved(
+	ctx context.Context, r *weir.Reservation, e *errand, out *weir.Outcome,
+) *weir.Resolved {
+	resolved, err := r.Resolve(ctx, e.spot.subject, weir.Cached)
+	switch {
+	case err != nil:
+		return nil
+	case resolved != nil:
+		if s.uncached.Load() {
+			s.uncached.Store(false) // the limiter keeps what it reads after all
+		}
+	case ownLevel(out.Holdings[e.asks[0].holding].Level):
+		if resolved, err = r.Resolve(ctx, e.spot.subject, weir.Usual); err != nil {
+			return nil
+		}
+	default:
+		return nil
+	}
+	if resolved.Level == "" { // limits that the request brought
+		return &weir.Resolved{Level: weir.LevelRequest, Limits: r.Brought, Parent: resolved.Parent}
+	}
+	return resolved
+}
+
+// outdated reports whether the limiter keeps a configuration that this process has changed: it may
+// not have heard of that yet.
+func (s *Store) outdated(ctx context.Context, resolve weir.Resolver, of weir.Subject) bool {
+	if !s.unread(of) {
+		return false
+	}
+	old, err := resolve(ctx, of, weir.Cached)
+	return err == nil && old != nil
 }
 
 // errand is that of a subject.
@@ -192,7 +224,13 @@ func (s *Store) carryOut(ctx context.Context, j *journey) (out *weir.Outcome, ag
 	if s.options.Transactional && !j.blind {
 		return s.carryOutTogether(ctx, j)
 	}
+	return s.carryOutApart(ctx, j)
+}
+
+// carryOutApart does each errand on its own. Where one is denied, the others give back.
+func (s *Store) carryOutApart(ctx context.Context, j *journey) (out *weir.Outcome, again bool, err error) {
 	for _, e := range j.errands {
+		e.draws, e.found = nil, verdict{}
 		j.begin(e)
 	}
 	for i := 0; i < len(j.errands); i++ { // a blind journey may learn of a parent on the way
@@ -202,6 +240,10 @@ func (s *Store) carryOut(ctx context.Context, j *journey) (out *weir.Outcome, ag
 		}
 		j.end(ctx, e)
 		if parent, known := e.spot.cascadesTo(); j.blind && e.found.ruling == taken && known && parent != "" {
+			if i > 0 { // a chain that is too long, which the configuration tells
+				e.found.ruling = stale
+				continue
+			}
 			j.follow(s, e, parent)
 		}
 	}

@@ -67,9 +67,12 @@ func (j *journey) status(e *errand, k int) {
 	if others != nil {
 		balance += others[k]
 	}
+	if others != nil { // what a shard has above its share for a while
+		balance = min(balance, c.Capacity)
+	}
 	st.Available = bucket.Units(balance) - a.lowered/1000
 	st.Exceeded = e.found.ruling == denied && balance < a.milli+a.lowered
-	if e.found.ruling == denied && others != nil && !st.Exceeded && c.balance < a.milli+a.lowered {
+	if e.found.ruling == denied && others != nil && !e.lacks() && c.balance < a.milli+a.lowered {
 		st.Exceeded = true // enough, but scattered
 	}
 	if st.Exceeded {
@@ -84,6 +87,17 @@ func (j *journey) status(e *errand, k int) {
 			st.RetryAfter = max(st.RetryAfter, time.Millisecond)
 		}
 	}
+}
+
+// lacks reports whether all shards together have too little of some limit.
+func (e *errand) lacks() bool {
+	for k := range e.asks {
+		a := &e.asks[k]
+		if e.found.found[k].balance+e.found.others[k] < a.milli+a.lowered {
+			return true
+		}
+	}
+	return false
 }
 
 // wait is how long it takes until a counter holds so much.

@@ -19,9 +19,10 @@ import (
 func (s *Store) Settle(
 	ctx context.Context, now time.Time, st *weir.Settlement,
 ) (*weir.Outcome, error) {
-	if err := s.closing(); err != nil {
+	if err := s.enter(); err != nil {
 		return nil, err
 	}
+	defer s.running.end()
 	out := st.Outcome(wholeMS(now))
 	if st.Verb == weir.VerbExtend {
 		if t := s.unsettled.take(st.ID); t != nil {
@@ -146,16 +147,25 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 	if len(order) == 0 {
 		return nil
 	}
+	lines := make([]*line, len(order))
+	for i, at := range order {
+		p := s.spots.get(s, at.of)
+		defer p.release()
+		lines[i] = p.line(at.shard)
+		if m := lines[i].expected(); m != nil { // all or nothing, as far as the items are known
+			if err := m.countable(rides[at], make(map[string]int64)); err != nil {
+				return err
+			}
+		}
+	}
 	t.mu.Lock()
 	t.open, t.done = len(order), make(chan struct{})
 	t.mu.Unlock()
-	for _, at := range order {
+	for i, at := range order {
 		r := rides[at]
 		r.done = func(err error) { t.finish(moved[at], err) }
-		p := s.spots.get(s, at.of)
 		r.reread = s.unread(at.of)
-		p.line(at.shard).submit(nil, r)
-		p.release()
+		lines[i].submit(nil, r)
 	}
 	return nil
 }

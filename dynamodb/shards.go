@@ -22,7 +22,7 @@ func (p *spot) draw() int {
 func (j *journey) elsewhere(ctx context.Context, e *errand) {
 	now := j.now
 	tried := e.found
-	images, err := e.spot.readShards(ctx, now)
+	images, err := e.spot.readAll(ctx, now)
 	if err != nil {
 		e.found = verdict{ruling: failed, err: err}
 		return
@@ -80,18 +80,21 @@ func (m *image) left(a *ask, now int64) int64 {
 	return 0
 }
 
-// promising are the shards that were not asked and have enough, the fullest first. One that is not
-// there is empty when it is made.
+// promising are the shards that were not asked and have enough, the fullest first. The first one has
+// what no other has when it is made; another one that is not there takes what it has from these.
 func (e *errand) promising(images []*image, now int64) []int {
 	var shards []int
 	for i, m := range images {
-		if i == e.shard || m == nil {
+		if m == nil && i == 0 {
+			shards = append(shards, i)
+		}
+		if m == nil || i == e.shard {
 			continue
 		}
 		enough := true
 		for k := range e.asks {
 			a := &e.asks[k]
-			enough = enough && m.left(a, now) >= a.milli+a.lowered
+			enough = enough && m.left(a, now) >= a.needs(len(images))
 		}
 		if enough {
 			shards = append(shards, i)
@@ -111,16 +114,18 @@ func (j *journey) scattered(ctx context.Context, e *errand, images []*image) boo
 	for k := range e.asks {
 		a := e.asks[k]
 		left := a.milli
+		var all int64
 		for i, m := range images {
 			part := a
-			part.lowered = 0
-			part.milli = min(left, max(0, m.left(&a, now)))
+			has := m.left(&a, now)
+			part.milli = min(left, max(0, has-(a.needs(len(images))-a.milli)))
+			all += has
 			if part.milli > 0 {
 				parts[i] = append(parts[i], part)
 				left -= part.milli
 			}
 		}
-		if left > 0 || a.lowered > 0 {
+		if left > 0 || a.milli == 0 && all < a.lowered { // nothing is asked, but nothing is owed either
 			return false
 		}
 	}
@@ -142,7 +147,9 @@ func (j *journey) scattered(ctx context.Context, e *errand, images []*image) boo
 			e.draws = append(e.draws, draw{i, parts[i]})
 			continue
 		}
-		all, failure = false, v
+		if all = false; failure.ruling != failed {
+			failure = v
+		}
 	}
 	if !all {
 		e.giveBack(now)
@@ -180,18 +187,25 @@ func (c *commit) crowd(ctx context.Context) {
 		return
 	}
 	for i := range m.limits {
-		if m.limits[i].Capacity/int64(2*m.shards) < leastShare {
+		if !splits(&m.limits[i].BucketLimit, 2*m.shards) {
 			return
 		}
 	}
 	if t := c.agreed(); t != nil { // a limit that was added is perhaps not on this item yet
 		for i := range t.limits {
-			if t.limits[i].Capacity*1000/int64(2*m.shards) < leastShare {
+			if l := stored(&t.limits[i]); !splits(&l, 2*m.shards) {
 				return
 			}
 		}
 	}
 	c.store.double(ctx, c.spot, m.shards)
+}
+
+// splits reports whether a limit can be divided among so many shards: each has enough of it, and
+// nothing is lost to rounding.
+func splits(l *schema.BucketLimit, shards int) bool {
+	n := int64(shards)
+	return l.Capacity/n >= leastShare && l.Capacity%n == 0 && l.Refill%n == 0
 }
 
 // spreadMS is how long a new count of shards has to show what it does before it is doubled again.

@@ -2,6 +2,7 @@ package dynamodb
 
 import (
 	"hash/maphash"
+	"math/bits"
 	"sync"
 	"sync/atomic"
 
@@ -43,6 +44,7 @@ func (p *spot) release() { p.holders.Add(-1) }
 func (p *spot) line(shard int) *line {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.shards = max(p.shards, 1<<bits.Len(uint(shard))) // there are at least so many
 	l := p.lines[shard]
 	if l == nil {
 		l = &line{store: p.store, spot: p, shard: shard}

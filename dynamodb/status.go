@@ -17,16 +17,13 @@ import (
 func (s *Store) Status(
 	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
 ) ([]weir.LimitStatus, error) {
-	if err := s.closing(); err != nil {
+	if err := s.enter(); err != nil {
 		return nil, err
 	}
+	defer s.running.end()
 	var all []weir.LimitStatus
-	for _, subject := range of {
-		r, err := resolve(ctx, subject, weir.Usual)
-		if err != nil {
-			return nil, err
-		}
-		statuses, err := s.status(ctx, now.UnixMilli(), subject, r)
+	for some := range slices.Chunk(of, maxBatchGet) {
+		statuses, err := s.statusOf(ctx, now.UnixMilli(), some, resolve)
 		if err != nil {
 			return nil, err
 		}
@@ -35,18 +32,9 @@ func (s *Store) Status(
 	return all, nil
 }
 
-func (s *Store) status(
-	ctx context.Context, now int64, of weir.Subject, r *weir.Resolved,
-) ([]weir.LimitStatus, error) {
-	p := s.spots.get(s, of)
-	defer p.release()
-	if err := p.flush(ctx, now); err != nil {
-		return nil, err
-	}
-	images, err := p.readAll(ctx, now)
-	if err != nil {
-		return nil, err
-	}
+// status judges what was read of a bucket by what applies.
+func (p *spot) status(now int64, r *weir.Resolved, images []*image) []weir.LimitStatus {
+	of := p.subject
 	t := &terms{r.Level, r.Limits}
 	for shard, m := range images {
 		if m != nil {
@@ -59,7 +47,9 @@ func (s *Store) status(
 		var balance int64
 		for shard, m := range images {
 			if m == nil {
-				balance += untouched(l, shard, len(images))
+				if s := stored(l); shard == 0 { // another one takes what it has from the rest
+					balance += firstShare(&s, images)
+				}
 				continue
 			}
 			balance += m.limit(l.Name).peek(now, len(images))
@@ -69,17 +59,7 @@ func (s *Store) status(
 			Capacity: l.Capacity, Available: bucket.Units(min(balance, l.Capacity*1000)), Shadow: l.Shadow,
 		})
 	}
-	return out, nil
-}
-
-// untouched is what a shard has of a limit that nobody has used: the first is full, and another one
-// is empty when it is made.
-func untouched(l *weir.Limit, shard, shards int) int64 {
-	if shard > 0 {
-		return 0
-	}
-	s := stored(l)
-	return shareOf(&s, shards).CapacityMilli
+	return out
 }
 
 // lost are the limits that were removed from the item, as they were.
@@ -125,7 +105,6 @@ func (s *Store) used(
 	keys := make([]schema.Key, len(ids))
 	for i, id := range ids {
 		p := s.spots.get(s, weir.Subject{Entity: id.Entity, Resource: id.Resource})
-		p.grow(id.Shard + 1)
 		err := p.flush(ctx, now.UnixMilli())
 		p.release()
 		if err != nil {

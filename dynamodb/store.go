@@ -68,6 +68,7 @@ const knownSize = 100_000
 
 // start makes the store ready for calls.
 func (s *Store) start() {
+	s.calls.Store(1) // so that what is seen before the first reservation has been seen
 	s.spots, s.ending = newSpots(knownSize), make(chan struct{})
 }
 
@@ -85,9 +86,11 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// closing refuses what comes after Close.
-func (s *Store) closing() error {
+// enter begins a call, which Close waits for: end it with s.running.end. After Close it refuses.
+func (s *Store) enter() error {
+	s.running.begin()
 	if s.closed.Load() {
+		s.running.end()
 		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
 	}
 	return nil

@@ -2,7 +2,7 @@ package dynamodb
 
 import (
 	"context"
-	"math/rand/v2"
+	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -12,12 +12,16 @@ import (
 
 // carryOutTogether does all errands in one transaction: items are read, judged, and written whole
 // or not at all. It costs twice the writes and a read of every item, and meets conflicts on a busy
-// parent.
+// parent. A bucket that is split has more items than a transaction should lock: then the errands go
+// their own ways, as without transactions.
 func (s *Store) carryOutTogether(ctx context.Context, j *journey) (*weir.Outcome, bool, error) {
 	if len(j.errands) == 0 { // nothing is charged
 		return j.admittedOutcome(), false, nil
 	}
 	for range maxRounds {
+		if j.sharded() {
+			return s.carryOutApart(ctx, j)
+		}
 		ready, err := s.tryTogether(ctx, j)
 		if err != nil {
 			return nil, false, err
@@ -36,26 +40,28 @@ func (s *Store) carryOutTogether(ctx context.Context, j *journey) (*weir.Outcome
 // tryTogether makes one attempt. It reports false where other writers were quicker.
 func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err error) {
 	images, err := j.readItems(ctx)
-	if err != nil {
+	if err != nil || j.sharded() {
 		return false, err
 	}
 	writes := make([]*write, 0, len(j.errands))
 	all := true
 	for i, e := range j.errands {
-		e.shard, e.draws = e.roomiest(images[i], j.now), nil
-		e.member = j.member(e)
-		w, r, err := e.propose(ctx, images[i][e.shard])
+		e.shard, e.draws, e.member = 0, nil, j.member(e)
+		w, r, err := e.propose(ctx, images[i][0])
 		if err != nil {
 			return false, err
 		}
 		if w == nil {
 			e.found, all = <-e.member.answer, false
-			e.sumUp(images[i], j.now)
+			if e.found.ruling == denied {
+				for k := range e.asks { // nothing is written, and yet they were asked
+					e.spot.line(e.shard).note(e.asks[k].name, j.now, e.asks[k].limit)
+				}
+			}
 			continue
 		}
 		e.found = r.fitting[0]
-		e.found.ruling, e.found.shards = taken, len(images[i])
-		e.sumUp(images[i], j.now)
+		e.found.ruling = taken
 		writes = append(writes, w)
 	}
 	if !all {
@@ -68,7 +74,7 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 	for i, e := range j.errands {
 		e.draws = []draw{{e.shard, e.asks}}
 		e.spot.forgive()
-		e.spot.line(e.shard).adopt(writes[i].leads, images[i][e.shard])
+		e.spot.line(e.shard).adopt(writes[i].leads, images[i][0])
 	}
 	return true, nil
 }
@@ -113,13 +119,9 @@ func (j *journey) readItems(ctx context.Context) ([][]*image, error) {
 	return spots[0].store.readBuckets(ctx, j.now, spots...)
 }
 
-// roomiest is a shard that has enough for everything; any where none has.
-func (e *errand) roomiest(images []*image, now int64) int {
-	e.shard = -1
-	if shards := e.promising(images, now); len(shards) > 0 {
-		return shards[rand.IntN(len(shards))]
-	}
-	return 0
+// sharded reports whether a bucket of the journey is known to be split.
+func (j *journey) sharded() bool {
+	return slices.ContainsFunc(j.errands, func(e *errand) bool { return e.spot.count() > 1 })
 }
 
 // propose decides on the write of one errand, on an image of its own. Nil means that the member has

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -96,7 +97,7 @@ func (l *line) cold(members []*member, now int64) *write {
 		for _, m := range members {
 			for k := range m.asks {
 				if a := &m.asks[k]; a.name == name {
-					need = max(need, sum+a.milli+a.lowered)
+					need = max(need, sum+a.needs(l.spot.count()))
 					sum += a.milli
 				}
 			}
@@ -106,16 +107,40 @@ func (l *line) cold(members []*member, now int64) *write {
 			e.defined(limit)
 			rate := shareOf(limit, l.spot.count())
 			e.require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
+		} else {
+			for _, f := range []string{schema.FieldCapacity, schema.FieldRefill, schema.FieldPeriod} {
+				e.exists(schema.BucketAttribute(name, f))
+			}
 		}
 		e.addNumber(balance, -sum)
 		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), sum)
 		e.require(balance, ">=", need)
-		e.exists(schema.BucketAttribute(name, schema.FieldCapacity))
 	}
 	e.countWrite(true)
 	e.usable(now)
 	e.require(schema.AttrRF, ">=", now-coldMS)
 	return &write{update: l.asUpdate(e), went: members}
+}
+
+// alike are the first of the members, as far as those who know a definition know the same, and as
+// what they ask of a limit can be counted.
+func alike(members []*member) []*member {
+	sums := make(map[string]int64)
+	known := make(map[string]*weir.Limit)
+	for n, m := range members {
+		for k := range m.asks {
+			a := &m.asks[k]
+			l := known[a.name]
+			if l != nil && a.limit != nil && !l.Same(*a.limit) || sums[a.name] > math.MaxInt64-a.milli-a.lowered {
+				return members[:n]
+			}
+			if l == nil {
+				known[a.name] = a.limit
+			}
+			sums[a.name] += a.milli
+		}
+	}
+	return members
 }
 
 // coldMS is how recent the last refill must be for a write that does not know it: what a bucket
@@ -179,7 +204,7 @@ func (m *image) commutes(r *reckoning) bool {
 		it.ValidUntil != nil && *it.ValidUntil <= r.latest:
 		return false
 	}
-	if r.touched() > maxDefined {
+	if !r.definable(m) {
 		return false
 	}
 	for i := range m.limits {
@@ -201,15 +226,23 @@ func (m *image) commutes(r *reckoning) bool {
 // moves, or stamps the item (vu).
 const maxDefined = 16
 
-// touched is how many limits the write concerns.
-func (r *reckoning) touched() int {
+// definable reports whether a write on an image can require the definition of each limit that it
+// concerns, changes or removes.
+func (r *reckoning) definable(m *image) bool {
 	n := 0
 	for i := range r.after.limits {
-		if r.touches(i) {
+		c := &r.after.limits[i]
+		was := m.limit(c.Name)
+		if r.touches(i) || was != nil && !was.defined(&c.BucketLimit) {
 			n++
 		}
 	}
-	return n
+	for i := range m.limits {
+		if r.after.limit(m.limits[i].Name) == nil {
+			n++
+		}
+	}
+	return n <= maxDefined
 }
 
 // touches reports whether the write concerns a limit.
@@ -267,7 +300,7 @@ func (m *image) repaid() int64 {
 	var at int64
 	for i := range m.limits {
 		c := &m.limits[i]
-		if c.balance >= 0 {
+		if c.balance >= 0 || c.Incomplete {
 			continue
 		}
 		wait := c.rate.Wait(c.balance, 0, c.seen)

@@ -58,6 +58,10 @@ func (l *line) create(r *reckoning, t *terms) *write {
 	e := &expression{}
 	if l.image != nil {
 		e.absent(schema.AttrRF)
+		for i := range l.image.limits { // what was counted on the stub is taken over
+			was := &l.image.limits[i]
+			e.same(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
+		}
 	} else {
 		e.absent(schema.AttrPK)
 	}

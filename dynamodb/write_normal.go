@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"math"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -30,13 +31,17 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 	}
 	e.absent(schema.AttrDisabled)
 	for i := range r.after.limits {
+		if c := &r.after.limits[i]; c.Incomplete && !c.seed { // what somebody has left of one that was removed
+			leads.Limits = append(leads.Limits, c.BucketLimit)
+			continue
+		}
 		leads.Limits = append(leads.Limits, e.credit(m, r, i, at))
 	}
-	e.drop(m, r.after)
+	e.drop(m, r)
 	l.creditWrites(e, m, leads, at)
 	if m.item.ValidUntil != nil {
 		e.same(schema.AttrVU, m.item.ValidUntil)
-		if *m.item.ValidUntil <= at {
+		if *m.item.ValidUntil <= at && t != nil && t.level != weir.LevelUnread {
 			e.removeAll(schema.AttrVU)
 			leads.ValidUntil = nil
 		}
@@ -80,6 +85,8 @@ func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.Buck
 		low, high = was.Balance, was.Balance
 	case r.trimmed[i]: // nothing is lost of a refund, unless the limit is full indeed
 		low, high = was.Balance, was.Balance
+	case credited != shareOf(&was.BucketLimit, m.shards).Gain(m.item.RefilledMS, at):
+		low, high = was.Balance, was.Balance // the limit was full for a while, if it is as it was seen
 	case credited > 0, r.given[i] > 0:
 		high = was.Balance // another refund moves the balance without the lock
 	case credited < 0 && c.Capacity < was.Capacity:
@@ -88,7 +95,7 @@ func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.Buck
 	if low != math.MinInt64 || high != math.MaxInt64 {
 		e.between(balance, low, high)
 	}
-	if r.touches(i) && r.touched() <= maxDefined || !was.defined(&c.BucketLimit) {
+	if (r.touches(i) || !was.defined(&c.BucketLimit)) && r.definable(m) {
 		e.defined(&was.BucketLimit)
 	}
 	if !was.defined(&c.BucketLimit) {
@@ -126,14 +133,14 @@ func (e *expression) seed(c *counter, balance, consumed int64) {
 
 // drop removes what is left of limits that the terms do not have, whatever attributes they came
 // with.
-func (e *expression) drop(m, after *image) {
+func (e *expression) drop(m *image, r *reckoning) {
 	for i := range m.limits {
 		gone := &m.limits[i]
-		if after.limit(gone.Name) != nil {
+		if r.after.limit(gone.Name) != nil {
 			continue
 		}
 		e.removeAll(m.item.Attributes(gone.Name)...)
-		if !gone.Incomplete {
+		if !gone.Incomplete && r.definable(m) {
 			e.defined(&gone.BucketLimit)
 		}
 	}
@@ -158,12 +165,14 @@ func (l *line) creditWrites(e *expression, m *image, leads *schema.Bucket, at in
 }
 
 // renewTTL sets when the item may be deleted. Under limits of the entity's own it never is;
-// otherwise some time after it would be full again, and not before its debts are repaid.
+// otherwise some time after it would be full again, and not before its debts are repaid. Nor is the
+// first shard of several: a process that finds nothing would make it in full beside the others.
 func (l *line) renewTTL(e *expression, r *reckoning, leads *schema.Bucket, t *terms, at int64) {
 	var ttl int64
 	switch {
 	case t == nil:
 		ttl = leads.TTL
+	case l.shard == 0 && leads.Shards > 1: // who does not know the others goes by its count
 	case !t.permanent():
 		if secs, ok := schema.BucketSeconds(leads.Limits, schema.TTLMultiplier); ok {
 			ttl = schema.TTL(at, secs)
@@ -178,6 +187,7 @@ func (l *line) renewTTL(e *expression, r *reckoning, leads *schema.Bucket, t *te
 		e.removeAll(schema.AttrTTL)
 	default:
 		e.setNumber(schema.AttrTTL, ttl)
+		e.absentOr(schema.AttrTTL, "<=", max(ttl, leads.TTL)) // somebody may have left a debt
 	}
 	leads.TTL = ttl
 }
