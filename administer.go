@@ -18,7 +18,7 @@ func (l *Limiter) Limits(ctx context.Context, at Subject) ([]Limit, error) {
 	if err != nil {
 		return nil, err
 	}
-	storeCtx, cancel := l.storeContext(ctx)
+	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	config, err := l.readConfig(storeCtx, at)
 	if err != nil {
@@ -59,7 +59,7 @@ func (l *Limiter) SetLimits(ctx context.Context, at Subject, limits []Limit) err
 
 // Policy returns the system's on_unavailable.
 func (l *Limiter) Policy(ctx context.Context) (Policy, error) {
-	storeCtx, cancel := l.storeContext(ctx)
+	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	config, err := l.readConfig(storeCtx, Subject{})
 	if err != nil {
@@ -123,7 +123,7 @@ func (l *Limiter) place(at Subject) (Level, error) {
 // change checks and does something to the configuration, one change at a time, and forgets what was
 // resolved before.
 func (l *Limiter) change(ctx context.Context, write func(ctx context.Context) error) error {
-	storeCtx, cancel := l.storeContext(ctx)
+	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	select {
 	case l.changing <- struct{}{}: // also for a caller who is about to leave

@@ -12,7 +12,11 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 	}
 	now := l.options.Now()
 	l.leases.clock(now)
-	storeCtx, cancel := l.storeContext(ctx)
+	bound := l.storeContext
+	if resource == "" { // as many as the entity uses
+		bound = l.administerContext
+	}
+	storeCtx, cancel := bound(ctx)
 	defer cancel()
 	var of []Subject
 	if resource != "" {

@@ -22,7 +22,7 @@ func (l *Limiter) Entity(ctx context.Context, name string) (*EntityDefinition, e
 	if reason := checkEntity(name, l.traits.EntitySlash); reason != "" {
 		return nil, invalid("entity", name, reason)
 	}
-	storeCtx, cancel := l.storeContext(ctx)
+	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	e, err := reader.ReadEntity(storeCtx, name)
 	if err != nil {
@@ -105,7 +105,7 @@ func (l *Limiter) Entities(ctx context.Context, q *EntityQuery) (*EntityPage, er
 	if err := l.checkQuery(&checked); err != nil {
 		return nil, err
 	}
-	storeCtx, cancel := l.storeContext(ctx)
+	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	page, err := reader.ListEntities(storeCtx, &checked)
 	if err != nil {
@@ -139,7 +139,7 @@ func (l *Limiter) Capacity(ctx context.Context, resource string) ([]LimitStatus,
 	}
 	now := l.options.Now()
 	l.leases.clock(now)
-	storeCtx, cancel := l.storeContext(ctx)
+	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	names, err := lister.Entities(storeCtx, now, resource)
 	if err != nil {

@@ -14,7 +14,9 @@ type Options struct {
 	// the store's configuration says, otherwise Block.
 	OnUnavailable Policy
 	// StoreTimeout is how long the store gets to answer; less where the caller's deadline is
-	// nearer. A store in the process gets no timeout. Default: one second.
+	// nearer. What an administrator does, and whatever lists, gets as long as the caller's deadline
+	// allows, and a minute without one, or StoreTimeout if that is longer. A store in the process
+	// gets no timeout. Default: one second.
 	StoreTimeout time.Duration
 	// LeaseLifetime is how long a lease lives unless it is extended; never less than the longest
 	// timeout of its concurrency limits. Default: one hour.

@@ -3,21 +3,40 @@ package weir
 import (
 	"context"
 	"errors"
+	"math"
 	"time"
 )
 
 // storeContext bounds a call to the store: the store's own timeout, or what is left of the caller's
 // deadline less a tenth, so that the caller still hears what happened.
 func (l *Limiter) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return l.bounded(ctx, l.options.StoreTimeout, l.options.StoreTimeout)
+}
+
+// administration is how long the store gets for a call of an administrator who sets no deadline: it may
+// concern thousands of items, and no request waits for it.
+const administration = time.Minute
+
+// administerContext bounds a call that is on no request's path: what is left of the caller's deadline
+// less a tenth, however long, so that a large change has the time it needs.
+func (l *Limiter) administerContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return l.bounded(ctx, math.MaxInt64, max(administration, l.options.StoreTimeout))
+}
+
+// bounded gives a call to the store nine tenths of what the caller has left, and no more than most; a
+// caller without a deadline gets so much.
+func (l *Limiter) bounded(
+	ctx context.Context, most, without time.Duration,
+) (context.Context, context.CancelFunc) {
 	if l.traits.Local {
 		return ctx, func() {}
 	}
-	timeout := l.options.StoreTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		left := time.Until(deadline)
-		timeout = min(timeout, left-left/10)
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithTimeout(ctx, without)
 	}
-	return context.WithTimeout(ctx, timeout)
+	left := time.Until(deadline)
+	return context.WithTimeout(ctx, min(most, left-left/10))
 }
 
 // acquire waits for a lease no longer than for the store, which is what the call that holds it waits

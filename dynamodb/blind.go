@@ -73,7 +73,7 @@ func (j *journey) ask(e *errand) (known bool) {
 	m := e.spot.line(0).seen()
 	costs := j.charges[0].Costs
 	for _, name := range slices.Sorted(maps.Keys(costs)) {
-		if costs[name] > maxUnits || m != nil && m.limit(name) == nil {
+		if m != nil && m.limit(name) == nil {
 			continue
 		}
 		e.asks = append(e.asks, ask{name: name, milli: costs[name] * 1000, holding: len(j.out.Holdings)})

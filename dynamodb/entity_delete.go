@@ -1,10 +1,15 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -13,13 +18,39 @@ import (
 // maxConfigsAtOnce is how many configurations one transaction deletes, with room for the rest.
 const maxConfigsAtOnce = 80
 
+// deletedLately is for how long a deletion may be made again by somebody who did not hear of it.
+const deletedLately = 10 * time.Minute
+
 // DeleteEntity removes an entity with its limits, its buckets and its usage; the audit stays. The
-// META goes last, so that what was cut short can be done again.
+// META goes last, and what others are found by behind them, so that what was cut short can be done
+// again, and gets on each time.
 func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.end()
 	d, err := s.deletable(ctx, name)
+	if errors.Is(err, weir.NotFound) {
+		return cmp.Or(s.finishDeletion(ctx, now, name), err)
+	}
 	if err != nil {
 		return err
 	}
+	err = s.deleteDeclared(ctx, now, name, d)
+	// Whatever came of it: the buckets are gone, and what has failed may have been done.
+	return cmp.Or(err, s.forgetDeleted(ctx, now, name))
+}
+
+// forgetDeleted has the process forget what it knows of an entity.
+func (s *Store) forgetDeleted(ctx context.Context, now time.Time, name string) error {
+	return s.afterConfigChange(ctx, configChange{
+		kind: entityDeleted, at: weir.Subject{Entity: name}, now: now,
+	})
+}
+
+func (s *Store) deleteDeclared(
+	ctx context.Context, now time.Time, name string, d *definition,
+) error {
 	deleted, err := s.deleteState(ctx, name)
 	if err != nil {
 		return err
@@ -41,12 +72,37 @@ func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) er
 		return err
 	}
 	// A reservation on its way has perhaps made a bucket again, by limits that are gone.
-	if _, err := s.deleteBuckets(ctx, name); err != nil {
-		return err
+	_, err = s.deleteBuckets(ctx, name)
+	return err
+}
+
+// finishDeletion does what comes after the deletion of an entity that is not declared any more, if
+// that was deleted lately: perhaps whoever did it was never told. The buckets of one that was never
+// declared are nobody's to delete.
+func (s *Store) finishDeletion(ctx context.Context, now time.Time, name string) error {
+	in := partition(schema.AuditPK(s.namespace, auditOwner(weir.Subject{Entity: name})),
+		schema.SKAuditPrefix, true)
+	in.ScanIndexForward, in.Limit = new(false), new(int32(maxAtOnce)) // of one instant in any order
+	for page, err := range s.queryPages(ctx, in) {
+		if err != nil {
+			return err
+		}
+		for _, item := range page {
+			e, err := readEvent(item)
+			if err != nil {
+				return err
+			}
+			if e.Action != schema.ActionEntityDeleted || now.Sub(e.At).Abs() > deletedLately {
+				continue
+			}
+			if _, err := s.deleteBuckets(ctx, name); err != nil {
+				return err
+			}
+			return s.forgetDeleted(ctx, now, name)
+		}
+		break // only the newest count
 	}
-	return s.afterConfigChange(ctx, configChange{
-		kind: entityDeleted, at: weir.Subject{Entity: name}, now: now,
-	})
+	return nil
 }
 
 // deletable reads an entity, and refuses one that is not declared and one with children.
@@ -58,78 +114,117 @@ func (s *Store) deletable(ctx context.Context, name string) (*definition, error)
 	if !d.known() {
 		return nil, fault(weir.NotFound, "entity", name, "is not declared")
 	}
+	if d.entity != nil {
+		// The index may not show yet which child was declared last.
+		if err := s.notParentOf(ctx, name, textOf(d.entity.Extra, attrNewestChild)); err != nil {
+			return nil, err
+		}
+	}
 	for child, err := range s.childNames(ctx, name, "") {
 		if err != nil {
 			return nil, err
 		}
-		// The index may not know yet that the child has moved.
-		item, err := s.getItem(ctx, schema.MetaKey(s.namespace, child), true)
-		if err != nil {
+		// Nor that one has moved.
+		if err := s.notParentOf(ctx, name, child); err != nil {
 			return nil, err
-		}
-		e, err := parseEntity(item)
-		if err != nil {
-			return nil, err
-		}
-		if e != nil && e.Parent == name {
-			return nil, fault(weir.Conflict, "entity", name, "is the parent of "+child)
 		}
 	}
 	return d, nil
 }
 
-// deleteState deletes all items of an entity but its META and its configurations. What others can
-// only be found by goes last.
+// notParentOf refuses an entity that another one has as parent; that one may be none.
+func (s *Store) notParentOf(ctx context.Context, name, child string) error {
+	if child == "" {
+		return nil
+	}
+	item, err := s.getItem(ctx, schema.MetaKey(s.namespace, child), true)
+	if err != nil {
+		return err
+	}
+	e, err := parseEntity(item)
+	if err != nil {
+		return err
+	}
+	if e != nil && e.Parent == name {
+		return fault(weir.Conflict, "entity", name, "is the parent of "+child)
+	}
+	return nil
+}
+
+// deleteState deletes all items of an entity but its META and its configurations.
 func (s *Store) deleteState(ctx context.Context, name string) (int64, error) {
 	deleted, err := s.deleteBuckets(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	usage, err := s.queryAll(ctx, keysOnly(
-		partition(schema.EntityPK(s.namespace, name), schema.SKUsagePrefix, true)))
-	if err != nil {
-		return 0, err
-	}
-	n, err := s.deleteAll(ctx, usage)
+	usage := keysOnly(partition(schema.EntityPK(s.namespace, name), schema.SKUsagePrefix, true))
+	n, err := s.deleteFound(ctx, usage)
 	return deleted + n, err
 }
 
-// deleteBuckets deletes an entity's buckets with the records of operations on them.
-func (s *Store) deleteBuckets(ctx context.Context, name string) (int64, error) {
-	ids, err := s.shardsOf(ctx, name)
-	if err != nil {
-		return 0, err
-	}
-	var records []schema.Item
-	keys := make([]schema.Key, len(ids))
-	for i, id := range ids {
-		keys[i] = id.Key()
-		if id.Shard != 0 {
-			continue
-		}
-		found, err := s.queryAll(ctx, keysOnly(partition(id.PK(), schema.SKOperationPrefix, true)))
+// deleteFound deletes the items of a query as it finds them.
+func (s *Store) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
+	var deleted int64
+	for page, err := range s.queryPages(ctx, in) {
 		if err != nil {
-			return 0, err
+			return deleted, err
 		}
-		records = append(records, found...)
+		keys := make([]schema.Key, len(page))
+		for i, item := range page {
+			if keys[i], err = schema.KeyOf(item); err != nil {
+				return deleted, unreadable(err)
+			}
+		}
+		if err := s.batchDelete(ctx, keys); err != nil {
+			return deleted, err
+		}
+		deleted += int64(len(keys))
 	}
-	n, err := s.deleteAll(ctx, records)
-	if err != nil {
-		return n, err
-	}
-	return n + int64(len(keys)), s.batchDelete(ctx, keys)
+	return deleted, nil
 }
 
-func (s *Store) deleteAll(ctx context.Context, items []schema.Item) (int64, error) {
-	keys := make([]schema.Key, len(items))
-	for i, item := range items {
-		key, err := schema.KeyOf(item)
+// deleteBuckets deletes an entity's buckets with the records of operations on them, as it finds them.
+func (s *Store) deleteBuckets(ctx context.Context, name string) (int64, error) {
+	var deleted int64
+	for group, err := range s.bucketGroups(ctx, name) {
 		if err != nil {
-			return 0, unreadable(err)
+			return deleted, err
 		}
-		keys[i] = key
+		n, err := s.deleteGroup(ctx, group)
+		if deleted += n; err != nil {
+			return deleted, err
+		}
 	}
-	return int64(len(keys)), s.batchDelete(ctx, keys)
+	return deleted, nil
+}
+
+// deleteGroup deletes buckets. The first shards go last: by them the other shards are found, and the
+// records.
+func (s *Store) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
+	var firsts, others []schema.Key
+	for _, b := range group {
+		if b.id.Shard == 0 {
+			firsts = append(firsts, b.id.Key())
+		} else {
+			others = append(others, b.id.Key())
+		}
+	}
+	var deleted atomic.Int64
+	err := atOnce(len(firsts), func(i int) error {
+		records := keysOnly(partition(firsts[i].PK, schema.SKOperationPrefix, true))
+		n, err := s.deleteFound(ctx, records)
+		deleted.Add(n)
+		return err
+	})
+	for _, keys := range [][]schema.Key{others, firsts} {
+		if err != nil {
+			break
+		}
+		if err = s.batchDelete(ctx, keys); err == nil {
+			deleted.Add(int64(len(keys)))
+		}
+	}
+	return deleted.Load(), err
 }
 
 // deleteConfigs deletes as many configurations of an entity as one transaction may.
@@ -166,9 +261,13 @@ func (s *Store) planDelete(ctx context.Context, t *transaction, name string, del
 		return err
 	}
 	deleted += int64(len(resources))
-	if d.entity != nil {
-		x := &expression{}
+	x := &expression{}
+	if d.entity == nil {
+		x.absent(schema.AttrPK) // a child may have declared it
+		t.check(schema.MetaKey(s.namespace, name), x)
+	} else {
 		x.exists(schema.AttrPK)
+		x.atVersion(d.entity)
 		t.remove(d.entity.Key(), x)
 		deleted++
 	}

@@ -66,6 +66,10 @@ func (d *definition) known() bool {
 // ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that
 // weir cannot judge by are not in it; Options.OnError is told of them.
 func (s *Store) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.running.end()
 	d, err := s.readDefinition(ctx, name)
 	if err != nil || !d.known() {
 		return nil, err

@@ -16,6 +16,10 @@ const actionMetadataSet = "entity_metadata_set"
 func (s *Store) EntityMetadata(
 	ctx context.Context, name string,
 ) (display string, metadata map[string]any, err error) {
+	if err := s.enter(); err != nil {
+		return "", nil, err
+	}
+	defer s.running.end()
 	item, err := s.getItem(ctx, schema.MetaKey(s.namespace, name), consistent(ctx))
 	if err != nil {
 		return "", nil, err
@@ -37,6 +41,10 @@ func (s *Store) EditEntity(
 	ctx context.Context, now time.Time, name string,
 	edit func(display string, metadata map[string]any) (string, map[string]any, error),
 ) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.end()
 	return s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
 		items, err := s.batchGet(ctx, []schema.Key{
 			schema.MetaKey(s.namespace, name), schema.SystemConfigKey(s.namespace),

@@ -10,99 +10,80 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// restamp tells every bucket of an entity whose charges it passes on. A bucket that knows of a
-// later change keeps it.
+// restamp tells every bucket of an entity whose charges it passes on, a few at a time. One that has
+// been told already is left, so that a change that was cut short gets on when it is made again; one
+// that knows of a later change keeps it.
 func (s *Store) restamp(ctx context.Context, e *schema.Entity) error {
-	cascades := make(map[string]bool)
-	stamped := make(map[schema.BucketID]bool)
+	own, err := s.readDefinition(ctx, e.ID)
+	if err != nil {
+		return err
+	}
+	c := &cascades{store: s, entity: e, own: own.levels, known: make(map[string]bool)}
 	for range 2 { // the second time for what was made during the first
-		ids, err := s.shardsOf(ctx, e.ID)
-		if err != nil {
-			return err
-		}
-		for _, id := range ids {
-			if stamped[id] {
-				continue
-			}
-			cascade, ok := cascades[id.Resource]
-			if !ok {
-				c, err := s.readSubject(ctx, weir.Subject{Entity: e.ID, Resource: id.Resource}, true)
-				if err != nil {
-					return err
-				}
-				c.entity = e
-				cascade = c.cascades()
-				cascades[id.Resource] = cascade
-			}
-			if err := s.stamp(ctx, id, e, cascade); err != nil {
+		for group, err := range s.bucketGroups(ctx, e.ID) {
+			if err != nil {
 				return err
 			}
-			stamped[id] = true
+			if err := c.read(ctx, group); err != nil {
+				return err
+			}
+			err := atOnce(len(group), func(i int) error {
+				b := group[i]
+				cascade := c.known[b.id.Resource]
+				if b.stamped(e, cascade) {
+					return nil
+				}
+				return s.stamp(ctx, b.id, e, cascade)
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-// shardsOf returns the buckets that an entity has, shard by shard. The index may not show the
-// newest shards yet, but the first one of each resource counts them.
-func (s *Store) shardsOf(ctx context.Context, entity string) ([]schema.BucketID, error) {
-	var ids []schema.BucketID
-	known := make(map[schema.BucketID]bool)
-	var firsts []schema.Key
-	for id, err := range s.bucketsOf(ctx, entity) {
-		if err != nil {
-			return nil, err
-		}
-		first := id
-		first.Shard = 0
-		if !known[id] {
-			known[id] = true
-			ids = append(ids, id)
-		}
-		firsts = append(firsts, first.Key()) // a key may occur twice
-	}
-	items, err := s.batchGet(ctx, firsts, true)
-	if err != nil {
-		return nil, err
-	}
-	var unseen []schema.BucketID
-	for _, item := range items {
-		if item == nil {
-			continue
-		}
-		b, err := schema.ParseBucket(item)
-		if err != nil {
-			return nil, unreadable(err)
-		}
-		for shard := range b.Shards {
-			id := schema.BucketID{Namespace: b.Namespace, Entity: b.Entity, Resource: b.Resource, Shard: shard}
-			if !known[id] {
-				known[id] = true
-				unseen = append(unseen, id)
-			}
-		}
-	}
-	return s.appendExisting(ctx, ids, unseen)
+// stamped reports whether a bucket has been told whose charges it passes on.
+func (b *storedBucket) stamped(e *schema.Entity, cascade bool) bool {
+	read, err := schema.ParseBucket(b.item)
+	return err == nil && read.Incarnation == e.Mark() && read.Generation == e.Generation &&
+		read.Parent == e.Parent && read.Cascade == cascade
 }
 
-// appendExisting appends those of the buckets that are there.
-func (s *Store) appendExisting(
-	ctx context.Context, ids, candidates []schema.BucketID,
-) ([]schema.BucketID, error) {
-	keys := make([]schema.Key, len(candidates))
-	for i, id := range candidates {
-		keys[i] = id.Key()
-	}
-	items, err := s.batchGet(ctx, keys, true)
-	if err != nil {
-		return nil, err
-	}
-	for i, item := range items {
-		if item != nil {
-			ids = append(ids, candidates[i])
+// cascades says on which resources an entity's charges are ones on its parent too.
+type cascades struct {
+	store  *Store
+	entity *schema.Entity
+	own    map[string]*levelConfig
+	known  map[string]bool // by resource
+}
+
+// read makes known what holds for the resources of some buckets.
+func (c *cascades) read(ctx context.Context, group []storedBucket) error {
+	var resources []string
+	var keys []schema.Key
+	for _, b := range group {
+		if _, ok := c.known[b.id.Resource]; !ok {
+			c.known[b.id.Resource] = false
+			resources = append(resources, b.id.Resource)
+			keys = append(keys, schema.ResourceConfigKey(c.store.namespace, b.id.Resource))
 		}
 	}
-	return ids, nil
+	items, err := c.store.batchGet(ctx, keys, true)
+	if err != nil {
+		return err
+	}
+	for i, resource := range resources {
+		config := &subjectConfig{entity: c.entity}
+		for _, place := range []string{resource, weir.DefaultResource} {
+			if l := c.own[place]; l != nil {
+				config.levels = append(config.levels, l)
+			}
+		}
+		config.levels = append(config.levels, parseLevel(weir.LevelResource, items[i]))
+		c.known[resource] = config.cascades()
+	}
+	return nil
 }
 
 // maxStamps is how often one bucket is told: the write says the same each time it is sent.

@@ -91,7 +91,7 @@ func TestEntityRefused(t *testing.T) {
 	wantError(t, err, weir.NotFound, "entity", "not declared")
 	err = s.DeleteEntity(t.Context(), configNow, "b")
 	wantError(t, err, weir.Conflict, "entity", "parent of c")
-	if e := s.meta(t, "a"); e.Parent != "" || e.Version != 0 {
+	if e := s.meta(t, "a"); e.Parent != "" || e.Version != 1 { // it has a child
 		t.Errorf("a refused change was made: %+v", e)
 	}
 	// Functions of another age would put the old parent back.

@@ -23,6 +23,10 @@ const (
 func (s *Store) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.end()
 	var written *schema.Entity
 	err := s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
 		e, err := s.planEntity(ctx, t, name, parent, cascade)
@@ -159,12 +163,9 @@ func (s *Store) planParent(ctx context.Context, t *transaction, name, parent str
 			if at != parent {
 				return nil // above the parent, nobody cares
 			}
-			return s.declareParent(ctx, t, field, parent)
+			return s.declareParent(ctx, t, field, name, parent)
 		}
-		x := &expression{}
-		x.exists(schema.AttrPK)
-		x.unchanged(item, schema.AttrParent)
-		t.check(e.Key(), x)
+		t.keepAncestor(e, item, at == parent, name)
 		if e.Parent == "" {
 			return nil
 		}
@@ -173,7 +174,41 @@ func (s *Store) planParent(ctx context.Context, t *transaction, name, parent str
 	return fault(weir.Invalid, field, parent, "has more than 32 ancestors")
 }
 
-func (s *Store) declareParent(ctx context.Context, t *transaction, field, parent string) error {
+// attrNewestChild is on a META the entity that was declared last with it as parent. Only weir writes
+// and reads it; the Python library leaves it alone.
+const attrNewestChild = "newest_child"
+
+// keepAncestor requires an ancestor to be as it was read. A parent gets another version, and learns of
+// the child: of two that declare a child and delete its parent at once, one is refused, and then sees
+// what the other did, though the index may not show it yet.
+func (t *transaction) keepAncestor(
+	e *schema.Entity, read schema.Item, isParent bool, child string,
+) {
+	x := &expression{}
+	x.exists(schema.AttrPK)
+	x.unchanged(read, schema.AttrParent)
+	if !isParent {
+		t.check(e.Key(), x)
+		return
+	}
+	x.set = append(x.set, x.name(attrNewestChild)+" = "+x.text(child))
+	x.addNumber(schema.AttrVersion, 1) // by itself, so that its children need not wait for one another
+	t.update(e.Key(), x)
+}
+
+// atVersion requires an entity to have been changed by nobody since it was read, but by the Python
+// library, which has no versions.
+func (e *expression) atVersion(read *schema.Entity) {
+	if read.Version == 0 {
+		e.absentOr(schema.AttrVersion, "=", 0)
+		return
+	}
+	e.require(schema.AttrVersion, "=", read.Version)
+}
+
+func (s *Store) declareParent(
+	ctx context.Context, t *transaction, field, child, parent string,
+) error {
 	own, err := s.readDefinition(ctx, parent)
 	if err != nil {
 		return err
@@ -185,6 +220,7 @@ func (s *Store) declareParent(ctx context.Context, t *transaction, field, parent
 	if err != nil {
 		return err
 	}
+	e.Extra = schema.Item{attrNewestChild: schema.String(child)}
 	return t.declare(e)
 }
 

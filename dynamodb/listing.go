@@ -23,7 +23,11 @@ const (
 // ListEntities returns a page of names in order. All entities are those with a META or with limits
 // of their own; what an index does not show yet is missing for a moment.
 func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-	names := s.declaredNames(ctx, q.After)
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.running.end()
+	names := s.declaredNames(ctx, q.After, q.Size+1) // one more tells whether there is another page
 	switch {
 	case q.Parent != "":
 		names = s.childNames(ctx, q.Parent, q.After)
@@ -50,6 +54,10 @@ func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.En
 // Resources returns, in order, the resources on which an entity has something in use or limits of
 // its own.
 func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.running.end()
 	var ids []schema.BucketID
 	for id, err := range s.bucketsOf(ctx, entity) {
 		if err != nil {
@@ -85,6 +93,10 @@ func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]
 // Entities returns, in order, the entities that have something in use on a resource or limits of
 // their own.
 func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.running.end()
 	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
 	in := keysOnly(indexed(schema.GSI2, schema.ResourcePK(s.namespace, resource), schema.BucketPrefix))
@@ -153,19 +165,6 @@ func (s *Store) customNames(ctx context.Context, resource, after string) iter.Se
 	in := s.namesBehind(schema.GSI3, schema.EntityConfigPK(s.namespace, resource), "", after)
 	return s.names(ctx, in, func(item schema.Item) (string, error) {
 		return textOf(item, schema.AttrGSI3SK), nil
-	})
-}
-
-// declaredNames yields all entities that come behind after.
-func (s *Store) declaredNames(ctx context.Context, after string) iter.Seq2[string, error] {
-	in := s.namesBehind(schema.GSI4, s.namespace, schema.EntityPK(s.namespace, ""), after)
-	in.FilterExpression = new("#n2 = :v3 OR begins_with(#n2, :v4)") // usage has the same partition
-	in.ExpressionAttributeNames["#n2"] = schema.AttrSK
-	in.ExpressionAttributeValues[":v3"] = schema.String(schema.SKMeta)
-	in.ExpressionAttributeValues[":v4"] = schema.String(schema.SKConfig + "#")
-	return s.names(ctx, in, func(item schema.Item) (string, error) {
-		_, name, err := schema.ParseEntityPK(textOf(item, schema.AttrPK))
-		return name, err
 	})
 }
 

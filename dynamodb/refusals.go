@@ -83,32 +83,11 @@ func (j *journey) refusedBefore() bool {
 	}
 	denies := false
 	for _, e := range j.errands {
-		m := e.spot.line(0).expected()
-		if m == nil {
+		denied, known := e.recall(j.now)
+		if !known {
 			return false
 		}
-		e.found = verdict{ruling: taken, shards: m.shards}
-		for k := range e.asks {
-			a := &e.asks[k]
-			c := m.limit(a.name)
-			if c == nil || c.Incomplete || a.limit != nil && !c.is(a.limit) {
-				return false
-			}
-			r, ok := e.spot.remembered(a.name, j.now)
-			found, shards := *c, m.shards
-			if shards > 1 {
-				if !ok {
-					return false
-				}
-				shards = 1 // as if all of them were one
-				found.balance, found.seen, found.rate = r.total, r.since, shareOf(&c.BucketLimit, shards)
-			}
-			found.touch(j.now, shards)
-			e.found.found = append(e.found.found, found)
-			if found.balance < a.milli+a.lowered {
-				e.found.ruling, denies = denied, denies || ok && a.milli+a.lowered >= r.milli
-			}
-		}
+		denies = denies || denied
 	}
 	for _, e := range j.errands {
 		if denies {
@@ -120,4 +99,33 @@ func (j *journey) refusedBefore() bool {
 		}
 	}
 	return denies
+}
+
+// recall judges an errand by what is remembered. It is not known where an image does not tell what
+// the limits have, or, with several shards, nothing is remembered of one.
+func (e *errand) recall(now int64) (denies, known bool) {
+	m := e.spot.line(0).expected()
+	if m == nil {
+		return false, false
+	}
+	e.found = verdict{ruling: taken, shards: m.shards}
+	for k := range e.asks {
+		a := &e.asks[k]
+		c := m.limit(a.name)
+		r, ok := e.spot.remembered(a.name, now)
+		if c == nil || c.Incomplete || a.limit != nil && !c.is(a.limit) || m.shards > 1 && !ok {
+			return false, false
+		}
+		found, shards := *c, m.shards
+		if shards > 1 { // as if all of them were one
+			shards = 1
+			found.balance, found.seen, found.rate = r.total, r.since, shareOf(&c.BucketLimit, shards)
+		}
+		found.touch(now, shards)
+		e.found.found = append(e.found.found, found)
+		if found.balance < a.milli+a.lowered {
+			e.found.ruling, denies = denied, denies || ok && a.milli+a.lowered >= r.milli
+		}
+	}
+	return denies, true
 }

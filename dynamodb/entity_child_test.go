@@ -1,0 +1,149 @@
+package dynamodb
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// atTransaction has somebody else do something just before the first transaction of a process.
+func (p *party) atTransaction(do func()) {
+	first := sync.OnceFunc(do)
+	p.wire.hold(func(r sentRequest) {
+		if r.operation == "TransactWriteItems" {
+			first()
+		}
+	})
+}
+
+// TestParentDeletedMeanwhile: of two that declare a child and delete its parent at once, one is refused.
+func TestParentDeletedMeanwhile(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	limits := []weir.Limit{perMinute("rpm", 10)}
+	for _, tt := range []struct {
+		name string
+		meta bool // otherwise the parent is known by its limits alone, as the Python library makes it
+	}{{"with a META", true}, {"by its limits", false}} {
+		parent := func(s *scene) {
+			if tt.meta {
+				s.first.declare("top", "")
+				return
+			}
+			c := schema.Config{Namespace: s.first.store.namespace, Entity: "top", Resource: costResource}
+			c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 10, Refill: 10, Seconds: 60}})
+			s.first.store.put(t, c.Item())
+		}
+		t.Run("the child is first, "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, table)
+			s.first.set("", costResource, limits...)
+			parent(s)
+			deleter := s.join()
+			deleter.atTransaction(func() { s.first.declare("acme", "top") })
+			err := deleter.DeleteEntity(t.Context(), "top")
+			wantError(t, err, weir.Conflict, "entity", "is the parent of acme")
+			s.first.take("acme", weir.Costs{"rpm": 1})
+		})
+		t.Run("the deletion is first, "+tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, table)
+			s.first.set("", costResource, limits...)
+			parent(s)
+			declarer := s.join()
+			declarer.atTransaction(func() {
+				if err := s.first.DeleteEntity(t.Context(), "top"); err != nil {
+					t.Error(err)
+				}
+			})
+			err := declarer.SetEntity(t.Context(), "acme", "top", true)
+			if tt.meta {
+				wantError(t, err, weir.Invalid, "parent", "not declared")
+			} else if err != nil { // it was declared with the child, and lives on without limits
+				t.Error(err)
+			}
+			s.first.take("acme", weir.Costs{"rpm": 1})
+		})
+	}
+}
+
+// TestChildThatTheIndexHasNotYet: a deletion sees the child that was declared last, and no other that is
+// none any more.
+func TestChildThatTheIndexHasNotYet(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustEntity(t, "top", "", false)
+	s.mustEntity(t, "acme", "top", true)
+	item := s.item(t, schema.MetaKey(s.namespace, "acme"))
+	delete(item, schema.AttrGSI1PK)
+	delete(item, schema.AttrGSI1SK)
+	s.put(t, item)
+	err := s.DeleteEntity(t.Context(), configNow, "top")
+	wantError(t, err, weir.Conflict, "entity", "is the parent of acme")
+	s.mustEntity(t, "acme", "", false)
+	if err := s.DeleteEntity(t.Context(), configNow, "top"); err != nil {
+		t.Errorf("without children: %v", err)
+	}
+}
+
+// TestChildrenDoNotWaitForOneAnother: what many children write on one parent is no conflict.
+func TestChildrenDoNotWaitForOneAnother(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	s.mustEntity(t, "top", "", false)
+	const children = 5
+	var all sync.WaitGroup
+	for i := range children {
+		all.Go(func() {
+			name := string(rune('a' + i))
+			if err := s.WriteEntity(t.Context(), configNow, name, "top", true); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if e := s.meta(t, "top"); e.Version != children {
+		t.Errorf("got version %d, want %d", e.Version, children)
+	}
+	if err := s.DeleteEntity(t.Context(), configNow, "top"); !errors.Is(err, weir.Conflict) {
+		t.Errorf("got %v, want %q", err, weir.Conflict)
+	}
+}
+
+// TestPythonKeepsParents: the Python library reads, moves and deletes a parent on which weir has written
+// its version and its newest child.
+func TestPythonKeepsParents(t *testing.T) {
+	t.Parallel()
+	s := withPython(t)
+	s.mustEntity(t, "top", "", false)
+	s.mustEntity(t, "mid", "", false)
+	s.mustEntity(t, "acme", "mid", true)
+	functions := schema.Item{schema.AttrLambdaVersion: schema.String(movesSince)}
+	s.also(t, schema.VersionKey(), functions) // otherwise the library moves nobody
+	entity := func(name string) map[string]any { return map[string]any{"entity_id": name} }
+	s.judgePython(t,
+		asked{pyStep{"get_entity", entity("mid")}, `{"id": "mid", "parent_id": null}`},
+		asked{pyStep{"get_children", map[string]any{"parent_id": "mid"}}, `[{"id": "acme"}]`},
+		asked{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": nil}}, ""},
+		asked{pyStep{"set_parent", map[string]any{"entity_id": "acme", "parent_id": "mid"}}, ""},
+		asked{pyStep{"set_parent", map[string]any{"entity_id": "mid", "parent_id": "top"}}, ""},
+		asked{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "mid"}}, ""},
+	)
+	e := s.meta(t, "mid")
+	if e.Parent != "top" || e.Version != 1 || textOf(e.Extra, attrNewestChild) != "acme" {
+		t.Errorf("after Python's move: got %+v", e)
+	}
+	err := s.DeleteEntity(t.Context(), configNow, "mid")
+	wantError(t, err, weir.Conflict, "entity", "is the parent of acme")
+	s.judgePython(t,
+		asked{pyStep{"delete_entity", entity("acme")}, ""},
+		asked{pyStep{"delete_entity", entity("bot")}, ""},
+	)
+	if err := s.DeleteEntity(t.Context(), configNow, "mid"); err != nil {
+		t.Errorf("without children: %v", err)
+	}
+	s.judgePython(t, asked{pyStep{"get_entity", entity("mid")}, `null`})
+}

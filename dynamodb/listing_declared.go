@@ -1,0 +1,159 @@
+package dynamodb
+
+import (
+	"context"
+	"iter"
+	"strings"
+
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// manyRows is how many rows of one entity are skipped rather than read: another question costs about
+// as much as so many rows of the answer.
+const manyRows = 100
+
+// seenName is an entity that has rows in the namespace's index.
+type seenName struct {
+	name string
+	// declared is true where a row of a META or a configuration was seen.
+	declared bool
+	// cut is true where not all of its rows were read.
+	cut bool
+}
+
+// seenRows are the names in some rows of the index.
+type seenRows struct {
+	names []seenName
+	rows  int
+	// more is true where there may be other rows behind, perhaps of the last name.
+	more bool
+}
+
+// declaredNames yields all entities that come behind after, of which so many are wanted. Usage has
+// rows in the same place, thousands for an entity, so those of each are read no further than needed;
+// whether it is declared is then asked of the table.
+func (s *Store) declaredNames(
+	ctx context.Context, after string, wanted int,
+) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		var names []seenName
+		for limit, more := manyRows, true; more; {
+			seen, err := s.seeNames(ctx, after, limit)
+			if err != nil {
+				yield("", err)
+				return
+			}
+			names = append(names, seen.names...)
+			limit, more = seen.next(wanted-len(names)), seen.more
+			if more {
+				after = names[len(names)-1].name
+			}
+			if more && len(names) < min(wanted, maxBatchGet) {
+				continue
+			}
+			if names, err = s.keepDeclared(ctx, names); err != nil {
+				yield("", err)
+				return
+			}
+			for _, n := range names {
+				if !yield(n.name, nil) {
+					return
+				}
+			}
+			wanted -= len(names)
+			names = nil
+		}
+	}
+}
+
+// next is how many rows to ask for, so that as many more names may be among them: few, where an entity
+// has so many that the rest of the last one's are better skipped, which the next ones may have too.
+func (r *seenRows) next(names int) int {
+	n := len(r.names)
+	if n == 0 || r.rows >= n*manyRows {
+		return manyRows
+	}
+	return max(manyRows, min(r.rows*names/n, 4*r.rows))
+}
+
+// seeNames reads so many rows behind a name, or as many as one answer holds.
+func (s *Store) seeNames(ctx context.Context, after string, limit int) (*seenRows, error) {
+	in := keysOnly(s.namesBehind(schema.GSI4, s.namespace, schema.EntityPK(s.namespace, ""), after))
+	in.TableName, in.Limit = &s.table, new(int32(limit))
+	r := &seenRows{more: true}
+	for r.more && r.rows == 0 {
+		out, err := s.client.Query(ctx, in)
+		if err != nil {
+			return nil, classify(err)
+		}
+		in.ExclusiveStartKey, r.more = out.LastEvaluatedKey, len(out.LastEvaluatedKey) > 0
+		for _, row := range out.Items {
+			if err := r.see(row); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if r.more {
+		r.names[len(r.names)-1].cut = true
+	}
+	return r, nil
+}
+
+// see takes in a row, which comes behind those before it.
+func (r *seenRows) see(row schema.Item) error {
+	_, name, err := schema.ParseEntityPK(textOf(row, schema.AttrPK))
+	if err != nil {
+		return unreadable(err)
+	}
+	r.rows++
+	if n := len(r.names); n == 0 || r.names[n-1].name != name {
+		r.names = append(r.names, seenName{name: name})
+	}
+	sk := textOf(row, schema.AttrSK)
+	if sk == schema.SKMeta || strings.HasPrefix(sk, schema.SKConfig+"#") {
+		r.names[len(r.names)-1].declared = true
+	}
+	return nil
+}
+
+// keepDeclared keeps the names of declared entities, and reads of the table what was not seen.
+func (s *Store) keepDeclared(ctx context.Context, seen []seenName) ([]seenName, error) {
+	var open []*seenName
+	var keys []schema.Key
+	for i := range seen {
+		if n := &seen[i]; n.cut && !n.declared {
+			open = append(open, n)
+			keys = append(keys, schema.MetaKey(s.namespace, n.name))
+		}
+	}
+	metas, err := s.batchGet(ctx, keys, false)
+	if err != nil {
+		return nil, err
+	}
+	err = atOnce(len(open), func(i int) error {
+		if metas[i] != nil {
+			open[i].declared = true
+			return nil
+		}
+		var err error
+		open[i].declared, err = s.anyConfig(ctx, keys[i].PK)
+		return err
+	})
+	var kept []seenName
+	for _, n := range seen {
+		if n.declared {
+			kept = append(kept, n)
+		}
+	}
+	return kept, err
+}
+
+// anyConfig reports whether an entity has a configuration item.
+func (s *Store) anyConfig(ctx context.Context, pk string) (bool, error) {
+	in := keysOnly(partition(pk, schema.SKConfig+"#", false))
+	in.Limit = new(int32(1))
+	for page, err := range s.queryPages(ctx, in) {
+		return len(page) > 0, err // one is enough
+	}
+	return false, nil
+}

@@ -1,0 +1,75 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// TestStatusOfMany: many subjects are read together, and judged as each would be alone.
+func TestStatusOfMany(t *testing.T) {
+	t.Parallel()
+	const entities = 150
+	s := configured(t)
+	calls := &testkit.Counter{}
+	s.options.Client = append(s.options.Client, calls.Install)
+	counted := s.behind(t, testkit.NewFaults(nil))
+	var of []weir.Subject
+	for i := range entities {
+		name := fmt.Sprintf("e-%03d", entities-i)
+		of = append(of, weir.Subject{Entity: name, Resource: "gpt-4o"})
+		switch i % 3 {
+		case 0: // has used all
+			s.bucket(t, name, "gpt-4o", 0, 1)
+		case 1: // has two shards, of which the process does not know
+			if i < 5 {
+				s.bucket(t, name, "gpt-4o", 0, 2)
+				s.bucket(t, name, "gpt-4o", 1, 2)
+			}
+		}
+	}
+	of = append(of, of[0]) // one of them twice
+	resolve := func(_ context.Context, of weir.Subject, _ weir.ResolveMode) (*weir.Resolved, error) {
+		return &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{rate("rpm", 5)}}, nil
+	}
+	got, err := counted.Status(t.Context(), configNow, of, resolve)
+	if err != nil || len(got) != len(of) {
+		t.Fatalf("got %d statuses, %v; want %d", len(got), err, len(of))
+	}
+	// Two batches, and another read of each of two buckets with more shards than were known.
+	if n := calls.Snapshot().Total().Calls; n != 4 {
+		t.Errorf("got %d calls, want 4:\n%s", n, calls.Snapshot())
+	}
+	var alone []weir.LimitStatus
+	for _, subject := range of {
+		one, err := s.Status(t.Context(), configNow, []weir.Subject{subject}, resolve)
+		if err != nil {
+			t.Fatal(err)
+		}
+		alone = append(alone, one...)
+	}
+	if !slices.EqualFunc(got, alone, func(a, b weir.LimitStatus) bool {
+		return a.Entity == b.Entity && a.Limit == b.Limit && a.Available == b.Available
+	}) {
+		t.Errorf("together: got %+v\nalone: %+v", got, alone)
+	}
+	if none, err := counted.Status(t.Context(), configNow, nil, resolve); err != nil || len(none) > 0 {
+		t.Errorf("of nobody: got %v, %v", none, err)
+	}
+	bad := errors.New("bad")
+	_, err = counted.Status(t.Context(), configNow, of,
+		func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
+			if of.Entity == "e-001" {
+				return nil, bad
+			}
+			return resolve(ctx, of, m)
+		})
+	if !errors.Is(err, bad) {
+		t.Errorf("got %v, want the resolver's own error", err)
+	}
+}
