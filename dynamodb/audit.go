@@ -9,7 +9,7 @@ import (
 )
 
 // ReadAudit yields the changes at a place, the newest first, those of the Python library among
-// them.
+// them. What is no event's ID is no place to begin behind.
 func (s *Store) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {
@@ -17,9 +17,19 @@ func (s *Store) ReadAudit(
 	in := partition(schema.AuditPK(s.namespace, owner), schema.SKAuditPrefix, consistent(ctx))
 	in.ScanIndexForward = new(false)
 	if after != "" {
-		in.ExclusiveStartKey = schema.AuditKey(s.namespace, owner, after).Item()
+		id, err := weir.ParseLeaseID(after) // a ULID as well
+		if err != nil {
+			return failing[weir.AuditEvent](fault(weir.Invalid, "after", after,
+				"must be the ID of an event: a ULID, of 26 characters"))
+		}
+		in.ExclusiveStartKey = schema.AuditKey(s.namespace, owner, id.String()).Item()
 	}
 	return func(yield func(weir.AuditEvent, error) bool) {
+		if err := s.enter(); err != nil {
+			yield(weir.AuditEvent{}, err)
+			return
+		}
+		s.running.end() // Close waits for no reader, who may never come back from an event
 		for page, err := range s.queryPages(ctx, in) {
 			if err != nil {
 				yield(weir.AuditEvent{}, err)
@@ -39,6 +49,14 @@ func (s *Store) ReadAudit(
 				}
 			}
 		}
+	}
+}
+
+// failing is a list that is nothing but an error.
+func failing[T any](err error) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		yield(none, err)
 	}
 }
 

@@ -1,7 +1,9 @@
 package dynamodb
 
 import (
+	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -118,6 +120,19 @@ func placeOf(c *schema.Config) string {
 		return "resources." + c.Resource
 	}
 	return "system"
+}
+
+// maxLimits is how many limits a place can have. A change of all of them, or of which ones there
+// are, is one write of each bucket item, and DynamoDB's expressions have an end (see maxDefined).
+const maxLimits = 36
+
+// checkNumber refuses more limits of one place than bucket items can follow.
+func checkNumber(field string, limits []weir.Limit) error {
+	if len(limits) <= maxLimits {
+		return nil
+	}
+	return fault(weir.Invalid, field, strconv.Itoa(len(limits)),
+		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", maxLimits))
 }
 
 // storedLimits are limits as configuration items have them: whole units and seconds.

@@ -20,6 +20,10 @@ func consistent(ctx context.Context) bool { return ctx.Value(consistentKey{}) !=
 // ReadConfig returns what is configured for a subject, in one read. It fails where the strongest
 // level says what weir cannot judge by, and where the subject is switched off.
 func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+	if err := s.enterReading(); err != nil {
+		return nil, err
+	}
+	defer s.running.end()
 	c, err := s.readSubject(ctx, of, consistent(ctx))
 	if err != nil {
 		return nil, err

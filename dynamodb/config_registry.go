@@ -74,6 +74,10 @@ func (t *transaction) inNamespace(key schema.Key) *expression {
 
 // ConfiguredResources returns, in order, the resources that have limits of their own.
 func (s *Store) ConfiguredResources(ctx context.Context) ([]string, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.running.end()
 	item, err := s.getItem(ctx, schema.ResourcesKey(s.namespace), consistent(ctx))
 	if err != nil || item == nil {
 		return nil, err
@@ -88,6 +92,10 @@ func (s *Store) ConfiguredResources(ctx context.Context) ([]string, error) {
 // EntityConfigResources returns, in order, the resources for which entities have limits of their
 // own, [weir.DefaultResource] among them.
 func (s *Store) EntityConfigResources(ctx context.Context) ([]string, error) {
+	if err := s.enter(); err != nil {
+		return nil, err
+	}
+	defer s.running.end()
 	item, err := s.getItem(ctx, schema.EntityConfigResourcesKey(s.namespace), consistent(ctx))
 	if err != nil || item == nil {
 		return nil, err

@@ -16,6 +16,13 @@ import (
 func (s *Store) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.end()
+	if err := checkNumber("limits", limits); err != nil {
+		return err
+	}
 	stored, err := storedLimits(limits)
 	if err != nil {
 		return err
@@ -115,6 +122,10 @@ func (t *transaction) recordLimits(at weir.Subject, c *schema.Config, before []s
 
 // WritePolicy makes p the system's policy, and leaves its limits.
 func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.end()
 	err := s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
 		key := schema.SystemConfigKey(s.namespace)
 		item, err := s.getItem(ctx, key, true)

@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -16,7 +17,8 @@ import (
 // Namespace is an isolated world of entities and limits in a table. Its items are kept under its
 // ID, so that a name that was deleted and registered again begins anew.
 type Namespace struct {
-	ID   string
+	ID string
+	// Name is empty where the table has lost it.
 	Name string
 	// Status is "active", "deleted" or "purging". Of one that is active, but whose name leads
 	// elsewhere or nowhere, it is "lost"; see [Table.RecoverNamespace].
@@ -83,11 +85,12 @@ func (c *connection) namespaceItem(ctx context.Context, key schema.Key) (*schema
 	if err != nil || item == nil {
 		return nil, err
 	}
-	n, err := schema.ParseNamespace(item)
-	if err != nil {
-		return nil, unreadable(err)
-	}
-	return n, nil
+	return readNamespace(item)
+}
+
+// vacated reports whether an item that leads from a name to an ID says that the name is free.
+func vacated(n *schema.Namespace) bool {
+	return n.Status == schema.StatusDeleted || n.Status == schema.StatusPurging
 }
 
 // resolveNamespace finds the namespace that a name leads to.
@@ -96,7 +99,7 @@ func (c *connection) resolveNamespace(ctx context.Context, name string) (*schema
 	switch {
 	case err != nil:
 		return nil, err
-	case n == nil || n.Status == schema.StatusDeleted || n.Status == schema.StatusPurging:
+	case n == nil || vacated(n):
 		return nil, fault(weir.NotFound, "store.namespace", name,
 			"is not registered on table "+c.table+": run weir namespace register "+name)
 	}
@@ -113,8 +116,18 @@ func (c *connection) registerNamespace(
 ) (n *schema.Namespace, made bool, err error) {
 	for range registerAttempts {
 		n, err = c.forward(ctx, name)
-		if err != nil || n != nil {
-			return n, false, err
+		if err != nil {
+			return nil, false, err
+		}
+		if n != nil && vacated(n) { // its data stays an orphan
+			_, err = c.deleteNamespace(ctx, name)
+			if err != nil && !errors.Is(err, weir.NotFound) {
+				return nil, false, err
+			}
+			n = nil
+		}
+		if n != nil {
+			return n, false, nil
 		}
 		id, err := schema.NewNamespaceID(rand.Reader)
 		if err != nil {
@@ -149,24 +162,29 @@ func (c *connection) putNew(item schema.Item) types.TransactWriteItem {
 
 // namespaces reads the whole registry: by name, and by ID.
 func (c *connection) namespaces(ctx context.Context) (byName, byID []schema.Namespace, err error) {
-	pk := schema.SystemPK(schema.RegistryNamespace)
-	for _, part := range []struct {
-		prefix string
-		to     *[]schema.Namespace
-	}{{schema.SKNamespaceIDPrefix, &byID}, {schema.SKNamespacePrefix, &byName}} {
-		items, err := c.queryAll(ctx, partition(pk, part.prefix, true))
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, item := range items {
-			n, err := schema.ParseNamespace(item)
-			if err != nil {
-				return nil, nil, unreadable(err)
-			}
-			*part.to = append(*part.to, *n)
-		}
+	if byID, err = c.registry(ctx, schema.SKNamespaceIDPrefix); err != nil {
+		return nil, nil, err
 	}
-	return byName, byID, nil
+	byName, err = c.registry(ctx, schema.SKNamespacePrefix)
+	return byName, byID, err
+}
+
+// registry reads all items of one kind, in the order of their keys.
+func (c *connection) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
+	pk := schema.SystemPK(schema.RegistryNamespace)
+	items, err := c.queryAll(ctx, partition(pk, prefix, true))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]schema.Namespace, len(items))
+	for i, item := range items {
+		n, err := readNamespace(item)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = *n
+	}
+	return all, nil
 }
 
 // orphans lists the namespaces whose data no name leads to, in the order of their IDs.
@@ -175,14 +193,14 @@ func (c *connection) orphans(ctx context.Context) ([]schema.Namespace, error) {
 	if err != nil {
 		return nil, err
 	}
-	led := make(map[string]string, len(byName))
+	led := make(map[string]bool, len(byName)) // by ID
 	for _, n := range byName {
-		led[n.Name] = n.ID
+		led[n.ID] = true
 	}
 	var left []schema.Namespace
 	for _, n := range byID {
 		if n.Status == schema.StatusActive {
-			if led[n.Name] == n.ID {
+			if led[n.ID] {
 				continue
 			}
 			n.Status = namespaceLost

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -19,28 +18,34 @@ func (c *connection) deleteNamespace(ctx context.Context, name string) (*schema.
 	if n == nil {
 		return nil, fault(weir.NotFound, "namespace", name, "is not registered on table "+c.table)
 	}
-	n.Status, n.DeletedAt = schema.StatusDeleted, schema.Timestamp(c.now())
-	_, err = c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
-		TransactItems: []types.TransactWriteItem{
-			{Delete: &types.Delete{
-				TableName: &c.table, Key: schema.NamespaceKey(name).Item(),
-				ConditionExpression:       new("#n0 = :v0"),
-				ExpressionAttributeNames:  map[string]string{"#n0": schema.AttrNamespaceID},
-				ExpressionAttributeValues: schema.Item{":v0": schema.String(n.ID)},
-			}},
-			{Update: &types.Update{
-				TableName: &c.table, Key: schema.NamespaceIDKey(n.ID).Item(),
-				UpdateExpression: new("SET #n0 = :v0, #n1 = :v1"),
-				ExpressionAttributeNames: map[string]string{
-					"#n0": schema.AttrStatus, "#n1": schema.AttrDeletedAt,
-				},
-				ExpressionAttributeValues: schema.Item{
-					":v0": schema.String(n.Status), ":v1": schema.String(n.DeletedAt),
-				},
-			}},
-		},
-	})
-	return n, c.changed("namespace", name, err)
+	back, err := c.reverse(ctx, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	t := &transaction{table: c.table}
+	named := &expression{}
+	named.equalText(schema.AttrNamespaceID, n.ID)
+	t.remove(schema.NamespaceKey(name), named)
+	e := &expression{}
+	if back != nil && back.Status == schema.StatusPurging { // somebody gave it the name meanwhile
+		n.Status, n.DeletedAt = back.Status, back.DeletedAt
+		e.equalText(schema.AttrStatus, n.Status)
+		t.check(schema.NamespaceIDKey(n.ID), e)
+	} else {
+		n.Status, n.DeletedAt = schema.StatusDeleted, schema.Timestamp(c.now())
+		e.setText(schema.AttrStatus, n.Status)
+		e.setText(schema.AttrDeletedAt, n.DeletedAt)
+		e.leadBack(n)
+		e.differentText(schema.AttrStatus, schema.StatusPurging)
+		t.update(schema.NamespaceIDKey(n.ID), e)
+	}
+	return n, c.changed("namespace", name, c.transact(ctx, t))
+}
+
+// transact writes a change of the registry.
+func (c *connection) transact(ctx context.Context, t *transaction) error {
+	_, err := c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{TransactItems: t.items})
+	return err
 }
 
 // changed is what to say of a change of the registry that ended with err.
@@ -67,6 +72,15 @@ func (c *connection) recoverNamespace(ctx context.Context, id string) (*schema.N
 		return nil, fault(weir.Conflict, "namespace_id", id,
 			"is being purged, which cannot be undone: run weir namespace purge "+id+" to finish it")
 	}
+	if n.Name == "" {
+		if n.Name, err = c.nameOf(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if n.Name == "" {
+		return nil, fault(weir.Conflict, "namespace_id", id, "cannot be recovered, since the table has "+
+			"lost its name: run weir namespace purge "+id+" to delete what is left of it")
+	}
 	taken, err := c.forward(ctx, n.Name)
 	switch {
 	case err != nil:
@@ -82,34 +96,21 @@ func (c *connection) recoverNamespace(ctx context.Context, id string) (*schema.N
 
 // revive writes both items of a namespace that was deleted, or lost its name.
 func (c *connection) revive(ctx context.Context, n *schema.Namespace) error {
-	was := n.Status
+	back := &expression{}
+	back.equalText(schema.AttrStatus, n.Status)
 	n.Status, n.DeletedAt = schema.StatusActive, ""
+	back.setText(schema.AttrStatus, n.Status)
+	back.removeAll(schema.AttrDeletedAt)
+	back.leadBack(n)
 	forward := *n
 	forward.Reverse, forward.Extra = false, nil
-	_, err := c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
-		TransactItems: []types.TransactWriteItem{
-			{Put: &types.Put{
-				TableName: &c.table, Item: forward.Item(),
-				ConditionExpression: new("attribute_not_exists(#n0) OR #n1 = :v0"),
-				ExpressionAttributeNames: map[string]string{
-					"#n0": schema.AttrPK, "#n1": schema.AttrNamespaceID,
-				},
-				ExpressionAttributeValues: schema.Item{":v0": schema.String(n.ID)},
-			}},
-			{Update: &types.Update{
-				TableName: &c.table, Key: schema.NamespaceIDKey(n.ID).Item(),
-				UpdateExpression:    new("SET #n0 = :v0 REMOVE #n1"),
-				ConditionExpression: new("#n0 = :v1"),
-				ExpressionAttributeNames: map[string]string{
-					"#n0": schema.AttrStatus, "#n1": schema.AttrDeletedAt,
-				},
-				ExpressionAttributeValues: schema.Item{
-					":v0": schema.String(n.Status), ":v1": schema.String(was),
-				},
-			}},
-		},
-	})
-	return c.changed("namespace_id", n.ID, err)
+	free := &expression{}
+	free.conditions = append(free.conditions, "attribute_not_exists("+free.name(schema.AttrPK)+") OR "+
+		free.name(schema.AttrNamespaceID)+" = "+free.text(n.ID))
+	t := &transaction{table: c.table}
+	t.put(forward.Item(), free)
+	t.update(schema.NamespaceIDKey(n.ID), back)
+	return c.changed("namespace_id", n.ID, c.transact(ctx, t))
 }
 
 func (c *connection) noSuchID(id string) error {

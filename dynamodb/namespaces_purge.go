@@ -42,33 +42,64 @@ func (c *connection) purgeNamespace(
 	case known == nil:
 		return p.deleted, nil
 	}
-	_, err = c.client.DeleteItem(ctx, &ddb.DeleteItemInput{
-		TableName: &c.table, Key: schema.NamespaceIDKey(id).Item(),
-	})
-	return p.deleted, classify(err)
+	return p.deleted, p.forget(ctx, known)
 }
 
-// begin marks the namespace, so that nobody recovers it while half of it is gone.
+// begin marks the namespace, so that nobody recovers it while half of it is gone. What a name leads
+// to is not purged, whatever else the registry says of it.
 func (p *purge) begin(ctx context.Context) (*schema.Namespace, error) {
 	n, err := p.reverse(ctx, p.id)
-	switch {
-	case err != nil, n == nil:
+	if err != nil {
 		return nil, err
-	case n.Status == schema.StatusPurging:
-		return n, nil
-	case n.Status != schema.StatusDeleted:
-		return nil, fault(weir.Conflict, "namespace_id", p.id, "is "+n.Status+
-			": only a deleted namespace can be purged: run weir namespace delete "+n.Name)
 	}
-	_, err = p.client.UpdateItem(ctx, &ddb.UpdateItemInput{
-		TableName: &p.table, Key: schema.NamespaceIDKey(p.id).Item(),
-		UpdateExpression: new("SET #n0 = :v0"), ConditionExpression: new("#n0 = :v1"),
-		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrStatus},
-		ExpressionAttributeValues: schema.Item{
-			":v0": schema.String(schema.StatusPurging), ":v1": schema.String(schema.StatusDeleted),
-		},
-	})
-	return n, p.changed("namespace_id", p.id, err)
+	name, err := p.nameOf(ctx, p.id)
+	switch {
+	case err != nil:
+		return nil, err
+	case name != "":
+		return nil, fault(weir.Conflict, "namespace_id", p.id, "is what the name "+name+
+			" leads to: only a deleted namespace can be purged: run weir namespace delete "+name)
+	case n == nil, n.Status == schema.StatusPurging:
+		return n, nil
+	case n.Status != schema.StatusDeleted && n.Name != "":
+		return nil, fault(weir.Conflict, "namespace_id", p.id, "has lost its name "+n.Name+
+			": only a deleted namespace can be purged: run weir namespace recover "+p.id+
+			", and then weir namespace delete "+n.Name)
+	}
+	t := &transaction{table: p.table}
+	e := &expression{}
+	e.setText(schema.AttrStatus, schema.StatusPurging)
+	e.equalText(schema.AttrStatus, n.Status)
+	t.update(schema.NamespaceIDKey(p.id), e)
+	p.requireNoName(t, n)
+	return n, p.changed("namespace_id", p.id, p.transact(ctx, t))
+}
+
+// requireNoName is a condition: the name that the namespace had does not lead to it.
+func (p *purge) requireNoName(t *transaction, n *schema.Namespace) {
+	if n.Name == "" {
+		return
+	}
+	e := &expression{}
+	e.differentText(schema.AttrNamespaceID, p.id)
+	t.check(schema.NamespaceKey(n.Name), e)
+}
+
+// forget deletes what the registry knows of the namespace, unless it is in use again: the Python
+// library recovers without looking whether a purge has begun meanwhile.
+func (p *purge) forget(ctx context.Context, n *schema.Namespace) error {
+	t := &transaction{table: p.table}
+	e := &expression{}
+	e.conditions = append(e.conditions, "attribute_not_exists("+e.name(schema.AttrPK)+") OR "+
+		e.name(schema.AttrStatus)+" = "+e.text(schema.StatusPurging))
+	t.remove(schema.NamespaceIDKey(p.id), e)
+	p.requireNoName(t, n)
+	err := p.transact(ctx, t)
+	if outcomeOf(err).kind == writeRefused {
+		return fault(weir.Conflict, "namespace_id", p.id, "was recovered by another program meanwhile, and "+
+			"what it had before is deleted: go on with what is left, or delete and purge it again")
+	}
+	return classify(err)
 }
 
 // sweep deletes. The system's partition goes last: it says what else there is, which an interrupted

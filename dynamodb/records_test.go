@@ -60,6 +60,14 @@ func TestAudit(t *testing.T) {
 	if rest := s.audited(t, weir.Subject{Entity: "acme"}, events[1].ID); len(rest) != 3 || rest[0].ID != events[2].ID {
 		t.Errorf("behind the second: got %+v", rest)
 	}
+	lower := strings.ToLower(events[1].ID)
+	if rest := s.audited(t, weir.Subject{Entity: "acme"}, lower); len(rest) != 3 || rest[0].ID != events[2].ID {
+		t.Errorf("behind the second, in lower case: got %+v", rest)
+	}
+	for _, after := range []string{"nonsense", "~", "\xff", events[1].ID + "0", strings.Repeat("x", 2000)} {
+		err := firstError(s.ReadAudit(t.Context(), acme, after))
+		wantError(t, err, weir.Invalid, "after", "must be the ID of an event")
+	}
 	if only := s.audited(t, acme, ""); len(only) != 2 {
 		t.Errorf("on the resource: got %+v", only)
 	}
@@ -231,5 +239,35 @@ func TestPrincipalOfTheCredentials(t *testing.T) {
 	c.client = nil // nobody is asked again
 	if again, err := s.principal(t.Context()); err != nil || again != got {
 		t.Errorf("got %q, %v; want %q", again, err, got)
+	}
+}
+
+// TestUsageTime: keys are in the order of time for years of four digits, and no others are asked
+// for.
+func TestUsageTime(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	last := time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+	first := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
+	west, east := time.FixedZone("west", -12*3600), time.FixedZone("east", 12*3600)
+	for name, tc := range map[string]struct {
+		start, end time.Time
+		field      string
+	}{
+		"all years":         {first, last, ""},
+		"the last second":   {last, last.In(west), ""},
+		"the year 10000":    {first, time.Date(9999, 12, 31, 23, 0, 0, 0, west), "end"},
+		"begins in it":      {last.Add(time.Second), time.Time{}, "start"},
+		"before the year 0": {time.Date(0, 1, 1, 11, 0, 0, 0, east), last, "start"},
+	} {
+		for _, q := range []weir.Usage{{Entity: "acme"}, {Entity: "acme", Resource: "a"}, {Resource: "a"}} {
+			q.Start, q.End = tc.start, tc.end
+			err := firstError(s.ReadUsage(t.Context(), q))
+			if tc.field != "" {
+				wantError(t, err, weir.Invalid, tc.field, "must be in the years 0000 to 9999")
+			} else if err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
 	}
 }

@@ -35,6 +35,9 @@ const (
 	tableTimeout = 10 * time.Minute
 	// adminTimeout bounds all else that has no end of its own to wait for.
 	adminTimeout = time.Minute
+	// maxStale is how often a description may still be of before the call that made or deleted the
+	// table: DynamoDB's descriptions lag behind by seconds. With the pauses it is half a minute.
+	maxStale = 30
 )
 
 func (t *Table) connect(ctx context.Context) (*connection, error) {
@@ -77,14 +80,16 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	return true, c.equip(ctx)
 }
 
-// awaitTable waits until a table takes calls, with all of its indexes.
+// awaitTable waits until a table that is being made takes calls, with all of its indexes. It may
+// not be there at first.
 func (c *connection) awaitTable(ctx context.Context) (*types.TableDescription, error) {
 	for attempt := 0; ; attempt++ {
 		d, err := c.describe(ctx)
-		if err != nil {
+		unseen := errors.Is(err, weir.NotFound) && attempt < maxStale
+		if err != nil && !unseen {
 			return nil, err
 		}
-		if d.TableStatus != types.TableStatusCreating {
+		if !unseen && d.TableStatus != types.TableStatusCreating {
 			if err := usable(c.table, d.TableStatus); err != nil {
 				return nil, err
 			}
@@ -181,7 +186,7 @@ func (t *Table) Delete(ctx context.Context) error {
 			return nil
 		case err != nil:
 			return err
-		case d.TableStatus != types.TableStatusDeleting:
+		case d.TableStatus != types.TableStatusDeleting && attempt >= maxStale:
 			return fault(weir.Conflict, "store.table", t.Name,
 				"was not deleted: DynamoDB says it is "+string(d.TableStatus))
 		}

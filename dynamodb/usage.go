@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"context"
 	"iter"
+	"time"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -13,11 +14,19 @@ import (
 // ReadUsage yields what was counted, later windows first on each resource; with a resource and no
 // entity, later windows first over all entities.
 func (s *Store) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
+	if err := checkTime(&q); err != nil {
+		return failing[weir.Usage](err)
+	}
 	in, pages := s.usageQuery(q), s.wholePages
 	if q.Entity != "" {
 		pages = s.queryPages
 	}
 	return func(yield func(weir.Usage, error) bool) {
+		if err := s.enter(); err != nil {
+			yield(weir.Usage{}, err)
+			return
+		}
+		s.running.end() // Close waits for no reader, who may never come back from a record
 		for page, err := range pages(ctx, in) {
 			if err != nil {
 				yield(weir.Usage{}, err)
@@ -35,6 +44,23 @@ func (s *Store) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 			}
 		}
 	}
+}
+
+// lastYear is the last one that keys can have: they are in the order of time with four digits.
+const lastYear = 9999
+
+// checkTime refuses instants that no key can have.
+func checkTime(q *weir.Usage) error {
+	for _, bound := range []struct {
+		field string
+		at    time.Time
+	}{{"start", q.Start}, {"end", q.End}} {
+		if year := bound.at.UTC().Year(); year < 0 || year > lastYear {
+			return fault(weir.Invalid, bound.field, bound.at.UTC().Format(time.RFC3339),
+				"must be in the years 0000 to 9999, in UTC")
+		}
+	}
+	return nil
 }
 
 // wanted reports whether a record is one that was asked for.

@@ -59,7 +59,7 @@ func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.Buck
 	target := c.peek(at, m.shards)
 	name := func(field string) string { return schema.BucketAttribute(c.Name, field) }
 	if c.seed {
-		e.seed(c, target, r.counts[i])
+		e.seed(c, target, r.counts[i], r.definable(m))
 		s := c.BucketLimit
 		s.Balance, s.Consumed, s.Incomplete = target, r.counts[i], false
 		return s
@@ -114,8 +114,9 @@ func difference(a, b int64) (int64, bool) {
 	return d, (d < a) == (b > 0)
 }
 
-// seed writes a limit that the item does not have, or has only in part.
-func (e *expression) seed(c *counter, balance, consumed int64) {
+// seed writes a limit that the item does not have, or has only in part; guarded requires that this is
+// still so.
+func (e *expression) seed(c *counter, balance, consumed int64, guarded bool) {
 	for _, f := range []struct {
 		field string
 		n     int64
@@ -124,6 +125,9 @@ func (e *expression) seed(c *counter, balance, consumed int64) {
 		{schema.FieldPeriod, c.PeriodMS}, {schema.FieldConsumed, consumed},
 	} {
 		e.setNumber(schema.BucketAttribute(c.Name, f.field), f.n)
+	}
+	if !guarded {
+		return
 	}
 	absent := "attribute_not_exists("
 	e.conditions = append(e.conditions, "("+

@@ -72,6 +72,9 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 		if most < 1 {
 			return nil, misused(cmd, "--size %d: must be above zero", most)
 		}
+		if _, err := weir.ParseLeaseID(after); after != "" && err != nil { // a ULID as well
+			return nil, misused(cmd, "--after %q: must be the ID of an event: a ULID, of 26 characters", after)
+		}
 		if len(args) > 0 {
 			at.Entity = args[0]
 		}

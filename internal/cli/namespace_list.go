@@ -28,7 +28,8 @@ func (a *app) orphanNamespacesCommand() *cobra.Command {
 		Use:   "orphans",
 		Short: "List the namespaces that have data and no name",
 		Long: `List the namespaces whose data no name leads to: deleted ones, those whose purge broke off
-(purging), and those whose name went astray (lost).`,
+(purging), and those whose name went astray (lost). Where NAMESPACE is empty, the table has
+lost the name itself.`,
 		Example: "  weir namespace orphans --store dynamodb://limits",
 	}, "no orphans", (*dynamodb.Table).OrphanNamespaces)
 }

@@ -1,0 +1,66 @@
+package dynamodb
+
+import (
+	"context"
+	"iter"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+)
+
+// firstError ends a list with its first entry and returns its error.
+func firstError[T any](list iter.Seq2[T, error]) error {
+	for _, err := range list {
+		return err
+	}
+	return nil
+}
+
+// TestConfigAfterClose: a closed store neither changes its configuration nor reads it.
+func TestConfigAfterClose(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	acme := weir.Subject{Entity: "acme", Resource: faultResource}
+	calls := map[string]func(ctx context.Context) error{
+		"WriteLimits": func(ctx context.Context) error {
+			return s.WriteLimits(ctx, configNow, acme, series("rpm", 2, 5))
+		},
+		"WritePolicy": func(ctx context.Context) error { return s.WritePolicy(ctx, configNow, weir.Allow) },
+		"ReadConfig": func(ctx context.Context) error {
+			_, err := s.ReadConfig(ctx, acme)
+			return err
+		},
+		"ConfiguredResources": func(ctx context.Context) error {
+			_, err := s.ConfiguredResources(ctx)
+			return err
+		},
+		"EntityConfigResources": func(ctx context.Context) error {
+			_, err := s.EntityConfigResources(ctx)
+			return err
+		},
+		"ReadAudit": func(ctx context.Context) error { return firstError(s.ReadAudit(ctx, acme, "")) },
+		"ReadUsage": func(ctx context.Context) error {
+			return firstError(s.ReadUsage(ctx, weir.Usage{Entity: "acme"}))
+		},
+	}
+	for name, call := range calls {
+		if err := call(t.Context()); err != nil {
+			t.Errorf("%s of an open store: %v", name, err)
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range calls {
+		wantError(t, call(t.Context()), weir.Unavailable, "", "the store is closed")
+		if s.running.n != 0 {
+			t.Errorf("%s does not end", name)
+		}
+	}
+	s.running.begin() // a call that Close still waits for
+	defer s.running.end()
+	if err := calls["ReadConfig"](t.Context()); err != nil {
+		t.Errorf("ReadConfig of a call under way: %v", err)
+	}
+	wantError(t, calls["WriteLimits"](t.Context()), weir.Unavailable, "", "the store is closed")
+}

@@ -1,0 +1,97 @@
+package dynamodb
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// series are so many limits.
+func series(prefix string, n int, capacity int64) []weir.Limit {
+	limits := make([]weir.Limit, n)
+	for i := range limits {
+		limits[i] = perSecond(fmt.Sprintf("%s-%02d", prefix, i), capacity, 1)
+	}
+	return limits
+}
+
+// TestMostLimits: where a place has as many limits as it can have, and all of them change, each
+// process goes on by those that there are.
+func TestMostLimits(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ before, after []weir.Limit }{
+		"redefined": {series("old", maxLimits, 100), series("old", maxLimits, 50)},
+		"replaced":  {series("old", maxLimits, 100), series("new", maxLimits, 100)},
+		"removed":   {series("old", maxLimits, 100), series("old", 1, 100)},
+		"added":     {series("old", 1, 100), series("old", maxLimits, 100)},
+	} {
+		for _, at := range []string{"acme", ""} { // the entity's limits, and the resource's
+			t.Run(name+" of "+at, func(t *testing.T) {
+				t.Parallel()
+				w := newFaultWorld(t)
+				w.limits(t, at, tc.before...)
+				warm := w.side(t, "warm", Options{}, weir.Options{}, nil)
+				lease := takeEach(t, warm, tc.before, 40)
+				w.limits(t, at, tc.after...)
+				for range 2 { // the first use after a while reads what there is, the next one goes by it
+					w.clock.advance(2 * time.Minute)
+					takeEach(t, warm, tc.after, tc.after[0].Capacity)
+				}
+				w.clock.advance(time.Minute)
+				takeEach(t, w.side(t, "cold", Options{}, weir.Options{}, nil), tc.after, 10)
+				if _, err := lease.Cancel(t.Context()); err != nil {
+					t.Errorf("cancel: %v", err)
+				}
+				warm.store.running.wait()
+				for _, m := range w.images(t, "acme") {
+					if len(m.limits) != len(tc.after) {
+						t.Errorf("the item has %d limits, want %d", len(m.limits), len(tc.after))
+					}
+				}
+			})
+		}
+	}
+}
+
+// takeEach reserves units of each limit.
+func takeEach(t *testing.T, s *faultSide, limits []weir.Limit, units int64) *weir.Lease {
+	t.Helper()
+	costs := weir.Costs{}
+	for _, l := range limits[:min(32, len(limits))] { // so many a request may name
+		costs[l.Name] = units
+	}
+	lease, err := s.limiter.Reserve(t.Context(), &weir.Request{
+		Entity: "acme", Resource: faultResource, Costs: costs,
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", s.name, err)
+	}
+	s.store.running.wait()
+	return lease
+}
+
+// TestTooManyLimits: one more is refused at every place, and nothing is written.
+func TestTooManyLimits(t *testing.T) {
+	t.Parallel()
+	s := configured(t)
+	for _, at := range []weir.Subject{
+		{},
+		{Resource: faultResource},
+		{Entity: "acme", Resource: weir.DefaultResource},
+		{Entity: "acme", Resource: faultResource},
+	} {
+		err := s.WriteLimits(t.Context(), configNow, at, series("rpm", maxLimits+1, 5))
+		wantError(t, err, weir.Invalid, "limits", `limits "37": are too many limits: `+
+			"a place on a DynamoDB table can have at most 36")
+		if events := s.audited(t, at, ""); len(events) > 0 {
+			t.Errorf("%+v: got %+v, want nothing recorded", at, events)
+		}
+		config, err := s.readSubject(t.Context(), at, true)
+		if err != nil || config.known() || config.winner() != nil {
+			t.Errorf("%+v: got %+v, %v; want nothing configured", at, config, err)
+		}
+	}
+	s.mustSet(t, weir.Subject{}, series("rpm", maxLimits, 5)...)
+}

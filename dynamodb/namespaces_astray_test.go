@@ -1,0 +1,252 @@
+package dynamodb
+
+import (
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// erase deletes items without looking at them.
+func (c *connection) erase(t *testing.T, keys ...schema.Key) {
+	t.Helper()
+	if err := c.batchDelete(t.Context(), keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// restore writes both items of a namespace as the Python library recovers it, without looking
+// whether a purge has begun.
+func (c *connection) restore(t *testing.T, n *Namespace, back bool) {
+	t.Helper()
+	item := &schema.Namespace{
+		ID: n.ID, Name: n.Name, Status: schema.StatusActive, CreatedAt: n.CreatedAt,
+	}
+	c.write(t, item.Item())
+	if back {
+		item.Reverse = true
+		c.write(t, item.Item())
+	}
+}
+
+// wantOrphans checks what the table lists without a name, as "ID name status".
+func wantOrphans(t *testing.T, table *Table, want ...string) {
+	t.Helper()
+	all, err := table.OrphanNamespaces(t.Context())
+	if err != nil || len(all) != len(want) {
+		t.Errorf("orphans: got %+v, %v; want %q", all, err, want)
+		return
+	}
+	for i, n := range all {
+		if got := n.ID + " " + n.Name + " " + n.Status; got != want[i] {
+			t.Errorf("orphans: got %q, want %q", got, want[i])
+		}
+	}
+}
+
+// TestNamespaceWithoutWayBack: where the item that leads back is gone, a namespace that a name leads
+// to is not purged, and its deletion makes the item anew.
+func TestNamespaceWithoutWayBack(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	ctx := t.Context()
+	c := connected(t, table)
+	n := register(t, table, "prod")
+	fill(t, c, n.ID, 3)
+	items := under(t, c, n.ID)
+	c.erase(t, schema.NamespaceIDKey(n.ID))
+
+	deleted, err := table.PurgeNamespace(ctx, n.ID, true, nil)
+	wantError(t, err, weir.Conflict, "namespace_id", "run weir namespace delete prod")
+	if left := under(t, c, n.ID); deleted != 0 || left != items {
+		t.Errorf("the purge deleted %d items and left %d of %d", deleted, left, items)
+	}
+	gone, err := table.DeleteNamespace(ctx, "prod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := table.OrphanNamespaces(ctx); err != nil || len(all) != 1 || all[0] != *gone {
+		t.Errorf("orphans: got %+v, %v; want %+v", all, err, gone)
+	}
+	if back, err := table.RecoverNamespace(ctx, n.ID); err != nil || *back != *n {
+		t.Errorf("recover: got %+v, %v; want %+v", back, err, n)
+	}
+	checkAlike(t, c, "prod", "default")
+	if _, err := table.DeleteNamespace(ctx, "prod"); err != nil {
+		t.Fatal(err)
+	}
+	if deleted, err := table.PurgeNamespace(ctx, n.ID, false, nil); err != nil || deleted != int64(items) {
+		t.Errorf("purge: got %d, %v; want %d", deleted, err, items)
+	}
+	wantOrphans(t, table)
+}
+
+// TestNamespaceRecoveredInPurge: a purge takes from the registry only what is still being purged.
+func TestNamespaceRecoveredInPurge(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		meanwhile func(*testing.T, *connection, *Namespace)
+		refused   bool
+		orphan    string // its status afterwards
+	}{
+		"nothing": {meanwhile: func(*testing.T, *connection, *Namespace) {}},
+		"recovered": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+			c.restore(t, n, true)
+		}, refused: true},
+		"half recovered": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+			c.restore(t, n, false)
+		}, refused: true, orphan: "purging"},
+		"recovered and deleted": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+			c.restore(t, n, true)
+			if _, err := c.deleteNamespace(t.Context(), n.Name); err != nil {
+				t.Error(err)
+			}
+		}, refused: true, orphan: "deleted"},
+		"purged": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+			c.erase(t, schema.NamespaceIDKey(n.ID))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			table := madeTable(t)
+			c := connected(t, table)
+			n := register(t, table, "prod")
+			fill(t, c, n.ID, 3)
+			if _, err := table.DeleteNamespace(t.Context(), "prod"); err != nil {
+				t.Fatal(err)
+			}
+			asked := false
+			_, err := table.PurgeNamespace(t.Context(), n.ID, false, func(int64) {
+				if !asked {
+					tc.meanwhile(t, c, n)
+				}
+				asked = true
+			})
+			if !tc.refused {
+				if err != nil {
+					t.Error(err)
+				}
+				wantOrphans(t, table)
+				return
+			}
+			wantError(t, err, weir.Conflict, "namespace_id", "was recovered by another program")
+			if tc.orphan != "" {
+				wantOrphans(t, table, n.ID+" prod "+tc.orphan)
+			}
+			if tc.orphan != "deleted" {
+				found, err := table.Namespace(t.Context(), "prod")
+				if err != nil || *found != *n {
+					t.Errorf("got %+v, %v; want %+v", found, err, n)
+				}
+				finishPurge(t, table, n)
+			}
+		})
+	}
+}
+
+// finishPurge deletes a namespace that was recovered in a purge, and purges it.
+func finishPurge(t *testing.T, table *Table, n *Namespace) {
+	t.Helper()
+	_, err := table.PurgeNamespace(t.Context(), n.ID, false, nil)
+	wantError(t, err, weir.Conflict, "namespace_id", "run weir namespace delete "+n.Name)
+	if _, err := table.DeleteNamespace(t.Context(), n.Name); err != nil {
+		t.Error(err)
+	}
+	if _, err := table.PurgeNamespace(t.Context(), n.ID, false, nil); err != nil {
+		t.Error(err)
+	}
+	wantOrphans(t, table)
+}
+
+// TestNamespaceWithoutName: the Python library may leave an item that leads back to no name. It is
+// listed, and can be purged; recovered it can be only if a name leads to it after all.
+func TestNamespaceWithoutName(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	ctx := t.Context()
+	c := connected(t, table)
+	n := register(t, table, "prod")
+	fill(t, c, n.ID, 3)
+	stub := func(status string) {
+		item := schema.NamespaceIDKey(n.ID).Item()
+		item[schema.AttrStatus] = schema.String(status)
+		c.write(t, item)
+	}
+	stub(schema.StatusActive)
+	wantOrphans(t, table)
+	_, err := table.RecoverNamespace(ctx, n.ID)
+	wantError(t, err, weir.Conflict, "namespace_id", "is active")
+	stub(schema.StatusDeleted)
+	if back, err := table.RecoverNamespace(ctx, n.ID); err != nil || back.Name != "prod" {
+		t.Errorf("recover: got %+v, %v", back, err)
+	}
+
+	for _, status := range []string{schema.StatusDeleted, schema.StatusActive} {
+		fill(t, c, n.ID, 3)
+		c.erase(t, schema.NamespaceKey("prod"))
+		stub(status)
+		if all, err := table.Namespaces(ctx); err != nil || len(all) != 1 {
+			t.Errorf("list: got %+v, %v", all, err)
+		}
+		listed := map[string]string{schema.StatusActive: "lost"}[status]
+		if listed == "" {
+			listed = status
+		}
+		wantOrphans(t, table, n.ID+"  "+listed)
+		_, err = table.RecoverNamespace(ctx, n.ID)
+		wantError(t, err, weir.Conflict, "namespace_id", "run weir namespace purge "+n.ID)
+		if deleted, err := table.PurgeNamespace(ctx, n.ID, false, nil); err != nil || deleted != 7 {
+			t.Errorf("purge: got %d, %v; want 7", deleted, err)
+		}
+		wantOrphans(t, table)
+	}
+}
+
+// TestNamespaceLostPurge: a lost namespace is not purged by its ID, and the error says the way.
+func TestNamespaceLostPurge(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	c := connected(t, table)
+	n := register(t, table, "prod")
+	c.erase(t, schema.NamespaceKey("prod"))
+	_, err := table.PurgeNamespace(t.Context(), n.ID, false, nil)
+	wantError(t, err, weir.Conflict, "namespace_id", "run weir namespace recover "+n.ID+
+		", and then weir namespace delete prod")
+	if _, err := table.RecoverNamespace(t.Context(), n.ID); err != nil {
+		t.Error(err)
+	}
+	finishPurge(t, table, n)
+}
+
+// TestNamespaceVacated: a name whose item says that it is deleted is free. Opening it says to
+// register it, which works; its old data stays an orphan.
+func TestNamespaceVacated(t *testing.T) {
+	t.Parallel()
+	for _, status := range []string{schema.StatusDeleted, schema.StatusPurging} {
+		t.Run(status, func(t *testing.T) {
+			t.Parallel()
+			table := madeTable(t)
+			c := connected(t, table)
+			old := &schema.Namespace{
+				ID: "AAAAAAAAAAA", Name: "prod", Status: status, CreatedAt: "2026-01-01T00:00:00Z",
+			}
+			c.write(t, old.Item())
+			o := *table.Options
+			o.Namespace = "prod"
+			_, err := Open(t.Context(), table.Name, &o)
+			wantError(t, err, weir.NotFound, "store.namespace", "run weir namespace register prod")
+			n := register(t, table, "prod")
+			if n.ID == old.ID || n.Status != "active" {
+				t.Errorf("got %+v", n)
+			}
+			s, err := Open(t.Context(), table.Name, &o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Close(); err != nil || s.namespace != n.ID {
+				t.Errorf("got namespace %s, %v; want %s", s.namespace, err, n.ID)
+			}
+			wantOrphans(t, table, "AAAAAAAAAAA prod deleted")
+		})
+	}
+}

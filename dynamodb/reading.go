@@ -1,0 +1,21 @@
+package dynamodb
+
+// enterReading begins a reading of the configuration: end it with s.running.end. After Close it
+// refuses, but not while Close waits for calls, which may have to read before they can end.
+func (s *Store) enterReading() error {
+	if s.running.join() {
+		return nil
+	}
+	return s.enter()
+}
+
+// join counts one more where something goes on already.
+func (t *tasks) join() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n == 0 {
+		return false
+	}
+	t.n++
+	return true
+}

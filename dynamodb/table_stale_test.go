@@ -1,0 +1,94 @@
+package dynamodb
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// lagging is a network on which so many descriptions behind the deletion of a table are still the
+// one of before.
+type lagging struct {
+	base    http.RoundTripper
+	before  string
+	lag     int
+	deleted bool
+	asked   int // descriptions behind the deletion
+}
+
+func (l *lagging) RoundTrip(r *http.Request) (*http.Response, error) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	describes := operation == "DescribeTable"
+	if l.deleted && describes {
+		l.asked++
+		if l.asked <= l.lag {
+			return script(says(http.StatusOK, l.before)).RoundTrip(r)
+		}
+	}
+	l.deleted = l.deleted || operation == "DeleteTable"
+	answer, err := l.base.RoundTrip(r)
+	if err != nil || !describes || l.deleted {
+		return answer, err
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	l.before, answer.Body = string(body), io.NopCloser(strings.NewReader(string(body)))
+	return answer, nil
+}
+
+// through is the table on another network.
+func (t *Table) through(network http.RoundTripper) *Table {
+	o := *t.Options
+	o.HTTP = &http.Client{Transport: network}
+	return &Table{Name: t.Name, NoStream: t.NoStream, Options: &o}
+}
+
+// TestTableStale: DynamoDB's descriptions lag behind. A table that is not to be seen yet is waited
+// for, and so is one that is still to be seen.
+func TestTableStale(t *testing.T) {
+	t.Parallel()
+	table := localTable(t)
+	faults := testkit.NewFaults(&testkit.FaultOptions{Rules: []testkit.FaultRule{{
+		Fault: testkit.Refuse, Code: "ResourceNotFoundException", PerMille: 1000, Most: 2,
+		Match: func(r *testkit.FaultRequest) bool { return r.Operation == "DescribeTable" },
+	}}})
+	made, err := table.through(faults).Create(t.Context())
+	if err != nil || !made || faults.Count(testkit.Refuse) != 2 {
+		t.Fatalf("create: got %t, %v after %d refusals", made, err, faults.Count(testkit.Refuse))
+	}
+	network := &lagging{base: testkit.NewFaults(nil), lag: 2}
+	if err := table.through(network).Delete(t.Context()); err != nil || network.asked != 3 {
+		t.Errorf("delete: got %v after %d descriptions, want three", err, network.asked)
+	}
+	_, err = table.Describe(t.Context())
+	wantError(t, err, weir.NotFound, "store.table", "does not exist")
+}
+
+// TestTableStaleForGood: it is not waited for without end.
+func TestTableStaleForGood(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	network := &lagging{base: testkit.NewFaults(nil)}
+	if _, err := table.through(network).Describe(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	there, done := says(http.StatusOK, network.before), says(http.StatusOK, "{}")
+	synctest.Test(t, func(t *testing.T) {
+		never := script(done, fails("ResourceNotFoundException", ""))
+		_, err := table.through(never).Create(t.Context())
+		wantError(t, err, weir.NotFound, "store.table", "does not exist")
+		always := script(there, done, there)
+		err = table.through(always).Delete(t.Context())
+		wantError(t, err, weir.Conflict, "store.table", "DynamoDB says it is ACTIVE")
+		if n, m := never.asked.Load(), always.asked.Load(); n != maxStale+2 || m != maxStale+3 {
+			t.Errorf("got %d and %d calls, want %d and %d", n, m, maxStale+2, maxStale+3)
+		}
+	})
+}
