@@ -109,7 +109,7 @@ func writesUndivided(w *neverWorld) {
 
 // shardsExist: a crowded bucket is split, up to a bound, by whoever draws a shard first.
 func shardsExist(w *neverWorld) {
-	w.system(still("n", 1_000_000))
+	w.system(per("n", 1_000_000, maxShards, stillPeriod*time.Second)) // which can be shared
 	p := w.process()
 	admitted := int64(0)
 	admit := func(n int) {
@@ -119,17 +119,22 @@ func shardsExist(w *neverWorld) {
 		}
 	}
 	admit(1)
-	for range 10 { // twice as often as the shards can be doubled
+	// Twice as often as the shards can be doubled, and on until they are: what is admitted may all go to
+	// shards that are just made, which are not crowded.
+	for round := 0; round < 10 || w.count(neverEntity) < maxShards; round++ {
+		if round == 100 {
+			w.Fatalf("%d shards after %d rounds, want %d", w.count(neverEntity), round, maxShards)
+		}
 		for i := range w.shards(neverEntity) {
 			w.crowded(neverEntity, i)
 		}
 		admit(3)
 		w.clock.Advance(2 * time.Second) // a doubling has so long to take effect
-		if n := w.bucket(neverEntity, 0).Shards; n > maxShards {
+		if n := w.count(neverEntity); n > maxShards {
 			w.Fatalf("%d shards, want at most %d", n, maxShards)
 		}
 	}
-	equal(w, "shards", w.bucket(neverEntity, 0).Shards, maxShards)
+	equal(w, "shards", w.count(neverEntity), maxShards)
 	admit(300)
 	found := w.shards(neverEntity)
 	for _, l := range p.log.take() {

@@ -50,7 +50,7 @@ func (l *line) create(r *reckoning, t *terms) *write {
 		s.Consumed += r.counts[i]
 		b.Limits = append(b.Limits, s)
 	}
-	if !t.permanent() {
+	if !t.permanent() && (l.shard > 0 || b.Shards == 1) { // see renewTTL
 		if secs, ok := schema.BucketSeconds(b.Limits, schema.TTLMultiplier); ok {
 			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.repaid())
 		}

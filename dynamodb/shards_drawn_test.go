@@ -1,0 +1,254 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// neverDrawn is about requests that several shards answer together: they admit what one bucket
+// would.
+func neverDrawn() []neverCase {
+	return []neverCase{
+		{"several shards: transactions use all of them", transactionsSpread},
+		{"several shards: transactions draw more than a share", transactionsLarge},
+		{"several shards: transactions take from a family whole or not at all", transactionsFamily},
+		{"several shards: share the ceiling of a request", broughtCeiling},
+		{"several shards: share the ceiling of a large request", broughtLarge},
+		{"several shards: nothing is asked of a limit in debt", nothingInDebt},
+		{"several shards: a part without an answer is no denial", partUnknown},
+		{"several shards: a part that is denied gives back the others", partDenied},
+		{"several shards: are read by the count that an item tells meanwhile", countLearned},
+	}
+}
+
+// transactional opens a process that writes several items at once.
+func (w *neverWorld) transactional() *process {
+	w.Helper()
+	return w.process(how{store: Options{Transactional: true}})
+}
+
+// transactionsSpread: a shard that nobody draws gains nothing, and what it stands for is denied to
+// all.
+func transactionsSpread(w *neverWorld) {
+	const shards = 8
+	w.system(per("n", 1000, 1000, time.Minute))
+	p := w.transactional()
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	for range mostDraws {
+		if w.count(neverEntity) >= shards {
+			break
+		}
+		w.crowded(neverEntity, 0)
+		p.admit(neverEntity, weir.Costs{"n": 0})
+		w.clock.Advance(spreadMS * time.Millisecond)
+	}
+	p.summon(neverEntity, "n", shards)
+	w.clock.Advance(time.Minute)
+	p.exactly(neverEntity, "n", 1000, 1000)
+	for range 5 {
+		w.clock.Advance(3 * time.Second)
+		p.exactly(neverEntity, "n", 1000, 50)
+	}
+}
+
+// transactionsLarge: what no shard has alone is there all the same.
+func transactionsLarge(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	w.lay(neverEntity, 2, limit, units{"n": 50}, units{"n": 50})
+	p := w.transactional()
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	p.admit(neverEntity, weir.Costs{"n": 60})
+	w.together(neverEntity, "n", 40_000)
+	p.deny(neverEntity, weir.Costs{"n": 41})
+	p.admit(neverEntity, weir.Costs{"n": 40})
+	w.together(neverEntity, "n", 0)
+}
+
+// transactionsFamily: nothing stays taken of a child where its parent's shards deny.
+func transactionsFamily(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	w.family(neverEntity, "parent")
+	w.lay("parent", 2, limit, units{"n": 40}, units{"n": 40})
+	p := w.transactional()
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	l := p.admit(neverEntity, weir.Costs{"n": 60})
+	w.together(neverEntity, "n", 40_000)
+	w.together("parent", "n", 20_000)
+	p.deny(neverEntity, weir.Costs{"n": 21})
+	w.together(neverEntity, "n", 40_000)
+	w.together("parent", "n", 20_000)
+	p.must(l.Cancel(w.Context()))
+	w.together(neverEntity, "n", 100_000)
+	w.together("parent", "n", 80_000)
+}
+
+// bring makes a request with a limit of its own.
+func (p *process) bring(l weir.Limit, cost int64) error {
+	_, err := p.Reserve(p.w.Context(), &weir.Request{
+		Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{l.Name: cost},
+		Limits: []weir.Limit{l},
+	})
+	p.quiet()
+	return err
+}
+
+// broughtCeiling: whoever may have fifty of a hundred gets them from shards of twenty-five, one by
+// one.
+func broughtCeiling(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	share := units{"n": 25}
+	w.system(limit...)
+	w.lay(neverEntity, 4, limit, share, share, share, share)
+	p := w.process()
+	for n := range 50 {
+		if err := p.bring(still("n", 50), 1); err != nil {
+			w.Fatalf("the %d. of 50: %v", n+1, err)
+		}
+	}
+	if err := p.bring(still("n", 50), 1); !isDenied(err) {
+		w.Errorf("the 51st of 50: got %v, want denied", err)
+	}
+	w.clock.Advance(2 * time.Second) // so long a denial is remembered
+	if err := p.bring(still("n", 60), 10); err != nil {
+		w.Errorf("ten more with sixty: %v", err)
+	}
+	w.together(neverEntity, "n", 40_000)
+	w.clock.Advance(2 * time.Second)
+	p.exactly(neverEntity, "n", 100, 40) // the limit itself is a hundred
+}
+
+// broughtLarge: the same in parts.
+func broughtLarge(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	share := units{"n": 25}
+	w.system(limit...)
+	w.lay(neverEntity, 4, limit, share, share, share, share)
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	if err := p.bring(still("n", 50), 40); err != nil {
+		w.Errorf("forty of fifty: %v", err)
+	}
+	if err := p.bring(still("n", 50), 11); !isDenied(err) {
+		w.Errorf("eleven of ten: got %v, want denied", err)
+	}
+	w.clock.Advance(2 * time.Second)
+	if err := p.bring(still("n", 50), 10); err != nil {
+		w.Errorf("ten of ten: %v", err)
+	}
+	w.together(neverEntity, "n", 50_000)
+}
+
+// nothingInDebt: a cost of 0 is judged like any other (docs/semantics.md, 3.6), also where another
+// limit is drawn in parts.
+func nothingInDebt(w *neverWorld) {
+	limits := []weir.Limit{still("a", 100), still("b", 100)}
+	w.system(limits...)
+	p := w.process()
+	for n, c := range []struct {
+		owed   [2]int64
+		admits bool
+	}{
+		{[2]int64{-5, -5}, false},
+		{[2]int64{-5, 4}, false},
+		{[2]int64{-5, 5}, true},
+		{[2]int64{0, 0}, true},
+	} {
+		w.lay(trial(n), 2, limits, units{"a": 30, "b": c.owed[0]}, units{"a": 30, "b": c.owed[1]})
+		p.admit(trial(n), weir.Costs{"a": 0}) // which tells how many there are
+		_, err := p.ask(trial(n), weir.Costs{"a": 40, "b": 0})
+		if c.admits && err != nil || !c.admits && !isDenied(err) {
+			w.Errorf("%d owed on the shards: got %v, want admitted: %t", c.owed, err, c.admits)
+		}
+		left := int64(60_000)
+		if c.admits {
+			left = 20_000
+		}
+		w.together(trial(n), "a", left)
+		w.together(trial(n), "b", (c.owed[0]+c.owed[1])*1000)
+	}
+}
+
+// parted draws fifty from two shards of thirty, with something done to the parts. It returns what
+// came of it.
+func parted(w *neverWorld, first func(send func() error) error) (*process, error) {
+	w.Helper()
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	w.lay(neverEntity, 2, limit, units{"n": 30}, units{"n": 30})
+	takes := func(u *bucketUpdate, shard int, milli int64) bool {
+		add := fmt.Sprintf("%s %d", schema.BucketAttribute("n", schema.FieldBalance), -milli)
+		is := func(c string) bool { return u.spell(c) == add }
+		return u.id.Shard == shard && slices.ContainsFunc(u.adds, is)
+	}
+	parts := 0
+	hook := func(_ context.Context, u *bucketUpdate, send func() error) error {
+		switch {
+		case takes(u, 0, 30_000):
+			parts++
+			return first(send)
+		case takes(u, 1, 20_000): // somebody else takes it meanwhile
+			parts++
+			w.edit(neverEntity, 1, balance("n", 0))
+		}
+		return send()
+	}
+	p := w.hooked(how{}, &wrong{send: hook})
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	_, err := p.ask(neverEntity, weir.Costs{"n": 50})
+	if parts < 2 {
+		w.Fatalf("%d parts were sent, want 2", parts)
+	}
+	return p, err
+}
+
+// partUnknown: who hears "denied" counts on nothing being charged.
+func partUnknown(w *neverWorld) {
+	p, err := parted(w, func(send func() error) error {
+		if err := send(); err != nil {
+			return err
+		}
+		return &unknownError{errors.New("the answer is lost")}
+	})
+	if !errors.Is(err, weir.Unavailable) || isDenied(err) {
+		w.Errorf("got %v, want unavailable", err)
+	}
+	equal(w, "what may be charged", p.store.Stats().AmbiguousMilli, 30_000)
+	w.together(neverEntity, "n", 0)
+}
+
+func partDenied(w *neverWorld) {
+	p, err := parted(w, func(send func() error) error { return send() })
+	if !isDenied(err) {
+		w.Errorf("got %v, want denied", err)
+	}
+	equal(w, "what may be charged", p.store.Stats().AmbiguousMilli, 0)
+	w.together(neverEntity, "n", 30_000)
+	w.clock.Advance(2 * time.Second)
+	p.exactly(neverEntity, "n", 100, 30)
+}
+
+// countLearned: a process that knows two shards hears of four from the second read alone.
+func countLearned(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	p := w.process()
+	for n := range 16 { // half of them draw the one that still says two
+		w.lay(trial(n), 2, limit, units{"n": 25}, units{"n": 25})
+		p.admit(trial(n), weir.Costs{"n": 0})
+		w.lay(trial(n), 4, limit, units{}, nil, units{"n": 25}, units{"n": 25})
+		w.edit(trial(n), 1, balance("n", 0))
+		p.admit(trial(n), weir.Costs{"n": 5})
+		p.deny(trial(n), weir.Costs{"n": 46})
+		p.admit(trial(n), weir.Costs{"n": 45})
+		w.together(trial(n), "n", 0)
+	}
+}

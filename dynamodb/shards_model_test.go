@@ -1,0 +1,280 @@
+package dynamodb
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// The bucket of the model.
+const (
+	modelCapacity   = 400
+	modelPeriod     = time.Minute // in which the whole refills
+	modelOperations = 150
+	// modelSlack is what the shares may be ahead of the whole by rounding, in milli-units.
+	modelSlack = 100
+)
+
+// shardModel plays random operations of several processes on a bucket that is doubled again and
+// again, one after the other, and compares with one exact bucket.
+type shardModel struct {
+	*neverWorld
+	random *rand.Rand
+	how    how
+	told   bool // the count is raised as another program would, all at once
+	procs  []*process
+	ever   []*process // those too that only settle now
+	leases []*weir.Lease
+	// balance is what the exact bucket has at the instant at (Unix ms), in milli-units.
+	balance, at int64
+	// all is what the shards had together when they were looked at last, owes is true where one of
+	// them was in debt, and there is how many there were of count.
+	all          int64
+	owes         bool
+	there, count int
+	history      []string
+	admitted     int
+	denied       int
+}
+
+// TestShardsAsOne: however a bucket is split meanwhile, its shards together never have more than
+// one bucket would, nobody is denied what they have together, and nothing strands for good.
+func TestShardsAsOne(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	for _, c := range []struct {
+		name string
+		how  how
+		told bool
+		seed uint64
+	}{
+		{"split by its writes", how{}, false, 1},
+		{"split by others", how{}, true, 2},
+		{"split by its writes, without speculation", how{store: Options{NoSpeculation: true}}, false, 3},
+		{"split by others, with transactions", how{store: Options{Transactional: true}}, true, 4},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			t.Logf("seed %d", c.seed)
+			onNever(t, table, nil, func(w *neverWorld) {
+				m := &shardModel{
+					neverWorld: w, random: rand.New(rand.NewPCG(c.seed, 7)), how: c.how, told: c.told,
+					balance: modelCapacity * 1000, at: w.clock.Now().UnixMilli(),
+				}
+				m.play()
+			})
+		})
+	}
+}
+
+func (m *shardModel) play() {
+	m.system(per("n", modelCapacity, modelCapacity, modelPeriod))
+	for range 3 {
+		m.procs = append(m.procs, m.begin())
+	}
+	m.procs[0].admit(neverEntity, weir.Costs{"n": 0})
+	m.compare()
+	for range modelOperations {
+		p := m.procs[m.random.IntN(len(m.procs))]
+		switch x := m.random.IntN(100); {
+		case x < 55:
+			m.request(p)
+		case x < 75:
+			m.settle()
+		case x < 92:
+			m.wait()
+		case x < 97:
+			m.double(p)
+		default:
+			i := m.random.IntN(len(m.procs))
+			m.procs[i] = m.begin()
+			m.note("a new process")
+		}
+		m.compare()
+	}
+	m.Logf("%d admitted, %d denied; %d of %d shards are there", m.admitted, m.denied,
+		m.there, m.count)
+	m.strands()
+}
+
+// begin starts a process.
+func (m *shardModel) begin() *process {
+	m.Helper()
+	p := m.process(m.how)
+	m.ever = append(m.ever, p)
+	return p
+}
+
+func (m *shardModel) note(format string, args ...any) {
+	m.history = append(m.history, fmt.Sprintf("%s: ", m.since())+fmt.Sprintf(format, args...))
+}
+
+// refill brings the exact bucket to now.
+func (m *shardModel) refill() {
+	now := m.clock.Now().UnixMilli()
+	rate := bucket.RateOf(modelCapacity, modelCapacity, modelPeriod)
+	m.balance, m.at = rate.Refill(m.balance, m.at, now), now
+}
+
+// compare expects that the shards have no more than the exact bucket.
+func (m *shardModel) compare() {
+	m.Helper()
+	for _, p := range m.ever {
+		p.quiet()
+	}
+	m.refill()
+	found := m.shards(neverEntity)
+	if found[0] == nil {
+		m.fail("the first shard is gone")
+	}
+	m.all, m.owes, m.there, m.count = 0, false, len(found), found[0].Shards
+	for _, b := range found {
+		c := newCounter(*b.Limit("n"), b.RefilledMS, m.count)
+		has := c.peek(m.at, m.count)
+		m.all, m.owes = m.all+has, m.owes || has < 0
+	}
+	if m.all > m.balance+modelSlack {
+		m.fail("the shards have %d milli-units, and one bucket would have %d", m.all, m.balance)
+	}
+}
+
+// fail ends the case with what came before.
+func (m *shardModel) fail(format string, args ...any) {
+	m.Helper()
+	last := m.history[max(0, len(m.history)-25):]
+	m.Fatalf("%s: %s\n%s", m.since(), fmt.Sprintf(format, args...), strings.Join(last, "\n"))
+}
+
+func (m *shardModel) request(p *process) {
+	cost := m.random.Int64N(40)
+	if m.random.IntN(6) == 0 {
+		cost = m.random.Int64N(modelCapacity)
+	}
+	l, err := p.ask(neverEntity, weir.Costs{"n": cost})
+	switch {
+	case err == nil:
+		m.admitted++
+		m.note("took %d, where %d were", cost, m.all)
+		m.leases = append(m.leases, l)
+		m.balance -= cost * 1000
+	case isDenied(err):
+		m.denied++
+		m.note("denied %d, where %d were", cost, m.all)
+		if m.all >= cost*1000 {
+			m.fail("denied %d, and the shards have %d milli-units: %v", cost, m.all, err)
+		}
+	default:
+		m.fail("%d: got %v, want admitted or denied", cost, err)
+	}
+}
+
+// settle ends a lease with less than it stands for, now and then with more.
+func (m *shardModel) settle() {
+	if len(m.leases) == 0 {
+		return
+	}
+	i := m.random.IntN(len(m.leases))
+	l := m.leases[i]
+	m.leases = append(m.leases[:i], m.leases[i+1:]...)
+	cost := l.Limits[0].Requested
+	used := m.random.Int64N(cost + 1)
+	if m.random.IntN(8) == 0 {
+		used = cost + m.random.Int64N(20)
+	}
+	m.end(l, cost, used)
+	if used < cost { // who was denied by another process believes so for so long
+		m.clock.Advance(maxRefusalMS * time.Millisecond)
+	}
+}
+
+// end ends a lease, unless it has ended by itself: then it stays charged.
+func (m *shardModel) end(l *weir.Lease, cost, used int64) {
+	var err error
+	if used == 0 {
+		_, err = l.Cancel(m.Context())
+	} else {
+		_, err = l.Complete(m.Context(), weir.Costs{"n": used})
+	}
+	switch {
+	case errors.Is(err, weir.UnknownLease):
+	case err != nil:
+		m.fail("settle %d of %d: %v", used, cost, err)
+	default:
+		m.note("used %d of %d", used, cost)
+		m.balance = min(m.balance+(cost-used)*1000, max(m.balance, modelCapacity*1000))
+	}
+}
+
+func (m *shardModel) wait() {
+	d := time.Duration(m.random.IntN(1500)) * time.Millisecond
+	if m.random.IntN(20) == 0 {
+		d = time.Duration(m.random.IntN(90)) * time.Second
+	}
+	m.clock.Advance(d)
+	m.note("waited %s", d)
+}
+
+// double has the bucket split once more. All processes hear of it at once: who does not know gives
+// back more to a shard than it can hold, and of that others believe no more than the share.
+func (m *shardModel) double(p *process) {
+	was := m.count
+	if was == maxShards {
+		return
+	}
+	if m.told {
+		for shard := range m.shards(neverEntity) {
+			m.edit(neverEntity, shard, map[string]int64{schema.AttrShardCount: int64(2 * was)})
+		}
+	} else {
+		room := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
+		m.edit(neverEntity, 0, map[string]int64{room: -1_000_000_000})
+		for range 12 { // perhaps none of them is drawn by the first
+			m.nothing(p)
+			if m.neverWorld.count(neverEntity) != was {
+				break
+			}
+		}
+		m.edit(neverEntity, 0, map[string]int64{room: 1_000_000})
+	}
+	for _, q := range m.ever {
+		m.nothing(q)
+	}
+	m.note("%d shards, doubled", was)
+}
+
+// nothing asks for nothing, which is denied on a bucket in debt.
+func (m *shardModel) nothing(p *process) {
+	if _, err := p.ask(neverEntity, weir.Costs{"n": 0}); err != nil && !isDenied(err) {
+		m.fail("nothing was asked: %v", err)
+	}
+}
+
+// strands: when everything was given back or repaid, and has had the time to refill, each shard
+// that is there has its share.
+func (m *shardModel) strands() {
+	for _, l := range m.leases {
+		m.end(l, l.Limits[0].Requested, 0)
+	}
+	m.compare()
+	for range 20 {
+		if !m.owes {
+			break
+		}
+		m.clock.Advance(modelPeriod)
+		m.compare()
+	}
+	m.clock.Advance(modelPeriod)
+	m.compare()
+	least := int64(modelCapacity * m.there / m.count)
+	got := m.procs[0].takeAll(neverEntity, "n", modelCapacity)
+	if got < least || got > modelCapacity {
+		m.fail("%d were admitted in the end, want %d to %d", got, least, modelCapacity)
+	}
+}

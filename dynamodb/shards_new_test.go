@@ -1,0 +1,244 @@
+package dynamodb
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// neverNewShards is about shards that are not there yet, or not there any more: what they begin
+// with is in no other one.
+func neverNewShards() []neverCase {
+	return []neverCase{
+		{"new shard: has half of what a cold charge left", halvedBeside(100, 100, false)},
+		{"new shard: has half of what a known charge left", halvedBeside(50, 49, true)},
+		{"new shard: has half where nobody charges", halvedBeside(100, 0, false)},
+		{"new shard: is not made where others are quicker twice", overtakenTwice},
+		{"new shard: has what the nearest that is there has", countJumped},
+		{"new shard: denies nobody before it is made", deniesOnceMade},
+		{"new shard: waits for the first where all are gone", allGone},
+		{"new shard: a first one made anew has what no other can have", firstAnew},
+		{"new shard: says a count that shards can have", listedCount},
+		{"new shard: says a count above its number when settled on", settledCount},
+		{"new shard: a first one of several never expires", firstStays},
+		{"new shard: a first one made anew beside others never expires", firstAnewStays},
+	}
+}
+
+// halvedBeside: what another process takes while a shard is made, is not moved into it too.
+func halvedBeside(has, takes int64, known bool) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		limit := []weir.Limit{still("n", 100)}
+		w.system(limit...)
+		other := w.process()
+		if known { // from before the bucket was split
+			w.lay(neverEntity, 1, limit, units{"n": has})
+			other.admit(neverEntity, weir.Costs{"n": 0})
+			other.admit(neverEntity, weir.Costs{"n": 0})
+			w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 2})
+		} else {
+			w.lay(neverEntity, 2, limit, units{"n": has})
+		}
+		p := w.hooked(how{}, meanwhile(func(n int) {
+			if n == 1 && takes > 0 {
+				other.admit(neverEntity, weir.Costs{"n": takes})
+			}
+		}))
+		p.summon(neverEntity, "n", 2)
+		w.together(neverEntity, "n", (has-takes)*1000)
+		equal(w, "the new one's half", w.stored(neverEntity, 1, "n").Balance, (has-takes)*1000/2)
+		p.exactly(neverEntity, "n", 100, has-takes)
+		w.together(neverEntity, "n", 0)
+	}
+}
+
+// overtakenTwice: an empty shard beside one that keeps the whole would gain its share besides.
+func overtakenTwice(w *neverWorld) {
+	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
+	w.system(limit...)
+	w.lay(neverEntity, 2, limit, units{"n": 320})
+	losses := 0
+	p := w.hooked(how{}, meanwhile(func(n int) {
+		if losses = n; n > 2 {
+			return
+		}
+		w.clock.Advance(time.Millisecond)
+		w.edit(neverEntity, 0, map[string]int64{ // as a Normal write of Python's does
+			schema.BucketAttribute("n", schema.FieldBalance): 320_000 - int64(n)*1000,
+			schema.AttrRF: w.clock.Now().UnixMilli(),
+		})
+	}))
+	for range mostDraws { // whoever loses is admitted elsewhere
+		if losses >= 2 || len(w.shards(neverEntity)) > 1 {
+			break
+		}
+		p.admit(neverEntity, weir.Costs{"n": 0})
+	}
+	p.summon(neverEntity, "n", 2)
+	w.together(neverEntity, "n", 320_000-int64(min(losses, 2))*1000)
+	w.clock.Advance(3 * time.Minute)
+	p.exactly(neverEntity, "n", 320, 320)
+}
+
+// countJumped: the shard that a new one was split from need not be there, if nobody drew it.
+func countJumped(w *neverWorld) {
+	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
+	w.system(limit...)
+	w.lay(neverEntity, maxShards, limit, units{"n": 320})
+	p := w.process()
+	p.summon(neverEntity, "n", maxShards)
+	w.together(neverEntity, "n", 320_000)
+	w.clock.Advance(3 * time.Minute)
+	p.exactly(neverEntity, "n", 320, 320)
+	w.clock.Advance(30 * time.Second)
+	p.exactly(neverEntity, "n", 320, 160)
+}
+
+// deniesOnceMade: who draws a shard that is made with too little goes on to the one that it was
+// made of, and finds there what is left.
+func deniesOnceMade(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	p := w.process()
+	for n := range 24 { // half of them draw the second
+		w.lay(trial(n), 2, limit, units{"n": 40})
+		p.admit(trial(n), weir.Costs{"n": 0})
+		p.admit(trial(n), weir.Costs{"n": 30})
+		w.together(trial(n), "n", 10_000)
+		p.deny(trial(n), weir.Costs{"n": 11})
+		p.admit(trial(n), weir.Costs{"n": 10})
+	}
+}
+
+// allGone: an idle bucket that has expired is whole again, for who knows how it was split too.
+func allGone(w *neverWorld) {
+	limit := []weir.Limit{per("n", 100, 100, time.Minute)}
+	w.system(limit...)
+	p := w.process()
+	share := units{"n": 25}
+	const trials = 12
+	for n := range trials {
+		w.lay(trial(n), 4, limit, share, share, share, share)
+		p.admit(trial(n), weir.Costs{"n": 1})
+	}
+	w.clock.Advance(20 * time.Minute)
+	for n := range trials {
+		w.erase(trial(n), 0, 1, 2, 3)
+		found, err := p.Status(w.Context(), trial(n), neverResource)
+		if err != nil || len(found) != 1 || found[0].Available != 100 {
+			w.Errorf("status: got %+v, %v, want 100", found, err)
+		}
+		p.admit(trial(n), weir.Costs{"n": 1})
+		w.together(trial(n), "n", 99_000)
+		p.exactly(trial(n), "n", 100, 99)
+	}
+}
+
+// firstAnew: of a hundred on four shards, a quarter for each other one that is there stays theirs.
+func firstAnew(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	share := units{"n": 25}
+	for n, c := range []struct {
+		name  string
+		there []units
+		least int64
+	}{
+		{"alone", []units{share}, 100},
+		{"beside the second", []units{share, share}, 75}, // of which the fourth may be made yet
+		{"beside the third", []units{share, nil, share}, 100},
+		{"beside the fourth", []units{share, nil, nil, share}, 100},
+		{"beside all", []units{share, share, share, share}, 100},
+	} {
+		w.lay(trial(n), 4, limit, c.there...)
+		p := w.process()
+		p.admit(trial(n), weir.Costs{"n": 0}) // which tells how many there are
+		w.erase(trial(n), 0)
+		if got := p.takeAll(trial(n), "n", 100); got < c.least || got > 100 {
+			w.Errorf("%s: %d were admitted, want %d to 100", c.name, got, c.least)
+		}
+	}
+}
+
+// listedCount: a listing tells which shards are there, and not how many there are.
+func listedCount(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	p := w.process()
+	for n, made := 0, 0; made < 3; n++ {
+		if n == 200 {
+			w.Fatalf("the second shard was made %d times, want 3", made)
+		}
+		w.lay(trial(n), 4, limit, units{"n": 50}, nil, units{"n": 25})
+		if _, err := p.store.Resources(w.Context(), w.clock.Now(), trial(n)); err != nil {
+			w.Fatalf("list: %v", err)
+		}
+		p.admit(trial(n), weir.Costs{"n": 0})
+		if b := w.bucket(trial(n), 1); b != nil {
+			made++
+			equal(w, "the count of the new one", b.Shards, 4)
+		}
+		w.together(trial(n), "n", 75_000)
+	}
+}
+
+// settledCount: a process that has forgotten a bucket still knows by the lease's shard that it was
+// split.
+func settledCount(w *neverWorld) {
+	w.system(still("n", 100))
+	w.drained(neverEntity)
+	p := w.process()
+	l := p.admit(neverEntity, weir.Costs{"n": 10})
+	p.store.spots = newSpots(knownSize)
+	w.erase(neverEntity, 1)
+	p.must(l.Complete(w.Context(), weir.Costs{"n": 15}))
+	b := w.bucket(neverEntity, 1)
+	if b == nil {
+		w.Fatalf("what was used is counted nowhere")
+	}
+	equal(w, "the count of the new one", b.Shards, 2)
+	equal(w, "consumed", b.Limit("n").Consumed, 5000)
+}
+
+// firstStays: whoever knows nothing begins with the first shard, and would make it in full beside
+// the others.
+func firstStays(w *neverWorld) {
+	w.system(per("n", 1000, 1000, time.Minute))
+	p := w.process()
+	refilled := func(shard int) int64 { // when the item expires, once it was refilled
+		w.Helper()
+		w.clock.Advance(10 * time.Second)
+		now := w.clock.Now().UnixMilli()
+		for range mostDraws {
+			if b := w.bucket(neverEntity, shard); b != nil && b.RefilledMS >= now {
+				return b.TTL
+			}
+			p.admit(neverEntity, weir.Costs{"n": 1})
+		}
+		w.Fatalf("shard %d is not refilled", shard)
+		return 0
+	}
+	p.admit(neverEntity, weir.Costs{"n": 900})
+	if refilled(0) == 0 {
+		w.Errorf("the only shard never expires")
+	}
+	w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: 2})
+	equal(w, "the first of two expires at", refilled(0), 0)
+	if refilled(1) == 0 {
+		w.Errorf("the second shard never expires")
+	}
+}
+
+// firstAnewStays: the same where the first one had expired, and is made beside the others.
+func firstAnewStays(w *neverWorld) {
+	limit := []weir.Limit{per("n", 1000, 1000, time.Minute)}
+	w.system(limit...)
+	w.lay(neverEntity, 2, limit, units{"n": 500}, units{"n": 500})
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"n": 0}) // which tells that there are two
+	w.erase(neverEntity, 0)
+	p.summon(neverEntity, "n", 2)
+	equal(w, "the first one made anew expires at", w.bucket(neverEntity, 0).TTL, 0)
+	w.together(neverEntity, "n", 1_000_000)
+}

@@ -1,0 +1,93 @@
+package dynamodb
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// neverSplit is about how far a bucket is split.
+func neverSplit() []neverCase {
+	return []neverCase{
+		{"split: as far as the capacity divides", splitsTo(8, per("n", 321, 32_000, time.Minute))},
+		{"split: as far as the refill divides", splitsTo(8, per("n", 32_000, 321, time.Minute))},
+		{"split: to the bound where all divides", splitsTo(maxShards, per("n", 336, 32, time.Minute))},
+		{"split: as far as ten units are left", splitsTo(8, per("n", 96, 96, time.Minute))},
+		{
+			"split: as far as the smallest of several limits lets it",
+			splitsTo(2, per("n", 3200, 3200, time.Minute), per("m", 20, 16, time.Minute)),
+		},
+		{"split: not at all where nothing divides", splitsTo(1, per("n", 15, 15, time.Minute))},
+		{"split: as far as a limit divides that is not on the item yet", splitsByAdded},
+	}
+}
+
+// crowdedOut is a bucket whose shards all take too many writes, for so long that it would be split
+// as far as it is ever split. It says how far that is.
+func (p *process) crowdedOut() int {
+	w := p.w
+	w.Helper()
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	was := w.count(neverEntity)
+	for crowded := 0; crowded < 2; { // shard 0 was, and nothing came of it
+		w.clock.Advance(2 * spreadMS * time.Millisecond)
+		for i := range w.shards(neverEntity) {
+			w.crowded(neverEntity, i)
+		}
+		p.log.take()
+		for draws := 0; !wroteFirst(p.log.take()); draws++ {
+			if draws == mostDraws {
+				w.Fatalf("the first shard was not drawn")
+			}
+			p.admit(neverEntity, weir.Costs{"n": 0})
+		}
+		if n := w.count(neverEntity); n != was {
+			if n != 2*was || n > maxShards {
+				w.Fatalf("%d shards became %d", was, n)
+			}
+			was, crowded = n, 0
+			continue
+		}
+		crowded++
+	}
+	return was
+}
+
+// wroteFirst reports whether one of the writes was made on shard 0.
+func wroteFirst(writes []loggedWrite) bool {
+	for _, l := range writes {
+		if l.shard == 0 && !l.refused && l.kind != "double" {
+			return true
+		}
+	}
+	return false
+}
+
+// splitsTo: what does not divide would be lost, so that the whole is denied for ever.
+func splitsTo(shards int, limits ...weir.Limit) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(limits...)
+		p := w.process()
+		if got := p.crowdedOut(); got != shards {
+			w.Fatalf("the bucket was split into %d, want %d", got, shards)
+		}
+		p.summon(neverEntity, "n", shards)
+		w.clock.Advance(time.Minute * time.Duration(1+limits[0].Capacity/limits[0].RefillAmount))
+		p.admit(neverEntity, weir.Costs{"n": limits[0].Capacity}) // the whole is there
+		w.together(neverEntity, "n", 0)
+	}
+}
+
+// splitsByAdded: the configuration tells of limits that no write has brought to the item.
+func splitsByAdded(w *neverWorld) {
+	w.system(per("n", 32_000, 32_000, time.Minute))
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	w.system(per("n", 32_000, 32_000, time.Minute), per("m", 322, 320, time.Minute))
+	w.clock.Advance(2 * time.Minute) // so long a configuration is kept
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	equal(w, "shards", p.crowdedOut(), 16)
+	if _, err := p.ask(neverEntity, weir.Costs{"m": 1}); err != nil {
+		w.Errorf("of the limit that was added: %v", err)
+	}
+}

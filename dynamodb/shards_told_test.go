@@ -1,0 +1,109 @@
+package dynamodb
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// neverTold is about what a denial says of several shards, and what a stamp on one of them asks
+// for.
+func neverTold() []neverCase {
+	return []neverCase{
+		{"several shards: a denial says the same again at once", deniedAgain},
+		{"several shards: a denial names the same limits again at once", deniedByTheSame},
+		{"stamp: stays on a shard that is halved, or the definition is brought", halvedStamped},
+		{"stamp: is not taken away by what is known", stampedUnknown},
+	}
+}
+
+// deniedAgain: what is remembered of a denial is what all shards had.
+func deniedAgain(w *neverWorld) {
+	limit := []weir.Limit{per("n", 100, 60, time.Minute)}
+	w.system(limit...)
+	p := w.process()
+	for n := range 12 {
+		w.lay(trial(n), 2, limit, units{"n": 0}, units{"n": 40})
+		p.admit(trial(n), weir.Costs{"n": 0})
+		p.admit(trial(n), weir.Costs{"n": 0})
+		first := p.deny(trial(n), weir.Costs{"n": 45})[0]
+		again := p.deny(trial(n), weir.Costs{"n": 45})[0]
+		equal(w, "available", first.Available, 40)
+		equal(w, "available, said again", again.Available, first.Available)
+		equal(w, "retry after, said again", again.RetryAfter, first.RetryAfter)
+		p.admit(trial(n), weir.Costs{"n": 40}) // less than was denied is asked of the table
+		w.together(trial(n), "n", 0)
+	}
+}
+
+// deniedByTheSame: a limit that had enough is not named because another one had too little.
+func deniedByTheSame(w *neverWorld) {
+	limits := []weir.Limit{per("a", 100, 60, time.Minute), per("b", 1000, 1, 24*time.Hour)}
+	w.system(limits...)
+	p := w.process()
+	for n := range 12 {
+		w.lay(trial(n), 2, limits, units{"a": 0, "b": 0}, units{"a": 0, "b": 500})
+		p.admit(trial(n), weir.Costs{"a": 0})
+		p.admit(trial(n), weir.Costs{"b": 0})
+		for _, when := range []string{"first", "again"} {
+			for _, s := range p.deny(trial(n), weir.Costs{"a": 5, "b": 5}) {
+				equal(w, when+": "+s.Limit+" is exceeded", s.Exceeded, s.Limit == "a")
+				if want := map[string]int64{"a": 0, "b": 500}[s.Limit]; s.Available != want {
+					w.Errorf("%s: %s has %d available, want %d", when, s.Limit, s.Available, want)
+				}
+			}
+		}
+		p.admit(trial(n), weir.Costs{"b": 5})
+	}
+}
+
+// halvedStamped: whoever stamps a shard wants it brought to the configuration before it is used.
+// Half of it must not be moved under the old one.
+func halvedStamped(w *neverWorld) {
+	was := []weir.Limit{still("a", 100), still("b", 100)}
+	w.system(still("a", 50), still("b", 100)) // where it was lowered
+	for n := range 8 {                        // half of them draw the second first
+		w.lay(trial(n), 2, was, units{"a": 50, "b": 100})
+		w.edit(trial(n), 0, map[string]int64{schema.AttrVU: 0})
+		p := w.process()
+		p.admit(trial(n), weir.Costs{"b": 1})
+		w.edit(trial(n), 0, map[string]int64{
+			schema.AttrVU: 0, schema.BucketAttribute("a", schema.FieldCapacity): 100_000,
+		})
+		p.summon(trial(n), "b", 2)
+		b := w.bucket(trial(n), 0)
+		if a := b.Limit("a"); b.ValidUntil == nil && a.Capacity != 50_000 {
+			w.Fatalf("the stamp is gone, and the capacity is still %d", a.Capacity)
+		}
+		if got := p.takeAll(trial(n), "a", 50); got > 50 {
+			w.Errorf("%d of 50 were admitted", got)
+		}
+		p.exactly(trial(n), "b", 100, 99)
+	}
+}
+
+// stampedUnknown: a configuration that is known from before the stamp is read again.
+func stampedUnknown(w *neverWorld) {
+	w.system(still("a", 100))
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"a": 1})
+	p.admit(neverEntity, weir.Costs{"a": 1})
+	later := w.clock.Now().Add(time.Second).UnixMilli()
+	w.edit(neverEntity, 0, map[string]int64{schema.AttrVU: later})
+	p.admit(neverEntity, weir.Costs{"a": 1})
+	if vu := w.bucket(neverEntity, 0).ValidUntil; vu == nil || *vu != later {
+		w.Errorf("a stamp of a second later is gone")
+	}
+	w.system(still("a", 50))
+	w.clock.Advance(time.Second)
+	p.admit(neverEntity, weir.Costs{"a": 1})
+	b := w.bucket(neverEntity, 0)
+	if b.ValidUntil != nil || b.Limit("a").Capacity != 50_000 {
+		w.Errorf("the stamp is there: %t, and the capacity %d, want it gone and 50000",
+			b.ValidUntil != nil, b.Limit("a").Capacity)
+	}
+	if got := p.takeAll(neverEntity, "a", 50); got > 50 || got < 46 {
+		w.Errorf("%d of 50 were admitted, want 46 to 50", got)
+	}
+}

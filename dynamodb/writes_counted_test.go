@@ -1,0 +1,131 @@
+package dynamodb
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// writesCounted is about amounts that no balance can count.
+func writesCounted() []neverCase {
+	return []neverCase{
+		{"counted: a cost that no bucket can hold, on an item that is not known", hugeCost},
+		{"counted: costs that are too much together, on an item that is not known", hugeTogether},
+		{"counted: leases that grow together by more than a balance holds", hugeGrowth},
+		{"counted: a settlement that one limit refuses is not half done", refusedInPart(false)},
+		{"counted: a settlement that the parent refuses is not half done", refusedInPart(true)},
+	}
+}
+
+// mostUnits is the most that a bucket can have, and be asked for.
+const mostUnits = maxUnits
+
+// hugeCost: such a cost is not left out because the item is not asked for it.
+func hugeCost(w *neverWorld) {
+	w.system(still("a", 100), still("b", 100))
+	w.process().admit(neverEntity, weir.Costs{"a": 1, "b": 1})
+	p := w.process()
+	for _, c := range []weir.Costs{
+		{"a": 1, "b": 1 << 62}, {"a": 1, "b": 1 << 62}, {"a": 1, "b": mostUnits + 1}, {"a": 1, "none": 1 << 62},
+	} {
+		if l, err := p.ask(neverEntity, c); err == nil {
+			w.Errorf("%v: admitted %+v", c, l.Limits)
+		}
+		w.process().refused(c)
+	}
+	equal(w, "consumed of a", w.stored(neverEntity, 0, "a").Consumed, 1000)
+	p.admit(neverEntity, weir.Costs{"a": 99, "b": 99})
+}
+
+// refused expects a request to fail, or to be denied.
+func (p *process) refused(c weir.Costs) {
+	p.w.Helper()
+	if l, err := p.ask(neverEntity, c); err == nil {
+		p.w.Errorf("%v: a new process admitted %+v", c, l.Limits)
+	}
+}
+
+// hugeTogether: three who wait behind a first write, as where the table throttles it. No two of
+// them pass the limit, all three do, and more than an integer holds.
+func hugeTogether(w *neverWorld) {
+	const cost = 4_000_000_000_000_000
+	w.system(per("n", mostUnits, 1, time.Hour))
+	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	p := w.process()
+	var members []*member
+	for range 3 {
+		members = append(members, p.inLine("n", cost, nil))
+	}
+	p.line(neverEntity).commit(&batch{members: members})
+	p.quiet()
+	counts := make(map[ruling]int)
+	for _, m := range members {
+		counts[(<-m.answer).ruling]++
+	}
+	if counts[taken] != 2 || counts[denied] != 1 {
+		w.Errorf("the rulings are %v, want two taken and one denied", counts)
+	}
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance/1000, mostUnits-1-2*cost)
+	fresh := w.process()
+	fresh.deny(neverEntity, weir.Costs{"n": cost})
+	fresh.admit(neverEntity, weir.Costs{"n": 1})
+}
+
+// hugeGrowth: each can be counted, and two of them cannot.
+func hugeGrowth(w *neverWorld) {
+	w.limits(neverSubject(), per("n", mostUnits, 1, time.Hour))
+	p := w.process()
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	errs := make([]error, 3)
+	b := &batch{}
+	for i := range errs {
+		b.rides = append(b.rides, &ride{
+			now:     w.clock.Now().UnixMilli(),
+			changes: []change{{name: "n", milli: mostUnits * 1000}},
+			done:    func(err error) { errs[i] = err },
+		})
+	}
+	p.line(neverEntity).commit(b)
+	p.quiet()
+	for i, err := range errs {
+		if i == 0 && err != nil || i > 0 && !errors.Is(err, weir.Invalid) {
+			w.Errorf("growth %d: got %v, want invalid but for the first", i, err)
+		}
+	}
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, -1000)
+	p.deny(neverEntity, weir.Costs{"n": 1})
+	w.process().deny(neverEntity, weir.Costs{"n": 1})
+}
+
+// refusedInPart: what cannot be counted is on the same item, or on the parent's alone. Nothing is
+// given back then of the other limit, nor on the child.
+func refusedInPart(parent bool) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(still("n", 20), still("t", 1000))
+		deep, all := neverEntity, []string{neverEntity}
+		if parent {
+			deep, all = "parent", []string{neverEntity, "parent"}
+			w.family(neverEntity, deep)
+		}
+		p := w.process()
+		l := p.admit(neverEntity, weir.Costs{"n": 4, "t": 1})
+		debt := p.admit(deep, weir.Costs{"t": 1})
+		p.must(debt.Complete(w.Context(), weir.Costs{"t": mostUnits}))
+		_, err := l.Complete(w.Context(), weir.Costs{"n": 1, "t": mostUnits})
+		p.quiet()
+		if !errors.Is(err, weir.Invalid) {
+			w.Errorf("complete: got %v, want invalid", err)
+		}
+		for _, e := range all {
+			equal(w, e+": left of n", w.stored(e, 0, "n").Balance, 16_000)
+		}
+		if parent {
+			equal(w, "left of the child's t", w.stored(neverEntity, 0, "t").Balance, 999_000)
+		}
+		p.must(l.Complete(w.Context(), weir.Costs{"n": 1, "t": 1}))
+		for _, e := range all {
+			equal(w, e+": left of n, completed with less", w.stored(e, 0, "n").Balance, 19_000)
+		}
+	}
+}

@@ -1,0 +1,95 @@
+package dynamodb
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// writesLeftovers is about items that others have left incomplete: parts of a limit, a stub, or no
+// count of writes.
+func writesLeftovers() []neverCase {
+	return []neverCase{
+		{"leftovers: of a limit that was removed, of the system's", leftOfRemoved(weir.Subject{})},
+		{"leftovers: of a limit that was removed, of an entity's", leftOfRemoved(neverSubject())},
+		{"leftovers: what is counted on a stub while it is made an item", countedOnStub},
+		{"leftovers: nothing is taken from an item that counts no writes", uncountedItem},
+	}
+}
+
+// neverSubject is the bucket that the cases are about.
+func neverSubject() weir.Subject {
+	return weir.Subject{Entity: neverEntity, Resource: neverResource}
+}
+
+// leftOfRemoved: an adjustment for a limit that is not on the item any more has no definition. The
+// item works on, whoever comes.
+func leftOfRemoved(at weir.Subject) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		a, b := per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute)
+		w.limits(at, a, b)
+		p := w.process()
+		l := p.admit(neverEntity, weir.Costs{"a": 1, "b": 1})
+		w.limits(at, a)
+		w.clock.Advance(cacheTime + time.Second)
+		p.reread(neverEntity)
+		w.clock.Advance(2 * time.Second) // it is full, so that a refill is due
+		p.admit(neverEntity, weir.Costs{"a": 1})
+		if w.bucket(neverEntity, 0).Limit("b") != nil {
+			w.Fatalf("b is still on the item")
+		}
+		w.add(neverEntity, adjusted("b", 5)) // by a lease of Python's
+		w.clock.Advance(time.Second)
+		p.admit(neverEntity, weir.Costs{"a": 1})
+		p.must(l.Complete(w.Context(), weir.Costs{"b": 3}))
+		p.admit(neverEntity, weir.Costs{"a": 1})
+		w.process().admit(neverEntity, weir.Costs{"a": 1})
+		w.clock.Advance(2 * time.Minute)
+		equal(w, "admitted when it is full again", p.drain(neverEntity, "a", 150), 100)
+
+		w.limits(at, a, b)
+		w.clock.Advance(cacheTime + time.Second)
+		p.admit(neverEntity, weir.Costs{"a": 1})
+		equal(w, "admitted by b, added again", p.drain(neverEntity, "b", 150), 100)
+	}
+}
+
+// countedOnStub: an adjustment of an item that is gone makes a stub. What is added to it after
+// somebody has looked at it, is charged as well.
+func countedOnStub(w *neverWorld) {
+	w.system(still("n", 100))
+	w.add(neverEntity, adjusted("n", 5))
+	first := true
+	p := w.hooked(how{}, &wrong{create: func() {
+		if first {
+			first = false
+			w.add(neverEntity, adjusted("n", 50))
+		}
+	}})
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 44_000)
+	p.deny(neverEntity, weir.Costs{"n": 45})
+	p.admit(neverEntity, weir.Costs{"n": 44})
+}
+
+// uncountedItem: where neither a limit nor a write is to be counted, the update has nothing to do
+// but to look whether there is enough.
+func uncountedItem(w *neverWorld) {
+	w.system(still("n", 100))
+	b, err := schema.NewBucket(w.id(neverEntity, 0), w.clock.Now().UnixMilli(), []schema.Limit{
+		{Name: "n", Capacity: 100, Refill: 1, Seconds: stillPeriod},
+	})
+	if err != nil {
+		w.Fatalf("new bucket: %v", err)
+	}
+	b.Writes, b.Limits[0].Balance = nil, 50_000
+	w.put(b)
+	p := w.process()
+	for range 3 {
+		p.admit(neverEntity, weir.Costs{"n": 0})
+	}
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 50_000)
+	w.edit(neverEntity, 0, balance("n", -1))
+	p.deny(neverEntity, weir.Costs{"n": 0})
+}

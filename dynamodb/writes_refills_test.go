@@ -1,0 +1,137 @@
+package dynamodb
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// writesRefills is about what a process believes of a limit that it has not asked for lately.
+func writesRefills() []neverCase {
+	return []neverCase{
+		{"refill: what it filled up is not credited again after others have taken it", filledOnce},
+		{"refill: an image of a full limit does not lose what it regained since", regainedUnseen},
+		{"refill: a raised capacity does not revive what others have taken", raisedAfterTaken},
+		{"refill: an item does not expire before a debt that was made meanwhile", debtMeanwhile},
+		{"refill: an admission says what others have left", availableAfterOthers},
+		{"refill: settlements that change nothing leave nothing behind", nothingKept},
+	}
+}
+
+// filledOnce: the cap cuts what is gained, and when it did matters once somebody has drawn the limit.
+func filledOnce(w *neverWorld) {
+	w.system(per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute))
+	p, q := w.process(), w.process()
+	p.admit(neverEntity, weir.Costs{"a": 1})
+	p.admit(neverEntity, weir.Costs{"a": 1})
+	q.admit(neverEntity, weir.Costs{"a": 1})
+	q.admit(neverEntity, weir.Costs{"b": 100})
+	for range 3 {
+		p.admit(neverEntity, weir.Costs{"a": 1}) // sees the item
+		w.clock.Advance(2 * time.Minute)
+		p.admit(neverEntity, weir.Costs{"a": 1}) // refills b too
+		q.admit(neverEntity, weir.Costs{"b": 99})
+		p.deny(neverEntity, weir.Costs{"b": 2})
+		p.admit(neverEntity, weir.Costs{"b": 1})
+		equal(w, "left of b", w.stored(neverEntity, 0, "b").Balance, 0)
+	}
+}
+
+// regainedUnseen: by what b knows, no more than ten of the thirty fit.
+func regainedUnseen(w *neverWorld) {
+	w.system(per("fast", 1000, 1000, time.Minute), per("slow", 100, 10, time.Hour))
+	a, b := w.process(), w.process()
+	a.admit(neverEntity, weir.Costs{"fast": 1})
+	b.admit(neverEntity, weir.Costs{"fast": 1})
+	a.admit(neverEntity, weir.Costs{"slow": 10})
+	b.admit(neverEntity, weir.Costs{"fast": 500}) // has seen 90
+	a.admit(neverEntity, weir.Costs{"fast": 1})
+	a.admit(neverEntity, weir.Costs{"slow": 90}) // none is left
+	w.clock.Advance(3 * time.Hour)
+	b.admit(neverEntity, weir.Costs{"fast": 1})
+	equal(w, "left after three hours", w.stored(neverEntity, 0, "slow").Balance, 30_000)
+	a.deny(neverEntity, weir.Costs{"slow": 31})
+	a.admit(neverEntity, weir.Costs{"slow": 30})
+}
+
+// raisedAfterTaken: only a limit that nobody has used for a minute comes back full.
+func raisedAfterTaken(w *neverWorld) {
+	at := weir.Subject{Resource: neverResource}
+	w.limits(at, still("n", 100), still("x", 100))
+	a, b := w.process(), w.process()
+	a.admit(neverEntity, weir.Costs{"x": 1})
+	b.admit(neverEntity, weir.Costs{"x": 1})
+	b.admit(neverEntity, weir.Costs{"x": 1})
+	w.clock.Advance(10 * time.Minute)
+	b.admit(neverEntity, weir.Costs{"n": 50})
+	w.limits(at, still("n", 200), still("x", 100))
+	a.reread(neverEntity)
+	a.deny(neverEntity, weir.Costs{"n": 51})
+	a.admit(neverEntity, weir.Costs{"n": 50})
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 0)
+}
+
+// debtMeanwhile: somebody makes a debt while a refill by an older image is on its way.
+func debtMeanwhile(w *neverWorld) {
+	w.system(per("a", 100, 100, time.Minute), per("b", 100, 100, time.Minute))
+	var armed atomic.Bool
+	a := w.process()
+	var l *weir.Lease
+	b := w.hooked(how{}, interrupted(func(*bucketUpdate) bool { return armed.Load() }, func() {
+		if _, err := l.Complete(w.Context(), weir.Costs{"b": 10_100}); err != nil { // a hundred minutes
+			w.Errorf("complete: %v", err)
+		}
+	}))
+	l = a.admit(neverEntity, weir.Costs{"a": 1, "b": 100})
+	b.admit(neverEntity, weir.Costs{"a": 1})
+	b.admit(neverEntity, weir.Costs{"a": 1})
+	w.clock.Advance(10 * time.Second)
+	repaid := w.clock.Now().Add(99 * time.Minute).Unix()
+	if ttl := w.bucket(neverEntity, 0).TTL; ttl >= repaid {
+		w.Errorf("without a debt the item has %d more seconds", ttl-w.clock.Now().Unix())
+	}
+	armed.Store(true)
+	b.admit(neverEntity, weir.Costs{"a": 1})
+	a.quiet()
+	if got := w.stored(neverEntity, 0, "b").Balance; got > -9_000_000 {
+		w.Fatalf("b has %d, which is no debt", got)
+	}
+	if ttl := w.bucket(neverEntity, 0).TTL; ttl < repaid {
+		w.Errorf("the item may go in %d s, before the debt is repaid", ttl-w.clock.Now().Unix())
+	}
+}
+
+// availableAfterOthers: the write that admits brings the item, which tells what others took and gave
+// back.
+func availableAfterOthers(w *neverWorld) {
+	w.system(still("n", 100))
+	p, q := w.process(), w.process()
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	l := q.admit(neverEntity, weir.Costs{"n": 30})
+	found := p.admit(neverEntity, weir.Costs{"n": 10}).Limits
+	equal(w, "available after another has taken", found[0].Available, 58)
+	q.must(l.Cancel(w.Context()))
+	found = p.admit(neverEntity, weir.Costs{"n": 10}).Limits
+	equal(w, "available after it has given back", found[0].Available, 78)
+	found = p.admit(neverEntity, weir.Costs{"n": 10}).Limits
+	equal(w, "available when nobody came between", found[0].Available, 68)
+}
+
+// nothingKept: such a settlement writes nothing, and the process does not remember each of them.
+func nothingKept(w *neverWorld) {
+	w.system(still("n", 100))
+	p := w.process()
+	l := p.admit(neverEntity, weir.Costs{"n": 1})
+	p.log.take()
+	for range 500 {
+		p.must(l.Adjust(w.Context(), weir.Costs{"n": 1}))
+	}
+	equal(w, "writes", kinds(p.log.take()), "")
+	if n := len(p.line(neverEntity).asked); n > 1 {
+		w.Errorf("%d sightings are kept", n)
+	}
+	p.must(l.Adjust(w.Context(), weir.Costs{"n": 2}))
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 98_000)
+}

@@ -1,0 +1,177 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// writesTerms is about limits that change while somebody is on the way with older ones.
+func writesTerms() []neverCase {
+	return []neverCase{
+		{"terms: what was read before a lost write does not come back over what is newer", readBeforeLost},
+		{"terms: who reserves while limits are set hears of them with the next call", reservedWithinChange},
+		{"terms: set limits reach the item", setReaches(Options{})},
+		{"terms: set limits reach the item, without speculation", setReaches(Options{NoSpeculation: true})},
+		{"terms: set limits say where nobody knows whether they reached the item", setUnanswered},
+		{"terms: two who know different limits of a new item, the old one first", differentlyKnown(100, 50)},
+		{"terms: two who know different limits of a new item, the new one first", differentlyKnown(50, 100)},
+		{"terms: two who know the same limits of a new item", differentlyKnown(100, 100)},
+	}
+}
+
+// reread has the limiter read what applies, before it asks for anything.
+func (p *process) reread(entity string) {
+	p.w.Helper()
+	p.DropCache()
+	if _, err := p.Status(p.w.Context(), entity, neverResource); err != nil {
+		p.w.Errorf("status: %v", err)
+	}
+}
+
+// readBeforeLost: an operator takes a raise back while a process is about to bring the item to it.
+func readBeforeLost(w *neverWorld) {
+	at := weir.Subject{Resource: neverResource}
+	w.limits(at, per("n", 100, 100, time.Minute))
+	q := w.process()
+	p := w.hooked(how{}, interrupted((*bucketUpdate).redefines, func() {
+		w.limits(at, per("n", 20, 20, time.Minute))
+		q.reread(neverEntity)
+		if _, err := q.ask(neverEntity, weir.Costs{"n": 1}); err != nil {
+			w.Errorf("the other process: %v", err)
+		}
+		equal(w, "capacity by the other process", w.stored(neverEntity, 0, "n").Capacity, 20_000)
+	}))
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	q.admit(neverEntity, weir.Costs{"n": 1})
+	w.limits(at, per("n", 10_000, 10_000, time.Minute))
+	p.reread(neverEntity)
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	equal(w, "capacity", w.stored(neverEntity, 0, "n").Capacity, 20_000)
+	equal(w, "admitted after that", p.drain(neverEntity, "n", 100), 18)
+	w.clock.Advance(30 * time.Second)
+	equal(w, "admitted in half a minute", p.drain(neverEntity, "n", 100), 10)
+}
+
+// changing does something when limits have been written, before the limiter hears of it.
+type changing struct {
+	*Store
+	then func()
+}
+
+// WriteLimits writes them.
+func (c *changing) WriteLimits(
+	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
+) error {
+	err := c.Store.WriteLimits(ctx, now, at, limits)
+	if c.then != nil {
+		c.then()
+	}
+	return err
+}
+
+// reservedWithinChange: the limiter still keeps the old limits then, and the store must not take
+// them for those that it has read after the change.
+func reservedWithinChange(w *neverWorld) {
+	at := weir.Subject{Resource: neverResource}
+	w.limits(at, still("n", 100))
+	c := &changing{}
+	p := w.start(how{}, &wrong{store: func(s *Store) weir.Backend {
+		c.Store = s
+		return c
+	}})
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	c.then = func() { p.admit(neverEntity, weir.Costs{"n": 1}) }
+	if err := p.SetLimits(w.Context(), at, []weir.Limit{still("n", 10)}); err != nil {
+		w.Fatalf("set limits: %v", err)
+	}
+	if _, err := p.ask(neverEntity, weir.Costs{"n": 11}); !errors.Is(err, weir.NeverSatisfiable) {
+		w.Errorf("eleven of ten: got %v, want never satisfiable", err)
+	}
+	if n := p.drain(neverEntity, "n", 100); n < 9 || n > 10 { // the third may have been one of the ten
+		w.Errorf("admitted %d after the change, want the ten", n)
+	}
+}
+
+// setReaches: a process that only sets the limits of an entity brings its item to them.
+func setReaches(o Options) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.limits(neverSubject(), still("n", 100))
+		w.process().admit(neverEntity, weir.Costs{"n": 1})
+		p := w.process(how{store: o})
+		if err := p.SetLimits(w.Context(), neverSubject(), []weir.Limit{still("n", 10)}); err != nil {
+			w.Fatalf("set limits: %v", err)
+		}
+		equal(w, "capacity", w.stored(neverEntity, 0, "n").Capacity, 10_000)
+		equal(w, "admitted", w.process().drain(neverEntity, "n", 100), 10)
+	}
+}
+
+// setUnanswered: whoever hears that limits are set may count on the item.
+func setUnanswered(w *neverWorld) {
+	w.limits(neverSubject(), still("n", 100))
+	var lost atomic.Bool
+	p := w.hooked(how{}, &wrong{send: func(_ context.Context, _ *bucketUpdate, send func() error) error {
+		if lost.CompareAndSwap(true, false) {
+			return &unknownError{context.DeadlineExceeded}
+		}
+		return send()
+	}})
+	p.admit(neverEntity, weir.Costs{"n": 1})
+	lost.Store(true)
+	ten := []weir.Limit{still("n", 10)}
+	err := p.SetLimits(w.Context(), neverSubject(), ten)
+	p.quiet()
+	if lost.Load() || !errors.Is(err, weir.Unavailable) {
+		w.Errorf("lost %t: got %v, want unavailable", !lost.Load(), err)
+	}
+	equal(w, "capacity after the lost write", w.stored(neverEntity, 0, "n").Capacity, 100_000)
+	if err := p.SetLimits(w.Context(), neverSubject(), ten); err != nil {
+		w.Errorf("set again: %v", err)
+	}
+	equal(w, "capacity", w.stored(neverEntity, 0, "n").Capacity, 10_000)
+}
+
+// inLine is a reservation on its way to an item, without a caller. It knows a limit, or is blind.
+func (p *process) inLine(name string, units int64, known *weir.Limit) *member {
+	m := &member{
+		now: p.w.clock.Now().UnixMilli(), number: p.store.calls.Add(1), answer: make(chan verdict, 1),
+		asks: []ask{{name: name, milli: units * 1000, limit: known}},
+	}
+	if known != nil {
+		m.resolved = &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{*known}}
+	}
+	m.state.Store(sent)
+	return m
+}
+
+// differentlyKnown: two go together to an item that the process has not seen. Only who knows its
+// definition takes from it without another look.
+func differentlyKnown(first, second int64) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(still("n", 100))
+		w.process().admit(neverEntity, weir.Costs{"n": 60})
+		p := w.process()
+		var members []*member
+		for _, capacity := range []int64{first, second} {
+			known := still("n", capacity)
+			members = append(members, p.inLine("n", 5, &known))
+		}
+		p.line(neverEntity).commit(&batch{members: members})
+		charged := int64(60)
+		for i, capacity := range []int64{first, second} {
+			ruling := (<-members[i].answer).ruling
+			if want := capacity == 100; (ruling == taken) != want {
+				w.Errorf("who knows a capacity of %d: got ruling %d, want taken %t", capacity, ruling, want)
+			}
+			if capacity == 100 {
+				charged += 5
+			}
+		}
+		equal(w, "consumed", w.stored(neverEntity, 0, "n").Consumed, charged*1000)
+	}
+}

@@ -1,0 +1,102 @@
+package dynamodb
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// writesCases are rules of the write paths that were broken once, each where it was.
+func writesCases() []neverCase {
+	return slices.Concat(
+		writesLeftovers(), writesRefills(), writesTerms(), writesWithout(), writesCounted(), writesEnding(),
+	)
+}
+
+// TestWrites: what those who tried to break the writes have found does not come back.
+func TestWrites(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	for _, c := range writesCases() {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			onNever(t, table, nil, c.play)
+		})
+	}
+}
+
+// TestWritesWrongs: with each of these wrongs between weir and the table, the case that is about it
+// fails.
+func TestWritesWrongs(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	cases := writesCases()
+	for _, x := range wrongWrites() {
+		t.Run(x.name, func(t *testing.T) {
+			t.Parallel()
+			for _, about := range x.caught {
+				i := slices.IndexFunc(cases, func(c neverCase) bool { return strings.HasPrefix(c.name, about) })
+				if i < 0 {
+					t.Fatalf("no case is about %q", about)
+				}
+				if r := recorded(t, table, x, cases[i]); !r.Failed {
+					t.Errorf("not caught by %q", cases[i].name)
+				}
+			}
+		})
+	}
+}
+
+// interrupted does something once, before an update is sent that matches.
+func interrupted(matches func(u *bucketUpdate) bool, do func()) *wrong {
+	var once sync.Once
+	return &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
+		if matches(u) {
+			once.Do(do)
+		}
+		return send()
+	}}
+}
+
+// redefines reports whether an update changes the definition of a limit.
+func (u *bucketUpdate) redefines() bool {
+	return slices.ContainsFunc(u.sets, u.of(schema.FieldCapacity))
+}
+
+// adjusted is what the Python library's adjust adds to an item.
+func adjusted(limit string, units int64) map[string]int64 {
+	return map[string]int64{
+		schema.BucketAttribute(limit, schema.FieldBalance):  -units * 1000,
+		schema.BucketAttribute(limit, schema.FieldConsumed): units * 1000,
+	}
+}
+
+// add adds to numbers of a bucket item as another program would, whether or not it is there.
+func (w *neverWorld) add(entity string, numbers map[string]int64) {
+	w.Helper()
+	e := &expression{}
+	for attribute, n := range numbers {
+		e.addNumber(attribute, n)
+	}
+	in := &ddb.UpdateItemInput{
+		TableName: &w.table.Name, Key: w.id(entity, 0).Key().Item(), UpdateExpression: e.update(),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	}
+	if _, err := w.eye.store.client.UpdateItem(w.Context(), in); err != nil {
+		w.Fatalf("add: %v", err)
+	}
+}
+
+// line is a process's way to the first item of a bucket.
+func (p *process) line(entity string) *line {
+	s := p.store.spots.get(p.store, weir.Subject{Entity: entity, Resource: neverResource})
+	defer s.release()
+	return s.line(0)
+}
