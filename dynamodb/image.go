@@ -80,7 +80,7 @@ func (c *counter) recall(before, m *image, now int64) {
 		if moved != 0 && then.seen < m.item.RefilledMS { // they came after the refill, which may have filled it
 			then.balance, then.seen = then.at(m.item.RefilledMS), m.item.RefilledMS
 		}
-		c.balance = min(then.balance+moved, max(then.balance, c.rate.CapacityMilli))
+		c.balance = min(then.balance+moved, max(then.balance, c.balance, c.rate.CapacityMilli))
 		c.seen, c.rate, c.whole = then.seen, then.rate, then.whole
 		return
 	}

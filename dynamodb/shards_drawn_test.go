@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -24,6 +25,7 @@ func neverDrawn() []neverCase {
 		{"several shards: a part without an answer is no denial", partUnknown},
 		{"several shards: a part that is denied gives back the others", partDenied},
 		{"several shards: are read by the count that an item tells meanwhile", countLearned},
+		{"several shards: what one keeps above its share is there for all", keptAbove},
 	}
 }
 
@@ -188,14 +190,14 @@ func parted(w *neverWorld, first func(send func() error) error) (*process, error
 		is := func(c string) bool { return u.spell(c) == add }
 		return u.id.Shard == shard && slices.ContainsFunc(u.adds, is)
 	}
-	parts := 0
+	var parts atomic.Int32 // they are sent at once
 	hook := func(_ context.Context, u *bucketUpdate, send func() error) error {
 		switch {
 		case takes(u, 0, 30_000):
-			parts++
+			parts.Add(1)
 			return first(send)
 		case takes(u, 1, 20_000): // somebody else takes it meanwhile
-			parts++
+			parts.Add(1)
 			w.edit(neverEntity, 1, balance("n", 0))
 		}
 		return send()
@@ -204,8 +206,8 @@ func parted(w *neverWorld, first func(send func() error) error) (*process, error
 	p.admit(neverEntity, weir.Costs{"n": 0})
 	p.admit(neverEntity, weir.Costs{"n": 0})
 	_, err := p.ask(neverEntity, weir.Costs{"n": 50})
-	if parts < 2 {
-		w.Fatalf("%d parts were sent, want 2", parts)
+	if n := parts.Load(); n < 2 {
+		w.Fatalf("%d parts were sent, want 2", n)
 	}
 	return p, err
 }
@@ -250,5 +252,29 @@ func countLearned(w *neverWorld) {
 		p.deny(trial(n), weir.Costs{"n": 46})
 		p.admit(trial(n), weir.Costs{"n": 45})
 		w.together(trial(n), "n", 0)
+	}
+}
+
+// keptAbove: who hears of a new count first, and then of what others gave back before it, believes
+// all of it: the shard keeps what it has above its share.
+func keptAbove(w *neverWorld) {
+	limit := []weir.Limit{still("n", 100)}
+	w.system(limit...)
+	p := w.process()
+	for n := range 12 { // half of them draw shards that are there
+		w.lay(trial(n), 2, limit, units{"n": 10}, units{})
+		p.admit(trial(n), weir.Costs{"n": 0}) // which shows it ten
+		w.edit(trial(n), 1, map[string]int64{schema.AttrShardCount: 4})
+		s := p.store.spots.get(p.store, weir.Subject{Entity: trial(n), Resource: neverResource})
+		for draws := 0; s.count() < 4 && draws < mostDraws; draws++ {
+			p.admit(trial(n), weir.Costs{"n": 0})
+		}
+		s.release()
+		w.edit(trial(n), 0, balance("n", 40))
+		w.edit(trial(n), 0, map[string]int64{schema.AttrShardCount: 4})
+		p.admit(trial(n), weir.Costs{"n": 30})
+		w.together(trial(n), "n", 10_000)
+		p.deny(trial(n), weir.Costs{"n": 11})
+		p.admit(trial(n), weir.Costs{"n": 10})
 	}
 }

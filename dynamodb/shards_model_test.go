@@ -221,8 +221,8 @@ func (m *shardModel) wait() {
 	m.note("waited %s", d)
 }
 
-// double has the bucket split once more. All processes hear of it at once: who does not know gives
-// back more to a shard than it can hold, and of that others believe no more than the share.
+// double has the bucket split once more. Who has not heard of it gives back to a shard what others
+// would not.
 func (m *shardModel) double(p *process) {
 	was := m.count
 	if was == maxShards {
@@ -242,9 +242,6 @@ func (m *shardModel) double(p *process) {
 			}
 		}
 		m.edit(neverEntity, 0, map[string]int64{room: 1_000_000})
-	}
-	for _, q := range m.ever {
-		m.nothing(q)
 	}
 	m.note("%d shards, doubled", was)
 }
