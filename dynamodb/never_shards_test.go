@@ -68,7 +68,7 @@ func (w *neverWorld) sum(entity, limit string) (balance, consumed int64) {
 func writesCredited(w *neverWorld) {
 	w.system(still("n", 1_000_000))
 	p := w.process()
-	const writes = 10_000
+	const writes = 4_000 // four times what an item takes without being credited
 	for i := range writes {
 		p.admit(neverEntity, weir.Costs{"n": 1})
 		w.clock.Advance(2 * time.Millisecond)
