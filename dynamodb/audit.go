@@ -25,11 +25,11 @@ func (s *Store) ReadAudit(
 		in.ExclusiveStartKey = schema.AuditKey(s.namespace, owner, id.String()).Item()
 	}
 	return func(yield func(weir.AuditEvent, error) bool) {
-		if err := s.enter(); err != nil {
+		// Close waits for no reader, who may never come back from an event.
+		if err := s.closing(); err != nil {
 			yield(weir.AuditEvent{}, err)
 			return
 		}
-		s.running.end() // Close waits for no reader, who may never come back from an event
 		for page, err := range s.queryPages(ctx, in) {
 			if err != nil {
 				yield(weir.AuditEvent{}, err)

@@ -15,7 +15,7 @@ import (
 
 // wrongs are what the writes could do wrong, with the cases that notice.
 func wrongs() []*wrong {
-	return slices.Concat(unconditional(), miscounted(), missent(), misstored())
+	return slices.Concat(unconditional(), miscounted(), missent(), misstored(), wrongWrites())
 }
 
 // dropped leaves a condition out.

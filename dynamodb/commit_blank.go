@@ -72,15 +72,7 @@ func (c *commit) turnAway(m *image) {
 
 // dropRefunds ends the rides that only give back: an item that is not there is full.
 func (c *commit) dropRefunds() {
-	left := c.rides[:0]
-	for _, r := range c.rides {
-		if r.refunds() {
-			r.finish(nil)
-			continue
-		}
-		left = append(left, r)
-	}
-	c.rides = left
+	c.endRides(func(r *ride) (bool, error) { return r.refunds(), nil })
 }
 
 // gather gives a first shard that is made anew all that no other one has or can come to have.

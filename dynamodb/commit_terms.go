@@ -152,10 +152,18 @@ func (c *commit) objection(m *member) error {
 // dropRereads ends the rides that were to bring the item to the configuration, where other writers
 // were quicker each time.
 func (c *commit) dropRereads() {
+	c.endRides(func(r *ride) (bool, error) {
+		return r.reread && len(r.changes) == 0,
+			&weir.Error{Code: weir.Unavailable, Reason: "other writers were quicker each time"}
+	})
+}
+
+// endRides takes rides out, and tells each with what it ended.
+func (c *commit) endRides(ends func(*ride) (bool, error)) {
 	left := c.rides[:0:0]
 	for _, r := range c.rides {
-		if r.reread && len(r.changes) == 0 {
-			r.finish(&weir.Error{Code: weir.Unavailable, Reason: "other writers were quicker each time"})
+		if ended, err := ends(r); ended {
+			r.finish(err)
 			continue
 		}
 		left = append(left, r)
@@ -165,16 +173,11 @@ func (c *commit) dropRereads() {
 
 // refuseRides ends the rides that a balance cannot count.
 func (c *commit) refuseRides() {
-	left := c.rides[:0:0]
 	sums := make(map[string]int64)
-	for _, r := range c.rides {
-		if err := c.image.countable(r, sums); err != nil {
-			r.finish(err)
-			continue
-		}
-		left = append(left, r)
-	}
-	c.rides = left
+	c.endRides(func(r *ride) (bool, error) {
+		err := c.image.countable(r, sums)
+		return err != nil, err
+	})
 }
 
 func (m *image) countable(r *ride, sums map[string]int64) error {

@@ -146,7 +146,7 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 		}
 		system.OnUnavailable = string(p)
 		e := &expression{}
-		e.set = append(e.set, e.name(schema.AttrOnUnavailable)+" = "+e.text(string(p)))
+		e.setText(schema.AttrOnUnavailable, string(p))
 		e.setIfAbsent(schema.AttrConfigVersion, schema.Number(1))
 		e.setIfAbsent(schema.AttrGSI4PK, schema.String(s.namespace))
 		e.setIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))

@@ -102,17 +102,3 @@ func (s *Store) readExisting(
 	}
 	return found, nil
 }
-
-// shardsOf returns the buckets of an entity, shard by shard.
-func (s *Store) shardsOf(ctx context.Context, entity string) ([]schema.BucketID, error) {
-	var ids []schema.BucketID
-	for group, err := range s.bucketGroups(ctx, entity) {
-		if err != nil {
-			return nil, err
-		}
-		for _, b := range group {
-			ids = append(ids, b.id)
-		}
-	}
-	return ids, nil
-}

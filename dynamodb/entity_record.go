@@ -77,8 +77,8 @@ func (s *Store) EditEntity(
 		} {
 			x.unchanged(items[0], a)
 		}
-		x.set = append(x.set, x.name(schema.AttrName)+" = "+x.text(display),
-			x.name(schema.AttrMetadata)+" = "+x.value(stored))
+		x.setText(schema.AttrName, display)
+		x.set = append(x.set, x.name(schema.AttrMetadata)+" = "+x.value(stored))
 		x.setNumber(schema.AttrVersion, e.Version+1)
 		t.update(e.Key(), x)
 		return t.record(actionMetadataSet, name, "", map[string]any{

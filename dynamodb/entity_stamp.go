@@ -96,13 +96,13 @@ func (s *Store) stamp(
 ) error {
 	x := &expression{}
 	x.pinned(e)
-	x.set = append(x.set, x.name(schema.AttrCascade)+" = "+x.value(schema.Bool(cascade)),
-		x.name(schema.AttrPInc)+" = "+x.text(e.Mark()))
+	x.set = append(x.set, x.name(schema.AttrCascade)+" = "+x.value(schema.Bool(cascade)))
+	x.setText(schema.AttrPInc, e.Mark())
 	x.setNumber(schema.AttrPGen, e.Generation)
 	if e.Parent == "" {
 		x.removeAll(schema.AttrParent)
 	} else {
-		x.set = append(x.set, x.name(schema.AttrParent)+" = "+x.text(e.Parent))
+		x.setText(schema.AttrParent, e.Parent)
 	}
 	in := &ddb.UpdateItemInput{
 		TableName: &s.table, Key: id.Key().Item(), UpdateExpression: x.update(),

@@ -191,7 +191,7 @@ func (t *transaction) keepAncestor(
 		t.check(e.Key(), x)
 		return
 	}
-	x.set = append(x.set, x.name(attrNewestChild)+" = "+x.text(child))
+	x.setText(attrNewestChild, child)
 	x.addNumber(schema.AttrVersion, 1) // by itself, so that its children need not wait for one another
 	t.update(e.Key(), x)
 }
@@ -244,7 +244,7 @@ func (t *transaction) requireMoves(item schema.Item) error {
 	x := &expression{}
 	x.exists(schema.AttrPK)
 	x.unchanged(item, schema.AttrClientMin)
-	x.set = append(x.set, x.name(schema.AttrClientMin)+" = "+x.text(movesSince))
+	x.setText(schema.AttrClientMin, movesSince)
 	t.update(schema.VersionKey(), x)
 	return nil
 }

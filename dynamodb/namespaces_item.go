@@ -58,23 +58,3 @@ func (e *expression) leadBack(n *schema.Namespace) {
 		}
 	}
 }
-
-// setText sets an attribute to a text.
-func (e *expression) setText(attribute, s string) {
-	e.set = append(e.set, e.name(attribute)+" = "+e.text(s))
-}
-
-// equalText requires an attribute to be a text; not to be there where that is empty.
-func (e *expression) equalText(attribute, s string) {
-	if s == "" {
-		e.absent(attribute)
-		return
-	}
-	e.conditions = append(e.conditions, e.name(attribute)+" = "+e.text(s))
-}
-
-// differentText requires an attribute not to be a text.
-func (e *expression) differentText(attribute, s string) {
-	a := e.name(attribute)
-	e.conditions = append(e.conditions, "(attribute_not_exists("+a+") OR "+a+" <> "+e.text(s)+")")
-}

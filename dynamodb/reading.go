@@ -8,14 +8,3 @@ func (s *Store) enterReading() error {
 	}
 	return s.enter()
 }
-
-// join counts one more where something goes on already.
-func (t *tasks) join() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.n == 0 {
-		return false
-	}
-	t.n++
-	return true
-}

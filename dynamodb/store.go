@@ -89,8 +89,16 @@ func (s *Store) Close() error {
 // enter begins a call, which Close waits for: end it with s.running.end. After Close it refuses.
 func (s *Store) enter() error {
 	s.running.begin()
-	if s.closed.Load() {
+	if err := s.closing(); err != nil {
 		s.running.end()
+		return err
+	}
+	return nil
+}
+
+// closing refuses what comes after Close.
+func (s *Store) closing() error {
+	if s.closed.Load() {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
 	}
 	return nil

@@ -17,6 +17,17 @@ func (t *tasks) begin() {
 	t.n++
 }
 
+// join counts one more where something goes on already.
+func (t *tasks) join() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.n == 0 {
+		return false
+	}
+	t.n++
+	return true
+}
+
 // end counts one less.
 func (t *tasks) end() {
 	t.mu.Lock()

@@ -143,7 +143,7 @@ func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, err
 		if w != nil && len(r.fits) == 1 {
 			return w, r, nil
 		}
-		if w != nil { // an empty shard that is drawn for the first time
+		if w != nil { // an item that is made, though it has too little
 			break
 		}
 	}

@@ -22,11 +22,11 @@ func (s *Store) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 		pages = s.queryPages
 	}
 	return func(yield func(weir.Usage, error) bool) {
-		if err := s.enter(); err != nil {
+		// Close waits for no reader, who may never come back from a record.
+		if err := s.closing(); err != nil {
 			yield(weir.Usage{}, err)
 			return
 		}
-		s.running.end() // Close waits for no reader, who may never come back from a record
 		for page, err := range pages(ctx, in) {
 			if err != nil {
 				yield(weir.Usage{}, err)

@@ -201,7 +201,7 @@ func (m *image) commutes(r *reckoning) bool {
 	switch {
 	case it.Writes != nil && it.Writes.Balance < writeMilli,
 		it.TTL != 0 && it.TTL <= seconds(r.latest),
-		it.ValidUntil != nil && *it.ValidUntil <= r.latest:
+		m.lapsed(r.latest):
 		return false
 	}
 	if !r.definable(m) {

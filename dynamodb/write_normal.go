@@ -30,18 +30,19 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 		leads.Shards = m.shards
 	}
 	e.absent(schema.AttrDisabled)
+	definable := r.definable(m)
 	for i := range r.after.limits {
 		if c := &r.after.limits[i]; c.Incomplete && !c.seed { // what somebody has left of one that was removed
 			leads.Limits = append(leads.Limits, c.BucketLimit)
 			continue
 		}
-		leads.Limits = append(leads.Limits, e.credit(m, r, i, at))
+		leads.Limits = append(leads.Limits, e.credit(m, r, i, at, definable))
 	}
-	e.drop(m, r)
+	e.drop(m, r.after, definable)
 	l.creditWrites(e, m, leads, at)
 	if m.item.ValidUntil != nil {
 		e.same(schema.AttrVU, m.item.ValidUntil)
-		if *m.item.ValidUntil <= at && t != nil && t.level != weir.LevelUnread {
+		if m.lapsed(at) && t != nil && t.level != weir.LevelUnread {
 			e.removeAll(schema.AttrVU)
 			leads.ValidUntil = nil
 		}
@@ -54,12 +55,14 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 
 // credit writes one limit, and returns it as it is then stored: what there is at the time of the
 // refill, as if nobody came in between.
-func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.BucketLimit {
+func (e *expression) credit(
+	m *image, r *reckoning, i int, at int64, definable bool,
+) schema.BucketLimit {
 	c := &r.after.limits[i]
 	target := c.peek(at, m.shards)
 	name := func(field string) string { return schema.BucketAttribute(c.Name, field) }
 	if c.seed {
-		e.seed(c, target, r.counts[i], r.definable(m))
+		e.seed(c, target, r.counts[i], definable)
 		s := c.BucketLimit
 		s.Balance, s.Consumed, s.Incomplete = target, r.counts[i], false
 		return s
@@ -95,7 +98,7 @@ func (e *expression) credit(m *image, r *reckoning, i int, at int64) schema.Buck
 	if low != math.MinInt64 || high != math.MaxInt64 {
 		e.between(balance, low, high)
 	}
-	if (r.touches(i) || !was.defined(&c.BucketLimit)) && r.definable(m) {
+	if (r.touches(i) || !was.defined(&c.BucketLimit)) && definable {
 		e.defined(&was.BucketLimit)
 	}
 	if !was.defined(&c.BucketLimit) {
@@ -137,14 +140,14 @@ func (e *expression) seed(c *counter, balance, consumed int64, guarded bool) {
 
 // drop removes what is left of limits that the terms do not have, whatever attributes they came
 // with.
-func (e *expression) drop(m *image, r *reckoning) {
+func (e *expression) drop(m, after *image, definable bool) {
 	for i := range m.limits {
 		gone := &m.limits[i]
-		if r.after.limit(gone.Name) != nil {
+		if after.limit(gone.Name) != nil {
 			continue
 		}
 		e.removeAll(m.item.Attributes(gone.Name)...)
-		if !gone.Incomplete && r.definable(m) {
+		if !gone.Incomplete && definable {
 			e.defined(&gone.BucketLimit)
 		}
 	}

@@ -3,9 +3,7 @@ package dynamodb
 import (
 	"context"
 	"slices"
-	"strings"
 	"sync"
-	"testing"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
@@ -18,40 +16,6 @@ func writesCases() []neverCase {
 	return slices.Concat(
 		writesLeftovers(), writesRefills(), writesTerms(), writesWithout(), writesCounted(), writesEnding(),
 	)
-}
-
-// TestWrites: what those who tried to break the writes have found does not come back.
-func TestWrites(t *testing.T) {
-	t.Parallel()
-	table := madeTable(t)
-	for _, c := range writesCases() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			onNever(t, table, nil, c.play)
-		})
-	}
-}
-
-// TestWritesWrongs: with each of these wrongs between weir and the table, the case that is about it
-// fails.
-func TestWritesWrongs(t *testing.T) {
-	t.Parallel()
-	table := madeTable(t)
-	cases := writesCases()
-	for _, x := range wrongWrites() {
-		t.Run(x.name, func(t *testing.T) {
-			t.Parallel()
-			for _, about := range x.caught {
-				i := slices.IndexFunc(cases, func(c neverCase) bool { return strings.HasPrefix(c.name, about) })
-				if i < 0 {
-					t.Fatalf("no case is about %q", about)
-				}
-				if r := recorded(t, table, x, cases[i]); !r.Failed {
-					t.Errorf("not caught by %q", cases[i].name)
-				}
-			}
-		})
-	}
 }
 
 // interrupted does something once, before an update is sent that matches.

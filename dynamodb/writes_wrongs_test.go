@@ -10,8 +10,8 @@ import (
 )
 
 // wrongWrites are the worst of what was found, as far as it can be done between weir and the table,
-// with the cases that notice. What a new shard is made of is among the [wrongs]; a division by what
-// a leftover does not define is made in the process, where nothing stands between.
+// with the cases that notice. A division by what a leftover does not define is made in the process,
+// where nothing stands between.
 func wrongWrites() []*wrong {
 	return []*wrong{
 		{name: "a charge goes by what a process believes", caught: []string{"refill: what it filled up"},
