@@ -6,12 +6,13 @@ import (
 
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/broken"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 func TestLinearizableMemory(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, memoryHarness(),
-		conformance.Load{Seed: seedOf(t), Histories: 200, Goroutines: 8, Calls: 400})
+		conformance.Load{Seed: seedOf(t), Histories: soak.Amount(50, 200), Goroutines: 8, Calls: 400})
 }
 
 // TestLinearizableFindsRaces: histories of services that check and then act, without a lock in

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -47,12 +48,10 @@ func TestRandomMemory(t *testing.T) {
 	t.Logf("\n%s", table)
 }
 
-// TestSoakRandomMemory is for WEIR_SOAK=1.
+// TestSoakRandomMemory meets what is rare.
 func TestSoakRandomMemory(t *testing.T) {
 	t.Parallel()
-	if os.Getenv("WEIR_SOAK") == "" {
-		t.Skip("set WEIR_SOAK=1")
-	}
+	soak.Only(t)
 	h := memoryHarness()
 	table := conformance.RandomOperations(t, h, seedOf(t), 1_000_000)
 	t.Logf("\n%s", table)

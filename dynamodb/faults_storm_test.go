@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -29,14 +29,12 @@ type storm struct {
 // between them and DynamoDB.
 func TestFaults(t *testing.T) {
 	t.Parallel()
-	storm{seed: 20261121, operations: 5_000, perFault: 100, rounds: 200}.run(t)
+	storm{seed: 20261121, operations: 3_000, perFault: 50, rounds: 200}.run(t)
 }
 
-// TestSoakFaults is the whole of it, for WEIR_SOAK=1.
+// TestSoakFaults is the whole of it.
 func TestSoakFaults(t *testing.T) {
-	if os.Getenv("WEIR_SOAK") == "" {
-		t.Skip("set WEIR_SOAK=1")
-	}
+	soak.Only(t)
 	t.Parallel()
 	storm{seed: 6, operations: 100_000, perFault: 1000, rounds: 2000}.run(t)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -143,7 +144,7 @@ func (w *proxiedWorld) Explain(
 // charged twice, and nothing is lost.
 func TestRandomClientThroughFaults(t *testing.T) {
 	t.Parallel()
-	const operations = 20_000
+	operations := soak.Amount(5000, 20_000)
 	counts := map[string]int{}
 	table := conformance.RandomOperations(t, proxiedHarness(1, counts, asItIs), 21, operations)
 	t.Logf("\n%s%s", table, faultTable(counts))

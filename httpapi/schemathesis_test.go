@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/manifest"
 )
@@ -147,14 +148,12 @@ func fuzz(t *testing.T, s *fuzzedServer, arguments ...string) (report *fuzzRepor
 // No request makes the handler fail, or answer what the document does not say.
 func TestSchemathesis(t *testing.T) {
 	t.Parallel()
-	testSchemathesis(t, 1, 40)
+	testSchemathesis(t, 1, 20)
 }
 
 // The same with many more requests.
 func TestSchemathesisSoak(t *testing.T) {
-	if os.Getenv("WEIR_SOAK") == "" {
-		t.Skip("set WEIR_SOAK to ask a thousand times")
-	}
+	soak.Only(t)
 	t.Parallel()
 	testSchemathesis(t, 2, 1000)
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -104,10 +105,7 @@ type killLog struct {
 // A process that is killed at any instant loses what happened since its last snapshot, charges and
 // leases alike, and nothing else: its successor admits what the limits allow on top of what it found.
 func TestKill(t *testing.T) {
-	kills := 8
-	if os.Getenv("WEIR_SOAK") != "" {
-		kills = 200
-	}
+	kills := soak.Amount(8, 200)
 	seed := rand.Uint64()
 	random := rand.New(rand.NewPCG(seed, 0))
 	t.Logf("seed %d, %d kills", seed, kills)

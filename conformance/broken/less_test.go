@@ -8,6 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/broken"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // less is a harness that can do no more than a store of buckets with every leeway.
@@ -40,7 +41,7 @@ func TestVariantsAreCaughtOnLess(t *testing.T) {
 					return c.LeftOut(&h) != ""
 				})
 				cases := len(caught(t, own, h, 1)) > 0
-				random := !cases && len(own) > 0 && conformance.FirstDifference(t, h, 1, 4000) != ""
+				random := !cases && len(own) > 0 && conformance.FirstDifference(t, h, 1, soak.Amount(1500, 4000)) != ""
 				mu.Lock()
 				defer mu.Unlock()
 				switch {

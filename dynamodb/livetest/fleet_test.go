@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -21,8 +20,6 @@ import (
 )
 
 const (
-	// predecessor is the Python library as a package.
-	predecessor = "zae-limiter==0.17.0"
 	// leadUS is how long before the start the processes are told of it, in microseconds.
 	leadUS = 300_000
 	// beginWithin and endWithin bound the time that processes take besides the run itself.
@@ -72,7 +69,7 @@ type member struct {
 func play(t testing.TB, s scenario, each, seconds int) *fleet {
 	t.Helper()
 	f := &fleet{
-		scenario: s, t: t, local: testkit.DynamoDB(t), venv: testkit.Python(t, predecessor),
+		scenario: s, t: t, local: testkit.DynamoDB(t), venv: testkit.ZAE(t),
 		dir: t.TempDir(),
 	}
 	within := beginWithin + endWithin + time.Duration(seconds)*time.Second
@@ -234,9 +231,6 @@ func itemOf(attributes map[string]types.AttributeValue) Item {
 	}
 	return item
 }
-
-// soak reports whether the long tests are asked for.
-func soak() bool { return os.Getenv("WEIR_SOAK") != "" }
 
 // itemKey is the key of a shard of a bucket.
 func (s *Spec) itemKey(entity string, shard int) schema.Item {

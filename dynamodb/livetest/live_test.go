@@ -1,6 +1,10 @@
 package livetest
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/soak"
+)
 
 // TestLive plays a moment of each scenario with one process of each side, all at once.
 func TestLive(t *testing.T) {
@@ -16,9 +20,7 @@ func TestLive(t *testing.T) {
 // TestSoakLive plays each scenario for a minute with three processes of each side, and prints all
 // figures (make soak).
 func TestSoakLive(t *testing.T) {
-	if !soak() {
-		t.Skip("takes five minutes: make soak")
-	}
+	soak.Only(t)
 	for _, s := range scenarios(20, 3, 100) {
 		t.Run(s.name, func(t *testing.T) {
 			play(t, s, 3, 60).judge(t)

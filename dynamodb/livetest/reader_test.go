@@ -38,7 +38,7 @@ func TestReaders(t *testing.T) {
 	defer cancel()
 	hundred := map[string]Limit{still: {100, 1, 86_400}, "rpm": {50, 1, 86_400}}
 	f := &fleet{
-		t: t, local: testkit.DynamoDB(t), venv: testkit.Python(t, predecessor),
+		t: t, local: testkit.DynamoDB(t), venv: testkit.ZAE(t),
 		scenario: scenario{
 			offer: Spec{Namespace: "default", Resource: "gpt-4o"}, shards: map[string]int{"split": 2},
 			world: World{

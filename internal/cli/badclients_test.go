@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // TestBadClients is not parallel: it counts goroutines and bytes of the whole process.
@@ -24,9 +24,7 @@ func TestBadClients(t *testing.T) { meetBadClients(t, 1000) }
 
 // TestBadClientsSoak is the same with ten times as many.
 func TestBadClientsSoak(t *testing.T) {
-	if os.Getenv("WEIR_SOAK") == "" {
-		t.Skip("takes minutes; WEIR_SOAK=1 runs it")
-	}
+	soak.Only(t)
 	meetBadClients(t, 10_000)
 }
 

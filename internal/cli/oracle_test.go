@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-limiter/weir/conformance/oracle"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 const azureTrace = "../../testdata/azure-llm-2023-code.csv"
@@ -52,11 +53,12 @@ func shortTrace(t *testing.T, calls int) string {
 	return name
 }
 
-// TestReplayAgainstOracle replays an hour of real traffic and has every decision judged by a checker
-// that shares no code with the limiter: what was admitted, every figure on every limit, and every
-// retry-after.
+// TestReplayAgainstOracle replays up to an hour of real traffic and has every decision judged by a
+// checker that shares no code with the limiter: what was admitted, every figure on every limit, and
+// every retry-after.
 func TestReplayAgainstOracle(t *testing.T) {
 	t.Parallel()
+	most := soak.Amount(1500, 0)
 	for _, c := range []struct {
 		name  string
 		args  []string
@@ -66,38 +68,38 @@ func TestReplayAgainstOracle(t *testing.T) {
 		{"buckets", []string{
 			"--limits", "testdata/limits/bucket.yaml", "--entities", "4", "--seed", "1",
 			"--latency", "250us+1ms", "--cost", "slow=1",
-		}, "bucket", 0},
+		}, "bucket", most},
 		{"windows and budgets", []string{
 			"--limits", "testdata/limits/window-budget.yaml", "--entities", "3", "--seed", "2",
 			"--latency", "1s", "--cost", "hourly=total", "--cost", "indian=total",
 			"--cost", "daily=input", "--cost", "weekly=1", "--cost", "burst=1",
-		}, "budget window", 0},
+		}, "budget window", most},
 		{"slots and cascade", []string{
 			"--limits", "testdata/limits/concurrency-cascade.yaml", "--entities", "5", "--seed", "3",
 			"--latency", "1s+90ms", "--cost", "batch=2",
-		}, "bucket concurrency window", 0},
+		}, "bucket concurrency window", most},
 		{"example", []string{
 			"--limits", "../../examples/limits.yaml", "--entities", "4", "--seed", "4",
 			"--latency", "400ms+15ms",
-		}, "bucket budget concurrency window", 0},
+		}, "bucket budget concurrency window", most},
 		{"learned estimates", []string{
 			"--limits", "testdata/limits/bucket.yaml", "--entities", "4", "--seed", "5",
 			"--latency", "400ms+15ms", "--cost", "slow=1", "--estimate", "quantile:0.95",
-		}, "bucket", 0},
+		}, "bucket", most},
 		{"fixed estimates and slots", []string{
 			"--limits", "testdata/limits/concurrency-cascade.yaml", "--entities", "5", "--seed", "3",
 			"--latency", "1s+90ms", "--cost", "batch=2", "--estimate", "fixed:100",
-		}, "bucket concurrency window", 0},
+		}, "bucket concurrency window", most},
 		{"calls that come back", []string{
 			"--limits", "testdata/limits/window-budget.yaml", "--entities", "3", "--seed", "2",
 			"--latency", "1s", "--cost", "hourly=total", "--cost", "indian=total",
 			"--cost", "daily=input", "--cost", "weekly=1", "--cost", "burst=1",
 			"--retry", "--patience", "2m",
-		}, "budget window", 700},
+		}, "budget window", soak.Amount(400, 700)},
 		{"calls that come back with estimates", []string{
 			"--limits", "../../examples/limits.yaml", "--entities", "4", "--seed", "4",
 			"--latency", "400ms+15ms", "--retry", "--patience", "20s", "--estimate", "quantile:0.9",
-		}, "bucket budget concurrency window", 1500},
+		}, "bucket budget concurrency window", soak.Amount(1000, 1500)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

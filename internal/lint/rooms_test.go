@@ -33,7 +33,7 @@ type room struct {
 }
 
 // everyTest is what the tests of every room may import.
-var everyTest = []string{root, "internal/testkit", rapid}
+var everyTest = []string{root, "internal/testkit", "internal/soak", rapid}
 
 // rooms is the import table. A folder that is in no row has no place yet: give it one.
 var rooms = []room{
@@ -121,6 +121,7 @@ var rooms = []room{
 		dir: "internal/load", imports: []string{root, histogram},
 		tests: []string{"memory", "httpapi"},
 	},
+	{dir: "internal/soak"},
 	{dir: "internal/testkit", imports: []string{root, awsSDK, awsSmithy}},
 	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
 	{dir: "internal/lint"},
@@ -138,5 +139,5 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "conformance/oracle", "internal/testkit",
-	"internal/testkit/dynamodblocal",
+	"internal/testkit/dynamodblocal", "internal/soak",
 }

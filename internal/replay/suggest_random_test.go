@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // randomLimit makes a limit of any kind; the one named p counts slots.
@@ -160,7 +161,7 @@ func TestSuggestRandom(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	c := &sampled{}
-	for round := range 24 {
+	for round := range soak.Amount(8, 24) {
 		q := newRandomQuestion(t, rand.New(rand.NewPCG(seed, uint64(round))))
 		s, err := Suggest(t.Context(), q.limits, q.workload, q.share, q.SuggestOptions)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // sums adds up what a timeline's intervals count.
@@ -21,7 +22,7 @@ func sums(l *Timeline) Interval {
 // TestTimelineSums: the intervals cover everything, whatever comes late, and agree with the totals.
 func TestTimelineSums(t *testing.T) {
 	t.Parallel()
-	for seed := range uint64(30) {
+	for seed := range uint64(soak.Amount(8, 30)) {
 		random := rand.New(rand.NewPCG(seed, 1))
 		var calls []Call
 		at := int64(1_000_000)
