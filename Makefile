@@ -17,7 +17,7 @@ BENCH    ?=
 GO_ENV  := $(shell $(GO) env GOVERSION CGO_ENABLED CC 2>/dev/null)
 HAVE_CC := $(and $(filter 1,$(word 2,$(GO_ENV))),$(shell command -v '$(word 3,$(GO_ENV))' 2>/dev/null))
 RACE    := $(if $(HAVE_CC),-race)
-TEST    := $(GO) test -shuffle=on $(RACE) $(if $(V),-v)
+TEST    := $(GO) test -timeout 30m -shuffle=on $(RACE) $(if $(V),-v)
 
 # A tool built by one Go release does not understand the next, so its folder names both versions.
 BIN           := .cache/bin/$(word 1,$(GO_ENV))
@@ -50,8 +50,8 @@ conformance: race-notice ## Run the suites alone: their own tests, and each stor
 	$(TEST) ./conformance/...
 	$(TEST) -run Conformance ./...
 
-soak: ## Run the long tests, which a plain test run skips (up to an hour a package)
-	WEIR_SOAK=1 $(GO) test -count=1 -v -p 1 -run 'Soak|Kill|Heap' -timeout 60m ./...
+soak: ## Run every test in full, also those that a plain run skips (up to an hour a package)
+	WEIR_SOAK=1 $(GO) test -count=1 -v -p 1 -timeout 60m ./...
 
 fuzz: ## Fuzz every target for FUZZTIME each (60s)
 	@mkdir -p .cache
