@@ -26,8 +26,8 @@ GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo dynamodb test conformance soak fuzz bench microbench benchcheck cover lint vuln fix verify \
-	tools race-notice
+.PHONY: help demo dynamodb test conformance soak fuzz bench microbench benchcheck check cover vet lint vuln fix \
+	verify tools race-notice
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -85,11 +85,17 @@ cover: ## Measure what the tests reach; the pages go to .cache/cover.html
 	$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
 	$(GO) tool cover -func=.cache/cover.out | tail -n 1
 
-lint: $(GOLANGCI_LINT) ## Check form, vet, modernize, lint and look for known vulnerabilities
+check: ## Run all that a change must pass: lint, test and benchcheck (half an hour, the first time)
+	@$(MAKE) --no-print-directory lint test benchcheck
+
+# With the flags of the tests, so that what both compile is compiled once.
+vet: ## Check form, vet and modernize
 	@found=$$(find . -name '*.go' -not -path './.cache/*' -exec gofmt -s -l {} +); \
 	if [ -n "$$found" ]; then echo "gofmt would change:"; echo "$$found"; exit 1; fi
-	$(GO) vet ./...
-	$(GO) fix -diff ./...
+	$(GO) vet $(RACE) ./...
+	$(GO) fix $(RACE) -diff ./...
+
+lint: vet $(GOLANGCI_LINT) ## Check form, vet, modernize, lint and look for known vulnerabilities
 	$(GOLANGCI_LINT) run ./...
 	@$(MAKE) --no-print-directory vuln
 
