@@ -18,7 +18,7 @@ func cacheCases() []backendCase {
 		{"without a cache a change takes effect at once", "8.1", bt,
 			onBroken(ten.under(weir.Options{CacheTTL: -1}), uncached)},
 		{"the cache can be dropped", "8.1", bt, onBroken(ten, cacheDropped)},
-		{"the clock is read once for a call", "1.2", only(weir.Bucket, weir.Concurrency), clockReadOnce},
+		{"the clock is read once for a call", "1.2", timed(weir.Bucket, weir.Concurrency), clockReadOnce},
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 // horizonCases are lines 6.2 and 6.4.
 func horizonCases() []Case {
 	bt := timed(weir.Bucket)
+	forgets := bt
+	forgets.Forgets = true
 	stored := system(slow(weir.Bucket, "n", 100))
 	brief := stored.under(weir.Options{LeaseMemory: 20 * time.Second})
 	small := stored.under(weir.Options{LeaseMemorySize: 3})
@@ -20,7 +22,7 @@ func horizonCases() []Case {
 		{"ended leases are remembered for ten minutes", "6.4", bt, scene(stored, remembered)},
 		{"ended leases are remembered as the option says", "6.4", bt, scene(brief, rememberedShortly)},
 		{"an ID ahead is remembered after its own time", "6.4", bt, scene(stored, rememberedAhead)},
-		{"a full memory forgets the oldest", "6.4", bt, scene(small, forgetsOldest)},
+		{"a full memory forgets the oldest", "6.4", forgets, scene(small, forgetsOldest)},
 		{"live leases are not forgotten", "6.4", bt, scene(small, liveKept)},
 	}
 }

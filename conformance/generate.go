@@ -99,6 +99,9 @@ func (g *generator) move() {
 // do runs an operation in the model and appends it to the script. Where the memory is small, no two
 // leases may end in one millisecond, since nobody says which of them would be forgotten first.
 func (g *generator) do(o Op) answer {
+	if o.Verb == opAdvance && g.profile.Leeway.WholeRest {
+		o.By = wholeSeconds(o.By)
+	}
 	g.certain(&o)
 	a := perform(context.Background(), g.model, g.script, &o)
 	g.script.Ops = append(g.script.Ops, o)
@@ -120,6 +123,14 @@ func (g *generator) do(o Op) answer {
 		g.do(Op{Verb: opExtend, ID: o.ID})
 	}
 	return a
+}
+
+// wholeSeconds is a time of whole seconds that is not shorter.
+func wholeSeconds(d time.Duration) time.Duration {
+	if rest := d % time.Second; rest > 0 {
+		d += time.Second - rest
+	}
+	return d
 }
 
 func (g *generator) track(o Op, l *weir.Lease) {

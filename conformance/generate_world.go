@@ -42,7 +42,7 @@ func (g *generator) world() *Script {
 		Start:    start.Add(-time.Duration(g.between(0, before)) * time.Millisecond),
 		Lifetime: choose(g, []time.Duration{0, 20 * time.Second, 90 * time.Second, 10 * time.Minute}),
 		Memory:   choose(g, []time.Duration{0, 10 * time.Second, time.Minute, 10 * time.Minute}),
-		Size:     choose(g, []int{0, 0, 2, 5, 20}),
+		Size:     g.memorySize(),
 		Depth:    1 + g.rng.IntN(max(1, min(3, g.profile.Traits.CascadeDepth))),
 	}
 	if g.chance(4) {
@@ -157,4 +157,13 @@ func (g *generator) catalogue() []weir.Limit {
 	return slices.DeleteFunc(all, func(l weir.Limit) bool {
 		return !slices.Contains(g.profile.Traits.Kinds, l.Kind)
 	})
+}
+
+// memorySize is how many ended leases are remembered; 0 for the default.
+func (g *generator) memorySize() int {
+	size := choose(g, []int{0, 0, 2, 5, 20})
+	if g.profile.Leeway.Remembers {
+		return 0
+	}
+	return size
 }

@@ -18,6 +18,11 @@ type Leeway struct {
 	FullKept bool
 	// WholeSeconds is true where the period of a configured bucket is a whole number of seconds.
 	WholeSeconds bool
+	// WholeRest is true where a hold that is made anew, after a shrink or a growth, lasts for whole seconds
+	// more, and so up to a second longer. Random operations then let only whole seconds pass.
+	WholeRest bool
+	// Remembers is true where no ended lease is forgotten early, however many there are.
+	Remembers bool
 	// Contends is true where calls at once may be denied as contended though their limits would
 	// hold them. Calls one after the other may not.
 	Contends bool

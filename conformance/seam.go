@@ -16,6 +16,7 @@ type seam struct {
 	now     time.Time
 	resolve weir.Resolver
 	holds   map[weir.LeaseID][]weir.Holding
+	seq     int64
 }
 
 // onSeam opens a store and plays on it.
@@ -82,7 +83,10 @@ func (s *seam) reserve(charges ...weir.Charge) (*weir.Reservation, *weir.Outcome
 
 // settlement asks that every part of a lease stand for so many units; -1 asks for an extend.
 func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *weir.Settlement {
-	set := &weir.Settlement{ID: id, Verb: verb, Seq: 1, Fingerprint: 2, Holdings: s.holds[id],
+	if verb == weir.VerbAdjust {
+		s.seq++
+	}
+	set := &weir.Settlement{ID: id, Verb: verb, Seq: s.seq, Fingerprint: 2, Holdings: s.holds[id],
 		Lifetime: time.Hour, Memory: 10 * time.Minute}
 	for i := range set.Holdings {
 		h := &set.Holdings[i]
