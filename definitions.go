@@ -166,6 +166,38 @@ func (d *Definitions) Config(s Subject) *Config {
 	return c
 }
 
+// Entity returns a copy of what the definitions say of an entity, or nil. It answers [EntityReader] for
+// stores whose configuration is held in process, as List does.
+func (d *Definitions) Entity(name string) *EntityDefinition {
+	e, ok := d.Entities[name]
+	if !ok {
+		return nil
+	}
+	e.Limits = maps.Clone(e.Limits)
+	for resource, limits := range e.Limits {
+		e.Limits[resource] = slices.Clone(limits)
+	}
+	return &e
+}
+
+// List returns a page of the declared entities, in the order of their names.
+func (d *Definitions) List(q *EntityQuery) *EntityPage {
+	var names []string
+	for name, e := range d.Entities {
+		if name > q.After && (q.Parent == "" || e.Parent == q.Parent) &&
+			(q.Resource == "" || len(e.Limits[q.Resource]) > 0) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	page := &EntityPage{Names: names}
+	if len(names) > q.Size {
+		page.Names = names[:q.Size:q.Size]
+		page.Next = page.Names[q.Size-1]
+	}
+	return page
+}
+
 // All calls yield with every limit in the definitions and the field it stands in.
 func (d *Definitions) All(yield func(field string, l *Limit) bool) {
 	each := func(field string, limits []Limit) bool {

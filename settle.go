@@ -178,7 +178,7 @@ func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
 func (l *Limiter) inForce(ctx context.Context, c *call, e *leaseEntry) []*Limit {
 	holdings := e.holdings
 	mode := Cached
-	if l.traits.Local {
+	if l.traits.Local || l.declarer != nil { // then the configuration is in the process
 		mode = Usual
 	}
 	c.limits = slices.Grow(c.limits[:0], len(holdings))[:len(holdings)]

@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -94,34 +93,12 @@ func replace(levels map[string][]weir.Limit, name string, limits []weir.Limit) m
 
 // ReadEntity returns what is configured for an entity, or nil. It never fails.
 func (s *Store) ReadEntity(_ context.Context, name string) (*weir.EntityDefinition, error) {
-	e, ok := s.config.Load().Entities[name]
-	if !ok {
-		return nil, nil //nolint:nilnil // Nil says that it is not declared, as the interface has it.
-	}
-	e.Limits = maps.Clone(e.Limits)
-	for resource, limits := range e.Limits {
-		e.Limits[resource] = slices.Clone(limits)
-	}
-	return &e, nil
+	return s.config.Load().Entity(name), nil
 }
 
 // ListEntities returns a page of the declared entities. It never fails.
 func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-	d := s.config.Load()
-	var names []string
-	for name, e := range d.Entities {
-		if name > q.After && (q.Parent == "" || e.Parent == q.Parent) &&
-			(q.Resource == "" || len(e.Limits[q.Resource]) > 0) {
-			names = append(names, name)
-		}
-	}
-	slices.SortFunc(names, strings.Compare)
-	page := &weir.EntityPage{Names: names}
-	if len(names) > q.Size {
-		page.Names = names[:q.Size:q.Size]
-		page.Next = page.Names[q.Size-1]
-	}
-	return page, nil
+	return s.config.Load().List(q), nil
 }
 
 // Entities returns, in order, the entities that have something in use on a resource at now or limits of
