@@ -1,0 +1,165 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"encoding/binary"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// role says what an event of a chain is for.
+type role uint8
+
+const (
+	roleFund role = iota
+	roleHeader
+	roleRefill
+	roleCheck
+	roleTake
+	// roleResolve ends a pending transfer of the same chain or of one before.
+	roleResolve
+	roleRecord
+	roleBack
+)
+
+// event is what one transfer of a call is for, and on which holding.
+type event struct {
+	role    role
+	holding int
+	// mark is that of the piece which ends.
+	mark int64
+}
+
+// chain is one call: what goes before, each event for itself, and a linked chain of a lease.
+type chain struct {
+	n      *namespace
+	lease  weir.LeaseID
+	number tb.Uint128
+	// step numbers what is done to the lease, index the events of a step.
+	step  int64
+	index int
+
+	transfers []tb.Transfer
+	events    []event
+	// linked is where the chain begins.
+	linked int
+}
+
+// head says who asks.
+type head struct {
+	code        uint16
+	fingerprint uint64
+	amount      uint64
+	extra       uint32
+}
+
+// newChain begins a call for a lease.
+func newChain(n *namespace, lease weir.LeaseID, step int64) *chain {
+	return &chain{n: n, lease: lease, number: leaseNumber(lease), step: step}
+}
+
+// before adds an event that stands for itself. No event of the chain may have been added.
+func (c *chain) before(t *tb.Transfer, holding int) {
+	t.Ledger = c.n.ledger
+	c.transfers = append(c.transfers, *t)
+	c.events = append(c.events, event{roleFund, holding, 0})
+	c.linked = len(c.transfers)
+}
+
+// header is the first event of a chain, and the lease's token from then on: a pending transfer, which the
+// next settlement ends.
+func (c *chain) header(id tb.Uint128, h head) {
+	c.put(&tb.Transfer{
+		ID: id, DebitAccountID: c.n.vault, CreditAccountID: c.n.register, Code: h.code, Flags: flagPending,
+		Amount: tb.ToUint128(h.amount), UserData128: c.number, UserData64: h.fingerprint, UserData32: h.extra,
+	}, roleHeader, 0)
+}
+
+// add adds an event of the lease, and returns its ID.
+func (c *chain) add(t *tb.Transfer, r role, holding int) tb.Uint128 {
+	c.index++
+	t.ID = transferID(c.lease, c.step, c.index)
+	t.UserData128 = c.number
+	c.put(t, r, holding)
+	return t.ID
+}
+
+// put adds an event that has an ID.
+func (c *chain) put(t *tb.Transfer, r role, holding int) {
+	t.Ledger = c.n.ledger
+	t.Flags |= flagLinked
+	c.transfers = append(c.transfers, *t)
+	c.events = append(c.events, event{r, holding, 0})
+}
+
+// mark is how a piece knows the transfer that was added last.
+func (c *chain) mark() int64 { return c.step<<markBits | int64(c.index) }
+
+// markBits is how many bits of a mark are the index.
+const markBits = 12
+
+// marked is the ID of the transfer that a mark stands for.
+func marked(lease weir.LeaseID, mark int64) tb.Uint128 {
+	return transferID(lease, mark>>markBits, int(mark&(1<<markBits-1)))
+}
+
+// resolve voids a pending transfer, or posts a part of it.
+func (c *chain) resolve(pending tb.Uint128, flag uint16, amount, total uint64, holding int) {
+	t := tb.Transfer{PendingID: pending, Flags: flag, Amount: tb.ToUint128(amount), UserData64: total}
+	c.add(&t, roleResolve, holding)
+}
+
+// close ends the linked chain.
+func (c *chain) close() []tb.Transfer {
+	if n := len(c.transfers); n > 0 {
+		c.transfers[n-1].Flags &^= flagLinked
+	}
+	return c.transfers
+}
+
+// wide is the sum of two numbers as 128 bits.
+func wide(a, b uint64) tb.Uint128 {
+	var n [16]byte
+	sum := a + b
+	binary.LittleEndian.PutUint64(n[:], sum)
+	if sum < a {
+		n[8] = 1
+	}
+	return tb.BytesToUint128(n)
+}
+
+// verdict is the first answer of a chain that says why it failed.
+type verdict struct {
+	created bool
+	status  tb.CreateTransferStatus
+	event   event
+	// at is when it was created, in Unix milliseconds.
+	at int64
+}
+
+// judge reads the answers to a call.
+func (c *chain) judge(results []tb.CreateTransferResult) verdict {
+	v := verdict{created: true}
+	for i := c.linked; i < len(results) && i < len(c.events); i++ {
+		switch s := results[i].Status; s {
+		case tb.TransferCreated:
+			if c.events[i].role == roleHeader {
+				v.at = instant(results[i].Timestamp)
+			}
+		case tb.TransferLinkedEventFailed:
+			v.created = false
+		default:
+			return verdict{status: s, event: c.events[i]}
+		}
+	}
+	return v
+}
+
+// exists is true where an ID was used before, for the same or for something else.
+func exists(s tb.CreateTransferStatus) bool {
+	return s == tb.TransferExists || s >= tb.TransferExistsWithDifferentFlags && s <= tb.TransferExistsWithDifferentCode ||
+		s == tb.TransferExistsWithDifferentLedger
+}

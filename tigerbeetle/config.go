@@ -1,0 +1,50 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// ReadConfig returns what this server's definitions say of a subject. It never fails.
+func (s *Store) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
+	return s.config.Load().Config(of), nil
+}
+
+// Declared reports whether an entity is declared in this server's definitions.
+func (s *Store) Declared(entity string) bool {
+	_, ok := s.config.Load().Entities[entity]
+	return ok
+}
+
+// WriteConfig puts other definitions in force, here at once and for the other servers once they look:
+// until they have the same ones, they are not ready. Mistakes are [*weir.Error]s with code
+// [weir.Invalid], joined, and leave the old ones in force.
+func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definitions) error {
+	if err := s.enter(false); err != nil {
+		return err
+	}
+	defer s.leave()
+	if s.options.ReadOnly {
+		return readOnly()
+	}
+	normal, err := d.Normalize()
+	if err != nil {
+		return err
+	}
+	return s.version.put(ctx, s, normal)
+}
+
+// limitName is the name of a limit by its hash, if these definitions have one of that name.
+func (s *Store) limitName(hash uint64) string {
+	for _, l := range s.config.Load().All {
+		if nameHash(l.Name) == hash {
+			return l.Name
+		}
+	}
+	return fmt.Sprintf("unknown-%016x", hash)
+}

@@ -1,0 +1,116 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+// worldClock is a cluster's clock that goes with the calls' own: a world has no other time.
+type worldClock struct{ ns atomic.Int64 }
+
+func (c *worldClock) now() time.Time { return time.Unix(0, c.ns.Load()) }
+
+// to brings the clock to an instant, never back.
+func (c *worldClock) to(t time.Time) {
+	for {
+		old := c.ns.Load()
+		if t.UnixNano() <= old || c.ns.CompareAndSwap(old, t.UnixNano()) {
+			return
+		}
+	}
+}
+
+// timed is a store on an emulator whose clock each call brings to its now.
+type timed struct {
+	*Store
+	clock *worldClock
+}
+
+func (t *timed) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	t.clock.to(now)
+	return t.Store.Reserve(ctx, now, r)
+}
+
+func (t *timed) Settle(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error) {
+	t.clock.to(now)
+	return t.Store.Settle(ctx, now, s)
+}
+
+func (t *timed) Status(
+	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+) ([]weir.LimitStatus, error) {
+	t.clock.to(now)
+	return t.Store.Status(ctx, now, of, resolve)
+}
+
+func (t *timed) RecoverLease(ctx context.Context, now time.Time, id weir.LeaseID) (*weir.LeaseRecord, error) {
+	t.clock.to(now)
+	return t.Store.RecoverLease(ctx, now, id)
+}
+
+func (t *timed) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
+	t.clock.to(now)
+	return t.Store.Resources(ctx, now, entity)
+}
+
+func (t *timed) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+	t.clock.to(now)
+	return t.Store.Entities(ctx, now, resource)
+}
+
+// emulated opens a store on an emulator of its own, whose clock begins at start.
+func emulated(t conformance.T, start time.Time, d *weir.Definitions) *timed {
+	t.Helper()
+	clock := &worldClock{}
+	clock.to(start)
+	ledger := NewEmulator(&EmulatorOptions{Now: clock.now, Tick: time.Millisecond})
+	s, err := OpenLedger(t.Context(), ledger, &Options{Definitions: d, Poll: -1, Now: clock.now})
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	return &timed{s, clock}
+}
+
+func harness() conformance.BackendHarness {
+	return conformance.BackendHarness{
+		NoSkew: true,
+		Leeway: conformance.Leeway{WholeRest: true, Remembers: true},
+		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+			t.Helper()
+			return emulated(t, s.Start, s.Definitions)
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	conformance.TestBackend(t, harness())
+}
+
+// With the suite's own 4,000 these are 20,000 operations, each compared with the model's answer.
+func TestRandomOperations(t *testing.T) {
+	t.Parallel()
+	h := harness()
+	for seed := uint64(1); seed <= 8; seed++ {
+		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
+			t.Parallel()
+			conformance.RandomOperations(t, h.Service(t), seed, 2000)
+		})
+	}
+}
+
+// Beyond the plain run's seeds.
+func TestSoakRandomOperations(t *testing.T) {
+	soak.Only(t)
+	t.Parallel()
+	conformance.RandomOperations(t, harness().Service(t), 7, 200_000)
+}

@@ -1,0 +1,278 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+)
+
+// EmulatorOptions tune an [Emulator]. Nil means all defaults.
+type EmulatorOptions struct {
+	// Now is the cluster's clock. Default: [time.Now].
+	Now func() time.Time
+	// Tick is how coarse the clock is: what is due within a tick is due at it. Default: a nanosecond, as
+	// on a cluster.
+	Tick time.Duration
+	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One for
+	// development holds 253.
+	MaxEvents int
+}
+
+// Emulator is a TigerBeetle cluster in the process, without its disks: linked chains, pending transfers
+// and their expiry, IDs that were used or have failed, balancing and closing, as release 0.17 has them.
+// It is for tests, and for those who want to try weir without a server. Everything goes with it.
+//
+// What weir does not use is left out: imported events, balances over time, change events.
+type Emulator struct {
+	options EmulatorOptions
+
+	mu        sync.Mutex
+	closed    bool
+	last      uint64
+	accounts  map[tb.Uint128]*tb.Account
+	order     []*tb.Account
+	transfers map[tb.Uint128]*entry
+	log       []*entry
+	failed    map[tb.Uint128]bool
+	byAccount map[tb.Uint128][]*entry
+	byUser    map[tb.Uint128][]*entry
+	due       dueHeap
+	scope     *scope
+	expired   []tb.Uint128
+}
+
+// entry is a transfer and what has become of it.
+type entry struct {
+	tb.Transfer
+	state pendingState
+}
+
+// pendingState is what has become of a pending transfer.
+type pendingState uint8
+
+const (
+	stateNone pendingState = iota
+	statePending
+	statePosted
+	stateVoided
+	stateExpired
+)
+
+var _ Ledger = (*Emulator)(nil)
+
+// NewEmulator returns an empty cluster.
+func NewEmulator(o *EmulatorOptions) *Emulator {
+	e := &Emulator{
+		accounts: make(map[tb.Uint128]*tb.Account), transfers: make(map[tb.Uint128]*entry),
+		failed: make(map[tb.Uint128]bool), byAccount: make(map[tb.Uint128][]*entry),
+		byUser: make(map[tb.Uint128][]*entry),
+	}
+	if o != nil {
+		e.options = *o
+	}
+	if e.options.Now == nil {
+		e.options.Now = time.Now
+	}
+	if e.options.MaxEvents == 0 {
+		e.options.MaxEvents = maxReply
+	}
+	if e.options.Tick == 0 {
+		e.options.Tick = time.Nanosecond
+	}
+	return e
+}
+
+// Now is the cluster's time.
+func (e *Emulator) Now() time.Time { return e.options.Now() }
+
+// MaxEvents is how many events a call holds.
+func (e *Emulator) MaxEvents() int { return e.options.MaxEvents }
+
+// Close makes every further call fail.
+func (e *Emulator) Close() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.closed = true
+	return nil
+}
+
+// Expired are the pending transfers that have expired, in their order.
+func (e *Emulator) Expired() []tb.Uint128 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return append([]tb.Uint128(nil), e.expired...)
+}
+
+// maxReply is how many accounts or transfers an answer holds, on every cluster.
+const maxReply = 8189
+
+// maxLookup is how many IDs a call holds: eight in the place of an event.
+func (e *Emulator) maxLookup() int { return min(8*e.options.MaxEvents+7, maxReply) }
+
+// enter begins a call that holds so many events, or IDs, or answers, of at most so many: it expires what
+// is due.
+func (e *Emulator) enter(ctx context.Context, events, most int) error {
+	switch err := ctx.Err(); {
+	case err != nil:
+		return err
+	case e.closed:
+		return tb.ErrClientClosed
+	case events > most:
+		return tb.ErrTooMuchData
+	}
+	e.last = max(e.last, uint64(e.options.Now().UnixNano()))
+	e.pulse()
+	return nil
+}
+
+// create begins a call that creates, and returns the timestamp before that of its first event.
+func (e *Emulator) create(ctx context.Context, events int) (uint64, error) {
+	if err := e.enter(ctx, events, e.options.MaxEvents); err != nil {
+		return 0, err
+	}
+	base := e.last
+	e.last += uint64(events)
+	return base, nil
+}
+
+// LookupAccounts returns those of the accounts that exist.
+func (e *Emulator) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.enter(ctx, len(ids), e.maxLookup()); err != nil {
+		return nil, err
+	}
+	var found []tb.Account
+	for _, id := range ids {
+		if a := e.accounts[id]; a != nil {
+			found = append(found, *a)
+		}
+	}
+	return found, nil
+}
+
+// LookupTransfers returns those of the transfers that exist.
+func (e *Emulator) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.enter(ctx, len(ids), e.maxLookup()); err != nil {
+		return nil, err
+	}
+	var found []tb.Transfer
+	for _, id := range ids {
+		if t := e.transfers[id]; t != nil {
+			found = append(found, t.Transfer)
+		}
+	}
+	return found, nil
+}
+
+// AccountTransfers returns the transfers of an account.
+func (e *Emulator) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.enter(ctx, int(f.Limit), maxReply); err != nil {
+		return nil, err
+	}
+	flags := f.AccountFilterFlags()
+	if !valid(f.Limit, f.TimestampMin, f.TimestampMax) || f.Flags >= 1<<3 || f.Reserved != [58]uint8{} {
+		return nil, nil
+	}
+	return pick(e.byAccount[f.AccountID], flags.Reversed, f.Limit, func(t *tb.Transfer) bool {
+		return (flags.Debits && t.DebitAccountID == f.AccountID ||
+			flags.Credits && t.CreditAccountID == f.AccountID) &&
+			either(f.UserData128, t.UserData128) && either(f.UserData64, t.UserData64) &&
+			either(f.UserData32, t.UserData32) && either(f.Code, t.Code) &&
+			within(t.Timestamp, f.TimestampMin, f.TimestampMax)
+	}), nil
+}
+
+// QueryTransfers returns the transfers that have what a filter names.
+func (e *Emulator) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.enter(ctx, int(f.Limit), maxReply); err != nil {
+		return nil, err
+	}
+	if !validQuery(&f) {
+		return nil, nil
+	}
+	list := e.log
+	if f.UserData128 != (tb.Uint128{}) {
+		list = e.byUser[f.UserData128]
+	}
+	return pick(list, f.QueryFilterFlags().Reversed, f.Limit, func(t *tb.Transfer) bool {
+		return either(f.UserData128, t.UserData128) && either(f.UserData64, t.UserData64) &&
+			either(f.UserData32, t.UserData32) && either(f.Code, t.Code) &&
+			either(f.Ledger, t.Ledger) && within(t.Timestamp, f.TimestampMin, f.TimestampMax)
+	}), nil
+}
+
+// QueryAccounts returns the accounts that have what a filter names.
+func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.enter(ctx, int(f.Limit), maxReply); err != nil {
+		return nil, err
+	}
+	if !validQuery(&f) {
+		return nil, nil
+	}
+	var found []tb.Account
+	reversed := f.QueryFilterFlags().Reversed
+	for i := range e.order {
+		a := e.order[i]
+		if reversed {
+			a = e.order[len(e.order)-1-i]
+		}
+		if either(f.UserData128, a.UserData128) && either(f.UserData64, a.UserData64) &&
+			either(f.UserData32, a.UserData32) && either(f.Code, a.Code) &&
+			either(f.Ledger, a.Ledger) && within(a.Timestamp, f.TimestampMin, f.TimestampMax) {
+			found = append(found, *a)
+		}
+		if len(found) == int(f.Limit) {
+			break
+		}
+	}
+	return found, nil
+}
+
+// valid reports whether a filter is one. One that is not finds nothing.
+func valid(limit uint32, from, to uint64) bool {
+	return limit > 0 && from <= math.MaxInt64 && to <= math.MaxInt64 && (to == 0 || from <= to)
+}
+
+func validQuery(f *tb.QueryFilter) bool {
+	return valid(f.Limit, f.TimestampMin, f.TimestampMax) && f.Flags < 1<<1 && f.Reserved == [6]uint8{}
+}
+
+// pick returns the transfers of a list that match, the newest first where it is reversed.
+func pick(list []*entry, reversed bool, limit uint32, match func(*tb.Transfer) bool) []tb.Transfer {
+	var found []tb.Transfer
+	for i := range list {
+		t := list[i]
+		if reversed {
+			t = list[len(list)-1-i]
+		}
+		if match(&t.Transfer) {
+			found = append(found, t.Transfer)
+		}
+		if len(found) == int(limit) {
+			break
+		}
+	}
+	return found
+}
+
+// either is true where a filter does not ask, or for just that.
+func either[T comparable](asked, is T) bool {
+	var none T
+	return asked == none || asked == is
+}
+
+func within(t, from, to uint64) bool { return t >= from && (to == 0 || t <= to) }

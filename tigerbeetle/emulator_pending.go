@@ -1,0 +1,190 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"cmp"
+	"container/heap"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+)
+
+// resolve posts or voids a pending transfer.
+func (e *Emulator) resolve(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
+	var zero tb.Uint128
+	const others = flagPending | flagBalancing | flagBalancingCredit | flagClosingDebit | flagClosingCredit
+	switch {
+	case t.Flags&flagPost != 0 && t.Flags&flagVoid != 0, t.Flags&others != 0:
+		return tb.TransferFlagsAreMutuallyExclusive
+	case t.PendingID == zero:
+		return tb.TransferPendingIDMustNotBeZero
+	case t.PendingID == tb.AmountMax:
+		return tb.TransferPendingIDMustNotBeIntMax
+	case t.PendingID == t.ID:
+		return tb.TransferPendingIDMustBeDifferent
+	case t.Timeout != 0:
+		return tb.TransferTimeoutReservedForPendingTransfer
+	}
+	p := e.transfers[t.PendingID]
+	if p == nil {
+		return tb.TransferPendingTransferNotFound
+	}
+	amount, s := resolvable(t, p)
+	switch {
+	case s != tb.TransferCreated:
+		return s
+	case p.state == statePosted:
+		return tb.TransferPendingTransferAlreadyPosted
+	case p.state == stateVoided:
+		return tb.TransferPendingTransferAlreadyVoided
+	case p.state == stateExpired, p.Timeout > 0 && e.expires(p) <= at:
+		return tb.TransferPendingTransferExpired
+	}
+	debit, credit := e.account(p.DebitAccountID), e.account(p.CreditAccountID)
+	post := t.Flags&flagPost != 0
+	switch {
+	case post && debit.Flags&accountClosed != 0:
+		return tb.TransferDebitAccountAlreadyClosed
+	case post && credit.Flags&accountClosed != 0:
+		return tb.TransferCreditAccountAlreadyClosed
+	}
+	e.insert(resolution(t, p, amount, at), stateNone)
+	release(p, debit, credit)
+	if post {
+		e.become(p, statePosted)
+		debit.DebitsPosted = number128(debit.DebitsPosted).plus(amount).id()
+		credit.CreditsPosted = number128(credit.CreditsPosted).plus(amount).id()
+	} else {
+		e.become(p, stateVoided)
+	}
+	return tb.TransferCreated
+}
+
+// resolvable compares a post or void with its pending transfer, and says how much it is about.
+func resolvable(t *tb.Transfer, p *entry) (wideNumber, tb.CreateTransferStatus) {
+	var zero tb.Uint128
+	whole := number128(p.Amount)
+	switch {
+	case p.Flags&flagPending == 0:
+		return whole, tb.TransferPendingTransferNotPending
+	case t.DebitAccountID != zero && t.DebitAccountID != p.DebitAccountID:
+		return whole, tb.TransferPendingTransferHasDifferentDebitAccountID
+	case t.CreditAccountID != zero && t.CreditAccountID != p.CreditAccountID:
+		return whole, tb.TransferPendingTransferHasDifferentCreditAccountID
+	case t.Ledger != 0 && t.Ledger != p.Ledger:
+		return whole, tb.TransferPendingTransferHasDifferentLedger
+	case t.Code != 0 && t.Code != p.Code:
+		return whole, tb.TransferPendingTransferHasDifferentCode
+	}
+	void := t.Flags&flagVoid != 0
+	amount := number128(t.Amount)
+	if void && t.Amount == zero || !void && t.Amount == tb.AmountMax {
+		amount = whole
+	}
+	switch {
+	case amount.above(whole):
+		return amount, tb.TransferExceedsPendingTransferAmount
+	case void && whole.above(amount):
+		return amount, tb.TransferPendingTransferHasDifferentAmount
+	}
+	return amount, tb.TransferCreated
+}
+
+// resolution is the transfer that a post or void becomes: what it does not say is its pending one's.
+func resolution(t *tb.Transfer, p *entry, amount wideNumber, at uint64) tb.Transfer {
+	n := tb.Transfer{
+		ID: t.ID, DebitAccountID: p.DebitAccountID, CreditAccountID: p.CreditAccountID,
+		Amount: amount.id(), PendingID: p.ID, UserData128: p.UserData128, UserData64: p.UserData64,
+		UserData32: p.UserData32, Ledger: p.Ledger, Code: p.Code, Flags: t.Flags, Timestamp: at,
+	}
+	if t.UserData128 != (tb.Uint128{}) {
+		n.UserData128 = t.UserData128
+	}
+	n.UserData64 = cmp.Or(t.UserData64, n.UserData64)
+	n.UserData32 = cmp.Or(t.UserData32, n.UserData32)
+	return n
+}
+
+// release takes a pending transfer off its accounts, and opens what it had closed.
+func release(p *entry, debit, credit *tb.Account) {
+	amount := number128(p.Amount)
+	debit.DebitsPending = number128(debit.DebitsPending).less(amount).id()
+	credit.CreditsPending = number128(credit.CreditsPending).less(amount).id()
+	if p.Flags&flagClosingDebit != 0 {
+		debit.Flags &^= accountClosed
+	}
+	if p.Flags&flagClosingCredit != 0 {
+		credit.Flags &^= accountClosed
+	}
+}
+
+// resolveExists says in what a post or void differs from the one that has its ID.
+func (e *Emulator) resolveExists(t *tb.Transfer, old *entry, at uint64) (tb.CreateTransferStatus, uint64) {
+	var zero tb.Uint128
+	p := e.transfers[t.PendingID]
+	amount := t.Amount
+	if t.Flags&flagVoid != 0 && amount == zero || t.Flags&flagPost != 0 && amount == tb.AmountMax {
+		amount = p.Amount
+	}
+	switch {
+	case t.DebitAccountID != zero && t.DebitAccountID != old.DebitAccountID:
+		return tb.TransferExistsWithDifferentDebitAccountID, at
+	case t.CreditAccountID != zero && t.CreditAccountID != old.CreditAccountID:
+		return tb.TransferExistsWithDifferentCreditAccountID, at
+	case amount != old.Amount:
+		return tb.TransferExistsWithDifferentAmount, at
+	}
+	asked := resolution(t, p, number128(amount), at)
+	asked.Ledger, asked.Code = cmp.Or(t.Ledger, old.Ledger), cmp.Or(t.Code, old.Code)
+	return sameData(&asked, &old.Transfer, at)
+}
+
+// expires is when a pending transfer expires, in nanoseconds.
+func (e *Emulator) expires(t *entry) uint64 {
+	tick := uint64(e.options.Tick)
+	return t.Timestamp/tick*tick + uint64(t.Timeout)*uint64(time.Second)
+}
+
+// await makes a pending transfer expire in time.
+func (e *Emulator) await(t *entry) { heap.Push(&e.due, dueEntry{e.expires(t), t}) }
+
+// pulse expires what is due.
+func (e *Emulator) pulse() {
+	for len(e.due) > 0 && e.due[0].at <= e.last {
+		p := heap.Pop(&e.due).(dueEntry).entry
+		if p.state != statePending || e.transfers[p.ID] != p {
+			continue
+		}
+		p.state = stateExpired
+		release(p, e.accounts[p.DebitAccountID], e.accounts[p.CreditAccountID])
+		e.expired = append(e.expired, p.ID)
+	}
+}
+
+// dueEntry is a pending transfer that is to expire.
+type dueEntry struct {
+	at    uint64
+	entry *entry
+}
+
+// dueHeap has what expires first on top; of the same instant what came first.
+type dueHeap []dueEntry
+
+func (h dueHeap) Len() int { return len(h) }
+func (h dueHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(h[i].at, h[j].at), cmp.Compare(h[i].entry.Timestamp, h[j].entry.Timestamp)) < 0
+}
+func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+
+// Push appends; for package heap.
+func (h *dueHeap) Push(x any) { *h = append(*h, x.(dueEntry)) }
+
+// Pop removes the last; for package heap.
+func (h *dueHeap) Pop() any {
+	last := len(*h) - 1
+	x := (*h)[last]
+	(*h)[last] = dueEntry{}
+	*h = (*h)[:last]
+	return x
+}

@@ -1,0 +1,97 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// hold is a number of units that return by themselves at an instant.
+type hold struct{ until, units int64 }
+
+// holdsKnown is what is known of a window or a concurrency limit: holds in the order in which they end,
+// and how many units others hold of which only the number is known.
+type holdsKnown struct {
+	list  []hold
+	first int // what comes before has ended
+	total int64
+	// others is the number, as it was read; its ends are unknown.
+	others int64
+	// othersUntil is the latest instant at which the last of them has ended.
+	othersUntil int64
+}
+
+// expire drops what has ended.
+func (h *holdsKnown) expire(now int64) {
+	for h.first < len(h.list) && h.list[h.first].until <= now {
+		h.total -= h.list[h.first].units
+		h.first++
+	}
+	if h.first > 64 && h.first > len(h.list)/2 {
+		h.list = slices.Delete(h.list, 0, h.first)
+		h.first = 0
+	}
+	if h.others > 0 && h.othersUntil <= now {
+		h.others = 0
+	}
+}
+
+// occupied is what is held at an instant.
+func (h *holdsKnown) occupied(now int64) int64 {
+	h.expire(now)
+	return h.total + h.others
+}
+
+// add notes units.
+func (h *holdsKnown) add(until, units int64) {
+	if units == 0 {
+		return
+	}
+	h.total += units
+	at := h.search(until)
+	if at < len(h.list) && h.list[at].until == until {
+		h.list[at].units += units
+		return
+	}
+	h.list = slices.Insert(h.list, at, hold{until, units})
+}
+
+// remove forgets units that returned early.
+func (h *holdsKnown) remove(until, units int64) {
+	at := h.search(until)
+	if at >= len(h.list) || h.list[at].until != until {
+		return
+	}
+	units = min(units, h.list[at].units)
+	h.list[at].units -= units
+	h.total -= units
+}
+
+func (h *holdsKnown) search(until int64) int {
+	return h.first + sort.Search(len(h.list)-h.first, func(i int) bool { return h.list[h.first+i].until >= until })
+}
+
+// freeAt is the first instant at which no more than most units are held, and whether it may be later.
+func (h *holdsKnown) freeAt(now, most int64) (at int64, bound bool) {
+	h.expire(now)
+	at = now
+	over := h.total + h.others - most
+	for _, e := range h.list[h.first:] {
+		if over <= 0 {
+			return at, h.others > 0
+		}
+		if e.units > 0 {
+			over -= e.units
+			at = e.until
+		}
+	}
+	if over <= 0 {
+		return at, h.others > 0
+	}
+	if h.others > 0 && over <= h.others {
+		return at, true
+	}
+	return math.MaxInt64, false
+}

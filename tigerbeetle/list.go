@@ -1,0 +1,88 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// ReadEntity returns what this server's definitions say of an entity, or nil. It never fails.
+func (s *Store) ReadEntity(_ context.Context, name string) (*weir.EntityDefinition, error) {
+	return s.config.Load().Entity(name), nil
+}
+
+// ListEntities returns a page of the entities that this server's definitions declare. It never fails.
+func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	return s.config.Load().List(q), nil
+}
+
+// Resources returns, in order, the resources on which the entity has limits of its own, or something in
+// use that this server took: the cluster knows no names. It never fails.
+func (s *Store) Resources(_ context.Context, _ time.Time, entity string) ([]string, error) {
+	found := make(map[string]bool)
+	for resource, limits := range s.config.Load().Entities[entity].Limits {
+		if resource != weir.DefaultResource && len(limits) > 0 {
+			found[resource] = true
+		}
+	}
+	s.spots.inUse(s.clock.ms(), func(of weir.Subject) {
+		if of.Entity == entity {
+			found[of.Resource] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// Entities returns, in order, the entities that have limits of their own on a resource, or something in
+// use that this server took. It never fails.
+func (s *Store) Entities(_ context.Context, _ time.Time, resource string) ([]string, error) {
+	found := make(map[string]bool)
+	for name, e := range s.config.Load().Entities {
+		if len(e.Limits[resource]) > 0 {
+			found[name] = true
+		}
+	}
+	s.spots.inUse(s.clock.ms(), func(of weir.Subject) {
+		if of.Resource == resource {
+			found[of.Entity] = true
+		}
+	})
+	return slices.Sorted(maps.Keys(found)), nil
+}
+
+// inUse calls yield with the subjects of the limits that are known to be in use.
+func (s *spots) inUse(now int64, yield func(weir.Subject)) {
+	s.mu.Lock()
+	all := slices.Collect(maps.Values(s.byKey))
+	s.mu.Unlock()
+	for _, sp := range all {
+		if sp.key.Entity != "" && sp.inUse(now) {
+			yield(sp.key.Subject)
+		}
+	}
+}
+
+// inUse is true where something is taken and has not returned.
+func (s *spot) inUse(now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy(now)
+}
+
+// busy is inUse for who has locked the spot.
+func (s *spot) busy(now int64) bool {
+	switch s.key.kind {
+	case weir.Bucket:
+		k := &s.bucket
+		return k.anchor.b > 0 && k.at(now) < k.anchor.rate.capacity*1000
+	case weir.Budget:
+		return s.usedAt(now) > 0
+	default:
+		return s.holds.occupied(now) > 0
+	}
+}

@@ -1,0 +1,28 @@
+package tigerbeetle
+
+import (
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Options tune a store. Nil means all defaults.
+type Options struct {
+	// Cluster is the ID of the cluster. Default: 0, which TigerBeetle means for tests.
+	Cluster uint64
+	// Namespace is the world of limits and leases that the store sees. Default: "default".
+	Namespace string
+	// Definitions are the limits and entities of this server's limits file. Default: none.
+	Definitions *weir.Definitions
+	// OnError is told of what goes wrong outside of calls, each time it does; the store tries again by
+	// itself. Default: nobody.
+	OnError func(error)
+	// Poll is how often the store looks whether other definitions are in force; below zero it never
+	// does. Default: 1 s.
+	Poll time.Duration
+	// Now is the process's clock. It only bridges the time between two answers of the cluster, whose
+	// own clock counts. Default: [time.Now].
+	Now func() time.Time
+	// ReadOnly refuses whatever would change anything with [weir.Unsupported]. Default: false.
+	ReadOnly bool
+}

@@ -1,0 +1,304 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Recovered is true where the namespace was there before: the cluster knows the leases of every server.
+func (s *Store) Recovered() (early time.Time, ok bool) { return time.Time{}, !s.fresh }
+
+// RecoverLease returns what the cluster knows of a lease, or nil if it is unknown or ended longer ago
+// than the limiter remembers.
+func (s *Store) RecoverLease(
+	ctx context.Context, _ time.Time, id weir.LeaseID,
+) (*weir.LeaseRecord, error) {
+	if err := s.enter(false); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	h, err := s.recover(ctx, id)
+	if err != nil || h == nil {
+		return nil, err
+	}
+	r := &h.record
+	now := s.clock.ms()
+	if r.State == weir.LeaseLive && r.Expires.UnixMilli() <= now {
+		r.State, r.EndedAt, r.Holdings = weir.LeaseExpired, r.Expires, nil
+	}
+	ended := max(r.EndedAt.UnixMilli(), r.ID.Time().UnixMilli())
+	if r.State != weir.LeaseLive && ended+s.memory.Load()/int64(time.Millisecond) < now {
+		return nil, nil //nolint:nilnil // It is forgotten.
+	}
+	if answer, ok := s.answers.LoadAndDelete(id); ok {
+		r.Limits = answer.([]weir.LimitStatus)
+	}
+	return r, nil
+}
+
+// recover reads a lease from the cluster, whatever has become of it; nil where there is none.
+func (s *Store) recover(ctx context.Context, id weir.LeaseID) (*history, error) {
+	s.counts.queries.Add(1)
+	found, err := s.ledger.QueryTransfers(ctx, tb.QueryFilter{
+		UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: uint32(s.ledger.MaxEvents()),
+	})
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	h := &history{id: id, header: transferID(id, 0, 0), end: transferID(id, stepEnd, 0)}
+	for i := range found {
+		h.read(&found[i])
+	}
+	if !h.known {
+		return nil, nil //nolint:nilnil // It is unknown.
+	}
+	h.record.ID = id
+	if h.record.State != weir.LeaseLive {
+		return h, nil
+	}
+	return h, s.holdings(ctx, h)
+}
+
+// history is a lease as its transfers tell it.
+type history struct {
+	id          weir.LeaseID
+	header, end tb.Uint128
+	known       bool
+	record      weir.LeaseRecord
+	// renewed is when the token was made.
+	renewed time.Time
+	// step is that of the chain which is being read, index the last event of it.
+	step, index int64
+	found       bool // the step
+	holds       []told
+}
+
+// told is what the transfers tell of one holding.
+type told struct {
+	account tb.Uint128
+	taken   int64 // in the account's own units
+	total   int64 // in units, one more; 0 where no settlement has said
+	parts   []weir.Part
+	pieces  []weir.Piece
+	ids     []tb.Uint128 // of the pieces
+	length  uint32
+	mark    int64
+}
+
+// read takes the next transfer in.
+func (h *history) read(t *tb.Transfer) {
+	switch {
+	case t.ID == h.header:
+		h.known = true
+		h.record.State = weir.LeaseLive
+		h.record.At = time.UnixMilli(instant(t.Timestamp))
+		h.record.Fingerprint = t.UserData64
+		h.record.Charges = int(t.UserData32)
+		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
+		h.step, h.index, h.found = 0, 0, false
+		return
+	case t.ID == h.end:
+		h.record.State = weir.LeaseCancelled
+		if t.Flags&flagPost != 0 {
+			h.record.State = weir.LeaseCompleted
+		}
+		h.record.EndedAt = time.UnixMilli(instant(t.Timestamp))
+		h.record.EndFingerprint = t.UserData64
+		return
+	case t.Code == codeAdjusted && t.Flags&flagPending != 0:
+		h.record.Seq = int64(low(t.Amount))
+		h.record.SeqAt = time.UnixMilli(instant(t.Timestamp))
+		h.step, h.index, h.found = int64(t.UserData64), 0, true
+		return
+	case t.Code == codeExtended && t.Flags&flagPending != 0:
+		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
+		h.renewed = time.UnixMilli(instant(t.Timestamp))
+		h.step, h.index, h.found = int64(t.UserData64), 0, true
+		return
+	}
+	h.index++
+	for attempt := int64(0); !h.found && attempt < stepAdjust; attempt++ {
+		if transferID(h.id, attempt, 1) == t.ID {
+			h.step, h.found = attempt, true
+		}
+	}
+	if t.Code < codeCheck {
+		return // the end of a token
+	}
+	h.hold(t, h.step<<markBits|h.index)
+}
+
+// hold takes in what a transfer did to a holding.
+func (h *history) hold(t *tb.Transfer, mark int64) {
+	i, charge := unplace(t.UserData32)
+	for len(h.holds) <= i {
+		h.holds = append(h.holds, told{})
+	}
+	x := &h.holds[i]
+	pending, resolves := t.Flags&flagPending != 0, t.Flags&(flagPost|flagVoid) != 0
+	switch t.Code {
+	case codeCheck:
+		x.first(t.DebitAccountID, charge)
+		if t.Flags&flagPost != 0 {
+			x.taken += int64(low(t.Amount))
+		}
+		x.mark = mark
+		return
+	case codeRefund, codeGrown:
+		x.total = int64(t.UserData64)
+		return
+	}
+	x.first(t.DebitAccountID, charge)
+	switch {
+	case resolves:
+		if at := slices.Index(x.ids, t.PendingID); at >= 0 {
+			x.pieces[at].Units = 0
+		}
+		x.total = int64(t.UserData64)
+	case pending:
+		x.ids = append(x.ids, t.ID)
+		x.pieces = append(x.pieces, weir.Piece{
+			Units: int64(low(t.Amount)), Mark: mark,
+			Until: instant(t.Timestamp) + int64(t.Timeout)*1000,
+		})
+		x.length = max(x.length, t.Timeout)
+		if t.Code == codeTake {
+			x.taken += int64(low(t.Amount))
+		} else {
+			x.total = int64(t.UserData64)
+		}
+	case t.Code == codeTake:
+		x.taken += int64(low(t.Amount))
+		x.mark = mark
+	default:
+		x.part(charge, int64(t.UserData64)-1)
+	}
+}
+
+func (x *told) first(account tb.Uint128, charge int) {
+	if x.account == (tb.Uint128{}) {
+		x.account = account
+		x.parts = []weir.Part{{Charge: charge}}
+	}
+}
+
+// part takes in what one of several charges stands for.
+func (x *told) part(charge int, units int64) {
+	x.total = 0
+	for i := range x.parts {
+		if x.parts[i].Charge == charge {
+			x.parts[i].Units = units
+			return
+		}
+	}
+	x.parts = append(x.parts, weir.Part{Charge: charge, Units: units})
+}
+
+// holdings makes of what the transfers tell the holdings of a live lease.
+func (s *Store) holdings(ctx context.Context, h *history) error {
+	ids := make([]tb.Uint128, len(h.holds))
+	for i := range h.holds {
+		ids[i] = h.holds[i].account
+	}
+	s.counts.lookups.Add(1)
+	accounts, err := s.ledger.LookupAccounts(ctx, ids)
+	if err != nil {
+		return unavailable(err)
+	}
+	byID := make(map[tb.Uint128]*tb.Account, len(accounts))
+	for i := range accounts {
+		byID[accounts[i].ID] = &accounts[i]
+	}
+	for i := range h.holds {
+		a := byID[ids[i]]
+		if a == nil {
+			return unexpected("lookup_accounts", "no account of a lease's holding")
+		}
+		hold := s.holding(h, &h.holds[i], a)
+		if i == 0 {
+			hold.Pieces = slices.Insert(hold.Pieces, 0, weir.Piece{Mark: h.token()})
+		}
+		h.record.Holdings = append(h.record.Holdings, hold)
+	}
+	return nil
+}
+
+// token is the step of the lease's token.
+func (h *history) token() int64 {
+	if h.step < stepAdjust {
+		return 0
+	}
+	return h.step & stepMask
+}
+
+// holding is one of a lease that was recovered. Its limit is the one that this server knows, as far as
+// it knows it.
+func (s *Store) holding(h *history, x *told, a *tb.Account) weir.Holding {
+	kind := kindOf(a.Code)
+	limit, subject := s.names(a, kind, x)
+	units := x.taken
+	if kind == weir.Bucket {
+		units /= 1000
+	}
+	if x.total > 0 {
+		units = x.total - 1
+	}
+	if len(x.parts) == 1 {
+		x.parts[0].Units = units
+	}
+	hold := weir.Holding{Take: weir.Take{
+		Subject: subject, Limit: limit, Level: weir.LevelUnread, Ceiling: limit.Capacity, Parts: x.parts,
+	}}
+	switch kind {
+	case weir.Bucket:
+		hold.Pieces = []weir.Piece{{Units: units, Mark: x.mark}}
+	case weir.Budget:
+		end := int64(a.UserData32) * 1000
+		hold.Pieces = []weir.Piece{{Units: units, Until: end, Mark: x.mark}, accountPiece(a.ID)}
+	default:
+		for k, p := range x.pieces {
+			if p.Units > 0 || k == 0 && kind == weir.Window {
+				hold.Pieces = append(hold.Pieces, p)
+			}
+		}
+		if len(hold.Pieces) == 0 && kind == weir.Window {
+			hold.Pieces = []weir.Piece{{
+				Until: h.record.At.UnixMilli() + limit.Window.Milliseconds(), Mark: x.mark,
+			}}
+		}
+	}
+	return hold
+}
+
+// names finds the limit and the subject of an account: by what this server has used, or else the limit's
+// name alone, by its definitions.
+func (s *Store) names(a *tb.Account, kind weir.Kind, x *told) (*weir.Limit, weir.Subject) {
+	if sp := s.spots.named(accountName{a.UserData128, a.UserData64, kind}); sp != nil {
+		if l := sp.last.Load(); l != nil {
+			return l, sp.key.Subject
+		}
+	}
+	length := time.Duration(max(x.length, 1)) * time.Second
+	l := &weir.Limit{Name: s.limitName(a.UserData64), Kind: kind, Capacity: 1}
+	switch kind {
+	case weir.Bucket:
+		l.RefillAmount, l.RefillPeriod = 1, time.Minute
+	case weir.Window:
+		l.Window = length
+	case weir.Concurrency:
+		l.Timeout = length
+	case weir.Budget:
+		l.Every, l.Zone = "month", "UTC"
+	}
+	if normal, err := l.Normalize(); err == nil {
+		l = &normal
+	}
+	return l, unnamed(a.ID)
+}

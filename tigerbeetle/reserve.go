@@ -1,0 +1,400 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// tries is how often a reservation is sent at most, where others were quicker.
+const tries = 16
+
+// Reserve takes a reservation by one linked chain in one call. It is sent again where another server
+// moved a bucket's anchor in between, or used up the attempt's ID.
+func (s *Store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	if err := s.enter(true); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	out, err := r.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c := &reserving{s: s, r: r, out: out, seats: make([]seat, len(out.Holdings))}
+	if err := c.seat(); err != nil {
+		return nil, err
+	}
+	s.memory.Store(int64(r.Memory))
+	return c.run(ctx)
+}
+
+// reserving is one Reserve.
+type reserving struct {
+	s     *Store
+	r     *weir.Reservation
+	out   *weir.Outcome
+	seats []seat
+	all   []*seat
+	// attempt numbers the chains that were sent.
+	attempt int64
+}
+
+// seat finds the limits.
+func (c *reserving) seat() error {
+	now := c.s.clock.ms()
+	for i := range c.out.Holdings {
+		t := &c.out.Holdings[i].Take
+		cost, ok := sum(t.Parts)
+		if !ok {
+			return uncountable(t)
+		}
+		c.seats[i] = seat{
+			spot: c.s.spots.find(now, &c.s.namespace, limitKey{t.Subject, t.Limit.Name, t.Limit.Kind}),
+			take: t, cost: cost, lowered: t.Limit.Capacity - t.Ceiling, version: c.s.versionMine(),
+		}
+		c.seats[i].last.Store(t.Limit)
+		c.all = append(c.all, &c.seats[i])
+	}
+	return nil
+}
+
+// run sends chains until one has an answer.
+func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
+	for range tries {
+		if err := c.s.provision(ctx, c.seats); err != nil {
+			return nil, err
+		}
+		if c.remembered() {
+			return c.out, nil
+		}
+		done, err := c.send(ctx)
+		if err != nil || done {
+			return c.out, err
+		}
+	}
+	c.statuses(c.s.clock.ms())
+	c.out.Denied, c.out.Contended, c.out.Holdings = true, true, nil
+	return c.out, nil
+}
+
+// send sends one chain and reads the answer. It is not done where the chain is to be sent anew.
+func (c *reserving) send(ctx context.Context) (done bool, err error) {
+	now, err := c.s.board(ctx, c.all)
+	if err != nil {
+		return false, err
+	}
+	defer land(c.all)
+	c.bound(now)
+	ch := c.chain(now)
+	if err := c.s.fits(ch); err != nil {
+		return false, err
+	}
+	results, err := c.s.transfer(ctx, ch)
+	if err != nil {
+		return false, err
+	}
+	fundedAll(ch, c.seats, results)
+	v := ch.judge(results)
+	if v.created {
+		c.take(now, v.at)
+		return true, nil
+	}
+	return c.refused(ctx, now, v)
+}
+
+// refused finds out what a chain that failed means.
+func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done bool, err error) {
+	seat := &c.seats[v.event.holding]
+	switch {
+	case v.event.role == roleHeader && exists(v.status):
+		return true, c.replay(ctx)
+	case v.event.role == roleRefill && exists(v.status):
+		return false, c.s.readSpot(ctx, seat.spot)
+	case v.status == tb.TransferIDAlreadyFailed:
+		c.attempt++
+		return false, nil
+	case v.status == tb.TransferDebitAccountNotFound, v.status == tb.TransferCreditAccountNotFound:
+		c.attempt++
+		seat.forget()
+		return false, nil
+	case v.status == tb.TransferExceedsCredits && v.event.role == roleTake:
+		c.attempt++
+		seat.refused = true // a shadow limit that cannot count more
+		return false, nil
+	case v.status == tb.TransferExceedsCredits:
+		c.attempt++
+		return c.deny(ctx, now, seat)
+	case exists(v.status): // an attempt of another server, on its way
+		c.attempt++
+		return false, nil
+	}
+	return false, unexpected("create_transfers", v.status.String())
+}
+
+// deny makes the denial known, once it is clear that the limit is exceeded: what is known locally may be
+// old, and then the cluster is asked.
+func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, err error) {
+	now = max(now, c.s.clock.ms())
+	if !c.explains(now, by) {
+		if err := c.s.readSpot(ctx, by.spot); err != nil {
+			return false, err
+		}
+		if now = c.s.clock.ms(); !c.explains(now, by) {
+			return false, nil // it was let go in between
+		}
+	}
+	if err := c.s.readHolds(ctx, now, by.spot, by.take.Limit, by.need()); err != nil {
+		return false, err
+	}
+	if err := c.s.redefine(ctx, c.r.ID, c.all); err != nil {
+		return false, err
+	}
+	c.refuse(now)
+	return true, nil
+}
+
+// explains is true where what is known says that the limit is exceeded.
+func (c *reserving) explains(now int64, by *seat) bool {
+	by.mu.Lock()
+	defer by.mu.Unlock()
+	return by.known(now) < by.need()
+}
+
+// refuse makes the outcome a denial and remembers it.
+func (c *reserving) refuse(now int64) {
+	c.statuses(now)
+	for i := range c.seats {
+		c.seats[i].remember(now, &c.out.Limits[i])
+	}
+	c.out.At = time.UnixMilli(now)
+	c.out.Denied, c.out.Holdings = true, nil
+}
+
+// statuses writes every limit's status.
+func (c *reserving) statuses(now int64) {
+	for i := range c.seats {
+		seat := &c.seats[i]
+		seat.mu.Lock()
+		seat.judge(now, &c.out.Limits[i])
+		seat.used = now
+		seat.mu.Unlock()
+	}
+}
+
+// chain builds the call.
+func (c *reserving) chain(now int64) *chain {
+	ch := newChain(&c.s.namespace, c.r.ID, c.attempt)
+	for i := range c.seats {
+		c.s.fund(ch, &c.seats[i], i)
+	}
+	expires := c.r.Expires(time.UnixMilli(now), c.out.Holdings).UnixMilli()
+	ch.header(transferID(c.r.ID, 0, 0), head{
+		code: codeLease, fingerprint: c.r.Fingerprint, amount: uint64(expires),
+		extra: uint32(len(c.r.Charges)),
+	})
+	for i := range c.seats {
+		if seat := &c.seats[i]; seat.carries {
+			seat.mu.Lock()
+			seat.refill(ch, i)
+			seat.mu.Unlock()
+		}
+	}
+	for i := range c.seats {
+		seat := &c.seats[i]
+		seat.mu.Lock()
+		seat.ask(ch, c.r.Fingerprint, i)
+		seat.mu.Unlock()
+	}
+	ch.close()
+	return ch
+}
+
+// bound makes shadow limits that cannot count more take nothing: a balance has 64 bits.
+func (c *reserving) bound(now int64) {
+	for i := range c.seats {
+		seat := &c.seats[i]
+		if !seat.take.Limit.Shadow || seat.key.kind != weir.Bucket {
+			continue
+		}
+		seat.mu.Lock()
+		seat.refused = seat.refused || !seat.bucket.counts(now, seat.cost)
+		seat.mu.Unlock()
+	}
+}
+
+// refill moves the anchor, with what the bucket has regained until then and with the change of its
+// capacity.
+func (s *seat) refill(ch *chain, holding int) {
+	known := &s.bucket
+	from := known.anchor
+	gain := int64(0)
+	if from.b > 0 {
+		gain = known.gain(s.move.b)
+	}
+	t := tb.Transfer{
+		ID:             anchorID(s.spent, from.b, from.k, codeRefill),
+		DebitAccountID: s.spent, CreditAccountID: s.limit, Code: codeRefill, Flags: flagBalancing,
+		Amount: tb.ToUint128(uint64(gain)),
+	}
+	s.move.write(&t)
+	ch.put(&t, roleRefill, holding)
+	grown := s.move.rate.capacity - from.rate.capacity
+	if from.b == 0 || grown == 0 || s.anew {
+		return
+	}
+	t = tb.Transfer{
+		ID: anchorID(s.spent, from.b, from.k, codeCapacity), Code: codeCapacity,
+		DebitAccountID: s.limit, CreditAccountID: s.spent, Amount: tb.ToUint128(uint64(grown) * 1000),
+	}
+	if grown < 0 {
+		t.DebitAccountID, t.CreditAccountID, t.Flags = s.spent, s.limit, flagBalancing
+		t.Amount = tb.ToUint128(uint64(-grown) * 1000)
+	}
+	ch.put(&t, roleRefill, holding)
+}
+
+// ask adds the check and the take.
+func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
+	t := s.take
+	to, units := ch.n.vault, uint64(s.cost)
+	from := s.limit
+	posted := s.key.kind == weir.Bucket || s.key.kind == weir.Budget
+	switch s.key.kind {
+	case weir.Bucket:
+		to, units = s.spent, units*1000
+	case weir.Budget:
+		from = s.period
+	}
+	if s.refused {
+		units = 0
+	}
+	at := place(holding, t.Parts[0].Charge)
+	if !t.Limit.Shadow {
+		check := ch.add(&tb.Transfer{
+			DebitAccountID: from, CreditAccountID: to, Amount: wide(units, s.slack()), Code: codeCheck,
+			Flags: flagPending, UserData64: fingerprint, UserData32: at,
+		}, roleCheck, holding)
+		if posted && units > 0 {
+			ch.resolve(check, flagPost, units, 0, holding)
+		} else {
+			ch.resolve(check, flagVoid, 0, 0, holding)
+		}
+	}
+	if t.Limit.Shadow || !posted && units > 0 {
+		take := tb.Transfer{
+			DebitAccountID: from, CreditAccountID: to, Amount: tb.ToUint128(units), Code: codeTake,
+			UserData64: fingerprint, UserData32: at,
+		}
+		if !posted && units > 0 {
+			take.Flags, take.Timeout = flagPending, uint32(lengthOf(t.Limit)/time.Second)
+		}
+		ch.add(&take, roleTake, holding)
+	}
+	s.at = ch.mark()
+	if len(t.Parts) > 1 {
+		for _, p := range t.Parts {
+			ch.part(holding, p, from, s.refused)
+		}
+	}
+}
+
+// part records what one of several charges stands for.
+func (c *chain) part(holding int, p weir.Part, from tb.Uint128, none bool) {
+	if none {
+		p.Units = 0
+	}
+	c.add(&tb.Transfer{
+		DebitAccountID: from, CreditAccountID: c.n.register, Code: codeKept,
+		UserData64: uint64(p.Units) + 1, UserData32: place(holding, p.Charge),
+	}, roleRecord, holding)
+}
+
+// lengthOf is how long a unit is occupied.
+func lengthOf(l *weir.Limit) time.Duration {
+	if l.Kind == weir.Window {
+		return l.Window
+	}
+	return l.Timeout
+}
+
+// take notes what an admitted chain has taken, and where it is.
+func (c *reserving) take(now, at int64) {
+	c.out.At = time.UnixMilli(at)
+	for i := range c.seats {
+		seat, h := &c.seats[i], &c.out.Holdings[i]
+		seat.mu.Lock()
+		if seat.carries {
+			seat.arrive()
+		}
+		seat.judge(max(now, at), &c.out.Limits[i])
+		if !seat.refused {
+			c.out.Limits[i].Available -= seat.cost
+		} else if seat.key.kind != weir.Concurrency {
+			h.Parts = slices.Clone(h.Parts)
+			for j := range h.Parts {
+				h.Parts[j].Units = 0
+			}
+		}
+		if i == 0 { // the lease's token: see settling
+			h.Pieces = append(h.Pieces, weir.Piece{})
+		}
+		h.Pieces = append(h.Pieces, seat.book(at)...)
+		seat.used = now
+		seat.mu.Unlock()
+	}
+}
+
+// book counts what was taken, and says where it is. A budget's second piece is its period's account.
+func (s *seat) book(at int64) []weir.Piece {
+	p := weir.Piece{Units: s.cost, Mark: s.at}
+	if s.refused {
+		p.Units = 0
+	}
+	switch s.key.kind {
+	case weir.Bucket:
+		s.bucket.balance -= p.Units * 1000
+	case weir.Budget:
+		s.current(0).used += p.Units
+		p.Until = s.periodEnd
+		return []weir.Piece{p, accountPiece(s.period)}
+	default:
+		p.Until = at + lengthOf(s.take.Limit).Milliseconds()
+		s.holds.add(p.Until, p.Units)
+	}
+	return []weir.Piece{p}
+}
+
+// replay answers for a lease that the cluster knows: the same request again, or another one.
+func (c *reserving) replay(ctx context.Context) error {
+	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.r.ID, 0, 0)})
+	if err != nil {
+		return unavailable(err)
+	}
+	if len(found) != 1 {
+		return unexpected("lookup_transfers", "a header that exists was not found")
+	}
+	if found[0].UserData64 != c.r.Fingerprint {
+		return &weir.Error{
+			Code: weir.Conflict, Field: "lease_id", Value: c.r.ID.String(),
+			Reason: "was used for another request",
+		}
+	}
+	for i := range c.seats {
+		if err := c.s.readSpot(ctx, c.seats[i].spot); err != nil {
+			return err
+		}
+	}
+	c.statuses(c.s.clock.ms())
+	for i := range c.out.Limits {
+		c.out.Limits[i].Exceeded, c.out.Limits[i].RetryAfter, c.out.Limits[i].AtLeast = false, 0, false
+	}
+	c.s.answers.Store(c.r.ID, slices.Clone(c.out.Limits))
+	c.out.Replay = true
+	return nil
+}

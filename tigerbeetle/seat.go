@@ -1,0 +1,153 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// seat is a take while it is reserved.
+type seat struct {
+	*spot
+	take *weir.Take
+	cost int64
+	// lowered is by how much the request's ceiling is below the capacity.
+	lowered int64
+	// version is that of the definitions which the take goes by.
+	version uint32
+	// move is where the bucket's anchor goes with the chain; carries is true where it does.
+	move    anchor
+	carries bool
+	// anew is true where the bucket begins anew, since it had been full for long.
+	anew bool
+	// refunds is true where nothing more is taken.
+	refunds bool
+	// period is the account of the budget's period, and until when it is.
+	period    tb.Uint128
+	periodEnd int64
+	// at is where the take's event is, as a mark.
+	at int64
+	// refused is true for a shadow limit that cannot count more.
+	refused bool
+}
+
+// need is what must be available.
+func (s *seat) need() int64 { return s.cost + s.lowered }
+
+// capacity is that of the limit in force: where the bucket's anchor is of newer definitions, theirs.
+func (s *seat) capacity() int64 {
+	if s.key.kind == weir.Bucket && s.bucket.anchor.b > 0 {
+		return s.bucket.anchor.rate.capacity
+	}
+	return s.take.Limit.Capacity
+}
+
+// slack is what must be free beside the cost, in the account's own units.
+func (s *seat) slack() uint64 {
+	l := s.take.Limit
+	switch s.key.kind {
+	case weir.Bucket:
+	case weir.Budget: // what was used in periods of another calendar counts too
+		var others uint64
+		for i := range s.periods {
+			if s.periods[i].account != s.period {
+				others += uint64(s.periods[i].used)
+			}
+		}
+		return fundUnits - uint64(s.take.Ceiling) + others
+	default:
+		return fundUnits - uint64(s.take.Ceiling)
+	}
+	capacity := l.Capacity
+	if s.carries {
+		capacity = s.move.rate.capacity
+	} else if s.bucket.anchor.b > 0 {
+		capacity = s.bucket.anchor.rate.capacity
+	}
+	return fundMilli - uint64(max(capacity-s.lowered, 0))*1000
+}
+
+// judge writes the status as the limit is known to be, and reports whether it is exceeded.
+func (s *seat) judge(now int64, status *weir.LimitStatus) bool {
+	l := s.take.Limit
+	available := s.known(now) - s.lowered
+	*status = weir.LimitStatus{
+		Entity: s.take.Entity, Resource: s.take.Resource, Limit: l.Name, Kind: l.Kind,
+		Level: s.take.Level, Capacity: s.take.Ceiling, Available: available, Requested: s.cost,
+		Exceeded: available < s.cost, Shadow: l.Shadow,
+	}
+	if status.Exceeded && s.cost <= s.take.Ceiling {
+		at, bound := s.freeAt(now, s.need(), s.capacity())
+		status.RetryAfter, status.AtLeast = since(now, at), bound
+	}
+	return status.Exceeded
+}
+
+// known is what is available by what is known, in units; of a bucket under the definition that it has or
+// is about to have.
+func (s *seat) known(now int64) int64 {
+	if s.key.kind != weir.Bucket {
+		return s.available(now, s.take.Limit.Capacity)
+	}
+	k := s.bucket
+	if k.anchor.b == 0 {
+		return s.take.Limit.Capacity
+	}
+	if s.changes() {
+		to := k.anchor
+		to.b, to.rate = max(to.b, now), rateOf(s.take.Limit)
+		k.move(to, k.forgotten(now, s.used))
+	}
+	return k.available(now)
+}
+
+// changes is true for a bucket whose next anchor will have another definition.
+func (s *seat) changes() bool {
+	if s.key.kind != weir.Bucket || s.key.Entity == "" || s.bucket.anchor.b == 0 {
+		return false
+	}
+	a := &s.bucket.anchor
+	return a.rate != rateOf(s.take.Limit) && !older(s.version, a.version)
+}
+
+// since is the wait between two instants in milliseconds, at most the longest there is.
+func since(now, at int64) time.Duration {
+	const most = uint64(math.MaxInt64 / time.Millisecond)
+	if at <= now {
+		return 0
+	}
+	if ms := uint64(at) - uint64(now); ms <= most {
+		return time.Duration(ms) * time.Millisecond
+	}
+	return math.MaxInt64
+}
+
+// sum adds parts up, and reports whether the sum fits 64 bits.
+func sum(parts []weir.Part) (int64, bool) {
+	var total int64
+	for i := range parts {
+		if parts[i].Units > math.MaxInt64-total {
+			return 0, false
+		}
+		total += parts[i].Units
+	}
+	return total, true
+}
+
+// uncountable says that a sum does not fit: above every capacity, unless the limit does not deny.
+func uncountable(t *weir.Take) error {
+	e := &weir.Error{
+		Code: weir.NeverSatisfiable, Field: "costs." + t.Limit.Name,
+		Value: strconv.FormatInt(t.Cost(), 10), Reason: "is more than can be counted",
+	}
+	if t.Limit.Shadow {
+		e.Code = weir.Invalid
+	}
+	return e
+}

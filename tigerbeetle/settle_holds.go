@@ -1,0 +1,192 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// ended is true for a piece whose units have returned.
+func (x *change) ended(now int64, p *weir.Piece) bool { return p.Until <= now || x.over[p.Mark] }
+
+// rest is a time in whole seconds that is not shorter than what is left until an instant.
+func rest(now, until int64) uint32 { return uint32(max((until-now+999)/1000, 1)) }
+
+// back voids what a piece stands for.
+func (x *change) back(ch *chain, p *weir.Piece, i int) {
+	ch.resolve(marked(ch.lease, p.Mark), flagVoid, 0, uint64(x.to)+1, i)
+	last := &ch.events[len(ch.events)-1]
+	last.role, last.mark = roleBack, p.Mark
+	x.undo = append(x.undo, *p)
+	x.changed = true
+}
+
+// hold takes units until an instant, and returns where they are.
+func (x *change) hold(ch *chain, units, until int64, timeout uint32, i int) weir.Piece {
+	ch.add(&tb.Transfer{
+		DebitAccountID: x.limit, CreditAccountID: ch.n.vault, Amount: tb.ToUint128(uint64(units)),
+		Code: codeKept, Flags: flagPending, Timeout: timeout,
+		UserData64: uint64(x.to) + 1, UserData32: place(i, x.parts[0].Charge),
+	}, roleTake, i)
+	x.changed = true
+	return weir.Piece{Units: units, Until: until, Mark: ch.mark()}
+}
+
+// changeHolds lets units go, what was added last first, or occupies more. What stays keeps its end, to
+// the next whole second.
+func (x *change) changeHolds(ch *chain, now int64, i int) {
+	window := x.key.kind == weir.Window
+	left := x.from - x.to
+	if left < 0 {
+		x.gained = x.grow(ch, now, -left, i)
+		left = 0
+	}
+	keep := make([]weir.Piece, len(x.pieces))
+	for k := len(x.pieces) - 1; k >= 0; k-- {
+		p := x.pieces[k]
+		n := min(left, p.Units)
+		left -= n
+		if n > 0 && !x.ended(now, &p) {
+			x.back(ch, &p, i)
+			if p.Units > n {
+				p = x.hold(ch, p.Units-n, p.Until, rest(now, p.Until), i)
+			} else {
+				p.Units = 0
+			}
+		} else {
+			p.Units -= n
+		}
+		keep[k] = p
+	}
+	for k, p := range keep {
+		if p.Units > 0 || k == 0 && window {
+			x.left = append(x.left, p)
+		}
+	}
+	if x.gained.Units > 0 {
+		x.left = append(x.left, x.gained)
+	}
+}
+
+// grow occupies more units: until those first reserved return, or, if they have, from now on.
+func (x *change) grow(ch *chain, now, n int64, i int) weir.Piece {
+	if len(x.pieces) > 0 && !x.ended(now, &x.pieces[0]) {
+		until := x.pieces[0].Until
+		return x.hold(ch, n, until, rest(now, until), i)
+	}
+	length := lengthOf(x.take.Limit)
+	return x.hold(ch, n, now+length.Milliseconds(), uint32(length/time.Second), i)
+}
+
+// extend renews the slots that have not timed out.
+func (x *change) extend(ch *chain, now int64, i int) {
+	x.left = append(x.left, x.pieces...)
+	if x.key.kind != weir.Concurrency {
+		return
+	}
+	length := lengthOf(x.take.Limit)
+	for k := range x.left {
+		p := &x.left[k]
+		if p.Units == 0 || x.ended(now, p) {
+			continue
+		}
+		x.back(ch, p, i)
+		*p = x.hold(ch, p.Units, now+length.Milliseconds(), uint32(length/time.Second), i)
+	}
+}
+
+// book takes in what an applied chain has done.
+func (c *settling) book(now int64) {
+	for i := range c.changes {
+		x := &c.changes[i]
+		x.mu.Lock()
+		if x.carries {
+			x.arrive()
+		}
+		x.used = now
+		x.denied = denial{}
+		grown := x.to - x.from
+		switch x.key.kind {
+		case weir.Bucket:
+			x.spot.bucket.settle(now, grown)
+		case weir.Budget:
+			x.bookPeriod(grown)
+		default:
+			x.bookHolds(now)
+		}
+		x.mu.Unlock()
+	}
+}
+
+// settle counts what a lease takes more or gives back.
+func (k *bucketKnown) settle(now, grown int64) {
+	if k.anchor.b == 0 {
+		return
+	}
+	if grown >= 0 {
+		k.balance -= grown * 1000
+		return
+	}
+	// What it gained until now counts first, so that the refund is cut at the capacity. The anchor
+	// stays: spread over both, the sum is the same.
+	milli := int64(fundUnits)
+	if -grown <= milli/1000 {
+		milli = -grown * 1000
+	}
+	k.give(milli)
+}
+
+func (x *change) bookPeriod(grown int64) {
+	if len(x.pieces) < 2 {
+		return
+	}
+	account := accountOf(x.pieces[1])
+	for i := range x.periods {
+		if p := &x.periods[i]; p.account == account {
+			p.used = max(p.used+grown, 0)
+			return
+		}
+	}
+}
+
+func (x *change) bookHolds(now int64) {
+	x.holds.expire(now)
+	for _, p := range x.undo {
+		x.holds.remove(p.Until, p.Units)
+	}
+	was := make(map[int64]bool, len(x.pieces))
+	for _, p := range x.pieces {
+		was[p.Mark] = true
+	}
+	for _, p := range x.left {
+		if !was[p.Mark] {
+			x.holds.add(p.Until, p.Units)
+		}
+	}
+}
+
+// outcome is the answer to a settlement that was applied at an instant.
+func (c *settling) outcome(at, step int64) *weir.Outcome {
+	out := c.st.Outcome(time.UnixMilli(at))
+	if !c.lives() {
+		return out
+	}
+	out.Holdings = make([]weir.Holding, len(c.changes))
+	for i := range c.changes {
+		x, h := &c.changes[i], &out.Holdings[i]
+		*h = *x.holding
+		h.Limit = x.take.Limit
+		h.Pieces = x.left
+		if i == 0 {
+			h.Pieces = append([]weir.Piece{{Mark: step}}, x.left...)
+		}
+		if c.st.Verb == weir.VerbAdjust && !x.stays {
+			h.Parts = append([]weir.Part(nil), x.parts...)
+		}
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"encoding/hex"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// spot is what a server knows of one limit of one (entity, resource). The cluster alone decides; this
+// only says what it would probably say, for the statuses and to spare it what it would deny.
+type spot struct {
+	key limitKey
+	// limit is the limit's account, for a budget nil: its accounts are those of its periods. spent is the
+	// other account of a bucket.
+	limit, spent tb.Uint128
+	hash         [32]byte
+	// last is the definition that a reservation found last.
+	last atomic.Pointer[weir.Limit]
+
+	mu sync.Mutex
+	// ready is true once the accounts are known to exist and what was in use was read.
+	ready bool
+	// funded is true once the account is known to be.
+	funded bool
+	// used is when it was used last, in the cluster's milliseconds.
+	used int64
+
+	bucket  bucketKnown
+	holds   holdsKnown
+	periods []period
+
+	denied denial
+}
+
+// denial is what was denied last, so that it need not be denied by the cluster again and again.
+type denial struct {
+	// need is what had to be free, in units below the capacity, until when it is remembered.
+	need  int64
+	until int64
+}
+
+// period is an account of a budget.
+type period struct {
+	account tb.Uint128
+	// end is in Unix milliseconds.
+	end    int64
+	used   int64
+	ready  bool
+	funded bool
+}
+
+// unnamed is the subject of a limit whose names this server has never heard: its account's number.
+func unnamed(account tb.Uint128) weir.Subject {
+	b := account.Bytes()
+	return weir.Subject{Resource: hex.EncodeToString(b[:])}
+}
+
+// spots are all that are known. Those unused for long are forgotten by the way.
+type spots struct {
+	mu    sync.Mutex
+	byKey map[limitKey]*spot
+	// byName finds them by what stands on their accounts.
+	byName map[accountName]*spot
+	// sweep is when the idle ones were looked for last.
+	sweep int64
+}
+
+// accountName is what an account says of the limit that it belongs to.
+type accountName struct {
+	subject tb.Uint128
+	name    uint64
+	kind    weir.Kind
+}
+
+// nameOf is what a limit's accounts say.
+func (n *namespace) nameOf(k limitKey) accountName {
+	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
+}
+
+// used is when a limit was used last, as far as this server knows.
+func (s *spots) used(k limitKey) int64 {
+	s.mu.Lock()
+	sp := s.byKey[k]
+	s.mu.Unlock()
+	if sp == nil {
+		return 0
+	}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.used
+}
+
+// named returns the spot of the limit that an account belongs to, or nil.
+func (s *spots) named(n accountName) *spot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.byName[n]
+}
+
+// forgetMS is how long an unused spot is kept, in milliseconds.
+const forgetMS = 10 * 60 * 1000
+
+// find returns the spot of a limit, and makes it if need be.
+func (s *spots) find(now int64, n *namespace, k limitKey) *spot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	sp := s.byKey[k]
+	if sp == nil {
+		sp = &spot{key: k}
+		sp.name(n)
+		s.byKey[k] = sp
+		if k.Entity != "" {
+			s.byName[n.nameOf(k)] = sp
+		}
+	}
+	if now-s.sweep > forgetMS/10 {
+		s.sweep = now
+		for k, old := range s.byKey {
+			if old != sp && old.idle(now) {
+				delete(s.byKey, k)
+				delete(s.byName, n.nameOf(k))
+			}
+		}
+	}
+	return sp
+}
+
+// idle is true where nothing is in use and nobody has come for long. Whoever is about to use the spot has
+// marked it.
+func (s *spot) idle(now int64) bool {
+	if !s.mu.TryLock() {
+		return false
+	}
+	defer s.mu.Unlock()
+	return s.used > 0 && now-s.used > forgetMS && !s.bucket.flying && !s.busy(now)
+}
+
+// name works the accounts' IDs out.
+func (s *spot) name(n *namespace) {
+	if s.key.Entity == "" {
+		if b, err := hex.DecodeString(s.key.Resource); err == nil && len(b) == 16 {
+			s.limit = tb.BytesToUint128([16]byte(b))
+			s.spent = odd(s.limit)
+			return
+		}
+	}
+	hash := n.limitHash(s.key)
+	s.limit = number(hash)
+	s.spent = odd(s.limit)
+	s.hash = hash
+}
+
+// periodAccount is the account of one of a budget's periods.
+func (s *spot) periodAccount(start, end int64) tb.Uint128 { return periodID(s.hash, start, end) }
+
+// available is what may still be taken at an instant, in units, by what is known.
+func (s *spot) available(now int64, capacity int64) int64 {
+	switch s.key.kind {
+	case weir.Bucket:
+		return s.bucket.available(now)
+	case weir.Budget:
+		return capacity - s.usedAt(now)
+	default:
+		return capacity - s.holds.occupied(now)
+	}
+}
+
+// usedAt is what a budget has used in periods that have not ended.
+func (s *spot) usedAt(now int64) int64 {
+	var sum int64
+	for i := range s.periods {
+		if s.periods[i].end > now {
+			sum += s.periods[i].used
+		}
+	}
+	return sum
+}
+
+// freeAt is the first millisecond at which need units are available if nobody else comes, and whether
+// it may be later.
+func (s *spot) freeAt(now, need, capacity int64) (at int64, bound bool) {
+	switch s.key.kind {
+	case weir.Bucket:
+		return s.bucket.freeAt(now, need), false
+	case weir.Budget:
+		at = now
+		for capacity-s.usedAt(at) < need {
+			next := int64(math.MaxInt64)
+			for i := range s.periods {
+				if e := s.periods[i].end; e > at {
+					next = min(next, e)
+				}
+			}
+			if next == math.MaxInt64 {
+				return next, false
+			}
+			at = next
+		}
+		return at, false
+	default:
+		return s.holds.freeAt(now, capacity-need)
+	}
+}

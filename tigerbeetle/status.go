@@ -1,0 +1,136 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/bucket"
+)
+
+// Status reports the limits of each subject as they are on the cluster: all of one instant, as many as one
+// look-up gets. It creates nothing.
+func (s *Store) Status(
+	ctx context.Context, _ time.Time, of []weir.Subject, resolve weir.Resolver,
+) ([]weir.LimitStatus, error) {
+	if err := s.enter(false); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	var sights []sight
+	for _, subject := range of {
+		resolved, err := resolve(ctx, subject, weir.Usual)
+		if err != nil {
+			return nil, err
+		}
+		for i := range resolved.Limits {
+			sights = append(sights, sight{level: resolved.Level, limit: &resolved.Limits[i]})
+			if err := s.prepare(ctx, &sights[len(sights)-1], subject); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.see(ctx, sights)
+}
+
+// sight is a limit that is looked at.
+type sight struct {
+	level weir.Level
+	limit *weir.Limit
+	spot  *spot
+	// ids are the accounts that tell.
+	ids []tb.Uint128
+}
+
+// prepare finds out which accounts tell of a limit, and a bucket's anchor.
+func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) error {
+	v.spot = &spot{key: limitKey{subject, v.limit.Name, v.limit.Kind}}
+	v.spot.name(&s.namespace)
+	switch v.limit.Kind {
+	case weir.Bucket:
+		v.ids = []tb.Uint128{v.spot.spent}
+		last, err := s.lastAnchor(ctx, v.spot)
+		if last != nil {
+			v.spot.bucket.anchor = *last
+		}
+		return err
+	case weir.Budget:
+		accounts, err := s.periodsOf(ctx, v.spot)
+		now := s.clock.ms()
+		for i := range accounts {
+			if end := int64(accounts[i].UserData32) * 1000; end > now {
+				v.ids = append(v.ids, accounts[i].ID)
+			}
+		}
+		return err
+	}
+	v.ids = []tb.Uint128{v.spot.limit}
+	return nil
+}
+
+// see looks at all accounts at once.
+func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, error) {
+	var ids []tb.Uint128
+	for i := range sights {
+		ids = append(ids, sights[i].ids...)
+	}
+	accounts := make(map[tb.Uint128]*tb.Account, len(ids))
+	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
+		s.counts.lookups.Add(1)
+		found, err := s.ledger.LookupAccounts(ctx, some)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		for i := range found {
+			accounts[found[i].ID] = &found[i]
+		}
+	}
+	out := make([]weir.LimitStatus, len(sights))
+	now := s.clock.ms()
+	for i := range sights {
+		v := &sights[i]
+		l := v.limit
+		out[i] = weir.LimitStatus{
+			Entity: v.spot.key.Entity, Resource: v.spot.key.Resource, Limit: l.Name, Kind: l.Kind,
+			Level: v.level, Capacity: l.Capacity, Available: s.left(now, v, accounts), Shadow: l.Shadow,
+		}
+	}
+	return out, nil
+}
+
+// left is what a limit has available, in units.
+func (s *Store) left(now int64, v *sight, accounts map[tb.Uint128]*tb.Account) int64 {
+	capacity := v.limit.Capacity
+	var used int64
+	for _, id := range v.ids {
+		a := accounts[id]
+		switch {
+		case a == nil:
+		case v.limit.Kind == weir.Bucket:
+			return s.leftInBucket(now, v, a)
+		case v.limit.Kind == weir.Budget:
+			used += usedOf(a)
+		default:
+			used += clamp(low(a.DebitsPending))
+		}
+	}
+	return capacity - used
+}
+
+// leftInBucket is what a bucket has available under the definition that it would have with the next call.
+func (s *Store) leftInBucket(now int64, v *sight, spent *tb.Account) int64 {
+	k := &v.spot.bucket
+	if k.anchor.b == 0 {
+		return v.limit.Capacity
+	}
+	k.balance = balance(spent, k.anchor.rate.capacity)
+	if k.forgotten(now, s.spots.used(v.spot.key)) {
+		return v.limit.Capacity
+	}
+	return bucket.Units(min(k.at(now), v.limit.Capacity*1000))
+}

@@ -1,0 +1,228 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Store is a [weir.Backend] on a ledger. Its methods may be called at once.
+type Store struct {
+	ledger    Ledger
+	namespace namespace
+	options   Options
+	clock     *clock
+	spots     spots
+	config    atomic.Pointer[weir.Definitions]
+	version   version
+	// fresh is true for the store that made the namespace.
+	fresh bool
+	// memory is how long the limiter remembers ended leases, in nanoseconds.
+	memory atomic.Int64
+	counts counts
+	// answers are the statuses for leases whose reservation was repeated, until the limiter asks.
+	answers sync.Map
+
+	calls  sync.WaitGroup
+	mu     sync.Mutex
+	closed bool
+	stop   chan struct{}
+	poller sync.WaitGroup
+}
+
+// counts are what [Store.Stats] tells.
+type counts struct {
+	transferCalls, transfers, lookups, queries, remembered, again atomic.Int64
+}
+
+// Stats are counts since the store was opened.
+type Stats struct {
+	// TransferCalls is how many create_transfers calls there were, Transfers how many events they had.
+	TransferCalls, Transfers int64
+	// Lookups and Queries are the calls that only read.
+	Lookups, Queries int64
+	// Remembered is how many denials were given without asking the cluster.
+	Remembered int64
+	// Again is how many chains were sent once more because another server was quicker.
+	Again int64
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	c := &s.counts
+	return Stats{
+		TransferCalls: c.transferCalls.Load(), Transfers: c.transfers.Load(),
+		Lookups: c.lookups.Load(), Queries: c.queries.Load(),
+		Remembered: c.remembered.Load(), Again: c.again.Load(),
+	}
+}
+
+// OpenLedger opens a store on a ledger, which it closes with itself. It fails with [weir.Unavailable]
+// where the ledger does not answer before the context ends, and with [weir.Invalid] where the namespace's
+// ledger was made by somebody else.
+func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
+	s := &Store{ledger: ledger, stop: make(chan struct{})}
+	if o != nil {
+		s.options = *o
+	}
+	if s.options.Namespace == "" {
+		s.options.Namespace = "default"
+	}
+	if s.options.Poll == 0 {
+		s.options.Poll = time.Second
+	}
+	if s.options.Now == nil {
+		s.options.Now = time.Now
+	}
+	if s.options.OnError == nil {
+		s.options.OnError = func(error) {}
+	}
+	d := s.options.Definitions
+	if d == nil {
+		d = &weir.Definitions{}
+	}
+	normal, err := d.Normalize()
+	if err != nil {
+		return nil, err
+	}
+	s.config.Store(normal)
+	s.namespace = newNamespace(s.options.Namespace)
+	s.clock = newClock(s.options.Now, ledger)
+	s.spots.byKey, s.spots.byName = make(map[limitKey]*spot), make(map[accountName]*spot)
+	s.memory.Store(int64(10 * time.Minute))
+	if err := s.found(ctx); err != nil {
+		return nil, err
+	}
+	if s.options.Poll > 0 {
+		s.poller.Add(1)
+		go s.poll()
+	}
+	return s, nil
+}
+
+// found makes the namespace's accounts, and puts the definitions in force where none are newer.
+func (s *Store) found(ctx context.Context) error {
+	if err := s.checkLedger(ctx); err != nil {
+		return err
+	}
+	if !s.options.ReadOnly {
+		n := &s.namespace
+		results, err := s.ledger.CreateAccounts(ctx, []tb.Account{
+			{ID: n.vault, Ledger: n.ledger, Code: codeVault},
+			{ID: n.register, Ledger: n.ledger, Code: codeRegister},
+		})
+		if err != nil {
+			return unavailable(err)
+		}
+		s.fresh = results[0].Status == tb.AccountCreated
+		for i := range results {
+			s.clock.learn(results[i].Timestamp)
+			if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {
+				return unexpected("create_accounts", st.String())
+			}
+		}
+	}
+	return s.version.begin(ctx, s)
+}
+
+// checkLedger refuses a ledger whose first account is not the vault.
+func (s *Store) checkLedger(ctx context.Context) error {
+	first, err := s.ledger.QueryAccounts(ctx, tb.QueryFilter{Ledger: s.namespace.ledger, Limit: 1})
+	if err != nil {
+		return unavailable(err)
+	}
+	if len(first) == 1 && first[0].ID != s.namespace.vault {
+		return &weir.Error{
+			Code: weir.Invalid, Field: "store.namespace", Value: s.namespace.name,
+			Reason: "has a ledger on this cluster that weir did not make: take another namespace or cluster",
+		}
+	}
+	return nil
+}
+
+// Traits says that the store enforces every kind, eight ancestors deep. A hold that was shrunk or grown
+// ends up to a second late, and the cluster gives units back some milliseconds after their end.
+func (s *Store) Traits() weir.Traits {
+	return weir.Traits{
+		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
+		CascadeDepth: 8,
+		ExpiryLate:   time.Second,
+		EntitySlash:  true,
+	}
+}
+
+// ClockOffset is by how much the cluster's clock is ahead of the process's, where that is more than
+// 100 ms.
+func (s *Store) ClockOffset() time.Duration {
+	if d := s.clock.ahead(); d.Abs() > 100*time.Millisecond {
+		return d.Truncate(time.Millisecond)
+	}
+	return 0
+}
+
+// enter begins a call, which Close waits for. What reserves also needs definitions that are in force.
+func (s *Store) enter(reserves bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
+	}
+	if reserves {
+		if s.options.ReadOnly {
+			return readOnly()
+		}
+		if err := s.version.check(); err != nil {
+			return err
+		}
+	}
+	s.calls.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.calls.Done() }
+
+// Close waits for the calls that are going on and lets the ledger go.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return nil
+	}
+	s.closed = true
+	close(s.stop)
+	s.mu.Unlock()
+	s.calls.Wait()
+	s.poller.Wait()
+	return s.ledger.Close()
+}
+
+// fits refuses a chain that no call can hold.
+func (s *Store) fits(ch *chain) error {
+	most := s.ledger.MaxEvents()
+	if len(ch.transfers) <= most && ch.index < 1<<markBits {
+		return nil
+	}
+	return tooLarge(len(ch.transfers), most)
+}
+
+// transfer sends a chain.
+func (s *Store) transfer(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
+	s.counts.transferCalls.Add(1)
+	s.counts.transfers.Add(int64(len(ch.transfers)))
+	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if len(results) != len(ch.transfers) {
+		return nil, unexpected("create_transfers", "too few results")
+	}
+	s.clock.learn(results[len(results)-1].Timestamp)
+	return results, nil
+}

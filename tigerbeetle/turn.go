@@ -1,0 +1,112 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+
+	"github.com/weir-limiter/weir"
+)
+
+// leewayMS is for how long calls go without moving a bucket's anchor while another one of the process
+// does, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
+const leewayMS = 20
+
+// board decides which buckets' anchors a call moves, and waits where another call is about to move one
+// that is too old. It returns the instant that the chain is made for. Every call that boards must land.
+func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
+	version := s.versionMine()
+	for {
+		now := s.clock.ms()
+		var wait <-chan struct{}
+		for i := 0; i < len(seats) && wait == nil; i++ {
+			seats[i].version = version
+			wait = seats[i].claim(now)
+		}
+		if wait == nil {
+			return now, nil
+		}
+		land(seats)
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, unavailable(ctx.Err())
+		}
+	}
+}
+
+// claim takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait for.
+func (s *seat) claim(now int64) <-chan struct{} {
+	if s.key.kind != weir.Bucket {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := &s.bucket
+	r := known.anchor.rate
+	if s.key.Entity != "" {
+		r = rateOf(s.take.Limit) // of a limit without a name, nobody knows more than the anchor
+	}
+	if s.refunds && known.anchor.rate == r {
+		return nil // less is spent, whenever that is counted
+	}
+	if known.flying {
+		if known.next.b >= now-leewayMS && known.next.rate == r {
+			return nil
+		}
+		return known.landed
+	}
+	move, moves := known.follow(now, r, s.version)
+	if !moves {
+		return nil
+	}
+	s.move, s.carries = move, true
+	s.anew = known.anchor.b > 0 && move.rate != known.anchor.rate && known.forgotten(now, s.used)
+	known.flying, known.next, known.landed = true, move, make(chan struct{})
+	return nil
+}
+
+// arrive takes in that the anchor was moved. The spot is locked.
+func (s *seat) arrive() { s.bucket.move(s.move, s.anew) }
+
+// land ends the call's turn on every anchor that it was to move, whether or not it did.
+func land(seats []*seat) {
+	for _, seat := range seats {
+		if !seat.carries {
+			continue
+		}
+		seat.mu.Lock()
+		seat.carries = false
+		seat.bucket.flying = false
+		close(seat.bucket.landed)
+		seat.mu.Unlock()
+	}
+}
+
+// redefine moves the anchors of a denied call's buckets whose definition has changed: a capacity that was
+// lowered trims also who is denied.
+func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat) error {
+	for _, seat := range seats {
+		ch := newChain(&s.namespace, lease, 0)
+		seat.mu.Lock()
+		if was := seat.bucket.anchor; seat.carries && was.b > 0 && was.rate != seat.move.rate {
+			seat.refill(ch, 0)
+		}
+		seat.mu.Unlock()
+		if len(ch.close()) == 0 {
+			continue
+		}
+		results, err := s.transfer(ctx, ch)
+		if err != nil {
+			return err
+		}
+		if v := ch.judge(results); v.created {
+			seat.mu.Lock()
+			seat.arrive()
+			seat.mu.Unlock()
+		} else if err := s.readSpot(ctx, seat.spot); err != nil {
+			return err
+		}
+	}
+	return nil
+}

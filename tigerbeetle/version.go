@@ -1,0 +1,237 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// version says which definitions are in force in the namespace: those that were put there last. Each
+// server has its own, from its limits file; one whose definitions were in force before, and are no
+// longer, is not ready.
+type version struct {
+	mu sync.Mutex
+	// mine is the digest of this server's definitions, number what they were put in force as.
+	mine   tb.Uint128
+	number uint64
+	// inForce and since are of the latest.
+	inForce uint64
+	since   int64
+	stale   bool
+}
+
+// digestOf stands for definitions on the cluster.
+func digestOf(d *weir.Definitions) (tb.Uint128, error) {
+	text, err := json.Marshal(d)
+	if err != nil {
+		return tb.Uint128{}, err
+	}
+	return number(sha256.Sum256(text)), nil
+}
+
+// begin finds out whether the store's first definitions are in force, and puts them there if they are
+// new.
+func (v *version) begin(ctx context.Context, s *Store) error {
+	mine, err := digestOf(s.config.Load())
+	if err != nil {
+		return err
+	}
+	v.mine = mine
+	for range tries {
+		latest, err := s.latestVersion(ctx)
+		if err != nil {
+			return err
+		}
+		if latest == nil && s.options.ReadOnly || latest != nil && latest.UserData128 == mine {
+			v.see(latest)
+			return nil
+		}
+		if latest != nil {
+			known, err := s.versionKnown(ctx, mine)
+			if err != nil {
+				return err
+			}
+			if known || s.options.ReadOnly {
+				v.see(latest)
+				return nil
+			}
+		}
+		if done, err := v.write(ctx, s, latest, mine); done || err != nil {
+			return err
+		}
+	}
+	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put definitions in force each time"}
+}
+
+// put puts definitions in force, whatever was there.
+func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions) error {
+	mine, err := digestOf(d)
+	if err != nil {
+		return err
+	}
+	for range tries {
+		latest, err := s.latestVersion(ctx)
+		if err != nil {
+			return err
+		}
+		done := latest != nil && latest.UserData128 == mine
+		if done {
+			v.mu.Lock()
+			v.mine = mine
+			v.mu.Unlock()
+			v.see(latest)
+		} else if done, err = v.write(ctx, s, latest, mine); err != nil {
+			return err
+		}
+		if done {
+			s.config.Store(d)
+			return nil
+		}
+	}
+	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put definitions in force each time"}
+}
+
+// write puts definitions in force after the latest ones. It is not done where others were quicker.
+func (v *version) write(
+	ctx context.Context, s *Store, latest *tb.Transfer, mine tb.Uint128,
+) (done bool, err error) {
+	next := uint64(1)
+	if latest != nil {
+		next = latest.UserData64 + 1
+	}
+	n := &s.namespace
+	t := tb.Transfer{
+		ID: versionID(n.name, next), DebitAccountID: n.vault, CreditAccountID: n.register,
+		UserData128: mine, UserData64: next, Ledger: n.ledger, Code: codeVersion,
+	}
+	s.counts.transferCalls.Add(1)
+	s.counts.transfers.Add(1)
+	results, err := s.ledger.CreateTransfers(ctx, []tb.Transfer{t})
+	if err != nil {
+		return false, unavailable(err)
+	}
+	s.clock.learn(results[0].Timestamp)
+	switch st := results[0].Status; {
+	case st == tb.TransferCreated, st == tb.TransferExists:
+	case exists(st):
+		return false, nil
+	default:
+		return false, unexpected("create_transfers", st.String())
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.mine, v.number, v.inForce, v.stale = mine, next, next, false
+	v.since = instant(results[0].Timestamp)
+	return true, nil
+}
+
+func versionID(namespace string, n uint64) tb.Uint128 {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], n)
+	return number(digest("version", namespace, string(b[:])))
+}
+
+// see takes in which definitions are in force.
+func (v *version) see(latest *tb.Transfer) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if latest == nil {
+		return
+	}
+	v.inForce, v.since = latest.UserData64, instant(latest.Timestamp)
+	v.stale = latest.UserData128 != v.mine
+	if !v.stale {
+		v.number = v.inForce
+	}
+}
+
+// check refuses where other definitions are in force.
+func (v *version) check() error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.stale {
+		return nil
+	}
+	return &weir.Error{
+		Code: weir.Unavailable,
+		Reason: fmt.Sprintf("this server's limits are not the ones in force, which are version %d, "+
+			"put there at %s: give it the newer file, or reload its own to put that in force",
+			v.inForce, time.UnixMilli(v.since).UTC().Format(time.RFC3339)),
+	}
+}
+
+// versionMine numbers the definitions that this server goes by.
+func (s *Store) versionMine() uint32 {
+	s.version.mu.Lock()
+	defer s.version.mu.Unlock()
+	return uint32(s.version.number & versionMask)
+}
+
+// Ready reports why the store cannot reserve: other definitions are in force, or the cluster does not
+// answer.
+func (s *Store) Ready(ctx context.Context) error {
+	latest, err := s.latestVersion(ctx)
+	if err != nil {
+		return err
+	}
+	s.version.see(latest)
+	return s.version.check()
+}
+
+// latestVersion is the transfer by which the definitions in force were put there, or nil.
+func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
+	s.counts.queries.Add(1)
+	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
+		AccountID: s.namespace.vault, Code: codeVersion, Limit: 1, Flags: filterDebits | filterReversed,
+	})
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	if len(found) == 0 {
+		return nil, nil //nolint:nilnil // Nothing is in force yet.
+	}
+	return &found[0], nil
+}
+
+// versionKnown is true for definitions that were in force at some time.
+func (s *Store) versionKnown(ctx context.Context, mine tb.Uint128) (bool, error) {
+	s.counts.queries.Add(1)
+	found, err := s.ledger.QueryTransfers(ctx, tb.QueryFilter{
+		UserData128: mine, Ledger: s.namespace.ledger, Code: codeVersion, Limit: 1,
+	})
+	if err != nil {
+		return false, unavailable(err)
+	}
+	return len(found) > 0, nil
+}
+
+// poll looks from time to time which definitions are in force.
+func (s *Store) poll() {
+	defer s.poller.Done()
+	every := time.NewTicker(s.options.Poll)
+	defer every.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-every.C:
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), max(s.options.Poll, time.Second))
+		if latest, err := s.latestVersion(ctx); err != nil {
+			s.options.OnError(err)
+		} else {
+			s.version.see(latest)
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,71 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// wideNumber is an unsigned number of 128 bits.
+type wideNumber struct{ hi, lo uint64 }
+
+func number128(n tb.Uint128) wideNumber {
+	lo, hi := n.Uint64()
+	return wideNumber{hi, lo}
+}
+
+// id is the number as TigerBeetle has it.
+func (n wideNumber) id() tb.Uint128 {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], n.lo)
+	binary.LittleEndian.PutUint64(b[8:], n.hi)
+	return tb.BytesToUint128(b)
+}
+
+func (n wideNumber) plus(o wideNumber) wideNumber {
+	lo, carry := bits.Add64(n.lo, o.lo, 0)
+	hi, _ := bits.Add64(n.hi, o.hi, carry)
+	return wideNumber{hi, lo}
+}
+
+// overflows is true where a sum has more than 128 bits.
+func (n wideNumber) overflows(o wideNumber) bool {
+	_, carry := bits.Add64(n.lo, o.lo, 0)
+	_, carry = bits.Add64(n.hi, o.hi, carry)
+	return carry > 0
+}
+
+// less is the difference, or 0 where it would be below.
+func (n wideNumber) less(o wideNumber) wideNumber {
+	if o.above(n) {
+		return wideNumber{}
+	}
+	lo, borrow := bits.Sub64(n.lo, o.lo, 0)
+	hi, _ := bits.Sub64(n.hi, o.hi, borrow)
+	return wideNumber{hi, lo}
+}
+
+func (n wideNumber) above(o wideNumber) bool { return n.hi > o.hi || n.hi == o.hi && n.lo > o.lo }
+
+func (n wideNumber) least(o wideNumber) wideNumber {
+	if o.above(n) {
+		return n
+	}
+	return o
+}
+
+// accountPiece is a piece that only says which account.
+func accountPiece(id tb.Uint128) weir.Piece {
+	n := number128(id)
+	return weir.Piece{Until: int64(n.lo), Mark: int64(n.hi)}
+}
+
+// accountOf is the account that such a piece says.
+func accountOf(p weir.Piece) tb.Uint128 {
+	return wideNumber{hi: uint64(p.Mark), lo: uint64(p.Until)}.id()
+}
