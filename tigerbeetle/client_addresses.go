@@ -1,0 +1,92 @@
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// splitAddress reads host:port.
+func splitAddress(address string) (host, port string, err error) {
+	bad := func(reason string) error {
+		return &weir.Error{Code: weir.Invalid, Field: "store.addresses", Value: address, Reason: reason}
+	}
+	host, port, err = net.SplitHostPort(address)
+	if err != nil || host == "" || strings.ContainsAny(host, "/@%, \t\n") {
+		return "", "", bad("must be HOST:PORT")
+	}
+	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 {
+		return "", "", bad("must end with a port from 1 to 65535")
+	}
+	return host, port, nil
+}
+
+// checkAddresses refuses what is no list of addresses, and says everything that is wrong with it.
+func checkAddresses(addresses []string) error {
+	if len(addresses) == 0 {
+		return &weir.Error{
+			Code: weir.Invalid, Field: "store.addresses", Reason: "must be given: one for each replica",
+		}
+	}
+	seen := make(map[string]bool)
+	var errs []error
+	for _, a := range addresses {
+		if _, _, err := splitAddress(a); err != nil {
+			errs = append(errs, err)
+		} else if seen[a] {
+			errs = append(errs, &weir.Error{
+				Code: weir.Invalid, Field: "store.addresses", Value: a, Reason: "is given twice",
+			})
+		}
+		seen[a] = true
+	}
+	return errors.Join(errs...)
+}
+
+// resolve makes addresses what TigerBeetle's client takes: it knows no names. Of a name's addresses the
+// first counts, those of IPv4 before the others.
+func resolve(
+	ctx context.Context, addresses []string,
+	ask func(ctx context.Context, network, host string) ([]netip.Addr, error),
+) ([]string, error) {
+	out := make([]string, len(addresses))
+	for i, address := range addresses {
+		host, port, err := splitAddress(address)
+		if err != nil {
+			return nil, err
+		}
+		at, err := netip.ParseAddr(host)
+		if err != nil {
+			found, err := ask(ctx, "ip", host)
+			if err != nil || len(found) == 0 {
+				return nil, &weir.Error{
+					Code: weir.Unavailable, Err: err,
+					Reason: "the name in TigerBeetle's address " + address + " cannot be resolved",
+				}
+			}
+			at = found[0]
+			for _, a := range found {
+				if a.Unmap().Is4() {
+					at = a
+					break
+				}
+			}
+		}
+		out[i] = net.JoinHostPort(at.Unmap().WithZone("").String(), port)
+	}
+	return out, nil
+}
+
+// nobody says that no cluster has answered. No field is named: on a call the limiter names the lease.
+func nobody(addresses []string, cluster uint64, cause error) error {
+	return &weir.Error{
+		Code: weir.Unavailable, Err: cause,
+		Reason: fmt.Sprintf("nobody answered at %s as TigerBeetle cluster %d", strings.Join(addresses, ","), cluster),
+	}
+}

@@ -1,0 +1,106 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+)
+
+// CreateAccounts creates accounts, in several calls where they do not fit one. Accounts that are linked
+// stay together.
+func (c *client) CreateAccounts(
+	ctx context.Context, accounts []tb.Account,
+) ([]tb.CreateAccountResult, error) {
+	rest := slices.Clone(accounts) // a call that was given up may still read it
+	var results []tb.CreateAccountResult
+	for len(rest) > 0 {
+		n := min(len(rest), c.MaxEvents())
+		for n > 1 && n < len(rest) && rest[n-1].Flags&flagLinked != 0 {
+			n--
+		}
+		part := rest[:n]
+		some, err := call(ctx, c, func(native tb.Client) ([]tb.CreateAccountResult, error) {
+			return native.CreateAccounts(part)
+		})
+		if errors.Is(err, tb.ErrTooMuchData) && n > 1 {
+			c.lower(n)
+			continue
+		}
+		if err != nil {
+			return nil, oversize(err, n, c)
+		}
+		results, rest = append(results, some...), rest[n:]
+	}
+	return results, nil
+}
+
+// CreateTransfers creates transfers in one call.
+func (c *client) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	if len(transfers) == 0 {
+		return nil, nil
+	}
+	own := slices.Clone(transfers) // a call that was given up may still read it
+	results, err := call(ctx, c, func(native tb.Client) ([]tb.CreateTransferResult, error) {
+		return native.CreateTransfers(own)
+	})
+	if errors.Is(err, tb.ErrTooMuchData) {
+		c.lower(len(own))
+	}
+	return results, oversize(err, len(own), c)
+}
+
+// LookupAccounts returns those of the accounts that exist.
+func (c *client) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+	return lookup(ctx, c, ids, tb.Client.LookupAccounts)
+}
+
+// LookupTransfers returns those of the transfers that exist.
+func (c *client) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
+	return lookup(ctx, c, ids, tb.Client.LookupTransfers)
+}
+
+// lookup asks for what IDs name, in as many calls as they need.
+func lookup[R any](
+	ctx context.Context, c *client, ids []tb.Uint128, ask func(tb.Client, []tb.Uint128) ([]R, error),
+) ([]R, error) {
+	rest := slices.Clone(ids) // a call that was given up may still read it
+	var found []R
+	for len(rest) > 0 {
+		n := min(len(rest), int(c.lookups.Load()))
+		part := rest[:n]
+		some, err := call(ctx, c, func(native tb.Client) ([]R, error) { return ask(native, part) })
+		if errors.Is(err, tb.ErrTooMuchData) && n > 1 {
+			atMost(&c.lookups, n/2)
+			continue
+		}
+		if err != nil {
+			return nil, oversize(err, n, c)
+		}
+		found, rest = append(found, some...), rest[n:]
+	}
+	return found, nil
+}
+
+// AccountTransfers returns the transfers of an account; at most as many as an answer holds.
+func (c *client) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+	f.Limit = min(f.Limit, mostEvents)
+	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.GetAccountTransfers(f) })
+}
+
+// QueryAccounts returns the accounts that have what a filter names; at most as many as an answer holds.
+func (c *client) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
+	f.Limit = min(f.Limit, mostEvents)
+	return call(ctx, c, func(native tb.Client) ([]tb.Account, error) { return native.QueryAccounts(f) })
+}
+
+// QueryTransfers returns the transfers that have what a filter names; at most as many as an answer holds.
+func (c *client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+	f.Limit = min(f.Limit, mostEvents)
+	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.QueryTransfers(f) })
+}

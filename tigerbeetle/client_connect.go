@@ -1,0 +1,159 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+)
+
+// connect makes a native client and waits until the cluster has let it in.
+func (c *client) connect(ctx context.Context) (tb.Client, error) {
+	native, err := c.options.dial(ctx)
+	if err != nil {
+		return nil, c.unreached(ctx, err)
+	}
+	greeted := make(chan error, 1) // nobody may be waiting
+	go func() { greeted <- c.greet(native) }()
+	select {
+	case err = <-greeted:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil {
+		native.Close()
+		return nil, c.unreached(ctx, err)
+	}
+	return native, nil
+}
+
+// unreached says why there is no client.
+func (c *client) unreached(ctx context.Context, err error) error {
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return c.options.nobody(err)
+	case ctx.Err() != nil:
+		return ctx.Err()
+	}
+	return unavailable(err)
+}
+
+// greet waits for a session and finds out how much a call holds. It ends when the client is closed.
+func (c *client) greet(native tb.Client) error {
+	// The native client answers it without the server, but not before it has a session.
+	if err := native.Nop(); err != nil {
+		return explain(err)
+	}
+	lookups, err := greatest(mostEvents, func(n int) (bool, error) {
+		_, err := native.LookupTransfers(make([]tb.Uint128, n)) // no transfer has the ID 0
+		if errors.Is(err, tb.ErrTooMuchData) {
+			return false, nil
+		}
+		return true, err
+	})
+	if err != nil {
+		return explain(err)
+	}
+	c.lookups.Store(int64(lookups))
+	c.events.Store(int64(eventsFor(lookups)))
+	return nil
+}
+
+// greatest is the greatest number up to most, and at least 1, that fits.
+func greatest(most int, fits func(n int) (bool, error)) (int, error) {
+	if ok, err := fits(most); ok || err != nil {
+		return most, err
+	}
+	least := 1
+	for most-least > 1 {
+		middle := (least + most) / 2
+		ok, err := fits(middle)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			least = middle
+		} else {
+			most = middle
+		}
+	}
+	return least, nil
+}
+
+// eventsFor is how many events a request holds which holds so many look-ups: what bounds both is its
+// size in bytes. A request ends with a trailer as large as one of its elements. A server that takes
+// all look-ups which fit an answer is taken to be one that was not told to take less.
+func eventsFor(lookups int) int {
+	const lookupBytes, eventBytes = 16, 128
+	if lookups >= mostEvents {
+		return mostEvents
+	}
+	return max((lookups+1)*lookupBytes/eventBytes-1, 1)
+}
+
+// lose lets a native client go, and begins to make another one.
+func (c *client) lose(native tb.Client, why error) {
+	c.mu.Lock()
+	if c.closed || c.native != native {
+		c.mu.Unlock()
+		return // it is gone already
+	}
+	c.native, c.why = nil, why
+	c.renewing.Add(1)
+	c.mu.Unlock()
+	go func() {
+		defer c.renewing.Done()
+		native.Close()
+		c.options.onError(why)
+		c.renew()
+	}()
+}
+
+// reconnect makes a native client, again and again until the cluster lets it in or the context ends.
+// There is one of it at a time: until it is done there is no client that could be lost.
+func (c *client) reconnect(ctx context.Context) {
+	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		bounded, cancel := context.WithTimeout(ctx, greetWithin)
+		native, err := c.connect(bounded)
+		cancel()
+		if ctx.Err() != nil {
+			if native != nil {
+				native.Close()
+			}
+			return
+		}
+		if c.adopt(native, err) {
+			return
+		}
+		c.options.onError(err)
+	}
+}
+
+// adopt takes a new native client, or notes why there is none. It returns true where nothing more is to
+// be done.
+func (c *client) adopt(native tb.Client, err error) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err != nil {
+		if !c.closed {
+			c.why = err
+		}
+		return c.closed
+	}
+	if c.closed {
+		native.Close()
+		return true
+	}
+	c.native, c.why = native, nil
+	return true
+}

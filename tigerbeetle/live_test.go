@@ -1,0 +1,70 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+)
+
+// server is the address of the TigerBeetle server that is given, or the test is skipped.
+func server(t testing.TB) string {
+	t.Helper()
+	address := os.Getenv("WEIR_TEST_TIGERBEETLE")
+	if address == "" {
+		t.Skip("WEIR_TEST_TIGERBEETLE names no TigerBeetle server")
+	}
+	return address
+}
+
+// shared is a ledger that many stores use: a cluster has no more than 64 sessions.
+type shared struct{ Ledger }
+
+func (shared) Close() error { return nil }
+
+// connected opens a client of the server.
+func connected(t testing.TB) Ledger {
+	t.Helper()
+	c, err := newClient(t.Context(), (&Options{}).client(strings.Split(server(t), ",")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// liveNamespace is one that nobody has used.
+func liveNamespace() string {
+	return "w" + strings.ToLower(weir.NewLeaseID(time.Now()).String())
+}
+
+// liveHarness opens a namespace of its own for each world, on a server with a clock of its own.
+func liveHarness(t testing.TB) conformance.BackendHarness {
+	t.Helper()
+	ledger := connected(t)
+	return conformance.BackendHarness{
+		RealTime: true, NoSkew: true, Inexact: true, StoreTimeout: 30 * time.Second,
+		Leeway: conformance.Leeway{WholeRest: true, Remembers: true, NoBubble: true},
+		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+			t.Helper()
+			store, err := OpenLedger(t.Context(), shared{ledger}, &Options{
+				Definitions: s.Definitions, Namespace: liveNamespace(), Poll: -1,
+			})
+			if err != nil {
+				t.Fatalf("open: %v", err)
+			}
+			return store
+		},
+	}
+}
+
+// TestConformanceLive runs both suites on a real server, but for what its own clock cannot live through.
+func TestConformanceLive(t *testing.T) {
+	t.Parallel()
+	conformance.TestBackend(t, liveHarness(t))
+}

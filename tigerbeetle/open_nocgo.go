@@ -1,0 +1,22 @@
+//go:build !cgo
+
+package tigerbeetle
+
+import (
+	"context"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Store is a [weir.Backend] on a ledger. There is none in a binary that was built without cgo.
+type Store struct{ weir.Backend }
+
+// Open fails with [weir.Unsupported]: TigerBeetle's client needs cgo, which this binary was built
+// without.
+func Open(context.Context, []string, *Options) (*Store, error) {
+	return nil, &weir.Error{
+		Code: weir.Unsupported, Field: "store", Value: "tigerbeetle:",
+		Reason: "is not in this binary, which was built without cgo: build weir with CGO_ENABLED=1 and a C " +
+			"compiler, or ask a server that was, with --server",
+	}
+}
