@@ -4,7 +4,8 @@
 //	memory:                                 in the process, forgotten with it
 //	memory:?snapshot=FILE&every=1s          the same, with its state kept in a file
 //	dynamodb://TABLE?region=eu-central-1    one table, shared by all who open it
-//	tigerbeetle://HOST:PORT,…?cluster=0     not built yet
+//	tigerbeetle://HOST:PORT,…?cluster=7     a TigerBeetle cluster, by the addresses of its replicas
+//	tigerbeetle://emulator                  one in the process, to try it: it is forgotten with it
 //
 // Values in a query are percent-encoded; a '+' stands for itself. Credentials are never in a URL:
 // they come from each ecosystem's own chain.
@@ -39,7 +40,7 @@ type Options struct {
 }
 
 // Open opens the store that a URL names. A mistake in the URL is a [*weir.Error] with code
-// [weir.Invalid] that names the part at fault, a store that is not built in one with
+// [weir.Invalid] that names the part at fault, a store that is not in this binary one with
 // [weir.Unsupported]; a store that does not answer is [weir.Unavailable].
 func Open(ctx context.Context, rawURL string, o *Options) (weir.Backend, error) {
 	if o == nil {
@@ -55,8 +56,8 @@ func Open(ctx context.Context, rawURL string, o *Options) (weir.Backend, error) 
 		return openMemory(rest, o)
 	case dynamoDBScheme:
 		return openDynamoDB(ctx, rest, o)
-	case "tigerbeetle:":
-		return nil, fault(weir.Unsupported, "store", scheme, "is not built yet")
+	case tigerBeetleScheme:
+		return openTigerBeetle(ctx, rest, o)
 	default:
 		return nil, invalid("store", scheme, "is no store: there are memory:, dynamodb: and tigerbeetle:")
 	}

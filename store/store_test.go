@@ -105,7 +105,6 @@ func TestOpenRefuses(t *testing.T) {
 		{"memory:?snapshot=f&every=0s", weir.Invalid, "store.every", "0s", "duration"},
 		{"memory:?snapshot=f&every=-1s", weir.Invalid, "store.every", "-1s", "duration"},
 		{"memory:?snapshot=f&every=1us", weir.Invalid, "store.every", "1us", "duration"},
-		{"tigerbeetle://host:3000", weir.Unsupported, "store", "tigerbeetle:", "not built yet"},
 	} {
 		b, err := store.Open(context.Background(), tc.url, nil)
 		e, ok := errors.AsType[*weir.Error](err)

@@ -28,9 +28,9 @@ const (
 )
 
 // client is the [Ledger] of a cluster: TigerBeetle's own client, which sends what is called at once
-// together, with three things that it lacks. A call ends with its context, while what it asked for may
-// still be carried out; calls that nobody waits for anymore are counted and bounded; and a client that
-// the cluster has shut out is made anew.
+// together, with three things that it lacks. A call ends with its context, while what it asked for
+// may still be carried out; calls that nobody waits for anymore are counted and bounded; and a
+// client that the cluster has shut out is made anew.
 type client struct {
 	options clientOptions
 	flights chan struct{}
@@ -99,8 +99,8 @@ type answer[R any] struct {
 	err    error
 }
 
-// call makes a native call and waits for it no longer than the context lasts. What the call was given
-// must be its own: the native client may still read it then.
+// call makes a native call and waits for it no longer than the context lasts. What the call was
+// given must be its own: the native client may still read it then.
 func call[R any](ctx context.Context, c *client, do func(tb.Client) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {

@@ -49,8 +49,8 @@ func checkAddresses(addresses []string) error {
 	return errors.Join(errs...)
 }
 
-// resolve makes addresses what TigerBeetle's client takes: it knows no names. Of a name's addresses the
-// first counts, those of IPv4 before the others.
+// resolve makes addresses what TigerBeetle's client takes: it knows no names. Of a name's addresses
+// the first counts, those of IPv4 before the others.
 func resolve(
 	ctx context.Context, addresses []string,
 	ask func(ctx context.Context, network, host string) ([]netip.Addr, error),
@@ -83,7 +83,8 @@ func resolve(
 	return out, nil
 }
 
-// nobody says that no cluster has answered. No field is named: on a call the limiter names the lease.
+// nobody says that no cluster has answered. No field is named: on a call the limiter names the
+// lease.
 func nobody(addresses []string, cluster uint64, cause error) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Err: cause,

@@ -10,8 +10,8 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// CreateAccounts creates accounts, in several calls where they do not fit one. Accounts that are linked
-// stay together.
+// CreateAccounts creates accounts, in several calls where they do not fit one. Accounts that are
+// linked stay together.
 func (c *client) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
@@ -93,13 +93,15 @@ func (c *client) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.GetAccountTransfers(f) })
 }
 
-// QueryAccounts returns the accounts that have what a filter names; at most as many as an answer holds.
+// QueryAccounts returns the accounts that have what a filter names; at most as many as an answer
+// holds.
 func (c *client) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
 	f.Limit = min(f.Limit, mostEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Account, error) { return native.QueryAccounts(f) })
 }
 
-// QueryTransfers returns the transfers that have what a filter names; at most as many as an answer holds.
+// QueryTransfers returns the transfers that have what a filter names; at most as many as an answer
+// holds.
 func (c *client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
 	f.Limit = min(f.Limit, mostEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.QueryTransfers(f) })

@@ -83,9 +83,9 @@ func greatest(most int, fits func(n int) (bool, error)) (int, error) {
 	return least, nil
 }
 
-// eventsFor is how many events a request holds which holds so many look-ups: what bounds both is its
-// size in bytes. A request ends with a trailer as large as one of its elements. A server that takes
-// all look-ups which fit an answer is taken to be one that was not told to take less.
+// eventsFor is how many events a request holds which holds so many look-ups: what bounds both is
+// its size in bytes. A request ends with a trailer as large as one of its elements. A server that
+// takes all look-ups which fit an answer is taken to be one that was not told to take less.
 func eventsFor(lookups int) int {
 	const lookupBytes, eventBytes = 16, 128
 	if lookups >= mostEvents {
@@ -112,8 +112,8 @@ func (c *client) lose(native tb.Client, why error) {
 	}()
 }
 
-// reconnect makes a native client, again and again until the cluster lets it in or the context ends.
-// There is one of it at a time: until it is done there is no client that could be lost.
+// reconnect makes a native client, again and again until the cluster lets it in or the context
+// ends. There is one of it at a time: until it is done there is no client that could be lost.
 func (c *client) reconnect(ctx context.Context) {
 	for pause := leastPause; ; pause = min(2*pause, mostPause) {
 		timer := time.NewTimer(pause)
@@ -139,8 +139,8 @@ func (c *client) reconnect(ctx context.Context) {
 	}
 }
 
-// adopt takes a new native client, or notes why there is none. It returns true where nothing more is to
-// be done.
+// adopt takes a new native client, or notes why there is none. It returns true where nothing more
+// is to be done.
 func (c *client) adopt(native tb.Client, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

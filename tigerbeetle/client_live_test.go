@@ -38,7 +38,8 @@ func live(t *testing.T) (address string, cluster uint64) {
 	return address, cluster
 }
 
-// TestLiveClient: the largest calls that the client says fit do, and larger ones are refused or split.
+// TestLiveClient: the largest calls that the client says fit do, and larger ones are refused or
+// split.
 func TestLiveClient(t *testing.T) {
 	t.Parallel()
 	address, cluster := live(t)

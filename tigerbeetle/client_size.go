@@ -31,7 +31,8 @@ func atMost(n *atomic.Int64, most int) {
 	}
 }
 
-// oversize says of a call that was not sent because it is too large what the limiter's caller can do.
+// oversize says of a call that was not sent because it is too large what the limiter's caller can
+// do.
 func oversize(err error, events int, c *client) error {
 	if errors.Is(err, tb.ErrTooMuchData) {
 		return tooLarge(events, c.MaxEvents())

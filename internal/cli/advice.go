@@ -19,7 +19,7 @@ func (t *target) advise(err error) error {
 	switch {
 	case isTable(t.store) && errors.Is(err, weir.UnknownLease):
 		advice = "a lease on a table lives in the process that made it, such as weir serve"
-	case isTable(t.store):
+	case isTable(t.store), isCluster(t.store):
 	case t.store != "" && errors.Is(err, weir.Unavailable):
 		advice = "if a server has it open, ask that one with --server"
 	case t.store != "":

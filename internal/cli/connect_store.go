@@ -27,6 +27,12 @@ func (a *app) openStore(cmd *cobra.Command, t *target) (*connection, error) {
 			return nil, err
 		}
 	}
+	if isCluster(t.store) {
+		refused, err := rehearse(ctx, m.Definitions, weir.Options{CascadeDepth: deepest})
+		if err := errors.Join(m.Locate(refused), err); err != nil {
+			return nil, err
+		}
+	}
 	backend, err := store.Open(ctx, t.store, &store.Options{
 		Definitions: m.Definitions, ReadOnly: t.does == reads,
 	})
@@ -68,6 +74,14 @@ func (t *target) checkStore(cmd *cobra.Command) error {
 			"end with the command: change the file, or a server's limits with --server")
 	case memory && t.limits == "":
 		return misused(cmd, "give the store's limits with --limits FILE: a snapshot has none")
+	case isEmulator(t.store):
+		return misused(cmd, "--store %s: nothing would remain after the command: name a cluster's addresses "+
+			"with tigerbeetle://HOST:PORT, or a server with --server", t.store)
+	case isCluster(t.store) && t.does == configures:
+		return misused(cmd, "--store %s has its limits from the limits file: change the file, and reload the "+
+			"servers", tigerBeetleScheme)
+	case isCluster(t.store) && t.limits == "":
+		return misused(cmd, "--limits %s", limitsOfCluster)
 	case t.does == reserves || file == "":
 		return nil
 	}
@@ -82,6 +96,23 @@ func (t *target) checkStore(cmd *cobra.Command) error {
 
 // isTable reports whether a store's URL names a DynamoDB table, which keeps its own configuration.
 func isTable(url string) bool { return strings.HasPrefix(url, "dynamodb:") }
+
+const tigerBeetleScheme = "tigerbeetle:"
+
+// isCluster reports whether a store's URL is one of TigerBeetle.
+func isCluster(url string) bool { return strings.HasPrefix(url, tigerBeetleScheme) }
+
+// isEmulator reports whether a store's URL is one of TigerBeetle in the process.
+func isEmulator(url string) bool {
+	name, _, _ := strings.Cut(url, "?")
+	return name == tigerBeetleScheme+"//emulator"
+}
+
+// deepest is how many ancestors a limiter can charge at most.
+const deepest = 8
+
+// limitsOfCluster is why a limits file is needed beside a cluster.
+const limitsOfCluster = "must name a limits file: a TigerBeetle cluster knows no names of limits and entities"
 
 // limitsOnTable is why a limits file is refused beside a table.
 const limitsOnTable = "is for a store that keeps no limits itself: those of a table are on it, and " +

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,15 +13,15 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/server"
-	"github.com/weir-limiter/weir/store"
 )
 
 const serveHelp = `Serve a store over HTTP until it is interrupted; the wire is described at /openapi.json.
 
-On a store in memory the limits file is the configuration. It is read again on a hangup
-signal and when it changes, and so are the bearer tokens and the certificate; a file with
-mistakes is refused, and what was in force stays. On a DynamoDB table the table is the
-configuration, and --limits is refused.
+On a store in memory and on TigerBeetle the limits file is the configuration. It is read
+again on a hangup signal and when it changes, and so are the bearer tokens and the
+certificate; a file with mistakes is refused, and what was in force stays. On TigerBeetle
+all servers need the same file: one whose limits are not the ones in force says so at
+/readyz. On a DynamoDB table the table is the configuration, and --limits is refused.
 
 Without bearer tokens everybody who reaches the server is admin, so it then listens on a
 loopback address only. A file of bearer tokens must be private (mode 0600):
@@ -56,6 +55,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Example: `  weir serve --limits limits.yaml
   weir serve --limits limits.yaml --store 'memory:?snapshot=/var/lib/weir/state'
   weir serve --store dynamodb://limits?region=eu-central-1
+  weir serve --limits limits.yaml --store 'tigerbeetle://10.0.0.1:3000,10.0.0.2:3000,10.0.0.3:3000?cluster=7'
   weir serve --limits limits.yaml --listen :7117 --tokens tokens.yaml \
     --tls-cert cert.pem --tls-key key.pem`,
 		Args: arguments(0, 0, ""),
@@ -123,13 +123,7 @@ func (a *app) serve(ctx context.Context, o *serveOptions) error {
 		server.RouteTelemetry(ctx, a.env, logger)
 	}
 	o.StoreFaults = server.NewStoreFaults(logger)
-	at := cmp.Or(o.store, a.env(storeEnv), "memory:")
-	if isTable(at) && o.LimitsFile != "" {
-		return &weir.Error{
-			Code: weir.Invalid, Field: "limits", Value: o.LimitsFile, Reason: limitsOnTable,
-		}
-	}
-	backend, err := store.Open(ctx, at, &store.Options{OnError: o.StoreFaults.Note})
+	backend, err := a.openServed(ctx, o)
 	if err != nil {
 		return err
 	}

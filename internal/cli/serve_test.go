@@ -227,7 +227,7 @@ func TestServeEnvironment(t *testing.T) {
 		}
 		return ""
 	}
-	for flag, want := range map[string]int{"": exitFailed, "memory:": exitDone} {
+	for flag, want := range map[string]int{"": exitMisused, "memory:": exitDone} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		args := []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}

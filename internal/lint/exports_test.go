@@ -11,7 +11,7 @@ import (
 
 // maxExports bounds what a room may ask its users to learn. Methods do not count, and an
 // enumeration counts once, with its type.
-var maxExports = map[string]int{root: 60, "memory": 8, "dynamodb": 8, "tigerbeetle": 8}
+var maxExports = map[string]int{root: 60, "memory": 8, "dynamodb": 8, "tigerbeetle": 9}
 
 var exportRule = rule{
 	name:  "exports",
@@ -47,8 +47,8 @@ var exportRule = rule{
 			const (A time.Duration = iota; B; C; D; E; F; G; H; I)
 		`}, "9 exported"},
 		{"nine functions", map[string]string{
-			"tigerbeetle/a.go": "package a\nfunc A() {}\nfunc B() {}\nfunc C() {}\nfunc D() {}\n",
-			"tigerbeetle/b.go": "package a\n" + "type E int\ntype F int\ntype G int\nvar H, I int\n",
+			"memory/a.go": "package a\nfunc A() {}\nfunc B() {}\nfunc C() {}\nfunc D() {}\n",
+			"memory/b.go": "package a\n" + "type E int\ntype F int\ntype G int\nvar H, I int\n",
 		}, "9 exported"},
 	},
 }

@@ -61,7 +61,11 @@ var rooms = []room{
 	{
 		dir:     "tigerbeetle",
 		imports: []string{root, "internal/bucket", tigerbeetle},
-		tests:   []string{"conformance", "manifest"},
+		tests:   []string{"conformance", "conformance/broken", "conformance/model", "manifest"},
+	},
+	{
+		dir: "tigerbeetle/livetest", imports: []string{root},
+		tests: []string{"tigerbeetle", "httpapi"},
 	},
 	{dir: "store", imports: []string{root, "memory", "dynamodb", "tigerbeetle"}},
 

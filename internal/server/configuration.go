@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -23,8 +24,8 @@ func (s *Server) openSources(ctx context.Context) error {
 				Reason: "this store keeps its configuration itself: use weir limits apply"}
 		}
 		s.sources = append(s.sources, &source{
-			what: "limits", files: []string{o.LimitsFile}, most: maxLimitsFile, load: s.loadLimits,
-			onlyChanges: true, // an administrator may have written something since
+			what: "limits", files: []string{o.LimitsFile}, most: maxLimitsFile, load: s.firstLimits,
+			onlyChanges: s.editable, // an administrator may have written something since
 		})
 	}
 	if o.TokensFile != "" {
@@ -50,7 +51,23 @@ func (s *Server) openSources(ctx context.Context) error {
 		}
 		s.metrics.loaded(of.what, time.Now())
 	}
+	for _, of := range s.sources {
+		if of.what == "limits" {
+			of.load = s.loadLimits
+		}
+	}
 	return errors.Join(errs...)
+}
+
+// firstLimits makes the limits file the configuration, unless the store was opened with it: then it has
+// decided whether they are in force.
+func (s *Server) firstLimits(ctx context.Context, read []fileState) error {
+	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
+		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "the store was opened with the limits",
+			slog.String("file", read[0].name))
+		return nil
+	}
+	return s.loadLimits(ctx, read)
 }
 
 // loadLimits makes the limits file the configuration.

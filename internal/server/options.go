@@ -17,6 +17,9 @@ type Options struct {
 	Listen string
 	// LimitsFile is the configuration, for a store that keeps none itself. Default: none.
 	LimitsFile string
+	// LimitsOpened is what LimitsFile held when the store was opened with it. A file that still holds the
+	// same is not put in force when the server starts. Default: the store was opened with nothing.
+	LimitsOpened []byte
 	// TokensFile names the bearer tokens that are let in. Default: none are needed, and everybody
 	// who reaches the address is admin.
 	TokensFile string

@@ -22,8 +22,11 @@ type Server struct {
 	metrics *metrics
 	traces  *traces
 	limiter *weir.Limiter
-	// volatile is true for a store whose configuration goes with the process.
-	volatile bool
+	// volatile is true for a store whose configuration goes with the process, editable for one whose
+	// configuration administrators change a piece at a time.
+	volatile, editable bool
+	// store is asked whether it is ready; nil for a store that always is.
+	store readier
 	// tokens and certificate are nil where none are in use.
 	tokens      *tokens
 	certificate *certificate
@@ -69,6 +72,9 @@ func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	if err = s.openSources(ctx); err != nil {
 		return err
 	}
+	if err := s.ready(ctx); err != nil {
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready", slog.String("error", err.Error()))
+	}
 	open := s.options.TokensFile != "" || s.options.NoTokens
 	l, err := listen(ctx, s.options.Listen, open)
 	if err != nil {
@@ -93,6 +99,8 @@ func (s *Server) openLimiter(b weir.Backend) error {
 	}
 	limiter.Observer = all
 	_, s.volatile = b.(weir.ConfigWriter)
+	_, s.editable = b.(weir.ConfigEditor)
+	s.store, _ = b.(readier)
 	var err error
 	if s.limiter, err = weir.New(b, &limiter); err != nil {
 		return err
@@ -140,14 +148,6 @@ func (s *Server) handler() http.Handler {
 		}
 		api.ServeHTTP(w, r)
 	})))
-}
-
-// ready says whether new callers are welcome.
-func (s *Server) ready(context.Context) error {
-	if s.ending.Load() {
-		return &weir.Error{Code: weir.Unavailable, Reason: "the server is shutting down"}
-	}
-	return nil
 }
 
 // Run serves until ctx ends, and then shuts down in order: it says at /readyz that it ends, accepts

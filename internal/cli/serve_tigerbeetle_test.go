@@ -1,0 +1,134 @@
+//go:build cgo
+
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// slotsFile writes a limits file of so many slots for everybody.
+func slotsFile(t *testing.T, file string, slots int) {
+	t.Helper()
+	text := fmt.Sprintf("version: 1\nsystem: {limits: {slots: {kind: concurrency, timeout: 3600, capacity: %d}}}\n", slots)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get asks a server for a page.
+func (s *served) get(t *testing.T, path string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = answer.Body.Close() }()
+	text, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(text)
+}
+
+func (s *served) end(t *testing.T) {
+	t.Helper()
+	s.signal(t, syscall.SIGTERM)
+	s.waitFor(t, `msg="shut down"`)
+	if err := s.cmd.Wait(); err != nil {
+		t.Errorf("got %v, want exit code 0", err)
+	}
+}
+
+// TestServeTigerBeetle: the file is the configuration, also after a hangup, and is changed nowhere
+// else.
+func TestServeTigerBeetle(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no signals there")
+	}
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	slotsFile(t, limits, 5)
+	s := startServe(t, "--limits", limits, "--store", "tigerbeetle://emulator", "--watch", "0")
+	s.waitFor(t, "msg=listening")
+	const five = `{"entity":"acme","resource":"llm","costs":{"slots":5}}`
+	s.ask(t, "/v1/reserve", five, http.StatusOK)
+	s.ask(t, "/v1/reserve", askSlot, http.StatusTooManyRequests)
+	if status, body := s.get(t, "/readyz"); status != http.StatusOK {
+		t.Errorf("readyz: got %d %s", status, body)
+	}
+
+	slotsFile(t, limits, 6)
+	s.signal(t, syscall.SIGHUP)
+	s.waitFor(t, "msg=reloaded what=limits")
+	s.ask(t, "/v1/reserve", askSlot, http.StatusOK)
+	s.ask(t, "/v1/reserve", askSlot, http.StatusTooManyRequests)
+
+	slotsFile(t, limits, 0)
+	s.signal(t, syscall.SIGHUP)
+	s.waitFor(t, `msg="reload refused" what=limits error="`+limits+":2:")
+	s.ask(t, "/v1/reserve", askSlot, http.StatusTooManyRequests)
+	s.end(t)
+}
+
+// TestServeTigerBeetleTogether: of two servers with different files the one whose limits are not in
+// force says so, until it is told to put its own there.
+func TestServeTigerBeetleTogether(t *testing.T) {
+	t.Parallel()
+	at := os.Getenv("WEIR_TEST_TIGERBEETLE")
+	if at == "" || runtime.GOOS == "windows" {
+		t.Skip("no server: WEIR_TEST_TIGERBEETLE names none")
+	}
+	address, cluster, given := strings.Cut(at, "/")
+	if !given {
+		cluster = "0"
+	}
+	store := "tigerbeetle://" + address + "?cluster=" + cluster + "&namespace=serve-" +
+		strconv.FormatInt(time.Now().UnixNano(), 36)
+	dir := t.TempDir()
+	older, newer := filepath.Join(dir, "older.yaml"), filepath.Join(dir, "newer.yaml")
+	slotsFile(t, older, 5)
+	slotsFile(t, newer, 6)
+	ready := func(s *served, name string, want int) {
+		t.Helper()
+		status, body := s.get(t, "/readyz")
+		if status != want || want != http.StatusOK && !strings.Contains(body, "not the ones in force") {
+			t.Errorf("%s: readyz: got %d %s, want %d", name, status, body, want)
+		}
+		if status, _ := s.get(t, "/healthz"); status != http.StatusOK {
+			t.Errorf("%s: healthz: got %d", name, status)
+		}
+	}
+	one := startServe(t, "--limits", older, "--store", store)
+	one.waitFor(t, "msg=listening")
+	ready(one, "alone", http.StatusOK)
+	two := startServe(t, "--limits", newer, "--store", store)
+	two.waitFor(t, "msg=listening")
+	ready(two, "the newer file", http.StatusOK)
+	ready(one, "the older file", http.StatusServiceUnavailable)
+	one.ask(t, "/v1/reserve", askSlot, http.StatusServiceUnavailable)
+	again := startServe(t, "--limits", older, "--store", store)
+	again.waitFor(t, `msg="not ready"`)
+	ready(again, "the older file, started again", http.StatusServiceUnavailable)
+	again.signal(t, syscall.SIGHUP)
+	again.waitFor(t, "msg=reloaded what=limits")
+	ready(again, "the older file, reloaded", http.StatusOK)
+	again.ask(t, "/v1/reserve", askSlot, http.StatusOK)
+	ready(two, "the newer file, after that", http.StatusServiceUnavailable)
+	for _, s := range []*served{one, two, again} {
+		s.end(t)
+	}
+}

@@ -1,0 +1,15 @@
+//go:build !cgo
+
+package store
+
+import (
+	"context"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle"
+)
+
+// openEmulator fails as a cluster would: without cgo there is neither.
+func openEmulator(ctx context.Context, o *tigerbeetle.Options) (weir.Backend, error) {
+	return opened(tigerbeetle.Open(ctx, nil, o))
+}

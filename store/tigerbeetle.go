@@ -1,0 +1,81 @@
+package store
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle"
+)
+
+const tigerBeetleScheme = "tigerbeetle:"
+
+// tigerBeetle is what a tigerbeetle: URL says.
+type tigerBeetle struct {
+	// addresses are those of the replicas; none for an emulator.
+	addresses []string
+	options   tigerbeetle.Options
+}
+
+// openTigerBeetle opens what follows "tigerbeetle:".
+func openTigerBeetle(ctx context.Context, rest string, o *Options) (weir.Backend, error) {
+	t, err := parseTigerBeetle(rest)
+	if err != nil {
+		return nil, err
+	}
+	t.options.Definitions, t.options.OnError = o.Definitions, o.OnError
+	if t.addresses == nil {
+		return openEmulator(ctx, &t.options)
+	}
+	t.options.ReadOnly = o.ReadOnly
+	return opened(tigerbeetle.Open(ctx, t.addresses, &t.options))
+}
+
+// parseTigerBeetle reads what follows "tigerbeetle:".
+func parseTigerBeetle(rest string) (*tigerBeetle, error) {
+	list, query, _ := strings.Cut(rest, "?")
+	list, ok := strings.CutPrefix(list, "//")
+	if !ok || list == "" || strings.ContainsAny(list, "@/#") {
+		// What stands there may be a password, and is not shown.
+		return nil, invalid("store", tigerBeetleScheme,
+			"must be followed by // and the addresses of a cluster's replicas, as HOST:PORT with commas "+
+				"between them, or by //emulator, and nothing else before the query")
+	}
+	t := &tigerBeetle{}
+	known := []string{"namespace"}
+	if list != "emulator" {
+		known = []string{"cluster", "namespace"}
+		t.addresses = strings.Split(list, ",")
+	}
+	q, err := parseQuery(query, known...)
+	if err != nil {
+		return nil, err
+	}
+	for _, address := range t.addresses {
+		if err := checkAddress(address); err != nil {
+			return nil, err
+		}
+	}
+	namespace, given := q["namespace"]
+	if given && namespace == "" {
+		return nil, invalid("store.namespace", "", "must not be empty")
+	}
+	t.options.Namespace = namespace
+	if cluster, given := q["cluster"]; given {
+		if t.options.Cluster, err = strconv.ParseUint(cluster, 10, 64); err != nil {
+			return nil, invalid("store.cluster", cluster, "must be a whole number from 0 to 18446744073709551615")
+		}
+	}
+	return t, nil
+}
+
+// checkAddress refuses what is no HOST:PORT.
+func checkAddress(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || host == "" || port == "" {
+		return invalid("store.addresses", address, "must be HOST:PORT, such as 10.0.0.1:3000")
+	}
+	return nil
+}
