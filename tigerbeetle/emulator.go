@@ -188,7 +188,7 @@ func (e *Emulator) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]
 			flags.Credits && t.CreditAccountID == f.AccountID) &&
 			either(f.UserData128, t.UserData128) && either(f.UserData64, t.UserData64) &&
 			either(f.UserData32, t.UserData32) && either(f.Code, t.Code) &&
-			within(t.Timestamp, f.TimestampMin, f.TimestampMax)
+			stamped(t.Timestamp, f.TimestampMin, f.TimestampMax)
 	}), nil
 }
 
@@ -209,7 +209,7 @@ func (e *Emulator) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.T
 	return pick(list, f.QueryFilterFlags().Reversed, f.Limit, func(t *tb.Transfer) bool {
 		return either(f.UserData128, t.UserData128) && either(f.UserData64, t.UserData64) &&
 			either(f.UserData32, t.UserData32) && either(f.Code, t.Code) &&
-			either(f.Ledger, t.Ledger) && within(t.Timestamp, f.TimestampMin, f.TimestampMax)
+			either(f.Ledger, t.Ledger) && stamped(t.Timestamp, f.TimestampMin, f.TimestampMax)
 	}), nil
 }
 
@@ -232,7 +232,7 @@ func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Ac
 		}
 		if either(f.UserData128, a.UserData128) && either(f.UserData64, a.UserData64) &&
 			either(f.UserData32, a.UserData32) && either(f.Code, a.Code) &&
-			either(f.Ledger, a.Ledger) && within(a.Timestamp, f.TimestampMin, f.TimestampMax) {
+			either(f.Ledger, a.Ledger) && stamped(a.Timestamp, f.TimestampMin, f.TimestampMax) {
 			found = append(found, *a)
 		}
 		if len(found) == int(f.Limit) {
@@ -275,4 +275,4 @@ func either[T comparable](asked, is T) bool {
 	return asked == none || asked == is
 }
 
-func within(t, from, to uint64) bool { return t >= from && (to == 0 || t <= to) }
+func stamped(t, from, to uint64) bool { return t >= from && (to == 0 || t <= to) }
