@@ -73,25 +73,26 @@ func (h *holdsKnown) search(until int64) int {
 	return h.first + sort.Search(len(h.list)-h.first, func(i int) bool { return h.list[h.first+i].until >= until })
 }
 
-// freeAt is the first instant at which no more than most units are held, and whether it may be later.
+// freeAt is the first instant at which no more than most units are held, and whether it may be later:
+// what others hold counts as what returns first, since nobody knows when it does.
 func (h *holdsKnown) freeAt(now, most int64) (at int64, bound bool) {
 	h.expire(now)
-	at = now
-	over := h.total + h.others - most
+	at, bound = now, h.others > 0
+	over := h.total - most
 	for _, e := range h.list[h.first:] {
 		if over <= 0 {
-			return at, h.others > 0
+			break
 		}
 		if e.units > 0 {
 			over -= e.units
 			at = e.until
 		}
 	}
-	if over <= 0 {
-		return at, h.others > 0
+	if over > 0 {
+		return math.MaxInt64, false
 	}
-	if h.others > 0 && over <= h.others {
-		return at, true
+	if bound {
+		at = max(at, now+1)
 	}
-	return math.MaxInt64, false
+	return at, bound
 }

@@ -72,7 +72,7 @@ func (s *Store) createAccounts(ctx context.Context, seats []*seat) error {
 	if s.options.ReadOnly {
 		return readOnly()
 	}
-	results, err := s.ledger.CreateAccounts(ctx, accounts)
+	results, err := s.ledger.CreateAccounts(ctx, accounts) // fewer than the chain's events
 	if err != nil {
 		return unavailable(err)
 	}

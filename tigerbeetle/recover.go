@@ -45,16 +45,9 @@ func (s *Store) RecoverLease(
 
 // recover reads a lease from the cluster, whatever has become of it; nil where there is none.
 func (s *Store) recover(ctx context.Context, id weir.LeaseID) (*history, error) {
-	s.counts.queries.Add(1)
-	found, err := s.ledger.QueryTransfers(ctx, tb.QueryFilter{
-		UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: uint32(s.ledger.MaxEvents()),
-	})
-	if err != nil {
-		return nil, unavailable(err)
-	}
-	h := &history{id: id, header: transferID(id, 0, 0), end: transferID(id, stepEnd, 0)}
-	for i := range found {
-		h.read(&found[i])
+	h := &history{header: transferID(id, 0, 0), end: transferID(id, stepEnd, 0)}
+	if err := s.told(ctx, id, h); err != nil {
+		return nil, err
 	}
 	if !h.known {
 		return nil, nil //nolint:nilnil // It is unknown.
@@ -66,9 +59,29 @@ func (s *Store) recover(ctx context.Context, id weir.LeaseID) (*history, error) 
 	return h, s.holdings(ctx, h)
 }
 
+// told has a history read all transfers of a lease, of which one that was adjusted often has more than
+// an answer holds.
+func (s *Store) told(ctx context.Context, id weir.LeaseID, h *history) error {
+	most := uint32(s.ledger.MaxEvents())
+	filter := tb.QueryFilter{UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: most}
+	for {
+		s.counts.queries.Add(1)
+		found, err := s.ledger.QueryTransfers(ctx, filter)
+		if err != nil {
+			return unavailable(err)
+		}
+		for i := range found {
+			h.read(&found[i])
+		}
+		if len(found) < int(most) {
+			return nil
+		}
+		filter.TimestampMin = found[len(found)-1].Timestamp + 1
+	}
+}
+
 // history is a lease as its transfers tell it.
 type history struct {
-	id          weir.LeaseID
 	header, end tb.Uint128
 	known       bool
 	record      weir.LeaseRecord
@@ -76,7 +89,6 @@ type history struct {
 	renewed time.Time
 	// step is that of the chain which is being read, index the last event of it.
 	step, index int64
-	found       bool // the step
 	holds       []told
 }
 
@@ -100,9 +112,9 @@ func (h *history) read(t *tb.Transfer) {
 		h.record.State = weir.LeaseLive
 		h.record.At = time.UnixMilli(instant(t.Timestamp))
 		h.record.Fingerprint = t.UserData64
-		h.record.Charges = int(t.UserData32)
+		h.record.Charges = int(t.UserData32 & (1<<chargeBits - 1))
 		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
-		h.step, h.index, h.found = 0, 0, false
+		h.step, h.index = int64(t.UserData32>>chargeBits), 0
 		return
 	case t.ID == h.end:
 		h.record.State = weir.LeaseCancelled
@@ -115,20 +127,15 @@ func (h *history) read(t *tb.Transfer) {
 	case t.Code == codeAdjusted && t.Flags&flagPending != 0:
 		h.record.Seq = int64(low(t.Amount))
 		h.record.SeqAt = time.UnixMilli(instant(t.Timestamp))
-		h.step, h.index, h.found = int64(t.UserData64), 0, true
+		h.step, h.index = int64(t.UserData64), 0
 		return
 	case t.Code == codeExtended && t.Flags&flagPending != 0:
 		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
 		h.renewed = time.UnixMilli(instant(t.Timestamp))
-		h.step, h.index, h.found = int64(t.UserData64), 0, true
+		h.step, h.index = int64(t.UserData64), 0
 		return
 	}
 	h.index++
-	for attempt := int64(0); !h.found && attempt < stepAdjust; attempt++ {
-		if transferID(h.id, attempt, 1) == t.ID {
-			h.step, h.found = attempt, true
-		}
-	}
 	if t.Code < codeCheck {
 		return // the end of a token
 	}

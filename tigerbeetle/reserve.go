@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -30,6 +31,9 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation)
 	if err := c.seat(); err != nil {
 		return nil, err
 	}
+	if err := s.holds(c.seats); err != nil {
+		return nil, err
+	}
 	s.memory.Store(int64(r.Memory))
 	return c.run(ctx)
 }
@@ -41,9 +45,19 @@ type reserving struct {
 	out   *weir.Outcome
 	seats []seat
 	all   []*seat
-	// attempt numbers the chains that were sent.
+	// attempt tells the chains that were sent apart, and is on the header: see [reserving.another].
 	attempt int64
 }
+
+// An attempt's number stands above the number of charges on the header.
+const (
+	chargeBits  = 8
+	attemptBits = 32 - chargeBits
+)
+
+// another takes an attempt that nobody has used: a denial burns the IDs of one, and a lease may be denied
+// any number of times, by any number of servers, before it is admitted.
+func (c *reserving) another() { c.attempt = 1 + rand.Int64N(1<<attemptBits-1) }
 
 // seat finds the limits.
 func (c *reserving) seat() error {
@@ -66,6 +80,14 @@ func (c *reserving) seat() error {
 
 // run sends chains until one has an answer.
 func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
+	for i := range c.seats {
+		// Others may have taken from it without moving its anchor, which decides what becomes of it.
+		if seat := &c.seats[i]; seat.redefined() {
+			if err := c.s.readSpot(ctx, seat.spot); err != nil {
+				return nil, err
+			}
+		}
+	}
 	for range tries {
 		if err := c.s.provision(ctx, c.seats); err != nil {
 			return nil, err
@@ -117,21 +139,21 @@ func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done boo
 	case v.event.role == roleRefill && exists(v.status):
 		return false, c.s.readSpot(ctx, seat.spot)
 	case v.status == tb.TransferIDAlreadyFailed:
-		c.attempt++
+		c.another()
 		return false, nil
 	case v.status == tb.TransferDebitAccountNotFound, v.status == tb.TransferCreditAccountNotFound:
-		c.attempt++
+		c.another()
 		seat.forget()
 		return false, nil
 	case v.status == tb.TransferExceedsCredits && v.event.role == roleTake:
-		c.attempt++
+		c.another()
 		seat.refused = true // a shadow limit that cannot count more
 		return false, nil
 	case v.status == tb.TransferExceedsCredits:
-		c.attempt++
+		c.another()
 		return c.deny(ctx, now, seat)
 	case exists(v.status): // an attempt of another server, on its way
-		c.attempt++
+		c.another()
 		return false, nil
 	}
 	return false, unexpected("create_transfers", v.status.String())
@@ -196,7 +218,7 @@ func (c *reserving) chain(now int64) *chain {
 	expires := c.r.Expires(time.UnixMilli(now), c.out.Holdings).UnixMilli()
 	ch.header(transferID(c.r.ID, 0, 0), head{
 		code: codeLease, fingerprint: c.r.Fingerprint, amount: uint64(expires),
-		extra: uint32(len(c.r.Charges)),
+		extra: uint32(c.attempt)<<chargeBits | uint32(len(c.r.Charges)),
 	})
 	for i := range c.seats {
 		if seat := &c.seats[i]; seat.carries {

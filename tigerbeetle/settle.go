@@ -14,10 +14,10 @@ import (
 	"github.com/weir-limiter/weir/internal/bucket"
 )
 
-// The steps of a lease. Those of a reservation are its attempts, from 0.
+// The steps of a lease. Those of a reservation are its attempts, below stepAdjust.
 const (
-	stepAdjust = 256 // even, and twice the sequence number
-	stepExtend = 257 // odd, and twice the millisecond
+	stepAdjust = 1 << attemptBits // even, and twice the sequence number
+	stepExtend = stepAdjust + 1   // odd, and twice the millisecond
 	stepEnd    = 1 << 46
 	// A chain that is sent anew with other IDs has its number above the step.
 	againBits = 47
@@ -218,7 +218,7 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 	}
 	switch v.status {
 	case tb.TransferPendingTransferAlreadyVoided, tb.TransferPendingTransferAlreadyPosted:
-		return nil, c.reload(ctx)
+		return c.reload(ctx)
 	}
 	x := &c.changes[v.event.holding]
 	switch {
@@ -241,38 +241,85 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 		}
 		return nil, c.unfit(v.event.holding, "is more than can be counted")
 	case exists(v.status):
-		return nil, c.reload(ctx)
+		return c.reload(ctx)
 	}
 	return nil, unexpected("create_transfers", v.status.String())
 }
 
-// reload reads the lease again, which somebody else has settled.
-func (c *settling) reload(ctx context.Context) error {
+// reload reads the lease again, which somebody else has settled. It answers where that was an adjust
+// with a later number.
+func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
 	h, err := c.s.recover(ctx, c.st.ID)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if h == nil {
-		return &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: c.st.ID.String()}
+		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: c.st.ID.String()}
 	}
 	record := &h.record
 	if record.State != weir.LeaseLive {
-		return &weir.Error{
-			Code: weir.Ended, Field: "lease_id", Value: c.st.ID.String(), Reason: "was " + string(record.State),
-		}
+		return nil, c.ended(record)
 	}
 	if len(record.Holdings) != len(c.st.Holdings) {
-		return unexpected("query_transfers", "other holdings of the lease")
+		return nil, unexpected("query_transfers", "other holdings of the lease")
 	}
-	for i := range record.Holdings { // by the names that are known here
-		h := &record.Holdings[i]
-		h.Subject, h.Limit, h.Level = c.st.Holdings[i].Subject, c.st.Holdings[i].Limit, c.st.Holdings[i].Level
+	c.rename(record.Holdings)
+	if c.st.Verb == weir.VerbAdjust && record.Seq >= c.st.Seq {
+		return c.stands(h), nil
 	}
+	c.keep(record.Holdings)
 	if err := c.begin(record.Holdings); err != nil {
-		return err
+		return nil, err
 	}
-	c.token = h.token()
-	return nil
+	c.token = h.token() // also where no holding can tell
+	return nil, nil     //nolint:nilnil // It is to be sent anew.
+}
+
+// nothingNamed is the fingerprint of a settlement that names no totals.
+const nothingNamed uint64 = 0x680fee83d7245c6a
+
+// keep lets a settlement that names nothing keep what the lease stands for by now, instead of what the
+// limiter believed.
+func (c *settling) keep(holdings []weir.Holding) {
+	st := *c.st
+	if st.Fingerprint != nothingNamed || st.Verb != weir.VerbComplete && st.Verb != weir.VerbAdjust {
+		return
+	}
+	st.Totals = make([][]weir.Part, len(holdings))
+	for i := range holdings {
+		st.Totals[i] = holdings[i].Parts
+	}
+	c.st = &st
+}
+
+// rename gives holdings that were recovered the names that are known here.
+func (c *settling) rename(holdings []weir.Holding) {
+	for i := range min(len(holdings), len(c.st.Holdings)) {
+		h, known := &holdings[i], &c.st.Holdings[i]
+		h.Subject, h.Limit, h.Level = known.Subject, known.Limit, known.Level
+	}
+}
+
+// ended says what became of the lease.
+func (c *settling) ended(r *weir.LeaseRecord) error {
+	code := weir.Ended
+	switch c.st.Verb {
+	case weir.VerbComplete, weir.VerbCancel:
+		code = weir.Conflict
+	}
+	return &weir.Error{
+		Code: code, Field: "lease_id", Value: c.st.ID.String(), Reason: "was " + string(r.State),
+	}
+}
+
+// stands answers with what the lease stands for.
+func (c *settling) stands(h *history) *weir.Outcome {
+	out := c.st.Outcome(h.renewed)
+	if c.st.Verb == weir.VerbAdjust {
+		out.At = h.record.SeqAt
+	}
+	out.Holdings = h.record.Holdings
+	return out
 }
 
 // replay answers where the cluster has carried this step out before.
@@ -292,27 +339,13 @@ func (c *settling) replay(ctx context.Context) (*weir.Outcome, error) {
 		if record.State == ended && (record.EndFingerprint == c.st.Fingerprint || ended == weir.LeaseCancelled) {
 			return c.st.Outcome(record.EndedAt), nil
 		}
-		return nil, &weir.Error{
-			Code: weir.Conflict, Field: "lease_id", Value: c.st.ID.String(), Reason: "was " + string(record.State),
-		}
+		return nil, c.ended(record)
 	}
 	if record.State != weir.LeaseLive {
-		return nil, &weir.Error{
-			Code: weir.Ended, Field: "lease_id", Value: c.st.ID.String(), Reason: "was " + string(record.State),
-		}
+		return nil, c.ended(record)
 	}
-	out := c.st.Outcome(h.renewed)
-	if c.st.Verb == weir.VerbAdjust {
-		out.At = record.SeqAt
-	}
-	out.Holdings = record.Holdings
-	for i := range out.Holdings {
-		if i < len(c.st.Holdings) {
-			h := &out.Holdings[i]
-			h.Subject, h.Limit, h.Level = c.st.Holdings[i].Subject, c.st.Holdings[i].Limit, c.st.Holdings[i].Level
-		}
-	}
-	return out, nil
+	c.rename(record.Holdings)
+	return c.stands(h), nil
 }
 
 // chain builds the call.

@@ -212,6 +212,30 @@ func (s *Store) fits(ch *chain) error {
 	return tooLarge(len(ch.transfers), most)
 }
 
+// holds refuses a reservation whose chain might not fit one call, before anything is made for it: whether
+// it does is not to depend on who funds the accounts, or moves the anchors.
+func (s *Store) holds(seats []seat) error {
+	events := 1 // the header
+	for i := range seats {
+		t := seats[i].take
+		switch t.Limit.Kind {
+		case weir.Bucket:
+			events += 5
+		case weir.Budget:
+			events += 3
+		default:
+			events += 4
+		}
+		if len(t.Parts) > 1 {
+			events += len(t.Parts)
+		}
+	}
+	if most := s.ledger.MaxEvents(); events > most {
+		return tooLarge(events, most)
+	}
+	return nil
+}
+
 // transfer sends a chain.
 func (s *Store) transfer(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
 	s.counts.transferCalls.Add(1)

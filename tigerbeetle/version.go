@@ -20,6 +20,9 @@ import (
 // server has its own, from its limits file; one whose definitions were in force before, and are no
 // longer, is not ready.
 type version struct {
+	// putting is held while definitions are put in force, so that the last ones are also the server's.
+	putting sync.Mutex
+
 	mu sync.Mutex
 	// mine is the digest of this server's definitions, number what they were put in force as.
 	mine   tb.Uint128
@@ -79,6 +82,8 @@ func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions) error 
 	if err != nil {
 		return err
 	}
+	v.putting.Lock()
+	defer v.putting.Unlock()
 	for range tries {
 		latest, err := s.latestVersion(ctx)
 		if err != nil {
@@ -145,7 +150,7 @@ func versionID(namespace string, n uint64) tb.Uint128 {
 func (v *version) see(latest *tb.Transfer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if latest == nil {
+	if latest == nil || latest.UserData64 < v.inForce { // it was read before others were put in force
 		return
 	}
 	v.inForce, v.since = latest.UserData64, instant(latest.Timestamp)

@@ -1,0 +1,144 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+)
+
+// recoverable are definitions of all kinds, with a parent that is charged too.
+func recoverable() *weir.Definitions {
+	d := fourLimits(100)
+	d.System[2].Timeout, d.System[3].Window = 2*time.Minute, time.Minute
+	d.Entities = map[string]weir.EntityDefinition{"p": {}, "e": {Parent: "p", Cascade: true}}
+	return d
+}
+
+// TestRecovery: a server that never saw a lease settles it as the only server would: as the
+// model does.
+func TestRecovery(t *testing.T) {
+	t.Parallel()
+	settle := map[string]func(l weir.Service, id weir.LeaseID) error{
+		"complete": func(l weir.Service, id weir.LeaseID) error {
+			return last(l.Complete(t.Context(), id, []weir.Costs{{"b": 3, "w": 9}, {"m": 1}}))
+		},
+		"nothing named": func(l weir.Service, id weir.LeaseID) error {
+			return last(l.Complete(t.Context(), id, nil))
+		},
+		"cancel": func(l weir.Service, id weir.LeaseID) error { return last(l.Cancel(t.Context(), id)) },
+		"extend": func(l weir.Service, id weir.LeaseID) error { return last(l.Extend(t.Context(), id)) },
+		"adjust": func(l weir.Service, id weir.LeaseID) error {
+			return last(l.Adjust(t.Context(), id, 3, []weir.Costs{{"b": 20, "w": 1}, {"s": 1, "m": 30}}))
+		},
+	}
+	for verb, do := range settle {
+		for _, after := range []time.Duration{10 * time.Second, 90 * time.Second, 3 * time.Minute} {
+			for _, entity := range []string{"e", "stranger"} {
+				c := newCluster(t, 0)
+				a := c.open(recoverable(), 0)
+				only, err := conformance.OpenModel(conformance.Setup{
+					Start: c.clock.now(), Definitions: recoverable(),
+				}, false, nil, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := &weir.Request{LeaseID: weir.NewLeaseID(c.clock.now()), Charges: []weir.Charge{
+					{Entity: entity, Resource: "r", Costs: weir.Costs{"b": 7, "w": 5}},
+					{Entity: entity, Resource: "r2", Costs: weir.Costs{"m": 4, "s": 2}},
+				}}
+				for _, l := range []weir.Service{a.Limiter, only} {
+					if _, err := l.Reserve(t.Context(), r); err != nil {
+						t.Fatal(err)
+					}
+				}
+				c.pass(after)
+				only.Advance(after)
+				b := c.open(recoverable(), 0)
+				got, want := do(b.Limiter, r.LeaseID), do(only, r.LeaseID)
+				if got != nil || want != nil {
+					t.Errorf("%s after %s of %s: got %v, the model %v", verb, after, entity, got, want)
+				}
+				for _, resource := range []string{"r", "r2"} {
+					c.same(b.Limiter, only, entity, resource)
+					c.same(b.Limiter, only, "p", resource)
+				}
+				if c.t.Failed() {
+					t.Fatalf("%s after %s of %s", verb, after, entity)
+				}
+				again, err := b.Reserve(t.Context(), r)
+				if _, want := only.Reserve(t.Context(), r); errors.Is(want, weir.Ended) != errors.Is(err, weir.Ended) ||
+					err == nil && !again.Replay {
+					t.Errorf("%s: reserve again: %v, the model %v", verb, err, want)
+				}
+			}
+		}
+	}
+}
+
+// same holds a subject's statuses against the model's. A hold that was made anew ends up to a second late,
+// which no case here meets.
+func (c *cluster) same(got, want weir.Service, entity, resource string) {
+	c.t.Helper()
+	is, err := got.Status(c.t.Context(), entity, resource)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	should, err := want.Status(c.t.Context(), entity, resource)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for i := range should {
+		if is[i].Available != should[i].Available {
+			c.t.Errorf("%s/%s %s: %d available, the model has %d",
+				entity, resource, should[i].Limit, is[i].Available, should[i].Available)
+		}
+	}
+}
+
+// TestRecoveryLong: a lease with more transfers than an answer holds is recovered whole.
+func TestRecoveryLong(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 40)
+	a := c.open(fourLimits(1000), 0)
+	l, err := a.Reserve(t.Context(), unit("m", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(100) {
+		if _, err := l.Adjust(t.Context(), weir.Costs{"m": 2 + i}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := c.open(fourLimits(1000), 0)
+	if _, err := b.Complete(t.Context(), l.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.uses(b, map[string]int64{"m": 101})
+}
+
+// TestRecoveryBrought: limits that a request brought have no name elsewhere, but are settled.
+func TestRecoveryBrought(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	none := &weir.Definitions{}
+	a, b := c.open(none, 0), c.open(none, 0)
+	r := unit("w", 5)
+	r.Limits = []weir.Limit{{Name: "w", Kind: weir.Window, Capacity: 10, Window: time.Minute}}
+	l, err := a.Reserve(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Cancel(t.Context(), l.ID); err != nil {
+		t.Fatal(err)
+	}
+	r.LeaseID = weir.LeaseID{}
+	r.Costs["w"] = 10
+	if _, err := b.Reserve(t.Context(), r); err != nil {
+		t.Errorf("after it was given back: %v", err)
+	}
+}

@@ -1,0 +1,237 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// TestReplayAfterDenials: a lease that was denied any number of times, by several servers, is admitted
+// once there is room, and is then repeated or in conflict.
+func TestReplayAfterDenials(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	servers := []*member{c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)}
+	blocker, err := servers[0].Reserve(t.Context(), unit("w", 10))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := unit("w", 1)
+	r.Costs["m"] = 1
+	r.LeaseID = weir.NewLeaseID(c.clock.now())
+	for i := range 60 {
+		if _, err := servers[i%2].Reserve(t.Context(), r); !denied(err) {
+			t.Fatalf("attempt %d: %v", i, err)
+		}
+		c.pass(1100 * time.Millisecond) // so that the cluster is asked again
+	}
+	if _, err := servers[1].Cancel(t.Context(), blocker.ID); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(1100 * time.Millisecond)
+	for i := range 4 {
+		l, err := servers[i%2].Reserve(t.Context(), r)
+		if err != nil || l.Replay != (i > 0) {
+			t.Fatalf("once there is room, call %d: %+v, %v", i, l, err)
+		}
+	}
+	for i, costs := range []weir.Costs{{"w": 2, "m": 1}, {"w": 1}} {
+		other := *r
+		other.Costs = costs
+		for _, m := range append(servers, c.open(fourLimits(10), 0)) {
+			if _, err := m.Reserve(t.Context(), &other); !errors.Is(err, weir.Conflict) {
+				t.Errorf("other costs %d: %v", i, err)
+			}
+		}
+	}
+	third := c.open(fourLimits(10), 0)
+	if _, err := third.Complete(t.Context(), r.LeaseID, []weir.Costs{{"w": 3, "m": 3}}); err != nil {
+		t.Errorf("complete after many attempts: %v", err)
+	}
+	c.uses(third, map[string]int64{"w": 3, "m": 3})
+}
+
+// uses holds what is in use against what is wanted.
+func (c *cluster) uses(m *member, want map[string]int64) {
+	c.t.Helper()
+	statuses, err := m.Status(c.t.Context(), "e", "r")
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, s := range statuses {
+		if n, ok := want[s.Limit]; ok && s.Capacity-s.Available != n {
+			c.t.Errorf("%s: %d in use, want %d", s.Limit, s.Capacity-s.Available, n)
+		}
+	}
+}
+
+// TestReplayLost: a call whose answer was lost counts once, wherever it is repeated.
+func TestReplayLost(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		verb string
+		want map[string]int64
+		do   func(m *member, id weir.LeaseID) error
+	}{
+		{"reserve", map[string]int64{"b": 4, "m": 4, "s": 1, "w": 4}, nil},
+		{"adjust", map[string]int64{"b": 7, "m": 2, "s": 1, "w": 7}, func(m *member, id weir.LeaseID) error {
+			_, err := m.Adjust(t.Context(), id, 1, []weir.Costs{{"b": 7, "m": 2, "w": 7}})
+			return err
+		}},
+		{"complete", map[string]int64{"b": 9, "m": 9, "s": 0, "w": 1}, func(m *member, id weir.LeaseID) error {
+			_, err := m.Complete(t.Context(), id, []weir.Costs{{"b": 9, "m": 9, "w": 1}})
+			return err
+		}},
+		{"cancel", map[string]int64{"b": 0, "m": 0, "s": 0, "w": 0}, func(m *member, id weir.LeaseID) error {
+			_, err := m.Cancel(t.Context(), id)
+			return err
+		}},
+		{"extend", map[string]int64{"b": 4, "m": 4, "s": 1, "w": 4}, func(m *member, id weir.LeaseID) error {
+			_, err := m.Extend(t.Context(), id)
+			return err
+		}},
+	} {
+		for _, elsewhere := range []bool{false, true} {
+			c := newCluster(t, 0)
+			a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+			again := a
+			if elsewhere {
+				again = b
+			}
+			r := &weir.Request{
+				LeaseID: weir.NewLeaseID(c.clock.now()), Entity: "e", Resource: "r",
+				Costs: weir.Costs{"b": 4, "m": 4, "s": 1, "w": 4},
+			}
+			do := tc.do
+			if do == nil {
+				do = func(m *member, _ weir.LeaseID) error {
+					_, err := m.Reserve(t.Context(), r)
+					return err
+				}
+			} else if _, err := a.Reserve(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			a.net.lose.Store(true)
+			if err := do(a, r.LeaseID); !errors.Is(err, weir.Unavailable) {
+				t.Errorf("%s: with the answer lost: %v", tc.verb, err)
+			}
+			c.pass(3 * time.Millisecond)
+			if err := do(again, r.LeaseID); err != nil {
+				t.Errorf("%s, elsewhere %t: again: %v", tc.verb, elsewhere, err)
+			}
+			if err := do(a, r.LeaseID); err != nil {
+				t.Errorf("%s, elsewhere %t: on the first once more: %v", tc.verb, elsewhere, err)
+			}
+			c.uses(b, tc.want)
+		}
+	}
+}
+
+// TestReplayRace: of two servers that complete one lease with different actuals, one is second.
+func TestReplayRace(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+	for range 20 {
+		l, err := a.Reserve(t.Context(), &weir.Request{
+			Entity: "e", Resource: "r", Costs: weir.Costs{"m": 1, "w": 1},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := make([]error, 2)
+		var all sync.WaitGroup
+		for i, m := range []*member{a, b} {
+			all.Go(func() {
+				n := int64(i) * 2 // nothing of both, or two of both
+				_, errs[i] = m.Complete(t.Context(), l.ID, []weir.Costs{{"m": n, "w": n}})
+			})
+		}
+		all.Wait()
+		winner := 0
+		if errs[0] != nil {
+			winner = 1
+		}
+		if errs[winner] != nil || !errors.Is(errs[1-winner], weir.Conflict) {
+			t.Fatalf("got %v", errs)
+		}
+		used := int64(winner) * 2
+		c.uses(a, map[string]int64{"m": used, "w": used})
+		if used > 0 { // what was used stays: begin anew
+			break
+		}
+	}
+}
+
+// TestReplayBehind: a server whose knowledge of a lease is old settles what the lease stands for by now.
+func TestReplayBehind(t *testing.T) {
+	t.Parallel()
+	begin := func() (a, b *member, c *cluster, id weir.LeaseID) {
+		c = newCluster(t, 0)
+		a, b = c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+		l, err := a.Reserve(t.Context(), &weir.Request{
+			Entity: "e", Resource: "r", Costs: weir.Costs{"b": 2, "m": 2, "w": 2},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a, b, c, l.ID
+	}
+	all := func(n int64) []weir.Costs { return []weir.Costs{{"b": n, "m": n, "w": n}} }
+	a, b, c, id := begin()
+	if _, err := b.Adjust(t.Context(), id, 7, all(6)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Adjust(t.Context(), id, 5, all(1)); err != nil {
+		t.Errorf("an adjust with an earlier number: %v", err)
+	}
+	c.uses(b, map[string]int64{"b": 6, "m": 6, "w": 6})
+	if _, err := a.Adjust(t.Context(), id, 8, all(3)); err != nil {
+		t.Errorf("the next adjust: %v", err)
+	}
+	c.uses(b, map[string]int64{"b": 3, "m": 3, "w": 3})
+	if _, err := b.Complete(t.Context(), id, all(4)); err != nil {
+		t.Error(err)
+	}
+	c.uses(a, map[string]int64{"b": 4, "m": 4, "w": 4})
+	for verb, err := range map[string]error{
+		"adjust": last(a.Adjust(t.Context(), id, 9, all(1))), "extend": last(a.Extend(t.Context(), id)),
+	} {
+		if !errors.Is(err, weir.Ended) {
+			t.Errorf("%s of a lease that another server completed: %v", verb, err)
+		}
+	}
+	if _, err := a.Cancel(t.Context(), id); !errors.Is(err, weir.Conflict) {
+		t.Errorf("cancel of a lease that another server completed: %v", err)
+	}
+	if _, err := a.Complete(t.Context(), id, all(4)); err != nil {
+		t.Errorf("complete once more: %v", err)
+	}
+	c.uses(a, map[string]int64{"b": 4, "m": 4, "w": 4})
+}
+
+func last(_ *weir.Receipt, err error) error { return err }
+
+// TestReplayUnnamed: a settlement that names nothing lets the lease stand for what another server has
+// adjusted it to.
+func TestReplayUnnamed(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+	l, err := a.Reserve(t.Context(), unit("w", 2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Adjust(t.Context(), l.ID, 1, []weir.Costs{{"w": 6}}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Complete(t.Context(), l.ID, nil); err != nil {
+		t.Fatal(err)
+	}
+	c.uses(b, map[string]int64{"w": 6})
+}

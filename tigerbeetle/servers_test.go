@@ -1,0 +1,403 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// cluster is an emulator that several servers use.
+type cluster struct {
+	t      *testing.T
+	clock  worldClock
+	ledger *Emulator
+}
+
+func newCluster(t *testing.T, most int) *cluster {
+	t.Helper()
+	c := &cluster{t: t}
+	c.clock.to(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+	c.ledger = NewEmulator(&EmulatorOptions{Now: c.clock.now, MaxEvents: most})
+	return c
+}
+
+func (c *cluster) pass(d time.Duration) { c.clock.to(c.clock.now().Add(d)) }
+
+// losing carries calls out whose answers get lost.
+type losing struct {
+	Ledger
+
+	lose atomic.Bool
+}
+
+func (l *losing) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	results, err := l.Ledger.CreateTransfers(ctx, transfers)
+	if l.lose.Swap(false) {
+		return nil, errors.New("the answer was lost")
+	}
+	return results, err
+}
+
+func (*losing) Close() error { return nil }
+
+// member is one server of a cluster: it learns the time from answers alone, and its own clock may be wrong.
+type member struct {
+	*weir.Limiter
+
+	store *Store
+	net   *losing
+}
+
+func (c *cluster) open(d *weir.Definitions, skew time.Duration) *member {
+	c.t.Helper()
+	now := func() time.Time { return c.clock.now().Add(skew) }
+	net := &losing{Ledger: c.ledger}
+	s, err := OpenLedger(c.t.Context(), net, &Options{Definitions: d, Poll: -1, Now: now})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	l, err := weir.New(s, &weir.Options{Now: now, CacheTTL: -1})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.t.Cleanup(func() { _ = l.Close() })
+	return &member{l, s, net}
+}
+
+// admits counts how many requests of one unit are admitted, one after another, until one is denied.
+func (c *cluster) admits(m *member, limit string, most int) int {
+	c.t.Helper()
+	for n := range most {
+		_, err := m.Reserve(c.t.Context(), unit(limit, 1))
+		if denied(err) {
+			return n
+		}
+		if err != nil {
+			c.t.Fatal(err)
+		}
+	}
+	return most
+}
+
+func unit(limit string, n int64) *weir.Request {
+	return &weir.Request{Entity: "e", Resource: "r", Costs: weir.Costs{limit: n}}
+}
+
+func bucketOf(capacity int64) weir.Limit {
+	return weir.Limit{
+		Name: "b", Kind: weir.Bucket, Capacity: capacity, RefillAmount: 10, RefillPeriod: time.Second,
+	}
+}
+
+func fourLimits(capacity int64) *weir.Definitions {
+	return &weir.Definitions{System: []weir.Limit{
+		{Name: "b", Kind: weir.Bucket, Capacity: capacity, RefillAmount: 1, RefillPeriod: 24 * time.Hour},
+		{Name: "m", Kind: weir.Budget, Capacity: capacity, Every: "month", Zone: "UTC"},
+		{Name: "s", Kind: weir.Concurrency, Capacity: capacity, Timeout: time.Hour},
+		{Name: "w", Kind: weir.Window, Capacity: capacity, Window: time.Hour},
+	}}
+}
+
+// TestServersRefill: of three servers whose clocks are seconds apart, one of them idle for minutes at
+// a time, a bucket admits what it holds and regains, and an idle one costs the cluster nothing.
+func TestServersRefill(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(4) {
+		c := newCluster(t, 0)
+		d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}
+		servers := []*member{c.open(d, 0), c.open(d, 5*time.Second), c.open(d, -5*time.Second)}
+		random := rand.New(rand.NewPCG(seed, 1))
+		begin, admitted := c.clock.now(), int64(0)
+		ask := func(m *member) {
+			if _, err := m.Reserve(t.Context(), unit("b", 1)); err == nil {
+				admitted++
+			} else if !denied(err) {
+				t.Fatal(err)
+			}
+		}
+		for range 2000 {
+			c.pass(time.Duration(random.IntN(50)) * time.Millisecond)
+			ask(servers[random.IntN(len(servers))])
+		}
+		want := 20 + int64(c.clock.now().Sub(begin)/time.Millisecond)*10/1000
+		if admitted > want || admitted < want*99/100 {
+			t.Errorf("seed %d: admitted %d, want at most %d and hardly fewer", seed, admitted, want)
+		}
+		before := c.sent(codeRefill)
+		c.pass(5 * time.Minute)
+		if got := c.sent(codeRefill); got != before {
+			t.Errorf("seed %d: %d refills while idle", seed, got-before)
+		}
+		admitted = 0
+		for range 30 {
+			for _, m := range servers {
+				ask(m)
+			}
+		}
+		// A server that heard nothing for five minutes believes that it is up to 0.3 s earlier.
+		if admitted < 20 || admitted > 23 {
+			t.Errorf("seed %d: admitted %d after the pause, want 20 and what 0.3 s give", seed, admitted)
+		}
+		if got := c.sent(codeRefill) - before; got < 1 || got > len(servers) {
+			t.Errorf("seed %d: %d refills for one gap", seed, got)
+		}
+	}
+}
+
+// sent counts the transfers of a code.
+func (c *cluster) sent(code uint16) int {
+	c.ledger.mu.Lock()
+	defer c.ledger.mu.Unlock()
+	n := 0
+	for _, t := range c.ledger.log {
+		if t.Code == code {
+			n++
+		}
+	}
+	return n
+}
+
+// TestServersCapacity: a capacity goes down and up again by one server's configuration; the other one is
+// not ready until it has the same, and what is admitted is what the capacity leaves.
+func TestServersCapacity(t *testing.T) {
+	t.Parallel()
+	for at, limit := range []string{"b", "m", "s", "w"} {
+		c := newCluster(t, 0)
+		of := func(capacity int64) *weir.Definitions { // a request takes a slot too where there are any
+			return &weir.Definitions{System: fourLimits(capacity).System[at : at+1]}
+		}
+		a, b := c.open(of(20), 0), c.open(of(20), 0)
+		if got := c.admits(b, limit, 5); got != 5 {
+			t.Fatalf("%s: %d at first", limit, got)
+		}
+		// A bucket keeps its balance, as far as it fits; the others what is used.
+		for i, step := range []struct {
+			capacity      int64
+			bucket, other int
+		}{{10, 10, 5}, {20, 0, 10}, {10, 0, 0}, {20, 0, 0}} {
+			c.configure(a, b, of(step.capacity), limit)
+			want := step.other
+			if limit == "b" {
+				want = step.bucket
+			}
+			if got := c.admits(b, limit, 30); got != want {
+				t.Errorf("%s: step %d: admitted %d, want %d", limit, i, got, want)
+			}
+			c.pass(time.Second)
+		}
+		old := c.open(of(10), 0)
+		if err := old.store.Ready(t.Context()); !errors.Is(err, weir.Unavailable) {
+			t.Errorf("%s: with the older file: %v", limit, err)
+		}
+		if err := c.open(of(20), 0).store.Ready(t.Context()); err != nil {
+			t.Errorf("%s: with the newest file: %v", limit, err)
+		}
+		c.pass(31 * 24 * time.Hour)
+		if got := c.admits(b, limit, 30); got != 20 {
+			t.Errorf("%s: admitted %d a month later, want 20", limit, got)
+		}
+	}
+}
+
+// configure gives two servers one after another the same limits.
+func (c *cluster) configure(a, b *member, d *weir.Definitions, limit string) {
+	c.t.Helper()
+	if err := a.store.WriteConfig(c.t.Context(), c.clock.now(), d); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := b.store.Ready(c.t.Context()); !errors.Is(err, weir.Unavailable) {
+		c.t.Errorf("%s: the other server: %v", limit, err)
+	}
+	if _, err := b.Reserve(c.t.Context(), unit(limit, 1)); !errors.Is(err, weir.Unavailable) {
+		c.t.Errorf("%s: a server that is not ready: %v", limit, err)
+	}
+	if err := b.store.WriteConfig(c.t.Context(), c.clock.now(), d); err != nil {
+		c.t.Fatal(err)
+	}
+	if err := b.store.Ready(c.t.Context()); err != nil {
+		c.t.Errorf("%s: with the same limits: %v", limit, err)
+	}
+}
+
+// TestServersConfigureAtOnce: whoever is last, each server has the definitions that it is ready for.
+func TestServersConfigureAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a := c.open(fourLimits(1), 0)
+	var all sync.WaitGroup
+	for i := range int64(8) {
+		all.Go(func() {
+			if err := a.store.WriteConfig(t.Context(), c.clock.now(), fourLimits(10+i)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	mine, err := digestOf(a.store.config.Load())
+	if err != nil || a.store.version.mine != mine || a.store.Ready(t.Context()) != nil {
+		t.Errorf("serves other definitions than those it put in force: %v", err)
+	}
+}
+
+// TestServersAtOnce: what 64 callers on two servers are admitted is exactly the capacity.
+func TestServersAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	servers := []*member{c.open(fourLimits(100), 0), c.open(fourLimits(100), 0)}
+	for _, costs := range []weir.Costs{{"b": 1}, {"b": 1, "m": 1, "s": 1, "w": 1}} {
+		request := &weir.Request{Entity: "e", Resource: "r", Costs: costs}
+		if len(costs) > 1 {
+			request.Entity = "four"
+		}
+		var admitted atomic.Int64
+		var all sync.WaitGroup
+		for i := range 64 {
+			all.Go(func() {
+				for range 5 {
+					_, err := servers[i%2].Reserve(t.Context(), request)
+					if err == nil {
+						admitted.Add(1)
+					} else if !denied(err) {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		if got := admitted.Load(); got != 100 {
+			t.Errorf("%v: admitted %d, want 100", costs, got)
+		}
+	}
+}
+
+// TestServersClose: stores that are closed under way answer every call.
+func TestServersClose(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	servers := []*member{c.open(fourLimits(1000), 0), c.open(fourLimits(1000), 0)}
+	var all sync.WaitGroup
+	for i := range 64 {
+		all.Go(func() {
+			for {
+				_, err := servers[i%2].Reserve(t.Context(), unit("b", 1))
+				if errors.Is(err, weir.Unavailable) {
+					return
+				}
+			}
+		})
+	}
+	for _, m := range servers {
+		if err := m.store.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	all.Wait()
+}
+
+// TestServersCancelledTurn: who waits for another call to move a bucket's anchor may give up.
+func TestServersCancelledTurn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a := c.open(&weir.Definitions{System: []weir.Limit{bucketOf(20)}}, 0)
+	if _, err := a.Reserve(t.Context(), unit("b", 1)); err != nil {
+		t.Fatal(err)
+	}
+	c.pass(time.Second)
+	sp := a.store.spots.byKey[limitKey{weir.Subject{Entity: "e", Resource: "r"}, "b", weir.Bucket}]
+	sp.mu.Lock()
+	sp.bucket.flying, sp.bucket.landed = true, make(chan struct{})
+	sp.mu.Unlock()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	if _, err := a.Reserve(ctx, unit("b", 1)); !errors.Is(err, weir.Unavailable) {
+		t.Errorf("got %v, want %v", err, weir.Unavailable)
+	}
+}
+
+// TestServersLarge: amounts at the edges, an overrun, and a request that no call can hold.
+func TestServersLarge(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	d := &weir.Definitions{System: []weir.Limit{
+		{Name: "m", Kind: weir.Budget, Capacity: math.MaxInt64, Every: "month", Zone: "UTC"},
+		{Name: "w", Kind: weir.Window, Capacity: 100, Window: time.Minute},
+	}}
+	a, b := c.open(d, 0), c.open(d, 0)
+	if _, err := a.Reserve(t.Context(), unit("m", math.MaxInt64)); err != nil {
+		t.Error(err)
+	}
+	if _, err := b.Reserve(t.Context(), unit("m", 1)); !denied(err) {
+		t.Errorf("beyond the largest: %v", err)
+	}
+	first, err := a.Reserve(t.Context(), unit("w", 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pass(30 * time.Second)
+	second, err := b.Reserve(t.Context(), unit("w", 60))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := a.Complete(t.Context(), second.ID, []weir.Costs{{"w": 110}}); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.admits(b, "w", 1); got != 0 {
+		t.Error("admitted on a window that was overrun")
+	}
+	c.pass(31 * time.Second) // the first 40 are back: 110 of 100 are in use
+	if got := c.admits(a, "w", 1); got != 0 {
+		t.Error("admitted while the overrun lasts")
+	}
+	c.pass(31 * time.Second)
+	if got := c.admits(b, "w", 101); got != 100 {
+		t.Errorf("admitted %d once all is back, want 100", got)
+	}
+	if _, err := b.Cancel(t.Context(), first.ID); err != nil {
+		t.Errorf("a lease whose hold is back: %v", err)
+	}
+}
+
+func TestServersTooLarge(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 253)
+	d := &weir.Definitions{Entities: map[string]weir.EntityDefinition{}}
+	costs := weir.Costs{}
+	for i := range 32 {
+		l := bucketOf(20)
+		l.Name = "b" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+		d.System, costs[l.Name] = append(d.System, l), 1
+	}
+	d.Entities["p"] = weir.EntityDefinition{}
+	d.Entities["e"] = weir.EntityDefinition{Parent: "p", Cascade: true}
+	a := c.open(d, 0)
+	accounts, transfers := len(c.ledger.order), len(c.ledger.log)
+	_, err := a.Reserve(t.Context(), &weir.Request{Entity: "e", Resource: "r", Costs: costs})
+	if !errors.Is(err, weir.Invalid) {
+		t.Errorf("got %v, want %v", err, weir.Invalid)
+	}
+	if len(c.ledger.order) != accounts || len(c.ledger.log) != transfers {
+		t.Error("something was written")
+	}
+	if _, err := a.Reserve(t.Context(), &weir.Request{Entity: "p", Resource: "r", Costs: costs}); err != nil {
+		t.Errorf("half of it: %v", err)
+	}
+}
+
+// denied is true where a limit said no, and not merely other servers.
+func denied(err error) bool {
+	_, ok := errors.AsType[*weir.DeniedError](err)
+	return ok
+}
