@@ -1,0 +1,131 @@
+//go:build cgo
+
+package livetest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// The resources: what is reserved on one returns by itself soon, on the other in an hour.
+const (
+	brief = "brief"
+	long  = "long"
+)
+
+// span is how long the units of windows and slots are occupied on the resource that is brief, and late
+// by how much they may return too late, with some for a busy machine.
+const (
+	span = 3 * time.Second
+	late = 2 * time.Second
+)
+
+// What limits hold: so much that at the end some entities find theirs full.
+const (
+	capacity = 5400
+	slots    = 64
+)
+
+// limitNames are the limits of both resources. What is seen only counts.
+var limitNames = [...]string{"tokens", "window", "budget", "slots", "seen"}
+
+// limitsFile has all kinds. The bucket regains a milli-unit in a minute and a half, so that in a test no
+// unit comes back.
+func limitsFile() string {
+	text := "version: 1\nresources:\n"
+	for _, r := range []struct {
+		name    string
+		seconds int
+	}{{brief, int(span / time.Second)}, {long, 3600}} {
+		text += fmt.Sprintf(`  %s:
+    limits:
+      tokens: {capacity: %d, refill_amount: 1, refill_period: 86400}
+      window: {kind: window, capacity: %d, window: %d}
+      budget: {kind: budget, capacity: %d, every: month}
+      slots: {kind: concurrency, capacity: %d, timeout: %d}
+      seen: {kind: budget, capacity: 10, every: month, enforce: false}
+`, r.name, capacity, capacity, r.seconds, capacity, slots, r.seconds)
+	}
+	return text
+}
+
+// room is what a limit holds.
+func room(limit string) int64 {
+	switch limit {
+	case "slots":
+		return slots
+	case "seen":
+		return 10
+	}
+	return capacity
+}
+
+// entities are of each resource.
+const entities = 20
+
+// planned is the request of one step of a test. Each entity asks for much of one kind.
+func planned(seed uint64, step int, resource string) *weir.Request {
+	d := dice(seed, step)
+	e := d.IntN(entities)
+	costs := weir.Costs{"slots": 1, "seen": 1}
+	for i, name := range limitNames[:3] {
+		most := 100
+		if e%4 == i {
+			most = 300
+		}
+		costs[name] = d.Int64N(int64(most)) + 1
+	}
+	if e%4 == 3 {
+		costs["slots"] = 2
+	}
+	return &weir.Request{
+		LeaseID: weir.NewLeaseID(time.Now()),
+		Entity:  fmt.Sprintf("%s-%d", resource, e), Resource: resource, Costs: costs,
+	}
+}
+
+// actuals is what a lease is said to have used, up to twice what was reserved. Half of them name no
+// window.
+func actuals(seed uint64, step int, r *weir.Request) weir.Costs {
+	d := dice(seed^1, step)
+	used := weir.Costs{}
+	for _, name := range limitNames[:3] {
+		if name != "window" || d.IntN(2) == 0 {
+			used[name] = d.Int64N(2*r.Costs[name] + 1)
+		}
+	}
+	return used
+}
+
+// account is a limit of an entity.
+type account struct{ entity, limit string }
+
+// ledger is what each account should have in use.
+type ledger map[account]int64
+
+// take counts what a request was admitted with.
+func (l ledger) take(r *weir.Request) {
+	for name, n := range r.Costs {
+		l[account{r.Entity, name}] += n
+	}
+}
+
+// settle counts what a completion changes: what is named is replaced, and slots return.
+func (l ledger) settle(r *weir.Request, used weir.Costs) {
+	for name, n := range used {
+		l[account{r.Entity, name}] += n - r.Costs[name]
+	}
+	l[account{r.Entity, "slots"}] -= r.Costs["slots"]
+}
+
+// refuses reports whether what is in use leaves no room for a request.
+func (l ledger) refuses(r *weir.Request) bool {
+	for name, n := range r.Costs {
+		if name != "seen" && l[account{r.Entity, name}]+n > room(name) {
+			return true
+		}
+	}
+	return false
+}
