@@ -45,8 +45,9 @@ func parse(args []string) (*settings, error) {
 	f.StringVar(&s.profile, "cpuprofile", "",
 		"write a CPU profile of the first process of the last item to `file`")
 	f.BoolVar(&s.list, "list", false, "name the items and do nothing")
-	f.IntVar(&s.runs, "runs", 5, "how many runs of a dynamodb item")
-	f.DurationVar(&s.length, "length", 5*time.Second, "how long each side of a dynamodb item is measured")
+	f.IntVar(&s.runs, "runs", 5, "how many runs of a dynamodb or tigerbeetle item")
+	f.DurationVar(&s.length, "length", 5*time.Second,
+		"how long each side of a dynamodb or tigerbeetle item is measured")
 	f.IntVar(&s.warm, "warm", 5000, "how many calls of each side of a dynamodb item go before")
 	f.IntVar(&s.heat, "heat", 20_000, "how many writes a DynamoDB Local has made before any side comes")
 	f.StringVar(&s.python, "python", "",

@@ -27,6 +27,7 @@ require (
 	github.com/aws/aws-sdk-go-v2/service/ssooidc v1.44.3 // indirect
 	github.com/aws/aws-sdk-go-v2/service/sts v1.51.8 // indirect
 	github.com/hashicorp/golang-lru v0.5.4 // indirect
+	github.com/tigerbeetle/tigerbeetle-go v0.17.9
 )
 
 replace github.com/weir-limiter/weir => ..

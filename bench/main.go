@@ -86,7 +86,8 @@ type choice struct {
 	run         func(ctx context.Context, p *reporter) error
 }
 
-// chosen are the comparisons that the flags name. Those on DynamoDB take long, and have to be named.
+// chosen are the comparisons that the flags name. Those on DynamoDB and TigerBeetle take long, and have
+// to be named.
 func chosen(s *settings) []choice {
 	var out []choice
 	for _, it := range items(s.procs) {
@@ -115,6 +116,29 @@ func chosen(s *settings) []choice {
 				return err
 			}
 			return p.contestResult(r)
+		}})
+	}
+	return append(out, chosenLedgers(s)...)
+}
+
+// chosenLedgers are the comparisons on TigerBeetle that the flags name. Without a server they only say so.
+func chosenLedgers(s *settings) []choice {
+	var out []choice
+	for _, c := range ledgerContests() {
+		if s.only.String() == "" && !s.list || !s.only.MatchString(c.name) || !c.matches(s.sides) {
+			continue
+		}
+		out = append(out, choice{c.name, c.title, func(ctx context.Context, p *reporter) error {
+			if len(ledgerAddresses()) == 0 {
+				_, err := fmt.Fprintf(p.w, "%s was left out: %s names no TigerBeetle server.\n\n",
+					c.name, ledgerVariable)
+				return err
+			}
+			r, err := runLedger(ctx, &c, s)
+			if err != nil {
+				return err
+			}
+			return p.ledgerResult(r)
 		}})
 	}
 	return out

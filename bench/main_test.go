@@ -126,7 +126,8 @@ func TestRunLists(t *testing.T) {
 	if err := run(testContext(t), []string{"-list"}, &out); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := strings.Count(out.String(), "\n"), len(items([]int{1}))+len(contests()); got != want {
+	want := len(items([]int{1})) + len(contests()) + len(ledgerContests())
+	if got := strings.Count(out.String(), "\n"); got != want {
 		t.Errorf("got %d lines, want %d: %s", got, want, &out)
 	}
 }
