@@ -44,7 +44,7 @@ func memoryHarness() conformance.Harness {
 
 func TestRandomMemory(t *testing.T) {
 	t.Parallel()
-	table := conformance.RandomOperations(t, memoryHarness(), seedOf(t), 20_000)
+	table := conformance.RandomOperations(t, memoryHarness(), seedOf(t), soak.Amount(8_000, 20_000))
 	t.Logf("\n%s", table)
 }
 

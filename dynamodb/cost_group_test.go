@@ -14,7 +14,7 @@ import (
 // the last.
 const (
 	crowdCallers = 64
-	crowdTurns   = 80
+	crowdTurns   = 30
 	crowdCalls   = crowdCallers * crowdTurns
 )
 

@@ -30,7 +30,7 @@ type storm struct {
 //
 // It is not parallel: its writes have half a second, and beside others many would time out.
 func TestFaults(t *testing.T) {
-	storm{seed: 20261121, operations: 3_000, perFault: 50, rounds: 200}.run(t)
+	storm{seed: 20261121, operations: 2_000, perFault: 25, rounds: 200}.run(t)
 }
 
 // TestSoakFaults is the whole of it.

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/bucket"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // The bucket of the model.
@@ -81,7 +82,7 @@ func (m *shardModel) play() {
 	}
 	m.procs[0].admit(neverEntity, weir.Costs{"n": 0})
 	m.compare()
-	for range modelOperations {
+	for range soak.Amount(modelOperations/2, modelOperations) {
 		p := m.procs[m.random.IntN(len(m.procs))]
 		switch x := m.random.IntN(100); {
 		case x < 55:

@@ -18,7 +18,7 @@ import (
 func TestWritesLockstep(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
-	steps := soak.Amount(150, 1000)
+	steps := soak.Amount(80, 1000)
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()

@@ -41,7 +41,7 @@ func (a *Activity) kept() map[string]int {
 // limits of ever new names, half of them denied.
 func TestActivityBounds(t *testing.T) {
 	t.Parallel()
-	const events, entities, names = 1_000_000, 100_000, 10_000
+	const events, entities, names = 400_000, 100_000, 10_000
 	a := NewActivity(&ActivityOptions{Now: noon})
 	var after [2]map[string]int
 	for round := range after {

@@ -39,7 +39,7 @@ func TestRandomClientOverTCP(t *testing.T) {
 			return openClientWorld(t, s, httpapi.ClientOptions{}, overTCP)
 		},
 		Traits: (&memory.Store{}).Traits(),
-	}, 11, 6000)
+	}, 11, soak.Amount(2000, 6000))
 	t.Logf("\n%s", table)
 }
 
