@@ -23,6 +23,10 @@ type Leeway struct {
 	WholeRest bool
 	// Remembers is true where no ended lease is forgotten early, however many there are.
 	Remembers bool
+	// Estimates is true where the answer to one of several calls at once may have what was available at
+	// another instant. Histories of calls at once are left out; cases that count what was admitted at
+	// once are not.
+	Estimates bool
 	// Contends is true where calls at once may be denied as contended though their limits would
 	// hold them. Calls one after the other may not.
 	Contends bool

@@ -83,7 +83,7 @@ func emulated(t conformance.T, start time.Time, d *weir.Definitions) *timed {
 func harness() conformance.BackendHarness {
 	return conformance.BackendHarness{
 		NoSkew: true,
-		Leeway: conformance.Leeway{WholeRest: true, Remembers: true},
+		Leeway: conformance.Leeway{WholeRest: true, Remembers: true, Estimates: true},
 		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
 			t.Helper()
 			return emulated(t, s.Start, s.Definitions)

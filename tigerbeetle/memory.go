@@ -59,7 +59,7 @@ func (s *seat) recalls(now int64) bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := &s.denied; now >= d.until || s.need() < d.need {
+	if d := &s.denied; s.doubt || now >= d.until || s.need() < d.need {
 		return false
 	}
 	return s.known(now) < s.need()

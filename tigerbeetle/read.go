@@ -24,6 +24,7 @@ const (
 // query.
 func (s *Store) readSpot(ctx context.Context, sp *spot) error {
 	s.counts.again.Add(1)
+	defer sp.reading()()
 	if sp.key.kind == weir.Budget {
 		return s.readBudget(ctx, sp)
 	}
@@ -58,6 +59,30 @@ func (s *Store) readSpot(ctx context.Context, sp *spot) error {
 		sp.bucket.balance = balance(&accounts[1], last.rate.capacity)
 	}
 	return nil
+}
+
+// reading begins to ask the cluster, and returns what ends it.
+func (s *spot) reading() func() {
+	s.mu.Lock()
+	flights, begun := s.flights, s.begun
+	s.mu.Unlock()
+	return func() {
+		s.mu.Lock()
+		s.doubt = flights > 0 || s.begun != begun
+		s.mu.Unlock()
+	}
+}
+
+// fly notes that a chain is on its way to the spots of seats, or that it is back.
+func fly(seats []*seat, n int64) {
+	for _, seat := range seats {
+		seat.mu.Lock()
+		seat.flights += n
+		if n > 0 {
+			seat.begun++
+		}
+		seat.mu.Unlock()
+	}
 }
 
 // balance is that of a bucket, in milli-units, by the account of what is spent.

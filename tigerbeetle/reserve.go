@@ -117,15 +117,18 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 	if err := c.s.fits(ch); err != nil {
 		return false, err
 	}
+	fly(c.all, 1)
 	results, err := c.s.transfer(ctx, ch)
-	if err != nil {
-		return false, err
-	}
-	fundedAll(ch, c.seats, results)
 	v := ch.judge(results)
-	if v.created {
-		c.take(now, v.at)
-		return true, nil
+	if err == nil {
+		fundedAll(ch, c.seats, results)
+		if v.created {
+			c.take(now, v.at)
+		}
+	}
+	fly(c.all, -1)
+	if err != nil || v.created {
+		return err == nil, err
 	}
 	return c.refused(ctx, now, v)
 }

@@ -199,15 +199,19 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := c.s.fits(ch); err != nil {
 		return nil, err
 	}
+	fly(all, 1)
 	results, err := c.s.transfer(ctx, ch)
-	if err != nil {
-		return nil, err
-	}
 	v := ch.judge(results)
-	if !v.created {
+	if err == nil && v.created {
+		c.book(now)
+	}
+	fly(all, -1)
+	switch {
+	case err != nil:
+		return nil, err
+	case !v.created:
 		return c.refused(ctx, v)
 	}
-	c.book(now)
 	return c.outcome(v.at, ch.step&stepMask), nil
 }
 

@@ -32,6 +32,13 @@ type spot struct {
 	// used is when it was used last, in the cluster's milliseconds.
 	used int64
 
+	// flights is how many chains of this process are on their way that change it, begun how many there
+	// ever were.
+	flights, begun int64
+	// doubt is true where the cluster was asked while chains were on their way: what they did is then
+	// counted twice, or not at all.
+	doubt bool
+
 	bucket  bucketKnown
 	holds   holdsKnown
 	periods []period

@@ -62,9 +62,12 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 	case weir.Budget:
 		accounts, err := s.periodsOf(ctx, v.spot)
 		now := s.clock.ms()
+		from, to := v.limit.Period(time.UnixMilli(now)) // its account may be made meanwhile
+		v.ids = []tb.Uint128{v.spot.periodAccount(from.UnixMilli(), to.UnixMilli())}
 		for i := range accounts {
-			if end := int64(accounts[i].UserData32) * 1000; end > now {
-				v.ids = append(v.ids, accounts[i].ID)
+			end := int64(accounts[i].UserData32) * 1000
+			if id := accounts[i].ID; end > now && id != v.ids[0] {
+				v.ids = append(v.ids, id)
 			}
 		}
 		return err
@@ -90,6 +93,9 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 			accounts[found[i].ID] = &found[i]
 		}
 	}
+	if err := s.anchorsSince(ctx, sights, accounts); err != nil {
+		return nil, err
+	}
 	out := make([]weir.LimitStatus, len(sights))
 	now := s.clock.ms()
 	for i := range sights {
@@ -101,6 +107,26 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 		}
 	}
 	return out, nil
+}
+
+// anchorsSince reads the anchors of buckets that were used for the first time meanwhile.
+func (s *Store) anchorsSince(
+	ctx context.Context, sights []sight, accounts map[tb.Uint128]*tb.Account,
+) error {
+	for i := range sights {
+		v := &sights[i]
+		if v.limit.Kind != weir.Bucket || v.spot.bucket.anchor.b > 0 || accounts[v.spot.spent] == nil {
+			continue
+		}
+		last, err := s.lastAnchor(ctx, v.spot)
+		if err != nil {
+			return err
+		}
+		if last != nil {
+			v.spot.bucket.anchor = *last
+		}
+	}
+	return nil
 }
 
 // left is what a limit has available, in units.
