@@ -32,6 +32,9 @@ type Options struct {
 	// does; the store tries again by itself. It may be called from a goroutine of the store that Close
 	// waits for: to close the store in it would wait forever. Default: nobody.
 	OnError func(error)
+	// Follow leaves the definitions in force as they are, where the store is shared and has some: a
+	// reservation is refused if these are others. It is for what acts once. Default: false.
+	Follow bool
 	// ReadOnly opens what is there for looking at it, beside whoever else has it open, and creates
 	// nothing. What would change anything is refused with [weir.Unsupported]. A store that is
 	// nowhere but in the process has nothing to look at, and is opened as ever.

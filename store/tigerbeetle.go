@@ -29,7 +29,7 @@ func openTigerBeetle(ctx context.Context, rest string, o *Options) (weir.Backend
 	if t.addresses == nil {
 		return openEmulator(ctx, &t.options)
 	}
-	t.options.ReadOnly = o.ReadOnly
+	t.options.ReadOnly, t.options.Follow = o.ReadOnly, o.Follow
 	return opened(tigerbeetle.Open(ctx, t.addresses, &t.options))
 }
 

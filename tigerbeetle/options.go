@@ -23,6 +23,9 @@ type Options struct {
 	// Now is the process's clock. It only bridges the time between two answers of the cluster, whose
 	// own clock counts. Default: [time.Now].
 	Now func() time.Time
+	// Follow puts no definitions in force where others are: then the store is not ready. It is for what
+	// acts once, beside servers that have the say. Default: false.
+	Follow bool
 	// ReadOnly refuses whatever would change anything with [weir.Unsupported]. Default: false.
 	ReadOnly bool
 }

@@ -401,3 +401,35 @@ func denied(err error) bool {
 	_, ok := errors.AsType[*weir.DeniedError](err)
 	return ok
 }
+
+// TestServersFollow: what acts once puts definitions in force only where there are none, and reserves
+// only under those in force.
+func TestServersFollow(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	open := func(capacity int64, follow bool) *Store {
+		s, err := OpenLedger(t.Context(), shared{c.ledger}, &Options{
+			Definitions: fourLimits(capacity), Poll: -1, Now: c.clock.now, Follow: follow,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	for _, tt := range []struct {
+		capacity      int64
+		follow, ready bool
+	}{
+		{10, true, true}, // nothing was in force
+		{20, true, false},
+		{10, true, true},
+		{20, false, true}, // a server with a file of its own
+		{10, true, false},
+		{20, true, true},
+	} {
+		err := open(tt.capacity, tt.follow).Ready(t.Context())
+		if ready := err == nil; ready != tt.ready {
+			t.Errorf("%+v: got %v", tt, err)
+		}
+	}
+}

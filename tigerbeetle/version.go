@@ -60,11 +60,13 @@ func (v *version) begin(ctx context.Context, s *Store) error {
 			return nil
 		}
 		if latest != nil {
-			known, err := s.versionKnown(ctx, mine)
-			if err != nil {
-				return err
+			follows := s.options.ReadOnly || s.options.Follow
+			if !follows {
+				if follows, err = s.versionKnown(ctx, mine); err != nil {
+					return err
+				}
 			}
-			if known || s.options.ReadOnly {
+			if follows {
 				v.see(latest)
 				return nil
 			}

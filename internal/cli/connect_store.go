@@ -34,7 +34,7 @@ func (a *app) openStore(cmd *cobra.Command, t *target) (*connection, error) {
 		}
 	}
 	backend, err := store.Open(ctx, t.store, &store.Options{
-		Definitions: m.Definitions, ReadOnly: t.does == reads,
+		Definitions: m.Definitions, ReadOnly: t.does == reads, Follow: true,
 	})
 	if err != nil {
 		if inURL(err) {
