@@ -21,7 +21,7 @@ import (
 func TestCompareAgainstLogs(t *testing.T) {
 	t.Parallel()
 	how := []string{"--entities", "4", "--seed", "4", "--latency", "400ms+15ms", "--estimate", "fixed:60"}
-	trace := shortTrace(t, soak.Amount(3000, 0))
+	trace := shortTrace(t, soak.Amount(1500, 0))
 	files := [2]string{"../../examples/limits.yaml", "../../examples/demo.yaml"}
 	var admitted [2][]bool
 	var logs [2][]byte

@@ -58,7 +58,7 @@ func shortTrace(t *testing.T, calls int) string {
 // every retry-after.
 func TestReplayAgainstOracle(t *testing.T) {
 	t.Parallel()
-	most := soak.Amount(1500, 0)
+	most := soak.Amount(800, 0)
 	for _, c := range []struct {
 		name  string
 		args  []string
