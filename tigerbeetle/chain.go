@@ -3,8 +3,6 @@
 package tigerbeetle
 
 import (
-	"encoding/binary"
-
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
@@ -118,17 +116,6 @@ func (c *chain) close() []tb.Transfer {
 		c.transfers[n-1].Flags &^= flagLinked
 	}
 	return c.transfers
-}
-
-// wide is the sum of two numbers as 128 bits.
-func wide(a, b uint64) tb.Uint128 {
-	var n [16]byte
-	sum := a + b
-	binary.LittleEndian.PutUint64(n[:], sum)
-	if sum < a {
-		n[8] = 1
-	}
-	return tb.BytesToUint128(n)
 }
 
 // verdict is the first answer of a chain that says why it failed.

@@ -19,8 +19,6 @@ type holdsKnown struct {
 	total int64
 	// others is the number, as it was read; its ends are unknown.
 	others int64
-	// othersUntil is the latest instant at which the last of them has ended.
-	othersUntil int64
 }
 
 // expire drops what has ended.
@@ -32,9 +30,6 @@ func (h *holdsKnown) expire(now int64) {
 	if h.first > 64 && h.first > len(h.list)/2 {
 		h.list = slices.Delete(h.list, 0, h.first)
 		h.first = 0
-	}
-	if h.others > 0 && h.othersUntil <= now {
-		h.others = 0
 	}
 }
 

@@ -51,7 +51,6 @@ func (s *Store) readSpot(ctx context.Context, sp *spot) error {
 	if sp.key.kind != weir.Bucket {
 		sp.holds.expire(now)
 		sp.holds.others = max(clamp(low(accounts[0].DebitsPending))-sp.holds.total, 0)
-		sp.holds.othersUntil = math.MaxInt64
 		return nil
 	}
 	if last != nil {
@@ -189,7 +188,6 @@ func (s *Store) readHolds(
 	sp.holds.others = 0
 	if len(found) == int(most) {
 		sp.holds.others = max(held-sp.holds.total, 0)
-		sp.holds.othersUntil = math.MaxInt64
 	}
 	return nil
 }

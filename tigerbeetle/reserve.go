@@ -302,8 +302,9 @@ func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
 	at := place(holding, t.Parts[0].Charge)
 	if !t.Limit.Shadow {
 		check := ch.add(&tb.Transfer{
-			DebitAccountID: from, CreditAccountID: to, Amount: wide(units, s.slack()), Code: codeCheck,
-			Flags: flagPending, UserData64: fingerprint, UserData32: at,
+			DebitAccountID: from, CreditAccountID: to, Code: codeCheck,
+			Amount: wideNumber{lo: units}.plus(wideNumber{lo: s.slack()}).id(),
+			Flags:  flagPending, UserData64: fingerprint, UserData32: at,
 		}, roleCheck, holding)
 		if posted && units > 0 {
 			ch.resolve(check, flagPost, units, 0, holding)

@@ -73,8 +73,8 @@ func (s *seat) slack() uint64 {
 	return fundMilli - uint64(max(capacity-s.lowered, 0))*1000
 }
 
-// judge writes the status as the limit is known to be, and reports whether it is exceeded.
-func (s *seat) judge(now int64, status *weir.LimitStatus) bool {
+// judge writes the status as the limit is known to be.
+func (s *seat) judge(now int64, status *weir.LimitStatus) {
 	l := s.take.Limit
 	available := s.known(now) - s.lowered
 	*status = weir.LimitStatus{
@@ -86,7 +86,6 @@ func (s *seat) judge(now int64, status *weir.LimitStatus) bool {
 		at, bound := s.freeAt(now, s.need(), s.capacity())
 		status.RetryAfter, status.AtLeast = since(now, at), bound
 	}
-	return status.Exceeded
 }
 
 // known is what is available by what is known, in units; of a bucket under the definition that it has or

@@ -66,6 +66,12 @@ func TestServeSnapshotFails(t *testing.T) {
 	if err := os.Rename(dir+".gone", dir); err != nil { // the last one succeeds
 		t.Fatal(err)
 	}
+	s.end(t)
+}
+
+// end asks the server to shut down, and expects that it does.
+func (s *served) end(t *testing.T) {
+	t.Helper()
 	s.signal(t, syscall.SIGTERM)
 	s.waitFor(t, `msg="shut down"`)
 	if err := s.cmd.Wait(); err != nil {

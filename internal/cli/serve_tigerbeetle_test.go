@@ -44,15 +44,6 @@ func (s *served) get(t *testing.T, path string) (status int, body string) {
 	return answer.StatusCode, string(text)
 }
 
-func (s *served) end(t *testing.T) {
-	t.Helper()
-	s.signal(t, syscall.SIGTERM)
-	s.waitFor(t, `msg="shut down"`)
-	if err := s.cmd.Wait(); err != nil {
-		t.Errorf("got %v, want exit code 0", err)
-	}
-}
-
 // TestServeTigerBeetle: the file is the configuration, also after a hangup, and is changed nowhere
 // else.
 func TestServeTigerBeetle(t *testing.T) {
