@@ -2,8 +2,8 @@ package store
 
 import (
 	"context"
+	"math/big"
 	"net"
-	"strconv"
 	"strings"
 
 	"github.com/weir-limiter/weir"
@@ -64,11 +64,24 @@ func parseTigerBeetle(rest string) (*tigerBeetle, error) {
 	}
 	t.options.Namespace = namespace
 	if cluster, given := q["cluster"]; given {
-		if t.options.Cluster, err = strconv.ParseUint(cluster, 10, 64); err != nil {
-			return nil, invalid("store.cluster", cluster, "must be a whole number from 0 to 18446744073709551615")
+		if t.options.Cluster, err = parseCluster(cluster); err != nil {
+			return nil, err
 		}
 	}
 	return t, nil
+}
+
+// parseCluster reads the ID of a cluster: 128 bits, in decimal as TigerBeetle writes it.
+func parseCluster(text string) (*big.Int, error) {
+	const digits = 39 // of 2^128-1
+	id, ok := new(big.Int), text != "" && len(text) <= digits && strings.Trim(text, "0123456789") == ""
+	if ok {
+		_, ok = id.SetString(text, 10)
+	}
+	if !ok || id.BitLen() > 128 {
+		return nil, invalid("store.cluster", text, "must be a whole number from 0 to 2^128-1, in decimal")
+	}
+	return id, nil
 }
 
 // checkAddress refuses what is no HOST:PORT.

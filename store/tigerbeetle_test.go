@@ -28,7 +28,12 @@ func TestOpenTigerBeetleRefuses(t *testing.T) {
 		{"tigerbeetle://h:3000?cluster=", "store.cluster", "", "whole number"},
 		{"tigerbeetle://h:3000?cluster=-1", "store.cluster", "-1", "whole number"},
 		{"tigerbeetle://h:3000?cluster=0x7", "store.cluster", "0x7", "whole number"},
-		{"tigerbeetle://h:3000?cluster=18446744073709551616", "store.cluster", "18446744073709551616", "whole number"},
+		{"tigerbeetle://h:3000?cluster=+7", "store.cluster", "+7", "whole number"},
+		{"tigerbeetle://h:3000?cluster=1_000", "store.cluster", "1_000", "whole number"},
+		{
+			"tigerbeetle://h:3000?cluster=340282366920938463463374607431768211456", "store.cluster",
+			"340282366920938463463374607431768211456", "2^128-1",
+		},
 		{"tigerbeetle://h:3000?cluster", "store.cluster", "", "must have a value"},
 		{"tigerbeetle://h:3000?cluster=1&cluster=2", "store.cluster", "2", "twice"},
 		{"tigerbeetle://h:3000?namespace=", "store.namespace", "", "must not be empty"},

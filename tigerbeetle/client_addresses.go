@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"net"
 	"net/netip"
 	"strconv"
@@ -85,9 +86,23 @@ func resolve(
 
 // nobody says that no cluster has answered. No field is named: on a call the limiter names the
 // lease.
-func nobody(addresses []string, cluster uint64, cause error) error {
+func nobody(addresses []string, cluster *big.Int, cause error) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Err: cause,
-		Reason: fmt.Sprintf("nobody answered at %s as TigerBeetle cluster %d", strings.Join(addresses, ","), cluster),
+		Reason: fmt.Sprintf("nobody answered at %s as TigerBeetle cluster %s", strings.Join(addresses, ","), cluster),
 	}
+}
+
+// cluster is the ID of the cluster.
+func (o *Options) cluster() (*big.Int, error) {
+	if o.Cluster == nil {
+		return new(big.Int), nil
+	}
+	if o.Cluster.Sign() < 0 || o.Cluster.BitLen() > 128 {
+		return nil, &weir.Error{
+			Code: weir.Invalid, Field: "store.cluster", Value: o.Cluster.String(),
+			Reason: "must be from 0 to 2^128-1",
+		}
+	}
+	return o.Cluster, nil
 }

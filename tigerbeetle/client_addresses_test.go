@@ -3,6 +3,7 @@ package tigerbeetle
 import (
 	"context"
 	"errors"
+	"math/big"
 	"net/netip"
 	"slices"
 	"strings"
@@ -65,6 +66,24 @@ func TestResolve(t *testing.T) {
 		if _, err := resolve(t.Context(), []string{bad}, asked); !errors.Is(err, weir.Unavailable) ||
 			!strings.Contains(err.Error(), bad) {
 			t.Errorf("%s: got %v", bad, err)
+		}
+	}
+}
+
+// TestCluster: a cluster's ID has 128 bits, and what is none is refused before anybody is called.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	most := new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1))
+	for _, tc := range []struct {
+		id    *big.Int
+		wrong bool
+	}{{nil, false}, {most, false}, {new(big.Int).Add(most, big.NewInt(1)), true}, {big.NewInt(-1), true}} {
+		got, err := (&Options{Cluster: tc.id}).cluster()
+		if e, ok := errors.AsType[*weir.Error](err); tc.wrong && (!ok || e.Field != "store.cluster") {
+			t.Errorf("%s: got %v, want an error that names it", tc.id, err)
+		}
+		if !tc.wrong && (err != nil || tc.id != nil && got.Cmp(tc.id) != 0) {
+			t.Errorf("%s: got %s, %v", tc.id, got, err)
 		}
 	}
 }

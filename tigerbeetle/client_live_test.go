@@ -5,9 +5,9 @@ package tigerbeetle
 import (
 	"context"
 	"errors"
+	"math/big"
 	"net"
 	"os"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -22,17 +22,17 @@ import (
 const liveVariable = "WEIR_TEST_TIGERBEETLE"
 
 // live returns where a server is, or skips.
-func live(t *testing.T) (address string, cluster uint64) {
+func live(t *testing.T) (address string, cluster *big.Int) {
 	t.Helper()
 	at := os.Getenv(liveVariable)
 	if at == "" {
 		t.Skip("no server: " + liveVariable + " names none")
 	}
 	address, number, given := strings.Cut(at, "/")
+	cluster = new(big.Int)
 	if given {
-		var err error
-		if cluster, err = strconv.ParseUint(number, 10, 64); err != nil {
-			t.Fatal(err)
+		if _, ok := cluster.SetString(number, 10); !ok {
+			t.Fatal(at)
 		}
 	}
 	return address, cluster
@@ -43,7 +43,7 @@ func live(t *testing.T) (address string, cluster uint64) {
 func TestLiveClient(t *testing.T) {
 	t.Parallel()
 	address, cluster := live(t)
-	o := (&Options{Cluster: cluster}).client([]string{address})
+	o := new(Options).client(cluster, []string{address})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := newClient(ctx, o)
@@ -89,7 +89,7 @@ func TestLiveOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(address string, cluster uint64) error {
+	open := func(address string, cluster *big.Int) error {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		s, err := Open(ctx, []string{address}, &Options{Cluster: cluster, Namespace: t.Name(), Poll: -1})
@@ -108,12 +108,12 @@ func TestLiveOpen(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		address string
-		cluster uint64
-	}{{address, cluster + 1}, {"127.0.0.1:1", cluster}} {
+		cluster *big.Int
+	}{{address, new(big.Int).Add(cluster, big.NewInt(1))}, {"127.0.0.1:1", cluster}} {
 		err := open(tc.address, tc.cluster)
-		want := "nobody answered at " + tc.address + " as TigerBeetle cluster " + strconv.FormatUint(tc.cluster, 10)
+		want := "nobody answered at " + tc.address + " as TigerBeetle cluster " + tc.cluster.String()
 		if !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s as cluster %d: got %v, want %q", tc.address, tc.cluster, err, want)
+			t.Errorf("%s as cluster %s: got %v, want %q", tc.address, tc.cluster, err, want)
 		}
 	}
 }

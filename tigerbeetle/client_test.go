@@ -5,6 +5,7 @@ package tigerbeetle
 import (
 	"context"
 	"errors"
+	"math/big"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -99,7 +100,7 @@ func (w *wires) options(flights int) clientOptions {
 			}
 			return n, nil
 		},
-		nobody: func(cause error) error { return nobody([]string{"h:1"}, 7, cause) },
+		nobody: func(cause error) error { return nobody([]string{"h:1"}, big.NewInt(7), cause) },
 		onError: func(err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -3,6 +3,7 @@
 package tigerbeetle
 
 import (
+	"math/big"
 	"os"
 	"strings"
 	"testing"
@@ -30,7 +31,7 @@ func (shared) Close() error { return nil }
 // connected opens a client of the server.
 func connected(t testing.TB) Ledger {
 	t.Helper()
-	c, err := newClient(t.Context(), (&Options{}).client(strings.Split(server(t), ",")))
+	c, err := newClient(t.Context(), new(Options).client(new(big.Int), strings.Split(server(t), ",")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"math/big"
 	"net"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
@@ -11,7 +12,8 @@ import (
 
 // Open opens a store on the cluster whose replicas are at the addresses, as HOST:PORT in the cluster's
 // order; a host may be a name. It fails with [weir.Unavailable] where nobody answers there as that
-// cluster before the context ends, or within five seconds where it has no deadline.
+// cluster before the context ends, or within five seconds where it has no deadline, and with
+// [weir.Invalid] where an address or the cluster's ID is none.
 func Open(ctx context.Context, addresses []string, o *Options) (*Store, error) {
 	if err := checkAddresses(addresses); err != nil {
 		return nil, err
@@ -24,7 +26,11 @@ func Open(ctx context.Context, addresses []string, o *Options) (*Store, error) {
 		opening, cancel = context.WithTimeout(ctx, greetWithin)
 	}
 	defer cancel()
-	c, err := newClient(opening, o.client(addresses))
+	cluster, err := o.cluster()
+	if err != nil {
+		return nil, err
+	}
+	c, err := newClient(opening, o.client(cluster, addresses))
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +43,8 @@ func Open(ctx context.Context, addresses []string, o *Options) (*Store, error) {
 }
 
 // client are the options of the client of a cluster.
-func (o *Options) client(addresses []string) clientOptions {
-	cluster, onError := o.Cluster, o.OnError
+func (o *Options) client(cluster *big.Int, addresses []string) clientOptions {
+	onError := o.OnError
 	if onError == nil {
 		onError = func(error) {}
 	}
@@ -48,7 +54,7 @@ func (o *Options) client(addresses []string) clientOptions {
 			if err != nil {
 				return nil, err
 			}
-			native, err := tb.NewClient(tb.ToUint128(cluster), resolved)
+			native, err := tb.NewClient(tb.BigIntToUint128(cluster), resolved)
 			if err != nil {
 				return nil, explain(err)
 			}

@@ -1,6 +1,7 @@
 package tigerbeetle
 
 import (
+	"math/big"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -8,8 +9,8 @@ import (
 
 // Options tune a store. Nil means all defaults.
 type Options struct {
-	// Cluster is the ID of the cluster. Default: 0, which TigerBeetle means for tests.
-	Cluster uint64
+	// Cluster is the ID of the cluster, from 0 to 2^128-1. Default: 0, which TigerBeetle means for tests.
+	Cluster *big.Int
 	// Namespace is the world of limits and leases that the store sees. Default: "default".
 	Namespace string
 	// Definitions are the limits and entities of this server's limits file. Default: none.
