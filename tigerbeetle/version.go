@@ -4,9 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
-	"crypto/sha256"
 	"encoding/binary"
-	"encoding/json"
 	"fmt"
 	"sync"
 	"time"
@@ -31,15 +29,6 @@ type version struct {
 	inForce uint64
 	since   int64
 	stale   bool
-}
-
-// digestOf stands for definitions on the cluster.
-func digestOf(d *weir.Definitions) (tb.Uint128, error) {
-	text, err := json.Marshal(d)
-	if err != nil {
-		return tb.Uint128{}, err
-	}
-	return number(sha256.Sum256(text)), nil
 }
 
 // begin finds out whether the store's first definitions are in force, and puts them there if they are
