@@ -38,6 +38,7 @@ type chain struct {
 	number tb.Uint128
 	// step numbers what is done to the lease, index the events of a step.
 	step  int64
+	ids   stepBytes
 	index int
 
 	transfers []tb.Transfer
@@ -54,9 +55,12 @@ type head struct {
 	extra       uint32
 }
 
-// newChain begins a call for a lease.
-func newChain(n *namespace, lease weir.LeaseID, step int64) *chain {
-	return &chain{n: n, lease: lease, number: leaseNumber(lease), step: step}
+// newChain begins a call for a lease, with room for so many events.
+func newChain(n *namespace, lease weir.LeaseID, step int64, room int) *chain {
+	return &chain{
+		n: n, lease: lease, number: leaseNumber(lease), step: step, ids: stepID(lease, step),
+		transfers: make([]tb.Transfer, 0, room), events: make([]event, 0, room),
+	}
 }
 
 // before adds an event that stands for itself. No event of the chain may have been added.
@@ -79,7 +83,7 @@ func (c *chain) header(id tb.Uint128, h head) {
 // add adds an event of the lease, and returns its ID.
 func (c *chain) add(t *tb.Transfer, r role, holding int) tb.Uint128 {
 	c.index++
-	t.ID = transferID(c.lease, c.step, c.index)
+	t.ID = c.ids.event(c.index)
 	t.UserData128 = c.number
 	c.put(t, r, holding)
 	return t.ID

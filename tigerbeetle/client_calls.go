@@ -5,7 +5,6 @@ package tigerbeetle
 import (
 	"context"
 	"errors"
-	"slices"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
@@ -15,7 +14,7 @@ import (
 func (c *client) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
-	rest := slices.Clone(accounts) // a call that was given up may still read it
+	rest := accounts
 	var results []tb.CreateAccountResult
 	for len(rest) > 0 {
 		n := min(len(rest), c.MaxEvents())
@@ -45,14 +44,13 @@ func (c *client) CreateTransfers(
 	if len(transfers) == 0 {
 		return nil, nil
 	}
-	own := slices.Clone(transfers) // a call that was given up may still read it
 	results, err := call(ctx, c, func(native tb.Client) ([]tb.CreateTransferResult, error) {
-		return native.CreateTransfers(own)
+		return native.CreateTransfers(transfers)
 	})
 	if errors.Is(err, tb.ErrTooMuchData) {
-		c.lower(len(own))
+		c.lower(len(transfers))
 	}
-	return results, oversize(err, len(own), c)
+	return results, oversize(err, len(transfers), c)
 }
 
 // LookupAccounts returns those of the accounts that exist.
@@ -69,7 +67,7 @@ func (c *client) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Tr
 func lookup[R any](
 	ctx context.Context, c *client, ids []tb.Uint128, ask func(tb.Client, []tb.Uint128) ([]R, error),
 ) ([]R, error) {
-	rest := slices.Clone(ids) // a call that was given up may still read it
+	rest := ids
 	var found []R
 	for len(rest) > 0 {
 		n := min(len(rest), int(c.lookups.Load()))

@@ -109,22 +109,34 @@ func leaseOf(n tb.Uint128) weir.LeaseID {
 // transferID is that of one event of a lease: by step and index, after the lease's time. So IDs grow with
 // time, which TigerBeetle likes, and nobody can tell them but by hashing.
 func transferID(lease weir.LeaseID, step int64, index int) tb.Uint128 {
-	var b [1 + 16 + 8 + 4]byte
+	return stepID(lease, step).event(index)
+}
+
+// stepBytes are what the IDs of a step's events have in common: 64 bits of a hash, and the lease's time.
+type stepBytes [16]byte
+
+// stepID begins the IDs of a step.
+func stepID(lease weir.LeaseID, step int64) stepBytes {
+	var b [1 + 16 + 8]byte
 	b[0] = 't'
 	copy(b[1:], lease[:])
 	binary.LittleEndian.PutUint64(b[17:], uint64(step))
-	binary.LittleEndian.PutUint32(b[25:], uint32(index))
 	sum := sha256.Sum256(b[:])
-	var id [16]byte
-	copy(id[:10], sum[:10])
-	id[0] |= 1 // never 0
+	var id stepBytes
+	copy(id[2:10], sum[:8])
 	for i := range 6 {
 		id[10+i] = lease[5-i]
 	}
 	if id[15] == 0xff {
 		id[15] = 0xfe // never the greatest
 	}
-	return tb.BytesToUint128(id)
+	return id
+}
+
+// event is the ID of an event; its index has at most 15 bits.
+func (s stepBytes) event(index int) tb.Uint128 {
+	binary.LittleEndian.PutUint16(s[:], uint16(index)<<1|1) // never 0
+	return tb.BytesToUint128(s)
 }
 
 // anchorID is that of the refill of a bucket which follows the anchor at b, the k-th of its millisecond,

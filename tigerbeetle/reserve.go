@@ -27,7 +27,10 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation)
 	if err != nil {
 		return nil, err
 	}
-	c := &reserving{s: s, r: r, out: out, seats: make([]seat, len(out.Holdings))}
+	c := &reserving{
+		s: s, r: r, out: out,
+		seats: make([]seat, len(out.Holdings)), all: make([]*seat, 0, len(out.Holdings)),
+	}
 	if err := c.seat(); err != nil {
 		return nil, err
 	}
@@ -61,7 +64,7 @@ func (c *reserving) another() { c.attempt = 1 + rand.Int64N(1<<attemptBits-1) }
 
 // seat finds the limits.
 func (c *reserving) seat() error {
-	now := c.s.clock.ms()
+	now, version := c.s.clock.ms(), c.s.versionMine()
 	for i := range c.out.Holdings {
 		t := &c.out.Holdings[i].Take
 		cost, ok := sum(t.Parts)
@@ -70,7 +73,7 @@ func (c *reserving) seat() error {
 		}
 		c.seats[i] = seat{
 			spot: c.s.spots.find(now, &c.s.namespace, limitKey{t.Subject, t.Limit.Name, t.Limit.Kind}),
-			take: t, cost: cost, lowered: t.Limit.Capacity - t.Ceiling, version: c.s.versionMine(),
+			take: t, cost: cost, lowered: t.Limit.Capacity - t.Ceiling, version: version,
 		}
 		c.seats[i].last.Store(t.Limit)
 		c.all = append(c.all, &c.seats[i])
@@ -214,7 +217,7 @@ func (c *reserving) statuses(now int64) {
 
 // chain builds the call.
 func (c *reserving) chain(now int64) *chain {
-	ch := newChain(&c.s.namespace, c.r.ID, c.attempt)
+	ch := newChain(&c.s.namespace, c.r.ID, c.attempt, 1+4*len(c.seats))
 	for i := range c.seats {
 		c.s.fund(ch, &c.seats[i], i)
 	}

@@ -183,7 +183,7 @@ func (c *settling) unfit(i int, reason string) error {
 
 // send sends one chain. It returns nothing where the chain is to be sent anew.
 func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
-	var all []*seat
+	all := make([]*seat, 0, len(c.changes))
 	for i := range c.changes {
 		all = append(all, &c.changes[i].seat)
 	}
@@ -356,7 +356,7 @@ func (c *settling) replay(ctx context.Context) (*weir.Outcome, error) {
 func (c *settling) chain(now int64) (*chain, error) {
 	st := c.st
 	step := stepOf(st, now)
-	ch := newChain(&c.s.namespace, st.ID, step|c.again<<againBits)
+	ch := newChain(&c.s.namespace, st.ID, step|c.again<<againBits, 2+2*len(c.changes))
 	c.tokens(ch, now)
 	for i := range c.changes {
 		if x := &c.changes[i]; x.carries {

@@ -9,8 +9,8 @@ import (
 )
 
 // leewayMS is for how long calls go without moving a bucket's anchor while another one of the process
-// does, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
-const leewayMS = 20
+// is on its way with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
+const leewayMS = 100
 
 // board decides which buckets' anchors a call moves, and waits where another call is about to move one
 // that is too old. It returns the instant that the chain is made for. Every call that boards must land.
@@ -87,7 +87,7 @@ func land(seats []*seat) {
 // lowered trims also who is denied.
 func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat) error {
 	for _, seat := range seats {
-		ch := newChain(&s.namespace, lease, 0)
+		ch := newChain(&s.namespace, lease, 0, 0)
 		seat.mu.Lock()
 		if was := seat.bucket.anchor; seat.carries && was.b > 0 && was.rate != seat.move.rate {
 			seat.refill(ch, 0)
