@@ -154,10 +154,10 @@ type costLine struct {
 var errNotDenied = errors.New("was not denied")
 
 func wasDenied(err error) error {
-	if d, ok := errors.AsType[*weir.DeniedError](err); ok && d != nil {
-		return nil
+	if _, ok := errors.AsType[*weir.DeniedError](err); !ok {
+		return errors.Join(errNotDenied, err)
 	}
-	return errors.Join(errNotDenied, err)
+	return nil
 }
 
 // TestCallsAreCounted holds what each operation costs against the table of docs/tigerbeetle.md.

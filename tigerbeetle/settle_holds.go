@@ -112,7 +112,7 @@ func (c *settling) book(now int64) {
 		grown := x.to - x.from
 		switch x.key.kind {
 		case weir.Bucket:
-			x.spot.bucket.settle(now, grown)
+			x.spot.bucket.settle(grown)
 		case weir.Budget:
 			x.bookPeriod(grown)
 		default:
@@ -123,7 +123,7 @@ func (c *settling) book(now int64) {
 }
 
 // settle counts what a lease takes more or gives back.
-func (k *bucketKnown) settle(now, grown int64) {
+func (k *bucketKnown) settle(grown int64) {
 	if k.anchor.b == 0 {
 		return
 	}

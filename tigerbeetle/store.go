@@ -102,7 +102,7 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	}
 	if s.options.Poll > 0 {
 		s.poller.Add(1)
-		go s.poll()
+		go s.poll() //nolint:gosec,contextcheck // It lasts as long as the store, and Close ends it.
 	}
 	return s, nil
 }

@@ -4,6 +4,7 @@ package livetest
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -34,12 +35,13 @@ var limitNames = [...]string{"tokens", "window", "budget", "slots", "seen"}
 // limitsFile has all kinds. The bucket regains a milli-unit in a minute and a half, so that in a test no
 // unit comes back.
 func limitsFile() string {
-	text := "version: 1\nresources:\n"
+	var text strings.Builder
+	text.WriteString("version: 1\nresources:\n")
 	for _, r := range []struct {
 		name    string
 		seconds int
 	}{{brief, int(span / time.Second)}, {long, 3600}} {
-		text += fmt.Sprintf(`  %s:
+		fmt.Fprintf(&text, `  %s:
     limits:
       tokens: {capacity: %d, refill_amount: 1, refill_period: 86400}
       window: {kind: window, capacity: %d, window: %d}
@@ -48,7 +50,7 @@ func limitsFile() string {
       seen: {kind: budget, capacity: 10, every: month, enforce: false}
 `, r.name, capacity, capacity, r.seconds, capacity, slots, r.seconds)
 	}
-	return text
+	return text.String()
 }
 
 // room is what a limit holds.
