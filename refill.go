@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"math"
 	"time"
 
 	"github.com/weir-limiter/weir/internal/bucket"
@@ -17,11 +16,7 @@ func (l *Limit) Refill(balanceMilli, from, to int64) int64 {
 // RefillWait is the time from now, at which the balance was refilled, until it has reached want
 // milli-units if nobody takes any; at most MaxInt64 nanoseconds, as for a want above the capacity.
 func (l *Limit) RefillWait(balanceMilli, want, now int64) time.Duration {
-	ms := l.rate().Wait(balanceMilli, want, now)
-	if ms > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
+	return bucket.Duration(l.rate().Wait(balanceMilli, want, now))
 }
 
 func (l *Limit) rate() bucket.Rate {

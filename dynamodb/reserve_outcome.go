@@ -2,7 +2,6 @@ package dynamodb
 
 import (
 	"errors"
-	"math"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -102,9 +101,5 @@ func (e *errand) lacks() bool {
 
 // wait is how long it takes until a counter holds so much.
 func wait(c *counter, now, milli int64) time.Duration {
-	ms := c.wait(now, milli)
-	if ms > math.MaxInt64/int64(time.Millisecond) {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
+	return bucket.Duration(c.wait(now, milli))
 }

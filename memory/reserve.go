@@ -2,11 +2,11 @@ package memory
 
 import (
 	"context"
-	"math"
-	"strconv"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	arith "github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/internal/takes"
 )
 
 // Reserve judges every limit that the request reaches and takes all of it or nothing. It fails as
@@ -41,9 +41,9 @@ func (s *Store) reserve(now time.Time, out *weir.Outcome) error {
 	var set stripeSet
 	for i := range out.Holdings {
 		t, seat := &out.Holdings[i].Take, &seats[i]
-		var ok bool
-		if seat.cost, ok = sum(t.Parts); !ok {
-			return uncountable(t)
+		var err error
+		if seat.cost, err = takes.Cost(t); err != nil {
+			return err
 		}
 		if i > 0 && t.Subject == out.Holdings[i-1].Subject {
 			seat.follow(&seats[i-1].spot)
@@ -115,7 +115,7 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 		return false
 	}
 	if seat.cost <= t.Ceiling {
-		status.RetryAfter = since(now, seat.counter.freeAt(now, seat.cost+lowered, l))
+		status.RetryAfter = arith.Until(now, seat.counter.freeAt(now, seat.cost+lowered, l))
 	}
 	return true
 }
@@ -134,38 +134,3 @@ func apply(now int64, seats []seat, out *weir.Outcome) {
 
 // wholeMS cuts an instant to the millisecond.
 func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
-
-// since returns the wait between two instants, at most the longest duration there is.
-func since(now, at int64) time.Duration {
-	const most = uint64(math.MaxInt64 / time.Millisecond)
-	ms := uint64(at) - uint64(now) // the difference of two int64 fits
-	if ms > most {
-		return math.MaxInt64
-	}
-	return time.Duration(ms) * time.Millisecond
-}
-
-// sum adds up parts, and reports whether the sum fits 64 bits.
-func sum(parts []weir.Part) (int64, bool) {
-	var total int64
-	for i := range parts {
-		if parts[i].Units > math.MaxInt64-total {
-			return 0, false
-		}
-		total += parts[i].Units
-	}
-	return total, true
-}
-
-// uncountable says that a sum does not fit: above every capacity, unless the limit does not deny.
-func uncountable(t *weir.Take) error {
-	e := &weir.Error{
-		Code: weir.NeverSatisfiable, Field: "costs." + t.Limit.Name,
-		Value:  strconv.FormatInt(t.Cost(), 10),
-		Reason: "is more than can be counted",
-	}
-	if t.Limit.Shadow {
-		e.Code = weir.Invalid
-	}
-	return e
-}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/takes"
 )
 
 // change is what a settlement does to one holding.
@@ -93,7 +94,7 @@ func (c *change) read(st *weir.Settlement, i int) error {
 		return nil
 	}
 	var ok bool
-	if c.to, ok = sum(st.Totals[i]); !ok {
+	if c.to, ok = takes.Sum(st.Totals[i]); !ok {
 		return unfit(st, i, "is more than can be counted")
 	}
 	if slots && c.to > c.from {

@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/takes"
 )
 
 // tries is how often a reservation is sent at most, where others were quicker.
@@ -67,9 +68,9 @@ func (c *reserving) seat() error {
 	now, version := c.s.clock.ms(), c.s.versionMine()
 	for i := range c.out.Holdings {
 		t := &c.out.Holdings[i].Take
-		cost, ok := sum(t.Parts)
-		if !ok {
-			return uncountable(t)
+		cost, err := takes.Cost(t)
+		if err != nil {
+			return err
 		}
 		c.seats[i] = seat{
 			spot: c.s.spots.find(now, &c.s.namespace, limitKey{t.Subject, t.Limit.Name, t.Limit.Kind}),

@@ -3,13 +3,10 @@
 package tigerbeetle
 
 import (
-	"math"
-	"strconv"
-	"time"
-
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/bucket"
 )
 
 // seat is a take while it is reserved.
@@ -84,7 +81,7 @@ func (s *seat) judge(now int64, status *weir.LimitStatus) {
 	}
 	if status.Exceeded && s.cost <= s.take.Ceiling {
 		at, bound := s.freeAt(now, s.need(), s.capacity())
-		status.RetryAfter, status.AtLeast = since(now, at), bound
+		status.RetryAfter, status.AtLeast = bucket.Until(now, at), bound
 	}
 }
 
@@ -113,40 +110,4 @@ func (s *seat) changes() bool {
 	}
 	a := &s.bucket.anchor
 	return a.rate != rateOf(s.take.Limit) && !older(s.version, a.version)
-}
-
-// since is the wait between two instants in milliseconds, at most the longest there is.
-func since(now, at int64) time.Duration {
-	const most = uint64(math.MaxInt64 / time.Millisecond)
-	if at <= now {
-		return 0
-	}
-	if ms := uint64(at) - uint64(now); ms <= most {
-		return time.Duration(ms) * time.Millisecond
-	}
-	return math.MaxInt64
-}
-
-// sum adds parts up, and reports whether the sum fits 64 bits.
-func sum(parts []weir.Part) (int64, bool) {
-	var total int64
-	for i := range parts {
-		if parts[i].Units > math.MaxInt64-total {
-			return 0, false
-		}
-		total += parts[i].Units
-	}
-	return total, true
-}
-
-// uncountable says that a sum does not fit: above every capacity, unless the limit does not deny.
-func uncountable(t *weir.Take) error {
-	e := &weir.Error{
-		Code: weir.NeverSatisfiable, Field: "costs." + t.Limit.Name,
-		Value: strconv.FormatInt(t.Cost(), 10), Reason: "is more than can be counted",
-	}
-	if t.Limit.Shadow {
-		e.Code = weir.Invalid
-	}
-	return e
 }

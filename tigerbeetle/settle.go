@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/internal/takes"
 )
 
 // The steps of a lease. Those of a reservation are its attempts, below stepAdjust.
@@ -163,7 +164,7 @@ func (c *settling) read(now int64, h *weir.Holding, i int) error {
 		return nil
 	}
 	var ok bool
-	if x.to, ok = sum(st.Totals[i]); !ok {
+	if x.to, ok = takes.Sum(st.Totals[i]); !ok {
 		return c.unfit(i, "is more than can be counted")
 	}
 	if slots && x.to > x.from {

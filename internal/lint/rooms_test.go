@@ -42,10 +42,11 @@ var rooms = []room{
 		tests: []string{"memory", "manifest", "conformance", "conformance/model"},
 	},
 	{dir: "internal/bucket"},
+	{dir: "internal/takes", imports: []string{root}},
 
 	{
 		dir:     "memory",
-		imports: []string{root, "internal/bucket"},
+		imports: []string{root, "internal/bucket", "internal/takes"},
 		tests:   []string{"conformance", "manifest"},
 	},
 	{
@@ -60,7 +61,7 @@ var rooms = []room{
 	},
 	{
 		dir:     "tigerbeetle",
-		imports: []string{root, "internal/bucket", tigerbeetle},
+		imports: []string{root, "internal/bucket", "internal/takes", tigerbeetle},
 		tests:   []string{"conformance", "conformance/broken", "conformance/model", "manifest"},
 	},
 	{
