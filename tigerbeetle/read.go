@@ -23,7 +23,6 @@ const (
 // readSpot asks the cluster what is in use on a limit, by one look-up and for a bucket or a budget one
 // query.
 func (s *Store) readSpot(ctx context.Context, sp *spot) error {
-	s.counts.again.Add(1)
 	defer sp.reading()()
 	if sp.key.kind == weir.Budget {
 		return s.readBudget(ctx, sp)
@@ -35,7 +34,6 @@ func (s *Store) readSpot(ctx context.Context, sp *spot) error {
 			return err
 		}
 	}
-	s.counts.lookups.Add(1)
 	accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{sp.limit, sp.spent})
 	if err != nil {
 		return unavailable(err)
@@ -93,7 +91,6 @@ func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // lastAnchor is the latest anchor of a bucket, or nil.
 func (s *Store) lastAnchor(ctx context.Context, sp *spot) (*anchor, error) {
-	s.counts.queries.Add(1)
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
 		AccountID: sp.spent, Code: codeRefill, Limit: 1, Flags: filterDebits | filterReversed,
 	})
@@ -132,14 +129,12 @@ func (s *Store) readBudget(ctx context.Context, sp *spot) error {
 // periodsOf are the accounts of a budget's latest periods.
 func (s *Store) periodsOf(ctx context.Context, sp *spot) ([]tb.Account, error) {
 	if sp.key.Entity == "" {
-		s.counts.lookups.Add(1)
 		accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{sp.limit})
 		if err != nil {
 			return nil, unavailable(err)
 		}
 		return accounts, nil
 	}
-	s.counts.queries.Add(1)
 	accounts, err := s.ledger.QueryAccounts(ctx, tb.QueryFilter{
 		UserData128: s.namespace.subjectHash(sp.key.Subject), UserData64: nameHash(sp.key.name),
 		Ledger: s.namespace.ledger, Code: codeBudget, Limit: periodsRead, Flags: queryReversed,
@@ -173,7 +168,6 @@ func (s *Store) readHolds(
 	if !bound {
 		return nil
 	}
-	s.counts.queries.Add(1)
 	most := uint32(s.ledger.MaxEvents())
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
 		AccountID: sp.limit, Limit: most, Flags: filterDebits | filterReversed,

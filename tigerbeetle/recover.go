@@ -65,7 +65,6 @@ func (s *Store) told(ctx context.Context, id weir.LeaseID, h *history) error {
 	most := uint32(s.ledger.MaxEvents())
 	filter := tb.QueryFilter{UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: most}
 	for {
-		s.counts.queries.Add(1)
 		found, err := s.ledger.QueryTransfers(ctx, filter)
 		if err != nil {
 			return unavailable(err)
@@ -214,7 +213,6 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 	for i := range h.holds {
 		ids[i] = h.holds[i].account
 	}
-	s.counts.lookups.Add(1)
 	accounts, err := s.ledger.LookupAccounts(ctx, ids)
 	if err != nil {
 		return unavailable(err)

@@ -92,18 +92,22 @@ func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
 			}
 		}
 	}
-	for range tries {
+	for i := range tries {
 		if err := c.s.provision(ctx, c.seats); err != nil {
 			return nil, err
 		}
 		if c.remembered() {
 			return c.out, nil
 		}
+		if i > 0 {
+			c.s.counts.again.Add(1)
+		}
 		done, err := c.send(ctx)
 		if err != nil || done {
 			return c.out, err
 		}
 	}
+	c.s.counts.contended.Add(1)
 	c.statuses(c.s.clock.ms())
 	c.out.Denied, c.out.Contended, c.out.Holdings = true, true, nil
 	return c.out, nil

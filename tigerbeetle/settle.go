@@ -52,7 +52,10 @@ func (s *Store) Settle(ctx context.Context, _ time.Time, st *weir.Settlement) (*
 	if err := c.begin(st.Holdings); err != nil {
 		return nil, err
 	}
-	for range tries {
+	for i := range tries {
+		if i > 0 {
+			s.counts.again.Add(1)
+		}
 		if err := c.know(ctx); err != nil {
 			return nil, err
 		}

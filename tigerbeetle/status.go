@@ -84,7 +84,6 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 	}
 	accounts := make(map[tb.Uint128]*tb.Account, len(ids))
 	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
-		s.counts.lookups.Add(1)
 		found, err := s.ledger.LookupAccounts(ctx, some)
 		if err != nil {
 			return nil, unavailable(err)

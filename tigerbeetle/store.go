@@ -37,38 +37,12 @@ type Store struct {
 	poller sync.WaitGroup
 }
 
-// counts are what [Store.Stats] tells.
-type counts struct {
-	transferCalls, transfers, lookups, queries, remembered, again atomic.Int64
-}
-
-// Stats are counts since the store was opened.
-type Stats struct {
-	// TransferCalls is how many create_transfers calls there were, Transfers how many events they had.
-	TransferCalls, Transfers int64
-	// Lookups and Queries are the calls that only read.
-	Lookups, Queries int64
-	// Remembered is how many denials were given without asking the cluster.
-	Remembered int64
-	// Again is how many chains were sent once more because another server was quicker.
-	Again int64
-}
-
-// Stats returns the counts so far.
-func (s *Store) Stats() Stats {
-	c := &s.counts
-	return Stats{
-		TransferCalls: c.transferCalls.Load(), Transfers: c.transfers.Load(),
-		Lookups: c.lookups.Load(), Queries: c.queries.Load(),
-		Remembered: c.remembered.Load(), Again: c.again.Load(),
-	}
-}
-
 // OpenLedger opens a store on a ledger, which it closes with itself. It fails with [weir.Unavailable]
 // where the ledger does not answer before the context ends, and with [weir.Invalid] where the namespace's
 // ledger was made by somebody else.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
-	s := &Store{ledger: ledger, stop: make(chan struct{})}
+	s := &Store{stop: make(chan struct{})}
+	s.ledger = tally{ledger, &s.counts}
 	if o != nil {
 		s.options = *o
 	}
@@ -238,8 +212,6 @@ func (s *Store) holds(seats []seat) error {
 
 // transfer sends a chain.
 func (s *Store) transfer(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
-	s.counts.transferCalls.Add(1)
-	s.counts.transfers.Add(int64(len(ch.transfers)))
 	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)
 	if err != nil {
 		return nil, unavailable(err)

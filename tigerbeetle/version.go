@@ -110,8 +110,6 @@ func (v *version) write(
 		ID: versionID(n.name, next), DebitAccountID: n.vault, CreditAccountID: n.register,
 		UserData128: mine, UserData64: next, Ledger: n.ledger, Code: codeVersion,
 	}
-	s.counts.transferCalls.Add(1)
-	s.counts.transfers.Add(1)
 	results, err := s.ledger.CreateTransfers(ctx, []tb.Transfer{t})
 	if err != nil {
 		return false, unavailable(err)
@@ -186,7 +184,6 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // latestVersion is the transfer by which the definitions in force were put there, or nil.
 func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
-	s.counts.queries.Add(1)
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
 		AccountID: s.namespace.vault, Code: codeVersion, Limit: 1, Flags: filterDebits | filterReversed,
 	})
@@ -201,7 +198,6 @@ func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
 
 // versionKnown is true for definitions that were in force at some time.
 func (s *Store) versionKnown(ctx context.Context, mine tb.Uint128) (bool, error) {
-	s.counts.queries.Add(1)
 	found, err := s.ledger.QueryTransfers(ctx, tb.QueryFilter{
 		UserData128: mine, Ledger: s.namespace.ledger, Code: codeVersion, Limit: 1,
 	})

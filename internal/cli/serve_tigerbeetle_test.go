@@ -61,6 +61,11 @@ func TestServeTigerBeetle(t *testing.T) {
 	if status, body := s.get(t, "/readyz"); status != http.StatusOK {
 		t.Errorf("readyz: got %d %s", status, body)
 	}
+	// The definitions, one that was admitted and one that was denied.
+	if _, body := s.get(t, "/metrics"); !strings.Contains(body, "\nweir_store_transfer_calls_total 3\n") ||
+		!strings.Contains(body, "\nweir_store_contended_total 0\n") {
+		t.Errorf("metrics: got %s, want what the store counts", body)
+	}
 
 	slotsFile(t, limits, 6)
 	s.signal(t, syscall.SIGHUP)

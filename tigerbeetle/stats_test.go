@@ -1,0 +1,120 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// TestStatsCountEveryCall holds what a store says that it has asked against what the ledger has
+// heard.
+func TestStatsCountEveryCall(t *testing.T) {
+	t.Parallel()
+	m := newMeter()
+	d := &weir.Definitions{System: costLimits("bucket", "budget", "slots", "window")}
+	store, err := OpenLedger(t.Context(), m, &Options{Definitions: d, Poll: -1, Now: m.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := weir.New(store, &weir.Options{Now: m.clock.now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &costScene{T: t, m: m, Limiter: l, names: []string{"bucket", "budget", "slots", "window"}}
+	for range 3 {
+		s.pass(2 * time.Second)
+		err = errors.Join(err, s.take("solo", 10), adjustTo(5)(s), completeWith(5)(s),
+			wasDenied(s.take("solo", 100)), wasDenied(s.take("solo", 100)))
+		_, statusErr := s.Status(t.Context(), "solo", "r")
+		err = errors.Join(err, statusErr)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := store.Stats(), m.count()
+	if (counted{got.TransferCalls, got.Transfers, got.Lookups, got.Queries}) != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got.Remembered != 3 || got.Again != 0 || got.Contended != 0 {
+		t.Errorf("got %+v, want 3 remembered denials and no chain sent again", got)
+	}
+}
+
+// TestStatsCountChainsSentAgain: of two servers whose bucket is due for a refill the second one
+// sends its chain twice, and only that counts.
+func TestStatsCountChainsSentAgain(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}
+	first, second := c.open(d, 0), c.open(d, 0)
+	for turn := range int64(3) {
+		for _, m := range []*member{first, second} {
+			if _, err := m.Reserve(t.Context(), unit("b", 1)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := second.store.Stats().Again; got != turn {
+			t.Errorf("turn %d: the second server has sent %d again, want %d", turn, got, turn)
+		}
+		c.pass(time.Second)
+		if _, err := first.Reserve(t.Context(), unit("b", 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// burned is a ledger on which every chain's ID has failed before.
+type burned struct{ Ledger }
+
+func (b burned) CreateTransfers(
+	ctx context.Context, of []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	if len(of) == 1 { // definitions that are put in force
+		return b.Ledger.CreateTransfers(ctx, of)
+	}
+	results := make([]tb.CreateTransferResult, len(of))
+	for i := range results {
+		results[i].Status = tb.TransferIDAlreadyFailed
+	}
+	return results, nil
+}
+
+// TestStatsCountContention: what others were quicker at each time is denied as contended, and
+// counted by the name that other stores count it by.
+func TestStatsCountContention(t *testing.T) {
+	t.Parallel()
+	d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}
+	store, err := OpenLedger(t.Context(), burned{NewEmulator(nil)}, &Options{Definitions: d, Poll: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Reserve(t.Context(), unit("b", 1)); wasDenied(err) != nil {
+		t.Errorf("got %v, want a denial", err)
+	}
+	counts := make(map[string]int64)
+	store.Counts(func(name, _ string, read func() int64) bool {
+		counts[name] = read()
+		return true
+	})
+	for name, want := range map[string]int64{
+		"contended": 1, "again": tries - 1, "transfer_calls": tries + 1, "remembered": 0,
+	} {
+		if got, ok := counts[name]; !ok || got != want {
+			t.Errorf("%s: got %d, want %d", name, got, want)
+		}
+	}
+	if got := store.Stats(); got.Contended != 1 || len(counts) != 7 {
+		t.Errorf("got %+v and counts %v, want each of seven", got, counts)
+	}
+}
