@@ -7,7 +7,6 @@ import (
 	"errors"
 	"math/big"
 	"net"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -16,33 +15,14 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
 )
-
-// liveVariable holds the address of a server, as HOST:PORT or HOST:PORT/CLUSTER.
-const liveVariable = "WEIR_TEST_TIGERBEETLE"
-
-// live returns where a server is, or skips.
-func live(t *testing.T) (address string, cluster *big.Int) {
-	t.Helper()
-	at := os.Getenv(liveVariable)
-	if at == "" {
-		t.Skip("no server: " + liveVariable + " names none")
-	}
-	address, number, given := strings.Cut(at, "/")
-	cluster = new(big.Int)
-	if given {
-		if _, ok := cluster.SetString(number, 10); !ok {
-			t.Fatal(at)
-		}
-	}
-	return address, cluster
-}
 
 // TestLiveClient: the largest calls that the client says fit do, and larger ones are refused or
 // split.
 func TestLiveClient(t *testing.T) {
 	t.Parallel()
-	address, cluster := live(t)
+	address, cluster := testkit.TigerBeetle(t)
 	o := new(Options).client(cluster, []string{address})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -84,7 +64,7 @@ func TestLiveClient(t *testing.T) {
 // TestLiveOpen: a name is as good as an address, and a wrong cluster or port is told in time.
 func TestLiveOpen(t *testing.T) {
 	t.Parallel()
-	address, cluster := live(t)
+	address, cluster := testkit.TigerBeetle(t)
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)

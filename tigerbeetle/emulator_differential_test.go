@@ -22,9 +22,6 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// serverVariable names the address of a cluster with ID 0 that tests may write to.
-const serverVariable = "WEIR_TEST_TIGERBEETLE"
-
 // A server gives back what is due some milliseconds late. So no call is made from shortly before the end
 // of a pending transfer until well after it.
 const (
@@ -38,11 +35,8 @@ const (
 // The server goes first. Its timestamps are the emulator's clock.
 func TestEmulatorEqualsServer(t *testing.T) {
 	t.Parallel()
-	address := os.Getenv(serverVariable)
-	if address == "" {
-		testkit.Require(t, "tigerbeetle", serverVariable+" has no address of a server to compare with")
-	}
-	client, err := tb.NewClient(tb.ToUint128(0), []string{address})
+	address, cluster := testkit.TigerBeetle(t)
+	client, err := tb.NewClient(tb.BigIntToUint128(cluster), []string{address})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,25 +3,14 @@
 package tigerbeetle
 
 import (
-	"math/big"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/testkit"
 )
-
-// server is the address of the TigerBeetle server that is given, or the test is skipped.
-func server(t testing.TB) string {
-	t.Helper()
-	address := os.Getenv("WEIR_TEST_TIGERBEETLE")
-	if address == "" {
-		t.Skip("WEIR_TEST_TIGERBEETLE names no TigerBeetle server")
-	}
-	return address
-}
 
 // shared is a ledger that many stores use: a cluster has no more than 64 sessions.
 type shared struct{ Ledger }
@@ -31,7 +20,8 @@ func (shared) Close() error { return nil }
 // connected opens a client of the server.
 func connected(t testing.TB) Ledger {
 	t.Helper()
-	c, err := newClient(t.Context(), new(Options).client(new(big.Int), strings.Split(server(t), ",")))
+	address, cluster := testkit.TigerBeetle(t)
+	c, err := newClient(t.Context(), new(Options).client(cluster, []string{address}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/testkit"
 )
 
 // slotsFile writes a limits file of so many slots for everybody.
@@ -84,16 +86,10 @@ func TestServeTigerBeetle(t *testing.T) {
 // force says so, until it is told to put its own there.
 func TestServeTigerBeetleTogether(t *testing.T) {
 	t.Parallel()
-	at := os.Getenv("WEIR_TEST_TIGERBEETLE")
-	if at == "" || runtime.GOOS == "windows" {
-		t.Skip("no server: WEIR_TEST_TIGERBEETLE names none")
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no signals there")
 	}
-	address, cluster, given := strings.Cut(at, "/")
-	if !given {
-		cluster = "0"
-	}
-	store := "tigerbeetle://" + address + "?cluster=" + cluster + "&namespace=serve-" +
-		strconv.FormatInt(time.Now().UnixNano(), 36)
+	store := testkit.TigerBeetleURL(t, "serve-"+strconv.FormatInt(time.Now().UnixNano(), 36))
 	dir := t.TempDir()
 	older, newer := filepath.Join(dir, "older.yaml"), filepath.Join(dir, "newer.yaml")
 	slotsFile(t, older, 5)

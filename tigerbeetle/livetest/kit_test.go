@@ -29,18 +29,10 @@ const callers = 8
 // storeURL names a namespace that nobody has used on the server that is given, or the test is skipped.
 func storeURL(t *testing.T) string {
 	t.Helper()
-	at := os.Getenv("WEIR_TEST_TIGERBEETLE")
-	if at == "" {
-		t.Skip("WEIR_TEST_TIGERBEETLE names no TigerBeetle server")
-	}
 	if runtime.GOOS == "windows" {
 		t.Skip("there are no signals there")
 	}
-	address, cluster, given := strings.Cut(at, "/")
-	if !given {
-		cluster = "0"
-	}
-	return "tigerbeetle://" + address + "?cluster=" + cluster + "&namespace=" + freshName()
+	return testkit.TigerBeetleURL(t, freshName())
 }
 
 // freshName is a namespace that nobody has used.
