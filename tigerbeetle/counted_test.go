@@ -232,8 +232,9 @@ func costLines() []costLine {
 	add("the same denial within a second", all, counted{}, func(s *costScene) error {
 		return errors.Join(warm(s), deny(s))
 	}, deny, false)
-	add("cold reserve, new accounts", all, counted{1, 16, 3, 2}, nothing, reserve("solo", 1), false)
-	add("cold reserve, accounts that exist", all, counted{1, 12, 3, 2}, warm, reserve("solo", 1), true)
+	add("cold reserve, new accounts", all, counted{1, 16, 1, 1}, nothing, reserve("solo", 1), false)
+	add("cold reserve, accounts that exist", all, counted{1, 12, 1, 2}, warm, reserve("solo", 1), true)
+	add("the same with a parent", all, counted{1, 23, 1, 4}, warm, reserve("child", 1), true)
 	replay := func(s *costScene) error {
 		_, err := s.Reserve(s.Context(), &weir.Request{
 			LeaseID: s.lease.ID, Entity: "solo", Resource: "r", Costs: s.units(10),
@@ -241,7 +242,7 @@ func costLines() []costLine {
 		return err
 	}
 	add("replay, same process", all, counted{}, warm, replay, false)
-	add("replay, another process", all, counted{1, 12, 8, 5}, warm, replay, true)
+	add("replay, another process", all, counted{1, 12, 3, 3}, warm, replay, true)
 	add("status", all, counted{0, 0, 1, 2}, warm, func(s *costScene) error {
 		_, err := s.Status(s.Context(), "solo", "r")
 		return err

@@ -12,8 +12,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// provision makes sure that the accounts of all seats exist and that what is in use is known. It asks
-// the cluster only about limits that this process has not used yet, and about a budget's new period.
+// provision makes sure that the accounts of all seats exist and that what is in use is known. It
+// asks the cluster only about limits that this process has not used yet, and about a budget's new
+// period.
 func (s *Store) provision(ctx context.Context, seats []seat) error {
 	now := s.clock.ms()
 	var missing []*seat
@@ -22,15 +23,19 @@ func (s *Store) provision(ctx context.Context, seats []seat) error {
 			missing = append(missing, &seats[i])
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	for _, seat := range missing {
-		if err := s.readSpot(ctx, seat.spot); err != nil {
-			return err
-		}
+	if err := s.readSeats(ctx, missing); err != nil {
+		return err
 	}
 	return s.createAccounts(ctx, missing)
+}
+
+// readSeats asks the cluster what is in use on the limits of seats.
+func (s *Store) readSeats(ctx context.Context, seats []*seat) error {
+	spots := make([]*spot, len(seats))
+	for i, seat := range seats {
+		spots[i], seat.asked = seat.spot, true
+	}
+	return s.readSpots(ctx, spots)
 }
 
 // needs finds the budget's period and reports whether the cluster must be asked.

@@ -20,53 +20,124 @@ const (
 	periodsRead = 64
 )
 
-// readSpot asks the cluster what is in use on a limit, by one look-up and for a bucket or a budget one
-// query.
+// readRounds is how often a bucket is read at most whose anchor moves meanwhile.
+const readRounds = 3
+
+// readSpot is readSpots of one.
 func (s *Store) readSpot(ctx context.Context, sp *spot) error {
-	defer sp.reading()()
-	if sp.key.kind == weir.Budget {
-		return s.readBudget(ctx, sp)
-	}
-	var last *anchor
-	if sp.key.kind == weir.Bucket {
-		var err error
-		if last, err = s.lastAnchor(ctx, sp); err != nil {
+	return s.readSpots(ctx, []*spot{sp})
+}
+
+// readSpots asks the cluster what is in use on limits: by one look-up for all, one query for the
+// anchor of each bucket that is there, and one for the periods of each budget.
+//
+// A balance means something beside the anchor that it belongs to alone: beside an older one the
+// refill between the two would count twice. So the accounts are read first and the anchor after
+// them, and where it may have moved in between, both are read again. The last round is taken as it
+// is: what is known then lacks the refill of some milliseconds.
+func (s *Store) readSpots(ctx context.Context, spots []*spot) error {
+	var looks []look
+	for _, sp := range spots {
+		if sp.key.kind != weir.Budget {
+			looks = append(looks, look{spot: sp})
+		} else if err := s.readBudget(ctx, sp); err != nil {
 			return err
 		}
 	}
-	accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{sp.limit, sp.spent})
-	if err != nil {
-		return unavailable(err)
-	}
-	now := s.clock.ms()
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	if len(accounts) == 0 || sp.key.kind == weir.Bucket && len(accounts) < 2 {
-		sp.ready = false
-		return nil
-	}
-	sp.ready, sp.funded = true, low(accounts[0].CreditsPosted) > 0
-	if sp.key.kind != weir.Bucket {
-		sp.holds.expire(now)
-		sp.holds.others = max(clamp(low(accounts[0].DebitsPending))-sp.holds.total, 0)
-		return nil
-	}
-	if last != nil {
-		sp.bucket.anchor = *last
-		sp.bucket.balance = balance(&accounts[1], last.rate.capacity)
+	for range readRounds {
+		var err error
+		if looks, err = s.readAccounts(ctx, looks); err != nil || len(looks) == 0 {
+			return err
+		}
 	}
 	return nil
 }
 
-// reading begins to ask the cluster, and returns what ends it.
-func (s *spot) reading() func() {
-	s.mu.Lock()
-	flights, begun := s.flights, s.begun
-	s.mu.Unlock()
-	return func() {
-		s.mu.Lock()
-		s.doubt = flights > 0 || s.begun != begun
-		s.mu.Unlock()
+// look is one look at a limit.
+type look struct {
+	*spot
+	// known is the anchor that the bucket had before, flown and was are flights and begun of then.
+	known      anchor
+	flown, was int64
+}
+
+// begin notes what is known before the cluster is asked.
+func (l *look) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.known, l.flown, l.was = l.bucket.anchor, l.flights, l.begun
+}
+
+// end notes whether what was read can be counted on. The spot is locked.
+func (l *look) end(moved bool) { l.doubt = moved || l.flown > 0 || l.begun != l.was }
+
+// readAccounts asks once, and returns the buckets whose anchor may have moved meanwhile.
+func (s *Store) readAccounts(ctx context.Context, looks []look) ([]look, error) {
+	before := s.clock.ms()
+	var ids []tb.Uint128
+	for i := range looks {
+		l := &looks[i]
+		l.begin()
+		ids = append(ids, l.limit)
+		if l.key.kind == weir.Bucket {
+			ids = append(ids, l.spent)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := s.ledger.LookupAccounts(ctx, ids)
+	if err != nil {
+		return nil, unavailable(err)
+	}
+	accounts := make(map[tb.Uint128]*tb.Account, len(found))
+	for i := range found {
+		accounts[found[i].ID] = &found[i]
+	}
+	var again []look
+	for i := range looks {
+		l := &looks[i]
+		limit, spent := accounts[l.limit], accounts[l.spent]
+		if l.key.kind != weir.Bucket || limit == nil || spent == nil {
+			l.tell(s.clock.ms(), limit)
+			continue
+		}
+		last, at, err := s.lastAnchor(ctx, l.spot)
+		if err != nil {
+			return nil, err
+		}
+		// One that was known, or made, before the accounts were read was there when they were.
+		moved := last != nil && *last != l.known && at >= before
+		l.tellBucket(limit, spent, last, moved)
+		if moved {
+			again = append(again, *l)
+		}
+	}
+	return again, nil
+}
+
+// tell takes in what the account of a window or of slots says, or that a limit has none.
+func (l *look) tell(now int64, a *tb.Account) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(false)
+	if l.ready = a != nil && l.key.kind != weir.Bucket; !l.ready {
+		return
+	}
+	l.funded = low(a.CreditsPosted) > 0
+	l.holds.expire(now)
+	l.holds.others = max(clamp(low(a.DebitsPending))-l.holds.total, 0)
+}
+
+// tellBucket takes in what the accounts of a bucket say, beside its latest anchor.
+func (l *look) tellBucket(limit, spent *tb.Account, last *anchor, moved bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.end(moved)
+	l.ready, l.funded = true, low(limit.CreditsPosted) > 0
+	if last != nil {
+		l.bucket.anchor = *last
+		l.bucket.balance = balance(spent, last.rate.capacity)
 	}
 }
 
@@ -89,23 +160,25 @@ func balance(spent *tb.Account, capacity int64) int64 {
 
 func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
-// lastAnchor is the latest anchor of a bucket, or nil.
-func (s *Store) lastAnchor(ctx context.Context, sp *spot) (*anchor, error) {
+// lastAnchor is the latest anchor of a bucket and when it was made, in Unix milliseconds, or nil.
+func (s *Store) lastAnchor(ctx context.Context, sp *spot) (last *anchor, at int64, err error) {
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
 		AccountID: sp.spent, Code: codeRefill, Limit: 1, Flags: filterDebits | filterReversed,
 	})
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, 0, unavailable(err)
 	}
 	if len(found) == 0 {
-		return nil, nil //nolint:nilnil // A bucket that was never used has no anchor.
+		return nil, 0, nil // a bucket that was never used has no anchor
 	}
 	a := readAnchor(&found[0])
-	return &a, nil
+	return &a, instant(found[0].Timestamp), nil
 }
 
 // readBudget asks for the periods of a budget that have not ended.
 func (s *Store) readBudget(ctx context.Context, sp *spot) error {
+	l := look{spot: sp}
+	l.begin()
 	accounts, err := s.periodsOf(ctx, sp)
 	if err != nil {
 		return err
@@ -113,6 +186,7 @@ func (s *Store) readBudget(ctx context.Context, sp *spot) error {
 	now := s.clock.ms()
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
+	l.end(false)
 	sp.periods = sp.periods[:0]
 	for i := range accounts {
 		a := &accounts[i]
@@ -154,8 +228,8 @@ func usedOf(a *tb.Account) int64 {
 	return int64(debits - (credits - fundUnits))
 }
 
-// readHolds asks for the ends of holds that only others know, where a retry-after needs them. One query
-// gets as many transfers as a call has; where that is not enough, the retry-after is a bound.
+// readHolds asks for the ends of holds that only others know, where a retry-after needs them. One
+// query gets as many transfers as a call has; where that is not enough, the retry-after is a bound.
 func (s *Store) readHolds(
 	ctx context.Context, now int64, sp *spot, l *weir.Limit, need int64,
 ) error {

@@ -82,15 +82,22 @@ func (c *reserving) seat() error {
 	return nil
 }
 
+// those are the seats of which something is so.
+func (c *reserving) those(are func(*seat) bool) []*seat {
+	var some []*seat
+	for _, seat := range c.all {
+		if are(seat) {
+			some = append(some, seat)
+		}
+	}
+	return some
+}
+
 // run sends chains until one has an answer.
 func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
-	for i := range c.seats {
-		// Others may have taken from it without moving its anchor, which decides what becomes of it.
-		if seat := &c.seats[i]; seat.redefined() {
-			if err := c.s.readSpot(ctx, seat.spot); err != nil {
-				return nil, err
-			}
-		}
+	// Others may have taken from it without moving its anchor, which decides what becomes of it.
+	if err := c.s.readSeats(ctx, c.those((*seat).redefined)); err != nil {
+		return nil, err
 	}
 	for i := range tries {
 		if err := c.s.provision(ctx, c.seats); err != nil {
@@ -419,10 +426,8 @@ func (c *reserving) replay(ctx context.Context) error {
 			Reason: "was used for another request",
 		}
 	}
-	for i := range c.seats {
-		if err := c.s.readSpot(ctx, c.seats[i].spot); err != nil {
-			return err
-		}
+	if err := c.s.readSeats(ctx, c.those(func(s *seat) bool { return !s.asked })); err != nil {
+		return err
 	}
 	c.statuses(c.s.clock.ms())
 	for i := range c.out.Limits {

@@ -23,6 +23,8 @@ type seat struct {
 	carries bool
 	// anew is true where the bucket begins anew, since it had been full for long.
 	anew bool
+	// asked is true once the cluster was asked about the limit during this call.
+	asked bool
 	// refunds is true where nothing more is taken.
 	refunds bool
 	// period is the account of the budget's period, and until when it is.
@@ -37,7 +39,8 @@ type seat struct {
 // need is what must be available.
 func (s *seat) need() int64 { return s.cost + s.lowered }
 
-// capacity is that of the limit in force: where the bucket's anchor is of newer definitions, theirs.
+// capacity is that of the limit in force: where the bucket's anchor is of newer definitions,
+// theirs.
 func (s *seat) capacity() int64 {
 	if s.key.kind == weir.Bucket && s.bucket.anchor.b > 0 {
 		return s.bucket.anchor.rate.capacity
@@ -85,8 +88,8 @@ func (s *seat) judge(now int64, status *weir.LimitStatus) {
 	}
 }
 
-// known is what is available by what is known, in units; of a bucket under the definition that it has or
-// is about to have.
+// known is what is available by what is known, in units; of a bucket under the definition that it
+// has or is about to have.
 func (s *seat) known(now int64) int64 {
 	if s.key.kind != weir.Bucket {
 		return s.available(now, s.take.Limit.Capacity)

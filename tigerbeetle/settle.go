@@ -118,6 +118,7 @@ func (c *settling) begin(holdings []weir.Holding) error {
 
 // know asks the cluster about buckets that this process has not used, where more is taken of them.
 func (c *settling) know(ctx context.Context) error {
+	var unknown []*spot
 	for i := range c.changes {
 		x := &c.changes[i]
 		x.refunds = x.to <= x.from
@@ -125,12 +126,10 @@ func (c *settling) know(ctx context.Context) error {
 		ready := x.ready || x.key.kind != weir.Bucket
 		x.mu.Unlock()
 		if !ready {
-			if err := c.s.readSpot(ctx, x.spot); err != nil {
-				return err
-			}
+			unknown = append(unknown, x.spot)
 		}
 	}
-	return nil
+	return c.s.readSpots(ctx, unknown)
 }
 
 // lives is true where the lease goes on.

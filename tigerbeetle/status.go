@@ -54,7 +54,7 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 	switch v.limit.Kind {
 	case weir.Bucket:
 		v.ids = []tb.Uint128{v.spot.spent}
-		last, err := s.lastAnchor(ctx, v.spot)
+		last, _, err := s.lastAnchor(ctx, v.spot)
 		if last != nil {
 			v.spot.bucket.anchor = *last
 		}
@@ -117,7 +117,7 @@ func (s *Store) anchorsSince(
 		if v.limit.Kind != weir.Bucket || v.spot.bucket.anchor.b > 0 || accounts[v.spot.spent] == nil {
 			continue
 		}
-		last, err := s.lastAnchor(ctx, v.spot)
+		last, _, err := s.lastAnchor(ctx, v.spot)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,82 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// disturbed is a ledger on which something happens before and after accounts are looked up.
+type disturbed struct {
+	Ledger
+
+	before, after int
+	disturb       func()
+}
+
+func (d *disturbed) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+	if d.before > 0 {
+		d.before--
+		d.disturb()
+	}
+	found, err := d.Ledger.LookupAccounts(ctx, ids)
+	if d.after > 0 {
+		d.after--
+		d.disturb()
+	}
+	return found, err
+}
+
+// TestReadBesideRefills: a bucket whose anchor another server moves while it is read is read as it
+// is, or, where that goes on, with a refill too few and in doubt. Never is a refill counted twice.
+func TestReadBesideRefills(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		before, after int
+		doubt         bool
+	}{
+		{0, 0, false},
+		{1, 0, false},
+		{0, 1, false},
+		{2, 2, false},
+		{readRounds, 0, true},
+		{0, readRounds, true},
+		{readRounds, readRounds, true},
+	} {
+		c := newCluster(t, 0)
+		d := &weir.Definitions{System: []weir.Limit{bucketOf(100)}}
+		other, reader := c.open(d, 0), c.open(d, 0)
+		take := func(n int64) {
+			if _, err := other.Reserve(t.Context(), unit("b", n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(90)
+		c.pass(time.Second)
+		s, key := reader.store, limitKey{weir.Subject{Entity: "e", Resource: "r"}, "b", weir.Bucket}
+		s.ledger = &disturbed{s.ledger, tc.before, tc.after, func() {
+			c.pass(300 * time.Millisecond)
+			take(1)
+		}}
+		read := s.spots.find(0, &s.namespace, key)
+		if err := s.readSpot(t.Context(), read); err != nil {
+			t.Fatal(err)
+		}
+		now := c.clock.now().UnixMilli()
+		is := other.store.spots.find(0, &s.namespace, key)
+		got, want := read.bucket.at(now), is.bucket.at(now)
+		if got > want || got < want-3000 || got != want && !tc.doubt {
+			t.Errorf("%d before, %d after: read as %d milli-units, which are %d",
+				tc.before, tc.after, got, want)
+		}
+		if read.doubt != tc.doubt {
+			t.Errorf("%d before, %d after: in doubt is %t", tc.before, tc.after, read.doubt)
+		}
+	}
+}
