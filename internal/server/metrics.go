@@ -142,7 +142,7 @@ func (m *metrics) watchBackend(b weir.Backend) {
 	}
 	if c, ok := b.(weir.ClockCorrector); ok {
 		m.gauge("weir_store_clock_offset_seconds",
-			"What is added to this process's clock, since the store's is more than two seconds off.",
+			"What is added to this process's clock, since the store's is off; 0 where that is little.",
 			func() float64 { return c.ClockOffset().Seconds() })
 	}
 }
