@@ -150,7 +150,7 @@ func wholeCapacity(shards int) func(w *neverWorld) {
 		p := w.process()
 		p.admit(neverEntity, weir.Costs{"n": capacity})
 		w.edit(neverEntity, 0, map[string]int64{schema.AttrShardCount: int64(shards)})
-		for range 5 * shards { // draws all of them
+		for range 16 * shards { // so that all are drawn
 			w.clock.Advance(1100 * time.Millisecond)
 			_, _ = p.ask(neverEntity, weir.Costs{"n": 1})
 		}
