@@ -86,21 +86,28 @@ func (s *Store) found(ctx context.Context) error {
 	if err := s.checkLedger(ctx); err != nil {
 		return err
 	}
-	if !s.options.ReadOnly {
-		n := &s.namespace
-		results, err := s.ledger.CreateAccounts(ctx, []tb.Account{
-			{ID: n.vault, Ledger: n.ledger, Code: codeVault},
-			{ID: n.register, Ledger: n.ledger, Code: codeRegister},
-		})
-		if err != nil {
-			return unavailable(err)
-		}
-		s.fresh = results[0].Status == tb.AccountCreated
-		for i := range results {
-			s.clock.learn(results[i].Timestamp)
-			if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {
-				return unexpected("create_accounts", st.String())
-			}
+	n := &s.namespace
+	accounts := []tb.Account{
+		{ID: n.vault, Ledger: n.ledger, Code: codeVault},
+		{ID: n.register, Ledger: n.ledger, Code: codeRegister},
+	}
+	if s.options.ReadOnly {
+		accounts = nil
+	}
+	// Of an account that exists the answer says when it was made. One without an ID is refused, with
+	// the time.
+	results, err := s.ledger.CreateAccounts(ctx, append(accounts, tb.Account{}))
+	if err != nil {
+		return unavailable(err)
+	}
+	if len(results) != len(accounts)+1 {
+		return unexpected("create_accounts", "too few results")
+	}
+	s.clock.learn(results[len(accounts)].Timestamp)
+	for i := range accounts {
+		s.fresh = s.fresh || results[i].Status == tb.AccountCreated && i == 0
+		if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {
+			return unexpected("create_accounts", st.String())
 		}
 	}
 	return s.version.begin(ctx, s)
