@@ -153,9 +153,15 @@ func fly(seats []*seat, n int64) {
 	}
 }
 
-// balance is that of a bucket, in milli-units, by the account of what is spent.
+// balance is that of a bucket, in milli-units, by the account of what is spent. Servers that know nothing
+// of one another may together run up a debt that 64 bits do not hold: then it is the greatest that they do.
 func balance(spent *tb.Account, capacity int64) int64 {
-	return capacity*1000 - int64(low(spent.CreditsPosted)-low(spent.DebitsPosted))
+	out := number128(spent.CreditsPosted).less(number128(spent.DebitsPosted))
+	full := uint64(capacity) * 1000
+	if out.hi > 0 || out.lo > full+1<<63 {
+		return math.MinInt64
+	}
+	return int64(full - out.lo)
 }
 
 func clamp(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
@@ -221,11 +227,12 @@ func (s *Store) periodsOf(ctx context.Context, sp *spot) ([]tb.Account, error) {
 
 // usedOf is what is in use on an account that was funded with units.
 func usedOf(a *tb.Account) int64 {
-	credits, debits := low(a.CreditsPosted), low(a.DebitsPosted)
-	if credits < fundUnits {
+	credits, debits := number128(a.CreditsPosted), number128(a.DebitsPosted)
+	fund := wideNumber{lo: fundUnits}
+	if fund.above(credits) {
 		return 0
 	}
-	return int64(debits - (credits - fundUnits))
+	return clamp(debits.less(credits.less(fund)).lo)
 }
 
 // readHolds asks for the ends of holds that only others know, where a retry-after needs them. One

@@ -94,13 +94,24 @@ type history struct {
 // told is what the transfers tell of one holding.
 type told struct {
 	account tb.Uint128
-	taken   int64 // in the account's own units
-	total   int64 // in units, one more; 0 where no settlement has said
+	taken   int64  // in the account's own units
+	total   uint64 // in units, one more; 0 where no settlement has said
 	parts   []weir.Part
 	pieces  []weir.Piece
 	ids     []tb.Uint128 // of the pieces
 	length  uint32
 	mark    int64
+	// took is true where the reservation occupied something, checked how long it would have.
+	took    bool
+	checked uint32
+}
+
+// window is how long what was reserved was occupied, in milliseconds.
+func (x *told) window(l *weir.Limit) int64 {
+	if x.checked > 0 {
+		return int64(x.checked) * 1000
+	}
+	return l.Window.Milliseconds()
 }
 
 // read takes the next transfer in.
@@ -152,13 +163,15 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 	switch t.Code {
 	case codeCheck:
 		x.first(t.DebitAccountID, charge)
+		x.checked = max(x.checked, t.Timeout)
+		x.length = max(x.length, t.Timeout)
 		if t.Flags&flagPost != 0 {
 			x.taken += int64(low(t.Amount))
 		}
 		x.mark = mark
 		return
 	case codeRefund, codeGrown:
-		x.total = int64(t.UserData64)
+		x.total = t.UserData64
 		return
 	}
 	x.first(t.DebitAccountID, charge)
@@ -167,7 +180,7 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 		if at := slices.Index(x.ids, t.PendingID); at >= 0 {
 			x.pieces[at].Units = 0
 		}
-		x.total = int64(t.UserData64)
+		x.total = t.UserData64
 	case pending:
 		x.ids = append(x.ids, t.ID)
 		x.pieces = append(x.pieces, weir.Piece{
@@ -176,9 +189,9 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 		})
 		x.length = max(x.length, t.Timeout)
 		if t.Code == codeTake {
-			x.taken += int64(low(t.Amount))
+			x.taken, x.took = x.taken+int64(low(t.Amount)), true
 		} else {
-			x.total = int64(t.UserData64)
+			x.total = t.UserData64
 		}
 	case t.Code == codeTake:
 		x.taken += int64(low(t.Amount))
@@ -195,16 +208,17 @@ func (x *told) first(account tb.Uint128, charge int) {
 	}
 }
 
-// part takes in what one of several charges stands for.
+// part takes in what a charge stands for.
 func (x *told) part(charge int, units int64) {
-	x.total = 0
-	for i := range x.parts {
-		if x.parts[i].Charge == charge {
-			x.parts[i].Units = units
-			return
-		}
+	at := slices.IndexFunc(x.parts, func(p weir.Part) bool { return p.Charge == charge })
+	if at < 0 {
+		at = len(x.parts)
+		x.parts = append(x.parts, weir.Part{Charge: charge})
 	}
-	x.parts = append(x.parts, weir.Part{Charge: charge, Units: units})
+	x.parts[at].Units, x.total = units, 0
+	if len(x.parts) == 1 { // where nothing had to be moved
+		x.total = uint64(units) + 1
+	}
 }
 
 // holdings makes of what the transfers tell the holdings of a live lease.
@@ -253,7 +267,7 @@ func (s *Store) holding(h *history, x *told, a *tb.Account) weir.Holding {
 		units /= 1000
 	}
 	if x.total > 0 {
-		units = x.total - 1
+		units = int64(x.total - 1)
 	}
 	if len(x.parts) == 1 {
 		x.parts[0].Units = units
@@ -269,14 +283,13 @@ func (s *Store) holding(h *history, x *told, a *tb.Account) weir.Holding {
 		hold.Pieces = []weir.Piece{{Units: units, Until: end, Mark: x.mark}, accountPiece(a.ID)}
 	default:
 		for k, p := range x.pieces {
-			if p.Units > 0 || k == 0 && kind == weir.Window {
+			if p.Units > 0 || k == 0 && kind == weir.Window && x.took {
 				hold.Pieces = append(hold.Pieces, p)
 			}
 		}
-		if len(hold.Pieces) == 0 && kind == weir.Window {
-			hold.Pieces = []weir.Piece{{
-				Until: h.record.At.UnixMilli() + limit.Window.Milliseconds(), Mark: x.mark,
-			}}
+		if kind == weir.Window && !x.took { // what it grew by later is not what it began with
+			begun := weir.Piece{Until: h.record.At.UnixMilli() + x.window(limit), Mark: x.mark}
+			hold.Pieces = slices.Insert(hold.Pieces, 0, begun)
 		}
 	}
 	return hold

@@ -315,9 +315,13 @@ func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
 		units = 0
 	}
 	at := place(holding, t.Parts[0].Charge)
+	length := uint32(0)
+	if s.key.kind == weir.Window { // of nothing too, since it may grow: whoever recovers it asks until when
+		length = uint32(t.Limit.Window / time.Second)
+	}
 	if !t.Limit.Shadow {
 		check := ch.add(&tb.Transfer{
-			DebitAccountID: from, CreditAccountID: to, Code: codeCheck,
+			DebitAccountID: from, CreditAccountID: to, Code: codeCheck, Timeout: length,
 			Amount: wideNumber{lo: units}.plus(wideNumber{lo: s.slack()}).id(),
 			Flags:  flagPending, UserData64: fingerprint, UserData32: at,
 		}, roleCheck, holding)
@@ -332,7 +336,7 @@ func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
 			DebitAccountID: from, CreditAccountID: to, Amount: tb.ToUint128(units), Code: codeTake,
 			UserData64: fingerprint, UserData32: at,
 		}
-		if !posted && units > 0 {
+		if !posted && (units > 0 || length > 0) {
 			take.Flags, take.Timeout = flagPending, uint32(lengthOf(t.Limit)/time.Second)
 		}
 		ch.add(&take, roleTake, holding)

@@ -1,0 +1,145 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// largest is a limit of each kind that holds as much as one can.
+func largest() *weir.Definitions {
+	d := fourLimits(math.MaxInt64)
+	d.System[0].Capacity = math.MaxInt64 / 1000
+	return d
+}
+
+// TestAmountsTurned: what has been taken and given back many times over is in use no more, and what is
+// in use is told by servers that begin then.
+func TestAmountsTurned(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a := c.open(largest(), 0)
+	for _, l := range largest().System {
+		r := unit(l.Name, l.Capacity)
+		for range 5 { // 2^64 is passed twice
+			lease, err := a.Reserve(t.Context(), r)
+			if err != nil {
+				t.Fatalf("%s: %v", l.Name, err)
+			}
+			b := c.open(largest(), 0)
+			c.uses(b, map[string]int64{l.Name: l.Capacity})
+			_, err = b.Reserve(t.Context(), unit(l.Name, 1))
+			if e, ok := errors.AsType[*weir.DeniedError](err); !ok || e.Contended {
+				t.Errorf("%s: one more: got %v, want a denial", l.Name, err)
+			}
+			if _, err := a.Cancel(t.Context(), lease.ID); err != nil {
+				t.Fatalf("%s: %v", l.Name, err)
+			}
+			c.uses(c.open(largest(), 0), map[string]int64{l.Name: 0})
+		}
+	}
+}
+
+// TestAmountsRecovered: a server that never saw a lease knows what it stands for, however much it is.
+func TestAmountsRecovered(t *testing.T) {
+	t.Parallel()
+	for _, l := range largest().System {
+		if l.Kind == weir.Concurrency { // slots cannot grow
+			continue
+		}
+		for _, to := range []int64{l.Capacity - 1, l.Capacity} {
+			c := newCluster(t, 0)
+			a := c.open(largest(), 0)
+			lease, err := a.Reserve(t.Context(), unit(l.Name, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := lease.Adjust(t.Context(), weir.Costs{l.Name: to}); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.open(largest(), 0).Cancel(t.Context(), lease.ID); err != nil {
+				t.Errorf("%s of %d: %v", l.Name, to, err)
+			}
+			c.uses(a, map[string]int64{l.Name: 0})
+		}
+	}
+}
+
+// TestAmountsDebt: servers that know nothing of one another run up a debt that 64 bits do not hold. It
+// denies, and is never taken for credit.
+func TestAmountsDebt(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}
+	servers := []*member{c.open(d, 0), c.open(d, 0)}
+	var leases []*weir.Lease
+	for _, m := range servers {
+		l, err := m.Reserve(t.Context(), unit("b", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		leases = append(leases, l)
+	}
+	for _, l := range leases {
+		if _, err := l.Complete(t.Context(), weir.Costs{"b": math.MaxInt64 / 1000}); err != nil {
+			t.Error(err)
+		}
+	}
+	c.pass(time.Second)
+	third := c.open(d, 0)
+	statuses, err := third.Status(t.Context(), "e", "r")
+	if err != nil || statuses[0].Available > -9e15 {
+		t.Errorf("%+v, %v", statuses, err)
+	}
+	for _, m := range append(servers, third) {
+		_, err := m.Reserve(t.Context(), unit("b", 1))
+		if e, ok := errors.AsType[*weir.DeniedError](err); !ok || e.Contended || e.RetryAfter < time.Hour {
+			t.Errorf("got %v, want a denial", err)
+		}
+	}
+}
+
+// TestAmountsLate: units that a lease learns of after its window has gone by are occupied for a window
+// from then, on a server that never saw the lease too, and however few it began with.
+func TestAmountsLate(t *testing.T) {
+	t.Parallel()
+	for _, shadow := range []bool{false, true} {
+		for _, began := range []int64{0, 3} {
+			c := newCluster(t, 0)
+			d := fourLimits(10)
+			d.System = d.System[3:]
+			d.System[0].Window, d.System[0].Shadow = time.Minute, shadow
+			lease, err := c.open(d, 0).Reserve(t.Context(), unit("w", began))
+			if err != nil {
+				t.Fatal(err)
+			}
+			later := func(by time.Duration, totals, want int64) {
+				t.Helper()
+				c.pass(by)
+				m := c.open(d, 0)
+				if totals >= 0 {
+					seq := int64(1) + c.clock.now().Unix()
+					_, err := m.Adjust(t.Context(), lease.ID, seq, []weir.Costs{{"w": totals}})
+					if err != nil {
+						t.Errorf("to %d: %v", totals, err)
+					}
+				}
+				c.uses(m, map[string]int64{"w": want})
+			}
+			later(30*time.Second, 5, 5)
+			later(29*time.Second, -1, 5)
+			later(2*time.Second, -1, 0)
+			later(time.Second, 7, 2)
+			later(50*time.Second, 6, 1)
+			later(time.Second, 20, 15)
+			later(11*time.Second, -1, 14)
+			later(47*time.Second, -1, 14)
+			later(3*time.Second, -1, 0)
+		}
+	}
+}
