@@ -103,9 +103,15 @@ func checkReserved(holdings []Holding, charge int, name string, n int64) *Error 
 
 // checkSum refuses a sum that its counter could not hold.
 func (s *settling) checkSum(h *Holding, parts []Part) error {
-	sum := sumParts(parts)
-	if sum > maxBucketUnits && h.Limit.Kind == Bucket || sum == math.MaxInt64 && len(parts) > 1 {
-		return invalid(s.field+"."+h.Limit.Name, sum, "is more than a limit can count")
+	sum, most := int64(0), int64(math.MaxInt64)
+	if h.Limit.Kind == Bucket {
+		most = maxBucketUnits
+	}
+	for _, p := range parts {
+		if p.Units > most-sum {
+			return invalid(s.field+"."+h.Limit.Name, sumParts(parts), "is more than a limit can count")
+		}
+		sum += p.Units
 	}
 	return nil
 }

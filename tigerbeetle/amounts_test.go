@@ -143,3 +143,37 @@ func TestAmountsLate(t *testing.T) {
 		}
 	}
 }
+
+// TestAmountsParts: what two charges stand for together may be the largest amount, and no more.
+func TestAmountsParts(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	for _, l := range largest().System {
+		if l.Kind == weir.Concurrency {
+			continue
+		}
+		a := c.open(largest(), 0)
+		one := weir.Charge{Entity: "e", Resource: "r", Costs: weir.Costs{l.Name: 1}}
+		lease, err := a.Reserve(t.Context(), &weir.Request{Charges: []weir.Charge{one, one}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		of := func(n, m int64) []weir.Costs { return []weir.Costs{{l.Name: n}, {l.Name: m}} }
+		for _, parts := range [][]weir.Costs{of(l.Capacity, 1), of(l.Capacity-1, 2), of(l.Capacity, l.Capacity)} {
+			if _, err := lease.Adjust(t.Context(), parts...); !errors.Is(err, weir.Invalid) {
+				t.Errorf("%s: %v: got %v, want %v", l.Name, parts, err, weir.Invalid)
+			}
+			c.uses(a, map[string]int64{l.Name: 2})
+		}
+		for _, parts := range [][]weir.Costs{of(l.Capacity, 0), of(l.Capacity-1, 1), of(0, l.Capacity)} {
+			if _, err := lease.Adjust(t.Context(), parts...); err != nil {
+				t.Errorf("%s: %v: %v", l.Name, parts, err)
+			}
+			c.uses(a, map[string]int64{l.Name: l.Capacity})
+		}
+		if _, err := c.open(largest(), 0).Cancel(t.Context(), lease.ID); err != nil {
+			t.Error(err)
+		}
+		c.uses(a, map[string]int64{l.Name: 0})
+	}
+}
