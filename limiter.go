@@ -137,8 +137,16 @@ func (l *Limiter) reserveBrought(
 	if err != nil {
 		return nil, false, err
 	}
-	defer l.leases.release(entry)
+	defer func() { l.leases.release(entry) }()
+	again, err := l.revive(ctx, now, leaseNow, entry)
+	if err != nil {
+		return nil, false, err
+	}
+	entry = again
 	if entry.state != leaseUnborn {
+		if err := l.refresh(ctx, now, entry); err != nil {
+			return nil, false, err
+		}
 		lease, err := l.known(entry, r.Fingerprint, now)
 		return lease, true, err
 	}

@@ -41,6 +41,7 @@ type settling struct {
 	lists       []costList // of totals
 	now         time.Time
 	fingerprint uint64
+	charges     uint8 // of the lease
 	replay      bool
 	degraded    bool
 }
@@ -110,8 +111,12 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 			return nil, err
 		}
 	}
+	again, err := l.revive(ctx, s.now, leaseNow, entry)
+	if err != nil {
+		return nil, err
+	}
 	known = true
-	return entry, nil
+	return again, nil
 }
 
 // settleEnded answers a verb on a lease that has ended: the same settlement again is a replay.
@@ -136,6 +141,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 	of := &c.settlement
 	of.ID, of.Verb, of.Seq, of.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
 	of.Holdings, of.Totals, of.Limits = e.holdings, nil, nil
+	s.charges = e.charges
 	out := of.Outcome(wholeMS(s.now))
 	if !e.degraded {
 		var err error

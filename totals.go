@@ -37,6 +37,16 @@ func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 	return c.totals, nil
 }
 
+// Restated is what Totals are for a lease that stands for something else than Holdings by now:
+// another server has adjusted it since. What was not named stays as it is there.
+func (s *Settlement) Restated(holdings []Holding) ([][]Part, error) {
+	if s.call == nil || s.Totals == nil {
+		return s.Totals, nil
+	}
+	again := call{settling: s.call.settling} // Totals are in the call's own memory
+	return again.splitTotals(&leaseEntry{holdings: holdings, charges: again.settling.charges})
+}
+
 // named is what a settlement says of one limit of a charge.
 func (s *settling) named(charge int, name string) (int64, bool) {
 	if len(s.lists) == 0 {

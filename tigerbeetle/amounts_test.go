@@ -18,8 +18,8 @@ func largest() *weir.Definitions {
 	return d
 }
 
-// TestAmountsTurned: what has been taken and given back many times over is in use no more, and what is
-// in use is told by servers that begin then.
+// TestAmountsTurned: what has been taken and given back many times over is in use no more, and what
+// is in use is told by servers that begin then.
 func TestAmountsTurned(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -45,7 +45,8 @@ func TestAmountsTurned(t *testing.T) {
 	}
 }
 
-// TestAmountsRecovered: a server that never saw a lease knows what it stands for, however much it is.
+// TestAmountsRecovered: a server that never saw a lease knows what it stands for, however much it
+// is.
 func TestAmountsRecovered(t *testing.T) {
 	t.Parallel()
 	for _, l := range largest().System {
@@ -70,8 +71,8 @@ func TestAmountsRecovered(t *testing.T) {
 	}
 }
 
-// TestAmountsDebt: servers that know nothing of one another run up a debt that 64 bits do not hold. It
-// denies, and is never taken for credit.
+// TestAmountsDebt: servers that know nothing of one another run up a debt that 64 bits do not hold.
+// It denies, and is never taken for credit.
 func TestAmountsDebt(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -104,8 +105,8 @@ func TestAmountsDebt(t *testing.T) {
 	}
 }
 
-// TestAmountsLate: units that a lease learns of after its window has gone by are occupied for a window
-// from then, on a server that never saw the lease too, and however few it began with.
+// TestAmountsLate: units that a lease learns of after its window has gone by are occupied for a
+// window from then, on a server that never saw the lease too, and however few it began with.
 func TestAmountsLate(t *testing.T) {
 	t.Parallel()
 	for _, shadow := range []bool{false, true} {
@@ -159,13 +160,14 @@ func TestAmountsParts(t *testing.T) {
 			t.Fatal(err)
 		}
 		of := func(n, m int64) []weir.Costs { return []weir.Costs{{l.Name: n}, {l.Name: m}} }
-		for _, parts := range [][]weir.Costs{of(l.Capacity, 1), of(l.Capacity-1, 2), of(l.Capacity, l.Capacity)} {
+		most := l.Capacity
+		for _, parts := range [][]weir.Costs{of(most, 1), of(most-1, 2), of(most, most)} {
 			if _, err := lease.Adjust(t.Context(), parts...); !errors.Is(err, weir.Invalid) {
 				t.Errorf("%s: %v: got %v, want %v", l.Name, parts, err, weir.Invalid)
 			}
 			c.uses(a, map[string]int64{l.Name: 2})
 		}
-		for _, parts := range [][]weir.Costs{of(l.Capacity, 0), of(l.Capacity-1, 1), of(0, l.Capacity)} {
+		for _, parts := range [][]weir.Costs{of(most, 0), of(most-1, 1), of(0, most)} {
 			if _, err := lease.Adjust(t.Context(), parts...); err != nil {
 				t.Errorf("%s: %v: %v", l.Name, parts, err)
 			}

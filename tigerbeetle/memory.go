@@ -3,7 +3,10 @@
 package tigerbeetle
 
 import (
+	"context"
 	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
 )
@@ -25,25 +28,47 @@ func (s *seat) remember(now int64, status *weir.LimitStatus) {
 }
 
 // remembered denies without asking the cluster, where it denied as much a moment ago. What is known
-// must still say so.
-func (c *reserving) remembered() bool {
+// must still say so. A lease that another server took is no denial: it may be what is in the way.
+func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 	now := c.s.clock.ms()
+	if !c.recalled(now) {
+		return false, nil
+	}
+	if c.repeats {
+		if header, err := c.header(ctx); err != nil || header != nil {
+			return false, err
+		}
+	}
+	c.s.counts.remembered.Add(1)
+	c.statuses(now)
+	c.out.At = time.UnixMilli(now)
+	c.out.Denied, c.out.Holdings = true, nil
+	return true, nil
+}
+
+// recalled is true where a denial is remembered, and the cluster need hear of nothing else.
+func (c *reserving) recalled(now int64) bool {
+	recalls := false
 	for i := range c.seats {
 		if c.seats[i].redefined() {
 			return false // the cluster must hear of it
 		}
+		recalls = recalls || c.seats[i].recalls(now)
 	}
-	for i := range c.seats {
-		seat := &c.seats[i]
-		if seat.recalls(now) {
-			c.s.counts.remembered.Add(1)
-			c.statuses(now)
-			c.out.At = time.UnixMilli(now)
-			c.out.Denied, c.out.Holdings = true, nil
-			return true
-		}
+	return recalls
+}
+
+// header is the transfer by which the lease was taken, or nil.
+func (c *reserving) header(ctx context.Context) (*tb.Transfer, error) {
+	c.s.counts.lookups.Add(1)
+	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.r.ID, 0, 0)})
+	if err != nil {
+		return nil, unavailable(err)
 	}
-	return false
+	if len(found) == 0 {
+		return nil, nil //nolint:nilnil // Nobody has taken it.
+	}
+	return &found[0], nil
 }
 
 // redefined is changes for who has not locked the spot.

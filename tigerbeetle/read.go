@@ -153,8 +153,9 @@ func fly(seats []*seat, n int64) {
 	}
 }
 
-// balance is that of a bucket, in milli-units, by the account of what is spent. Servers that know nothing
-// of one another may together run up a debt that 64 bits do not hold: then it is the greatest that they do.
+// balance is that of a bucket, in milli-units, by the account of what is spent. Servers that know
+// nothing of one another may together run up a debt that 64 bits do not hold: then it is the
+// greatest that they do.
 func balance(spent *tb.Account, capacity int64) int64 {
 	out := number128(spent.CreditsPosted).less(number128(spent.DebitsPosted))
 	full := uint64(capacity) * 1000

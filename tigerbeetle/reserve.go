@@ -31,6 +31,7 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation)
 	c := &reserving{
 		s: s, r: r, out: out,
 		seats: make([]seat, len(out.Holdings)), all: make([]*seat, 0, len(out.Holdings)),
+		repeats: r.ID.Time().UnixMilli() != now.UnixMilli(),
 	}
 	if err := c.seat(); err != nil {
 		return nil, err
@@ -51,6 +52,9 @@ type reserving struct {
 	all   []*seat
 	// attempt tells the chains that were sent apart, and is on the header: see [reserving.another].
 	attempt int64
+	// repeats is false for a lease that the limiter has just made: nobody can have asked for it
+	// before.
+	repeats bool
 }
 
 // An attempt's number stands above the number of charges on the header.
@@ -103,8 +107,8 @@ func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
 		if err := c.s.provision(ctx, c.seats); err != nil {
 			return nil, err
 		}
-		if c.remembered() {
-			return c.out, nil
+		if done, err := c.remembered(ctx); err != nil || done {
+			return c.out, err
 		}
 		if i > 0 {
 			c.s.counts.again.Add(1)
@@ -316,7 +320,7 @@ func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
 	}
 	at := place(holding, t.Parts[0].Charge)
 	length := uint32(0)
-	if s.key.kind == weir.Window { // of nothing too, since it may grow: whoever recovers it asks until when
+	if s.key.kind == weir.Window { // of nothing too: it may grow, and whoever recovers it asks until when
 		length = uint32(t.Limit.Window / time.Second)
 	}
 	if !t.Limit.Shadow {
@@ -415,20 +419,33 @@ func (s *seat) book(at int64) []weir.Piece {
 	return []weir.Piece{p}
 }
 
+// other refuses a lease that was used for another request, and says if it is over besides.
+func (c *reserving) other(ctx context.Context) error {
+	e := &weir.Error{
+		Code: weir.Conflict, Field: "lease_id", Value: c.r.ID.String(),
+		Reason: "was used for another request",
+	}
+	h, err := c.s.recover(ctx, c.r.ID)
+	if err != nil {
+		return err
+	}
+	if h != nil && (h.record.State != weir.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.ms()) {
+		e.Code, e.Reason = weir.Ended, "was used for another request, and is over"
+	}
+	return e
+}
+
 // replay answers for a lease that the cluster knows: the same request again, or another one.
 func (c *reserving) replay(ctx context.Context) error {
-	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.r.ID, 0, 0)})
+	header, err := c.header(ctx)
 	if err != nil {
-		return unavailable(err)
+		return err
 	}
-	if len(found) != 1 {
+	if header == nil {
 		return unexpected("lookup_transfers", "a header that exists was not found")
 	}
-	if found[0].UserData64 != c.r.Fingerprint {
-		return &weir.Error{
-			Code: weir.Conflict, Field: "lease_id", Value: c.r.ID.String(),
-			Reason: "was used for another request",
-		}
+	if header.UserData64 != c.r.Fingerprint {
+		return c.other(ctx)
 	}
 	if err := c.s.readSeats(ctx, c.those(func(s *seat) bool { return !s.asked })); err != nil {
 		return err

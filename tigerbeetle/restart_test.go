@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestRestartTime: a server that begins on a namespace of long ago knows the time before it has done
-// anything: its first reservation counts in this month, and what it looks at is as it is now.
+// TestRestartTime: a server that begins on a namespace of long ago knows the time before it has
+// done anything: its first reservation counts in this month, and what it looks at is as it is now.
 func TestRestartTime(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

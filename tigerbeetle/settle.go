@@ -274,29 +274,16 @@ func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
 	if c.st.Verb == weir.VerbAdjust && record.Seq >= c.st.Seq {
 		return c.stands(h), nil
 	}
-	c.keep(record.Holdings)
+	st := *c.st
+	if st.Totals, err = st.Restated(record.Holdings); err != nil {
+		return nil, err
+	}
+	c.st = &st
 	if err := c.begin(record.Holdings); err != nil {
 		return nil, err
 	}
 	c.token = h.token() // also where no holding can tell
 	return nil, nil     //nolint:nilnil // It is to be sent anew.
-}
-
-// nothingNamed is the fingerprint of a settlement that names no totals.
-const nothingNamed uint64 = 0x680fee83d7245c6a
-
-// keep lets a settlement that names nothing keep what the lease stands for by now, instead of what the
-// limiter believed.
-func (c *settling) keep(holdings []weir.Holding) {
-	st := *c.st
-	if st.Fingerprint != nothingNamed || st.Verb != weir.VerbComplete && st.Verb != weir.VerbAdjust {
-		return
-	}
-	st.Totals = make([][]weir.Part, len(holdings))
-	for i := range holdings {
-		st.Totals[i] = holdings[i].Parts
-	}
-	c.st = &st
 }
 
 // rename gives holdings that were recovered the names that are known here.

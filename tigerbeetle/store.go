@@ -94,8 +94,8 @@ func (s *Store) found(ctx context.Context) error {
 	if s.options.ReadOnly {
 		accounts = nil
 	}
-	// Of an account that exists the answer says when it was made. One without an ID is refused, with
-	// the time.
+	// Of an account that exists the answer says when it was made. One without an ID is refused,
+	// with the time.
 	results, err := s.ledger.CreateAccounts(ctx, append(accounts, tb.Account{}))
 	if err != nil {
 		return unavailable(err)
