@@ -1,0 +1,312 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+// beside plays the same calls on several servers of a cluster, each on one of them, and on a model
+// that knows nothing of servers.
+type beside struct {
+	*cluster
+
+	random  *rand.Rand
+	d       *weir.Definitions
+	servers []*weir.Limiter
+	model   conformance.ModelWorld
+	// amounts are what is asked, leases what was admitted, played what was done.
+	amounts func(r *rand.Rand) int64
+	limits  []string
+	leases  []*weir.Request
+	seq     int64
+	played  []string
+	// outcomes counts answers by their sort.
+	outcomes map[string]int
+}
+
+func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *rand.Rand) int64) *beside {
+	t.Helper()
+	c := newCluster(t, 0)
+	c.ledger = NewEmulator(&EmulatorOptions{Now: c.clock.now, Tick: time.Millisecond})
+	b := &beside{
+		cluster: c, random: rand.New(rand.NewPCG(seed, 7)), d: d, amounts: amounts,
+		outcomes: make(map[string]int),
+	}
+	var err error
+	b.model, err = conformance.OpenModel(conformance.Setup{
+		Start: c.clock.now(), Definitions: d, Options: weir.Options{CacheTTL: -1},
+	}, true, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		b.servers = append(b.servers, b.begin())
+	}
+	c.pass(time.Second) // so that leases may be of a little while ago
+	b.model.Advance(time.Second)
+	for _, l := range d.System {
+		b.limits = append(b.limits, l.Name)
+	}
+	return b
+}
+
+// begin opens a server. It knows the time exactly, or holds would end late.
+func (b *beside) begin() *weir.Limiter {
+	b.t.Helper()
+	s, err := OpenLedger(b.t.Context(), b.ledger, &Options{
+		Definitions: b.d, Poll: -1, Now: b.clock.now,
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	l, err := weir.New(s, &weir.Options{Now: b.clock.now, CacheTTL: -1})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return l
+}
+
+// meaning says what an answer means.
+func meaning(err error) string {
+	if err == nil {
+		return "done"
+	}
+	if e, ok := errors.AsType[*weir.DeniedError](err); ok {
+		if e.Contended {
+			return "contended"
+		}
+		return "denied"
+	}
+	if e, ok := errors.AsType[*weir.Error](err); ok {
+		return string(e.Code)
+	}
+	return err.Error()
+}
+
+// tells is true where a server answers by what it knows of a lease that another one has ended: what
+// is wrong with the call comes first, and what is live here is not forgotten elsewhere.
+func tells(adjusts bool, is, should string) bool {
+	over := []weir.Code{weir.Ended, weir.Conflict, weir.UnknownLease}
+	wrong := append(over, weir.Invalid, weir.NeverSatisfiable)
+	return slices.Contains(over, weir.Code(should)) && slices.Contains(wrong, weir.Code(is)) ||
+		is == "done" && should == string(weir.UnknownLease) || // cancelled already
+		is == "done" && should == string(weir.Ended) && adjusts || // by what it was adjusted to
+		is == string(weir.Ended) && should == string(weir.Invalid) // as being too old
+}
+
+// play carries one call out on both, and holds the answers against each other.
+func (b *beside) play(what string, do func(s weir.Service) error) bool {
+	b.t.Helper()
+	at := b.random.IntN(len(b.servers))
+	got, want := do(b.servers[at]), do(b.model)
+	b.played = append(b.played, fmt.Sprintf("%d: %s: %s", at, what, meaning(want)))
+	b.outcomes[meaning(want)]++
+	adjusts := strings.HasPrefix(what, "adjust")
+	if is, should := meaning(got), meaning(want); is != should && !tells(adjusts, is, should) {
+		b.fail("got %v, the model says %v", got, want)
+	}
+	return want == nil
+}
+
+func (b *beside) fail(format string, args ...any) {
+	b.t.Helper()
+	from := max(len(b.played)-60, 0)
+	for _, p := range b.played[from:] {
+		b.t.Log(p)
+	}
+	b.t.Fatalf(format, args...)
+}
+
+// look holds what is available against the model's, on a server.
+func (b *beside) look(entity string) {
+	b.t.Helper()
+	got, err := b.servers[b.random.IntN(len(b.servers))].Status(b.t.Context(), entity, "r")
+	if err != nil {
+		b.fail("status: %v", err)
+	}
+	want, err := b.model.Status(b.t.Context(), entity, "r")
+	if err != nil || len(got) != len(want) {
+		b.fail("status: %d limits, the model says %d, %v", len(got), len(want), err)
+	}
+	for i := range want {
+		if got[i].Available != want[i].Available {
+			b.fail("%s %s: %d available, the model says %d",
+				entity, want[i].Limit, got[i].Available, want[i].Available)
+		}
+	}
+}
+
+// amount is what is asked of a limit. What a shadow limit has no more room to count has left no
+// trace of how many slots it was, so there they are few.
+func (b *beside) amount(name string) int64 {
+	n := b.amounts(b.random)
+	if name == "s" && b.d.System[2].Shadow {
+		n = min(n, 11)
+	}
+	if name == "b" { // of a debt that hardly fits, a server that has not heard of it adds to it
+		n = min(n, math.MaxInt64/1000/1024)
+	}
+	return n
+}
+
+func (b *beside) costs() weir.Costs {
+	costs := weir.Costs{}
+	for _, name := range b.limits {
+		if b.random.IntN(2) == 0 {
+			costs[name] = b.amount(name)
+		}
+	}
+	if len(costs) == 0 {
+		name := b.limits[b.random.IntN(len(b.limits))]
+		costs[name] = b.amount(name)
+	}
+	return costs
+}
+
+// reserve asks for something new, or for what was asked before.
+func (b *beside) reserve() {
+	b.t.Helper()
+	r := &weir.Request{LeaseID: weir.NewLeaseID(b.clock.now().Add(-time.Millisecond))}
+	r.Charges = []weir.Charge{{Entity: "e", Resource: "r", Costs: b.costs()}}
+	if b.random.IntN(4) == 0 {
+		r.Charges = append(r.Charges, weir.Charge{Entity: "f", Resource: "r", Costs: b.costs()})
+	}
+	again := b.random.IntN(4) == 0 && len(b.leases) > 0
+	if again {
+		c := *b.leases[b.random.IntN(len(b.leases))]
+		if r = &c; b.random.IntN(4) == 0 {
+			r.Charges = []weir.Charge{{Entity: "e", Resource: "r", Costs: b.costs()}}
+		}
+	}
+	did := b.play(fmt.Sprintf("reserve %s %v", r.LeaseID, r.Charges), func(s weir.Service) error {
+		_, err := s.Reserve(b.t.Context(), r)
+		return err
+	})
+	if did && !again {
+		b.leases = append(b.leases, r)
+	}
+}
+
+// settle does something to a lease that was admitted at some time.
+func (b *beside) settle() {
+	b.t.Helper()
+	if len(b.leases) == 0 {
+		return
+	}
+	r := b.leases[b.random.IntN(len(b.leases))]
+	var totals []weir.Costs
+	for i := range r.Charges {
+		set := weir.Costs{}
+		for _, name := range b.limits {
+			if _, ok := r.Charges[i].Costs[name]; ok && b.random.IntN(3) > 0 {
+				set[name] = b.amount(name)
+			}
+		}
+		totals = append(totals, set)
+	}
+	id, ctx := r.LeaseID, b.t.Context()
+	switch b.random.IntN(5) {
+	case 0:
+		b.play(fmt.Sprintf("complete %s %v", id, totals), func(s weir.Service) error {
+			return last(s.Complete(ctx, id, totals))
+		})
+	case 1:
+		b.play(fmt.Sprintf("cancel %s", id), func(s weir.Service) error { return last(s.Cancel(ctx, id)) })
+	case 2:
+		b.play(fmt.Sprintf("extend %s", id), func(s weir.Service) error { return last(s.Extend(ctx, id)) })
+	default:
+		b.seq++
+		for range 1 + b.random.IntN(2) { // and again, on another server perhaps
+			b.play(fmt.Sprintf("adjust %s %d %v", id, b.seq, totals), func(s weir.Service) error {
+				return last(s.Adjust(ctx, id, b.seq, totals))
+			})
+		}
+	}
+}
+
+// later lets time pass.
+func (b *beside) later(d time.Duration) {
+	b.pass(d)
+	b.model.Advance(d)
+	b.played = append(b.played, "it is "+b.clock.now().Format(time.TimeOnly))
+}
+
+// step does one of everything.
+func (b *beside) step() {
+	b.t.Helper()
+	switch n := b.random.IntN(20); {
+	case n < 8:
+		b.later(time.Second) // or a server denies what it has just denied
+		b.reserve()
+	case n < 16:
+		b.settle()
+	case n < 18:
+		d := []time.Duration{time.Second, 7 * time.Second, 45 * time.Second, 4 * time.Minute}[b.random.IntN(4)]
+		b.later(d)
+	default:
+		b.played = append(b.played, "restart")
+		b.servers[b.random.IntN(len(b.servers))] = b.begin()
+	}
+	b.look("e")
+	b.look("f")
+}
+
+// fourOf are limits of all kinds, of an entity and of its parent.
+func fourOf(capacity int64, shadow bool) *weir.Definitions {
+	d := fourLimits(capacity)
+	d.System[0].Capacity = min(capacity, math.MaxInt64/1000)
+	d.System[2].Timeout, d.System[3].Window = 2*time.Minute, time.Minute
+	for i := range d.System {
+		d.System[i].Shadow = shadow
+	}
+	d.Entities = map[string]weir.EntityDefinition{"f": {}, "e": {Parent: "f", Cascade: true}}
+	return d
+}
+
+// TestServersAmounts: of amounts at the edges, several servers make what one slow model makes.
+func TestServersAmounts(t *testing.T) {
+	t.Parallel()
+	const bucketMost = math.MaxInt64 / 1000
+	edges := []int64{
+		0, 1, 2, 9, 10, 11, bucketMost - 1, bucketMost, bucketMost + 1,
+		math.MaxInt64/2 + 1, math.MaxInt64 - 1, math.MaxInt64,
+	}
+	amounts := func(r *rand.Rand) int64 { return edges[r.IntN(len(edges))] }
+	seen := make(map[string]int)
+	for _, capacity := range []int64{10, bucketMost, math.MaxInt64} {
+		for _, shadow := range []bool{false, true} {
+			for seed := range uint64(soak.Amount(2, 100)) {
+				b := newBeside(t, seed, fourOf(capacity, shadow), amounts)
+				b.played = append(b.played,
+					fmt.Sprintf("capacity %d, shadow %t, seed %d", capacity, shadow, seed))
+				for range 300 {
+					b.step()
+				}
+				for what, n := range b.outcomes {
+					seen[what] += n
+				}
+			}
+		}
+	}
+	t.Log(seen)
+	for _, what := range []string{
+		"done", "denied", string(weir.Invalid), string(weir.NeverSatisfiable), string(weir.Conflict),
+		string(weir.Ended), string(weir.UnknownLease),
+	} {
+		if seen[what] == 0 {
+			t.Errorf("nothing was answered with %q", what)
+		}
+	}
+}
