@@ -48,14 +48,12 @@ func (k *bucketKnown) gain(now int64) int64 {
 	return r.Gain(k.anchor.b, now)
 }
 
-// follow is the anchor after the one that is known: at an instant, under a definition. It is false where
-// nothing would change.
+// follow is the anchor after the one that is known: at an instant, under a definition. It is false
+// where nothing would change. It moves though nothing has been regained: a chain that moves it
+// fails where another server has, and so knows the capacity that its check goes by.
 func (k *bucketKnown) follow(now int64, r rate, version uint32) (anchor, bool) {
 	a := k.anchor
 	changed := a.rate != r && (a.b == 0 || !older(version, a.version))
-	if !changed && k.gain(now) == 0 {
-		return a, false
-	}
 	if now <= a.b {
 		if !changed || a.k == countMask {
 			return a, false

@@ -1,0 +1,284 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+// only are definitions of one of the four limits.
+func only(limit string, capacity int64) *weir.Definitions {
+	d := fourLimits(capacity)
+	for i, l := range d.System {
+		if l.Name == limit {
+			return &weir.Definitions{System: d.System[i : i+1]}
+		}
+	}
+	return nil
+}
+
+// reload gives servers definitions, one after another.
+func (c *cluster) reload(d *weir.Definitions, servers ...*member) {
+	c.t.Helper()
+	for _, m := range servers {
+		if err := m.store.WriteConfig(c.t.Context(), c.clock.now(), d); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// TestCapacityTurns: a capacity goes from 20 to 10 and back twice, with less and with more in use
+// than the lower one, taken by leases that stay open and by leases that are settled. What is
+// admitted in between, by either server, is what the definition in force leaves.
+func TestCapacityTurns(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"b", "m", "s", "w"} {
+		for _, used := range []int64{4, 10, 16} {
+			for _, open := range []bool{true, false} {
+				c := newCluster(t, 0)
+				a, b := c.open(only(limit, 20), 0), c.open(only(limit, 20), 0)
+				lease, err := a.Reserve(t.Context(), unit(limit, used))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !open {
+					if limit == "s" { // its slots would return
+						continue
+					}
+					if _, err := lease.Complete(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				// What a bucket has left is trimmed, and a raised capacity leaves it to fill.
+				left := 20 - used
+				for i, capacity := range []int64{10, 20, 10, 20} {
+					c.pass(time.Second)
+					c.reload(only(limit, capacity), []*member{a, b}[i%2], []*member{b, a}[i%2])
+					want := max(capacity-used, 0)
+					if limit == "b" {
+						left = min(left, capacity)
+						want = left
+					}
+					if got := c.room(b, limit, want); got != want {
+						t.Errorf("%s, %d used, open %t: step %d: admitted %d, want %d", limit, used, open, i, got, want)
+					}
+				}
+				if _, err := lease.Cancel(t.Context()); open && err != nil {
+					t.Errorf("%s, %d used: %v", limit, used, err)
+				}
+			}
+		}
+	}
+}
+
+// room is how much is admitted at once, and given back: so many and no more.
+func (c *cluster) room(m *member, limit string, want int64) int64 {
+	c.t.Helper()
+	lease, err := m.Reserve(c.t.Context(), unit(limit, want+1))
+	if err == nil {
+		c.t.Errorf("%s: one more than %d was admitted", limit, want)
+		return want + 1
+	}
+	if !denied(err) && !errors.Is(err, weir.NeverSatisfiable) {
+		c.t.Errorf("%s: %v", limit, err)
+	}
+	if want == 0 {
+		return 0
+	}
+	if lease, err = m.Reserve(c.t.Context(), unit(limit, want)); err != nil {
+		c.t.Errorf("%s: %d: %v", limit, want, err)
+		return 0
+	}
+	if _, err := lease.Cancel(c.t.Context()); err != nil {
+		c.t.Error(err)
+	}
+	return want
+}
+
+// TestCapacityUnheard: a server that was idle while a capacity went down and up again, or that has
+// not heard yet that it went down, admits no more of a slow bucket than what either definition
+// leaves.
+func TestCapacityUnheard(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(only("b", 20), 0), c.open(only("b", 20), 0)
+	if got := c.admits(a, "b", 1); got != 1 {
+		t.Fatal(got)
+	}
+	c.pass(time.Second)
+	c.reload(only("b", 10), b)
+	if got := c.admits(b, "b", 30); got != 10 {
+		t.Errorf("admitted %d of the lowered capacity, want 10", got)
+	}
+	c.pass(time.Second)
+	c.reload(only("b", 20), b, a)
+	if got := c.admits(a, "b", 30); got != 0 {
+		t.Errorf("admitted %d, want 0: a raised capacity leaves the bucket to fill", got)
+	}
+
+	c = newCluster(t, 0)
+	a, b = c.open(only("b", 20), 0), c.open(only("b", 20), 0)
+	if got := c.admits(a, "b", 15); got != 15 {
+		t.Fatal(got)
+	}
+	c.pass(time.Second)
+	c.reload(only("b", 10), b)
+	if got := c.admits(b, "b", 1); got != 1 {
+		t.Fatal(got)
+	}
+	c.pass(time.Millisecond)
+	if got := c.admits(a, "b", 30); got != 4 { // before it has looked
+		t.Errorf("admitted %d of the 4 that are left", got)
+	}
+}
+
+// TestCapacityAtOnce: two servers put different definitions in force at once, again and again. One
+// set rules in the end; the other server says so, and agrees after a reload.
+func TestCapacityAtOnce(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"b", "m", "s", "w"} {
+		c := newCluster(t, 0)
+		servers := []*member{c.open(only(limit, 20), 0), c.open(only(limit, 20), 0)}
+		for round := range 20 {
+			var all sync.WaitGroup
+			for i, m := range servers {
+				all.Go(func() {
+					d := only(limit, int64(10+10*((i+round)%2)))
+					if err := m.store.WriteConfig(t.Context(), c.clock.now(), d); err != nil {
+						t.Errorf("%s: %v", limit, err)
+					}
+				})
+			}
+			all.Wait()
+			ready := -1
+			for i, m := range servers {
+				if m.store.Ready(t.Context()) == nil {
+					if ready >= 0 {
+						t.Errorf("%s: both are ready, with different definitions", limit)
+					}
+					ready = i
+				}
+			}
+			if ready < 0 {
+				t.Fatalf("%s: neither is ready", limit)
+			}
+			capacity := int64(10 + 10*((ready+round)%2))
+			c.reload(only(limit, capacity), servers[1-ready])
+			for i, m := range servers {
+				if err := m.store.Ready(t.Context()); err != nil {
+					t.Errorf("%s: server %d after the reload: %v", limit, i, err)
+				}
+			}
+			c.pass(11 * 24 * time.Hour) // a bucket is full again, and what was used is free
+			for _, m := range servers {
+				if got := c.room(m, limit, capacity); got != capacity {
+					t.Errorf("%s, round %d: admitted %d, want %d", limit, round, got, capacity)
+				}
+			}
+		}
+	}
+}
+
+// load are callers on two servers that take units and give them back.
+type load struct {
+	*cluster
+
+	servers                                  []*member
+	limit                                    string
+	inUse, most, admitted, refused, notReady atomic.Int64
+	stop                                     atomic.Bool
+}
+
+// call takes a unit at a time and holds up to three.
+func (l *load) call(m *member) {
+	var held []*weir.Lease
+	for !l.stop.Load() {
+		l.pass(time.Millisecond)
+		lease, err := m.Reserve(l.t.Context(), unit(l.limit, 1))
+		switch {
+		case err == nil:
+			l.admitted.Add(1)
+			n := l.inUse.Add(1)
+			for m := l.most.Load(); n > m && !l.most.CompareAndSwap(m, n); m = l.most.Load() {
+			}
+			held = append(held, lease)
+		case denied(err):
+			l.refused.Add(1)
+		case errors.Is(err, weir.Unavailable):
+			l.notReady.Add(1)
+		default:
+			l.t.Errorf("%s: %v", l.limit, err)
+		}
+		if len(held) > 2 || err != nil && len(held) > 0 {
+			l.give(held[0])
+			held = held[1:]
+		}
+	}
+	for _, lease := range held {
+		l.give(lease)
+	}
+}
+
+func (l *load) give(lease *weir.Lease) {
+	l.inUse.Add(-1) // before it is free: what is counted is never above what is held
+	if _, err := lease.Cancel(l.t.Context()); err != nil {
+		l.t.Errorf("%s: %v", l.limit, err)
+	}
+}
+
+// TestCapacityUnderLoad: while two servers turn a capacity between 20 and 10, callers on both take
+// and give back a unit at a time. Never are more in use than the higher capacity, and after each
+// change something is admitted.
+func TestCapacityUnderLoad(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"b", "m", "s", "w"} {
+		c := newCluster(t, 0)
+		l := &load{cluster: c, limit: limit, servers: []*member{
+			c.open(only(limit, 20), 0), c.open(only(limit, 20), 0),
+		}}
+		var callers sync.WaitGroup
+		for _, m := range l.servers { // a machine under load is no store that does not answer
+			patient, err := weir.New(m.store, &weir.Options{
+				Now: c.clock.now, CacheTTL: -1, StoreTimeout: time.Minute,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			m.Limiter = patient
+		}
+		for i := range 8 {
+			callers.Go(func() { l.call(l.servers[i%2]) })
+		}
+		for i := range soak.Amount(6, 200) {
+			c.reload(only(limit, int64(10+10*(i%2))), l.servers[i%2], l.servers[1-i%2])
+			before := l.admitted.Load()
+			for begun := time.Now(); l.admitted.Load() < before+20; runtime.Gosched() {
+				if time.Since(begun) > 20*time.Second {
+					t.Fatalf("%s: %d admitted after change %d", limit, l.admitted.Load()-before, i)
+				}
+			}
+		}
+		l.stop.Store(true)
+		callers.Wait()
+		t.Logf("%s: %d admitted, %d denied, %d not ready, at most %d in use at once",
+			limit, l.admitted.Load(), l.refused.Load(), l.notReady.Load(), l.most.Load())
+		if l.most.Load() > 20 || l.most.Load() < 5 {
+			t.Errorf("%s: %d in use at once, of 20 and 10", limit, l.most.Load())
+		}
+		if limit != "b" { // which fills
+			c.uses(l.servers[0], map[string]int64{limit: 0})
+		}
+		c.pass(31 * 24 * time.Hour)
+		if got := c.room(l.servers[1], limit, 20); got != 20 {
+			t.Errorf("%s: admitted %d at the end, want 20", limit, got)
+		}
+	}
+}
