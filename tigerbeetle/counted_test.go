@@ -228,7 +228,8 @@ func costLines() []costLine {
 	settle("adjust to less", 8, adjustTo(5))
 	settle("cancel", 5, func(s *costScene) error { _, err := s.Cancel(s.Context(), s.lease.ID); return err })
 	settle("extend", 4, func(s *costScene) error { _, err := s.Extend(s.Context(), s.lease.ID); return err })
-	add("denial", all, counted{1, 12, 0, 0}, warm, deny, false)
+	add("denial by one limit", all[3:], counted{1, 4, 0, 0}, warm, deny, false)
+	add("denial by all four", all, counted{1, 12, 1, 1}, warm, deny, false)
 	add("the same denial within a second", all, counted{}, func(s *costScene) error {
 		return errors.Join(warm(s), deny(s))
 	}, deny, false)

@@ -19,10 +19,15 @@ type holdsKnown struct {
 	total int64
 	// others is the number, as it was read; its ends are unknown.
 	others int64
+	// until is when the last of them ends at the latest.
+	until int64
 }
 
 // expire drops what has ended.
 func (h *holdsKnown) expire(now int64) {
+	if now >= h.until {
+		h.others = 0
+	}
 	for h.first < len(h.list) && h.list[h.first].until <= now {
 		h.total -= h.list[h.first].units
 		h.first++
@@ -53,10 +58,20 @@ func (h *holdsKnown) add(until, units int64) {
 	h.list = slices.Insert(h.list, at, hold{until, units})
 }
 
+// fewer takes in that n units less are held than was known.
+func (h *holdsKnown) fewer(n, until int64) {
+	if n <= h.others {
+		h.others -= n
+		return
+	}
+	*h = holdsKnown{others: max(h.total+h.others-n, 0), until: until}
+}
+
 // remove forgets units that returned early.
 func (h *holdsKnown) remove(until, units int64) {
 	at := h.search(until)
 	if at >= len(h.list) || h.list[at].until != until {
+		h.others = max(h.others-units, 0) // they were another server's
 		return
 	}
 	units = min(units, h.list[at].units)

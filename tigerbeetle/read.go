@@ -37,7 +37,11 @@ func (s *Store) readSpot(ctx context.Context, sp *spot) error {
 // is: what is known then lacks the refill of some milliseconds.
 func (s *Store) readSpots(ctx context.Context, spots []*spot) error {
 	var looks []look
+	now := s.clock.ms()
 	for _, sp := range spots {
+		sp.mu.Lock()
+		sp.read = now
+		sp.mu.Unlock()
 		if sp.key.kind != weir.Budget {
 			looks = append(looks, look{spot: sp})
 		} else if err := s.readBudget(ctx, sp); err != nil {
@@ -116,6 +120,16 @@ func (s *Store) readAccounts(ctx context.Context, looks []look) ([]look, error) 
 	return again, nil
 }
 
+// latest is when what is held now ends at the latest: a hold that was made anew, up to a second
+// late.
+func (s *spot) latest(now int64) int64 {
+	l := s.last.Load()
+	if l == nil {
+		return math.MaxInt64
+	}
+	return now + lengthOf(l).Milliseconds() + 1000
+}
+
 // tell takes in what the account of a window or of slots says, or that a limit has none.
 func (l *look) tell(now int64, a *tb.Account) {
 	l.mu.Lock()
@@ -126,7 +140,11 @@ func (l *look) tell(now int64, a *tb.Account) {
 	}
 	l.funded = low(a.CreditsPosted) > 0
 	l.holds.expire(now)
-	l.holds.others = max(clamp(low(a.DebitsPending))-l.holds.total, 0)
+	held := clamp(low(a.DebitsPending))
+	l.holds.others, l.holds.until = held-l.holds.total, l.latest(now)
+	if l.holds.others < 0 { // another server has let some of them go
+		l.holds = holdsKnown{others: held, until: l.latest(now)}
+	}
 }
 
 // tellBucket takes in what the accounts of a bucket say, beside its latest anchor.
@@ -263,7 +281,7 @@ func (s *Store) readHolds(
 	sp.holds = holdsOf(found, now)
 	sp.holds.others = 0
 	if len(found) == int(most) {
-		sp.holds.others = max(held-sp.holds.total, 0)
+		sp.holds.others, sp.holds.until = max(held-sp.holds.total, 0), sp.latest(now)
 	}
 	return nil
 }

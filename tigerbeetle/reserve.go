@@ -193,7 +193,7 @@ func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, e
 			return false, nil // it was let go in between
 		}
 	}
-	if err := c.s.readHolds(ctx, now, by.spot, by.take.Limit, by.need()); err != nil {
+	if err := c.verify(ctx, now, by); err != nil {
 		return false, err
 	}
 	if err := c.s.redefine(ctx, c.r.ID, c.all); err != nil {
@@ -201,6 +201,30 @@ func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, e
 	}
 	c.refuse(now)
 	return true, nil
+}
+
+// verify asks the cluster about the other limits that are believed to be exceeded: it has named but
+// the first, and others may have let go what was in use. It also asks for the ends that a wait
+// needs.
+func (c *reserving) verify(ctx context.Context, now int64, by *seat) error {
+	believed := func(s *seat) bool { return s != by && !s.take.Limit.Shadow && c.explains(now, s) }
+	heard := c.those(func(s *seat) bool { return believed(s) && s.hearsay(now) })
+	if err := c.s.readSeats(ctx, heard); err != nil {
+		return err
+	}
+	for _, s := range c.those(func(s *seat) bool { return s == by || believed(s) }) {
+		if err := c.s.readHolds(ctx, now, s.spot, s.take.Limit, s.need()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hearsay is true for what was not asked of the cluster for a second.
+func (s *seat) hearsay(now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return now-s.read >= rememberMS
 }
 
 // explains is true where what is known says that the limit is exceeded.
@@ -381,6 +405,7 @@ func (c *reserving) take(now, at int64) {
 		if seat.carries {
 			seat.arrive()
 		}
+		seat.admitted(max(now, at))
 		seat.judge(max(now, at), &c.out.Limits[i])
 		if !seat.refused {
 			c.out.Limits[i].Available -= seat.cost

@@ -88,6 +88,24 @@ func (s *seat) judge(now int64, status *weir.LimitStatus) {
 	}
 }
 
+// admitted takes in that what was needed was available: where it was not by what is known, other
+// servers have given something back.
+func (s *seat) admitted(now int64) {
+	missing := s.need() - s.known(now)
+	if s.take.Limit.Shadow || missing <= 0 {
+		return
+	}
+	switch s.key.kind {
+	case weir.Bucket:
+		s.bucket.balance += s.need()*1000 - s.bucket.at(now)
+	case weir.Budget:
+		p := s.current(0)
+		p.used = max(p.used-missing, 0)
+	default:
+		s.holds.fewer(missing, s.latest(now))
+	}
+}
+
 // known is what is available by what is known, in units; of a bucket under the definition that it
 // has or is about to have.
 func (s *seat) known(now int64) int64 {

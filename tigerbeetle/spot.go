@@ -32,6 +32,8 @@ type spot struct {
 	// used is when it was used last, in the cluster's milliseconds.
 	used int64
 
+	// read is when the cluster was asked last, in its milliseconds.
+	read int64
 	// flights is how many chains of this process are on their way that change it, begun how many there
 	// ever were.
 	flights, begun int64

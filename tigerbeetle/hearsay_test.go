@@ -1,0 +1,104 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// TestHearsayAdmitted: what one server knows of another's use is old once that has been given back.
+// What it is admitted then is not called exceeded, and what is left is not below zero.
+func TestHearsayAdmitted(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"b", "m", "s", "w"} {
+		c := newCluster(t, 0)
+		a, b := c.open(only(limit, 10), 0), c.open(only(limit, 10), 0)
+		other, err := b.Reserve(t.Context(), unit(limit, 8))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Reserve(t.Context(), unit(limit, 5)); !denied(err) {
+			t.Fatalf("%s: %v", limit, err)
+		}
+		if _, err := b.Cancel(t.Context(), other.ID); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(1100 * time.Millisecond)
+		for i, left := range []int64{0, 0} {
+			l, err := a.Reserve(t.Context(), unit(limit, 5))
+			if err != nil {
+				t.Fatalf("%s: %v", limit, err)
+			}
+			s := l.Limits[0]
+			if s.Exceeded || s.RetryAfter != 0 || s.Available < left {
+				t.Errorf("%s: call %d: %+v", limit, i, s)
+			}
+		}
+		_, err = a.Reserve(t.Context(), unit(limit, 1))
+		e, ok := errors.AsType[*weir.DeniedError](err)
+		if !ok || e.Limits[0].Available != 0 || e.RetryAfter == 0 {
+			t.Errorf("%s: when it is full: %v", limit, err)
+		}
+	}
+}
+
+// TestHearsayPasses: what others held when a server first looked is not held for ever.
+func TestHearsayPasses(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"s", "w"} {
+		c := newCluster(t, 0)
+		a, b := c.open(only(limit, 10), 0), c.open(only(limit, 10), 0)
+		if _, err := b.Reserve(t.Context(), unit(limit, 7)); err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range []int64{2, 8} {
+			l, err := a.Reserve(t.Context(), unit(limit, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Limits[0].Available; got != want+int64(i) {
+				t.Errorf("%s: call %d: %d available, want %d", limit, i, got, want+int64(i))
+			}
+			c.pass(61 * time.Minute)
+		}
+	}
+}
+
+// TestHearsayDenied: a denial by one limit does not say of another that it is exceeded by what
+// others have given back, nor is that remembered.
+func TestHearsayDenied(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"m", "s", "w"} {
+		c := newCluster(t, 0)
+		d := &weir.Definitions{System: append(only(limit, 10).System, bucketOf(20))}
+		a, b := c.open(d, 0), c.open(d, 0)
+		other, err := b.Reserve(t.Context(), unit(limit, 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := a.Reserve(t.Context(), unit(limit, 10)); !denied(err) {
+			t.Fatalf("%s: %v", limit, err)
+		}
+		if _, err := b.Cancel(t.Context(), other.ID); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(1100 * time.Millisecond)
+		if _, err := b.Reserve(t.Context(), unit("b", 20)); err != nil {
+			t.Fatal(err)
+		}
+		both := unit("b", 10)
+		both.Costs[limit] = 5
+		_, err = a.Reserve(t.Context(), both)
+		e, ok := errors.AsType[*weir.DeniedError](err)
+		if !ok || e.RetryAfter != time.Second {
+			t.Errorf("%s: got %v, want a denial by the bucket for a second", limit, err)
+		}
+		if _, err := a.Reserve(t.Context(), unit(limit, 5)); err != nil {
+			t.Errorf("%s: what is free: %v", limit, err)
+		}
+	}
+}
