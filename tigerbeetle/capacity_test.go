@@ -68,7 +68,8 @@ func TestCapacityTurns(t *testing.T) {
 						want = left
 					}
 					if got := c.room(b, limit, want); got != want {
-						t.Errorf("%s, %d used, open %t: step %d: admitted %d, want %d", limit, used, open, i, got, want)
+						t.Errorf("%s, %d used, open %t: step %d: admitted %d, want %d",
+							limit, used, open, i, got, want)
 					}
 				}
 				if _, err := lease.Cancel(t.Context()); open && err != nil {
