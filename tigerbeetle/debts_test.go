@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestDebtsOfWindow: a full window is overrun by 50. What is free at each instant after, as the holds end
-// one by one, is what a list of them says.
+// TestDebtsOfWindow: a full window is overrun by 50. What is free at each instant after, as the
+// holds end one by one, is what a list of them says.
 func TestDebtsOfWindow(t *testing.T) {
 	t.Parallel()
 	const capacity, over, window = 100, 50, 60 * time.Second
@@ -53,7 +53,8 @@ func TestDebtsOfWindow(t *testing.T) {
 						free -= h.units
 					}
 				}
-				// What was held anew ends up to a second late, which is what the rest is rounded to.
+				// What was held anew ends up to a second late, which is what the rest is rounded
+				// to.
 				if d := c.clock.now().Sub(list[which].until); d >= 0 && d < 1100*time.Millisecond {
 					c.pass(1001 * time.Millisecond)
 					continue
@@ -69,9 +70,9 @@ func TestDebtsOfWindow(t *testing.T) {
 	}
 }
 
-// TestDebtsShrink: while a lease lets go of its units one after another, another server asks for one all
-// the time. Each is admitted once, at no instant is more in use than the capacity, and what stays is held
-// as long as it was to be.
+// TestDebtsShrink: while a lease lets go of its units one after another, another server asks for
+// one all the time. Each is admitted once, at no instant is more in use than the capacity, and what
+// stays is held as long as it was to be.
 func TestDebtsShrink(t *testing.T) {
 	t.Parallel()
 	const capacity = 100
@@ -141,8 +142,8 @@ func TestDebtsShrink(t *testing.T) {
 	}
 }
 
-// occupied goes through all that the cluster has done: it says how much was in use at most after any chain,
-// and when what each lease held last ends.
+// occupied goes through all that the cluster has done: it says how much was in use at most after
+// any chain, and when what each lease held last ends.
 func (c *cluster) occupied(m *member, limit string) (most int64, ends map[tb.Uint128]time.Time) {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()

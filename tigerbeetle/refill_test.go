@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestRefillOfManyServers: five servers, whose clocks are up to five seconds apart and run up to half a
-// thousandth fast or slow, ask one bucket for more than it has for minutes, all at once. It admits what
-// it holds and regains: hardly less, and no more than docs/tigerbeetle.md says.
+// TestRefillOfManyServers: five servers, whose clocks are up to five seconds apart and run up to
+// half a thousandth fast or slow, ask one bucket for more than it has for minutes, all at once. It
+// admits what it holds and regains: hardly less, and no more than docs/tigerbeetle.md says.
 func TestRefillOfManyServers(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -96,8 +96,8 @@ func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *we
 	return l
 }
 
-// TestRefillIdle: limits in use, in debt and with holds that end write nothing while nobody asks, though
-// five servers look every second which definitions are in force.
+// TestRefillIdle: limits in use, in debt and with holds that end write nothing while nobody asks,
+// though five servers look every second which definitions are in force.
 func TestRefillIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

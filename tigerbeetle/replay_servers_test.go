@@ -166,3 +166,91 @@ func TestReplayPartlyNamed(t *testing.T) {
 		c.uses(b, tc.want)
 	}
 }
+
+// TestReplayOfAll: a reservation on all four kinds of an entity and its parent is repeated, on the
+// server that took it, on another, and on one that began since: while it is live, once it was
+// settled in every way, once it has expired, and after a denial. With other costs or limits it is
+// refused.
+func TestReplayOfAll(t *testing.T) {
+	t.Parallel()
+	type act func(t *testing.T, m *member, id weir.LeaseID)
+	settle := func(do func(m *member, id weir.LeaseID) error) act {
+		return func(t *testing.T, m *member, id weir.LeaseID) {
+			t.Helper()
+			if err := do(m, id); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, tc := range []struct {
+		what   string
+		before act
+		passes time.Duration
+		want   error // nil is a replay
+		used   int64 // of each kind but slots
+	}{
+		{"live", nil, 0, nil, 3},
+		{"adjusted", settle(func(m *member, id weir.LeaseID) error {
+			return last(m.Adjust(t.Context(), id, 1, []weir.Costs{{"b": 5, "m": 5, "w": 5}}))
+		}), 0, nil, 5},
+		{"completed", settle(func(m *member, id weir.LeaseID) error {
+			return last(m.Complete(t.Context(), id, []weir.Costs{{"b": 4, "m": 4, "w": 4}}))
+		}), 0, weir.Ended, 4},
+		{"cancelled", settle(func(m *member, id weir.LeaseID) error {
+			return last(m.Cancel(t.Context(), id))
+		}), 0, weir.Ended, 0},
+		{"expired", nil, 61 * time.Minute, weir.Ended, 3},
+		{"extended", settle(func(m *member, id weir.LeaseID) error {
+			return last(m.Extend(t.Context(), id))
+		}), 59 * time.Minute, nil, 3},
+	} {
+		t.Run(tc.what, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, 0)
+			d := fourOf(10, false)
+			d.System[2].Timeout, d.System[3].Window = time.Hour, 3*time.Hour
+			a, b := c.open(d, 0), c.open(d, 0)
+			r := &weir.Request{
+				LeaseID: weir.NewLeaseID(c.clock.now()), Entity: "e", Resource: "r",
+				Costs:  weir.Costs{"b": 3, "m": 3, "s": 3, "w": 3},
+				Limits: []weir.Limit{{Name: "w", Kind: weir.Window, Capacity: 8, Window: 3 * time.Hour}},
+			}
+			if l, err := a.Reserve(t.Context(), r); err != nil || l.Replay {
+				t.Fatalf("%+v, %v", l, err)
+			}
+			if tc.before != nil {
+				tc.before(t, b, r.LeaseID)
+			}
+			c.pass(tc.passes)
+			for i, m := range []*member{a, b, c.open(d, 0), a, b} {
+				c.repeats(m, r, tc.want)
+				for _, entity := range []string{"e", "f"} {
+					c.usesOf(m, entity, map[string]int64{"b": tc.used, "m": tc.used, "w": tc.used})
+				}
+				if t.Failed() {
+					t.Fatalf("at call %d", i)
+				}
+			}
+		})
+	}
+}
+
+// repeats asks for a reservation again, and for others under its ID.
+func (c *cluster) repeats(m *member, r *weir.Request, want error) {
+	c.t.Helper()
+	l, err := m.Reserve(c.t.Context(), r)
+	if !errors.Is(err, want) || err == nil && !l.Replay {
+		c.t.Errorf("got %+v, %v, want %v", l, err, want)
+	}
+	if want == nil {
+		want = weir.Conflict
+	}
+	dearer, wider := *r, *r
+	dearer.Costs = weir.Costs{"b": 3, "m": 3, "s": 3, "w": 4}
+	wider.Limits = nil
+	for _, other := range []*weir.Request{&dearer, &wider} {
+		if _, err := m.Reserve(c.t.Context(), other); !errors.Is(err, want) {
+			c.t.Errorf("with other content: got %v, want %v", err, want)
+		}
+	}
+}

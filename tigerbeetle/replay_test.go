@@ -59,7 +59,12 @@ func TestReplayAfterDenials(t *testing.T) {
 // uses holds what is in use against what is wanted.
 func (c *cluster) uses(m *member, want map[string]int64) {
 	c.t.Helper()
-	statuses, err := m.Status(c.t.Context(), "e", "r")
+	c.usesOf(m, "e", want)
+}
+
+func (c *cluster) usesOf(m *member, entity string, want map[string]int64) {
+	c.t.Helper()
+	statuses, err := m.Status(c.t.Context(), entity, "r")
 	if err != nil {
 		c.t.Fatal(err)
 	}
