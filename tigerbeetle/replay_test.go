@@ -222,21 +222,51 @@ func TestReplayBehind(t *testing.T) {
 
 func last(_ *weir.Receipt, err error) error { return err }
 
-// TestReplayUnnamed: a settlement that names nothing lets the lease stand for what another server has
-// adjusted it to.
+// TestReplayUnnamed: what a settlement does not name stays what another server has adjusted it to,
+// for each charge by itself.
 func TestReplayUnnamed(t *testing.T) {
 	t.Parallel()
-	c := newCluster(t, 0)
-	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
-	l, err := a.Reserve(t.Context(), unit("w", 2))
-	if err != nil {
-		t.Fatal(err)
+	for _, tt := range []struct {
+		what     string
+		complete bool
+		totals   []weir.Costs
+		want     map[string]int64 // of b, m, s, w after the other server's 2, 3+4, 2, 6+1
+	}{
+		{"nothing", true, nil, map[string]int64{"b": 2, "m": 7, "s": 0, "w": 7}},
+		{"nothing", false, nil, map[string]int64{"b": 2, "m": 7, "s": 2, "w": 7}},
+		{"one", true, []weir.Costs{{"b": 5}, {}}, map[string]int64{"b": 5, "m": 7, "s": 0, "w": 7}},
+		{"one", false, []weir.Costs{{"b": 1}, {}},
+			map[string]int64{"b": 1, "m": 7, "s": 2, "w": 7}},
+		{"of a charge", true, []weir.Costs{{"m": 9}, {"w": 0}},
+			map[string]int64{"b": 2, "m": 13, "s": 0, "w": 6}},
+		{"of a charge", false, []weir.Costs{{"w": 2, "s": 1}, {}},
+			map[string]int64{"b": 2, "m": 7, "s": 1, "w": 3}},
+	} {
+		c := newCluster(t, 0)
+		a, b := c.open(fourLimits(20), 0), c.open(fourLimits(20), 0)
+		l, err := a.Reserve(t.Context(), &weir.Request{Charges: []weir.Charge{
+			{Entity: "e", Resource: "r", Costs: weir.Costs{"b": 4, "m": 1, "s": 3, "w": 2}},
+			{Entity: "e", Resource: "r", Costs: weir.Costs{"m": 1, "s": 0, "w": 3}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Adjust(t.Context(), l.ID, 1, []weir.Costs{
+			{"b": 2, "m": 3, "s": 2, "w": 6}, {"m": 4, "w": 1},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if tt.complete {
+			err = last(a.Complete(t.Context(), l.ID, tt.totals))
+		} else {
+			err = last(a.Adjust(t.Context(), l.ID, 2, tt.totals))
+		}
+		if err != nil {
+			t.Errorf("%s named, complete %t: %v", tt.what, tt.complete, err)
+		}
+		c.uses(b, tt.want)
+		if t.Failed() {
+			t.Fatalf("%s named, complete %t", tt.what, tt.complete)
+		}
 	}
-	if _, err := b.Adjust(t.Context(), l.ID, 1, []weir.Costs{{"w": 6}}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := a.Complete(t.Context(), l.ID, nil); err != nil {
-		t.Fatal(err)
-	}
-	c.uses(b, map[string]int64{"w": 6})
 }
