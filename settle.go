@@ -200,6 +200,10 @@ func (l *Limiter) inForce(ctx context.Context, c *call, e *leaseEntry) []*Limit 
 	for i := range holdings {
 		h := &holdings[i]
 		limits[i] = h.Limit
+		if h.Entity == "" { // recovered by a store that does not know whose it is
+			resolved = nil
+			continue
+		}
 		if i == 0 || h.Subject != holdings[i-1].Subject {
 			var err error
 			if resolved, err = l.resolve(ctx, h.Subject, mode); err != nil {

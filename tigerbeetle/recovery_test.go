@@ -142,3 +142,49 @@ func TestRecoveryBrought(t *testing.T) {
 		t.Errorf("after it was given back: %v", err)
 	}
 }
+
+// TestRecoveryStranger: a lease of an entity that this server has never served is settled by the
+// limits that it was taken on, not by those of the same names that the others have.
+func TestRecoveryStranger(t *testing.T) {
+	t.Parallel()
+	d := recoverable()
+	d.Entities["x"] = weir.EntityDefinition{Limits: map[string][]weir.Limit{weir.DefaultResource: {
+		{Name: "s", Kind: weir.Concurrency, Capacity: 10, Timeout: 3 * time.Hour},
+		{Name: "w", Kind: weir.Window, Capacity: 100, Window: time.Hour},
+	}}}
+	for _, units := range []int64{5} {
+		c := newCluster(t, 0)
+		a, b := c.open(d, 0), c.open(d, 0)
+		l, err := a.Reserve(t.Context(), &weir.Request{
+			Entity: "x", Resource: "r", Costs: weir.Costs{"s": 2, "w": units},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := func(of *member, after time.Duration, slots, window int64) {
+			t.Helper()
+			c.pass(after)
+			got, err := of.Status(t.Context(), "x", "r")
+			if err != nil || got[0].Available != 10-slots || got[1].Available != 100-window {
+				t.Errorf("%d units: got %+v, %v, want %d and %d less",
+					units, got, err, slots, window)
+			}
+		}
+		c.pass(30 * time.Minute)
+		if _, err := b.Extend(t.Context(), l.ID); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Adjust(t.Context(), l.ID, 1, []weir.Costs{{"w": 7}}); err != nil {
+			t.Fatal(err)
+		}
+		in(a, 30*time.Minute-time.Second, 2, 7)
+		in(b, 3*time.Second, 2, 0)
+		if _, err := b.Adjust(t.Context(), l.ID, 2, []weir.Costs{{"w": 8}}); err != nil {
+			t.Fatal(err)
+		}
+		in(a, time.Hour-time.Second, 2, 1)
+		in(a, 3*time.Second, 2, 0)
+		in(a, time.Hour+30*time.Minute-10*time.Second, 2, 0)
+		in(a, 10*time.Second, 0, 0)
+	}
+}
