@@ -242,12 +242,17 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 		}
 		hold := s.holding(h, &h.holds[i], a)
 		if i == 0 {
-			hold.Pieces = slices.Insert(hold.Pieces, 0, weir.Piece{Mark: h.token()})
+			hold.Pieces = slices.Insert(hold.Pieces, 0, tokenPiece(h.token(), h.record.Seq))
 		}
 		h.record.Holdings = append(h.record.Holdings, hold)
 	}
 	return nil
 }
+
+// tokenPiece is the first piece of a lease's first holding: the step of the token, and the number
+// of the last adjust. A limiter learns that number from its own adjusts alone, but here its
+// holdings go with it.
+func tokenPiece(step, seq int64) weir.Piece { return weir.Piece{Units: seq, Mark: step} }
 
 // token is the step of the lease's token.
 func (h *history) token() int64 {

@@ -270,3 +270,42 @@ func TestReplayUnnamed(t *testing.T) {
 		}
 	}
 }
+
+// TestReplayOlder: an adjust with an earlier number changes nothing on a server that has since
+// learned of the later one in another way.
+func TestReplayOlder(t *testing.T) {
+	t.Parallel()
+	for _, extends := range []int{1, 2} {
+		c := newCluster(t, 0)
+		d := fourLimits(10)
+		a, b, third := c.open(d, 0), c.open(d, 0), c.open(d, 0)
+		l, err := a.Reserve(t.Context(), unit("w", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		adjust := func(m *member, seq, n int64) *weir.Receipt {
+			t.Helper()
+			r, err := m.Adjust(t.Context(), l.ID, seq, []weir.Costs{{"w": n}})
+			if err != nil {
+				t.Fatalf("adjust %d: %v", seq, err)
+			}
+			return r
+		}
+		adjust(third, 1, 2) // it knows the lease
+		at := adjust(b, 9, 4).At
+		for range extends {
+			c.pass(time.Second)
+			if _, err := third.Extend(t.Context(), l.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, seq := range []int64{5, 6, 9} {
+			if got := adjust(third, seq, 7).At; !got.Equal(at) {
+				t.Errorf("adjust %d after 9: applied at %s, want %s", seq, got, at)
+			}
+			c.uses(b, map[string]int64{"w": 4})
+		}
+		adjust(third, 10, 6)
+		c.uses(b, map[string]int64{"w": 6})
+	}
+}

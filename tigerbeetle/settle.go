@@ -56,10 +56,7 @@ func (s *Store) Settle(ctx context.Context, _ time.Time, st *weir.Settlement) (*
 		if i > 0 {
 			s.counts.again.Add(1)
 		}
-		if err := c.know(ctx); err != nil {
-			return nil, err
-		}
-		out, err := c.send(ctx)
+		out, err := c.try(ctx)
 		if err != nil || out != nil {
 			return out, err
 		}
@@ -72,8 +69,9 @@ type settling struct {
 	s       *Store
 	st      *weir.Settlement
 	changes []change
-	// token is the step of the lease's token.
-	token int64
+	// token is the step of the lease's token, seq the number of the last adjust that the holdings
+	// are of.
+	token, seq int64
 	// again numbers the chains that were sent.
 	again int64
 }
@@ -116,6 +114,18 @@ func (c *settling) begin(holdings []weir.Holding) error {
 	return nil
 }
 
+// try sends a chain, where nobody is known to have been quicker. It returns nothing where it is to
+// be tried again.
+func (c *settling) try(ctx context.Context) (*weir.Outcome, error) {
+	if c.st.Verb == weir.VerbAdjust && c.st.Seq <= c.seq {
+		return c.reload(ctx)
+	}
+	if err := c.know(ctx); err != nil {
+		return nil, err
+	}
+	return c.send(ctx)
+}
+
 // know asks the cluster about buckets that this process has not used, where more is taken of them.
 func (c *settling) know(ctx context.Context) error {
 	var unknown []*spot
@@ -154,7 +164,7 @@ func (c *settling) read(now int64, h *weir.Holding, i int) error {
 		holding: h, pieces: h.Pieces, from: h.Cost(), parts: h.Parts,
 	}
 	if i == 0 && len(h.Pieces) > 0 {
-		c.token, x.pieces = h.Pieces[0].Mark, h.Pieces[1:]
+		c.token, c.seq, x.pieces = h.Pieces[0].Mark, h.Pieces[0].Units, h.Pieces[1:]
 	}
 	x.to = x.from
 	if st.Verb == weir.VerbExtend {
@@ -251,95 +261,6 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 		return c.reload(ctx)
 	}
 	return nil, unexpected("create_transfers", v.status.String())
-}
-
-// reload reads the lease again, which somebody else has settled. It answers where that was an adjust
-// with a later number.
-func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
-	h, err := c.s.recover(ctx, c.st.ID)
-	if err != nil {
-		return nil, err
-	}
-	if h == nil {
-		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: c.st.ID.String()}
-	}
-	record := &h.record
-	if record.State != weir.LeaseLive {
-		return nil, c.ended(record)
-	}
-	if len(record.Holdings) != len(c.st.Holdings) {
-		return nil, unexpected("query_transfers", "other holdings of the lease")
-	}
-	c.rename(record.Holdings)
-	if c.st.Verb == weir.VerbAdjust && record.Seq >= c.st.Seq {
-		return c.stands(h), nil
-	}
-	st := *c.st
-	if st.Totals, err = st.Restated(record.Holdings); err != nil {
-		return nil, err
-	}
-	c.st = &st
-	if err := c.begin(record.Holdings); err != nil {
-		return nil, err
-	}
-	c.token = h.token() // also where no holding can tell
-	return nil, nil     //nolint:nilnil // It is to be sent anew.
-}
-
-// rename gives holdings that were recovered the names that are known here.
-func (c *settling) rename(holdings []weir.Holding) {
-	for i := range min(len(holdings), len(c.st.Holdings)) {
-		h, known := &holdings[i], &c.st.Holdings[i]
-		h.Subject, h.Limit, h.Level = known.Subject, known.Limit, known.Level
-	}
-}
-
-// ended says what became of the lease.
-func (c *settling) ended(r *weir.LeaseRecord) error {
-	code := weir.Ended
-	switch c.st.Verb {
-	case weir.VerbComplete, weir.VerbCancel:
-		code = weir.Conflict
-	}
-	return &weir.Error{
-		Code: code, Field: "lease_id", Value: c.st.ID.String(), Reason: "was " + string(r.State),
-	}
-}
-
-// stands answers with what the lease stands for.
-func (c *settling) stands(h *history) *weir.Outcome {
-	out := c.st.Outcome(h.renewed)
-	if c.st.Verb == weir.VerbAdjust {
-		out.At = h.record.SeqAt
-	}
-	out.Holdings = h.record.Holdings
-	return out
-}
-
-// replay answers where the cluster has carried this step out before.
-func (c *settling) replay(ctx context.Context) (*weir.Outcome, error) {
-	h, err := c.s.recover(ctx, c.st.ID)
-	if err != nil {
-		return nil, err
-	}
-	if h == nil {
-		return nil, unexpected("query_transfers", "a lease that exists was not found")
-	}
-	record := &h.record
-	ended := map[weir.Verb]weir.LeaseState{
-		weir.VerbComplete: weir.LeaseCompleted, weir.VerbCancel: weir.LeaseCancelled,
-	}[c.st.Verb]
-	if ended != "" {
-		if record.State == ended && (record.EndFingerprint == c.st.Fingerprint || ended == weir.LeaseCancelled) {
-			return c.st.Outcome(record.EndedAt), nil
-		}
-		return nil, c.ended(record)
-	}
-	if record.State != weir.LeaseLive {
-		return nil, c.ended(record)
-	}
-	c.rename(record.Holdings)
-	return c.stands(h), nil
 }
 
 // chain builds the call.

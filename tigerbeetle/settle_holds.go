@@ -175,6 +175,10 @@ func (c *settling) outcome(at, step int64) *weir.Outcome {
 	if !c.lives() {
 		return out
 	}
+	seq := c.seq
+	if c.st.Verb == weir.VerbAdjust {
+		seq = c.st.Seq
+	}
 	out.Holdings = make([]weir.Holding, len(c.changes))
 	for i := range c.changes {
 		x, h := &c.changes[i], &out.Holdings[i]
@@ -182,7 +186,7 @@ func (c *settling) outcome(at, step int64) *weir.Outcome {
 		h.Limit = x.take.Limit
 		h.Pieces = x.left
 		if i == 0 {
-			h.Pieces = append([]weir.Piece{{Mark: step}}, x.left...)
+			h.Pieces = append([]weir.Piece{tokenPiece(step, seq)}, x.left...)
 		}
 		if c.st.Verb == weir.VerbAdjust && !x.stays {
 			h.Parts = append([]weir.Part(nil), x.parts...)

@@ -1,0 +1,98 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+
+	"github.com/weir-limiter/weir"
+)
+
+// reload reads the lease again, which somebody else has settled. It answers where that was an adjust
+// with a later number.
+func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
+	h, err := c.s.recover(ctx, c.st.ID)
+	if err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: c.st.ID.String()}
+	}
+	record := &h.record
+	if record.State != weir.LeaseLive {
+		return nil, c.ended(record)
+	}
+	if len(record.Holdings) != len(c.st.Holdings) {
+		return nil, unexpected("query_transfers", "other holdings of the lease")
+	}
+	c.rename(record.Holdings)
+	if c.st.Verb == weir.VerbAdjust && record.Seq >= c.st.Seq {
+		return c.stands(h), nil
+	}
+	st := *c.st
+	if st.Totals, err = st.Restated(record.Holdings); err != nil {
+		return nil, err
+	}
+	c.st = &st
+	if err := c.begin(record.Holdings); err != nil {
+		return nil, err
+	}
+	c.token, c.seq = h.token(), record.Seq // also where no holding can tell
+	return nil, nil                        //nolint:nilnil // It is to be sent anew.
+}
+
+// rename gives holdings that were recovered the names that are known here.
+func (c *settling) rename(holdings []weir.Holding) {
+	for i := range min(len(holdings), len(c.st.Holdings)) {
+		h, known := &holdings[i], &c.st.Holdings[i]
+		h.Subject, h.Limit, h.Level = known.Subject, known.Limit, known.Level
+	}
+}
+
+// ended says what became of the lease.
+func (c *settling) ended(r *weir.LeaseRecord) error {
+	code := weir.Ended
+	switch c.st.Verb {
+	case weir.VerbComplete, weir.VerbCancel:
+		code = weir.Conflict
+	}
+	return &weir.Error{
+		Code: code, Field: "lease_id", Value: c.st.ID.String(), Reason: "was " + string(r.State),
+	}
+}
+
+// stands answers with what the lease stands for.
+func (c *settling) stands(h *history) *weir.Outcome {
+	out := c.st.Outcome(h.renewed)
+	if c.st.Verb == weir.VerbAdjust {
+		out.At = h.record.SeqAt
+	}
+	out.Holdings = h.record.Holdings
+	return out
+}
+
+// replay answers where the cluster has carried this step out before.
+func (c *settling) replay(ctx context.Context) (*weir.Outcome, error) {
+	h, err := c.s.recover(ctx, c.st.ID)
+	if err != nil {
+		return nil, err
+	}
+	if h == nil {
+		return nil, unexpected("query_transfers", "a lease that exists was not found")
+	}
+	record := &h.record
+	ended := map[weir.Verb]weir.LeaseState{
+		weir.VerbComplete: weir.LeaseCompleted, weir.VerbCancel: weir.LeaseCancelled,
+	}[c.st.Verb]
+	if ended != "" {
+		if record.State == ended && (record.EndFingerprint == c.st.Fingerprint || ended == weir.LeaseCancelled) {
+			return c.st.Outcome(record.EndedAt), nil
+		}
+		return nil, c.ended(record)
+	}
+	if record.State != weir.LeaseLive {
+		return nil, c.ended(record)
+	}
+	c.rename(record.Holdings)
+	return c.stands(h), nil
+}
