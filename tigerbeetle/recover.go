@@ -3,6 +3,7 @@
 package tigerbeetle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -101,17 +102,6 @@ type told struct {
 	ids     []tb.Uint128 // of the pieces
 	length  uint32
 	mark    int64
-	// took is true where the reservation occupied something, checked how long it would have.
-	took    bool
-	checked uint32
-}
-
-// window is how long what was reserved was occupied, in milliseconds.
-func (x *told) window(l *weir.Limit) int64 {
-	if x.checked > 0 {
-		return int64(x.checked) * 1000
-	}
-	return l.Window.Milliseconds()
 }
 
 // read takes the next transfer in.
@@ -163,12 +153,13 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 	switch t.Code {
 	case codeCheck:
 		x.first(t.DebitAccountID, charge)
-		x.checked = max(x.checked, t.Timeout)
-		x.length = max(x.length, t.Timeout)
 		if t.Flags&flagPost != 0 {
 			x.taken += int64(low(t.Amount))
 		}
 		x.mark = mark
+		if pending && t.Timeout > 0 { // a window of which nothing was taken
+			x.piece(t, mark, h.record.At.UnixMilli()+lasts(t))
+		}
 		return
 	case codeRefund, codeGrown:
 		x.total = t.UserData64
@@ -181,24 +172,33 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 			x.pieces[at].Units = 0
 		}
 		x.total = t.UserData64
+	case pending && t.Code == codeTake:
+		x.taken += int64(low(t.Amount))
+		x.piece(t, mark, h.record.At.UnixMilli()+lasts(t))
 	case pending:
-		x.ids = append(x.ids, t.ID)
-		x.pieces = append(x.pieces, weir.Piece{
-			Units: int64(low(t.Amount)), Mark: mark,
-			Until: instant(t.Timestamp) + int64(t.Timeout)*1000,
-		})
-		x.length = max(x.length, t.Timeout)
-		if t.Code == codeTake {
-			x.taken, x.took = x.taken+int64(low(t.Amount)), true
-		} else {
-			x.total = t.UserData64
-		}
+		x.total = t.UserData64
+		x.piece(t, mark, instant(t.Timestamp)+lasts(t))
 	case t.Code == codeTake:
 		x.taken += int64(low(t.Amount))
 		x.mark = mark
 	default:
 		x.part(charge, int64(t.UserData64)-1)
 	}
+}
+
+// lasts is for how long a hold is made, in milliseconds.
+func lasts(t *tb.Transfer) int64 { return int64(t.Timeout) * 1000 }
+
+// piece adds what a transfer holds until an instant. The first of them tells how long the limit's
+// units are occupied.
+func (x *told) piece(t *tb.Transfer, mark, until int64) {
+	units := int64(low(t.Amount))
+	if t.Code == codeCheck {
+		units = 0
+	}
+	x.ids = append(x.ids, t.ID)
+	x.pieces = append(x.pieces, weir.Piece{Units: units, Mark: mark, Until: until})
+	x.length = cmp.Or(x.length, t.Timeout)
 }
 
 func (x *told) first(account tb.Uint128, charge int) {
@@ -288,13 +288,9 @@ func (s *Store) holding(h *history, x *told, a *tb.Account) weir.Holding {
 		hold.Pieces = []weir.Piece{{Units: units, Until: end, Mark: x.mark}, accountPiece(a.ID)}
 	default:
 		for k, p := range x.pieces {
-			if p.Units > 0 || k == 0 && kind == weir.Window && x.took {
+			if p.Units > 0 || k == 0 && kind == weir.Window {
 				hold.Pieces = append(hold.Pieces, p)
 			}
-		}
-		if kind == weir.Window && !x.took { // what it grew by later is not what it began with
-			begun := weir.Piece{Until: h.record.At.UnixMilli() + x.window(limit), Mark: x.mark}
-			hold.Pieces = slices.Insert(hold.Pieces, 0, begun)
 		}
 	}
 	return hold

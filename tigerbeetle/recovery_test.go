@@ -152,7 +152,7 @@ func TestRecoveryStranger(t *testing.T) {
 		{Name: "s", Kind: weir.Concurrency, Capacity: 10, Timeout: 3 * time.Hour},
 		{Name: "w", Kind: weir.Window, Capacity: 100, Window: time.Hour},
 	}}}
-	for _, units := range []int64{5} {
+	for _, units := range []int64{5, 0} {
 		c := newCluster(t, 0)
 		a, b := c.open(d, 0), c.open(d, 0)
 		l, err := a.Reserve(t.Context(), &weir.Request{

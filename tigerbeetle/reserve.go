@@ -343,20 +343,24 @@ func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
 		units = 0
 	}
 	at := place(holding, t.Parts[0].Charge)
-	length := uint32(0)
-	if s.key.kind == weir.Window { // of nothing too: it may grow, and whoever recovers it asks until when
-		length = uint32(t.Limit.Window / time.Second)
+	timeout := uint32(0)
+	if !posted {
+		timeout = uint32(lengthOf(t.Limit) / time.Second)
 	}
 	if !t.Limit.Shadow {
-		check := ch.add(&tb.Transfer{
-			DebitAccountID: from, CreditAccountID: to, Code: codeCheck, Timeout: length,
+		check := tb.Transfer{
+			DebitAccountID: from, CreditAccountID: to, Code: codeCheck,
 			Amount: wideNumber{lo: units}.plus(wideNumber{lo: s.slack()}).id(),
 			Flags:  flagPending, UserData64: fingerprint, UserData32: at,
-		}, roleCheck, holding)
+		}
+		if units == 0 {
+			check.Timeout = timeout // nothing else tells how long the window is
+		}
+		ch.add(&check, roleCheck, holding)
 		if posted && units > 0 {
-			ch.resolve(check, flagPost, units, 0, holding)
+			ch.resolve(check.ID, flagPost, units, 0, holding)
 		} else {
-			ch.resolve(check, flagVoid, 0, 0, holding)
+			ch.resolve(check.ID, flagVoid, 0, 0, holding)
 		}
 	}
 	if t.Limit.Shadow || !posted && units > 0 {
@@ -364,8 +368,8 @@ func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
 			DebitAccountID: from, CreditAccountID: to, Amount: tb.ToUint128(units), Code: codeTake,
 			UserData64: fingerprint, UserData32: at,
 		}
-		if !posted && (units > 0 || length > 0) {
-			take.Flags, take.Timeout = flagPending, uint32(lengthOf(t.Limit)/time.Second)
+		if !posted {
+			take.Flags, take.Timeout = flagPending, timeout
 		}
 		ch.add(&take, roleTake, holding)
 	}
