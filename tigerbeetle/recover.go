@@ -102,6 +102,7 @@ type told struct {
 	ids     []tb.Uint128 // of the pieces
 	length  uint32
 	mark    int64
+	checked bool // no shadow limit is
 }
 
 // read takes the next transfer in.
@@ -153,6 +154,7 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 	switch t.Code {
 	case codeCheck:
 		x.first(t.DebitAccountID, charge)
+		x.checked = true
 		if t.Flags&flagPost != 0 {
 			x.taken += int64(low(t.Amount))
 		}
@@ -305,7 +307,7 @@ func (s *Store) names(a *tb.Account, kind weir.Kind, x *told) (*weir.Limit, weir
 		}
 	}
 	length := time.Duration(max(x.length, 1)) * time.Second
-	l := &weir.Limit{Name: s.limitName(a.UserData64), Kind: kind, Capacity: 1}
+	l := &weir.Limit{Name: s.limitName(a.UserData64), Kind: kind, Capacity: 1, Shadow: !x.checked}
 	switch kind {
 	case weir.Bucket:
 		l.RefillAmount, l.RefillPeriod = 1, time.Minute
