@@ -103,6 +103,9 @@ type told struct {
 	length  uint32
 	mark    int64
 	checked bool // no shadow limit is
+	// undone is the piece that was ended last, undoneAt the mark of what ended it.
+	undone   weir.Piece
+	undoneAt int64
 }
 
 // read takes the next transfer in.
@@ -171,6 +174,7 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 	switch {
 	case resolves:
 		if at := slices.Index(x.ids, t.PendingID); at >= 0 {
+			x.undone, x.undoneAt = x.pieces[at], mark
 			x.pieces[at].Units = 0
 		}
 		x.total = t.UserData64
@@ -179,7 +183,7 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 		x.piece(t, mark, h.record.At.UnixMilli()+lasts(t))
 	case pending:
 		x.total = t.UserData64
-		x.piece(t, mark, instant(t.Timestamp)+lasts(t))
+		x.piece(t, mark, x.end(t, mark, h.step))
 	case t.Code == codeTake:
 		x.taken += int64(low(t.Amount))
 		x.mark = mark
@@ -201,6 +205,21 @@ func (x *told) piece(t *tb.Transfer, mark, until int64) {
 	x.ids = append(x.ids, t.ID)
 	x.pieces = append(x.pieces, weir.Piece{Units: units, Mark: mark, Until: until})
 	x.length = cmp.Or(x.length, t.Timeout)
+}
+
+// end is until when what was made anew, or added, is to be held: like what it is the rest of, or
+// like what was held first. The cluster ends it up to a second later, which must not add up. What
+// was extended, or added after that, has its own end.
+func (x *told) end(t *tb.Transfer, mark, step int64) int64 {
+	at := instant(t.Timestamp)
+	switch extended := step&1 == stepExtend&1; {
+	case extended:
+	case x.undoneAt == mark-1:
+		return x.undone.Until
+	case len(x.pieces) > 0 && at < x.pieces[0].Until:
+		return x.pieces[0].Until
+	}
+	return at + lasts(t)
 }
 
 func (x *told) first(account tb.Uint128, charge int) {

@@ -188,3 +188,51 @@ func TestRecoveryStranger(t *testing.T) {
 		in(a, 10*time.Second, 0, 0)
 	}
 }
+
+// TestRecoveryEnds: however often servers take turns to let units go and to add some, what stays
+// returns at most a second late, and what is added after the end in its own time.
+func TestRecoveryEnds(t *testing.T) {
+	t.Parallel()
+	for _, turns := range [][]int64{
+		{19, 18, 17, 16, 15, 14, 13}, {21, 9, 30, 5, 12, 4, 1}, {0, 3, 2, 4, 1, 8, 6},
+	} {
+		c := newCluster(t, 0)
+		a, b := c.open(fourLimits(100), 0), c.open(fourLimits(100), 0)
+		l, err := a.Reserve(t.Context(), unit("w", 20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		adjust := func(i int, to int64) {
+			t.Helper()
+			m := []*member{a, b}[i%2]
+			_, err := m.Adjust(t.Context(), l.ID, int64(i), []weir.Costs{{"w": to}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		var now int64
+		for i, to := range turns {
+			c.pass(300 * time.Millisecond)
+			adjust(i+1, to)
+			now = to
+		}
+		end := l.ReservedAt.Add(time.Hour)
+		c.clock.to(end.Add(-time.Millisecond))
+		c.uses(b, map[string]int64{"w": now})
+		for _, m := range []*member{a, b} { // the lease lives no longer
+			if _, err := m.Extend(t.Context(), l.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		adjust(8, now+2) // added while the rest is held
+		c.clock.to(end.Add(1000 * time.Millisecond))
+		c.uses(b, map[string]int64{"w": 0})
+		adjust(9, now+5) // three are added now
+		c.pass(time.Minute)
+		adjust(10, now+4)
+		c.clock.to(end.Add(time.Hour + 999*time.Millisecond))
+		c.uses(b, map[string]int64{"w": 2})
+		c.pass(time.Second)
+		c.uses(a, map[string]int64{"w": 0})
+	}
+}
