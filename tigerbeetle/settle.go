@@ -212,6 +212,9 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := c.s.fits(ch); err != nil {
 		return nil, err
 	}
+	if err := c.settles(now); err != nil {
+		return nil, err
+	}
 	fly(all, 1)
 	results, err := c.s.transfer(ctx, ch)
 	v := ch.judge(results)

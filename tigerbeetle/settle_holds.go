@@ -3,6 +3,8 @@
 package tigerbeetle
 
 import (
+	"slices"
+	"strconv"
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
@@ -36,50 +38,73 @@ func (x *change) hold(ch *chain, units, until int64, timeout uint32, i int) weir
 	return weir.Piece{Units: units, Until: until, Mark: ch.mark()}
 }
 
-// changeHolds lets units go, what was added last first, or occupies more. What stays keeps its end, to
-// the next whole second.
+// changeHolds lets units go, what was added last first, or occupies more. What stays keeps its end,
+// to the next whole second.
 func (x *change) changeHolds(ch *chain, now int64, i int) {
-	window := x.key.kind == weir.Window
+	keep := slices.Clone(x.pieces)
 	left := x.from - x.to
 	if left < 0 {
-		x.gained = x.grow(ch, now, -left, i)
+		x.gained = x.grow(ch, now, keep, i)
 		left = 0
 	}
-	keep := make([]weir.Piece, len(x.pieces))
-	for k := len(x.pieces) - 1; k >= 0; k-- {
-		p := x.pieces[k]
+	for k := len(keep) - 1; k >= 0; k-- {
+		p := &keep[k]
 		n := min(left, p.Units)
 		left -= n
-		if n > 0 && !x.ended(now, &p) {
-			x.back(ch, &p, i)
+		if n > 0 && !x.ended(now, p) {
+			x.back(ch, p, i)
 			if p.Units > n {
-				p = x.hold(ch, p.Units-n, p.Until, rest(now, p.Until), i)
-			} else {
-				p.Units = 0
+				*p = x.hold(ch, p.Units-n, p.Until, rest(now, p.Until), i)
+				continue
 			}
-		} else {
-			p.Units -= n
 		}
-		keep[k] = p
+		p.Units -= n
 	}
-	for k, p := range keep {
-		if p.Units > 0 || k == 0 && window {
-			x.left = append(x.left, p)
-		}
-	}
+	x.left = x.gather(now, keep)
 	if x.gained.Units > 0 {
 		x.left = append(x.left, x.gained)
 	}
 }
 
-// grow occupies more units: until those first reserved return, or, if they have, from now on.
-func (x *change) grow(ch *chain, now, n int64, i int) weir.Piece {
-	if len(x.pieces) > 0 && !x.ended(now, &x.pieces[0]) {
-		until := x.pieces[0].Until
-		return x.hold(ch, n, until, rest(now, until), i)
+// gather are the pieces that have units, and a window's first, which says when it ends. Those whose
+// units have returned, and which are only counted, are one.
+func (x *change) gather(now int64, keep []weir.Piece) []weir.Piece {
+	var left []weir.Piece
+	for k, p := range keep {
+		switch {
+		case len(left) > 0 && x.ended(now, &p) && x.ended(now, &left[0]):
+			left[0].Units += p.Units
+		case p.Units > 0 || k == 0 && x.key.kind == weir.Window:
+			left = append(left, p)
+		}
 	}
+	return left
+}
+
+// manyPieces is how many pieces a window has before what it grows by is added to one that ends at
+// the same time: two events instead of one, so that a lease that grows all the time can still be
+// settled.
+const manyPieces = 8
+
+// grow occupies more units: until those first reserved return, or, if they have, from now on. What
+// it makes a part of the new piece has no units in keep any more.
+func (x *change) grow(ch *chain, now int64, keep []weir.Piece, i int) weir.Piece {
+	n := x.to - x.from
 	length := lengthOf(x.take.Limit)
-	return x.hold(ch, n, now+length.Milliseconds(), uint32(length/time.Second), i)
+	until, timeout := now+length.Milliseconds(), uint32(length/time.Second)
+	if len(keep) > 0 && !x.ended(now, &keep[0]) {
+		until = keep[0].Until
+		timeout = rest(now, until)
+	}
+	for k := len(keep) - 1; k >= 0 && len(keep) >= manyPieces; k-- {
+		if p := &keep[k]; p.Units > 0 && p.Until == until && !x.over[p.Mark] {
+			x.back(ch, p, i)
+			n += p.Units
+			p.Units = 0
+			break
+		}
+	}
+	return x.hold(ch, n, until, timeout, i)
 }
 
 // extend renews the slots that have not timed out.
@@ -97,6 +122,40 @@ func (x *change) extend(ch *chain, now int64, i int) {
 		x.back(ch, p, i)
 		*p = x.hold(ch, p.Units, now+length.Milliseconds(), uint32(length/time.Second), i)
 	}
+}
+
+// settles refuses an adjust after which the lease might take more events to settle than one call
+// holds: it could not be cancelled any more.
+func (c *settling) settles(now int64) error {
+	if c.st.Verb != weir.VerbAdjust {
+		return nil
+	}
+	events := 2 // the header, and the end of the token
+	for i := range c.changes {
+		x := &c.changes[i]
+		events += len(x.parts)
+		switch x.key.kind {
+		case weir.Bucket:
+			events += 3
+		case weir.Budget:
+			events++
+		default:
+			events++
+			for k := range x.left {
+				if p := &x.left[k]; p.Units > 0 && !x.ended(now, p) {
+					events++
+				}
+			}
+		}
+	}
+	if most := c.s.room(); events > most {
+		return &weir.Error{
+			Code: weir.Invalid, Field: "totals", Value: strconv.Itoa(events),
+			Reason: "are the events that the lease could then take to settle, and one call holds " +
+				strconv.Itoa(most) + ": it has grown too often, complete it",
+		}
+	}
+	return nil
 }
 
 // book takes in what an applied chain has done.

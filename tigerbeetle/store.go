@@ -184,13 +184,16 @@ func (s *Store) Close() error {
 	return s.ledger.Close()
 }
 
+// room is how many events a chain has at most: as many as a call holds, and as marks can tell
+// apart.
+func (s *Store) room() int { return min(s.ledger.MaxEvents(), 1<<markBits-1) }
+
 // fits refuses a chain that no call can hold.
 func (s *Store) fits(ch *chain) error {
-	most := s.ledger.MaxEvents()
-	if len(ch.transfers) <= most && ch.index < 1<<markBits {
-		return nil
+	if most := s.room(); len(ch.transfers) > most {
+		return tooLarge(len(ch.transfers), most)
 	}
-	return tooLarge(len(ch.transfers), most)
+	return nil
 }
 
 // holds refuses a reservation whose chain might not fit one call, before anything is made for it: whether
@@ -211,7 +214,7 @@ func (s *Store) holds(seats []seat) error {
 			events += len(t.Parts)
 		}
 	}
-	if most := s.ledger.MaxEvents(); events > most {
+	if most := s.room(); events > most {
 		return tooLarge(events, most)
 	}
 	return nil

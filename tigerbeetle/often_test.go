@@ -1,0 +1,147 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// growing is a lease on a window of an hour, of a cluster whose calls hold 253 events.
+type growing struct {
+	*cluster
+	a, b  *member
+	lease *weir.Lease
+	seq   int64
+}
+
+func newGrowing(t *testing.T) *growing {
+	t.Helper()
+	c := newCluster(t, 253)
+	g := &growing{cluster: c, a: c.open(fourLimits(1000), 0), b: c.open(fourLimits(1000), 0)}
+	var err error
+	if g.lease, err = g.a.Reserve(t.Context(), unit("w", 1)); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// adjust is made by one of the servers.
+func (g *growing) adjust(m *member, to int64) error {
+	g.seq++
+	return last(m.Adjust(g.t.Context(), g.lease.ID, g.seq, []weir.Costs{{"w": to}}))
+}
+
+// TestOftenGrown: a lease that has grown more often than a call holds events is still adjusted and
+// ended, on every server, and what it took returns when it should.
+func TestOftenGrown(t *testing.T) {
+	t.Parallel()
+	end := map[string]func(g *growing) error{
+		"cancel": func(g *growing) error { return last(g.b.Cancel(t.Context(), g.lease.ID)) },
+		"less":   func(g *growing) error { return g.adjust(g.a, 0) },
+		"complete": func(g *growing) error {
+			return last(g.a.Complete(t.Context(), g.lease.ID, []weir.Costs{{"w": 0}}))
+		},
+		"nothing": func(*growing) error { return nil },
+	}
+	for what, do := range end {
+		g := newGrowing(t)
+		for i := range int64(300) {
+			g.pass(time.Millisecond)
+			m := g.a
+			if i%50 == 49 {
+				m = g.b
+			}
+			if err := g.adjust(m, 2+i); err != nil {
+				t.Fatalf("adjust %d: %v", i, err)
+			}
+		}
+		if err := do(g); err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+		left := int64(0)
+		if what == "nothing" {
+			left = 301
+		}
+		g.uses(g.b, map[string]int64{"w": left})
+		g.clock.to(g.lease.ReservedAt.Add(time.Hour - time.Millisecond))
+		g.uses(g.b, map[string]int64{"w": left})
+		g.pass(time.Second)
+		g.uses(g.b, map[string]int64{"w": 0})
+	}
+}
+
+// TestOftenGrownLate: units that are learned of after the window's end return each in their own
+// time. An adjust is refused before there are more of them than a call can give back.
+func TestOftenGrownLate(t *testing.T) {
+	t.Parallel()
+	for _, cancel := range []bool{true, false} {
+		g := newGrowing(t)
+		if _, err := g.lease.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.pass(59 * time.Minute)
+		if _, err := g.lease.Extend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		g.pass(2 * time.Minute)
+		admitted := int64(0)
+		for g.adjust(g.a, admitted+2) == nil {
+			if admitted++; admitted == 300 {
+				t.Fatal("was never refused")
+			}
+			g.pass(time.Millisecond)
+		}
+		if admitted < 200 {
+			t.Errorf("refused after %d, want 200 or more", admitted)
+		}
+		t.Logf("refused after %d", admitted)
+		if err := g.adjust(g.b, 500); !errors.Is(err, weir.Invalid) {
+			t.Errorf("on another server: %v, want %v", err, weir.Invalid)
+		}
+		g.uses(g.b, map[string]int64{"w": admitted})
+		var err error
+		if cancel {
+			_, err = g.b.Cancel(t.Context(), g.lease.ID)
+			admitted = 0
+		} else {
+			_, err = g.b.Complete(t.Context(), g.lease.ID, []weir.Costs{{"w": 500}})
+			admitted = 499 // the first has returned
+		}
+		if err != nil {
+			t.Errorf("cancel %t: %v", cancel, err)
+		}
+		g.uses(g.a, map[string]int64{"w": admitted})
+	}
+}
+
+// TestOftenGrownForever: what has returned is only counted, in one piece.
+func TestOftenGrownForever(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 253)
+	d := fourLimits(1000)
+	d.System[3].Window = time.Second
+	g := &growing{cluster: c, a: c.open(d, 0), b: c.open(d, 0)}
+	var err error
+	if g.lease, err = g.a.Reserve(t.Context(), unit("w", 1)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range int64(1000) {
+		g.pass(50 * time.Millisecond)
+		if err := g.adjust(g.a, 2+i); err != nil {
+			t.Fatalf("adjust %d: %v", i, err)
+		}
+	}
+	g.uses(g.b, map[string]int64{"w": 20})
+	if err := g.adjust(g.b, 991); err != nil { // ten that are held return
+		t.Error(err)
+	}
+	g.uses(g.a, map[string]int64{"w": 10})
+	if err := g.adjust(g.a, 5); err != nil {
+		t.Error(err)
+	}
+	g.uses(g.a, map[string]int64{"w": 0})
+}
