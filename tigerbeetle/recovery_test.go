@@ -236,3 +236,70 @@ func TestRecoveryEnds(t *testing.T) {
 		c.uses(a, map[string]int64{"w": 0})
 	}
 }
+
+// TestRecoveryExtended: a lease that another server has extended is live on the one that took it,
+// also once its first hour is over; after the second it has ended everywhere.
+func TestRecoveryExtended(t *testing.T) {
+	t.Parallel()
+	for _, after := range []time.Duration{70 * time.Minute, 91 * time.Minute} {
+		c := newCluster(t, 0)
+		a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+		r := unit("b", 4)
+		r.LeaseID = weir.NewLeaseID(c.clock.now())
+		if _, err := a.Reserve(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(30 * time.Minute)
+		if _, err := b.Extend(t.Context(), r.LeaseID); err != nil {
+			t.Fatal(err)
+		}
+		c.pass(after - 30*time.Minute)
+		want := error(nil)
+		if after > 90*time.Minute {
+			want = weir.Ended
+		}
+		again, err := a.Reserve(t.Context(), r)
+		if !errors.Is(err, want) || err == nil && !again.Replay {
+			t.Errorf("reserve after %s: %+v, %v, want a replay or %v", after, again, err, want)
+		}
+		for _, m := range []*member{a, b, a} { // the first is asked once more after it found out
+			_, err := m.Adjust(t.Context(), r.LeaseID, 1, []weir.Costs{{"b": 3}})
+			if !errors.Is(err, want) {
+				t.Errorf("adjust after %s: %v, want %v", after, err, want)
+			}
+		}
+		_, err = a.Complete(t.Context(), r.LeaseID, []weir.Costs{{"b": 1}})
+		if !errors.Is(err, want) {
+			t.Errorf("complete after %s: %v, want %v", after, err, want)
+		}
+		if _, err := a.Reserve(t.Context(), r); !errors.Is(err, weir.Ended) {
+			t.Errorf("reserve again after %s: %v, want %v", after, err, weir.Ended)
+		}
+		used := int64(4)
+		if want == nil {
+			used = 1
+		}
+		c.uses(b, map[string]int64{"b": used})
+	}
+}
+
+// TestRecoveryRecorded: what an adjust only notes, since it moved nothing, is known to another
+// server.
+func TestRecoveryRecorded(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(recoverable(), 0), c.open(recoverable(), 0)
+	l, err := a.Reserve(t.Context(), unit("w", 5))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.pass(2 * time.Minute)
+	for i, to := range []int64{1, 4} { // of what has returned, and then three more
+		m := []*member{a, b}[i]
+		_, err := m.Adjust(t.Context(), l.ID, int64(i+1), []weir.Costs{{"w": to}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.uses(a, map[string]int64{"w": 3})
+}

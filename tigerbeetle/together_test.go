@@ -1,0 +1,358 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+// lossyWire is how a server of a together reaches the cluster. Its clock is the cluster's, so that
+// what it does is the model's to the millisecond.
+type lossyWire struct {
+	*Emulator
+
+	random *rand.Rand
+	// lossy is how many calls in a hundred get no answer; half of those are not carried out.
+	lossy int
+	lost  atomic.Int64
+}
+
+func (w *lossyWire) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	fate := 100
+	if w.lossy > 0 {
+		fate = w.random.IntN(100)
+	}
+	if fate < w.lossy/2 {
+		w.lost.Add(1)
+		return nil, errors.New("the call was lost")
+	}
+	results, err := w.Emulator.CreateTransfers(ctx, transfers)
+	if fate < w.lossy {
+		w.lost.Add(1)
+		return nil, errors.New("the answer was lost")
+	}
+	return results, err
+}
+
+func (*lossyWire) Close() error { return nil }
+
+// together are three servers that settle the same leases, and the model of one that does.
+type together struct {
+	*testing.T
+	*rand.Rand
+
+	clock   worldClock
+	ledger  *Emulator
+	servers []*weir.Limiter
+	wires   []*lossyWire
+	only    conformance.ModelWorld
+	leases  []*common
+	history []string
+	counts  map[string]int
+}
+
+// common is a lease of all three.
+type common struct {
+	request *weir.Request
+	seq     int64
+	// ends are the actuals that it was completed with.
+	ends [][]weir.Costs
+	// ended is 1 once the model has completed or cancelled it.
+	ended int
+}
+
+func togetherLimits() *weir.Definitions {
+	d := fourLimits(1000)
+	d.System[0].RefillAmount, d.System[0].RefillPeriod = 10, time.Second
+	d.System[2].Timeout, d.System[3].Window = 2*time.Minute, time.Minute
+	d.Entities = map[string]weir.EntityDefinition{"p": {}, "e": {Parent: "p", Cascade: true}}
+	return d
+}
+
+func newTogether(t *testing.T, seed uint64, lossy int) *together {
+	t.Helper()
+	g := &together{T: t, Rand: rand.New(rand.NewPCG(seed, 3)), counts: make(map[string]int)}
+	g.clock.to(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
+	g.ledger = NewEmulator(&EmulatorOptions{Now: g.clock.now, Tick: time.Millisecond})
+	for range 3 {
+		w := &lossyWire{Emulator: g.ledger, random: g.Rand}
+		s, err := OpenLedger(t.Context(), w, &Options{
+			Definitions: togetherLimits(), Poll: -1, Now: g.clock.now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := weir.New(s, &weir.Options{Now: g.clock.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		w.lossy = lossy
+		g.servers, g.wires = append(g.servers, l), append(g.wires, w)
+	}
+	var err error
+	g.only, err = conformance.OpenModel(conformance.Setup{
+		Start: g.clock.now(), Definitions: togetherLimits(),
+	}, true, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// note adds to what is told where the test fails.
+func (g *together) note(format string, args ...any) {
+	g.history = append(g.history, fmt.Sprintf(format, args...))
+}
+
+func (g *together) wrong(format string, args ...any) {
+	g.Helper()
+	g.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(g.history, "\n"))
+}
+
+// pass lets whole seconds pass: what is made anew then ends as it would have.
+func (g *together) pass(d time.Duration) {
+	g.clock.to(g.clock.now().Add(d))
+	g.only.Advance(d)
+	g.note("%s passes", d)
+}
+
+func (g *together) costs(most int64) weir.Costs {
+	c := weir.Costs{}
+	for _, name := range []string{"b", "m", "w"} {
+		if g.IntN(3) > 0 {
+			c[name] = g.Int64N(most + 1)
+		}
+	}
+	return c
+}
+
+// reserve takes a lease on one server, of one charge or two on one entity.
+func (g *together) reserve() {
+	r := &weir.Request{LeaseID: weir.NewLeaseID(g.clock.now())}
+	for range 1 + g.IntN(2) {
+		c := g.costs(6)
+		c["s"] = g.Int64N(3)
+		c["w"] += 0
+		r.Charges = append(r.Charges, weir.Charge{Entity: "e", Resource: "r", Costs: c})
+	}
+	g.leases = append(g.leases, &common{request: r})
+	g.note("reserve %s %v", r.LeaseID, r.Charges)
+	g.do("reserve", func(l weir.Service) error {
+		_, err := l.Reserve(g.Context(), r)
+		return err
+	})
+}
+
+// totals name some of what a lease has, for each charge or for the only one.
+func (g *together) totals(x *common) []weir.Costs {
+	var out []weir.Costs
+	for _, charge := range x.request.Charges {
+		c := g.costs(9)
+		for name := range c {
+			if _, ok := charge.Costs[name]; !ok {
+				delete(c, name)
+			}
+		}
+		if g.IntN(4) == 0 {
+			c["s"] = g.Int64N(charge.Costs["s"] + 1)
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// settle does something to a lease of all.
+func (g *together) settle() {
+	x := g.leases[g.IntN(len(g.leases))]
+	id := x.request.LeaseID
+	switch n := g.IntN(20); {
+	case n < 10:
+		seq := x.seq + 1
+		if g.IntN(4) == 0 {
+			seq = max(1, seq+g.Int64N(6)-4) // earlier, or with a gap
+		}
+		totals, what := g.totals(x), "adjust"
+		if seq <= x.seq {
+			what = "earlier adjust"
+		}
+		g.note("adjust %s %d %v", id, seq, totals)
+		x.seq = max(x.seq, seq)
+		g.do(what, func(l weir.Service) error {
+			return last(l.Adjust(g.Context(), id, seq, totals))
+		})
+	case n < 15:
+		g.note("extend %s", id)
+		g.do("extend", func(l weir.Service) error { return last(l.Extend(g.Context(), id)) })
+	case n < 17:
+		g.note("reserve %s again", id)
+		g.do("reserve again", func(l weir.Service) error {
+			_, err := l.Reserve(g.Context(), x.request)
+			return err
+		})
+	case n < 19:
+		totals := g.totals(x)
+		if len(x.ends) > 0 && g.IntN(2) == 0 {
+			totals = x.ends[g.IntN(len(x.ends))]
+		}
+		for _, c := range totals {
+			// All return, whatever is named; a server that knows of more than there are is content.
+			delete(c, "s")
+		}
+		x.ends = append(x.ends, totals)
+		g.note("complete %s %v", id, totals)
+		if g.do("complete", func(l weir.Service) error {
+			return last(l.Complete(g.Context(), id, totals))
+		}) == "" {
+			x.ended = 1
+		}
+	default:
+		g.note("cancel %s", id)
+		if g.do("cancel", func(l weir.Service) error {
+			return last(l.Cancel(g.Context(), id))
+		}) == "" {
+			x.ended = 1
+		}
+	}
+}
+
+// do has a server do something, and others as often as the answer was lost, and then the model,
+// whose answer it returns.
+func (g *together) do(what string, do func(l weir.Service) error) string {
+	g.Helper()
+	var got error
+	for try := 0; try == 0 || errors.Is(got, weir.Unavailable); try++ {
+		if try == 100 {
+			g.wrong("%s: %v", what, got)
+		}
+		i := g.IntN(len(g.servers))
+		got = do(g.servers[i])
+		g.note("  on %d: %v", i, got)
+		if try > 0 {
+			g.counts["again"]++
+		}
+	}
+	want := do(g.only)
+	is, should := codeOfError(got), codeOfError(want)
+	g.counts[what+" "+should]++
+	ends := should == string(weir.Ended) || should == string(weir.Conflict)
+	switch {
+	case is == should:
+	case is == string(weir.Invalid) && (ends || what == "earlier adjust"):
+		// It names more slots than this server knows of, and need not be asked about.
+		g.counts["invalid, not "+should]++
+	case should == string(weir.UnknownLease),
+		what == "reserve again" && should == string(weir.Invalid):
+		// Servers that were not told of the end remember the lease for longer. Nothing changes.
+		g.counts["remembered, not "+should]++
+	case is == "" && ends && (what == "earlier adjust" || what == "reserve again"):
+		// A server repeats what it has answered before, without asking whether the lease still
+		// lives.
+		g.counts[what+" answered, not "+should]++
+	default:
+		g.wrong("%s: got %v, the model %v", what, got, want)
+	}
+	return should
+}
+
+func codeOfError(err error) string {
+	if e, ok := errors.AsType[*weir.Error](err); ok {
+		return string(e.Code)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// same compares what is in use on one of the servers with the model.
+func (g *together) same() {
+	g.Helper()
+	for _, entity := range []string{"e", "p"} {
+		i := g.IntN(len(g.servers))
+		is, err := g.servers[i].Status(g.Context(), entity, "r")
+		should, errModel := g.only.Status(g.Context(), entity, "r")
+		if err != nil || errModel != nil {
+			g.wrong("status: %v, the model %v", err, errModel)
+		}
+		for k := range should {
+			if is[k].Available != should[k].Available {
+				g.wrong("%s %s: %d available, the model has %d",
+					entity, should[k].Limit, is[k].Available, should[k].Available)
+			}
+		}
+	}
+}
+
+// atRest is what the ledger is like once everything has timed out: each lease has ended once at
+// most, and nothing is held.
+func (g *together) atRest() {
+	g.Helper()
+	ends := make(map[tb.Uint128]int)
+	for _, t := range g.ledger.log {
+		switch {
+		case t.UserData32 == endMark:
+			ends[t.UserData128]++
+		case t.state == statePending && t.Code >= codeCheck:
+			g.wrong("a hold of %s is still pending", leaseOf(t.UserData128))
+		}
+	}
+	for _, x := range g.leases {
+		if n := ends[leaseNumber(x.request.LeaseID)]; n != x.ended {
+			g.wrong("%s has ended %d times, the model's %d", x.request.LeaseID, n, x.ended)
+		}
+	}
+	g.counts["ends"] += len(ends)
+	for _, a := range g.ledger.order {
+		if a.Code >= codeBucket && low(a.DebitsPending) != 0 {
+			g.wrong("%d are pending on an account of code %d", low(a.DebitsPending), a.Code)
+		}
+	}
+}
+
+// TestTogether: three servers settle the same leases, some of whose calls or answers get lost, and
+// each does what the only one would: it answers as the model, and as much is in use after every
+// call.
+func TestTogether(t *testing.T) {
+	t.Parallel()
+	counts := make(map[string]int)
+	for seed := range uint64(soak.Amount(12, 2000)) {
+		g := newTogether(t, seed, []int{0, 30}[seed%2])
+		g.counts = counts
+		for range 150 {
+			switch n := g.IntN(20); {
+			case len(g.leases) == 0 || n == 0:
+				g.reserve()
+			case n < 4:
+				g.pass(time.Duration(1+g.IntN(30)) * time.Second)
+			case n == 4 && g.IntN(8) == 0:
+				g.pass(time.Duration(g.IntN(70)) * time.Minute)
+			default:
+				g.settle()
+			}
+			g.same()
+		}
+		for _, w := range g.wires {
+			counts["lost"] += int(w.lost.Load())
+		}
+		g.pass(3 * time.Hour)
+		g.same()
+		g.atRest()
+	}
+	t.Log(counts)
+}
