@@ -309,3 +309,25 @@ func TestReplayOlder(t *testing.T) {
 		c.uses(b, map[string]int64{"w": 6})
 	}
 }
+
+// TestReplaySlots: no charge gets more slots than it has by now, whatever the others have.
+func TestReplaySlots(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+	l, err := a.Reserve(t.Context(), &weir.Request{Charges: []weir.Charge{
+		{Entity: "e", Resource: "r", Costs: weir.Costs{"s": 2}},
+		{Entity: "e", Resource: "r", Costs: weir.Costs{"s": 2}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Adjust(t.Context(), l.ID, 1, []weir.Costs{{}, {"s": 0}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = a.Adjust(t.Context(), l.ID, 2, []weir.Costs{{"s": 1}, {"s": 1}})
+	if !errors.Is(err, weir.Invalid) {
+		t.Errorf("got %v, want %v", err, weir.Invalid)
+	}
+	c.uses(b, map[string]int64{"s": 2})
+}
