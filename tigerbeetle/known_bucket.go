@@ -19,6 +19,8 @@ type bucketKnown struct {
 	flying bool
 	next   anchor
 	landed chan struct{}
+	// trip is how long the last such call took that moved it, in milliseconds.
+	trip int64
 }
 
 // at is the balance at an instant, in milli-units.

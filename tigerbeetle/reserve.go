@@ -130,7 +130,7 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	defer land(c.all)
+	defer c.s.land(c.all)
 	c.bound(now)
 	ch := c.chain(now)
 	if err := c.s.fits(ch); err != nil {

@@ -204,7 +204,7 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer land(all)
+	defer c.s.land(all)
 	ch, err := c.chain(now)
 	if err != nil {
 		return nil, err

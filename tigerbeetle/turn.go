@@ -26,7 +26,7 @@ func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
 		if wait == nil {
 			return now, nil
 		}
-		land(seats)
+		s.land(seats)
 		select {
 		case <-wait:
 		case <-ctx.Done():
@@ -51,7 +51,11 @@ func (s *seat) claim(now int64) <-chan struct{} {
 		return nil // less is spent, whenever that is counted
 	}
 	if known.flying {
-		if known.next.b >= now-leewayMS && known.next.rate == r {
+		// Not before the first anchor, nor beside a change of the definition: the call's chain might
+		// be carried out first, and then it would take from a bucket that was never begun, or of
+		// another capacity.
+		same := known.next.rate == r && known.anchor.rate == r
+		if same && known.next.b >= now-leewayMS && known.near() {
 			return nil
 		}
 		return known.landed
@@ -69,8 +73,16 @@ func (s *seat) claim(now int64) <-chan struct{} {
 // arrive takes in that the anchor was moved. The spot is locked.
 func (s *seat) arrive() { s.bucket.move(s.move, s.anew) }
 
+// near is true where the move that is on its way reaches back no further than steady traffic has
+// it. It may fail with its chain: what was taken without it then comes back with the next one, as
+// far as that reaches back. So nobody goes without a longer one.
+func (k *bucketKnown) near() bool {
+	return k.next.b-k.anchor.b <= leewayMS+k.trip
+}
+
 // land ends the call's turn on every anchor that it was to move, whether or not it did.
-func land(seats []*seat) {
+func (s *Store) land(seats []*seat) {
+	now := s.clock.ms()
 	for _, seat := range seats {
 		if !seat.carries {
 			continue
@@ -78,6 +90,9 @@ func land(seats []*seat) {
 		seat.mu.Lock()
 		seat.carries = false
 		seat.bucket.flying = false
+		if seat.bucket.anchor == seat.bucket.next {
+			seat.bucket.trip = max(now-seat.bucket.next.b, 0)
+		}
 		close(seat.bucket.landed)
 		seat.mu.Unlock()
 	}

@@ -1,0 +1,87 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// gated keeps the next call that creates from the cluster until it is let through.
+type gated struct {
+	Ledger
+
+	gate chan struct{}
+}
+
+func (g *gated) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	if gate := g.gate; gate != nil {
+		g.gate = nil
+		<-gate
+	}
+	return g.Ledger.CreateTransfers(ctx, transfers)
+}
+
+func (*gated) Close() error { return nil }
+
+// TestTurnDenied: where the call that is to move the anchor of an idle bucket is denied by another
+// limit, nothing that was taken meanwhile comes back with the refill for the time before.
+func TestTurnDenied(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCluster(t, 0)
+		net := &gated{Ledger: c.ledger}
+		s, err := OpenLedger(t.Context(), net, &Options{
+			Poll: -1, Now: c.clock.now, Definitions: &weir.Definitions{System: []weir.Limit{
+				bucketOf(100), {Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Hour},
+			}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := weir.New(s, &weir.Options{Now: c.clock.now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		take := func(costs weir.Costs) bool {
+			r := &weir.Request{Entity: "e", Resource: "r", Costs: costs}
+			_, err := l.Reserve(t.Context(), r)
+			if err != nil && !denied(err) {
+				t.Error(err)
+			}
+			return err == nil
+		}
+		if !take(weir.Costs{"b": 1, "w": 1}) {
+			t.Fatal("denied at first")
+		}
+		c.pass(time.Minute)
+		gate := make(chan struct{})
+		net.gate = gate
+		go take(weir.Costs{"b": 1, "w": 1}) // which w denies
+		synctest.Wait()
+		var taken int64
+		go func() {
+			if take(weir.Costs{"b": 90}) {
+				taken += 90
+			}
+		}()
+		synctest.Wait()
+		close(gate)
+		synctest.Wait()
+		for taken < 300 && take(weir.Costs{"b": 1}) {
+			taken++
+		}
+		if taken != 100 {
+			t.Errorf("took %d of 100 at one instant", taken)
+		}
+	})
+}
