@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ import (
 type lossyWire struct {
 	*Emulator
 
+	mu     sync.Mutex
 	random *rand.Rand
 	// lossy is how many calls in a hundred get no answer; half of those are not carried out.
 	lossy int
@@ -35,7 +37,9 @@ func (w *lossyWire) CreateTransfers(
 ) ([]tb.CreateTransferResult, error) {
 	fate := 100
 	if w.lossy > 0 {
+		w.mu.Lock()
 		fate = w.random.IntN(100)
+		w.mu.Unlock()
 	}
 	if fate < w.lossy/2 {
 		w.lost.Add(1)
@@ -74,6 +78,9 @@ type common struct {
 	ends [][]weir.Costs
 	// ended is 1 once the model has completed or cancelled it.
 	ended int
+	// latest is the number of the last adjust of those made at once, unlike tells their actuals
+	// apart.
+	latest, unlike int64
 }
 
 func togetherLimits() *weir.Definitions {
@@ -89,8 +96,8 @@ func newTogether(t *testing.T, seed uint64, lossy int) *together {
 	g := &together{T: t, Rand: rand.New(rand.NewPCG(seed, 3)), counts: make(map[string]int)}
 	g.clock.to(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
 	g.ledger = NewEmulator(&EmulatorOptions{Now: g.clock.now, Tick: time.Millisecond})
-	for range 3 {
-		w := &lossyWire{Emulator: g.ledger, random: g.Rand}
+	for i := range 3 {
+		w := &lossyWire{Emulator: g.ledger, random: rand.New(rand.NewPCG(seed, uint64(i)))}
 		s, err := OpenLedger(t.Context(), w, &Options{
 			Definitions: togetherLimits(), Poll: -1, Now: g.clock.now,
 		})
