@@ -145,3 +145,58 @@ func TestOftenGrownForever(t *testing.T) {
 	}
 	g.uses(g.a, map[string]int64{"w": 0})
 }
+
+// TestOftenLive does on a real server what only it can answer: whether it takes an empty hold with
+// a timeout, and a lease that has grown more often than a call of a small one holds events.
+func TestOftenLive(t *testing.T) {
+	t.Parallel()
+	ledger, namespace := connected(t), liveNamespace()
+	d := &weir.Definitions{System: []weir.Limit{
+		{Name: "q", Kind: weir.Window, Capacity: 1, Window: time.Hour, Shadow: true},
+		{Name: "w", Kind: weir.Window, Capacity: 1000, Window: time.Hour},
+	}}
+	open := func() *weir.Limiter {
+		o := &Options{Definitions: d, Namespace: namespace, Poll: -1}
+		s, err := OpenLedger(t.Context(), shared{ledger}, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := weir.New(s, &weir.Options{StoreTimeout: 30 * time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+		return l
+	}
+	servers := []*weir.Limiter{open(), open()}
+	lease, err := servers[0].Reserve(t.Context(), &weir.Request{
+		Entity: "e", Resource: "r", Costs: weir.Costs{"q": 0, "w": 0},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses := func(want int64) {
+		t.Helper()
+		got, err := servers[0].Status(t.Context(), "e", "r")
+		if err != nil || got[0].Available != 1-want || got[1].Available != 1000-want {
+			t.Errorf("got %+v, %v, want %d in use", got, err, want)
+		}
+	}
+	for i := int64(1); i <= 300; i++ {
+		m := servers[i/50%2]
+		_, err := m.Adjust(t.Context(), lease.ID, i, []weir.Costs{{"q": i, "w": i}})
+		if err != nil {
+			t.Fatalf("adjust %d: %v", i, err)
+		}
+	}
+	uses(300)
+	two := []weir.Costs{{"q": 2, "w": 2}}
+	if _, err := servers[1].Adjust(t.Context(), lease.ID, 301, two); err != nil {
+		t.Error(err)
+	}
+	uses(2)
+	if _, err := servers[0].Cancel(t.Context(), lease.ID); err != nil {
+		t.Error(err)
+	}
+	uses(0)
+}
