@@ -1,0 +1,173 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// heldBack is an emulator that holds calls back before it carries them out: those that move an anchor, and
+// the others, each until their gate is closed. It holds nothing where there is no gate.
+type heldBack struct {
+	*Emulator
+
+	anchors, others chan struct{}
+}
+
+func (g *heldBack) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	gate := g.others
+	if slices.ContainsFunc(transfers, func(t tb.Transfer) bool { return t.Code == codeRefill }) {
+		gate = g.anchors
+	}
+	if gate != nil {
+		<-gate
+	}
+	return g.Emulator.CreateTransfers(ctx, transfers)
+}
+
+// serve opens a limiter in a bubble on a heldBack emulator.
+func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *weir.Limiter {
+	t.Helper()
+	g.Emulator = NewEmulator(nil)
+	s, err := OpenLedger(t.Context(), g, &Options{Definitions: &weir.Definitions{System: limits}, Poll: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := weir.New(s, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// left is what the cluster says that a limit has available.
+func left(t *testing.T, l *weir.Limiter, limit string) int64 {
+	t.Helper()
+	statuses, err := l.Status(t.Context(), "e", "r")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range statuses {
+		if statuses[i].Limit == limit {
+			return statuses[i].Available
+		}
+	}
+	t.Fatalf("no status of %s", limit)
+	return 0
+}
+
+// TestFirstAnchorComesFirst: while the chain that makes a bucket's first anchor is on its way, no other
+// takes from it. What one took that came first was missing in every status until the anchor was there.
+func TestFirstAnchorComesFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &heldBack{}
+		l := g.serve(t, bucketOf(20))
+		g.anchors = make(chan struct{})
+		taken := make(chan int64, 2)
+		take := func(n int64) {
+			if _, err := l.Reserve(t.Context(), unit("b", n)); err != nil {
+				t.Error(err)
+			}
+			taken <- n
+		}
+		go take(1)
+		synctest.Wait()
+		go take(2)
+		synctest.Wait()
+		want := int64(20)
+		for range len(taken) { // answered so far
+			want -= <-taken
+		}
+		if got := left(t, l, "b"); got != want {
+			t.Errorf("the first anchor is on its way: %d available, want %d", got, want)
+		}
+		close(g.anchors)
+		synctest.Wait()
+		if got := left(t, l, "b"); got != 17 {
+			t.Errorf("afterwards: %d available, want 17", got)
+		}
+	})
+}
+
+// TestFirstAnchorFails: where the chain with the first anchor is denied, who came beside it makes one, and
+// the bucket regains what was taken.
+func TestFirstAnchorFails(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &heldBack{}
+		l := g.serve(t, bucketOf(20), weir.Limit{Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Hour})
+		if _, err := l.Reserve(t.Context(), unit("w", 1)); err != nil {
+			t.Fatal(err)
+		}
+		g.anchors = make(chan struct{})
+		go func() {
+			both := unit("b", 1)
+			both.Costs["w"] = 1
+			if _, err := l.Reserve(t.Context(), both); !denied(err) {
+				t.Errorf("got %v, want a denial", err)
+			}
+		}()
+		synctest.Wait()
+		go func() {
+			if _, err := l.Reserve(t.Context(), unit("b", 20)); err != nil {
+				t.Error(err)
+			}
+		}()
+		synctest.Wait()
+		close(g.anchors)
+		synctest.Wait()
+		time.Sleep(time.Second)
+		if _, err := l.Reserve(t.Context(), unit("b", 10)); err != nil {
+			t.Errorf("what the bucket regained in a second: %v", err)
+		}
+	})
+}
+
+// TestChangedAnchorComesFirst: while the chain that brings a bucket's new capacity is on its way, no other
+// takes by the old one. One that came after it was checked against a capacity of 100.
+func TestChangedAnchorComesFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := &heldBack{}
+		l := g.serve(t, fourLimits(100).System[0])
+		if _, err := l.Reserve(t.Context(), unit("b", 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Configure(t.Context(), &weir.Definitions{System: fourLimits(5).System[:1]}); err != nil {
+			t.Fatal(err)
+		}
+		g.anchors, g.others = make(chan struct{}), make(chan struct{})
+		admitted := make(chan bool, 4)
+		for range cap(admitted) {
+			go func() {
+				_, err := l.Reserve(t.Context(), unit("b", 5))
+				admitted <- err == nil
+			}()
+			synctest.Wait()
+		}
+		close(g.anchors)
+		synctest.Wait()
+		close(g.others)
+		n := 0
+		for range cap(admitted) {
+			if <-admitted {
+				n++
+			}
+		}
+		if n != 1 {
+			t.Errorf("a capacity of 5 admitted %d times 5", n)
+		}
+	})
+}
