@@ -78,13 +78,16 @@ func (s *seat) redefined() bool {
 	return s.changes()
 }
 
+// recalls is true where the denial is remembered. It is not while a settlement is on its way: the
+// cluster may have carried it out, and somebody may have seen what it gave back. What a
+// reservation on its way has taken only makes the denial more right.
 func (s *seat) recalls(now int64) bool {
 	if s.take.Limit.Shadow {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := &s.denied; s.doubt || now >= d.until || s.need() < d.need {
+	if d := &s.denied; s.doubt || s.settling > 0 || now >= d.until || s.need() < d.need {
 		return false
 	}
 	return s.known(now) < s.need()

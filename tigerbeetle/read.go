@@ -160,12 +160,15 @@ func (l *look) tellBucket(limit, spent *tb.Account, last *anchor, moved bool) {
 }
 
 // fly notes that a chain is on its way to the spots of seats, or that it is back.
-func fly(seats []*seat, n int64) {
+func fly(seats []*seat, n int64, settles bool) {
 	for _, seat := range seats {
 		seat.mu.Lock()
 		seat.flights += n
 		if n > 0 {
 			seat.begun++
+		}
+		if settles {
+			seat.settling += n
 		}
 		seat.mu.Unlock()
 	}

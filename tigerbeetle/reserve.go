@@ -136,7 +136,7 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 	if err := c.s.fits(ch); err != nil {
 		return false, err
 	}
-	fly(c.all, 1)
+	fly(c.all, 1, false)
 	results, err := c.s.transfer(ctx, ch)
 	v := ch.judge(results)
 	if err == nil {
@@ -145,7 +145,7 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 			c.take(now, v.at)
 		}
 	}
-	fly(c.all, -1)
+	fly(c.all, -1, false)
 	if err != nil || v.created {
 		return err == nil, err
 	}

@@ -215,13 +215,13 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := c.settles(now); err != nil {
 		return nil, err
 	}
-	fly(all, 1)
+	fly(all, 1, true)
 	results, err := c.s.transfer(ctx, ch)
 	v := ch.judge(results)
 	if err == nil && v.created {
 		c.book(now)
 	}
-	fly(all, -1)
+	fly(all, -1, true)
 	switch {
 	case err != nil:
 		return nil, err

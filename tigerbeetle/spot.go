@@ -34,9 +34,9 @@ type spot struct {
 
 	// read is when the cluster was asked last, in its milliseconds.
 	read int64
-	// flights is how many chains of this process are on their way that change it, begun how many there
-	// ever were.
-	flights, begun int64
+	// flights is how many chains of this process are on their way that change it, begun how many
+	// there ever were, and settling how many are settlements: they may give something back.
+	flights, begun, settling int64
 	// doubt is true where the cluster was asked while chains were on their way: what they did is then
 	// counted twice, or not at all.
 	doubt bool

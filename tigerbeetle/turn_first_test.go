@@ -15,11 +15,12 @@ import (
 )
 
 // heldBack is an emulator that holds calls back before it carries them out: those that move an anchor, and
-// the others, each until their gate is closed. It holds nothing where there is no gate.
+// the others, and the answers to all, each until their gate is closed. It holds nothing where there is no
+// gate.
 type heldBack struct {
 	*Emulator
 
-	anchors, others chan struct{}
+	anchors, others, answers chan struct{}
 }
 
 func (g *heldBack) CreateTransfers(
@@ -32,7 +33,12 @@ func (g *heldBack) CreateTransfers(
 	if gate != nil {
 		<-gate
 	}
-	return g.Emulator.CreateTransfers(ctx, transfers)
+	answers := g.answers
+	results, err := g.Emulator.CreateTransfers(ctx, transfers)
+	if answers != nil {
+		<-answers
+	}
+	return results, err
 }
 
 // serve opens a limiter in a bubble on a heldBack emulator.
@@ -170,4 +176,39 @@ func TestChangedAnchorComesFirst(t *testing.T) {
 			t.Errorf("a capacity of 5 admitted %d times 5", n)
 		}
 	})
+}
+
+// TestNoDenialBesideSettlements: once the cluster has carried a settlement out, nobody is denied for what it
+// gave back, though its answer is still on the way.
+func TestNoDenialBesideSettlements(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"b", "m", "s", "w"} {
+		synctest.Test(t, func(t *testing.T) {
+			g := &heldBack{}
+			l := g.serve(t, fourLimits(5).System...)
+			lease, err := l.Reserve(t.Context(), unit(limit, 5))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := l.Reserve(t.Context(), unit(limit, 2)); !denied(err) {
+				t.Fatalf("got %v, want a denial", err)
+			}
+			held := make(chan struct{})
+			g.answers = held
+			go func() {
+				if _, err := l.Cancel(t.Context(), lease.ID); err != nil {
+					t.Error(err)
+				}
+			}()
+			synctest.Wait()
+			g.answers = nil
+			if got := left(t, l, limit); got != 5 {
+				t.Errorf("%s: %d available once it was cancelled, want 5", limit, got)
+			}
+			if _, err := l.Reserve(t.Context(), unit(limit, 2)); err != nil {
+				t.Errorf("%s: %v, and a status had 5 available", limit, err)
+			}
+			close(held)
+		})
+	}
 }
