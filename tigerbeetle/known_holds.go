@@ -67,16 +67,19 @@ func (h *holdsKnown) fewer(n, until int64) {
 	*h = holdsKnown{others: max(h.total+h.others-n, 0), until: until}
 }
 
-// remove forgets units that returned early.
+// lateMS is by how much the cluster may end a hold later than its lease believes, in milliseconds.
+const lateMS = 1000
+
+// remove forgets units that returned early. A hold that was made anew, and read from the cluster
+// since, ends a little later there; one of which only the number is known is among the others.
 func (h *holdsKnown) remove(until, units int64) {
-	at := h.search(until)
-	if at >= len(h.list) || h.list[at].until != until {
-		h.others = max(h.others-units, 0) // they were another server's
-		return
+	for at := h.search(until); at < len(h.list) && h.list[at].until <= until+lateMS; at++ {
+		n := min(units, h.list[at].units)
+		h.list[at].units -= n
+		h.total -= n
+		units -= n
 	}
-	units = min(units, h.list[at].units)
-	h.list[at].units -= units
-	h.total -= units
+	h.others = max(h.others-units, 0)
 }
 
 func (h *holdsKnown) search(until int64) int {

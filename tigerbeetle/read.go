@@ -72,8 +72,11 @@ func (l *look) begin() {
 	l.known, l.flown, l.was = l.bucket.anchor, l.flights, l.begun
 }
 
+// crossed is true where chains were on their way meanwhile. The spot is locked.
+func (l *look) crossed() bool { return l.flown > 0 || l.begun != l.was }
+
 // end notes whether what was read can be counted on. The spot is locked.
-func (l *look) end(moved bool) { l.doubt = moved || l.flown > 0 || l.begun != l.was }
+func (l *look) end(moved bool) { l.doubt = moved || l.crossed() }
 
 // readAccounts asks once, and returns the buckets whose anchor may have moved meanwhile.
 func (s *Store) readAccounts(ctx context.Context, looks []look) ([]look, error) {
@@ -141,10 +144,10 @@ func (l *look) tell(now int64, a *tb.Account) {
 	l.funded = low(a.CreditsPosted) > 0
 	l.holds.expire(now)
 	held := clamp(low(a.DebitsPending))
-	l.holds.others, l.holds.until = held-l.holds.total, l.latest(now)
-	if l.holds.others < 0 { // another server has let some of them go
-		l.holds = holdsKnown{others: held, until: l.latest(now)}
+	if !l.doubt && held < l.holds.total { // another server has let some of them go
+		l.holds = holdsKnown{}
 	}
+	l.holds.others, l.holds.until = max(held-l.holds.total, 0), l.latest(now)
 }
 
 // tellBucket takes in what the accounts of a bucket say, beside its latest anchor.
@@ -271,6 +274,8 @@ func (s *Store) readHolds(
 	if !bound {
 		return nil
 	}
+	asked := look{spot: sp}
+	asked.begin()
 	most := uint32(s.ledger.MaxEvents())
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
 		AccountID: sp.limit, Limit: most, Flags: filterDebits | filterReversed,
@@ -280,9 +285,11 @@ func (s *Store) readHolds(
 	}
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
+	if asked.crossed() {
+		return nil // what chains did meanwhile is booked in what is known
+	}
 	held := sp.holds.total + sp.holds.others
 	sp.holds = holdsOf(found, now)
-	sp.holds.others = 0
 	if len(found) == int(most) {
 		sp.holds.others, sp.holds.until = max(held-sp.holds.total, 0), sp.latest(now)
 	}

@@ -14,14 +14,26 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// heldBack is an emulator that holds calls back before it carries them out: those that move an anchor, and
-// the others, and the answers to all, each until their gate is closed. It holds nothing where there is no
-// gate.
+// heldBack is an emulator that holds calls back before it carries them out: those that move an
+// anchor, and the others, and the answers to all and to queries, each until their gate is closed.
+// It holds nothing where there is no gate.
 type heldBack struct {
 	*Emulator
 
-	anchors, others, answers chan struct{}
+	anchors, others, answers, queries chan struct{}
 }
+
+func (g *heldBack) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+	gate := g.queries
+	found, err := g.Emulator.AccountTransfers(ctx, f)
+	if gate != nil {
+		<-gate
+	}
+	return found, err
+}
+
+// Close leaves the cluster to the others.
+func (g *heldBack) Close() error { return nil }
 
 func (g *heldBack) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
@@ -44,8 +56,11 @@ func (g *heldBack) CreateTransfers(
 // serve opens a limiter in a bubble on a heldBack emulator.
 func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *weir.Limiter {
 	t.Helper()
-	g.Emulator = NewEmulator(nil)
-	s, err := OpenLedger(t.Context(), g, &Options{Definitions: &weir.Definitions{System: limits}, Poll: -1})
+	if g.Emulator == nil {
+		g.Emulator = NewEmulator(nil)
+	}
+	d := &weir.Definitions{System: limits}
+	s, err := OpenLedger(t.Context(), g, &Options{Definitions: d, Poll: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +88,9 @@ func left(t *testing.T, l *weir.Limiter, limit string) int64 {
 	return 0
 }
 
-// TestFirstAnchorComesFirst: while the chain that makes a bucket's first anchor is on its way, no other
-// takes from it. What one took that came first was missing in every status until the anchor was there.
+// TestFirstAnchorComesFirst: while the chain that makes a bucket's first anchor is on its way, no
+// other takes from it. What one took that came first was missing in every status until the anchor
+// was there.
 func TestFirstAnchorComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -107,13 +123,14 @@ func TestFirstAnchorComesFirst(t *testing.T) {
 	})
 }
 
-// TestFirstAnchorFails: where the chain with the first anchor is denied, who came beside it makes one, and
-// the bucket regains what was taken.
+// TestFirstAnchorFails: where the chain with the first anchor is denied, who came beside it makes
+// one, and the bucket regains what was taken.
 func TestFirstAnchorFails(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		g := &heldBack{}
-		l := g.serve(t, bucketOf(20), weir.Limit{Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Hour})
+		window := weir.Limit{Name: "w", Kind: weir.Window, Capacity: 1, Window: time.Hour}
+		l := g.serve(t, bucketOf(20), window)
 		if _, err := l.Reserve(t.Context(), unit("w", 1)); err != nil {
 			t.Fatal(err)
 		}
@@ -141,8 +158,8 @@ func TestFirstAnchorFails(t *testing.T) {
 	})
 }
 
-// TestChangedAnchorComesFirst: while the chain that brings a bucket's new capacity is on its way, no other
-// takes by the old one. One that came after it was checked against a capacity of 100.
+// TestChangedAnchorComesFirst: while the chain that brings a bucket's new capacity is on its way,
+// no other takes by the old one. One that came after it was checked against a capacity of 100.
 func TestChangedAnchorComesFirst(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -151,7 +168,8 @@ func TestChangedAnchorComesFirst(t *testing.T) {
 		if _, err := l.Reserve(t.Context(), unit("b", 1)); err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Configure(t.Context(), &weir.Definitions{System: fourLimits(5).System[:1]}); err != nil {
+		lowered := &weir.Definitions{System: fourLimits(5).System[:1]}
+		if err := l.Configure(t.Context(), lowered); err != nil {
 			t.Fatal(err)
 		}
 		g.anchors, g.others = make(chan struct{}), make(chan struct{})
@@ -178,8 +196,8 @@ func TestChangedAnchorComesFirst(t *testing.T) {
 	})
 }
 
-// TestNoDenialBesideSettlements: once the cluster has carried a settlement out, nobody is denied for what it
-// gave back, though its answer is still on the way.
+// TestNoDenialBesideSettlements: once the cluster has carried a settlement out, nobody is denied
+// for what it gave back, though its answer is still on the way.
 func TestNoDenialBesideSettlements(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
@@ -210,5 +228,69 @@ func TestNoDenialBesideSettlements(t *testing.T) {
 			}
 			close(held)
 		})
+	}
+}
+
+// TestNoDenialByOldHolds: what a denied call reads of the holds that others have is of no use to
+// deny the next one, where a settlement came in between.
+func TestNoDenialByOldHolds(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"s", "w"} {
+		synctest.Test(t, func(t *testing.T) {
+			g := &heldBack{}
+			l := g.serve(t, fourLimits(5).System...)
+			lease, err := l.Reserve(t.Context(), unit(limit, 2))
+			if err != nil {
+				t.Fatal(err)
+			}
+			elsewhere := (&heldBack{Emulator: g.Emulator}).serve(t, fourLimits(5).System...)
+			if _, err := elsewhere.Reserve(t.Context(), unit(limit, 3)); err != nil {
+				t.Fatal(err)
+			}
+			held := make(chan struct{})
+			g.queries = held
+			go func() {
+				if _, err := l.Reserve(t.Context(), unit(limit, 1)); !denied(err) {
+					t.Errorf("%s: got %v, want a denial", limit, err)
+				}
+			}()
+			synctest.Wait()
+			g.queries = nil
+			if _, err := l.Cancel(t.Context(), lease.ID); err != nil {
+				t.Error(err)
+			}
+			close(held)
+			synctest.Wait()
+			if _, err := l.Reserve(t.Context(), unit(limit, 1)); err != nil {
+				t.Errorf("%s: %v, and a lease of 2 was cancelled", limit, err)
+			}
+		})
+	}
+}
+
+// TestSettledElsewhere: a hold that another server took, and this one lets go, is no longer
+// counted here.
+func TestSettledElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"s", "w"} {
+		c := newCluster(t, 0)
+		a, b := c.open(fourLimits(5), 0), c.open(fourLimits(5), 0)
+		lease, err := a.Reserve(t.Context(), unit(limit, 2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Reserve(t.Context(), unit(limit, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Cancel(t.Context(), lease.ID); err != nil {
+			t.Fatal(err)
+		}
+		l, err := b.Reserve(t.Context(), unit(limit, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.Limits[0].Available != 3 {
+			t.Errorf("%s: got %d available, want 3", limit, l.Limits[0].Available)
+		}
 	}
 }
