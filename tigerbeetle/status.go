@@ -47,18 +47,14 @@ type sight struct {
 	ids []tb.Uint128
 }
 
-// prepare finds out which accounts tell of a limit, and a bucket's anchor.
+// prepare finds out which accounts tell of a limit.
 func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) error {
 	v.spot = &spot{key: limitKey{subject, v.limit.Name, v.limit.Kind}}
 	v.spot.name(&s.namespace)
 	switch v.limit.Kind {
 	case weir.Bucket:
 		v.ids = []tb.Uint128{v.spot.spent}
-		last, _, err := s.lastAnchor(ctx, v.spot)
-		if last != nil {
-			v.spot.bucket.anchor = *last
-		}
-		return err
+		return nil
 	case weir.Budget:
 		accounts, err := s.periodsOf(ctx, v.spot)
 		now := s.clock.ms()
@@ -76,24 +72,34 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 	return nil
 }
 
-// see looks at all accounts at once.
+// looks is how often the cluster is looked at for one status, where buckets' anchors move
+// meanwhile.
+const looks = 4
+
+// see looks at all accounts at once, and then at the buckets' anchors. What an account has is
+// worth something only with the anchor that it had then: with an earlier one, what the bucket has
+// regained would count twice. So it looks again where an anchor may be later. Where they move all
+// the time, the last look counts: it may lack what a bucket regains while a call goes to the
+// cluster and back.
 func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, error) {
-	var ids []tb.Uint128
-	for i := range sights {
-		ids = append(ids, sights[i].ids...)
-	}
-	accounts := make(map[tb.Uint128]*tb.Account, len(ids))
-	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
-		found, err := s.ledger.LookupAccounts(ctx, some)
-		if err != nil {
-			return nil, unavailable(err)
+	var accounts map[tb.Uint128]*tb.Account
+	for range looks {
+		before, _ := s.clock.reached()
+		var err error
+		if accounts, err = s.accounts(ctx, sights); err != nil {
+			return nil, err
 		}
-		for i := range found {
-			accounts[found[i].ID] = &found[i]
+		settled := true
+		for i := range sights {
+			same, err := s.anchored(ctx, &sights[i], accounts, before)
+			if err != nil {
+				return nil, err
+			}
+			settled = settled && same
 		}
-	}
-	if err := s.anchorsSince(ctx, sights, accounts); err != nil {
-		return nil, err
+		if settled {
+			break
+		}
 	}
 	out := make([]weir.LimitStatus, len(sights))
 	now := s.clock.ms()
@@ -108,24 +114,41 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 	return out, nil
 }
 
-// anchorsSince reads the anchors of buckets that were used for the first time meanwhile.
-func (s *Store) anchorsSince(
-	ctx context.Context, sights []sight, accounts map[tb.Uint128]*tb.Account,
-) error {
+// accounts looks the accounts of all sights up.
+func (s *Store) accounts(ctx context.Context, sights []sight) (map[tb.Uint128]*tb.Account, error) {
+	var ids []tb.Uint128
 	for i := range sights {
-		v := &sights[i]
-		if v.limit.Kind != weir.Bucket || v.spot.bucket.anchor.b > 0 || accounts[v.spot.spent] == nil {
-			continue
-		}
-		last, _, err := s.lastAnchor(ctx, v.spot)
+		ids = append(ids, sights[i].ids...)
+	}
+	accounts := make(map[tb.Uint128]*tb.Account, len(ids))
+	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
+		found, err := s.ledger.LookupAccounts(ctx, some)
 		if err != nil {
-			return err
+			return nil, unavailable(err)
 		}
-		if last != nil {
-			v.spot.bucket.anchor = *last
+		for i := range found {
+			accounts[found[i].ID] = &found[i]
 		}
 	}
-	return nil
+	return accounts, nil
+}
+
+// anchored reads a bucket's anchor after its account, and reports whether it is the one that the
+// account had: it was there before the look-up, by the cluster's time or since the look before
+// found it too.
+func (s *Store) anchored(
+	ctx context.Context, v *sight, accounts map[tb.Uint128]*tb.Account, before int64,
+) (bool, error) {
+	if v.limit.Kind != weir.Bucket || accounts[v.spot.spent] == nil {
+		return true, nil
+	}
+	last, at, err := s.lastAnchor(ctx, v.spot)
+	if err != nil || last == nil {
+		return true, err // nothing was taken yet
+	}
+	same := *last == v.spot.bucket.anchor || at < before
+	v.spot.bucket.anchor = *last
+	return same, nil
 }
 
 // left is what a limit has available, in units.

@@ -3,11 +3,63 @@
 package tigerbeetle
 
 import (
+	"context"
 	"testing"
 	"time"
 
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
 	"github.com/weir-limiter/weir"
 )
+
+// meddled is a ledger on which something happens after a read.
+type meddled struct {
+	Ledger
+
+	happens func()
+}
+
+func (m *meddled) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+	found, err := m.Ledger.LookupAccounts(ctx, ids)
+	m.happens()
+	return found, err
+}
+
+func (m *meddled) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+	found, err := m.Ledger.AccountTransfers(ctx, f)
+	m.happens()
+	return found, err
+}
+
+// TestStatusWhileAnchorsMove: a server that moves a bucket's anchor while another one looks does
+// not make it count what was regained twice. Where it does so after each read, what the bucket
+// regained during one look may be missing.
+func TestStatusWhileAnchorsMove(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ times, least int }{{0, 10}, {1, 9}, {2, 9}, {3, 9}, {100, 8}} {
+		c := newCluster(t, 0)
+		d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}} // regains 10 a second
+		a, b := c.open(d, 0), c.open(d, 0)
+		take := func(n int64) {
+			if _, err := b.Reserve(t.Context(), unit("b", n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take(20)
+		c.pass(1050 * time.Millisecond) // and a server's clock may be a thousandth behind
+		times := tt.times
+		a.store.ledger = &meddled{a.store.ledger, func() {
+			if times--; times >= 0 {
+				take(1)
+				c.pass(100 * time.Millisecond)
+			}
+		}}
+		if got := left(t, a.Limiter, "b"); got < int64(tt.least) || got > 11 {
+			t.Errorf("the anchor moves %d times: %d available, want %d to 11",
+				tt.times, got, tt.least)
+		}
+	}
+}
 
 // TestStatusByWhoOnlyLooks: a store that may only read, and so never learns the cluster's time,
 // tells of a bucket what it has regained by now and of a budget what was used in this period.
