@@ -4,7 +4,6 @@ package tigerbeetle
 
 import (
 	"context"
-	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
@@ -39,10 +38,10 @@ func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
+	if !c.refuse(now) {
+		return false, nil
+	}
 	c.s.counts.remembered.Add(1)
-	c.statuses(now)
-	c.out.At = time.UnixMilli(now)
-	c.out.Denied, c.out.Holdings = true, nil
 	return true, nil
 }
 
@@ -60,7 +59,6 @@ func (c *reserving) recalled(now int64) bool {
 
 // header is the transfer by which the lease was taken, or nil.
 func (c *reserving) header(ctx context.Context) (*tb.Transfer, error) {
-	c.s.counts.lookups.Add(1)
 	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.r.ID, 0, 0)})
 	if err != nil {
 		return nil, unavailable(err)

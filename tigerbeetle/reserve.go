@@ -199,7 +199,12 @@ func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, e
 	if err := c.s.redefine(ctx, c.r.ID, c.all); err != nil {
 		return false, err
 	}
-	c.refuse(now)
+	if !c.refuse(now) {
+		return false, nil
+	}
+	for i := range c.seats {
+		c.seats[i].remember(now, &c.out.Limits[i])
+	}
 	return true, nil
 }
 
@@ -234,14 +239,17 @@ func (c *reserving) explains(now int64, by *seat) bool {
 	return by.known(now) < by.need()
 }
 
-// refuse makes the outcome a denial and remembers it.
-func (c *reserving) refuse(now int64) {
+// refuse makes the outcome a denial. It does not where no limit is exceeded any more: a settlement may
+// have come since the cluster answered, and such a denial would name no reason.
+func (c *reserving) refuse(now int64) bool {
 	c.statuses(now)
-	for i := range c.seats {
-		c.seats[i].remember(now, &c.out.Limits[i])
+	exceeded := func(l weir.LimitStatus) bool { return l.Exceeded && !l.Shadow }
+	if !slices.ContainsFunc(c.out.Limits, exceeded) {
+		return false
 	}
 	c.out.At = time.UnixMilli(now)
 	c.out.Denied, c.out.Holdings = true, nil
+	return true
 }
 
 // statuses writes every limit's status.
