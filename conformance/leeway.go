@@ -23,9 +23,10 @@ type Leeway struct {
 	WholeRest bool
 	// Remembers is true where no ended lease is forgotten early, however many there are.
 	Remembers bool
-	// Estimates is true where the answer to one of several calls at once may have what was available at
-	// another instant. Histories of calls at once are left out; cases that count what was admitted at
-	// once are not.
+	// Estimates is true where the answer to a reservation that is made beside other calls may have
+	// what was available at another instant. In histories of calls at once such an answer then has
+	// at most what the limits hold, and a denial a limit that is exceeded; that it was admitted or
+	// denied, and every status, has to fit all the same.
 	Estimates bool
 	// Contends is true where calls at once may be denied as contended though their limits would
 	// hold them. Calls one after the other may not.

@@ -28,12 +28,16 @@ type linearWorld struct {
 	cascade bool
 	// contends is true where a call may be denied as contended. It is as if it had not been made.
 	contends bool
+	// estimates is true where the answer to a reservation may have what was available at another
+	// instant than its own.
+	estimates bool
 }
 
 func linearWorldOf(h *Harness) linearWorld {
 	w := linearWorld{
 		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
 		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
+		estimates: h.Estimates,
 	}
 	for i, k := range w.kinds {
 		if !slices.Contains(h.Traits.Kinds, k) {
@@ -199,7 +203,7 @@ func (l *ledger) reserve(lease *linearLease, c *linearCall, a *linearAnswer) boo
 	asked := l.world.held(c.units)
 	available, fits := l.judge(c.entity, asked)
 	if a.denied || !fits {
-		return a.code == "" && a.denied && !fits && a.available == available
+		return a.code == "" && a.denied && !fits && l.tells(c.entity, asked, a, available)
 	}
 	*lease = linearLease{state: linearLive, entity: c.entity, content: c.units,
 		stands: unnamed(), actuals: unnamed()}
@@ -210,7 +214,36 @@ func (l *ledger) reserve(lease *linearLease, c *linearCall, a *linearAnswer) boo
 	}
 	l.stand(lease, asked)
 	after, _ := l.judge(c.entity, asked)
-	return a.code == "" && a.available == after
+	return a.code == "" && !a.denied && l.tells(c.entity, asked, a, after)
+}
+
+// tells is true where an answer has what is available. An estimate may be of another instant, when
+// other calls had taken or settled: but then too a limit had at most its capacity, less what the
+// answer is for, and a denial names a limit that had not enough.
+func (l *ledger) tells(
+	entity int8, asked linearUnits, a *linearAnswer, available [2 * linearLimits]int16,
+) bool {
+	if !l.world.estimates {
+		return a.available == available
+	}
+	n, exceeded := 0, false
+	for _, e := range l.world.reached(entity) {
+		for i, units := range asked {
+			if units < 0 || linearCapacity[e][i] == 0 {
+				continue
+			}
+			most := linearCapacity[e][i]
+			if !a.denied {
+				most -= int16(units)
+			}
+			if a.available[n] > most {
+				return false
+			}
+			exceeded = exceeded || a.available[n] < int16(units)
+			n++
+		}
+	}
+	return exceeded || !a.denied
 }
 
 // reached are the entities that a charge falls on.

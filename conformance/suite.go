@@ -103,11 +103,7 @@ func TestService(t *testing.T, h Harness) {
 		RandomOperations(t, h, suiteSeed, suiteOps)
 	})
 	concurrent := Needs{Kinds: only(weir.Bucket).Kinds, Exact: true}
-	reason := concurrent.missing(&h)
-	if h.Estimates {
-		reason = "answers at once are estimates"
-	}
-	if reason != "" {
+	if reason := concurrent.missing(&h); reason != "" {
 		t.Logf("concurrent histories are left out: %s", reason)
 		return
 	}
