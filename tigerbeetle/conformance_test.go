@@ -67,17 +67,19 @@ func (t *timed) Entities(ctx context.Context, now time.Time, resource string) ([
 	return t.Store.Entities(ctx, now, resource)
 }
 
-// emulated opens a store on an emulator of its own, whose clock begins at start.
-func emulated(t conformance.T, start time.Time, d *weir.Definitions) *timed {
+// emulatedOn opens a store on an emulator of its own, whose clock begins with the setup, or on
+// something in front of it.
+func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger) *timed {
 	t.Helper()
 	clock := &worldClock{}
-	clock.to(start)
-	ledger := NewEmulator(&EmulatorOptions{Now: clock.now, Tick: time.Millisecond})
-	s, err := OpenLedger(t.Context(), ledger, &Options{Definitions: d, Poll: -1, Now: clock.now})
+	clock.to(s.Start)
+	ledger := front(yields{NewEmulator(&EmulatorOptions{Now: clock.now, Tick: time.Millisecond})})
+	store, err := OpenLedger(t.Context(), ledger,
+		&Options{Definitions: s.Definitions, Poll: -1, Now: clock.now})
 	if err != nil {
 		t.Fatalf("open: %v", err)
 	}
-	return &timed{s, clock}
+	return &timed{store, clock}
 }
 
 func harness() conformance.BackendHarness {
@@ -86,7 +88,7 @@ func harness() conformance.BackendHarness {
 		Leeway: conformance.Leeway{WholeRest: true, Remembers: true, Estimates: true},
 		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
 			t.Helper()
-			return emulated(t, s.Start, s.Definitions)
+			return emulatedOn(t, s, func(y yields) Ledger { return y })
 		},
 	}
 }

@@ -239,8 +239,8 @@ func (c *reserving) explains(now int64, by *seat) bool {
 	return by.known(now) < by.need()
 }
 
-// refuse makes the outcome a denial. It does not where no limit is exceeded any more: a settlement may
-// have come since the cluster answered, and such a denial would name no reason.
+// refuse makes the outcome a denial. It does not where no limit is exceeded any more: a
+// settlement may have come since the cluster answered, and such a denial would name no reason.
 func (c *reserving) refuse(now int64) bool {
 	c.statuses(now)
 	exceeded := func(l weir.LimitStatus) bool { return l.Exceeded && !l.Shadow }

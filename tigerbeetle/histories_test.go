@@ -1,0 +1,131 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+// TestHistories: whatever calls are made at once, what each is answered has an order in which it
+// makes sense. Calls of a cluster meet in [yields].
+func TestHistories(t *testing.T) {
+	t.Parallel()
+	conformance.Linearizable(t, harness().Service(t), conformance.Load{
+		Seed: 1, Histories: soak.Amount(40, 4000), Goroutines: 8, Calls: 100,
+	})
+}
+
+// TestHistoriesEstimate: the leeway is needed. What is available after a reservation is not
+// always of its own instant.
+func TestHistoriesEstimate(t *testing.T) {
+	t.Parallel()
+	h := harness()
+	h.Estimates = false
+	r := conformance.Record(t, func(t conformance.T) {
+		conformance.Linearizable(t, h.Service(t),
+			conformance.Load{Seed: 1, Histories: 60, Goroutines: 8, Calls: 100})
+	})
+	if !r.Failed {
+		t.Error("histories make sense without the leeway")
+	}
+}
+
+// apart reads accounts one after the other, so that what it finds is of several instants.
+type apart struct{ yields }
+
+func (a apart) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+	var found []tb.Account
+	for _, id := range ids {
+		one, err := a.yields.LookupAccounts(ctx, []tb.Uint128{id})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, one...)
+	}
+	return found, nil
+}
+
+// hasty checks by what it has looked up, and then takes without a check.
+type hasty struct{ yields }
+
+func (h hasty) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	all := slices.Clone(transfers)
+	for i := range all {
+		t := &all[i]
+		if t.Code != codeCheck || t.Flags&flagPending == 0 || i+1 == len(all) {
+			continue
+		}
+		found, err := h.LookupAccounts(ctx, []tb.Uint128{t.DebitAccountID})
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return h.yields.CreateTransfers(ctx, transfers)
+		}
+		a := &found[0]
+		free := number128(a.CreditsPosted).less(number128(a.DebitsPosted)).less(number128(a.DebitsPending))
+		if number128(t.Amount).above(free) {
+			return h.yields.CreateTransfers(ctx, transfers)
+		}
+		t.Amount = all[i+1].Amount // what is posted, or nothing
+	}
+	return h.yields.CreateTransfers(ctx, all)
+}
+
+// on opens stores on ledgers of a sort.
+func on(ledger func(yields) Ledger) conformance.BackendHarness {
+	h := harness()
+	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+		t.Helper()
+		return emulatedOn(t, s, ledger)
+	}
+	return h
+}
+
+// TestHistoriesCatch: histories of stores on ledgers that do something wrong have no such order.
+func TestHistoriesCatch(t *testing.T) {
+	t.Parallel()
+	harnesses := map[string]conformance.BackendHarness{
+		"accounts are looked up one by one": on(func(y yields) Ledger { return apart{y} }),
+		"checks and takes are two calls":    on(func(y yields) Ledger { return hasty{y} }),
+	}
+	names := []string{
+		"a window's or slots' check is left out", "a bucket's or budget's check has no rest",
+		"a check asks for one unit less", "the chain is not linked",
+		"what the second limit takes is not counted", "a cancel keeps the holds",
+		"a complete keeps the slots", "a shrink does not make the hold anew", "an overrun is dropped",
+		"a refund is dropped", "a refund counts twice",
+	}
+	for _, x := range wrongs() {
+		if slices.Contains(names, x.name) {
+			harnesses[x.name] = wrongHarness(x)
+		}
+	}
+	if len(harnesses) != len(names)+2 {
+		t.Fatalf("%d harnesses, and %d names of wrongs", len(harnesses), len(names))
+	}
+	for name, h := range harnesses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := conformance.Record(t, func(t conformance.T) {
+				conformance.Linearizable(t, h.Service(t),
+					conformance.Load{Seed: 1, Histories: 60, Goroutines: 8, Calls: 100})
+			})
+			if !r.Failed {
+				t.Errorf("histories in which %s make sense", name)
+			} else if len(r.Messages) > 0 {
+				t.Logf("%d messages, the last: %s", len(r.Messages), r.Messages[len(r.Messages)-1])
+			}
+		})
+	}
+}
