@@ -113,7 +113,7 @@ func clockReadOnce(t T, h BackendHarness) {
 	if err != nil {
 		t.Fatalf("open a limiter: %v", err)
 	}
-	s := &stage{t, &backendWorld{Limiter: limiter, timekeeper: clock}, h.Service(t)}
+	s := &stage{T: t, World: &backendWorld{Limiter: limiter, timekeeper: clock}, h: h.Service(t)}
 	defer func() { _ = limiter.Close() }()
 	once := func(verb string, f func()) {
 		readings = 0

@@ -26,7 +26,7 @@ func onBroken(set Setup, play func(s *broken)) func(T, BackendHarness) {
 		}
 		store := newFaulty(t, h.Open(t, set))
 		w := h.world(t, set, store.backend())
-		s := &broken{&stage{t, h.front(w), h.Service(t)}, store, w.Limiter, h}
+		s := &broken{&stage{T: t, World: h.front(w), h: h.Service(t)}, store, w.Limiter, h}
 		defer func() {
 			store.heal()
 			if err := w.Close(); err != nil {

@@ -23,6 +23,10 @@ type Leeway struct {
 	WholeRest bool
 	// Remembers is true where no ended lease is forgotten early, however many there are.
 	Remembers bool
+	// OwnClock is true where the store has a clock of its own, which never steps back: a caller
+	// whose clock does is told to wait from the latest instant that any call has brought. Random
+	// operations then do not step back.
+	OwnClock bool
 	// Estimates is true where the answer to a reservation that is made beside other calls may have
 	// what was available at another instant. In histories of calls at once such an answer then has
 	// at most what the limits hold, and a denial a limit that is exceeded; that it was admitted or

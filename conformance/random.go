@@ -50,7 +50,9 @@ type finding struct {
 func search(t T, h *Harness, seed uint64, n int, table *Table) *finding {
 	t.Helper()
 	calendar := model.NewCalendar()
-	p := Profile{Traits: h.Traits, NoSkew: h.NoSkew, Calendar: calendar, Leeway: h.Leeway}
+	p := Profile{
+		Traits: h.Traits, NoSkew: h.NoSkew || h.OwnClock, Calendar: calendar, Leeway: h.Leeway,
+	}
 	for done := 0; done < n; done += scriptOps {
 		s, err := Generate(seed, min(scriptOps, n-done), p)
 		if err != nil {

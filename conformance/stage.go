@@ -14,6 +14,16 @@ type stage struct {
 	T
 	World
 	h Harness
+	// latest is the latest instant from which the clock has gone on or back.
+	latest time.Time
+}
+
+// Advance moves the world's time.
+func (s *stage) Advance(d time.Duration) {
+	if now := s.Now(); now.After(s.latest) {
+		s.latest = now
+	}
+	s.World.Advance(d)
 }
 
 // resource is what cases charge unless they say otherwise.
@@ -49,7 +59,7 @@ func open(t T, h Harness, set Setup) *stage {
 	if set.Definitions == nil {
 		set.Definitions = &weir.Definitions{}
 	}
-	return &stage{t, h.Open(t, set), h}
+	return &stage{T: t, World: h.Open(t, set), h: h}
 }
 
 // ask is a request on the usual resource.

@@ -46,8 +46,6 @@ type Needs struct {
 	Exact bool
 	// Bubble is true where the world has to live in a bubble of testing/synctest.
 	Bubble bool
-	// Forgets is true where ended leases must be forgotten early.
-	Forgets bool
 }
 
 // missing says why a harness cannot play, or nothing.
@@ -64,8 +62,6 @@ func (n *Needs) missing(h *Harness) string {
 		return fmt.Sprintf("no cascade over %d levels", n.Depth)
 	case (n.Virtual || n.Skew || n.Bubble) && h.RealTime:
 		return "real time"
-	case n.Forgets && h.Remembers:
-		return "nothing is forgotten early"
 	case n.Bubble && h.NoBubble:
 		return "no bubbles"
 	case n.Skew && h.NoSkew:

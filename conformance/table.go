@@ -137,7 +137,7 @@ func possible(h *Harness) []model.Note {
 	add(opExplain, "ok", "invalid: is no resource's name")
 	add(opConfigure, "ok", "refused")
 	add(opAdvance, "ok")
-	if !h.NoSkew {
+	if !h.NoSkew && !h.OwnClock {
 		add(opAdvance, "back")
 	}
 	return cells

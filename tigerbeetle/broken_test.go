@@ -126,7 +126,6 @@ func TestEveryMistakeIsGuarded(t *testing.T) {
 	const shards = "no limit is divided into shards: an account has no limit of writes"
 	elsewhere := map[string]string{
 		"W1": shards, "W2": shards, "W3": shards, "W4": shards, "W5": shards,
-		"C1: clock skew": "the cluster's clock alone counts, and never steps back",
 	}
 	h := harness()
 	service := h.Service(t)

@@ -84,8 +84,9 @@ func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger)
 
 func harness() conformance.BackendHarness {
 	return conformance.BackendHarness{
-		NoSkew: true,
-		Leeway: conformance.Leeway{WholeRest: true, Remembers: true, Estimates: true},
+		Leeway: conformance.Leeway{
+			WholeRest: true, Remembers: true, OwnClock: true, Estimates: true,
+		},
 		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
 			t.Helper()
 			return emulatedOn(t, s, func(y yields) Ledger { return y })
