@@ -13,8 +13,8 @@ import (
 )
 
 // provision makes sure that the accounts of all seats exist and that what is in use is known. It
-// asks the cluster only about limits that this process has not used yet, and about a budget's new
-// period.
+// asks the cluster only about limits that this process has not used yet, about a budget's new
+// period, and about what is in doubt while nothing is on its way that would leave it so.
 func (s *Store) provision(ctx context.Context, seats []seat) error {
 	now := s.clock.ms()
 	var missing []*seat
@@ -42,13 +42,14 @@ func (s *Store) readSeats(ctx context.Context, seats []*seat) error {
 func (s *seat) needs(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	ready := s.ready && (!s.doubt || s.flights > 0)
 	if s.key.kind != weir.Budget {
-		return !s.ready
+		return !ready
 	}
 	from, to := s.take.Limit.Period(time.UnixMilli(now))
 	s.periodEnd = to.UnixMilli()
 	s.period = s.periodAccount(from.UnixMilli(), s.periodEnd)
-	return !s.ready || !s.current(now).ready
+	return !ready || !s.current(now).ready
 }
 
 // current is the seat's period among those that have not ended. The spot is locked.

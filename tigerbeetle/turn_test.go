@@ -85,3 +85,30 @@ func TestTurnDenied(t *testing.T) {
 		}
 	})
 }
+
+// TestDoubtEnds: what was read beside chains on their way, and counted some twice, is read again
+// by the next call that finds none.
+func TestDoubtEnds(t *testing.T) {
+	t.Parallel()
+	for _, limit := range []string{"b", "m", "s", "w"} {
+		c := newCluster(t, 0)
+		a := c.open(fourLimits(9), 0)
+		for want := int64(8); want > 4; want-- {
+			l, err := a.Reserve(t.Context(), unit(limit, 1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := l.Limits[0].Available; got != want {
+				t.Errorf("%s: %d available, want %d", limit, got, want)
+			}
+			for _, sp := range a.store.spots.byKey {
+				sp.mu.Lock()
+				sp.doubt, sp.bucket.balance, sp.holds.others = true, 0, 7
+				for i := range sp.periods {
+					sp.periods[i].used = 7
+				}
+				sp.mu.Unlock()
+			}
+		}
+	}
+}
