@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -40,7 +41,9 @@ func liveHarness(t testing.TB) conformance.BackendHarness {
 	ledger := connected(t)
 	return conformance.BackendHarness{
 		RealTime: true, NoSkew: true, Inexact: true, StoreTimeout: 30 * time.Second,
-		Leeway: conformance.Leeway{WholeRest: true, Remembers: true, NoBubble: true},
+		Leeway: conformance.Leeway{
+			WholeRest: true, Remembers: true, OwnClock: true, Estimates: true, NoBubble: true,
+		},
 		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
 			t.Helper()
 			store, err := OpenLedger(t.Context(), shared{ledger}, &Options{
@@ -58,4 +61,12 @@ func liveHarness(t testing.TB) conformance.BackendHarness {
 func TestConformanceLive(t *testing.T) {
 	t.Parallel()
 	conformance.TestBackend(t, liveHarness(t))
+}
+
+// TestHistoriesLive: histories of calls at once make sense on a server too.
+func TestHistoriesLive(t *testing.T) {
+	t.Parallel()
+	conformance.Linearizable(t, liveHarness(t).Service(t), conformance.Load{
+		Seed: 1, Histories: soak.Amount(3, 100), Goroutines: 8, Calls: 60,
+	})
 }
