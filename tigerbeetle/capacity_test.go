@@ -83,7 +83,7 @@ func TestCapacityTurns(t *testing.T) {
 // room is how much is admitted at once, and given back: so many and no more.
 func (c *cluster) room(m *member, limit string, want int64) int64 {
 	c.t.Helper()
-	lease, err := m.Reserve(c.t.Context(), unit(limit, want+1))
+	_, err := m.Reserve(c.t.Context(), unit(limit, want+1))
 	if err == nil {
 		c.t.Errorf("%s: one more than %d was admitted", limit, want)
 		return want + 1
@@ -94,7 +94,8 @@ func (c *cluster) room(m *member, limit string, want int64) int64 {
 	if want == 0 {
 		return 0
 	}
-	if lease, err = m.Reserve(c.t.Context(), unit(limit, want)); err != nil {
+	lease, err := m.Reserve(c.t.Context(), unit(limit, want))
+	if err != nil {
 		c.t.Errorf("%s: %d: %v", limit, want, err)
 		return 0
 	}
@@ -208,7 +209,8 @@ func (l *load) call(m *member) {
 		case err == nil:
 			l.admitted.Add(1)
 			n := l.inUse.Add(1)
-			for m := l.most.Load(); n > m && !l.most.CompareAndSwap(m, n); m = l.most.Load() {
+			for most := l.most.Load(); n > most && !l.most.CompareAndSwap(most, n); {
+				most = l.most.Load()
 			}
 			held = append(held, lease)
 		case denied(err):

@@ -80,13 +80,12 @@ func (c *chain) header(id tb.Uint128, h head) {
 	}, roleHeader, 0)
 }
 
-// add adds an event of the lease, and returns its ID.
-func (c *chain) add(t *tb.Transfer, r role, holding int) tb.Uint128 {
+// add adds an event of the lease, and gives it its ID.
+func (c *chain) add(t *tb.Transfer, r role, holding int) {
 	c.index++
 	t.ID = c.ids.event(c.index)
 	t.UserData128 = c.number
 	c.put(t, r, holding)
-	return t.ID
 }
 
 // put adds an event that has an ID.

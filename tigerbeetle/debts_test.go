@@ -104,9 +104,7 @@ func TestDebtsShrink(t *testing.T) {
 				c.pass(time.Millisecond)
 			}
 		})
-		for begun := time.Now(); refused.Load() == 0 && time.Since(begun) < 20*time.Second; {
-			c.pass(time.Millisecond) // it is full, and the prober has found out
-		}
+		c.passUntil(func() bool { return refused.Load() > 0 }) // the prober has found out that it is full
 		for left := int64(59); left >= 20; left-- {
 			if _, err := leases[0].Adjust(t.Context(), weir.Costs{limit: left}); err != nil {
 				t.Error(err)
@@ -120,9 +118,7 @@ func TestDebtsShrink(t *testing.T) {
 		if limit == "s" { // a completed lease has no slots
 			want += 10
 		}
-		for begun := time.Now(); admitted.Load() < want && time.Since(begun) < 20*time.Second; {
-			c.pass(time.Millisecond)
-		}
+		c.passUntil(func() bool { return admitted.Load() >= want })
 		stop.Store(true)
 		prober.Wait()
 		if admitted.Load() != want || refused.Load() == 0 {
@@ -142,6 +138,13 @@ func TestDebtsShrink(t *testing.T) {
 				t.Errorf("%s: lease %d ends at %s, want %s", limit, i, end, until)
 			}
 		}
+	}
+}
+
+// passUntil lets milliseconds pass until something is so, for twenty seconds of the test at most.
+func (c *cluster) passUntil(so func() bool) {
+	for begun := time.Now(); !so() && time.Since(begun) < 20*time.Second; {
+		c.pass(time.Millisecond)
 	}
 }
 

@@ -261,7 +261,7 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 		if a == nil {
 			return unexpected("lookup_accounts", "no account of a lease's holding")
 		}
-		hold := s.holding(h, &h.holds[i], a)
+		hold := s.holding(&h.holds[i], a)
 		if i == 0 {
 			hold.Pieces = slices.Insert(hold.Pieces, 0, tokenPiece(h.token(), h.record.Seq))
 		}
@@ -285,7 +285,7 @@ func (h *history) token() int64 {
 
 // holding is one of a lease that was recovered. Its limit is the one that this server knows, as far as
 // it knows it.
-func (s *Store) holding(h *history, x *told, a *tb.Account) weir.Holding {
+func (s *Store) holding(x *told, a *tb.Account) weir.Holding {
 	kind := kindOf(a.Code)
 	limit, subject := s.names(a, kind, x)
 	units := x.taken

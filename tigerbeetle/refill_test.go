@@ -111,7 +111,7 @@ func TestRefillIdle(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer l.Close()
+			defer func() { _ = l.Close() }()
 			lease, err := l.Reserve(t.Context(), &weir.Request{
 				Entity: "e", Resource: "r", Costs: weir.Costs{"b": 2, "m": 3, "s": 1, "w": 4},
 			})

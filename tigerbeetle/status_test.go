@@ -96,7 +96,7 @@ func TestStatusByWhoOnlyLooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	if b, m := left(t, l, "b"), left(t, l, "m"); b != 15 || m != 19 {
 		t.Errorf("%d and %d available, want 15 and 19", b, m)
 	}
