@@ -74,7 +74,11 @@ type recorder struct {
 func (r *recorder) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
-	r.accounts = append(r.accounts, accounts...)
+	for i := range accounts {
+		if accounts[i].ID != (tb.Uint128{}) { // weir only asks for the time
+			r.accounts = append(r.accounts, accounts[i])
+		}
+	}
 	return r.Ledger.CreateAccounts(ctx, accounts)
 }
 
