@@ -81,17 +81,15 @@ func (c *call) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resol
 type callPool struct {
 	pool sync.Pool
 	made atomic.Int64
+	// generators are those of calls whose memory is not used again.
+	generators sync.Pool
 }
 
 func (l *Limiter) newCall() *call {
 	if c, ok := l.calls.pool.Get().(*call); ok {
 		return c
 	}
-	var seed [32]byte
-	for i := range 4 {
-		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
-	}
-	c := &call{limiter: l, random: rand.NewChaCha8(seed)}
+	c := &call{limiter: l, random: l.calls.generator()}
 	c.counter = l.cache.counter(l.calls.made.Add(1))
 	c.reservation = Reservation{
 		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
@@ -108,6 +106,18 @@ func (l *Limiter) newCall() *call {
 	return c
 }
 
+// generator returns one for lease IDs, which nobody else uses.
+func (p *callPool) generator() *rand.ChaCha8 {
+	if g, ok := p.generators.Get().(*rand.ChaCha8); ok {
+		return g
+	}
+	var seed [32]byte
+	for i := range 4 {
+		binary.LittleEndian.PutUint64(seed[8*i:], rand.Uint64())
+	}
+	return rand.NewChaCha8(seed)
+}
+
 // endCall takes working memory back. What it points to stays alive until the next call overwrites it; there
 // is one for each processor, and little in it.
 func (l *Limiter) endCall(c *call) {
@@ -119,5 +129,8 @@ func (l *Limiter) endCall(c *call) {
 		c.costs.reset()
 		c.named.reset()
 		l.calls.pool.Put(c)
+		return
 	}
+	l.calls.generators.Put(c.random) // no store has it
+	c.random = nil
 }

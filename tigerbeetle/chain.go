@@ -56,12 +56,21 @@ type head struct {
 }
 
 // newChain begins a call for a lease, with room for so many events.
-func newChain(n *namespace, lease weir.LeaseID, step int64, room int) *chain {
-	return &chain{
-		n: n, lease: lease, number: leaseNumber(lease), step: step, ids: stepID(lease, step),
-		transfers: make([]tb.Transfer, 0, room), events: make([]event, 0, room),
+func (s *Store) newChain(lease weir.LeaseID, step int64, room int) *chain {
+	c, ok := s.chains.Get().(*chain)
+	if !ok {
+		c = &chain{transfers: make([]tb.Transfer, 0, room), events: make([]event, 0, room)}
 	}
+	*c = chain{
+		n: &s.namespace, lease: lease, number: leaseNumber(lease), step: step, ids: stepID(lease, step),
+		transfers: c.transfers[:0], events: c.events[:0],
+	}
+	return c
 }
+
+// recycle takes back the memory of a chain whose call has returned its results: the client no longer reads
+// what it was given. A call that was given up may still.
+func (s *Store) recycle(c *chain) { s.chains.Put(c) }
 
 // before adds an event that stands for itself. No event of the chain may have been added.
 func (c *chain) before(t *tb.Transfer, holding int) {

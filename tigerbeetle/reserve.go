@@ -144,6 +144,7 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 		if v.created {
 			c.take(now, v.at)
 		}
+		c.s.recycle(ch)
 	}
 	fly(c.all, -1, false)
 	if err != nil || v.created {
@@ -265,7 +266,7 @@ func (c *reserving) statuses(now int64) {
 
 // chain builds the call.
 func (c *reserving) chain(now int64) *chain {
-	ch := newChain(&c.s.namespace, c.r.ID, c.attempt, 1+4*len(c.seats))
+	ch := c.s.newChain(c.r.ID, c.attempt, 1+4*len(c.seats))
 	for i := range c.seats {
 		c.s.fund(ch, &c.seats[i], i)
 	}

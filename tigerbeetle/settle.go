@@ -222,13 +222,15 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 		c.book(now)
 	}
 	fly(all, -1, true)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case !v.created:
+	}
+	step := ch.step & stepMask
+	c.s.recycle(ch)
+	if !v.created {
 		return c.refused(ctx, v)
 	}
-	return c.outcome(v.at, ch.step&stepMask), nil
+	return c.outcome(v.at, step), nil
 }
 
 // refused finds out why a chain failed, and puts it right.
@@ -270,7 +272,7 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 func (c *settling) chain(now int64) (*chain, error) {
 	st := c.st
 	step := stepOf(st, now)
-	ch := newChain(&c.s.namespace, st.ID, step|c.again<<againBits, 2+2*len(c.changes))
+	ch := c.s.newChain(st.ID, step|c.again<<againBits, 2+2*len(c.changes))
 	c.tokens(ch, now)
 	for i := range c.changes {
 		if x := &c.changes[i]; x.carries {

@@ -29,6 +29,8 @@ type Store struct {
 	counts counts
 	// answers are the statuses for leases whose reservation was repeated, until the limiter asks.
 	answers sync.Map
+	// chains is memory of calls that are over.
+	chains sync.Pool
 
 	calls  sync.WaitGroup
 	mu     sync.Mutex

@@ -102,20 +102,23 @@ func (s *Store) land(seats []*seat) {
 // lowered trims also who is denied.
 func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat) error {
 	for _, seat := range seats {
-		ch := newChain(&s.namespace, lease, 0, 0)
 		seat.mu.Lock()
-		if was := seat.bucket.anchor; seat.carries && was.b > 0 && was.rate != seat.move.rate {
-			seat.refill(ch, 0)
-		}
-		seat.mu.Unlock()
-		if len(ch.close()) == 0 {
+		was := seat.bucket.anchor
+		if !seat.carries || was.b == 0 || was.rate == seat.move.rate {
+			seat.mu.Unlock()
 			continue
 		}
+		ch := s.newChain(lease, 0, 2)
+		seat.refill(ch, 0)
+		seat.mu.Unlock()
+		ch.close()
 		results, err := s.transfer(ctx, ch)
 		if err != nil {
 			return err
 		}
-		if v := ch.judge(results); v.created {
+		v := ch.judge(results)
+		s.recycle(ch)
+		if v.created {
 			seat.mu.Lock()
 			seat.arrive()
 			seat.mu.Unlock()
