@@ -38,7 +38,8 @@ func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 }
 
 // Restated is what Totals are for a lease that stands for something else than Holdings by now:
-// another server has adjusted it since. What was not named stays as it is there.
+// another server has adjusted it since. What was not named stays as it is there. It fails with
+// [Invalid] where a total is more than its limit can count, or where the lease has fewer slots by now.
 func (s *Settlement) Restated(holdings []Holding) ([][]Part, error) {
 	if s.call == nil || s.Totals == nil {
 		return s.Totals, nil
