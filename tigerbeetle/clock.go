@@ -48,28 +48,15 @@ func (c *clock) believed(passed time.Duration) time.Duration {
 	return c.offset - (passed-c.at)/drift
 }
 
-// ms is the cluster's time in Unix milliseconds. Who only looks at the cluster never learns it,
-// and goes by the process's clock.
+// ms is the cluster's time in Unix milliseconds, once it has been learned.
 func (c *clock) ms() int64 {
-	if at, known := c.reached(); known {
-		return at
-	}
-	return c.now().UnixMilli()
-}
-
-// reached is a time that the cluster has reached, in Unix milliseconds, where anything is known
-// of it.
-func (c *clock) reached() (at int64, known bool) {
 	if c.exact != nil {
-		return c.exact().UnixMilli(), true
+		return c.exact().UnixMilli()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.known {
-		return 0, false
-	}
 	passed := c.now().Sub(c.begun)
-	return int64((passed + c.believed(passed)) / time.Millisecond), true
+	return int64((passed + c.believed(passed)) / time.Millisecond)
 }
 
 // ahead is by how much the cluster's time is ahead of the process's clock.

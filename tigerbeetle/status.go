@@ -84,7 +84,7 @@ const looks = 4
 func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, error) {
 	var accounts map[tb.Uint128]*tb.Account
 	for range looks {
-		before, _ := s.clock.reached()
+		before := s.clock.ms()
 		var err error
 		if accounts, err = s.accounts(ctx, sights); err != nil {
 			return nil, err

@@ -61,7 +61,7 @@ func TestStatusWhileAnchorsMove(t *testing.T) {
 	}
 }
 
-// TestStatusByWhoOnlyLooks: a store that may only read, and so never learns the cluster's time,
+// TestStatusByWhoOnlyLooks: a store that may only read, and so creates nothing,
 // tells of a bucket what it has regained by now and of a budget what was used in this period.
 func TestStatusByWhoOnlyLooks(t *testing.T) {
 	t.Parallel()
