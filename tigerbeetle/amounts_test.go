@@ -179,3 +179,41 @@ func TestAmountsParts(t *testing.T) {
 		c.uses(a, map[string]int64{l.Name: 0})
 	}
 }
+
+// TestAmountsCalendars: what several calendars of a budget have in use together may be more than 64
+// bits hold. It denies all the same.
+func TestAmountsCalendars(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	var last *member
+	var leases []*weir.Lease
+	for _, every := range []string{"hour", "day", "week", "month"} {
+		m := weir.Limit{Name: "m", Kind: weir.Budget, Capacity: math.MaxInt64, Every: every}
+		last = c.open(&weir.Definitions{System: []weir.Limit{m}}, 0)
+		lease, err := last.Reserve(t.Context(), unit("m", 1))
+		if err != nil {
+			t.Fatalf("%s: %v", every, err)
+		}
+		leases = append(leases, lease)
+	}
+	for i, lease := range leases {
+		if _, err := lease.Adjust(t.Context(), weir.Costs{"m": math.MaxInt64}); err != nil {
+			t.Fatal(err)
+		}
+		if got := left(t, last.Limiter, "m"); got < 0 || got > math.MaxInt64-int64(len(leases)-i) {
+			t.Errorf("%d calendars used up: %d available", i+1, got)
+		}
+	}
+	if _, err := last.Reserve(t.Context(), unit("m", 1)); !denied(err) {
+		t.Errorf("one more: got %v, want a denial", err)
+	}
+	for _, lease := range leases {
+		if _, err := lease.Cancel(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	c.pass(2 * time.Second) // a denial is remembered for one
+	if _, err := last.Reserve(t.Context(), unit("m", math.MaxInt64)); err != nil {
+		t.Errorf("after they were cancelled: %v", err)
+	}
+}

@@ -186,7 +186,7 @@ func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done boo
 // old, and then the cluster is asked.
 func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, err error) {
 	now = max(now, c.s.clock.ms())
-	if !c.explains(now, by) {
+	if !c.explains(now, by) || by.reported() && by.hearsay(now) {
 		if err := c.s.readSpot(ctx, by.spot); err != nil {
 			return false, err
 		}

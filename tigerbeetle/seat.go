@@ -48,19 +48,31 @@ func (s *seat) capacity() int64 {
 	return s.take.Limit.Capacity
 }
 
+// others is what a budget has in use in periods of another calendar, as this server knows it.
+func (s *seat) others() uint64 {
+	var sum uint64
+	for i := range s.periods {
+		if s.periods[i].account != s.period {
+			sum = min(sum+uint64(s.periods[i].used), fundUnits) // no ceiling is above
+		}
+	}
+	return sum
+}
+
+// reported is true where the cluster's check goes by what this server told it of other periods.
+func (s *seat) reported() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.key.kind == weir.Budget && s.others() > 0
+}
+
 // slack is what must be free beside the cost, in the account's own units.
 func (s *seat) slack() uint64 {
 	l := s.take.Limit
 	switch s.key.kind {
 	case weir.Bucket:
 	case weir.Budget: // what was used in periods of another calendar counts too
-		var others uint64
-		for i := range s.periods {
-			if s.periods[i].account != s.period {
-				others += uint64(s.periods[i].used)
-			}
-		}
-		return fundUnits - uint64(s.take.Ceiling) + others
+		return fundUnits - uint64(s.take.Ceiling) + s.others()
 	default:
 		return fundUnits - uint64(s.take.Ceiling)
 	}

@@ -183,13 +183,13 @@ func (s *spot) available(now int64, capacity int64) int64 {
 
 // usedAt is what a budget has used in periods that have not ended.
 func (s *spot) usedAt(now int64) int64 {
-	var sum int64
+	var sum uint64
 	for i := range s.periods {
 		if s.periods[i].end > now {
-			sum += s.periods[i].used
+			sum = min(sum+uint64(s.periods[i].used), math.MaxInt64)
 		}
 	}
-	return sum
+	return int64(sum)
 }
 
 // freeAt is the first millisecond at which need units are available if nobody else comes, and whether

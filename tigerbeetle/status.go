@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -154,7 +155,7 @@ func (s *Store) anchored(
 // left is what a limit has available, in units.
 func (s *Store) left(now int64, v *sight, accounts map[tb.Uint128]*tb.Account) int64 {
 	capacity := v.limit.Capacity
-	var used int64
+	var used uint64
 	for _, id := range v.ids {
 		a := accounts[id]
 		switch {
@@ -162,12 +163,12 @@ func (s *Store) left(now int64, v *sight, accounts map[tb.Uint128]*tb.Account) i
 		case v.limit.Kind == weir.Bucket:
 			return s.leftInBucket(now, v, a)
 		case v.limit.Kind == weir.Budget:
-			used += usedOf(a)
+			used = min(used+uint64(usedOf(a)), math.MaxInt64)
 		default:
-			used += clamp(low(a.DebitsPending))
+			used = uint64(clamp(low(a.DebitsPending)))
 		}
 	}
-	return capacity - used
+	return capacity - int64(used)
 }
 
 // leftInBucket is what a bucket has available under the definition that it would have with the next call.
