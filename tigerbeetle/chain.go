@@ -123,11 +123,10 @@ func (c *chain) resolve(pending tb.Uint128, flag uint16, amount, total uint64, h
 }
 
 // close ends the linked chain.
-func (c *chain) close() []tb.Transfer {
+func (c *chain) close() {
 	if n := len(c.transfers); n > 0 {
 		c.transfers[n-1].Flags &^= flagLinked
 	}
-	return c.transfers
 }
 
 // verdict is the first answer of a chain that says why it failed.
