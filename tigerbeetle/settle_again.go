@@ -20,7 +20,7 @@ func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
 	}
 	record := &h.record
 	if record.State != weir.LeaseLive {
-		return nil, c.ended(record)
+		return c.over(record)
 	}
 	if len(record.Holdings) != len(c.st.Holdings) {
 		return nil, unexpected("query_transfers", "other holdings of the lease")
@@ -49,14 +49,17 @@ func (c *settling) rename(holdings []weir.Holding) {
 	}
 }
 
-// ended says what became of the lease.
-func (c *settling) ended(r *weir.LeaseRecord) error {
-	code := weir.Ended
-	switch c.st.Verb {
-	case weir.VerbComplete, weir.VerbCancel:
+// over answers where the lease has ended: the same settlement again is no mistake.
+func (c *settling) over(r *weir.LeaseRecord) (*weir.Outcome, error) {
+	verb, code := c.st.Verb, weir.Ended
+	switch {
+	case verb == weir.VerbCancel && r.State == weir.LeaseCancelled,
+		verb == weir.VerbComplete && r.State == weir.LeaseCompleted && r.EndFingerprint == c.st.Fingerprint:
+		return c.st.Outcome(r.EndedAt), nil
+	case !c.lives():
 		code = weir.Conflict
 	}
-	return &weir.Error{
+	return nil, &weir.Error{
 		Code: code, Field: "lease_id", Value: c.st.ID.String(), Reason: "was " + string(r.State),
 	}
 }
@@ -80,19 +83,9 @@ func (c *settling) replay(ctx context.Context) (*weir.Outcome, error) {
 	if h == nil {
 		return nil, unexpected("query_transfers", "a lease that exists was not found")
 	}
-	record := &h.record
-	ended := map[weir.Verb]weir.LeaseState{
-		weir.VerbComplete: weir.LeaseCompleted, weir.VerbCancel: weir.LeaseCancelled,
-	}[c.st.Verb]
-	if ended != "" {
-		if record.State == ended && (record.EndFingerprint == c.st.Fingerprint || ended == weir.LeaseCancelled) {
-			return c.st.Outcome(record.EndedAt), nil
-		}
-		return nil, c.ended(record)
+	if !c.lives() || h.record.State != weir.LeaseLive {
+		return c.over(&h.record)
 	}
-	if record.State != weir.LeaseLive {
-		return nil, c.ended(record)
-	}
-	c.rename(record.Holdings)
+	c.rename(h.record.Holdings)
 	return c.stands(h), nil
 }

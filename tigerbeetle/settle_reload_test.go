@@ -3,7 +3,10 @@
 package tigerbeetle
 
 import (
+	"context"
 	"testing"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
 )
@@ -32,4 +35,73 @@ func TestUnnamedElsewhere(t *testing.T) {
 	settle(b.Adjust(t.Context(), lease.ID, 3, []weir.Costs{{"b": 8}}))
 	settle(a.Complete(t.Context(), lease.ID, []weir.Costs{{"m": 3}}))
 	c.uses(b, map[string]int64{"b": 8, "m": 3, "s": 0, "w": 7})
+}
+
+// between lets something happen before the cluster is asked for a lease's transfers, once.
+type between struct {
+	Ledger
+
+	happens func() error
+}
+
+func (l *between) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+	if happens := l.happens; happens != nil {
+		l.happens = nil
+		if err := happens(); err != nil {
+			return nil, err
+		}
+	}
+	return l.Ledger.QueryTransfers(ctx, f)
+}
+
+// leased is a lease of one server that another one has renewed since.
+func leased(t *testing.T) (a, b *member, id weir.LeaseID) {
+	t.Helper()
+	c := newCluster(t, 0)
+	a, b = c.open(fourLimits(20), 0), c.open(fourLimits(20), 0)
+	lease, err := a.Reserve(t.Context(), &weir.Request{
+		Entity: "e", Resource: "r", Costs: weir.Costs{"b": 2, "s": 2},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Extend(t.Context(), lease.ID); err != nil {
+		t.Fatal(err)
+	}
+	return a, b, lease.ID
+}
+
+// TestEndedMeanwhile: who finds that the lease has moved, reads it again, and finds that another
+// server has ended it just so meanwhile, has done nothing wrong.
+func TestEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	complete := func(n int64) func(*member, weir.LeaseID) error {
+		return func(m *member, id weir.LeaseID) error {
+			return last(m.Complete(t.Context(), id, []weir.Costs{{"b": n}}))
+		}
+	}
+	cancel := func(m *member, id weir.LeaseID) error { return last(m.Cancel(t.Context(), id)) }
+	for name, tt := range map[string]struct {
+		first, second func(*member, weir.LeaseID) error
+		want          string
+	}{
+		"cancelled twice":              {cancel, cancel, "done"},
+		"completed twice":              {complete(1), complete(1), "done"},
+		"completed with other actuals": {complete(1), complete(2), string(weir.Conflict)},
+		"completed, then cancelled":    {complete(1), cancel, string(weir.Conflict)},
+		"cancelled, then completed":    {cancel, complete(1), string(weir.Conflict)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b, id := leased(t)
+			meanwhile := &between{a.net.Ledger, func() error { return tt.first(b, id) }}
+			a.net.Ledger = meanwhile
+			if got := meaning(tt.second(a, id)); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			if meanwhile.happens != nil {
+				t.Error("the lease was not read again")
+			}
+		})
+	}
 }
