@@ -37,6 +37,23 @@ func (l *Limiter) refresh(ctx context.Context, now time.Time, e *leaseEntry) err
 	return nil
 }
 
+// mistaken refuses a settlement for what is wrong with it. That the lease is over, or has been adjusted
+// with a later number, comes first, also where another server has done it.
+func (l *Limiter) mistaken(
+	ctx context.Context, s *settling, e *leaseEntry, mistake error,
+) (*Receipt, error) {
+	if err := l.refresh(ctx, s.now, e); err != nil {
+		return nil, mistake // a store that does not answer hides none
+	}
+	switch {
+	case e.state.ended():
+		return l.settleEnded(s, e)
+	case s.repeats(e):
+		return l.repeat(s, e), nil
+	}
+	return nil, mistake
+}
+
 // revive asks the store about a lease whose time is over here: another server may have renewed it,
 // and then it is live again, or ended it in another way.
 func (l *Limiter) revive(

@@ -82,11 +82,19 @@ func (l *Limiter) settleLease(ctx context.Context, c *call) (*Receipt, error) {
 	if entry.state.ended() {
 		return l.settleEnded(s, entry)
 	}
-	if s.verb == VerbAdjust && s.seq <= entry.seq {
-		s.replay = true
-		return l.receipt(s, entry, instant(entry.seqAt, s.now)), nil
+	if s.repeats(entry) {
+		return l.repeat(s, entry), nil
 	}
 	return l.apply(ctx, c, entry)
+}
+
+// repeats is true for an adjust that has been carried out, or came too late.
+func (s *settling) repeats(e *leaseEntry) bool { return s.verb == VerbAdjust && s.seq <= e.seq }
+
+// repeat answers like the last adjust.
+func (l *Limiter) repeat(s *settling, e *leaseEntry) *Receipt {
+	s.replay = true
+	return l.receipt(s, e, instant(e.seqAt, s.now))
 }
 
 // acquireKnown gives the entry of a lease that is known here, or that the store can recover.
@@ -147,7 +155,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 		var err error
 		if s.verb != VerbExtend {
 			if of.Totals, err = c.splitTotals(e); err != nil {
-				return nil, err
+				return l.mistaken(ctx, s, e, err)
 			}
 		}
 		of.Limits = l.inForce(ctx, c, e)

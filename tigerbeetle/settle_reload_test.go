@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
@@ -101,6 +102,54 @@ func TestEndedMeanwhile(t *testing.T) {
 			}
 			if meanwhile.happens != nil {
 				t.Error("the lease was not read again")
+			}
+		})
+	}
+}
+
+// TestMistakeElsewhere: that a lease is over, or was adjusted with a later number, comes before
+// what is wrong with a settlement, also where another server has done it.
+func TestMistakeElsewhere(t *testing.T) {
+	t.Parallel()
+	wrong := []weir.Costs{{"b": 1, "w": 1}} // the lease has no w
+	for name, tt := range map[string]struct {
+		elsewhere          func(*member, weir.LeaseID) error
+		adjusts, completes string
+	}{
+		"live": {
+			func(*member, weir.LeaseID) error { return nil },
+			string(weir.Invalid), string(weir.Invalid),
+		},
+		"adjusted": {func(m *member, id weir.LeaseID) error {
+			return last(m.Adjust(t.Context(), id, 7, []weir.Costs{{"b": 1}}))
+		}, "done", string(weir.Invalid)},
+		"cancelled": {func(m *member, id weir.LeaseID) error {
+			return last(m.Cancel(t.Context(), id))
+		}, string(weir.Ended), string(weir.Conflict)},
+		"completed": {func(m *member, id weir.LeaseID) error {
+			return last(m.Complete(t.Context(), id, []weir.Costs{{"b": 1}}))
+		}, string(weir.Ended), string(weir.Conflict)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a, b, id := leased(t)
+			if err := tt.elsewhere(b, id); err != nil {
+				t.Fatal(err)
+			}
+			silent := &between{a.net.Ledger, func() error { return errors.New("no answer") }}
+			a.net.Ledger = silent
+			if err := last(a.Complete(t.Context(), id, wrong)); !errors.Is(err, weir.Invalid) {
+				t.Errorf("complete, while the cluster does not answer: %v", err)
+			}
+			if got := meaning(last(a.Adjust(t.Context(), id, 7, wrong))); got != tt.adjusts {
+				t.Errorf("adjust: got %s, want %s", got, tt.adjusts)
+			}
+			a, b, id = leased(t)
+			if err := tt.elsewhere(b, id); err != nil {
+				t.Fatal(err)
+			}
+			if got := meaning(last(a.Complete(t.Context(), id, wrong))); got != tt.completes {
+				t.Errorf("complete: got %s, want %s", got, tt.completes)
 			}
 		})
 	}
