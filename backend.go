@@ -118,7 +118,11 @@ type Reservation struct {
 	read  *Charge     // the first of the charges that costs are of
 	entry *leaseEntry // has room for the holdings
 	lease *Lease      // the caller's handle, in one piece with the statuses
+	made  bool        // see Made
 }
+
+// Made is true where the limiter has made the ID for this call: nobody can have asked for it before.
+func (r *Reservation) Made() bool { return r.made }
 
 // Take is what a reservation asks of one limit: the sum of the costs that fall on it.
 type Take struct {

@@ -106,7 +106,7 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	of.ID, of.Charges, of.Brought, of.costs = r.LeaseID, c.charges, brought, c.costs.lists
 	of.read = &c.charges[0]
 	of.Fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
-	of.entry, of.lease, c.planned = nil, nil, false
+	of.entry, of.lease, of.made, c.planned = nil, nil, r.LeaseID.IsZero(), false
 	if r.LeaseID.IsZero() {
 		return l.reserveNew(ctx, now, c)
 	}

@@ -254,3 +254,22 @@ func (c *cluster) repeats(m *member, r *weir.Request, want error) {
 		}
 	}
 }
+
+// TestReplayAtOnce: a lease that another server took in this very millisecond is not denied from
+// memory: it may be what is in the way.
+func TestReplayAtOnce(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(fourLimits(20), 0), c.open(fourLimits(20), 0)
+	r := unit("s", 20)
+	r.LeaseID = weir.NewLeaseID(c.clock.now())
+	if _, err := a.Reserve(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Reserve(t.Context(), unit("s", 20)); !denied(err) {
+		t.Fatalf("another lease: got %v, want denied", err)
+	}
+	if lease, err := b.Reserve(t.Context(), r); err != nil || !lease.Replay {
+		t.Errorf("the same lease: got %v, want the same answer", err)
+	}
+}

@@ -19,7 +19,7 @@ const tries = 16
 
 // Reserve takes a reservation by one linked chain in one call. It is sent again where another server
 // moved a bucket's anchor in between, or used up the attempt's ID.
-func (s *Store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (*weir.Outcome, error) {
 	if err := s.enter(true); err != nil {
 		return nil, err
 	}
@@ -31,7 +31,7 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation)
 	c := &reserving{
 		s: s, r: r, out: out,
 		seats: make([]seat, len(out.Holdings)), all: make([]*seat, 0, len(out.Holdings)),
-		repeats: r.ID.Time().UnixMilli() != now.UnixMilli(),
+		repeats: !r.Made(),
 	}
 	if err := c.seat(); err != nil {
 		return nil, err
@@ -52,8 +52,8 @@ type reserving struct {
 	all   []*seat
 	// attempt tells the chains that were sent apart, and is on the header: see [reserving.another].
 	attempt int64
-	// repeats is false for a lease that the limiter has just made: nobody can have asked for it
-	// before.
+	// repeats is false for a lease that the limiter has made for this call: nobody can have asked
+	// for it before.
 	repeats bool
 }
 
