@@ -32,6 +32,11 @@ type Leeway struct {
 	// at most what the limits hold, and a denial a limit that is exceeded; that it was admitted or
 	// denied, and every status, has to fit all the same.
 	Estimates bool
+	// Servers is true where calls go to several servers of one store, each of which remembers leases.
+	// In histories of calls at once a repeated reservation may then say what is available now, not
+	// what was then, and an adjust that was applied, or one before it, may be answered again once
+	// another server has ended the lease.
+	Servers bool
 	// Contends is true where calls at once may be denied as contended though their limits would
 	// hold them. Calls one after the other may not.
 	Contends bool

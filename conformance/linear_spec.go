@@ -31,13 +31,15 @@ type linearWorld struct {
 	// estimates is true where the answer to a reservation may have what was available at another
 	// instant than its own.
 	estimates bool
+	// servers is true where several servers answer, each of which remembers leases.
+	servers bool
 }
 
 func linearWorldOf(h *Harness) linearWorld {
 	w := linearWorld{
 		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
 		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
-		estimates: h.Estimates,
+		estimates: h.Estimates, servers: h.Servers,
 	}
 	for i, k := range w.kinds {
 		if !slices.Contains(h.Traits.Kinds, k) {
@@ -127,7 +129,9 @@ func (l ledger) step(c *linearCall, a *linearAnswer) (bool, ledger) {
 		return ok, l
 	}
 	if code := lease.refuses(c); code != "" {
-		return a.code == code, l
+		// A server that has carried an adjust out need not have heard that the lease is over since.
+		repeats := l.world.servers && c.verb == weir.VerbAdjust && c.seq <= lease.seq
+		return a.code == code || a.code == "" && repeats, l
 	}
 	switch {
 	case lease.state != linearLive: // the same settlement again

@@ -13,14 +13,14 @@ import (
 // rememberMS is for how long a denial is remembered at most, in milliseconds.
 const rememberMS = 1000
 
-// remember notes that the limit was exceeded, until it may no longer be.
-func (s *seat) remember(now int64, status *weir.LimitStatus) {
+// remember notes that the limit was exceeded, until it may no longer be, or for so long.
+func (s *seat) remember(now, most int64, status *weir.LimitStatus) {
 	if !status.Exceeded || status.Shadow {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := now + min(rememberMS, status.RetryAfter.Milliseconds())
+	until := now + min(most, status.RetryAfter.Milliseconds())
 	if d := &s.denied; d.until <= now || s.need() <= d.need {
 		*d = denial{need: s.need(), until: until}
 	}

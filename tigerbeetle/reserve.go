@@ -204,7 +204,7 @@ func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, e
 		return false, nil
 	}
 	for i := range c.seats {
-		c.seats[i].remember(now, &c.out.Limits[i])
+		c.seats[i].remember(now, c.s.denials, &c.out.Limits[i])
 	}
 	return true, nil
 }

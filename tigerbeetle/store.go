@@ -26,7 +26,9 @@ type Store struct {
 	fresh bool
 	// memory is how long the limiter remembers ended leases, in nanoseconds.
 	memory atomic.Int64
-	counts counts
+	// denials is for how long a denial is remembered at most, in milliseconds.
+	denials int64
+	counts  counts
 	// answers are the statuses for leases whose reservation was repeated, until the limiter asks.
 	answers sync.Map
 	// chains is memory of calls that are over.
@@ -43,7 +45,7 @@ type Store struct {
 // where the ledger does not answer before the context ends, and with [weir.Invalid] where the namespace's
 // ledger was made by somebody else.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
-	s := &Store{stop: make(chan struct{})}
+	s := &Store{stop: make(chan struct{}), denials: rememberMS}
 	s.ledger = tally{ledger, &s.counts}
 	if o != nil {
 		s.options = *o

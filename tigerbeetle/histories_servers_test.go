@@ -1,0 +1,180 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+// twoServers are two limiters on one cluster, each with a store of its own. Each call goes to one
+// of them.
+type twoServers struct {
+	*conformance.Clock
+
+	both [2]*weir.Limiter
+}
+
+func (s *twoServers) one() *weir.Limiter { return s.both[rand.IntN(len(s.both))] }
+
+func (s *twoServers) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	return s.one().Reserve(ctx, r)
+}
+
+func (s *twoServers) Adjust(
+	ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
+) (*weir.Receipt, error) {
+	return s.one().Adjust(ctx, id, seq, totals)
+}
+
+func (s *twoServers) Complete(
+	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
+) (*weir.Receipt, error) {
+	return s.one().Complete(ctx, id, actuals)
+}
+
+func (s *twoServers) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return s.one().Cancel(ctx, id)
+}
+
+func (s *twoServers) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return s.one().Extend(ctx, id)
+}
+
+func (s *twoServers) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+	return s.one().Status(ctx, entity, resource)
+}
+
+func (s *twoServers) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+	return s.one().Explain(ctx, entity, resource)
+}
+
+// Configure fulfils [conformance.World]. No history does it.
+func (*twoServers) Configure(*weir.Definitions) error { return errors.ErrUnsupported }
+
+// Close ends both.
+func (s *twoServers) Close() error { return errors.Join(s.both[0].Close(), s.both[1].Close()) }
+
+// severalHarness opens two servers on one ledger. What another server gives back, a server that
+// remembers denials for a second does not hear of: here they remember none, so that each denial has
+// to fit too.
+func severalHarness(t conformance.T, ledger func(time.Time) Ledger, denials int64) conformance.Harness {
+	t.Helper()
+	h := harness().Service(t)
+	h.Servers = true
+	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
+		t.Helper()
+		w := &twoServers{Clock: conformance.NewClock(s.Start)}
+		cluster := shared{ledger(s.Start)}
+		s.Options.Now = w.Now
+		for i := range w.both {
+			store, err := OpenLedger(t.Context(), cluster,
+				&Options{Definitions: s.Definitions, Poll: -1, Now: w.Now})
+			if err != nil {
+				t.Fatalf("open a store: %v", err)
+			}
+			store.denials = denials
+			if w.both[i], err = weir.New(store, &s.Options); err != nil {
+				t.Fatalf("open a limiter: %v", err)
+			}
+		}
+		return w
+	}
+	return h
+}
+
+// yieldsAt is a ledger whose clock stands still.
+func yieldsAt(start time.Time) yields {
+	now := func() time.Time { return start }
+	return yields{NewEmulator(&EmulatorOptions{Now: now, Tick: time.Millisecond})}
+}
+
+// TestHistoriesServers: whatever calls are made at once, each to one of two servers, what each is
+// answered has an order in which it makes sense.
+func TestHistoriesServers(t *testing.T) {
+	t.Parallel()
+	h := severalHarness(t, func(at time.Time) Ledger { return yieldsAt(at) }, 0)
+	conformance.Linearizable(t, h, conformance.Load{
+		Seed: 1, Histories: soak.Amount(30, 4000), Goroutines: 8, Calls: 100,
+	})
+}
+
+// unrenewed leaves the lease's old token as it was when a settlement makes a new one, so that who
+// has not heard of it settles what the lease no longer stands for.
+type unrenewed struct{ yields }
+
+func (u unrenewed) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	at := -1
+	for i := 1; i < len(transfers); i++ {
+		code := transfers[i-1].Code
+		if (code == codeAdjusted || code == codeExtended) && transfers[i].Flags&flagVoid != 0 {
+			at = i
+		}
+	}
+	if at < 0 {
+		return u.yields.CreateTransfers(ctx, transfers)
+	}
+	fewer := slices.Delete(slices.Clone(transfers), at, at+1)
+	if at == len(fewer) {
+		fewer[at-1].Flags &^= flagLinked // it is the last of the chain now
+	}
+	results, err := u.yields.CreateTransfers(ctx, fewer)
+	if err != nil || len(results) != len(fewer) {
+		return nil, errors.Join(err, errors.New("too few results"))
+	}
+	return slices.Insert(results, at, results[at-1]), nil
+}
+
+// TestHistoriesServersCatch: histories of two servers that do something wrong have no such order. Nor
+// have those in which they remember denials, or in which a repeated reservation and adjust are to be answered
+// as a single server would: what is loosened has to be.
+func TestHistoriesServersCatch(t *testing.T) {
+	t.Parallel()
+	right := func(at time.Time) Ledger { return yieldsAt(at) }
+	alone := severalHarness(t, right, 0)
+	alone.Servers = false
+	harnesses := map[string]conformance.Harness{
+		"checks and takes are two calls": severalHarness(t,
+			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0),
+		"a settlement leaves the old token": severalHarness(t,
+			func(at time.Time) Ledger { return unrenewed{yieldsAt(at)} }, 0),
+		"denials are remembered":             severalHarness(t, right, rememberMS),
+		"the answers are of a single server": alone,
+	}
+	names := []string{"a lease's header has an ID of its own each time", "a refund counts twice"}
+	for _, x := range wrongs() {
+		if slices.Contains(names, x.name) {
+			harnesses[x.name] = severalHarness(t,
+				func(at time.Time) Ledger { return newTampered(at, x) }, 0)
+		}
+	}
+	if len(harnesses) != len(names)+4 {
+		t.Fatalf("%d harnesses, and %d names of wrongs", len(harnesses), len(names))
+	}
+	for name, h := range harnesses {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := conformance.Record(t, func(t conformance.T) {
+				conformance.Linearizable(t, h,
+					conformance.Load{Seed: 1, Histories: 60, Goroutines: 8, Calls: 100})
+			})
+			if !r.Failed {
+				t.Errorf("histories in which %s make sense", name)
+			} else if len(r.Messages) > 0 {
+				t.Log(r.Messages[len(r.Messages)-1])
+			}
+		})
+	}
+}
