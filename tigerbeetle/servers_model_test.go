@@ -99,7 +99,7 @@ func meaning(err error) string {
 // is wrong with the call comes first, and what is live here is not forgotten elsewhere.
 func tells(adjusts bool, is, should string) bool {
 	over := []weir.Code{weir.Ended, weir.Conflict, weir.UnknownLease}
-	wrong := append(slices.Clone(over), weir.Invalid, weir.NeverSatisfiable)
+	wrong := append(slices.Clone(over), weir.NeverSatisfiable)
 	return slices.Contains(over, weir.Code(should)) && slices.Contains(wrong, weir.Code(is)) ||
 		is == "done" && should == string(weir.UnknownLease) || // cancelled already
 		is == "done" && should == string(weir.Ended) && adjusts || // by what it was adjusted to
