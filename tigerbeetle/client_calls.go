@@ -14,14 +14,13 @@ import (
 func (c *client) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
-	rest := accounts
 	var results []tb.CreateAccountResult
-	for len(rest) > 0 {
-		n := min(len(rest), c.MaxEvents())
-		for n > 1 && n < len(rest) && rest[n-1].Flags&flagLinked != 0 {
+	for len(accounts) > 0 {
+		n := min(len(accounts), c.MaxEvents())
+		for n > 1 && n < len(accounts) && accounts[n-1].Flags&flagLinked != 0 {
 			n--
 		}
-		part := rest[:n]
+		part := accounts[:n]
 		some, err := call(ctx, c, func(native tb.Client) ([]tb.CreateAccountResult, error) {
 			return native.CreateAccounts(part)
 		})
@@ -32,7 +31,7 @@ func (c *client) CreateAccounts(
 		if err != nil {
 			return nil, oversize(err, n, c)
 		}
-		results, rest = append(results, some...), rest[n:]
+		results, accounts = append(results, some...), accounts[n:]
 	}
 	return results, nil
 }
@@ -67,11 +66,10 @@ func (c *client) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Tr
 func lookup[R any](
 	ctx context.Context, c *client, ids []tb.Uint128, ask func(tb.Client, []tb.Uint128) ([]R, error),
 ) ([]R, error) {
-	rest := ids
 	var found []R
-	for len(rest) > 0 {
-		n := min(len(rest), int(c.lookups.Load()))
-		part := rest[:n]
+	for len(ids) > 0 {
+		n := min(len(ids), int(c.lookups.Load()))
+		part := ids[:n]
 		some, err := call(ctx, c, func(native tb.Client) ([]R, error) { return ask(native, part) })
 		if errors.Is(err, tb.ErrTooMuchData) && n > 1 {
 			atMost(&c.lookups, n/2)
@@ -80,7 +78,7 @@ func lookup[R any](
 		if err != nil {
 			return nil, oversize(err, n, c)
 		}
-		found, rest = append(found, some...), rest[n:]
+		found, ids = append(found, some...), ids[n:]
 	}
 	return found, nil
 }

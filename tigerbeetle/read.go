@@ -5,6 +5,7 @@ package tigerbeetle
 import (
 	"context"
 	"math"
+	"slices"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
@@ -93,13 +94,9 @@ func (s *Store) readAccounts(ctx context.Context, looks []look) ([]look, error) 
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	found, err := s.ledger.LookupAccounts(ctx, ids)
+	accounts, err := s.accounts(ctx, ids)
 	if err != nil {
-		return nil, unavailable(err)
-	}
-	accounts := make(map[tb.Uint128]*tb.Account, len(found))
-	for i := range found {
-		accounts[found[i].ID] = &found[i]
+		return nil, err
 	}
 	var again []look
 	for i := range looks {
@@ -121,6 +118,21 @@ func (s *Store) readAccounts(ctx context.Context, looks []look) ([]look, error) 
 		}
 	}
 	return again, nil
+}
+
+// accounts are those of the IDs that exist.
+func (s *Store) accounts(ctx context.Context, ids []tb.Uint128) (map[tb.Uint128]*tb.Account, error) {
+	accounts := make(map[tb.Uint128]*tb.Account, len(ids))
+	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
+		found, err := s.ledger.LookupAccounts(ctx, some)
+		if err != nil {
+			return nil, unavailable(err)
+		}
+		for i := range found {
+			accounts[found[i].ID] = &found[i]
+		}
+	}
+	return accounts, nil
 }
 
 // latest is when what is held now ends at the latest: a hold that was made anew, up to a second

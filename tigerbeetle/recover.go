@@ -248,16 +248,12 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 	for i := range h.holds {
 		ids[i] = h.holds[i].account
 	}
-	accounts, err := s.ledger.LookupAccounts(ctx, ids)
+	accounts, err := s.accounts(ctx, ids)
 	if err != nil {
-		return unavailable(err)
-	}
-	byID := make(map[tb.Uint128]*tb.Account, len(accounts))
-	for i := range accounts {
-		byID[accounts[i].ID] = &accounts[i]
+		return err
 	}
 	for i := range h.holds {
-		a := byID[ids[i]]
+		a := accounts[ids[i]]
 		if a == nil {
 			return unexpected("lookup_accounts", "no account of a lease's holding")
 		}

@@ -5,7 +5,6 @@ package tigerbeetle
 import (
 	"context"
 	"math"
-	"slices"
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
@@ -83,11 +82,15 @@ const looks = 4
 // the time, the last look counts: it may lack what a bucket regains while a call goes to the
 // cluster and back.
 func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, error) {
+	var ids []tb.Uint128
+	for i := range sights {
+		ids = append(ids, sights[i].ids...)
+	}
 	var accounts map[tb.Uint128]*tb.Account
 	for range looks {
 		before := s.clock.ms()
 		var err error
-		if accounts, err = s.accounts(ctx, sights); err != nil {
+		if accounts, err = s.accounts(ctx, ids); err != nil {
 			return nil, err
 		}
 		settled := true
@@ -113,25 +116,6 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 		}
 	}
 	return out, nil
-}
-
-// accounts looks the accounts of all sights up.
-func (s *Store) accounts(ctx context.Context, sights []sight) (map[tb.Uint128]*tb.Account, error) {
-	var ids []tb.Uint128
-	for i := range sights {
-		ids = append(ids, sights[i].ids...)
-	}
-	accounts := make(map[tb.Uint128]*tb.Account, len(ids))
-	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
-		found, err := s.ledger.LookupAccounts(ctx, some)
-		if err != nil {
-			return nil, unavailable(err)
-		}
-		for i := range found {
-			accounts[found[i].ID] = &found[i]
-		}
-	}
-	return accounts, nil
 }
 
 // anchored reads a bucket's anchor after its account, and reports whether it is the one that the
