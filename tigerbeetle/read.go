@@ -321,7 +321,7 @@ func holdsOf(found []tb.Transfer, now int64) holdsKnown {
 		if t.Flags&flagPending == 0 || t.Timeout == 0 || resolved[t.ID] {
 			continue
 		}
-		if until := instant(t.Timestamp) + int64(t.Timeout)*1000; until > now {
+		if until := instant(t.Timestamp) + lasts(t); until > now {
 			h.add(until, clamp(low(t.Amount)))
 		}
 	}
