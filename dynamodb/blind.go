@@ -15,7 +15,7 @@ import (
 // itself it reads first.
 func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
 	if len(r.Charges) != 1 || len(r.Brought) > 0 || len(r.Charges[0].Costs) == 0 ||
-		s.options.NoSpeculation || s.options.Transactional || s.uncached.Load() {
+		s.options.NoSpeculation || s.options.Transactional || s.uncached.Load() || s.gone.Load() {
 		return false
 	}
 	for _, units := range r.Charges[0].Costs {

@@ -9,7 +9,7 @@ import (
 // nextBlank makes the item, for those who know its configuration.
 func (c *commit) nextBlank(ctx context.Context) (*write, *reckoning, error) {
 	if c.gone {
-		c.dropRefunds()
+		c.dropNeedless()
 	}
 	c.answer(func(m *member) bool { return m.blind() }, verdict{ruling: missing})
 	if !c.pending() {
@@ -70,9 +70,12 @@ func (c *commit) turnAway(m *image) {
 	c.deny(r)
 }
 
-// dropRefunds ends the rides that only give back: an item that is not there is full.
-func (c *commit) dropRefunds() {
-	c.endRides(func(r *ride) (bool, error) { return r.refunds(), nil })
+// dropNeedless ends the rides for which no item is made: those that only give back, because an item
+// that is not there is full, and all of them if the namespace was deleted, because then a purge has
+// removed the item and no other may remove a new one.
+func (c *commit) dropNeedless() {
+	purged := c.store.gone.Load()
+	c.endRides(func(r *ride) (bool, error) { return purged || r.refunds(), nil })
 }
 
 // gather gives a first shard that is made anew all that no other one has or can come to have.

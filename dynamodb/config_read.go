@@ -18,14 +18,18 @@ func withConsistent(ctx context.Context) context.Context {
 func consistent(ctx context.Context) bool { return ctx.Value(consistentKey{}) != nil }
 
 // ReadConfig returns what is configured for a subject, in one read. It fails where the strongest
-// level says what weir cannot judge by, and where the subject is switched off.
+// level says what weir cannot judge by, and where the subject is switched off. If the namespace was
+// deleted it fails with [weir.NotFound].
 func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
 	if err := s.enterReading(); err != nil {
 		return nil, err
 	}
 	defer s.running.end()
-	c, err := s.readSubject(ctx, of, consistent(ctx))
+	c, err := s.readSubject(ctx, of, consistent(ctx), schema.NamespaceKey(s.options.Namespace))
 	if err != nil {
+		return nil, err
+	}
+	if err := s.seeNamespace(c.also[0]); err != nil {
 		return nil, err
 	}
 	if err := c.chargeable(); err != nil {
@@ -49,12 +53,14 @@ type subjectConfig struct {
 	entity *schema.Entity
 	// levels are the strongest first; one for which the subject has no part is not there.
 	levels []*levelConfig
+	// also are the items that were read beside these; nil for one that is not there.
+	also []schema.Item
 }
 
-// readSubject reads META and the levels of a subject with one BatchGetItem. What weir cannot judge
-// by is no error here, see [subjectConfig.chargeable].
+// readSubject reads META and the levels of a subject with one BatchGetItem, and with it the items of
+// also. What weir cannot judge by is no error here, see [subjectConfig.chargeable].
 func (s *Store) readSubject(
-	ctx context.Context, of weir.Subject, consistent bool,
+	ctx context.Context, of weir.Subject, consistent bool, also ...schema.Key,
 ) (*subjectConfig, error) {
 	c := &subjectConfig{subject: of}
 	var keys []schema.Key
@@ -75,10 +81,11 @@ func (s *Store) readSubject(
 	if of.Entity != "" {
 		keys = append(keys, schema.MetaKey(s.namespace, of.Entity))
 	}
-	items, err := s.batchGet(ctx, keys, consistent)
+	items, err := s.batchGet(ctx, append(keys, also...), consistent)
 	if err != nil {
 		return nil, err
 	}
+	c.also = items[len(keys):]
 	for i, level := range levels {
 		c.levels = append(c.levels, parseLevel(level, items[i]))
 	}

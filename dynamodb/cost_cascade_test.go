@@ -35,7 +35,7 @@ func cascadeCosts() []costRow {
 				return p
 			},
 			do: take, later: isRead, before: "2 UpdateItem", after: "2 BatchGetItem",
-			full: costUnits{2000, 4000}, lean: costUnits{2000, 2000},
+			full: costUnits{3000, 4000}, lean: costUnits{3000, 2000},
 		},
 		{
 			what:   "cascade, cold: the parent is known from the child's item",
@@ -45,7 +45,7 @@ func cascadeCosts() []costRow {
 				return s.join()
 			},
 			do: take, later: isRead, before: "2 UpdateItem", after: "2 BatchGetItem",
-			full: costUnits{2000, 4000}, lean: costUnits{2000, 2000},
+			full: costUnits{3000, 4000}, lean: costUnits{3000, 2000},
 		},
 		{
 			what: "cascade, the child's first: its item is made",
@@ -56,7 +56,7 @@ func cascadeCosts() []costRow {
 			},
 			do:     func(_ *scene, p *party) { p.take("bot2", one()) },
 			before: "3 BatchGetItem, 1 PutItem, 2 UpdateItem (1 refused)",
-			full:   costUnits{4000, 7000}, lean: costUnits{4000, 6000},
+			full:   costUnits{5000, 7000}, lean: costUnits{5000, 6000},
 		},
 	}
 }

@@ -71,7 +71,7 @@ func unknownCosts() []costRow {
 			do:     func(_ *scene, p *party) { p.take("solo", one()) },
 			later:  isRead,
 			before: "1 UpdateItem", after: "1 BatchGetItem",
-			full: costUnits{500, 2000}, lean: costUnits{500, 1000},
+			full: costUnits{1000, 2000}, lean: costUnits{1000, 1000},
 		},
 		{
 			what: "reserve, cold, on a bucket that had been full for long",
@@ -83,7 +83,7 @@ func unknownCosts() []costRow {
 			do:     func(_ *scene, p *party) { p.take("solo", one()) },
 			later:  isRead,
 			before: "2 UpdateItem (1 refused)", after: "1 BatchGetItem",
-			full: costUnits{500, 3000}, lean: costUnits{500, 2000},
+			full: costUnits{1000, 3000}, lean: costUnits{1000, 2000},
 		},
 		{
 			what:   "reserve, first ever: the item is made",
@@ -94,7 +94,7 @@ func unknownCosts() []costRow {
 			},
 			do:     func(_ *scene, p *party) { p.take("solo", one()) },
 			before: "2 BatchGetItem, 1 PutItem, 1 UpdateItem (1 refused)",
-			full:   costUnits{1500, 5000}, lean: costUnits{1500, 5000},
+			full:   costUnits{2000, 5000}, lean: costUnits{2000, 5000},
 		},
 	}
 }

@@ -22,7 +22,7 @@ func togetherCosts() []costRow {
 			},
 			do:     func(_ *scene, p *party) { p.take("solo", one()) },
 			before: "3 BatchGetItem, 1 PutItem",
-			full:   costUnits{1500, 4000}, lean: costUnits{1500, 4000},
+			full:   costUnits{2000, 4000}, lean: costUnits{2000, 4000},
 		},
 		{
 			what: "transactional: reserve and cancel", tune: transactional,

@@ -51,5 +51,6 @@ func Open(ctx context.Context, table string, o *Options) (*Store, error) {
 	}
 	s.namespace = n.ID
 	s.start()
+	s.probe.passed(c.now())
 	return s, nil
 }

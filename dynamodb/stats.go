@@ -8,6 +8,7 @@ type counts struct {
 	ambiguousCalls atomic.Int64
 	ambiguousMilli atomic.Int64
 	doublings      atomic.Int64
+	probes         atomic.Int64
 }
 
 // ambiguous counts milli-units of which nobody knows whether they were charged, or given back.
@@ -26,6 +27,8 @@ type Stats struct {
 	Ambiguous, AmbiguousMilli int64
 	// Doublings counts how often this process doubled the shards of a bucket.
 	Doublings int64
+	// Probes counts the reads by which [Store.Ready] asked the table.
+	Probes int64
 }
 
 // Stats returns the counts so far.
@@ -33,6 +36,7 @@ func (s *Store) Stats() Stats {
 	return Stats{
 		Contended: s.counts.contended.Load(), Ambiguous: s.counts.ambiguousCalls.Load(),
 		AmbiguousMilli: s.counts.ambiguousMilli.Load(), Doublings: s.counts.doublings.Load(),
+		Probes: s.counts.probes.Load(),
 	}
 }
 
@@ -49,6 +53,7 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 		{"ambiguous_units", "What these amounts come to; so much may be over-charged at most.",
 			func() int64 { return s.counts.ambiguousMilli.Load() / 1000 }},
 		{"doublings", "Times that the shards of a bucket were doubled.", s.counts.doublings.Load},
+		{"probes", "Reads that asked the table whether it can be used.", s.counts.probes.Load},
 	} {
 		if !yield(c.name, c.help, c.read) {
 			return

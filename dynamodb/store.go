@@ -58,6 +58,8 @@ type Store struct {
 	uncached  atomic.Bool
 	running   tasks // lines, and what is done in the background
 	unsettled unsettled
+	probe     probe
+	gone      atomic.Bool // the namespace was deleted, as far as is known
 	closed    atomic.Bool
 	calls     atomic.Uint64 // numbers reservations
 	ending    chan struct{} // closed with the store

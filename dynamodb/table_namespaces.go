@@ -55,7 +55,8 @@ func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
 }
 
 // DeleteNamespace takes the name away and returns what it led to, whose data stays under its ID.
-// [weir.NotFound] if it is not registered. A program that has it open goes on with it.
+// [weir.NotFound] if it is not registered. A limiter that has it open refuses reservations once its
+// cached configuration has expired.
 func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace, err error) {
 	if err := checkNamespace("namespace", name); err != nil {
 		return nil, err

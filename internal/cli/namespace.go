@@ -109,7 +109,8 @@ func (a *app) deleteNamespaceCommand() *cobra.Command {
 		Use:   "delete NAME",
 		Short: "Take a namespace's name away",
 		Long: `Take a namespace's name away. Its data stays under its ID, until weir namespace recover
-gives it the name back or weir namespace purge deletes it. Programs that have it open go on.`,
+gives it the name back or weir namespace purge deletes it. A server that has it open is no
+longer ready, and refuses reservations once its cached configuration has expired.`,
 		Example: "  weir namespace delete prod --store dynamodb://limits",
 	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
 		return bodyOf(t.DeleteNamespace(ctx, name))

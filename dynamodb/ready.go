@@ -1,0 +1,125 @@
+package dynamodb
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// probeEvery is the least time between two probes of the table.
+const probeEvery = 10 * time.Second
+
+// probe is what the table answered last when it was asked whether it can be used.
+type probe struct {
+	mu sync.Mutex
+	at time.Time // when it was asked
+	// answered is closed once err is the answer; nil before the first probe.
+	answered chan struct{}
+	err      error
+}
+
+// Ready returns nil if the table answers and still has the namespace that was opened, and otherwise an
+// error that says why reservations fail: [weir.Unavailable] if the table does not answer or is gone,
+// [weir.NotFound] if the namespace was deleted. It reads one item at most once in ten seconds, however
+// often it is called; calls in between get that answer. A read ends after [Options.WriteTimeout].
+func (s *Store) Ready(ctx context.Context) error {
+	if err := s.enter(); err != nil {
+		return err
+	}
+	defer s.running.end()
+	return s.probe.ask(ctx, s.now(), func(done func(error)) {
+		s.counts.probes.Add(1)
+		s.running.run(func() { done(s.checkNamespace()) })
+	})
+}
+
+// passed notes that the table has just answered.
+func (p *probe) passed(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at, p.err, p.answered = now, nil, make(chan struct{})
+	close(p.answered)
+}
+
+// ask returns the latest answer, after begin has asked for another if it is too old. begin must not
+// block; it calls done once.
+func (p *probe) ask(ctx context.Context, now time.Time, begin func(done func(error))) error {
+	p.mu.Lock()
+	age := now.Sub(p.at)
+	if p.answered == nil || p.over() && (age >= probeEvery || age < 0) {
+		answered := make(chan struct{})
+		p.at, p.answered = now, answered
+		begin(func(err error) {
+			p.mu.Lock()
+			p.err = err
+			p.mu.Unlock()
+			close(answered)
+		})
+	}
+	answered := p.answered
+	p.mu.Unlock()
+	select {
+	case <-answered:
+	case <-ctx.Done():
+		return late(ctx)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.err
+}
+
+// over reports whether the last probe was answered.
+func (p *probe) over() bool {
+	select {
+	case <-p.answered:
+		return true
+	default:
+		return false
+	}
+}
+
+// checkNamespace reads what the namespace's name leads to. No caller's context bounds it, because
+// callers share it.
+func (s *Store) checkNamespace() error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.options.WriteTimeout)
+	defer cancel()
+	item, err := s.getItem(ctx, schema.NamespaceKey(s.options.Namespace), true)
+	if err != nil {
+		return classify(err)
+	}
+	return s.seeNamespace(item)
+}
+
+// seeNamespace returns an error if the item that the namespace's name has in the registry says that the
+// namespace which was opened is gone: it was deleted, or the name leads to another one by now. It
+// remembers which.
+func (s *Store) seeNamespace(item schema.Item) error {
+	err := s.namespaceFault(item)
+	s.gone.Store(err != nil)
+	return err
+}
+
+// namespaceFault is what seeNamespace returns. It is no [weir.Unavailable]: no policy admits because of
+// it.
+func (s *Store) namespaceFault(item schema.Item) error {
+	name, recovery := s.options.Namespace, "weir namespace recover "+s.namespace
+	var n *schema.Namespace
+	if item != nil {
+		var err error
+		if n, err = readNamespace(item); err != nil {
+			return err
+		}
+	}
+	switch {
+	case n == nil || vacated(n):
+		return fault(weir.NotFound, "store.namespace", name,
+			"was deleted from table "+s.table+": "+recovery+" brings it back")
+	case n.ID != s.namespace:
+		return fault(weir.NotFound, "store.namespace", name, "was deleted from table "+s.table+
+			" and registered again as "+n.ID+": open the store anew to use that one")
+	}
+	return nil
+}

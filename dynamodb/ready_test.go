@@ -1,0 +1,76 @@
+package dynamodb
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// TestReadyIsBounded checks that a probe without an answer keeps no caller longer than its own deadline,
+// that those who come meanwhile send no other, and that it ends after the write timeout.
+func TestReadyIsBounded(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	p := &trap{fault: testkit.DelayedRequest, operation: "GetItem"}
+	o := &testkit.FaultOptions{Rules: []testkit.FaultRule{p.rule()}}
+	s := w.side(t, "probing", Options{Now: w.clock.now, WriteTimeout: time.Second}, weir.Options{}, o).store
+	p.set(1 << 20)
+	w.clock.advance(probeEvery)
+	for range 3 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		err := s.Ready(ctx)
+		cancel()
+		wantCode(t, err, weir.Unavailable)
+	}
+	wantCode(t, s.Ready(t.Context()), weir.Unavailable)
+	if n := s.Stats().Probes; n != 1 {
+		t.Errorf("got %d probes, want 1", n)
+	}
+	p.set(0)
+	w.clock.advance(probeEvery)
+	if err := s.Ready(t.Context()); err != nil {
+		t.Errorf("after ten seconds: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	wantCode(t, s.Ready(t.Context()), weir.Unavailable)
+}
+
+// TestSettleInPurgedNamespace checks that settling a lease whose items were purged with their namespace
+// leaves nothing on the table, and that a lease whose items are still there is settled on them.
+func TestSettleInPurgedNamespace(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	w.limits(t, "", perSecond("rpm", 20, 1))
+	s := w.side(t, "serving", Options{}, weir.Options{CacheTTL: -1}, nil)
+	kept, purged := mustTake(t, s, "acme", 4), mustTake(t, s, "acme", 5)
+	n, err := w.table.DeleteNamespace(t.Context(), w.eye.options.Namespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.limiter.Reserve(t.Context(), &weir.Request{
+		Entity: "acme", Resource: faultResource, Costs: weir.Costs{"rpm": 1},
+	})
+	wantCode(t, err, weir.NotFound)
+	if _, err := kept.Complete(t.Context(), weir.Costs{"rpm": 7}); err != nil {
+		t.Errorf("complete: %v", err)
+	}
+	s.store.running.wait()
+	w.wantTaken(t, "acme", "rpm", 12)
+	if _, err := w.table.PurgeNamespace(t.Context(), n.ID, true, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := purged.Complete(t.Context(), weir.Costs{"rpm": 9}); err != nil {
+		t.Errorf("complete after the purge: %v", err)
+	}
+	s.store.running.wait()
+	for _, m := range w.images(t, "acme") {
+		if m != nil {
+			t.Errorf("the purged namespace has a bucket item again: %+v", m.item)
+		}
+	}
+}
