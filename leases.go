@@ -203,7 +203,7 @@ func (t *leaseTable) recycle(e *leaseEntry) {
 	if n := cap(e.holdings); n == 0 || n > most {
 		e.holdings = e.oneHolding[:0]
 	}
-	e.state, e.degraded, e.limits = leaseUnborn, false, nil
+	e.state, e.degraded, e.inDoubt, e.limits = leaseUnborn, false, false, nil
 	e.seq, e.due, e.filing, e.planned = 0, 0, 0, 0
 	t.blank.Put(e)
 }
@@ -310,6 +310,7 @@ func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
 	s.remove(e)
 	s.index.move(e.id, s.ended.push(endedLease{
 		id: e.id, at: e.endedAt, fingerprint: e.endedAs, as: e.state, degraded: e.degraded,
+		inDoubt: e.inDoubt,
 	}))
 	if s.ended.len() == 1 {
 		s.quiet = min(s.quiet, s.ended.first().forgetAt(t.memory)+1)

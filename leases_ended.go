@@ -8,6 +8,7 @@ type endedLease struct {
 	fingerprint uint64  // of what was named then
 	as          leaseCondition
 	degraded    bool
+	inDoubt     bool
 }
 
 // gone is true once it was forgotten.
@@ -20,7 +21,8 @@ func (e *endedLease) forgetAt(memory int64) int64 { return max(e.at, e.id.ms()) 
 // entry hands out what is remembered.
 func (e *endedLease) entry() *leaseEntry {
 	return &leaseEntry{
-		id: e.id, state: e.as, degraded: e.degraded, endedAt: e.at, endedAs: e.fingerprint, alone: true,
+		id: e.id, state: e.as, degraded: e.degraded, inDoubt: e.inDoubt,
+		endedAt: e.at, endedAs: e.fingerprint, alone: true,
 	}
 }
 

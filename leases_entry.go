@@ -7,6 +7,7 @@ type leaseEntry struct {
 	id          LeaseID
 	state       leaseCondition
 	degraded    bool
+	inDoubt     bool // something that was given back may still be charged
 	charges     uint8
 	fingerprint uint64 // of the request
 	// at, expires, seqAt and endedAt are in milliseconds.

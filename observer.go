@@ -25,6 +25,8 @@ type Event struct {
 	Replay bool
 	// Degraded is true where the store was not asked, or did not answer and the policy is Allow.
 	Degraded bool
+	// RefundInDoubt is that of the receipt, see [Receipt].
+	RefundInDoubt bool
 	// Err is what the call returned: nil, a [*DeniedError] or an [*Error].
 	Err error
 }

@@ -55,7 +55,7 @@ func (l *Limiter) settle(ctx context.Context, of settling) (*Receipt, error) {
 	receipt, err := l.settleLease(ctx, c)
 	if l.options.Observer != nil {
 		l.observe(ctx, s.now, Event{Verb: s.verb, LeaseID: s.id, Replay: s.replay,
-			Degraded: s.degraded, Err: err})
+			Degraded: s.degraded, RefundInDoubt: receipt != nil && receipt.RefundInDoubt, Err: err})
 	}
 	return receipt, err
 }
@@ -165,6 +165,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 			return nil, classify(err)
 		}
 	}
+	e.inDoubt = e.inDoubt || out.RefundInDoubt
 	switch s.verb {
 	case VerbAdjust:
 		e.seq, e.seqAt, e.holdings = s.seq, out.At.UnixMilli(), out.Holdings
@@ -180,7 +181,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 }
 
 func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
-	r := &Receipt{LeaseID: e.id, At: at, Degraded: e.degraded}
+	r := &Receipt{LeaseID: e.id, At: at, Degraded: e.degraded, RefundInDoubt: e.inDoubt}
 	if !e.state.ended() {
 		r.Expires, r.HoldsUntil = instant(e.expires, s.now), holdsUntil(e.holdings, s.now)
 	}

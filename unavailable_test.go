@@ -116,6 +116,62 @@ func TestDegradedLeaseDoesNothing(t *testing.T) {
 	}
 }
 
+// TestRefundInDoubt checks that every answer about a lease says that a refund is in doubt once the store
+// has said so, replays included, and that no answer about another lease does.
+func TestRefundInDoubt(t *testing.T) {
+	t.Parallel()
+	for _, local := range []bool{false, true} { // true: the memory of leases that have ended is used again
+		fake := newFake()
+		fake.traits.Local = local
+		doubt := false
+		fake.settle = func(_ context.Context, s *weir.Settlement) (*weir.Outcome, error) {
+			return &weir.Outcome{At: time.Now(), Holdings: s.Holdings, RefundInDoubt: doubt}, nil
+		}
+		seen := &lastEvent{}
+		l, err := weir.New(fake, &weir.Options{Observer: seen})
+		if err != nil {
+			t.Fatal(err)
+		}
+		settle := func(what string, want bool, call func() (*weir.Receipt, error)) {
+			t.Helper()
+			r, err := call()
+			if err != nil || r.RefundInDoubt != want || seen.e.RefundInDoubt != want {
+				t.Errorf("local %t: %s: got %+v, %v, and %t observed; want in doubt %t",
+					local, what, r, err, seen.e.RefundInDoubt, want)
+			}
+		}
+		for range 3 {
+			lease, err := l.Reserve(t.Context(), ask())
+			if err != nil {
+				t.Fatal(err)
+			}
+			adjust := func() (*weir.Receipt, error) { return l.Adjust(t.Context(), lease.ID, 2, []weir.Costs{{"rpm": 0}}) }
+			complete := func() (*weir.Receipt, error) { return lease.Complete(t.Context()) }
+			settle("extend before", false, func() (*weir.Receipt, error) { return lease.Extend(t.Context()) })
+			settle("first adjust", false, func() (*weir.Receipt, error) {
+				return l.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"rpm": 1}})
+			})
+			doubt = true
+			settle("adjust", true, adjust)
+			doubt = false
+			settle("adjust, repeated", true, adjust)
+			settle("extend", true, func() (*weir.Receipt, error) { return lease.Extend(t.Context()) })
+			settle("complete", true, complete)
+			settle("complete, repeated", true, complete)
+			other, err := l.Reserve(t.Context(), ask())
+			if err != nil {
+				t.Fatal(err)
+			}
+			settle("another lease", false, func() (*weir.Receipt, error) { return other.Cancel(t.Context()) })
+		}
+	}
+}
+
+// lastEvent keeps the last event.
+type lastEvent struct{ e weir.Event }
+
+func (l *lastEvent) Observe(_ context.Context, e weir.Event) { l.e = e }
+
 // A settlement that the store does not answer changes nothing here: repeated, it is applied once.
 func TestFailedSettlementMayBeRepeated(t *testing.T) {
 	t.Parallel()

@@ -135,7 +135,8 @@ func sameReceipt(got, want *weir.Receipt) bool {
 		return got == nil && want == nil
 	}
 	return got.LeaseID == want.LeaseID && got.At.Equal(want.At) && got.Expires.Equal(want.Expires) &&
-		got.HoldsUntil.Equal(want.HoldsUntil) && got.Degraded == want.Degraded
+		got.HoldsUntil.Equal(want.HoldsUntil) && got.Degraded == want.Degraded &&
+		got.RefundInDoubt == want.RefundInDoubt
 }
 
 func sameExplanation(got, want *weir.Explanation) bool {

@@ -255,6 +255,11 @@ func misstored() []*wrong {
 			store: func(s *Store) weir.Backend { return deaf{s} }},
 		{name: "nobody hears that the clock is fast", caught: []string{"C1: clock skew, ten"},
 			store: func(s *Store) weir.Backend { return clockless{s} }},
+		{name: "nobody hears that a refund is in doubt", caught: []string{
+			"a refund without an answer is in doubt, the answer", "a refund without an answer is in doubt, the request"},
+			store: func(s *Store) weir.Backend { return certain{s, false} }},
+		{name: "every refund is in doubt", caught: []string{"a refund with an answer is not in doubt"},
+			store: func(s *Store) weir.Backend { return certain{s, true} }},
 		{name: "the process counts when the table is gone", caught: []string{"H1: errors around on_unavailable, block"},
 			store: func(s *Store) weir.Backend { return lenient{s} }},
 	}
@@ -293,6 +298,21 @@ type clockless struct{ *Store }
 
 // ClockOffset is none.
 func (clockless) ClockOffset() time.Duration { return 0 }
+
+// certain says of every settlement the same: whether a refund is in doubt.
+type certain struct {
+	*Store
+	doubt bool
+}
+
+// Settle settles as the store does.
+func (c certain) Settle(ctx context.Context, now time.Time, st *weir.Settlement) (*weir.Outcome, error) {
+	out, err := c.Store.Settle(ctx, now, st)
+	if err == nil {
+		out.RefundInDoubt = c.doubt
+	}
+	return out, err
+}
 
 // lenient says yes where the table does not answer.
 type lenient struct{ *Store }

@@ -387,7 +387,8 @@ func (c *commit) unknown(err error, w *write, r *reckoning) {
 		switch {
 		case r.refill: // it does no harm when it is done twice
 			c.later(r, err)
-		case r.refunds() && !r.reread:
+		case r.refunds() && (len(r.changes) > 0 || !r.reread): // a second write might return it twice
+			r.inDoubt = true
 			r.finish(nil)
 		default:
 			r.finish(classify(err))

@@ -71,6 +71,56 @@ func TestFaultsSettleRepeated(t *testing.T) {
 	}
 }
 
+// TestFaultsReserveRepeated checks what the docs say of a reserve that is repeated under its ID after the
+// table's answer was lost: if the write was made it is charged twice, and the lease gives back one of the
+// two; nothing is charged twice without being counted.
+func TestFaultsReserveRepeated(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		fault                   testkit.Fault
+		taken, settled, inDoubt int64
+	}{
+		{testkit.LostAnswer, 8, 4, 4},
+		{testkit.LostRequest, 4, 0, 4},
+		{testkit.NoConnection, 4, 0, 0},
+	} {
+		t.Run(tc.fault.String(), func(t *testing.T) {
+			t.Parallel()
+			w := newFaultWorld(t)
+			w.limits(t, "acme", perSecond("rpm", 20, 1))
+			p := &trap{fault: tc.fault, operation: "UpdateItem"}
+			s := w.trapped(t, weir.Options{}, p)
+			_, err := mustTake(t, s, "acme", 1).Cancel(t.Context()) // so that the item is there
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.store.running.wait()
+			p.set(1)
+			if tc.fault == testkit.NoConnection {
+				p.set(callAttempts)
+			}
+			r := rpmOf("acme", 4)
+			r.LeaseID = weir.NewLeaseID(w.clock.now())
+			_, err = s.limiter.Reserve(t.Context(), r)
+			wantCode(t, err, weir.Unavailable)
+			lease, err := s.limiter.Reserve(t.Context(), r)
+			if err != nil {
+				t.Fatalf("repeated: %v", err)
+			}
+			s.store.running.wait()
+			w.wantTaken(t, "acme", "rpm", tc.taken)
+			receipt, err := lease.Cancel(t.Context())
+			if err != nil || receipt.RefundInDoubt {
+				t.Errorf("cancel: got %+v, %v, want no doubt", receipt, err)
+			}
+			w.wantTaken(t, "acme", "rpm", tc.settled)
+			if got := s.store.Stats().AmbiguousMilli; got != tc.inDoubt*1000 {
+				t.Errorf("%d milli-units are said to be ambiguous, want %d", got, tc.inDoubt*1000)
+			}
+		})
+	}
+}
+
 // TestFaultsSettleInPart: of a settlement on a child and its parent one half fails. Repeated, only
 // that half is done, also by another verb.
 func TestFaultsSettleInPart(t *testing.T) {

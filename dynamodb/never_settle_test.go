@@ -21,6 +21,10 @@ func neverSettle() []neverCase {
 		{"a failed complete swallowed", failedComplete},
 		{"an unanswered charge counts at most once", unansweredCharge},
 		{"double refunds, of which one was not answered", unansweredRefund},
+		{"a refund without an answer is in doubt, the answer lost", refundInDoubt(testkit.LostAnswer)},
+		{"a refund without an answer is in doubt, the request lost", refundInDoubt(testkit.LostRequest)},
+		{"a refund with an answer is not in doubt", refundAnswered},
+		{"double refunds, after the process has changed the limits", refundAfterChange},
 		{"E1: leftovers of an entity", entityLeftovers},
 		{"P1: leftovers of a namespace", namespaceLeftovers},
 	}
@@ -89,9 +93,18 @@ func (w *neverWorld) hooked(o how, hook *wrong) *process {
 // faulty is a process whose calls fail as long as the switch is on.
 func (w *neverWorld) faulty(o how, f testkit.Fault) (p *process, broken *atomic.Bool) {
 	w.Helper()
+	return w.faultyIn(o, f, "")
+}
+
+// faultyIn is a process whose calls of one operation fail as long as the switch is on; of every
+// operation if it is "".
+func (w *neverWorld) faultyIn(o how, f testkit.Fault, operation string) (p *process, broken *atomic.Bool) {
+	w.Helper()
 	broken = &atomic.Bool{}
 	faults := testkit.NewFaults(&testkit.FaultOptions{Rules: []testkit.FaultRule{{
-		Fault: f, PerMille: 1000, Match: func(*testkit.FaultRequest) bool { return broken.Load() },
+		Fault: f, PerMille: 1000, Match: func(r *testkit.FaultRequest) bool {
+			return broken.Load() && (operation == "" || r.Operation == operation)
+		},
 	}}})
 	o.store.HTTP = faults.HTTPClient()
 	return w.process(o), broken
@@ -193,6 +206,105 @@ func unansweredRefund(w *neverWorld) {
 	if missing := 40_000 - balance; missing > p.store.Stats().AmbiguousMilli {
 		w.Errorf("%d milli-units are missing, and %d were counted", missing, p.store.Stats().AmbiguousMilli)
 	}
+}
+
+// settlements are the three verbs that give back a part of a lease of 30 units, or all of it.
+func settlements() map[string]func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error) {
+	return map[string]func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error){
+		"adjust": func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error) {
+			return l.Adjust(ctx, weir.Costs{"n": 10})
+		},
+		"complete": func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error) {
+			return l.Complete(ctx, weir.Costs{"n": 10})
+		},
+		"cancel": func(ctx context.Context, l *weir.Lease) (*weir.Receipt, error) { return l.Cancel(ctx) },
+	}
+}
+
+// refundInDoubt checks that a settlement says that its refund may not have been made if the write got no
+// answer, whether or not it was applied; that each later answer about the lease says so; and that the
+// refund is never made twice.
+func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(still("n", 1000))
+		p, broken := w.faulty(how{}, f)
+		p.admit(neverEntity, weir.Costs{"n": 100})
+		for verb, settle := range settlements() {
+			l := p.admit(neverEntity, weir.Costs{"n": 30})
+			p.quiet()
+			before := w.stored(neverEntity, 0, "n").Balance
+			broken.Store(true)
+			receipt, err := settle(w.Context(), l)
+			p.quiet()
+			broken.Store(false)
+			if err != nil || !receipt.RefundInDoubt {
+				w.Errorf("%s: got %+v, %v, want a refund in doubt", verb, receipt, err)
+			}
+			var refund int64
+			if f == testkit.LostAnswer { // the table has made it
+				refund = map[string]int64{"adjust": 20_000, "complete": 20_000, "cancel": 30_000}[verb]
+			}
+			if verb == "adjust" {
+				if receipt, err = l.Complete(w.Context(), weir.Costs{"n": 10}); err != nil || !receipt.RefundInDoubt {
+					w.Errorf("complete after the adjust: got %+v, %v, want a refund in doubt", receipt, err)
+				}
+			} else if receipt, err = settle(w.Context(), l); err != nil || !receipt.RefundInDoubt {
+				w.Errorf("%s, repeated: got %+v, %v, want a refund in doubt", verb, receipt, err)
+			}
+			p.quiet()
+			equal(w, verb+": given back", w.stored(neverEntity, 0, "n").Balance-before, refund)
+		}
+	}
+}
+
+// refundAnswered checks that nothing is in doubt where the table answers, nor where a refund certainly did
+// not leave and is made by the repetition.
+func refundAnswered(w *neverWorld) {
+	w.system(still("n", 1000))
+	p, broken := w.faulty(how{}, testkit.NoConnection)
+	p.admit(neverEntity, weir.Costs{"n": 100})
+	for verb, settle := range settlements() {
+		for _, fails := range []bool{false, true} {
+			l := p.admit(neverEntity, weir.Costs{"n": 30})
+			if fails {
+				broken.Store(true)
+				if _, err := settle(w.Context(), l); !errors.Is(err, weir.Unavailable) {
+					w.Errorf("%s: got %v, want unavailable", verb, err)
+				}
+				broken.Store(false)
+			}
+			receipt, err := settle(w.Context(), l)
+			if err != nil || receipt.RefundInDoubt {
+				w.Errorf("%s: got %+v, %v, want no doubt", verb, receipt, err)
+			}
+		}
+	}
+	p.quiet()
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 1_000_000-140_000)
+}
+
+// refundAfterChange checks that a refund without an answer is not made twice where its write also brings
+// the item to limits that this process has changed.
+func refundAfterChange(w *neverWorld) {
+	w.system(still("n", 1000))
+	p, broken := w.faultyIn(how{}, testkit.LostAnswer, "UpdateItem")
+	p.admit(neverEntity, weir.Costs{"n": 100})
+	l := p.admit(neverEntity, weir.Costs{"n": 30})
+	p.quiet()
+	if err := p.SetLimits(w.Context(), weir.Subject{}, []weir.Limit{still("n", 1200)}); err != nil {
+		w.Fatalf("set limits: %v", err)
+	}
+	p.quiet()
+	before := w.stored(neverEntity, 0, "n").Consumed
+	broken.Store(true)
+	receipt, err := l.Cancel(w.Context())
+	broken.Store(false)
+	if err != nil || !receipt.RefundInDoubt {
+		w.Errorf("cancel: got %+v, %v, want a refund in doubt", receipt, err)
+	}
+	p.must(l.Cancel(w.Context()))
+	p.quiet()
+	equal(w, "given back", before-w.stored(neverEntity, 0, "n").Consumed, 30_000)
 }
 
 // entityLeftovers: nothing is left of an entity but its audit, and a lease that outlives it makes

@@ -15,7 +15,8 @@ import (
 // Settle makes a lease stand for something else. What is more is charged and what is less given
 // back with the next write of each bucket item. If the table does not answer, the store knows which
 // part was done: the same settlement again, or another of the same lease, does only the rest. An
-// amount that may have been given back is not given back again, and is counted in [Stats].
+// amount that may have been given back is not given back again; the outcome says that its refund is in
+// doubt, and it is counted in [Stats].
 func (s *Store) Settle(
 	ctx context.Context, now time.Time, st *weir.Settlement,
 ) (*weir.Outcome, error) {
@@ -47,6 +48,7 @@ func (s *Store) Settle(
 		s.unsettled.keep(now, st, t)
 		return nil, err
 	}
+	out.RefundInDoubt = t.inDoubt()
 	t.noteUnmoved(s, now, st)
 	if st.Verb == weir.VerbAdjust {
 		out.Holdings = make([]weir.Holding, len(st.Holdings))
@@ -72,6 +74,7 @@ type settlement struct {
 	err    error         // the first that failed
 	done   chan struct{} // closed when none is on its way
 	moved  []bool        // for each holding, whether something was sent for it
+	doubt  bool          // a refund may not have been made
 }
 
 func newSettlement(holdings []weir.Holding) *settlement {
@@ -104,6 +107,14 @@ func (t *settlement) wait(ctx context.Context) error {
 	err := t.err
 	t.err = nil
 	return err
+}
+
+// inDoubt reports whether a refund may not have been made, in this settlement or one before it that did
+// not get through.
+func (t *settlement) inDoubt() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.doubt
 }
 
 // step is a change of one piece.
@@ -163,7 +174,7 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 	t.mu.Unlock()
 	for i, at := range order {
 		r := rides[at]
-		r.done = func(err error) { t.finish(moved[at], err) }
+		r.done = func(err error) { t.finish(moved[at], r.inDoubt, err) }
 		r.reread = s.unread(at.of)
 		lines[i].submit(nil, r)
 	}
@@ -188,9 +199,10 @@ func (t *settlement) noteUnmoved(s *Store, now time.Time, st *weir.Settlement) {
 }
 
 // finish notes what became of a ride.
-func (t *settlement) finish(steps []step, err error) {
+func (t *settlement) finish(steps []step, inDoubt bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.doubt = t.doubt || inDoubt
 	if err == nil {
 		for _, p := range steps {
 			t.pieces[p.holding][p.piece].milli += p.milli

@@ -92,7 +92,8 @@ func plainReceipt(r *weir.Receipt) any {
 	if r == nil {
 		return nil
 	}
-	return []any{r.LeaseID, utc(r.At), utc(r.Expires), utc(r.HoldsUntil), r.Degraded}
+	return []any{r.LeaseID, utc(r.At), utc(r.Expires), utc(r.HoldsUntil), r.Degraded,
+		r.RefundInDoubt}
 }
 
 func utc(t time.Time) string {

@@ -36,6 +36,47 @@ func (f *failing) Status(context.Context, string, string) ([]weir.LimitStatus, e
 	return nil, f.err
 }
 
+// doubtful is a service whose settlements are done, but for refunds that may not have been made.
+type doubtful struct{ weir.Service }
+
+func (doubtful) receipt(id weir.LeaseID) (*weir.Receipt, error) {
+	return &weir.Receipt{LeaseID: id, At: time.UnixMilli(1750000000123), RefundInDoubt: true}, nil
+}
+
+func (d doubtful) Adjust(_ context.Context, id weir.LeaseID, _ int64, _ []weir.Costs) (*weir.Receipt, error) {
+	return d.receipt(id)
+}
+
+func (d doubtful) Complete(_ context.Context, id weir.LeaseID, _ []weir.Costs) (*weir.Receipt, error) {
+	return d.receipt(id)
+}
+
+func (d doubtful) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return d.receipt(id)
+}
+
+// TestRefundInDoubtArrives checks that the client's caller learns that a refund is in doubt.
+func TestRefundInDoubtArrives(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(httpapi.NewHandler(doubtful{}, nil))
+	defer server.Close()
+	c, err := httpapi.NewClient(server.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	ctx, id := t.Context(), weir.NewLeaseID(time.Now())
+	for verb, call := range map[string]func() (*weir.Receipt, error){
+		"adjust":   func() (*weir.Receipt, error) { return c.Adjust(ctx, id, 1, []weir.Costs{{"n": 1}}) },
+		"complete": func() (*weir.Receipt, error) { return c.Complete(ctx, id, nil) },
+		"cancel":   func() (*weir.Receipt, error) { return c.Cancel(ctx, id) },
+	} {
+		if r, err := call(); err != nil || !r.RefundInDoubt {
+			t.Errorf("%s: got %+v, %v, want a refund in doubt", verb, r, err)
+		}
+	}
+}
+
 // counted counts what reaches a handler.
 func counted(n *atomic.Int64, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -93,6 +93,7 @@ func readReceipt(body []byte, id weir.LeaseID) (*weir.Receipt, error) {
 	return &weir.Receipt{
 		LeaseID: id, At: instant(b.AtMS), Expires: instant(b.ExpiresMS),
 		HoldsUntil: instant(b.HoldsUntilMS), Degraded: b.Degraded,
+		RefundInDoubt: b.RefundInDoubt,
 	}, nil
 }
 

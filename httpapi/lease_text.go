@@ -33,5 +33,6 @@ func (t receiptText) appendJSON(text []byte) []byte {
 	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(r.Expires))
 	text = appendNonzero(text, `,"holds_until_unix_ms":`, unixMS(r.HoldsUntil))
 	text = appendTrue(text, `,"degraded":`, r.Degraded)
+	text = appendTrue(text, `,"refund_in_doubt":`, r.RefundInDoubt)
 	return append(text, '}')
 }

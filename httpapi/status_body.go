@@ -38,7 +38,7 @@ func leaseBodyOf(l *weir.Lease) *leaseBody {
 func receiptBodyOf(r *weir.Receipt) *receiptBody {
 	return &receiptBody{
 		LeaseID: r.LeaseID, AtMS: unixMS(r.At), ExpiresMS: unixMS(r.Expires),
-		HoldsUntilMS: unixMS(r.HoldsUntil), Degraded: r.Degraded,
+		HoldsUntilMS: unixMS(r.HoldsUntil), Degraded: r.Degraded, RefundInDoubt: r.RefundInDoubt,
 	}
 }
 

@@ -36,6 +36,7 @@ func TestReceiptText(t *testing.T) {
 	property(t, func(t *testing.T, d dice) {
 		r := &weir.Receipt{
 			LeaseID: d.id(), At: d.time(), Expires: d.time(), HoldsUntil: d.time(), Degraded: d.flip(),
+			RefundInDoubt: d.flip(),
 		}
 		sameText(t, receiptText{r}, receiptBodyOf(r))
 	})

@@ -111,6 +111,8 @@ type receiptBody struct {
 	ExpiresMS    int64        `json:"expires_at_unix_ms,omitempty"`
 	HoldsUntilMS int64        `json:"holds_until_unix_ms,omitempty"`
 	Degraded     bool         `json:"degraded,omitempty"`
+	// RefundInDoubt is that of [weir.Receipt].
+	RefundInDoubt bool `json:"refund_in_doubt,omitempty"`
 }
 
 // limitsStatusBody answers GET /v1/status and GET /v1/resources/{resource}/capacity.

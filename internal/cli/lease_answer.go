@@ -58,6 +58,9 @@ func receiptAnswer(r *weir.Receipt) *answer {
 // degradedNote says what a degraded lease is.
 const degradedNote = "nothing was charged: the store did not answer, and the policy allows that"
 
+// inDoubtNote says what a refund in doubt is.
+const inDoubtNote = "what was given back may still be charged: the store did not answer that write"
+
 // addEnds adds when a lease and its slots end by themselves, as far as they do.
 func addEnds(t *table, r *weir.Receipt) {
 	if !r.Expires.IsZero() {
@@ -68,5 +71,8 @@ func addEnds(t *table, r *weir.Receipt) {
 	}
 	if r.Degraded {
 		t.add("degraded", degradedNote)
+	}
+	if r.RefundInDoubt {
+		t.add("in doubt", inDoubtNote)
 	}
 }

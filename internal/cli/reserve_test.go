@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -195,6 +196,26 @@ func TestQuietDegraded(t *testing.T) {
 		found, err := ask(t.Context(), c)
 		if err != nil || !found.holds.IsZero() || (len(c.notes) == 1) != quiet {
 			t.Errorf("quiet %v: got %v, %+v and notes %q", quiet, err, found, c.notes)
+		}
+	}
+}
+
+// TestSettleInDoubt checks that people and programs are told that a refund is in doubt.
+func TestSettleInDoubt(t *testing.T) {
+	t.Parallel()
+	r := &weir.Receipt{LeaseID: weir.NewLeaseID(time.UnixMilli(1)), At: time.UnixMilli(1)}
+	for _, doubt := range []bool{false, true} {
+		r.RefundInDoubt = doubt
+		found := receiptAnswer(r)
+		var b bytes.Buffer
+		found.table(&b)
+		text, err := json.Marshal(found.body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(b.String(), inDoubtNote) != doubt ||
+			strings.Contains(string(text), `"refund_in_doubt":true`) != doubt {
+			t.Errorf("in doubt %t: got\n%s\nand %s", doubt, b.String(), text)
 		}
 	}
 }

@@ -143,6 +143,9 @@ func (t *traces) Observe(ctx context.Context, e weir.Event) {
 		attribute.String("weir.outcome", out),
 		attribute.String("weir.lease_id", e.LeaseID.String()),
 	)
+	if e.RefundInDoubt {
+		span.SetAttributes(attribute.Bool("weir.refund_in_doubt", true))
+	}
 	if out == "unavailable" || out == "error" {
 		span.SetStatus(codes.Error, "")
 	}

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/hex"
 	"io"
 	"net/http"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
 )
 
 // collector takes traces as a collector does.
@@ -80,6 +82,49 @@ func TestTraces(t *testing.T) {
 		if bytes.Contains(all, []byte(secret)) {
 			t.Errorf("the collector got %q", secret)
 		}
+	}
+}
+
+// doubtful is a store that did not answer the write that gives back.
+type doubtful struct {
+	weir.Backend
+	weir.ConfigReader
+	weir.ConfigWriter
+}
+
+func (d doubtful) Settle(ctx context.Context, now time.Time, st *weir.Settlement) (*weir.Outcome, error) {
+	out, err := d.Backend.Settle(ctx, now, st)
+	if err == nil {
+		out.RefundInDoubt = true
+	}
+	return out, err
+}
+
+// TestTracesRefundInDoubt checks that the span of a settlement says that its refund is in doubt.
+func TestTracesRefundInDoubt(t *testing.T) {
+	t.Parallel()
+	endpoint, got := collector(t, http.StatusOK)
+	b, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := startOver(t, doubtful{b, b, b}, &Options{TraceEndpoint: endpoint})
+	id := weir.NewLeaseID(time.Now()).String()
+	w.ask(t, "/v1/reserve", `{"lease_id":"`+id+`","entity":"acme","resource":"llm","costs":{"rpm":1}}`, "")
+	answer := w.ask(t, "/v1/cancel", `{"lease_id":"`+id+`"}`, "")
+	if !bytes.Contains(answer.body, []byte(`"refund_in_doubt":true`)) {
+		t.Errorf("got %d %s, want a refund in doubt", answer.status, answer.body)
+	}
+	if err := w.stop(); err != nil {
+		t.Fatal(err)
+	}
+	close(got)
+	var all []byte
+	for body := range got {
+		all = append(all, body...)
+	}
+	if n := bytes.Count(all, []byte("weir.refund_in_doubt")); n != 1 {
+		t.Errorf("%d spans say that a refund is in doubt, want 1", n)
 	}
 }
 
