@@ -13,7 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/logging"
 	"github.com/aws/smithy-go/middleware"
@@ -108,6 +107,10 @@ func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 			cfg.Region = localRegion
 		}
 		cfg.Credentials = aws.NewCredentialsCache(&localCredentials{chain: cfg.Credentials})
+		return &cfg, nil
+	}
+	if cfg.Credentials != nil {
+		cfg.Credentials = &chainCredentials{chain: cfg.Credentials}
 	}
 	return &cfg, nil
 }
@@ -133,28 +136,8 @@ func (c *connection) watch(stack *middleware.Stack) error {
 	return nil
 }
 
-const (
-	// localRegion is the region of a DynamoDB on this machine, which has none.
-	localRegion = "us-east-1"
-	// localPatience is how long credentials for it are looked for: any will do.
-	localPatience = 500 * time.Millisecond
-)
-
-// localCredentials are for a DynamoDB on this machine: those of the chain, which it uses to keep
-// its users apart, or else some.
-type localCredentials struct{ chain aws.CredentialsProvider }
-
-// Retrieve returns credentials.
-func (l *localCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	if l.chain != nil {
-		short, cancel := context.WithTimeout(ctx, localPatience)
-		defer cancel()
-		if found, err := l.chain.Retrieve(short); err == nil {
-			return found, nil
-		}
-	}
-	return credentials.NewStaticCredentialsProvider("local", "local", "").Retrieve(ctx)
-}
+// localRegion is the region of a DynamoDB on this machine, which has none.
+const localRegion = "us-east-1"
 
 // checkEndpoint refuses what is no address of a DynamoDB, and reports whether it is on this
 // machine.

@@ -21,6 +21,9 @@ func classify(err error) error {
 	if _, ok := errors.AsType[*weir.Error](err); ok {
 		return err
 	}
+	if missing, ok := errors.AsType[*credentialsError](err); ok {
+		return missing.fault()
+	}
 	e := &weir.Error{Code: weir.Unavailable, Err: err}
 	api, isAPI := errors.AsType[smithy.APIError](err)
 	switch {

@@ -1,0 +1,79 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/weir-limiter/weir"
+)
+
+// chainCredentials are those of the SDK's own chain, with errors that [classify] can tell from those of
+// the table.
+type chainCredentials struct {
+	chain aws.CredentialsProvider // caches
+	found atomic.Bool
+}
+
+// Retrieve returns credentials, or a [*credentialsError].
+func (c *chainCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := c.chain.Retrieve(ctx)
+	switch {
+	case err == nil:
+		c.found.Store(true)
+		return found, nil
+	case errors.Is(err, context.Canceled): // the caller has gone, which says nothing of credentials
+		return found, err
+	}
+	return found, &credentialsError{err: err, had: c.found.Load()}
+}
+
+// credentialsError is a call that was not sent for want of credentials.
+type credentialsError struct {
+	err error
+	had bool // there were some before
+}
+
+// Error returns the cause's words.
+func (c *credentialsError) Error() string { return c.err.Error() }
+
+// Unwrap returns the cause.
+func (c *credentialsError) Unwrap() error { return c.err }
+
+// fault is the error as callers see it. A process that had credentials may have them again without
+// anybody's help, so that is an outage; one that never had any must be told what to do.
+func (c *credentialsError) fault() *weir.Error {
+	if c.had {
+		return &weir.Error{Code: weir.Unavailable, Reason: "the AWS credentials cannot be renewed", Err: c.err}
+	}
+	return &weir.Error{Code: weir.PermissionDenied, Reason: noCredentials, Err: c.err}
+}
+
+// noCredentials says where the SDK's chain looks, in its order, and what to do.
+const noCredentials = "there are no AWS credentials: the environment (AWS_ACCESS_KEY_ID, " +
+	"AWS_WEB_IDENTITY_TOKEN_FILE), the shared files (AWS_PROFILE, ~/.aws/config, ~/.aws/credentials), the " +
+	"container's role and the EC2 instance's role (IMDS) have none that can be used: set AWS_PROFILE or " +
+	"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws sso login, or attach a role"
+
+// localPatience is how long credentials for a DynamoDB on this machine are looked for: any will do.
+const localPatience = 500 * time.Millisecond
+
+// localCredentials are for a DynamoDB on this machine: those of the chain, which it uses to keep
+// its users apart, or else some.
+type localCredentials struct{ chain aws.CredentialsProvider }
+
+// Retrieve returns credentials.
+func (l *localCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	if l.chain != nil {
+		short, cancel := context.WithTimeout(ctx, localPatience)
+		defer cancel()
+		if found, err := l.chain.Retrieve(short); err == nil {
+			return found, nil
+		}
+	}
+	return credentials.NewStaticCredentialsProvider("local", "local", "").Retrieve(ctx)
+}

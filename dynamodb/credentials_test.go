@@ -1,0 +1,117 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/weir-limiter/weir"
+)
+
+// unreachable fails the test if anything is sent to a table.
+type unreachable struct{ t *testing.T }
+
+func (u unreachable) RoundTrip(r *http.Request) (*http.Response, error) {
+	u.t.Errorf("%s was sent without credentials", r.Header.Get("X-Amz-Target"))
+	return nil, errors.New("unreachable")
+}
+
+// withoutCredentials takes every source of credentials out of the environment.
+func withoutCredentials(t *testing.T) {
+	t.Helper()
+	for _, pair := range os.Environ() {
+		if name, _, _ := strings.Cut(pair, "="); strings.HasPrefix(name, "AWS_") {
+			t.Setenv(name, "") // so that it is restored
+			if err := os.Unsetenv(name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	none := filepath.Join(t.TempDir(), "none")
+	t.Setenv("AWS_CONFIG_FILE", none)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", none)
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+}
+
+// TestMissingCredentials checks that a process without credentials is told so, what was looked at and
+// what to do, and that it is no outage, which a policy could admit because of.
+func TestMissingCredentials(t *testing.T) {
+	withoutCredentials(t)
+	o := &Options{Region: "us-east-1", HTTP: &http.Client{Transport: unreachable{t}}}
+	table := &Table{Name: "limits", Options: o}
+	for what, call := range map[string]func() error{
+		"open": func() error {
+			_, err := Open(t.Context(), "limits", o)
+			return err
+		},
+		"describe": func() error {
+			_, err := table.Describe(t.Context())
+			return err
+		},
+		"create": func() error {
+			_, err := table.Create(t.Context())
+			return err
+		},
+		"register": func() error {
+			_, _, err := table.RegisterNamespace(t.Context(), "prod")
+			return err
+		},
+	} {
+		err := call()
+		wantError(t, err, weir.PermissionDenied, "", "there are no AWS credentials")
+		if err == nil || errors.Is(err, weir.Unavailable) {
+			t.Errorf("%s: got %v", what, err)
+			continue
+		}
+		for _, want := range []string{"AWS_PROFILE", "AWS_ACCESS_KEY_ID", "IMDS", "aws sso login"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %q in it", what, err, want)
+			}
+		}
+	}
+}
+
+// failingChain returns credentials until it fails.
+type failingChain struct{ err error }
+
+func (f *failingChain) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	if f.err != nil {
+		return aws.Credentials{}, f.err
+	}
+	return credentials.NewStaticCredentialsProvider("id", "secret", "").Retrieve(ctx)
+}
+
+// TestCredentialsNotRenewed checks that credentials which cannot be renewed for a while are an outage,
+// and that a caller who goes away is not told that there are none.
+func TestCredentialsNotRenewed(t *testing.T) {
+	t.Parallel()
+	chain := &failingChain{}
+	c := &chainCredentials{chain: chain}
+	get := func() error {
+		_, err := c.Retrieve(t.Context())
+		return classify(err)
+	}
+	chain.err = errors.New("no role")
+	if err := get(); !errors.Is(err, weir.PermissionDenied) || !errors.Is(err, chain.err) {
+		t.Errorf("at first: got %v, want permission denied", err)
+	}
+	chain.err = context.Canceled
+	if err := get(); !errors.Is(err, weir.Unavailable) {
+		t.Errorf("cancelled: got %v, want unavailable", err)
+	}
+	chain.err = nil
+	if err := get(); err != nil {
+		t.Errorf("found: got %v", err)
+	}
+	chain.err = errors.New("the role's metadata did not answer")
+	if err := get(); !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), "credentials cannot be renewed") {
+		t.Errorf("later: got %v, want unavailable", err)
+	}
+}
