@@ -29,7 +29,7 @@ type DynamoDBServer struct {
 
 // DynamoDBOptions says how a server is started.
 type DynamoDBOptions struct {
-	// Port is the TCP port of its endpoint on 127.0.0.1. Default: a free one.
+	// Port is the TCP port of its endpoint on 127.0.0.1; an error if it is taken. Default: a free one.
 	Port int
 }
 
@@ -41,6 +41,9 @@ func StartDynamoDB(ctx context.Context, o *DynamoDBOptions) (*DynamoDBServer, er
 	}
 	java, dir, err := fetchDynamoDB(ctx)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPort(ctx, o.Port); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -122,6 +125,20 @@ func (s *DynamoDBServer) Stop() { s.process.Stop() }
 
 // Done is closed when the server has ended.
 func (s *DynamoDBServer) Done() <-chan struct{} { return s.process.done }
+
+// checkPort fails if another process has a port. Without it a server that has the port would be taken for
+// the one that is about to end because it cannot have it. 0 is any port.
+func checkPort(ctx context.Context, port int) error {
+	if port == 0 {
+		return nil
+	}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp4", net.JoinHostPort("0.0.0.0", strconv.Itoa(port))) // as DynamoDB Local
+	if err != nil {
+		return fmt.Errorf("port %d is taken, or cannot be used: %w", port, err)
+	}
+	return l.Close()
+}
 
 // freePort returns a TCP port that nobody has on 127.0.0.1.
 func freePort(ctx context.Context) (int, error) {

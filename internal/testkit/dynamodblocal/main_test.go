@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -64,5 +65,34 @@ func TestRunArguments(t *testing.T) {
 	err := run(t.Context(), []string{"start"}, &out)
 	if err == nil || !strings.Contains(err.Error(), `"start"`) || out.Len() > 0 {
 		t.Errorf("got %v and %q, want an error that names the argument", err, out.String())
+	}
+}
+
+// TestRunOnATakenPort checks that a port that another server has is an error that says so, also where
+// that server is a DynamoDB Local, and that nothing is said to run.
+func TestRunOnATakenPort(t *testing.T) {
+	t.Parallel()
+	other := testkit.DynamoDB(t)
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	for what, address := range map[string]string{
+		"DynamoDB Local": strings.TrimPrefix(other.Endpoint(), "http://"), "another server": l.Addr().String(),
+	} {
+		_, port, err := net.SplitHostPort(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out bytes.Buffer
+		err = run(t.Context(), []string{"-port", port}, &out)
+		if err == nil || !strings.Contains(err.Error(), "port "+port+" is taken") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: got %v, want one line that says that port %s is taken", what, err, port)
+		}
+		if out.Len() > 0 {
+			t.Errorf("%s: got %q, though it does not run", what, &out)
+		}
 	}
 }
