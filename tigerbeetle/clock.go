@@ -3,12 +3,16 @@
 package tigerbeetle
 
 import (
+	"context"
 	"sync"
 	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// clock knows the cluster's time from the timestamps in its answers. What it says is never ahead of the
-// cluster: a timestamp was given before its answer arrived.
+// clock knows the cluster's time from the timestamps in its answers, as a lower and an upper bound. The
+// lower bound, which nearly everything goes by, is never ahead of the cluster: a timestamp was given before
+// its answer arrived. The upper bound is never behind: it was given after its call was sent.
 type clock struct {
 	now func() time.Time
 	// exact is the cluster's own clock, where it is in the process; otherwise nil.
@@ -16,9 +20,13 @@ type clock struct {
 
 	mu     sync.Mutex
 	begun  time.Time     // on the process's clock
-	offset time.Duration // of the cluster's time over what has passed since
+	offset time.Duration // of the cluster's time over what has passed since, at least
 	at     time.Duration // when the offset was learned
+	upper  time.Duration // the same offset, at most
+	sent   time.Duration // when the call was sent that upper was learned from
 	known  bool
+	// learned counts the answers that told the time.
+	learned int64
 }
 
 func newClock(now func() time.Time, ledger Ledger) *clock {
@@ -29,34 +37,64 @@ func newClock(now func() time.Time, ledger Ledger) *clock {
 	return c
 }
 
-// drift is by how much a process's clock may run fast: a thousandth.
+// drift bounds how fast or slow a process's clock may run: by a thousandth.
 const drift = 1000
 
-// learn takes a timestamp of the cluster in, in nanoseconds.
-func (c *clock) learn(timestamp uint64) {
+// passed is the process's time since the clock was made.
+func (c *clock) passed() time.Duration { return c.now().Sub(c.begun) }
+
+// learn takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was sent when
+// so much had passed.
+func (c *clock) learn(timestamp uint64, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	passed := c.now().Sub(c.begun)
-	offset := time.Duration(timestamp) - passed
-	if !c.known || offset >= c.believed(passed) {
-		c.offset, c.at, c.known = offset, passed, true
+	passed := c.passed()
+	lower, upper := time.Duration(timestamp)-passed, time.Duration(timestamp)-sent
+	if !c.known || lower >= c.lower(passed) {
+		c.offset, c.at = lower, passed
 	}
+	// An upper bound below the lower one is from before the cluster's clock was set forward.
+	if !c.known || upper+(passed-sent)/drift <= c.most(passed) || c.most(passed) < c.lower(passed) {
+		c.upper, c.sent = upper, sent
+	}
+	c.known = true
+	c.learned++
 }
 
-// believed is the best offset so far, less what the process's clock may have run fast since.
-func (c *clock) believed(passed time.Duration) time.Duration {
-	return c.offset - (passed-c.at)/drift
-}
+// lower is the least that the offset can be: the best one so far, less what the process's clock may have
+// run fast since.
+func (c *clock) lower(passed time.Duration) time.Duration { return c.offset - (passed-c.at)/drift }
 
-// ms is the cluster's time in Unix milliseconds, once it has been learned.
+// most is the greatest that the offset can be.
+func (c *clock) most(passed time.Duration) time.Duration { return c.upper + (passed-c.sent)/drift }
+
+// ms is the cluster's time in Unix milliseconds, once it has been learned. It is never ahead.
 func (c *clock) ms() int64 {
 	if c.exact != nil {
 		return c.exact().UnixMilli()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	passed := c.now().Sub(c.begun)
-	return int64((passed + c.believed(passed)) / time.Millisecond)
+	passed := c.passed()
+	return int64((passed + c.lower(passed)) / time.Millisecond)
+}
+
+// latest is the cluster's time in Unix milliseconds as it can be at most.
+func (c *clock) latest() int64 {
+	if c.exact != nil {
+		return c.exact().UnixMilli()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	passed := c.passed()
+	return int64((passed + max(c.most(passed), c.lower(passed))) / time.Millisecond)
+}
+
+// lessons is how many answers have told the time.
+func (c *clock) lessons() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.learned
 }
 
 // ahead is by how much the cluster's time is ahead of the process's clock.
@@ -71,3 +109,50 @@ func (c *clock) ahead() time.Duration {
 
 // instant is the millisecond of a timestamp.
 func instant(timestamp uint64) int64 { return int64(timestamp / uint64(time.Millisecond)) }
+
+// clocked is a ledger whose answers set a clock.
+type clocked struct {
+	Ledger
+	*clock
+}
+
+// CreateAccounts learns the time from the last result. That of an account which exists says when the
+// account was made.
+func (t clocked) CreateAccounts(
+	ctx context.Context, accounts []tb.Account,
+) ([]tb.CreateAccountResult, error) {
+	sent := t.passed()
+	results, err := t.Ledger.CreateAccounts(ctx, accounts)
+	if n := len(results); err == nil && n > 0 && results[n-1].Status != tb.AccountExists {
+		t.learn(results[n-1].Timestamp, sent)
+	}
+	return results, err
+}
+
+// CreateTransfers learns the time from the last result. That of a transfer which exists says when the
+// transfer was made.
+func (t clocked) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	sent := t.passed()
+	results, err := t.Ledger.CreateTransfers(ctx, transfers)
+	if n := len(results); err == nil && n > 0 && results[n-1].Status != tb.TransferExists {
+		t.learn(results[n-1].Timestamp, sent)
+	}
+	return results, err
+}
+
+// askTime has the cluster tell its time: it refuses an account without an ID, with a timestamp, and keeps
+// nothing of it.
+func (s *Store) askTime(ctx context.Context) error {
+	results, err := s.ledger.CreateAccounts(ctx, []tb.Account{{}})
+	switch {
+	case err != nil:
+		return unavailable(err)
+	case len(results) != 1:
+		return unexpected("create_accounts", "too few results")
+	case results[0].Status != tb.AccountIDMustNotBeZero:
+		return unexpected("create_accounts", results[0].Status.String())
+	}
+	return nil
+}

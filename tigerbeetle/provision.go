@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -16,17 +17,41 @@ import (
 // asks the cluster only about limits that this process has not used yet, about a budget's new
 // period, and about what is in doubt while nothing is on its way that would leave it so.
 func (s *Store) provision(ctx context.Context, seats []seat) error {
-	now := s.clock.ms()
-	var missing []*seat
-	for i := range seats {
-		if seats[i].needs(now) {
-			missing = append(missing, &seats[i])
+	missing, ends := s.needing(seats)
+	if s.clock.latest() >= ends {
+		// A call that comes once a period is over must not be charged to it.
+		if err := s.askTime(ctx); err != nil {
+			return err
 		}
+		missing, _ = s.needing(seats)
 	}
 	if err := s.readSeats(ctx, missing); err != nil {
 		return err
 	}
 	return s.createAccounts(ctx, missing)
+}
+
+// needing returns the seats about which the cluster must be asked, and when the first of the budgets'
+// periods ends.
+func (s *Store) needing(seats []seat) (missing []*seat, ends int64) {
+	now := s.clock.ms()
+	ends = math.MaxInt64
+	for i := range seats {
+		if seats[i].needs(now) {
+			missing = append(missing, &seats[i])
+		}
+		if seats[i].key.kind == weir.Budget {
+			ends = min(ends, seats[i].periodEnd)
+		}
+	}
+	return missing, ends
+}
+
+// overdue reports whether a budget's period has ended while the call waited for its turn.
+func overdue(seats []*seat, now int64) bool {
+	return slices.ContainsFunc(seats, func(s *seat) bool {
+		return s.key.kind == weir.Budget && s.periodEnd <= now
+	})
 }
 
 // readSeats asks the cluster what is in use on the limits of seats.
@@ -83,7 +108,6 @@ func (s *Store) createAccounts(ctx context.Context, seats []*seat) error {
 		return unavailable(err)
 	}
 	for i := range results {
-		s.clock.learn(results[i].Timestamp)
 		if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {
 			return unexpected("create_accounts", st.String())
 		}

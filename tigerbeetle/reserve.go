@@ -131,6 +131,9 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	defer c.s.land(c.all)
+	if overdue(c.all, now) {
+		return false, nil
+	}
 	c.bound(now)
 	ch := c.chain(now)
 	if err := c.s.fits(ch); err != nil {
@@ -399,14 +402,6 @@ func (c *chain) part(holding int, p weir.Part, from tb.Uint128, none bool) {
 		DebitAccountID: from, CreditAccountID: c.n.register, Code: codeKept,
 		UserData64: uint64(p.Units) + 1, UserData32: place(holding, p.Charge),
 	}, roleRecord, holding)
-}
-
-// lengthOf is how long a unit is occupied.
-func lengthOf(l *weir.Limit) time.Duration {
-	if l.Kind == weir.Window {
-		return l.Window
-	}
-	return l.Timeout
 }
 
 // take notes what an admitted chain has taken, and where it is.

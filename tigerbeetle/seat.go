@@ -3,6 +3,8 @@
 package tigerbeetle
 
 import (
+	"time"
+
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
@@ -143,4 +145,12 @@ func (s *seat) changes() bool {
 	}
 	a := &s.bucket.anchor
 	return a.rate != rateOf(s.take.Limit) && !older(s.version, a.version)
+}
+
+// lengthOf is how long a unit is occupied.
+func lengthOf(l *weir.Limit) time.Duration {
+	if l.Kind == weir.Window {
+		return l.Window
+	}
+	return l.Timeout
 }

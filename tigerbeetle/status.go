@@ -57,8 +57,18 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 		return nil
 	case weir.Budget:
 		accounts, err := s.periodsOf(ctx, v.spot)
+		if err != nil {
+			return err
+		}
 		now := s.clock.ms()
 		from, to := v.limit.Period(time.UnixMilli(now)) // its account may be made meanwhile
+		if s.clock.latest() >= to.UnixMilli() {
+			if err := s.askTime(ctx); err != nil {
+				return err
+			}
+			now = s.clock.ms()
+			from, to = v.limit.Period(time.UnixMilli(now))
+		}
 		v.ids = []tb.Uint128{v.spot.periodAccount(from.UnixMilli(), to.UnixMilli())}
 		for i := range accounts {
 			end := int64(accounts[i].UserData32) * 1000
@@ -66,7 +76,7 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 				v.ids = append(v.ids, id)
 			}
 		}
-		return err
+		return nil
 	}
 	v.ids = []tb.Uint128{v.spot.limit}
 	return nil

@@ -46,7 +46,6 @@ type Store struct {
 // ledger was made by somebody else.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
 	s := &Store{stop: make(chan struct{}), denials: rememberMS}
-	s.ledger = tally{ledger, &s.counts}
 	if o != nil {
 		s.options = *o
 	}
@@ -73,6 +72,7 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	s.config.Store(normal)
 	s.namespace = newNamespace(s.options.Namespace)
 	s.clock = newClock(s.options.Now, ledger)
+	s.ledger = clocked{tally{ledger, &s.counts}, s.clock}
 	s.spots.byKey, s.spots.byName = make(map[limitKey]*spot), make(map[accountName]*spot)
 	s.memory.Store(int64(10 * time.Minute))
 	if err := s.found(ctx); err != nil {
@@ -107,7 +107,6 @@ func (s *Store) found(ctx context.Context) error {
 	if len(results) != len(accounts)+1 {
 		return unexpected("create_accounts", "too few results")
 	}
-	s.clock.learn(results[len(accounts)].Timestamp)
 	for i := range accounts {
 		s.fresh = s.fresh || results[i].Status == tb.AccountCreated && i == 0
 		if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {
@@ -233,6 +232,5 @@ func (s *Store) transfer(ctx context.Context, ch *chain) ([]tb.CreateTransferRes
 	if len(results) != len(ch.transfers) {
 		return nil, unexpected("create_transfers", "too few results")
 	}
-	s.clock.learn(results[len(results)-1].Timestamp)
 	return results, nil
 }

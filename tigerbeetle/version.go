@@ -114,7 +114,6 @@ func (v *version) write(
 	if err != nil {
 		return false, unavailable(err)
 	}
-	s.clock.learn(results[0].Timestamp)
 	switch st := results[0].Status; {
 	case st == tb.TransferCreated, st == tb.TransferExists:
 	case exists(st):
@@ -207,11 +206,14 @@ func (s *Store) versionKnown(ctx context.Context, mine tb.Uint128) (bool, error)
 	return len(found) > 0, nil
 }
 
-// poll looks from time to time which definitions are in force.
+// poll looks from time to time which definitions are in force, and what time it is on the cluster if no
+// answer has told since: what only reads tells no time, and a server that knows it too badly charges a
+// budget's old period.
 func (s *Store) poll() {
 	defer s.poller.Done()
 	every := time.NewTicker(s.options.Poll)
 	defer every.Stop()
+	lessons := s.clock.lessons()
 	for {
 		select {
 		case <-s.stop:
@@ -219,11 +221,23 @@ func (s *Store) poll() {
 		case <-every.C:
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), max(s.options.Poll, time.Second))
-		if latest, err := s.latestVersion(ctx); err != nil {
+		if err := s.look(ctx, s.clock.lessons() == lessons); err != nil {
 			s.options.OnError(err)
-		} else {
-			s.version.see(latest)
 		}
 		cancel()
+		lessons = s.clock.lessons()
 	}
+}
+
+// look looks which definitions are in force and, if asked, what time it is.
+func (s *Store) look(ctx context.Context, askTime bool) error {
+	latest, err := s.latestVersion(ctx)
+	if err != nil {
+		return err
+	}
+	s.version.see(latest)
+	if askTime {
+		return s.askTime(ctx)
+	}
+	return nil
 }
