@@ -33,6 +33,10 @@ const (
 	// Unavailable: the store did not answer, so the outcome is unknown. Repeat with the same
 	// lease ID.
 	Unavailable Code = "unavailable"
+	// Superseded: the limits that the server was given are not the ones in force on its store.
+	// Nothing was reserved, and no policy admits: another server, or this one with the limits in
+	// force, decides. Settlements go on.
+	Superseded Code = "superseded"
 	// PermissionDenied: the store refused the caller.
 	PermissionDenied Code = "permission denied"
 	// Unsupported: the store cannot do this.

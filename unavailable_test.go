@@ -36,6 +36,8 @@ func TestUnavailable(t *testing.T) {
 		{"allows", weir.Allow, fails(errWire), ask(), nil, true},
 		{"allows after a typed error", weir.Allow, fails(&weir.Error{Code: weir.Unavailable}), ask(), nil, true},
 		{"never hides a permission", weir.Allow, fails(forbidden), ask(), weir.PermissionDenied, false},
+		{"never hides that other limits are in force", weir.Allow,
+			fails(&weir.Error{Code: weir.Superseded}), ask(), weir.Superseded, false},
 		{"never hides a mistake", weir.Allow, fails(errWire), &weir.Request{Entity: "acme", Resource: "gpt-4o",
 			Costs: weir.Costs{"nope": 1}}, weir.UnknownLimit, false},
 		{"never hides a denial", weir.Allow, denied, ask(), &weir.DeniedError{}, false},

@@ -277,7 +277,7 @@ func denialShown(s *broken) {
 }
 
 func permissionShown(s *broken) {
-	for _, code := range []weir.Code{weir.PermissionDenied, weir.Invalid, weir.Unsupported, weir.NotFound} {
+	for _, code := range []weir.Code{weir.PermissionDenied, weir.Invalid, weir.Unsupported, weir.NotFound, weir.Superseded} {
 		s.store.fail("reserve", &weir.Error{Code: code})
 		s.fail(code, ask("a", cost(1)))
 	}

@@ -129,6 +129,7 @@ func TestCodesArrive(t *testing.T) {
 	for _, code := range []weir.Code{
 		weir.Invalid, weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.UnknownLease, weir.Conflict,
 		weir.Ended, weir.NeverSatisfiable, weir.PermissionDenied, weir.Unsupported, weir.Unavailable,
+		weir.Superseded,
 	} {
 		attempts := int64(1)
 		if code == weir.Unavailable {

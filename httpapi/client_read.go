@@ -52,7 +52,7 @@ func statusesOf(bodies []statusBody) []weir.LimitStatus {
 		out[i] = weir.LimitStatus{
 			Entity: b.Entity, Resource: b.Resource, Limit: b.Limit, Kind: b.Kind, Level: b.Level,
 			Capacity: b.Capacity, Available: b.Available, Requested: b.Requested,
-			Exceeded: b.Exceeded, Shadow: b.Shadow,
+			Exceeded: b.Exceeded, Shadow: b.Shadow, Superseded: b.Superseded,
 			RetryAfter: milliseconds(b.RetryAfterMS), AtLeast: b.AtLeast,
 		}
 	}

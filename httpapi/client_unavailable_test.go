@@ -96,7 +96,7 @@ func TestAllowHidesNothing(t *testing.T) {
 	t.Parallel()
 	for _, code := range []weir.Code{
 		weir.Invalid, weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.Conflict, weir.Ended,
-		weir.NeverSatisfiable, weir.PermissionDenied, weir.Unsupported,
+		weir.NeverSatisfiable, weir.PermissionDenied, weir.Unsupported, weir.Superseded,
 	} {
 		if lease, err := allowed(t, &weir.Error{Code: code}); lease != nil || !errors.Is(err, code) {
 			t.Errorf("%s: got %+v, %v", code, lease, err)

@@ -94,6 +94,8 @@ func TestServiceErrors(t *testing.T) {
 			"never satisfiable", "costs.tpm", ""},
 		{"unavailable", fault(weir.Unavailable), 503, "urn:weir:problem:unavailable", "unavailable",
 			"costs.tpm", ""},
+		{"superseded", fault(weir.Superseded), 503, "urn:weir:problem:superseded", "superseded",
+			"costs.tpm", ""},
 		{"with a cause", caused, 503, "urn:weir:problem:unavailable", "unavailable", "lease_id",
 			"10.1.2.3"},
 		{"wrapped", fmt.Errorf("weir: x: %w", fault(weir.Ended)), 409, "urn:weir:problem:ended", "ended",

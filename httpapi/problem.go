@@ -92,6 +92,8 @@ func titleOf(c weir.Code) string {
 		return "More than the limit can ever hold"
 	case weir.Unavailable:
 		return "The store did not answer"
+	case weir.Superseded:
+		return "The server's limits are not the ones in force"
 	case weir.PermissionDenied:
 		return "Not permitted"
 	case weir.Unsupported:

@@ -20,7 +20,7 @@ func statusBodyOf(s *weir.LimitStatus) statusBody {
 	return statusBody{
 		Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Kind: s.Kind, Level: s.Level,
 		Capacity: s.Capacity, Available: s.Available, Requested: s.Requested,
-		Exceeded: s.Exceeded, Shadow: s.Shadow,
+		Exceeded: s.Exceeded, Shadow: s.Shadow, Superseded: s.Superseded,
 		RetryAfterMS: ceilUnits(s.RetryAfter, time.Millisecond), AtLeast: s.AtLeast,
 	}
 }

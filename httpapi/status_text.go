@@ -12,6 +12,7 @@ func (b *statusBody) appendJSON(text []byte) []byte {
 	text = appendNumber(text, `,"requested":`, b.Requested)
 	text = appendBool(text, `,"exceeded":`, b.Exceeded)
 	text = appendTrue(text, `,"shadow":`, b.Shadow)
+	text = appendTrue(text, `,"superseded":`, b.Superseded)
 	text = appendNonzero(text, `,"retry_after_ms":`, b.RetryAfterMS)
 	text = appendTrue(text, `,"retry_after_at_least":`, b.AtLeast)
 	return append(text, '}')

@@ -79,6 +79,7 @@ type statusBody struct {
 	Requested    int64      `json:"requested"`
 	Exceeded     bool       `json:"exceeded"`
 	Shadow       bool       `json:"shadow,omitempty"`
+	Superseded   bool       `json:"superseded,omitempty"`
 	RetryAfterMS int64      `json:"retry_after_ms,omitempty"`
 	AtLeast      bool       `json:"retry_after_at_least,omitempty"`
 }

@@ -59,5 +59,8 @@ func statusNote(s *weir.LimitStatus) string {
 	if s.Shadow {
 		notes = append(notes, "shadow: never denies")
 	}
+	if s.Superseded {
+		notes = append(notes, "of limits that are not in force")
+	}
 	return strings.Join(notes, ", ")
 }
