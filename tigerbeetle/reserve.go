@@ -24,6 +24,10 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (
 		return nil, err
 	}
 	defer s.leave()
+	superseded, err := s.superseded(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	out, err := r.Plan(ctx)
 	if err != nil {
 		return nil, err
@@ -40,6 +44,9 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (
 		return nil, err
 	}
 	s.memory.Store(int64(r.Memory))
+	if superseded { // it was carried out before
+		return c.out, c.replay(ctx)
+	}
 	return c.run(ctx)
 }
 

@@ -199,7 +199,7 @@ func TestServersCapacity(t *testing.T) {
 			c.pass(time.Second)
 		}
 		old := c.open(of(10), 0)
-		if err := old.store.Ready(t.Context()); !errors.Is(err, weir.Unavailable) {
+		if err := old.store.Ready(t.Context()); !errors.Is(err, weir.Superseded) {
 			t.Errorf("%s: with the older file: %v", limit, err)
 		}
 		if err := c.open(of(20), 0).store.Ready(t.Context()); err != nil {
@@ -218,10 +218,10 @@ func (c *cluster) configure(a, b *member, d *weir.Definitions, limit string) {
 	if err := a.store.WriteConfig(c.t.Context(), c.clock.now(), d); err != nil {
 		c.t.Fatal(err)
 	}
-	if err := b.store.Ready(c.t.Context()); !errors.Is(err, weir.Unavailable) {
+	if err := b.store.Ready(c.t.Context()); !errors.Is(err, weir.Superseded) {
 		c.t.Errorf("%s: the other server: %v", limit, err)
 	}
-	if _, err := b.Reserve(c.t.Context(), unit(limit, 1)); !errors.Is(err, weir.Unavailable) {
+	if _, err := b.Reserve(c.t.Context(), unit(limit, 1)); !errors.Is(err, weir.Superseded) {
 		c.t.Errorf("%s: a server that is not ready: %v", limit, err)
 	}
 	if err := b.store.WriteConfig(c.t.Context(), c.clock.now(), d); err != nil {

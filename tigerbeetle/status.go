@@ -116,13 +116,14 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 		}
 	}
 	out := make([]weir.LimitStatus, len(sights))
-	now := s.clock.ms()
+	now, superseded := s.clock.ms(), s.version.check() != nil
 	for i := range sights {
 		v := &sights[i]
 		l := v.limit
 		out[i] = weir.LimitStatus{
 			Entity: v.spot.key.Entity, Resource: v.spot.key.Resource, Limit: l.Name, Kind: l.Kind,
 			Level: v.level, Capacity: l.Capacity, Available: s.left(now, v, accounts), Shadow: l.Shadow,
+			Superseded: superseded,
 		}
 	}
 	return out, nil

@@ -151,20 +151,15 @@ func (s *Store) ClockOffset() time.Duration {
 	return 0
 }
 
-// enter begins a call, which Close waits for. What reserves also needs definitions that are in force.
+// enter begins a call, which Close waits for. A store that was opened for reading only refuses what reserves.
 func (s *Store) enter(reserves bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
 	}
-	if reserves {
-		if s.options.ReadOnly {
-			return readOnly()
-		}
-		if err := s.version.check(); err != nil {
-			return err
-		}
+	if reserves && s.options.ReadOnly {
+		return readOnly()
 	}
 	s.calls.Add(1)
 	return nil

@@ -148,6 +148,26 @@ func (v *version) see(latest *tb.Transfer) {
 	}
 }
 
+// superseded reports whether other definitions are in force than this server's. Then it refuses a
+// reservation, before it is judged by limits that do not count any more, unless the cluster has its lease.
+func (s *Store) superseded(ctx context.Context, r *weir.Reservation) (bool, error) {
+	refusal := s.version.check()
+	if refusal == nil {
+		return false, nil
+	}
+	if r.Made() {
+		return false, refusal
+	}
+	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(r.ID, 0, 0)})
+	switch {
+	case err != nil:
+		return false, unavailable(err)
+	case len(found) == 0:
+		return false, refusal
+	}
+	return true, nil
+}
+
 // check refuses where other definitions are in force.
 func (v *version) check() error {
 	v.mu.Lock()
@@ -156,7 +176,7 @@ func (v *version) check() error {
 		return nil
 	}
 	return &weir.Error{
-		Code: weir.Unavailable,
+		Code: weir.Superseded,
 		Reason: fmt.Sprintf("this server's limits are not the ones in force, which are version %d, "+
 			"put there at %s: give it the newer file, or reload its own to put that in force",
 			v.inForce, time.UnixMilli(v.since).UTC().Format(time.RFC3339)),

@@ -21,7 +21,7 @@ import (
 // slotsFile writes a limits file of so many slots for everybody.
 func slotsFile(t *testing.T, file string, slots int) {
 	t.Helper()
-	text := fmt.Sprintf("version: 1\nsystem: {limits: {slots: {kind: concurrency, timeout: 3600, capacity: %d}}}\n", slots)
+	text := fmt.Sprintf("version: 1\nsystem: {on_unavailable: allow, limits: {slots: {kind: concurrency, timeout: 3600, capacity: %d}}}\n", slots)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,16 @@ func TestServeTigerBeetleTogether(t *testing.T) {
 	two.waitFor(t, "msg=listening")
 	ready(two, "the newer file", http.StatusOK)
 	ready(one, "the older file", http.StatusServiceUnavailable)
-	one.ask(t, "/v1/reserve", askSlot, http.StatusServiceUnavailable)
+	if answer := one.ask(t, "/v1/reserve", askSlot, http.StatusServiceUnavailable); !strings.Contains(
+		answer, `"urn:weir:problem:superseded"`) {
+		t.Errorf("the older file: reserve: got %s", answer)
+	}
+	for s, want := range map[*served]bool{one: true, two: false} {
+		r := runWeir(t, "status", "acme", "llm", "--server", s.url)
+		if r.code != 0 || strings.Contains(r.out, "of limits that are not in force") != want {
+			t.Errorf("status: got %d %s%s", r.code, r.out, r.err)
+		}
+	}
 	again := startServe(t, "--limits", older, "--store", store)
 	again.waitFor(t, `msg="not ready"`)
 	ready(again, "the older file, started again", http.StatusServiceUnavailable)

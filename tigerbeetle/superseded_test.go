@@ -1,0 +1,113 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// outdated are two servers of one cluster whose limits allow what is unavailable. The limits of the first are no
+// longer in force: the second one's are, of another capacity.
+func outdated(t *testing.T, c *cluster, capacity int64) (old, latest *member) {
+	t.Helper()
+	d := func(capacity int64) *weir.Definitions {
+		d := fourLimits(capacity)
+		d.OnUnavailable = weir.Allow
+		return d
+	}
+	old = c.open(d(capacity), 0)
+	if _, err := old.Reserve(t.Context(), unit("m", capacity)); err != nil {
+		t.Fatal(err)
+	}
+	latest = c.open(d(capacity+1), 0)
+	if err := old.store.Ready(t.Context()); !errors.Is(err, weir.Superseded) {
+		t.Errorf("the older file: ready: got %v, want %v", err, weir.Superseded)
+	}
+	return old, latest
+}
+
+// TestSupersededRefuses: that a server's limits are not in force is no outage. It refuses whatever the policy,
+// and says with each status that the limits are not in force.
+func TestSupersededRefuses(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	old, latest := outdated(t, c, 10)
+	admitted := 0
+	for i := range 100 {
+		r := unit("m", 1)
+		if i%2 == 0 {
+			r.LeaseID = weir.NewLeaseID(c.clock.now())
+		}
+		_, err := old.Reserve(t.Context(), r)
+		if err == nil {
+			admitted++
+		} else if !errors.Is(err, weir.Superseded) || errors.Is(err, weir.Unavailable) || denied(err) {
+			t.Errorf("got %v, want %v", err, weir.Superseded)
+		}
+	}
+	if admitted != 0 {
+		t.Errorf("%d of 100 admitted on a full limit", admitted)
+	}
+	for m, want := range map[*member]bool{old: true, latest: false} {
+		statuses, err := m.Status(t.Context(), "e", "r")
+		if err != nil || len(statuses) != 4 {
+			t.Fatalf("status: %+v, %v", statuses, err)
+		}
+		for _, s := range statuses {
+			if s.Superseded != want {
+				t.Errorf("status of %s with capacity %d: superseded is %v", s.Limit, s.Capacity, s.Superseded)
+			}
+		}
+	}
+	if got := c.admits(latest, "m", 10); got != 1 {
+		t.Errorf("the server whose limits are in force admitted %d, want 1", got)
+	}
+	// Its own again: it admits.
+	if err := old.store.WriteConfig(t.Context(), c.clock.now(), fourLimits(12)); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.admits(old, "m", 10); got != 1 {
+		t.Errorf("with limits in force again: admitted %d, want 1", got)
+	}
+}
+
+// TestSupersededSettles: leases are settled where they were, and a reservation that was carried out before
+// is answered again, also one that another server carried out.
+func TestSupersededSettles(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	old, latest := outdated(t, c, 10)
+	r := unit("w", 4)
+	r.LeaseID = weir.NewLeaseID(c.clock.now())
+	lease, err := latest.Reserve(t.Context(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := old.Reserve(t.Context(), r)
+	if err != nil || !again.Replay || again.ID != lease.ID {
+		t.Fatalf("a lease that another server reserved: got %+v, %v; want the same", again, err)
+	}
+	other := unit("w", 5)
+	other.LeaseID = lease.ID
+	if _, err := old.Reserve(t.Context(), other); !errors.Is(err, weir.Conflict) {
+		t.Errorf("with other costs: got %v, want %v", err, weir.Conflict)
+	}
+	if _, err := old.Adjust(t.Context(), lease.ID, 1, []weir.Costs{{"w": 6}}); err != nil {
+		t.Errorf("adjust: %v", err)
+	}
+	if _, err := old.Extend(t.Context(), lease.ID); err != nil {
+		t.Errorf("extend: %v", err)
+	}
+	if _, err := old.Complete(t.Context(), lease.ID, []weir.Costs{{"w": 2}}); err != nil {
+		t.Errorf("complete: %v", err)
+	}
+	if _, err := old.Reserve(t.Context(), r); !errors.Is(err, weir.Ended) {
+		t.Errorf("once it has ended: got %v, want %v", err, weir.Ended)
+	}
+	c.uses(latest, map[string]int64{"w": 2})
+	c.pass(time.Second)
+}
