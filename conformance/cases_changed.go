@@ -32,6 +32,8 @@ func changedCases() []Case {
 		{"growth works under the definition in force", "8.6", wt, scene(window, growthInForce)},
 		{"an extend works under the definition in force", "8.6", ct, scene(slots, extendInForce)},
 		{"without a definition the last one counts", "8.6", bt, scene(minute, refundRemoved)},
+		{"a changed calendar counts the old period to its end", "8.5", timed(weir.Budget),
+			scene(system(budgetOf("n", 100, "month", "")).from(parsed("2025-10-01T00:30:00Z")), calendarChanges)},
 		{"a changed kind begins anew", "8.5", only(allKinds()...), scene(Setup{}, kindChanges)},
 		{"a changed kind finds its old use", "8.5", only(allKinds()...), scene(Setup{}, kindReturns)},
 	}
@@ -54,6 +56,23 @@ func takesEffect(s *stage, k weir.Kind) {
 	s.exactly(ask("e", cost(1)), 3, 5)
 	s.configure(&weir.Definitions{})
 	s.fail(weir.NoLimits, ask("a", cost(1)))
+}
+
+// calendarChanges has more periods of the new calendar end before the old one's than a store may care to
+// look through.
+func calendarChanges(s *stage) {
+	s.admit(ask("a", cost(90)))
+	s.configure(everybody(budgetOf("n", 100, "hour", "")))
+	s.left("a", cost(10))
+	for range 100 {
+		s.admit(ask("a", cost(1)))
+		s.Advance(time.Hour)
+	}
+	s.left("a", cost(10))
+	s.exactly(ask("a", cost(1)), 10, 12)
+	s.Advance(parsed("2025-11-01T00:00:00Z").Sub(s.Now()))
+	s.left("a", cost(100))
+	s.admit(ask("a", cost(100)))
 }
 
 // keepsUse raises and lowers a limit in use. A bucket keeps its balance, the others their use.

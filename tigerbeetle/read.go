@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
@@ -17,8 +18,8 @@ const (
 	filterReversed = 1 << 2
 
 	queryReversed = 1 << 0
-	// periodsRead is how many of a budget's periods are looked at, the newest.
-	periodsRead = 64
+	// longestPeriod is longer than any period of a budget: a month in which clocks change.
+	longestPeriod = 33 * 24 * time.Hour
 )
 
 // readRounds is how often a bucket is read at most whose anchor moves meanwhile.
@@ -222,7 +223,7 @@ func (s *Store) lastAnchor(ctx context.Context, sp *spot) (last *anchor, at int6
 func (s *Store) readBudget(ctx context.Context, sp *spot) error {
 	l := look{spot: sp}
 	l.begin()
-	accounts, err := s.periodsOf(ctx, sp)
+	accounts, since, err := s.periodsOf(ctx, sp)
 	if err != nil {
 		return err
 	}
@@ -230,10 +231,11 @@ func (s *Store) readBudget(ctx context.Context, sp *spot) error {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	l.end(false)
+	sp.since = max(sp.since, since)
 	sp.periods = sp.periods[:0]
 	for i := range accounts {
 		a := &accounts[i]
-		if end := int64(a.UserData32) * 1000; end > now {
+		if end := periodEnd(a); end > now {
 			sp.periods = append(sp.periods, period{
 				account: a.ID, end: end, used: usedOf(a), ready: true, funded: low(a.CreditsPosted) > 0,
 			})
@@ -243,24 +245,48 @@ func (s *Store) readBudget(ctx context.Context, sp *spot) error {
 	return nil
 }
 
-// periodsOf are the accounts of a budget's latest periods.
-func (s *Store) periodsOf(ctx context.Context, sp *spot) ([]tb.Account, error) {
+// periodEnd is when the period of a budget's account ends, in Unix milliseconds.
+func periodEnd(a *tb.Account) int64 { return int64(a.UserData32) * 1000 }
+
+// periodsOf are the accounts of a budget's periods, all that have not ended among them, of whatever calendar, and
+// since when accounts have to be looked at next time: those that were made before have ended.
+func (s *Store) periodsOf(ctx context.Context, sp *spot) (accounts []tb.Account, since uint64, err error) {
 	if sp.key.Entity == "" {
 		accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{sp.limit})
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, 0, unavailable(err)
 		}
-		return accounts, nil
+		return accounts, 0, nil
 	}
-	accounts, err := s.ledger.QueryAccounts(ctx, tb.QueryFilter{
+	now := s.clock.ms()
+	// An account is made in its own period.
+	filter := tb.QueryFilter{
 		UserData128: s.namespace.subjectHash(sp.key.Subject), UserData64: nameHash(sp.key.name),
-		Ledger: s.namespace.ledger, Code: codeBudget, Limit: periodsRead, Flags: queryReversed,
-	})
-	if err != nil {
-		return nil, unavailable(err)
+		Ledger: s.namespace.ledger, Code: codeBudget, Limit: maxReply, Flags: queryReversed,
+		TimestampMin: max(s.spots.since(sp.key), timestampOf(now-longestPeriod.Milliseconds())),
 	}
-	return accounts, nil
+	for {
+		found, err := s.ledger.QueryAccounts(ctx, filter)
+		if err != nil {
+			return nil, 0, unavailable(err)
+		}
+		accounts = append(accounts, found...)
+		if len(found) < maxReply {
+			break
+		}
+		filter.TimestampMax = found[len(found)-1].Timestamp - 1
+	}
+	since = timestampOf(now)
+	for i := range accounts {
+		if periodEnd(&accounts[i]) > now {
+			since = min(since, accounts[i].Timestamp)
+		}
+	}
+	return accounts, since, nil
 }
+
+// timestampOf is an instant as the cluster counts it.
+func timestampOf(ms int64) uint64 { return uint64(max(ms, 0)) * uint64(time.Millisecond) }
 
 // usedOf is what is in use on an account that was funded with units.
 func usedOf(a *tb.Account) int64 {

@@ -44,6 +44,8 @@ type spot struct {
 	bucket  bucketKnown
 	holds   holdsKnown
 	periods []period
+	// since is a timestamp: accounts of a budget that were made before are of periods that have ended.
+	since uint64
 
 	denied denial
 }
@@ -104,6 +106,19 @@ func (s *spots) used(k limitKey) int64 {
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
 	return sp.used
+}
+
+// since is the timestamp before which no account of a budget needs to be looked at, as far as is known.
+func (s *spots) since(k limitKey) uint64 {
+	s.mu.Lock()
+	sp := s.byKey[k]
+	s.mu.Unlock()
+	if sp == nil {
+		return 0
+	}
+	sp.mu.Lock()
+	defer sp.mu.Unlock()
+	return sp.since
 }
 
 // named returns the spot of the limit that an account belongs to, or nil.

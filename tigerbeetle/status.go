@@ -56,7 +56,7 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 		v.ids = []tb.Uint128{v.spot.spent}
 		return nil
 	case weir.Budget:
-		accounts, err := s.periodsOf(ctx, v.spot)
+		accounts, _, err := s.periodsOf(ctx, v.spot)
 		if err != nil {
 			return err
 		}
@@ -71,7 +71,7 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 		}
 		v.ids = []tb.Uint128{v.spot.periodAccount(from.UnixMilli(), to.UnixMilli())}
 		for i := range accounts {
-			end := int64(accounts[i].UserData32) * 1000
+			end := periodEnd(&accounts[i])
 			if id := accounts[i].ID; end > now && id != v.ids[0] {
 				v.ids = append(v.ids, id)
 			}

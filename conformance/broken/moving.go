@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
@@ -218,6 +219,22 @@ func keptRules() []rule {
 					return new(big.Int)
 				}
 				return capacityOf(l)
+			}
+		}},
+		{"a changed calendar forgets the old period", "8.5", func(w, r *model.Rules) {
+			w.KeyOf = func(s weir.Subject, l *weir.Limit) model.Key {
+				k := r.KeyOf(s, l)
+				k.Name += l.Every
+				return k
+			}
+		}},
+		{"an old period is forgotten after 64 others", "8.5", func(w, r *model.Rules) {
+			seen := make(map[*model.Piece]int64)
+			w.Returned = func(p *model.Piece, now int64) bool {
+				if _, known := seen[p]; !known {
+					seen[p] = now
+				}
+				return r.Returned(p, now) || now-seen[p] > (64*time.Hour).Milliseconds()
 			}
 		}},
 		{"a changed kind keeps its use", "8.5", func(w, r *model.Rules) {
