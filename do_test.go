@@ -226,3 +226,26 @@ func TestWaitEnds(t *testing.T) {
 		t.Errorf("got %v, want the mistake at once", err)
 	}
 }
+
+// Wait goes on after an overload, which is no denial but left nothing behind either.
+func TestWaitAfterOverload(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		fake := newFake()
+		attempts := 0
+		fake.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) {
+			if attempts++; attempts == 1 {
+				return nil, &weir.Error{Code: weir.Overloaded, RetryAfter: 10 * time.Millisecond}
+			}
+			return &weir.Outcome{}, nil
+		}
+		l, _ := weir.New(fake, nil)
+		start := time.Now()
+		if _, err := weir.Wait(t.Context(), l, ask(), nil); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(start); attempts != 2 || took < 10*time.Millisecond || took > 12*time.Millisecond {
+			t.Errorf("got %d attempts in %v, want 2 in 10ms and little more", attempts, took)
+		}
+	})
+}

@@ -37,6 +37,9 @@ const (
 	// Nothing was reserved, and no policy admits: another server, or this one with the limits in
 	// force, decides. Settlements go on.
 	Superseded Code = "superseded"
+	// Overloaded: the limiter or its server has no room for the call, so nothing was done: nothing
+	// was reserved, and a settlement did not happen. Repeat it after [Error.RetryAfter].
+	Overloaded Code = "overloaded"
 	// PermissionDenied: the store refused the caller.
 	PermissionDenied Code = "permission denied"
 	// Unsupported: the store cannot do this.
@@ -56,6 +59,8 @@ type Error struct {
 	Value string
 	// Reason says why it was refused, as the end of a sentence that begins with the field.
 	Reason string
+	// RetryAfter is how long to wait before trying again, if the code is [Overloaded]; otherwise 0.
+	RetryAfter time.Duration
 	// Err is the cause, if there is one.
 	Err error
 }

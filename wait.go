@@ -18,9 +18,10 @@ type WaitOptions struct {
 // firstPause is what [Wait] begins with; each pause after it is up to twice as long.
 const firstPause = 25 * time.Millisecond
 
-// Wait reserves, and after a denial tries again until the request fits or the context ends. Each
+// Wait reserves, and after a denial, or an error with code [Overloaded], tries again until the
+// request fits or the context ends. Each
 // attempt has a lease ID of its own, so the request must not bring one. Other errors are returned at
-// once; when the context ends, its error is joined with the last denial.
+// once; when the context ends, its error is joined with that of the last attempt.
 func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, error) {
 	if r != nil && !r.LeaseID.IsZero() {
 		return nil, invalid("lease_id", r.LeaseID, "cannot be brought: every attempt needs its own")
@@ -31,15 +32,15 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 	}
 	for pause := min(firstPause, longest); ; pause = min(2*pause, longest) {
 		lease, err := s.Reserve(ctx, r)
-		denied, ok := errors.AsType[*DeniedError](err)
-		if !ok {
+		after, again := retryAfter(err)
+		if !again {
 			return lease, err
 		}
 		// A little more than told, and not the same for all: those who were denied together must
 		// not come back together.
 		next := pause
-		if denied.RetryAfter > 0 {
-			next = min(denied.RetryAfter, pause)
+		if after > 0 {
+			next = min(after, pause)
 		}
 		timer := time.NewTimer(next + time.Duration(rand.Int64N(int64(next)/8+1)))
 		select {
@@ -48,7 +49,19 @@ func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, e
 			timer.Stop()
 		}
 		if ctx.Err() != nil {
-			return nil, errors.Join(ctx.Err(), denied)
+			return nil, errors.Join(ctx.Err(), err)
 		}
 	}
+}
+
+// retryAfter reports whether a failed reservation is worth another attempt, because nothing was
+// reserved and time alone may help, and after how long.
+func retryAfter(err error) (after time.Duration, again bool) {
+	if denied, ok := errors.AsType[*DeniedError](err); ok {
+		return denied.RetryAfter, true
+	}
+	if e, ok := errors.AsType[*Error](err); ok && e.Code == Overloaded {
+		return e.RetryAfter, true
+	}
+	return 0, false
 }

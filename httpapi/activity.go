@@ -141,7 +141,8 @@ type limitCounts struct{ admitted, denied, shadow, reserved int64 }
 // activityCodes are the codes that are counted by name, in order.
 var activityCodes = [...]weir.Code{
 	weir.Conflict, weir.Ended, weir.Invalid, weir.NeverSatisfiable, weir.NoLimits, weir.NotFound,
-	weir.PermissionDenied, weir.Superseded, weir.Unavailable, weir.UnknownLease, weir.UnknownLimit, weir.Unsupported,
+	weir.Overloaded, weir.PermissionDenied, weir.Superseded, weir.Unavailable, weir.UnknownLease, weir.UnknownLimit,
+	weir.Unsupported,
 }
 
 // fail counts an error, of any verb.

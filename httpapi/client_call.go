@@ -57,6 +57,8 @@ type doubt struct {
 	cause error
 	fault *weir.Error   // what the server said of it, if it was the server
 	pause time.Duration // how long it asked to wait
+	// refused means that the server was too busy to do anything: this attempt changed nothing.
+	refused bool
 }
 
 // do sends a call until its outcome is known, the attempts are used up, or the context ends.
@@ -83,9 +85,12 @@ func (c *Client) do(ctx context.Context, k *call) outcome {
 		if why == nil {
 			return out
 		}
-		out.unknown = true
+		// An attempt that was refused says nothing about one before it that had no answer.
+		out.unknown = out.unknown || !why.refused
 		if n == attempts || !c.pause(ctx, n, why.pause) {
-			out.err = why.unavailable(ctx.Err())
+			if out.err = error(why.fault); out.unknown {
+				out.err = why.unavailable(ctx.Err())
+			}
 			return out
 		}
 	}
@@ -169,7 +174,7 @@ func (d *doubt) unavailable(ended error) *weir.Error {
 	if ended != nil && !errors.Is(cause, ended) {
 		cause = fmt.Errorf("%w, after: %w", ended, cause)
 	}
-	if d.fault == nil {
+	if d.fault == nil || d.refused {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: cause}
 	}
 	e := *d.fault

@@ -61,6 +61,11 @@ func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
 		}
 		d.fault = err
 		return d, nil
+	case r.status == http.StatusServiceUnavailable && err.Code == weir.Overloaded:
+		d := r.doubt("says that the server is too busy")
+		err.RetryAfter = d.pause
+		d.fault, d.refused = err, true
+		return d, nil
 	case !p.fits():
 		return r.doubt(fmt.Sprintf("does not go with code %q", err.Code)), nil
 	case r.status == http.StatusBadRequest && err.Field == "body":

@@ -271,3 +271,59 @@ func TestGivenTimeout(t *testing.T) {
 		}
 	})
 }
+
+// A server that is too busy has done nothing: the client tries again when it is told to, and what it
+// returns in the end is definite unless an attempt before had no answer. No policy turns it into a
+// lease, because then a flood would lift every limit.
+func TestOverloaded(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		lost  int // attempts without an answer, at first
+		busy  int // attempts that are refused after them
+		want  error
+		least time.Duration
+	}{
+		{"once", 0, 1, nil, 3 * time.Second},
+		{"always", 0, 9, weir.Overloaded, 9 * time.Second},
+		{"after a lost answer", 1, 9, weir.Unavailable, 6 * time.Second},
+	} {
+		for _, policy := range []weir.Policy{weir.Block, weir.Allow} {
+			t.Run(test.name+", "+string(policy), func(t *testing.T) {
+				answer := func(n int, w http.ResponseWriter, r *http.Request) {
+					switch {
+					case n <= test.lost:
+						badGateway(w)
+					case n <= test.lost+test.busy:
+						w.Header().Set("Content-Type", problemType)
+						w.Header().Set("Retry-After", "3")
+						w.WriteHeader(http.StatusServiceUnavailable)
+						_, _ = io.WriteString(w, `{"status":503,"code":"overloaded","reason":"too many"}`)
+					default:
+						admitRequest(t, w, r)
+					}
+				}
+				inPipe(t, httpapi.ClientOptions{OnUnavailable: policy}, answer,
+					func(t *testing.T, c *httpapi.Client) {
+						began := time.Now()
+						lease, err := c.Reserve(t.Context(), &plainRequest)
+						if took := time.Since(began); took < test.least || took > test.least+time.Second {
+							t.Errorf("took %v, want %v and little more", took, test.least)
+						}
+						degrades := policy == weir.Allow && test.want == error(weir.Unavailable)
+						switch {
+						case test.want == nil || degrades:
+							if err != nil || lease.Degraded != degrades {
+								t.Errorf("got %+v, %v, want a lease, degraded %v", lease, err, degrades)
+							}
+						case !errors.Is(err, test.want):
+							t.Errorf("got %+v, %v, want %v", lease, err, test.want)
+						}
+						e, ok := errors.AsType[*weir.Error](err)
+						if ok && e.Code == weir.Overloaded && e.RetryAfter != 3*time.Second {
+							t.Errorf("got a retry-after of %v, want 3s", e.RetryAfter)
+						}
+					})
+			})
+		}
+	}
+}

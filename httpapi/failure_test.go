@@ -96,6 +96,8 @@ func TestServiceErrors(t *testing.T) {
 			"costs.tpm", ""},
 		{"superseded", fault(weir.Superseded), 503, "urn:weir:problem:superseded", "superseded",
 			"costs.tpm", ""},
+		{"overloaded", fault(weir.Overloaded), 503, "urn:weir:problem:overloaded", "overloaded",
+			"costs.tpm", ""},
 		{"with a cause", caused, 503, "urn:weir:problem:unavailable", "unavailable", "lease_id",
 			"10.1.2.3"},
 		{"wrapped", fmt.Errorf("weir: x: %w", fault(weir.Ended)), 409, "urn:weir:problem:ended", "ended",
@@ -118,7 +120,7 @@ func TestServiceErrors(t *testing.T) {
 			if got := len(listOf(a.body["errors"])); got != 0 && c.name != "joined" {
 				t.Errorf("%s: %d errors listed", c.name, got)
 			}
-			if a.header.Get("Retry-After") != "" {
+			if a.header.Get("Retry-After") != "" && !errors.Is(c.err, weir.Overloaded) {
 				t.Errorf("%s: Retry-After in what is no denial", c.name)
 			}
 		}
@@ -250,8 +252,8 @@ func TestMaxConcurrent(t *testing.T) {
 	}
 	for _, s := range serviceRequests() {
 		a := askHandler(t, h, s)
-		a.want(t, 503, "type", "about:blank", "title", "Service Unavailable", "code", "unavailable",
-			"reason", "too many requests at once; nothing was charged")
+		a.want(t, 503, "type", "urn:weir:problem:overloaded", "title", "Too busy, nothing was reserved",
+			"code", "overloaded", "reason", "too many requests at once; nothing was reserved")
 		if a.header.Get("Retry-After") != "1" {
 			t.Errorf("Retry-After %q", a.header.Get("Retry-After"))
 		}

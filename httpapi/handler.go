@@ -110,9 +110,7 @@ func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 		case h.slots <- struct{}{}:
 			defer func() { <-h.slots }()
 		default:
-			h.refuse(ctx, c, refusal(http.StatusServiceUnavailable, &weir.Error{
-				Code: weir.Unavailable, Reason: "too many requests at once; nothing was charged",
-			}, "Retry-After", "1"))
+			h.refuse(ctx, c, overloaded("too many requests at once; nothing was reserved"))
 			return
 		}
 	}

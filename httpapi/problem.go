@@ -94,6 +94,8 @@ func titleOf(c weir.Code) string {
 		return "The store did not answer"
 	case weir.Superseded:
 		return "The server's limits are not the ones in force"
+	case weir.Overloaded:
+		return "Too busy, nothing was reserved"
 	case weir.PermissionDenied:
 		return "Not permitted"
 	case weir.Unsupported:
@@ -111,5 +113,9 @@ func headerOf(h http.Header, err error) {
 	}
 	if plain, ok := errors.AsType[*httpError](err); ok {
 		maps.Copy(h, plain.header)
+	}
+	if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Overloaded {
+		seconds := max(1, ceilUnits(e.RetryAfter, time.Second))
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 }

@@ -20,7 +20,7 @@ func statusOf(c weir.Code) int {
 		return http.StatusConflict
 	case weir.NeverSatisfiable:
 		return http.StatusUnprocessableEntity
-	case weir.Unavailable, weir.Superseded:
+	case weir.Unavailable, weir.Overloaded, weir.Superseded:
 		return http.StatusServiceUnavailable
 	}
 	return http.StatusInternalServerError
