@@ -138,6 +138,8 @@ type LeaseRecord struct {
 	Expires time.Time
 	// Charges is how many the request had.
 	Charges int
+	// Keys are those of the reservation; nil if it had none, or if the lease has ended.
+	Keys []uint64
 	// Holdings are what a live lease stands for.
 	Holdings []Holding
 	// Limits is the answer that the reservation gave.

@@ -96,6 +96,9 @@ type Reservation struct {
 	Fingerprint uint64
 	// Charges are in the request's order.
 	Charges []Charge
+	// Keys are hashes of the charges' keys, one for each, for a store that keeps leases beyond the
+	// process; nil if the request is not [Request.Keyed]. They are not changed afterwards.
+	Keys []uint64
 	// Brought are the limits that the request brought, in the order of their names.
 	Brought []Limit
 	// Depth is how many ancestors to charge at most; a longer chain is an error.

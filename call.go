@@ -89,7 +89,7 @@ func (l *Limiter) newCall() *call {
 	if c, ok := l.calls.pool.Get().(*call); ok {
 		return c
 	}
-	c := &call{limiter: l, random: l.calls.generator()}
+	c := &call{limiter: l, random: l.calls.generator(), named: costBook{full: true}}
 	c.counter = l.cache.counter(l.calls.made.Add(1))
 	c.reservation = Reservation{
 		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,

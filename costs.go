@@ -6,13 +6,23 @@ import (
 )
 
 // Costs is how many units are asked of each limit, by the limit's name. In a settlement it is what
-// the lease stands for, or what was really used.
+// the lease stands for, or what was really used; there the name may be a full one, see
+// [Request.Keyed].
 type Costs map[string]int64
 
 // namedCost is one of the costs, read from its map once: a map is slow to walk.
 type namedCost struct {
 	name  string
 	units int64
+	key   uint64 // of the charge that a full name is for; 0 if the name is not a full one
+}
+
+// limit returns the name of the limit alone.
+func (c *namedCost) limit() string {
+	if c.key == 0 {
+		return c.name
+	}
+	return c.name[strings.LastIndexByte(c.name, keyMark)+1:]
 }
 
 // costList has costs in the order of their names.
@@ -23,7 +33,7 @@ func (c Costs) appendTo(list costList) costList {
 	const few = 16
 	from := len(list)
 	for name, units := range c {
-		list = append(list, namedCost{name, units})
+		list = append(list, namedCost{name: name, units: units})
 		for at := len(list) - 1; len(c) <= few && at > from && list[at-1].name > name; at-- {
 			list[at-1], list[at] = list[at], list[at-1]
 		}
@@ -34,17 +44,25 @@ func (c Costs) appendTo(list costList) costList {
 	return list
 }
 
-// check refuses malformed names and negative amounts, the first by name.
-func (list costList) check(field string, names bool) error {
+// check refuses malformed names and negative amounts, the first by name. If full is set, names may be
+// full ones, and it notes which charges they are for.
+func (list costList) check(field string, names, full bool) error {
 	for i := range list {
 		c := &list[i]
 		if names {
-			if reason := checkLimitName(c.name); reason != "" {
-				return invalid(field+"."+shorten(c.name), c.name, reason)
+			reason := ""
+			if full {
+				c.key, reason = checkFullName(c.name)
+			}
+			if c.key == 0 {
+				reason = checkLimitName(c.name)
+			}
+			if reason != "" {
+				return invalid(field+"."+shortenName(c.name), c.name, reason)
 			}
 		}
 		if c.units < 0 {
-			return invalid(field+"."+c.name, c.units, "must not be negative")
+			return invalid(field+"."+shortenName(c.name), c.units, "must not be negative")
 		}
 	}
 	return nil
@@ -60,6 +78,16 @@ func (list costList) find(name string) (units int64, ok bool) {
 	return 0, false
 }
 
+// findKey returns the cost of a limit of the charge with that key.
+func (list costList) findKey(key uint64, limit string) (units int64, ok bool) {
+	for i := range list {
+		if c := &list[i]; c.key == key && c.limit() == limit {
+			return c.units, true
+		}
+	}
+	return 0, false
+}
+
 // costBook has the costs of each charge of a request, or the totals of a settlement, as lists.
 type costBook struct {
 	lists []costList
@@ -67,6 +95,8 @@ type costBook struct {
 	// names are those of the last costs that were in order. The next ones mostly have the same, and to
 	// look them up is quicker than to walk a map.
 	names []string
+	// full allows full names.
+	full bool
 }
 
 // add reads the costs of the next charge, or says what is wrong with them: a malformed name or a
@@ -79,12 +109,16 @@ func (b *costBook) add(c Costs, field string) error {
 	}
 	list := b.all[from:len(b.all):len(b.all)]
 	b.lists = append(b.lists, list)
-	if err := list.check(field, !known); err != nil {
+	if err := list.check(field, !known, b.full); err != nil {
 		return err
 	}
 	if !known {
 		b.names = b.names[:0]
 		for i := range list {
+			if list[i].key != 0 { // it is taken apart each time
+				b.names = b.names[:0]
+				break
+			}
 			b.names = append(b.names, list[i].name)
 		}
 	}
@@ -101,7 +135,7 @@ func (b *costBook) addNamed(c Costs) bool {
 		if !ok {
 			return false
 		}
-		b.all = append(b.all, namedCost{name, units})
+		b.all = append(b.all, namedCost{name: name, units: units})
 	}
 	return true
 }

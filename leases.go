@@ -203,7 +203,7 @@ func (t *leaseTable) recycle(e *leaseEntry) {
 	if n := cap(e.holdings); n == 0 || n > most {
 		e.holdings = e.oneHolding[:0]
 	}
-	e.state, e.degraded, e.inDoubt, e.limits = leaseUnborn, false, false, nil
+	e.state, e.degraded, e.inDoubt, e.keys, e.limits = leaseUnborn, false, false, nil, nil
 	e.seq, e.due, e.filing, e.planned = 0, 0, 0, 0
 	t.blank.Put(e)
 }

@@ -14,7 +14,8 @@ type leaseEntry struct {
 	at, expires int64
 	seq, seqAt  int64
 	endedAt     int64
-	endedAs     uint64 // the fingerprint of what was named then
+	endedAs     uint64   // the fingerprint of what was named then
+	keys        []uint64 // of the charges; nil if the request was not keyed
 	holdings    []Holding
 	limits      []LimitStatus
 	oneHolding  [1]Holding // memory for holdings, as one is the most usual number
@@ -78,7 +79,7 @@ func (e *leaseEntry) bear(r LeaseRecord) {
 	e.fingerprint, e.charges = r.Fingerprint, uint8(r.Charges)
 	e.at, e.expires = r.At.UnixMilli(), r.Expires.UnixMilli()
 	e.seq, e.seqAt = r.Seq, r.SeqAt.UnixMilli()
-	e.holdings, e.limits = r.Holdings, r.Limits
+	e.keys, e.holdings, e.limits = r.Keys, r.Holdings, r.Limits
 	if e.state = conditionOf(r.State); e.state.ended() {
 		e.endedAs = r.EndFingerprint
 		e.end(e.state, r.EndedAt.UnixMilli())
@@ -88,5 +89,5 @@ func (e *leaseEntry) bear(r LeaseRecord) {
 // end makes a lease an ended one, which holds nothing.
 func (e *leaseEntry) end(as leaseCondition, atMS int64) {
 	e.state, e.endedAt = as, atMS
-	e.holdings, e.limits = e.holdings[:0], nil
+	e.keys, e.holdings, e.limits = nil, e.holdings[:0], nil
 }

@@ -254,7 +254,7 @@ func (l *Limiter) take(
 	e.bear(LeaseRecord{
 		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
 		Expires: r.Expires(out.At, out.Holdings),
-		Charges: len(r.Charges), Holdings: out.Holdings, Limits: out.Limits,
+		Charges: len(r.Charges), Keys: r.Keys, Holdings: out.Holdings, Limits: out.Limits,
 	})
 	if r.lease == nil { // the store made its own statuses
 		r.lease = &Lease{}

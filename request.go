@@ -25,6 +25,12 @@ type Request struct {
 	Costs    Costs
 	// Charges are the charges of a request that has several: at most 16, with 32 costs together.
 	Charges []Charge
+	// Keyed is true if settlements tell the charges apart by their keys and never by their position,
+	// because whoever settles does not know the order. The key of a charge is its entity and resource,
+	// and no two charges may have the same. Totals are then one set, in which [Subject.FullName] says
+	// which charge a limit is meant of; a limit that one charge alone has needs no more than its name.
+	// Default: false.
+	Keyed bool
 	// Limits are brought by the request. Where limits are stored they may only lower: the request
 	// is admitted if the stored limits admit it and the use after it stays within these
 	// capacities. Where nothing is stored they are the limits. Default: none.
@@ -64,6 +70,11 @@ func (r *Request) open(c *call, slash bool) (brought []Limit, err error) {
 		}
 	}
 	c.charges = charges
+	if c.reservation.Keys = nil; r.Keyed {
+		if c.reservation.Keys, err = keysOf(charges); err != nil {
+			return nil, err
+		}
+	}
 	if len(r.Limits) == 0 {
 		return nil, nil
 	}

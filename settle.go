@@ -41,7 +41,8 @@ type settling struct {
 	lists       []costList // of totals
 	now         time.Time
 	fingerprint uint64
-	charges     uint8 // of the lease
+	charges     uint8    // of the lease
+	keys        []uint64 // of the lease
 	replay      bool
 	degraded    bool
 }
@@ -65,7 +66,7 @@ func (l *Limiter) settleLease(ctx context.Context, c *call) (*Receipt, error) {
 	for i, costs := range s.totals {
 		if err := c.named.add(costs, s.field); err != nil {
 			if len(s.totals) > 1 { // say which
-				err = c.named.lists[i].check(fmt.Sprintf("%s[%d]", s.field, i), true)
+				err = c.named.lists[i].check(fmt.Sprintf("%s[%d]", s.field, i), true, true)
 			}
 			return nil, err
 		}
@@ -149,7 +150,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 	of := &c.settlement
 	of.ID, of.Verb, of.Seq, of.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
 	of.Holdings, of.Totals, of.Limits = e.holdings, nil, nil
-	s.charges = e.charges
+	s.charges, s.keys = e.charges, e.keys
 	out := of.Outcome(wholeMS(s.now))
 	if !e.degraded {
 		var err error

@@ -1,8 +1,10 @@
 package weir
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // splitTotals turns what a settlement names into what each holding shall stand for, or says which name
@@ -20,7 +22,7 @@ func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 		h := &e.holdings[i]
 		from := len(c.parts)
 		for _, p := range h.Parts {
-			if n, ok := s.named(p.Charge, h.Limit.Name); ok {
+			if n, ok := s.named(e, p.Charge, h.Limit.Name); ok {
 				p.Units = n
 			}
 			if cancels || completes && h.Limit.Kind == Concurrency {
@@ -45,13 +47,20 @@ func (s *Settlement) Restated(holdings []Holding) ([][]Part, error) {
 		return s.Totals, nil
 	}
 	again := call{settling: s.call.settling} // Totals are in the call's own memory
-	return again.splitTotals(&leaseEntry{holdings: holdings, charges: again.settling.charges})
+	return again.splitTotals(&leaseEntry{
+		id: s.ID, holdings: holdings, charges: again.settling.charges, keys: again.settling.keys,
+	})
 }
 
 // named is what a settlement says of one limit of a charge.
-func (s *settling) named(charge int, name string) (int64, bool) {
+func (s *settling) named(e *leaseEntry, charge int, name string) (int64, bool) {
 	if len(s.lists) == 0 {
 		return 0, false
+	}
+	if charge < len(e.keys) {
+		if n, ok := s.lists[0].findKey(e.keys[charge], name); ok {
+			return n, true
+		}
 	}
 	if len(s.lists) == 1 {
 		charge = 0 // one set for all charges
@@ -61,28 +70,77 @@ func (s *settling) named(charge int, name string) (int64, bool) {
 
 // checkNames holds every name that a settlement gives against what was reserved.
 func (s *settling) checkNames(e *leaseEntry) error {
+	if len(s.lists) > 1 && len(e.keys) > 1 {
+		return invalid(s.field, len(s.lists), mustNameKeys)
+	}
 	if len(s.lists) > 1 && len(s.lists) != int(e.charges) {
 		return invalid(s.field, len(s.lists),
 			fmt.Sprintf("give one set for all charges, or one for each of the %d", int(e.charges)))
 	}
+	var keys []error // every mistake that is about a key
 	for i, list := range s.lists {
 		charge := -1
 		if len(s.lists) > 1 {
 			charge = i
 		}
 		for j := range list {
-			if err := checkReserved(e.holdings, charge, list[j].name, list[j].units); err != nil {
-				field := s.field + "." + list[j].name
+			err := e.checkNamed(list, j, charge)
+			if err == nil {
+				continue
+			}
+			if err.Code == Invalid {
+				err.Field = s.field + "." + shortenName(list[j].name)
 				if charge >= 0 {
-					field = fmt.Sprintf("%s[%d].%s", s.field, i, list[j].name)
+					err.Field = fmt.Sprintf("%s[%d].%s", s.field, i, list[j].name)
 				}
-				err.Field = field
+			}
+			if list[j].key == 0 || err.Code != Invalid {
 				return err
 			}
+			keys = append(keys, err)
 		}
 	}
-	return nil
+	if len(keys) == 1 {
+		return keys[0]
+	}
+	return errors.Join(keys...)
 }
+
+// mustNameKeys refuses what does not say which of several keyed charges it is for.
+const mustNameKeys = "must name the keys: several were reserved"
+
+// checkNamed refuses one name of a list. The field is the caller's to add.
+func (e *leaseEntry) checkNamed(list costList, at, charge int) *Error {
+	c := &list[at]
+	if c.key == 0 {
+		err := checkReserved(e.holdings, charge, c.name, c.units)
+		if err != nil && err.Reason == severalHave && e.keys != nil {
+			err.Reason = mustNameKeys
+		}
+		return err
+	}
+	if e.keys == nil {
+		return fault(UnknownLease, "lease_id", e.id, "is not known here as one with keys")
+	}
+	limit := c.limit()
+	if charge = slices.Index(e.keys, c.key); charge < 0 || !reserves(e.holdings, charge, limit) {
+		return invalid("", c.name, "was not reserved")
+	}
+	if _, twice := list.find(limit); twice { // by the name alone as well
+		return invalid("", c.name, "is given twice")
+	}
+	return checkReserved(e.holdings, charge, limit, c.units)
+}
+
+// reserves reports whether a charge has reserved something under a limit's name.
+func reserves(holdings []Holding, charge int, name string) bool {
+	return slices.ContainsFunc(holdings, func(h Holding) bool {
+		return h.Limit.Name == name &&
+			slices.ContainsFunc(h.Parts, func(p Part) bool { return p.Charge == charge })
+	})
+}
+
+const severalHave = "several charges have it: give one set for each charge"
 
 // checkReserved refuses a name that a charge did not reserve, or more slots than it stands for. Charge
 // -1 means any, but only one may have the name. The field is the caller's to add.
@@ -98,7 +156,7 @@ func checkReserved(holdings []Holding, charge int, name string, n int64) *Error 
 				continue
 			}
 			if found >= 0 && p.Charge != found {
-				return invalid("", n, "several charges have it: give one set for each charge")
+				return invalid("", n, severalHave)
 			}
 			found = p.Charge
 			if h.Limit.Kind == Concurrency && n > p.Units {
