@@ -11,7 +11,7 @@ import (
 //
 //	the newest lease time forgotten early
 //	items: entity, resource, states: limit, kind, counter
-//	records: ID, state, fingerprints, numbers; of a live one also holdings and answer
+//	records: ID, state, fingerprints, numbers; of a live one also holdings, answer and keys
 //
 // Instants are Unix milliseconds.
 
@@ -27,6 +27,7 @@ const (
 	leastPart    = 2
 	leastPiece   = 3
 	leastStatus  = 10
+	leastKey     = 1
 )
 
 // encode appends all that the store keeps. The gate must be held for writing. It fails only where a
@@ -174,10 +175,7 @@ func (c *codec) record(r *record) {
 	for _, t := range []*time.Time{&r.At, &r.Expires, &r.SeqAt, &r.EndedAt} {
 		c.time(t)
 	}
-	charges := int64(r.Charges)
-	if c.natural(&charges, math.MaxInt32); c.reading {
-		r.Charges = int(charges)
-	}
+	keyed := c.charges(r)
 	c.natural(&r.Seq, math.MaxInt64)
 	c.natural(&r.memory, math.MaxInt64)
 	if r.State != weir.LeaseLive {
@@ -189,6 +187,26 @@ func (c *codec) record(r *record) {
 	for i := range list(c, &r.Limits, leastStatus) {
 		c.status(&r.Limits[i])
 	}
+	if keyed {
+		for i := range list(c, &r.Keys, leastKey) {
+			c.uint(&r.Keys[i])
+		}
+		c.check(len(r.Keys) == r.Charges)
+	}
+}
+
+// charges is how many charges a lease has, written as a number below zero if they have keys.
+func (c *codec) charges(r *record) (keyed bool) {
+	n := int64(r.Charges)
+	if len(r.Keys) > 0 {
+		n = -n
+	}
+	c.int(&n)
+	c.check(-math.MaxInt32 <= n && n <= math.MaxInt32)
+	if c.reading && !c.failed {
+		r.Charges = int(max(n, -n))
+	}
+	return n < 0
 }
 
 // time is an instant to the millisecond, or none.

@@ -157,7 +157,7 @@ func (t *records) expire(r *record) { t.end(r, weir.LeaseExpired, r.Expires) }
 // end makes a live lease an ended one, and forgets the oldest where there are too many.
 func (t *records) end(r *record, state weir.LeaseState, at time.Time) {
 	heap.Remove(&t.live, r.place)
-	r.State, r.EndedAt, r.Holdings, r.Limits = state, at, nil, nil
+	r.State, r.EndedAt, r.Keys, r.Holdings, r.Limits = state, at, nil, nil, nil
 	t.file(r)
 	heap.Push(&t.ended, r)
 	t.limit(t.most)

@@ -241,7 +241,7 @@ func (s *SnapshotStore) Reserve(
 	}
 	lease := weir.LeaseRecord{
 		ID: r.ID, State: weir.LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
-		Expires: r.Expires(out.At, out.Holdings), Charges: len(r.Charges),
+		Expires: r.Expires(out.At, out.Holdings), Charges: len(r.Charges), Keys: r.Keys,
 		Holdings: cloneHoldings(out.Holdings), Limits: out.Limits,
 	}
 	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: r.Memory.Milliseconds()}, r.MemorySize)
