@@ -116,6 +116,16 @@ func marked(lease weir.LeaseID, mark int64) tb.Uint128 {
 	return transferID(lease, mark>>markBits, int(mark&(1<<markBits-1)))
 }
 
+// keys records the keys of a lease's charges.
+func (c *chain) keys(keys []uint64) {
+	for charge, key := range keys {
+		c.add(&tb.Transfer{
+			DebitAccountID: c.n.vault, CreditAccountID: c.n.register, Code: codeKey,
+			UserData64: key, UserData32: uint32(charge),
+		}, roleRecord, 0)
+	}
+}
+
 // resolve voids a pending transfer, or posts a part of it.
 func (c *chain) resolve(pending tb.Uint128, flag uint16, amount, total uint64, holding int) {
 	t := tb.Transfer{PendingID: pending, Flags: flag, Amount: tb.ToUint128(amount), UserData64: total}

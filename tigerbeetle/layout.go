@@ -38,6 +38,10 @@ const (
 	codeCancelled uint16 = 13
 	codeExtended  uint16 = 14
 
+	// codeKey records the key of one of a lease's charges, which user_data_32 numbers: user_data_64 is
+	// its hash. It is in the chain of the reservation.
+	codeKey uint16 = 15
+
 	// What a lease does on a limit's account. user_data_32 is the place (see place), user_data_64 of
 	// a take the request's fingerprint, of what a settlement did one more than the units that the part
 	// stands for since.

@@ -140,8 +140,11 @@ func (h *history) read(t *tb.Transfer) {
 		return
 	}
 	h.index++
+	if t.Code == codeKey {
+		h.record.Keys = append(h.record.Keys, t.UserData64) // they are recorded in order
+	}
 	if t.Code < codeCheck {
-		return // the end of a token
+		return // nothing of a holding: a key, or the end of a token
 	}
 	h.hold(t, h.step<<markBits|h.index)
 }

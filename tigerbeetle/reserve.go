@@ -276,7 +276,7 @@ func (c *reserving) statuses(now int64) {
 
 // chain builds the call.
 func (c *reserving) chain(now int64) *chain {
-	ch := c.s.newChain(c.r.ID, c.attempt, 1+4*len(c.seats))
+	ch := c.s.newChain(c.r.ID, c.attempt, 1+4*len(c.seats)+len(c.r.Keys))
 	for i := range c.seats {
 		c.s.fund(ch, &c.seats[i], i)
 	}
@@ -298,6 +298,7 @@ func (c *reserving) chain(now int64) *chain {
 		seat.ask(ch, c.r.Fingerprint, i)
 		seat.mu.Unlock()
 	}
+	ch.keys(c.r.Keys)
 	ch.close()
 	return ch
 }
