@@ -29,7 +29,7 @@ func reserveBodyOf(r *weir.Request) (*reserveBody, error) {
 	if len(r.Charges) > 0 && (r.Entity != "" || r.Resource != "" || r.Costs != nil) {
 		return nil, invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs")
 	}
-	b := &reserveBody{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs}
+	b := &reserveBody{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs, Keyed: r.Keyed}
 	check := func(at string, entity, resource string, c weir.Costs) error {
 		if err := checkText(at+"entity", entity); err != nil {
 			return err

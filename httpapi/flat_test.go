@@ -1,6 +1,8 @@
 package httpapi_test
 
 import (
+	"fmt"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -137,6 +139,8 @@ func TestFlatMistakes(t *testing.T) {
 			"is given twice"},
 		{id, `[{"key":"k2","actual_amount":1},{"key":"K2","actual_amount":1}]`, "actuals[1].key", "K2",
 			"was not reserved"},
+		{id, `[{"key":"k 2","actual_amount":1}]`, "actuals[0].key", "k 2", "must not contain"},
+		{id, `[{"key":"k#2","actual_amount":1}]`, "actuals[0].key", "k#2", "must not contain"},
 		{id, `[{"key":"k2"}]`, "actuals[0].actual_amount", "", "must be given"},
 		{id, `[{"key":"k2","actual_amount":1},{"actual_amount":1}]`, "actuals[1].key", "",
 			"must be given"},
@@ -166,25 +170,74 @@ func TestFlatMistakes(t *testing.T) {
 		200)
 }
 
-// Another handler does not know the keys, until it hears them.
-func TestFlatElsewhere(t *testing.T) {
+// Every handler of a service settles by key, also a lease that another one has settled.
+func TestFlatOnAnotherHandler(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
-	reserve := `{"lease_id":"` + w.lease() + `","requirements":[{"key":"k2","amount":6},{"key":"k1","amount":3}]}`
-	id := w.reserve(reserve).body["lease_id"].(string)
-	w.handler = httpapi.NewHandler(w.limiter, w.options)
-	complete := `{"lease_id":"` + id + `","actuals":[{"key":"k2","actual_amount":1}]}`
-	before := w.state()
-	w.post("complete", complete).want(t, 404, "code", "unknown lease", "value", id)
-	w.unchanged(before)
-	w.reserve(reserve).want(t, 200, "replay", true)
-	w.post("complete", complete).want(t, 200)
-	if got := w.available("k2", "key", "units"); got != 9 {
-		t.Errorf("%d left, want 9", got)
-	}
+	first, second := w.handler, httpapi.NewHandler(w.limiter, w.options)
+	id := w.reserve(`{"requirements":[{"key":"k2","amount":6},{"key":"k1","amount":3}]}`).body["lease_id"].(string)
+	w.handler = second
+	checkFlatSettling(w, id)
+	w.handler = first
+	checkFlatEnded(w, id)
 	other := weir.NewLeaseID(w.clock()).String()
 	w.post("complete", `{"lease_id":"`+other+`","actuals":[{"key":"k2","actual_amount":1}]}`).
-		want(t, 404, "value", other)
+		want(t, 404, "code", "unknown lease", "field", "lease_id", "value", other)
+}
+
+// A lease of the keys k1, of which it has 3, and k2, of which it has 6, is adjusted and completed by key.
+func checkFlatSettling(w *handlerWorld, id string) {
+	w.t.Helper()
+	before := w.state()
+	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"key":"k3","actual_amount":1}]}`).
+		want(w.t, 400, "code", "invalid", "field", "actuals[0].key", "value", "k3", "reason", "was not reserved")
+	w.post("complete", `{"lease_id":"`+id+`","actuals":[{"units":5},{"units":0}]}`).
+		want(w.t, 400, "field", "actuals", "value", "2", "reason", "must name the keys: several were reserved")
+	w.unchanged(before)
+	w.post("adjust", `{"lease_id":"`+id+`","seq":1,"totals":[{"key":"k1","amount":8}]}`).want(w.t, 200)
+	checkFlatLeft(w, 2, 4)
+	w.post("complete", flatComplete(id, 2)).want(w.t, 200)
+	checkFlatLeft(w, 9, 8)
+}
+
+// checkFlatEnded repeats the end of [checkFlatSettling].
+func checkFlatEnded(w *handlerWorld, id string) {
+	w.t.Helper()
+	w.post("complete", flatComplete(id, 2)).want(w.t, 200, "lease_id", id)
+	w.post("complete", `{"lease_id":"`+id+
+		`","actuals":[{"key":"k1","actual_amount":1},{"key":"k2","actual_amount":2}]}`).want(w.t, 200)
+	w.post("complete", flatComplete(id, 3)).want(w.t, 409, "code", "conflict")
+	w.post("complete", `{"lease_id":"`+id+`"}`).want(w.t, 409, "code", "conflict")
+	w.post("cancel", `{"lease_id":"`+id+`"}`).want(w.t, 409, "code", "conflict")
+	w.post("adjust", `{"lease_id":"`+id+`","seq":2,"totals":[{"key":"k1","amount":1}]}`).want(w.t,
+		409, "code", "ended")
+	checkFlatLeft(w, 9, 8)
+}
+
+func flatComplete(id string, k2 int) string {
+	return fmt.Sprintf(`{"lease_id":%q,"actuals":[{"key":"k2","actual_amount":%d},{"key":"k1","actual_amount":1}]}`, id, k2)
+}
+
+func checkFlatLeft(w *handlerWorld, k1, k2 int64) {
+	w.t.Helper()
+	if a, b := w.available("k1", "key", "units"), w.available("k2", "key", "units"); a != k1 || b != k2 {
+		w.t.Errorf("%d and %d left, want %d and %d", a, b, k1, k2)
+	}
+}
+
+// After a restart from a snapshot flat keys go on as before, live leases and ended ones.
+func TestFlatAfterRestart(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, nil)
+	file := filepath.Join(t.TempDir(), "snapshot")
+	w.restart(file)
+	reserve := `{"lease_id":"` + w.lease() + `","requirements":[{"key":"k2","amount":6},{"key":"k1","amount":3}]}`
+	id := w.reserve(reserve).body["lease_id"].(string)
+	w.restart(file)
+	checkFlatSettling(w, id)
+	w.restart(file)
+	checkFlatEnded(w, id)
+	w.reserve(reserve).want(t, 409, "code", "ended")
 }
 
 // An extended lease keeps its keys as long as it lives, and a limit called key is no flat key.

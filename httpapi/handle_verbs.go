@@ -55,24 +55,13 @@ func (h *Handler) readReserve(c *incoming) (*reserveRequest, error) {
 	return readReserve(v)
 }
 
-// take reserves, and remembers the flat keys. Nothing is reserved that could not be settled.
-func (h *Handler) take(ctx context.Context, r *reserveRequest) (lease *weir.Lease, err error) {
-	keys := r.keys()
-	if keys == nil {
-		return h.service.Reserve(ctx, &r.Request)
+// take reserves.
+func (h *Handler) take(ctx context.Context, r *reserveRequest) (*weir.Lease, error) {
+	lease, err := h.service.Reserve(ctx, &r.Request)
+	if err != nil && r.order != nil {
+		err = reword(err, r.word)
 	}
-	claimed, ok := h.flat.claim(r.LeaseID, keys)
-	if !ok {
-		return nil, refusal(http.StatusServiceUnavailable, &weir.Error{
-			Code:   weir.Unavailable,
-			Reason: "no room for another lease with flat keys; nothing was reserved",
-		}, "Retry-After", "1")
-	}
-	defer func() { h.flat.reserved(lease, keys, claimed) }() // also while the service panics
-	if lease, err = h.service.Reserve(ctx, &r.Request); err != nil {
-		return nil, reword(err, r.word)
-	}
-	return lease, nil
+	return lease, err
 }
 
 func (h *Handler) adjust(ctx context.Context, c *incoming) (*answer, error) {
@@ -110,7 +99,7 @@ func extendLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.
 	return to.Extend(ctx, s.id)
 }
 
-// settle reads a verb on a lease, translates flat keys and gives it to the service.
+// settle reads a verb on a lease and gives it to the service.
 func (h *Handler) settle(
 	ctx context.Context, c *incoming, empty settleRequest, do settlement,
 ) (*answer, error) {
@@ -119,18 +108,10 @@ func (h *Handler) settle(
 	if err := h.readSettle(c, s); err != nil {
 		return nil, err
 	}
-	keys := h.flat.keys(s.id)
-	if err := s.translate(keys); err != nil {
-		return nil, err
-	}
 	receipt, err := do(ctx, h.service, s)
 	if err != nil {
-		if s.flat != nil {
-			err = reword(err, func(f *weir.Error) string { return s.word(f, keys) })
-		}
-		return nil, err
+		return nil, s.reword(err)
 	}
-	h.flat.settled(receipt)
 	return c.say(receiptText{receipt}, nil), nil
 }
 

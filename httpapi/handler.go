@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Handler serves a [weir.Service] over HTTP. It has no state of its own but which flat keys a lease
-// was reserved with. All methods may be called at once.
+// Handler serves a [weir.Service] over HTTP. It has no state of its own, so that any handler of a
+// service answers for every other. All methods may be called at once.
 type Handler struct {
 	service    weir.Service
 	options    Options
@@ -22,7 +22,6 @@ type Handler struct {
 	direct     map[string]*directRoute // by path, for POST
 	patterns   []string
 	slots      chan struct{} // one for each request of the API under way
-	flat       *flatLeases
 	rateLimits *rateLimits
 	incoming   sync.Pool // of *incoming
 }
@@ -35,7 +34,6 @@ var _ http.Handler = (*Handler)(nil)
 func NewHandler(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.slots = make(chan struct{}, h.options.MaxConcurrent)
-	h.flat = newFlatLeases(flatRoom, h.options.Now)
 	h.rateLimits = rateLimitsOf(s, h.options.Now)
 	h.register()
 	return h

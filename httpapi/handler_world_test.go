@@ -65,22 +65,48 @@ func newHandlerWorld(t *testing.T, o *httpapi.Options) *handlerWorld {
 		*w.options = *o
 	}
 	w.now.Store(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC).UnixMilli())
+	store, err := memory.Open(&memory.Options{Definitions: handlerDefinitions(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.serve(store)
+	return w
+}
+
+func handlerDefinitions(t *testing.T) *weir.Definitions {
+	t.Helper()
 	parsed, err := manifest.Parse("limits.yaml", []byte(handlerLimits))
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := memory.Open(&memory.Options{Definitions: parsed.Definitions})
-	if err != nil {
-		t.Fatal(err)
-	}
+	return parsed.Definitions
+}
+
+// serve makes the handler one of a new limiter over a store.
+func (w *handlerWorld) serve(store weir.Backend) {
+	w.t.Helper()
+	var err error
 	w.limiter, err = weir.New(store, &weir.Options{Now: w.clock, CascadeDepth: 2})
 	if err != nil {
-		t.Fatal(err)
+		w.t.Fatal(err)
 	}
 	w.options.Now = w.clock
 	w.options.Admin = w.limiter
 	w.handler = httpapi.NewHandler(w.limiter, w.options)
-	return w
+}
+
+// restart closes the limiter and goes on with another, from the snapshot in a file.
+func (w *handlerWorld) restart(file string) {
+	w.t.Helper()
+	if err := w.limiter.Close(); err != nil {
+		w.t.Fatal(err)
+	}
+	store, err := memory.OpenSnapshot(file, &memory.SnapshotOptions{Definitions: handlerDefinitions(w.t)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.serve(store)
+	w.t.Cleanup(func() { _ = w.limiter.Close() })
 }
 
 func (w *handlerWorld) clock() time.Time { return time.UnixMilli(w.now.Load()) }

@@ -31,7 +31,7 @@ type reserveRequest struct {
 func readReserve(v *value) (*reserveRequest, error) {
 	var d reader
 	r := &reserveRequest{}
-	var single, charges, requirements *value
+	var single, charges, requirements, keyed *value
 	d.fields(v, func(name string, v *value) bool {
 		switch name {
 		case "lease_id":
@@ -46,6 +46,8 @@ func readReserve(v *value) (*reserveRequest, error) {
 			charges, r.Charges = v, d.charges(v)
 		case "requirements":
 			requirements, r.requirements = v, d.requirements(v)
+		case "keyed":
+			keyed, r.Keyed = v, d.boolean(v)
 		case "limits":
 			r.brings, r.Limits = true, d.limitSet(v)
 		default:
@@ -59,6 +61,8 @@ func readReserve(v *value) (*reserveRequest, error) {
 		d.add(invalid("requirements", len(r.requirements), "must not stand beside charges"))
 	case requirements != nil && single != nil:
 		d.add(invalid("requirements", len(r.requirements), besideSingle))
+	case requirements != nil && keyed != nil:
+		d.add(invalid("keyed", string(keyed.text), "must not stand beside requirements"))
 	case charges != nil && single != nil:
 		d.add(invalid("charges", len(r.Charges), besideSingle))
 	}
@@ -141,6 +145,7 @@ func (d *reader) keyAmount(v *value, amountName string) (key string, amount int6
 // translate makes a charge of each requirement, in the order of the keys: the same keys are the
 // same request, however they are ordered.
 func (r *reserveRequest) translate() {
+	r.Keyed = true
 	r.order = make([]int, len(r.requirements))
 	for i := range r.order {
 		r.order[i] = i
@@ -154,18 +159,6 @@ func (r *reserveRequest) translate() {
 			Entity: q.Key, Resource: flatResource, Costs: weir.Costs{flatLimit: q.Amount},
 		})
 	}
-}
-
-// keys are the flat keys in order; nil for a request that has none.
-func (r *reserveRequest) keys() []string {
-	if r.order == nil {
-		return nil
-	}
-	keys := make([]string, len(r.order))
-	for i, at := range r.order {
-		keys[i] = r.requirements[at].Key
-	}
-	return keys
 }
 
 // word returns the caller's word for the field of a fault in a translated request. The service does

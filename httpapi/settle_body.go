@@ -12,9 +12,9 @@ type settleRequest struct {
 	id     weir.LeaseID
 	seq    int64
 	totals []weir.Costs
-	// byCharge is whether the totals are one for each charge.
+	// byCharge is whether the totals were an array.
 	byCharge bool
-	// flat are the flat keys that were named, instead of totals; nil where there are none.
+	// flat are the flat keys that were named, which totals are made of; nil where there are none.
 	flat []actualBody
 	// field and amount are what the totals, and the amount of a flat key in them, are called.
 	field, amount string
@@ -98,6 +98,9 @@ func (d *reader) totals(v *value, r *settleRequest) {
 		}
 		r.flat = append(r.flat, a)
 	})
+	if flat {
+		r.translate()
+	}
 }
 
 func isFlat(v *value) (flat bool) {
@@ -111,67 +114,63 @@ func isFlat(v *value) (flat bool) {
 	return flat && err == nil
 }
 
-// translate makes totals by charge of flat keys; keys are those of the lease, nil where it is not
-// known as one that has any.
-func (r *settleRequest) translate(keys []string) error {
-	switch {
-	case r.flat == nil:
-		return r.unnamed(keys)
-	case keys == nil:
-		return &weir.Error{
-			Code: weir.UnknownLease, Field: "lease_id", Value: r.id.String(),
-			Reason: "is not known here as one with flat keys",
-		}
-	}
-	return r.place(keys)
+// flatName is the full name of the units of a flat key.
+func flatName(key string) string {
+	return weir.Subject{Entity: key, Resource: flatResource}.FullName(flatLimit)
 }
 
-// place turns the flat keys that were named into totals by charge; keys are those of the lease, in
-// the order of its charges.
-func (r *settleRequest) place(keys []string) error {
-	var d reader
-	r.totals = make([]weir.Costs, len(keys))
+// translate makes totals by full name of the flat keys.
+func (r *settleRequest) translate() {
+	costs := make(weir.Costs, len(r.flat))
 	for i := range r.flat {
-		a := &r.flat[i]
-		at := slices.Index(keys, a.Key)
-		if at < 0 {
-			d.add(invalid(r.element(i)+".key", a.Key, "was not reserved"))
-			continue
+		costs[flatName(r.flat[i].Key)] = r.flat[i].ActualAmount
+	}
+	r.totals = []weir.Costs{costs}
+}
+
+// mustNameKeys is the service's reason to refuse totals of a lease with keys that name none.
+const mustNameKeys = "must name the keys: several were reserved"
+
+// reword puts the caller's words for what the service calls flat keys and totals.
+func (r *settleRequest) reword(err error) error {
+	if r.flat == nil && !r.byCharge {
+		return err
+	}
+	faults := faultsOf(err)
+	if len(faults) == 0 {
+		return err
+	}
+	var d reader
+	for _, f := range faults {
+		reworded := *f
+		if r.flat != nil {
+			r.rewordFlat(&reworded)
+		} else if f.Reason == mustNameKeys {
+			reworded.Field, reworded.Value = r.field, strconv.Itoa(len(r.totals))
 		}
-		r.totals[at] = weir.Costs{flatLimit: a.ActualAmount}
+		d.add(&reworded)
 	}
 	return d.err()
 }
 
-// unnamed refuses totals that do not say which key they are for; keys are those of the lease. Its
-// charges are in an order of their own, which the caller does not know.
-func (r *settleRequest) unnamed(keys []string) error {
-	if len(keys) < 2 {
-		return nil
+// rewordFlat puts a flat key, or its amount, for the full name of its units.
+func (r *settleRequest) rewordFlat(f *weir.Error) {
+	if f.Code == weir.UnknownLease {
+		f.Reason = "is not known here as one with flat keys"
+		return
 	}
-	const reason = "must name the keys: several were reserved"
-	if r.byCharge && len(r.totals) > 0 {
-		return invalid(r.field, len(r.totals), reason)
-	}
-	for _, costs := range r.totals {
-		if n, ok := costs[flatLimit]; ok {
-			return invalid(r.field+"."+flatLimit, n, reason)
+	for i := range r.flat {
+		a := &r.flat[i]
+		name := flatName(a.Key)
+		if f.Field != r.field+"."+name && f.Field != r.field+"."+shorten(name) {
+			continue
 		}
+		f.Field = r.element(i) + "." + r.amount
+		if f.Value == shorten(name) {
+			f.Field, f.Value = r.element(i)+".key", shorten(a.Key)
+		}
+		return
 	}
-	return nil
 }
 
 func (r *settleRequest) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
-
-// word returns the caller's word for the field of a fault in translated totals; keys are those of
-// the lease.
-func (r *settleRequest) word(f *weir.Error, keys []string) string {
-	for i := range r.flat {
-		to := r.element(i) + "." + r.amount
-		if f.Field == r.element(slices.Index(keys, r.flat[i].Key))+"."+flatLimit ||
-			f.Field == r.field+"."+flatLimit && len(r.flat) == 1 {
-			return to
-		}
-	}
-	return f.Field
-}

@@ -10,7 +10,7 @@ import (
 // the other way round. Instants and durations are whole milliseconds, as in the library.
 
 // reserveBody asks for a reservation. Exactly one of the three forms is given: entity, resource and
-// costs; charges; or requirements, the flat keys of ADR 9.
+// costs; charges; or requirements, the flat keys of ADR 30.
 type reserveBody struct {
 	LeaseID      string               `json:"lease_id,omitempty"`
 	Entity       string               `json:"entity,omitempty"`
@@ -18,6 +18,7 @@ type reserveBody struct {
 	Costs        weir.Costs           `json:"costs,omitempty"`
 	Charges      []chargeBody         `json:"charges,omitempty"`
 	Requirements []requirementBody    `json:"requirements,omitempty"`
+	Keyed        bool                 `json:"keyed,omitempty"`
 	Limits       map[string]limitBody `json:"limits,omitempty"`
 }
 
