@@ -71,7 +71,7 @@ func (s *twoServers) Close() error { return errors.Join(s.both[0].Close(), s.bot
 func severalHarness(t conformance.T, ledger func(time.Time) Ledger, denials int64) conformance.Harness {
 	t.Helper()
 	h := harness().Service(t)
-	h.Servers = true
+	h.Servers, h.VoidsPerServer = true, true
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
 		w := &twoServers{Clock: conformance.NewClock(s.Start)}
