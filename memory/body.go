@@ -165,6 +165,7 @@ func (b *budget) code(c *codec) {
 
 var leaseStates = [...]weir.LeaseState{
 	weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled, weir.LeaseExpired,
+	weir.LeaseVoided,
 }
 
 func (c *codec) record(r *record) {

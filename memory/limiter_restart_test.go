@@ -152,3 +152,33 @@ func TestRestartRefusesTheForgotten(t *testing.T) {
 		p.used(10)
 	}
 }
+
+// A cancel that came before its reserve is remembered by the next process, and forgotten in time.
+func TestRestartKnowsAVoidedID(t *testing.T) {
+	t.Parallel()
+	p := startProcess(t, nil)
+	id, other := weir.NewLeaseID(p.now), weir.NewLeaseID(p.now)
+	if _, err := p.Cancel(t.Context(), id); !errors.Is(err, weir.UnknownLease) {
+		t.Fatalf("cancel: got %v, want %q", err, weir.UnknownLease)
+	}
+	for range 2 {
+		p.restart(nil)
+		if _, err := p.ask(id); !errors.Is(err, weir.Ended) {
+			t.Errorf("reserve: got %v, want %q", err, weir.Ended)
+		}
+		if _, err := p.Cancel(t.Context(), id); !errors.Is(err, weir.UnknownLease) {
+			t.Errorf("cancel again: got %v, want %q", err, weir.UnknownLease)
+		}
+	}
+	p.used(0)
+	if _, err := p.ask(other); err != nil {
+		t.Errorf("reserve with another ID: %v", err)
+	}
+	p.used(10)
+	p.now = p.now.Add(10*time.Minute + time.Millisecond)
+	p.restart(nil)
+	if _, err := p.ask(id); !errors.Is(err, weir.Invalid) {
+		t.Errorf("reserve with a forgotten ID: got %v, want %q", err, weir.Invalid)
+	}
+	p.used(10)
+}

@@ -61,14 +61,20 @@ type records struct {
 	// most is how many ended ones there may be, as the limiter says with every call. More are
 	// forgotten early, the oldest first.
 	most int
+	// memory is how long (ms) an ended lease is remembered, by the last call that said so.
+	memory int64
 	// peak is the most records that the map has held since it was made.
 	peak int
 	// early is the newest lease time (ms) of which something was forgotten early; 0 if none.
 	early int64
 }
 
+// memoryByDefault is how long (ms) a voided ID is remembered if no call has said how long leases are: as
+// long as the limiter's option says by default.
+const memoryByDefault = 600_000
+
 func newRecords() records {
-	return records{byID: make(map[weir.LeaseID]*record), most: math.MaxInt}
+	return records{byID: make(map[weir.LeaseID]*record), most: math.MaxInt, memory: memoryByDefault}
 }
 
 // find returns a copy of what is known of a lease at now, or nil.
@@ -105,6 +111,7 @@ func (t *records) add(now int64, r *record, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.limit(most)
+	t.memory = r.memory
 	if old := t.byID[r.ID]; old != nil {
 		t.drop(old)
 	}
@@ -144,12 +151,30 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 		t.file(r)
 		heap.Fix(&t.live, r.place)
 	case weir.VerbComplete:
-		r.memory, r.EndFingerprint = st.Memory.Milliseconds(), st.Fingerprint
+		t.memory = st.Memory.Milliseconds()
+		r.memory, r.EndFingerprint = t.memory, st.Fingerprint
 		t.end(r, weir.LeaseCompleted, out.At)
 	case weir.VerbCancel:
-		r.memory, r.EndFingerprint = st.Memory.Milliseconds(), st.Fingerprint
+		t.memory = st.Memory.Milliseconds()
+		r.memory, r.EndFingerprint = t.memory, st.Fingerprint
 		t.end(r, weir.LeaseCancelled, out.At)
 	}
+}
+
+// void keeps the ID of a lease that was cancelled before it was reserved. It returns true, and keeps
+// nothing, if there is a lease with that ID.
+func (t *records) void(now int64, id weir.LeaseID) (exists bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	defer t.sweep(now)
+	if r := t.current(now, id); r != nil {
+		return r.State != weir.LeaseVoided
+	}
+	t.insert(&record{LeaseRecord: weir.LeaseRecord{
+		ID: id, State: weir.LeaseVoided, EndedAt: time.UnixMilli(now),
+	}, memory: t.memory})
+	t.limit(t.most)
+	return false
 }
 
 func (t *records) expire(r *record) { t.end(r, weir.LeaseExpired, r.Expires) }

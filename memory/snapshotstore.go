@@ -254,6 +254,9 @@ func replay(known *weir.LeaseRecord, r *weir.Reservation) (*weir.Outcome, error)
 	switch {
 	case known.State != weir.LeaseLive:
 		e.Code, e.Reason = weir.Ended, "was "+string(known.State)
+		if known.State == weir.LeaseVoided {
+			e.Reason = "was cancelled before it was reserved"
+		}
 		return nil, e
 	case known.Fingerprint != r.Fingerprint:
 		e.Code, e.Reason = weir.Conflict, "is a lease with other content"
@@ -306,7 +309,25 @@ func (s *SnapshotStore) Status(
 func (s *SnapshotStore) RecoverLease(
 	_ context.Context, now time.Time, id weir.LeaseID,
 ) (*weir.LeaseRecord, error) {
-	return s.records.find(now.UnixMilli(), id), nil
+	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State != weir.LeaseVoided {
+		return known, nil
+	}
+	return nil, nil //nolint:nilnil // It is unknown, or was never reserved.
+}
+
+// VoidLease records that a lease ID has ended without having been reserved; exists is true if the store
+// has a lease with that ID. A store that is only read records nothing, because it reserves nothing.
+func (s *SnapshotStore) VoidLease(
+	_ context.Context, now time.Time, id weir.LeaseID,
+) (exists bool, err error) {
+	if s.readOnly {
+		return false, nil
+	}
+	if err := s.enter(); err != nil {
+		return false, err
+	}
+	defer s.gate.RUnlock()
+	return s.records.void(now.UnixMilli(), id), nil
 }
 
 // Recovered is true where there was a snapshot; the time is the newest of a lease that was forgotten
