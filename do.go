@@ -10,11 +10,15 @@ import (
 const settleGrace = 10 * time.Second
 
 // Do reserves, runs call, and settles with what call reported; see [Lease.Do]. A denial is returned
-// as it is, and call does not run.
+// as it is, and call does not run. If the context has ended by the time the lease is there, Do cancels
+// the lease and returns the context's error, and call does not run.
 func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *Lease) error) error {
 	lease, err := s.Reserve(ctx, r)
 	if err != nil {
 		return err
+	}
+	if ctx.Err() != nil { // the context ended after the reservation: nothing has been sent
+		return errors.Join(ctx.Err(), lease.settle(ctx, false))
 	}
 	if lease.Replay {
 		return lease.Do(ctx, call)

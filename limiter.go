@@ -101,9 +101,6 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 			return nil, false, err
 		}
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, false, &Error{Code: Unavailable, Reason: "the caller has gone", Err: err}
-	}
 	of := &c.reservation
 	of.ID, of.Charges, of.Brought, of.costs = r.LeaseID, c.charges, brought, c.costs.lists
 	of.read = &c.charges[0]
@@ -233,10 +230,13 @@ func wholeMS(t time.Time) time.Time { return instant(t.UnixMilli(), t) }
 // instant is a millisecond in the zone of another instant.
 func instant(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
 
-// take asks the store for a new lease.
+// take asks the store for a new lease, unless the caller has gone while its call waited.
 func (l *Limiter) take(
 	ctx context.Context, now time.Time, e *leaseEntry, r *Reservation,
 ) (*Lease, bool, error) {
+	if err := gone(ctx); err != nil {
+		return nil, false, err
+	}
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	if l.traits.Local { // a store elsewhere may plan after the call
@@ -266,6 +266,15 @@ func (l *Limiter) take(
 		r.lease = &Lease{}
 	}
 	return l.handle(e, now, r.lease), false, nil
+}
+
+// gone returns an error if the caller has gone. It is called after the last wait before a reservation is
+// written: what is reserved for a caller that has gone, nobody settles.
+func gone(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return &Error{Code: Unavailable, Reason: "the caller has gone", Err: err}
+	}
+	return nil
 }
 
 // nameLease puts the lease's ID into an error after which the call may be repeated: the caller may not

@@ -33,6 +33,11 @@ func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
 			return nil, err
 		}
 	}
+	if r.call != nil { // a store elsewhere gives the context to what it writes with
+		if err := gone(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := p.checkBrought(); err != nil {
 		return nil, err
 	}

@@ -236,6 +236,9 @@ func (s *SnapshotStore) Reserve(
 		return nil, err
 	}
 	defer s.gate.RUnlock()
+	if err := ctx.Err(); err != nil { // the call may have waited for a snapshot
+		return nil, &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
+	}
 	if err := s.store.reserve(now, out); err != nil || out.Denied {
 		return out, err
 	}
