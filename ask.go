@@ -66,7 +66,7 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explan
 			return first, nil
 		}
 		if depth == l.options.CascadeDepth {
-			return nil, tooLong(entity, depth, r.Parent)
+			return nil, tooLong(storeCtx, l.resolve, Subject{entity, resource}, depth)
 		}
 		e.Parent = &Explanation{}
 		at, e = r.Parent, e.Parent

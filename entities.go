@@ -179,10 +179,31 @@ func (l *Limiter) checkDepth(ctx context.Context, name, parent string) error {
 		return err
 	}
 	if depth+below > l.options.CascadeDepth {
+		if cycle, err := leadsToCycle(ctx, reader, name, parent); err != nil || cycle {
+			return err // a cycle is the store's to refuse
+		}
 		return invalid("cascade", true,
 			fmt.Sprintf("would reach more than the %d levels that are allowed", l.options.CascadeDepth))
 	}
 	return nil
+}
+
+// leadsToCycle reports whether the ancestors of an entity with this parent would come back to it, or to
+// one of themselves, which another program can have stored.
+func leadsToCycle(ctx context.Context, r EntityReader, name, parent string) (bool, error) {
+	seen := map[string]bool{name: true}
+	for at := parent; at != ""; {
+		if seen[at] {
+			return true, nil
+		}
+		seen[at] = true
+		e, err := r.ReadEntity(ctx, at)
+		if err != nil || e == nil {
+			return false, err
+		}
+		at = e.Parent
+	}
+	return false, nil
 }
 
 // cascadeBelow counts the levels of descendants that cascade to an entity, up to most.

@@ -151,15 +151,35 @@ func (p *planner) charge(ctx context.Context, i int) error {
 			break
 		}
 		if n > p.r.Depth || n == len(chain) {
-			return tooLong(c.Entity, n-1, res.Parent)
+			return tooLong(ctx, p.r.Resolve, Subject{c.Entity, c.Resource}, n-1)
 		}
 		at.Entity = res.Parent
 	}
 	return checkNames(c, p.costs[i], chain[:n])
 }
 
-// tooLong refuses a chain of parents: to charge only the first of them would spend past the others.
-func tooLong(entity string, levels int, next string) error {
+// maxAncestors is how far up a chain that is too long is followed, to say whether it ends.
+const maxAncestors = 32
+
+// tooLong refuses a chain of parents that goes on after so many levels: to charge only the first of them
+// would spend past the others. It says if the chain is a cycle, which another program can have stored.
+func tooLong(ctx context.Context, resolve Resolver, of Subject, levels int) error {
+	entity, next := of.Entity, ""
+	seen := make(map[string]bool)
+	for n := 0; of.Entity != "" && n <= maxAncestors; n++ {
+		if seen[of.Entity] {
+			return invalid("entity", entity, "cascades in a cycle of parents, through "+shorten(of.Entity))
+		}
+		seen[of.Entity] = true
+		if n == levels+1 {
+			next = of.Entity
+		}
+		r, err := resolve(ctx, of, Usual)
+		if err != nil {
+			return err
+		}
+		of.Entity = r.Parent
+	}
 	return invalid("entity", entity,
 		fmt.Sprintf("cascades further than %d levels, to %s", levels, shorten(next)))
 }

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/weir-limiter/weir"
 )
@@ -204,8 +205,11 @@ func wrongParents(e *editor) {
 		err := e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a", parent, false))
 		e.equal("the field", err.Field+" "+err.Value, "parent "+parent)
 	}
-	err := e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "a", false)) // a cycle
-	e.equal("the field", err.Field+" "+err.Value, "parent a")
+	for _, cascade := range []bool{false, true} { // a cycle, which is not a cascade of too many levels
+		err := e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "p", "a", cascade))
+		e.equal("the field", err.Field+" "+err.Value, "parent a")
+		e.equal("names a cycle", strings.Contains(err.Reason, "cycle"), true)
+	}
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "", true))
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "a b", "p", true))
 	e.refused(weir.Invalid, e.limiter.SetEntity(ctx, "b", "p p", true))

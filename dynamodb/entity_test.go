@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -75,6 +76,51 @@ func TestEntityWritten(t *testing.T) {
 	if v := s.item(t, schema.VersionKey()); textOf(v, schema.AttrClientMin) != movesSince {
 		t.Errorf("client_min_version: got %q, want %s", textOf(v, schema.AttrClientMin), movesSince)
 	}
+}
+
+// TestEntityForeignCycle checks that a cycle of parents that another program has stored is called one: by
+// a reservation that would cascade through it, and where an entity is given a parent in it.
+func TestEntityForeignCycle(t *testing.T) {
+	t.Parallel()
+	for name, entities := range map[string][]string{
+		"itself": {"a"}, "two": {"a", "b"}, "three": {"a", "b", "c"}, "four": {"a", "b", "c", "d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := configured(t)
+			s.mustSet(t, weir.Subject{}, perSecond("rpm", 10, 1))
+			for i, e := range entities {
+				s.mustEntity(t, e, "", false)
+				s.also(t, schema.MetaKey(s.namespace, e), schema.Item{
+					schema.AttrParent:  schema.String(entities[(i+1)%len(entities)]),
+					schema.AttrCascade: schema.Bool(true),
+				})
+			}
+			l, err := weir.New(s, &weir.Options{StoreTimeout: time.Minute})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = l.Reserve(t.Context(), rpmOf("a", 1))
+			wantError(t, err, weir.Invalid, "entity", "cycle of parents")
+			err = l.SetEntity(t.Context(), "new", "a", true)
+			wantError(t, err, weir.Invalid, "parent", "cycle")
+			err = l.SetEntity(t.Context(), "new", "a", false)
+			wantError(t, err, weir.Invalid, "parent", "cycle")
+		})
+	}
+	s := configured(t) // a chain that is only too long is none
+	s.mustSet(t, weir.Subject{}, perSecond("rpm", 10, 1))
+	for _, e := range [][2]string{{"c", ""}, {"b", "c"}, {"a", "b"}} {
+		s.mustEntity(t, e[0], e[1], e[1] != "")
+	}
+	l, err := weir.New(s, &weir.Options{StoreTimeout: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Reserve(t.Context(), rpmOf("a", 1))
+	wantError(t, err, weir.Invalid, "entity", "further than 1 levels, to c")
+	err = l.SetEntity(t.Context(), "new", "b", true)
+	wantError(t, err, weir.Invalid, "cascade", "levels that are allowed")
 }
 
 func TestEntityRefused(t *testing.T) {

@@ -147,7 +147,12 @@ func (t *transaction) declare(e *schema.Entity) error {
 func (s *Store) planParent(ctx context.Context, t *transaction, name, parent string) error {
 	field := "entities." + name + ".parent"
 	at := parent
+	seen := make(map[string]bool)
 	for range maxAncestors {
+		if seen[at] { // the Python library lets them be made
+			return fault(weir.Invalid, field, parent, "leads to a cycle of parents, through "+at)
+		}
+		seen[at] = true
 		if at == name {
 			return fault(weir.Invalid, field, parent, "leads back to "+name+": a cycle")
 		}

@@ -2,6 +2,7 @@ package broken
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"time"
 
@@ -54,6 +55,15 @@ func namingStores() []Store {
 					_ = s.ConfigEditor.WriteEntity(ctx, now, parent, "", false)
 				}
 				return s.ConfigEditor.WriteEntity(ctx, now, name, parent, cascade)
+			}
+		})},
+		{Name: "a cycle is called a cascade of too many levels", Breaks: "9.3", Wrap: of(func(s *store) {
+			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
+				err := s.ConfigEditor.WriteEntity(ctx, now, name, parent, cascade)
+				if e, ok := errors.AsType[*weir.Error](err); ok && strings.Contains(e.Reason, "cycle") {
+					return &weir.Error{Code: e.Code, Field: e.Field, Value: e.Value, Reason: "has too many levels"}
+				}
+				return err
 			}
 		})},
 		{Name: "a parent is deleted under its children", Breaks: "9.3", Wrap: of(func(s *store) {
