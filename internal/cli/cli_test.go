@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
 )
 
 func TestMain(m *testing.M) {
@@ -90,3 +92,33 @@ func runWeir(t *testing.T, args ...string) result {
 
 // hurry keeps the race detector from making each command wait a second at its end.
 func hurry(e *testscript.Env) { e.Setenv("GORACE", "atexit_sleep_ms=0") }
+
+// TestHelpIsWrapped checks that no line of any command's help is wider than helpWidth.
+func TestHelpIsWrapped(t *testing.T) {
+	t.Parallel()
+	root := (&app{env: noEnv}).root()
+	n := 0
+	var look func(cmd *cobra.Command)
+	look = func(cmd *cobra.Command) {
+		n++
+		var b bytes.Buffer
+		cmd.SetOut(&b)
+		cmd.InitDefaultHelpFlag()
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(b.String()) {
+			if line = strings.TrimRight(line, "\n"); utf8.RuneCountInString(line) > helpWidth {
+				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), utf8.RuneCountInString(line), line)
+			}
+		}
+		for _, c := range cmd.Commands() {
+			look(c)
+		}
+	}
+	look(root)
+	t.Logf("%d commands", n)
+	if n < 40 {
+		t.Errorf("only %d commands were looked at", n)
+	}
+}

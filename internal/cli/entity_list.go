@@ -81,6 +81,9 @@ func (f *entityFlags) plan(cmd *cobra.Command) (question, error) {
 			return nil, err
 		}
 		return &answer{body: body, table: func(b *bytes.Buffer) {
+			if len(body.Entities) == 0 {
+				b.WriteString(f.none() + "\n")
+			}
 			for _, name := range body.Entities {
 				b.WriteString(printable(name) + "\n")
 			}
@@ -89,6 +92,23 @@ func (f *entityFlags) plan(cmd *cobra.Command) (question, error) {
 			}
 		}}, nil
 	}, nil
+}
+
+// none says what it means that the list is empty.
+func (f *entityFlags) none() string {
+	text := "no entities are declared"
+	switch q := &f.query; {
+	case q.Parent != "" && q.Resource != "":
+		text = "no children of " + q.Parent + " have limits of their own on " + q.Resource
+	case q.Parent != "":
+		text = q.Parent + " has no children"
+	case q.Resource != "":
+		text = "no entities have limits of their own on " + q.Resource
+	}
+	if f.query.After != "" {
+		text += " after " + f.query.After
+	}
+	return printable(text)
 }
 
 // list asks for one page after the other.

@@ -104,16 +104,39 @@ func (a *app) showNamespaceCommand() *cobra.Command {
 	})
 }
 
+// defaultNamespace is the namespace that programs open unless they are told otherwise.
+const defaultNamespace = "default"
+
 func (a *app) deleteNamespaceCommand() *cobra.Command {
-	return a.namespaceArgument(&cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Take a namespace's name away",
 		Long: `Take a namespace's name away. Its data stays under its ID, until weir namespace recover
 gives it the name back or weir namespace purge deletes it. A server that has it open is no
-longer ready, and refuses reservations once its cached configuration has expired.`,
-		Example: "  weir namespace delete prod --store dynamodb://limits",
-	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
-		return bodyOf(t.DeleteNamespace(ctx, name))
+longer ready, and refuses reservations once its cached configuration has expired. The default
+namespace, which programs open unless they are told otherwise, needs --yes.`,
+		Example: `  weir namespace delete prod --store dynamodb://limits
+  weir namespace delete default --yes --store dynamodb://limits`,
+		Args:              arguments(1, 1, "NAME"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	confirm := confirmFlag(cmd)
+	return a.onTable(cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+		if err := refuseEmpty(cmd, args, "NAME"); err != nil {
+			return nil, err
+		}
+		if args[0] == defaultNamespace {
+			if err := confirm("deleting the default namespace stops every program that opens none by name"); err != nil {
+				return nil, err
+			}
+		}
+		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+			body, err := bodyOf(t.DeleteNamespace(ctx, args[0]))
+			if err != nil {
+				return nil, err
+			}
+			return &answer{body: body, table: body.table}, nil
+		}, nil
 	})
 }
 

@@ -39,7 +39,7 @@ leave some; --scan reads the whole table for others, which costs as much as it i
 		if err := refuseEmpty(cmd, args, "ID"); err != nil {
 			return nil, err
 		}
-		if err := confirm("purging a namespace"); err != nil {
+		if err := confirm("purging a namespace cannot be undone"); err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {

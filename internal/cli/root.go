@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,9 @@ tokens, a slot, money) on every limit that applies, all or nothing; after the ca
 settles what was really used.
 
 Exit codes: 0 done, 1 failed, 2 misused, 3 denied.`
+
+// helpWidth is how many columns the help has.
+const helpWidth = 100
 
 // root builds the whole tree of commands.
 func (a *app) root() *cobra.Command {
@@ -29,6 +33,8 @@ func (a *app) root() *cobra.Command {
 	root.RunE = showHelp
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(helpCommand())
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
+		"Flags.FlagUsagesWrapped "+strconv.Itoa(helpWidth)+" "))
 	section(root, "Reserve and settle:", a.reserveCommand(), a.adjustCommand(), a.completeCommand(),
 		a.cancelCommand(), a.extendCommand(), a.statusCommand(), a.explainCommand())
 	section(root, "Configure:", a.limitsCommand(), a.systemCommand(), a.resourceCommand(),

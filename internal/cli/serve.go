@@ -55,7 +55,7 @@ func (a *app) serveCommand() *cobra.Command {
 		Example: `  weir serve --limits limits.yaml
   weir serve --limits limits.yaml --store 'memory:?snapshot=/var/lib/weir/state'
   weir serve --store dynamodb://limits?region=eu-central-1
-  weir serve --limits limits.yaml --store 'tigerbeetle://10.0.0.1:3000,10.0.0.2:3000,10.0.0.3:3000?cluster=7'
+  weir serve --limits limits.yaml --store 'tigerbeetle://10.0.0.1:3000,10.0.0.2:3000?cluster=7'
   weir serve --limits limits.yaml --listen :7117 --tokens tokens.yaml \
     --tls-cert cert.pem --tls-key key.pem`,
 		Args: arguments(0, 0, ""),

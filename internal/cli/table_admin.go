@@ -180,7 +180,7 @@ A table with other keys than weir's is refused, and so is one that DynamoDB prot
 	}
 	confirm := confirmFlag(cmd)
 	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
-		if err := confirm("deleting a table"); err != nil {
+		if err := confirm("deleting a table cannot be undone"); err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {

@@ -58,13 +58,13 @@ func (a *app) onTable(
 }
 
 // confirmFlag gives a command that destroys something the flag without which it does not.
-func confirmFlag(cmd *cobra.Command) func(what string) error {
+func confirmFlag(cmd *cobra.Command) func(warning string) error {
 	sure := cmd.Flags().Bool("yes", false, "do it without being asked")
-	return func(what string) error {
+	return func(warning string) error {
 		if *sure {
 			return nil
 		}
-		return misused(cmd, "%s cannot be undone: give --yes if you mean it", what)
+		return misused(cmd, "%s: give --yes if you mean it", warning)
 	}
 }
 

@@ -17,8 +17,8 @@ const targetHelp = `
 It asks the server at --server (or WEIR_SERVER; ` + defaultServer + ` unless told
 otherwise), or opens a store itself with --store (or WEIR_STORE): a DynamoDB table, a
 TigerBeetle cluster, or a file that nobody else has open; the last two need --limits. A flag
-goes before both variables, WEIR_SERVER before WEIR_STORE. The bearer token for a server stands in WEIR_TOKEN, or in a
-file named with --token-file.`
+goes before both variables, WEIR_SERVER before WEIR_STORE. The bearer token for a server
+stands in WEIR_TOKEN, or in a file named with --token-file.`
 
 // access says what a command does where it goes.
 type access int

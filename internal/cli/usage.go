@@ -62,7 +62,7 @@ func (a *app) listUsageCommand() *cobra.Command {
 		Long: `List what an entity used in each hour, day and month that was counted, later windows
 first on each resource; or what everybody used of a resource.` + usageHelp,
 		Example: `  weir usage list acme --store dynamodb://limits
-  weir usage list acme --resource gpt-4o --window hourly --start 2026-01-01 --store dynamodb://limits
+  weir usage list acme --resource gpt-4o --start 2026-01-01 --store dynamodb://limits
   weir usage list --resource gpt-4o --store dynamodb://limits`,
 	}
 	f.add(cmd, "")
