@@ -94,7 +94,19 @@ func (l *Limiter) ask(ctx context.Context, now time.Time, id LeaseID) (*LeaseRec
 	if err != nil {
 		return nil, classify(err)
 	}
-	return record, nil
+	return l.remembered(now, record), nil
+}
+
+// remembered is a store's record of a lease, or nil if the lease ended longer ago than the limiter remembers.
+func (l *Limiter) remembered(now time.Time, r *LeaseRecord) *LeaseRecord {
+	if r == nil || r.State == LeaseLive {
+		return r
+	}
+	ended := endedLease{id: r.ID, at: r.EndedAt.UnixMilli()}
+	if ended.forgetAt(l.options.LeaseMemory.Milliseconds()) < now.UnixMilli() {
+		return nil
+	}
+	return r
 }
 
 // unend forgets that a lease has expired or its ID was voided. The ID may be used again: it is live.

@@ -317,7 +317,7 @@ func (l *Limiter) recover(ctx context.Context, now time.Time, e *leaseEntry) err
 		if err != nil {
 			return classify(err)
 		}
-		if record != nil {
+		if record = l.remembered(now, record); record != nil {
 			e.planned = 0 // its definitions are those of its own time
 			e.bear(*record)
 			return nil

@@ -16,8 +16,7 @@ import (
 // Recovered is true where the namespace was there before: the cluster knows the leases of every server.
 func (s *Store) Recovered() (early time.Time, ok bool) { return time.Time{}, !s.fresh }
 
-// RecoverLease returns what the cluster knows of a lease, or nil if it is unknown or ended longer ago
-// than the limiter remembers.
+// RecoverLease returns what the cluster knows of a lease, or nil if it is unknown. A cluster forgets none.
 func (s *Store) RecoverLease(
 	ctx context.Context, _ time.Time, id weir.LeaseID,
 ) (*weir.LeaseRecord, error) {
@@ -33,10 +32,6 @@ func (s *Store) RecoverLease(
 	now := s.clock.ms()
 	if r.State == weir.LeaseLive && r.Expires.UnixMilli() <= now {
 		r.State, r.EndedAt, r.Holdings = weir.LeaseExpired, r.Expires, nil
-	}
-	ended := max(r.EndedAt.UnixMilli(), r.ID.Time().UnixMilli())
-	if r.State != weir.LeaseLive && ended+s.memory.Load()/int64(time.Millisecond) < now {
-		return nil, nil //nolint:nilnil // It is forgotten.
 	}
 	if answer, ok := s.answers.LoadAndDelete(id); ok {
 		r.Limits = answer.([]weir.LimitStatus)

@@ -43,7 +43,6 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (
 	if err := s.holds(c.seats); err != nil {
 		return nil, err
 	}
-	s.memory.Store(int64(r.Memory))
 	if superseded { // it was carried out before
 		return c.out, c.replay(ctx)
 	}

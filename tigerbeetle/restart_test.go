@@ -3,6 +3,7 @@
 package tigerbeetle
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -45,6 +46,60 @@ func TestRestartTime(t *testing.T) {
 	}
 	if got := s.clock.ms(); got != c.clock.now().UnixMilli() {
 		t.Errorf("opened for reading: it is %s", time.UnixMilli(got).UTC())
+	}
+}
+
+// TestRestartRemembers: a limiter that begins on a cluster remembers the leases that ended before for as long as
+// its own option says, from its first call on.
+func TestRestartRemembers(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	begin := func(memory time.Duration) *weir.Limiter {
+		s, err := OpenLedger(t.Context(), shared{c.ledger}, &Options{
+			Definitions: fourLimits(10), Poll: -1, Now: c.clock.now,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := weir.New(s, &weir.Options{Now: c.clock.now, LeaseMemory: memory})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	first := begin(0)
+	lease, err := first.Reserve(t.Context(), unit("w", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done, err := first.Cancel(t.Context(), lease.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := unit("w", 1)
+	r.LeaseID = lease.ID
+	for _, step := range []struct {
+		passes, memory time.Duration
+		known          bool
+	}{
+		{20 * time.Minute, 30 * time.Minute, true},
+		{0, 0, false}, // ten minutes
+		{5 * time.Minute, 30 * time.Minute, true},
+		{0, 24 * time.Minute, false},
+		{6 * time.Minute, 30 * time.Minute, false},
+	} {
+		c.pass(step.passes)
+		again, err := begin(step.memory).Cancel(t.Context(), lease.ID)
+		if step.known && (err != nil || !again.At.Equal(done.At)) {
+			t.Errorf("%+v: cancel: got %+v, %v; want the same answer", step, again, err)
+		} else if !step.known && !errors.Is(err, weir.UnknownLease) {
+			t.Errorf("%+v: cancel: got %+v, %v; want %v", step, again, err, weir.UnknownLease)
+		}
+		if _, err := begin(step.memory).Reserve(t.Context(), r); step.known && !errors.Is(err, weir.Ended) {
+			t.Errorf("%+v: reserve: got %v, want %v", step, err, weir.Ended)
+		} else if err == nil {
+			t.Errorf("%+v: reserved again", step)
+		}
 	}
 }
 

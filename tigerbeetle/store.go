@@ -24,8 +24,6 @@ type Store struct {
 	version   version
 	// fresh is true for the store that made the namespace.
 	fresh bool
-	// memory is how long the limiter remembers ended leases, in nanoseconds.
-	memory atomic.Int64
 	// denials is for how long a denial is remembered at most, in milliseconds.
 	denials int64
 	counts  counts
@@ -74,7 +72,6 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	s.clock = newClock(s.options.Now, ledger)
 	s.ledger = clocked{tally{ledger, &s.counts}, s.clock}
 	s.spots.byKey, s.spots.byName = make(map[limitKey]*spot), make(map[accountName]*spot)
-	s.memory.Store(int64(10 * time.Minute))
 	if err := s.found(ctx); err != nil {
 		return nil, err
 	}
