@@ -197,6 +197,9 @@ type Settlement struct {
 type Outcome struct {
 	// At is the instant that counts: when the reservation was made or the settlement applied.
 	At time.Time
+	// Expires is when the lease ends by itself, as the store has recorded it; zero if that is what
+	// [Reservation.Expires] or [Settlement.Expires] says by At.
+	Expires time.Time
 	// Denied is true where a limit said no, and nothing was taken.
 	Denied bool
 	// Contended is true where a denial is due to other writers, not to a limit.

@@ -257,9 +257,13 @@ func (l *Limiter) take(
 	case out.Denied:
 		return nil, false, denied(r.ID, out)
 	}
+	expires := out.Expires
+	if expires.IsZero() {
+		expires = r.Expires(out.At, out.Holdings)
+	}
 	e.bear(LeaseRecord{
 		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
-		Expires: r.Expires(out.At, out.Holdings),
+		Expires: expires,
 		Charges: len(r.Charges), Keys: r.Keys, Holdings: out.Holdings, Limits: out.Limits,
 	})
 	if r.lease == nil { // the store made its own statuses

@@ -199,7 +199,11 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 	case VerbAdjust:
 		e.seq, e.seqAt, e.holdings = s.seq, out.At.UnixMilli(), out.Holdings
 	case VerbExtend:
-		e.expires, e.holdings = of.Expires(out.At).UnixMilli(), out.Holdings
+		expires := out.Expires
+		if expires.IsZero() {
+			expires = of.Expires(out.At)
+		}
+		e.expires, e.holdings = expires.UnixMilli(), out.Holdings
 	case VerbComplete:
 		e.endedAs = s.fingerprint
 		e.end(leaseCompleted, out.At.UnixMilli())

@@ -30,7 +30,7 @@ func caughtBy() map[string]string {
 		"an adjust's number is not told":                  "servers: another one knows which adjust was last",
 		"an extended lease's end is not told":             "servers: another one knows until when a lease lives",
 		"an end's fingerprint is dropped":                 "servers: another one completes",
-		"a lease's end is not told":                       "servers: another one completes",
+		"a lease's end is not told":                       "servers: another one settles after the slots",
 		"a refill has an ID of its own":                   "servers: two refill a bucket",
 		"a lease's fingerprint is dropped":                "servers: another one answers a repeated reservation",
 		"a window's or slots' check is left out":          "64-bit overflow does not admit",
@@ -383,6 +383,11 @@ func serverCases() []brokenCase {
 			s.pass(time.Minute)
 			s.ok(s.a.Extend(s.Context(), l.ID))
 			s.pass(59*time.Minute + 30*time.Second)
+			s.ok(s.b.Adjust(s.Context(), l.ID, 1, []weir.Costs{{"bucket": 2}}))
+		}),
+		onServers("another one settles after the slots", func(s *servers) {
+			l := s.take(each(1))
+			s.pass(59 * time.Minute)
 			s.ok(s.b.Adjust(s.Context(), l.ID, 1, []weir.Costs{{"bucket": 2}}))
 		}),
 		onServers("another one knows which adjust was last", func(s *servers) {

@@ -261,6 +261,7 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 		}
 		h.record.Holdings = append(h.record.Holdings, hold)
 	}
+	h.record.Expires = outlives(h.record.Expires, h.record.Holdings)
 	return nil
 }
 

@@ -279,9 +279,9 @@ func (c *reserving) chain(now int64) *chain {
 	for i := range c.seats {
 		c.s.fund(ch, &c.seats[i], i)
 	}
-	expires := c.r.Expires(time.UnixMilli(now), c.out.Holdings).UnixMilli()
+	c.out.Expires = c.r.Expires(time.UnixMilli(now), c.out.Holdings)
 	ch.header(transferID(c.r.ID, 0, 0), head{
-		code: codeLease, fingerprint: c.r.Fingerprint, amount: uint64(expires),
+		code: codeLease, fingerprint: c.r.Fingerprint, amount: uint64(c.out.Expires.UnixMilli()),
 		extra: uint32(c.attempt)<<chargeBits | uint32(len(c.r.Charges)),
 	})
 	for i := range c.seats {
@@ -437,6 +437,7 @@ func (c *reserving) take(now, at int64) {
 		seat.used = now
 		seat.mu.Unlock()
 	}
+	c.out.Expires = outlives(c.out.Expires, c.out.Holdings)
 }
 
 // book counts what was taken, and says where it is. A budget's second piece is its period's account.

@@ -3,9 +3,12 @@
 package tigerbeetle
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
 )
@@ -99,6 +102,50 @@ func TestRestartRemembers(t *testing.T) {
 			t.Errorf("%+v: reserve: got %v, want %v", step, err, weir.Ended)
 		} else if err == nil {
 			t.Errorf("%+v: reserved again", step)
+		}
+	}
+}
+
+// slow is a ledger that takes a millisecond to carry a chain out.
+type slow struct {
+	Ledger
+
+	pass func(time.Duration)
+}
+
+func (s *slow) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.CreateTransferResult, error) {
+	s.pass(time.Millisecond)
+	return s.Ledger.CreateTransfers(ctx, t)
+}
+
+// TestRestartExpires: a lease ends at the same instant on every server, though the cluster carries its chain out
+// after the server has made it.
+func TestRestartExpires(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, 0)
+	a, b := c.open(fourLimits(10), 0), c.open(fourLimits(10), 0)
+	a.net.Ledger = &slow{c.ledger, c.pass}
+	for _, costs := range []weir.Costs{{"w": 1}, {"s": 1}} { // the slots time out after an hour, as leases do
+		r := &weir.Request{Entity: "e", Resource: "r", Costs: costs, LeaseID: weir.NewLeaseID(c.clock.now())}
+		first, err := a.Reserve(t.Context(), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := b.Reserve(t.Context(), r)
+		if err != nil || !again.Expires.Equal(first.Expires) || !again.HoldsUntil.Equal(first.HoldsUntil) {
+			t.Errorf("%v: expires at %v, on another server %v, %v", costs, first.Expires, again, err)
+		}
+		if first.Expires.Before(first.HoldsUntil) {
+			t.Errorf("%v: expires at %v, before its slots at %v", costs, first.Expires, first.HoldsUntil)
+		}
+		c.pass(time.Second)
+		renewed, err := a.Extend(t.Context(), r.LeaseID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		record, err := b.store.RecoverLease(t.Context(), c.clock.now(), r.LeaseID)
+		if err != nil || !record.Expires.Equal(renewed.Expires) {
+			t.Errorf("%v: extended to %v, on another server %+v, %v", costs, renewed.Expires, record, err)
 		}
 	}
 }

@@ -147,6 +147,22 @@ func (s *seat) changes() bool {
 	return a.rate != rateOf(s.take.Limit) && !older(s.version, a.version)
 }
 
+// outlives returns when a lease ends that its chain says ends at an instant: not before its slots, whose time the
+// cluster counts from a moment later.
+func outlives(expires time.Time, holdings []weir.Holding) time.Time {
+	for i := range holdings {
+		if holdings[i].Limit.Kind != weir.Concurrency {
+			continue
+		}
+		for _, p := range holdings[i].Pieces {
+			if until := time.UnixMilli(p.Until); p.Units > 0 && until.After(expires) {
+				expires = until
+			}
+		}
+	}
+	return expires
+}
+
 // lengthOf is how long a unit is occupied.
 func lengthOf(l *weir.Limit) time.Duration {
 	if l.Kind == weir.Window {

@@ -72,6 +72,8 @@ type settling struct {
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
 	// are of.
 	token, seq int64
+	// expires is when an extend lets the lease end.
+	expires time.Time
 	// again numbers the chains that were sent.
 	again int64
 }
@@ -307,7 +309,8 @@ func (c *settling) tokens(ch *chain, now int64) {
 	}
 	h := head{code: codeAdjusted, fingerprint: uint64(ch.step), amount: uint64(st.Seq)}
 	if st.Verb == weir.VerbExtend {
-		h.code, h.amount = codeExtended, uint64(st.Expires(time.UnixMilli(now)).UnixMilli())
+		c.expires = st.Expires(time.UnixMilli(now))
+		h.code, h.amount = codeExtended, uint64(c.expires.UnixMilli())
 	}
 	ch.header(transferID(st.ID, ch.step&stepMask, 0), h)
 	ch.resolve(token, flagVoid, 0, 0, 0)

@@ -243,6 +243,9 @@ func (c *settling) outcome(at, step int64) *weir.Outcome {
 		x, h := &c.changes[i], &out.Holdings[i]
 		*h = *x.holding
 		h.Limit = x.take.Limit
+		if c.st.Verb == weir.VerbExtend {
+			x.renewed(at)
+		}
 		h.Pieces = x.left
 		if i == 0 {
 			h.Pieces = append([]weir.Piece{tokenPiece(step, seq)}, x.left...)
@@ -251,5 +254,20 @@ func (c *settling) outcome(at, step int64) *weir.Outcome {
 			h.Parts = append([]weir.Part(nil), x.parts...)
 		}
 	}
+	if c.st.Verb == weir.VerbExtend {
+		out.Expires = outlives(c.expires, out.Holdings)
+	}
 	return out
+}
+
+// renewed makes the slots that an extend has taken end when they do on the cluster, which carried it out at an
+// instant.
+func (x *change) renewed(at int64) {
+	length := lengthOf(x.take.Limit).Milliseconds()
+	for k := range x.left {
+		p := &x.left[k]
+		if taken := !slices.ContainsFunc(x.pieces, func(old weir.Piece) bool { return old.Mark == p.Mark }); taken {
+			p.Until = at + length
+		}
+	}
 }
