@@ -190,6 +190,16 @@ func fly(seats []*seat, n int64, settles bool) {
 	}
 }
 
+// lost notes that the answer to a chain was lost. The cluster may have carried it out, so the limits are read
+// before anything else is said of them.
+func lost(seats []*seat) {
+	for _, seat := range seats {
+		seat.mu.Lock()
+		seat.doubt = true
+		seat.mu.Unlock()
+	}
+}
+
 // balance is that of a bucket, in milli-units, by the account of what is spent. Servers that know
 // nothing of one another may together run up a debt that 64 bits do not hold: then it is the
 // greatest that they do.

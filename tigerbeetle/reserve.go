@@ -156,6 +156,9 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 		c.s.recycle(ch)
 	}
 	fly(c.all, -1, false)
+	if err != nil {
+		lost(c.all)
+	}
 	if err != nil || v.created {
 		return err == nil, err
 	}
@@ -300,19 +303,6 @@ func (c *reserving) chain(now int64) *chain {
 	ch.keys(c.r.Keys)
 	ch.close()
 	return ch
-}
-
-// bound makes shadow limits that cannot count more take nothing: a balance has 64 bits.
-func (c *reserving) bound(now int64) {
-	for i := range c.seats {
-		seat := &c.seats[i]
-		if !seat.take.Limit.Shadow || seat.key.kind != weir.Bucket {
-			continue
-		}
-		seat.mu.Lock()
-		seat.refused = seat.refused || !seat.bucket.counts(now, seat.cost)
-		seat.mu.Unlock()
-	}
 }
 
 // refill moves the anchor, with what the bucket has regained until then and with the change of its

@@ -147,6 +147,19 @@ func (s *seat) changes() bool {
 	return a.rate != rateOf(s.take.Limit) && !older(s.version, a.version)
 }
 
+// bound makes shadow limits that cannot count more take nothing: a balance has 64 bits.
+func (c *reserving) bound(now int64) {
+	for i := range c.seats {
+		seat := &c.seats[i]
+		if !seat.take.Limit.Shadow || seat.key.kind != weir.Bucket {
+			continue
+		}
+		seat.mu.Lock()
+		seat.refused = seat.refused || !seat.bucket.counts(now, seat.cost)
+		seat.mu.Unlock()
+	}
+}
+
 // outlives returns when a lease ends that its chain says ends at an instant: not before its slots, whose time the
 // cluster counts from a moment later.
 func outlives(expires time.Time, holdings []weir.Holding) time.Time {

@@ -225,6 +225,7 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 	}
 	fly(all, -1, true)
 	if err != nil {
+		lost(all)
 		return nil, err
 	}
 	step := ch.step & stepMask

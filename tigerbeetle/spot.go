@@ -37,8 +37,8 @@ type spot struct {
 	// flights is how many chains of this process are on their way that change it, begun how many
 	// there ever were, and settling how many are settlements: they may give something back.
 	flights, begun, settling int64
-	// doubt is true where the cluster was asked while chains were on their way: what they did is then
-	// counted twice, or not at all.
+	// doubt is true where the cluster was asked while chains were on their way, or the answer to one was
+	// lost: what they did may be counted twice, or not at all.
 	doubt bool
 
 	bucket  bucketKnown
