@@ -77,6 +77,6 @@ func (p *spot) verify(number uint64, r *weir.Resolved) {
 	defer p.mu.Unlock()
 	p.checked = max(p.checked, number)
 	if r != nil {
-		p.terms, p.charged = &terms{r.Level, r.Limits}, r.Parent
+		p.terms, p.charged = &terms{level: r.Level, limits: r.Limits}, r.Parent
 	}
 }

@@ -19,7 +19,9 @@ type commit struct {
 	// read are the terms as they were read in this turn, consistently; nil if they were not.
 	read  *terms
 	owner owner
-	round int
+	// refused is true once a write was refused: another one has changed the item.
+	refused bool
+	round   int
 }
 
 const (
@@ -152,6 +154,7 @@ func (c *commit) learn(ctx context.Context, item schema.Item, leads *image) erro
 // nextKnown goes by the image.
 func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 	c.refuse()
+	c.limitRefunds()
 	c.refuseRides()
 	if len(c.members) == 0 && len(c.rides) > 0 && c.image.restricted() { // only counted on
 		return c.force(c.rides), reckon(c.image, c.rides, nil), nil
@@ -174,10 +177,16 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 	}
 	r := reckon(base, c.rides, c.members)
 	if len(r.short) > 0 && c.current(r.short) {
+		now := c.now()
 		c.deny(r)
 		if !c.pending() {
-			c.image = c.image.noting(r.after)
-			return nil, nil, nil
+			if base == c.image || c.read.standing {
+				c.image = c.image.noting(r.after)
+				return nil, nil, nil
+			}
+			// From now on the limits gain under what was read. Only the item can tell that to others.
+			c.rides = append(c.rides, &ride{now: now, reread: true})
+			r = reckon(base, c.rides, nil)
 		}
 	}
 	if len(r.fits) == 0 && len(c.rides) == 0 { // only the item itself may deny
@@ -228,6 +237,7 @@ func (c *commit) make(ctx context.Context, w *write, r *reckoning) {
 			}
 		}
 		before := c.image
+		c.refused = true
 		if err := c.learn(ctx, o.image, nil); err != nil {
 			c.fail(err)
 		} else if before != nil && c.image != nil && !before.sameTerms(c.image) {

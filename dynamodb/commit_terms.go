@@ -14,17 +14,19 @@ import (
 func (c *commit) agreed() *terms {
 	for _, m := range c.members {
 		if m.resolved != nil {
-			return &terms{m.resolved.Level, m.resolved.Limits}
+			return &terms{level: m.resolved.Level, limits: m.resolved.Limits}
 		}
 	}
 	return nil
 }
 
-// differs reports whether the configuration must be read before anything is written: somebody knows
-// another one than the item has, or a ride asks for it. Who knows none and finds a limit missing
-// has to read it himself.
+// differs reports whether the configuration must be read before anything is written: a member knows
+// another one than the item has, or a ride asks for it. It sends back the blind members that the
+// image must not judge: their configuration is being read.
 func (c *commit) differs() bool {
-	c.answer(func(m *member) bool { return m.blind() && !c.image.has(m) }, verdict{ruling: stale})
+	c.answer(func(m *member) bool {
+		return m.blind() && (c.refused || !c.image.has(m) || c.image.forgets(m))
+	}, verdict{ruling: stale})
 	for _, m := range c.members {
 		if !c.image.has(m) {
 			return true
@@ -46,18 +48,29 @@ func (c *commit) readTerms(ctx context.Context) error {
 		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: fault})
 		c.read = c.standing()
 	} else if l := config.winner(); l != nil {
-		c.read = &terms{l.level, l.limits}
+		c.read = &terms{level: l.level, limits: l.limits}
 	} else if c.read = c.own(); c.read == nil {
 		c.read = c.standing()
 	}
 	return nil
 }
 
+// forgets reports whether a limit that a member asks of is as one that nobody has used. Under a raised
+// capacity it would begin full, which could not be told any more once it had been charged.
+func (m *image) forgets(of *member) bool {
+	for k := range of.asks {
+		if c := m.limit(of.asks[k].name); c.idle(max(of.now, c.seen)) {
+			return true
+		}
+	}
+	return false
+}
+
 // own are the terms that a member brought itself; nil if none did.
 func (c *commit) own() *terms {
 	for _, m := range c.members {
 		if m.resolved != nil && ownLevel(m.resolved.Level) {
-			return &terms{m.resolved.Level, m.resolved.Limits}
+			return &terms{level: m.resolved.Level, limits: m.resolved.Limits}
 		}
 	}
 	return nil
@@ -69,7 +82,7 @@ func ownLevel(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.Le
 // standing are the terms where none can be had: the limits that the item has, or, where there is no
 // item, those that leases were reserved under.
 func (c *commit) standing() *terms {
-	t := &terms{level: weir.LevelUnread}
+	t := &terms{standing: true}
 	if c.image != nil {
 		for i := range c.image.limits {
 			if l := &c.image.limits[i]; !l.Incomplete {
@@ -178,6 +191,28 @@ func (c *commit) refuseRides() {
 		err := c.image.countable(r, sums)
 		return err != nil, err
 	})
+}
+
+// limitRefunds limits what is given back to limits that another process has redefined since that was
+// taken. If it lowered the capacity, it has trimmed the balance without what was taken: to give back
+// all of that would fill the bucket again.
+func (c *commit) limitRefunds() {
+	for _, r := range c.rides {
+		for i := range r.changes {
+			ch := &r.changes[i]
+			if ch.from == nil {
+				continue
+			}
+			l := c.image.limit(ch.name)
+			if l == nil || l.Incomplete || l.defined(&ch.from.BucketLimit) {
+				continue
+			}
+			ceiling := shareOf(&l.BucketLimit, c.image.shards).CapacityMilli
+			before, taken := ch.from.balance, -ch.milli
+			ch.milli = min(before-taken, ceiling) - min(before, ceiling)
+			ch.from = nil
+		}
+	}
 }
 
 func (m *image) countable(r *ride, sums map[string]int64) error {

@@ -2,13 +2,17 @@ package dynamodb
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
 )
 
 // TestCostOfCold: a process that never saw an item writes it at once, and reads the configuration
-// once for each cache time, after an answer.
+// once for each cache time, beside a write.
 func TestCostOfCold(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))
@@ -30,8 +34,8 @@ func TestCostOfCold(t *testing.T) {
 	}
 }
 
-// TestCostOfColdCrowd: all who come while the configuration is being read go without it, and it is
-// read once.
+// TestCostOfColdCrowd: all who come while the configuration is being read wait for that read. The
+// first one has written meanwhile; they share the writes that follow.
 func TestCostOfColdCrowd(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))
@@ -40,10 +44,10 @@ func TestCostOfColdCrowd(t *testing.T) {
 	s.first.settled()
 	p := s.join()
 	p.reset()
-	answered := make(chan struct{})
+	waiting := newMeeting(crowdCallers)
 	p.wire.hold(func(r sentRequest) {
-		if isRead(r) {
-			<-answered
+		if isRead(r) && !waiting.wait() { // the read is the last of them
+			t.Error("the callers did not come")
 		}
 	})
 	var wg sync.WaitGroup
@@ -51,22 +55,65 @@ func TestCostOfColdCrowd(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	for i := range errs {
-		wg.Go(func() { _, errs[i] = p.reserve(ctx, "solo") })
+		wg.Go(func() {
+			if i > 0 {
+				waiting.come()
+			}
+			_, errs[i] = p.reserve(ctx, "solo")
+		})
 	}
 	wg.Wait()
-	first := p.calls.Snapshot()
-	close(answered)
 	p.settled()
 	for _, err := range errs {
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if first.Reads() != 0 || first.Writes() > crowdCallers {
-		t.Errorf("until the answers: got %s, want no read", inCalls(first))
-	}
-	if got := p.calls.Snapshot(); got.Reads() != 1 {
-		t.Errorf("in all: got %s, want one read", inCalls(got))
+	got := p.calls.Snapshot()
+	t.Logf("%d callers: %s", crowdCallers, inCalls(got))
+	if got.Reads() != 1 || got.Writes() > crowdCallers {
+		t.Errorf("got %s, want one read", inCalls(got))
 	}
 	s.holds("solo", "rpm", 10_000_000, 1+crowdCallers)
+}
+
+// TestColdIsOneTrip: the read and the write of a process that knows nothing are under way at the same
+// time, and its answer waits for both.
+func TestColdIsOneTrip(t *testing.T) {
+	t.Parallel()
+	s := newScene(t, madeTable(t))
+	warmFlat(s)
+	s.first.settled()
+	p := s.join()
+	p.reset()
+	both := newMeeting(2)
+	p.wire.hold(func(sentRequest) {
+		if !both.wait() {
+			t.Error("the read and the write were not under way together")
+		}
+	})
+	p.take("solo", one())
+	if got, want := inCalls(p.calls.Snapshot()), "1 BatchGetItem, 1 UpdateItem"; got != want {
+		t.Errorf("when the answer was there: got %s, want %s", got, want)
+	}
+}
+
+// TestColdReadFails: if the configuration cannot be read, the call is unavailable, and what it had
+// taken is given back.
+func TestColdReadFails(t *testing.T) {
+	t.Parallel()
+	w := newFaultWorld(t)
+	w.limits(t, "acme", perSecond("rpm", 100, 1))
+	mustTake(t, w.trapped(t, weir.Options{}), "acme", 10)
+	p := &trap{fault: testkit.Throttle, operation: "BatchGetItem"}
+	p.set(1 << 30)
+	s := w.trapped(t, weir.Options{}, p)
+	_, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 60))
+	if !errors.Is(err, weir.Unavailable) {
+		t.Errorf("got %v, want unavailable", err)
+	}
+	s.store.running.wait()
+	w.wantTaken(t, "acme", "rpm", 10)
+	p.set(0)
+	mustTake(t, s, "acme", 90)
 }

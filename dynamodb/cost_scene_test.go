@@ -169,13 +169,18 @@ type meeting struct {
 
 func newMeeting(n int) *meeting { return &meeting{left: n, open: make(chan struct{})} }
 
-// wait reports false where the others did not come.
-func (m *meeting) wait() bool {
+// come counts one more, which does not wait.
+func (m *meeting) come() {
 	m.mu.Lock()
+	defer m.mu.Unlock()
 	if m.left--; m.left == 0 {
 		close(m.open)
 	}
-	m.mu.Unlock()
+}
+
+// wait reports false where the others did not come.
+func (m *meeting) wait() bool {
+	m.come()
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {

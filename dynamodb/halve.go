@@ -7,7 +7,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -26,7 +25,7 @@ func (c *commit) halve(ctx context.Context, blank *image) (w *dynamodb.UpdateIte
 		return nil, false, nil
 	}
 	l, m, t := c.spot.line(from), images[from], c.read
-	if t.level == weir.LevelUnread {
+	if t.standing {
 		t = nil
 	} else if !t.fulfilled(m) {
 		m = m.adapt(t, l.lost(), c.now())

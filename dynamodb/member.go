@@ -117,6 +117,9 @@ type change struct {
 	limit *weir.Limit // for an item that must be made anew
 	// moves is true where units go to another shard of the bucket: nobody has consumed them.
 	moves bool
+	// from is what the limit was before that was taken which a compensation gives back; nil if that
+	// is not known.
+	from *counter
 }
 
 // blind reports whether the caller has not read the configuration.

@@ -9,7 +9,7 @@ import (
 func neverCases() []neverCase {
 	return slices.Concat(
 		neverRefill(), neverShards(), neverCosts(), neverLimits(), neverSettle(), neverRules(), neverGeneral(),
-		neverNewShards(), neverDrawn(), neverTold(), neverSplit(), writesCases(),
+		neverNewShards(), neverDrawn(), neverTold(), neverSplit(), neverReach(), writesCases(),
 	)
 }
 

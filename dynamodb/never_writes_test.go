@@ -150,7 +150,7 @@ func (u *bucketUpdate) kind() string {
 		return "speculative"
 	case slices.ContainsFunc(u.requires, func(c string) bool {
 		_, field, ok := schema.ParseBucketAttribute(u.attribute(c))
-		return ok && field == schema.FieldCapacity && strings.HasPrefix(c, "attribute_exists")
+		return ok && field == schema.FieldCapacity
 	}):
 		return "cold"
 	}

@@ -1,5 +1,11 @@
 package dynamodb
 
+import (
+	"context"
+
+	"github.com/weir-limiter/weir"
+)
+
 // enterReading begins a reading of the configuration: end it with s.running.end. After Close it
 // refuses, but not while Close waits for calls, which may have to read before they can end.
 func (s *Store) enterReading() error {
@@ -7,4 +13,122 @@ func (s *Store) enterReading() error {
 		return nil
 	}
 	return s.enter()
+}
+
+// reading is one read of a subject's configuration. Every caller that needs the configuration while
+// the read is under way shares it.
+type reading struct {
+	// changes is the number of this process's last change of the configuration when the read began.
+	changes uint64
+	done    chan struct{} // closed when resolved and err are set
+	// resolved is what applies to the subject.
+	resolved *weir.Resolved
+	err      error
+}
+
+// read returns the read of the spot's configuration that is under way, or begins one; began says
+// which. A read that began before this process's last change of the configuration is not joined. The
+// read does not end with the caller that began it, because others may wait for it.
+func (s *Store) read(ctx context.Context, resolve weir.Resolver, p *spot) (r *reading, began bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if r := p.reading; r != nil && !s.changes.since(p.subject, r.changes) {
+		return r, false
+	}
+	r = &reading{changes: s.changes.latest(), done: make(chan struct{})}
+	p.reading = r
+	p.hold()
+	s.running.run(func() {
+		defer p.release()
+		defer p.endReading(r)
+		defer close(r.done)
+		ctx, cancel := s.aside(ctx)
+		defer cancel()
+		r.resolved, r.err = resolve(ctx, p.subject, weir.Usual)
+	})
+	return r, true
+}
+
+// endReading removes a read that has ended, so that the next caller begins another one.
+func (p *spot) endReading(r *reading) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reading == r {
+		p.reading = nil
+	}
+}
+
+// wait returns what was read, or an error if the read failed or ctx ended first.
+func (r *reading) wait(ctx context.Context) (*weir.Resolved, error) {
+	select {
+	case <-r.done:
+		return r.resolved, r.err
+	case <-ctx.Done():
+		return nil, late(ctx)
+	}
+}
+
+// resolution answers for one reservation which limits apply to a subject. It keeps what it has
+// found, so that the whole reservation goes by one state of the configuration, and reads nothing
+// twice even if the limiter has no cache. It belongs to the goroutine of the reservation.
+type resolution struct {
+	store *Store
+	ask   weir.Resolver // the limiter's
+	found []found
+}
+
+// found is what applies to a subject.
+type found struct {
+	subject  weir.Subject
+	resolved *weir.Resolved
+	// changes is the number of this process's last change of the configuration when that was asked.
+	changes uint64
+}
+
+// resolve is the [weir.Resolver] of the reservation.
+func (x *resolution) resolve(
+	ctx context.Context, of weir.Subject, mode weir.ResolveMode,
+) (*weir.Resolved, error) {
+	if mode != weir.Fresh {
+		if f := x.of(of); f != nil {
+			return f.resolved, nil
+		}
+	}
+	changes := x.store.changes.latest()
+	first := mode
+	if mode == weir.Usual {
+		first = weir.Cached
+	}
+	r, err := x.ask(ctx, of, first)
+	if err == nil && r == nil && mode == weir.Usual {
+		p := x.store.spots.get(x.store, of)
+		defer p.release()
+		reading, _ := x.store.read(ctx, x.ask, p)
+		changes = reading.changes
+		r, err = reading.wait(ctx)
+	}
+	if err != nil || r == nil {
+		return nil, err
+	}
+	x.keep(found{of, r, changes})
+	return r, nil
+}
+
+// keep replaces what was found for a subject.
+func (x *resolution) keep(f found) {
+	if was := x.of(f.subject); was != nil {
+		*was = f
+		return
+	}
+	x.found = append(x.found, f)
+}
+
+// of returns what was found for a subject, or nil.
+func (x *resolution) of(s weir.Subject) *found {
+	for i := range x.found {
+		if x.found[i].subject == s {
+			return &x.found[i]
+		}
+	}
+	return nil
 }

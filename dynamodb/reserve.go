@@ -12,6 +12,7 @@ type errand struct {
 	spot     *spot
 	asks     []ask
 	resolved *weir.Resolved // nil where it is not at hand
+	reading  *reading       // under way for a blind journey; nil where the configuration is at hand
 	member   *member
 	shard    int
 	// draws are where it was taken, once it was.
@@ -37,8 +38,11 @@ func (s *Store) Reserve(
 	}
 	defer s.running.end()
 	number := s.calls.Add(1)
+	x := &resolution{store: s, ask: r.Resolve}
+	mine := *r
+	mine.Resolve = x.resolve
 	for how := byKnown; ; {
-		j, err := s.plan(ctx, now, r, how)
+		j, err := s.plan(ctx, now, &mine, x, how)
 		if err != nil {
 			return nil, err
 		}
@@ -66,11 +70,11 @@ func (s *Store) Reserve(
 type planning int
 
 const (
-	// byKnown goes without the configuration where it is not at hand.
+	// byKnown writes before the configuration has been read where it is not at hand.
 	byKnown planning = iota
-	// byRead goes by the configuration as the limiter has it, or reads it.
+	// byRead goes by the configuration as the limiter has it, or reads it first.
 	byRead
-	// byAnew reads it anew, since what the limiter had was not so any more.
+	// byAnew reads it again, because what the limiter had was out of date.
 	byAnew
 	byAnewTwice
 	// byAnewThrice is the last: who changes the configuration that often has to wait.
@@ -85,11 +89,14 @@ type journey struct {
 	number  uint64
 	errands []*errand
 	out     *weir.Outcome
-	// blind is true where the configuration was not read.
-	blind   bool
-	resolve weir.Resolver
-	// charges are the request's.
+	// blind is true where the configuration was not at hand. Until it has been confirmed the journey
+	// has no outcome.
+	blind      bool
+	resolution *resolution
+	// charges are the request's, and plan is its plan, which resolves by the resolution; both for a
+	// blind journey.
 	charges []weir.Charge
+	plan    func(context.Context) (*weir.Outcome, error)
 }
 
 func (j *journey) release() {
@@ -101,10 +108,10 @@ func (j *journey) release() {
 // plan finds out what to do where: by the configuration if it is at hand or must be, otherwise by
 // what the items themselves will say.
 func (s *Store) plan(
-	ctx context.Context, now time.Time, r *weir.Reservation, how planning,
+	ctx context.Context, now time.Time, r *weir.Reservation, x *resolution, how planning,
 ) (*journey, error) {
 	if how == byKnown && s.mayBeBlind(ctx, r) {
-		if j := s.planBlind(now, r); j != nil {
+		if j := s.planBlind(ctx, now, r, x); j != nil {
 			return j, nil
 		}
 	}
@@ -117,12 +124,11 @@ func (s *Store) plan(
 			return nil, err
 		}
 	}
-	seq := s.changes.latest()
 	out, err := r.Plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	j := &journey{now: now.UnixMilli(), at: wholeMS(now), out: out, resolve: r.Resolve}
+	j := &journey{now: now.UnixMilli(), at: wholeMS(now), out: out, resolution: x}
 	out.At = j.at
 	for i := range out.Holdings {
 		t := &out.Holdings[i].Take
@@ -138,36 +144,14 @@ func (s *Store) plan(
 		})
 	}
 	for _, e := range j.errands {
-		e.resolved = s.resolved(ctx, r, e, out)
-		e.spot.verify(seq, e.resolved)
+		f := x.of(e.spot.subject)
+		e.resolved = f.resolved
+		if f.resolved.Level == "" { // limits that the request brought
+			e.resolved = &weir.Resolved{Level: weir.LevelRequest, Limits: r.Brought, Parent: f.resolved.Parent}
+		}
+		e.spot.verify(f.changes, e.resolved)
 	}
 	return j, nil
-}
-
-// resolved is all that applies to an errand's subject; nil where that is not at hand. Limits that
-// are stored nowhere are always asked for, since no read of the table would find them.
-func (s *Store) resolved(
-	ctx context.Context, r *weir.Reservation, e *errand, out *weir.Outcome,
-) *weir.Resolved {
-	resolved, err := r.Resolve(ctx, e.spot.subject, weir.Cached)
-	switch {
-	case err != nil:
-		return nil
-	case resolved != nil:
-		if s.uncached.Load() {
-			s.uncached.Store(false) // the limiter keeps what it reads after all
-		}
-	case ownLevel(out.Holdings[e.asks[0].holding].Level):
-		if resolved, err = r.Resolve(ctx, e.spot.subject, weir.Usual); err != nil {
-			return nil
-		}
-	default:
-		return nil
-	}
-	if resolved.Level == "" { // limits that the request brought
-		return &weir.Resolved{Level: weir.LevelRequest, Limits: r.Brought, Parent: resolved.Parent}
-	}
-	return resolved
 }
 
 // outdated reports whether the limiter keeps a configuration that this process has changed: it may
@@ -239,13 +223,10 @@ func (s *Store) carryOutApart(ctx context.Context, j *journey) (out *weir.Outcom
 			j.begin(e)
 		}
 		j.end(ctx, e)
-		if parent, known := e.spot.cascadesTo(); j.blind && e.found.ruling == taken && known && parent != "" {
-			if i > 0 { // a chain that is too long, which the configuration tells
-				e.found.ruling = stale
-				continue
-			}
-			j.follow(s, e, parent)
+		if !j.blind || i > 0 || e.found.ruling != taken || e.resolved != nil {
+			continue
 		}
+		j.followItem(ctx, s, e)
 	}
 	return s.concludeJourney(ctx, j)
 }
@@ -266,10 +247,12 @@ func (s *Store) concludeJourney(ctx context.Context, j *journey) (out *weir.Outc
 		}
 		all = false
 	}
-	if all {
-		if j.blind {
-			s.readLater(ctx, j)
+	if j.blind && err == nil {
+		if all, err = j.confirm(ctx); err == nil && !all {
+			again = true
 		}
+	}
+	if all && err == nil {
 		return j.admittedOutcome(), false, nil
 	}
 	for _, e := range j.errands {
@@ -286,16 +269,16 @@ func (s *Store) concludeJourney(ctx context.Context, j *journey) (out *weir.Outc
 		out.Contended = true
 		return out, true, nil
 	}
-	if j.blind { // the configuration may say more: that it can never be, for one
-		return nil, true, nil
-	}
 	out = j.deniedOutcome()
 	j.remember() // what each limit has is known only now
 	return out, false, nil
 }
 
-// begin puts the errand in the line of a shard.
+// begin puts the errand in the line of a shard. One of a blind journey may have nothing to take.
 func (j *journey) begin(e *errand) {
+	if len(e.asks) == 0 {
+		return
+	}
 	e.shard = e.spot.draw()
 	e.member = j.member(e)
 	e.spot.line(e.shard).submit(e.member, nil)
@@ -303,12 +286,15 @@ func (j *journey) begin(e *errand) {
 
 // end waits for the errand, and goes on to other shards where one has too little.
 func (j *journey) end(ctx context.Context, e *errand) {
+	if e.member == nil {
+		return
+	}
 	e.found = e.member.wait(ctx)
 	if e.found.ruling == taken {
 		e.draws = []draw{{e.shard, e.asks}}
 		return
 	}
-	if e.found.ruling == denied && e.spot.count() > 1 {
+	if e.found.ruling == denied && e.spot.count() > 1 && !j.blind {
 		j.elsewhere(ctx, e)
 	}
 }
@@ -329,7 +315,13 @@ func (m *member) wait(ctx context.Context) verdict {
 // giveBack returns what an errand took in vain, with the next write of each item.
 func (e *errand) giveBack(now int64) {
 	for _, d := range e.draws {
-		e.spot.line(d.shard).submit(nil, compensation(now, d.asks))
+		r := compensation(now, d.asks)
+		for k := range r.changes {
+			if len(e.draws) == 1 && k < len(e.found.found) {
+				r.changes[k].from = &e.found.found[k]
+			}
+		}
+		e.spot.line(d.shard).submit(nil, r)
 	}
 	e.draws = nil
 }

@@ -17,9 +17,6 @@ func (j *journey) admittedOutcome() *weir.Outcome {
 		for k := range e.asks {
 			a := &e.asks[k]
 			h := &j.out.Holdings[a.holding]
-			if j.blind {
-				h.Take = e.unread(k)
-			}
 			j.status(e, k)
 			j.out.Limits[a.holding].Available -= a.milli / 1000
 			h.Pieces = h.Pieces[:0]

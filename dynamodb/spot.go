@@ -25,8 +25,8 @@ type spot struct {
 	// parent is who is charged too, by the item that was seen last; known is whether one was.
 	parent string
 	known  bool
-	// reading is true while the configuration is read in the background.
-	reading bool
+	// reading is the read of the configuration that is under way; nil if there is none.
+	reading *reading
 	// checked is the count of changes of configuration by this process when it was last read.
 	checked uint64
 	// terms are what applied when the configuration was last read; nil where it was not.

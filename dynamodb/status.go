@@ -35,7 +35,7 @@ func (s *Store) Status(
 // status judges what was read of a bucket by what applies.
 func (p *spot) status(now int64, r *weir.Resolved, images []*image) []weir.LimitStatus {
 	of := p.subject
-	t := &terms{r.Level, r.Limits}
+	t := &terms{level: r.Level, limits: r.Limits}
 	for shard, m := range images {
 		if m != nil {
 			images[shard] = m.adapt(t, p.line(shard).lost(), now)

@@ -51,11 +51,9 @@ type Store struct {
 	options   Options
 	caller    caller // whose credentials it uses, for the audit
 
-	spots   *spots
-	changes changes
-	counts  counts
-	// uncached is true once the limiter was seen to keep no resolutions.
-	uncached  atomic.Bool
+	spots     *spots
+	changes   changes
+	counts    counts
 	running   tasks // lines, and what is done in the background
 	unsettled unsettled
 	probe     probe

@@ -14,6 +14,9 @@ import (
 type terms struct {
 	level  weir.Level
 	limits []weir.Limit
+	// standing is true where the configuration says nothing, and these are the limits that the item
+	// has.
+	standing bool
 }
 
 // permanent reports whether bucket items under these terms are never deleted by themselves:

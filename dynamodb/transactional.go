@@ -143,7 +143,10 @@ func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, err
 		if w != nil && len(r.fits) == 1 {
 			return w, r, nil
 		}
-		if w != nil { // an item that is made, though it has too little
+		if w != nil && c.read != nil && m != nil && !c.read.fulfilled(m) { // see nextKnown
+			real.submit(nil, &ride{now: e.member.now, reread: true})
+		}
+		if w != nil { // also an item that is made, though it has too little
 			break
 		}
 	}

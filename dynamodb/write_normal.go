@@ -3,7 +3,6 @@ package dynamodb
 import (
 	"math"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -42,7 +41,7 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 	l.creditWrites(e, m, leads, at)
 	if m.item.ValidUntil != nil {
 		e.same(schema.AttrVU, m.item.ValidUntil)
-		if m.lapsed(at) && t != nil && t.level != weir.LevelUnread {
+		if m.lapsed(at) && t != nil && !t.standing {
 			e.removeAll(schema.AttrVU)
 			leads.ValidUntil = nil
 		}

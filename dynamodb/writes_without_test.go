@@ -1,10 +1,13 @@
 package dynamodb
 
 import (
-	"context"
+	"errors"
 	"time"
 
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/testkit"
 )
 
 // writesWithout is about limiters that keep no resolutions, and limits that no table has.
@@ -15,7 +18,7 @@ func writesWithout() []neverCase {
 		{"no cache: the limiter's own limits, beside one that has a cache", ownLimits(some)},
 		{"no cache: brought limits", broughtEachTime(none)},
 		{"no cache: brought limits, beside one that has a cache", broughtEachTime(some)},
-		{"no cache: a cache that was dropped at the wrong moment is used again", droppedOnce},
+		{"no cache: each reservation reads once, beside its write", uncachedReads},
 	}
 }
 
@@ -59,33 +62,23 @@ func broughtEachTime(o weir.Options) func(w *neverWorld) {
 	}
 }
 
-// droppedOnce: what is read after a blind reservation may be dropped at once, where limits are set in
-// that moment. That does not mean that the limiter keeps nothing.
-func droppedOnce(w *neverWorld) {
+// uncachedReads: a process whose limiter keeps nothing reads once for each reservation, beside its
+// write, and goes by no configuration that it has not read.
+func uncachedReads(w *neverWorld) {
 	w.system(still("n", 1000))
-	p := w.process()
-	p.admit(neverEntity, weir.Costs{"n": 1})
-	spot := p.store.spots.get(p.store, neverSubject())
-	defer spot.release()
-	dropped := func(_ context.Context, _ weir.Subject, mode weir.ResolveMode) (*weir.Resolved, error) {
-		if mode == weir.Cached {
-			return nil, nil
-		}
-		return &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{still("n", 1000)}}, nil
-	}
-	p.store.readLater(w.Context(), &journey{errands: []*errand{{spot: spot}}, resolve: dropped})
-	p.quiet()
-	p.admit(neverEntity, weir.Costs{"n": 1})
-	equal(w, "keeps nothing, by what the store believes", p.store.uncached.Load(), false)
-	p.admit("stranger", weir.Costs{"n": 1}) // who has no item
-	p.log.take()
-	w.process().admit("another", weir.Costs{"n": 1})
-	p.admit("another", weir.Costs{"n": 1})
-	equal(w, "the write on an item that it does not know", kinds(p.log.take()), "cold")
-
-	forgetful := w.process(how{limiter: weir.Options{CacheTTL: -1}})
+	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	counter := &testkit.Counter{}
+	p := w.process(how{
+		store:   Options{Client: []func(*ddb.Options){counter.Install}},
+		limiter: weir.Options{CacheTTL: -1},
+	})
+	counter.Reset()
 	for range 3 {
-		forgetful.admit(neverEntity, weir.Costs{"n": 1})
+		p.admit(neverEntity, weir.Costs{"n": 1})
 	}
-	equal(w, "keeps nothing, and does not", forgetful.store.uncached.Load(), true)
+	equal(w, "calls of three reservations", inCalls(counter.Snapshot()), "3 BatchGetItem, 3 UpdateItem")
+	w.system(still("n", 10))
+	if l, err := p.ask(neverEntity, weir.Costs{"n": 50}); l != nil || !errors.Is(err, weir.NeverSatisfiable) {
+		w.Errorf("50 of 10: got %v, want never satisfiable", err)
+	}
 }

@@ -1,0 +1,223 @@
+package dynamodb
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// neverReach checks that changed limits reach processes that have no fresh configuration.
+func neverReach() []neverCase {
+	return []neverCase{
+		{"O2: default changes reach one-shot processes, lowered", reachOneShot},
+		{"O2: default changes reach one-shot processes, raised", reachRaised},
+		{"O2: default changes reach a process that restarts", reachRestarted},
+		{"O2: default changes reach an idle process, cached for a second", reachIdle(time.Second)},
+		{"O2: default changes reach an idle process, not cached", reachIdle(-1)},
+		{"O2: default changes reach everybody, all limits removed", reachRemoved},
+		{"O2: default changes reach everybody, one limit removed", reachRemovedOne},
+		{"O2: default changes reach everybody, another parent", reachParent},
+		{"O2: default changes reach a bucket that was full for long", reachForgotten},
+		{"O2: default changes reach several callers of one item", reachCallers},
+	}
+}
+
+// onResource sets the limits of the resource by another process.
+func (w *neverWorld) onResource(limits ...weir.Limit) {
+	w.Helper()
+	w.limits(weir.Subject{Resource: neverResource}, limits...)
+}
+
+// perDay is a bucket that regains its capacity each day.
+func perDay(capacity int64) weir.Limit { return per("n", capacity, capacity, 24*time.Hour) }
+
+// once asks in a process of its own, which ends.
+func (w *neverWorld) once(entity string, c weir.Costs) (*weir.Lease, error) {
+	w.Helper()
+	p := w.process()
+	l, err := p.ask(entity, c)
+	if err := p.Close(); err != nil {
+		w.Fatalf("close: %v", err)
+	}
+	return l, err
+}
+
+// reachOneShot: 33 one-shot calls after a lowered default.
+func reachOneShot(w *neverWorld) {
+	w.onResource(perDay(100))
+	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	w.onResource(perDay(5))
+	admitted := 0
+	for range 33 {
+		w.clock.Advance(100 * time.Millisecond)
+		if l, _ := w.once(neverEntity, weir.Costs{"n": 3}); l != nil {
+			admitted += 3
+		}
+	}
+	if admitted == 0 || admitted > 5 {
+		w.Errorf("33 one-shot calls: admitted %d units of 5", admitted)
+	}
+}
+
+// reachRaised: a raised default keeps what is used, and then refills at the new rate; whoever is new
+// has all of it.
+func reachRaised(w *neverWorld) {
+	w.onResource(per("n", 10, 10, 10*time.Second))
+	w.process().admit(neverEntity, weir.Costs{"n": 10})
+	w.onResource(per("n", 1000, 1000, 10*time.Second))
+	w.clock.Advance(100 * time.Millisecond)
+	l, err := w.once(neverEntity, weir.Costs{"n": 1}) // from here on, a hundred a second
+	if _, denied := errors.AsType[*weir.DeniedError](err); l != nil || !denied {
+		w.Errorf("a tenth of a second after ten of ten: got %v, want denied", err)
+	}
+	admitted := 0
+	for range 100 {
+		w.clock.Advance(100 * time.Millisecond)
+		if l, _ := w.once(neverEntity, weir.Costs{"n": 10}); l != nil {
+			admitted += 10
+		}
+	}
+	equal(w, "admitted in ten seconds", admitted, 1000)
+	if _, err := w.once("new", weir.Costs{"n": 1000}); err != nil {
+		w.Errorf("all of the raised limit: %v", err)
+	}
+}
+
+// reachRestarted: many entities are asked for by a process that has just started.
+func reachRestarted(w *neverWorld) {
+	const entities = 50
+	name := func(i int) string { return fmt.Sprintf("e%d", i) }
+	w.onResource(perDay(1000))
+	old := w.process()
+	for i := range entities {
+		old.admit(name(i), weir.Costs{"n": 1})
+	}
+	if err := old.Close(); err != nil {
+		w.Fatalf("close: %v", err)
+	}
+	w.onResource(perDay(10))
+	p := w.process()
+	var admitted, fitting int
+	for i := range entities {
+		if l, _ := p.ask(name(i), weir.Costs{"n": 900}); l != nil {
+			admitted += 900
+		}
+		fitting += p.drain(name(i), "n", 50)
+	}
+	if admitted > 0 || fitting != 10*entities {
+		w.Errorf("admitted %d units of requests above the capacity and %d of others, want 0 and %d",
+			admitted, fitting, 10*entities)
+	}
+}
+
+// reachIdle: a process that ran throughout, and was idle for longer than the cache time.
+func reachIdle(ttl time.Duration) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.onResource(perDay(100))
+		p := w.process(how{limiter: weir.Options{CacheTTL: ttl}})
+		p.admit(neverEntity, weir.Costs{"n": 1})
+		w.onResource(perDay(5))
+		w.clock.Advance(3500 * time.Millisecond)
+		if l, err := p.ask(neverEntity, weir.Costs{"n": 40}); l != nil || !errors.Is(err, weir.NeverSatisfiable) {
+			w.Errorf("40 of 5: got %v, want never satisfiable", err)
+		}
+		equal(w, "admitted", p.drain(neverEntity, "n", 20), 5)
+	}
+}
+
+// reachRemoved: what has no limits any more is refused by everybody, and nothing of it is charged.
+func reachRemoved(w *neverWorld) {
+	w.onResource(still("n", 100))
+	idle := w.process(how{limiter: weir.Options{CacheTTL: time.Second}})
+	idle.admit(neverEntity, weir.Costs{"n": 10})
+	w.onResource()
+	w.clock.Advance(1500 * time.Millisecond)
+	if l, err := idle.ask(neverEntity, weir.Costs{"n": 30}); l != nil || !errors.Is(err, weir.NoLimits) {
+		w.Errorf("an idle process: got %v, want no limits", err)
+	}
+	for range 3 {
+		if l, err := w.once(neverEntity, weir.Costs{"n": 20}); l != nil || !errors.Is(err, weir.NoLimits) {
+			w.Errorf("a one-shot process: got %v, want no limits", err)
+		}
+	}
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 90_000)
+}
+
+// reachRemovedOne: a name that is gone is refused, and nothing of the request is charged.
+func reachRemovedOne(w *neverWorld) {
+	w.onResource(still("m", 50), still("n", 100))
+	w.process().admit(neverEntity, weir.Costs{"m": 1, "n": 10})
+	w.onResource(still("n", 100))
+	l, err := w.once(neverEntity, weir.Costs{"m": 1, "n": 10})
+	if l != nil || !errors.Is(err, weir.UnknownLimit) {
+		w.Errorf("got %v, want an unknown limit", err)
+	}
+	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 90_000)
+	l, err = w.once(neverEntity, weir.Costs{"n": 90})
+	if l == nil {
+		w.Errorf("got %v, want all that is left", err)
+	}
+}
+
+// reachParent: the parent is charged that the configuration says, and no other.
+func reachParent(w *neverWorld) {
+	w.onResource(still("n", 100))
+	for _, parent := range []string{"old", "new"} {
+		if err := w.eye.SetEntity(w.Context(), parent, "", false); err != nil {
+			w.Fatalf("set entity: %v", err)
+		}
+	}
+	w.family("child", "old")
+	w.process().admit("child", weir.Costs{"n": 1})
+	item := w.bucket("child", 0)
+	if err := w.eye.SetEntity(w.Context(), "child", "new", true); err != nil {
+		w.Fatalf("set entity: %v", err)
+	}
+	w.put(item) // as if its buckets had not been told
+	if _, err := w.once("child", weir.Costs{"n": 60}); err != nil {
+		w.Errorf("the child: %v", err)
+	}
+	equal(w, "left of the old parent", w.stored("old", 0, "n").Balance, 99_000)
+	equal(w, "left of the new parent", w.stored("new", 0, "n").Balance, 40_000)
+	equal(w, "left of the child", w.stored("child", 0, "n").Balance, 39_000)
+}
+
+// reachForgotten: a bucket that was full for more than a minute is as one that nobody has used, and
+// has all of a raised limit.
+func reachForgotten(w *neverWorld) {
+	w.onResource(per("n", 10, 10, time.Second))
+	w.process().admit(neverEntity, weir.Costs{"n": 5})
+	w.clock.Advance(2 * time.Minute)
+	w.onResource(perDay(1000))
+	for range 10 {
+		if _, err := w.once(neverEntity, weir.Costs{"n": 100}); err != nil {
+			w.Errorf("100 of 1,000: %v", err)
+		}
+	}
+}
+
+// reachCallers: all who ask at once in a process without a configuration are judged by the one that it
+// reads, and it reads once.
+func reachCallers(w *neverWorld) {
+	w.onResource(perDay(1000))
+	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	w.onResource(perDay(10))
+	p := w.process()
+	const callers = 40
+	admitted := make([]int, callers)
+	crowd(callers, func(i int) {
+		r := &weir.Request{Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 1}}
+		if l, _ := p.Reserve(w.Context(), r); l != nil {
+			admitted[i] = 1
+		}
+	})
+	p.quiet()
+	sum := 0
+	for _, n := range admitted {
+		sum += n
+	}
+	sum += p.drain(neverEntity, "n", 20)
+	equal(w, "admitted", sum, 10)
+}
