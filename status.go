@@ -4,7 +4,7 @@ import "time"
 
 // Level says where a limit came from. The first level that has any limits wins whole: "entity",
 // "entity_default", "resource", "system", "limiter" (the limiter's options), "request" (brought
-// by the request). A store that admitted without knowing says "unread".
+// by the request).
 type Level string
 
 // The levels, the strongest first.
@@ -15,7 +15,6 @@ const (
 	LevelSystem        Level = "system"
 	LevelLimiter       Level = "limiter"
 	LevelRequest       Level = "request"
-	LevelUnread        Level = "unread"
 )
 
 // LimitStatus is one limit of one (entity, resource) at one instant.

@@ -63,15 +63,13 @@ func (o *Op) request() *weir.Request {
 type comparison struct {
 	// exact is false where a retry-after may be lower than the model's.
 	exact bool
-	// unread is true where the answer to a reservation may have the level "unread".
-	unread bool
 }
 
 // same compares everything that docs/semantics.md promises: errors by their codes.
 func (c comparison) same(got, want answer) bool {
 	return c.sameError(got.err, want.err) && c.sameLease(got.lease, want.lease) &&
 		sameReceipt(got.receipt, want.receipt) &&
-		comparison{exact: c.exact}.sameLimits(got.limits, want.limits) &&
+		c.sameLimits(got.limits, want.limits) &&
 		sameExplanation(got.explanation, want.explanation)
 }
 
@@ -114,9 +112,6 @@ func (c comparison) sameLimits(got, want []weir.LimitStatus) bool {
 			return false
 		}
 		g.RetryAfter, g.AtLeast = w.RetryAfter, w.AtLeast
-		if c.unread && g.Level == weir.LevelUnread {
-			g.Level = w.Level
-		}
 		return g == w
 	})
 }

@@ -66,7 +66,7 @@ func levelWins(s *stage) {
 		r := &weir.Request{Entity: want.entity, Resource: want.resource, Costs: cost(1)}
 		st := s.admit(r).Limits[0]
 		s.equal(want.entity+" on "+want.resource,
-			[]any{s.level(&st, want.level), st.Capacity, st.Available},
+			[]any{st.Level, st.Capacity, st.Available},
 			[]any{want.level, want.capacity, want.capacity - 1})
 	}
 	// A weaker level adds nothing to a stronger one.
@@ -75,7 +75,7 @@ func levelWins(s *stage) {
 	s.exactly(ask("own", cost(1)), 9, 11)
 	s.configure(&weir.Definitions{})
 	st := s.admit(ask("own", cost(0))).Limits[0]
-	s.equal("without others", []any{s.level(&st, weir.LevelLimiter), st.Capacity},
+	s.equal("without others", []any{st.Level, st.Capacity},
 		[]any{weir.LevelLimiter, 50})
 }
 
@@ -117,7 +117,7 @@ func unconfigured(s *stage) {
 	l := s.admit(bringing(ask("child", cost(4)), mine))
 	s.equal("order", order(l.Limits), []string{"child n", "parent n"})
 	for _, st := range l.Limits {
-		s.equal("status", []any{s.level(&st, weir.LevelRequest), st.Capacity, st.Available},
+		s.equal("status", []any{st.Level, st.Capacity, st.Available},
 			[]any{weir.LevelRequest, 10, 6})
 	}
 	s.deny(bringing(ask("child", cost(7)), mine))

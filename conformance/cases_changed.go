@@ -114,7 +114,7 @@ func defaultsReach(s *stage) {
 	d.Resources["x"] = []weir.Limit{slow(weir.Bucket, "n", 99)}
 	s.configure(d)
 	st := s.of(s.deny(r).Limits, "other", "n")
-	s.equal("status", []any{s.level(st, weir.LevelResource), st.Capacity},
+	s.equal("status", []any{st.Level, st.Capacity},
 		[]any{weir.LevelResource, 99})
 }
 

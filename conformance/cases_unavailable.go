@@ -249,13 +249,7 @@ func readFails(s *broken) {
 	}
 	l := s.admit(ask("a", cost(4)))
 	s.store.fail("read", errGone)
-	if other, err := s.Reserve(s.Context(), ask("a", cost(1))); err != nil {
-		s.refused(weir.Unavailable, err)
-	} else if !s.h.Unread || other.Limits[0].Level != weir.LevelUnread {
-		s.Fatalf("reserve: got %v, want %q", outcome(other, err), weir.Unavailable)
-	} else {
-		s.cancel(other) // it went by what it has, without the configuration
-	}
+	s.fail(weir.Unavailable, ask("a", cost(1))) // and what it may have taken is given back
 	_, err := s.Status(s.Context(), "a", resource)
 	s.refused(weir.Unavailable, err)
 	_, err = s.Explain(s.Context(), "a", resource)

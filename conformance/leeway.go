@@ -7,9 +7,6 @@ type Leeway struct {
 	// NoBubble is true where worlds do I/O that a bubble of testing/synctest cannot hold: cases
 	// that need one are left out.
 	NoBubble bool
-	// Unread is true where a reservation may be answered without the configuration having been
-	// read: its statuses may have the level "unread" in place of their own.
-	Unread bool
 	// RemovedForgotten is true where a bucket that is removed and added again may start full
 	// (docs/semantics.md, 8.3). Random operations then add none again of which it would show.
 	RemovedForgotten bool

@@ -66,7 +66,7 @@ func (s *less) WriteLimits(
 // lessLeeway is that of such a store.
 func lessLeeway() conformance.Leeway {
 	return conformance.Leeway{
-		Unread: true, RemovedForgotten: true, FullKept: true, WholeSeconds: true, Contends: true,
+		RemovedForgotten: true, FullKept: true, WholeSeconds: true, Contends: true,
 		Compensates: true,
 	}
 }

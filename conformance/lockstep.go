@@ -49,7 +49,7 @@ func startLockstep(t T, h *Harness, s *Script, c *model.Calendar) (*lockstep, er
 	}
 	return &lockstep{
 		script: s, model: ref, world: h.Open(t, s.Setup()),
-		how:   comparison{exact: !h.Inexact, unread: h.Unread},
+		how:   comparison{exact: !h.Inexact},
 		zones: s.zones(), remote: !h.Traits.Local, leases: make(map[weir.LeaseID]reserved),
 	}, nil
 }

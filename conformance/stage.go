@@ -186,15 +186,6 @@ func (s *stage) configure(d *weir.Definitions) {
 	}
 }
 
-// level is where a status in the answer to a reservation says that its limit came from; the one
-// that is wanted where the store may not have read it.
-func (s *stage) level(st *weir.LimitStatus, want weir.Level) weir.Level {
-	if s.h.Unread && st.Level == weir.LevelUnread {
-		return want
-	}
-	return st.Level
-}
-
 func (s *stage) clock() string { return s.Now().UTC().Format("2006-01-02T15:04:05.000000") }
 
 // outcome says in words what a reservation came to.

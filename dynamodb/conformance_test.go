@@ -31,7 +31,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 			return store
 		},
 		Leeway: conformance.Leeway{
-			Unread: true, NoBubble: true, WholeSeconds: true, Contends: true, Compensates: true,
+			NoBubble: true, WholeSeconds: true, Contends: true, Compensates: true,
 		},
 		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
 			t.Helper()

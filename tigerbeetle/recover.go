@@ -294,7 +294,7 @@ func (s *Store) holding(x *told, a *tb.Account) weir.Holding {
 		x.parts[0].Units = units
 	}
 	hold := weir.Holding{Take: weir.Take{
-		Subject: subject, Limit: limit, Level: weir.LevelUnread, Ceiling: limit.Capacity, Parts: x.parts,
+		Subject: subject, Limit: limit, Ceiling: limit.Capacity, Parts: x.parts,
 	}}
 	switch kind {
 	case weir.Bucket:

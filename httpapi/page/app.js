@@ -448,7 +448,6 @@ const levels = {
   system: "the system’s",
   limiter: "the server’s options",
   request: "brought by the request",
-  unread: "not read yet",
 };
 const levelOf = (level) => levels[level] ?? level;
 
