@@ -44,6 +44,10 @@ type Traits struct {
 	Local bool
 	// EntitySlash is true where an entity's name may contain '/'. Default: false.
 	EntitySlash bool
+	// UndeclaredParents is true for a store that charges a parent which was never declared, by the
+	// limits that apply to it. On others such a parent is an error with code [NotFound]. Default:
+	// false.
+	UndeclaredParents bool
 	// NoShadow is true for a store that has no shadow limits; such a limit is refused when it is
 	// set. Default: false.
 	NoShadow bool
@@ -81,8 +85,8 @@ type Resolved struct {
 	Hidden []LevelLimits
 	// Parent is the entity to charge too; empty if there is none, or no cascade.
 	Parent string
-	// Undeclared is true for an entity that the configuration does not know. That is fine, save
-	// for a parent.
+	// Undeclared is true for an entity that the configuration does not know. For a parent that is an
+	// error, unless the store has [Traits.UndeclaredParents].
 	Undeclared bool
 
 	until      int64 // when the limiter's cache may no longer use it, in milliseconds; 0 outside of it
@@ -103,6 +107,8 @@ type Reservation struct {
 	Brought []Limit
 	// Depth is how many ancestors to charge at most; a longer chain is an error.
 	Depth int
+	// UndeclaredParents is the store's trait: an ancestor that was never declared is charged.
+	UndeclaredParents bool
 	// Lifetime is how long the lease lives at least; see [Reservation.Expires].
 	Lifetime time.Duration
 	// Memory is how long an ended lease is to be remembered, MemorySize how many are at most: for

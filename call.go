@@ -94,7 +94,7 @@ func (l *Limiter) newCall() *call {
 	c.reservation = Reservation{
 		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
 		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
-		Resolve: l.resolve,
+		Resolve: l.resolve, UndeclaredParents: l.traits.UndeclaredParents,
 	}
 	if l.traits.Local { // others may resolve in several goroutines, and plan after the call
 		c.reservation.Resolve, c.reservation.call = c.resolve, c

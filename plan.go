@@ -138,7 +138,7 @@ func (p *planner) charge(ctx context.Context, i int) error {
 		if err != nil {
 			return err
 		}
-		if n > 0 && res.Undeclared {
+		if n > 0 && res.Undeclared && !p.r.UndeclaredParents {
 			return fault(NotFound, "parent", at.Entity, "is no declared entity")
 		}
 		if res.Level == "" && len(p.r.Brought) > 0 {

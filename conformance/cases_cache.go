@@ -10,16 +10,114 @@ import (
 func cacheCases() []backendCase {
 	bt := timed(weir.Bucket)
 	ten := Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}
-	return []backendCase{
+	cached, uncached := weir.Options{CacheTTL: 10 * time.Second}, weir.Options{CacheTTL: -1}
+	return append([]backendCase{
 		{"a change elsewhere takes effect within the cache time", "8.1", bt,
-			onBroken(ten.under(weir.Options{CacheTTL: 10 * time.Second}), changedElsewhere)},
+			onBroken(ten.under(cached), changedElsewhere)},
 		{"the cache time is a minute by default", "8.1", bt, onBroken(ten, cachedMinute)},
 		{"no limits are remembered too", "8.1", bt, onBroken(Setup{}, negativeCached)},
 		{"without a cache a change takes effect at once", "8.1", bt,
-			onBroken(ten.under(weir.Options{CacheTTL: -1}), uncached)},
+			onBroken(ten.under(uncached), changedUncached)},
 		{"the cache can be dropped", "8.1", bt, onBroken(ten, cacheDropped)},
 		{"the clock is read once for a call", "1.2", timed(weir.Bucket, weir.Concurrency), clockReadOnce},
+	}, reachCases(ten, cached, uncached)...)
+}
+
+// reachCases are line 8.1 for processes that have no fresh configuration. What they know of a bucket
+// admits more, or less, than what is configured.
+func reachCases(ten Setup, cached, uncached weir.Options) []backendCase {
+	const o2 = "O2: default changes reach "
+	bt := timed(weir.Bucket)
+	idle := func(s *broken) *stage {
+		s.Advance(35 * time.Second)
+		return s.stage
 	}
+	var cases []backendCase
+	for _, change := range []struct {
+		name string
+		play func(s *broken, later func(*broken) *stage)
+	}{
+		{"lowered", reachLowered}, {"raised", reachRaised},
+		{"all removed", reachRemoved}, {"one removed", reachRemovedOne},
+	} {
+		with := func(later func(*broken) *stage) func(*broken) {
+			return func(s *broken) { change.play(s, later) }
+		}
+		cases = append(cases,
+			backendCase{o2 + "an idle process: " + change.name, "8.1", bt,
+				onBroken(ten.under(cached), with(idle))},
+			backendCase{o2 + "an idle process without a cache: " + change.name, "8.1", bt,
+				onBroken(ten.under(uncached), with(idle))},
+			backendCase{o2 + "a process that starts: " + change.name, "8.1", bt,
+				onBroken(ten.under(cached), with((*broken).another))})
+	}
+	return cases
+}
+
+// another starts another process on the same store.
+func (s *broken) another() *stage {
+	s.Helper()
+	b := s.store.Backend
+	if s.opens.Elsewhere != nil {
+		b = s.opens.Elsewhere(s.T, b)
+	}
+	w := &backendWorld{timekeeper: s.World}
+	var err error
+	w.Limiter, err = weir.New(b, &weir.Options{Now: s.Now, StoreTimeout: s.opens.StoreTimeout})
+	if err != nil {
+		s.Fatalf("open a limiter: %v", err)
+	}
+	return &stage{T: s.T, World: s.opens.front(w), h: s.h}
+}
+
+// reachLowered: a request is refused that the bucket has units for, and none of it is charged.
+func reachLowered(s *broken, later func(*broken) *stage) {
+	s.admit(ask("a", cost(2)))
+	s.elsewhere(slow(weir.Bucket, "n", 5))
+	p := later(s)
+	p.fail(weir.NeverSatisfiable, ask("a", cost(8)))
+	p.left("a", cost(5))
+	p.exactly(ask("a", cost(1)), 5, 8)
+	p.fail(weir.NeverSatisfiable, ask("b", cost(6)))
+	p.exactly(ask("b", cost(1)), 5, 8)
+}
+
+// reachRaised: a bucket keeps its balance, and all else is as configured.
+func reachRaised(s *broken, later func(*broken) *stage) {
+	s.admit(ask("a", cost(4)))
+	s.elsewhere(slow(weir.Bucket, "n", 20))
+	p := later(s)
+	p.deny(ask("a", cost(7))) // and not never satisfiable
+	p.deny(ask("a", cost(20)))
+	p.exactly(ask("a", cost(1)), 6, 8)
+	p.exactly(ask("b", cost(1)), 20, 22)
+}
+
+// reachRemoved: what has no limits is refused, and nothing of it is charged.
+func reachRemoved(s *broken, later func(*broken) *stage) {
+	s.admit(ask("a", cost(2)))
+	s.elsewhere()
+	p := later(s)
+	p.fail(weir.NoLimits, ask("a", cost(3)))
+	p.fail(weir.NoLimits, ask("b", cost(3)))
+	if s.h.RemovedForgotten {
+		return
+	}
+	s.elsewhere(slow(weir.Bucket, "n", 10))
+	s.Advance(time.Minute)
+	p.left("a", cost(8))
+}
+
+// reachRemovedOne: a name that is gone is refused, and nothing of the request is charged.
+func reachRemovedOne(s *broken, later func(*broken) *stage) {
+	s.elsewhere(slow(weir.Bucket, "m", 10), slow(weir.Bucket, "n", 10))
+	s.limiter.DropCache()
+	s.admit(ask("a", weir.Costs{"m": 1, "n": 2}))
+	s.elsewhere(slow(weir.Bucket, "n", 10))
+	p := later(s)
+	p.fail(weir.UnknownLimit, ask("a", weir.Costs{"m": 1, "n": 2}))
+	p.left("a", cost(8))
+	p.exactly(ask("a", cost(1)), 8, 10)
 }
 
 // elsewhere changes the store's configuration behind the limiter's back.
@@ -74,7 +172,7 @@ func negativeCached(s *broken) {
 	s.admit(ask("a", cost(4)))
 }
 
-func uncached(s *broken) {
+func changedUncached(s *broken) {
 	s.admit(ask("a", cost(4)))
 	s.elsewhere(slow(weir.Bucket, "n", 5))
 	s.fail(weir.NeverSatisfiable, ask("a", cost(7)))

@@ -30,6 +30,8 @@ func seamCases() []backendCase {
 		{"outcomes are at a millisecond", "1.2", Needs{Kinds: b.Kinds, Virtual: true},
 			onSeam(ten, outcomeAt)},
 		{"an error of the plan is returned as it is", seamLine, b, onSeam(ten, planError)},
+		{"a parent that is not declared is charged only where the traits say so", "9.2", cascade,
+			onSeam(Setup{Definitions: parentSmaller()}, undeclaredParent)},
 		{"nothing is locked while the plan is made", seamLine, b, onSeam(ten, planUnlocked)},
 		{"a failed settle changes nothing", "7.10", Needs{Kinds: []weir.Kind{weir.Bucket}},
 			onSeam(ten, failedSettle)},
@@ -189,6 +191,27 @@ func planError(s *seam) {
 	s.resolve = s.resolved
 	if got := s.available("a", "n"); got != 10 {
 		s.Fatalf("got %d available after errors, want 10", got)
+	}
+}
+
+// undeclaredParent resolves the parent as one that nobody has declared.
+func undeclaredParent(s *seam) {
+	s.resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
+		r, err := s.resolved(ctx, of, m)
+		r.Undeclared = of.Entity == "parent"
+		return r, err
+	}
+	for range 2 { // the second time the store may know both
+		out, err := s.store.Reserve(s.Context(), s.now, s.reservation(charge("child", cost(2))))
+		if !s.store.Traits().UndeclaredParents {
+			if !errors.Is(err, weir.NotFound) {
+				s.Fatalf("got %v, %v, want %q", out, err, weir.NotFound)
+			}
+			continue
+		}
+		if err != nil || out.Denied || !slices.Equal(order(out.Limits), []string{"child n", "parent n"}) {
+			s.Fatalf("got %+v, %v, want both charged", out, err)
+		}
 	}
 }
 

@@ -64,7 +64,7 @@ func (s *seam) resolved(
 func (s *seam) reservation(charges ...weir.Charge) *weir.Reservation {
 	return &weir.Reservation{
 		ID: weir.NewLeaseID(s.now), Fingerprint: 1, Charges: charges,
-		Depth:    min(8, s.store.Traits().CascadeDepth),
+		Depth: min(8, s.store.Traits().CascadeDepth), UndeclaredParents: s.store.Traits().UndeclaredParents,
 		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: s.resolve,
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // wrongs are what the writes could do wrong, with the cases that notice.
 func wrongs() []*wrong {
-	return slices.Concat(unconditional(), miscounted(), missent(), misstored(), wrongWrites())
+	return slices.Concat(unconditional(), miscounted(), missent(), misstored(), wrongWrites(), unreaching())
 }
 
 // dropped leaves a condition out.
@@ -210,7 +210,8 @@ func missent() []*wrong {
 			update: swallowed(func(u *bucketUpdate) bool { return u.id.Shard > 0 && u.kind() != "cold" })},
 		{name: "a parent is not charged", caught: []string{"W4", "concurrent requests that together pass a limit, a parent's"},
 			update: swallowed(func(u *bucketUpdate) bool { return u.id.Entity == "parent" || u.id.Entity == neverEntity })},
-		{name: "what was taken in vain is kept", caught: []string{"X1", "denied by one limit", "over-reservation"},
+		{name: "what was taken in vain is kept", caught: []string{"X1", "denied by one limit", "over-reservation",
+			"O2: default changes reach everybody, all limits removed"},
 			update: swallowed((*bucketUpdate).refund)},
 		{name: "a write without an answer is made again", caught: []string{"an unanswered charge", "double refunds, of which"},
 			send: func(_ context.Context, _ *bucketUpdate, send func() error) error {

@@ -67,8 +67,8 @@ func addedLimit(at weir.Subject) func(w *neverWorld) {
 	}
 }
 
-// loweredLimit: what a lowered limit held above its capacity is gone, for everybody, once somebody
-// has read the configuration; the first write after the cache time may go without.
+// loweredLimit: what a lowered limit held above its capacity is gone, for everybody, with the first
+// write after the cache time.
 func loweredLimit(at weir.Subject) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.limits(at, still("n", 100))
@@ -77,14 +77,14 @@ func loweredLimit(at weir.Subject) func(w *neverWorld) {
 		w.limits(at, still("n", 10))
 		w.clock.Advance(cacheTime + time.Second)
 		old.admit(neverEntity, weir.Costs{"n": 1})
+		if l := w.stored(neverEntity, 0, "n"); l.Capacity != 10_000 || l.Balance != 9_000 {
+			w.Errorf("the item has %d of %d, want it trimmed to ten, less one", l.Balance, l.Capacity)
+		}
 		if _, err := old.ask(neverEntity, weir.Costs{"n": 11}); !errors.Is(err, weir.NeverSatisfiable) {
 			w.Errorf("eleven of ten: got %v, want never satisfiable", err)
 		}
 		old.admit(neverEntity, weir.Costs{"n": 1})
 		l := w.stored(neverEntity, 0, "n")
-		if l.Capacity != 10_000 || l.Balance > 9_000 {
-			w.Errorf("the item has %d of %d, want it trimmed to ten", l.Balance, l.Capacity)
-		}
 		total := blind.drain(neverEntity, "n", 50) + old.drain(neverEntity, "n", 50)
 		equal(w, "admitted after that", int64(total)*1000, l.Balance)
 	}

@@ -5,7 +5,11 @@ import (
 	"fmt"
 	"time"
 
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/testkit"
 )
 
 // neverReach checks that changed limits reach processes that have no fresh configuration.
@@ -21,6 +25,8 @@ func neverReach() []neverCase {
 		{"O2: default changes reach everybody, another parent", reachParent},
 		{"O2: default changes reach a bucket that was full for long", reachForgotten},
 		{"O2: default changes reach several callers of one item", reachCallers},
+		{"reads: none where the configuration is fresh, one where it is not", reachReads},
+		{"undeclared: a parent is charged, cold and warm", undeclaredParent},
 	}
 }
 
@@ -220,4 +226,45 @@ func reachCallers(w *neverWorld) {
 	}
 	sum += p.drain(neverEntity, "n", 20)
 	equal(w, "admitted", sum, 10)
+}
+
+// reachReads: a process reads the configuration of a bucket once in a cache time, and at no other time.
+func reachReads(w *neverWorld) {
+	w.onResource(still("n", 1000))
+	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	counter := &testkit.Counter{}
+	p := w.process(how{store: Options{Client: []func(*ddb.Options){counter.Install}}})
+	counter.Reset()
+	for range 3 {
+		for range 12 {
+			p.admit(neverEntity, weir.Costs{"n": 1})
+			w.clock.Advance(5 * time.Second)
+		}
+	}
+	equal(w, "reads in three minutes", counter.Snapshot().Reads(), 3)
+}
+
+// undeclaredParent: a child that the Python library has made may name a parent that nobody has
+// declared. It is charged by the limits that apply to it, whether or not the configuration is known.
+func undeclaredParent(w *neverWorld) {
+	w.onResource(still("n", 100))
+	w.family("child", "ghost")
+	w.limits(weir.Subject{Entity: "child", Resource: neverResource}, still("n", 1000))
+	_, err := w.eye.store.client.DeleteItem(w.Context(), &ddb.DeleteItemInput{
+		TableName: &w.table.Name, Key: schema.MetaKey(w.eye.store.namespace, "ghost").Item(),
+	})
+	if err != nil {
+		w.Fatalf("delete: %v", err)
+	}
+	p := w.process()
+	p.admit("child", weir.Costs{"n": 10}) // its item is made
+	p.admit("child", weir.Costs{"n": 10})
+	if _, err := w.once("child", weir.Costs{"n": 10}); err != nil {
+		w.Errorf("cold: %v", err)
+	}
+	equal(w, "left of the parent", w.stored("ghost", 0, "n").Balance, 70_000)
+	for _, p := range []*process{p, w.process()} {
+		p.deny("child", weir.Costs{"n": 71})
+	}
+	equal(w, "left of the child", w.stored("child", 0, "n").Balance, 970_000)
 }

@@ -72,9 +72,10 @@ func (s *Store) start() {
 	s.spots, s.ending = newSpots(knownSize), make(chan struct{})
 }
 
-// Traits says that there are buckets alone, one level of cascade, and no shadow limits.
+// Traits says that there are buckets alone, one level of cascade, and no shadow limits, and that
+// parents need not be declared: the Python library makes children of whatever is named.
 func (s *Store) Traits() weir.Traits {
-	return weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true}
+	return weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true}
 }
 
 // Close waits until what was given back has been written. Calls that come later are unavailable.

@@ -1,0 +1,99 @@
+package dynamodb
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// unreaching are processes that changed limits do not reach, or that pay too much for it.
+func unreaching() []*wrong {
+	const o2 = "O2: default changes reach "
+	return []*wrong{
+		{name: "a process without a configuration goes by the item alone",
+			caught: []string{
+				o2 + "one-shot processes, lowered", o2 + "a process that restarts", o2 + "an idle process, cached",
+				o2 + "an idle process, not cached", o2 + "everybody, all", o2 + "everybody, one",
+				o2 + "everybody, another", o2 + "several callers",
+			},
+			store: func(s *Store) weir.Backend { return itemOnly{s} }},
+		{name: "the configuration is read each time", caught: []string{"reads: none"},
+			store: func(s *Store) weir.Backend { return rereading{s} }},
+		{name: "a denial leaves the item as it was", caught: []string{o2 + "one-shot processes, raised"},
+			update: swallowedDefinitions},
+		{name: "a parent that is not declared is an error", caught: []string{"undeclared: a parent"},
+			store: func(s *Store) weir.Backend { return strict{s} }},
+	}
+}
+
+// itemOnly takes for the configuration what the item says.
+type itemOnly struct{ *Store }
+
+// Reserve takes what is asked.
+func (o itemOnly) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	c := *r
+	c.Resolve = func(ctx context.Context, of weir.Subject, mode weir.ResolveMode) (*weir.Resolved, error) {
+		if mode != weir.Usual {
+			return r.Resolve(ctx, of, mode)
+		}
+		id := schema.BucketID{Namespace: o.namespace, Entity: of.Entity, Resource: of.Resource}
+		item, err := o.getItem(ctx, id.Key(), true)
+		if err != nil || item == nil {
+			return r.Resolve(ctx, of, mode)
+		}
+		b, err := schema.ParseBucket(item)
+		if err != nil {
+			return nil, err
+		}
+		out := &weir.Resolved{Level: weir.LevelResource}
+		if b.Cascade {
+			out.Parent = b.Parent
+		}
+		for i := range b.Limits {
+			out.Limits = append(out.Limits, limitOf(&b.Limits[i]))
+		}
+		return out, nil
+	}
+	return o.Store.Reserve(ctx, now, &c)
+}
+
+// rereading believes nothing that it has read before.
+type rereading struct{ *Store }
+
+// Reserve takes what is asked.
+func (o rereading) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	c := *r
+	c.Resolve = func(ctx context.Context, of weir.Subject, mode weir.ResolveMode) (*weir.Resolved, error) {
+		if mode == weir.Cached {
+			return nil, nil
+		}
+		return r.Resolve(ctx, of, weir.Fresh)
+	}
+	return o.Store.Reserve(ctx, now, &c)
+}
+
+// strict refuses parents that nobody has declared.
+type strict struct{ *Store }
+
+// Reserve takes what is asked.
+func (o strict) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	c := *r
+	c.UndeclaredParents = false
+	return o.Store.Reserve(ctx, now, &c)
+}
+
+// swallowedDefinitions writes no definition with an update that charges nothing.
+func swallowedDefinitions(u *bucketUpdate) {
+	if !u.redefines() || slices.ContainsFunc(u.adds, func(c string) bool {
+		return u.of(schema.FieldConsumed)(c) && u.attribute(c) != schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed)
+	}) {
+		return
+	}
+	u.sets = without(u.sets, func(c string) bool {
+		_, field, ok := schema.ParseBucketAttribute(u.attribute(c))
+		return ok && (field == schema.FieldCapacity || field == schema.FieldRefill || field == schema.FieldPeriod)
+	})
+}
