@@ -180,12 +180,14 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 		now := c.now()
 		c.deny(r)
 		if !c.pending() {
-			if base == c.image || c.read.standing {
-				c.image = c.image.noting(r.after)
+			adapted := base != c.image && !c.read.standing
+			c.image = c.image.noting(r.after)
+			if !adapted {
 				return nil, nil, nil
 			}
 			// From now on the limits gain under what was read. Only the item can tell that to others.
 			c.rides = append(c.rides, &ride{now: now, reread: true})
+			base = r.after
 			r = reckon(base, c.rides, nil)
 		}
 	}

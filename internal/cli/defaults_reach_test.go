@@ -1,0 +1,341 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// TestChangedDefaultsReach changes and removes the limits of the system, of a resource and of
+// entities' _default_ by the command line, by the library and by the Python library, and counts what
+// processes admit after the cache time that were busy meanwhile, were idle, have just started, or
+// make one call and end. It prints one table, and holds each of its figures between 99 % and 100 % of
+// what the changed definition admits. A plain run changes each place in each way with each cache
+// once; a long one has every combination.
+func TestChangedDefaultsReach(t *testing.T) {
+	t.Parallel()
+	local := testkit.DynamoDB(t)
+	cfg := local.Config()
+	table := &dynamodb.Table{
+		Name: "weir-" + rand.Text()[:16], NoStream: true,
+		Options: &dynamodb.Options{Config: &cfg, Endpoint: local.Endpoint(), Principal: "test"},
+	}
+	if _, err := table.Create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
+		defer cancel()
+		if err := table.Delete(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	var mu sync.Mutex
+	var rows []string
+	t.Run("each", func(t *testing.T) {
+		n := 0
+		for _, place := range []string{"system", "resource", weir.DefaultResource} {
+			for _, change := range []string{"lowered", "raised", "removed"} {
+				for _, cache := range []time.Duration{0, time.Second, time.Minute} {
+					n++
+					for i, by := range []string{"command line", "library", "Python"} {
+						if !soak.On() && (n+n/3+n/9)%3 != i {
+							continue
+						}
+						w := &reachWorld{local: local, table: table, place: place, change: change, by: by, cache: cache}
+						t.Run(w.name(), func(t *testing.T) {
+							t.Parallel()
+							row := w.play(t)
+							mu.Lock()
+							defer mu.Unlock()
+							rows = append(rows, row)
+						})
+					}
+				}
+			}
+		}
+	})
+	slices.Sort(rows)
+	t.Logf("units admitted after the cache time, of those that the changed definition admits:\n"+
+		"| limits of | change | by | cache | busy | idle | started since | one-shot |\n"+
+		"|---|---|---|---|--:|--:|--:|--:|\n%s", strings.Join(rows, ""))
+}
+
+// reachWorld is one change on a namespace of its own.
+type reachWorld struct {
+	local             *testkit.DynamoDBLocal
+	table             *dynamodb.Table
+	place, change, by string
+	cache             time.Duration
+	space             string
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+const reachResource = "gpt-4o"
+
+// reachEntities are those of the processes, in the order of the table.
+var reachEntities = []string{"busy", "idle", "started", "oneshot"} //nolint:gochecknoglobals // A list.
+
+func (w *reachWorld) name() string {
+	return fmt.Sprintf("%s %s by the %s, cache %v", w.place, w.change, w.by, w.cache)
+}
+
+func (w *reachWorld) clock() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.now
+}
+
+func (w *reachWorld) advance(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now = w.now.Add(d)
+}
+
+// limits are those before and after the change, and what the second admit in the end.
+func (w *reachWorld) limits() (before, after []weir.Limit, want int64) {
+	bucket := func(capacity int64, period time.Duration) []weir.Limit {
+		return []weir.Limit{{Name: "n", Capacity: capacity, RefillAmount: capacity, RefillPeriod: period}}
+	}
+	const day = 24 * time.Hour
+	switch w.change {
+	case "lowered":
+		return bucket(1000, day), bucket(100, day), 100
+	case "raised":
+		return bucket(100, day), bucket(1000, 10*time.Second), 1000
+	}
+	return bucket(1000, day), nil, 0
+}
+
+// open starts a process.
+func (w *reachWorld) open(t *testing.T) *weir.Limiter {
+	t.Helper()
+	o := *w.table.Options
+	o.Namespace, o.WriteTimeout = w.space, 30*time.Second
+	store, err := dynamodb.Open(t.Context(), w.table.Name, &o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ttl := w.cache
+	if ttl == 0 {
+		ttl = -1
+	}
+	l, err := weir.New(store, &weir.Options{Now: w.clock, CacheTTL: ttl, StoreTimeout: 30 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	return l
+}
+
+// ask reserves and returns how much was admitted. Anything but a denial, or the answer that the
+// changed limits give, is fatal.
+func (w *reachWorld) ask(t *testing.T, l *weir.Limiter, entity string, units int64) int64 {
+	t.Helper()
+	_, err := l.Reserve(t.Context(), &weir.Request{
+		Entity: entity, Resource: reachResource, Costs: weir.Costs{"n": units},
+	})
+	if err == nil {
+		return units
+	}
+	_, denied := errors.AsType[*weir.DeniedError](err)
+	if !denied && !errors.Is(err, weir.NeverSatisfiable) && (w.change != "removed" || !errors.Is(err, weir.NoLimits)) {
+		t.Fatalf("%s: %d units: %v", entity, units, err)
+	}
+	return 0
+}
+
+// drain asks until nothing is admitted any more.
+func (w *reachWorld) drain(t *testing.T, entity string, open func() *weir.Limiter) int64 {
+	t.Helper()
+	var sum int64
+	for _, units := range []int64{50, 1} {
+		for sum < 3000 {
+			n := w.ask(t, open(), entity, units)
+			if n == 0 {
+				break
+			}
+			sum += n
+		}
+	}
+	return sum
+}
+
+// play makes the change and returns the line of the table.
+func (w *reachWorld) play(t *testing.T) string {
+	t.Helper()
+	w.space, w.now = "n"+strings.ToLower(rand.Text()[:16]), time.Now()
+	if _, _, err := w.table.RegisterNamespace(t.Context(), w.space); err != nil {
+		t.Fatal(err)
+	}
+	before, after, want := w.limits()
+	w.byLibrary(t, before)
+	busy, idle := w.open(t), w.open(t)
+	for _, entity := range reachEntities { // the items are there, and something is in use
+		w.ask(t, busy, entity, 60)
+	}
+	w.ask(t, idle, "idle", 1)
+	switch w.by {
+	case "command line":
+		w.byCommand(t, after)
+	case "library":
+		w.byLibrary(t, after)
+	default:
+		w.byPython(t, after)
+	}
+
+	// A request that only the old limits admit, or the first that learns of the new ones.
+	probe := int64(1)
+	if w.change == "lowered" {
+		probe = 500
+	}
+	started := w.open(t)
+	oneShot := func() *weir.Limiter { return w.open(t) }
+	sums := []int64{0, 0, w.ask(t, started, "started", probe), w.ask(t, oneShot(), "oneshot", probe)}
+	for range 4 {
+		if w.cache > 0 {
+			w.ask(t, busy, "busy", 1)
+		}
+		w.advance(w.cache / 4)
+	}
+	w.advance(time.Millisecond)
+	sums[0], sums[1] = w.ask(t, busy, "busy", probe), w.ask(t, idle, "idle", probe)
+	if w.change == "raised" { // a bucket keeps what it has, and fills up at the new rate
+		sums = make([]int64, len(sums))
+		w.advance(10 * time.Second)
+	}
+	for i, open := range []func() *weir.Limiter{
+		func() *weir.Limiter { return busy }, func() *weir.Limiter { return idle },
+		func() *weir.Limiter { return started }, oneShot,
+	} {
+		sums[i] += w.drain(t, reachEntities[i], open)
+	}
+	line := fmt.Sprintf("| %s | %s | %s | %v |", w.place, w.change, w.by, w.cache)
+	for i, sum := range sums {
+		if sum > want || sum*100 < want*99 {
+			t.Errorf("%s: admitted %d of %d", reachEntities[i], sum, want)
+		}
+		line += fmt.Sprintf(" %d of %d |", sum, want)
+	}
+	return line + "\n"
+}
+
+// byLibrary changes the limits as another process does.
+func (w *reachWorld) byLibrary(t *testing.T, limits []weir.Limit) {
+	t.Helper()
+	l := w.open(t)
+	at := weir.Subject{}
+	if w.place == "resource" {
+		at.Resource = reachResource
+	}
+	if w.place != weir.DefaultResource {
+		if err := l.SetLimits(t.Context(), at, limits); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for _, entity := range reachEntities {
+		at := weir.Subject{Entity: entity, Resource: weir.DefaultResource}
+		if err := l.SetLimits(t.Context(), at, limits); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// byCommand changes the limits with weir.
+func (w *reachWorld) byCommand(t *testing.T, limits []weir.Limit) {
+	t.Helper()
+	verb := "delete-limits"
+	var text []string
+	for _, l := range limits {
+		verb = "set-limits"
+		text = append(text, fmt.Sprintf("%s:%d/%ds:%d", l.Name, l.RefillAmount, l.RefillPeriod/time.Second, l.Capacity))
+	}
+	commands := [][]string{{"system", verb}}
+	switch w.place {
+	case "resource":
+		commands = [][]string{{"resource", verb, reachResource}}
+	case weir.DefaultResource:
+		commands = nil
+		for _, entity := range reachEntities {
+			commands = append(commands, []string{"entity", verb, entity})
+		}
+	}
+	url := fmt.Sprintf("dynamodb://%s?region=us-east-1&endpoint=%s&namespace=%s",
+		w.table.Name, w.local.Endpoint(), w.space)
+	for _, command := range commands {
+		var out, errs bytes.Buffer
+		args := slices.Concat(command, text, []string{"--store", url})
+		s := Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
+		if code := Run(t.Context(), args, s, func(string) string { return "" }); code != 0 {
+			t.Fatalf("weir %s: exit %d: %s", strings.Join(args, " "), code, &errs)
+		}
+	}
+}
+
+// byPython changes the limits with the Python library.
+func (w *reachWorld) byPython(t *testing.T, limits []weir.Limit) {
+	t.Helper()
+	var definitions []map[string]any
+	for _, l := range limits {
+		definitions = append(definitions, map[string]any{
+			"name": l.Name, "capacity": l.Capacity, "refill_amount": l.RefillAmount,
+			"refill_period_seconds": int64(l.RefillPeriod / time.Second),
+		})
+	}
+	var steps [][2]any
+	step := func(set, remove string, arguments map[string]any) {
+		if definitions == nil {
+			steps = append(steps, [2]any{remove, arguments})
+			return
+		}
+		arguments["limits"] = definitions
+		steps = append(steps, [2]any{set, arguments})
+	}
+	switch w.place {
+	case "system":
+		step("set_system_defaults", "delete_system_defaults", map[string]any{})
+	case "resource":
+		step("set_resource_defaults", "delete_resource_defaults", map[string]any{"resource": reachResource})
+	default:
+		for _, entity := range reachEntities {
+			step("set_limits", "delete_limits", map[string]any{"entity_id": entity})
+		}
+	}
+	spec, err := json.Marshal(map[string]string{
+		"endpoint": w.local.Endpoint(), "table": w.table.Name, "namespace": w.space,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := json.Marshal(steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := testkit.ZAE(t).Command(ctx, "python", "../../dynamodb/testdata/config_steps.py", string(spec))
+	var errs bytes.Buffer
+	cmd.Stdin, cmd.Stderr = bytes.NewReader(in), &errs
+	cmd.Env = append(slices.Concat(cmd.Env, w.local.Environment()), "HOME="+os.TempDir())
+	out, err := cmd.Output()
+	if err != nil || bytes.Contains(out, []byte(`"error"`)) {
+		t.Fatalf("python: %v: %s\n%s", err, out, &errs)
+	}
+}
