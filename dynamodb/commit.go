@@ -313,7 +313,7 @@ func (c *commit) conclude(r *reckoning) {
 			v.ruling = failed
 		}
 		if !m.tell(v) || v.err != nil {
-			c.submit(nil, compensation(m.now, m.asks))
+			c.submit(nil, compensation(m.now, m.asks, v.found))
 		}
 	}
 	c.dismiss(r.fits)

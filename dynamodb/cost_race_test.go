@@ -1,6 +1,9 @@
 package dynamodb
 
 import (
+	"errors"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -107,4 +110,70 @@ func TestStaleConfiguration(t *testing.T) {
 // redefined is how often the process wrote a definition to an item that was there.
 func (p *party) redefined() int {
 	return p.wire.count(func(r sentRequest) bool { return r.redefines })
+}
+
+// TestRefundAfterTrim: while a process that knows nothing waits for the configuration, another one lowers
+// the limit and trims the bucket. What the first gives back then does not fill it again, and what the
+// bucket has lost to it comes back.
+func TestRefundAfterTrim(t *testing.T) {
+	t.Parallel()
+	table := madeTable(t)
+	for name, tc := range map[string]struct{ asked, used, then, left int64 }{
+		"above what is left": {900, 10, 10, 0},
+		"into what is left":  {90, 5, 50, 45}, // 100 − 90 are left of 50, and 40 come back
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newScene(t, table)
+			before := perMinute("rpm", 1000)
+			if tc.asked < 100 {
+				before = perMinute("rpm", 100)
+			}
+			s.first.set("", costResource, before)
+			s.first.take("solo", weir.Costs{"rpm": 0})
+			s.first.settled()
+			written, trimmed := make(chan struct{}), make(chan struct{})
+			p := s.join(func(o *Options) {
+				o.HTTP = &http.Client{Transport: &answeredWrite{o.HTTP.Transport, sync.OnceFunc(func() { close(written) })}}
+			})
+			p.wire.hold(func(r sentRequest) {
+				if isRead(r) {
+					<-trimmed
+				}
+			})
+			done := make(chan error, 1)
+			go func() {
+				r := &weir.Request{Entity: "solo", Resource: costResource, Costs: weir.Costs{"rpm": tc.asked}}
+				_, err := p.Reserve(t.Context(), r)
+				done <- err
+			}()
+			<-written
+			s.first.set("", costResource, perMinute("rpm", tc.then))
+			s.first.take("solo", weir.Costs{"rpm": tc.used})
+			s.first.settled()
+			close(trimmed)
+			if err := <-done; !errors.Is(err, weir.NeverSatisfiable) {
+				t.Fatalf("got %v, want never satisfiable", err)
+			}
+			p.settled()
+			if l := s.bucket("solo", 0).Limit("rpm"); l.Balance != 1000*tc.left {
+				t.Errorf("got %d of %d, want %d", l.Balance/1000, l.Capacity/1000, tc.left)
+			}
+		})
+	}
+}
+
+// answeredWrite is a transport that tells when an update of an item has been answered.
+type answeredWrite struct {
+	base http.RoundTripper
+	tell func()
+}
+
+// RoundTrip sends a request.
+func (a *answeredWrite) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := a.base.RoundTrip(req)
+	if strings.HasSuffix(req.Header.Get("X-Amz-Target"), ".UpdateItem") {
+		a.tell()
+	}
+	return resp, err //nolint:wrapcheck // It is the base's.
 }

@@ -125,11 +125,16 @@ type change struct {
 // blind reports whether the caller has not read the configuration.
 func (m *member) blind() bool { return len(m.asks) > 0 && m.asks[0].limit == nil }
 
-// compensation gives back what was taken.
-func compensation(now int64, asks []ask) *ride {
+// compensation gives back what was taken. found are the limits asked, as they were before that, in the
+// order of the asks; nil if that is not known.
+func compensation(now int64, asks []ask, found []counter) *ride {
 	r := &ride{now: now}
 	for k := range asks {
-		r.changes = append(r.changes, change{name: asks[k].name, milli: -asks[k].milli})
+		ch := change{name: asks[k].name, milli: -asks[k].milli}
+		if k < len(found) {
+			ch.from = &found[k]
+		}
+		r.changes = append(r.changes, ch)
 	}
 	return r
 }

@@ -315,13 +315,11 @@ func (m *member) wait(ctx context.Context) verdict {
 // giveBack returns what an errand took in vain, with the next write of each item.
 func (e *errand) giveBack(now int64) {
 	for _, d := range e.draws {
-		r := compensation(now, d.asks)
-		for k := range r.changes {
-			if len(e.draws) == 1 && k < len(e.found.found) {
-				r.changes[k].from = &e.found.found[k]
-			}
+		var found []counter
+		if len(e.draws) == 1 { // otherwise it is of one of several shards
+			found = e.found.found
 		}
-		e.spot.line(d.shard).submit(nil, r)
+		e.spot.line(d.shard).submit(nil, compensation(now, d.asks, found))
 	}
 	e.draws = nil
 }
