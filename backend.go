@@ -85,8 +85,8 @@ type Resolved struct {
 	Hidden []LevelLimits
 	// Parent is the entity to charge too; empty if there is none, or no cascade.
 	Parent string
-	// Undeclared is true for an entity that the configuration does not know. For a parent that is an
-	// error, unless the store has [Traits.UndeclaredParents].
+	// Undeclared is true for an entity that the configuration does not know. For a parent that is
+	// an error, unless the store has [Traits.UndeclaredParents].
 	Undeclared bool
 
 	until      int64 // when the limiter's cache may no longer use it, in milliseconds; 0 outside of it

@@ -23,8 +23,8 @@ func cacheCases() []backendCase {
 	}, reachCases(ten, cached, uncached)...)
 }
 
-// reachCases are line 8.1 for processes that have no fresh configuration. What they know of a bucket
-// admits more, or less, than what is configured.
+// reachCases are line 8.1 for processes that have no fresh configuration. What they know of a
+// bucket admits more, or less, than what is configured.
 func reachCases(ten Setup, cached, uncached weir.Options) []backendCase {
 	const o2 = "O2: default changes reach "
 	bt := timed(weir.Bucket)

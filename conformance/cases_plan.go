@@ -114,8 +114,10 @@ func allJudged(s *stage) {
 
 func reports(s *stage, k weir.Kind) {
 	l := s.admit(ask("a", cost(3)))
-	s.equal("status", l.Limits[0], weir.LimitStatus{Entity: "a", Resource: resource, Limit: "n", Kind: k,
-		Level: weir.LevelSystem, Capacity: 10, Available: 7, Requested: 3})
+	s.equal("status", l.Limits[0], weir.LimitStatus{
+		Entity: "a", Resource: resource, Limit: "n", Kind: k,
+		Level: weir.LevelSystem, Capacity: 10, Available: 7, Requested: 3,
+	})
 	d := s.deny(ask("a", cost(9)))
 	st := d.Limits[0]
 	s.equal("available to the denied", st.Available, 7)

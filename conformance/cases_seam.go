@@ -196,11 +196,14 @@ func planError(s *seam) {
 
 // undeclaredParent resolves the parent as one that nobody has declared.
 func undeclaredParent(s *seam) {
-	s.resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
+	s.resolve = func(
+		ctx context.Context, of weir.Subject, m weir.ResolveMode,
+	) (*weir.Resolved, error) {
 		r, err := s.resolved(ctx, of, m)
 		r.Undeclared = of.Entity == "parent"
 		return r, err
 	}
+	both := []string{"child n", "parent n"}
 	for range 2 { // the second time the store may know both
 		out, err := s.store.Reserve(s.Context(), s.now, s.reservation(charge("child", cost(2))))
 		if !s.store.Traits().UndeclaredParents {
@@ -209,7 +212,7 @@ func undeclaredParent(s *seam) {
 			}
 			continue
 		}
-		if err != nil || out.Denied || !slices.Equal(order(out.Limits), []string{"child n", "parent n"}) {
+		if err != nil || out.Denied || !slices.Equal(order(out.Limits), both) {
 			s.Fatalf("got %+v, %v, want both charged", out, err)
 		}
 	}

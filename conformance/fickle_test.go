@@ -51,7 +51,8 @@ func (f *fickle) Reserve(
 // takeAndGiveBack lets others see, for a moment, what a reservation on several entities takes.
 func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, r *weir.Reservation) error {
 	early := &weir.Reservation{ID: weir.NewLeaseID(now), Charges: r.Charges, Brought: r.Brought,
-		Depth: r.Depth, UndeclaredParents: r.UndeclaredParents, Lifetime: r.Lifetime, Resolve: r.Resolve}
+		Depth: r.Depth, UndeclaredParents: r.UndeclaredParents,
+		Lifetime: r.Lifetime, Resolve: r.Resolve}
 	plan, err := early.Plan(ctx)
 	if err != nil {
 		return err

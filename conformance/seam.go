@@ -62,9 +62,10 @@ func (s *seam) resolved(
 }
 
 func (s *seam) reservation(charges ...weir.Charge) *weir.Reservation {
+	traits := s.store.Traits()
 	return &weir.Reservation{
 		ID: weir.NewLeaseID(s.now), Fingerprint: 1, Charges: charges,
-		Depth: min(8, s.store.Traits().CascadeDepth), UndeclaredParents: s.store.Traits().UndeclaredParents,
+		Depth: min(8, traits.CascadeDepth), UndeclaredParents: traits.UndeclaredParents,
 		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: s.resolve,
 	}
 }

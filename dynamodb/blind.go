@@ -10,12 +10,13 @@ import (
 )
 
 // A blind reservation writes at once by what the bucket items say, and reads the configuration at
-// the same time. Its answer waits for both, see [journey.confirm]: if the items differ from what was
-// read, what was taken is given back and the reservation is planned by the configuration.
+// the same time. Its answer waits for both, see [journey.confirm]: if the items differ from what
+// was read, what was taken is given back and the reservation is planned by the configuration.
 //
-// Only the caller that begins the read of an item's configuration writes blind. Those that come while
-// it is under way wait for it and write by what it says, all together. So there is one reservation at
-// a time in a process that may have to be given back to an item whose limits have changed.
+// Only the caller that begins the read of an item's configuration writes blind. Those that come
+// while it is under way wait for it and write by what it says, all together. So there is one
+// reservation at a time in a process that may have to be given back to an item whose limits have
+// changed.
 
 // mayBeBlind reports whether a reservation may be written before its configuration has been read,
 // because the limiter has none that is fresh. The configuration comes first if the request brings
@@ -46,10 +47,12 @@ func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
 	}
 }
 
-// planBlind plans by what the items said last, or by what is asked if they are not known, and begins
-// to read the configuration. It returns nil if the items are known not to have what applies, or if
-// another caller reads the configuration already.
-func (s *Store) planBlind(ctx context.Context, now time.Time, r *weir.Reservation, x *resolution) *journey {
+// planBlind plans by what the items said last, or by what is asked if they are not known, and
+// begins to read the configuration. It returns nil if the items are known not to have what
+// applies, or if another caller reads the configuration already.
+func (s *Store) planBlind(
+	ctx context.Context, now time.Time, r *weir.Reservation, x *resolution,
+) *journey {
 	j := &journey{
 		now: now.UnixMilli(), at: wholeMS(now), blind: true, resolution: x, charges: r.Charges,
 		plan: r.Plan,
@@ -71,7 +74,8 @@ func (s *Store) planBlind(ctx context.Context, now time.Time, r *weir.Reservatio
 		for k := range e.asks {
 			a := &e.asks[k]
 			named[a.name] = true
-			behind = behind || a.limit != nil && a.milli/1000 > a.limit.Capacity // never satisfiable
+			// What can never be satisfied is an error, and the plan says which.
+			behind = behind || a.limit != nil && a.milli/1000 > a.limit.Capacity
 		}
 	}
 	if behind || known && len(named) < len(c.Costs) || len(named) == 0 {
@@ -213,16 +217,17 @@ func (j *journey) agrees(plan *weir.Outcome) bool {
 	return true
 }
 
-// taken returns the ask that has taken of a limit under the definition that a plan has; nil if there
-// is none.
+// taken returns the ask that has taken of a limit under the definition that a plan has; nil if
+// there is none.
 func (j *journey) taken(t *weir.Take) *ask {
 	for _, e := range j.errands {
 		if e.spot.subject != t.Subject {
 			continue
 		}
 		for k := range e.asks {
-			if e.asks[k].name == t.Limit.Name && k < len(e.found.found) && e.found.found[k].is(t.Limit) {
-				return &e.asks[k]
+			a := &e.asks[k]
+			if a.name == t.Limit.Name && k < len(e.found.found) && e.found.found[k].is(t.Limit) {
+				return a
 			}
 		}
 	}

@@ -15,7 +15,8 @@ func unreaching() []*wrong {
 	return []*wrong{
 		{name: "a process without a configuration goes by the item alone",
 			caught: []string{
-				o2 + "one-shot processes, lowered", o2 + "a process that restarts", o2 + "an idle process, cached",
+				o2 + "one-shot processes, lowered", o2 + "a process that restarts",
+				o2 + "an idle process, cached",
 				o2 + "an idle process, not cached", o2 + "everybody, all", o2 + "everybody, one",
 				o2 + "everybody, another", o2 + "several callers",
 			},
@@ -33,9 +34,13 @@ func unreaching() []*wrong {
 type itemOnly struct{ *Store }
 
 // Reserve takes what is asked.
-func (o itemOnly) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+func (o itemOnly) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
 	c := *r
-	c.Resolve = func(ctx context.Context, of weir.Subject, mode weir.ResolveMode) (*weir.Resolved, error) {
+	c.Resolve = func(
+		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
+	) (*weir.Resolved, error) {
 		if mode != weir.Usual {
 			return r.Resolve(ctx, of, mode)
 		}
@@ -64,9 +69,13 @@ func (o itemOnly) Reserve(ctx context.Context, now time.Time, r *weir.Reservatio
 type rereading struct{ *Store }
 
 // Reserve takes what is asked.
-func (o rereading) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+func (o rereading) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
 	c := *r
-	c.Resolve = func(ctx context.Context, of weir.Subject, mode weir.ResolveMode) (*weir.Resolved, error) {
+	c.Resolve = func(
+		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
+	) (*weir.Resolved, error) {
 		if mode == weir.Cached {
 			return nil, nil
 		}
@@ -79,7 +88,9 @@ func (o rereading) Reserve(ctx context.Context, now time.Time, r *weir.Reservati
 type strict struct{ *Store }
 
 // Reserve takes what is asked.
-func (o strict) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+func (o strict) Reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Outcome, error) {
 	c := *r
 	c.UndeclaredParents = false
 	return o.Store.Reserve(ctx, now, &c)
@@ -87,13 +98,16 @@ func (o strict) Reserve(ctx context.Context, now time.Time, r *weir.Reservation)
 
 // swallowedDefinitions writes no definition with an update that charges nothing.
 func swallowedDefinitions(u *bucketUpdate) {
-	if !u.redefines() || slices.ContainsFunc(u.adds, func(c string) bool {
-		return u.of(schema.FieldConsumed)(c) && u.attribute(c) != schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed)
-	}) {
+	writes := schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed)
+	charges := slices.ContainsFunc(u.adds, func(c string) bool {
+		return u.of(schema.FieldConsumed)(c) && u.attribute(c) != writes
+	})
+	if !u.redefines() || charges {
 		return
 	}
+	defines := []string{schema.FieldCapacity, schema.FieldRefill, schema.FieldPeriod}
 	u.sets = without(u.sets, func(c string) bool {
 		_, field, ok := schema.ParseBucketAttribute(u.attribute(c))
-		return ok && (field == schema.FieldCapacity || field == schema.FieldRefill || field == schema.FieldPeriod)
+		return ok && slices.Contains(defines, field)
 	})
 }

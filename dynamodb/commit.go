@@ -185,7 +185,8 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 			if !adapted {
 				return nil, nil, nil
 			}
-			// From now on the limits gain under what was read. Only the item can tell that to others.
+			// From now on the limits gain under what was read. Only the item can tell that to
+			// others.
 			c.rides = append(c.rides, &ride{now: now, reread: true})
 			base = r.after
 			r = reckon(base, c.rides, nil)

@@ -55,8 +55,8 @@ func (c *commit) readTerms(ctx context.Context) error {
 	return nil
 }
 
-// forgets reports whether a limit that a member asks of is as one that nobody has used. Under a raised
-// capacity it would begin full, which could not be told any more once it had been charged.
+// forgets reports whether a limit that a member asks of is as one that nobody has used. Under a
+// raised capacity it would begin full, which could not be told any more once it had been charged.
 func (m *image) forgets(of *member) bool {
 	for k := range of.asks {
 		if c := m.limit(of.asks[k].name); c.idle(max(of.now, c.seen)) {
@@ -193,9 +193,9 @@ func (c *commit) refuseRides() {
 	})
 }
 
-// limitRefunds limits what is given back to limits that another process has redefined since that was
-// taken. If it lowered the capacity, it has trimmed the balance without what was taken: to give back
-// all of that would fill the bucket again.
+// limitRefunds limits what is given back to limits that another process has redefined since that
+// was taken. If it lowered the capacity, it has trimmed the balance without what was taken: to
+// give back all of that would fill the bucket again.
 func (c *commit) limitRefunds() {
 	for _, r := range c.rides {
 		for i := range r.changes {

@@ -77,8 +77,8 @@ func TestCostOfColdCrowd(t *testing.T) {
 	s.holds("solo", "rpm", 10_000_000, 1+crowdCallers)
 }
 
-// TestColdIsOneTrip: the read and the write of a process that knows nothing are under way at the same
-// time, and its answer waits for both.
+// TestColdIsOneTrip: the read and the write of a process that knows nothing are under way at the
+// same time, and its answer waits for both.
 func TestColdIsOneTrip(t *testing.T) {
 	t.Parallel()
 	s := newScene(t, madeTable(t))

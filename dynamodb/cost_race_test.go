@@ -112,9 +112,9 @@ func (p *party) redefined() int {
 	return p.wire.count(func(r sentRequest) bool { return r.redefines })
 }
 
-// TestRefundAfterTrim: while a process that knows nothing waits for the configuration, another one lowers
-// the limit and trims the bucket. What the first gives back then does not fill it again, and what the
-// bucket has lost to it comes back.
+// TestRefundAfterTrim: while a process that knows nothing waits for the configuration, another
+// one lowers the limit and trims the bucket. What the first gives back then does not fill it
+// again, and what the bucket has lost to it comes back.
 func TestRefundAfterTrim(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -134,7 +134,8 @@ func TestRefundAfterTrim(t *testing.T) {
 			s.first.settled()
 			written, trimmed := make(chan struct{}), make(chan struct{})
 			p := s.join(func(o *Options) {
-				o.HTTP = &http.Client{Transport: &answeredWrite{o.HTTP.Transport, sync.OnceFunc(func() { close(written) })}}
+				tell := sync.OnceFunc(func() { close(written) })
+				o.HTTP = &http.Client{Transport: &answeredWrite{o.HTTP.Transport, tell}}
 			})
 			p.wire.hold(func(r sentRequest) {
 				if isRead(r) {

@@ -125,8 +125,8 @@ type change struct {
 // blind reports whether the caller has not read the configuration.
 func (m *member) blind() bool { return len(m.asks) > 0 && m.asks[0].limit == nil }
 
-// compensation gives back what was taken. found are the limits asked, as they were before that, in the
-// order of the asks; nil if that is not known.
+// compensation gives back what was taken. found are the limits asked, as they were before that,
+// in the order of the asks; nil if that is not known.
 func compensation(now int64, asks []ask, found []counter) *ride {
 	r := &ride{now: now}
 	for k := range asks {

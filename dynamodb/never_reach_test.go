@@ -67,8 +67,8 @@ func reachOneShot(w *neverWorld) {
 	}
 }
 
-// reachRaised: a raised default keeps what is used, and then refills at the new rate; whoever is new
-// has all of it.
+// reachRaised: a raised default keeps what is used, and then refills at the new rate; whoever is
+// new has all of it.
 func reachRaised(w *neverWorld) {
 	w.onResource(per("n", 10, 10, 10*time.Second))
 	w.process().admit(neverEntity, weir.Costs{"n": 10})
@@ -204,8 +204,8 @@ func reachForgotten(w *neverWorld) {
 	}
 }
 
-// reachCallers: all who ask at once in a process without a configuration are judged by the one that it
-// reads, and it reads once.
+// reachCallers: all who ask at once in a process without a configuration are judged by the one
+// that it reads, and it reads once.
 func reachCallers(w *neverWorld) {
 	w.onResource(perDay(1000))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})
@@ -228,7 +228,8 @@ func reachCallers(w *neverWorld) {
 	equal(w, "admitted", sum, 10)
 }
 
-// reachReads: a process reads the configuration of a bucket once in a cache time, and at no other time.
+// reachReads: a process reads the configuration of a bucket once in a cache time, and at no other
+// time.
 func reachReads(w *neverWorld) {
 	w.onResource(still("n", 1000))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})
@@ -245,7 +246,8 @@ func reachReads(w *neverWorld) {
 }
 
 // undeclaredParent: a child that the Python library has made may name a parent that nobody has
-// declared. It is charged by the limits that apply to it, whether or not the configuration is known.
+// declared. It is charged by the limits that apply to it, whether or not the configuration is
+// known.
 func undeclaredParent(w *neverWorld) {
 	w.onResource(still("n", 100))
 	w.family("child", "ghost")

@@ -27,8 +27,8 @@ type reading struct {
 }
 
 // read returns the read of the spot's configuration that is under way, or begins one; began says
-// which. A read that began before this process's last change of the configuration is not joined. The
-// read does not end with the caller that began it, because others may wait for it.
+// which. A read that began before this process's last change of the configuration is not joined.
+// The read does not end with the caller that began it, because others may wait for it.
 func (s *Store) read(ctx context.Context, resolve weir.Resolver, p *spot) (r *reading, began bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

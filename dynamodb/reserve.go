@@ -89,8 +89,8 @@ type journey struct {
 	number  uint64
 	errands []*errand
 	out     *weir.Outcome
-	// blind is true where the configuration was not at hand. Until it has been confirmed the journey
-	// has no outcome.
+	// blind is true where the configuration was not at hand. Until it has been confirmed the
+	// journey has no outcome.
 	blind      bool
 	resolution *resolution
 	// charges are the request's, and plan is its plan, which resolves by the resolution; both for a
@@ -147,7 +147,9 @@ func (s *Store) plan(
 		f := x.of(e.spot.subject)
 		e.resolved = f.resolved
 		if f.resolved.Level == "" { // limits that the request brought
-			e.resolved = &weir.Resolved{Level: weir.LevelRequest, Limits: r.Brought, Parent: f.resolved.Parent}
+			e.resolved = &weir.Resolved{
+				Level: weir.LevelRequest, Limits: r.Brought, Parent: f.resolved.Parent,
+			}
 		}
 		e.spot.verify(f.changes, e.resolved)
 	}

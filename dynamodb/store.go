@@ -75,7 +75,9 @@ func (s *Store) start() {
 // Traits says that there are buckets alone, one level of cascade, and no shadow limits, and that
 // parents need not be declared: the Python library makes children of whatever is named.
 func (s *Store) Traits() weir.Traits {
-	return weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true}
+	return weir.Traits{
+		Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true,
+	}
 }
 
 // Close waits until what was given back has been written. Calls that come later are unavailable.

@@ -15,8 +15,8 @@ type remembered struct {
 	of map[weir.Subject]*weir.Resolved
 }
 
-// before returns what applied the last time, or now if nobody has asked yet, and remembers what applies
-// if it is to replace that.
+// before returns what applied the last time, or now if nobody has asked yet, and remembers what
+// applies if it is to replace that.
 func (m *remembered) before(s weir.Subject, now *weir.Resolved, replace bool) *weir.Resolved {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,13 +33,17 @@ func (m *remembered) before(s weir.Subject, now *weir.Resolved, replace bool) *w
 	return was
 }
 
-// firstForGood judges by the limits that a subject had when it was first seen, as one that goes by its
-// items alone.
+// firstForGood judges by the limits that a subject had when it was first seen, as one that goes
+// by its items alone.
 func firstForGood(s *store) {
 	var first remembered
-	s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	s.reserve = func(
+		ctx context.Context, now time.Time, r *weir.Reservation,
+	) (*weir.Outcome, error) {
 		by := *r
-		by.Resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
+		by.Resolve = func(
+			ctx context.Context, of weir.Subject, m weir.ResolveMode,
+		) (*weir.Resolved, error) {
 			resolved, err := r.Resolve(ctx, of, m)
 			if err != nil || resolved == nil {
 				return resolved, err
@@ -50,11 +54,13 @@ func firstForGood(s *store) {
 	}
 }
 
-// takenByBefore takes by the limits that a subject had the last time, and then again by those that apply,
-// if they are others, without giving the first back.
+// takenByBefore takes by the limits that a subject had the last time, and then again by those
+// that apply, if they are others, without giving the first back.
 func takenByBefore(s *store) {
 	var last remembered
-	s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	s.reserve = func(
+		ctx context.Context, now time.Time, r *weir.Reservation,
+	) (*weir.Outcome, error) {
 		old := map[weir.Subject]*weir.Resolved{}
 		for _, c := range r.Charges {
 			of := weir.Subject{Entity: c.Entity, Resource: c.Resource}
@@ -70,7 +76,9 @@ func takenByBefore(s *store) {
 		if len(old) > 0 {
 			by := *r
 			by.ID = weir.NewLeaseID(now)
-			by.Resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
+			by.Resolve = func(
+				ctx context.Context, of weir.Subject, m weir.ResolveMode,
+			) (*weir.Resolved, error) {
 				if was := old[of]; was != nil {
 					return was, nil
 				}
@@ -78,6 +86,16 @@ func takenByBefore(s *store) {
 			}
 			_, _ = s.Backend.Reserve(ctx, now, &by)
 		}
+		return s.Backend.Reserve(ctx, now, r)
+	}
+}
+
+// anyParent charges parents that nobody has declared.
+func anyParent(s *store) {
+	s.reserve = func(
+		ctx context.Context, now time.Time, r *weir.Reservation,
+	) (*weir.Outcome, error) {
+		r.UndeclaredParents = true
 		return s.Backend.Reserve(ctx, now, r)
 	}
 }

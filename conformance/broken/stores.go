@@ -176,15 +176,12 @@ func takingStores() []Store {
 				}
 			}),
 		},
-		{Name: "what applied first applies for good", Breaks: "O2: default changes", Wrap: of(firstForGood)},
-		{Name: "what was taken under other limits is kept", Breaks: "O2: default changes", Wrap: of(takenByBefore)},
+		{Name: "what applied first applies for good", Breaks: "O2: default changes",
+			Wrap: of(firstForGood)},
+		{Name: "what was taken under other limits is kept", Breaks: "O2: default changes",
+			Wrap: of(takenByBefore)},
 		{Name: "a parent that is not declared is charged, whatever the traits say",
-			Breaks: "a parent that is not declared", Wrap: of(func(s *store) {
-				s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-					r.UndeclaredParents = true
-					return s.Backend.Reserve(ctx, now, r)
-				}
-			})},
+			Breaks: "a parent that is not declared", Wrap: of(anyParent)},
 		{Name: "the plan is made under a lock", Breaks: "seam", Wrap: of(locked)},
 		{Name: "the charges are added up in place", Breaks: "seam", Wrap: of(func(s *store) {
 			s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
