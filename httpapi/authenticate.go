@@ -16,6 +16,7 @@ func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 			h.fail(w, r, err)
 			return
 		}
+		h.options.LetIn(r.Context())
 		next.ServeHTTP(w, r)
 	})
 }

@@ -102,6 +102,7 @@ func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 			h.refuse(ctx, c, err)
 			return
 		}
+		h.options.LetIn(ctx)
 	}
 	if t.limited() {
 		select {

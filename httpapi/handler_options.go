@@ -11,6 +11,9 @@ type Options struct {
 	// Authenticate says who a bearer token belongs to, and false where nobody. It must compare in
 	// constant time. Default: no bearer token is needed and everybody is admin, for loopback use.
 	Authenticate func(bearerToken string) (Identity, bool)
+	// LetIn is told of each request that needs a role, once its caller was found to have it and
+	// before its body is read; the context is the request's. Default: nobody.
+	LetIn func(context.Context)
 	// Admin reads and changes the configuration. Default: the admin routes, children and capacity
 	// answer 404.
 	Admin Admin
@@ -46,6 +49,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.MaxConcurrent <= 0 {
 		out.MaxConcurrent = 1024
+	}
+	if out.LetIn == nil {
+		out.LetIn = func(context.Context) {}
 	}
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)

@@ -19,6 +19,8 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	*b = server.DefaultBounds()
 	f.StringVar(&o.LimitsFile, "limits", "", "the limits `FILE`")
 	f.StringVar(&o.Listen, "listen", defaultListen, "listen on `HOST:PORT`; port 0 takes a free one")
+	f.StringVar(&o.ProbeListen, "probe-listen", "",
+		"serve /healthz, /readyz and /metrics alone on `HOST:PORT`")
 	f.StringVar(&o.store, "store", "", "the store's `URL` (default $WEIR_STORE, or memory:)")
 	f.StringVar(&o.TokensFile, "tokens", "", "let in who has a bearer token of this `FILE`")
 	f.BoolVar(&o.NoTokens, "insecure-no-tokens", false,
@@ -59,6 +61,7 @@ func (o *serveOptions) refuseEmpty(cmd *cobra.Command) error {
 	for _, f := range []struct{ name, value string }{
 		{"limits", o.LimitsFile},
 		{"listen", o.Listen},
+		{"probe-listen", o.ProbeListen},
 		{"store", o.store},
 		{"tokens", o.TokensFile},
 		{"tls-cert", o.CertFile},

@@ -9,47 +9,47 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// listen opens the address. Without bearer tokens it must be one that only this machine reaches,
+// listen opens the address that an option names. Without bearer tokens it must be one that only this machine reaches,
 // unless open says that others may: then everybody would be admin.
-func listen(ctx context.Context, address string, open bool) (net.Listener, error) {
+func listen(ctx context.Context, option, address string, open bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
-		return nil, invalid("listen", address, "must be host:port, such as 127.0.0.1:7117")
+		return nil, invalid(option, address, "must be host:port, such as 127.0.0.1:7117")
 	}
 	if !open {
-		if err := checkLoopback(ctx, address, host); err != nil {
+		if err := checkLoopback(ctx, option, address, host); err != nil {
 			return nil, err
 		}
 	}
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, &weir.Error{Code: weir.Unavailable, Field: "listen", Value: address,
+		return nil, &weir.Error{Code: weir.Unavailable, Field: option, Value: address,
 			Reason: "cannot be listened on", Err: err}
 	}
 	if !open && !isLoopback(l.Addr()) { // the name may have changed its meaning since
 		_ = l.Close() // nothing was accepted
-		return nil, reachable(address, l.Addr().String())
+		return nil, reachable(option, address, l.Addr().String())
 	}
 	return l, nil
 }
 
 // checkLoopback refuses a host unless each of its addresses is a loopback one.
-func checkLoopback(ctx context.Context, address, host string) error {
+func checkLoopback(ctx context.Context, option, address, host string) error {
 	if host == "" {
-		return reachable(address, "every address of this machine")
+		return reachable(option, address, "every address of this machine")
 	}
 	addresses, err := resolve(ctx, host)
 	if err != nil {
-		return &weir.Error{Code: weir.Unavailable, Field: "listen", Value: address,
+		return &weir.Error{Code: weir.Unavailable, Field: option, Value: address,
 			Reason: "cannot be resolved", Err: err}
 	}
 	for _, ip := range addresses {
 		switch {
 		case ip.IsUnspecified():
-			return reachable(address, "every address of this machine")
+			return reachable(option, address, "every address of this machine")
 		case !ip.Unmap().IsLoopback():
-			return reachable(address, ip.String())
+			return reachable(option, address, ip.String())
 		}
 	}
 	return nil
@@ -62,12 +62,12 @@ func resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
 }
 
-func reachable(address, means string) error {
+func reachable(option, address, means string) error {
 	reason := "can be reached by others"
 	if !strings.HasPrefix(address, means+":") {
 		reason = "means " + means + ", which others can reach"
 	}
-	return invalid("listen", address, reason+
+	return invalid(option, address, reason+
 		": name bearer tokens with tokens, or say insecure-no-tokens to let everybody in as admin")
 }
 

@@ -34,7 +34,7 @@ func TestListen(t *testing.T) {
 		{"127.0.0.1:99999", weir.Unavailable, `cannot be listened on.*99999`},
 		{"no-such-host.invalid:0", weir.Unavailable, `cannot be resolved`},
 	} {
-		l, err := listen(t.Context(), c.address, false)
+		l, err := listen(t.Context(), "listen", c.address, false)
 		if err == nil {
 			if !isLoopback(l.Addr()) || c.code != "" {
 				t.Errorf("%q: listens on %v, want an error with code %q", c.address, l.Addr(), c.code)
@@ -47,7 +47,7 @@ func TestListen(t *testing.T) {
 			t.Errorf("%q: got %v, want code %q and a match of %s", c.address, err, c.code, c.want)
 		}
 	}
-	l, err := listen(t.Context(), "0.0.0.0:0", true)
+	l, err := listen(t.Context(), "listen", "0.0.0.0:0", true)
 	if err != nil {
 		t.Fatalf("with bearer tokens: %v", err)
 	}
@@ -73,7 +73,7 @@ func (s *closedStore) Close() error { s.closed++; return nil }
 func TestNewRefuses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	taken, err := listen(t.Context(), "127.0.0.1:0", false)
+	taken, err := listen(t.Context(), "listen", "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,13 +22,27 @@ func onlyGet(next http.Handler) http.Handler {
 	})
 }
 
+// onlyProbes serves nothing but health and metrics.
+func onlyProbes(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/healthz", "/readyz", "/metrics":
+			next.ServeHTTP(w, r)
+		default:
+			r.Pattern = "/"
+			httpapi.Refuse(w, http.StatusNotFound, invalid("path", shorten(r.URL.EscapedPath()), "is no path here"))
+		}
+	})
+}
+
 // loopbackOnly refuses requests that were meant for another host, where nothing but the address keeps
-// strangers out: a page in a browser on this machine may have a name of its own that leads here.
-func (s *Server) loopbackOnly(next http.Handler) http.Handler {
+// strangers out: a page in a browser on this machine may have a name of its own that leads here. The
+// host of the address that is listened on is allowed too.
+func (s *Server) loopbackOnly(listen string, next http.Handler) http.Handler {
 	if s.tokens != nil || s.options.NoTokens {
 		return next
 	}
-	given, _, _ := net.SplitHostPort(s.options.Listen) // it was listened on
+	given, _, _ := net.SplitHostPort(listen) // it was listened on
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
 		if name, _, err := net.SplitHostPort(host); err == nil {

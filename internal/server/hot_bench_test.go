@@ -45,7 +45,7 @@ func BenchmarkServed(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { closeQuietly(s.listener) })
-	h := s.handler()
+	h, _ := s.handlers()
 	w := &discarded{header: http.Header{}}
 	send := func(path string, body []byte) []byte {
 		r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, path, bytes.NewReader(body))

@@ -1,60 +1,178 @@
 package server
 
 import (
-	"maps"
+	"context"
+	"errors"
 	"net"
 	"net/http"
-	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
+	"time"
 )
 
-// boundedListener accepts a connection only while fewer than its bound are open; others wait in the
-// system's queue.
+// graceUnknown is how long a request whose caller was not let in keeps its connection from being
+// closed for a new one. Requests without a role, such as health checks, are answered far sooner.
+const graceUnknown = time.Second
+
+// boundedListener keeps at most a number of connections open. When one more arrives, it closes the
+// connection that has been idle longest; a connection with a request under way is never closed.
+// Without an idle one the new connection waits.
+//
+// A connection is idle from when it is accepted until a whole request header has arrived, and again
+// after each answer. A request whose caller was not let in within [graceUnknown] does not count as
+// under way either: it may be waiting for a body that never comes.
 type boundedListener struct {
 	net.Listener
-	slots  chan struct{}
+
+	most   int
 	closed chan struct{}
 	once   sync.Once
-	// open counts the open connections, active those of them with a request under way.
-	open, active atomic.Int64
+	// open counts the open connections, active those of them with a request under way, and evicted
+	// those that were closed for a new one.
+	open, active, evicted atomic.Int64
 
-	mu    sync.Mutex
-	fresh map[*boundedConn]struct{} // those that have not had a request yet
-	// ended is true once no such connection is wanted anymore.
-	ended bool
+	mu sync.Mutex
+	// strangers are idle and never had a request whose caller was let in; known are idle and had
+	// one. pending have a request whose caller was not let in yet. Each is in the order in which
+	// its connections came to it. Those in no list have a request under way.
+	strangers, known, pending connList
+	taken                     int           // connections that are open or about to be
+	waiting                   bool          // Accept waits for changed
+	changed                   chan struct{} // a connection was closed or became idle
+	ended                     bool          // no connection is wanted that has not had a request
 }
 
 func newBoundedListener(l net.Listener, most int) *boundedListener {
 	return &boundedListener{
-		Listener: l, slots: make(chan struct{}, most), closed: make(chan struct{}),
-		fresh: make(map[*boundedConn]struct{}),
+		Listener: l, most: most, closed: make(chan struct{}), changed: make(chan struct{}, 1),
 	}
 }
 
-// Accept waits for a connection, and before that for a slot.
+// Accept waits for a connection, and then for room for it.
 func (l *boundedListener) Accept() (net.Conn, error) {
-	select {
-	case l.slots <- struct{}{}:
-	case <-l.closed:
-		return nil, net.ErrClosed
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			if isOutOfFiles(err) && l.evictOne() {
+				continue
+			}
+			return nil, err
+		}
+		c := &boundedConn{Conn: conn, listener: l}
+		if !l.makeRoom() || !l.admit(c) {
+			_ = conn.Close() // nothing was said on it
+			return nil, net.ErrClosed
+		}
+		return c, nil
 	}
-	conn, err := l.Listener.Accept()
-	if err != nil {
-		<-l.slots
-		return nil, err
+}
+
+// isOutOfFiles reports whether the process or the system has too many files open.
+func isOutOfFiles(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
+}
+
+// admit files a connection for which there is room, and reports whether it is still wanted.
+func (l *boundedListener) admit(c *boundedConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		l.taken--
+		return false
 	}
 	l.open.Add(1)
-	c := &boundedConn{Conn: conn, listener: l}
-	l.mu.Lock()
-	l.fresh[c] = struct{}{}
-	ended := l.ended
-	l.mu.Unlock()
-	if ended {
-		_ = c.Close() // nothing was said on it
-		return nil, net.ErrClosed
+	l.strangers.push(c)
+	return true
+}
+
+// makeRoom waits until one more connection may be open, and counts it as taken. It reports false if
+// the listener was closed first.
+func (l *boundedListener) makeRoom() bool {
+	for {
+		l.mu.Lock()
+		if l.taken < l.most {
+			l.taken++
+			l.waiting = false
+			l.mu.Unlock()
+			return true
+		}
+		c, wait := l.victim(time.Now())
+		l.waiting = c == nil
+		l.mu.Unlock()
+		if c != nil {
+			l.evict(c)
+		} else if !l.await(wait) {
+			return false
+		}
 	}
-	return c, nil
+}
+
+// evictOne closes the connection that has been idle longest, if there is one.
+func (l *boundedListener) evictOne() bool {
+	l.mu.Lock()
+	c, _ := l.victim(time.Now())
+	l.mu.Unlock()
+	if c == nil {
+		return false
+	}
+	l.evict(c)
+	return true
+}
+
+// victim takes the connection that goes first out of its list. Without one it returns nil, and how
+// long it takes at most until there may be one: 0 means until something changes.
+func (l *boundedListener) victim(now time.Time) (c *boundedConn, wait time.Duration) {
+	stuck := l.pending.head
+	if stuck != nil {
+		wait = graceUnknown - now.Sub(stuck.since)
+	}
+	switch {
+	case l.strangers.head != nil:
+		c = l.strangers.head
+	case stuck != nil && wait <= 0:
+		c = stuck
+	case l.known.head != nil:
+		c = l.known.head
+	default:
+		return nil, wait
+	}
+	c.leave()
+	return c, 0
+}
+
+func (l *boundedListener) evict(c *boundedConn) {
+	l.evicted.Add(1)
+	_ = c.Close() // its client finds out when it next uses it
+}
+
+// await waits for a change, or for a time unless that is 0. It reports false once the listener is
+// closed.
+func (l *boundedListener) await(most time.Duration) bool {
+	var late <-chan time.Time
+	if most > 0 {
+		timer := time.NewTimer(most)
+		defer timer.Stop()
+		late = timer.C
+	}
+	select {
+	case <-l.changed:
+	case <-late:
+	case <-l.closed:
+		return false
+	}
+	return true
+}
+
+// wake lets a waiting Accept look again. The caller holds mu.
+func (l *boundedListener) wake() {
+	if !l.waiting {
+		return
+	}
+	select {
+	case l.changed <- struct{}{}:
+	default: // it has yet to look
+	}
 }
 
 // Close stops accepting. Open connections stay open.
@@ -63,59 +181,112 @@ func (l *boundedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// track follows what net/http says of a connection.
-func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
+// boundedConnOf returns the connection as this listener accepted it, nil for another one's.
+func boundedConnOf(conn net.Conn) *boundedConn {
 	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
 		conn = wrapped.NetConn()
 	}
-	if c, ok := conn.(*boundedConn); ok {
-		c.setActive(state == http.StateActive)
-		if state != http.StateNew {
-			c.used()
-		}
-	}
+	c, _ := conn.(*boundedConn)
+	return c
 }
 
-// closeFresh closes the connections that never had a whole request. net/http calls it once it shuts
+// track follows what net/http says of a connection.
+func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
+	c := boundedConnOf(conn)
+	if c == nil || state != http.StateActive && state != http.StateIdle {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.over {
+		return
+	}
+	c.used = true
+	c.leave()
+	switch {
+	case state == http.StateActive:
+		c.setActive(true)
+		if !c.known.Load() {
+			c.since = time.Now()
+			l.pending.push(c)
+		}
+		return
+	case c.known.Load():
+		l.known.push(c)
+	default:
+		l.strangers.push(c)
+	}
+	c.setActive(false)
+	l.wake()
+}
+
+// connKey finds the connection in the context of its requests.
+type connKey struct{}
+
+// connContext puts a connection into the context of its requests.
+func connContext(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, boundedConnOf(conn))
+}
+
+// letIn notes that the caller of the request under way has been let in.
+func letIn(ctx context.Context) {
+	c, ok := ctx.Value(connKey{}).(*boundedConn)
+	if !ok || c == nil || c.known.Load() {
+		return
+	}
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	c.known.Store(true)
+	c.leave()
+}
+
+// closeFresh closes the connections that never had a whole request. net/http calls it when it shuts
 // down: it answers none of them from then on, and yet would wait for them for five seconds.
 func (l *boundedListener) closeFresh() {
 	l.mu.Lock()
 	l.ended = true
-	fresh := slices.Collect(maps.Keys(l.fresh))
+	var fresh []*boundedConn
+	for c := l.strangers.head; c != nil; c = c.next {
+		if !c.used {
+			fresh = append(fresh, c)
+		}
+	}
 	l.mu.Unlock()
 	for _, c := range fresh {
 		_ = c.Close() // nobody is there to be told
 	}
 }
 
-// boundedConn is a connection that gives its slot back when it is closed.
+// boundedConn is a connection that makes room for another one when it is closed. What follows known
+// is guarded by the listener's mu.
 type boundedConn struct {
 	net.Conn
-	listener *boundedListener
-	active   atomic.Bool
-	spent    atomic.Bool // it is not fresh anymore
-	once     sync.Once
-}
 
-// used notes that the connection is not fresh anymore.
-func (c *boundedConn) used() {
-	if c.spent.Swap(true) {
-		return
-	}
-	c.listener.mu.Lock()
-	delete(c.listener.fresh, c)
-	c.listener.mu.Unlock()
+	listener *boundedListener
+	known    atomic.Bool // a caller was let in on it
+
+	list       *connList // nil if a request is under way, or it is closed
+	prev, next *boundedConn
+	since      time.Time // when it came to pending
+	active     bool
+	used       bool // it had a whole request
+	over       bool // it is closed
 }
 
 // Close closes the connection.
 func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
-	c.once.Do(func() {
+	l := c.listener
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !c.over {
+		c.over = true
 		c.setActive(false)
-		c.used()
-		c.listener.open.Add(-1)
-		<-c.listener.slots
-	})
+		c.leave()
+		l.taken--
+		l.open.Add(-1)
+		l.wake()
+	}
 	return err
 }
 
@@ -129,9 +300,44 @@ func (c *boundedConn) CloseWrite() error {
 }
 
 func (c *boundedConn) setActive(is bool) {
-	if was := c.active.Swap(is); is && !was {
+	if is && !c.active {
 		c.listener.active.Add(1)
-	} else if was && !is {
+	} else if c.active && !is {
 		c.listener.active.Add(-1)
 	}
+	c.active = is
+}
+
+// leave takes the connection out of its list.
+func (c *boundedConn) leave() {
+	if c.list != nil {
+		c.list.remove(c)
+	}
+}
+
+// connList is a list of connections, linked through them so that nothing is allocated for a request.
+type connList struct{ head, tail *boundedConn }
+
+func (l *connList) push(c *boundedConn) {
+	c.list, c.prev, c.next = l, l.tail, nil
+	if l.tail != nil {
+		l.tail.next = c
+	} else {
+		l.head = c
+	}
+	l.tail = c
+}
+
+func (l *connList) remove(c *boundedConn) {
+	if c.prev != nil {
+		c.prev.next = c.next
+	} else {
+		l.head = c.next
+	}
+	if c.next != nil {
+		c.next.prev = c.prev
+	} else {
+		l.tail = c.prev
+	}
+	c.list, c.prev, c.next = nil, nil, nil
 }

@@ -60,41 +60,6 @@ func greet(t *testing.T, conn net.Conn) {
 	}
 }
 
-// TestMaxConnections: no more are served at once, and one that ends makes room.
-func TestMaxConnections(t *testing.T) {
-	t.Parallel()
-	w := start(t, &Options{Bounds: Bounds{MaxConnections: 2}})
-	first, second := w.dial(t), w.dial(t)
-	greet(t, first)
-	greet(t, second)
-	if got := w.server.Connections(); got != 2 {
-		t.Errorf("got %d connections, want 2", got)
-	}
-	third := w.dial(t) // the system accepts it
-	if _, err := io.WriteString(third, hello); err != nil {
-		t.Fatal(err)
-	}
-	served := make(chan error, 1)
-	go func() {
-		_, err := bufio.NewReader(third).ReadString('\n')
-		served <- err
-	}()
-	for range 20 { // the others are served meanwhile
-		greet(t, first)
-	}
-	select {
-	case err := <-served:
-		t.Fatalf("a third connection was served, error %v", err)
-	default:
-	}
-	if err := second.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := <-served; err != nil {
-		t.Errorf("the third connection, once there was room: %v", err)
-	}
-}
-
 // TestBounds: who is too slow, too large or no HTTP at all is turned away, and nothing stays open.
 func TestBounds(t *testing.T) {
 	t.Parallel()
@@ -124,7 +89,7 @@ func TestBounds(t *testing.T) {
 // TestCloseWrite: the wrapper keeps what net/http needs to let a client read the last answer.
 func TestCloseWrite(t *testing.T) {
 	t.Parallel()
-	inner, err := listen(t.Context(), "127.0.0.1:0", false)
+	inner, err := listen(t.Context(), "listen", "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

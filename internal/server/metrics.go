@@ -118,7 +118,9 @@ func (m *metrics) watchConnections(l *boundedListener) {
 	m.gauge("weir_connections", "Connections that are open.",
 		func() float64 { return float64(l.open.Load()) })
 	m.gauge("weir_connections_limit", "Connections that may be open at once.",
-		func() float64 { return float64(cap(l.slots)) })
+		func() float64 { return float64(l.most) })
+	m.counter("weir_connections_evicted_total", "Idle connections that were closed to make room for new ones.",
+		func() float64 { return float64(l.evicted.Load()) })
 }
 
 // watchCertificate registers when the certificate ends.

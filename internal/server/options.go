@@ -15,6 +15,9 @@ type Options struct {
 	// Listen is the address to listen on, as host:port; port 0 takes a free one.
 	// Default: a free port of 127.0.0.1.
 	Listen string
+	// ProbeListen is an address like Listen that serves /healthz, /readyz and /metrics alone, under the
+	// same rules, so that they answer however busy the other one is. Default: none.
+	ProbeListen string
 	// LimitsFile is the configuration, for a store that keeps none itself. Default: none.
 	LimitsFile string
 	// LimitsOpened is what LimitsFile held when the store was opened with it. A file that still holds the

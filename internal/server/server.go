@@ -32,6 +32,7 @@ type Server struct {
 	certificate *certificate
 	activity    *httpapi.Activity
 	listener    *boundedListener
+	probes      *boundedListener // nil without a listener for them
 	http        *http.Server
 
 	reloading sync.Mutex // guards the sources
@@ -75,14 +76,32 @@ func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	if err := s.ready(ctx); err != nil {
 		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "not ready", slog.String("error", err.Error()))
 	}
+	if err = s.listen(ctx); err != nil {
+		return err
+	}
+	s.metrics.watchConnections(s.listener)
+	s.metrics.watchStore(s.options.StoreFaults)
+	return nil
+}
+
+// maxProbes bounds the connections for health and metrics.
+const maxProbes = 64
+
+// listen opens the addresses.
+func (s *Server) listen(ctx context.Context) error {
 	open := s.options.TokensFile != "" || s.options.NoTokens
-	l, err := listen(ctx, s.options.Listen, open)
+	l, err := listen(ctx, "listen", s.options.Listen, open)
 	if err != nil {
 		return err
 	}
 	s.listener = newBoundedListener(l, s.options.Bounds.MaxConnections)
-	s.metrics.watchConnections(s.listener)
-	s.metrics.watchStore(s.options.StoreFaults)
+	if s.options.ProbeListen == "" {
+		return nil
+	}
+	if l, err = listen(ctx, "probe-listen", s.options.ProbeListen, open); err != nil {
+		return errors.Join(err, s.listener.Close())
+	}
+	s.probes = newBoundedListener(l, maxProbes)
 	return nil
 }
 
@@ -113,6 +132,14 @@ func (s *Server) openLimiter(b weir.Backend) error {
 // Addr is where the server listens.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
+// ProbeAddr is where the server listens for health checks and metrics alone, nil if it does not.
+func (s *Server) ProbeAddr() net.Addr {
+	if s.probes == nil {
+		return nil
+	}
+	return s.probes.Addr()
+}
+
 // URL is where clients on this machine find the server.
 func (s *Server) URL() string {
 	scheme, address := "http", s.listener.Addr().String()
@@ -128,26 +155,44 @@ func (s *Server) URL() string {
 // Connections is how many connections are open.
 func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 
-// handler is all that is served.
-func (s *Server) handler() http.Handler {
+// handlers are all that is served, and what is served of it on the listener for probes.
+func (s *Server) handlers() (all, probes http.Handler) {
 	o := &httpapi.Options{
 		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity,
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		Logger: s.options.Logger, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
+		LetIn: letIn,
 	}
 	if s.tokens != nil {
 		o.Authenticate = s.tokens.authenticate
 	}
 	api := httpapi.NewHandler(s.limiter, o)
 	figures := onlyGet(api.Require(httpapi.RoleRead, s.metrics.handler()))
-	return s.observed(s.loopbackOnly(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
 			r.Pattern = "GET /metrics"
 			figures.ServeHTTP(w, r)
 			return
 		}
 		api.ServeHTTP(w, r)
-	})))
+	})
+	return s.observed(s.loopbackOnly(s.options.Listen, served)),
+		s.observed(s.loopbackOnly(s.options.ProbeListen, onlyProbes(served)))
+}
+
+// newHTTP makes the server for a listener.
+func (s *Server) newHTTP(ctx context.Context, l *boundedListener, h http.Handler) *http.Server {
+	b := &s.options.Bounds
+	of := &http.Server{
+		Handler: h, BaseContext: func(net.Listener) context.Context { return ctx },
+		ReadHeaderTimeout: b.HeaderTimeout, ReadTimeout: b.ReadTimeout, WriteTimeout: b.WriteTimeout,
+		IdleTimeout: b.IdleTimeout, MaxHeaderBytes: b.MaxHeader,
+		ConnState: l.track, ConnContext: connContext, ErrorLog: httpErrors(s.options.Logger),
+		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" with 200
+	}
+	of.RegisterOnShutdown(l.closeFresh)
+	of.TLSConfig = s.tlsConfig()
+	return of
 }
 
 // Run serves until ctx ends, and then shuts down in order: it says at /readyz that it ends, accepts
@@ -156,15 +201,9 @@ func (s *Server) handler() http.Handler {
 // that those which were cut are in the log, as traces that were lost are. It must be called once.
 func (s *Server) Run(ctx context.Context) error {
 	calm := context.WithoutCancel(ctx)
-	b := &s.options.Bounds
-	s.http = &http.Server{
-		Handler: s.handler(), BaseContext: func(net.Listener) context.Context { return calm },
-		ReadHeaderTimeout: b.HeaderTimeout, ReadTimeout: b.ReadTimeout, WriteTimeout: b.WriteTimeout,
-		IdleTimeout: b.IdleTimeout, MaxHeaderBytes: b.MaxHeader,
-		ConnState: s.listener.track, ErrorLog: httpErrors(s.options.Logger),
-		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" with 200
-	}
-	s.http.RegisterOnShutdown(s.listener.closeFresh)
+	all, probes := s.handlers()
+	s.http = s.newHTTP(calm, s.listener, all)
+	stopProbes := s.serveProbes(calm, probes)
 	watching, stop := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -172,7 +211,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.watch(watching)
 	}()
 	served := make(chan error, 1)
-	go func() { served <- s.serve() }()
+	go func() { served <- serve(s.http, s.listener) }()
 	s.announce(ctx)
 	var err error
 	select {
@@ -184,6 +223,7 @@ func (s *Server) Run(ctx context.Context) error {
 			err = errors.Join(err, late)
 		}
 	}
+	err = errors.Join(err, stopProbes()) // they were answered until now
 	stop()
 	s.awaitWatch(calm, watched)
 	err = errors.Join(err, s.limiter.Close())
@@ -215,13 +255,41 @@ func (s *Server) announce(ctx context.Context) {
 	}
 	log.LogAttrs(ctx, slog.LevelInfo, "listening", slog.String("url", s.URL()),
 		slog.String("address", s.listener.Addr().String()))
+	if s.probes != nil {
+		log.LogAttrs(ctx, slog.LevelInfo, "listening for probes",
+			slog.String("address", s.probes.Addr().String()))
+	}
 }
 
-func (s *Server) serve() error {
-	if s.http.TLSConfig = s.tlsConfig(); s.http.TLSConfig != nil {
-		return s.http.ServeTLS(s.listener, "", "")
+func serve(of *http.Server, l net.Listener) error {
+	if of.TLSConfig != nil {
+		return of.ServeTLS(l, "", "")
 	}
-	return s.http.Serve(s.listener)
+	return of.Serve(l)
+}
+
+// serveProbes serves health and metrics on the listener for them, if there is one, until stop is
+// called. That returns what failed.
+func (s *Server) serveProbes(ctx context.Context, h http.Handler) (stop func() error) {
+	if s.probes == nil {
+		return func() error { return nil }
+	}
+	of := s.newHTTP(ctx, s.probes, h)
+	served := make(chan error, 1)
+	go func() {
+		err := serve(of, s.probes)
+		if !errors.Is(err, http.ErrServerClosed) {
+			s.options.Logger.LogAttrs(ctx, slog.LevelError, "probes are not served", slog.Any("error", err))
+		}
+		served <- err
+	}()
+	return func() error {
+		err := of.Close()
+		if failed := <-served; !errors.Is(failed, http.ErrServerClosed) {
+			err = errors.Join(err, failed)
+		}
+		return err
+	}
 }
 
 // shutDown lets what is under way end, and counts what it had to cut.

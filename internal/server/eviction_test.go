@@ -1,0 +1,330 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patientBounds let nothing time out during a test.
+func patientBounds(connections int) Bounds {
+	return Bounds{
+		MaxConnections: connections, HeaderTimeout: time.Hour, ReadTimeout: time.Hour,
+		WriteTimeout: time.Hour, IdleTimeout: time.Hour,
+	}
+}
+
+// opening is a way to hold a connection without a request under way.
+type opening struct {
+	name string
+	open func(t *testing.T, w *world) net.Conn
+}
+
+// send opens a connection and sends text on it.
+func (w *world) send(t *testing.T, text string) net.Conn {
+	t.Helper()
+	conn := w.dial(t)
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// request is a request for a status, with a bearer token unless that is empty.
+func request(bearer string) string {
+	header := ""
+	if bearer != "" {
+		header = "Authorization: Bearer " + bearer + "\r\n"
+	}
+	return "GET /v1/status?entity=acme&resource=llm HTTP/1.1\r\nHost: localhost\r\n" + header + "\r\n"
+}
+
+// exchange sends a request on an open connection and returns the status of the answer.
+func exchange(t *testing.T, conn net.Conn, text string) int {
+	t.Helper()
+	if _, err := io.WriteString(conn, text); err != nil {
+		t.Fatal(err)
+	}
+	got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatalf("no answer: %v", err)
+	}
+	defer closeQuietly(got.Body)
+	if _, err := io.Copy(io.Discard, got.Body); err != nil {
+		t.Fatal(err)
+	}
+	return got.StatusCode
+}
+
+// TestIdleConnectionsMakeRoom: a new client is served at once, however the open connections are held
+// that have no request under way. One of them is closed for it.
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	for _, o := range []opening{
+		{"silent", func(t *testing.T, w *world) net.Conn { return w.dial(t) }},
+		{"half a request line", func(t *testing.T, w *world) net.Conn { return w.send(t, "GET /heal") }},
+		{"headers that never end", func(t *testing.T, w *world) net.Conn {
+			return w.send(t, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n")
+		}},
+		{"idle after an answer", func(t *testing.T, w *world) net.Conn {
+			conn := w.dial(t)
+			greet(t, conn)
+			return conn
+		}},
+		{"half a second request", func(t *testing.T, w *world) net.Conn {
+			conn := w.dial(t)
+			greet(t, conn)
+			_, _ = io.WriteString(conn, "GET /healthz HTTP/1.1\r\nHost:")
+			return conn
+		}},
+		{"a slow body without a bearer token", func(t *testing.T, w *world) net.Conn {
+			return w.send(t, "POST /v1/reserve HTTP/1.1\r\nHost: localhost\r\n"+
+				"Content-Type: application/json\r\nContent-Length: 100\r\n\r\n{")
+		}},
+		{"a slow body where none is read", func(t *testing.T, w *world) net.Conn {
+			return w.send(t, "POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+		}},
+		{"idle with a bearer token", func(t *testing.T, w *world) net.Conn {
+			conn := w.dial(t)
+			if status := exchange(t, conn, request(readToken)); status != http.StatusOK {
+				t.Fatalf("got %d", status)
+			}
+			return conn
+		}},
+	} {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			const most = 4
+			w := start(t, &Options{
+				Bounds: patientBounds(most), TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens()),
+			})
+			for n := range most {
+				o.open(t, w)
+				eventually(t, "it is accepted", func() bool { return w.server.Connections() == n+1 })
+			}
+			if status := exchange(t, w.dial(t), request(readToken)); status != http.StatusOK {
+				t.Errorf("the new client: got %d", status)
+			}
+			if got := w.server.Connections(); got != most {
+				t.Errorf("got %d connections, want %d", got, most)
+			}
+			if got := w.server.listener.evicted.Load(); got != 1 {
+				t.Errorf("got %d connections closed, want 1", got)
+			}
+		})
+	}
+}
+
+// TestStrangersGoFirst: connections that no caller was let in on are closed before those of known
+// callers, although these have been idle longer, and in the order in which they became idle.
+func TestStrangersGoFirst(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	w := start(t, &Options{
+		Bounds: patientBounds(most), TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens()),
+	})
+	known := w.dial(t)
+	if status := exchange(t, known, request(callToken)); status != http.StatusOK {
+		t.Fatalf("got %d", status)
+	}
+	refused, answered, silent := w.dial(t), w.dial(t), w.dial(t)
+	eventually(t, "all are accepted", func() bool { return w.server.Connections() == most })
+	if status := exchange(t, refused, request("unknown-token-0123456789")); status != http.StatusUnauthorized {
+		t.Fatalf("got %d", status)
+	}
+	eventually(t, "it is idle", func() bool { return w.server.listener.active.Load() == 0 })
+	greet(t, answered)
+	eventually(t, "it is idle", func() bool { return w.server.listener.active.Load() == 0 })
+	for _, next := range []struct {
+		what string
+		conn net.Conn
+	}{{"silent", silent}, {"refused", refused}, {"answered", answered}} {
+		fresh := w.dial(t)
+		if status := exchange(t, fresh, request(readToken)); status != http.StatusOK {
+			t.Fatalf("got %d", status)
+		}
+		if got, err := io.ReadAll(next.conn); err != nil && !errors.Is(err, syscall.ECONNRESET) {
+			t.Fatalf("%s: got %q and error %v, want that it is closed", next.what, got, err)
+		}
+	}
+	if status := exchange(t, known, request(callToken)); status != http.StatusOK {
+		t.Errorf("the known caller: got %d", status)
+	}
+	if got := w.figures(t, readToken)["weir_connections_evicted_total"]; got < 3 {
+		t.Errorf("the metrics count %v connections, want at least 3", got)
+	}
+}
+
+// TestRequestsUnderWayStay: no connection is closed that has a request under way, so a new one waits
+// until an answer has made room.
+func TestRequestsUnderWayStay(t *testing.T) {
+	t.Parallel()
+	store := newSlowStore(t)
+	w := startOver(t, store, &Options{Bounds: patientBounds(2)})
+	reserve := fmt.Sprintf("POST /v1/reserve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+		"Content-Length: %d\r\n\r\n%s", len(askRPM), askRPM)
+	var busy []net.Conn
+	for range 2 {
+		busy = append(busy, w.send(t, reserve))
+		<-store.entered
+	}
+	served := make(chan string, 1)
+	third := w.send(t, hello)
+	go func() {
+		line, err := bufio.NewReader(third).ReadString('\n')
+		served <- fmt.Sprint(line, err)
+	}()
+	select {
+	case got := <-served:
+		t.Fatalf("the third got %s", got)
+	case <-time.After(2 * graceUnknown): // the wait for something that must not happen
+	}
+	close(store.release)
+	for _, conn := range busy {
+		got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil || got.StatusCode != http.StatusOK {
+			t.Fatalf("a request under way: got %v and error %v", got, err)
+		}
+		closeQuietly(got.Body)
+	}
+	if got := <-served; !strings.HasPrefix(got, "HTTP/1.1 200 OK") {
+		t.Errorf("the third got %s", got)
+	}
+}
+
+const settingsFrame = "\x00\x00\x00\x04\x00\x00\x00\x00\x00"
+
+// sendFrames opens a connection of HTTP/2 and sends frames on it.
+func (w *world) sendFrames(t *testing.T, frames string) net.Conn {
+	t.Helper()
+	conn := tls.Client(w.dial(t), &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}})
+	if _, err := io.WriteString(conn, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"+frames); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// TestTLSConnectionsMakeRoom: an unfinished handshake and an idle connection of HTTP/2 count as idle.
+func TestTLSConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	for _, o := range []opening{
+		{"no handshake", func(t *testing.T, w *world) net.Conn { return w.dial(t) }},
+		{"half a handshake", func(t *testing.T, w *world) net.Conn { return w.send(t, "\x16\x03\x01\x02") }},
+		{"HTTP/2 without a request", func(t *testing.T, w *world) net.Conn { return w.sendFrames(t, settingsFrame) }},
+		{"HTTP/2 with headers that never end", func(t *testing.T, w *world) net.Conn {
+			return w.sendFrames(t, settingsFrame+"\x00\x00\x01\x01\x00\x00\x00\x00\x01\x82")
+		}},
+	} {
+		t.Run(o.name, func(t *testing.T) {
+			t.Parallel()
+			const most = 3
+			w, _ := startTLS(t, &Options{Bounds: patientBounds(most)})
+			for n := range most {
+				o.open(t, w)
+				eventually(t, "it is accepted", func() bool { return w.server.Connections() == n+1 })
+			}
+			for range 2 {
+				if got := w.ask(t, "/v1/status?entity=acme&resource=llm", "", ""); got.status != http.StatusOK {
+					t.Errorf("the new client: got %d %s", got.status, got.body)
+				}
+				w.client.CloseIdleConnections()
+			}
+		})
+	}
+}
+
+// fullListener fails to accept as the system does when the process has too many files open, once,
+// and has one connection for each that is sent to it.
+type fullListener struct {
+	onlyListener
+
+	conns chan net.Conn
+	fail  chan error
+}
+
+func (l fullListener) Accept() (net.Conn, error) {
+	select {
+	case err := <-l.fail:
+		return nil, err
+	case conn := <-l.conns:
+		return conn, nil
+	}
+}
+
+// TestTooManyFiles: where the system allows fewer files than connections, an idle connection is
+// closed as well; without one the error is passed on.
+func TestTooManyFiles(t *testing.T) {
+	t.Parallel()
+	full := fullListener{conns: make(chan net.Conn, 1), fail: make(chan error, 1)}
+	l := newBoundedListener(full, 100)
+	failure := &net.OpError{Op: "accept", Err: syscall.EMFILE}
+	full.fail <- failure
+	if _, err := l.Accept(); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("without connections: got %v", err)
+	}
+	ours, theirs := net.Pipe()
+	full.conns <- ours
+	if _, err := l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	accepted := make(chan error, 1)
+	full.fail <- failure
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the idle connection: got %v, want that it is closed", err)
+	}
+	next, far := net.Pipe()
+	defer closeQuietly(far)
+	full.conns <- next
+	if err := <-accepted; err != nil {
+		t.Errorf("the new connection: got %v", err)
+	}
+}
+
+// TestProbes: health and metrics have a listener of their own, which serves nothing else and answers
+// while the other one is taken up with requests.
+func TestProbes(t *testing.T) {
+	t.Parallel()
+	store := newSlowStore(t)
+	bounds := patientBounds(1)
+	bounds.MaxConcurrent = 1
+	w := startOver(t, store, &Options{
+		Bounds: bounds, ProbeListen: "127.0.0.1:0",
+		TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens()),
+	})
+	w.send(t, fmt.Sprintf("POST /v1/reserve HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"+
+		"Authorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", callToken, len(askRPM), askRPM))
+	<-store.entered
+	defer close(store.release)
+	base := "http://" + w.server.ProbeAddr().String()
+	for _, c := range []struct {
+		path, bearer string
+		want         int
+		has          string
+	}{
+		{"/healthz", "", 200, `"ok"`},
+		{"/readyz", "", 200, `"ok"`},
+		{"/metrics", readToken, 200, "weir_connections 1"},
+		{"/metrics", "", 401, "Authorization"},
+		{"/v1/status?entity=acme&resource=llm", readToken, 404, "no path here"},
+		{"/openapi.json", "", 404, "no path here"},
+		{"/", "", 404, "no path here"},
+	} {
+		got, err := ask(t.Context(), w.client, base+c.path, "", c.bearer)
+		if err != nil || got.status != c.want || !bytes.Contains(got.body, []byte(c.has)) {
+			t.Errorf("%s: got %+v and error %v, want %d and %s", c.path, got, err, c.want, c.has)
+		}
+	}
+}
