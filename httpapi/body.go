@@ -12,41 +12,57 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// readBody reads a request's body, which must be JSON, into a buffer that may grow for it. The
-// connection's own bounds on time hold.
-func readBody(w http.ResponseWriter, r *http.Request, most int64, into []byte) ([]byte, error) {
-	if err := checkContentType(r.Header); err != nil {
-		return into, err
+// readBody reads a request's body, which must be JSON, into c.in. The connection's own bounds on time
+// hold. A body that arrives slowly holds no place among the requests that are served, and is given up
+// once too many others are on their way.
+func (h *Handler) readBody(c *incoming) error {
+	most := h.options.MaxBody
+	if err := checkContentType(c.r.Header); err != nil {
+		return err
 	}
-	if r.ContentLength > most {
-		return into, tooLarge(most)
+	if c.r.ContentLength > most {
+		return tooLarge(most)
 	}
-	body := io.Reader(r.Body)
-	if r.ContentLength < 0 {
-		body = http.MaxBytesReader(w, r.Body, most) // it also ends the connection
+	body := io.Reader(c.r.Body)
+	if c.r.ContentLength < 0 {
+		body = http.MaxBytesReader(c.w, c.r.Body, most) // it also ends the connection
 	}
-	text, err := appendAll(into[:0], body, most)
-	if err != nil {
-		return text, bodyError(err, most)
+	given, err := h.receive(c, body)
+	switch {
+	case given: // also if the end of the body was there already: its connection reads no more
+		c.w.Header().Set("Connection", "close")
+		return overloaded("the body came slowly, and too many others are on their way; nothing was reserved")
+	case err != nil:
+		return bodyError(err, most)
 	}
-	return text, nil
+	return nil
 }
 
-// appendAll reads to the end, and no more than a bound.
-func appendAll(text []byte, from io.Reader, most int64) ([]byte, error) {
+// receive reads a body, and reports whether it was given up.
+func (h *Handler) receive(c *incoming, body io.Reader) (given bool, err error) {
+	h.arrivals.begin(c)
+	defer func() { given = h.arrivals.end(c) }() // also if the reader panics
+	return false, h.appendAll(c, body)
+}
+
+// appendAll reads to the end, and no more than a body may have.
+func (h *Handler) appendAll(c *incoming, from io.Reader) error {
+	text := c.in[:0]
+	defer func() { c.in = text }()
 	for {
 		if len(text) == cap(text) {
 			text = slices.Grow(text, 1)
+			h.arrivals.grow(c, cap(text))
 		}
 		n, err := from.Read(text[len(text):cap(text)])
 		text = text[:len(text)+n]
 		switch {
-		case int64(len(text)) > most:
-			return text, &http.MaxBytesError{Limit: most}
+		case int64(len(text)) > h.options.MaxBody:
+			return &http.MaxBytesError{Limit: h.options.MaxBody}
 		case err == io.EOF:
-			return text, nil
+			return nil
 		case err != nil:
-			return text, err
+			return err
 		}
 	}
 }

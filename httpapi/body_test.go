@@ -30,7 +30,10 @@ func TestBodyLengths(t *testing.T) {
 			iotest.HalfReader(strings.NewReader(body)))
 		r.Header.Set("Content-Type", "application/json")
 		r.ContentLength = c.declared
-		got, err := readBody(httptest.NewRecorder(), r, most, []byte("left from before"))
+		h := NewHandler(nil, &Options{MaxBody: most})
+		in := &incoming{w: httptest.NewRecorder(), r: r, in: []byte("left from before")}
+		err := h.readBody(in)
+		got := in.in
 		status := http.StatusOK
 		if refused, ok := errors.AsType[*httpError](err); ok {
 			status = refused.status
@@ -47,7 +50,7 @@ func TestBodyBreaks(t *testing.T) {
 	cause := errors.New("cut off")
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", iotest.ErrReader(cause))
 	r.Header.Set("Content-Type", "application/json")
-	_, err := readBody(httptest.NewRecorder(), r, 10, nil)
+	err := NewHandler(nil, nil).readBody(&incoming{w: httptest.NewRecorder(), r: r})
 	fault, ok := errors.AsType[*weir.Error](err)
 	if !ok || fault.Code != weir.Invalid || fault.Field != "body" || !errors.Is(err, cause) {
 		t.Errorf("%#v", err)

@@ -86,7 +86,7 @@ func (h *Handler) putPolicy(ctx context.Context, c *incoming) (*answer, error) {
 }
 
 func (h *Handler) readPolicy(c *incoming) (weir.Policy, error) {
-	v, err := h.body(c)
+	v, err := parseDocument(c.in)
 	if err != nil {
 		return "", err
 	}
@@ -116,7 +116,7 @@ func (h *Handler) getLimits(ctx context.Context, _ *incoming, at weir.Subject) (
 
 // putLimits answers with the limits as they are now, defaults filled in.
 func (h *Handler) putLimits(ctx context.Context, c *incoming, at weir.Subject) (*answer, error) {
-	v, err := h.body(c)
+	v, err := parseDocument(c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +187,7 @@ func (h *Handler) getEntity(ctx context.Context, c *incoming) (*answer, error) {
 }
 
 func (h *Handler) putEntity(ctx context.Context, c *incoming) (*answer, error) {
-	v, err := h.body(c)
+	v, err := parseDocument(c.in)
 	if err != nil {
 		return nil, err
 	}

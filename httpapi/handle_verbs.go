@@ -41,14 +41,10 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 
 // readReserve reads the body; the request is nil where it could not be.
 func (h *Handler) readReserve(c *incoming) (*reserveRequest, error) {
-	text, err := h.text(c)
-	if err != nil {
-		return nil, err
-	}
-	if r := scanReserve(text); r != nil {
+	if r := scanReserve(c.in); r != nil {
 		return r, nil
 	}
-	v, err := parseDocument(text)
+	v, err := parseDocument(c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -117,11 +113,10 @@ func (h *Handler) settle(
 
 // readSettle reads the body into s.
 func (h *Handler) readSettle(c *incoming, s *settleRequest) error {
-	text, err := h.text(c)
-	if err != nil || scanSettle(text, s) {
-		return err
+	if scanSettle(c.in, s) {
+		return nil
 	}
-	v, err := parseDocument(text)
+	v, err := parseDocument(c.in)
 	if err != nil {
 		return err
 	}

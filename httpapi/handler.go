@@ -22,6 +22,7 @@ type Handler struct {
 	direct     map[string]*directRoute // by path, for POST
 	patterns   []string
 	slots      chan struct{} // one for each request of the API under way
+	arrivals   arrivals
 	rateLimits *rateLimits
 	incoming   sync.Pool // of *incoming
 }
@@ -34,6 +35,8 @@ var _ http.Handler = (*Handler)(nil)
 func NewHandler(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.slots = make(chan struct{}, h.options.MaxConcurrent)
+	h.arrivals.most = h.options.MaxArriving
+	h.arrivals.mostBytes = max(mostArriving, 2*h.options.MaxBody)
 	h.rateLimits = rateLimitsOf(s, h.options.Now)
 	h.register()
 	return h
@@ -95,7 +98,7 @@ func (h *Handler) handle(t *route) http.Handler {
 	})
 }
 
-// admit lets a request in: who asks, whether there is room.
+// admit lets a request in: who asks, whether its body arrives, whether there is room.
 func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 	if t.role > RoleNone {
 		if err := h.authenticate(c, t.role); err != nil {
@@ -105,6 +108,10 @@ func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 		h.options.LetIn(ctx)
 	}
 	if t.limited() {
+		if err := h.arrive(t, c); err != nil {
+			h.refuse(ctx, c, err)
+			return
+		}
 		select {
 		case h.slots <- struct{}{}:
 			defer func() { <-h.slots }()
@@ -116,16 +123,16 @@ func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 	h.serve(ctx, t, c)
 }
 
+// arrive reads what the caller sends: the query, and a body if the route wants one.
+func (h *Handler) arrive(t *route, c *incoming) (err error) {
+	if c.query, err = parseQuery(c.r.URL.RawQuery, t.query...); err != nil || !t.reads() {
+		return err
+	}
+	return h.readBody(c)
+}
+
 // serve answers a request that was let in.
 func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
-	if t.limited() {
-		query, err := parseQuery(c.r.URL.RawQuery, t.query...)
-		if err != nil {
-			h.refuse(ctx, c, err)
-			return
-		}
-		c.query = query
-	}
 	if t.plain != nil {
 		t.plain.ServeHTTP(c.w, c.r)
 		return
@@ -136,21 +143,6 @@ func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
 		return
 	}
 	h.answer(c, answer)
-}
-
-// text reads the request's body into memory that the next request uses again.
-func (h *Handler) text(c *incoming) (text []byte, err error) {
-	c.in, err = readBody(c.w, c.r, h.options.MaxBody, c.in)
-	return c.in, err
-}
-
-// body reads the request's body.
-func (h *Handler) body(c *incoming) (*value, error) {
-	text, err := h.text(c)
-	if err != nil {
-		return nil, err
-	}
-	return parseDocument(text)
 }
 
 // fail answers with an error, and logs what the answer leaves out.

@@ -27,6 +27,10 @@ type Options struct {
 	// MaxConcurrent is how many requests of the API are served at once; one above it is answered
 	// with 503 and charges nothing. Default: 1,024.
 	MaxConcurrent int
+	// MaxArriving is how many requests may have a body on its way at once. They are not among the
+	// MaxConcurrent; above it the oldest is given up with 503 and charges nothing.
+	// Default: four times MaxConcurrent.
+	MaxArriving int
 	// Logger is told of failures that are not shown to callers. Default: [slog.DiscardHandler].
 	Logger *slog.Logger
 	// Ready says whether the service can answer; /readyz asks it. Default: always ready.
@@ -49,6 +53,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.MaxConcurrent <= 0 {
 		out.MaxConcurrent = 1024
+	}
+	if out.MaxArriving <= 0 {
+		out.MaxArriving = 4 * out.MaxConcurrent
 	}
 	if out.LetIn == nil {
 		out.LetIn = func(context.Context) {}

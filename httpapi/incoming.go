@@ -17,6 +17,7 @@ type incoming struct {
 	identity Identity
 	query    map[string]string
 	in, out  []byte // the request's body, and the answer's
+	arriving arriving
 	verb     settleRequest
 	said     answer
 }

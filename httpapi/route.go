@@ -29,6 +29,9 @@ func (r *route) pattern() string { return r.method + " " + r.path }
 // limited is whether the route is part of the API, whose requests at once are bounded.
 func (r *route) limited() bool { return strings.HasPrefix(r.path, "/v1/") }
 
+// reads is whether requests of the route have a body.
+func (r *route) reads() bool { return r.method == http.MethodPost || r.method == http.MethodPut }
+
 // routes lists what the handler serves with its options.
 func (h *Handler) routes() []route {
 	routes := slices.Concat(healthRoutes(), verbRoutes(), askRoutes())

@@ -160,7 +160,9 @@ func (s *Server) handlers() (all, probes http.Handler) {
 	o := &httpapi.Options{
 		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity,
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
-		Logger: s.options.Logger, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
+		// Half of the connections stay for those that do not send bodies slowly.
+		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
+		Logger:      s.options.Logger, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
 		LetIn: letIn,
 	}
 	if s.tokens != nil {

@@ -1,0 +1,109 @@
+package httpapi
+
+import (
+	"net/http"
+	"sync"
+	"time"
+)
+
+// Bodies that have not arrived whole take no place among the requests that are served, but they use
+// memory. A body may use freeOfBody without being counted; all that the others use beyond it is
+// bounded by mostArriving.
+const (
+	freeOfBody   = maxKept
+	mostArriving = 64 << 20
+)
+
+// arrivals are the requests whose bodies are on their way, in the order in which they began. When
+// there are too many of them, or they hold too much memory, the one that began first is given up:
+// who sends a body without delay is never the oldest for long, however many others are slow.
+type arrivals struct {
+	most      int
+	mostBytes int64
+
+	mu          sync.Mutex
+	first, last *incoming
+	len         int
+	bytes       int64
+}
+
+// arriving is what arrivals know of a request.
+type arriving struct {
+	prev, next *incoming
+	under      bool  // it is in the list
+	given      bool  // it was given up
+	bytes      int64 // of its body beyond what is free
+}
+
+// begin files a request whose body is to be read.
+func (a *arrivals) begin(c *incoming) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.arriving = arriving{prev: a.last, under: true}
+	if a.last != nil {
+		a.last.arriving.next = c
+	} else {
+		a.first = c
+	}
+	a.last = c
+	if a.len++; a.len > a.most {
+		a.giveUp(a.first)
+	}
+}
+
+// grow counts the memory of a body.
+func (a *arrivals) grow(c *incoming, size int) {
+	beyond := int64(size) - freeOfBody
+	if beyond <= 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !c.arriving.under {
+		return
+	}
+	a.bytes += beyond - c.arriving.bytes
+	c.arriving.bytes = beyond
+	for next := a.first; next != nil && a.bytes > a.mostBytes; {
+		large := next
+		if next = next.arriving.next; large.arriving.bytes > 0 {
+			a.giveUp(large)
+		}
+	}
+}
+
+// end takes a request out whose body has arrived or failed, and reports whether it was given up.
+func (a *arrivals) end(c *incoming) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(c)
+	return c.arriving.given
+}
+
+// giveUp makes the reading of a body fail. The request cannot end meanwhile: that needs mu.
+func (a *arrivals) giveUp(c *incoming) {
+	a.remove(c)
+	c.arriving.given = true
+	// Where the server cannot do this, its own bounds on time end the reading.
+	_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+}
+
+func (a *arrivals) remove(c *incoming) {
+	at := &c.arriving
+	if !at.under {
+		return
+	}
+	if at.prev != nil {
+		at.prev.arriving.next = at.next
+	} else {
+		a.first = at.next
+	}
+	if at.next != nil {
+		at.next.arriving.prev = at.prev
+	} else {
+		a.last = at.prev
+	}
+	a.len--
+	a.bytes -= at.bytes
+	at.prev, at.next, at.under, at.bytes = nil, nil, false, 0
+}
