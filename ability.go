@@ -16,8 +16,8 @@ type ConfigReader interface {
 }
 
 // Declarer is a backend that can say at once, without I/O, which entities its configuration
-// declares. All others have the same limits on a resource, so that the limiter keeps one resolution
-// for them.
+// declares. All others have the same limits on a resource, so that the limiter keeps one
+// resolution for them.
 type Declarer interface {
 	// Declared reports whether an entity is declared now.
 	Declared(entity string) bool
@@ -41,13 +41,13 @@ type ConfigWriter interface {
 	WriteConfig(ctx context.Context, now time.Time, d *Definitions) error
 }
 
-// ConfigEditor is a backend whose configuration can be changed a piece at a time. Each change is
-// whole or nothing, and what the limiter hands over has been validated on its own; what needs the
-// rest of the configuration (parents that exist, cycles, how deep a cascade goes) the store checks:
-// [Definitions.Normalize] does for one that holds it in process.
+// ConfigEditor is a backend whose configuration can be changed a piece at a time. Each change
+// is whole or nothing, and what the limiter hands over has been validated on its own; what
+// needs the rest of the configuration (parents that exist, cycles, how deep a cascade goes) the
+// store checks: [Definitions.Normalize] does for one that holds it in process.
 type ConfigEditor interface {
-	// WriteLimits makes limits the only ones at a place, see [Limiter.SetLimits]; none removes them,
-	// and declares no entity.
+	// WriteLimits makes limits the only ones at a place, see [Limiter.SetLimits]; none removes
+	// them, and declares no entity.
 	WriteLimits(ctx context.Context, now time.Time, at Subject, limits []Limit) error
 	// WritePolicy makes p the system's policy.
 	WritePolicy(ctx context.Context, now time.Time, p Policy) error
@@ -70,8 +70,8 @@ type EntityReader interface {
 type EntityQuery struct {
 	// Parent restricts the list to the children of an entity. Default: any.
 	Parent string
-	// Resource restricts the list to entities with limits of their own on it; [DefaultResource] for
-	// those on every other one. Default: any.
+	// Resource restricts the list to entities with limits of their own on it; [DefaultResource]
+	// for those on every other one. Default: any.
 	Resource string
 	// After is the Next of the page before. Default: begin with the first.
 	After string
@@ -89,11 +89,11 @@ type EntityPage struct {
 
 // SubjectLister is a backend that can say where something is in use.
 type SubjectLister interface {
-	// Resources returns, in order, the resources on which an entity has something in use or limits of
-	// its own.
+	// Resources returns, in order, the resources on which an entity has something in use or
+	// limits of its own.
 	Resources(ctx context.Context, now time.Time, entity string) ([]string, error)
-	// Entities returns, in order, the entities that have something in use on a resource or limits of
-	// their own on it.
+	// Entities returns, in order, the entities that have something in use on a resource or
+	// limits of their own on it.
 	Entities(ctx context.Context, now time.Time, resource string) ([]string, error)
 }
 
@@ -103,22 +103,23 @@ type LeaseRecoverer interface {
 	// RecoverLease returns what is known of a lease, or nil if it is unknown or forgotten. The limiter itself
 	// forgets a lease that ended longer ago than it remembers.
 	RecoverLease(ctx context.Context, now time.Time, id LeaseID) (*LeaseRecord, error)
-	// Recovered is asked once, when a limiter is opened. It is true where the store knows the leases
-	// of those before; then IDs up to the newest that was forgotten early are refused (zero if none
-	// was). Where it is false, IDs older than the opening are.
+	// Recovered is asked once, when a limiter is opened. It is true where the store knows the
+	// leases of those before; then IDs up to the newest that was forgotten early are refused
+	// (zero if none was). Where it is false, IDs older than the opening are.
 	Recovered() (early time.Time, ok bool)
 }
 
-// LeaseVoider is a [LeaseRecoverer] that also remembers lease IDs that were cancelled before they were
-// reserved. The limiter calls it when it is asked to cancel a lease that neither it nor the store knows.
-// A store that keeps leases and is no LeaseVoider leaves the ID to the process that was asked.
+// LeaseVoider is a [LeaseRecoverer] that also remembers lease IDs that were cancelled before
+// they were reserved. The limiter calls it when it is asked to cancel a lease that neither it
+// nor the store knows. A store that keeps leases and is no LeaseVoider leaves the ID to the
+// process that was asked.
 type LeaseVoider interface {
-	// VoidLease records that id has ended without having been reserved: from then on [Backend.Reserve]
-	// refuses it with [Ended], in every process, for as long as the store remembers an ended lease.
-	// RecoverLease goes on returning nil for it. Repeating the call changes nothing. exists is true if
-	// the store has a lease with this ID, live or ended; then nothing was recorded, and the limiter
-	// recovers and cancels the lease. After an error the outcome is unknown, and the call may be
-	// repeated.
+	// VoidLease records that id has ended without having been reserved: from then on
+	// [Backend.Reserve] refuses it with [Ended], in every process, for as long as the store
+	// remembers an ended lease. RecoverLease goes on returning nil for it. Repeating the call
+	// changes nothing. exists is true if the store has a lease with this ID, live or ended;
+	// then nothing was recorded, and the limiter recovers and cancels the lease. After an error
+	// the outcome is unknown, and the call may be repeated.
 	VoidLease(ctx context.Context, now time.Time, id LeaseID) (exists bool, err error)
 }
 
@@ -139,7 +140,8 @@ const (
 	LeaseCompleted LeaseState = "completed"
 	LeaseCancelled LeaseState = "cancelled"
 	LeaseExpired   LeaseState = "expired"
-	// LeaseVoided is the state of an ID that was cancelled before it was reserved; see [LeaseVoider].
+	// LeaseVoided is the state of an ID that was cancelled before it was reserved; see
+	// [LeaseVoider].
 	LeaseVoided LeaseState = "voided"
 )
 

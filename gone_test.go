@@ -25,7 +25,8 @@ func (e *ending) Err() error {
 	return nil
 }
 
-// A call that waited for another one of its lease writes nothing if its caller has gone meanwhile.
+// A call that waited for another one of its lease writes nothing if its caller has gone
+// meanwhile.
 func TestGoneWhileWaitingForTheLease(t *testing.T) {
 	for _, gone := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
@@ -85,7 +86,8 @@ func (s *slowConfig) Reserve(
 	return out, nil
 }
 
-// A store in the process writes nothing for a caller that has gone while its limits were looked up.
+// A store in the process writes nothing for a caller that has gone while its limits were looked
+// up.
 func TestGoneWhilePlanning(t *testing.T) {
 	for _, patience := range []time.Duration{500 * time.Millisecond, 2 * time.Second} {
 		synctest.Test(t, func(t *testing.T) {

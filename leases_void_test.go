@@ -100,7 +100,8 @@ type recovering struct {
 	weir.LeaseRecoverer
 }
 
-// If the store does not record voided IDs, another server may reserve one; a later cancel finds the lease.
+// If the store does not record voided IDs, another server may reserve one; a later cancel finds
+// the lease.
 func TestCancelAgainAsksAStoreThatVoidsNothing(t *testing.T) {
 	t.Parallel()
 	store := &voiding{fakeBackend: newFake()}

@@ -99,8 +99,8 @@ func (l *Limiter) repeat(s *settling, e *leaseEntry) *Receipt {
 	return l.receipt(s, e, instant(e.seqAt, s.now))
 }
 
-// acquireKnown gives the entry of a lease that is known here, or that the store can recover. A cancel of
-// any other one voids its ID.
+// acquireKnown gives the entry of a lease that is known here, or that the store can recover. A
+// cancel of any other one voids its ID.
 func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64) (*leaseEntry, error) {
 	entry, err := l.acquire(ctx, s.id, leaseNow, l.recoverer != nil || s.verb == VerbCancel)
 	if err != nil {
@@ -134,9 +134,10 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 	return again, nil
 }
 
-// void ends the ID of a lease that neither the limiter nor the store knows, because its reserve may still
-// arrive, and returns the answer to the cancel. If the store has got the lease meanwhile, void fills the
-// entry instead. An ID that a reserve would be refused for is not remembered.
+// void ends the ID of a lease that neither the limiter nor the store knows, because its reserve
+// may still arrive, and returns the answer to the cancel. If the store has got the lease
+// meanwhile, void fills the entry instead. An ID that a reserve would be refused for is not
+// remembered.
 func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry) error {
 	if l.leases.checkID(e.id, leaseNow) != nil {
 		return unknownLease(e.id)
@@ -221,8 +222,8 @@ func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
 	return r
 }
 
-// inForce returns the definition that each holding's limit has by now. A settlement never fails for
-// want of it: where it cannot be had at once, the one of the reservation stands.
+// inForce returns the definition that each holding's limit has by now. A settlement never fails
+// for want of it: where it cannot be had at once, the one of the reservation stands.
 func (l *Limiter) inForce(ctx context.Context, c *call, e *leaseEntry) []*Limit {
 	holdings := e.holdings
 	mode := Cached

@@ -127,7 +127,8 @@ func voidAhead(s *stage) {
 	s.left("a", cost(100))
 }
 
-// voidRefused cancels many IDs with which nothing could be reserved: the memory still has what it had.
+// voidRefused cancels many IDs with which nothing could be reserved: the memory still has what
+// it had.
 func voidRefused(s *stage) {
 	s.Advance(time.Hour)
 	r := s.settled(3)

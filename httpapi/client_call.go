@@ -29,6 +29,7 @@ type call struct {
 	body   []byte // nil where there is none
 	most   int64  // bytes of the answer
 	once   bool   // where asking again is the caller's to decide
+	tries  int    // attempts at most; 0 for as many as the options say
 	denies bool   // where 429 may be a denial
 	lease  weir.LeaseID
 	// accept reads a body of status 200. An error means that weir did not write it.
@@ -48,6 +49,10 @@ type outcome struct {
 	err error
 	// unknown is true where an attempt may have done what was asked without saying so.
 	unknown bool
+	// pending is true if an attempt had no answer of weir's, so that it may still arrive.
+	pending bool
+	// attempts is how many were made.
+	attempts int
 	// header is that of the last reply; nil without one.
 	header http.Header
 }
@@ -72,8 +77,11 @@ func (c *Client) do(ctx context.Context, k *call) outcome {
 	attempts := c.options.Attempts
 	if k.once {
 		attempts = 1
+	} else if k.tries > 0 {
+		attempts = k.tries
 	}
 	for n := 1; ; n++ {
+		out.attempts = n
 		r, err := c.send(ctx, k)
 		var why *doubt
 		if err != nil {
@@ -87,7 +95,9 @@ func (c *Client) do(ctx context.Context, k *call) outcome {
 		}
 		// An attempt that was refused says nothing about one before it that had no answer.
 		out.unknown = out.unknown || !why.refused
-		if n == attempts || !c.pause(ctx, n, why.pause) {
+		out.pending = out.pending || why.fault == nil
+		next := pauseBefore(n, c.options.Backoff, longestPause, min(why.pause, c.options.Timeout))
+		if n == attempts || !pause(ctx, next) {
 			if out.err = error(why.fault); out.unknown {
 				out.err = why.unavailable(ctx.Err())
 			}
@@ -141,19 +151,23 @@ func (c *Client) send(ctx context.Context, k *call) (*reply, error) {
 	return &reply{resp.StatusCode, resp.Header, got}, nil
 }
 
-// pause waits before attempt n+1, and returns false where the context will have ended by then.
-func (c *Client) pause(ctx context.Context, n int, asked time.Duration) bool {
-	base := c.options.Backoff
-	next := base
+// pauseBefore is how long to wait before attempt n+1: first, doubled each time up to longest, shortened by
+// up to a half, and no less than the server asks for.
+func pauseBefore(n int, first, longest, asked time.Duration) time.Duration {
+	next := first
 	for range n - 1 {
-		if next >= longestPause {
+		if next >= longest {
 			break
 		}
 		next *= 2
 	}
-	next = min(next, max(base, longestPause))
+	next = min(next, max(first, longest))
 	next -= time.Duration(rand.Int64N(int64(next)/2 + 1))
-	next = max(next, min(asked, c.options.Timeout))
+	return max(next, asked)
+}
+
+// pause waits, and returns false if the context will have ended by then.
+func pause(ctx context.Context, next time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= next {
 		return false
 	}

@@ -91,7 +91,7 @@ func failingClient(t *testing.T, attempts *atomic.Int64, err error) *httpapi.Cli
 	handler := httpapi.NewHandler(&failing{err: err}, nil)
 	server := httptest.NewServer(counted(attempts, handler))
 	t.Cleanup(server.Close)
-	c, failed := httpapi.NewClient(server.URL, &httpapi.ClientOptions{Backoff: 1})
+	c, failed := httpapi.NewClient(server.URL, &httpapi.ClientOptions{CancelFor: -1, Backoff: 1})
 	if failed != nil {
 		t.Fatal(failed)
 	}

@@ -30,6 +30,14 @@ type ClientOptions struct {
 	// OnUnavailable says what a reservation becomes when the server cannot be reached: Block returns
 	// an error, Allow a degraded lease whose verbs do nothing. Default: Block.
 	OnUnavailable weir.Policy
+	// CancelFor is how long the client tries to cancel a reservation that it has abandoned (see
+	// [Client]), and so how long [Client.Close] may take. Negative: it does not; what was reserved stays
+	// charged until its lease ends. Default: ten seconds.
+	CancelFor time.Duration
+	// OnAbandoned is told what became of each reservation that was abandoned: nil if nothing of it is
+	// charged any more, otherwise why it could not be cancelled. It may be called at once, also after
+	// Reserve has returned, and must not call Close. Default: nobody.
+	OnAbandoned func(id weir.LeaseID, err error)
 	// Now makes lease IDs. A clock that is wrong is corrected by the server's. Default: [time.Now].
 	Now func() time.Time
 	// Note is told what the server says besides of a change, such as how long it holds.
@@ -66,6 +74,12 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 	}
 	positive("Backoff", &out.Backoff, 50*time.Millisecond)
 	positive("Timeout", &out.Timeout, 5*time.Second)
+	if out.CancelFor == 0 {
+		out.CancelFor = 10 * time.Second
+	}
+	if out.OnAbandoned == nil {
+		out.OnAbandoned = func(weir.LeaseID, error) {}
+	}
 	if out.OnUnavailable == "" {
 		out.OnUnavailable = weir.Block
 	}

@@ -8,7 +8,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Reserve takes what the request asks, or is denied; see [weir.Service].
+// Reserve takes what the request asks, or is denied; see [weir.Service]. If it ends without a
+// lease while the outcome is unknown, it cancels in the background what may have been reserved;
+// see [Client].
 func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if r == nil {
 		return nil, invalid("request", nil, "must be given")
@@ -17,30 +19,50 @@ func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 	if err != nil {
 		return nil, err
 	}
-	id := r.LeaseID
-	if id.IsZero() {
-		id = c.clock.leaseID(c.options.Now())
+	if !r.LeaseID.IsZero() {
+		lease, out := c.reserve(ctx, r.LeaseID, body, 0)
+		return c.reserved(ctx, r.LeaseID, lease, out.err)
 	}
+	var arrived arrival
+	left := c.options.Attempts
+	id := c.clock.leaseID(c.options.Now())
 	for try := 0; ; try++ {
-		lease, out := c.reserve(ctx, id, body)
-		if r.LeaseID.IsZero() && !out.unknown && refusesID(out.err) {
+		lease, out := c.reserve(arrived.trace(ctx), id, body, left)
+		switch {
+		case !out.unknown && refusesID(out.err):
 			// Nobody asked for this ID: its time was at fault, and nothing was charged.
 			if next := c.clock.correct(try, out.header, c.options.Now()); !next.IsZero() {
 				id = next
 				continue
 			}
+		case out.unknown && errors.Is(out.err, weir.Ended):
+			// The server has cancelled an earlier attempt, so nothing is charged under this ID.
+			if left -= out.attempts; left > 0 {
+				id = c.clock.leaseID(c.options.Now())
+				continue
+			}
+			out.unknown = false
+			out.err = unanswered(out.err)
+		case out.unknown && refusesID(out.err):
+			// The server cannot tell whether the ID was used before, and it may have been a
+			// moment ago.
+			out.err = unanswered(out.err)
 		}
-		if r.LeaseID.IsZero() && out.unknown && refusesID(out.err) {
-			// The server cannot tell whether the ID was used before, and it may have been a moment ago.
-			out.err = &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: out.err}
+		if out.unknown && out.err != nil && arrived.possible() {
+			c.abandon(ctx, id, out.pending)
 		}
 		return c.reserved(ctx, id, lease, out.err)
 	}
 }
 
-// reserve sends a request under one lease ID, in every attempt the same.
+func unanswered(cause error) *weir.Error {
+	return &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: cause}
+}
+
+// reserve sends a request under one lease ID, in every attempt the same. tries is how many
+// attempts there may be; 0 for as many as the options say.
 func (c *Client) reserve(
-	ctx context.Context, id weir.LeaseID, b *reserveBody,
+	ctx context.Context, id weir.LeaseID, b *reserveBody, tries int,
 ) (lease *weir.Lease, out outcome) {
 	b.LeaseID = id.String()
 	body, err := write(b)
@@ -50,7 +72,7 @@ func (c *Client) reserve(
 	sent := c.options.Now()
 	out = c.do(ctx, &call{
 		method: http.MethodPost, path: "/v1/reserve", body: body, most: mostOfVerb,
-		denies: true, lease: id,
+		denies: true, lease: id, tries: tries,
 		accept: func(body []byte) (err error) {
 			lease, err = readLease(body, id)
 			return err

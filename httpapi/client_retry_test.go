@@ -15,7 +15,7 @@ import (
 )
 
 // inPipe plays a test in a bubble, with a client of a server that is written by hand. Answer is
-// told which attempt it is.
+// told which attempt it is. The client sends nothing after a call unless the options say so.
 func inPipe(
 	t *testing.T, o httpapi.ClientOptions, answer func(n int, w http.ResponseWriter, r *http.Request),
 	play func(t *testing.T, c *httpapi.Client),
@@ -26,6 +26,9 @@ func inPipe(
 			answer(int(n.Add(1)), w, r)
 		}))
 		o.HTTPClient = net.client
+		if o.CancelFor == 0 {
+			o.CancelFor = -1
+		}
 		c, err := httpapi.NewClient(net.url, &o)
 		if err != nil {
 			t.Fatal(err)

@@ -132,9 +132,12 @@ func (s *stub) sent() []string {
 	return slices.Clone(s.bodies)
 }
 
-// client makes one that does not wait long between attempts.
+// client makes one that does not wait long between attempts, and sends nothing after a call.
 func (s *stub) client(t *testing.T, o httpapi.ClientOptions) *httpapi.Client {
 	t.Helper()
+	if o.CancelFor == 0 {
+		o.CancelFor = -1
+	}
 	if o.Backoff == 0 {
 		o.Backoff = time.Microsecond
 	}

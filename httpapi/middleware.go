@@ -13,7 +13,9 @@ type MiddlewareOptions struct {
 	// NoRateLimits leaves the RateLimit headers out of every answer. Default: false.
 	NoRateLimits bool
 	// SettleFailed is told where the handler has answered but its lease could not be settled; a lease
-	// that stays live ends by itself. Default: nobody.
+	// that stays live ends by itself. It is also told, in the background and perhaps after the request
+	// has ended, if the service is a [Client] and could not cancel a reservation that it abandoned.
+	// Default: nobody.
 	SettleFailed func(r *http.Request, err error)
 	// Now reads the clock, for the RateLimit headers of budgets. Default: [time.Now].
 	Now func() time.Time
@@ -70,7 +72,8 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 		return
 	}
 	ran := false
-	err = weir.Do(r.Context(), m.service, asked, func(ctx context.Context, lease *weir.Lease) error {
+	service := reporting{m.service, func(err error) { m.options.SettleFailed(r, err) }}
+	err = weir.Do(r.Context(), service, asked, func(ctx context.Context, lease *weir.Lease) error {
 		ran = true
 		if m.limits != nil {
 			m.limits.set(w.Header(), lease.Limits)

@@ -47,7 +47,10 @@ func (e *exchange) reserve(asked *weir.Request) error {
 	go func() {
 		defer close(e.settled)
 		held := false
-		e.err = weir.Do(e.req.Context(), e.transport.service, asked,
+		service := reporting{e.transport.service, func(err error) {
+			e.transport.options.SettleFailed(e.req, err)
+		}}
+		e.err = weir.Do(e.req.Context(), service, asked,
 			func(ctx context.Context, lease *weir.Lease) error {
 				held = true
 				return e.hold(ctx, lease)
