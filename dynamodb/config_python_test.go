@@ -331,3 +331,41 @@ func (s *Store) editAfterPython(t *testing.T) {
 		asked{pyStep{"set_parent", map[string]any{"entity_id": "bot", "parent_id": nil}}, "0"},
 	)
 }
+
+// TestPythonRefuses checks what the docs say that the Python library refuses on a table that weir made,
+// where lambda_version is null because no functions of the library are deployed: what they would have to
+// keep to. Nothing of it is written. It does all else.
+func TestPythonRefuses(t *testing.T) {
+	t.Parallel()
+	s := withPython(t)
+	const refused = `{"error": "VersionMismatchError"}`
+	soft, daily := pyLimit("rpm", 10, 10, 60), pyLimit("rpm", 10, 0, 60)
+	soft["soft"] = true
+	daily["reset_after"] = 86400
+	plain := []map[string]any{pyLimit("rpm", 10, 10, 60)}
+	set := func(limit map[string]any) pyStep {
+		return pyStep{"set_limits", map[string]any{
+			"entity_id": "acme", "resource": "gpt-4o", "limits": []map[string]any{limit},
+		}}
+	}
+	s.judgePython(t,
+		asked{pyStep{"create_entity", map[string]any{"entity_id": "acme"}}, ""},
+		asked{pyStep{"create_entity", map[string]any{"entity_id": "acme-bot", "parent_id": "acme", "cascade": true}}, ""},
+		asked{pyStep{"set_resource_defaults", map[string]any{"resource": "gpt-4o", "limits": plain}}, ""},
+		asked{set(pyLimit("rpm", 10, 10, 60)), ""},
+		asked{pyStep{"disable_resource", map[string]any{"resource": "o3"}}, ""},
+		asked{pyStep{"bypass_resource", map[string]any{"resource": "gpt-4o"}}, refused},
+		asked{pyStep{"bypass_entity", map[string]any{"entity_id": "acme"}}, refused},
+		asked{set(soft), refused},
+		asked{set(daily), refused},
+		asked{pyStep{"set_resource_cascade", map[string]any{"resource": "gpt-4o", "cascade": true}}, refused},
+		asked{pyStep{"set_entity_cascade", map[string]any{"entity_id": "acme-bot", "cascade": false}}, refused},
+		asked{pyStep{"set_parent", map[string]any{"entity_id": "acme-bot", "parent_id": nil}}, refused},
+	)
+	if e := s.meta(t, "acme-bot"); e.Parent != "acme" || !e.Cascade {
+		t.Errorf("a refused change was made: %+v", e)
+	}
+	if v := s.item(t, schema.VersionKey()); textOf(v, schema.AttrLambdaVersion) != "" {
+		t.Errorf("lambda_version is %q, want null", textOf(v, schema.AttrLambdaVersion))
+	}
+}

@@ -7,6 +7,7 @@ method of the library's repository with its arguments by name; arguments called 
 
 import asyncio
 import dataclasses
+import datetime
 import json
 import sys
 import warnings
@@ -32,6 +33,13 @@ def plain(value):
     return value
 
 
+def limit_of(fields):
+    """A limit of its fields; reset_after is in seconds."""
+    if "reset_after" in fields:
+        fields = {**fields, "reset_after": datetime.timedelta(seconds=fields["reset_after"])}
+    return Limit(**fields)
+
+
 def count(spec, namespace, windows, **delta):
     table = boto3.resource("dynamodb", endpoint_url=spec["endpoint"], region_name="us-east-1").Table(spec["table"])
     for window in windows:
@@ -45,7 +53,7 @@ async def main(spec, steps):
     answers = []
     for name, arguments in steps:
         if "limits" in arguments:
-            arguments["limits"] = [Limit(**limit) for limit in arguments["limits"]]
+            arguments["limits"] = [limit_of(limit) for limit in arguments["limits"]]
         if name == "count":
             answers.append(count(spec, repository.namespace_id, **arguments))
             continue
