@@ -217,8 +217,8 @@ type Outcome struct {
 	Limits []LimitStatus
 	// Holdings are what the lease now stands for; nil where it was denied or has ended.
 	Holdings []Holding
-	// RefundInDoubt is true if the settlement is done but for refunds of which the store cannot know
-	// whether they were made, and which it will not make again.
+	// RefundInDoubt is true if the settlement is done but for refunds of which the store cannot
+	// know whether they were made, and which it will not make again.
 	RefundInDoubt bool
 }
 

@@ -188,8 +188,8 @@ func (l *Limiter) checkDepth(ctx context.Context, name, parent string) error {
 	return nil
 }
 
-// leadsToCycle reports whether the ancestors of an entity with this parent would come back to it, or to
-// one of themselves, which another program can have stored.
+// leadsToCycle reports whether the ancestors of an entity with this parent would come back to it,
+// or to one of themselves, which another program can have stored.
 func leadsToCycle(ctx context.Context, r EntityReader, name, parent string) (bool, error) {
 	seen := map[string]bool{name: true}
 	for at := parent; at != ""; {

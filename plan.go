@@ -161,8 +161,9 @@ func (p *planner) charge(ctx context.Context, i int) error {
 // maxAncestors is how far up a chain that is too long is followed, to say whether it ends.
 const maxAncestors = 32
 
-// tooLong refuses a chain of parents that goes on after so many levels: to charge only the first of them
-// would spend past the others. It says if the chain is a cycle, which another program can have stored.
+// tooLong refuses a chain of parents that goes on after so many levels: to charge only the first
+// of them would spend past the others. It says if the chain is a cycle, which another program can
+// have stored.
 func tooLong(ctx context.Context, resolve Resolver, of Subject, levels int) error {
 	entity, next := of.Entity, ""
 	seen := make(map[string]bool)

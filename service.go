@@ -46,8 +46,9 @@ type Receipt struct {
 	HoldsUntil time.Time
 	// Degraded is true where the store was not asked, because the lease was never in it.
 	Degraded bool
-	// RefundInDoubt is true if units that the lease gave back, in this call or an earlier one, may still
-	// be charged: the store did not answer the write that returns them, and does not repeat it, because
-	// a write that is applied twice would return them twice. Repeating the call does not change that.
+	// RefundInDoubt is true if units that the lease gave back, in this call or an earlier one,
+	// may still be charged: the store did not answer the write that returns them, and does not
+	// repeat it, because a write that is applied twice would return them twice. Repeating the
+	// call does not change that.
 	RefundInDoubt bool
 }

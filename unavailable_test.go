@@ -118,8 +118,8 @@ func TestDegradedLeaseDoesNothing(t *testing.T) {
 	}
 }
 
-// TestRefundInDoubt checks that every answer about a lease says that a refund is in doubt once the store
-// has said so, replays included, and that no answer about another lease does.
+// TestRefundInDoubt checks that every answer about a lease says that a refund is in doubt once
+// the store has said so, replays included, and that no answer about another lease does.
 func TestRefundInDoubt(t *testing.T) {
 	t.Parallel()
 	for _, local := range []bool{false, true} { // true: the memory of leases that have ended is used again
@@ -147,7 +147,9 @@ func TestRefundInDoubt(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			adjust := func() (*weir.Receipt, error) { return l.Adjust(t.Context(), lease.ID, 2, []weir.Costs{{"rpm": 0}}) }
+			adjust := func() (*weir.Receipt, error) {
+				return l.Adjust(t.Context(), lease.ID, 2, []weir.Costs{{"rpm": 0}})
+			}
 			complete := func() (*weir.Receipt, error) { return lease.Complete(t.Context()) }
 			settle("extend before", false, func() (*weir.Receipt, error) { return lease.Extend(t.Context()) })
 			settle("first adjust", false, func() (*weir.Receipt, error) {

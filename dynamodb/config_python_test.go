@@ -332,9 +332,9 @@ func (s *Store) editAfterPython(t *testing.T) {
 	)
 }
 
-// TestPythonRefuses checks what the docs say that the Python library refuses on a table that weir made,
-// where lambda_version is null because no functions of the library are deployed: what they would have to
-// keep to. Nothing of it is written. It does all else.
+// TestPythonRefuses checks what the docs say that the Python library refuses on a table that weir
+// made, where lambda_version is null because no functions of the library are deployed: what they
+// would have to keep to. Nothing of it is written. It does all else.
 func TestPythonRefuses(t *testing.T) {
 	t.Parallel()
 	s := withPython(t)

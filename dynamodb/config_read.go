@@ -57,8 +57,8 @@ type subjectConfig struct {
 	also []schema.Item
 }
 
-// readSubject reads META and the levels of a subject with one BatchGetItem, and with it the items of
-// also. What weir cannot judge by is no error here, see [subjectConfig.chargeable].
+// readSubject reads META and the levels of a subject with one BatchGetItem, and with it the items
+// of also. What weir cannot judge by is no error here, see [subjectConfig.chargeable].
 func (s *Store) readSubject(
 	ctx context.Context, of weir.Subject, consistent bool, also ...schema.Key,
 ) (*subjectConfig, error) {

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// chainCredentials are those of the SDK's own chain, with errors that [classify] can tell from those of
-// the table.
+// chainCredentials are those of the SDK's own chain, with errors that [classify] can tell from
+// those of the table.
 type chainCredentials struct {
 	chain aws.CredentialsProvider // caches
 	found atomic.Bool

@@ -40,8 +40,8 @@ func withoutCredentials(t *testing.T) {
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
 }
 
-// TestMissingCredentials checks that a process without credentials is told so, what was looked at and
-// what to do, and that it is no outage, which a policy could admit because of.
+// TestMissingCredentials checks that a process without credentials is told so, what was looked at
+// and what to do, and that it is no outage, which a policy could admit because of.
 func TestMissingCredentials(t *testing.T) {
 	withoutCredentials(t)
 	o := &Options{Region: "us-east-1", HTTP: &http.Client{Transport: unreachable{t}}}
@@ -88,8 +88,8 @@ func (f *failingChain) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return credentials.NewStaticCredentialsProvider("id", "secret", "").Retrieve(ctx)
 }
 
-// TestCredentialsNotRenewed checks that credentials which cannot be renewed for a while are an outage,
-// and that a caller who goes away is not told that there are none.
+// TestCredentialsNotRenewed checks that credentials which cannot be renewed for a while are an
+// outage, and that a caller who goes away is not told that there are none.
 func TestCredentialsNotRenewed(t *testing.T) {
 	t.Parallel()
 	chain := &failingChain{}
@@ -111,7 +111,8 @@ func TestCredentialsNotRenewed(t *testing.T) {
 		t.Errorf("found: got %v", err)
 	}
 	chain.err = errors.New("the role's metadata did not answer")
-	if err := get(); !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), "credentials cannot be renewed") {
+	err := get()
+	if !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), "cannot be renewed") {
 		t.Errorf("later: got %v, want unavailable", err)
 	}
 }

@@ -78,8 +78,9 @@ func TestEntityWritten(t *testing.T) {
 	}
 }
 
-// TestEntityForeignCycle checks that a cycle of parents that another program has stored is called one: by
-// a reservation that would cascade through it, and where an entity is given a parent in it.
+// TestEntityForeignCycle checks that a cycle of parents that another program has stored is called
+// one: by a reservation that would cascade through it, and where an entity is given a parent in
+// it.
 func TestEntityForeignCycle(t *testing.T) {
 	t.Parallel()
 	for name, entities := range map[string][]string{

@@ -71,9 +71,9 @@ func TestFaultsSettleRepeated(t *testing.T) {
 	}
 }
 
-// TestFaultsReserveRepeated checks what the docs say of a reserve that is repeated under its ID after the
-// table's answer was lost: if the write was made it is charged twice, and the lease gives back one of the
-// two; nothing is charged twice without being counted.
+// TestFaultsReserveRepeated checks what the docs say of a reserve that is repeated under its ID
+// after the table's answer was lost: if the write was made it is charged twice, and the lease
+// gives back one of the two; nothing is charged twice without being counted.
 func TestFaultsReserveRepeated(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {

@@ -101,7 +101,8 @@ type ride struct {
 	// refill asks for a write that moves the time of the refill, and reread for the item to be brought
 	// to the configuration, read anew. forget says that the item was deleted.
 	refill, reread, forget bool
-	// inDoubt is true if the ride is over, but nobody knows whether the write that gave it back was made.
+	// inDoubt is true if the ride is over, but nobody knows whether the write that gave it back
+	// was made.
 	inDoubt bool
 	// done is called once, from the line; nil where nobody waits, and then tries counts how often it
 	// failed.

@@ -221,9 +221,9 @@ func settlements() map[string]func(ctx context.Context, l *weir.Lease) (*weir.Re
 	}
 }
 
-// refundInDoubt checks that a settlement says that its refund may not have been made if the write got no
-// answer, whether or not it was applied; that each later answer about the lease says so; and that the
-// refund is never made twice.
+// refundInDoubt checks that a settlement says that its refund may not have been made if the write
+// got no answer, whether or not it was applied; that each later answer about the lease says so;
+// and that the refund is never made twice.
 func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.system(still("n", 1000))
@@ -245,7 +245,8 @@ func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
 				refund = map[string]int64{"adjust": 20_000, "complete": 20_000, "cancel": 30_000}[verb]
 			}
 			if verb == "adjust" {
-				if receipt, err = l.Complete(w.Context(), weir.Costs{"n": 10}); err != nil || !receipt.RefundInDoubt {
+				receipt, err = l.Complete(w.Context(), weir.Costs{"n": 10})
+				if err != nil || !receipt.RefundInDoubt {
 					w.Errorf("complete after the adjust: got %+v, %v, want a refund in doubt", receipt, err)
 				}
 			} else if receipt, err = settle(w.Context(), l); err != nil || !receipt.RefundInDoubt {
@@ -257,8 +258,8 @@ func refundInDoubt(f testkit.Fault) func(w *neverWorld) {
 	}
 }
 
-// refundAnswered checks that nothing is in doubt where the table answers, nor where a refund certainly did
-// not leave and is made by the repetition.
+// refundAnswered checks that nothing is in doubt where the table answers, nor where a refund
+// certainly did not leave and is made by the repetition.
 func refundAnswered(w *neverWorld) {
 	w.system(still("n", 1000))
 	p, broken := w.faulty(how{}, testkit.NoConnection)
@@ -283,8 +284,8 @@ func refundAnswered(w *neverWorld) {
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance, 1_000_000-140_000)
 }
 
-// refundAfterChange checks that a refund without an answer is not made twice where its write also brings
-// the item to limits that this process has changed.
+// refundAfterChange checks that a refund without an answer is not made twice where its write also
+// brings the item to limits that this process has changed.
 func refundAfterChange(w *neverWorld) {
 	w.system(still("n", 1000))
 	p, broken := w.faultyIn(how{}, testkit.LostAnswer, "UpdateItem")

@@ -21,10 +21,11 @@ type probe struct {
 	err      error
 }
 
-// Ready returns nil if the table answers and still has the namespace that was opened, and otherwise an
-// error that says why reservations fail: [weir.Unavailable] if the table does not answer or is gone,
-// [weir.NotFound] if the namespace was deleted. It reads one item at most once in ten seconds, however
-// often it is called; calls in between get that answer. A read ends after [Options.WriteTimeout].
+// Ready returns nil if the table answers and still has the namespace that was opened, and
+// otherwise an error that says why reservations fail: [weir.Unavailable] if the table does not
+// answer or is gone, [weir.NotFound] if the namespace was deleted. It reads one item at most once
+// in ten seconds, however often it is called; calls in between get that answer. A read ends after
+// [Options.WriteTimeout].
 func (s *Store) Ready(ctx context.Context) error {
 	if err := s.enter(); err != nil {
 		return err
@@ -93,17 +94,17 @@ func (s *Store) checkNamespace() error {
 	return s.seeNamespace(item)
 }
 
-// seeNamespace returns an error if the item that the namespace's name has in the registry says that the
-// namespace which was opened is gone: it was deleted, or the name leads to another one by now. It
-// remembers which.
+// seeNamespace returns an error if the item that the namespace's name has in the registry says
+// that the namespace which was opened is gone: it was deleted, or the name leads to another one
+// by now. It remembers which.
 func (s *Store) seeNamespace(item schema.Item) error {
 	err := s.namespaceFault(item)
 	s.gone.Store(err != nil)
 	return err
 }
 
-// namespaceFault is what seeNamespace returns. It is no [weir.Unavailable]: no policy admits because of
-// it.
+// namespaceFault is what seeNamespace returns. It is no [weir.Unavailable]: no policy admits
+// because of it.
 func (s *Store) namespaceFault(item schema.Item) error {
 	name, recovery := s.options.Namespace, "weir namespace recover "+s.namespace
 	var n *schema.Namespace

@@ -9,8 +9,9 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestReadyIsBounded checks that a probe without an answer keeps no caller longer than its own deadline,
-// that those who come meanwhile send no other, and that it ends after the write timeout.
+// TestReadyIsBounded checks that a probe without an answer keeps no caller longer than its own
+// deadline, that those who come meanwhile send no other, and that it ends after the write
+// timeout.
 func TestReadyIsBounded(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
@@ -40,8 +41,9 @@ func TestReadyIsBounded(t *testing.T) {
 	wantCode(t, s.Ready(t.Context()), weir.Unavailable)
 }
 
-// TestSettleInPurgedNamespace checks that settling a lease whose items were purged with their namespace
-// leaves nothing on the table, and that a lease whose items are still there is settled on them.
+// TestSettleInPurgedNamespace checks that settling a lease whose items were purged with their
+// namespace leaves nothing on the table, and that a lease whose items are still there is settled
+// on them.
 func TestSettleInPurgedNamespace(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)

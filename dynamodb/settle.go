@@ -13,10 +13,10 @@ import (
 )
 
 // Settle makes a lease stand for something else. What is more is charged and what is less given
-// back with the next write of each bucket item. If the table does not answer, the store knows which
-// part was done: the same settlement again, or another of the same lease, does only the rest. An
-// amount that may have been given back is not given back again; the outcome says that its refund is in
-// doubt, and it is counted in [Stats].
+// back with the next write of each bucket item. If the table does not answer, the store knows
+// which part was done: the same settlement again, or another of the same lease, does only the
+// rest. An amount that may have been given back is not given back again; the outcome says that
+// its refund is in doubt, and it is counted in [Stats].
 func (s *Store) Settle(
 	ctx context.Context, now time.Time, st *weir.Settlement,
 ) (*weir.Outcome, error) {
@@ -109,8 +109,8 @@ func (t *settlement) wait(ctx context.Context) error {
 	return err
 }
 
-// inDoubt reports whether a refund may not have been made, in this settlement or one before it that did
-// not get through.
+// inDoubt reports whether a refund may not have been made, in this settlement or one before it
+// that did not get through.
 func (t *settlement) inDoubt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -126,7 +126,8 @@ namespace, which programs open unless they are told otherwise, needs --yes.`,
 			return nil, err
 		}
 		if args[0] == defaultNamespace {
-			if err := confirm("deleting the default namespace stops every program that opens none by name"); err != nil {
+			const warning = "deleting the default namespace stops every program that opens none by name"
+			if err := confirm(warning); err != nil {
 				return nil, err
 			}
 		}

@@ -18,8 +18,8 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// tableServer is a server in this process on a table of its own, with a clock that only the test moves
-// and a switch that cuts the server off from the table.
+// tableServer is a server in this process on a table of its own, with a clock that only the test
+// moves and a switch that cuts the server off from the table.
 type tableServer struct {
 	url    string
 	client *http.Client
@@ -29,7 +29,8 @@ type tableServer struct {
 	probes atomic.Int64 // reads of single items that the server has sent
 }
 
-// startTableServer serves the default namespace, which has one limit, of a million requests a minute.
+// startTableServer serves the default namespace, which has one limit, of a million requests a
+// minute.
 func startTableServer(t *testing.T, limiter *weir.Options) *tableServer {
 	t.Helper()
 	local := testkit.DynamoDB(t)
@@ -62,7 +63,10 @@ func startTableServer(t *testing.T, limiter *weir.Options) *tableServer {
 		t.Fatal(err)
 	}
 	at := weir.Subject{}
-	limits := []weir.Limit{{Name: "rpm", Kind: weir.Bucket, Capacity: 1_000_000, RefillAmount: 1_000_000, RefillPeriod: time.Minute}}
+	limits := []weir.Limit{{
+		Name: "rpm", Kind: weir.Bucket, Capacity: 1_000_000, RefillAmount: 1_000_000,
+		RefillPeriod: time.Minute,
+	}}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), time.Minute)
 		defer cancel()
@@ -151,8 +155,8 @@ func (s *tableServer) reserve(t *testing.T) (status int, lease, answer string) {
 	return status, body.LeaseID, answer
 }
 
-// TestReadyzAsksTheTable checks that a server on DynamoDB is ready only while its table answers and has
-// its namespace, and that any number of probes are one read in ten seconds.
+// TestReadyzAsksTheTable checks that a server on DynamoDB is ready only while its table answers
+// and has its namespace, and that any number of probes are one read in ten seconds.
 func TestReadyzAsksTheTable(t *testing.T) {
 	t.Parallel()
 	s := startTableServer(t, nil)
@@ -171,7 +175,8 @@ func TestReadyzAsksTheTable(t *testing.T) {
 	if n := s.probes.Load() - before; n != 1 {
 		t.Errorf("51 probes within ten seconds: got %d reads, want 1", n)
 	}
-	if _, text := s.send(t, http.MethodGet, "/metrics", ""); !strings.Contains(text, "weir_store_probes_total 1\n") {
+	_, text := s.send(t, http.MethodGet, "/metrics", "")
+	if !strings.Contains(text, "weir_store_probes_total 1\n") {
 		t.Errorf("the metrics do not count one probe")
 	}
 
@@ -202,9 +207,10 @@ func TestReadyzAsksTheTable(t *testing.T) {
 	s.wantReady(t, "table deleted", http.StatusServiceUnavailable, "the table does not exist")
 }
 
-// TestNamespaceDeletedUnderServer checks that a server whose namespace was deleted refuses once its
-// cached configuration has expired, whatever the policy for an unavailable store; that what was reserved
-// before can still be settled; and that it admits again once the namespace is recovered.
+// TestNamespaceDeletedUnderServer checks that a server whose namespace was deleted refuses once
+// its cached configuration has expired, whatever the policy for an unavailable store; that what
+// was reserved before can still be settled; and that it admits again once the namespace is
+// recovered.
 func TestNamespaceDeletedUnderServer(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []weir.Policy{weir.Block, weir.Allow} {
@@ -225,7 +231,8 @@ func TestNamespaceDeletedUnderServer(t *testing.T) {
 			}
 			s.advance(cached + time.Second)
 			s.wantRefused(t, "deleted", "weir namespace recover "+n.ID)
-			if status, body := s.send(t, http.MethodPost, "/v1/cancel", `{"lease_id":"`+lease+`"}`); status != http.StatusOK {
+			status, body := s.send(t, http.MethodPost, "/v1/cancel", `{"lease_id":"`+lease+`"}`)
+			if status != http.StatusOK {
 				t.Errorf("cancel: got %d %s", status, body)
 			}
 			if status, body := s.send(t, http.MethodPost, "/v1/complete",

@@ -29,7 +29,8 @@ type DynamoDBServer struct {
 
 // DynamoDBOptions says how a server is started.
 type DynamoDBOptions struct {
-	// Port is the TCP port of its endpoint on 127.0.0.1; an error if it is taken. Default: a free one.
+	// Port is the TCP port of its endpoint on 127.0.0.1; an error if it is taken. Default: a free
+	// one.
 	Port int
 }
 
@@ -126,8 +127,8 @@ func (s *DynamoDBServer) Stop() { s.process.Stop() }
 // Done is closed when the server has ended.
 func (s *DynamoDBServer) Done() <-chan struct{} { return s.process.done }
 
-// checkPort fails if another process has a port. Without it a server that has the port would be taken for
-// the one that is about to end because it cannot have it. 0 is any port.
+// checkPort fails if another process has a port. Without it a server that has the port would be
+// taken for the one that is about to end because it cannot have it. 0 is any port.
 func checkPort(ctx context.Context, port int) error {
 	if port == 0 {
 		return nil

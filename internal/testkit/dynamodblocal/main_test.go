@@ -68,8 +68,8 @@ func TestRunArguments(t *testing.T) {
 	}
 }
 
-// TestRunOnATakenPort checks that a port that another server has is an error that says so, also where
-// that server is a DynamoDB Local, and that nothing is said to run.
+// TestRunOnATakenPort checks that a port that another server has is an error that says so, also
+// where that server is a DynamoDB Local, and that nothing is said to run.
 func TestRunOnATakenPort(t *testing.T) {
 	t.Parallel()
 	other := testkit.DynamoDB(t)
@@ -88,7 +88,8 @@ func TestRunOnATakenPort(t *testing.T) {
 		}
 		var out bytes.Buffer
 		err = run(t.Context(), []string{"-port", port}, &out)
-		if err == nil || !strings.Contains(err.Error(), "port "+port+" is taken") || strings.Contains(err.Error(), "\n") {
+		if err == nil || !strings.Contains(err.Error(), "port "+port+" is taken") ||
+			strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line that says that port %s is taken", what, err, port)
 		}
 		if out.Len() > 0 {
