@@ -14,9 +14,7 @@ import (
 
 // neverReach checks that changed limits reach processes that have no fresh configuration.
 func neverReach() []neverCase {
-	return []neverCase{
-		{"O2: default changes reach one-shot processes, lowered", reachOneShot},
-		{"O2: default changes reach one-shot processes, raised", reachRaised},
+	cases := []neverCase{
 		{"O2: default changes reach a process that restarts", reachRestarted},
 		{"O2: default changes reach an idle process, cached for a second", reachIdle(time.Second)},
 		{"O2: default changes reach an idle process, not cached", reachIdle(-1)},
@@ -28,6 +26,18 @@ func neverReach() []neverCase {
 		{"reads: none where the configuration is fresh, one where it is not", reachReads},
 		{"undeclared: a parent is charged, cold and warm", undeclaredParent},
 	}
+	for _, v := range []struct {
+		name string
+		how  Options
+	}{
+		{"", Options{}}, {", transactional", Options{Transactional: true}},
+		{", without speculation", Options{NoSpeculation: true}},
+	} {
+		const oneShot = "O2: default changes reach one-shot processes, "
+		cases = append(cases, neverCase{oneShot + "lowered" + v.name, reachOneShot(v.how)},
+			neverCase{oneShot + "raised" + v.name, reachRaised(v.how)})
+	}
+	return cases
 }
 
 // onResource sets the limits of the resource by another process.
@@ -40,9 +50,9 @@ func (w *neverWorld) onResource(limits ...weir.Limit) {
 func perDay(capacity int64) weir.Limit { return per("n", capacity, capacity, 24*time.Hour) }
 
 // once asks in a process of its own, which ends.
-func (w *neverWorld) once(entity string, c weir.Costs) (*weir.Lease, error) {
+func (w *neverWorld) once(entity string, c weir.Costs, o ...how) (*weir.Lease, error) {
 	w.Helper()
-	p := w.process()
+	p := w.process(o...)
 	l, err := p.ask(entity, c)
 	if err := p.Close(); err != nil {
 		w.Fatalf("close: %v", err)
@@ -51,43 +61,47 @@ func (w *neverWorld) once(entity string, c weir.Costs) (*weir.Lease, error) {
 }
 
 // reachOneShot: 33 one-shot calls after a lowered default.
-func reachOneShot(w *neverWorld) {
-	w.onResource(perDay(100))
-	w.process().admit(neverEntity, weir.Costs{"n": 1})
-	w.onResource(perDay(5))
-	admitted := 0
-	for range 33 {
-		w.clock.Advance(100 * time.Millisecond)
-		if l, _ := w.once(neverEntity, weir.Costs{"n": 3}); l != nil {
-			admitted += 3
+func reachOneShot(o Options) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.onResource(perDay(100))
+		w.process().admit(neverEntity, weir.Costs{"n": 1})
+		w.onResource(perDay(5))
+		admitted := 0
+		for range 33 {
+			w.clock.Advance(100 * time.Millisecond)
+			if l, _ := w.once(neverEntity, weir.Costs{"n": 3}, how{store: o}); l != nil {
+				admitted += 3
+			}
 		}
-	}
-	if admitted == 0 || admitted > 5 {
-		w.Errorf("33 one-shot calls: admitted %d units of 5", admitted)
+		if admitted == 0 || admitted > 5 {
+			w.Errorf("33 one-shot calls: admitted %d units of 5", admitted)
+		}
 	}
 }
 
 // reachRaised: a raised default keeps what is used, and then refills at the new rate; whoever is
 // new has all of it.
-func reachRaised(w *neverWorld) {
-	w.onResource(per("n", 10, 10, 10*time.Second))
-	w.process().admit(neverEntity, weir.Costs{"n": 10})
-	w.onResource(per("n", 1000, 1000, 10*time.Second))
-	w.clock.Advance(100 * time.Millisecond)
-	l, err := w.once(neverEntity, weir.Costs{"n": 1}) // from here on, a hundred a second
-	if _, denied := errors.AsType[*weir.DeniedError](err); l != nil || !denied {
-		w.Errorf("a tenth of a second after ten of ten: got %v, want denied", err)
-	}
-	admitted := 0
-	for range 100 {
+func reachRaised(o Options) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.onResource(per("n", 10, 10, 10*time.Second))
+		w.process().admit(neverEntity, weir.Costs{"n": 10})
+		w.onResource(per("n", 1000, 1000, 10*time.Second))
 		w.clock.Advance(100 * time.Millisecond)
-		if l, _ := w.once(neverEntity, weir.Costs{"n": 10}); l != nil {
-			admitted += 10
+		l, err := w.once(neverEntity, weir.Costs{"n": 1}, how{store: o}) // from here on, a hundred a second
+		if _, denied := errors.AsType[*weir.DeniedError](err); l != nil || !denied {
+			w.Errorf("a tenth of a second after ten of ten: got %v, want denied", err)
 		}
-	}
-	equal(w, "admitted in ten seconds", admitted, 1000)
-	if _, err := w.once("new", weir.Costs{"n": 1000}); err != nil {
-		w.Errorf("all of the raised limit: %v", err)
+		admitted := 0
+		for range 100 {
+			w.clock.Advance(100 * time.Millisecond)
+			if l, _ := w.once(neverEntity, weir.Costs{"n": 10}, how{store: o}); l != nil {
+				admitted += 10
+			}
+		}
+		equal(w, "admitted in ten seconds", admitted, 1000)
+		if _, err := w.once("new", weir.Costs{"n": 1000}); err != nil {
+			w.Errorf("all of the raised limit: %v", err)
+		}
 	}
 }
 
