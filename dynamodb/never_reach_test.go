@@ -23,6 +23,7 @@ func neverReach() []neverCase {
 		{"O2: default changes reach everybody, another parent", reachParent},
 		{"O2: default changes reach a bucket that was full for long", reachForgotten},
 		{"O2: default changes reach several callers of one item", reachCallers},
+		{"O2: default changes reach several processes at once", reachProcesses},
 		{"reads: none where the configuration is fresh, one where it is not", reachReads},
 		{"undeclared: a parent is charged, cold and warm", undeclaredParent},
 	}
@@ -240,6 +241,35 @@ func reachCallers(w *neverWorld) {
 	}
 	sum += p.drain(neverEntity, "n", 20)
 	equal(w, "admitted", sum, 10)
+}
+
+// reachProcesses: processes that start together write before any of them has the configuration, and one
+// of them trims the bucket while the others have taken of it.
+func reachProcesses(w *neverWorld) {
+	w.onResource(perDay(1000))
+	w.process().admit(neverEntity, weir.Costs{"n": 1})
+	w.onResource(perDay(100))
+	const processes, callers = 5, 8
+	var started []*process
+	for range processes {
+		started = append(started, w.process())
+	}
+	admitted := make([]int, processes*callers)
+	crowd(len(admitted), func(i int) {
+		r := &weir.Request{Entity: neverEntity, Resource: neverResource, Costs: weir.Costs{"n": 3}}
+		if l, _ := started[i%processes].Reserve(w.Context(), r); l != nil {
+			admitted[i] = 3
+		}
+	})
+	sum := 0
+	for _, n := range admitted {
+		sum += n
+	}
+	for _, p := range started {
+		p.quiet()
+		sum += p.drain(neverEntity, "n", 200)
+	}
+	equal(w, "admitted", sum, 100)
 }
 
 // reachReads: a process reads the configuration of a bucket once in a cache time, and at no other
