@@ -55,7 +55,8 @@ func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
 	err := p.fault()
 	switch {
 	case r.status == http.StatusServiceUnavailable && err.Code == weir.Unavailable:
-		d := r.doubt("could not answer")
+		d := r.doubt("")
+		d.cause = errors.New("the server answered " + r.statusText())
 		if err.Reason == "" && p.Detail != "" {
 			d.cause = fmt.Errorf("%w: %s", d.cause, p.Detail)
 		}

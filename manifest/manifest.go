@@ -6,6 +6,7 @@ package manifest
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 
 	"github.com/weir-limiter/weir"
@@ -67,6 +68,19 @@ func (m *Manifest) Locate(err error) error {
 		located = append(located, e)
 	}
 	return errors.Join(located...)
+}
+
+// CheckNamespace refuses a file that names another namespace than the one its limits are for, in an [*Error]
+// around a [*weir.Error] with code [weir.Invalid]. A file that names none is for any.
+func (m *Manifest) CheckNamespace(namespace string) error {
+	at, named := m.at["namespace"]
+	if !named || m.Namespace == namespace {
+		return nil
+	}
+	return &Error{File: m.file, Line: at.line, Column: at.column, Err: &weir.Error{
+		Code: weir.Invalid, Field: "namespace", Value: m.Namespace,
+		Reason: "is not the store's, which is " + strconv.Quote(namespace),
+	}}
 }
 
 // find returns where the longest part of a path that the file has stands.

@@ -310,3 +310,27 @@ func lines(changes []manifest.Change) string {
 	}
 	return b.String()
 }
+
+// A file that names a namespace is for no other one.
+func TestCheckNamespace(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ line, namespace, want string }{
+		{"", "default", ""},
+		{"", "prod", ""},
+		{"namespace: prod\n", "prod", ""},
+		{"namespace: default\n", "prod", `limits.yaml:2:1: weir: invalid: namespace "default": is not the store's, which is "prod"`},
+		{"namespace: prod\n", "default", `limits.yaml:2:1: weir: invalid: namespace "prod": is not the store's, which is "default"`},
+	} {
+		m, err := manifest.Parse("limits.yaml", []byte("version: 1\n"+tt.line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := ""
+		if err := m.CheckNamespace(tt.namespace); err != nil {
+			got = err.Error()
+		}
+		if got != tt.want {
+			t.Errorf("%q in %s: got %s, want %s", tt.line, tt.namespace, got, tt.want)
+		}
+	}
+}

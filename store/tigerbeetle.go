@@ -29,7 +29,7 @@ func openTigerBeetle(ctx context.Context, rest string, o *Options) (weir.Backend
 	if t.addresses == nil {
 		return openEmulator(ctx, &t.options)
 	}
-	t.options.ReadOnly, t.options.Follow = o.ReadOnly, o.Follow
+	t.options.ReadOnly, t.options.Follow, t.options.PutInForce = o.ReadOnly, o.Follow, o.PutInForce
 	return opened(tigerbeetle.Open(ctx, t.addresses, &t.options))
 }
 

@@ -26,7 +26,7 @@ func unexpected(call, status string) error {
 }
 
 func readOnly() error {
-	return &weir.Error{Code: weir.Unsupported, Field: "store", Reason: "was opened for reading only"}
+	return &weir.Error{Code: weir.Unsupported, Reason: "the store was opened for reading only"}
 }
 
 // tooLarge refuses a request that does not fit one call.

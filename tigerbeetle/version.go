@@ -39,6 +39,9 @@ func (v *version) begin(ctx context.Context, s *Store) error {
 		return err
 	}
 	v.mine = mine
+	if s.options.PutInForce && !s.options.ReadOnly {
+		return v.put(ctx, s, s.config.Load())
+	}
 	for range tries {
 		latest, err := s.latestVersion(ctx)
 		if err != nil {

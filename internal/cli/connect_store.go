@@ -27,6 +27,11 @@ func (a *app) openStore(cmd *cobra.Command, t *target) (*connection, error) {
 			return nil, err
 		}
 	}
+	if namespace := store.Namespace(t.store); namespace != "" && t.limits != "" {
+		if err := m.CheckNamespace(namespace); err != nil {
+			return nil, err
+		}
+	}
 	if isCluster(t.store) {
 		refused, err := rehearse(ctx, m.Definitions, weir.Options{CascadeDepth: deepest})
 		if err := errors.Join(m.Locate(refused), err); err != nil {

@@ -106,7 +106,7 @@ func TestUnreached(t *testing.T) {
 				w.Header().Set("Location", "http://a.example/x?y")
 				w.WriteHeader(http.StatusTemporaryRedirect)
 			}},
-		{"a busy server", "could not answer: so busy", func(w http.ResponseWriter) {
+		{"a busy server", "the server answered 503 Service Unavailable: so busy", func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/problem+json")
 			w.WriteHeader(http.StatusServiceUnavailable)
 			_, _ = io.WriteString(w, `{"status":503,"code":"unavailable","detail":"so busy"}`)

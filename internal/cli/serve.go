@@ -40,10 +40,12 @@ by OTLP over HTTP.`
 // serveOptions are the flags of serve.
 type serveOptions struct {
 	server.Options
-	limiter  weir.Options
-	store    string
-	format   logFormat
-	logLevel string
+	limiter weir.Options
+	store   string
+	// putInForce is true to put an older limits file in force.
+	putInForce bool
+	format     logFormat
+	logLevel   string
 }
 
 func (a *app) serveCommand() *cobra.Command {

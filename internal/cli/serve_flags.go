@@ -18,6 +18,8 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	f, b := cmd.Flags(), &o.Bounds
 	*b = server.DefaultBounds()
 	f.StringVar(&o.LimitsFile, "limits", "", "the limits `FILE`")
+	f.BoolVar(&o.putInForce, "put-in-force", false,
+		"on TigerBeetle, put the limits file in force though a newer one is: to go back to it")
 	f.StringVar(&o.Listen, "listen", defaultListen, "listen on `HOST:PORT`; port 0 takes a free one")
 	f.StringVar(&o.ProbeListen, "probe-listen", "",
 		"serve /healthz, /readyz and /metrics alone on `HOST:PORT`")

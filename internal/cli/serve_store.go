@@ -18,8 +18,14 @@ func (a *app) openServed(ctx context.Context, o *serveOptions) (weir.Backend, er
 	refused := func(reason string) error {
 		return &weir.Error{Code: weir.Invalid, Field: "limits", Value: o.LimitsFile, Reason: reason}
 	}
-	opening, m := &store.Options{OnError: o.StoreFaults.Note}, &manifest.Manifest{}
+	opening, m := &store.Options{OnError: o.StoreFaults.Note, PutInForce: o.putInForce}, &manifest.Manifest{}
+	o.Namespace = store.Namespace(at)
 	switch {
+	case o.putInForce && !isCluster(at):
+		return nil, &weir.Error{
+			Code: weir.Invalid, Field: "put-in-force", Value: "true",
+			Reason: "is for a store on TigerBeetle, where one limits file is in force for all servers",
+		}
 	case isTable(at) && o.LimitsFile != "":
 		return nil, refused(limitsOnTable)
 	case !isCluster(at):
@@ -50,6 +56,9 @@ func (a *app) openingLimits(ctx context.Context, o *serveOptions) (*manifest.Man
 	}
 	m, err := manifest.Parse(o.LimitsFile, data)
 	if err != nil {
+		return nil, &server.FileError{Err: err}
+	}
+	if err := m.CheckNamespace(o.Namespace); err != nil {
 		return nil, &server.FileError{Err: err}
 	}
 	o.LimitsOpened = data

@@ -122,6 +122,7 @@ func TestServeTigerBeetleTogether(t *testing.T) {
 		}
 	}
 	again := startServe(t, "--limits", older, "--store", store)
+	again.waitFor(t, `msg="limits are not in force: others are"`)
 	again.waitFor(t, `msg="not ready"`)
 	ready(again, "the older file, started again", http.StatusServiceUnavailable)
 	again.signal(t, syscall.SIGHUP)
@@ -129,7 +130,59 @@ func TestServeTigerBeetleTogether(t *testing.T) {
 	ready(again, "the older file, reloaded", http.StatusOK)
 	again.ask(t, "/v1/reserve", askSlot, http.StatusOK)
 	ready(two, "the newer file, after that", http.StatusServiceUnavailable)
-	for _, s := range []*served{one, two, again} {
+	// Back to the newer file by a flag.
+	forced := startServe(t, "--limits", newer, "--store", store, "--put-in-force")
+	forced.waitFor(t, `msg="limits are in force"`)
+	ready(forced, "the newer file, put in force", http.StatusOK)
+	ready(again, "the older file, after that", http.StatusServiceUnavailable)
+	ready(two, "the newer file, which is in force again", http.StatusOK)
+	for _, s := range []*served{one, two, again, forced} {
 		s.end(t)
+	}
+}
+
+// TestServeOtherNamespace: a limits file that names a namespace is for no other one, when the server starts, when it
+// reads the file again, and for a command that acts once.
+func TestServeOtherNamespace(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" {
+		t.Skip("there are no signals there")
+	}
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	write := func(namespace string) {
+		t.Helper()
+		text := "version: 1\nnamespace: " + namespace + "\nsystem: {limits: {rpm: {capacity: 5}}}\n"
+		if err := os.WriteFile(limits, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("staging")
+	const at = "tigerbeetle://emulator?namespace=prod"
+	const refusal = `:2:1: invalid: namespace "staging": is not the store's, which is "prod"`
+	for _, args := range [][]string{
+		{"serve", "--listen", "127.0.0.1:0", "--limits", limits, "--store", at},
+		{"status", "acme", "llm", "--limits", limits, "--store", "tigerbeetle://127.0.0.1:1?namespace=prod"},
+	} {
+		if r := runWeir(t, args...); r.code != 1 || !strings.Contains(r.err, refusal) {
+			t.Errorf("%s: got %d %s", args[0], r.code, r.err)
+		}
+	}
+	write("prod")
+	s := startServe(t, "--limits", limits, "--store", at, "--watch", "0")
+	s.waitFor(t, "msg=listening")
+	write("staging")
+	s.signal(t, syscall.SIGHUP)
+	s.waitFor(t, `msg="reload refused"`)
+	s.end(t)
+}
+
+// TestPutInForceElsewhere: the flag is for a store whose limits one of several servers has put in force.
+func TestPutInForceElsewhere(t *testing.T) {
+	t.Parallel()
+	limits := filepath.Join(t.TempDir(), "limits.yaml")
+	slotsFile(t, limits, 5)
+	r := runWeir(t, "serve", "--listen", "127.0.0.1:0", "--limits", limits, "--put-in-force")
+	if r.code != 2 || !strings.Contains(r.err, "put-in-force") {
+		t.Errorf("got %d %s", r.code, r.err)
 	}
 }

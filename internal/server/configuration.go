@@ -63,11 +63,22 @@ func (s *Server) openSources(ctx context.Context) error {
 // decided whether they are in force.
 func (s *Server) firstLimits(ctx context.Context, read []fileState) error {
 	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
-		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "the store was opened with the limits",
-			slog.String("file", read[0].name))
+		s.announceLimits(ctx, read[0].name)
 		return nil
 	}
 	return s.loadLimits(ctx, read)
+}
+
+// announceLimits says whether the limits that the store was opened with are in force.
+func (s *Server) announceLimits(ctx context.Context, file string) {
+	switch err := s.ready(ctx); {
+	case err == nil:
+		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "limits are in force", slog.String("file", file))
+	case errors.Is(err, weir.Superseded):
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits are not in force: others are", slog.String("file", file))
+	default: // which is logged once more, with the error
+		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits may not be in force", slog.String("file", file))
+	}
 }
 
 // loadLimits makes the limits file the configuration.
@@ -76,6 +87,11 @@ func (s *Server) loadLimits(ctx context.Context, read []fileState) error {
 	m, err := manifest.Parse(name, read[0].data)
 	if err != nil {
 		return err
+	}
+	if s.options.Namespace != "" {
+		if err := m.CheckNamespace(s.options.Namespace); err != nil {
+			return err
+		}
 	}
 	if err := s.limiter.Configure(ctx, m.Definitions); err != nil {
 		return m.Locate(err)
