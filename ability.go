@@ -100,8 +100,8 @@ type SubjectLister interface {
 // LeaseRecoverer is a backend that keeps leases beyond the process. It answers a Reserve whose ID
 // it knows with Outcome.Replay, or with [Conflict] or [Ended].
 type LeaseRecoverer interface {
-	// RecoverLease returns what is known of a lease, or nil if it is unknown or forgotten. The limiter itself
-	// forgets a lease that ended longer ago than it remembers.
+	// RecoverLease returns what is known of a lease, or nil if it is unknown or forgotten. The
+	// limiter itself forgets a lease that ended longer ago than it remembers.
 	RecoverLease(ctx context.Context, now time.Time, id LeaseID) (*LeaseRecord, error)
 	// Recovered is asked once, when a limiter is opened. It is true where the store knows the
 	// leases of those before; then IDs up to the newest that was forgotten early are refused

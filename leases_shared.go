@@ -97,7 +97,8 @@ func (l *Limiter) ask(ctx context.Context, now time.Time, id LeaseID) (*LeaseRec
 	return l.remembered(now, record), nil
 }
 
-// remembered is a store's record of a lease, or nil if the lease ended longer ago than the limiter remembers.
+// remembered is a store's record of a lease, or nil if the lease ended longer ago than the limiter
+// remembers.
 func (l *Limiter) remembered(now time.Time, r *LeaseRecord) *LeaseRecord {
 	if r == nil || r.State == LeaseLive {
 		return r

@@ -36,8 +36,8 @@ type LimitStatus struct {
 	Exceeded bool
 	// Shadow is true where the limit never denies.
 	Shadow bool
-	// Superseded is true in a plain status if Capacity is of limits that are no longer in force on the
-	// store: this server refuses reservations with code [Superseded].
+	// Superseded is true in a plain status if Capacity is of limits that are no longer in force on
+	// the store: this server refuses reservations with code [Superseded].
 	Superseded bool
 	// AtLeast is true where the store can only bound RetryAfter from below.
 	AtLeast bool

@@ -58,8 +58,8 @@ func takesEffect(s *stage, k weir.Kind) {
 	s.fail(weir.NoLimits, ask("a", cost(1)))
 }
 
-// calendarChanges has more periods of the new calendar end before the old one's than a store may care to
-// look through.
+// calendarChanges has more periods of the new calendar end before the old one's than a store may
+// care to look through.
 func calendarChanges(s *stage) {
 	s.admit(ask("a", cost(90)))
 	s.configure(everybody(budgetOf("n", 100, "hour", "")))

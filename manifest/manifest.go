@@ -70,8 +70,8 @@ func (m *Manifest) Locate(err error) error {
 	return errors.Join(located...)
 }
 
-// CheckNamespace refuses a file that names another namespace than the one its limits are for, in an [*Error]
-// around a [*weir.Error] with code [weir.Invalid]. A file that names none is for any.
+// CheckNamespace refuses a file that names another namespace than the one its limits are for, in an
+// [*Error] around a [*weir.Error] with code [weir.Invalid]. A file that names none is for any.
 func (m *Manifest) CheckNamespace(namespace string) error {
 	at, named := m.at["namespace"]
 	if !named || m.Namespace == namespace {

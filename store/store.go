@@ -36,8 +36,8 @@ type Options struct {
 	// Follow leaves the definitions in force as they are, where the store is shared and has some: a
 	// reservation is refused if these are others. It is for what acts once. Default: false.
 	Follow bool
-	// PutInForce puts the definitions in force, where the store is shared and others are, also if they were in
-	// force before and have been superseded. Default: false.
+	// PutInForce puts the definitions in force, where the store is shared and others are, also if
+	// they were in force before and have been superseded. Default: false.
 	PutInForce bool
 	// ReadOnly opens what is there for looking at it, beside whoever else has it open, and creates
 	// nothing. What would change anything is refused with [weir.Unsupported]. A store that is
@@ -70,8 +70,8 @@ func Open(ctx context.Context, rawURL string, o *Options) (weir.Backend, error) 
 	}
 }
 
-// Namespace returns the namespace that a store's URL names, or the default one if it names none. It is empty for a
-// store without namespaces, and for a URL that [Open] refuses.
+// Namespace returns the namespace that a store's URL names, or the default one if it names none. It
+// is empty for a store without namespaces, and for a URL that [Open] refuses.
 func Namespace(rawURL string) string {
 	rest, ok := strings.CutPrefix(rawURL, tigerBeetleScheme)
 	if !ok {

@@ -10,9 +10,10 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// clock knows the cluster's time from the timestamps in its answers, as a lower and an upper bound. The
-// lower bound, which nearly everything goes by, is never ahead of the cluster: a timestamp was given before
-// its answer arrived. The upper bound is never behind: it was given after its call was sent.
+// clock knows the cluster's time from the timestamps in its answers, as a lower and an upper bound.
+// The lower bound, which nearly everything goes by, is never ahead of the cluster: a timestamp was
+// given before its answer arrived. The upper bound is never behind: it was given after its call was
+// sent.
 type clock struct {
 	now func() time.Time
 	// exact is the cluster's own clock, where it is in the process; otherwise nil.
@@ -43,8 +44,8 @@ const drift = 1000
 // passed is the process's time since the clock was made.
 func (c *clock) passed() time.Duration { return c.now().Sub(c.begun) }
 
-// learn takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was sent when
-// so much had passed.
+// learn takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was sent
+// when so much had passed.
 func (c *clock) learn(timestamp uint64, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,8 +62,8 @@ func (c *clock) learn(timestamp uint64, sent time.Duration) {
 	c.learned++
 }
 
-// lower is the least that the offset can be: the best one so far, less what the process's clock may have
-// run fast since.
+// lower is the least that the offset can be: the best one so far, less what the process's clock may
+// have run fast since.
 func (c *clock) lower(passed time.Duration) time.Duration { return c.offset - (passed-c.at)/drift }
 
 // most is the greatest that the offset can be.
@@ -116,8 +117,8 @@ type clocked struct {
 	*clock
 }
 
-// CreateAccounts learns the time from the last result. That of an account which exists says when the
-// account was made.
+// CreateAccounts learns the time from the last result. That of an account which exists says when
+// the account was made.
 func (t clocked) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
@@ -129,8 +130,8 @@ func (t clocked) CreateAccounts(
 	return results, err
 }
 
-// CreateTransfers learns the time from the last result. That of a transfer which exists says when the
-// transfer was made.
+// CreateTransfers learns the time from the last result. That of a transfer which exists says when
+// the transfer was made.
 func (t clocked) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
@@ -142,8 +143,8 @@ func (t clocked) CreateTransfers(
 	return results, err
 }
 
-// askTime has the cluster tell its time: it refuses an account without an ID, with a timestamp, and keeps
-// nothing of it.
+// askTime has the cluster tell its time: it refuses an account without an ID, with a timestamp, and
+// keeps nothing of it.
 func (s *Store) askTime(ctx context.Context) error {
 	results, err := s.ledger.CreateAccounts(ctx, []tb.Account{{}})
 	switch {

@@ -144,8 +144,8 @@ func TestDebtsShrink(t *testing.T) {
 
 // passUntil lets milliseconds pass until something is so, for twenty seconds of the test at most.
 //
-// It passes a quarter of an hour at most, which is no limit's window here: on a busy machine the clock could
-// otherwise go on for hours before another goroutine gets its turn.
+// It passes a quarter of an hour at most, which is no limit's window here: on a busy machine the
+// clock could otherwise go on for hours before another goroutine gets its turn.
 func (c *cluster) passUntil(so func() bool) {
 	end := c.clock.now().Add(15 * time.Minute)
 	for begun := time.Now(); !so() && time.Since(begun) < 20*time.Second; runtime.Gosched() {

@@ -86,8 +86,8 @@ func hourly(capacity int64, zone string) *weir.Definitions {
 	}}
 }
 
-// TestIdleBoundary: a server that was idle for an hour charges a budget to the period in which a call comes,
-// from its first millisecond on and to its last, whatever its own clock does.
+// TestIdleBoundary: a server that was idle for an hour charges a budget to the period in which a
+// call comes, from its first millisecond on and to its last, whatever its own clock does.
 func TestIdleBoundary(t *testing.T) {
 	t.Parallel()
 	for _, poll := range []time.Duration{0, -1} {
@@ -130,7 +130,8 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 	if poll == 0 && lag > 2+away.Milliseconds() {
 		t.Errorf("an idle server that polls is %d ms behind", lag)
 	}
-	// The last millisecond belongs to the old period still, though the call is carried out after it.
+	// The last millisecond belongs to the old period still, though the call is carried out after
+	// it.
 	next := boundary.Add(time.Hour)
 	time.Sleep(time.Until(next) - time.Millisecond)
 	if got := idle.takes(t, "m", 1); got != 0 && away == 0 {
@@ -138,8 +139,8 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 	}
 }
 
-// TestIdleDay: the time that a server knows after a day without a call of its own ends what it makes anew in
-// time, and a lease that it makes lives as long as any other.
+// TestIdleDay: the time that a server knows after a day without a call of its own ends what it
+// makes anew in time, and a lease that it makes lives as long as any other.
 func TestIdleDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -183,8 +184,8 @@ func TestIdleDay(t *testing.T) {
 	})
 }
 
-// TestIdleAsksSeldom: only a poll after which nothing has told the time asks for it, and the cluster keeps
-// nothing of that.
+// TestIdleAsksSeldom: only a poll after which nothing has told the time asks for it, and the
+// cluster keeps nothing of that.
 func TestIdleAsksSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -228,8 +229,8 @@ func (m *asked) CreateAccounts(ctx context.Context, a []tb.Account) ([]tb.Create
 	return m.Emulator.CreateAccounts(ctx, a)
 }
 
-// TestIdleBoundaryLive is TestIdleBoundary on a real server. So that it waits for half an hour at most, it
-// takes a zone whose hours begin at the next quarter.
+// TestIdleBoundaryLive is TestIdleBoundary on a real server. So that it waits for half an hour at
+// most, it takes a zone whose hours begin at the next quarter.
 func TestIdleBoundaryLive(t *testing.T) {
 	soak.Only(t)
 	t.Parallel()

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestLostAvailable: what is available counts what a call may have taken or given back whose answer was lost.
+// TestLostAvailable: what is available counts what a call may have taken or given back whose answer
+// was lost.
 func TestLostAvailable(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {

@@ -27,8 +27,8 @@ type Options struct {
 	// Follow puts no definitions in force where others are: then the store is not ready. It is for what
 	// acts once, beside servers that have the say. Default: false.
 	Follow bool
-	// PutInForce puts the definitions in force, also where they were before and have been superseded: it goes back
-	// to an older limits file. Default: false.
+	// PutInForce puts the definitions in force, also where they were before and have been
+	// superseded: it goes back to an older limits file. Default: false.
 	PutInForce bool
 	// ReadOnly refuses whatever would change anything with [weir.Unsupported]. Default: false.
 	ReadOnly bool

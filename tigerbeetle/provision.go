@@ -31,8 +31,8 @@ func (s *Store) provision(ctx context.Context, seats []seat) error {
 	return s.createAccounts(ctx, missing)
 }
 
-// needing returns the seats about which the cluster must be asked, and when the first of the budgets'
-// periods ends.
+// needing returns the seats about which the cluster must be asked, and when the first of the
+// budgets' periods ends.
 func (s *Store) needing(seats []seat) (missing []*seat, ends int64) {
 	now := s.clock.ms()
 	ends = math.MaxInt64

@@ -190,8 +190,8 @@ func fly(seats []*seat, n int64, settles bool) {
 	}
 }
 
-// lost notes that the answer to a chain was lost. The cluster may have carried it out, so the limits are read
-// before anything else is said of them.
+// lost notes that the answer to a chain was lost. The cluster may have carried it out, so the
+// limits are read before anything else is said of them.
 func lost(seats []*seat) {
 	for _, seat := range seats {
 		seat.mu.Lock()
@@ -258,8 +258,9 @@ func (s *Store) readBudget(ctx context.Context, sp *spot) error {
 // periodEnd is when the period of a budget's account ends, in Unix milliseconds.
 func periodEnd(a *tb.Account) int64 { return int64(a.UserData32) * 1000 }
 
-// periodsOf are the accounts of a budget's periods, all that have not ended among them, of whatever calendar, and
-// since when accounts have to be looked at next time: those that were made before have ended.
+// periodsOf are the accounts of a budget's periods, all that have not ended among them, of whatever
+// calendar, and since when accounts have to be looked at next time: those that were made before
+// have ended.
 func (s *Store) periodsOf(ctx context.Context, sp *spot) (accounts []tb.Account, since uint64, err error) {
 	if sp.key.Entity == "" {
 		accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{sp.limit})

@@ -16,7 +16,8 @@ import (
 // Recovered is true where the namespace was there before: the cluster knows the leases of every server.
 func (s *Store) Recovered() (early time.Time, ok bool) { return time.Time{}, !s.fresh }
 
-// RecoverLease returns what the cluster knows of a lease, or nil if it is unknown. A cluster forgets none.
+// RecoverLease returns what the cluster knows of a lease, or nil if it is unknown. A cluster
+// forgets none.
 func (s *Store) RecoverLease(
 	ctx context.Context, _ time.Time, id weir.LeaseID,
 ) (*weir.LeaseRecord, error) {

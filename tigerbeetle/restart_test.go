@@ -52,8 +52,8 @@ func TestRestartTime(t *testing.T) {
 	}
 }
 
-// TestRestartRemembers: a limiter that begins on a cluster remembers the leases that ended before for as long as
-// its own option says, from its first call on.
+// TestRestartRemembers: a limiter that begins on a cluster remembers the leases that ended before
+// for as long as its own option says, from its first call on.
 func TestRestartRemembers(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -118,8 +118,8 @@ func (s *slow) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.Creat
 	return s.Ledger.CreateTransfers(ctx, t)
 }
 
-// TestRestartExpires: a lease ends at the same instant on every server, though the cluster carries its chain out
-// after the server has made it.
+// TestRestartExpires: a lease ends at the same instant on every server, though the cluster carries
+// its chain out after the server has made it.
 func TestRestartExpires(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

@@ -160,8 +160,8 @@ func (c *reserving) bound(now int64) {
 	}
 }
 
-// outlives returns when a lease ends that its chain says ends at an instant: not before its slots, whose time the
-// cluster counts from a moment later.
+// outlives returns when a lease ends that its chain says ends at an instant: not before its slots,
+// whose time the cluster counts from a moment later.
 func outlives(expires time.Time, holdings []weir.Holding) time.Time {
 	for i := range holdings {
 		if holdings[i].Limit.Kind != weir.Concurrency {

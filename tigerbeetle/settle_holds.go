@@ -260,8 +260,8 @@ func (c *settling) outcome(at, step int64) *weir.Outcome {
 	return out
 }
 
-// renewed makes the slots that an extend has taken end when they do on the cluster, which carried it out at an
-// instant.
+// renewed makes the slots that an extend has taken end when they do on the cluster, which carried
+// it out at an instant.
 func (x *change) renewed(at int64) {
 	length := lengthOf(x.take.Limit).Milliseconds()
 	for k := range x.left {

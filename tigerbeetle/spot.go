@@ -37,14 +37,15 @@ type spot struct {
 	// flights is how many chains of this process are on their way that change it, begun how many
 	// there ever were, and settling how many are settlements: they may give something back.
 	flights, begun, settling int64
-	// doubt is true where the cluster was asked while chains were on their way, or the answer to one was
-	// lost: what they did may be counted twice, or not at all.
+	// doubt is true where the cluster was asked while chains were on their way, or the answer to
+	// one was lost: what they did may be counted twice, or not at all.
 	doubt bool
 
 	bucket  bucketKnown
 	holds   holdsKnown
 	periods []period
-	// since is a timestamp: accounts of a budget that were made before are of periods that have ended.
+	// since is a timestamp: accounts of a budget that were made before are of periods that have
+	// ended.
 	since uint64
 
 	denied denial
@@ -108,7 +109,8 @@ func (s *spots) used(k limitKey) int64 {
 	return sp.used
 }
 
-// since is the timestamp before which no account of a budget needs to be looked at, as far as is known.
+// since is the timestamp before which no account of a budget needs to be looked at, as far as is
+// known.
 func (s *spots) since(k limitKey) uint64 {
 	s.mu.Lock()
 	sp := s.byKey[k]

@@ -148,7 +148,8 @@ func (s *Store) ClockOffset() time.Duration {
 	return 0
 }
 
-// enter begins a call, which Close waits for. A store that was opened for reading only refuses what reserves.
+// enter begins a call, which Close waits for. A store that was opened for reading only refuses what
+// reserves.
 func (s *Store) enter(reserves bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// outdated are two servers of one cluster whose limits allow what is unavailable. The limits of the first are no
-// longer in force: the second one's are, of another capacity.
+// outdated are two servers of one cluster whose limits allow what is unavailable. The limits of the
+// first are no longer in force: the second one's are, of another capacity.
 func outdated(t *testing.T, c *cluster, capacity int64) (old, latest *member) {
 	t.Helper()
 	d := func(capacity int64) *weir.Definitions {
@@ -30,8 +30,8 @@ func outdated(t *testing.T, c *cluster, capacity int64) (old, latest *member) {
 	return old, latest
 }
 
-// TestSupersededRefuses: that a server's limits are not in force is no outage. It refuses whatever the policy,
-// and says with each status that the limits are not in force.
+// TestSupersededRefuses: that a server's limits are not in force is no outage. It refuses whatever
+// the policy, and says with each status that the limits are not in force.
 func TestSupersededRefuses(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -75,8 +75,8 @@ func TestSupersededRefuses(t *testing.T) {
 	}
 }
 
-// TestSupersededSettles: leases are settled where they were, and a reservation that was carried out before
-// is answered again, also one that another server carried out.
+// TestSupersededSettles: leases are settled where they were, and a reservation that was carried out
+// before is answered again, also one that another server carried out.
 func TestSupersededSettles(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

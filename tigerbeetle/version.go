@@ -152,7 +152,8 @@ func (v *version) see(latest *tb.Transfer) {
 }
 
 // superseded reports whether other definitions are in force than this server's. Then it refuses a
-// reservation, before it is judged by limits that do not count any more, unless the cluster has its lease.
+// reservation, before it is judged by limits that do not count any more, unless the cluster has its
+// lease.
 func (s *Store) superseded(ctx context.Context, r *weir.Reservation) (bool, error) {
 	refusal := s.version.check()
 	if refusal == nil {
@@ -229,9 +230,9 @@ func (s *Store) versionKnown(ctx context.Context, mine tb.Uint128) (bool, error)
 	return len(found) > 0, nil
 }
 
-// poll looks from time to time which definitions are in force, and what time it is on the cluster if no
-// answer has told since: what only reads tells no time, and a server that knows it too badly charges a
-// budget's old period.
+// poll looks from time to time which definitions are in force, and what time it is on the cluster
+// if no answer has told since: what only reads tells no time, and a server that knows it too badly
+// charges a budget's old period.
 func (s *Store) poll() {
 	defer s.poller.Done()
 	every := time.NewTicker(s.options.Poll)

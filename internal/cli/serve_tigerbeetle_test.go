@@ -141,8 +141,8 @@ func TestServeTigerBeetleTogether(t *testing.T) {
 	}
 }
 
-// TestServeOtherNamespace: a limits file that names a namespace is for no other one, when the server starts, when it
-// reads the file again, and for a command that acts once.
+// TestServeOtherNamespace: a limits file that names a namespace is for no other one, when the
+// server starts, when it reads the file again, and for a command that acts once.
 func TestServeOtherNamespace(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -176,7 +176,8 @@ func TestServeOtherNamespace(t *testing.T) {
 	s.end(t)
 }
 
-// TestPutInForceElsewhere: the flag is for a store whose limits one of several servers has put in force.
+// TestPutInForceElsewhere: the flag is for a store whose limits one of several servers has put in
+// force.
 func TestPutInForceElsewhere(t *testing.T) {
 	t.Parallel()
 	limits := filepath.Join(t.TempDir(), "limits.yaml")

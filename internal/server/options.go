@@ -20,7 +20,8 @@ type Options struct {
 	ProbeListen string
 	// LimitsFile is the configuration, for a store that keeps none itself. Default: none.
 	LimitsFile string
-	// Namespace is the store's: a limits file that names another one is refused. Default: the store has none.
+	// Namespace is the store's: a limits file that names another one is refused. Default: the store
+	// has none.
 	Namespace string
 	// LimitsOpened is what LimitsFile held when the store was opened with it. A file that still holds the
 	// same is not put in force when the server starts. Default: the store was opened with nothing.
