@@ -50,6 +50,10 @@ func TestRestartTime(t *testing.T) {
 	if got := s.clock.ms(); got != c.clock.now().UnixMilli() {
 		t.Errorf("opened for reading: it is %s", time.UnixMilli(got).UTC())
 	}
+	const refusal = "weir: unsupported: the store was opened for reading only"
+	if _, err := s.Reserve(t.Context(), c.clock.now(), nil); err == nil || err.Error() != refusal {
+		t.Errorf("opened for reading: reserve: got %v, want %s", err, refusal)
+	}
 }
 
 // TestRestartRemembers: a limiter that begins on a cluster remembers the leases that ended before
