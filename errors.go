@@ -70,7 +70,11 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString("weir: ")
 	b.WriteString(string(e.Code))
-	if e.Field != "" {
+	switch {
+	case e.Field == "":
+	case e.Value == "" && e.Code == PermissionDenied: // a secret, which is left out
+		b.WriteString(": " + e.Field)
+	default:
 		fmt.Fprintf(&b, ": %s %q", e.Field, e.Value)
 	}
 	if e.Reason != "" {

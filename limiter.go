@@ -31,6 +31,9 @@ var _ Service = (*Limiter)(nil)
 // New opens a limiter over a store, or reports every mistake in the options, joined; each is an
 // [*Error]. The limiter takes the store over: [Limiter.Close] closes it.
 func New(b Backend, o *Options) (*Limiter, error) {
+	if b == nil {
+		return nil, fmt.Errorf("weir: new: %w", invalid("Backend", nil, "must be given"))
+	}
 	traits := b.Traits()
 	options, err := o.withDefaults(traits)
 	if err != nil {

@@ -15,11 +15,11 @@ type healthBody struct {
 }
 
 // healthRoutes need no bearer token and tell nothing of what is limited.
-func healthRoutes() []route {
+func (h *Handler) healthRoutes() []route {
 	return []route{
 		{method: "GET", path: "/healthz", serve: (*Handler).healthy},
 		{method: "GET", path: "/readyz", serve: (*Handler).ready},
-		{method: "GET", path: "/openapi.json", plain: http.HandlerFunc(serveOpenAPI)},
+		{method: "GET", path: "/openapi.json", plain: http.HandlerFunc(h.serveOpenAPI)},
 	}
 }
 
@@ -41,8 +41,8 @@ func (h *Handler) ready(ctx context.Context, _ *incoming) (*answer, error) {
 }
 
 // serveOpenAPI answers with the document that describes all this. It holds no data.
-func serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
-	document := openAPI()
+func (h *Handler) serveOpenAPI(w http.ResponseWriter, _ *http.Request) {
+	document := h.document
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(len(document)))
 	w.Header().Set("Cache-Control", "no-cache")

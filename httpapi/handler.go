@@ -23,6 +23,7 @@ type Handler struct {
 	patterns   []string
 	slots      chan struct{} // one for each request of the API under way
 	arrivals   arrivals
+	document   []byte // the OpenAPI document
 	rateLimits *rateLimits
 	incoming   sync.Pool // of *incoming
 }
@@ -35,6 +36,7 @@ var _ http.Handler = (*Handler)(nil)
 func NewHandler(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.slots = make(chan struct{}, h.options.MaxConcurrent)
+	h.document = openAPIFor(h.options.Version, h.options.Authenticate != nil)
 	h.arrivals.most = h.options.MaxArriving
 	h.arrivals.mostBytes = max(mostArriving, 2*h.options.MaxBody)
 	h.rateLimits = rateLimitsOf(s, h.options.Now)

@@ -35,6 +35,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Ready says whether the service can answer; /readyz asks it. Default: always ready.
 	Ready func(context.Context) error
+	// Version is the program's own, for the OpenAPI document. Default: that of the document.
+	Version string
 	// StatusPage serves a page at "/". Default: false.
 	StatusPage bool
 	// Now reads the clock, for the RateLimit headers of budgets, and for how long nothing has been

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -39,9 +40,9 @@ func TestOpenAPI(t *testing.T) {
 	}
 	recorder := httptest.NewRecorder()
 	h.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/openapi.json", nil))
-	if recorder.Code != http.StatusOK || !bytes.Equal(recorder.Body.Bytes(), openAPI()) {
+	if recorder.Code != http.StatusOK || !bytes.Equal(recorder.Body.Bytes(), openAPIFor("", true)) {
 		t.Errorf("GET /openapi.json: got %d and %d bytes, want 200 and %d bytes",
-			recorder.Code, recorder.Body.Len(), len(openAPI()))
+			recorder.Code, recorder.Body.Len(), len(openAPIFor("", true)))
 	}
 }
 
@@ -86,5 +87,35 @@ func TestOpenAPIFaults(t *testing.T) {
 				t.Errorf("got %q, want one with %q", faults, c.want)
 			}
 		})
+	}
+}
+
+// The document that a server answers with names its version, and asks for bearer tokens only where they
+// are needed.
+func TestOpenAPIFitsTheServer(t *testing.T) {
+	t.Parallel()
+	for _, tokens := range []bool{false, true} {
+		o := &Options{Version: `v1.2.3 "dirty"`}
+		if tokens {
+			o.Authenticate = func(string) (Identity, bool) { return Identity{}, false }
+		}
+		recorder := httptest.NewRecorder()
+		NewHandler(nil, o).ServeHTTP(recorder,
+			httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/openapi.json", nil))
+		var got struct {
+			Info       struct{ Version string }
+			Security   []map[string][]string
+			Components struct{ SecuritySchemes map[string]any }
+		}
+		if err := json.Unmarshal(recorder.Body.Bytes(), &got); err != nil {
+			t.Fatal(err)
+		}
+		if got.Info.Version != o.Version {
+			t.Errorf("got version %q, want %q", got.Info.Version, o.Version)
+		}
+		if len(got.Security) > 0 != tokens || len(got.Components.SecuritySchemes) > 0 != tokens {
+			t.Errorf("with bearer tokens %t: got security %v and schemes %v", tokens, got.Security,
+				got.Components.SecuritySchemes)
+		}
 	}
 }

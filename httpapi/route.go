@@ -34,7 +34,7 @@ func (r *route) reads() bool { return r.method == http.MethodPost || r.method ==
 
 // routes lists what the handler serves with its options.
 func (h *Handler) routes() []route {
-	routes := slices.Concat(healthRoutes(), verbRoutes(), askRoutes())
+	routes := slices.Concat(h.healthRoutes(), verbRoutes(), askRoutes())
 	if h.options.Admin != nil {
 		routes = slices.Concat(routes, listRoutes(), adminRoutes())
 	}

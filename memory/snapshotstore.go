@@ -152,7 +152,7 @@ func (s *SnapshotStore) read() error {
 		err = s.decode(body)
 	}
 	if err != nil {
-		return badFile(s.file, err.Error(), nil)
+		return badFile(s.file, err.Error()+snapshotAdvice, nil)
 	}
 	s.recovered = true
 	return nil
@@ -343,6 +343,10 @@ func (s *SnapshotStore) Recovered() (early time.Time, ok bool) {
 	}
 	return time.UnixMilli(s.records.early), s.recovered
 }
+
+// snapshotAdvice says what to do about a file that cannot be read as a snapshot.
+const snapshotAdvice = "; put a copy of an earlier snapshot in its place, or move it away to begin without " +
+	"one: every limit is then empty and every lease unknown"
 
 func badFile(file, reason string, err error) *weir.Error {
 	return &weir.Error{Code: weir.Invalid, Field: "snapshot", Value: file, Reason: reason, Err: err}

@@ -136,7 +136,7 @@ func parseQuery(query string, known ...string) (map[string]string, error) {
 		switch {
 		case !slices.Contains(known, name):
 			return nil, invalid("store."+name, encoded,
-				"is not known here: there are "+strings.Join(known, " and "))
+				"is not known here: must be "+strings.Join(known, " or "))
 		case !ok:
 			return nil, invalid("store."+name, "", "must have a value")
 		case again:

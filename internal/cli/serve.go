@@ -75,7 +75,7 @@ func (a *app) serveCommand() *cobra.Command {
 		}
 		err := a.serve(cmd.Context(), &o)
 		if field := flagAtFault(cmd, err); field != "" {
-			return misused(cmd, "%w", err)
+			return misused(cmd, "%w", withDashes(cmd, err))
 		}
 		return err
 	})
@@ -102,6 +102,28 @@ func flagAtFault(cmd *cobra.Command, err error) string {
 		}
 	}
 	return ""
+}
+
+// withDashes writes the names of flags in mistakes as the command line has them.
+func withDashes(cmd *cobra.Command, err error) error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var errs []error
+		for _, e := range joined.Unwrap() {
+			errs = append(errs, withDashes(cmd, e))
+		}
+		return errors.Join(errs...)
+	}
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok {
+		return err
+	}
+	field := flagAtFault(cmd, e)
+	if field == "" {
+		return err
+	}
+	named := *e
+	named.Field = "--" + field
+	return &named
 }
 
 // serve opens the store and serves it until ctx ends.

@@ -87,13 +87,13 @@ func (o *serveOptions) refuseZero(cmd *cobra.Command) error {
 	} {
 		if given := cmd.Flags().Lookup(name).Value.String(); given == "0" || given == "0s" {
 			errs = append(errs, misused(cmd, "%w", &weir.Error{
-				Code: weir.Invalid, Field: name, Value: given, Reason: "must be above 0",
+				Code: weir.Invalid, Field: "--" + name, Value: given, Reason: "must be above 0",
 			}))
 		}
 	}
 	if o.Watch < 0 {
 		errs = append(errs, misused(cmd, "%w", &weir.Error{
-			Code: weir.Invalid, Field: "watch", Value: o.Watch.String(), Reason: "must be 0 or above",
+			Code: weir.Invalid, Field: "--watch", Value: o.Watch.String(), Reason: "must be 0 or above",
 		}))
 	}
 	return errors.Join(errs...)

@@ -68,7 +68,7 @@ func reachable(option, address, means string) error {
 		reason = "means " + means + ", which others can reach"
 	}
 	return invalid(option, address, reason+
-		": name bearer tokens with tokens, or say insecure-no-tokens to let everybody in as admin")
+		": name bearer tokens with --tokens, or say --insecure-no-tokens to let everybody in as admin")
 }
 
 func isLoopback(a net.Addr) bool {

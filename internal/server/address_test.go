@@ -83,8 +83,8 @@ func TestNewRefuses(t *testing.T) {
 		options Options
 		want    []string
 	}{
-		"a key alone":    {Options{KeyFile: "k"}, []string{`tls-cert "": must be given with tls-key`}},
-		"a cert alone":   {Options{CertFile: "c"}, []string{`tls-key "": must be given with tls-cert`}},
+		"a key alone":    {Options{KeyFile: "k"}, []string{`tls-cert "": must be given with --tls-key`}},
+		"a cert alone":   {Options{CertFile: "c"}, []string{`tls-key "": must be given with --tls-cert`}},
 		"standard input": {Options{LimitsFile: "-"}, []string{`limits "-": must be a file`}},
 		"bounds": {
 			Options{Bounds: Bounds{MaxBody: -1, MaxHeader: 1 << 30, ReadTimeout: -1, IdleTimeout: maxTimeout + 1}},

@@ -115,10 +115,10 @@ func (o *Options) withDefaults() (Options, error) {
 	}
 	var errs []error
 	if out.CertFile == "" && out.KeyFile != "" {
-		errs = append(errs, invalid("tls-cert", "", "must be given with tls-key"))
+		errs = append(errs, invalid("tls-cert", "", "must be given with --tls-key"))
 	}
 	if out.KeyFile == "" && out.CertFile != "" {
-		errs = append(errs, invalid("tls-key", "", "must be given with tls-cert"))
+		errs = append(errs, invalid("tls-key", "", "must be given with --tls-cert"))
 	}
 	if out.Watch > 0 && out.Watch < LeastWatch {
 		errs = append(errs, invalid("watch", out.Watch, fmt.Sprintf("must be at least %v", LeastWatch)))
