@@ -22,7 +22,9 @@ type leaseTable struct {
 	seed   fingerprint  // so that no caller can choose the shard of the IDs that it brings
 	memory int64        // milliseconds
 	high   atomic.Int64 // the latest now, see clock
-	early  atomic.Int64 // lease IDs older than this may have been forgotten
+	early  atomic.Int64 // lease IDs older than this may have been used before the table was opened
+	// callers have the horizons that lease IDs forgotten early have moved.
+	callers leaseCallers
 	// blank has entries that were used and are empty now, with room for holdings. It stays empty where
 	// a store may still read the holdings of a lease after its answer.
 	blank sync.Pool
@@ -74,6 +76,7 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 	t := &leaseTable{
 		shards: make([]leaseShard, n), seed: fingerprint(rand.Uint64()), memory: o.LeaseMemory.Milliseconds(),
 	}
+	t.callers.open(o)
 	for i := range t.shards {
 		t.shards[i].index = newLeaseIndex(t.seed)
 		t.shards[i].room = max(1, o.LeaseMemorySize/n)
@@ -98,11 +101,11 @@ func (t *leaseTable) clock(now time.Time) int64 {
 	}
 }
 
-// checkID refuses a brought ID that may have been forgotten, or is too far ahead.
-func (t *leaseTable) checkID(id LeaseID, now int64) error {
+// checkID refuses an ID that a caller has brought and that may have been forgotten, or is too far ahead.
+func (t *leaseTable) checkID(id LeaseID, now int64, by *leaseCaller) error {
 	ms := id.ms()
 	switch {
-	case ms < max(now-t.memory, t.early.Load()):
+	case ms < max(now-t.memory, t.early.Load(), by.early.Load()):
 		return invalid("lease_id", id, "is too old to tell whether it was used before")
 	case ms > now+clockReset:
 		return invalid("lease_id", id, "is more than a minute ahead")
@@ -179,7 +182,7 @@ func (t *leaseTable) entry(id LeaseID) *leaseEntry {
 		e.oneHolding[0].Parts = e.onePart[:0]
 		e.holdings = e.oneHolding[:0]
 	}
-	e.id = id
+	e.id, e.caller = id, &t.callers.own
 	return e
 }
 
@@ -190,7 +193,19 @@ func (t *leaseTable) bring(e *leaseEntry, now int64) {
 	defer s.mu.Unlock()
 	s.sweep(t, now)
 	s.add(e)
+	t.tally(e)
 	s.file(e)
+}
+
+// tally keeps the count of live leases: e was filed as what it is now.
+func (t *leaseTable) tally(e *leaseEntry) {
+	switch live := e.state == leaseHeld; {
+	case live && !e.counted:
+		t.callers.count(e.caller)
+	case !live && e.counted:
+		t.callers.give(e.caller)
+	}
+	e.counted = e.state == leaseHeld
 }
 
 // recycle takes back an entry that is in no shard any more. What its holdings point to stays until they
@@ -204,7 +219,7 @@ func (t *leaseTable) recycle(e *leaseEntry) {
 		e.holdings = e.oneHolding[:0]
 	}
 	e.state, e.degraded, e.inDoubt, e.keys, e.limits = leaseUnborn, false, false, nil, nil
-	e.seq, e.due, e.filing, e.planned = 0, 0, 0, 0
+	e.seq, e.due, e.filing, e.planned, e.caller = 0, 0, 0, 0, nil
 	t.blank.Put(e)
 }
 
@@ -219,6 +234,7 @@ func (t *leaseTable) release(e *leaseEntry) {
 	wait := e.wait
 	e.wait = nil
 	gone := true
+	t.tally(e)
 	switch e.state {
 	case leaseUnborn:
 		s.remove(e)
@@ -301,22 +317,27 @@ func (s *leaseShard) file(e *leaseEntry) {
 // expire ends a live lease whose time is over and that nobody works on.
 func (s *leaseShard) expire(t *leaseTable, e *leaseEntry) {
 	e.end(leaseExpired, e.expires)
+	t.tally(e)
 	s.remember(t, e)
 	// It is not used again: a million leases may expire at once, and few come after them.
 }
 
-// remember moves an ended lease to the ended ones, and forgets the oldest if there are too many.
+// remember moves an ended lease to the ended ones. If there are too many, it forgets the oldest of the
+// caller that has the most.
 func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
 	s.remove(e)
-	s.index.move(e.id, s.ended.push(endedLease{
+	s.index.move(e.id, s.ended.push(e.caller, endedLease{
 		id: e.id, at: e.endedAt, fingerprint: e.endedAs, as: e.state, degraded: e.degraded,
 		inDoubt: e.inDoubt,
 	}))
 	if s.ended.len() == 1 {
 		s.quiet = min(s.quiet, s.ended.first().forgetAt(t.memory)+1)
 	}
-	for s.ended.len() > s.room {
-		s.forgetOldest(t)
+	for s.ended.kept > s.room {
+		s.forget(t, s.ended.most())
+	}
+	if s.ended.len() > 2*s.ended.kept+blockEnded {
+		s.ended.compact(func(id LeaseID, at leasePlace) { s.index.move(id, at) })
 	}
 }
 
@@ -328,18 +349,11 @@ func (s *leaseShard) forgetOldest(t *leaseTable) {
 	s.ended.pop()
 }
 
-// forget drops an ended lease.
+// forget drops an ended lease, and moves the horizon of its caller.
 func (s *leaseShard) forget(t *leaseTable, e *endedLease) {
-	floor := e.id.ms() + 1
 	id := e.id
-	e.id = LeaseID{}
+	s.ended.drop(e).forgot(id.ms() + 1)
 	s.index.leave(id, false, s.valid)
-	for {
-		early := t.early.Load()
-		if early >= floor || t.early.CompareAndSwap(early, floor) {
-			return
-		}
-	}
 }
 
 // compact makes the slots anew where most are empty.

@@ -5,6 +5,8 @@ package weir
 // entry too, but one that is the caller's alone.
 type leaseEntry struct {
 	id          LeaseID
+	caller      *leaseCaller // who reserved it
+	counted     bool         // as a live lease
 	state       leaseCondition
 	degraded    bool
 	inDoubt     bool // something that was given back may still be charged

@@ -162,7 +162,7 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 func TestEndedLeasesRunOver(t *testing.T) {
 	t.Parallel()
 	for _, from := range []uint32{0, 1<<31 - 300, math.MaxUint32 - 300} {
-		q := endedLeases{from: from, next: from}
+		q, own := endedLeases{from: from, next: from}, leaseCaller{}
 		type placed struct {
 			id    LeaseID
 			place leasePlace
@@ -170,7 +170,7 @@ func TestEndedLeasesRunOver(t *testing.T) {
 		var in []placed
 		for i := range 900 {
 			id := NewLeaseID(leaseStart)
-			in = append(in, placed{id, q.push(endedLease{id: id, at: int64(i)})})
+			in = append(in, placed{id, q.push(&own, endedLease{id: id, at: int64(i)})})
 			if i%3 == 2 { // it grows slowly
 				if q.first().id != in[0].id {
 					t.Fatalf("from %d: the first is not the oldest", from)

@@ -120,7 +120,7 @@ func (t *leaseTable) unend(id LeaseID) {
 		return
 	}
 	if e := s.ended.at(place); e.as == leaseExpired || e.as == leaseVoided {
-		e.id = LeaseID{}
+		s.ended.drop(e)
 		s.index.leave(id, false, s.valid)
 	}
 }

@@ -14,7 +14,7 @@ var leaseStart = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // tableOf makes a table that was opened at leaseStart.
 func tableOf(size int) *leaseTable {
-	return newLeaseTable(&Options{LeaseMemory: 10 * time.Minute, LeaseMemorySize: size}, leaseStart)
+	return newLeaseTable(&Options{LeaseMemory: 10 * time.Minute, LeaseMemorySize: size, MaxLeases: 1 << 30}, leaseStart)
 }
 
 // live puts a lease into the table that was reserved at a time and expires an hour later.
@@ -89,7 +89,7 @@ func TestLeaseLife(t *testing.T) {
 			}
 			// What is forgotten is refused, so it cannot be charged again.
 			if tt.want == "" {
-				if err := table.checkID(id, table.clock(leaseStart.Add(tt.at))); err == nil {
+				if err := table.checkID(id, table.clock(leaseStart.Add(tt.at)), &table.callers.own); err == nil {
 					t.Error("a forgotten ID is taken again")
 				}
 			}
@@ -110,7 +110,7 @@ func TestFullMemoryForgetsTheOldestAndMovesTheHorizon(t *testing.T) {
 	}
 	for i, id := range ids {
 		known := table.state(t, id, at) == LeaseCompleted
-		refused := table.checkID(id, table.clock(at)) != nil
+		refused := table.checkID(id, table.clock(at), &table.callers.own) != nil
 		if wantKnown := i >= 2; known != wantKnown || refused == wantKnown {
 			t.Errorf("lease %d: got known %v, refused %v; want known %v", i, known, refused, wantKnown)
 		}
@@ -135,7 +135,7 @@ func TestHorizon(t *testing.T) {
 		{"before the table was opened", leaseStart.Add(-time.Millisecond), leaseStart.Add(time.Second), false},
 	} {
 		table := tableOf(10)
-		err := table.checkID(NewLeaseID(tt.id), table.clock(tt.now))
+		err := table.checkID(NewLeaseID(tt.id), table.clock(tt.now), &table.callers.own)
 		if (err == nil) != tt.ok {
 			t.Errorf("%s: got %v, want ok %v", tt.name, err, tt.ok)
 		}

@@ -121,8 +121,17 @@ func (l *Limiter) reserveNew(ctx context.Context, now time.Time, c *call) (*Leas
 	r := &c.reservation
 	r.ID = c.newLeaseID(now)
 	entry := l.leases.entry(r.ID)
+	entry.caller = l.leases.caller(ctx, leaseNow)
+	took := false
+	defer func() {
+		if !took { // the store panicked
+			l.leases.tally(entry)
+		}
+	}()
 	lease, replay, err := l.take(ctx, now, entry, r)
+	took = true
 	if entry.state == leaseUnborn {
+		l.leases.tally(entry)
 		l.leases.recycle(entry)
 	} else {
 		l.leases.bring(entry, leaseNow)
@@ -152,7 +161,8 @@ func (l *Limiter) reserveBrought(
 		lease, err := l.known(entry, r.Fingerprint, now)
 		return lease, true, err
 	}
-	if err := l.leases.checkID(r.ID, leaseNow); err != nil {
+	entry.caller = l.leases.caller(ctx, leaseNow)
+	if err := l.leases.checkID(r.ID, leaseNow, entry.caller); err != nil {
 		return l.tooOld(ctx, now, entry, r.Fingerprint, err)
 	}
 	return l.take(ctx, now, entry, r)
@@ -240,6 +250,10 @@ func (l *Limiter) take(
 	if err := gone(ctx); err != nil {
 		return nil, false, err
 	}
+	if err := l.leases.callers.take(e.caller); err != nil {
+		return nil, false, err
+	}
+	e.counted = true
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	if l.traits.Local { // a store elsewhere may plan after the call

@@ -25,6 +25,12 @@ type Options struct {
 	LeaseMemory time.Duration
 	// LeaseMemorySize is how many ended leases are remembered at most. Default: a million.
 	LeaseMemorySize int
+	// MaxLeases is how many leases are live at most; a reservation above it is refused with code
+	// [Overloaded]. Default: a million.
+	MaxLeases int
+	// MaxLeasesPerCaller is how many of them one caller has at most that [ContextWithCaller] names.
+	// Default: a tenth of MaxLeases; a caller that is the only one may have the other nine tenths.
+	MaxLeasesPerCaller int
 	// CacheTTL is how long a resolution may be used again; negative turns the cache off.
 	// Default: one minute.
 	CacheTTL time.Duration
@@ -72,6 +78,10 @@ func (o *Options) withDefaults(traits Traits) (Options, error) {
 		}
 	}
 	count("LeaseMemorySize", &out.LeaseMemorySize, 1_000_000, 1<<30)
+	count("MaxLeases", &out.MaxLeases, 1_000_000, 1<<30)
+	if out.MaxLeasesPerCaller != 0 {
+		count("MaxLeasesPerCaller", &out.MaxLeasesPerCaller, 0, out.MaxLeases)
+	}
 	count("CacheSize", &out.CacheSize, 250_000, 1<<30)
 	count("CascadeDepth", &out.CascadeDepth, 1, min(maxCascadeDepth, traits.CascadeDepth))
 	switch out.OnUnavailable {

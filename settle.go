@@ -116,6 +116,7 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 		}
 	}()
 	if entry.state == leaseUnborn {
+		entry.caller = l.leases.caller(ctx, leaseNow)
 		storeCtx, cancel := l.storeContext(ctx)
 		defer cancel()
 		err := l.recover(storeCtx, s.now, entry)
@@ -139,7 +140,7 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 // meanwhile, void fills the entry instead. An ID that a reserve would be refused for is not
 // remembered.
 func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry) error {
-	if l.leases.checkID(e.id, leaseNow) != nil {
+	if l.leases.checkID(e.id, leaseNow, e.caller) != nil {
 		return unknownLease(e.id)
 	}
 	if l.voider != nil {

@@ -1,7 +1,9 @@
 package httpapi
 
 import (
+	"context"
 	"net/http"
+	"net/netip"
 	"strings"
 
 	"github.com/weir-limiter/weir"
@@ -47,6 +49,28 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 		}, "WWW-Authenticate", `Bearer error="insufficient_scope"`)
 	}
 	return nil
+}
+
+// withCaller names the caller for the limiter: the bearer token's owner, or without bearer tokens the
+// address, because there is nothing else to tell callers apart by. What a proxy says in X-Forwarded-For
+// is not trusted. Of an IPv6 address the first 64 bits count, since one host has all of them.
+func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
+	if h.options.Authenticate != nil {
+		return weir.ContextWithCaller(ctx, c.identity.Name)
+	}
+	at, err := netip.ParseAddrPort(c.r.RemoteAddr)
+	if err != nil {
+		return ctx // no address of a network
+	}
+	address := at.Addr().Unmap().WithZone("")
+	if address.Is6() {
+		network, err := address.Prefix(64)
+		if err != nil {
+			return ctx
+		}
+		address = network.Addr()
+	}
+	return weir.ContextWithCaller(ctx, address.String())
 }
 
 func unauthorized(challenge, reason string) error {

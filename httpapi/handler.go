@@ -108,6 +108,7 @@ func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 			return
 		}
 		h.options.LetIn(ctx)
+		ctx = h.withCaller(ctx, c)
 	}
 	if t.limited() {
 		if err := h.arrive(t, c); err != nil {

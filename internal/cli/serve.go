@@ -96,6 +96,7 @@ func flagAtFault(cmd *cobra.Command, err error) string {
 	}
 	for _, name := range []string{
 		"cascade-depth", "lease-lifetime", "lease-memory", "lease-memory-size", "cache-ttl", "store-timeout",
+		"max-leases", "max-leases-per-caller",
 	} {
 		if strings.EqualFold(strings.ReplaceAll(name, "-", ""), e.Field) { // the limiter's own name of it
 			return name

@@ -39,6 +39,9 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	f.DurationVar(&l.LeaseLifetime, "lease-lifetime", time.Hour, "a lease lives this long unless it is extended")
 	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute, "remember ended leases this long")
 	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000, "remember at most `N` ended leases")
+	f.IntVar(&l.MaxLeases, "max-leases", 1_000_000, "at most `N` live leases")
+	f.IntVar(&l.MaxLeasesPerCaller, "max-leases-per-caller", 0,
+		"at most `N` of them for a bearer token or, without, an address (default a tenth of --max-leases)")
 	f.DurationVar(&l.CacheTTL, "cache-ttl", time.Minute, "use what was read of the configuration this long; 0 for never")
 	f.DurationVar(&l.StoreTimeout, "store-timeout", time.Second, "a store in another process has this long to answer")
 
@@ -84,6 +87,7 @@ func (o *serveOptions) refuseZero(cmd *cobra.Command) error {
 		"max-body", "max-header", "max-concurrent", "max-connections", "header-timeout",
 		"read-timeout", "write-timeout", "idle-timeout", "shutdown-delay", "shutdown-timeout",
 		"cascade-depth", "lease-lifetime", "lease-memory", "lease-memory-size", "store-timeout",
+		"max-leases",
 	} {
 		if given := cmd.Flags().Lookup(name).Value.String(); given == "0" || given == "0s" {
 			errs = append(errs, misused(cmd, "%w", &weir.Error{

@@ -105,6 +105,12 @@ func (m *metrics) counter(name, help string, read func() float64) {
 
 // watchLimiter registers what the limiter counts itself.
 func (m *metrics) watchLimiter(l *weir.Limiter) {
+	m.gauge("weir_leases_live", "Leases that are live, as far as this server knows.",
+		func() float64 { return float64(l.LeaseStats().Live) })
+	m.gauge("weir_leases_live_limit", "Leases that may be live at once.",
+		func() float64 { return float64(l.LeaseStats().MaxLive) })
+	m.counter("weir_leases_refused_total", "Reservations refused because too many leases were live.",
+		func() float64 { return float64(l.LeaseStats().Refused) })
 	m.counter("weir_resolution_cache_hits_total", "Resolutions that the cache had.",
 		func() float64 { return float64(l.CacheStats().Hits) })
 	m.counter("weir_resolution_cache_misses_total", "Resolutions that the cache had not.",

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -105,9 +106,16 @@ func (s *Server) listen(ctx context.Context) error {
 	return nil
 }
 
+// defaultMaxLeases is the limiter's own default of MaxLeases.
+const defaultMaxLeases = 1_000_000
+
 // openLimiter makes the limiter, and those who are told what it decides.
 func (s *Server) openLimiter(b weir.Backend) error {
 	limiter := *s.options.Limiter
+	if s.options.TokensFile != "" && limiter.MaxLeasesPerCaller == 0 {
+		// There may be others at any time: a caller does not get more while it is alone.
+		limiter.MaxLeasesPerCaller = max(1, cmp.Or(limiter.MaxLeases, defaultMaxLeases)/10)
+	}
 	s.activity = httpapi.NewActivity(&httpapi.ActivityOptions{Now: limiter.Now})
 	all := observers{s.metrics, s.activity, denialLog{s.options.Logger}}
 	if s.traces != nil {

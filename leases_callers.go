@@ -1,0 +1,188 @@
+package weir
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// callerKey finds the caller in a context.
+type callerKey struct{}
+
+// ContextWithCaller names the caller on whose behalf a [Limiter] is called with the context. Each
+// caller has a share of the live leases and of the memory of ended ones, so that none can use them up
+// for the others; lease IDs that one caller has made the limiter forget are refused to it alone. A
+// context without a name, or with an empty one, is the program's own: only the bounds on all leases
+// hold for it.
+func ContextWithCaller(ctx context.Context, caller string) context.Context {
+	return context.WithValue(ctx, callerKey{}, caller)
+}
+
+// Callers beyond maxCallers that have leases share sharedCallers accounts, because addresses, say, are
+// without number.
+const (
+	maxCallers    = 4096
+	sharedCallers = 64
+)
+
+// leaseCaller is what the lease table knows of one caller.
+type leaseCaller struct {
+	number      uint32       // 0 is the program itself
+	live, ended atomic.Int64 // leases
+	early       atomic.Int64 // lease IDs older than this may have been forgotten
+}
+
+// forgot moves the horizon to a time, in milliseconds.
+func (c *leaseCaller) forgot(floor int64) {
+	for {
+		early := c.early.Load()
+		if early >= floor || c.early.CompareAndSwap(early, floor) {
+			return
+		}
+	}
+}
+
+// leaseCallers bounds the live leases of all callers and of each, and finds the callers' accounts.
+type leaseCallers struct {
+	own           leaseCaller // of calls that name no caller
+	most, mostOf  int64       // live leases, of all and of one caller
+	always        bool        // mostOf holds for a caller that is alone, too
+	live, refused atomic.Int64
+
+	mu     sync.RWMutex
+	byName map[string]*leaseCaller
+	shared [sharedCallers]*leaseCaller
+	seed   maphash.Seed
+	last   uint32 // the number of the newest
+	swept  int64  // when accounts without leases were last dropped, in milliseconds
+}
+
+func (c *leaseCallers) open(o *Options) {
+	c.most, c.mostOf = int64(o.MaxLeases), int64(o.MaxLeasesPerCaller)
+	c.always = c.mostOf > 0
+	if !c.always {
+		c.mostOf = max(1, c.most/10)
+	}
+	c.byName, c.seed = make(map[string]*leaseCaller), maphash.MakeSeed()
+}
+
+// of returns the account of the caller that a context names.
+func (c *leaseCallers) of(ctx context.Context, now, memory int64) *leaseCaller {
+	name, _ := ctx.Value(callerKey{}).(string)
+	if name == "" {
+		return &c.own
+	}
+	c.mu.RLock()
+	known := c.byName[name]
+	c.mu.RUnlock()
+	if known != nil {
+		return known
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if known = c.byName[name]; known != nil {
+		return known
+	}
+	if len(c.byName) >= maxCallers {
+		c.sweep(now, memory)
+	}
+	if len(c.byName) < maxCallers {
+		known = c.account()
+		c.byName[name] = known
+		return known
+	}
+	at := &c.shared[maphash.String(c.seed, name)%sharedCallers]
+	if *at == nil {
+		*at = c.account()
+	}
+	return *at
+}
+
+func (c *leaseCallers) account() *leaseCaller {
+	c.last++
+	return &leaseCaller{number: c.last}
+}
+
+// sweep drops the accounts that have nothing to tell any more, at most once a second.
+func (c *leaseCallers) sweep(now, memory int64) {
+	if now-c.swept < time.Second.Milliseconds() && now >= c.swept {
+		return
+	}
+	c.swept = now
+	for name, a := range c.byName {
+		if a.live.Load() == 0 && a.ended.Load() == 0 && a.early.Load() <= now-memory {
+			delete(c.byName, name)
+		}
+	}
+}
+
+// take counts a lease that is about to live, or returns an error with code [Overloaded] if there are
+// too many.
+func (c *leaseCallers) take(of *leaseCaller) error {
+	mine := of.live.Add(1)
+	all := c.live.Add(1)
+	switch {
+	case all > c.most:
+		return c.refuse(of, "too many leases are live; nothing was reserved")
+	case of != &c.own && mine > c.share():
+		return c.refuse(of, "too many leases of this caller are live; nothing was reserved")
+	}
+	return nil
+}
+
+// share is how many leases one caller may have: while it is the only one, all but what another one
+// would get.
+func (c *leaseCallers) share() int64 {
+	if c.always {
+		return c.mostOf
+	}
+	c.mu.RLock()
+	several := len(c.byName) > 1
+	c.mu.RUnlock()
+	if several {
+		return c.mostOf
+	}
+	return max(1, c.most-c.mostOf)
+}
+
+func (c *leaseCallers) refuse(of *leaseCaller, reason string) error {
+	c.give(of)
+	c.refused.Add(1)
+	return &Error{Code: Overloaded, Reason: reason, RetryAfter: time.Second}
+}
+
+// count counts a lease that lives already, whatever the bounds say.
+func (c *leaseCallers) count(of *leaseCaller) {
+	of.live.Add(1)
+	c.live.Add(1)
+}
+
+// give counts a lease that does not live any more.
+func (c *leaseCallers) give(of *leaseCaller) {
+	of.live.Add(-1)
+	c.live.Add(-1)
+}
+
+// LeaseStats are figures of a limiter's leases.
+type LeaseStats struct {
+	// Live is how many leases are live, as far as this process knows; one that has expired counts
+	// until it is swept.
+	Live int64
+	// MaxLive is how many may be.
+	MaxLive int64
+	// Refused is how many reservations were refused with code [Overloaded] since the start.
+	Refused int64
+}
+
+// LeaseStats returns figures of the leases.
+func (l *Limiter) LeaseStats() LeaseStats {
+	c := &l.leases.callers
+	return LeaseStats{Live: c.live.Load(), MaxLive: c.most, Refused: c.refused.Load()}
+}
+
+// caller returns the account of the caller that a context names.
+func (t *leaseTable) caller(ctx context.Context, now int64) *leaseCaller {
+	return t.callers.of(ctx, now, t.memory)
+}
