@@ -24,6 +24,8 @@ type errand struct {
 type draw struct {
 	shard int
 	asks  []ask
+	// found are the limits asked, as the shard had them before, in the order of the asks.
+	found []counter
 }
 
 // Reserve takes what a reservation asks, or nothing. Bucket items are written at once, one for each
@@ -293,7 +295,7 @@ func (j *journey) end(ctx context.Context, e *errand) {
 	}
 	e.found = e.member.wait(ctx)
 	if e.found.ruling == taken {
-		e.draws = []draw{{e.shard, e.asks}}
+		e.draws = []draw{{e.shard, e.asks, e.found.found}}
 		return
 	}
 	if e.found.ruling == denied && e.spot.count() > 1 && !j.blind {
@@ -317,11 +319,7 @@ func (m *member) wait(ctx context.Context) verdict {
 // giveBack returns what an errand took in vain, with the next write of each item.
 func (e *errand) giveBack(now int64) {
 	for _, d := range e.draws {
-		var found []counter
-		if len(e.draws) == 1 { // otherwise it is of one of several shards
-			found = e.found.found
-		}
-		e.spot.line(d.shard).submit(nil, compensation(now, d.asks, found))
+		e.spot.line(d.shard).submit(nil, compensation(now, d.asks, d.found))
 	}
 	e.draws = nil
 }

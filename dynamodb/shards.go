@@ -34,7 +34,7 @@ func (j *journey) elsewhere(ctx context.Context, e *errand) {
 		if v.ruling != denied {
 			e.found, e.shard = v, shard
 			if v.ruling == taken {
-				e.draws = []draw{{shard, e.asks}}
+				e.draws = []draw{{shard, e.asks, v.found}}
 			}
 			return
 		}
@@ -144,7 +144,7 @@ func (j *journey) scattered(ctx context.Context, e *errand, images []*image) boo
 		}
 		v := m.wait(ctx)
 		if v.ruling == taken {
-			e.draws = append(e.draws, draw{i, parts[i]})
+			e.draws = append(e.draws, draw{i, parts[i], v.found})
 			continue
 		}
 		if all = false; failure.ruling != failed {

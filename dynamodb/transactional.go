@@ -72,7 +72,7 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 		return false, err
 	}
 	for i, e := range j.errands {
-		e.draws = []draw{{e.shard, e.asks}}
+		e.draws = []draw{{e.shard, e.asks, e.found.found}}
 		e.spot.forgive()
 		e.spot.line(e.shard).adopt(writes[i].leads, images[i][0])
 	}
