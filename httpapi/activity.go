@@ -122,7 +122,7 @@ func (a *Activity) see(s *activityShard, e *weir.Event, i int, order uint64) str
 
 // serve answers GET /v1/activity.
 func (a *Activity) serve(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, "application/json", a.Report(a.now()))
+	_ = writeJSON(w, http.StatusOK, "application/json", a.Report(a.now()))
 }
 
 // activityShard is what one part has counted.

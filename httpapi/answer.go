@@ -23,15 +23,14 @@ type appender interface {
 	appendJSON(text []byte) []byte
 }
 
-// answer answers a request.
-func (h *Handler) answer(c *incoming, a *answer) {
+// answer answers a request. An error means that the caller has not got the answer.
+func (h *Handler) answer(c *incoming, a *answer) error {
 	h.rateLimits.set(c.w.Header(), a.limits)
 	if body, ok := a.body.(appender); ok {
 		c.out = body.appendJSON(c.out[:0])
-		writeText(c.w, http.StatusOK, "application/json", c.out)
-		return
+		return writeText(c.w, http.StatusOK, "application/json", c.out)
 	}
-	writeJSON(c.w, http.StatusOK, "application/json", a.body)
+	return writeJSON(c.w, http.StatusOK, "application/json", a.body)
 }
 
 // writeProblem answers with an error. A denial gets the RateLimit headers, unless limits is nil.
@@ -47,7 +46,7 @@ func writeProblemIn(text []byte, w http.ResponseWriter, err error, limits *rateL
 	}
 	p := problemOf(err)
 	text = p.appendJSON(text)
-	writeText(w, p.Status, problemType, text)
+	_ = writeText(w, p.Status, problemType, text) // Who does not read the answer asks again.
 	return text
 }
 
@@ -57,17 +56,17 @@ func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
 }
 
 // writeJSON answers with what [encoding/json] makes of a body.
-func writeJSON(w http.ResponseWriter, status int, contentType string, body any) {
+func writeJSON(w http.ResponseWriter, status int, contentType string, body any) error {
 	data, err := json.Marshal(body)
 	if err != nil {
 		panic(err) // the bodies are structs of numbers and strings
 	}
-	writeText(w, status, contentType, data)
+	return writeText(w, status, contentType, data)
 }
 
 // writeText answers in one piece, so that who reads less than the length knows that something is
 // missing. The text is not kept.
-func writeText(w http.ResponseWriter, status int, contentType string, text []byte) {
+func writeText(w http.ResponseWriter, status int, contentType string, text []byte) error {
 	header := w.Header()
 	// The names are as net/http spells them, and the values stand in one piece of memory.
 	values := [...]string{contentType, strconv.Itoa(len(text)), "no-store", "nosniff"}
@@ -76,8 +75,8 @@ func writeText(w http.ResponseWriter, status int, contentType string, text []byt
 	header["Cache-Control"] = values[2:3:3]
 	header["X-Content-Type-Options"] = values[3:4:4]
 	w.WriteHeader(status)
-	// Who does not read the answer asks again.
-	_, _ = w.Write(text) //nolint:gosec,nolintlint // JSON that says so is no page; gosec as in client_call.go.
+	_, err := w.Write(text) //nolint:gosec,nolintlint // JSON that says so is no page; gosec as in client_call.go.
+	return err
 }
 
 // logHidden logs what an answer does not show, in one line: errors of the service that are none of
@@ -88,6 +87,9 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 	}
 	if _, ok := errors.AsType[*httpError](err); ok {
 		return // the service was not asked
+	}
+	if gone := ctx.Err(); gone != nil && errors.Is(err, gone) {
+		return // nothing has failed, and any caller could fill the log
 	}
 	faults := faultsOf(err)
 	if len(faults) == 0 {

@@ -32,6 +32,12 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
+	if r.LeaseID.IsZero() && !lease.Degraded {
+		c.made = lease.ID
+	}
+	if err := h.gone(ctx, c); err != nil {
+		return nil, err
+	}
 	left := lease.Limits
 	if lease.Replay {
 		left = h.leftNow(ctx, lease.Limits, r.Limits)

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weir-limiter/weir"
 )
@@ -26,6 +27,8 @@ type Handler struct {
 	document   []byte // the OpenAPI document
 	rateLimits *rateLimits
 	incoming   sync.Pool // of *incoming
+
+	givenBack, notGivenBack atomic.Int64 // see Abandoned
 }
 
 var _ http.Handler = (*Handler)(nil)
@@ -145,7 +148,9 @@ func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
 		h.refuse(ctx, c, err)
 		return
 	}
-	h.answer(c, answer)
+	if h.answer(c, answer) != nil && !c.made.IsZero() {
+		h.giveBack(ctx, c)
+	}
 }
 
 // fail answers with an error, and logs what the answer leaves out.

@@ -20,6 +20,7 @@ type incoming struct {
 	arriving arriving
 	verb     settleRequest
 	said     answer
+	made     weir.LeaseID // of the lease that was reserved, if the caller brought no ID
 }
 
 // say makes the answer.

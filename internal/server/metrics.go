@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 )
 
 // metrics are what GET /metrics tells. No label has an entity, a resource or anything else that
@@ -117,6 +118,16 @@ func (m *metrics) watchLimiter(l *weir.Limiter) {
 		func() float64 { return float64(l.CacheStats().Misses) })
 	m.gauge("weir_resolution_cache_size", "Resolutions that the cache keeps.",
 		func() float64 { return float64(l.CacheStats().Size) })
+}
+
+// watchHandler registers what the handler did for callers that had gone.
+func (m *metrics) watchHandler(h *httpapi.Handler) {
+	m.counter("weir_abandoned_leases_cancelled_total",
+		"Leases given back because the caller hung up before the answer; the server had made the ID.",
+		func() float64 { cancelled, _ := h.Abandoned(); return float64(cancelled) })
+	m.counter("weir_abandoned_leases_failed_total",
+		"Leases of such callers that could not be given back; they stay charged until they end.",
+		func() float64 { _, failed := h.Abandoned(); return float64(failed) })
 }
 
 // watchConnections registers what the listener counts.

@@ -103,7 +103,8 @@ func (m *metrics) served(r *servedRequest) {
 func (s *Server) logRequest(ctx context.Context, r *servedRequest) {
 	level := slog.LevelDebug
 	asked := r.route == "/readyz" && s.ending.Load() // the answer is what it should be
-	if r.status >= http.StatusInternalServerError && !asked {
+	// Any caller could fill the log by hanging up: its context has ended then.
+	if r.status >= http.StatusInternalServerError && !asked && ctx.Err() == nil {
 		level = slog.LevelWarn
 	}
 	s.options.Logger.LogAttrs(ctx, level, "request", slog.String("method", r.method),

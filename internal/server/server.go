@@ -177,6 +177,7 @@ func (s *Server) handlers() (all, probes http.Handler) {
 		o.Authenticate = s.tokens.authenticate
 	}
 	api := httpapi.NewHandler(s.limiter, o)
+	s.metrics.watchHandler(api)
 	figures := onlyGet(api.Require(httpapi.RoleRead, s.metrics.handler()))
 	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
