@@ -30,15 +30,13 @@ func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	defer cancel()
 	id := c.made
 	c.made = weir.LeaseID{}
-	receipt, err := h.service.Cancel(ctx, id)
-	if err != nil {
+	if _, err := h.service.Cancel(ctx, id); err != nil {
 		h.notGivenBack.Add(1)
 		h.options.Logger.WarnContext(ctx, "the lease of a caller that has gone could not be cancelled",
 			slog.String("lease_id", id.String()), slog.Any("error", err))
 		return
 	}
 	h.givenBack.Add(1)
-	h.flat.settled(receipt)
 }
 
 // Abandoned counts the leases whose caller hung up before the answer to the reserve was written, and
