@@ -171,7 +171,7 @@ func (c *Client) cancelAbandoned(
 		case !pending || c.abandoned.crowded():
 			return true, nil
 		}
-		absent = why == nil
+		absent = absent || why == nil // the server refuses the reserve from then on
 		if !pause(ctx, pauseBefore(n, firstRepeat, longestRepeat, min(asked, longestRepeat))) {
 			if absent {
 				return true, nil
