@@ -121,15 +121,25 @@ func (c *leaseCallers) sweep(now, memory int64) {
 // take counts a lease that is about to live, or returns an error with code [Overloaded] if there are
 // too many.
 func (c *leaseCallers) take(of *leaseCaller) error {
-	mine := of.live.Add(1)
-	all := c.live.Add(1)
-	switch {
-	case all > c.most:
-		return c.refuse(of, "too many leases are live; nothing was reserved")
-	case of != &c.own && mine > c.share():
-		return c.refuse(of, "too many leases of this caller are live; nothing was reserved")
+	if c.fits(of) {
+		return nil
 	}
-	return nil
+	c.refused.Add(1)
+	reason := "too many leases are live; nothing was reserved"
+	if of != &c.own && c.live.Load() < c.most {
+		reason = "too many leases of this caller are live; nothing was reserved"
+	}
+	return &Error{Code: Overloaded, Reason: reason, RetryAfter: time.Second}
+}
+
+// fits counts a lease that is about to live, unless there are too many.
+func (c *leaseCallers) fits(of *leaseCaller) bool {
+	mine, all := of.live.Add(1), c.live.Add(1)
+	if all <= c.most && (of == &c.own || mine <= c.share()) {
+		return true
+	}
+	c.give(of)
+	return false
 }
 
 // share is how many leases one caller may have: while it is the only one, all but what another one
@@ -147,12 +157,6 @@ func (c *leaseCallers) share() int64 {
 	return max(1, c.most-c.mostOf)
 }
 
-func (c *leaseCallers) refuse(of *leaseCaller, reason string) error {
-	c.give(of)
-	c.refused.Add(1)
-	return &Error{Code: Overloaded, Reason: reason, RetryAfter: time.Second}
-}
-
 // count counts a lease that lives already, whatever the bounds say.
 func (c *leaseCallers) count(of *leaseCaller) {
 	of.live.Add(1)
@@ -163,6 +167,22 @@ func (c *leaseCallers) count(of *leaseCaller) {
 func (c *leaseCallers) give(of *leaseCaller) {
 	of.live.Add(-1)
 	c.live.Add(-1)
+}
+
+// place counts a lease that is about to live, or returns an error with code [Overloaded]. Leases that have
+// expired take no place: if there is none, all parts of the table are swept first.
+func (t *leaseTable) place(of *leaseCaller, now time.Time) error {
+	if t.callers.fits(of) {
+		return nil
+	}
+	at := t.clock(now)
+	for i := range t.shards {
+		s := &t.shards[i]
+		s.mu.Lock()
+		s.sweep(t, at)
+		s.mu.Unlock()
+	}
+	return t.callers.take(of)
 }
 
 // LeaseStats are figures of a limiter's leases.

@@ -250,7 +250,7 @@ func (l *Limiter) take(
 	if err := gone(ctx); err != nil {
 		return nil, false, err
 	}
-	if err := l.leases.callers.take(e.caller); err != nil {
+	if err := l.leases.place(e.caller, now); err != nil {
 		return nil, false, err
 	}
 	e.counted = true

@@ -12,6 +12,9 @@ func horizonCases() []Case {
 	stored := system(slow(weir.Bucket, "n", 100))
 	brief := stored.under(weir.Options{LeaseMemory: 20 * time.Second})
 	small := stored.under(weir.Options{LeaseMemorySize: 3})
+	bounded := stored.under(weir.Options{MaxLeases: 10, MaxLeasesPerCaller: 3})
+	callers := bt
+	callers.Callers = true
 	return []Case{
 		{"IDs from before the table opened", "6.2", bt, scene(stored, beforeOpening)},
 		{"IDs older than the lease memory", "6.2", bt, scene(brief, olderThanMemory)},
@@ -22,7 +25,71 @@ func horizonCases() []Case {
 		{"an ID ahead is remembered after its own time", "6.4", bt, scene(stored, rememberedAhead)},
 		{"a full memory forgets the oldest", "6.4", bt, scene(small, forgetsOldest)},
 		{"live leases are not forgotten", "6.4", bt, scene(small, liveKept)},
+		{"one caller's IDs refuse no other's", "6.8", callers, scene(small, onlyTheFlooder)},
+		{"live leases are bounded", "6.9", callers, scene(bounded, boundedLeases)},
+		{"the live leases of a caller are bounded", "6.9", callers, scene(bounded, boundedShare)},
 	}
+}
+
+// onlyTheFlooder: a caller whose leases fill the memory, with IDs ahead of the clock, moves its own
+// horizon and makes the limiter forget its own leases.
+func onlyTheFlooder(s *stage) {
+	good := weir.ContextWithCaller(s.Context(), "good")
+	bad := weir.ContextWithCaller(s.Context(), "bad")
+	mine := with(weir.NewLeaseID(s.Now()), ask("a", cost(1)))
+	settle := func(r *weir.Request) {
+		l, err := s.Reserve(good, r)
+		if err == nil {
+			_, err = s.Complete(good, l.ID, nil)
+		}
+		if err != nil {
+			s.Fatalf("the other caller: got %v", err)
+		}
+	}
+	settle(mine)
+	for i := range 20 {
+		r := with(weir.NewLeaseID(s.Now().Add(time.Duration(38+i)*time.Second)), ask("a", cost(0)))
+		if l, err := s.Reserve(bad, r); err == nil {
+			_, _ = s.Cancel(bad, l.ID)
+		}
+	}
+	_, err := s.Reserve(good, mine)
+	s.refused(weir.Ended, err)
+	settle(with(weir.NewLeaseID(s.Now()), ask("a", cost(1))))
+	s.left("a", cost(98))
+}
+
+// boundedLeases: above the bound nothing is reserved, and a lease that ends makes room.
+func boundedLeases(s *stage) {
+	var leases []*weir.Lease
+	for range 10 {
+		leases = append(leases, s.admit(ask("a", cost(1))))
+	}
+	s.fail(weir.Overloaded, ask("a", cost(1)))
+	s.fail(weir.Overloaded, with(weir.NewLeaseID(s.Now()), ask("a", cost(0))))
+	s.left("a", cost(90))
+	s.complete(leases[0])
+	s.admit(ask("a", cost(1)))
+	s.fail(weir.Overloaded, ask("a", cost(1)))
+	s.Advance(time.Hour) // they expire
+	s.admit(with(weir.NewLeaseID(s.Now()), ask("a", cost(1))))
+}
+
+// boundedShare: a caller with its share of the live leases leaves the others theirs.
+func boundedShare(s *stage) {
+	one := weir.ContextWithCaller(s.Context(), "one")
+	other := weir.ContextWithCaller(s.Context(), "other")
+	for range 3 {
+		if _, err := s.Reserve(one, ask("a", cost(1))); err != nil {
+			s.Fatalf("got %v", err)
+		}
+	}
+	_, err := s.Reserve(one, ask("a", cost(1)))
+	s.refused(weir.Overloaded, err)
+	if _, err := s.Reserve(other, ask("a", cost(1))); err != nil {
+		s.Fatalf("another caller: got %v", err)
+	}
+	s.left("a", cost(96))
 }
 
 func beforeOpening(s *stage) {

@@ -18,6 +18,9 @@ type Leeway struct {
 	// WholeRest is true where a hold that is made anew, after a shrink or a growth, lasts for whole seconds
 	// more, and so up to a second longer. Random operations then let only whole seconds pass.
 	WholeRest bool
+	// NoCallers is true if a world is not told who calls (weir.ContextWithCaller), and its live leases
+	// are not bounded: the model, and a client, whose server names its callers itself.
+	NoCallers bool
 	// Remembers is true where no ended lease is forgotten early, however many there are.
 	Remembers bool
 	// OwnClock is true where the store has a clock of its own, which never steps back: a caller

@@ -68,5 +68,6 @@ func ModelHarness(rules *model.Rules) Harness {
 			Local:        true,
 			EntitySlash:  true,
 		},
+		Leeway: Leeway{NoCallers: true},
 	}
 }

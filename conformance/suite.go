@@ -46,6 +46,8 @@ type Needs struct {
 	Exact bool
 	// Bubble is true where the world has to live in a bubble of testing/synctest.
 	Bubble bool
+	// Callers is true if it names callers or bounds live leases.
+	Callers bool
 }
 
 // missing says why a harness cannot play, or nothing.
@@ -62,6 +64,8 @@ func (n *Needs) missing(h *Harness) string {
 		return fmt.Sprintf("no cascade over %d levels", n.Depth)
 	case (n.Virtual || n.Skew || n.Bubble) && h.RealTime:
 		return "real time"
+	case n.Callers && h.NoCallers:
+		return "no callers"
 	case n.Bubble && h.NoBubble:
 		return "no bubbles"
 	case n.Skew && h.NoSkew:

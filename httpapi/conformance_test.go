@@ -17,5 +17,6 @@ func TestConformanceClient(t *testing.T) {
 			return openClientWorld(t, s, httpapi.ClientOptions{}, overPipes)
 		},
 		Traits: (&memory.Store{}).Traits(),
+		Leeway: conformance.Leeway{NoCallers: true},
 	})
 }

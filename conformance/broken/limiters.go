@@ -28,7 +28,8 @@ func limiters() []Store {
 			return l, err
 		})
 	}
-	return append(settlingLimiters(), []Store{
+	return append(append(settlingLimiters(), callerLimiters()...), []Store{
+		{Name: "live leases have no bound", Breaks: "6.9", Front: instead(weir.Overloaded)},
 		{Name: "a limiter counts by itself", Breaks: "silent per-process counters", Front: put(counting)},
 		{Name: "a degraded lease is not marked", Breaks: "silent per-process counters", Front: answering(
 			func(_ *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
@@ -143,5 +144,20 @@ func counting(w *wrong) {
 		lease := degraded(w, r)
 		lease.Degraded = false
 		return lease, nil
+	}
+}
+
+// callerLimiters take one caller for another.
+func callerLimiters() []Store {
+	as := func(caller string) Front {
+		return put(func(w *wrong) {
+			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+				return w.World.Reserve(weir.ContextWithCaller(ctx, caller), r)
+			}
+		})
+	}
+	return []Store{
+		{Name: "one caller's IDs move everybody's horizon", Breaks: "6.8", Front: as("everybody")},
+		{Name: "a caller may take all live leases", Breaks: "6.9", Front: as("")},
 	}
 }
