@@ -158,7 +158,7 @@ func TestLiveLeasesAreBounded(t *testing.T) {
 			}
 			now = now.Add(2 * time.Hour) // all have expired
 			leases = nil
-			fill(c.want)
+			fill(1)
 		})
 	}
 }
