@@ -37,6 +37,8 @@ const (
 	codeCompleted uint16 = 12
 	codeCancelled uint16 = 13
 	codeExtended  uint16 = 14
+	// codeVoid is a header of a lease that was cancelled before it was reserved. Nothing is pending.
+	codeVoid uint16 = 15
 
 	// What a lease does on a limit's account. user_data_32 is the place (see place), user_data_64 of
 	// a take the request's fingerprint, of what a settlement did one more than the units that the part

@@ -27,10 +27,11 @@ func (s *seat) remember(now, most int64, status *weir.LimitStatus) {
 }
 
 // remembered denies without asking the cluster, where it denied as much a moment ago. What is known
-// must still say so. A lease that another server took is no denial: it may be what is in the way.
+// must still say so. A lease that another server took is no denial: it may be what is in the way. Nor is one
+// denied whose earlier chain may still be carried out.
 func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 	now := c.s.clock.ms()
-	if !c.recalled(now) {
+	if c.resends || !c.recalled(now) {
 		return false, nil
 	}
 	if c.repeats {

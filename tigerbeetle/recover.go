@@ -111,6 +111,8 @@ type told struct {
 // read takes the next transfer in.
 func (h *history) read(t *tb.Transfer) {
 	switch {
+	case t.ID == h.header && t.Code == codeVoid:
+		return // it was never reserved
 	case t.ID == h.header:
 		h.known = true
 		h.record.State = weir.LeaseLive

@@ -18,20 +18,27 @@ import (
 const tries = 16
 
 // Reserve takes a reservation by one linked chain in one call. It is sent again where another server
-// moved a bucket's anchor in between, or used up the attempt's ID.
+// moved a bucket's anchor in between, or used up the attempt's ID. A caller whose context ends while the
+// cluster has the chain leaves nothing charged: see [Store.run].
 func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (*weir.Outcome, error) {
 	if err := s.enter(true); err != nil {
 		return nil, err
 	}
 	defer s.leave()
-	out, err := r.Plan(ctx)
-	if err != nil {
+	earlier, out, err := s.resume(ctx, r)
+	if out != nil || err != nil {
+		return out, err
+	}
+	if out, err = r.Plan(ctx); err != nil {
 		return nil, err
 	}
 	c := &reserving{
 		s: s, r: r, out: out,
 		seats: make([]seat, len(out.Holdings)), all: make([]*seat, 0, len(out.Holdings)),
 		repeats: !r.Made(),
+	}
+	if earlier != nil { // its chain may still be carried out, unless this one uses up its IDs
+		c.attempt, c.resends = earlier.attempt, true
 	}
 	if err := c.seat(); err != nil {
 		return nil, err
@@ -40,7 +47,7 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (
 		return nil, err
 	}
 	s.memory.Store(int64(r.Memory))
-	return c.run(ctx)
+	return s.run(ctx, c)
 }
 
 // reserving is one Reserve.
@@ -55,6 +62,10 @@ type reserving struct {
 	// repeats is false for a lease that the limiter has made for this call: nobody can have asked
 	// for it before.
 	repeats bool
+	// resends is true if an earlier chain of the lease may still be carried out.
+	resends bool
+	// unknown is true once a chain was sent that the ledger may carry out although it returned an error.
+	unknown bool
 }
 
 // An attempt's number stands above the number of charges on the header.
@@ -63,9 +74,19 @@ const (
 	attemptBits = 32 - chargeBits
 )
 
-// another takes an attempt that nobody has used: a denial burns the IDs of one, and a lease may be denied
-// any number of times, by any number of servers, before it is admitted.
-func (c *reserving) another() { c.attempt = 1 + rand.Int64N(1<<attemptBits-1) }
+// orderedAttempts is how many attempts of a lease follow one another on every server. So a denial by one
+// server uses up the IDs of a chain of another server that is still under way, and that one fails.
+const orderedAttempts = 4
+
+// another takes the next attempt, because a denial uses up the IDs of one. A lease may be denied any number
+// of times, by any number of servers, before it is admitted, so the later ones are random.
+func (c *reserving) another() {
+	if c.attempt < orderedAttempts {
+		c.attempt++
+		return
+	}
+	c.attempt = orderedAttempts + 1 + rand.Int64N(1<<attemptBits-orderedAttempts-1)
+}
 
 // seat finds the limits.
 func (c *reserving) seat() error {
@@ -126,6 +147,9 @@ func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
 
 // send sends one chain and reads the answer. It is not done where the chain is to be sent anew.
 func (c *reserving) send(ctx context.Context) (done bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, unavailable(err) // nobody waits for it
+	}
 	now, err := c.s.board(ctx, c.all)
 	if err != nil {
 		return false, err
@@ -137,7 +161,8 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	fly(c.all, 1, false)
-	results, err := c.s.transfer(ctx, ch)
+	results, err := c.s.transfer(context.WithoutCancel(ctx), ch)
+	c.unknown = err != nil && !isUnsent(err)
 	v := ch.judge(results)
 	if err == nil {
 		fundedAll(ch, c.seats, results)
@@ -455,44 +480,4 @@ func (s *seat) book(at int64) []weir.Piece {
 		s.holds.add(p.Until, p.Units)
 	}
 	return []weir.Piece{p}
-}
-
-// other refuses a lease that was used for another request, and says if it is over besides.
-func (c *reserving) other(ctx context.Context) error {
-	e := &weir.Error{
-		Code: weir.Conflict, Field: "lease_id", Value: c.r.ID.String(),
-		Reason: "was used for another request",
-	}
-	h, err := c.s.recover(ctx, c.r.ID)
-	if err != nil {
-		return err
-	}
-	if h != nil && (h.record.State != weir.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.ms()) {
-		e.Code, e.Reason = weir.Ended, "was used for another request, and is over"
-	}
-	return e
-}
-
-// replay answers for a lease that the cluster knows: the same request again, or another one.
-func (c *reserving) replay(ctx context.Context) error {
-	header, err := c.header(ctx)
-	if err != nil {
-		return err
-	}
-	if header == nil {
-		return unexpected("lookup_transfers", "a header that exists was not found")
-	}
-	if header.UserData64 != c.r.Fingerprint {
-		return c.other(ctx)
-	}
-	if err := c.s.readSeats(ctx, c.those(func(s *seat) bool { return !s.asked })); err != nil {
-		return err
-	}
-	c.statuses(c.s.clock.ms())
-	for i := range c.out.Limits {
-		c.out.Limits[i].Exceeded, c.out.Limits[i].RetryAfter, c.out.Limits[i].AtLeast = false, 0, false
-	}
-	c.s.answers.Store(c.r.ID, slices.Clone(c.out.Limits))
-	c.out.Replay = true
-	return nil
 }

@@ -33,6 +33,11 @@ type Store struct {
 	answers sync.Map
 	// chains is memory of calls that are over.
 	chains sync.Pool
+	// abandoned are the reservations whose callers have left.
+	abandoned abandoned
+	// life lasts until end is called, when Close has done what it can for them.
+	life context.Context //nolint:containedctx // It is the store's own, of no call.
+	end  context.CancelFunc
 
 	calls  sync.WaitGroup
 	mu     sync.Mutex
@@ -75,6 +80,9 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	s.clock = newClock(s.options.Now, ledger)
 	s.spots.byKey, s.spots.byName = make(map[limitKey]*spot), make(map[accountName]*spot)
 	s.memory.Store(int64(10 * time.Minute))
+	s.abandoned.byLease = make(map[weir.LeaseID]*attempt)
+	s.abandoned.slots = make(chan struct{}, mostWithdrawals)
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.found(ctx); err != nil {
 		return nil, err
 	}
@@ -173,7 +181,9 @@ func (s *Store) enter(reserves bool) error {
 
 func (s *Store) leave() { s.calls.Done() }
 
-// Close waits for the calls that are going on and lets the ledger go.
+// Close waits for the calls that are going on and lets the ledger go. Reservations whose callers have left
+// are withdrawn before, as far as the cluster answers within a second. What it has been given and has not
+// answered by then may still be carried out, and stays charged until its lease ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -185,6 +195,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.calls.Wait()
 	s.poller.Wait()
+	s.settleAbandoned()
 	return s.ledger.Close()
 }
 
@@ -227,6 +238,9 @@ func (s *Store) holds(seats []seat) error {
 // transfer sends a chain.
 func (s *Store) transfer(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
 	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)
+	if isUnsent(err) {
+		return nil, unsentError{unavailable(err)}
+	}
 	if err != nil {
 		return nil, unavailable(err)
 	}
