@@ -4,11 +4,34 @@ package tigerbeetle
 
 import (
 	"context"
+	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
 )
+
+// VoidLease records that a lease has ended without having been reserved, by a transfer with the ID of the
+// lease's header: a chain that reserves it later fails at its first event, on every server and after a
+// restart. It reports whether the lease has been reserved meanwhile; then nothing is recorded. An ID that
+// no server would accept now, or a minute later, is not recorded either.
+func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (exists bool, err error) {
+	if err := s.enter(false); err != nil {
+		return false, err
+	}
+	defer s.leave()
+	if s.options.ReadOnly {
+		return false, readOnly()
+	}
+	now, at := s.clock.ms(), id.Time().UnixMilli()
+	if at < now-s.memory.Load()/int64(time.Millisecond) || at > now+2*aheadMS {
+		return false, nil
+	}
+	return s.void(ctx, id)
+}
+
+// aheadMS is by how much the time in a lease ID may be ahead, in milliseconds (docs/semantics.md, 6.1).
+const aheadMS = 60_000
 
 // void records that a lease ID is used up, unless the lease exists. The same again changes nothing.
 func (s *Store) void(ctx context.Context, id weir.LeaseID) (reserved bool, err error) {
