@@ -39,6 +39,17 @@ func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 	}
+	if c.s.shared(now) { // others may have let go what was in the way
+		if err := c.s.observe(ctx, c.suspects(now)); err != nil {
+			return false, err
+		}
+		if now = max(now, c.s.clock.ms()); !c.exceeded(now) {
+			return false, nil
+		}
+		if err := c.readEnds(ctx, now); err != nil {
+			return false, err
+		}
+	}
 	if !c.refuse(now) {
 		return false, nil
 	}
@@ -90,4 +101,28 @@ func (s *seat) recalls(now int64) bool {
 		return false
 	}
 	return s.known(now) < s.need()
+}
+
+// exceeded reports whether what is known, or was seen, still says that a limit denies.
+func (c *reserving) exceeded(now int64) bool {
+	for _, s := range c.all {
+		if !s.take.Limit.Shadow && !s.passed && c.explains(now, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedMS is how long other servers are taken to use the same limits after a sign of them, in
+// milliseconds.
+const sharedMS = 60_000
+
+// shares notes that another server has changed what is in use.
+func (s *Store) shares() { s.elsewhere.Store(s.clock.ms()) }
+
+// shared reports whether other servers use the limits too: then what this one knows may be old, and a
+// denial is not given without asking.
+func (s *Store) shared(now int64) bool {
+	at := s.elsewhere.Load()
+	return at > 0 && now-at < s.sharing
 }

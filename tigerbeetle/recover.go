@@ -38,6 +38,9 @@ func (s *Store) RecoverLease(
 	if r.State != weir.LeaseLive && ended+s.memory.Load()/int64(time.Millisecond) < now {
 		return nil, nil //nolint:nilnil // It is forgotten.
 	}
+	if r.State == weir.LeaseLive { // another server took it, or this one before a restart
+		s.shares()
+	}
 	if answer, ok := s.answers.LoadAndDelete(id); ok {
 		r.Limits = answer.([]weir.LimitStatus)
 	}

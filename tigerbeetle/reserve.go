@@ -128,6 +128,9 @@ func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
 		if err := c.s.provision(ctx, c.seats); err != nil {
 			return nil, err
 		}
+		for _, s := range c.all {
+			s.seen, s.passed = nil, false
+		}
 		if done, err := c.remembered(ctx); err != nil || done {
 			return c.out, err
 		}
@@ -160,6 +163,9 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 	if err := c.s.fits(ch); err != nil {
 		return false, err
 	}
+	for _, seat := range c.all {
+		seat.seen, seat.passed, seat.adds = nil, false, seat.cost
+	}
 	fly(c.all, 1, false)
 	results, err := c.s.transfer(context.WithoutCancel(ctx), ch)
 	c.unknown = err != nil && !isUnsent(err)
@@ -185,6 +191,7 @@ func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done boo
 	case v.event.role == roleHeader && exists(v.status):
 		return true, c.replay(ctx)
 	case v.event.role == roleRefill && exists(v.status):
+		c.s.shares()
 		return false, c.s.readSpot(ctx, seat.spot)
 	case v.status == tb.TransferIDAlreadyFailed:
 		c.another()
@@ -207,19 +214,28 @@ func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done boo
 	return false, unexpected("create_transfers", v.status.String())
 }
 
-// deny makes the denial known, once it is clear that the limit is exceeded: what is known locally may be
-// old, and then the cluster is asked.
+// deny makes the denial known, once it is clear which limits are exceeded. The cluster names the first one
+// alone: those that it has checked before are not exceeded. Of others, and of that one if what is known does
+// not explain it or other servers use the limits, it is asked by one look-up, and by a query for a bucket, a
+// budget, and ends of holds that are not known.
 func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, err error) {
 	now = max(now, c.s.clock.ms())
-	if !c.explains(now, by) || by.reported() && by.hearsay(now) {
-		if err := c.s.readSpot(ctx, by.spot); err != nil {
-			return false, err
-		}
-		if now = c.s.clock.ms(); !c.explains(now, by) {
-			return false, nil // it was let go in between
-		}
+	c.pass(now, by)
+	doubtful := c.s.shared(now) || !c.explains(now, by) || by.reported() && by.hearsay(now)
+	asks := c.suspects(now)
+	if at := slices.Index(asks, by); at >= 0 && !doubtful {
+		asks = slices.Delete(asks, at, at+1)
+	} else if at < 0 { // it is what the cluster named
+		asks, by.passed = append(asks, by), false
 	}
-	if err := c.verify(ctx, now, by); err != nil {
+	if err := c.s.observe(ctx, asks); err != nil {
+		return false, err
+	}
+	now = max(now, c.s.clock.ms())
+	if !c.explains(now, by) {
+		return false, nil // it was let go in between
+	}
+	if err := c.readEnds(ctx, now); err != nil {
 		return false, err
 	}
 	if err := c.s.redefine(ctx, c.r.ID, c.all); err != nil {
@@ -234,17 +250,42 @@ func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, e
 	return true, nil
 }
 
-// verify asks the cluster about the other limits that are believed to be exceeded: it has named but
-// the first, and others may have let go what was in use. It also asks for the ends that a wait
-// needs.
-func (c *reserving) verify(ctx context.Context, now int64, by *seat) error {
-	believed := func(s *seat) bool { return s != by && !s.take.Limit.Shadow && c.explains(now, s) }
-	heard := c.those(func(s *seat) bool { return believed(s) && s.hearsay(now) })
-	if err := c.s.readSeats(ctx, heard); err != nil {
-		return err
+// pass notes which limits the cluster has found enough of before it denied for one, and forgets what was
+// seen before.
+func (c *reserving) pass(now int64, by *seat) {
+	checked := true
+	for i := range c.seats {
+		s := &c.seats[i]
+		s.mu.Lock()
+		if s == by {
+			checked = false
+		}
+		s.seen, s.passed = nil, checked && !s.take.Limit.Shadow
+		if s.passed && s.flights == 0 && s.admitted(now) {
+			c.s.shares()
+		}
+		s.mu.Unlock()
 	}
-	for _, s := range c.those(func(s *seat) bool { return s == by || believed(s) }) {
-		if err := c.s.readHolds(ctx, now, s.spot, s.take.Limit, s.need()); err != nil {
+}
+
+// suspects are the limits that are believed to be exceeded. The others are not named, whatever is learned of
+// them later: only the cluster can say that they are.
+func (c *reserving) suspects(now int64) []*seat {
+	return c.those(func(s *seat) bool {
+		if s.take.Limit.Shadow {
+			return false
+		}
+		s.passed = s.passed || !c.explains(now, s)
+		return !s.passed
+	})
+}
+
+// readEnds asks for the ends of holds that the waits of exceeded limits need.
+func (c *reserving) readEnds(ctx context.Context, now int64) error {
+	for _, s := range c.those(func(s *seat) bool {
+		return !s.passed && !s.take.Limit.Shadow && c.explains(now, s)
+	}) {
+		if err := c.s.readHolds(ctx, now, s); err != nil {
 			return err
 		}
 	}
@@ -443,7 +484,9 @@ func (c *reserving) take(now, at int64) {
 		if seat.carries {
 			seat.arrive()
 		}
-		seat.admitted(max(now, at))
+		if seat.admitted(max(now, at)) {
+			c.s.shares()
+		}
 		seat.judge(max(now, at), &c.out.Limits[i])
 		if !seat.refused {
 			c.out.Limits[i].Available -= seat.cost
@@ -468,6 +511,7 @@ func (s *seat) book(at int64) []weir.Piece {
 	if s.refused {
 		p.Units = 0
 	}
+	s.added += p.Units
 	switch s.key.kind {
 	case weir.Bucket:
 		s.bucket.balance -= p.Units * 1000

@@ -243,6 +243,10 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := c.settles(now); err != nil {
 		return nil, err
 	}
+	for i := range c.changes {
+		x := &c.changes[i]
+		x.adds, x.lets = max(x.to-x.from, 0), max(x.from-x.to, 0)
+	}
 	fly(all, 1, true)
 	results, err := c.s.transfer(context.WithoutCancel(ctx), ch)
 	v := ch.judge(results)

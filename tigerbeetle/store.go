@@ -33,6 +33,10 @@ type Store struct {
 	answers sync.Map
 	// chains is memory of calls that are over.
 	chains sync.Pool
+	// elsewhere is when there was last a sign of another server, in the cluster's milliseconds.
+	elsewhere atomic.Int64
+	// sharing is how long such a sign counts, in milliseconds.
+	sharing int64
 	// abandoned are the reservations whose callers have left.
 	abandoned abandoned
 	// life lasts until end is called, when Close has done what it can for them.
@@ -50,7 +54,7 @@ type Store struct {
 // where the ledger does not answer before the context ends, and with [weir.Invalid] where the namespace's
 // ledger was made by somebody else.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
-	s := &Store{stop: make(chan struct{}), denials: rememberMS}
+	s := &Store{stop: make(chan struct{}), denials: rememberMS, sharing: sharedMS}
 	s.ledger = tally{ledger, &s.counts}
 	if o != nil {
 		s.options = *o
@@ -121,6 +125,9 @@ func (s *Store) found(ctx context.Context) error {
 		if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {
 			return unexpected("create_accounts", st.String())
 		}
+	}
+	if !s.fresh { // there may be other servers
+		s.shares()
 	}
 	return s.version.begin(ctx, s)
 }
