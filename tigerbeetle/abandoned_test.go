@@ -16,8 +16,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// outage is an emulator that can go down: what it is sent then is carried out in order once it is back, also
-// if the caller has left, as by TigerBeetle's client.
+// outage is an emulator that can go down: what it is sent then is carried out in order once it is
+// back, also if the caller has left, as by TigerBeetle's client.
 type outage struct {
 	*Emulator
 
@@ -172,8 +172,8 @@ func (b *brownout) free(l *weir.Limiter, want int64) {
 	}
 }
 
-// TestAbandonedIsWithdrawn: what callers reserved who left while the cluster was down is free two seconds
-// after it is back, of every kind of limit, and their leases have ended, on every server.
+// TestAbandonedIsWithdrawn: what callers reserved who left while the cluster was down is free two
+// seconds after it is back, of every kind of limit, and their leases have ended, on every server.
 func TestAbandonedIsWithdrawn(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -235,8 +235,8 @@ func TestAbandonedPeriod(t *testing.T) {
 	})
 }
 
-// TestAbandonedIsAdopted: a repeat that comes while the first attempt is under way, or within a second of
-// its outcome, gets the lease, which is charged once and stays.
+// TestAbandonedIsAdopted: a repeat that comes while the first attempt is under way, or within a
+// second of its outcome, gets the lease, which is charged once and stays.
 func TestAbandonedIsAdopted(t *testing.T) {
 	t.Parallel()
 	for _, early := range []bool{true, false} {
@@ -306,8 +306,8 @@ func TestAbandonedOtherContent(t *testing.T) {
 	})
 }
 
-// TestAbandonedElsewhere: a repeat on another server adopts the lease, and the server that sent it leaves it
-// alone.
+// TestAbandonedElsewhere: a repeat on another server adopts the lease, and the server that sent
+// it leaves it alone.
 func TestAbandonedElsewhere(t *testing.T) {
 	t.Parallel()
 	inOutages(t, func(b *brownout) {
@@ -336,8 +336,8 @@ func TestAbandonedElsewhere(t *testing.T) {
 	})
 }
 
-// TestAbandonedAnswerLost: what was carried out though its answer was lost is withdrawn, unless a repeat
-// comes within a second.
+// TestAbandonedAnswerLost: what was carried out though its answer was lost is withdrawn, unless a
+// repeat comes within a second.
 func TestAbandonedAnswerLost(t *testing.T) {
 	t.Parallel()
 	for _, repeated := range []bool{false, true} {
@@ -404,8 +404,8 @@ func TestAbandonedUnsent(t *testing.T) {
 	})
 }
 
-// TestAbandonedClose: a store that is closed gives back what has been carried out, and does not wait for a
-// cluster that does not answer.
+// TestAbandonedClose: a store that is closed gives back what has been carried out, and does not
+// wait for a cluster that does not answer.
 func TestAbandonedClose(t *testing.T) {
 	t.Parallel()
 	for _, back := range []bool{true, false} {

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// adoptWithin is how long a reservation that nobody waits for is kept for a repeat, once it is known
-	// to have been carried out.
+	// adoptWithin is how long a reservation that nobody waits for is kept for a repeat, once it
+	// is known to have been carried out.
 	adoptWithin = time.Second
-	// mostWithdrawals is how many reservations are withdrawn at once. The client sends calls that are made
-	// at once together.
+	// mostWithdrawals is how many reservations are withdrawn at once. The client sends calls that
+	// are made at once together.
 	mostWithdrawals = 64
 	// closeWithin is how long Close waits for abandoned reservations to be withdrawn.
 	closeWithin = time.Second
 )
 
-// attempt is a Reserve under way. It goes on after its caller has left, because a chain that the cluster
-// has been given cannot be called back.
+// attempt is a Reserve under way. It goes on after its caller has left, because a chain that the
+// cluster has been given cannot be called back.
 type attempt struct {
 	c *reserving
 	// decided is closed once out and err are set.
@@ -33,9 +33,9 @@ type attempt struct {
 
 	// The fields below matter once the caller has left.
 
-	// adopted is closed when a repeat has taken the reservation over, withdrawn when it was given back,
-	// or when there is nothing to give back. withdrawing excludes adoption. All three are guarded by
-	// abandoned.mu.
+	// adopted is closed when a repeat has taken the reservation over, withdrawn when it was given
+	// back, or when there is nothing to give back. withdrawing excludes adoption. All three are
+	// guarded by abandoned.mu.
 	adopted, withdrawn chan struct{}
 	withdrawing        bool
 }
@@ -51,8 +51,9 @@ type abandoned struct {
 	slots chan struct{}
 }
 
-// run makes an attempt and waits for its outcome, or for the end of the context. The chain that is on its
-// way then is not called back: if it was carried out, it is withdrawn unless a repeat comes for it.
+// run makes an attempt and waits for its outcome, or for the end of the context. The chain that
+// is on its way then is not called back: if it was carried out, it is withdrawn unless a repeat
+// comes for it.
 func (s *Store) run(ctx context.Context, c *reserving) (*weir.Outcome, error) {
 	a := &attempt{c: c}
 	if ctx.Done() == nil {
@@ -119,8 +120,8 @@ func (l *abandoned) forget(a *attempt) {
 	close(a.withdrawn)
 }
 
-// keep waits until the fate of an abandoned attempt is known, and withdraws what was carried out if no
-// repeat has come for it.
+// keep waits until the fate of an abandoned attempt is known, and withdraws what was carried out
+// if no repeat has come for it.
 func (s *Store) keep(a *attempt) {
 	l := &s.abandoned
 	defer l.keepers.Done()
@@ -172,10 +173,10 @@ func (s *Store) withdrawSurely(a *attempt) {
 	}
 }
 
-// resume answers a reservation whose earlier attempt is still looked after. No repeat is denied, and nothing
-// is sent again, before the fate of that attempt is known: it could be charged after the denial. The outcome
-// is nil if the cluster is to be asked; earlier is then the attempt whose fate only the cluster knows, or
-// nil.
+// resume answers a reservation whose earlier attempt is still looked after. No repeat is denied,
+// and nothing is sent again, before the fate of that attempt is known: it could be charged after
+// the denial. The outcome is nil if the cluster is to be asked; earlier is then the attempt whose
+// fate only the cluster knows, or nil.
 func (s *Store) resume(
 	ctx context.Context, r *weir.Reservation,
 ) (earlier *reserving, out *weir.Outcome, err error) {
@@ -247,8 +248,9 @@ func (l *abandoned) drop(a *attempt) {
 	l.count.Add(-1)
 }
 
-// answered notes that a caller has been told what became of a lease. An attempt whose fate was unknown is
-// over then: either that caller has the lease, or a denial has used up the IDs of its chain.
+// answered notes that a caller has been told what became of a lease. An attempt whose fate was
+// unknown is over then: either that caller has the lease, or a denial has used up the IDs of its
+// chain.
 func (l *abandoned) answered(id weir.LeaseID) {
 	if l.count.Load() == 0 {
 		return
@@ -260,9 +262,9 @@ func (l *abandoned) answered(id weir.LeaseID) {
 	}
 }
 
-// settleAbandoned ends the care for abandoned attempts when the store closes: those that were carried out
-// are withdrawn at once, and those whose fate is unknown are waited for, both for no longer than
-// closeWithin.
+// settleAbandoned ends the care for abandoned attempts when the store closes: those that were
+// carried out are withdrawn at once, and those whose fate is unknown are waited for, both for no
+// longer than closeWithin.
 func (s *Store) settleAbandoned() {
 	done := make(chan struct{})
 	go func() {

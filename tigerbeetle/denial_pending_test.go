@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestDenialLeavesNothing: a repeat is not denied while an earlier attempt of its lease is under way, by
-// memory or by the cluster: that attempt would be charged after the denial.
+// TestDenialLeavesNothing: a repeat is not denied while an earlier attempt of its lease is under
+// way, by memory or by the cluster: that attempt would be charged after the denial.
 func TestDenialLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for _, denied := range []string{"nothing", "another lease", "the lease"} {
@@ -41,8 +41,9 @@ func TestDenialLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestDenialLeavesNothingElsewhere: a denial by another server uses up the IDs of a chain that is still under
-// way, so that it is not carried out, also if the lease was denied a few times before.
+// TestDenialLeavesNothingElsewhere: a denial by another server uses up the IDs of a chain that is
+// still under way, so that it is not carried out, also if the lease was denied a few times
+// before.
 func TestDenialLeavesNothingElsewhere(t *testing.T) {
 	t.Parallel()
 	for before := range 4 {
@@ -70,7 +71,8 @@ func TestDenialLeavesNothingElsewhere(t *testing.T) {
 	}
 }
 
-// prepare uses a limit of slots, so that no chain has to begin it, and makes a request for one slot.
+// prepare uses a limit of slots, so that no chain has to begin it, and makes a request for one
+// slot.
 func (b *brownout) prepare(l *weir.Limiter) *weir.Request {
 	b.T.Helper()
 	if _, err := l.Reserve(b.Context(), unit("s", 0)); err != nil {
@@ -125,7 +127,8 @@ func (b *brownout) holdAfter(l *weir.Limiter, r *weir.Request, passed int) (gate
 	return gate
 }
 
-// nothing checks what a repeat's answer means: after a denial nothing is charged, at once and later.
+// nothing checks what a repeat's answer means: after a denial nothing is charged, at once and
+// later.
 func (b *brownout) nothing(l *weir.Limiter, r *weir.Request, err error) {
 	b.T.Helper()
 	want := int64(20)

@@ -37,7 +37,8 @@ func tooLarge(events, most int) error {
 	}
 }
 
-// unsentError is the error of a call that the cluster was never given, so that it cannot be carried out.
+// unsentError is the error of a call that the cluster was never given, so that it cannot be
+// carried out.
 type unsentError struct{ error }
 
 func (e unsentError) Unwrap() error { return e.error }

@@ -65,8 +65,8 @@ func (*twoServers) Configure(*weir.Definitions) error { return errors.ErrUnsuppo
 // Close ends both.
 func (s *twoServers) Close() error { return errors.Join(s.both[0].Close(), s.both[1].Close()) }
 
-// severalHarness opens two servers on one ledger. They remember denials for so many milliseconds, and ask
-// before they give one from memory for so many after a sign of the other server.
+// severalHarness opens two servers on one ledger. They remember denials for so many milliseconds,
+// and ask before they give one from memory for so many after a sign of the other server.
 func severalHarness(
 	t conformance.T, ledger func(time.Time) Ledger, denials, sharing int64,
 ) conformance.Harness {
@@ -140,9 +140,9 @@ func (u unrenewed) CreateTransfers(
 	return slices.Insert(results, at, results[at-1]), nil
 }
 
-// TestHistoriesServersCatch: histories of two servers that do something wrong have no such order. Nor
-// have those in which they deny from memory without asking, or in which a repeated reservation and adjust are to be answered
-// as a single server would: what is loosened has to be.
+// TestHistoriesServersCatch: histories of two servers that do something wrong have no such order.
+// Nor have those in which they deny from memory without asking, or in which a repeated
+// reservation and adjust are to be answered as a single server would: what is loosened has to be.
 func TestHistoriesServersCatch(t *testing.T) {
 	t.Parallel()
 	right := func(at time.Time) Ledger { return yieldsAt(at) }

@@ -26,9 +26,9 @@ func (s *seat) remember(now, most int64, status *weir.LimitStatus) {
 	}
 }
 
-// remembered denies without asking the cluster, where it denied as much a moment ago. What is known
-// must still say so. A lease that another server took is no denial: it may be what is in the way. Nor is one
-// denied whose earlier chain may still be carried out.
+// remembered denies without asking the cluster, where it denied as much a moment ago. What is
+// known must still say so. A lease that another server took is no denial: it may be what is in
+// the way. Nor is one denied whose earlier chain may still be carried out.
 func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 	now := c.s.clock.ms()
 	if c.resends || !c.recalled(now) {
@@ -120,8 +120,8 @@ const sharedMS = 60_000
 // shares notes that another server has changed what is in use.
 func (s *Store) shares() { s.elsewhere.Store(s.clock.ms()) }
 
-// shared reports whether other servers use the limits too: then what this one knows may be old, and a
-// denial is not given without asking.
+// shared reports whether other servers use the limits too: then what this one knows may be old,
+// and a denial is not given without asking.
 func (s *Store) shared(now int64) bool {
 	at := s.elsewhere.Load()
 	return at > 0 && now-at < s.sharing

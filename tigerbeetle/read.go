@@ -44,8 +44,8 @@ func (s *Store) readSpots(ctx context.Context, spots []*spot) error {
 	return s.read(ctx, all)
 }
 
-// observe is readSpots for a call that is to be denied: the limits of its seats are judged by what the
-// cluster says, as of one instant.
+// observe is readSpots for a call that is to be denied: the limits of its seats are judged by
+// what the cluster says, as of one instant.
 func (s *Store) observe(ctx context.Context, seats []*seat) error {
 	all := make([]look, len(seats))
 	for i, seat := range seats {
@@ -80,8 +80,8 @@ func (s *Store) read(ctx context.Context, all []look) error {
 // look is one look at a limit.
 type look struct {
 	*spot
-	// known is the anchor that the bucket had before, flown and was are flights and begun of then, added
-	// and let the sums.
+	// known is the anchor that the bucket had before, flown and was are flights and begun of
+	// then, added and let the sums.
 	known            anchor
 	flown, was       int64
 	addedWas, letWas int64
@@ -171,8 +171,8 @@ func (s *spot) latest(now int64) int64 {
 	return now + lengthOf(l).Milliseconds() + 1000
 }
 
-// tell takes in what the account of a window or of slots says, or that a limit has none. It reports whether
-// other servers have changed what is in use.
+// tell takes in what the account of a window or of slots says, or that a limit has none. It
+// reports whether other servers have changed what is in use.
 func (l *look) tell(now int64, a *tb.Account) (elsewhere bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -325,8 +325,8 @@ func usedOf(a *tb.Account) int64 {
 	return clamp(debits.less(credits.less(fund)).lo)
 }
 
-// readHolds asks for the ends of holds, if a retry-after needs them and they are not known. One query gets
-// as many transfers as a call has; if that is not enough, the retry-after is a bound.
+// readHolds asks for the ends of holds, if a retry-after needs them and they are not known. One
+// query gets as many transfers as a call has; if that is not enough, the retry-after is a bound.
 func (s *Store) readHolds(ctx context.Context, now int64, seat *seat) error {
 	if k := seat.key.kind; k != weir.Window && k != weir.Concurrency {
 		return nil

@@ -64,10 +64,10 @@ func usedOtherwise(id weir.LeaseID) *weir.Error {
 	}
 }
 
-// adopt renews the token of a lease that another server, or this one before a restart, has reserved and
-// nobody has changed since. It tells the server that sent the reservation, whose caller may have left, not
-// to withdraw it: somebody has been told that the lease is theirs. A token that has been renewed before
-// tells it as well.
+// adopt renews the token of a lease that another server, or this one before a restart, has
+// reserved and nobody has changed since. It tells the server that sent the reservation, whose
+// caller may have left, not to withdraw it: somebody has been told that the lease is theirs. A
+// token that has been renewed before tells it as well.
 func (s *Store) adopt(ctx context.Context, id weir.LeaseID, header *tb.Transfer) error {
 	step := stepExtend + 2*s.clock.ms()
 	ch := s.newChain(id, step, 2)

@@ -28,8 +28,9 @@ type seat struct {
 	// seen is what it said last, as of one instant, if it is to count for a denial: what the server
 	// knows mixes that with chains on their way. Otherwise nil.
 	seen *estimate
-	// passed is true for a limit that a denial does not name: the cluster has checked it and found enough, or
-	// what was known when it denied for another one did not say that this one is exceeded.
+	// passed is true for a limit that a denial does not name: the cluster has checked it and
+	// found enough, or what was known when it denied for another one did not say that this one is
+	// exceeded.
 	passed bool
 	// adds and lets are the units that the chain takes, or gives back.
 	adds, lets int64
@@ -119,8 +120,8 @@ func (s *seat) view() *estimate {
 	return &s.estimate
 }
 
-// admitted raises what is believed to be available after the cluster has found as much as was needed. It
-// reports whether other servers must have given something back.
+// admitted raises what is believed to be available after the cluster has found as much as was
+// needed. It reports whether other servers must have given something back.
 func (s *seat) admitted(now int64) (elsewhere bool) {
 	missing := s.need() - s.known(now)
 	if s.take.Limit.Shadow || missing <= 0 {

@@ -96,8 +96,9 @@ type settling struct {
 	token, seq int64
 	// again numbers the chains that were sent.
 	again int64
-	// withdraws is true for a lease that nobody has been told of: it is given back as it was reserved, or
-	// not at all. taken is true once somebody else is known to have it, or to have ended it.
+	// withdraws is true for a lease that nobody has been told of: it is given back as it was
+	// reserved, or not at all. taken is true once somebody else is known to have it, or to have
+	// ended it.
 	withdraws, taken bool
 }
 

@@ -98,7 +98,8 @@ func (d *distant) note() {
 	}
 }
 
-// right checks that a denial that names the slots, given since an instant, was right at some instant in between.
+// right checks that a denial that names the slots, given since an instant, was right at some
+// instant in between.
 func (d *distant) right(from time.Time, s *weir.LimitStatus) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -161,8 +162,8 @@ func (x *exchange) run() {
 	all.Wait()
 }
 
-// warm has each server settle a lease of the other, which is a sign of that one. Until then a denial from
-// memory may be a second old.
+// warm has each server settle a lease of the other, which is a sign of that one. Until then a
+// denial from memory may be a second old.
 func (x *exchange) warm() {
 	for i := range x.servers {
 		lease, err := x.servers[i].Reserve(x.Context(), unit("b", 1))
@@ -211,8 +212,9 @@ func (x *exchange) report() {
 		x.denied.Load(), x.admitted.Load(), x.named.Load(), x.wrong.Load(), time.Duration(x.longest.Load()))
 }
 
-// TestExchange: of two servers, each of whose callers complete on the other, none denies for slots that are
-// free, or says to wait longer than it takes, both where the slots are never all taken and where they are.
+// TestExchange: of two servers, each of whose callers complete on the other, none denies for
+// slots that are free, or says to wait longer than it takes, both where the slots are never all
+// taken and where they are.
 func TestExchange(t *testing.T) {
 	t.Parallel()
 	for slots, rate := range map[int64]int64{12: 100, 4: 1000} {

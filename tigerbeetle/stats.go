@@ -26,8 +26,8 @@ type Stats struct {
 	Again int64
 	// Contended counts reservations that were denied since other servers were quicker, each time.
 	Contended int64
-	// Abandoned counts reservations whose callers left before their outcome was known, Withdrawn those
-	// that were carried out nevertheless and given back.
+	// Abandoned counts reservations whose callers left before their outcome was known, Withdrawn
+	// those that were carried out nevertheless and given back.
 	Abandoned, Withdrawn int64
 }
 

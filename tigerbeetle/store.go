@@ -188,9 +188,10 @@ func (s *Store) enter(reserves bool) error {
 
 func (s *Store) leave() { s.calls.Done() }
 
-// Close waits for the calls that are going on and lets the ledger go. Reservations whose callers have left
-// are withdrawn before, as far as the cluster answers within a second. What it has been given and has not
-// answered by then may still be carried out, and stays charged until its lease ends.
+// Close waits for the calls that are going on and lets the ledger go. Reservations whose callers
+// have left are withdrawn before, as far as the cluster answers within a second. What it has been
+// given and has not answered by then may still be carried out, and stays charged until its lease
+// ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {

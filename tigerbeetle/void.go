@@ -11,10 +11,11 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// VoidLease records that a lease has ended without having been reserved, by a transfer with the ID of the
-// lease's header: a chain that reserves it later fails at its first event, on every server and after a
-// restart. It reports whether the lease has been reserved meanwhile; then nothing is recorded. An ID that
-// no server would accept now, or a minute later, is not recorded either.
+// VoidLease records that a lease has ended without having been reserved, by a transfer with the
+// ID of the lease's header: a chain that reserves it later fails at its first event, on every
+// server and after a restart. It reports whether the lease has been reserved meanwhile; then
+// nothing is recorded. An ID that no server would accept now, or a minute later, is not recorded
+// either.
 func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (exists bool, err error) {
 	if err := s.enter(false); err != nil {
 		return false, err
@@ -30,7 +31,8 @@ func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (ex
 	return s.void(ctx, id)
 }
 
-// aheadMS is by how much the time in a lease ID may be ahead, in milliseconds (docs/semantics.md, 6.1).
+// aheadMS is by how much the time in a lease ID may be ahead, in milliseconds (docs/semantics.md,
+// 6.1).
 const aheadMS = 60_000
 
 // void records that a lease ID is used up, unless the lease exists. The same again changes nothing.

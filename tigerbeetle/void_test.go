@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestVoidLease: an ID that was voided is refused by every server, also one that starts later, and nothing
-// is charged. Voiding it again, anywhere, writes nothing more.
+// TestVoidLease: an ID that was voided is refused by every server, also one that starts later,
+// and nothing is charged. Voiding it again, anywhere, writes nothing more.
 func TestVoidLease(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// withdraw gives back what an attempt was charged, unless the lease has been adopted on another server or
-// has ended. If it is unknown whether the attempt was carried out, the lease ID is voided first: then it
-// cannot be any more.
+// withdraw gives back what an attempt was charged, unless the lease has been adopted on another
+// server or has ended. If it is unknown whether the attempt was carried out, the lease ID is
+// voided first: then it cannot be any more.
 func (s *Store) withdraw(ctx context.Context, a *attempt) (did bool, err error) {
 	id := a.c.r.ID
 	var holdings []weir.Holding
