@@ -108,6 +108,19 @@ type LeaseRecoverer interface {
 	Recovered() (early time.Time, ok bool)
 }
 
+// LeaseVoider is a [LeaseRecoverer] that also remembers lease IDs that were cancelled before they were
+// reserved. The limiter calls it when it is asked to cancel a lease that neither it nor the store knows.
+// A store that keeps leases and is no LeaseVoider leaves the ID to the process that was asked.
+type LeaseVoider interface {
+	// VoidLease records that id has ended without having been reserved: from then on [Backend.Reserve]
+	// refuses it with [Ended], in every process, for as long as the store remembers an ended lease.
+	// RecoverLease goes on returning nil for it. Repeating the call changes nothing. exists is true if
+	// the store has a lease with this ID, live or ended; then nothing was recorded, and the limiter
+	// recovers and cancels the lease. After an error the outcome is unknown, and the call may be
+	// repeated.
+	VoidLease(ctx context.Context, now time.Time, id LeaseID) (exists bool, err error)
+}
+
 // ClockCorrector is a backend that can tell how far the process's clock is off that of the store.
 type ClockCorrector interface {
 	// ClockOffset is what must be added to the process's clock; 0 where it is right, as far as is
@@ -125,6 +138,8 @@ const (
 	LeaseCompleted LeaseState = "completed"
 	LeaseCancelled LeaseState = "cancelled"
 	LeaseExpired   LeaseState = "expired"
+	// LeaseVoided is the state of an ID that was cancelled before it was reserved; see [LeaseVoider].
+	LeaseVoided LeaseState = "voided"
 )
 
 // LeaseRecord is all that must be known to go on with a lease in another process.

@@ -40,6 +40,7 @@ const (
 	leaseCompleted
 	leaseCancelled
 	leaseExpired
+	leaseVoided // it was cancelled before it was reserved
 )
 
 // ended is true for leases that are over.
@@ -54,6 +55,8 @@ func (c leaseCondition) state() LeaseState {
 		return LeaseCancelled
 	case leaseExpired:
 		return LeaseExpired
+	case leaseVoided:
+		return LeaseVoided
 	default:
 		return LeaseLive
 	}

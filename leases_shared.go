@@ -54,12 +54,14 @@ func (l *Limiter) mistaken(
 	return nil, mistake
 }
 
-// revive asks the store about a lease whose time is over here: another server may have renewed it,
-// and then it is live again, or ended it in another way.
+// revive asks the store about a lease whose end is known here only: another server may have renewed one
+// that has expired, or reserved one whose ID was voided, and then it is live. It may also have ended it in
+// another way.
 func (l *Limiter) revive(
 	ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry,
 ) (*leaseEntry, error) {
-	if e.state != leaseExpired || !l.shared(e) {
+	doubtful := e.state == leaseExpired || e.state == leaseVoided && l.voider == nil
+	if !doubtful || !l.shared(e) {
 		return e, nil
 	}
 	record, err := l.ask(ctx, now, e.id)
@@ -73,7 +75,7 @@ func (l *Limiter) revive(
 		e.bear(*record) // the entry is this call's alone
 		return e, nil
 	}
-	l.leases.unexpire(e.id)
+	l.leases.unend(e.id)
 	again, err := l.acquire(ctx, e.id, leaseNow, true)
 	if err != nil {
 		return nil, err
@@ -95,8 +97,8 @@ func (l *Limiter) ask(ctx context.Context, now time.Time, id LeaseID) (*LeaseRec
 	return record, nil
 }
 
-// unexpire forgets that a lease has expired. Its ID may be used again: it is live.
-func (t *leaseTable) unexpire(id LeaseID) {
+// unend forgets that a lease has expired or its ID was voided. The ID may be used again: it is live.
+func (t *leaseTable) unend(id LeaseID) {
 	s := t.shard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +106,7 @@ func (t *leaseTable) unexpire(id LeaseID) {
 	if !known || place&leaseHasEnded == 0 {
 		return
 	}
-	if e := s.ended.at(place); e.as == leaseExpired {
+	if e := s.ended.at(place); e.as == leaseExpired || e.as == leaseVoided {
 		e.id = LeaseID{}
 		s.index.leave(id, false, s.valid)
 	}

@@ -20,6 +20,7 @@ type Limiter struct {
 	policy    storedPolicy
 	declarer  Declarer       // nil where the store cannot tell
 	recoverer LeaseRecoverer // nil where the store keeps no leases
+	voider    LeaseVoider    // nil if the store does not record voided IDs
 	calls     callPool
 
 	changing chan struct{} // full while the configuration is checked and changed
@@ -49,6 +50,7 @@ func New(b Backend, o *Options) (*Limiter, error) {
 		if early, ok := l.recoverer.Recovered(); ok {
 			l.leases.early.Store(early.UnixMilli() + 1)
 		}
+		l.voider, _ = b.(LeaseVoider)
 	}
 	l.cache = newResolutionCache(options.CacheTTL, options.CacheSize)
 	l.resolve = l.resolveSubject
@@ -190,8 +192,12 @@ func unknownLease(id LeaseID) *Error {
 }
 
 func ended(e *leaseEntry) *Error {
-	return fault(Ended, "lease_id", e.id, fmt.Sprintf("was %s at %s", e.state.state(),
-		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano)))
+	what := "was " + string(e.state.state())
+	if e.state == leaseVoided {
+		what = "was cancelled before it was reserved,"
+	}
+	return fault(Ended, "lease_id", e.id, what+" at "+
+		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano))
 }
 
 // handle makes the caller's side of a live lease.

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -97,9 +98,10 @@ func (l *Limiter) repeat(s *settling, e *leaseEntry) *Receipt {
 	return l.receipt(s, e, instant(e.seqAt, s.now))
 }
 
-// acquireKnown gives the entry of a lease that is known here, or that the store can recover.
+// acquireKnown gives the entry of a lease that is known here, or that the store can recover. A cancel of
+// any other one voids its ID.
 func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64) (*leaseEntry, error) {
-	entry, err := l.acquire(ctx, s.id, leaseNow, l.recoverer != nil)
+	entry, err := l.acquire(ctx, s.id, leaseNow, l.recoverer != nil || s.verb == VerbCancel)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,11 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 	if entry.state == leaseUnborn {
 		storeCtx, cancel := l.storeContext(ctx)
 		defer cancel()
-		if err := l.recover(storeCtx, s.now, entry); err != nil {
+		err := l.recover(storeCtx, s.now, entry)
+		if s.verb == VerbCancel && errors.Is(err, UnknownLease) {
+			err = l.void(storeCtx, s.now, leaseNow, entry)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -127,9 +133,31 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 	return again, nil
 }
 
+// void ends the ID of a lease that neither the limiter nor the store knows, because its reserve may still
+// arrive, and returns the answer to the cancel. If the store has got the lease meanwhile, void fills the
+// entry instead. An ID that a reserve would be refused for is not remembered.
+func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry) error {
+	if l.leases.checkID(e.id, leaseNow) != nil {
+		return unknownLease(e.id)
+	}
+	if l.voider != nil {
+		exists, err := l.voider.VoidLease(ctx, now, e.id)
+		if err != nil {
+			return classify(err)
+		}
+		if exists {
+			return l.recover(ctx, now, e)
+		}
+	}
+	e.end(leaseVoided, now.UnixMilli())
+	return unknownLease(e.id)
+}
+
 // settleEnded answers a verb on a lease that has ended: the same settlement again is a replay.
 func (l *Limiter) settleEnded(s *settling, e *leaseEntry) (*Receipt, error) {
 	switch {
+	case e.state == leaseVoided:
+		return nil, unknownLease(e.id)
 	case s.verb == VerbComplete && e.state == leaseCompleted && s.fingerprint == e.endedAs,
 		s.verb == VerbCancel && e.state == leaseCancelled:
 		s.replay = true

@@ -8,26 +8,26 @@ import (
 )
 
 // tableStates are the columns of the table in section 6.
-var tableStates = []string{"live", "completed", "cancelled", "expired", "unknown"}
+var tableStates = []string{"live", "completed", "cancelled", "expired", "unknown", "voided"}
 
 // tableRow is a row of the table: a verb, and what it does to a lease in each state.
 type tableRow struct {
 	verb string
-	does [5]string
+	does [6]string
 }
 
 // tableRows are the table in section 6. The row of complete is two: the same actuals and others.
 var tableRows = []tableRow{
 	{
 		"reserve, same content",
-		[5]string{"same answer, charged once", "ended", "ended", "ended", "reserve"},
+		[6]string{"same answer, charged once", "ended", "ended", "ended", "reserve", "ended"},
 	},
-	{"reserve, other content", [5]string{"conflict", "ended", "ended", "ended", "reserve"}},
-	{"adjust", [5]string{"applied by sequence", "ended", "ended", "ended", "unknown lease"}},
-	{"complete, same actuals", [5]string{"done", "same answer", "conflict", "ended", "unknown lease"}},
-	{"complete, other actuals", [5]string{"done", "conflict", "conflict", "ended", "unknown lease"}},
-	{"cancel", [5]string{"done", "conflict", "same answer", "ended", "unknown lease"}},
-	{"extend", [5]string{"renewed", "ended", "ended", "ended", "unknown lease"}},
+	{"reserve, other content", [6]string{"conflict", "ended", "ended", "ended", "reserve", "ended"}},
+	{"adjust", [6]string{"applied by sequence", "ended", "ended", "ended", "unknown lease", "unknown lease"}},
+	{"complete, same actuals", [6]string{"done", "same answer", "conflict", "ended", "unknown lease", "unknown lease"}},
+	{"complete, other actuals", [6]string{"done", "conflict", "conflict", "ended", "unknown lease", "unknown lease"}},
+	{"cancel", [6]string{"done", "conflict", "same answer", "ended", "unknown lease", "unknown lease"}},
+	{"extend", [6]string{"renewed", "ended", "ended", "ended", "unknown lease", "unknown lease"}},
 }
 
 // tableCases are the cells, each on every kind that the store has.
@@ -57,10 +57,12 @@ func (c cell) play(s *stage, k weir.Kind) {
 	id := weir.NewLeaseID(s.Now())
 	var first *weir.Lease
 	var ended *weir.Receipt
-	if c.state != "unknown" {
+	if c.state != "unknown" && c.state != "voided" {
 		first = s.admit(with(id, ask("a", cost(6))))
 	}
 	switch c.state {
+	case "voided":
+		s.refuses(weir.UnknownLease)(s.Cancel(s.Context(), id))
 	case "completed":
 		ended = s.complete(first, cost(4))
 	case "cancelled":

@@ -145,6 +145,13 @@ func (g *generator) track(o Op, l *weir.Lease) {
 	}
 }
 
+// void cancels a lease ID that nobody has reserved.
+func (g *generator) void() {
+	e := &tracked{reserve: Op{Verb: opReserve, ID: g.freshID(), Charges: []weir.Charge{g.charge(1)}}}
+	g.do(Op{Verb: opCancel, ID: e.reserve.ID})
+	g.leases = append(g.leases, e)
+}
+
 func (g *generator) find(id weir.LeaseID) *tracked {
 	for _, e := range g.leases {
 		if e.reserve.ID == id {
@@ -206,6 +213,8 @@ func (g *generator) get(state weir.LeaseState) *tracked {
 	}
 	live := g.pick(weir.LeaseLive)
 	switch {
+	case state == weir.LeaseVoided:
+		g.void()
 	case live == nil:
 		g.reserveFresh()
 	case state == weir.LeaseCompleted:

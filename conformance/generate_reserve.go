@@ -19,6 +19,7 @@ func (g *generator) reserveMoves() []move {
 		{1, func() { g.again(weir.LeaseCompleted, g.chance(2)) }},
 		{1, func() { g.again(weir.LeaseCancelled, g.chance(2)) }},
 		{1, func() { g.again(weir.LeaseExpired, g.chance(2)) }},
+		{2, func() { g.again(weir.LeaseVoided, g.chance(2)) }},
 		{2, func() { g.reserve(g.freshID(), g.neverCharge()) }},
 		{1, func() { g.reserve(g.freshID(), g.ghostCharge()) }},
 		{1, func() { g.reserve(g.freshID(), g.nowhereCharge()) }},

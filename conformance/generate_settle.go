@@ -27,7 +27,7 @@ func (g *generator) settleMoves() []move {
 		{5, func() { g.on(choose(g, []weir.LeaseState{live, completed}), g.malformed) }},
 	}
 	for _, v := range []func(*tracked) Op{g.adjust, g.complete, verb(opCancel), verb(opExtend)} {
-		for _, s := range []weir.LeaseState{completed, cancelled, expired} {
+		for _, s := range []weir.LeaseState{completed, cancelled, expired, weir.LeaseVoided} {
 			moves = append(moves, move{1, func() { g.on(s, v) }})
 		}
 		moves = append(moves, move{1, func() { g.onUnknown(v) }})

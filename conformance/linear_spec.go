@@ -33,13 +33,15 @@ type linearWorld struct {
 	estimates bool
 	// servers is true where several servers answer, each of which remembers leases.
 	servers bool
+	// voidsPerServer is true if only the server that was asked remembers a cancel of an unknown lease.
+	voidsPerServer bool
 }
 
 func linearWorldOf(h *Harness) linearWorld {
 	w := linearWorld{
 		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
 		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
-		estimates: h.Estimates, servers: h.Servers,
+		estimates: h.Estimates, servers: h.Servers, voidsPerServer: h.VoidsPerServer,
 	}
 	for i, k := range w.kinds {
 		if !slices.Contains(h.Traits.Kinds, k) {
@@ -84,6 +86,7 @@ type ledger struct {
 // linearLease is one lease of a group.
 type linearLease struct {
 	state   linearState
+	voided  bool // cancelled before it was reserved
 	entity  int8
 	content linearUnits // as asked
 	stands  linearUnits // what it stands for
@@ -129,6 +132,9 @@ func (l ledger) step(c *linearCall, a *linearAnswer) (bool, ledger) {
 		return ok, l
 	}
 	if code := lease.refuses(c); code != "" {
+		if lease.state == linearUnknown && c.verb == weir.VerbCancel {
+			lease.voided = true
+		}
 		// A server that has carried an adjust out need not have heard that the lease is over since.
 		repeats := l.world.servers && c.verb == weir.VerbAdjust && c.seq <= lease.seq
 		return a.code == code || a.code == "" && repeats, l
@@ -193,6 +199,9 @@ func (e *linearLease) mayName(named linearUnits, slots bool) bool {
 
 // reserve judges and takes, or answers for a lease that is known.
 func (l *ledger) reserve(lease *linearLease, c *linearCall, a *linearAnswer) bool {
+	if lease.voided && (a.code == weir.Ended || !l.world.voidsPerServer) {
+		return a.code == weir.Ended
+	}
 	switch {
 	case a.contended:
 		return l.world.contends && lease.state == linearUnknown

@@ -79,7 +79,7 @@ func Cases() []Case {
 		bucketCases(), occupancyCases(), budgetCases(), kindCases(),
 		reserveCases(), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
-		leaseCases(), horizonCases(), tableCases(), contentCases(),
+		leaseCases(), horizonCases(), voidCases(), tableCases(), contentCases(),
 		adjustCases(), totalsCases(), growthCases(), refundCases(), slotCases(),
 		changedCases(), removedCases(), entityCases(),
 		doCases(), waitCases(), raceCases(),

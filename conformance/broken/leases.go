@@ -50,7 +50,26 @@ func leaseRules() []rule {
 				return r.CheckID(idMS, horizon, now)
 			}
 		}},
-	}, memoryRules()...)
+	}, append(memoryRules(), voidRules()...)...)
+}
+
+// voidRules break line 6.7.
+func voidRules() []rule {
+	return []rule{
+		{"a cancel of an unknown lease is forgotten at once", "6.7", func(w, _ *model.Rules) {
+			w.Voids = func(weir.Verb, error) bool { return false }
+		}},
+		{"every verb on an unknown lease ends its ID", "6.7", func(w, r *model.Rules) {
+			w.Voids = func(_ weir.Verb, refused error) bool { return r.Voids(weir.VerbCancel, refused) }
+		}},
+		{"a cancel of an ID that is refused anyway takes room in the memory", "6.7",
+			func(w, _ *model.Rules) {
+				w.Voids = func(v weir.Verb, _ error) bool { return v == weir.VerbCancel }
+			}},
+		{"a voided ID is remembered for as long as the default", "6.7", func(w, r *model.Rules) {
+			w.Forgets = func(ended, idMS, _, now int64) bool { return r.Forgets(ended, idMS, 600_000, now) }
+		}},
+	}
 }
 
 func memoryRules() []rule {
@@ -103,7 +122,7 @@ func tableRules() []rule {
 	for _, verb := range []weir.Verb{weir.VerbReserve, weir.VerbAdjust, weir.VerbComplete,
 		weir.VerbCancel, weir.VerbExtend} {
 		for _, state := range []weir.LeaseState{weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled,
-			weir.LeaseExpired, ""} {
+			weir.LeaseExpired, weir.LeaseVoided, ""} {
 			for _, same := range []bool{true, false} {
 				if was := right.React(verb, state, same); was != right.React(verb, state, !same) || same {
 					rules = append(rules, cells(verb, state, same, was)...)

@@ -126,6 +126,14 @@ func (m *Model) end(e *lease, as weir.LeaseState, at int64) {
 	}
 }
 
+// void ends an ID that was never reserved (6.7).
+func (m *Model) void(id weir.LeaseID, now int64) {
+	m.end(&lease{id: id, content: &Content{}}, weir.LeaseVoided, now)
+}
+
+// voids: a cancel of an unknown lease ends its ID, unless a reserve with it is refused anyway (6.7).
+func voids(v weir.Verb, refused error) bool { return v == weir.VerbCancel && refused == nil }
+
 // renew makes a lease live until a new instant. Of those that end in one millisecond, the one that was
 // renewed last ends last.
 func (m *Model) renew(e *lease, ends int64) {

@@ -156,6 +156,9 @@ type LeaseRules struct {
 	Overfull func(ended, size int) bool
 	// ForgottenEarly is the newest ID time that was (6.4).
 	ForgottenEarly func(newest, idMS int64) int64
+	// Voids is true if a verb on an unknown lease ends its ID (6.7). refused is what a reserve with the
+	// ID would be refused with; nil if it would not be.
+	Voids func(v weir.Verb, refused error) bool
 	// KeepsDenied is true where a denied request leaves a lease (6.5).
 	KeepsDenied func() bool
 }
@@ -222,7 +225,7 @@ func (r *Rules) fill(c *Calendar) {
 		DenialRules{bucketWait, piecesWait, budgetWait, clamp, retryAfter, denial},
 		LeaseRules{
 			tableClock, sameRequest, sameTotals, react, checkID, horizon, leaseEnds, leaseExpired,
-			forgets, overfull, forgottenEarly, func() bool { return false },
+			forgets, overfull, forgottenEarly, voids, func() bool { return false },
 		},
 		SettleRules{
 			CheckTotals: checkTotals, CheckSeq: checkSeq, Applies: applies, RefusedSeq: refusedSeq,

@@ -62,6 +62,9 @@ func (m *Model) settle(s *settling) (*weir.Receipt, error) {
 		m.notes.set(verb, "replay")
 		return m.receipt(e, e.endedAt, now), nil
 	case reaction != Do:
+		if e == nil && m.rules.Voids(s.verb, m.checkID(s.id)) {
+			m.void(s.id, now)
+		}
 		return nil, m.notes.refuse(verb, refusal(reaction, stateOf(e)))
 	case s.verb == weir.VerbAdjust && !m.rules.Applies(e.seq, s.seq):
 		m.notes.set(verb, map[bool]string{true: "replay", false: "lower"}[s.seq == e.seq])

@@ -19,6 +19,8 @@ func react(v weir.Verb, s weir.LeaseState, same bool) Reaction {
 	switch s {
 	case "":
 		return reactUnknown(v)
+	case weir.LeaseVoided:
+		return reactVoided(v)
 	case weir.LeaseLive:
 		return reactLive(v, same)
 	case weir.LeaseCompleted:
@@ -33,6 +35,15 @@ func react(v weir.Verb, s weir.LeaseState, same bool) Reaction {
 func reactUnknown(v weir.Verb) Reaction {
 	if v == weir.VerbReserve {
 		return Do
+	}
+	return Unknown
+}
+
+// reactVoided: an ID that was cancelled before it was reserved has ended for a reserve. No other verb
+// knows it.
+func reactVoided(v weir.Verb) Reaction {
+	if v == weir.VerbReserve {
+		return Ended
 	}
 	return Unknown
 }
