@@ -33,6 +33,8 @@ type Server struct {
 	activity    *httpapi.Activity
 	listener    *boundedListener
 	http        *http.Server
+	// requestLog is for what callers can cause as often as they like.
+	requestLog *slog.Logger
 
 	reloading sync.Mutex // guards the sources
 	sources   []*source
@@ -48,7 +50,9 @@ func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	s := &Server{options: options, metrics: newMetrics(options.Version)}
+	s := &Server{
+		options: options, metrics: newMetrics(options.Version), requestLog: throttled(options.Logger),
+	}
 	if err := s.open(ctx, b); err != nil {
 		return nil, err
 	}
@@ -133,7 +137,7 @@ func (s *Server) handler() http.Handler {
 	o := &httpapi.Options{
 		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity,
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
-		Logger: s.options.Logger, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
+		Logger: s.requestLog, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
 	}
 	if s.tokens != nil {
 		o.Authenticate = s.tokens.authenticate
