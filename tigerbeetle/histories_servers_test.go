@@ -85,6 +85,7 @@ func severalHarness(
 				t.Fatalf("open a store: %v", err)
 			}
 			store.denials, store.sharing = denials, sharing
+			store.shares() // before the first sign a denial may be a second old
 			if w.both[i], err = weir.New(store, &s.Options); err != nil {
 				t.Fatalf("open a limiter: %v", err)
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
+var _ weir.LeaseVoider = (*Store)(nil)
+
 // VoidLease records that a lease has ended without having been reserved, by a transfer with the
 // ID of the lease's header: a chain that reserves it later fails at its first event, on every
 // server and after a restart. It reports whether the lease has been reserved meanwhile; then
