@@ -97,9 +97,14 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 		return
 	}
 	for _, f := range faults {
-		if f.Err != nil {
-			h.options.Logger.WarnContext(ctx, "the service failed", slog.Any("error", f))
-			return
+		if f.Err == nil {
+			continue
 		}
+		level := slog.LevelWarn
+		if ctx.Err() != nil { // the client hung up: that is its own doing
+			level = slog.LevelDebug
+		}
+		h.options.Logger.LogAttrs(ctx, level, "the service failed", slog.Any("error", f))
+		return
 	}
 }

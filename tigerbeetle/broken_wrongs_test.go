@@ -3,6 +3,7 @@
 package tigerbeetle
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -70,6 +71,7 @@ func caughtBy() map[string]string {
 		"a lease's header has an ID of its own each time": "a slot that has timed out stays returned",
 		"the attempts of a lease have the same IDs":       "a full shadow limit refuses nobody: window",
 		"a budget has one account for all periods":        "a budget of an hour in UTC",
+		"a cancel before the reserve is not told":         "servers: a cancel comes before its reserve",
 	}
 }
 
@@ -222,6 +224,7 @@ func misnamed() []*wrong {
 				}
 			}
 		}},
+		events("a cancel before the reserve is not told", coded(codeVoid), leave),
 		events("a lease's fingerprint is dropped", leases,
 			func(c *tamperedCall, i int) { c.all[i].UserData64 = 0 }),
 		events("a lease's end is not told", leases, amounts(none)),
@@ -403,6 +406,17 @@ func serverCases() []brokenCase {
 				s.Fatalf("reserve again: %v", err)
 			}
 			s.used(40, 40, 40, 40)
+		}),
+		onServers("a cancel comes before its reserve", func(s *servers) {
+			id := weir.NewLeaseID(s.w.clock.now())
+			if _, err := s.a.Cancel(s.Context(), id); !errors.Is(err, weir.UnknownLease) {
+				s.Errorf("cancel: got %v, want %v", err, weir.UnknownLease)
+			}
+			r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: each(1)}
+			if _, err := s.b.Reserve(s.Context(), r); !errors.Is(err, weir.Ended) {
+				s.Errorf("reserve: got %v, want %v", err, weir.Ended)
+			}
+			s.used(0, 0, 0, 0)
 		}),
 		onServers("two refill a bucket", func(s *servers) {
 			r := &weir.Request{Entity: "e", Resource: "r", Costs: weir.Costs{"bucket": 50}}

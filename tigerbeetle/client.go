@@ -104,11 +104,16 @@ type answer[R any] struct {
 func call[R any](ctx context.Context, c *client, do func(tb.Client) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
-		return none, err
+		return none, unsentError{err}
 	}
 	native, err := c.take()
 	if err != nil {
-		return none, err
+		return none, unsentError{err}
+	}
+	if ctx.Done() == nil {
+		result, err := do(native)
+		<-c.flights
+		return result, c.judge(native, err)
 	}
 	done := make(chan answer[R], 1) // nobody may be waiting
 	go func() {

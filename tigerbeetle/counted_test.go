@@ -243,7 +243,7 @@ func costLines() []costLine {
 		return err
 	}
 	add("replay, same process", all, counted{0, 0, 1, 1}, warm, replay, false)
-	add("replay, another process", all, counted{1, 12, 3, 3}, warm, replay, true)
+	add("replay, another process", all, counted{2, 14, 3, 3}, warm, replay, true)
 	add("status", all, counted{0, 0, 1, 2}, warm, func(s *costScene) error {
 		_, err := s.Status(s.Context(), "solo", "r")
 		return err

@@ -36,3 +36,15 @@ func tooLarge(events, most int) error {
 		Reason: "are that many events on the ledger, and one call holds " + strconv.Itoa(most),
 	}
 }
+
+// unsentError is the error of a call that the cluster was never given, so that it cannot be
+// carried out.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// isUnsent reports whether a call failed before the cluster was given it.
+func isUnsent(err error) bool {
+	_, ok := errors.AsType[unsentError](err)
+	return ok
+}

@@ -65,10 +65,11 @@ func (*twoServers) Configure(*weir.Definitions) error { return errors.ErrUnsuppo
 // Close ends both.
 func (s *twoServers) Close() error { return errors.Join(s.both[0].Close(), s.both[1].Close()) }
 
-// severalHarness opens two servers on one ledger. What another server gives back, a server that
-// remembers denials for a second does not hear of: here they remember none, so that each denial has
-// to fit too.
-func severalHarness(t conformance.T, ledger func(time.Time) Ledger, denials int64) conformance.Harness {
+// severalHarness opens two servers on one ledger. They remember denials for so many milliseconds,
+// and ask before they give one from memory for so many after a sign of the other server.
+func severalHarness(
+	t conformance.T, ledger func(time.Time) Ledger, denials, sharing int64,
+) conformance.Harness {
 	t.Helper()
 	h := harness().Service(t)
 	h.Servers, h.VoidsPerServer = true, true
@@ -83,7 +84,8 @@ func severalHarness(t conformance.T, ledger func(time.Time) Ledger, denials int6
 			if err != nil {
 				t.Fatalf("open a store: %v", err)
 			}
-			store.denials = denials
+			store.denials, store.sharing = denials, sharing
+			store.shares() // before the first sign a denial may be a second old
 			if w.both[i], err = weir.New(store, &s.Options); err != nil {
 				t.Fatalf("open a limiter: %v", err)
 			}
@@ -103,10 +105,12 @@ func yieldsAt(start time.Time) yields {
 // answered has an order in which it makes sense.
 func TestHistoriesServers(t *testing.T) {
 	t.Parallel()
-	h := severalHarness(t, func(at time.Time) Ledger { return yieldsAt(at) }, 0)
-	conformance.Linearizable(t, h, conformance.Load{
-		Seed: 1, Histories: soak.Amount(30, 4000), Goroutines: 8, Calls: 100,
-	})
+	for _, denials := range []int64{0, rememberMS} {
+		h := severalHarness(t, func(at time.Time) Ledger { return yieldsAt(at) }, denials, sharedMS)
+		conformance.Linearizable(t, h, conformance.Load{
+			Seed: 1, Histories: soak.Amount(20, 4000), Goroutines: 8, Calls: 100,
+		})
+	}
 }
 
 // unrenewed leaves the lease's old token as it was when a settlement makes a new one, so that who
@@ -137,27 +141,27 @@ func (u unrenewed) CreateTransfers(
 	return slices.Insert(results, at, results[at-1]), nil
 }
 
-// TestHistoriesServersCatch: histories of two servers that do something wrong have no such order. Nor
-// have those in which they remember denials, or in which a repeated reservation and adjust are to be answered
-// as a single server would: what is loosened has to be.
+// TestHistoriesServersCatch: histories of two servers that do something wrong have no such order.
+// Nor have those in which they deny from memory without asking, or in which a repeated
+// reservation and adjust are to be answered as a single server would: what is loosened has to be.
 func TestHistoriesServersCatch(t *testing.T) {
 	t.Parallel()
 	right := func(at time.Time) Ledger { return yieldsAt(at) }
-	alone := severalHarness(t, right, 0)
+	alone := severalHarness(t, right, 0, sharedMS)
 	alone.Servers = false
 	harnesses := map[string]conformance.Harness{
 		"checks and takes are two calls": severalHarness(t,
-			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0),
+			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0, sharedMS),
 		"a settlement leaves the old token": severalHarness(t,
-			func(at time.Time) Ledger { return unrenewed{yieldsAt(at)} }, 0),
-		"denials are remembered":             severalHarness(t, right, rememberMS),
+			func(at time.Time) Ledger { return unrenewed{yieldsAt(at)} }, 0, sharedMS),
+		"denials are given without asking":   severalHarness(t, right, rememberMS, 0),
 		"the answers are of a single server": alone,
 	}
 	names := []string{"a lease's header has an ID of its own each time", "a refund counts twice"}
 	for _, x := range wrongs() {
 		if slices.Contains(names, x.name) {
 			harnesses[x.name] = severalHarness(t,
-				func(at time.Time) Ledger { return newTampered(at, x) }, 0)
+				func(at time.Time) Ledger { return newTampered(at, x) }, 0, sharedMS)
 		}
 	}
 	if len(harnesses) != len(names)+4 {

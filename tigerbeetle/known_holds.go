@@ -58,6 +58,14 @@ func (h *holdsKnown) add(until, units int64) {
 	h.list = slices.Insert(h.list, at, hold{until, units})
 }
 
+// clone is a copy.
+func (h *holdsKnown) clone() holdsKnown {
+	c := *h
+	c.list = slices.Clone(h.list[h.first:])
+	c.first = 0
+	return c
+}
+
 // fewer takes in that n units less are held than was known.
 func (h *holdsKnown) fewer(n, until int64) {
 	if n <= h.others {

@@ -37,6 +37,8 @@ const (
 	codeCompleted uint16 = 12
 	codeCancelled uint16 = 13
 	codeExtended  uint16 = 14
+	// codeVoid is a header of a lease that was cancelled before it was reserved. Nothing is pending.
+	codeVoid uint16 = 16
 
 	// codeKey records the key of one of a lease's charges, which user_data_32 numbers: user_data_64 is
 	// its hash. It is in the chain of the reservation.

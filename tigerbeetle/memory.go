@@ -26,15 +26,27 @@ func (s *seat) remember(now, most int64, status *weir.LimitStatus) {
 	}
 }
 
-// remembered denies without asking the cluster, where it denied as much a moment ago. What is known
-// must still say so. A lease that another server took is no denial: it may be what is in the way.
+// remembered denies without asking the cluster, where it denied as much a moment ago. What is
+// known must still say so. A lease that another server took is no denial: it may be what is in
+// the way. Nor is one denied whose earlier chain may still be carried out.
 func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 	now := c.s.clock.ms()
-	if !c.recalled(now) {
+	if c.resends || !c.recalled(now) {
 		return false, nil
 	}
 	if c.repeats {
 		if header, err := c.header(ctx); err != nil || header != nil {
+			return false, err
+		}
+	}
+	if c.s.shared(now) { // others may have let go what was in the way
+		if err := c.s.observe(ctx, c.suspects(now)); err != nil {
+			return false, err
+		}
+		if now = max(now, c.s.clock.ms()); !c.exceeded(now) {
+			return false, nil
+		}
+		if err := c.readEnds(ctx, now); err != nil {
 			return false, err
 		}
 	}
@@ -89,4 +101,28 @@ func (s *seat) recalls(now int64) bool {
 		return false
 	}
 	return s.known(now) < s.need()
+}
+
+// exceeded reports whether what is known, or was seen, still says that a limit denies.
+func (c *reserving) exceeded(now int64) bool {
+	for _, s := range c.all {
+		if !s.take.Limit.Shadow && !s.passed && c.explains(now, s) {
+			return true
+		}
+	}
+	return false
+}
+
+// sharedMS is how long other servers are taken to use the same limits after a sign of them, in
+// milliseconds.
+const sharedMS = 60_000
+
+// shares notes that another server has changed what is in use.
+func (s *Store) shares() { s.elsewhere.Store(s.clock.ms()) }
+
+// shared reports whether other servers use the limits too: then what this one knows may be old,
+// and a denial is not given without asking.
+func (s *Store) shared(now int64) bool {
+	at := s.elsewhere.Load()
+	return at > 0 && now-at < s.sharing
 }

@@ -38,15 +38,34 @@ func (s *Store) readSpot(ctx context.Context, sp *spot) error {
 // them, and where it may have moved in between, both are read again. The last round is taken as it
 // is: what is known then lacks the refill of some milliseconds.
 func (s *Store) readSpots(ctx context.Context, spots []*spot) error {
+	all := make([]look, len(spots))
+	for i, sp := range spots {
+		all[i].spot = sp
+	}
+	return s.read(ctx, all)
+}
+
+// observe is readSpots for a call that is to be denied: the limits of its seats are judged by
+// what the cluster says, as of one instant.
+func (s *Store) observe(ctx context.Context, seats []*seat) error {
+	all := make([]look, len(seats))
+	for i, seat := range seats {
+		seat.asked = true
+		all[i].spot, all[i].into = seat.spot, &seat.seen
+	}
+	return s.read(ctx, all)
+}
+
+func (s *Store) read(ctx context.Context, all []look) error {
 	var looks []look
 	now := s.clock.ms()
-	for _, sp := range spots {
-		sp.mu.Lock()
-		sp.read = now
-		sp.mu.Unlock()
-		if sp.key.kind != weir.Budget {
-			looks = append(looks, look{spot: sp})
-		} else if err := s.readBudget(ctx, sp); err != nil {
+	for _, l := range all {
+		l.mu.Lock()
+		l.spot.read = now
+		l.mu.Unlock()
+		if l.key.kind != weir.Budget {
+			looks = append(looks, l)
+		} else if err := s.readBudget(ctx, l); err != nil {
 			return err
 		}
 	}
@@ -62,9 +81,13 @@ func (s *Store) readSpots(ctx context.Context, spots []*spot) error {
 // look is one look at a limit.
 type look struct {
 	*spot
-	// known is the anchor that the bucket had before, flown and was are flights and begun of then.
-	known      anchor
-	flown, was int64
+	// known is the anchor that the bucket had before, flown and was are flights and begun of
+	// then, added and let the sums.
+	known            anchor
+	flown, was       int64
+	addedWas, letWas int64
+	// into is where the answer is put, beside what is known; nil for nowhere.
+	into **estimate
 }
 
 // begin notes what is known before the cluster is asked.
@@ -72,6 +95,7 @@ func (l *look) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.known, l.flown, l.was = l.bucket.anchor, l.flights, l.begun
+	l.addedWas, l.letWas = l.added, l.let
 }
 
 // crossed is true where chains were on their way meanwhile. The spot is locked.
@@ -104,7 +128,9 @@ func (s *Store) readAccounts(ctx context.Context, looks []look) ([]look, error) 
 		l := &looks[i]
 		limit, spent := accounts[l.limit], accounts[l.spent]
 		if l.key.kind != weir.Bucket || limit == nil || spent == nil {
-			l.tell(s.clock.ms(), limit)
+			if l.tell(s.clock.ms(), limit) {
+				s.shares()
+			}
 			continue
 		}
 		last, at, err := s.lastAnchor(ctx, l.spot)
@@ -146,21 +172,40 @@ func (s *spot) latest(now int64) int64 {
 	return now + lengthOf(l).Milliseconds() + 1000
 }
 
-// tell takes in what the account of a window or of slots says, or that a limit has none.
-func (l *look) tell(now int64, a *tb.Account) {
+// tell takes in what the account of a window or of slots says, or that a limit has none. It
+// reports whether other servers have changed what is in use.
+func (l *look) tell(now int64, a *tb.Account) (elsewhere bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.end(false)
+	fresh := !l.ready
 	if l.ready = a != nil && l.key.kind != weir.Bucket; !l.ready {
-		return
+		return false
 	}
 	l.funded = low(a.CreditsPosted) > 0
 	l.holds.expire(now)
 	held := clamp(low(a.DebitsPending))
-	if !l.doubt && held < l.holds.total { // another server has let some of them go
-		l.holds = holdsKnown{}
+	if l.into != nil {
+		*l.into = &estimate{holds: holdsKnown{others: held, until: l.latest(now)}}
+		if held == l.holds.total { // then the ends are those that are known
+			(*l.into).holds = l.holds.clone()
+			(*l.into).holds.others = 0
+		}
 	}
-	l.holds.others, l.holds.until = max(held-l.holds.total, 0), l.latest(now)
+	// A chain on its way may have been carried out before the account was read, and one that has come
+	// back since may have been after. Only what they do not account for is others' doing.
+	known := l.holds.total + l.holds.others
+	least := held - l.adding - (l.let - l.letWas)
+	most := held + l.letting + (l.added - l.addedWas)
+	switch {
+	case known > most:
+		l.holds.fewer(known-most, l.latest(now))
+	case known < least:
+		l.holds.others, l.holds.until = l.holds.others+least-known, l.latest(now)
+	default:
+		return false
+	}
+	return !fresh
 }
 
 // tellBucket takes in what the accounts of a bucket say, beside its latest anchor.
@@ -172,6 +217,9 @@ func (l *look) tellBucket(limit, spent *tb.Account, last *anchor, moved bool) {
 	if last != nil {
 		l.bucket.anchor = *last
 		l.bucket.balance = balance(spent, last.rate.capacity)
+	}
+	if l.into != nil {
+		*l.into = &estimate{bucket: l.bucket}
 	}
 }
 
@@ -186,6 +234,8 @@ func fly(seats []*seat, n int64, settles bool) {
 		if settles {
 			seat.settling += n
 		}
+		seat.adding += n * seat.adds
+		seat.letting += n * seat.lets
 		seat.mu.Unlock()
 	}
 }
@@ -230,8 +280,8 @@ func (s *Store) lastAnchor(ctx context.Context, sp *spot) (last *anchor, at int6
 }
 
 // readBudget asks for the periods of a budget that have not ended.
-func (s *Store) readBudget(ctx context.Context, sp *spot) error {
-	l := look{spot: sp}
+func (s *Store) readBudget(ctx context.Context, l look) error {
+	sp := l.spot
 	l.begin()
 	accounts, since, err := s.periodsOf(ctx, sp)
 	if err != nil {
@@ -252,6 +302,9 @@ func (s *Store) readBudget(ctx context.Context, sp *spot) error {
 		}
 	}
 	sp.ready = true
+	if l.into != nil {
+		*l.into = &estimate{periods: slices.Clone(sp.periods)}
+	}
 	return nil
 }
 
@@ -309,38 +362,41 @@ func usedOf(a *tb.Account) int64 {
 	return clamp(debits.less(credits.less(fund)).lo)
 }
 
-// readHolds asks for the ends of holds that only others know, where a retry-after needs them. One
-// query gets as many transfers as a call has; where that is not enough, the retry-after is a bound.
-func (s *Store) readHolds(
-	ctx context.Context, now int64, sp *spot, l *weir.Limit, need int64,
-) error {
-	if l.Kind != weir.Window && l.Kind != weir.Concurrency {
+// readHolds asks for the ends of holds, if a retry-after needs them and they are not known. One
+// query gets as many transfers as a call has; if that is not enough, the retry-after is a bound.
+func (s *Store) readHolds(ctx context.Context, now int64, seat *seat) error {
+	if k := seat.key.kind; k != weir.Window && k != weir.Concurrency {
 		return nil
 	}
-	sp.mu.Lock()
-	_, bound := sp.freeAt(now, need, l.Capacity)
-	sp.mu.Unlock()
+	seat.mu.Lock()
+	_, bound := seat.view().freeAt(seat.key.kind, now, seat.need(), seat.take.Limit.Capacity)
+	seat.mu.Unlock()
 	if !bound {
 		return nil
 	}
-	asked := look{spot: sp}
+	asked := look{spot: seat.spot}
 	asked.begin()
 	most := uint32(s.ledger.MaxEvents())
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
-		AccountID: sp.limit, Limit: most, Flags: filterDebits | filterReversed,
+		AccountID: seat.limit, Limit: most, Flags: filterDebits | filterReversed,
 	})
 	if err != nil {
 		return unavailable(err)
 	}
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	if asked.crossed() {
-		return nil // what chains did meanwhile is booked in what is known
-	}
-	held := sp.holds.total + sp.holds.others
-	sp.holds = holdsOf(found, now)
+	seat.mu.Lock()
+	defer seat.mu.Unlock()
+	before := &seat.view().holds
+	held := before.total + before.others
+	holds := holdsOf(found, now)
 	if len(found) == int(most) {
-		sp.holds.others, sp.holds.until = max(held-sp.holds.total, 0), sp.latest(now)
+		holds.others, holds.until = max(held-holds.total, 0), seat.latest(now)
+	}
+	seat.seen = &estimate{holds: holds}
+	if back := seat.let - asked.letWas; back > 0 { // by this server, and perhaps not in the answer
+		seat.seen.holds.fewer(min(back, holds.total+holds.others), seat.latest(now))
+	}
+	if !asked.crossed() { // otherwise what chains did meanwhile is booked in what is known
+		seat.holds = holds.clone()
 	}
 	return nil
 }

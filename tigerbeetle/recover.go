@@ -34,6 +34,9 @@ func (s *Store) RecoverLease(
 	if r.State == weir.LeaseLive && r.Expires.UnixMilli() <= now {
 		r.State, r.EndedAt, r.Holdings = weir.LeaseExpired, r.Expires, nil
 	}
+	if r.State == weir.LeaseLive { // another server took it, or this one before a restart
+		s.shares()
+	}
 	if answer, ok := s.answers.LoadAndDelete(id); ok {
 		r.Limits = answer.([]weir.LimitStatus)
 	}
@@ -107,6 +110,8 @@ type told struct {
 // read takes the next transfer in.
 func (h *history) read(t *tb.Transfer) {
 	switch {
+	case t.ID == h.header && t.Code == codeVoid:
+		return // it was never reserved
 	case t.ID == h.header:
 		h.known = true
 		h.record.State = weir.LeaseLive

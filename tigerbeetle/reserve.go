@@ -17,25 +17,32 @@ import (
 // tries is how often a reservation is sent at most, where others were quicker.
 const tries = 16
 
-// Reserve takes a reservation by one linked chain in one call. It is sent again where another server
-// moved a bucket's anchor in between, or used up the attempt's ID.
+// Reserve takes a reservation by one linked chain in one call. It is sent again where another
+// server moved a bucket's anchor in between, or used up the attempt's ID. A caller whose context
+// ends while the cluster has the chain leaves nothing charged: see [Store.run].
 func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (*weir.Outcome, error) {
 	if err := s.enter(true); err != nil {
 		return nil, err
 	}
 	defer s.leave()
+	earlier, out, err := s.resume(ctx, r)
+	if out != nil || err != nil {
+		return out, err
+	}
 	superseded, err := s.superseded(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	out, err := r.Plan(ctx)
-	if err != nil {
+	if out, err = r.Plan(ctx); err != nil {
 		return nil, err
 	}
 	c := &reserving{
 		s: s, r: r, out: out,
 		seats: make([]seat, len(out.Holdings)), all: make([]*seat, 0, len(out.Holdings)),
 		repeats: !r.Made(),
+	}
+	if earlier != nil { // its chain may still be carried out, unless this one uses up its IDs
+		c.attempt, c.resends = earlier.attempt, true
 	}
 	if err := c.seat(); err != nil {
 		return nil, err
@@ -46,7 +53,7 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (
 	if superseded { // it was carried out before
 		return c.out, c.replay(ctx)
 	}
-	return c.run(ctx)
+	return s.run(ctx, c)
 }
 
 // reserving is one Reserve.
@@ -61,6 +68,11 @@ type reserving struct {
 	// repeats is false for a lease that the limiter has made for this call: nobody can have asked
 	// for it before.
 	repeats bool
+	// resends is true if an earlier chain of the lease may still be carried out.
+	resends bool
+	// unknown is true once a chain was sent that the ledger may carry out although it returned an
+	// error.
+	unknown bool
 }
 
 // An attempt's number stands above the number of charges on the header.
@@ -69,9 +81,21 @@ const (
 	attemptBits = 32 - chargeBits
 )
 
-// another takes an attempt that nobody has used: a denial burns the IDs of one, and a lease may be denied
-// any number of times, by any number of servers, before it is admitted.
-func (c *reserving) another() { c.attempt = 1 + rand.Int64N(1<<attemptBits-1) }
+// orderedAttempts is how many attempts of a lease follow one another on every server. So a denial
+// by one server uses up the IDs of a chain of another server that is still under way, and that
+// one fails.
+const orderedAttempts = 4
+
+// another takes the next attempt, because a denial uses up the IDs of one. A lease may be denied
+// any number of times, by any number of servers, before it is admitted, so the later ones are
+// random.
+func (c *reserving) another() {
+	if c.attempt < orderedAttempts {
+		c.attempt++
+		return
+	}
+	c.attempt = orderedAttempts + 1 + rand.Int64N(1<<attemptBits-orderedAttempts-1)
+}
 
 // seat finds the limits.
 func (c *reserving) seat() error {
@@ -113,6 +137,9 @@ func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
 		if err := c.s.provision(ctx, c.seats); err != nil {
 			return nil, err
 		}
+		for _, s := range c.all {
+			s.seen, s.passed = nil, false
+		}
 		if done, err := c.remembered(ctx); err != nil || done {
 			return c.out, err
 		}
@@ -132,6 +159,9 @@ func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
 
 // send sends one chain and reads the answer. It is not done where the chain is to be sent anew.
 func (c *reserving) send(ctx context.Context) (done bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, unavailable(err) // nobody waits for it
+	}
 	now, err := c.s.board(ctx, c.all)
 	if err != nil {
 		return false, err
@@ -145,8 +175,12 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 	if err := c.s.fits(ch); err != nil {
 		return false, err
 	}
+	for _, seat := range c.all {
+		seat.seen, seat.passed, seat.adds = nil, false, seat.cost
+	}
 	fly(c.all, 1, false)
-	results, err := c.s.transfer(ctx, ch)
+	results, err := c.s.transfer(context.WithoutCancel(ctx), ch)
+	c.unknown = err != nil && !isUnsent(err)
 	v := ch.judge(results)
 	if err == nil {
 		fundedAll(ch, c.seats, results)
@@ -172,6 +206,7 @@ func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done boo
 	case v.event.role == roleHeader && exists(v.status):
 		return true, c.replay(ctx)
 	case v.event.role == roleRefill && exists(v.status):
+		c.s.shares()
 		return false, c.s.readSpot(ctx, seat.spot)
 	case v.status == tb.TransferIDAlreadyFailed:
 		c.another()
@@ -192,88 +227,6 @@ func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done boo
 		return false, nil
 	}
 	return false, unexpected("create_transfers", v.status.String())
-}
-
-// deny makes the denial known, once it is clear that the limit is exceeded: what is known locally may be
-// old, and then the cluster is asked.
-func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, err error) {
-	now = max(now, c.s.clock.ms())
-	if !c.explains(now, by) || by.reported() && by.hearsay(now) {
-		if err := c.s.readSpot(ctx, by.spot); err != nil {
-			return false, err
-		}
-		if now = c.s.clock.ms(); !c.explains(now, by) {
-			return false, nil // it was let go in between
-		}
-	}
-	if err := c.verify(ctx, now, by); err != nil {
-		return false, err
-	}
-	if err := c.s.redefine(ctx, c.r.ID, c.all); err != nil {
-		return false, err
-	}
-	if !c.refuse(now) {
-		return false, nil
-	}
-	for i := range c.seats {
-		c.seats[i].remember(now, c.s.denials, &c.out.Limits[i])
-	}
-	return true, nil
-}
-
-// verify asks the cluster about the other limits that are believed to be exceeded: it has named but
-// the first, and others may have let go what was in use. It also asks for the ends that a wait
-// needs.
-func (c *reserving) verify(ctx context.Context, now int64, by *seat) error {
-	believed := func(s *seat) bool { return s != by && !s.take.Limit.Shadow && c.explains(now, s) }
-	heard := c.those(func(s *seat) bool { return believed(s) && s.hearsay(now) })
-	if err := c.s.readSeats(ctx, heard); err != nil {
-		return err
-	}
-	for _, s := range c.those(func(s *seat) bool { return s == by || believed(s) }) {
-		if err := c.s.readHolds(ctx, now, s.spot, s.take.Limit, s.need()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// hearsay is true for what was not asked of the cluster for a second.
-func (s *seat) hearsay(now int64) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return now-s.read >= rememberMS
-}
-
-// explains is true where what is known says that the limit is exceeded.
-func (c *reserving) explains(now int64, by *seat) bool {
-	by.mu.Lock()
-	defer by.mu.Unlock()
-	return by.known(now) < by.need()
-}
-
-// refuse makes the outcome a denial. It does not where no limit is exceeded any more: a
-// settlement may have come since the cluster answered, and such a denial would name no reason.
-func (c *reserving) refuse(now int64) bool {
-	c.statuses(now)
-	exceeded := func(l weir.LimitStatus) bool { return l.Exceeded && !l.Shadow }
-	if !slices.ContainsFunc(c.out.Limits, exceeded) {
-		return false
-	}
-	c.out.At = time.UnixMilli(now)
-	c.out.Denied, c.out.Holdings = true, nil
-	return true
-}
-
-// statuses writes every limit's status.
-func (c *reserving) statuses(now int64) {
-	for i := range c.seats {
-		seat := &c.seats[i]
-		seat.mu.Lock()
-		seat.judge(now, &c.out.Limits[i])
-		seat.used = now
-		seat.mu.Unlock()
-	}
 }
 
 // chain builds the call.
@@ -410,7 +363,9 @@ func (c *reserving) take(now, at int64) {
 		if seat.carries {
 			seat.arrive()
 		}
-		seat.admitted(max(now, at))
+		if seat.admitted(max(now, at)) {
+			c.s.shares()
+		}
 		seat.judge(max(now, at), &c.out.Limits[i])
 		if !seat.refused {
 			c.out.Limits[i].Available -= seat.cost
@@ -436,6 +391,7 @@ func (s *seat) book(at int64) []weir.Piece {
 	if s.refused {
 		p.Units = 0
 	}
+	s.added += p.Units
 	switch s.key.kind {
 	case weir.Bucket:
 		s.bucket.balance -= p.Units * 1000
@@ -448,44 +404,4 @@ func (s *seat) book(at int64) []weir.Piece {
 		s.holds.add(p.Until, p.Units)
 	}
 	return []weir.Piece{p}
-}
-
-// other refuses a lease that was used for another request, and says if it is over besides.
-func (c *reserving) other(ctx context.Context) error {
-	e := &weir.Error{
-		Code: weir.Conflict, Field: "lease_id", Value: c.r.ID.String(),
-		Reason: "was used for another request",
-	}
-	h, err := c.s.recover(ctx, c.r.ID)
-	if err != nil {
-		return err
-	}
-	if h != nil && (h.record.State != weir.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.ms()) {
-		e.Code, e.Reason = weir.Ended, "was used for another request, and is over"
-	}
-	return e
-}
-
-// replay answers for a lease that the cluster knows: the same request again, or another one.
-func (c *reserving) replay(ctx context.Context) error {
-	header, err := c.header(ctx)
-	if err != nil {
-		return err
-	}
-	if header == nil {
-		return unexpected("lookup_transfers", "a header that exists was not found")
-	}
-	if header.UserData64 != c.r.Fingerprint {
-		return c.other(ctx)
-	}
-	if err := c.s.readSeats(ctx, c.those(func(s *seat) bool { return !s.asked })); err != nil {
-		return err
-	}
-	c.statuses(c.s.clock.ms())
-	for i := range c.out.Limits {
-		c.out.Limits[i].Exceeded, c.out.Limits[i].RetryAfter, c.out.Limits[i].AtLeast = false, 0, false
-	}
-	c.s.answers.Store(c.r.ID, slices.Clone(c.out.Limits))
-	c.out.Replay = true
-	return nil
 }

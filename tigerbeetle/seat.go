@@ -27,6 +27,15 @@ type seat struct {
 	anew bool
 	// asked is true once the cluster was asked about the limit during this call.
 	asked bool
+	// seen is what it said last, as of one instant, if it is to count for a denial: what the server
+	// knows mixes that with chains on their way. Otherwise nil.
+	seen *estimate
+	// passed is true for a limit that a denial does not name: the cluster has checked it and
+	// found enough, or what was known when it denied for another one did not say that this one is
+	// exceeded.
+	passed bool
+	// adds and lets are the units that the chain takes, or gives back.
+	adds, lets int64
 	// refunds is true where nothing more is taken.
 	refunds bool
 	// period is the account of the budget's period, and until when it is.
@@ -44,8 +53,8 @@ func (s *seat) need() int64 { return s.cost + s.lowered }
 // capacity is that of the limit in force: where the bucket's anchor is of newer definitions,
 // theirs.
 func (s *seat) capacity() int64 {
-	if s.key.kind == weir.Bucket && s.bucket.anchor.b > 0 {
-		return s.bucket.anchor.rate.capacity
+	if k := &s.view().bucket; s.key.kind == weir.Bucket && k.anchor.b > 0 {
+		return k.anchor.rate.capacity
 	}
 	return s.take.Limit.Capacity
 }
@@ -91,23 +100,34 @@ func (s *seat) slack() uint64 {
 func (s *seat) judge(now int64, status *weir.LimitStatus) {
 	l := s.take.Limit
 	available := s.known(now) - s.lowered
+	if s.passed {
+		available = max(available, s.cost)
+	}
 	*status = weir.LimitStatus{
 		Entity: s.take.Entity, Resource: s.take.Resource, Limit: l.Name, Kind: l.Kind,
 		Level: s.take.Level, Capacity: s.take.Ceiling, Available: available, Requested: s.cost,
 		Exceeded: available < s.cost, Shadow: l.Shadow,
 	}
 	if status.Exceeded && s.cost <= s.take.Ceiling {
-		at, bound := s.freeAt(now, s.need(), s.capacity())
+		at, bound := s.view().freeAt(s.key.kind, now, s.need(), s.capacity())
 		status.RetryAfter, status.AtLeast = bucket.Until(now, at), bound
 	}
 }
 
-// admitted takes in that what was needed was available: where it was not by what is known, other
-// servers have given something back.
-func (s *seat) admitted(now int64) {
+// view is what the seat is judged by.
+func (s *seat) view() *estimate {
+	if s.seen != nil {
+		return s.seen
+	}
+	return &s.estimate
+}
+
+// admitted raises what is believed to be available after the cluster has found as much as was
+// needed. It reports whether other servers must have given something back.
+func (s *seat) admitted(now int64) (elsewhere bool) {
 	missing := s.need() - s.known(now)
 	if s.take.Limit.Shadow || missing <= 0 {
-		return
+		return false
 	}
 	switch s.key.kind {
 	case weir.Bucket:
@@ -118,15 +138,17 @@ func (s *seat) admitted(now int64) {
 	default:
 		s.holds.fewer(missing, s.latest(now))
 	}
+	return s.settling == 0
 }
 
 // known is what is available by what is known, in units; of a bucket under the definition that it
 // has or is about to have.
 func (s *seat) known(now int64) int64 {
+	e := s.view()
 	if s.key.kind != weir.Bucket {
-		return s.available(now, s.take.Limit.Capacity)
+		return e.available(s.key.kind, now, s.take.Limit.Capacity)
 	}
-	k := s.bucket
+	k := e.bucket
 	if k.anchor.b == 0 {
 		return s.take.Limit.Capacity
 	}
@@ -140,10 +162,10 @@ func (s *seat) known(now int64) int64 {
 
 // changes is true for a bucket whose next anchor will have another definition.
 func (s *seat) changes() bool {
-	if s.key.kind != weir.Bucket || s.key.Entity == "" || s.bucket.anchor.b == 0 {
+	a := &s.view().bucket.anchor
+	if s.key.kind != weir.Bucket || s.key.Entity == "" || a.b == 0 {
 		return false
 	}
-	a := &s.bucket.anchor
 	return a.rate != rateOf(s.take.Limit) && !older(s.version, a.version)
 }
 

@@ -69,7 +69,7 @@ func (c *cluster) open(d *weir.Definitions, skew time.Duration) *member {
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{Now: now, CacheTTL: -1})
+	l, err := weir.New(s, &weir.Options{Now: now, CacheTTL: -1, StoreTimeout: 30 * time.Second})
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -52,12 +52,34 @@ func (s *Store) Settle(ctx context.Context, _ time.Time, st *weir.Settlement) (*
 	if err := c.begin(st.Holdings); err != nil {
 		return nil, err
 	}
+	if ctx.Done() == nil {
+		return c.run(ctx)
+	}
+	type answer struct {
+		out *weir.Outcome
+		err error
+	}
+	done := make(chan answer, 1) // nobody may be waiting
+	go func() {
+		out, err := c.run(ctx)
+		done <- answer{out, err}
+	}()
+	select {
+	case a := <-done:
+		return a.out, a.err
+	case <-ctx.Done(): // what the chain does is taken in when its results come
+		return nil, unavailable(ctx.Err())
+	}
+}
+
+// run sends chains until one has an answer. The outcome is nil if there is nothing to withdraw.
+func (c *settling) run(ctx context.Context) (*weir.Outcome, error) {
 	for i := range tries {
 		if i > 0 {
-			s.counts.again.Add(1)
+			c.s.counts.again.Add(1)
 		}
 		out, err := c.try(ctx)
-		if err != nil || out != nil {
+		if err != nil || out != nil || c.taken {
 			return out, err
 		}
 	}
@@ -76,6 +98,10 @@ type settling struct {
 	expires time.Time
 	// again numbers the chains that were sent.
 	again int64
+	// withdraws is true for a lease that nobody has been told of: it is given back as it was
+	// reserved, or not at all. taken is true once somebody else is known to have it, or to have
+	// ended it.
+	withdraws, taken bool
 }
 
 // change is what a settlement does to one holding.
@@ -198,6 +224,9 @@ func (c *settling) unfit(i int, reason string) error {
 
 // send sends one chain. It returns nothing where the chain is to be sent anew.
 func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, unavailable(err) // nobody waits for it
+	}
 	all := make([]*seat, 0, len(c.changes))
 	for i := range c.changes {
 		all = append(all, &c.changes[i].seat)
@@ -217,8 +246,12 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := c.settles(now); err != nil {
 		return nil, err
 	}
+	for i := range c.changes {
+		x := &c.changes[i]
+		x.adds, x.lets = max(x.to-x.from, 0), max(x.from-x.to, 0)
+	}
 	fly(all, 1, true)
-	results, err := c.s.transfer(ctx, ch)
+	results, err := c.s.transfer(context.WithoutCancel(ctx), ch)
 	v := ch.judge(results)
 	if err == nil && v.created {
 		c.book(now)

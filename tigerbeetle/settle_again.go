@@ -11,6 +11,10 @@ import (
 // reload reads the lease again, which somebody else has settled. It answers where that was an adjust
 // with a later number.
 func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
+	if c.withdraws {
+		c.taken = true
+		return nil, nil //nolint:nilnil // There is nothing to withdraw any more.
+	}
 	h, err := c.s.recover(ctx, c.st.ID)
 	if err != nil {
 		return nil, err

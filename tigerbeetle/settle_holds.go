@@ -169,6 +169,8 @@ func (c *settling) book(now int64) {
 		x.used = now
 		x.denied = denial{}
 		grown := x.to - x.from
+		x.added += max(grown, 0)
+		x.let += max(-grown, 0)
 		switch x.key.kind {
 		case weir.Bucket:
 			x.spot.bucket.settle(grown)

@@ -41,14 +41,23 @@ type spot struct {
 	// one was lost: what they did may be counted twice, or not at all.
 	doubt bool
 
-	bucket  bucketKnown
-	holds   holdsKnown
-	periods []period
+	// adding and letting are the units that chains on their way may take, or give back; added and let
+	// the sums of what chains have.
+	adding, letting, added, let int64
+
+	estimate
 	// since is a timestamp: accounts of a budget that were made before are of periods that have
 	// ended.
 	since uint64
 
 	denied denial
+}
+
+// estimate is what is known to be in use of a limit.
+type estimate struct {
+	bucket  bucketKnown
+	holds   holdsKnown
+	periods []period
 }
 
 // denial is what was denied last, so that it need not be denied by the cluster again and again.
@@ -186,24 +195,24 @@ func (s *spot) name(n *namespace) {
 // periodAccount is the account of one of a budget's periods.
 func (s *spot) periodAccount(start, end int64) tb.Uint128 { return periodID(s.hash, start, end) }
 
-// available is what may still be taken at an instant, in units, by what is known.
-func (s *spot) available(now int64, capacity int64) int64 {
-	switch s.key.kind {
+// available is what may still be taken of a limit of a kind at an instant, in units.
+func (e *estimate) available(kind weir.Kind, now, capacity int64) int64 {
+	switch kind {
 	case weir.Bucket:
-		return s.bucket.available(now)
+		return e.bucket.available(now)
 	case weir.Budget:
-		return capacity - s.usedAt(now)
+		return capacity - e.usedAt(now)
 	default:
-		return capacity - s.holds.occupied(now)
+		return capacity - e.holds.occupied(now)
 	}
 }
 
 // usedAt is what a budget has used in periods that have not ended.
-func (s *spot) usedAt(now int64) int64 {
+func (e *estimate) usedAt(now int64) int64 {
 	var sum uint64
-	for i := range s.periods {
-		if s.periods[i].end > now {
-			sum = min(sum+uint64(s.periods[i].used), math.MaxInt64)
+	for i := range e.periods {
+		if e.periods[i].end > now {
+			sum = min(sum+uint64(e.periods[i].used), math.MaxInt64)
 		}
 	}
 	return int64(sum)
@@ -211,17 +220,17 @@ func (s *spot) usedAt(now int64) int64 {
 
 // freeAt is the first millisecond at which need units are available if nobody else comes, and whether
 // it may be later.
-func (s *spot) freeAt(now, need, capacity int64) (at int64, bound bool) {
-	switch s.key.kind {
+func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, bound bool) {
+	switch kind {
 	case weir.Bucket:
-		return s.bucket.freeAt(now, need), false
+		return e.bucket.freeAt(now, need), false
 	case weir.Budget:
 		at = now
-		for capacity-s.usedAt(at) < need {
+		for capacity-e.usedAt(at) < need {
 			next := int64(math.MaxInt64)
-			for i := range s.periods {
-				if e := s.periods[i].end; e > at {
-					next = min(next, e)
+			for i := range e.periods {
+				if end := e.periods[i].end; end > at {
+					next = min(next, end)
 				}
 			}
 			if next == math.MaxInt64 {
@@ -231,6 +240,6 @@ func (s *spot) freeAt(now, need, capacity int64) (at int64, bound bool) {
 		}
 		return at, false
 	default:
-		return s.holds.freeAt(now, capacity-need)
+		return e.holds.freeAt(now, capacity-need)
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // counts are what [Store.Stats] tells.
 type counts struct {
-	transferCalls, transfers, lookups, queries, remembered, again, contended atomic.Int64
+	transferCalls, transfers, lookups, queries, remembered, again, contended, abandoned, withdrawn atomic.Int64
 }
 
 // Stats are counts since the store was opened.
@@ -26,6 +26,9 @@ type Stats struct {
 	Again int64
 	// Contended counts reservations that were denied since other servers were quicker, each time.
 	Contended int64
+	// Abandoned counts reservations whose callers left before their outcome was known, Withdrawn
+	// those that were carried out nevertheless and given back.
+	Abandoned, Withdrawn int64
 }
 
 // Stats returns the counts so far.
@@ -35,6 +38,7 @@ func (s *Store) Stats() Stats {
 		TransferCalls: c.transferCalls.Load(), Transfers: c.transfers.Load(),
 		Lookups: c.lookups.Load(), Queries: c.queries.Load(),
 		Remembered: c.remembered.Load(), Again: c.again.Load(), Contended: c.contended.Load(),
+		Abandoned: c.abandoned.Load(), Withdrawn: c.withdrawn.Load(),
 	}
 }
 
@@ -52,6 +56,8 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 		{"queries", "Calls that searched for accounts or transfers.", &c.queries},
 		{"remembered", "Denials given without asking the cluster.", &c.remembered},
 		{"again", "Chains sent once more, since another server or the clock was quicker.", &c.again},
+		{"abandoned", "Reservations whose callers left before the outcome was known.", &c.abandoned},
+		{"withdrawn", "Abandoned reservations that were carried out, and given back.", &c.withdrawn},
 	} {
 		if !yield(of.name, of.help, of.count.Load) {
 			return

@@ -114,7 +114,7 @@ func TestStatsCountContention(t *testing.T) {
 			t.Errorf("%s: got %d, want %d", name, got, want)
 		}
 	}
-	if got := store.Stats(); got.Contended != 1 || len(counts) != 7 {
-		t.Errorf("got %+v and counts %v, want each of seven", got, counts)
+	if got := store.Stats(); got.Contended != 1 || len(counts) != 9 {
+		t.Errorf("got %+v and counts %v, want each of nine", got, counts)
 	}
 }

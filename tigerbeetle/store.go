@@ -31,6 +31,15 @@ type Store struct {
 	answers sync.Map
 	// chains is memory of calls that are over.
 	chains sync.Pool
+	// elsewhere is when there was last a sign of another server, in the cluster's milliseconds.
+	elsewhere atomic.Int64
+	// sharing is how long such a sign counts, in milliseconds.
+	sharing int64
+	// abandoned are the reservations whose callers have left.
+	abandoned abandoned
+	// life lasts until end is called, when Close has done what it can for them.
+	life context.Context //nolint:containedctx // It is the store's own, of no call.
+	end  context.CancelFunc
 
 	calls  sync.WaitGroup
 	mu     sync.Mutex
@@ -43,7 +52,7 @@ type Store struct {
 // where the ledger does not answer before the context ends, and with [weir.Invalid] where the namespace's
 // ledger was made by somebody else.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
-	s := &Store{stop: make(chan struct{}), denials: rememberMS}
+	s := &Store{stop: make(chan struct{}), denials: rememberMS, sharing: sharedMS}
 	if o != nil {
 		s.options = *o
 	}
@@ -72,6 +81,9 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	s.clock = newClock(s.options.Now, ledger)
 	s.ledger = clocked{tally{ledger, &s.counts}, s.clock}
 	s.spots.byKey, s.spots.byName = make(map[limitKey]*spot), make(map[accountName]*spot)
+	s.abandoned.byLease = make(map[weir.LeaseID]*attempt)
+	s.abandoned.slots = make(chan struct{}, mostWithdrawals)
+	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	if err := s.found(ctx); err != nil {
 		return nil, err
 	}
@@ -109,6 +121,9 @@ func (s *Store) found(ctx context.Context) error {
 		if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {
 			return unexpected("create_accounts", st.String())
 		}
+	}
+	if !s.fresh { // there may be other servers
+		s.shares()
 	}
 	return s.version.begin(ctx, s)
 }
@@ -165,7 +180,10 @@ func (s *Store) enter(reserves bool) error {
 
 func (s *Store) leave() { s.calls.Done() }
 
-// Close waits for the calls that are going on and lets the ledger go.
+// Close waits for the calls that are going on and lets the ledger go. Reservations whose callers
+// have left are withdrawn before, as far as the cluster answers within a second. What it has been
+// given and has not answered by then may still be carried out, and stays charged until its lease
+// ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -177,6 +195,7 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.calls.Wait()
 	s.poller.Wait()
+	s.settleAbandoned()
 	return s.ledger.Close()
 }
 
@@ -219,6 +238,9 @@ func (s *Store) holds(seats []seat) error {
 // transfer sends a chain.
 func (s *Store) transfer(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
 	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)
+	if isUnsent(err) {
+		return nil, unsentError{unavailable(err)}
+	}
 	if err != nil {
 		return nil, unavailable(err)
 	}

@@ -227,6 +227,7 @@ func TestNoDenialBesideSettlements(t *testing.T) {
 				t.Errorf("%s: %v, and a status had 5 available", limit, err)
 			}
 			close(held)
+			synctest.Wait()
 		})
 	}
 }

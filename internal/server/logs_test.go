@@ -1,11 +1,13 @@
 package server
 
 import (
+	"context"
 	"io"
 	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-limiter/weir/memory"
 )
@@ -93,5 +95,64 @@ func TestHTTPErrors(t *testing.T) {
 		if said := log.String(); !strings.Contains(said, "level="+level+` msg="http server" said="`+first) {
 			t.Errorf("%q: got %s, want level %s", line, said, level)
 		}
+	}
+}
+
+// TestFailuresFillNoLog: however many requests fail, and however many clients hang up, the log has a
+// line or two of it, and a metric the number.
+func TestFailuresFillNoLog(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := &logBuffer{}
+	slow := &stuckStore{Store: store}
+	w := startOver(t, slow, &Options{Logger: slog.New(slog.NewTextHandler(log, nil))})
+	eventually(t, "20 clients hang up", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		defer cancel()
+		r, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url+"/v1/reserve",
+			strings.NewReader(askRPM))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			_ = resp.Body.Close()
+		}
+		return w.figures(t, "")["weir_requests_left_total"] >= 20
+	})
+	if said := log.String(); strings.Contains(said, "level=WARN msg=request") ||
+		strings.Contains(said, "the service failed") {
+		t.Errorf("clients that hang up are in the log: %s", said)
+	}
+	slow.fails.Store(true)
+	for range 20 {
+		if got := w.ask(t, "/v1/reserve", askRPM, ""); got.status != http.StatusServiceUnavailable {
+			t.Errorf("got %d, want 503", got.status)
+		}
+	}
+	for _, line := range []string{"level=WARN msg=request", `level=WARN msg="the service failed"`} {
+		if n := strings.Count(log.String(), line); n != 1 {
+			t.Errorf("%d lines %q, want 1: %s", n, line, log)
+		}
+	}
+}
+
+// TestThrottle: a line that comes again after a minute says how many were left out.
+func TestThrottle(t *testing.T) {
+	t.Parallel()
+	log := &logBuffer{}
+	h := throttled(slog.New(slog.NewTextHandler(log, nil))).Handler()
+	at := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 122 {
+		r := slog.NewRecord(at.Add(time.Duration(i)*time.Second), slog.LevelWarn, "failed", 0)
+		if err := h.Handle(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if said := log.String(); strings.Count(said, "\n") != 3 || strings.Count(said, "left_out=59") != 2 {
+		t.Errorf("got %s, want three lines, two of which say that 59 were left out", said)
 	}
 }

@@ -21,6 +21,7 @@ type metrics struct {
 	durations *prometheus.HistogramVec
 	answered  *series[requestLabels, countAndTime]
 	inFlight  prometheus.Gauge
+	left      prometheus.Counter
 
 	decisions      *prometheus.CounterVec
 	decisionTimes  *prometheus.HistogramVec
@@ -49,6 +50,9 @@ func newMetrics(version string) *metrics {
 			"HTTP requests, by route and status code.", "method", "route", "code"),
 		durations: seconds("weir_request_duration_seconds",
 			"How long HTTP requests took.", "method", "route", "code"),
+		left: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "weir_requests_left_total", Help: "Requests whose client hung up before the answer.",
+		}),
 		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "weir_requests_in_flight", Help: "HTTP requests that are being served.",
 		}),
@@ -76,7 +80,7 @@ func newMetrics(version string) *metrics {
 	m.registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		build, m.requests, m.durations, m.inFlight, m.decisions, m.decisionTimes,
+		build, m.requests, m.durations, m.inFlight, m.left, m.decisions, m.decisionTimes,
 		m.limitDecisions, m.unitsReserved, m.reloads, m.lastReload,
 	)
 	return m

@@ -54,7 +54,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 			}
 			served := servedRequest{
 				method: methodLabel(r.Method), route: routeLabel(traced.Pattern),
-				status: rec.status, took: time.Since(began),
+				status: rec.status, took: time.Since(began), left: r.Context().Err() != nil,
 			}
 			span.end(&served)
 			s.metrics.served(&served)
@@ -71,6 +71,8 @@ type servedRequest struct {
 	method, route string
 	status        int // 0 where it was given up without an answer
 	took          time.Duration
+	// left is true if the client hung up before the answer.
+	left bool
 }
 
 // methodLabel keeps invented methods out of the labels.
@@ -95,6 +97,9 @@ func routeLabel(pattern string) string {
 }
 
 func (m *metrics) served(r *servedRequest) {
+	if r.left {
+		m.left.Inc()
+	}
 	told := m.answered.of(requestLabels{r.method, r.route, r.status})
 	told.count.Inc()
 	told.took.Observe(r.took.Seconds())
@@ -103,10 +108,9 @@ func (m *metrics) served(r *servedRequest) {
 func (s *Server) logRequest(ctx context.Context, r *servedRequest) {
 	level := slog.LevelDebug
 	asked := r.route == "/readyz" && s.ending.Load() // the answer is what it should be
-	// Any caller could fill the log by hanging up: its context has ended then.
-	if r.status >= http.StatusInternalServerError && !asked && ctx.Err() == nil {
+	if r.status >= http.StatusInternalServerError && !asked && !r.left {
 		level = slog.LevelWarn
 	}
-	s.options.Logger.LogAttrs(ctx, level, "request", slog.String("method", r.method),
+	s.requestLog.LogAttrs(ctx, level, "request", slog.String("method", r.method),
 		slog.String("route", r.route), slog.Int("status", r.status), slog.Duration("took", r.took))
 }

@@ -35,6 +35,8 @@ type Server struct {
 	listener    *boundedListener
 	probes      *boundedListener // nil without a listener for them
 	http        *http.Server
+	// requestLog is for what callers can cause as often as they like.
+	requestLog *slog.Logger
 
 	reloading sync.Mutex // guards the sources
 	sources   []*source
@@ -50,7 +52,9 @@ func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
 	if err != nil {
 		return nil, errors.Join(err, b.Close())
 	}
-	s := &Server{options: options, metrics: newMetrics(options.Version)}
+	s := &Server{
+		options: options, metrics: newMetrics(options.Version), requestLog: throttled(options.Logger),
+	}
 	if err := s.open(ctx, b); err != nil {
 		return nil, err
 	}
@@ -170,7 +174,7 @@ func (s *Server) handlers() (all, probes http.Handler) {
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		// Half of the connections stay for those that do not send bodies slowly.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
-		Logger:      s.options.Logger, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
+		Logger:      s.requestLog, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
 		LetIn: letIn, Version: s.options.Version,
 	}
 	if s.tokens != nil {

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -235,5 +236,29 @@ func newTestLogger(w io.Writer) *slog.Logger {
 type brokenStore struct{ *memory.Store }
 
 func (brokenStore) Reserve(context.Context, time.Time, *weir.Reservation) (*weir.Outcome, error) {
+	return nil, errors.New("no route to the store")
+}
+
+// stuckStore takes until the caller has left, or fails at once.
+type stuckStore struct {
+	*memory.Store
+
+	fails atomic.Bool
+}
+
+// Traits are those of a store elsewhere, whose calls end with their context.
+func (s *stuckStore) Traits() weir.Traits {
+	t := s.Store.Traits()
+	t.Local = false
+	return t
+}
+
+func (s *stuckStore) Reserve(
+	ctx context.Context, _ time.Time, _ *weir.Reservation,
+) (*weir.Outcome, error) {
+	if !s.fails.Load() {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return nil, errors.New("no route to the store")
 }

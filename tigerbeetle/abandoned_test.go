@@ -1,0 +1,438 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// outage is an emulator that can go down: what it is sent then is carried out in order once it is
+// back, also if the caller has left, as by TigerBeetle's client.
+type outage struct {
+	*Emulator
+
+	mu   sync.Mutex
+	back chan struct{} // nil while it is up
+	pass int           // how many calls of create_transfers pass nevertheless
+	turn sync.Mutex
+}
+
+// Close leaves the cluster to the others.
+func (o *outage) Close() error { return nil }
+
+func (o *outage) down() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.back = make(chan struct{})
+}
+
+func (o *outage) up() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	close(o.back)
+	o.back = nil
+}
+
+// through makes a call once the cluster is up, for no longer than the context lasts.
+func through[A, R any](
+	ctx context.Context, o *outage, do func(context.Context, A) (R, error), of A,
+) (R, error) {
+	o.mu.Lock()
+	back := o.back
+	o.mu.Unlock()
+	if back == nil {
+		return do(ctx, of)
+	}
+	type answer struct {
+		result R
+		err    error
+	}
+	done := make(chan answer, 1)
+	go func() {
+		<-back
+		o.turn.Lock()
+		defer o.turn.Unlock()
+		result, err := do(context.WithoutCancel(ctx), of)
+		done <- answer{result, err}
+	}()
+	select {
+	case a := <-done:
+		return a.result, a.err
+	case <-ctx.Done():
+		var none R
+		return none, ctx.Err()
+	}
+}
+
+func (o *outage) CreateTransfers(
+	ctx context.Context, t []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	o.mu.Lock()
+	passes := o.pass > 0
+	o.pass = max(o.pass-1, 0)
+	o.mu.Unlock()
+	if passes {
+		return o.Emulator.CreateTransfers(ctx, t)
+	}
+	return through(ctx, o, o.Emulator.CreateTransfers, t)
+}
+
+func (o *outage) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
+	return through(ctx, o, o.Emulator.LookupTransfers, ids)
+}
+
+func (o *outage) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+	return through(ctx, o, o.Emulator.LookupAccounts, ids)
+}
+
+func (o *outage) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+	return through(ctx, o, o.Emulator.QueryTransfers, f)
+}
+
+func (o *outage) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+	return through(ctx, o, o.Emulator.AccountTransfers, f)
+}
+
+// brownout is a cluster with an outage, in a bubble.
+type brownout struct {
+	*testing.T
+	*outage
+}
+
+// inOutages plays a case in a bubble.
+func inOutages(t *testing.T, play func(b *brownout)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		play(&brownout{t, &outage{Emulator: NewEmulator(nil)}})
+	})
+}
+
+// cascading are limits of which a child's request takes its parent's too.
+func cascading(capacity int64) *weir.Definitions {
+	d := fourLimits(capacity)
+	d.Entities = map[string]weir.EntityDefinition{"e": {Parent: "p", Cascade: true}, "p": {}}
+	return d
+}
+
+func (b *brownout) serve() (*weir.Limiter, *Store) {
+	b.T.Helper()
+	s, err := OpenLedger(b.Context(), b.outage, &Options{Definitions: cascading(20), Poll: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	l, err := weir.New(s, &weir.Options{CacheTTL: -1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = l.Close() })
+	return l, s
+}
+
+// several is a request of two charges that takes of every limit of an entity and of its parent.
+func several() *weir.Request {
+	one := weir.Charge{Entity: "e", Resource: "r", Costs: each4(1)}
+	return &weir.Request{LeaseID: weir.NewLeaseID(time.Now()), Charges: []weir.Charge{one, one}}
+}
+
+func each4(n int64) weir.Costs { return weir.Costs{"b": n, "m": n, "s": n, "w": n} }
+
+// leave reserves for no longer than 100 ms, which is to end without an answer.
+func (b *brownout) leave(l *weir.Limiter, r *weir.Request) {
+	b.T.Helper()
+	ctx, cancel := context.WithTimeout(b.Context(), 100*time.Millisecond)
+	defer cancel()
+	if _, err := l.Reserve(ctx, r); !errors.Is(err, weir.Unavailable) {
+		b.Errorf("while the cluster is down: got %v, want %v", err, weir.Unavailable)
+	}
+}
+
+// free checks how much of every limit is available.
+func (b *brownout) free(l *weir.Limiter, want int64) {
+	b.T.Helper()
+	for _, entity := range []string{"e", "p"} {
+		statuses, err := l.Status(b.Context(), entity, "r")
+		if err != nil {
+			b.Fatal(err)
+		}
+		for _, s := range statuses {
+			if s.Available != want {
+				b.Errorf("%s %s: %d available, want %d", entity, s.Limit, s.Available, want)
+			}
+		}
+	}
+}
+
+// TestAbandonedIsWithdrawn: what callers reserved who left while the cluster was down is free two
+// seconds after it is back, of every kind of limit, and their leases have ended, on every server.
+func TestAbandonedIsWithdrawn(t *testing.T) {
+	t.Parallel()
+	inOutages(t, func(b *brownout) {
+		l, s := b.serve()
+		if _, err := l.Reserve(b.Context(), several()); err != nil {
+			b.Fatal(err)
+		}
+		b.down()
+		requests := make([]*weir.Request, 9)
+		var all sync.WaitGroup
+		for i := range requests {
+			requests[i] = several()
+			all.Go(func() { b.leave(l, requests[i]) })
+		}
+		all.Wait()
+		b.up()
+		time.Sleep(2 * time.Second)
+		b.free(l, 18)
+		stats := s.Stats()
+		if stats.Abandoned != 9 || stats.Withdrawn == 0 {
+			b.Errorf("got %+v, want 9 abandoned, and some of them withdrawn", stats)
+		}
+		other, _ := b.serve()
+		for _, r := range requests {
+			_, err := l.Reserve(b.Context(), r)
+			_, elsewhere := other.Reserve(b.Context(), r)
+			if err == nil && elsewhere == nil { // it was never sent
+				continue
+			}
+			if !errors.Is(err, weir.Ended) || !errors.Is(elsewhere, weir.Ended) {
+				b.Errorf("repeated: %v, elsewhere %v, want %v", err, elsewhere, weir.Ended)
+			}
+		}
+	})
+}
+
+// TestAbandonedPeriod: a budget gets back in its own period what was reserved before its end.
+func TestAbandonedPeriod(t *testing.T) {
+	t.Parallel()
+	inOutages(t, func(b *brownout) {
+		l, _ := b.serve()
+		end := time.Date(2000, 2, 1, 0, 0, 0, 0, time.UTC)
+		time.Sleep(time.Until(end) - 5*time.Second)
+		if _, err := l.Reserve(b.Context(), unit("m", 1)); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(4500 * time.Millisecond)
+		b.down()
+		b.leave(l, unit("m", 5))
+		b.up()
+		time.Sleep(2 * time.Second)
+		b.Emulator.mu.Lock()
+		defer b.Emulator.mu.Unlock()
+		for _, a := range b.order {
+			if a.Code == codeBudget && int64(a.UserData32) == end.Unix() && usedOf(a) != 1 {
+				b.Errorf("%d used in the period that has ended, want 1", usedOf(a))
+			}
+		}
+	})
+}
+
+// TestAbandonedIsAdopted: a repeat that comes while the first attempt is under way, or within a
+// second of its outcome, gets the lease, which is charged once and stays.
+func TestAbandonedIsAdopted(t *testing.T) {
+	t.Parallel()
+	for _, early := range []bool{true, false} {
+		inOutages(t, func(b *brownout) {
+			l, s := b.serve()
+			if _, err := l.Reserve(b.Context(), several()); err != nil {
+				b.Fatal(err)
+			}
+			b.down()
+			r := several()
+			b.leave(l, r)
+			var lease *weir.Lease
+			var err error
+			repeat := func() { lease, err = l.Reserve(b.Context(), r) }
+			if early {
+				go repeat()
+				synctest.Wait()
+			}
+			b.up()
+			time.Sleep(500 * time.Millisecond)
+			synctest.Wait()
+			if !early {
+				repeat()
+			}
+			if err != nil || lease == nil {
+				b.Fatalf("early %t: got %v, %v, want the lease", early, lease, err)
+			}
+			time.Sleep(5 * time.Second)
+			b.free(l, 16)
+			if _, err := lease.Extend(b.Context()); err != nil {
+				b.Errorf("early %t: the lease that was adopted: %v", early, err)
+			}
+			if got := s.Stats(); got.Withdrawn != 0 {
+				b.Errorf("early %t: %d withdrawn, want none", early, got.Withdrawn)
+			}
+		})
+	}
+}
+
+// TestAbandonedOtherContent: a repeat with other content gets no lease, and the first is withdrawn.
+func TestAbandonedOtherContent(t *testing.T) {
+	t.Parallel()
+	inOutages(t, func(b *brownout) {
+		l, _ := b.serve()
+		b.down()
+		r := unit("s", 1)
+		r.LeaseID = weir.NewLeaseID(time.Now())
+		b.leave(l, r)
+		b.up()
+		time.Sleep(100 * time.Millisecond)
+		if _, err := l.Reserve(b.Context(), unit("s", 1)); err != nil {
+			b.Fatal(err)
+		}
+		b.down()
+		b.leave(l, r)
+		b.up()
+		time.Sleep(100 * time.Millisecond)
+		other := *r
+		other.Costs = weir.Costs{"s": 2}
+		if _, err := l.Reserve(b.Context(), &other); !errors.Is(err, weir.Conflict) {
+			b.Errorf("with other content: got %v, want %v", err, weir.Conflict)
+		}
+		time.Sleep(2 * time.Second)
+		if got := left(b.T, l, "s"); got != 19 {
+			b.Errorf("%d available, want 19", got)
+		}
+	})
+}
+
+// TestAbandonedElsewhere: a repeat on another server adopts the lease, and the server that sent
+// it leaves it alone.
+func TestAbandonedElsewhere(t *testing.T) {
+	t.Parallel()
+	inOutages(t, func(b *brownout) {
+		first, s := b.serve()
+		second, _ := b.serve()
+		if _, err := first.Reserve(b.Context(), several()); err != nil {
+			b.Fatal(err)
+		}
+		b.down()
+		r := several()
+		b.leave(first, r)
+		b.up()
+		time.Sleep(500 * time.Millisecond)
+		lease, err := second.Reserve(b.Context(), r)
+		if err != nil || !lease.Replay {
+			b.Fatalf("on another server: got %v, %v, want a replay", lease, err)
+		}
+		time.Sleep(5 * time.Second)
+		b.free(second, 16)
+		if _, err := lease.Extend(b.Context()); err != nil {
+			b.Errorf("the lease that was adopted: %v", err)
+		}
+		if got := s.Stats().Withdrawn; got != 0 {
+			b.Errorf("%d withdrawn, want none", got)
+		}
+	})
+}
+
+// TestAbandonedAnswerLost: what was carried out though its answer was lost is withdrawn, unless a
+// repeat comes within a second.
+func TestAbandonedAnswerLost(t *testing.T) {
+	t.Parallel()
+	for _, repeated := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			net := &losing{Ledger: NewEmulator(nil)}
+			s, err := OpenLedger(t.Context(), net, &Options{Definitions: fourLimits(20), Poll: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := weir.New(s, &weir.Options{CacheTTL: -1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close() //nolint:errcheck // It never fails.
+			net.lose.Store(true)
+			r := unit("s", 1)
+			r.LeaseID = weir.NewLeaseID(time.Now())
+			if _, err := l.Reserve(t.Context(), r); !errors.Is(err, weir.Unavailable) {
+				t.Fatalf("got %v, want %v", err, weir.Unavailable)
+			}
+			want := int64(20)
+			if repeated {
+				if _, err := l.Reserve(t.Context(), r); err != nil {
+					t.Fatal(err)
+				}
+				want = 19
+			}
+			time.Sleep(2 * time.Second)
+			if got := left(t, l, "s"); got != want {
+				t.Errorf("repeated %t: %d available, want %d", repeated, got, want)
+			}
+		})
+	}
+}
+
+// TestAbandonedUnsent: a caller that leaves before its chain is sent leaves nothing on the ledger.
+func TestAbandonedUnsent(t *testing.T) {
+	t.Parallel()
+	inOutages(t, func(b *brownout) {
+		l, _ := b.serve()
+		if _, err := l.Reserve(b.Context(), unit("b", 1)); err != nil {
+			b.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		b.down()
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() {
+				time.Sleep(time.Duration(i) * 200 * time.Millisecond) // later than others may go beside it
+				b.leave(l, unit("b", 1))
+			})
+		}
+		all.Wait()
+		b.up()
+		time.Sleep(500 * time.Millisecond)
+		b.Emulator.mu.Lock()
+		headers := slices.DeleteFunc(slices.Clone(b.log), func(e *entry) bool {
+			return e.Code != codeLease || e.Flags&flagPending == 0
+		})
+		b.Emulator.mu.Unlock()
+		if len(headers) != 2 {
+			b.Errorf("%d reservations were carried out, want the first and one of five", len(headers))
+		}
+	})
+}
+
+// TestAbandonedClose: a store that is closed gives back what has been carried out, and does not
+// wait for a cluster that does not answer.
+func TestAbandonedClose(t *testing.T) {
+	t.Parallel()
+	for _, back := range []bool{true, false} {
+		inOutages(t, func(b *brownout) {
+			l, s := b.serve()
+			if _, err := l.Reserve(b.Context(), several()); err != nil {
+				b.Fatal(err)
+			}
+			b.down()
+			b.leave(l, several())
+			if back {
+				b.up()
+				synctest.Wait()
+			}
+			began := time.Now()
+			if err := s.Close(); err != nil {
+				b.Error(err)
+			}
+			if took := time.Since(began); took > closeWithin {
+				b.Errorf("back %t: Close took %s", back, took)
+			}
+			if back {
+				after, _ := b.serve()
+				b.free(after, 18)
+			} else {
+				b.up()
+			}
+		})
+	}
+}

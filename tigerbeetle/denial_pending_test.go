@@ -1,0 +1,148 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// TestDenialLeavesNothing: a repeat is not denied while an earlier attempt of its lease is under
+// way, by memory or by the cluster: that attempt would be charged after the denial.
+func TestDenialLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for _, denied := range []string{"nothing", "another lease", "the lease"} {
+		inOutages(t, func(b *brownout) {
+			l, _ := b.serve()
+			r := b.prepare(l)
+			if denied == "the lease" {
+				all := b.fill(l)
+				b.deny(l, r)
+				b.cancel(l, all)
+			}
+			gate := b.hold(l, r)
+			all := b.fill(l)
+			if denied == "another lease" {
+				b.deny(l, unit("s", 1))
+			}
+			answer := make(chan error, 1)
+			go func() {
+				_, err := l.Reserve(b.Context(), r)
+				answer <- err
+			}()
+			synctest.Wait()
+			b.cancel(l, all)
+			close(gate)
+			b.nothing(l, r, <-answer)
+		})
+	}
+}
+
+// TestDenialLeavesNothingElsewhere: a denial by another server uses up the IDs of a chain that is
+// still under way, so that it is not carried out, also if the lease was denied a few times
+// before.
+func TestDenialLeavesNothingElsewhere(t *testing.T) {
+	t.Parallel()
+	for before := range 4 {
+		inOutages(t, func(b *brownout) {
+			l, _ := b.serve()
+			other, _ := b.serve()
+			r := b.prepare(l)
+			b.prepare(other)
+			for range before {
+				all := b.fill(other)
+				b.deny(other, r)
+				time.Sleep(2 * time.Second) // until it is no longer remembered
+				b.cancel(other, all)
+			}
+			gate := b.holdAfter(l, r, before) // its chains whose IDs are used up pass
+			all := b.fill(other)
+			_, err := other.Reserve(b.Context(), r)
+			if wasDenied(err) != nil {
+				b.Fatalf("on a full limit: got %v, want a denial", err)
+			}
+			b.cancel(other, all)
+			close(gate)
+			b.nothing(other, r, err)
+		})
+	}
+}
+
+// prepare uses a limit of slots, so that no chain has to begin it, and makes a request for one
+// slot.
+func (b *brownout) prepare(l *weir.Limiter) *weir.Request {
+	b.T.Helper()
+	if _, err := l.Reserve(b.Context(), unit("s", 0)); err != nil {
+		b.Fatal(err)
+	}
+	r := unit("s", 1)
+	r.LeaseID = weir.NewLeaseID(time.Now())
+	return r
+}
+
+// fill takes all slots.
+func (b *brownout) fill(l *weir.Limiter) weir.LeaseID {
+	b.T.Helper()
+	lease, err := l.Reserve(b.Context(), unit("s", 20))
+	if err != nil {
+		b.Fatal(err)
+	}
+	return lease.ID
+}
+
+func (b *brownout) cancel(l *weir.Limiter, id weir.LeaseID) {
+	b.T.Helper()
+	if _, err := l.Cancel(b.Context(), id); err != nil {
+		b.Fatal(err)
+	}
+}
+
+func (b *brownout) deny(l *weir.Limiter, r *weir.Request) {
+	b.T.Helper()
+	if _, err := l.Reserve(b.Context(), r); wasDenied(err) != nil {
+		b.Fatalf("on a full limit: got %v, want a denial", err)
+	}
+}
+
+func (b *brownout) hold(l *weir.Limiter, r *weir.Request) (gate chan struct{}) {
+	b.T.Helper()
+	return b.holdAfter(l, r, 0)
+}
+
+// holdAfter begins a reservation whose caller leaves. Its first calls pass; the next one is
+// carried out once the gate is closed. Calls that are made later pass too.
+func (b *brownout) holdAfter(l *weir.Limiter, r *weir.Request, passed int) (gate chan struct{}) {
+	b.T.Helper()
+	b.mu.Lock()
+	b.pass = passed
+	b.mu.Unlock()
+	b.down()
+	b.leave(l, r)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	gate, b.back = b.back, nil
+	return gate
+}
+
+// nothing checks what a repeat's answer means: after a denial nothing is charged, at once and
+// later.
+func (b *brownout) nothing(l *weir.Limiter, r *weir.Request, err error) {
+	b.T.Helper()
+	want := int64(20)
+	if err == nil {
+		want = 19
+	}
+	for range 2 {
+		time.Sleep(100 * time.Millisecond)
+		if got := left(b.T, l, "s"); got != want {
+			b.Errorf("the repeat: %v; %d available, want %d", err, got, want)
+		}
+		if _, extended := l.Extend(b.Context(), r.LeaseID); (extended == nil) != (err == nil) {
+			b.Errorf("the repeat: %v; extend: %v", err, extended)
+		}
+		time.Sleep(2 * time.Second)
+	}
+}

@@ -1,0 +1,91 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"slices"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// other refuses a lease that was used for another request, and says if it is over besides.
+func (c *reserving) other(ctx context.Context) error {
+	e := usedOtherwise(c.r.ID)
+	h, err := c.s.recover(ctx, c.r.ID)
+	if err != nil {
+		return err
+	}
+	if h != nil && (h.record.State != weir.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.ms()) {
+		e.Code, e.Reason = weir.Ended, "was used for another request, and is over"
+	}
+	return e
+}
+
+// replay answers for a lease that the cluster knows: the same request again, or another one.
+func (c *reserving) replay(ctx context.Context) error {
+	header, err := c.header(ctx)
+	if err != nil {
+		return err
+	}
+	if header == nil {
+		return unexpected("lookup_transfers", "a header that exists was not found")
+	}
+	if header.Code == codeVoid {
+		return &weir.Error{
+			Code: weir.Ended, Field: "lease_id", Value: c.r.ID.String(),
+			Reason: "was cancelled before it was reserved",
+		}
+	}
+	if header.UserData64 != c.r.Fingerprint {
+		return c.other(ctx)
+	}
+	if err := c.s.adopt(ctx, c.r.ID, header); err != nil {
+		return err
+	}
+	if err := c.s.readSeats(ctx, c.those(func(s *seat) bool { return !s.asked })); err != nil {
+		return err
+	}
+	c.statuses(c.s.clock.ms())
+	for i := range c.out.Limits {
+		c.out.Limits[i].Exceeded, c.out.Limits[i].RetryAfter, c.out.Limits[i].AtLeast = false, 0, false
+	}
+	c.s.answers.Store(c.r.ID, slices.Clone(c.out.Limits))
+	c.out.Replay = true
+	return nil
+}
+
+// usedOtherwise refuses a lease ID that has been used for other content.
+func usedOtherwise(id weir.LeaseID) *weir.Error {
+	return &weir.Error{
+		Code: weir.Conflict, Field: "lease_id", Value: id.String(), Reason: "was used for another request",
+	}
+}
+
+// adopt renews the token of a lease that another server, or this one before a restart, has
+// reserved and nobody has changed since. It tells the server that sent the reservation, whose
+// caller may have left, not to withdraw it: somebody has been told that the lease is theirs. A
+// token that has been renewed before tells it as well.
+func (s *Store) adopt(ctx context.Context, id weir.LeaseID, header *tb.Transfer) error {
+	step := stepExtend + 2*s.clock.ms()
+	ch := s.newChain(id, step, 2)
+	ch.header(transferID(id, step, 0), head{
+		code: codeExtended, fingerprint: uint64(step), amount: low(header.Amount),
+	})
+	ch.resolve(transferID(id, 0, 0), flagVoid, 0, 0, 0)
+	ch.close()
+	results, err := s.transfer(ctx, ch)
+	if err != nil {
+		return err
+	}
+	v := ch.judge(results)
+	s.recycle(ch)
+	switch {
+	case v.created, exists(v.status), v.status == tb.TransferPendingTransferAlreadyVoided,
+		v.status == tb.TransferPendingTransferAlreadyPosted:
+		return nil
+	}
+	return unexpected("create_transfers", v.status.String())
+}
