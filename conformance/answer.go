@@ -49,7 +49,7 @@ func perform(ctx context.Context, w World, s *Script, o *Op) answer {
 }
 
 func (o *Op) request() *weir.Request {
-	r := &weir.Request{LeaseID: o.ID, Limits: o.Bring}
+	r := &weir.Request{LeaseID: o.ID, Keyed: o.Keyed, Limits: o.Bring}
 	if len(o.Charges) == 1 {
 		c := o.Charges[0]
 		r.Entity, r.Resource, r.Costs = c.Entity, c.Resource, c.Costs

@@ -15,6 +15,7 @@ import (
 //
 //	advance 1.5s
 //	reserve 01JQ… acme/gpt rpm=1,tpm=500 org/gpt - bring tpm=50:window/1m0s
+//	reserve 01JQ… keyed acme/gpt rpm=1 org/gpt rpm=1
 //	adjust 01JQ… 2 tpm=20 ; -
 //	complete 01JQ… tpm=812
 //	cancel 01JQ…
@@ -32,7 +33,8 @@ type Op struct {
 	By time.Duration
 	// ID is the lease's; zero in a reserve that says "new".
 	ID weir.LeaseID
-	// Charges and Bring are those of a reserve.
+	// Keyed, Charges and Bring are those of a reserve.
+	Keyed   bool
 	Charges []weir.Charge
 	Bring   []weir.Limit
 	// Seq and Totals are those of an adjust, Totals also those of a complete.
@@ -60,7 +62,10 @@ const (
 	opExtend   = string(weir.VerbExtend)
 )
 
-const newID = "new"
+const (
+	newID = "new"
+	keyed = "keyed"
+)
 
 // String returns the operation's line.
 func (o Op) String() string {
@@ -91,6 +96,9 @@ func (o Op) reserveText() string {
 		id = o.ID.String()
 	}
 	words := []string{o.Verb, id}
+	if o.Keyed {
+		words = append(words, keyed)
+	}
 	for _, c := range o.Charges {
 		words = append(words, word(c.Entity)+"/"+word(c.Resource), costsText(c.Costs))
 	}
@@ -170,6 +178,10 @@ func (s *scanner) leaseID() weir.LeaseID {
 func (s *scanner) reserve(o *Op) {
 	if !s.skip(newID) {
 		o.ID = s.leaseID()
+	}
+	o.Keyed = s.skip(" " + keyed + " ") // an entity is followed by '/'
+	if o.Keyed {
+		s.rest = " " + s.rest
 	}
 	for s.skip(" ") {
 		if len(o.Charges) > 0 && s.skip("bring ") {

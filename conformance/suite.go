@@ -84,7 +84,7 @@ func Cases() []Case {
 		reserveCases(), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
 		leaseCases(), horizonCases(), voidCases(), tableCases(), contentCases(),
-		adjustCases(), totalsCases(), growthCases(), refundCases(), slotCases(),
+		adjustCases(), totalsCases(), keyCases(), growthCases(), refundCases(), slotCases(),
 		changedCases(), removedCases(), entityCases(),
 		doCases(), waitCases(), raceCases(),
 	)

@@ -77,7 +77,7 @@ func totalsRules() []rule {
 					}
 				}
 			})},
-	}, append(namingRules(), endRules()...)...)
+	}, slices.Concat(namingRules(), keyedRules(), endRules())...)
 }
 
 // namingRules break line 7.4.

@@ -14,6 +14,9 @@ import (
 type Content struct {
 	Charges []weir.Charge
 	Brought []weir.Limit
+	// Keyed is true where settlements tell the charges apart by entity and resource. It is no part of
+	// the content.
+	Keyed bool
 }
 
 func invalid(field, reason string) *weir.Error { return fault(weir.Invalid, field, reason) }
@@ -33,11 +36,16 @@ func (m *Model) content(r *weir.Request) (*Content, error) {
 	if err := m.rules.Malformed(charges, m.slash); err != nil {
 		return nil, err
 	}
+	if r.Keyed {
+		if err := m.rules.CheckKeys(charges); err != nil {
+			return nil, err
+		}
+	}
 	brought, err := normalize(r.Limits)
 	if err != nil {
 		return nil, err
 	}
-	c := &Content{Brought: brought}
+	c := &Content{Brought: brought, Keyed: r.Keyed}
 	for _, charge := range charges {
 		charge.Costs = maps.Clone(charge.Costs)
 		c.Charges = append(c.Charges, charge)

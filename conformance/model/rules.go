@@ -167,6 +167,10 @@ type LeaseRules struct {
 type SettleRules struct {
 	// CheckTotals is what is wrong with amounts by themselves (7.4).
 	CheckTotals func(totals []weir.Costs) error
+	// CheckKeys is what is wrong with the charges of a keyed request (7.12).
+	CheckKeys func(charges []weir.Charge) error
+	// ByKey says what the totals of a settlement are for each charge of a keyed request (7.12).
+	ByKey func(c *Content, holdings []*Holding, totals []weir.Costs) ([]weir.Costs, error)
 	// CheckSeq is what is wrong with a sequence number by itself (7.1).
 	CheckSeq func(seq int64) error
 	// Applies is true where an adjust is applied, and not a replay or ignored (7.1).
@@ -228,7 +232,7 @@ func (r *Rules) fill(c *Calendar) {
 			forgets, overfull, forgottenEarly, voids, func() bool { return false },
 		},
 		SettleRules{
-			CheckTotals: checkTotals, CheckSeq: checkSeq, Applies: applies, RefusedSeq: refusedSeq,
+			CheckTotals: checkTotals, CheckKeys: checkKeys, ByKey: byKey, CheckSeq: checkSeq, Applies: applies, RefusedSeq: refusedSeq,
 			Assign: assign, CheckSlots: checkSlots, AtEnd: atEnd, AtCancel: atCancel, Grown: grown,
 			GrownUntil: r.grownUntil, Shrink: shrink, Refund: refund, Book: book,
 			Extended: r.extended, Failing: func(error) bool { return false },

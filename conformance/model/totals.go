@@ -6,11 +6,19 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// checkTotals: a negative amount is invalid (7.4), and so is a malformed name (6).
+// checkTotals: a negative amount is invalid (7.4), and so is a malformed name (6), full ones too (7.12).
 func checkTotals(totals []weir.Costs) error {
 	for _, c := range totals {
-		if err := checkAmounts(c); err != nil {
-			return err
+		for name, n := range c {
+			if entity, resource, limit, full := fullName(name); full {
+				if err := checkSubject(entity, resource, true); err != nil {
+					return err
+				}
+				name = limit
+			}
+			if err := checkAmounts(weir.Costs{name: n}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -32,7 +40,11 @@ func refusedSeq(last, _ int64) int64 { return last }
 
 // standFor says what a lease shall stand for after a settlement: for each holding its parts.
 func (m *Model) standFor(e *lease, s *settling) ([][]weir.Part, error) {
-	to, err := m.rules.Assign(e.holdings, len(e.content.Charges), s.totals)
+	totals, err := m.rules.ByKey(e.content, e.holdings, s.totals)
+	if err != nil {
+		return nil, err
+	}
+	to, err := m.rules.Assign(e.holdings, len(e.content.Charges), totals)
 	if err != nil {
 		return nil, err
 	}
