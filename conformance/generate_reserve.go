@@ -56,7 +56,7 @@ func (g *generator) reserveFresh() {
 		}
 		charges[i] = g.charge(n)
 	}
-	g.reserve(id, charges...)
+	g.do(Op{Verb: opReserve, ID: id, Keyed: g.chance(6), Charges: charges})
 }
 
 // charge asks for what the limits of some subject have, a share of it.

@@ -131,6 +131,9 @@ func (g *generator) totals(e *tracked) []weir.Costs {
 		}
 		totals = append(totals, set)
 	}
+	if e.reserve.Keyed && !g.chance(8) {
+		return []weir.Costs{fullNames(e.reserve.Charges, totals)}
+	}
 	if len(totals) > 1 && g.chance(3) && apart(e.reserve.Charges) {
 		for _, set := range totals[1:] {
 			maps.Copy(totals[0], set)
@@ -138,6 +141,17 @@ func (g *generator) totals(e *tracked) []weir.Costs {
 		return totals[:1]
 	}
 	return totals
+}
+
+// fullNames makes one set of full names out of totals for each charge.
+func fullNames(charges []weir.Charge, totals []weir.Costs) weir.Costs {
+	set := make(weir.Costs)
+	for i, c := range charges {
+		for name, n := range totals[i] {
+			set[weir.Subject{Entity: c.Entity, Resource: c.Resource}.FullName(name)] = n
+		}
+	}
+	return set
 }
 
 // apart is true where no two charges name the same limit.
@@ -183,7 +197,7 @@ func (g *generator) total(e *tracked, name string, n int64) int64 {
 // sharing is a live lease whose charges name one limit several times, or e.
 func (g *generator) sharing(e *tracked) *tracked {
 	for _, o := range g.leases {
-		if !apart(o.reserve.Charges) && g.model.StateOf(o.reserve.ID) == weir.LeaseLive {
+		if !o.reserve.Keyed && !apart(o.reserve.Charges) && g.model.StateOf(o.reserve.ID) == weir.LeaseLive {
 			return o
 		}
 	}
@@ -200,9 +214,12 @@ func (g *generator) wrong(e *tracked) Op {
 		o = g.complete(e)
 	}
 	charge := choose(g, e.reserve.Charges)
-	switch g.rng.IntN(6) {
+	switch g.rng.IntN(8) { // two of them are the default
 	case 0:
 		o.Totals = []weir.Costs{{"ghost": 1}}
+	case 6: // of another charge, or of a lease that is not keyed
+		other := g.charge(1)
+		o.Totals = []weir.Costs{fullNames([]weir.Charge{other}, []weir.Costs{{"rpm": 1}})}
 	case 1:
 		o.Totals = make([]weir.Costs, len(e.reserve.Charges)+1+g.rng.IntN(2))
 	case 2:
