@@ -28,6 +28,8 @@ func wrongs() []*wrong {
 func caughtBy() map[string]string {
 	return map[string]string{
 		"what each charge stands for is not told":         "servers: another one completes",
+		"the keys of charges are not told":                "servers: another one completes by name",
+		"the keys of charges are told in another order":   "servers: another one completes by name",
 		"an adjust's number is not told":                  "servers: another one knows which adjust was last",
 		"an extended lease's end is not told":             "servers: another one knows until when a lease lives",
 		"an end's fingerprint is dropped":                 "servers: another one completes",
@@ -236,6 +238,15 @@ func misnamed() []*wrong {
 		events("what each charge stands for is not told", func(c *tamperedCall, i int) bool {
 			return coded(codeKept)(c, i) && !c.is(i, flagPending)
 		}, func(c *tamperedCall, i int) { c.all[i].UserData64 = 1 }),
+		events("the keys of charges are not told", coded(codeKey),
+			func(c *tamperedCall, i int) { c.all[i].UserData64 = 0 }),
+		events("the keys of charges are told in another order", coded(codeKey), func(c *tamperedCall, i int) {
+			if next := i + 1; next < len(c.meant) && coded(codeKey)(c, next) {
+				c.all[i].UserData64 = c.meant[next].UserData64
+			} else {
+				c.all[i].UserData64 = c.meant[i-1].UserData64
+			}
+		}),
 		{name: "the attempts of a lease have the same IDs", change: attemptless},
 		{name: "a budget has one account for all periods", change: func(c *tamperedCall) {
 			for i := range c.all {
@@ -380,6 +391,21 @@ func serverCases() []brokenCase {
 			s.used(70, 70, 0, 70)
 			s.ok(s.a.Complete(s.Context(), l.ID, actuals))
 			s.used(70, 70, 0, 70)
+		}),
+		onServers("another one completes by name", func(s *servers) {
+			e, other := weir.Subject{Entity: "e", Resource: "r"}, weir.Subject{Entity: "other", Resource: "r"}
+			l, err := s.a.Reserve(s.Context(), &weir.Request{Keyed: true, Charges: []weir.Charge{
+				{Entity: other.Entity, Resource: other.Resource, Costs: each(20)},
+				{Entity: e.Entity, Resource: e.Resource, Costs: each(40)},
+			}})
+			if err != nil {
+				s.Fatalf("reserve: %v", err)
+			}
+			actuals := []weir.Costs{{e.FullName("bucket"): 50, e.FullName("window"): 50, other.FullName("budget"): 1}}
+			s.ok(s.b.Complete(s.Context(), l.ID, actuals))
+			s.used(50, 40, 0, 50)
+			s.ok(s.a.Complete(s.Context(), l.ID, actuals))
+			s.used(50, 40, 0, 50)
 		}),
 		onServers("another one knows until when a lease lives", func(s *servers) {
 			l := s.take(each(1))
