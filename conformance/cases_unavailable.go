@@ -89,6 +89,7 @@ func unavailableCases() []backendCase {
 			onBroken(block.under(weir.Options{CacheTTL: -1}), readFails)},
 		{"a denial is not hidden", "10.3", b, onBroken(allow, denialShown)},
 		{"a refused permission is not hidden", "10.3", b, onBroken(allow, permissionShown)},
+		{"superseded limits are not hidden", "10.4", b, onBroken(allow, supersededShown)},
 		{"silent per-process counters when the store is gone", "10.2", b, onBroken(block, countsNothing)},
 		{"silent per-process counters under allow", "10.2", b, onBroken(allow, countsNothingDegraded)},
 		{"a failed complete swallowed by Do", "11.1", b, onBroken(block, doHearsOf)},
@@ -271,7 +272,7 @@ func denialShown(s *broken) {
 }
 
 func permissionShown(s *broken) {
-	for _, code := range []weir.Code{weir.PermissionDenied, weir.Invalid, weir.Unsupported, weir.NotFound, weir.Superseded} {
+	for _, code := range []weir.Code{weir.PermissionDenied, weir.Invalid, weir.Unsupported, weir.NotFound} {
 		s.store.fail("reserve", &weir.Error{Code: code})
 		s.fail(code, ask("a", cost(1)))
 	}
@@ -279,6 +280,19 @@ func permissionShown(s *broken) {
 	l := s.admit(ask("a", cost(1)))
 	s.store.fail("settle", &weir.Error{Code: weir.PermissionDenied})
 	s.refuses(weir.PermissionDenied)(s.Complete(s.Context(), l.ID, nil))
+}
+
+// supersededShown checks that no policy admits under limits that are not in force, and that leases
+// are still settled.
+func supersededShown(s *broken) {
+	l := s.admit(ask("a", cost(4)))
+	s.store.fail("reserve", &weir.Error{Code: weir.Superseded})
+	for range 30 {
+		s.fail(weir.Superseded, ask("a", cost(1)))
+	}
+	s.done(s.Complete(s.Context(), l.ID, []weir.Costs{cost(2)}))
+	s.store.heal()
+	s.left("a", cost(8))
 }
 
 // countsNothing: without its store a limiter neither admits nor denies by a count of its own.

@@ -40,7 +40,7 @@ func limiters() []Store {
 			})},
 		{Name: "unavailable is admitted under block", Breaks: "10.2", Front: instead(weir.Unavailable)},
 		{Name: "a refused permission is admitted", Breaks: "10.3", Front: instead(weir.PermissionDenied)},
-		{Name: "limits that are not in force admit", Breaks: "10.3", Front: instead(weir.Superseded)},
+		{Name: "limits that are not in force admit", Breaks: "10.4", Front: instead(weir.Superseded)},
 		{Name: "a caller's mistake is admitted", Breaks: "10.3", Front: instead(weir.NeverSatisfiable)},
 		{Name: "a denial is admitted", Breaks: "10.3", Front: answering(
 			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
