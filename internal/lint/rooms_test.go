@@ -126,6 +126,10 @@ var rooms = []room{
 		dir: "internal/load", imports: []string{root, histogram},
 		tests: []string{"memory", "httpapi"},
 	},
+	{
+		dir:   "internal/livetest",
+		tests: []string{"memory", "dynamodb", "tigerbeetle", "httpapi", tigerbeetle},
+	},
 	{dir: "internal/soak"},
 	{dir: "internal/testkit", imports: []string{root, awsSDK, awsSmithy}},
 	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},

@@ -1,0 +1,287 @@
+package livetest
+
+import (
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/internal/testkit"
+)
+
+// goneCallers is how many callers go away in each cell, if it is above zero.
+var goneCallers = flag.Int("gone", 0, "how many `callers` go away in each cell (40, in a long run 10,000)")
+
+// within is how soon everything must be back.
+const within = 2 * time.Second
+
+// TestGoneCallers plays the cells whose time is virtual.
+func TestGoneCallers(t *testing.T) {
+	t.Parallel()
+	seed := seeded(t)
+	table := &table{}
+	t.Cleanup(func() { t.Log(table.String()) })
+	for _, c := range cells(func(s *store) bool { return s.virtual }) {
+		row := table.add(c)
+		t.Run(c.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) { row.play(t, seed) })
+		})
+	}
+}
+
+// TestGoneCallersDynamoDB plays those of DynamoDB Local.
+func TestGoneCallersDynamoDB(t *testing.T) {
+	t.Parallel()
+	testkit.DynamoDB(t)
+	live(t, "dynamodb")
+}
+
+// TestGoneCallersTigerBeetle plays those of a TigerBeetle server.
+func TestGoneCallersTigerBeetle(t *testing.T) {
+	t.Parallel()
+	testkit.TigerBeetle(t)
+	live(t, "tigerbeetle")
+}
+
+// live plays the cells of a store in real time: all of them in a long run, some in a plain one. They
+// mostly wait, so several are played at once.
+func live(t *testing.T, name string) {
+	t.Helper()
+	seed := seeded(t)
+	all := cells(func(s *store) bool { return s.name == name })
+	if !soak.On() {
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		all = all[:len(all)/6]
+	}
+	table := &table{}
+	defer func() { t.Log(table.String()) }()
+	places := make(chan bool, soak.Amount(len(all), 3))
+	var playing sync.WaitGroup
+	for _, c := range all {
+		row := table.add(c)
+		playing.Go(func() {
+			places <- true
+			defer func() { <-places }()
+			t.Run(c.String(), func(t *testing.T) { row.play(t, seed) })
+		})
+	}
+	playing.Wait()
+}
+
+// seeded returns the seed of a run, and prints it.
+func seeded(t *testing.T) uint64 {
+	t.Helper()
+	seed := rand.Uint64()
+	if s := os.Getenv("WEIR_TEST_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatalf("WEIR_TEST_SEED: %v", err)
+		}
+	}
+	t.Logf("WEIR_TEST_SEED=%d", seed)
+	return seed
+}
+
+// cells returns the cells of the table that make sense, of some stores.
+func cells(of func(*store) bool) []*cell {
+	var all []*cell
+	for _, s := range stores() {
+		if !of(s) {
+			continue
+		}
+		for _, f := range fronts() {
+			for _, network := range []string{direct, lateRequests, lateAnswers, lateStore} {
+				if network == lateStore && !s.late ||
+					f.direct && (network == lateRequests || network == lateAnswers) {
+					continue
+				}
+				for servers := 1; servers <= 2; servers++ {
+					if servers == 2 && f.direct && !s.shares {
+						continue
+					}
+					all = append(all, &cell{f, s, network, servers})
+				}
+			}
+		}
+	}
+	return all
+}
+
+// figures are what was counted.
+type figures struct {
+	// got had a lease and settled it, under went away under it, and gone without one. The others did
+	// not go away and had none: a limit denied it, or the store or a server did not answer.
+	got, under, gone, denied, unanswered int
+	// took is how long it took to have a lease.
+	took []time.Duration
+}
+
+// row is a cell with its figures.
+type row struct {
+	*cell
+	figures
+
+	waves int
+	world *world
+	back  time.Duration // the longest that anything took to come back
+	lost  int
+	left  error
+}
+
+// play lets callers go away until enough have.
+func (r *row) play(t *testing.T, seed uint64) {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(r.cell.String()))
+	d := &dice{rng: rand.New(rand.NewPCG(seed, h.Sum64()))}
+	size, want := soak.Amount(20, 200), soak.Amount(40, 10_000)
+	if *goneCallers > 0 {
+		want = *goneCallers
+	}
+	mosts := []time.Duration{100 * time.Millisecond, 3 * time.Second, time.Second}
+	if !r.store.virtual {
+		size = soak.Amount(20, 1_000)
+		if !soak.On() {
+			mosts = []time.Duration{50 * time.Millisecond, 300 * time.Millisecond}
+		}
+	}
+	slots := int64(size)
+	if r.front.waits {
+		slots /= 4
+	}
+	r.world = open(t, r.cell, d, slots)
+	usual := 20 * time.Millisecond
+	for ; r.gone < want && r.waves < 3*want/size && r.left == nil; r.waves++ {
+		most := mosts[r.waves%len(mosts)]
+		v := r.world.plans(size, most, usual)
+		r.judge(t, v, most)
+		usual = v.usual()
+	}
+	r.world.close() // the client waits for its cancels, and may tell of more that failed
+	t.Logf("%s%s", heading, r)
+	r.check(t)
+}
+
+// judge plays a wave and looks what is left, while some callers still hold what they have, and when
+// they have settled too.
+func (r *row) judge(t *testing.T, v *wave, most time.Duration) {
+	t.Helper()
+	w := r.world
+	w.play(v, most)
+	r.lost += w.tally.lost(t)
+	for range 2 {
+		back, left := w.settled(t, v)
+		r.back = max(r.back, back)
+		if r.left == nil {
+			r.left = left
+		}
+		if v.staying.Load() == 0 {
+			break
+		}
+		close(v.release)
+		v.ended.Wait()
+	}
+	v.ended.Wait()
+	w.keptBefore += v.kept.Load()
+	r.got += v.got
+	r.under += v.under
+	r.gone += v.gone
+	r.denied += v.denied
+	r.unanswered += v.unanswered
+	for _, err := range v.failed[:min(3, len(v.failed))] {
+		t.Logf("not served: %v", err)
+	}
+}
+
+// check holds the figures against what is right.
+func (r *row) check(t *testing.T) {
+	t.Helper()
+	latest := within
+	if !r.store.virtual && !soak.On() {
+		latest = patience // the machine may be busy
+	}
+	switch {
+	case r.left != nil:
+		t.Errorf("%v after wave %d: %v", patience, r.waves, r.left)
+	case r.back > latest:
+		t.Errorf("all was back after %v, want %v", r.back, latest)
+	}
+	callers := r.callers()
+	// Equal decisions on memory, and 99 of 100 elsewhere.
+	if most := callers / 100; r.denied > most || r.denied > 0 && r.store.name == "memory" {
+		t.Errorf("%d of %d callers were denied what fits", r.denied, callers)
+	}
+	if most := r.mayFail(callers); r.unanswered > most {
+		t.Errorf("%d of %d callers had no answer, want at most %d", r.unanswered, callers, most)
+	}
+	if r.got == 0 || r.gone == 0 && !r.front.direct { // a store in the process may answer at once
+		t.Errorf("%d callers were served and %d went away: nothing was tried", r.got, r.gone)
+	}
+	if told := int(r.world.told.Load()); told > r.mayFail(callers) && r.network != lateStore {
+		t.Errorf("%d settlements were told to have failed", told)
+	}
+}
+
+// callers is how many there were.
+func (r *row) callers() int { return r.got + r.under + r.gone + r.denied + r.unanswered }
+
+// mayFail is how many of so many callers, or settlements, may have no answer.
+func (r *row) mayFail(callers int) int {
+	if r.network == lateStore || !r.store.virtual {
+		return callers / 4 // the store gets a second to answer
+	}
+	return 0
+}
+
+// table has a row for each cell.
+type table struct {
+	rows []*row
+}
+
+func (b *table) add(c *cell) *row {
+	r := &row{cell: c}
+	b.rows = append(b.rows, r)
+	return r
+}
+
+func (b *table) String() string {
+	var s strings.Builder
+	s.WriteString(heading)
+	for _, r := range b.rows {
+		if r.world != nil {
+			s.WriteString(r.String())
+		}
+	}
+	return s.String()
+}
+
+// heading names the columns of a table: what became of the callers; how many reservations of those
+// that had gone were admitted; how many messages were held back; how many reservations were refused
+// because their lease had ended; how many cancels were answered with 200, and with 404; how many
+// answers a client without a library did not receive; how many failures somebody was told of.
+const heading = "\nstore       front      network       n callers served  under   gone denied  unans" +
+	" admitd   held refusd cancel  early   lost   told back ms left\n"
+
+// String returns a line of a table.
+func (r *row) String() string {
+	left := "nothing"
+	if r.left != nil {
+		left = strings.ReplaceAll(r.left.Error(), "\n", "; ")
+	}
+	y := &r.world.tally
+	admitted := max(0, y.admitted.Load()-int64(r.got+r.under))
+	return fmt.Sprintf(
+		"%-11s %-10s %-13s %1d %7d %6d %6d %6d %6d %6d %6d %6d %6d %6d %6d %6d %6d %7d %s\n",
+		r.store.name, r.front.name, r.network, r.servers,
+		r.callers(), r.got, r.under, r.gone, r.denied, r.unanswered, admitted,
+		r.world.delays.held.Load(), y.refused.Load(), y.cancelled.Load(), y.early.Load(),
+		r.lost, r.world.told.Load(), r.back.Milliseconds(), left)
+}

@@ -1,0 +1,294 @@
+package livetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// network makes connections: of this machine's loopback, or in memory.
+type network interface {
+	listen(t *testing.T) net.Listener
+	dial(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// loopback is a [network] of real connections.
+type loopback struct{}
+
+func (loopback) listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // It does not block.
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (loopback) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	return (&net.Dialer{}).DialContext(ctx, network, address)
+}
+
+// pipes is a [network] in memory, which may live in a bubble of testing/synctest.
+type pipes struct {
+	mu        sync.Mutex
+	listeners map[string]*pipeListener
+}
+
+func (p *pipes) listen(*testing.T) net.Listener {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	l := &pipeListener{
+		name:  pipeAddr(fmt.Sprintf("pipe%d:80", len(p.listeners))),
+		conns: make(chan net.Conn), closed: make(chan struct{}),
+	}
+	if p.listeners == nil {
+		p.listeners = map[string]*pipeListener{}
+	}
+	p.listeners[l.name.String()] = l
+	return l
+}
+
+func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
+	p.mu.Lock()
+	l := p.listeners[address]
+	p.mu.Unlock()
+	if l == nil {
+		return nil, fmt.Errorf("nobody listens at %s", address)
+	}
+	near, far := net.Pipe()
+	select {
+	case l.conns <- far:
+		return near, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// pipeListener accepts the far ends of the pipes that dial makes.
+type pipeListener struct {
+	name   pipeAddr
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *pipeListener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conns:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *pipeListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *pipeListener) Addr() net.Addr { return l.name }
+
+type pipeAddr string
+
+func (pipeAddr) Network() string  { return "pipe" }
+func (a pipeAddr) String() string { return string(a) }
+
+// dice are random choices that several goroutines share.
+type dice struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+// upTo returns a duration from 0 to most.
+func (d *dice) upTo(most time.Duration) time.Duration {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return time.Duration(d.rng.Int64N(int64(most) + 1))
+}
+
+// oneIn reports true once in n times.
+func (d *dice) oneIn(n int) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.IntN(n) == 0
+}
+
+// pick returns a number below n.
+func (d *dice) pick(n int) int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.rng.IntN(n)
+}
+
+// delays say how long a network keeps what passes through it.
+type delays struct {
+	*dice
+
+	// latency is the longest that a message takes otherwise.
+	latency time.Duration
+	// oneOf is n where one of n messages that may be held back is.
+	oneOf int
+	// most is the longest that a message is held back now, in nanoseconds; 0 for not at all.
+	most atomic.Int64
+	// underway counts the messages of interest that have not arrived.
+	underway atomic.Int64
+	// held counts the messages that were held back.
+	held atomic.Int64
+}
+
+// next returns the delay of the next message.
+func (d *delays) next(mayHold bool) time.Duration {
+	delay := d.upTo(d.latency)
+	if most := d.most.Load(); mayHold && most > 0 && d.oneIn(d.oneOf) {
+		d.held.Add(1)
+		delay += d.upTo(time.Duration(most))
+	}
+	return delay
+}
+
+// wire is a network between callers and a server. Each connection keeps its order, and connections do
+// not wait for one another. A hang-up keeps that order too: a server learns that a caller has gone
+// only after it has received the request that was held back.
+type wire struct {
+	network  network
+	listener net.Listener
+	target   string
+	*delays
+
+	// marks reports whether a request is of interest, such as a reservation.
+	marks func(piece []byte) bool
+	// requests and answers say which of the two may be held back.
+	requests, answers bool
+	// deaf is whether every second connection goes on after the caller has hung up until the
+	// request is answered, as some proxies do.
+	deaf bool
+
+	conns sync.WaitGroup
+	mu    sync.Mutex
+	open  map[net.Conn]bool
+	ended bool
+}
+
+// start lets callers connect.
+func (w *wire) start(t *testing.T) {
+	t.Helper()
+	w.listener = w.network.listen(t)
+	w.open = map[net.Conn]bool{}
+	w.conns.Go(func() {
+		for {
+			near, err := w.listener.Accept()
+			if err != nil {
+				return
+			}
+			w.conns.Go(func() { w.join(near) })
+		}
+	})
+}
+
+// address is where callers connect.
+func (w *wire) address() string { return w.listener.Addr().String() }
+
+// close ends all connections.
+func (w *wire) close() {
+	_ = w.listener.Close()
+	w.mu.Lock()
+	w.ended = true
+	for c := range w.open {
+		_ = c.Close()
+	}
+	w.mu.Unlock()
+	w.conns.Wait()
+}
+
+// keep remembers a connection, so that close ends it; it closes one that came too late.
+func (w *wire) keep(conns ...net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range conns {
+		w.open[c] = true
+		if w.ended {
+			_ = c.Close()
+		}
+	}
+}
+
+func (w *wire) drop(conns ...net.Conn) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range conns {
+		_ = c.Close()
+		delete(w.open, c)
+	}
+}
+
+// join connects a caller with the server until one of them has gone.
+func (w *wire) join(near net.Conn) {
+	far, err := w.network.dial(context.Background(), "tcp", w.target)
+	if err != nil {
+		_ = near.Close()
+		return
+	}
+	w.keep(near, far)
+	defer w.drop(near, far)
+	s := &stream{wire: w, deaf: w.deaf && w.oneIn(2)}
+	answered := make(chan struct{})
+	go func() {
+		defer close(answered)
+		s.pump(near, far, false)
+		_ = near.Close()
+		_ = far.Close()
+	}()
+	s.pump(far, near, true)
+	if !s.deaf || !s.asked.Load() {
+		_ = far.Close()
+	}
+	<-answered
+}
+
+// stream is one connection through a wire.
+type stream struct {
+	*wire
+
+	deaf bool
+	// asked is true from a request until its answer, marked if that request is of interest.
+	asked, marked atomic.Bool
+}
+
+// pump carries what comes from one end to the other, until one of them is closed.
+func (s *stream) pump(to, from net.Conn, request bool) {
+	piece := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(piece)
+		if n > 0 && !s.carry(to, piece[:n], request) || err != nil {
+			return
+		}
+	}
+}
+
+// carry writes one piece to the other end after a delay; false if that end is closed.
+func (s *stream) carry(to net.Conn, piece []byte, request bool) bool {
+	if request {
+		s.asked.Store(true)
+		s.marked.Store(s.marks(piece))
+	}
+	marked := s.marked.Load()
+	if marked {
+		s.underway.Add(1)
+		defer s.underway.Add(-1)
+	}
+	if d := s.next(marked && (request && s.requests || !request && s.answers)); d > 0 {
+		<-time.After(d)
+	}
+	if !request {
+		s.asked.Store(false)
+	}
+	_, err := to.Write(piece)
+	return err == nil
+}

@@ -1,0 +1,192 @@
+package livetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// serve serves a handler until stop is called.
+func serve(t *testing.T, on network, h http.Handler) (address string, stop func()) {
+	t.Helper()
+	listener := on.listen(t)
+	server := &http.Server{Handler: h, ReadHeaderTimeout: time.Minute}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	return listener.Addr().String(), func() {
+		if err := server.Close(); err != nil {
+			t.Errorf("close a server: %v", err)
+		}
+		if err := <-served; !errors.Is(err, http.ErrServerClosed) {
+			t.Errorf("serve: %v", err)
+		}
+	}
+}
+
+// spread sends each request to one of several addresses.
+type spread struct {
+	*dice
+
+	to   []string
+	base *http.Transport
+}
+
+func (s *spread) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.URL.Host = s.to[s.pick(len(s.to))]
+	return s.base.RoundTrip(r)
+}
+
+// tally counts what servers are asked and answer.
+type tally struct {
+	// reserving is how many reservations are being answered.
+	reserving atomic.Int64
+	// admitted and refused count the answers to reservations: 200, and those that say that the
+	// lease has ended.
+	admitted, refused atomic.Int64
+	// cancelled and early count the answers to cancels: 200, and 404.
+	cancelled, early atomic.Int64
+
+	mu sync.Mutex
+	// answered are leases whose ID a server made and whose answer it sent while, as far as it knew,
+	// the caller was there. A caller that has received the answer removes its lease.
+	answered map[string]*weir.Limiter
+}
+
+// knows is how long it may take until a server notices that a caller has hung up.
+const knows = 5 * time.Millisecond
+
+// handler is what serves a limiter.
+func (y *tally) handler(limiter *weir.Limiter) http.Handler {
+	next := httpapi.NewHandler(limiter, nil)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // the caller has gone, before it had asked
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		out := &answer{ResponseWriter: w}
+		stop := context.AfterFunc(r.Context(), func() { out.gone.Store(time.Now().UnixNano()) })
+		defer stop()
+		switch r.URL.Path {
+		case "/v1/reserve":
+			y.reserving.Add(1)
+			defer y.reserving.Add(-1)
+			next.ServeHTTP(out, r)
+			y.reserved(limiter, out, bytes.Contains(body, []byte(`"lease_id"`)))
+		case "/v1/cancel":
+			next.ServeHTTP(out, r)
+			switch out.status {
+			case http.StatusOK:
+				y.cancelled.Add(1)
+			case http.StatusNotFound:
+				y.early.Add(1)
+			}
+		default:
+			next.ServeHTTP(out, r)
+		}
+	})
+}
+
+// reserved counts an answer to a reservation.
+func (y *tally) reserved(limiter *weir.Limiter, out *answer, brought bool) {
+	switch out.status {
+	case http.StatusOK:
+		y.admitted.Add(1)
+		if id := leaseOf(out.body.Bytes()); !brought && id != "" && out.sent {
+			y.mu.Lock()
+			y.answered[id] = limiter
+			y.mu.Unlock()
+		}
+	case http.StatusConflict:
+		y.refused.Add(1)
+	}
+}
+
+// received says that a caller has received a lease.
+func (y *tally) received(id string) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	delete(y.answered, id)
+}
+
+// lost cancels the leases whose answer was sent and not received, and returns how many there were.
+// Neither the server nor a client that does not know the lease's ID can do that.
+func (y *tally) lost(t *testing.T) int {
+	t.Helper()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	n := 0
+	for id, limiter := range y.answered {
+		lease, err := weir.ParseLeaseID(id)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		_, err = limiter.Cancel(t.Context(), lease)
+		if err == nil {
+			n++
+		}
+		delete(y.answered, id)
+	}
+	return n
+}
+
+// answer keeps what is written.
+type answer struct {
+	http.ResponseWriter
+
+	status int
+	body   bytes.Buffer
+	// gone is when the caller hung up, in Unix nanoseconds; 0 while it is there.
+	gone atomic.Int64
+	// sent is whether the answer was written before the server knew that its caller had gone.
+	sent bool
+}
+
+func (a *answer) WriteHeader(status int) {
+	a.status = status
+	a.ResponseWriter.WriteHeader(status)
+}
+
+func (a *answer) Write(p []byte) (int, error) {
+	if a.status == 0 {
+		a.status = http.StatusOK
+	}
+	gone := a.gone.Load()
+	a.sent = gone == 0 || time.Since(time.Unix(0, gone)) < knows
+	a.body.Write(p)
+	return a.ResponseWriter.Write(p)
+}
+
+// leaseOf reads the lease ID in the answer to a reservation.
+func leaseOf(body []byte) string {
+	var b struct {
+		LeaseID string `json:"lease_id"`
+	}
+	if json.Unmarshal(body, &b) != nil {
+		return ""
+	}
+	return b.LeaseID
+}
+
+// isReserve reports whether a request is a reservation over HTTP.
+func isReserve(piece []byte) bool { return bytes.HasPrefix(piece, []byte("POST /v1/reserve ")) }
+
+// isTableWrite reports whether a request changes a DynamoDB table.
+func isTableWrite(piece []byte) bool {
+	head := string(piece[:min(len(piece), 2<<10)])
+	return strings.Contains(head, ".UpdateItem") || strings.Contains(head, ".TransactWriteItems") ||
+		strings.Contains(head, ".PutItem")
+}

@@ -1,0 +1,191 @@
+package livetest
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+)
+
+// The networks of the table.
+const (
+	direct       = "direct"        // nothing is held back
+	lateRequests = "late requests" // between callers and servers, reservations are
+	lateAnswers  = "late answers"  // between callers and servers, the answers to them are
+	lateStore    = "late store"    // between servers and their store, either is
+)
+
+// cell is one entry of the table.
+type cell struct {
+	front   *front
+	store   *store
+	network string
+	servers int
+}
+
+func (c *cell) String() string {
+	return fmt.Sprintf("%s/%s/%s/%d", c.store.name, c.front.name, c.network, c.servers)
+}
+
+// world is what a cell is played on.
+type world struct {
+	*cell
+	*dice
+
+	limiters []*weir.Limiter
+	client   *httpapi.Client
+	// plain reaches the servers without the client; app is where the middleware's service is.
+	plain *http.Client
+	app   string
+	// transport sends to a model behind reservations.
+	transport *httpapi.Transport
+	tally     tally
+	delays    *delays
+	slots     int64
+
+	// doubt returns how many units the store says have a refund in doubt; nil if it never says.
+	doubt func() int64
+	wave  *wave
+	// keptBefore counts the calls that took place in the waves before.
+	keptBefore int64
+	// serving counts the requests that the middleware is answering.
+	serving atomic.Int64
+	// told counts the settlements and cancels that somebody was told have failed.
+	told    atomic.Int64
+	closing []func()
+}
+
+// open starts a cell's store, servers and clients.
+func open(t *testing.T, c *cell, d *dice, slots int64) *world {
+	t.Helper()
+	w := &world{cell: c, dice: d, slots: slots, delays: &delays{dice: d, oneOf: 2}}
+	w.tally.answered = map[string]*weir.Limiter{}
+	var on network = loopback{}
+	if c.store.virtual {
+		on = &pipes{}
+		w.delays.latency = 10 * time.Millisecond
+	}
+	w.openStore(t)
+	if c.front.direct {
+		return w
+	}
+	var addresses []string
+	for i := range c.servers {
+		address, stop := serve(t, on, w.tally.handler(w.limiters[i%len(w.limiters)]))
+		w.closing = append(w.closing, stop)
+		if c.store.virtual || c.network == lateRequests || c.network == lateAnswers {
+			between := &wire{
+				network: on, target: address, delays: w.delays, marks: isReserve, deaf: true,
+				requests: c.network == lateRequests, answers: c.network == lateAnswers,
+			}
+			between.start(t)
+			w.closing = append(w.closing, between.close)
+			address = between.address()
+		}
+		addresses = append(addresses, address)
+	}
+	base := &http.Transport{DialContext: on.dial, MaxIdleConnsPerHost: 256}
+	w.closing = append(w.closing, base.CloseIdleConnections)
+	w.plain = &http.Client{Transport: &spread{d, addresses, base}}
+	w.openClient(t, addresses[0])
+	w.openApp(t, on)
+	return w
+}
+
+// openStore opens the store for each server, and limiters over it.
+func (w *world) openStore(t *testing.T) {
+	t.Helper()
+	o := &opening{servers: w.servers, limits: w.store.limitsOf(w.slots)}
+	if w.network == lateStore {
+		o.late = w.delays
+		o.late.oneOf = 8
+	}
+	for _, s := range w.store.open(t, o) {
+		l, err := weir.New(s, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.limiters = append(w.limiters, l)
+	}
+	w.doubt = o.doubt
+	w.closing = append(w.closing, o.closing...)
+	w.closing = append(w.closing, func() {
+		for _, l := range w.limiters {
+			if err := l.Close(); err != nil {
+				t.Errorf("close a limiter: %v", err)
+			}
+		}
+	})
+}
+
+func (w *world) openClient(t *testing.T, address string) {
+	t.Helper()
+	var err error
+	w.client, err = httpapi.NewClient("http://"+address, w.clientOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.closing = append(w.closing, func() {
+		if err := w.client.Close(); err != nil {
+			t.Errorf("close the client: %v", err)
+		}
+	})
+	w.transport = httpapi.NewTransport(w.client, w.asks, &httpapi.TransportOptions{
+		Base:         model{},
+		Actuals:      w.actuals,
+		SettleFailed: func(*http.Request, error) { w.told.Add(1) },
+	})
+}
+
+// clientOptions tune the client.
+func (w *world) clientOptions() *httpapi.ClientOptions {
+	return &httpapi.ClientOptions{HTTPClient: w.plain}
+}
+
+// asks is what a request through middleware or transport asks.
+func (w *world) asks(*http.Request) (*weir.Request, error) { return w.request(), nil }
+
+// request is what every caller asks.
+func (w *world) request() *weir.Request {
+	return &weir.Request{Entity: entity, Resource: resource, Costs: w.store.costs()}
+}
+
+// limiter is that of some server.
+func (w *world) limiter() *weir.Limiter { return w.limiters[w.pick(len(w.limiters))] }
+
+// close ends everything, the client first.
+func (w *world) close() {
+	for i := len(w.closing) - 1; i >= 0; i-- {
+		w.closing[i]()
+	}
+}
+
+// doubts is how many units the store says have a refund in doubt.
+func (w *world) doubts() int64 {
+	if w.doubt == nil {
+		return 0
+	}
+	return w.doubt()
+}
+
+// inUse returns what is in use of a limit, as each server says.
+func (w *world) inUse(ctx context.Context) ([]map[string]int64, error) {
+	var all []map[string]int64
+	for _, l := range w.limiters {
+		statuses, err := l.Status(ctx, entity, resource)
+		if err != nil {
+			return nil, err
+		}
+		of := map[string]int64{}
+		for _, s := range statuses {
+			of[s.Limit] = s.Capacity - s.Available
+		}
+		all = append(all, of)
+	}
+	return all, nil
+}
