@@ -17,7 +17,7 @@ func less(h conformance.Harness) conformance.Harness {
 		EntitySlash: h.Traits.EntitySlash}
 	h.Leeway = conformance.Leeway{
 		NoBubble: true, RemovedForgotten: true, FullKept: true, WholeSeconds: true,
-		Contends: true, Compensates: true,
+		Contends: true, Compensates: true, NoCallers: true,
 	}
 	return h
 }
