@@ -37,10 +37,6 @@ type Leeway struct {
 	// what was then, and an adjust that was applied, or one before it, may be answered again once
 	// another server has ended the lease.
 	Servers bool
-	// VoidsPerServer is true if, of several servers of one store, only the one that was asked remembers
-	// a cancel of an unknown lease (docs/semantics.md, 6.7). In histories of calls at once a reserve
-	// with such an ID may then be admitted by another one.
-	VoidsPerServer bool
 	// Contends is true where calls at once may be denied as contended though their limits would
 	// hold them. Calls one after the other may not.
 	Contends bool

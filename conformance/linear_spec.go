@@ -33,15 +33,13 @@ type linearWorld struct {
 	estimates bool
 	// servers is true where several servers answer, each of which remembers leases.
 	servers bool
-	// voidsPerServer is true if only the server that was asked remembers a cancel of an unknown lease.
-	voidsPerServer bool
 }
 
 func linearWorldOf(h *Harness) linearWorld {
 	w := linearWorld{
 		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
 		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
-		estimates: h.Estimates, servers: h.Servers, voidsPerServer: h.VoidsPerServer,
+		estimates: h.Estimates, servers: h.Servers,
 	}
 	for i, k := range w.kinds {
 		if !slices.Contains(h.Traits.Kinds, k) {
@@ -199,7 +197,7 @@ func (e *linearLease) mayName(named linearUnits, slots bool) bool {
 
 // reserve judges and takes, or answers for a lease that is known.
 func (l *ledger) reserve(lease *linearLease, c *linearCall, a *linearAnswer) bool {
-	if lease.voided && (a.code == weir.Ended || !l.world.voidsPerServer) {
+	if lease.voided {
 		return a.code == weir.Ended
 	}
 	switch {

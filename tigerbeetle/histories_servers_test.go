@@ -72,7 +72,7 @@ func severalHarness(
 ) conformance.Harness {
 	t.Helper()
 	h := harness().Service(t)
-	h.Servers, h.VoidsPerServer = true, true
+	h.Servers = true
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
 		w := &twoServers{Clock: conformance.NewClock(s.Start)}
