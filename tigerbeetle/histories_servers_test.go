@@ -77,7 +77,7 @@ func severalHarness(
 		t.Helper()
 		w := &twoServers{Clock: conformance.NewClock(s.Start)}
 		cluster := shared{ledger(s.Start)}
-		s.Options.Now = w.Now
+		s.Options.Now, s.Options.StoreTimeout = w.Now, patient
 		for i := range w.both {
 			store, err := OpenLedger(t.Context(), cluster,
 				&Options{Definitions: s.Definitions, Poll: -1, Now: w.Now})
