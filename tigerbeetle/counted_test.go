@@ -27,6 +27,8 @@ type meter struct {
 	calls, transfers, lookups, queries atomic.Int64
 	// created is how many of the transfers are on the ledger.
 	created atomic.Int64
+	// during, if any, is called before the next create_transfers call is carried out.
+	during atomic.Pointer[func()]
 }
 
 func newMeter() *meter {
@@ -41,6 +43,9 @@ func (m *meter) Close() error { return nil }
 func (m *meter) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb.CreateTransferResult, error) {
 	m.calls.Add(1)
 	m.transfers.Add(int64(len(t)))
+	if f := m.during.Swap(nil); f != nil {
+		(*f)()
+	}
 	results, err := m.Emulator.CreateTransfers(ctx, t)
 	for i := range results {
 		if results[i].Status == tb.TransferCreated {
@@ -104,6 +109,7 @@ type costScene struct {
 	*testing.T
 	m *meter
 	*weir.Limiter
+	store *Store
 	names []string
 	lease *weir.Lease
 }
@@ -121,7 +127,7 @@ func newCostScene(t *testing.T, m *meter, names ...string) *costScene {
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}
-	return &costScene{T: t, m: m, Limiter: l, names: names}
+	return &costScene{T: t, m: m, Limiter: l, store: store, names: names}
 }
 
 func (s *costScene) units(n int64) weir.Costs {
@@ -138,6 +144,41 @@ func (s *costScene) take(entity string, n int64) error {
 		s.lease = lease
 	}
 	return err
+}
+
+// leave reserves for a caller who leaves while the cluster has the chain.
+func (s *costScene) leave() error {
+	ctx, cancel := context.WithCancel(s.Context())
+	defer cancel()
+	left := make(chan struct{})
+	leaves := func() {
+		cancel()
+		<-left
+	}
+	s.m.during.Store(&leaves)
+	id := weir.NewLeaseID(s.m.clock.now())
+	_, err := s.Reserve(ctx, &weir.Request{LeaseID: id, Entity: "solo", Resource: "r", Costs: s.units(10)})
+	l := &s.store.abandoned
+	l.mu.Lock()
+	a := l.byLease[id]
+	l.mu.Unlock()
+	close(left)
+	if a != nil {
+		<-a.decided
+	}
+	if !errors.Is(err, weir.Unavailable) {
+		return fmt.Errorf("reserve: got %v, want %v", err, weir.Unavailable)
+	}
+	return nil
+}
+
+// givenBack waits until what an abandoned reservation took is given back.
+func (s *costScene) givenBack() error {
+	s.store.abandoned.keepers.Wait()
+	if n := s.store.counts.withdrawn.Load(); n != 1 {
+		return fmt.Errorf("%d reservations were given back, want 1", n)
+	}
+	return nil
 }
 
 func (s *costScene) pass(d time.Duration) { s.m.clock.to(s.m.clock.now().Add(d)) }
@@ -227,6 +268,16 @@ func costLines() []costLine {
 	settle("adjust to more", 6, adjustTo(15))
 	settle("adjust to less", 8, adjustTo(5))
 	settle("cancel", 5, func(s *costScene) error { _, err := s.Cancel(s.Context(), s.lease.ID); return err })
+	add("cancel of an unknown lease", all, counted{1, 1, 0, 1}, warm, func(s *costScene) error {
+		_, err := s.Cancel(s.Context(), weir.NewLeaseID(s.m.clock.now()))
+		if !errors.Is(err, weir.UnknownLease) {
+			return fmt.Errorf("got %v, want %v", err, weir.UnknownLease)
+		}
+		return nil
+	}, false)
+	add("a reservation whose caller left", all, counted{1, 5, 0, 0}, func(s *costScene) error {
+		return errors.Join(warm(s), s.leave())
+	}, (*costScene).givenBack, false)
 	settle("extend", 4, func(s *costScene) error { _, err := s.Extend(s.Context(), s.lease.ID); return err })
 	add("denial by one limit", all[3:], counted{1, 4, 0, 0}, warm, deny, false)
 	add("denial by all four", all, counted{1, 12, 1, 1}, warm, deny, false)
