@@ -34,11 +34,6 @@ func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 	if c.resends || !c.recalled(now) {
 		return false, nil
 	}
-	if c.repeats {
-		if header, err := c.header(ctx); err != nil || header != nil {
-			return false, err
-		}
-	}
 	if c.s.shared(now) { // others may have let go what was in the way
 		if err := c.s.observe(ctx, c.suspects(now)); err != nil {
 			return false, err
@@ -47,6 +42,11 @@ func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
 			return false, nil
 		}
 		if err := c.readEnds(ctx, now); err != nil {
+			return false, err
+		}
+	}
+	if c.repeats { // asked last: a lease that is taken between two questions may be what is in the way
+		if header, err := c.header(ctx); err != nil || header != nil {
 			return false, err
 		}
 	}
