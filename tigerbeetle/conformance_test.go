@@ -104,6 +104,32 @@ func TestConformance(t *testing.T) {
 	conformance.TestBackend(t, harness())
 }
 
+// TestScripts plays reduced scripts that random operations have found.
+func TestScripts(t *testing.T) {
+	t.Parallel()
+	for name, script := range map[string]string{
+		"a bucket regains more than a balance can hold": `
+start 2026-04-04T14:59:56.423Z
+set base
+entity org
+limits org _default_ huge=9223372036854775:bucket/3074457345618258/53m28s
+run
+advance 1580h26m55s
+reserve 01KTP272BXPHJZDTMAE9NZQBX0 org/gpt huge=1
+advance 32m51s
+reserve 01KTP41ZWFP4AR04YCX7Q8GK3W org/gpt huge=9223372036854775
+adjust 01KTP272BXPHJZDTMAE9NZQBX0 3 huge=9223372036854775
+advance 66h10m12s
+reserve 01KTX78WTQDRP365GBFHPQJ0QQ org/gpt huge=9223372036854775
+`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			conformance.Replay(t, harness().Service(t), script)
+		})
+	}
+}
+
 // With the suite's own 4,000 these are 20,000 operations, each compared with the model's answer.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()

@@ -41,13 +41,14 @@ func (k *bucketKnown) freeAt(now, need int64) int64 {
 	return now + wait
 }
 
-// gain is what the bucket regains until an instant.
-func (k *bucketKnown) gain(now int64) int64 {
+// gain is what the bucket regains until an instant, in milli-units. It may be more than a balance
+// can be: the way out of a deep debt is up to twice as long.
+func (k *bucketKnown) gain(now int64) uint64 {
 	if k.anchor.b == 0 {
 		return 0
 	}
 	r := k.anchor.rate.arithmetic()
-	return r.Gain(k.anchor.b, now)
+	return r.WideGain(k.anchor.b, now)
 }
 
 // follow is the anchor after the one that is known: at an instant, under a definition. It is false

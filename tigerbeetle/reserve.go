@@ -263,14 +263,14 @@ func (c *reserving) chain(now int64) *chain {
 func (s *seat) refill(ch *chain, holding int) {
 	known := &s.bucket
 	from := known.anchor
-	gain := int64(0)
+	gain := uint64(0)
 	if from.b > 0 {
 		gain = known.gain(s.move.b)
 	}
 	t := tb.Transfer{
 		ID:             anchorID(s.spent, from.b, from.k, codeRefill),
 		DebitAccountID: s.spent, CreditAccountID: s.limit, Code: codeRefill, Flags: flagBalancing,
-		Amount: tb.ToUint128(uint64(gain)),
+		Amount: tb.ToUint128(gain),
 	}
 	s.move.write(&t)
 	ch.put(&t, roleRefill, holding)

@@ -38,6 +38,12 @@ func (r Rate) Gain(fromMS, toMS int64) int64 {
 	return saturate(r.gain(fromMS, toMS))
 }
 
+// WideGain is Gain with a wider result, at most MaxUint64: from the deepest debt to the highest
+// capacity a bucket regains more than an int64 holds.
+func (r Rate) WideGain(fromMS, toMS int64) uint64 {
+	return r.gain(fromMS, toMS)
+}
+
 // Refill returns the balance (milli-units) at toMS of a bucket that had balanceMilli at fromMS. It
 // is never above the capacity, even if the balance was. Where toMS lies before fromMS nothing is
 // gained; the caller then keeps the later instant beside the balance.
