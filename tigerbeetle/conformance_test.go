@@ -122,6 +122,30 @@ adjust 01KTP272BXPHJZDTMAE9NZQBX0 3 huge=9223372036854775
 advance 66h10m12s
 reserve 01KTX78WTQDRP365GBFHPQJ0QQ org/gpt huge=9223372036854775
 `,
+		"a denial leaves a bucket forgotten": `
+start 2026-11-01T04:59:55.425Z
+option memory 10s
+option depth 1
+set base
+entity bot parent team cascade
+limits bot gpt slow=5:bucket/1/5h26m27s
+entity team
+limits team gpt eon=100:bucket/1/876000h0m0s
+set raised
+entity bot parent team cascade
+limits bot gpt slow=7:bucket/1/5h26m27s
+entity team
+limits team gpt eon=100:bucket/1/876000h0m0s
+run
+advance 18h56m20s
+reserve 01M6CRNZEHVSABEYSHQ6X3TKG7 team/gpt eon=75
+advance 70h7m8s
+reserve 01M6M9EAGH7HPHJ19FZAHXGXDE bot/gpt eon=1,slow=5
+advance 73h32m43s
+reserve 01M6W5YXKS30A0959N6JPD9MAV bot/gpt eon=30,slow=1
+configure raised
+status bot gpt
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

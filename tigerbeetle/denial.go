@@ -110,9 +110,22 @@ func (c *reserving) refuse(now int64) bool {
 	if !slices.ContainsFunc(c.out.Limits, exceeded) {
 		return false
 	}
+	for i := range c.seats {
+		c.seats[i].stamp(now)
+	}
 	c.out.At = time.UnixMilli(now)
 	c.out.Denied, c.out.Holdings = true, nil
 	return true
+}
+
+// stamp notes that the limit was asked, unless it is a bucket that is forgotten by now: a denial
+// takes nothing from it, and so leaves it as one that nobody has used.
+func (s *seat) stamp(now int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.key.kind != weir.Bucket || !s.bucket.forgotten(now, s.touched) {
+		s.touched = now
+	}
 }
 
 // statuses writes every limit's status.

@@ -379,7 +379,7 @@ func (c *reserving) take(now, at int64) {
 			h.Pieces = append(h.Pieces, weir.Piece{})
 		}
 		h.Pieces = append(h.Pieces, seat.book(at)...)
-		seat.used = now
+		seat.used, seat.touched = now, now
 		seat.mu.Unlock()
 	}
 	c.out.Expires = outlives(c.out.Expires, c.out.Holdings)

@@ -155,7 +155,7 @@ func (s *seat) known(now int64) int64 {
 	if s.changes() {
 		to := k.anchor
 		to.b, to.rate = max(to.b, now), rateOf(s.take.Limit)
-		k.move(to, k.forgotten(now, s.used))
+		k.move(to, k.forgotten(now, s.touched))
 	}
 	return k.available(now)
 }

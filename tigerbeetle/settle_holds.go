@@ -166,7 +166,7 @@ func (c *settling) book(now int64) {
 		if x.carries {
 			x.arrive()
 		}
-		x.used = now
+		x.used, x.touched = now, now
 		x.denied = denial{}
 		grown := x.to - x.from
 		x.added += max(grown, 0)

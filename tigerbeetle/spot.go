@@ -29,8 +29,9 @@ type spot struct {
 	ready bool
 	// funded is true once the account is known to be.
 	funded bool
-	// used is when it was used last, in the cluster's milliseconds.
-	used int64
+	// used is when it was used last, in the cluster's milliseconds. touched is the same for what it is
+	// forgotten by: a denial does not bring back a bucket that had been full for long before.
+	used, touched int64
 
 	// read is when the cluster was asked last, in its milliseconds.
 	read int64
@@ -105,8 +106,8 @@ func (n *namespace) nameOf(k limitKey) accountName {
 	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
 }
 
-// used is when a limit was used last, as far as this server knows.
-func (s *spots) used(k limitKey) int64 {
+// touched is when a limit was last asked while it was remembered, as far as this server knows.
+func (s *spots) touched(k limitKey) int64 {
 	s.mu.Lock()
 	sp := s.byKey[k]
 	s.mu.Unlock()
@@ -115,7 +116,7 @@ func (s *spots) used(k limitKey) int64 {
 	}
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	return sp.used
+	return sp.touched
 }
 
 // since is the timestamp before which no account of a budget needs to be looked at, as far as is

@@ -173,7 +173,7 @@ func (s *Store) leftInBucket(now int64, v *sight, spent *tb.Account) int64 {
 		return v.limit.Capacity
 	}
 	k.balance = balance(spent, k.anchor.rate.capacity)
-	if k.forgotten(now, s.spots.used(v.spot.key)) {
+	if k.forgotten(now, s.spots.touched(v.spot.key)) {
 		return v.limit.Capacity
 	}
 	return bucket.Units(min(k.at(now), v.limit.Capacity*1000))

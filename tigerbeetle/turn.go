@@ -65,7 +65,7 @@ func (s *seat) claim(now int64) <-chan struct{} {
 		return nil
 	}
 	s.move, s.carries = move, true
-	s.anew = known.anchor.b > 0 && move.rate != known.anchor.rate && known.forgotten(now, s.used)
+	s.anew = known.anchor.b > 0 && move.rate != known.anchor.rate && known.forgotten(now, s.touched)
 	known.flying, known.next, known.landed = true, move, make(chan struct{})
 	return nil
 }
@@ -99,12 +99,12 @@ func (s *Store) land(seats []*seat) {
 }
 
 // redefine moves the anchors of a denied call's buckets whose definition has changed: a capacity that was
-// lowered trims also who is denied.
+// lowered trims also who is denied. One that is forgotten stays so: there is nothing to trim.
 func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat) error {
 	for _, seat := range seats {
 		seat.mu.Lock()
 		was := seat.bucket.anchor
-		if !seat.carries || was.b == 0 || was.rate == seat.move.rate {
+		if !seat.carries || was.b == 0 || was.rate == seat.move.rate || seat.anew {
 			seat.mu.Unlock()
 			continue
 		}
