@@ -146,6 +146,26 @@ reserve 01M6W5YXKS30A0959N6JPD9MAV bot/gpt eon=30,slow=1
 configure raised
 status bot gpt
 `,
+		"a denial's wait goes by the definition in force": `
+start 2026-09-06T03:59:56.45Z
+option memory 10s
+option depth 3
+set base
+resource gpt huge=9223372036854775:bucket/1537228672809129/56m0s
+entity bot parent team cascade
+entity org
+entity team parent org cascade
+set quicker
+resource gpt huge=9223372036854775:bucket/3074457345618258/56m0s
+entity bot parent team cascade
+entity org
+entity team parent org cascade
+run
+advance 2085h3m9s
+reserve 01M8T4FE12NJF18AYQEMD25PZP bot/gpt huge=8449641889796657
+configure quicker
+reserve 01M8T4EC4JNNRDK9Y0PKAA47W2 bot/gpt huge=8449641889796657
+`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -121,6 +121,9 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat)
 		if v.created {
 			seat.mu.Lock()
 			seat.arrive()
+			if seat.seen != nil { // the wait goes by the new definition
+				seat.seen.bucket.move(seat.move, seat.anew)
+			}
 			seat.mu.Unlock()
 		} else if err := s.readSpot(ctx, seat.spot); err != nil {
 			return err
