@@ -69,8 +69,8 @@ func TestLiveOpen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	open := func(address string, cluster *big.Int) error {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	open := func(address string, cluster *big.Int, within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
 		defer cancel()
 		s, err := Open(ctx, []string{address}, &Options{Cluster: cluster, Namespace: t.Name(), Poll: -1})
 		if err == nil {
@@ -82,7 +82,7 @@ func TestLiveOpen(t *testing.T) {
 		return err
 	}
 	for _, at := range []string{address, net.JoinHostPort("localhost", port)} {
-		if err := open(at, cluster); err != nil {
+		if err := open(at, cluster, patient); err != nil {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
@@ -90,7 +90,7 @@ func TestLiveOpen(t *testing.T) {
 		address string
 		cluster *big.Int
 	}{{address, new(big.Int).Add(cluster, big.NewInt(1))}, {"127.0.0.1:1", cluster}} {
-		err := open(tc.address, tc.cluster)
+		err := open(tc.address, tc.cluster, 2*time.Second)
 		want := "nobody answered at " + tc.address + " as TigerBeetle cluster " + tc.cluster.String()
 		if !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s as cluster %s: got %v, want %q", tc.address, tc.cluster, err, want)
