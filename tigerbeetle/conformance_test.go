@@ -122,6 +122,22 @@ adjust 01KTP272BXPHJZDTMAE9NZQBX0 3 huge=9223372036854775
 advance 66h10m12s
 reserve 01KTX78WTQDRP365GBFHPQJ0QQ org/gpt huge=9223372036854775
 `,
+		"a refund of more than a balance can hold": `
+start 2026-10-03T15:19:46.957Z
+set base
+entity org
+limits org _default_ slow=5:bucket/1/15h23m21s
+entity team parent org cascade
+run
+advance 1717h39m20s
+reserve 01M9SER315A5WWS2TX7Z6K9NZB team/gpt slow=5
+advance 15h23m15s
+reserve 01M9V3JKPX07TPJT5CAXTA2DNR org/gpt slow=1
+adjust 01M9V3JKPX07TPJT5CAXTA2DNR 1 slow=9223372036854775
+cancel 01M9V3JKPX07TPJT5CAXTA2DNR
+advance 1m3s
+reserve 01M9V3MH7NFG73TBP5JQR4FEXK org/gpt slow=1
+`,
 		"a denial leaves a bucket forgotten": `
 start 2026-11-01T04:59:55.425Z
 option memory 10s

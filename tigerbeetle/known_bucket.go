@@ -103,7 +103,8 @@ func (k *bucketKnown) move(to anchor, anew bool) {
 // give adds milli-units, up to the capacity.
 func (k *bucketKnown) give(milli int64) {
 	most := k.anchor.rate.capacity * 1000
-	if milli > most-k.balance { // also where the sum would not fit: the balance is at most the capacity
+	// The balance is at most the capacity. From a deep debt there is more room than an int64 holds.
+	if uint64(milli) >= uint64(most)-uint64(k.balance) {
 		k.balance = most
 		return
 	}
