@@ -138,6 +138,38 @@ cancel 01M9V3JKPX07TPJT5CAXTA2DNR
 advance 1m3s
 reserve 01M9V3MH7NFG73TBP5JQR4FEXK org/gpt slow=1
 `,
+		"an extend leaves buckets alone": `
+start 2026-10-25T00:46:18.748Z
+option lifetime 20s
+option depth 3
+set removed
+entity org
+limits org _default_ slow=5:bucket/1/3h20m38s
+entity team parent org cascade
+set added
+entity org
+limits org gpt slow=5:bucket/1/4h49m47s
+entity team parent org cascade
+run
+advance 1707h47m5s
+reserve 01MBFFM3MRRPNWZRZX9C56RN6H org/gpt slow=5
+advance 3h29m12s
+reserve 01MBFVJYYCKWWJS1CHBF26CQZ4 team/gpt slow=1
+advance 3h20m25s
+reserve 01MBG71Y3MQ4X69QZ5XBP63AXQ team/gpt slow=1
+advance 6h39m19s
+reserve 01MBGXX3JCR52X9ZSN61C89PG4 team/gpt slow=1
+advance 15s
+complete 01MBGXX3JCR52X9ZSN61C89PG4 slow=2
+advance 3h28m32s
+reserve 01MBH9VCZ4BS7TA43J8PPQC71M team/gpt slow=1
+advance 3h5m57s
+reserve 01MBHMFWFC7H3DNGNMDQ67VMR5 team/gpt slow=1
+configure added
+extend 01MBHMFWFC7H3DNGNMDQ67VMR5
+advance 4m45s
+reserve 01MBHMRJSMSGASNMJ8NTWR0MJD team/gpt slow=1
+`,
 		"a denial leaves a bucket forgotten": `
 start 2026-11-01T04:59:55.425Z
 option memory 10s

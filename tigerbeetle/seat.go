@@ -36,8 +36,9 @@ type seat struct {
 	passed bool
 	// adds and lets are the units that the chain takes, or gives back.
 	adds, lets int64
-	// refunds is true where nothing more is taken.
-	refunds bool
+	// refunds is true where nothing more is taken, spared where the limit is not asked at all: an
+	// extend renews slots alone.
+	refunds, spared bool
 	// period is the account of the budget's period, and until when it is.
 	period    tb.Uint128
 	periodEnd int64

@@ -196,6 +196,7 @@ func (c *settling) read(now int64, h *weir.Holding, i int) error {
 	}
 	x.to = x.from
 	if st.Verb == weir.VerbExtend {
+		x.spared = limit.Kind != weir.Concurrency
 		return nil
 	}
 	slots := limit.Kind == weir.Concurrency

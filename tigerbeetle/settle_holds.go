@@ -166,7 +166,10 @@ func (c *settling) book(now int64) {
 		if x.carries {
 			x.arrive()
 		}
-		x.used, x.touched = now, now
+		x.used = now
+		if !x.spared {
+			x.touched = now
+		}
 		x.denied = denial{}
 		grown := x.to - x.from
 		x.added += max(grown, 0)

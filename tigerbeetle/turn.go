@@ -37,7 +37,7 @@ func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
 
 // claim takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait for.
 func (s *seat) claim(now int64) <-chan struct{} {
-	if s.key.kind != weir.Bucket {
+	if s.key.kind != weir.Bucket || s.spared {
 		return nil
 	}
 	s.mu.Lock()
