@@ -82,13 +82,8 @@ func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger)
 	return &timed{store, clock}
 }
 
-// patient is longer than an emulator takes to answer on a machine that is busy: no call is to be
-// unavailable for that.
-const patient = time.Minute
-
 func harness() conformance.BackendHarness {
 	return conformance.BackendHarness{
-		StoreTimeout: patient,
 		Leeway: conformance.Leeway{
 			WholeRest: true, Remembers: true, OwnClock: true, Estimates: true,
 		},

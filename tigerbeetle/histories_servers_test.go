@@ -65,6 +65,10 @@ func (*twoServers) Configure(*weir.Definitions) error { return errors.ErrUnsuppo
 // Close ends both.
 func (s *twoServers) Close() error { return errors.Join(s.both[0].Close(), s.both[1].Close()) }
 
+// patient is longer than a cluster takes to answer on a machine that is busy: no call is to be
+// unavailable for that.
+const patient = time.Minute
+
 // severalHarness opens two servers on one ledger. They remember denials for so many milliseconds,
 // and ask before they give one from memory for so many after a sign of the other server.
 func severalHarness(
