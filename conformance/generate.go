@@ -29,7 +29,7 @@ func Generate(seed uint64, n int, p Profile) (*Script, error) {
 		p.Calendar = model.NewCalendar()
 	}
 	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), profile: p, gone: make(map[model.Key]bool),
-		trimmed: make(map[model.Key]int64)}
+		trimmed: make(map[model.Key]trim)}
 	g.script = g.world()
 	g.inForce = g.script.Sets[0].Definitions
 	g.moves = slices.Concat(g.reserveMoves(), g.settleMoves(), g.otherMoves())
@@ -55,10 +55,11 @@ type generator struct {
 	leases  []*tracked
 	denied  []Op          // reserves that were denied; their IDs may be used again
 	wait    time.Duration // of the last one
+	refused int64         // when a reserve took nothing last, in Unix milliseconds
 	inForce *weir.Definitions
-	gone    map[model.Key]bool  // buckets that were removed while they were known
-	trimmed map[model.Key]int64 // what full ones may have been trimmed to
-	brings  []weir.Limit        // where nothing is configured, if always the same
+	gone    map[model.Key]bool // buckets that were removed while they were known
+	trimmed map[model.Key]trim // what buckets may have been trimmed to
+	brings  []weir.Limit       // where nothing is configured, if always the same
 }
 
 // tracked is what the generator knows of a lease that it made.
@@ -104,6 +105,9 @@ func (g *generator) do(o Op) answer {
 	}
 	g.certain(&o)
 	a := perform(context.Background(), g.model, g.script, &o)
+	if o.Verb == opReserve && a.lease == nil {
+		g.refused = max(g.refused, g.model.Now().UnixMilli())
+	}
 	g.script.Ops = append(g.script.Ops, o)
 	switch {
 	case a.lease != nil && !o.ID.IsZero():

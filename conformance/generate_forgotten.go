@@ -18,7 +18,13 @@ func (g *generator) configure() {
 	for _, set := range sets {
 		refused := deepest(set.Definitions) > g.script.Depth
 		if refused || !g.unsure(set.Definitions) {
+			raised := g.raised(set.Definitions)
 			g.do(Op{Verb: opConfigure, Set: set.Name})
+			for _, b := range raised {
+				g.reserve(g.freshID(), weir.Charge{
+					Entity: b.Entity, Resource: b.Resource, Costs: weir.Costs{b.Name: 0},
+				})
+			}
 			return
 		}
 	}
@@ -34,22 +40,36 @@ func (g *generator) configured(d *weir.Definitions) {
 	}
 }
 
-// applied notes that a bucket is under these limits from now on. A full one may have been trimmed
+// raised are the buckets that are not full and would get a higher capacity. They are asked at once:
+// were they forgotten first, the one that is kept would have been full at the capacity before.
+func (g *generator) raised(d *weir.Definitions) []knownBucket {
+	if !g.profile.Leeway.FullKept {
+		return nil
+	}
+	return slices.DeleteFunc(g.buckets(), func(b knownBucket) bool {
+		limits := g.applying(d, b.Subject)
+		i := slices.IndexFunc(limits, b.is)
+		return b.Full || i < 0 || limits[i].Capacity <= b.Limit.Capacity
+	})
+}
+
+// trim is the least capacity that a bucket was under since the model used it.
+type trim struct{ at, capacity int64 }
+
+// applied notes that a bucket is under these limits from now on. One that is kept may be trimmed
 // to the lowest capacity that it was under: the model does not touch one that it has forgotten.
 func (g *generator) applied(b *knownBucket, limits []weir.Limit) {
 	i := slices.IndexFunc(limits, b.is)
 	g.gone[b.Key] = i < 0
-	if !b.Full {
-		delete(g.trimmed, b.Key)
-	} else if i >= 0 {
-		g.trimmed[b.Key] = min(g.capacity(b), limits[i].Capacity)
+	if i >= 0 {
+		g.trimmed[b.Key] = trim{b.At, min(g.capacity(b), limits[i].Capacity)}
 	}
 }
 
 // capacity is the least that a full bucket holds.
 func (g *generator) capacity(b *knownBucket) int64 {
-	if n, ok := g.trimmed[b.Key]; ok {
-		return min(n, b.Limit.Capacity)
+	if t, ok := g.trimmed[b.Key]; ok && t.at == b.At {
+		return min(t.capacity, b.Limit.Capacity)
 	}
 	return b.Limit.Capacity
 }

@@ -102,7 +102,7 @@ func TestLess(t *testing.T) {
 func TestLessMeetsEverything(t *testing.T) {
 	t.Parallel()
 	h := conformance.BackendHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
-	table := conformance.RandomOperations(t, h, seedOf(t), 10_000)
+	table := conformance.RandomOperations(t, h, seedOf(t), 14_000)
 	t.Logf("\n%s", table)
 	if rare := table.Rare(&h, 5); len(rare) > 0 {
 		t.Errorf("met less than five times: %q", rare)

@@ -10,8 +10,9 @@ import (
 // BucketState is what is known of a bucket that somebody has used.
 type BucketState struct {
 	Key
-	// Limit is the definition that it was last used under.
+	// Limit is the definition that it was last used under, At when, in Unix milliseconds.
 	Limit weir.Limit
+	At    int64
 	// Full is true where it is full by now, under that definition.
 	Full bool
 	// Forgotten is true where it is as one that nobody has used (8.4). It is full, too.
@@ -32,7 +33,7 @@ func (m *Model) Buckets() []BucketState {
 		own := s.bucket.Limit
 		seen, known := m.look(k, &own, now)
 		full := seen.bucket.Balance.Cmp(capacityMilli(&own)) >= 0
-		out = append(out, BucketState{k, own, full, !known})
+		out = append(out, BucketState{k, own, s.bucket.At, full, !known})
 	}
 	slices.SortFunc(out, func(a, b BucketState) int {
 		return cmp.Or(cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Resource, b.Resource),
