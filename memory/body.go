@@ -30,34 +30,18 @@ const (
 	leastKey     = 1
 )
 
-// encode appends all that the store keeps. The gate must be held for writing. It fails only where a
-// count is not what it can be: that must not get into a file.
-func (s *SnapshotStore) encode(buffer []byte) ([]byte, error) {
+// encode appends all that was frozen. It fails only where a count is not what it can be: that must not
+// get into a file.
+func (s *SnapshotStore) encode(buffer []byte, f *frozen) ([]byte, error) {
 	c := newWriter(buffer)
-	s.records.mu.Lock()
-	defer s.records.mu.Unlock()
-	c.int(&s.records.early)
-	items := 0
+	c.int(&f.early)
+	c.count(f.items, leastItem)
 	for i := range s.store.stripes {
-		items += len(s.store.stripes[i].dense)
+		f.items -= s.store.stripes[i].write(c)
 	}
-	c.count(items, leastItem)
-	for i := range s.store.stripes {
-		p := &s.store.stripes[i]
-		p.mu.Lock()
-		for _, it := range p.dense {
-			c.item(it)
-		}
-		p.mu.Unlock()
-	}
-	c.count(len(s.records.byID), leastRecord)
-	for _, r := range s.records.live {
-		c.record(r)
-	}
-	for _, r := range s.records.ended {
-		c.record(r)
-	}
-	if c.failed {
+	c.count(f.records, leastRecord)
+	f.records -= s.records.write(c)
+	if !c.check(f.items == 0 && f.records == 0) {
 		return buffer, errMalformed
 	}
 	return c.data, nil

@@ -54,6 +54,9 @@ func (c *codec) check(ok bool) bool {
 	return !c.failed
 }
 
+// grow makes room for n bytes more.
+func (c *codec) grow(n int) { c.data = slices.Grow(c.data, n) }
+
 func (c *codec) uint(v *uint64) {
 	if !c.reading {
 		c.data = binary.AppendUvarint(c.data, *v)

@@ -28,7 +28,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 		if first.decode(data) != nil {
 			return
 		}
-		once, err := first.encode(nil)
+		once, err := first.snapshot(nil)
 		if err != nil {
 			t.Fatalf("encode what was decoded: %v", err)
 		}
@@ -37,7 +37,7 @@ func FuzzDecodeSnapshot(f *testing.F) {
 		if err := second.decode(once); err != nil {
 			t.Fatalf("decode what was encoded: %v", err)
 		}
-		twice, err := second.encode(nil)
+		twice, err := second.snapshot(nil)
 		if err != nil || !bytes.Equal(once, twice) {
 			t.Fatalf("got %x, %v; want %x", twice, err, once)
 		}
@@ -56,13 +56,13 @@ func TestEncodeRefusesWhatCannotBe(t *testing.T) {
 			}
 		}
 	}
-	if _, err := s.encode(nil); err == nil {
+	if _, err := s.snapshot(nil); err == nil {
 		t.Error("a balance above the capacity: got no error")
 	}
 }
 
-// BenchmarkEncode measures for how long calls wait while a snapshot of a thousand entities is copied,
-// each with four limits and a live lease.
+// BenchmarkEncode measures what it takes to write the body of a snapshot of a thousand entities, each
+// with four limits and a live lease.
 func BenchmarkEncode(b *testing.B) {
 	s := bareStore(b)
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
@@ -81,7 +81,7 @@ func BenchmarkEncode(b *testing.B) {
 	var buffer []byte
 	for b.Loop() {
 		var err error
-		if buffer, err = s.encode(buffer[:0]); err != nil {
+		if buffer, err = s.snapshot(buffer[:0]); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -126,9 +126,7 @@ func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 		})
 	}
 	for range 20 {
-		s.gate.Lock()
-		body, err := s.encode(nil)
-		s.gate.Unlock()
+		body, err := s.snapshot(nil)
 		if err != nil {
 			t.Error(err)
 			break

@@ -17,7 +17,7 @@ import (
 func smallSnapshot(t testing.TB) []byte {
 	t.Helper()
 	s := busyStore(t)
-	body, err := s.encode(beginEnvelope(nil))
+	body, err := s.snapshot(beginEnvelope(nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,6 +56,14 @@ func bareStore(t testing.TB) *SnapshotStore {
 		t.Fatal(err)
 	}
 	return &SnapshotStore{store: store, records: newRecords()}
+}
+
+// snapshot appends the state of this instant.
+func (s *SnapshotStore) snapshot(buffer []byte) ([]byte, error) {
+	s.gate.Lock()
+	f := s.freeze()
+	s.gate.Unlock()
+	return s.encode(buffer, f)
 }
 
 func openBytes(t *testing.T, data []byte) error {

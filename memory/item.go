@@ -11,7 +11,9 @@ type item struct {
 	subject weir.Subject
 	hash    uint64
 	// at is the item's place among its stripe's.
-	at     int
+	at int32
+	// epoch is that of the last snapshot that has seen the item; see freezer.
+	epoch  uint32
 	states []state
 	// one and bucket are memory for the first state, as most items have one limit, a bucket.
 	one    [1]state
@@ -86,6 +88,8 @@ type counter interface {
 	inUse(now int64) bool
 	// idle reports whether nothing has been in use for a time (ms), and nobody has asked.
 	idle(now, forMS int64) bool
+	// clone returns a copy that has nothing in common with the counter.
+	clone() counter
 	// code writes the counter into a snapshot, or reads it.
 	code(c *codec)
 }

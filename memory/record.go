@@ -27,6 +27,9 @@ type record struct {
 	order, filing int64
 	// place is the record's own in the heap that it is in.
 	place int
+	// at is the record's own place among all, and epoch that of the last snapshot that has seen it.
+	at    int32
+	epoch uint32
 }
 
 // cloneHoldings copies holdings with all that they have of their own.
@@ -58,6 +61,9 @@ type records struct {
 	// live and ended have every record once, the first in order on top.
 	live, ended recordHeap
 	filings     int64
+	// dense has all of them, so that a snapshot can walk them. The freezer says which it is to see.
+	dense   []*record
+	freezer freezer[record]
 	// most is how many ended ones there may be, as the limiter says with every call. More are
 	// forgotten early, the oldest first.
 	most int
@@ -121,6 +127,8 @@ func (t *records) add(now int64, r *record, most int) {
 
 func (t *records) insert(r *record) {
 	t.byID[r.ID] = r
+	r.at, r.epoch = int32(len(t.dense)), t.freezer.epoch
+	t.dense = append(t.dense, r)
 	t.peak = max(t.peak, len(t.byID))
 	t.file(r)
 	heap.Push(t.heapOf(r), r)
@@ -143,6 +151,7 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 	if r == nil || r.State != weir.LeaseLive {
 		return
 	}
+	t.keep(r)
 	switch st.Verb {
 	case weir.VerbAdjust:
 		r.Seq, r.SeqAt, r.Holdings = st.Seq, out.At, cloneHoldings(out.Holdings)
@@ -181,6 +190,7 @@ func (t *records) expire(r *record) { t.end(r, weir.LeaseExpired, r.Expires) }
 
 // end makes a live lease an ended one, and forgets the oldest where there are too many.
 func (t *records) end(r *record, state weir.LeaseState, at time.Time) {
+	t.keep(r)
 	heap.Remove(&t.live, r.place)
 	r.State, r.EndedAt, r.Keys, r.Holdings, r.Limits = state, at, nil, nil, nil
 	t.file(r)
@@ -206,6 +216,12 @@ func (t *records) drop(r *record) {
 	}
 	heap.Remove(t.heapOf(r), r.place)
 	delete(t.byID, r.ID)
+	last := t.dense[len(t.dense)-1]
+	t.keep(r)
+	t.keep(last) // a snapshot may have passed the place that it comes to
+	last.at = r.at
+	t.dense[r.at], t.dense[len(t.dense)-1] = last, nil
+	t.dense = t.dense[:len(t.dense)-1]
 }
 
 // sweep ends and forgets a few leases that are due: more than one call can add.
@@ -234,6 +250,7 @@ func (t *records) shrink() {
 	t.byID, t.peak = byID, len(byID)
 	t.live = append(make(recordHeap, 0, len(t.live)), t.live...)
 	t.ended = append(make(recordHeap, 0, len(t.ended)), t.ended...)
+	t.dense = append(make([]*record, 0, len(t.dense)), t.dense...)
 }
 
 // recordHeap is a [heap.Interface] whose records know their places.

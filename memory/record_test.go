@@ -94,7 +94,7 @@ func TestRecoveredSaysTheNewestForgottenEarly(t *testing.T) {
 		t.Errorf("at first: got %v, want zero", got)
 	}
 	s.records.early = recordStart.UnixMilli()
-	body, err := s.encode(nil)
+	body, err := s.snapshot(nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcom
 	for i := range out.Holdings {
 		t, seat := &out.Holdings[i].Take, &seats[i]
 		if seat.first {
-			it = seat.stripe.items.find(t.Subject, seat.hash)
+			it = seat.stripe.find(t.Subject, seat.hash)
 		}
 		seat.open(now, it, t.Limit, t.Limit)
 		if judge(now, t, seat, &out.Limits[i]) {

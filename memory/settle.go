@@ -114,7 +114,7 @@ func (s *Store) change(
 	for i := range changes {
 		c, h := &changes[i], &st.Holdings[i]
 		if c.first {
-			it = c.stripe.items.find(h.Subject, c.hash)
+			it = c.stripe.find(h.Subject, c.hash)
 		}
 		c.open(now, it, h.Limit, c.limit)
 		if c.to > c.from && !c.counter.counts(now, c.claim) {

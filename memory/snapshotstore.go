@@ -20,8 +20,8 @@ type SnapshotOptions struct {
 	// Default: none.
 	Definitions *weir.Definitions
 	// Every is how often the file is written where something has changed; less often where the state
-	// is so large that copying it would take more than a tenth of the time. The calls wait meanwhile,
-	// for about two milliseconds with each thousand live leases. Default: one second.
+	// is so large that copying it would take more than a tenth of the time. Calls go on meanwhile: all of
+	// them are stopped for well under a millisecond, however many leases there are. Default: one second.
 	Every time.Duration
 	// OnError is told of every snapshot that could not be written; the next one is tried in time.
 	// It is called by the store's own goroutine, which Close waits for: do not close in it. Default: nobody, but Close reports a last
@@ -37,7 +37,8 @@ type SnapshotOptions struct {
 // and on Close. Whoever opens it next goes on from there; what happened since the last snapshot is
 // lost whole, charges and leases alike, so that nothing is charged twice.
 //
-// A snapshot is of one instant: calls wait while it is copied in memory, not while it is written.
+// A snapshot is of one instant. Calls go on while it is copied and written: one may wait while a few
+// items or leases that lie beside its own are copied, or copy an item first that it is about to change.
 type SnapshotStore struct {
 	store   *Store
 	records records
@@ -48,7 +49,7 @@ type SnapshotStore struct {
 	recovered bool
 	readOnly  bool
 
-	// gate is held for reading by every call that changes anything, for writing by a copy.
+	// gate is held for reading by every call that changes anything, for writing while the state is frozen.
 	gate    sync.RWMutex
 	closed  bool
 	changed atomic.Bool
@@ -159,7 +160,7 @@ func (s *SnapshotStore) read() error {
 }
 
 // pausePerByte is how long to leave between snapshots for each byte of the last one: ten times what it
-// takes to copy, so that calls wait for less than a tenth of the time however large the state is.
+// takes to copy, so that snapshots use less than a tenth of a processor however large the state is.
 const pausePerByte = 80 * time.Nanosecond
 
 // run writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
@@ -187,9 +188,10 @@ func (s *SnapshotStore) write() error {
 		s.gate.Unlock()
 		return nil
 	}
-	var err error
-	s.buffer, err = s.encode(beginEnvelope(s.buffer[:0]))
+	frozen := s.freeze()
 	s.gate.Unlock()
+	var err error
+	s.buffer, err = s.encode(beginEnvelope(s.buffer[:0]), frozen)
 	if err == nil {
 		s.buffer = sealEnvelope(s.buffer)
 		err = replaceFile(s.file, s.buffer)

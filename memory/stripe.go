@@ -20,6 +20,8 @@ type stripe struct {
 	cursor int
 	// peak is the most items that there have been since the table was made.
 	peak int
+	// freezer has what a snapshot is to see of the items.
+	freezer freezer[*item]
 }
 
 // stripeOf returns the position of an entity's stripe. It depends on the entity alone, so that a
@@ -37,17 +39,28 @@ func (p *stripe) ensure(of weir.Subject, hash uint64) *item {
 	if it := p.items.find(of, hash); it != nil {
 		return it
 	}
-	it := &item{subject: of, hash: hash, at: len(p.dense)}
+	it := &item{subject: of, hash: hash, at: int32(len(p.dense)), epoch: p.freezer.epoch}
 	p.items.insert(it, hash)
 	p.dense = append(p.dense, it)
 	p.peak = max(p.peak, len(p.dense))
 	return it
 }
 
+// find returns a subject's item, which may then be changed, or nil.
+func (p *stripe) find(of weir.Subject, hash uint64) *item {
+	it := p.items.find(of, hash)
+	if it != nil {
+		p.keep(it)
+	}
+	return it
+}
+
 // remove forgets an item; the last one takes its place.
 func (p *stripe) remove(it *item) {
-	p.items.remove(it, it.hash)
 	last := len(p.dense) - 1
+	p.keep(it)
+	p.keep(p.dense[last]) // a snapshot may have passed the place that it comes to
+	p.items.remove(it, it.hash)
 	p.dense[it.at] = p.dense[last]
 	p.dense[it.at].at = it.at
 	p.dense[last] = nil

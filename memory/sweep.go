@@ -51,7 +51,11 @@ func (p *stripe) sweep(now int64, most int) (n int, done bool) {
 	defer p.mu.Unlock()
 	for ; n < most && p.cursor < len(p.dense); n++ {
 		it := p.dense[p.cursor]
-		it.states = slices.DeleteFunc(it.states, func(s state) bool { return s.idle(now, idleMS) })
+		idle := func(s state) bool { return s.idle(now, idleMS) }
+		if slices.ContainsFunc(it.states, idle) {
+			p.keep(it)
+			it.states = slices.DeleteFunc(it.states, idle)
+		}
 		if len(it.states) > 0 {
 			p.cursor++
 			continue

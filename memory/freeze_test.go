@@ -1,0 +1,316 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+var freezeEpoch = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
+
+// freezeStore has many items, several of which share a stripe, and many leases.
+func freezeStore(t testing.TB, rng *rand.Rand, limits []weir.Limit) *freezeWorld {
+	t.Helper()
+	w := &freezeWorld{t: t, s: bareStore(t), rng: rng, limits: limits, now: freezeEpoch}
+	for range 1000 {
+		w.act()
+	}
+	return w
+}
+
+// freezeWorld changes a store at random.
+type freezeWorld struct {
+	t      testing.TB
+	s      *SnapshotStore
+	rng    *rand.Rand
+	limits []weir.Limit
+	now    time.Time
+	leases []freezeLease
+}
+
+type freezeLease struct {
+	id       weir.LeaseID
+	holdings []weir.Holding
+}
+
+// act makes one random call.
+func (w *freezeWorld) act() {
+	w.t.Helper()
+	w.now = w.now.Add(time.Duration(w.rng.IntN(20)) * time.Millisecond)
+	if w.rng.IntN(2000) == 0 {
+		w.now = w.now.Add(2 * time.Minute) // much is idle then
+	}
+	if len(w.leases) == 0 || w.rng.IntN(5) < 2 {
+		w.reserve()
+		return
+	}
+	i := w.rng.IntN(len(w.leases))
+	verb := []weir.Verb{weir.VerbAdjust, weir.VerbExtend, weir.VerbComplete, weir.VerbCancel}[w.rng.IntN(4)]
+	st := &weir.Settlement{
+		ID: w.leases[i].id, Verb: verb, Seq: w.rng.Int64N(100), Holdings: w.leases[i].holdings,
+		Lifetime: time.Hour, Memory: time.Minute, MemorySize: 200,
+	}
+	for j := range st.Holdings {
+		units := int64(0)
+		if verb != weir.VerbCancel && st.Holdings[j].Limit.Kind != weir.Concurrency {
+			units = int64(w.rng.IntN(5))
+		}
+		st.Totals = append(st.Totals, []weir.Part{{Units: units}})
+		st.Limits = append(st.Limits, st.Holdings[j].Limit)
+	}
+	out, err := w.s.Settle(w.t.Context(), w.now, st)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if w.leases[i].holdings = out.Holdings; out.Holdings == nil {
+		w.leases = slices.Delete(w.leases, i, i+1)
+	}
+}
+
+func (w *freezeWorld) reserve() {
+	w.t.Helper()
+	r := &weir.Reservation{
+		ID: weir.NewLeaseID(w.now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: 200,
+		Charges: []weir.Charge{{
+			Entity: "e" + strconv.Itoa(w.rng.IntN(2000)), Resource: "r", Costs: weir.Costs{},
+		}},
+	}
+	for i := range w.limits {
+		r.Charges[0].Costs[w.limits[i].Name] = 1
+	}
+	r.Resolve = freezeResolver(w.limits)
+	out, err := w.s.Reserve(w.t.Context(), w.now, r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if !out.Denied {
+		w.leases = append(w.leases, freezeLease{r.ID, out.Holdings})
+	}
+}
+
+// state is what a snapshot says, in an order that does not depend on how it came about.
+func (w *freezeWorld) state(body []byte) (items map[weir.Subject]string, leases map[weir.LeaseID]string) {
+	w.t.Helper()
+	s := bareStore(w.t)
+	if err := s.decode(body); err != nil {
+		w.t.Fatal(err)
+	}
+	items, leases = map[weir.Subject]string{}, map[weir.LeaseID]string{}
+	for i := range s.store.stripes {
+		for _, it := range s.store.stripes[i].dense {
+			c := newWriter(nil)
+			c.item(it)
+			items[it.subject] = string(c.data)
+		}
+	}
+	for id, r := range s.records.byID {
+		text := fmt.Sprint(r.State, r.Seq, r.SeqAt, r.Expires, r.EndedAt, r.memory)
+		for i := range r.Holdings {
+			text += fmt.Sprint(r.Holdings[i].Subject, r.Holdings[i].Parts, r.Holdings[i].Pieces)
+		}
+		leases[id] = text
+	}
+	return items, leases
+}
+
+// TestFrozenStateIsOfOneInstant changes a store while a snapshot of it is copied, at every piece, and
+// compares what is written with a copy of the instant at which it was frozen.
+func TestFrozenStateIsOfOneInstant(t *testing.T) {
+	t.Parallel()
+	for round := range soak.Amount(20, 1000) {
+		seed := rand.Uint64()
+		w := freezeStore(t, rand.New(rand.NewPCG(seed, 0)), sweepLimits(t))
+		want, err := w.s.snapshot(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := w.s.freeze()
+		c := newWriter(nil)
+		c.int(&f.early)
+		c.count(f.items, leastItem)
+		for i := range w.s.store.stripes {
+			for range w.rng.IntN(8) {
+				w.act()
+			}
+			f.items -= w.s.store.stripes[i].write(c)
+		}
+		c.count(f.records, leastRecord)
+		f.records -= w.s.records.write(c)
+		if f.items != 0 || f.records != 0 || c.failed {
+			t.Fatalf("seed %d: got %d items and %d records too few", seed, f.items, f.records)
+		}
+		wantItems, wantLeases := w.state(want)
+		items, leases := w.state(c.data)
+		for of, want := range wantItems {
+			if items[of] != want {
+				t.Fatalf("seed %d, round %d: %v: got %q, want %q", seed, round, of, items[of], want)
+			}
+		}
+		for id, want := range wantLeases {
+			if leases[id] != want {
+				t.Fatalf("seed %d, round %d: %v: got %s, want %s", seed, round, id, leases[id], want)
+			}
+		}
+		if len(items) != len(wantItems) || len(leases) != len(wantLeases) {
+			t.Fatalf("seed %d, round %d: got %d items and %d leases, want %d and %d", seed, round,
+				len(items), len(leases), len(wantItems), len(wantLeases))
+		}
+	}
+}
+
+// TestFrozenPlacesMove: an element that moves to a place which the copying has passed is in the snapshot.
+func TestFrozenPlacesMove(t *testing.T) {
+	t.Parallel()
+	s := bareStore(t)
+	limits := sweepLimits(t)[:1]
+	p := &s.store.stripes[0]
+	var subjects []weir.Subject
+	for i := 0; len(subjects) < 3*pieceSize; i++ {
+		takes := takesOf("e"+strconv.Itoa(i), limits)
+		if s.store.stripeOf(takes[0].Entity) != 0 {
+			continue
+		}
+		if _, err := s.store.reserveTakes(freezeEpoch, takes); err != nil {
+			t.Fatal(err)
+		}
+		subjects = append(subjects, takes[0].Subject)
+	}
+	f := s.freeze()
+	for at := range pieceSize { // as a first piece does
+		p.freezer.due(&p.dense[at].epoch)
+	}
+	for range pieceSize { // others take their places
+		p.remove(p.dense[0])
+	}
+	if got := p.write(newWriter(nil)) + pieceSize; got != f.items {
+		t.Errorf("got %d items, want %d", got, f.items)
+	}
+}
+
+// TestCallsGoOnDuringASnapshot: while a snapshot is being copied, calls that do not need the very lock that it
+// holds are answered.
+func TestCallsGoOnDuringASnapshot(t *testing.T) {
+	t.Parallel()
+	s, err := OpenSnapshot(filepath.Join(t.TempDir(), "state"), &SnapshotOptions{Every: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &freezeWorld{t: t, s: s, limits: sweepLimits(t)[:1], now: freezeEpoch, rng: rand.New(rand.NewPCG(1, 1))}
+	w.reserve()
+	last := &s.store.stripes[stripeCount-1]
+	s.gate.Lock() // nobody holds a stripe
+	frozen := s.freeze()
+	s.gate.Unlock()
+	last.mu.Lock()
+	var done atomic.Bool
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.encode(nil, frozen)
+		done.Store(true)
+		ended <- err
+	}()
+	for entity := range 50 {
+		name := "e" + strconv.Itoa(entity)
+		if s.store.stripeOf(name) == stripeCount-1 {
+			continue
+		}
+		r := &weir.Reservation{
+			ID: weir.NewLeaseID(w.now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
+			Charges: []weir.Charge{{Entity: name, Resource: "r", Costs: weir.Costs{"a": 1}}},
+			Resolve: freezeResolver(w.limits),
+		}
+		if _, err := s.Reserve(t.Context(), w.now, r); err != nil {
+			t.Error(err)
+		}
+	}
+	if done.Load() {
+		t.Error("the snapshot did not wait for the stripe")
+	}
+	last.mu.Unlock()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func freezeResolver(limits []weir.Limit) weir.Resolver {
+	return func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
+		return &weir.Resolved{Level: weir.LevelSystem, Limits: limits}, nil
+	}
+}
+
+// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside the time
+// without one, and for how long all calls are stopped. Times are not judged, since machines differ.
+func TestSnapshotPause(t *testing.T) {
+	leases := soak.Amount(5_000, 300_000)
+	for _, entities := range []int{1, leases} {
+		s, limits := bareStore(t), sweepLimits(t)[:3]
+		for i := range limits {
+			limits[i].Capacity = 1 << 30
+		}
+		calls := 0
+		call := func() time.Duration {
+			calls++
+			r := &weir.Reservation{
+				ID: weir.NewLeaseID(freezeEpoch), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
+				Resolve: freezeResolver(limits), Charges: []weir.Charge{{
+					Entity: "e" + strconv.Itoa(calls%entities), Resource: "r", Costs: weir.Costs{"a": 1, "b": 1, "c": 1},
+				}},
+			}
+			at := freezeEpoch.Add(time.Duration(calls) * 100 * time.Microsecond)
+			began := time.Now()
+			if _, err := s.Reserve(t.Context(), at, r); err != nil {
+				t.Fatal(err)
+			}
+			return time.Since(began)
+		}
+		for range leases {
+			call()
+		}
+		during := func(what string, done <-chan struct{}) {
+			var times []time.Duration
+			for going := true; going; {
+				select {
+				case <-done:
+					going = false
+				default:
+				}
+				times = append(times, call())
+			}
+			slices.Sort(times)
+			n := len(times)
+			t.Logf("%d leases of %d entities, %s: a call: median %v, p99 %v, p99.9 %v, longest %v of %d", leases, entities,
+				what, times[n/2], times[n*99/100], times[n*999/1000], times[n-1], n)
+		}
+		none, cancel := context.WithTimeout(t.Context(), time.Second)
+		during("no snapshot", none.Done())
+		cancel()
+		for range 3 {
+			done := make(chan struct{})
+			s.gate.Lock()
+			began := time.Now()
+			f := s.freeze()
+			stopped := time.Since(began)
+			s.gate.Unlock()
+			go func() {
+				defer close(done)
+				if _, err := s.encode(nil, f); err != nil {
+					t.Error(err)
+				}
+			}()
+			during("a snapshot", done)
+			t.Logf("all calls were stopped for %v, and the copying took %v", stopped, time.Since(began).Round(time.Millisecond))
+		}
+	}
+}
