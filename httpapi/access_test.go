@@ -187,6 +187,9 @@ func TestBearerToken(t *testing.T) {
 			!strings.Contains(reason, c.reason) {
 			t.Errorf("%s: %d %q %s", c.name, a.status, a.header.Get("WWW-Authenticate"), a.text)
 		}
+		if strings.Contains(a.text, `\"\"`) {
+			t.Errorf("%s: an empty value is quoted: %s", c.name, a.text)
+		}
 		if a.body["value"] != nil || strings.Contains(a.text, "secret-1") ||
 			strings.Contains(a.text, "sécret") {
 			t.Errorf("%s: the bearer token is in %s", c.name, a.text)

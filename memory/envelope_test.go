@@ -77,6 +77,9 @@ func openBytes(t *testing.T, data []byte) error {
 		if !errors.Is(err, weir.Invalid) || !strings.Contains(err.Error(), file) {
 			t.Errorf("got %v, want the file named", err)
 		}
+		if !strings.Contains(err.Error(), "; put a copy of an earlier snapshot in its place, or move it away") {
+			t.Errorf("got %v, want what to do about it", err)
+		}
 		if left, _ := os.ReadDir(filepath.Dir(file)); len(left) != 1 {
 			t.Errorf("left behind: %v", left)
 		}

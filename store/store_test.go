@@ -193,3 +193,19 @@ func TestOpenMemoryTellsOfFailures(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestUnknownParameter: the error of a parameter that a store does not know names those that it does.
+func TestUnknownParameter(t *testing.T) {
+	t.Parallel()
+	for url, want := range map[string]string{
+		"memory:?snapshots=x":              `is not known here: must be snapshot`,
+		"dynamodb://table?zone=eu-west-1":  ` or `,
+		"tigerbeetle://127.0.0.1:1?name=x": ` or `,
+	} {
+		_, err := store.Open(t.Context(), url, nil)
+		if err == nil || !strings.Contains(err.Error(), want) ||
+			!strings.Contains(err.Error(), "is not known here: must be ") {
+			t.Errorf("%s: got %v, want %q", url, err, want)
+		}
+	}
+}
