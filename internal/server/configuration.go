@@ -15,6 +15,25 @@ import (
 // maxLimitsFile bounds a limits file; [manifest.Parse] takes less and says so.
 const maxLimitsFile = 8 << 20
 
+// openTokens reads the bearer tokens, before the limiter is made: how many callers there are decides how
+// many leases one of them may have.
+func (s *Server) openTokens(ctx context.Context) error {
+	if s.options.TokensFile == "" {
+		return nil
+	}
+	s.tokens = &tokens{}
+	of := &source{
+		what: "tokens", files: []string{s.options.TokensFile}, most: maxTokenFile, modes: true,
+		load: func(_ context.Context, read []fileState) error { return s.tokens.load(&read[0]) },
+	}
+	s.sources = append(s.sources, of)
+	if _, err := of.read(ctx); err != nil {
+		return err
+	}
+	s.metrics.loaded(of.what, time.Now())
+	return nil
+}
+
 // openSources reads the files for the first time. All mistakes are reported, joined.
 func (s *Server) openSources(ctx context.Context) error {
 	o := &s.options
@@ -28,13 +47,6 @@ func (s *Server) openSources(ctx context.Context) error {
 			onlyChanges: s.editable, // an administrator may have written something since
 		})
 	}
-	if o.TokensFile != "" {
-		s.tokens = &tokens{}
-		s.sources = append(s.sources, &source{
-			what: "tokens", files: []string{o.TokensFile}, most: maxTokenFile, modes: true,
-			load: func(_ context.Context, read []fileState) error { return s.tokens.load(&read[0]) },
-		})
-	}
 	if o.CertFile != "" {
 		s.certificate = &certificate{}
 		s.sources = append(s.sources, &source{
@@ -45,6 +57,9 @@ func (s *Server) openSources(ctx context.Context) error {
 	}
 	var errs []error
 	for _, of := range s.sources {
+		if of.what == "tokens" {
+			continue // openTokens has read it
+		}
 		if _, err := of.read(ctx); err != nil {
 			errs = append(errs, err)
 			continue

@@ -72,10 +72,11 @@ func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	if s.traces, err = newTraces(ctx, &s.options); err != nil {
 		return err
 	}
+	mistakes := s.openTokens(ctx)
 	if err = s.openLimiter(b); err != nil {
-		return err
+		return errors.Join(err, mistakes)
 	}
-	if err = s.openSources(ctx); err != nil {
+	if err = errors.Join(s.openSources(ctx), mistakes); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {
@@ -116,8 +117,8 @@ const defaultMaxLeases = 1_000_000
 // openLimiter makes the limiter, and those who are told what it decides.
 func (s *Server) openLimiter(b weir.Backend) error {
 	limiter := *s.options.Limiter
-	if s.options.TokensFile != "" && limiter.MaxLeasesPerCaller == 0 {
-		// There may be others at any time: a caller does not get more while it is alone.
+	if s.tokens.callers() > 1 && limiter.MaxLeasesPerCaller == 0 {
+		// There are others: a caller does not get more while it is the only one that has called.
 		limiter.MaxLeasesPerCaller = max(1, cmp.Or(limiter.MaxLeases, defaultMaxLeases)/10)
 	}
 	s.activity = httpapi.NewActivity(&httpapi.ActivityOptions{Now: limiter.Now})

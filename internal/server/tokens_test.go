@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -304,4 +305,36 @@ func flattenMistakes(t *testing.T, err error) []*tokenMistake {
 		all = append(all, m)
 	}
 	return all
+}
+
+// TestLeasesOfOneToken: one token that all share has nearly all live leases; where several may call each has a
+// tenth, also before the others have called.
+func TestLeasesOfOneToken(t *testing.T) {
+	t.Parallel()
+	mine := "{name: checkout, role: call, token: '" + callToken + "'}"
+	reader := "{name: grafana, role: read, token: '" + readToken + "'}"
+	for _, c := range []struct {
+		name   string
+		tokens []string
+		want   int
+	}{
+		{"one", []string{mine}, 27},
+		{"one, and one that only reads", []string{mine, reader}, 27},
+		{"several", []string{mine, "{name: ops, role: admin, token: '" + adminToken + "'}"}, 3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := start(t, &Options{
+				TokensFile: write(t, t.TempDir(), "tokens.yaml", tokensFile(c.tokens...)),
+				Limiter:    &weir.Options{MaxLeases: 30},
+			})
+			got := 0
+			for got <= 30 && w.ask(t, "/v1/reserve", askRPM, callToken).status == http.StatusOK {
+				got++
+			}
+			if got != c.want {
+				t.Errorf("got %d live leases, want %d", got, c.want)
+			}
+		})
+	}
 }
