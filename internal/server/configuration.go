@@ -35,8 +35,10 @@ func (s *Server) openTokens(ctx context.Context) error {
 }
 
 // openSources reads the files for the first time. All mistakes are reported, joined.
-func (s *Server) openSources(ctx context.Context) error {
+func (s *Server) openSources(ctx context.Context, mistakes error) error {
 	o := &s.options
+	early := s.sources // the tokens
+	s.sources = nil
 	if o.LimitsFile != "" {
 		if !s.volatile {
 			return &weir.Error{Code: weir.Unsupported, Field: "limits", Value: o.LimitsFile,
@@ -47,6 +49,7 @@ func (s *Server) openSources(ctx context.Context) error {
 			onlyChanges: s.editable, // an administrator may have written something since
 		})
 	}
+	s.sources = append(s.sources, early...)
 	if o.CertFile != "" {
 		s.certificate = &certificate{}
 		s.sources = append(s.sources, &source{
@@ -58,7 +61,8 @@ func (s *Server) openSources(ctx context.Context) error {
 	var errs []error
 	for _, of := range s.sources {
 		if of.what == "tokens" {
-			continue // openTokens has read it
+			errs = append(errs, mistakes) // openTokens has read it
+			continue
 		}
 		if _, err := of.read(ctx); err != nil {
 			errs = append(errs, err)

@@ -74,9 +74,9 @@ func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	}
 	mistakes := s.openTokens(ctx)
 	if err = s.openLimiter(b); err != nil {
-		return errors.Join(err, mistakes)
+		return errors.Join(mistakes, err)
 	}
-	if err = errors.Join(s.openSources(ctx), mistakes); err != nil {
+	if err = s.openSources(ctx, mistakes); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {
