@@ -27,7 +27,13 @@ func tigerBeetles() []*store {
 func openEmulator(t *testing.T, o *opening) []weir.Backend {
 	t.Helper()
 	cluster := tigerbeetle.NewEmulator(nil)
-	o.closing = append(o.closing, func() { _ = cluster.Close() })
+	o.closing = append(o.closing, func() {
+		// A store that is closed waits a second for what it withdraws; what is held back goes on.
+		for o.late != nil && o.late.underway.Load() > 0 {
+			<-time.After(poll)
+		}
+		_ = cluster.Close()
+	})
 	var stores []weir.Backend
 	for range o.servers {
 		s, err := tigerbeetle.OpenLedger(t.Context(), &lateLedger{cluster, o.late},
