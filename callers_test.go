@@ -42,8 +42,8 @@ func settledAs(ctx context.Context, t *testing.T, l *weir.Limiter, at time.Time)
 	return r
 }
 
-// TestOneCallersIDsRefuseNoOthers: a caller that fills the memory of ended leases with IDs 58 seconds
-// ahead moves its own horizon, and makes the limiter forget no lease of another caller.
+// TestOneCallersIDsRefuseNoOthers: a caller that fills the memory of ended leases with IDs 58
+// seconds ahead moves its own horizon, and makes the limiter forget no lease of another caller.
 func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{100, 5_000, soak.Amount(5_000, 1_000_000)} {
@@ -85,8 +85,18 @@ func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
 
 var leaseEpoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// TestLiveLeasesAreBounded: above the bounds nothing is reserved, known leases are answered, and a lease
-// that ends makes room, be it settled or expired.
+// wantOverloaded reserves, and fails the test unless that is refused with a retry-after.
+func wantOverloaded(ctx context.Context, t *testing.T, l *weir.Limiter) {
+	t.Helper()
+	lease, err := l.Reserve(ctx, ask())
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Overloaded || e.RetryAfter <= 0 {
+		t.Fatalf("got %v, %v, want overloaded with a retry-after", lease, err)
+	}
+}
+
+// TestLiveLeasesAreBounded: above the bounds nothing is reserved, known leases are answered, and a
+// lease that ends makes room, be it settled or expired.
 func TestLiveLeasesAreBounded(t *testing.T) {
 	t.Parallel()
 	ten := weir.Options{MaxLeases: 10}
@@ -114,14 +124,7 @@ func TestLiveLeasesAreBounded(t *testing.T) {
 			}
 			ctx := weir.ContextWithCaller(t.Context(), c.caller)
 			var leases []*weir.Lease
-			refused := func() {
-				t.Helper()
-				lease, err := l.Reserve(ctx, ask())
-				e, ok := errors.AsType[*weir.Error](err)
-				if !ok || e.Code != weir.Overloaded || e.RetryAfter <= 0 {
-					t.Fatalf("after %d: got %v, %v, want overloaded with a retry-after", len(leases), lease, err)
-				}
-			}
+			refused := func() { t.Helper(); wantOverloaded(ctx, t, l) }
 			fill := func(most int) {
 				t.Helper()
 				for len(leases) < most {
@@ -187,8 +190,8 @@ func TestDeniedLeasesDoNotCount(t *testing.T) {
 	}
 }
 
-// TestCallersAreBounded: any number of callers, such as addresses, takes bounded memory, and each is
-// served.
+// TestCallersAreBounded: any number of callers, such as addresses, takes bounded memory, and each
+// is served.
 func TestCallersAreBounded(t *testing.T) {
 	t.Parallel()
 	l := callersLimiter(t, weir.Options{LeaseMemorySize: 1000})

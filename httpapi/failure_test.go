@@ -84,8 +84,7 @@ func TestServiceErrors(t *testing.T) {
 			"unknown limit", "costs.tpm", ""},
 		{"no limits", fault(weir.NoLimits), 404, "urn:weir:problem:no-limits-configured",
 			"no limits configured", "costs.tpm", ""},
-		{"not found", fault(weir.NotFound), 404, "urn:weir:problem:not-found", "not found", "costs.tpm",
-			""},
+		{"not found", fault(weir.NotFound), 404, "urn:weir:problem:not-found", "not found", "costs.tpm", ""},
 		{"unknown lease", fault(weir.UnknownLease), 404, "urn:weir:problem:unknown-lease",
 			"unknown lease", "costs.tpm", ""},
 		{"conflict", fault(weir.Conflict), 409, "urn:weir:problem:conflict", "conflict", "costs.tpm", ""},
@@ -106,8 +105,7 @@ func TestServiceErrors(t *testing.T) {
 			"ended", "costs.tpm", ""},
 		{"foreign", hidden, 503, "urn:weir:problem:unavailable", "unavailable", nil, "10.1.2.3"},
 		{"gone", context.Canceled, 503, "urn:weir:problem:unavailable", "unavailable", nil, "canceled"},
-		{"late", context.DeadlineExceeded, 503, "urn:weir:problem:unavailable", "unavailable", nil,
-			"deadline"},
+		{"late", context.DeadlineExceeded, 503, "urn:weir:problem:unavailable", "unavailable", nil, "deadline"},
 		{"unheard of", fault("odd code"), 503, "urn:weir:problem:odd-code", "odd code", "costs.tpm", ""},
 	} {
 		h, log := failingHandler(t, c.err)

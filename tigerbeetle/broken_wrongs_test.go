@@ -99,7 +99,8 @@ func amounts(f func(uint64) uint64) func(*tamperedCall, int) {
 func none(uint64) uint64    { return 0 }
 func twice(n uint64) uint64 { return 2 * n }
 
-// checks are the events by which a take is checked, posts those of buckets and budgets that take too.
+// checks are the events by which a take is checked, posts those of buckets and budgets that take
+// too.
 func checks(c *tamperedCall, i int) bool { return c.code(i) == codeCheck && !c.resolves(i) }
 func posts(c *tamperedCall, i int) bool  { return c.code(i) == codeCheck && c.is(i, flagPost) }
 
@@ -376,7 +377,9 @@ func (s *servers) used(bucket, budget, slots, window int64) {
 }
 
 // serverCases are what the suites cannot show, which know one server.
-func serverCases() []brokenCase {
+func serverCases() []brokenCase { return append(settlingCases(), reservingCases()...) }
+
+func settlingCases() []brokenCase {
 	return []brokenCase{
 		onServers("each settles what it knows of a lease", func(s *servers) {
 			l := s.take(each(40))
@@ -425,6 +428,11 @@ func serverCases() []brokenCase {
 			_, _ = s.b.Adjust(s.Context(), l.ID, 5, []weir.Costs{each(10)}) // older: what is told does not matter
 			s.used(30, 30, 30, 30)
 		}),
+	}
+}
+
+func reservingCases() []brokenCase {
+	return []brokenCase{
 		onServers("another one answers a repeated reservation", func(s *servers) {
 			l := s.take(each(40))
 			r := &weir.Request{LeaseID: l.ID, Charges: []weir.Charge{{Entity: "e", Resource: "r", Costs: each(40)}}}
