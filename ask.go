@@ -47,7 +47,8 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 	return statuses, nil
 }
 
-// Explain says which limits apply to an (entity, resource), and which ones they hide; see [Service].
+// Explain says which limits apply to an (entity, resource), and which ones they hide; see
+// [Service].
 func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explanation, error) {
 	if err := checkSubject(entity, resource, l.traits.EntitySlash); err != nil {
 		return nil, err

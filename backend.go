@@ -130,7 +130,8 @@ type Reservation struct {
 	made  bool        // see Made
 }
 
-// Made is true where the limiter has made the ID for this call: nobody can have asked for it before.
+// Made is true where the limiter has made the ID for this call: nobody can have asked for it
+// before.
 func (r *Reservation) Made() bool { return r.made }
 
 // Take is what a reservation asks of one limit: the sum of the costs that fall on it.
@@ -184,8 +185,9 @@ type Settlement struct {
 	// Holdings are what the lease stands for, as the store returned them last.
 	Holdings []Holding
 	// Totals are what it shall stand for: for each holding the parts, in the holding's order. A
-	// complete or cancel asks 0 of concurrency limits, since their slots return. Nil in an extend. Where
-	// another process has adjusted the lease since, [Settlement.Restated] says what they are then.
+	// complete or cancel asks 0 of concurrency limits, since their slots return. Nil in an extend.
+	// Where another process has adjusted the lease since, [Settlement.Restated] says what they are
+	// then.
 	Totals [][]Part
 	// Limits are the definitions in force for each holding: the resolved ones where they are known,
 	// otherwise those of the reservation.

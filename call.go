@@ -10,8 +10,8 @@ import (
 )
 
 // call is the working memory of one call. Where the store is in the process it is used again by
-// another call afterwards; a store that is elsewhere may still be busy with what it was given when a
-// call is given up.
+// another call afterwards; a store that is elsewhere may still be busy with what it was given when
+// a call is given up.
 type call struct {
 	limiter *Limiter
 	memo    [4]remembered
@@ -50,8 +50,8 @@ type remembered struct {
 	resolved *Resolved
 }
 
-// resolve is [Limiter.resolveSubject], but looks first at what the calls before have used: there are a
-// few of these memories, one for each processor, and nobody waits for another.
+// resolve is [Limiter.resolveSubject], but looks first at what the calls before have used: there
+// are a few of these memories, one for each processor, and nobody waits for another.
 func (c *call) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
 	cache := c.limiter.cache
 	key := c.limiter.cacheKey(s)
@@ -118,8 +118,8 @@ func (p *callPool) generator() *rand.ChaCha8 {
 	return rand.NewChaCha8(seed)
 }
 
-// endCall takes working memory back. What it points to stays alive until the next call overwrites it; there
-// is one for each processor, and little in it.
+// endCall takes working memory back. What it points to stays alive until the next call overwrites
+// it; there is one for each processor, and little in it.
 func (l *Limiter) endCall(c *call) {
 	if c.hits > 0 {
 		c.counter.Add(c.hits)

@@ -44,8 +44,8 @@ func (c Costs) appendTo(list costList) costList {
 	return list
 }
 
-// check refuses malformed names and negative amounts, the first by name. If full is set, names may be
-// full ones, and it notes which charges they are for.
+// check refuses malformed names and negative amounts, the first by name. If full is set, names may
+// be full ones, and it notes which charges they are for.
 func (list costList) check(field string, names, full bool) error {
 	for i := range list {
 		c := &list[i]

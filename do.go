@@ -10,8 +10,8 @@ import (
 const settleGrace = 10 * time.Second
 
 // Do reserves, runs call, and settles with what call reported; see [Lease.Do]. A denial is returned
-// as it is, and call does not run. If the context has ended by the time the lease is there, Do cancels
-// the lease and returns the context's error, and call does not run.
+// as it is, and call does not run. If the context has ended by the time the lease is there, Do
+// cancels the lease and returns the context's error, and call does not run.
 func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *Lease) error) error {
 	lease, err := s.Reserve(ctx, r)
 	if err != nil {
@@ -28,13 +28,13 @@ func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *
 	}, call)
 }
 
-// Do runs call under the lease, extends the lease while it runs, and settles it afterwards, also when
-// call panics or the context has ended.
+// Do runs call under the lease, extends the lease while it runs, and settles it afterwards, also
+// when call panics or the context has ended.
 //
 // What call reported last ([Lease.Report]) is completed, whether or not call failed. Without a
-// report, success completes with what was reserved; an error, a panic or a cancelled context cancels,
-// unless call said that the request had left ([Lease.Sent]): then what was reserved stays charged, so
-// that aborting a stream is no way to spend for nothing.
+// report, success completes with what was reserved; an error, a panic or a cancelled context
+// cancels, unless call said that the request had left ([Lease.Sent]): then what was reserved stays
+// charged, so that aborting a stream is no way to spend for nothing.
 //
 // The lease is extended first, since nobody knows how long ago it was made. If it has ended, or its
 // slots have timed out, that is returned with code [Ended], and call does not run.
@@ -90,9 +90,9 @@ func (l *Lease) settle(ctx context.Context, succeeded bool) error {
 	return err
 }
 
-// keepAlive extends the lease whenever a third of the shorter of its own and its holds' lifetimes has
-// passed, so that two extensions may fail before anything is lost. It ends with stop, or when the
-// lease has ended.
+// keepAlive extends the lease whenever a third of the shorter of its own and its holds' lifetimes
+// has passed, so that two extensions may fail before anything is lost. It ends with stop, or when
+// the lease has ended.
 func (l *Lease) keepAlive(ctx context.Context, renewed *Receipt) (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})

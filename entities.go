@@ -62,8 +62,8 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 	})
 }
 
-// ownField puts a mistake that a store found in its whole configuration into the words of the caller,
-// who only named a parent: whatever does not fit, it is that.
+// ownField puts a mistake that a store found in its whole configuration into the words of the
+// caller, who only named a parent: whatever does not fit, it is that.
 func ownField(err error, parent string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Code != Invalid || !strings.HasPrefix(e.Field, "entities.") {

@@ -9,8 +9,8 @@ import (
 // keyMark separates the parts of a full name. No entity, resource or limit has it in its name.
 const keyMark = '#'
 
-// FullName returns the full name of a limit of the charge on s, as the totals of a lease whose request
-// was [Request.Keyed] have it: entity, resource and limit, with a '#' between them.
+// FullName returns the full name of a limit of the charge on s, as the totals of a lease whose
+// request was [Request.Keyed] have it: entity, resource and limit, with a '#' between them.
 func (s Subject) FullName(limit string) string {
 	return s.Entity + string(keyMark) + s.Resource + string(keyMark) + limit
 }
@@ -33,8 +33,8 @@ func keysOf(charges []Charge) ([]uint64, error) {
 	return keys, nil
 }
 
-// checkFullName takes a full name apart, or says what is wrong with it. A name without two marks is none:
-// then key is 0.
+// checkFullName takes a full name apart, or says what is wrong with it. A name without two marks is
+// none: then key is 0.
 func checkFullName(name string) (key uint64, reason string) {
 	last := strings.LastIndexByte(name, keyMark)
 	middle := strings.LastIndexByte(name[:max(last, 0)], keyMark)
@@ -51,8 +51,8 @@ func checkFullName(name string) (key uint64, reason string) {
 	return s.key(), reason
 }
 
-// shortenName keeps a hostile name out of the field of an error, but no full name that a lease can have:
-// two of them may differ at their ends alone.
+// shortenName keeps a hostile name out of the field of an error, but no full name that a lease can
+// have: two of them may differ at their ends alone.
 func shortenName(name string) string {
 	const longest = maxEntityLen + 1 + maxResourceLen + 1 + maxLimitLen
 	if len(name) <= longest && strings.Count(name, string(keyMark)) >= 2 {

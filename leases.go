@@ -15,8 +15,8 @@ import (
 // somebody might repeat a call. Each shard has a lock of its own; an entry is worked on by one call
 // at a time, and no lock is held meanwhile.
 //
-// Nothing here wakes up by itself: expiry is judged when a lease is asked for, and every call sweeps
-// a few leases that are due in its shard.
+// Nothing here wakes up by itself: expiry is judged when a lease is asked for, and every call
+// sweeps a few leases that are due in its shard.
 type leaseTable struct {
 	shards []leaseShard
 	seed   fingerprint  // so that no caller can choose the shard of the IDs that it brings
@@ -55,8 +55,8 @@ const (
 )
 
 // A call clears away at most sweepLeast due leases of its shard and a sixteenth of those there are:
-// few enough not to be felt, and enough that a hundred calls a second are rid of a million leases that
-// came due in one instant within some ten seconds.
+// few enough not to be felt, and enough that a hundred calls a second are rid of a million leases
+// that came due in one instant within some ten seconds.
 const (
 	sweepLeast = 64
 	sweepShare = 16
@@ -101,7 +101,8 @@ func (t *leaseTable) clock(now time.Time) int64 {
 	}
 }
 
-// checkID refuses an ID that a caller has brought and that may have been forgotten, or is too far ahead.
+// checkID refuses an ID that a caller has brought and that may have been forgotten, or is too far
+// ahead.
 func (t *leaseTable) checkID(id LeaseID, now int64, by *leaseCaller) error {
 	ms := id.ms()
 	switch {
@@ -208,8 +209,8 @@ func (t *leaseTable) tally(e *leaseEntry) {
 	e.counted = e.state == leaseHeld
 }
 
-// recycle takes back an entry that is in no shard any more. What its holdings point to stays until they
-// are used again, or the collector empties the pool.
+// recycle takes back an entry that is in no shard any more. What its holdings point to stays until
+// they are used again, or the collector empties the pool.
 func (t *leaseTable) recycle(e *leaseEntry) {
 	if !t.reuse {
 		return
@@ -322,8 +323,8 @@ func (s *leaseShard) expire(t *leaseTable, e *leaseEntry) {
 	// It is not used again: a million leases may expire at once, and few come after them.
 }
 
-// remember moves an ended lease to the ended ones. If there are too many, it forgets the oldest of the
-// caller that has the most.
+// remember moves an ended lease to the ended ones. If there are too many, it forgets the oldest of
+// the caller that has the most.
 func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
 	s.remove(e)
 	s.index.move(e.id, s.ended.push(e.caller, endedLease{
@@ -341,7 +342,8 @@ func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
 	}
 }
 
-// forgetOldest drops the first of the ended leases. Its ID, and any older one, is refused from now on.
+// forgetOldest drops the first of the ended leases. Its ID, and any older one, is refused from now
+// on.
 func (s *leaseShard) forgetOldest(t *leaseTable) {
 	if e := s.ended.first(); !e.gone() {
 		s.forget(t, e)
@@ -408,9 +410,9 @@ func (s *leaseShard) sweep(t *leaseTable, now int64) {
 	}
 }
 
-// firstDue returns the live lease that ends first, of those that nobody works on, and whether somebody
-// works on one that might be earlier. They must be remembered in the order in which they end, or the
-// memory would not forget the oldest.
+// firstDue returns the live lease that ends first, of those that nobody works on, and whether
+// somebody works on one that might be earlier. They must be remembered in the order in which they
+// end, or the memory would not forget the oldest.
 func (s *leaseShard) firstDue() (first *leaseEntry, busy bool) {
 	for _, l := range s.live {
 		h := l.head

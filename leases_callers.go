@@ -12,16 +12,16 @@ import (
 type callerKey struct{}
 
 // ContextWithCaller names the caller on whose behalf a [Limiter] is called with the context. Each
-// caller has a share of the live leases and of the memory of ended ones, so that none can use them up
-// for the others; lease IDs that one caller has made the limiter forget are refused to it alone. A
-// context without a name, or with an empty one, is the program's own: only the bounds on all leases
-// hold for it.
+// caller has a share of the live leases and of the memory of ended ones, so that none can use them
+// up for the others; lease IDs that one caller has made the limiter forget are refused to it alone.
+// A context without a name, or with an empty one, is the program's own: only the bounds on all
+// leases hold for it.
 func ContextWithCaller(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// Callers beyond maxCallers that have leases share sharedCallers accounts, because addresses, say, are
-// without number.
+// Callers beyond maxCallers that have leases share sharedCallers accounts, because addresses, say,
+// are without number.
 const (
 	maxCallers    = 4096
 	sharedCallers = 64
@@ -118,8 +118,8 @@ func (c *leaseCallers) sweep(now, memory int64) {
 	}
 }
 
-// take counts a lease that is about to live, or returns an error with code [Overloaded] if there are
-// too many.
+// take counts a lease that is about to live, or returns an error with code [Overloaded] if there
+// are too many.
 func (c *leaseCallers) take(of *leaseCaller) error {
 	if c.fits(of) {
 		return nil
@@ -169,8 +169,8 @@ func (c *leaseCallers) give(of *leaseCaller) {
 	c.live.Add(-1)
 }
 
-// place counts a lease that is about to live, or returns an error with code [Overloaded]. Leases that have
-// expired take no place: if there is none, all parts of the table are swept first.
+// place counts a lease that is about to live, or returns an error with code [Overloaded]. Leases
+// that have expired take no place: if there is none, all parts of the table are swept first.
 func (t *leaseTable) place(of *leaseCaller, now time.Time) error {
 	if t.callers.fits(of) {
 		return nil

@@ -1,7 +1,7 @@
 package weir
 
-// endedLease is what is remembered of a lease that has ended, so that its last call can be repeated.
-// There may be a million: it has no pointers.
+// endedLease is what is remembered of a lease that has ended, so that its last call can be
+// repeated. There may be a million: it has no pointers.
 type endedLease struct {
 	id          LeaseID    // zero once it was forgotten
 	at          int64      // when it ended, in milliseconds
@@ -28,8 +28,8 @@ func (e *endedLease) entry() *leaseEntry {
 	}
 }
 
-// endedLeases is a queue in the order in which the leases ended. The place of one stays the same for
-// as long as it is in the queue, and the queue has memory for little more than it holds.
+// endedLeases is a queue in the order in which the leases ended. The place of one stays the same
+// for as long as it is in the queue, and the queue has memory for little more than it holds.
 type endedLeases struct {
 	blocks []*endedBlock
 	spare  *endedBlock

@@ -1,8 +1,8 @@
 package weir
 
-// leaseEntry is what the limiter knows of a lease that has not ended. Between acquire and release it
-// belongs to the caller; what follows busy belongs to the shard. An ended lease is handed out as an
-// entry too, but one that is the caller's alone.
+// leaseEntry is what the limiter knows of a lease that has not ended. Between acquire and release
+// it belongs to the caller; what follows busy belongs to the shard. An ended lease is handed out as
+// an entry too, but one that is the caller's alone.
 type leaseEntry struct {
 	id          LeaseID
 	caller      *leaseCaller // who reserved it

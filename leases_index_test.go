@@ -33,9 +33,9 @@ func (w *indexWorld) check() {
 	}
 }
 
-// IDs of now, of the past and of a minute ahead, settled at once, late or never: what the index finds is
-// what a map would find, what was forgotten is not found, and it does not keep more than a few times
-// what is there.
+// IDs of now, of the past and of a minute ahead, settled at once, late or never: what the index
+// finds is what a map would find, what was forgotten is not found, and it does not keep more than a
+// few times what is there.
 func TestLeaseIndexAgainstAMap(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

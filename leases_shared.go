@@ -37,8 +37,8 @@ func (l *Limiter) refresh(ctx context.Context, now time.Time, e *leaseEntry) err
 	return nil
 }
 
-// mistaken refuses a settlement for what is wrong with it. That the lease is over, or has been adjusted
-// with a later number, comes first, also where another server has done it.
+// mistaken refuses a settlement for what is wrong with it. That the lease is over, or has been
+// adjusted with a later number, comes first, also where another server has done it.
 func (l *Limiter) mistaken(
 	ctx context.Context, s *settling, e *leaseEntry, mistake error,
 ) (*Receipt, error) {
@@ -54,9 +54,9 @@ func (l *Limiter) mistaken(
 	return nil, mistake
 }
 
-// revive asks the store about a lease whose end is known here only: another server may have renewed one
-// that has expired, or reserved one whose ID was voided, and then it is live. It may also have ended it in
-// another way.
+// revive asks the store about a lease whose end is known here only: another server may have renewed
+// one that has expired, or reserved one whose ID was voided, and then it is live. It may also have
+// ended it in another way.
 func (l *Limiter) revive(
 	ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry,
 ) (*leaseEntry, error) {
@@ -110,7 +110,8 @@ func (l *Limiter) remembered(now time.Time, r *LeaseRecord) *LeaseRecord {
 	return r
 }
 
-// unend forgets that a lease has expired or its ID was voided. The ID may be used again: it is live.
+// unend forgets that a lease has expired or its ID was voided. The ID may be used again: it is
+// live.
 func (t *leaseTable) unend(id LeaseID) {
 	s := t.shard(id)
 	s.mu.Lock()

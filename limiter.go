@@ -168,8 +168,8 @@ func (l *Limiter) reserveBrought(
 	return l.take(ctx, now, entry, r)
 }
 
-// tooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older than
-// this process, perhaps, and not forgotten.
+// tooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older
+// than this process, perhaps, and not forgotten.
 func (l *Limiter) tooOld(
 	ctx context.Context, now time.Time, e *leaseEntry, print uint64, refused error,
 ) (*Lease, bool, error) {
@@ -289,8 +289,8 @@ func (l *Limiter) take(
 	return l.handle(e, now, r.lease), false, nil
 }
 
-// gone returns an error if the caller has gone. It is called after the last wait before a reservation is
-// written: what is reserved for a caller that has gone, nobody settles.
+// gone returns an error if the caller has gone. It is called after the last wait before a
+// reservation is written: what is reserved for a caller that has gone, nobody settles.
 func gone(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Code: Unavailable, Reason: "the caller has gone", Err: err}
@@ -298,8 +298,8 @@ func gone(ctx context.Context) error {
 	return nil
 }
 
-// nameLease puts the lease's ID into an error after which the call may be repeated: the caller may not
-// have brought one.
+// nameLease puts the lease's ID into an error after which the call may be repeated: the caller may
+// not have brought one.
 func nameLease(err error, id LeaseID) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Code != Unavailable || e.Field != "" {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// Plan resolves what the reservation asks, ancestors included, and returns the outcome to fill in: for
-// each limit of each (entity, resource) a holding with what is asked of it, and room for its status.
-// Entities come in the order in which the charges reach them, limits by name. It refuses, before
-// anything is written, what docs/semantics.md calls an error: an unknown limit, no limits at all, a
-// chain of parents that is too long, a brought limit that no charged entity has, and a sum that can
-// never be satisfied.
+// Plan resolves what the reservation asks, ancestors included, and returns the outcome to fill in:
+// for each limit of each (entity, resource) a holding with what is asked of it, and room for its
+// status. Entities come in the order in which the charges reach them, limits by name. It refuses,
+// before anything is written, what docs/semantics.md calls an error: an unknown limit, no limits at
+// all, a chain of parents that is too long, a brought limit that no charged entity has, and a sum
+// that can never be satisfied.
 //
-// The outcome is the answer to one call: a store that wants to know of it later copies what it needs,
-// holdings with their parts and pieces too.
+// The outcome is the answer to one call: a store that wants to know of it later copies what it
+// needs, holdings with their parts and pieces too.
 func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
 	var p *planner
 	var out *Outcome
@@ -58,8 +58,8 @@ func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
 	return out, nil
 }
 
-// costLists returns the costs of each charge. Who stands before a store may have put other charges in the
-// place of the limiter's.
+// costLists returns the costs of each charge. Who stands before a store may have put other charges
+// in the place of the limiter's.
 func (r *Reservation) costLists() []costList {
 	if n := len(r.costs); n > 0 && n == len(r.Charges) && &r.Charges[0] == r.read {
 		return r.costs

@@ -37,8 +37,8 @@ type Request struct {
 	Limits []Limit
 }
 
-// open checks a request and puts it into the form that everything behind the door uses: charges, their
-// costs as lists, and the limits it brings, normalized.
+// open checks a request and puts it into the form that everything behind the door uses: charges,
+// their costs as lists, and the limits it brings, normalized.
 func (r *Request) open(c *call, slash bool) (brought []Limit, err error) {
 	charges := r.Charges
 	if len(charges) == 0 {

@@ -7,8 +7,9 @@ import (
 	"slices"
 )
 
-// splitTotals turns what a settlement names into what each holding shall stand for, or says which name
-// is wrong. A limit that is not named keeps what it stands for; slots return when the lease ends.
+// splitTotals turns what a settlement names into what each holding shall stand for, or says which
+// name is wrong. A limit that is not named keeps what it stands for; slots return when the lease
+// ends.
 func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 	s := &c.settling
 	if len(s.lists) > 0 {
@@ -41,7 +42,8 @@ func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 
 // Restated is what Totals are for a lease that stands for something else than Holdings by now:
 // another server has adjusted it since. What was not named stays as it is there. It fails with
-// [Invalid] where a total is more than its limit can count, or where the lease has fewer slots by now.
+// [Invalid] where a total is more than its limit can count, or where the lease has fewer slots by
+// now.
 func (s *Settlement) Restated(holdings []Holding) ([][]Part, error) {
 	if s.call == nil || s.Totals == nil {
 		return s.Totals, nil

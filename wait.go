@@ -19,9 +19,9 @@ type WaitOptions struct {
 const firstPause = 25 * time.Millisecond
 
 // Wait reserves, and after a denial, or an error with code [Overloaded], tries again until the
-// request fits or the context ends. Each
-// attempt has a lease ID of its own, so the request must not bring one. Other errors are returned at
-// once; when the context ends, its error is joined with that of the last attempt.
+// request fits or the context ends. Each attempt has a lease ID of its own, so the request must not
+// bring one. Other errors are returned at once; when the context ends, its error is joined with
+// that of the last attempt.
 func Wait(ctx context.Context, s Service, r *Request, o *WaitOptions) (*Lease, error) {
 	if r != nil && !r.LeaseID.IsZero() {
 		return nil, invalid("lease_id", r.LeaseID, "cannot be brought: every attempt needs its own")

@@ -92,8 +92,8 @@ func deniedBy(err error) (*weir.DeniedError, bool) {
 	return errors.AsType[*weir.DeniedError](err)
 }
 
-// leaseField is the only field of an error that the contract fixes: it tells a refused lease ID from
-// a mistake in the request.
+// leaseField is the only field of an error that the contract fixes: it tells a refused lease ID
+// from a mistake in the request.
 const leaseField = "lease_id"
 
 func (c comparison) sameDenial(got, want *weir.DeniedError) bool {

@@ -201,7 +201,8 @@ func slotsChanged(s *stage) {
 	s.returns(ask("a", cost(8)), 50*time.Second)
 }
 
-// forgottenFull: a minute after a bucket became full it counts as new, so that a raise finds it full.
+// forgottenFull: a minute after a bucket became full it counts as new, so that a raise finds it
+// full.
 func forgottenFull(s *stage) {
 	for _, e := range []string{"kept", "gone"} {
 		s.admit(ask(e, cost(5))) // full again after five seconds

@@ -62,8 +62,8 @@ func neverParent(s *stage) {
 	s.deny(ask("child", cost(1)))
 }
 
-// looksLikeDenial: an error is never a denial, so that nobody retries what cannot be, and a denial is
-// never an error of another code, so that nobody calls a full limit broken.
+// looksLikeDenial: an error is never a denial, so that nobody retries what cannot be, and a denial
+// is never an error of another code, so that nobody calls a full limit broken.
 func looksLikeDenial(s *stage) {
 	old := with(weir.NewLeaseID(s.Now().Add(-24*time.Hour)), ask("a", cost(1)))
 	for code, r := range map[weir.Code]*weir.Request{

@@ -311,8 +311,8 @@ func closesOnce(t T, h BackendHarness) {
 	}
 }
 
-// holdingsKept settles in every way. The store that is driven here compares the holdings it hands in
-// with a copy.
+// holdingsKept settles in every way. The store that is driven here compares the holdings it hands
+// in with a copy.
 func holdingsKept(s *seam, k weir.Kind) {
 	r, _ := s.reserve(charge("a", cost(6)), charge("b", cost(6)))
 	steps := []int64{4, 2, 1}

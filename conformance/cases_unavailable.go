@@ -371,7 +371,8 @@ func callerGone(s *broken) {
 	s.left("a", cost(10))
 }
 
-// oneAtATime: a call waits for the one that is under way on its lease, and no longer than its context.
+// oneAtATime: a call waits for the one that is under way on its lease, and no longer than its
+// context.
 func oneAtATime(s *broken) {
 	r := with(weir.NewLeaseID(s.Now()), ask("a", cost(4)))
 	release := make(chan struct{})

@@ -23,7 +23,8 @@ type Profile struct {
 }
 
 // Generate makes a script of n operations; the same for the same seed. It runs the model beside, to
-// know which leases are live, ended or expired, so that every verb meets every state of a lease often.
+// know which leases are live, ended or expired, so that every verb meets every state of a lease
+// often.
 func Generate(seed uint64, n int, p Profile) (*Script, error) {
 	if p.Calendar == nil {
 		p.Calendar = model.NewCalendar()

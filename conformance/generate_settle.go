@@ -62,7 +62,8 @@ func (g *generator) adjust(e *tracked) Op {
 // instants.
 func (g *generator) adjustMore(e *tracked) Op { return g.adjust(g.adjusted(e)) }
 
-// growAndShrink lets a lease take units at several instants and give some back, and watches them return.
+// growAndShrink lets a lease take units at several instants and give some back, and watches them
+// return.
 func (g *generator) growAndShrink() {
 	e := g.get(weir.LeaseLive)
 	if e == nil {

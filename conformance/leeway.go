@@ -15,8 +15,8 @@ type Leeway struct {
 	FullKept bool
 	// WholeSeconds is true where the period of a configured bucket is a whole number of seconds.
 	WholeSeconds bool
-	// WholeRest is true where a hold that is made anew, after a shrink or a growth, lasts for whole seconds
-	// more, and so up to a second longer. Random operations then let only whole seconds pass.
+	// WholeRest is true where a hold that is made anew, after a shrink or a growth, lasts for whole
+	// seconds more, and so up to a second longer. Random operations then let only whole seconds pass.
 	WholeRest bool
 	// NoCallers is true if a world is not told who calls (weir.ContextWithCaller), and its live leases
 	// are not bounded: the model, and a client, whose server names its callers itself.

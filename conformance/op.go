@@ -24,8 +24,8 @@ import (
 //	explain acme gpt
 //	configure lowered
 //
-// A name that is not plain is quoted, "-" stands for nothing, and a reservation that brings no lease
-// ID says "new".
+// A name that is not plain is quoted, "-" stands for nothing, and a reservation that brings no
+// lease ID says "new".
 type Op struct {
 	// Verb is the first word.
 	Verb string

@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Case is one directed check of a line of docs/semantics.md, and perhaps of a mistake that must never
-// come back (see [Mistakes]).
+// Case is one directed check of a line of docs/semantics.md, and perhaps of a mistake that must
+// never come back (see [Mistakes]).
 type Case struct {
 	// Name says what is checked. It contains the mistake's name where there is one.
 	Name string
@@ -90,8 +90,9 @@ func Cases() []Case {
 	)
 }
 
-// TestService checks a service line by line against docs/semantics.md, then by random operations and
-// by calls at once. What the harness says that it cannot do is skipped and counted, nothing else is.
+// TestService checks a service line by line against docs/semantics.md, then by random operations
+// and by calls at once. What the harness says that it cannot do is skipped and counted, nothing
+// else is.
 func TestService(t *testing.T, h Harness) {
 	t.Helper()
 	runCases(t, h, Cases())

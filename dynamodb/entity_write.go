@@ -179,13 +179,13 @@ func (s *Store) planParent(ctx context.Context, t *transaction, name, parent str
 	return fault(weir.Invalid, field, parent, "has more than 32 ancestors")
 }
 
-// attrNewestChild is on a META the entity that was declared last with it as parent. Only weir writes
-// and reads it; the Python library leaves it alone.
+// attrNewestChild is on a META the entity that was declared last with it as parent. Only weir
+// writes and reads it; the Python library leaves it alone.
 const attrNewestChild = "newest_child"
 
-// keepAncestor requires an ancestor to be as it was read. A parent gets another version, and learns of
-// the child: of two that declare a child and delete its parent at once, one is refused, and then sees
-// what the other did, though the index may not show it yet.
+// keepAncestor requires an ancestor to be as it was read. A parent gets another version, and learns
+// of the child: of two that declare a child and delete its parent at once, one is refused, and then
+// sees what the other did, though the index may not show it yet.
 func (t *transaction) keepAncestor(
 	e *schema.Entity, read schema.Item, isParent bool, child string,
 ) {

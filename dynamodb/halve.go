@@ -10,11 +10,11 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// halve puts half of what another shard has into the blank image of a new one, and returns the write
-// that takes it there: both are made in one transaction, so that nothing is there twice. An empty
-// new shard would hold up every request with a slow limit that is drawn to it, and gain its share
-// beside what the others keep above theirs (ADR 19). The write is nil where there is nothing to
-// halve; found is false where there is no shard to take from.
+// halve puts half of what another shard has into the blank image of a new one, and returns the
+// write that takes it there: both are made in one transaction, so that nothing is there twice. An
+// empty new shard would hold up every request with a slow limit that is drawn to it, and gain its
+// share beside what the others keep above theirs (ADR 19). The write is nil where there is nothing
+// to halve; found is false where there is no shard to take from.
 func (c *commit) halve(ctx context.Context, blank *image) (w *dynamodb.UpdateItemInput, found bool, err error) {
 	images, err := c.spot.readShards(ctx, c.now())
 	if err != nil {

@@ -243,8 +243,8 @@ func reachCallers(w *neverWorld) {
 	equal(w, "admitted", sum, 10)
 }
 
-// reachProcesses: processes that start together write before any of them has the configuration, and one
-// of them trims the bucket while the others have taken of it.
+// reachProcesses: processes that start together write before any of them has the configuration, and
+// one of them trims the bucket while the others have taken of it.
 func reachProcesses(w *neverWorld) {
 	w.onResource(perDay(1000))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})

@@ -80,8 +80,9 @@ func (m *image) left(a *ask, now int64) int64 {
 	return 0
 }
 
-// promising are the shards that were not asked and have enough, the fullest first. The first one has
-// what no other has when it is made; another one that is not there takes what it has from these.
+// promising are the shards that were not asked and have enough, the fullest first. The first one
+// has what no other has when it is made; another one that is not there takes what it has from
+// these.
 func (e *errand) promising(images []*image, now int64) []int {
 	var shards []int
 	for i, m := range images {

@@ -116,8 +116,8 @@ func difference(a, b int64) (int64, bool) {
 	return d, (d < a) == (b > 0)
 }
 
-// seed writes a limit that the item does not have, or has only in part; guarded requires that this is
-// still so.
+// seed writes a limit that the item does not have, or has only in part; guarded requires that this
+// is still so.
 func (e *expression) seed(c *counter, balance, consumed int64, guarded bool) {
 	for _, f := range []struct {
 		field string

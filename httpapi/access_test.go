@@ -25,7 +25,8 @@ func roleTokens(token string) (httpapi.Identity, bool) {
 	return httpapi.Identity{}, false
 }
 
-// routeRequests has a good request for each route of the API, and the weakest role that may send it.
+// routeRequests has a good request for each route of the API, and the weakest role that may send
+// it.
 func routeRequests() map[string]struct {
 	sent
 	role httpapi.Role

@@ -10,8 +10,8 @@ import (
 )
 
 // Require guards a handler beside this one as the API guards its own routes: next serves who has a
-// bearer token whose role is least or stronger, and everybody where Options.Authenticate is nil. Others
-// get a problem with status 401 or 403.
+// bearer token whose role is least or stronger, and everybody where Options.Authenticate is nil.
+// Others get a problem with status 401 or 403.
 func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.authenticate(&incoming{w: w, r: r}, least); err != nil {
@@ -51,9 +51,10 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 	return nil
 }
 
-// withCaller names the caller for the limiter: the bearer token's owner, or without bearer tokens the
-// address, because there is nothing else to tell callers apart by. What a proxy says in X-Forwarded-For
-// is not trusted. Of an IPv6 address the first 64 bits count, since one host has all of them.
+// withCaller names the caller for the limiter: the bearer token's owner, or without bearer tokens
+// the address, because there is nothing else to tell callers apart by. What a proxy says in
+// X-Forwarded-For is not trusted. Of an IPv6 address the first 64 bits count, since one host has
+// all of them.
 func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	if h.options.Authenticate != nil {
 		return weir.ContextWithCaller(ctx, c.identity.Name)

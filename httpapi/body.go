@@ -12,9 +12,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// readBody reads a request's body, which must be JSON, into c.in. The connection's own bounds on time
-// hold. A body that arrives slowly holds no place among the requests that are served, and is given up
-// once too many others are on their way.
+// readBody reads a request's body, which must be JSON, into c.in. The connection's own bounds on
+// time hold. A body that arrives slowly holds no place among the requests that are served, and is
+// given up once too many others are on their way.
 func (h *Handler) readBody(c *incoming) error {
 	most := h.options.MaxBody
 	if err := checkContentType(c.r.Header); err != nil {

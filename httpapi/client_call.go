@@ -151,8 +151,8 @@ func (c *Client) send(ctx context.Context, k *call) (*reply, error) {
 	return &reply{resp.StatusCode, resp.Header, got}, nil
 }
 
-// pauseBefore is how long to wait before attempt n+1: first, doubled each time up to longest, shortened by
-// up to a half, and no less than the server asks for.
+// pauseBefore is how long to wait before attempt n+1: first, doubled each time up to longest,
+// shortened by up to a half, and no less than the server asks for.
 func pauseBefore(n int, first, longest, asked time.Duration) time.Duration {
 	next := first
 	for range n - 1 {

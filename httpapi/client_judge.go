@@ -123,8 +123,8 @@ func (p *problemBody) mistakes() error {
 	return errors.Join(errs...)
 }
 
-// denial reads a denial of an attempt, which must be complete. It need not name the lease, which holds
-// nothing; another one's is not the answer.
+// denial reads a denial of an attempt, which must be complete. It need not name the lease, which
+// holds nothing; another one's is not the answer.
 func (p *problemBody) denial(r *reply, lease weir.LeaseID) (*doubt, error) {
 	if p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil ||
 		p.Limits == nil && !p.Contended {

@@ -31,8 +31,8 @@ type ClientOptions struct {
 	// an error, Allow a degraded lease whose verbs do nothing. Default: Block.
 	OnUnavailable weir.Policy
 	// CancelFor is how long the client tries to cancel a reservation that it has abandoned (see
-	// [Client]), and so how long [Client.Close] may take. Negative: it does not; what was reserved stays
-	// charged until its lease ends. Default: ten seconds.
+	// [Client]), and so how long [Client.Close] may take. Negative: it does not; what was reserved
+	// stays charged until its lease ends. Default: ten seconds.
 	CancelFor time.Duration
 	// OnAbandoned is told what became of each reservation that was abandoned: nil if nothing of it is
 	// charged any more, otherwise why it could not be cancelled. It may be called at once, also after

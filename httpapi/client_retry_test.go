@@ -275,9 +275,9 @@ func TestGivenTimeout(t *testing.T) {
 	})
 }
 
-// A server that is too busy has done nothing: the client tries again when it is told to, and what it
-// returns in the end is definite unless an attempt before had no answer. No policy turns it into a
-// lease, because then a flood would lift every limit.
+// A server that is too busy has done nothing: the client tries again when it is told to, and what
+// it returns in the end is definite unless an attempt before had no answer. No policy turns it into
+// a lease, because then a flood would lift every limit.
 func TestOverloaded(t *testing.T) {
 	for _, test := range []struct {
 		name  string

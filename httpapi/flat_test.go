@@ -82,7 +82,8 @@ func TestFlatUnnamed(t *testing.T) {
 	}
 }
 
-// Several keys must be named: the order of their charges is not the caller's. A single one need not.
+// Several keys must be named: the order of their charges is not the caller's. A single one need
+// not.
 func TestFlatKeysMustBeNamed(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -185,7 +186,8 @@ func TestFlatOnAnotherHandler(t *testing.T) {
 		want(t, 404, "code", "unknown lease", "field", "lease_id", "value", other)
 }
 
-// A lease of the keys k1, of which it has 3, and k2, of which it has 6, is adjusted and completed by key.
+// A lease of the keys k1, of which it has 3, and k2, of which it has 6, is adjusted and completed
+// by key.
 func checkFlatSettling(w *handlerWorld, id string) {
 	w.t.Helper()
 	before := w.state()

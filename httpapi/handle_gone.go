@@ -23,8 +23,8 @@ func (h *Handler) gone(ctx context.Context, c *incoming) error {
 	}
 }
 
-// giveBack cancels a lease that nobody will settle, because the handler made its ID and its caller does
-// not hear of it.
+// giveBack cancels a lease that nobody will settle, because the handler made its ID and its caller
+// does not hear of it.
 func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer cancel()
@@ -39,9 +39,9 @@ func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	h.givenBack.Add(1)
 }
 
-// Abandoned counts the leases whose caller hung up before the answer to the reserve was written, and
-// whose ID the server made: those that were cancelled, and those that could not be and stay charged
-// until they end.
+// Abandoned counts the leases whose caller hung up before the answer to the reserve was written,
+// and whose ID the server made: those that were cancelled, and those that could not be and stay
+// charged until they end.
 func (h *Handler) Abandoned() (cancelled, failed int64) {
 	return h.givenBack.Load(), h.notGivenBack.Load()
 }

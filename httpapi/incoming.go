@@ -39,8 +39,8 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	return c
 }
 
-// end ends a request that was answered. One that panicked does not get here: something may be at work
-// on it still.
+// end ends a request that was answered. One that panicked does not get here: something may be at
+// work on it still.
 func (h *Handler) end(c *incoming) {
 	if cap(c.in) <= maxKept && cap(c.out) <= maxKept {
 		*c = incoming{in: c.in[:0], out: c.out[:0]}

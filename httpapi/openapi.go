@@ -30,8 +30,8 @@ const (
 `
 )
 
-// openAPIFor returns the document as it fits a handler: with the version of the program, unless that is
-// empty, and without security where no bearer tokens are needed.
+// openAPIFor returns the document as it fits a handler: with the version of the program, unless
+// that is empty, and without security where no bearer tokens are needed.
 func openAPIFor(version string, bearerTokens bool) []byte {
 	document := openAPI()
 	if version != "" {

@@ -90,8 +90,8 @@ func TestOpenAPIFaults(t *testing.T) {
 	}
 }
 
-// The document that a server answers with names its version, and asks for bearer tokens only where they
-// are needed.
+// The document that a server answers with names its version, and asks for bearer tokens only where
+// they are needed.
 func TestOpenAPIFitsTheServer(t *testing.T) {
 	t.Parallel()
 	for _, tokens := range []bool{false, true} {

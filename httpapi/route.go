@@ -82,8 +82,8 @@ type directRoute struct {
 	handler http.Handler
 }
 
-// directly finds the route of a verb, which the mux would find too; nil for other requests. A path that
-// is one of these as it came in is in its plainest form.
+// directly finds the route of a verb, which the mux would find too; nil for other requests. A path
+// that is one of these as it came in is in its plainest form.
 func (h *Handler) directly(r *http.Request) *directRoute {
 	if r.Method != http.MethodPost || r.URL.RawPath != "" {
 		return nil

@@ -20,10 +20,9 @@ type TransportOptions struct {
 	Actuals func(resp *http.Response, tail []byte) (actuals []weir.Costs, ok bool)
 	// Tail is how many bytes of the end of a body are kept for Actuals. Default: 64 KiB.
 	Tail int
-	// SettleFailed is told where a lease could not be settled; one that stays live ends by itself. It is
-	// also told, in the background and perhaps after RoundTrip has returned, if the service is a
-	// [Client] and could not cancel a reservation that it abandoned.
-	// Default: nobody.
+	// SettleFailed is told where a lease could not be settled; one that stays live ends by itself. It
+	// is also told, in the background and perhaps after RoundTrip has returned, if the service is a
+	// [Client] and could not cancel a reservation that it abandoned. Default: nobody.
 	SettleFailed func(req *http.Request, err error)
 }
 

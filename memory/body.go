@@ -30,8 +30,8 @@ const (
 	leastKey     = 1
 )
 
-// encode appends all that was frozen. It fails only where a count is not what it can be: that must not
-// get into a file.
+// encode appends all that was frozen. It fails only where a count is not what it can be: that must
+// not get into a file.
 func (s *SnapshotStore) encode(buffer []byte, f *frozen) ([]byte, error) {
 	c := newWriter(buffer)
 	c.int(&f.early)

@@ -15,8 +15,8 @@ import (
 // A body is a list of values without names. Counts are uvarints, other numbers varints. A string or
 // a limit that recurs is written in full once, after a 0, and from then on as its number.
 //
-// After the first mistake nothing more is read or written. A count is never larger than what is left
-// of the data could hold, so no data makes a reader allocate out of proportion.
+// After the first mistake nothing more is read or written. A count is never larger than what is
+// left of the data could hold, so no data makes a reader allocate out of proportion.
 type codec struct {
 	reading bool
 	// data is what has been written, or what is left to be read.

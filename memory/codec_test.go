@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// FuzzDecodeSnapshot shows that no file makes the decoder panic, and that what it accepts is written
-// and read again the same.
+// FuzzDecodeSnapshot shows that no file makes the decoder panic, and that what it accepts is
+// written and read again the same.
 func FuzzDecodeSnapshot(f *testing.F) {
 	whole := smallSnapshot(f)
 	body, err := openEnvelope(whole)
@@ -61,8 +61,8 @@ func TestEncodeRefusesWhatCannotBe(t *testing.T) {
 	}
 }
 
-// BenchmarkEncode measures what it takes to write the body of a snapshot of a thousand entities, each
-// with four limits and a live lease.
+// BenchmarkEncode measures what it takes to write the body of a snapshot of a thousand entities,
+// each with four limits and a live lease.
 func BenchmarkEncode(b *testing.B) {
 	s := bareStore(b)
 	now := time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)

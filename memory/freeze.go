@@ -2,10 +2,11 @@ package memory
 
 import "slices"
 
-// A snapshot is of one instant and yet stops nobody for long. While the gate is closed the state is only
-// frozen, which takes as long as a look at every stripe. After that it is copied a few items or leases at
-// a time, each time under their lock alone. A call that comes first to an item or a lease that is still to
-// be copied keeps a copy of it as it was; what is new, or was copied, it changes as ever.
+// A snapshot is of one instant and yet stops nobody for long. While the gate is closed the state is
+// only frozen, which takes as long as a look at every stripe. After that it is copied a few items
+// or leases at a time, each time under their lock alone. A call that comes first to an item or a
+// lease that is still to be copied keeps a copy of it as it was; what is new, or was copied, it
+// changes as ever.
 
 // pieceSize is how many items or leases are copied under a lock at once.
 const pieceSize = 512
@@ -13,8 +14,8 @@ const pieceSize = 512
 // pieceRoom is what a piece mostly takes in a body: the buffer grows before the lock is taken.
 const pieceRoom = 1 << 16
 
-// freezer says which elements of a stripe, or of the records, a snapshot has yet to see. The lock of what
-// it belongs to guards it.
+// freezer says which elements of a stripe, or of the records, a snapshot has yet to see. The lock
+// of what it belongs to guards it.
 type freezer[T any] struct {
 	// epoch is the number of the latest snapshot, and that of what it has seen or must not see.
 	epoch uint32
@@ -32,8 +33,8 @@ func (f *freezer[T]) freeze(end int) {
 	f.frozen, f.end = true, end
 }
 
-// due reports, once for each element and snapshot, whether a snapshot has yet to see an element, given
-// the epoch that it has.
+// due reports, once for each element and snapshot, whether a snapshot has yet to see an element,
+// given the epoch that it has.
 func (f *freezer[T]) due(epoch *uint32) bool {
 	if !f.frozen || *epoch == f.epoch {
 		return false
@@ -55,8 +56,8 @@ type frozen struct {
 	items, records int
 }
 
-// freeze makes this instant that of the next snapshot. The gate must be held for writing, and what was
-// frozen before must have been copied.
+// freeze makes this instant that of the next snapshot. The gate must be held for writing, and what
+// was frozen before must have been copied.
 func (s *SnapshotStore) freeze() *frozen {
 	f := &frozen{}
 	for i := range s.store.stripes {
@@ -113,8 +114,8 @@ func (t *records) keep(r *record) {
 	}
 }
 
-// write writes the records that were frozen, and returns how many there were. What a record refers to
-// is never changed, so a copy of it can be written without the lock.
+// write writes the records that were frozen, and returns how many there were. What a record refers
+// to is never changed, so a copy of it can be written without the lock.
 func (t *records) write(c *codec) (n int) {
 	piece := make([]record, 0, pieceSize)
 	for at, more := 0, true; more; {

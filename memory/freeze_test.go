@@ -122,8 +122,8 @@ func (w *freezeWorld) state(body []byte) (items map[weir.Subject]string, leases 
 	return items, leases
 }
 
-// TestFrozenStateIsOfOneInstant changes a store while a snapshot of it is copied, at every piece, and
-// compares what is written with a copy of the instant at which it was frozen.
+// TestFrozenStateIsOfOneInstant changes a store while a snapshot of it is copied, at every piece,
+// and compares what is written with a copy of the instant at which it was frozen.
 func TestFrozenStateIsOfOneInstant(t *testing.T) {
 	t.Parallel()
 	for round := range soak.Amount(20, 1000) {
@@ -167,7 +167,8 @@ func TestFrozenStateIsOfOneInstant(t *testing.T) {
 	}
 }
 
-// TestFrozenPlacesMove: an element that moves to a place which the copying has passed is in the snapshot.
+// TestFrozenPlacesMove: an element that moves to a place which the copying has passed is in the
+// snapshot.
 func TestFrozenPlacesMove(t *testing.T) {
 	t.Parallel()
 	s := bareStore(t)
@@ -196,8 +197,8 @@ func TestFrozenPlacesMove(t *testing.T) {
 	}
 }
 
-// TestCallsGoOnDuringASnapshot: while a snapshot is being copied, calls that do not need the very lock that it
-// holds are answered.
+// TestCallsGoOnDuringASnapshot: while a snapshot is being copied, calls that do not need the very
+// lock that it holds are answered.
 func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	t.Parallel()
 	s, err := OpenSnapshot(filepath.Join(t.TempDir(), "state"), &SnapshotOptions{Every: time.Hour})
@@ -250,8 +251,9 @@ func freezeResolver(limits []weir.Limit) weir.Resolver {
 	}
 }
 
-// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside the time
-// without one, and for how long all calls are stopped. Times are not judged, since machines differ.
+// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside
+// the time without one, and for how long all calls are stopped. Times are not judged, since
+// machines differ.
 func TestSnapshotPause(t *testing.T) {
 	leases := soak.Amount(5_000, 300_000)
 	for _, entities := range []int{1, leases} {

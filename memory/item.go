@@ -94,9 +94,9 @@ type counter interface {
 	code(c *codec)
 }
 
-// A limit with nothing in use counts as forgotten a minute later: a denial leaves it so, and what is
-// taken makes it anew. States go ten seconds after that, so that a clock which is a little behind
-// finds what it would have found.
+// A limit with nothing in use counts as forgotten a minute later: a denial leaves it so, and what
+// is taken makes it anew. States go ten seconds after that, so that a clock which is a little
+// behind finds what it would have found.
 const (
 	forgetMS = 60_000
 	idleMS   = forgetMS + 10_000

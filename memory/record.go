@@ -13,8 +13,8 @@ import (
 )
 
 // record is a lease as a snapshot keeps it, so that another process can go on with it. Its holdings
-// are its own: those of an outcome belong to the limiter. Its limits are shared with whoever was told
-// of them: nobody changes them.
+// are its own: those of an outcome belong to the limiter. Its limits are shared with whoever was
+// told of them: nobody changes them.
 type record struct {
 	weir.LeaseRecord
 	// memory is how long (ms) it is remembered once it has ended.
@@ -75,8 +75,8 @@ type records struct {
 	early int64
 }
 
-// memoryByDefault is how long (ms) a voided ID is remembered if no call has said how long leases are: as
-// long as the limiter's option says by default.
+// memoryByDefault is how long (ms) a voided ID is remembered if no call has said how long leases
+// are: as long as the limiter's option says by default.
 const memoryByDefault = 600_000
 
 func newRecords() records {
@@ -170,8 +170,8 @@ func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
 	}
 }
 
-// void keeps the ID of a lease that was cancelled before it was reserved. It returns true, and keeps
-// nothing, if there is a lease with that ID.
+// void keeps the ID of a lease that was cancelled before it was reserved. It returns true, and
+// keeps nothing, if there is a lease with that ID.
 func (t *records) void(now int64, id weir.LeaseID) (exists bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -208,8 +208,9 @@ func (t *records) limit(most int) {
 	}
 }
 
-// drop forgets a record. IDs as old as that of an ended one cannot be told apart from forgotten ones any
-// more: by time they are refused anyhow, unless the clock was wrong or the memory has grown since.
+// drop forgets a record. IDs as old as that of an ended one cannot be told apart from forgotten
+// ones any more: by time they are refused anyhow, unless the clock was wrong or the memory has
+// grown since.
 func (t *records) drop(r *record) {
 	if r.State != weir.LeaseLive {
 		t.early = max(t.early, r.ID.Time().UnixMilli())

@@ -107,8 +107,8 @@ func TestRecoveredSaysTheNewestForgottenEarly(t *testing.T) {
 	}
 }
 
-// What is forgotten in time moves the floor too: the next process may remember for longer, or its clock
-// may be behind.
+// What is forgotten in time moves the floor too: the next process may remember for longer, or its
+// clock may be behind.
 func TestRecordsForgottenMoveTheFloor(t *testing.T) {
 	t.Parallel()
 	w := newRecordWorld(t, 1)

@@ -139,9 +139,9 @@ func (s *Store) change(
 	return nil
 }
 
-// apply makes the change and returns where the lease's units are. It makes a state that was forgotten
-// anew, so that an overrun always counts. An extend is about slots alone, and renews only what there
-// is.
+// apply makes the change and returns where the lease's units are. It makes a state that was
+// forgotten anew, so that an overrun always counts. An extend is about slots alone, and renews only
+// what there is.
 func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece {
 	if verb == weir.VerbExtend {
 		o, ok := c.counter.(*occupancy)

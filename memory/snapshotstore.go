@@ -20,12 +20,13 @@ type SnapshotOptions struct {
 	// Default: none.
 	Definitions *weir.Definitions
 	// Every is how often the file is written where something has changed; less often where the state
-	// is so large that copying it would take more than a tenth of the time. Calls go on meanwhile: all of
-	// them are stopped for well under a millisecond, however many leases there are. Default: one second.
+	// is so large that copying it would take more than a tenth of the time. Calls go on meanwhile: all
+	// of them are stopped for well under a millisecond, however many leases there are. Default: one
+	// second.
 	Every time.Duration
-	// OnError is told of every snapshot that could not be written; the next one is tried in time.
-	// It is called by the store's own goroutine, which Close waits for: do not close in it. Default: nobody, but Close reports a last
-	// snapshot that could not be written.
+	// OnError is told of every snapshot that could not be written; the next one is tried in time. It
+	// is called by the store's own goroutine, which Close waits for: do not close in it. Default:
+	// nobody, but Close reports a last snapshot that could not be written.
 	OnError func(error)
 	// ReadOnly reads the file once, beside whoever has it open, and creates and writes nothing. The
 	// file must exist. What would change anything is refused with [weir.Unsupported].
@@ -37,8 +38,9 @@ type SnapshotOptions struct {
 // and on Close. Whoever opens it next goes on from there; what happened since the last snapshot is
 // lost whole, charges and leases alike, so that nothing is charged twice.
 //
-// A snapshot is of one instant. Calls go on while it is copied and written: one may wait while a few
-// items or leases that lie beside its own are copied, or copy an item first that it is about to change.
+// A snapshot is of one instant. Calls go on while it is copied and written: one may wait while a
+// few items or leases that lie beside its own are copied, or copy an item first that it is about to
+// change.
 type SnapshotStore struct {
 	store   *Store
 	records records
@@ -49,7 +51,8 @@ type SnapshotStore struct {
 	recovered bool
 	readOnly  bool
 
-	// gate is held for reading by every call that changes anything, for writing while the state is frozen.
+	// gate is held for reading by every call that changes anything, for writing while the state is
+	// frozen.
 	gate    sync.RWMutex
 	closed  bool
 	changed atomic.Bool
@@ -60,10 +63,10 @@ type SnapshotStore struct {
 	closeErr      error
 }
 
-// OpenSnapshot opens the store that file has the last snapshot of, or an empty one where there is no
-// such file. The folder must exist. It is refused, with a [*weir.Error] that names the file, if the
-// file is truncated, altered or none of this store's, or if another store has it open (which a file
-// beside it, with the suffix .lock, shows while it lasts).
+// OpenSnapshot opens the store that file has the last snapshot of, or an empty one where there is
+// no such file. The folder must exist. It is refused, with a [*weir.Error] that names the file, if
+// the file is truncated, altered or none of this store's, or if another store has it open (which a
+// file beside it, with the suffix .lock, shows while it lasts).
 func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	var options SnapshotOptions
 	if o != nil {
@@ -106,8 +109,8 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	return s, nil
 }
 
-// readOnce takes over a snapshot that is somebody else's to write: it is replaced whole, so that what
-// is read is of one instant.
+// readOnce takes over a snapshot that is somebody else's to write: it is replaced whole, so that
+// what is read is of one instant.
 func (s *SnapshotStore) readOnce() error {
 	s.readOnly = true
 	close(s.stopped)
@@ -159,8 +162,9 @@ func (s *SnapshotStore) read() error {
 	return nil
 }
 
-// pausePerByte is how long to leave between snapshots for each byte of the last one: ten times what it
-// takes to copy, so that snapshots use less than a tenth of a processor however large the state is.
+// pausePerByte is how long to leave between snapshots for each byte of the last one: ten times what
+// it takes to copy, so that snapshots use less than a tenth of a processor however large the state
+// is.
 const pausePerByte = 80 * time.Nanosecond
 
 // run writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
@@ -320,8 +324,9 @@ func (s *SnapshotStore) RecoverLease(
 	return nil, nil //nolint:nilnil // It is unknown, or was never reserved.
 }
 
-// VoidLease records that a lease ID has ended without having been reserved; exists is true if the store
-// has a lease with that ID. A store that is only read records nothing, because it reserves nothing.
+// VoidLease records that a lease ID has ended without having been reserved; exists is true if the
+// store has a lease with that ID. A store that is only read records nothing, because it reserves
+// nothing.
 func (s *SnapshotStore) VoidLease(
 	_ context.Context, now time.Time, id weir.LeaseID,
 ) (exists bool, err error) {
@@ -335,8 +340,8 @@ func (s *SnapshotStore) VoidLease(
 	return s.records.void(now.UnixMilli(), id), nil
 }
 
-// Recovered is true where there was a snapshot; the time is the newest of a lease that was forgotten
-// because there were too many.
+// Recovered is true where there was a snapshot; the time is the newest of a lease that was
+// forgotten because there were too many.
 func (s *SnapshotStore) Recovered() (early time.Time, ok bool) {
 	s.records.mu.Lock()
 	defer s.records.mu.Unlock()

@@ -67,8 +67,8 @@ func (p *stripe) remove(it *item) {
 	p.dense = p.dense[:last]
 }
 
-// shrink makes the table and the list anew where they are mostly empty: neither gives memory back by
-// itself. The copy is paid for by the removals that led to it.
+// shrink makes the table and the list anew where they are mostly empty: neither gives memory back
+// by itself. The copy is paid for by the removals that led to it.
 func (p *stripe) shrink() {
 	const small = 64
 	if p.peak <= small || len(p.dense) > p.peak/4 {

@@ -194,7 +194,8 @@ func TestOpenMemoryTellsOfFailures(t *testing.T) {
 	}
 }
 
-// TestUnknownParameter: the error of a parameter that a store does not know names those that it does.
+// TestUnknownParameter: the error of a parameter that a store does not know names those that it
+// does.
 func TestUnknownParameter(t *testing.T) {
 	t.Parallel()
 	for url, want := range map[string]string{

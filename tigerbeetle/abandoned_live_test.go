@@ -66,8 +66,8 @@ func (w *relay) pass(to io.WriteCloser, from io.Reader) {
 	}
 }
 
-// TestAbandonedLive: on a real server too what callers reserved who left while it did not answer is free
-// again soon after it does.
+// TestAbandonedLive: on a real server too what callers reserved who left while it did not answer is
+// free again soon after it does.
 func TestAbandonedLive(t *testing.T) {
 	t.Parallel()
 	address, cluster := testkit.TigerBeetle(t)

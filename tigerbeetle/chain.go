@@ -68,8 +68,8 @@ func (s *Store) newChain(lease weir.LeaseID, step int64, room int) *chain {
 	return c
 }
 
-// recycle takes back the memory of a chain whose call has returned its results: the client no longer reads
-// what it was given. A call that was given up may still.
+// recycle takes back the memory of a chain whose call has returned its results: the client no
+// longer reads what it was given. A call that was given up may still.
 func (s *Store) recycle(c *chain) { s.chains.Put(c) }
 
 // before adds an event that stands for itself. No event of the chain may have been added.
@@ -80,8 +80,8 @@ func (c *chain) before(t *tb.Transfer, holding int) {
 	c.linked = len(c.transfers)
 }
 
-// header is the first event of a chain, and the lease's token from then on: a pending transfer, which the
-// next settlement ends.
+// header is the first event of a chain, and the lease's token from then on: a pending transfer,
+// which the next settlement ends.
 func (c *chain) header(id tb.Uint128, h head) {
 	c.put(&tb.Transfer{
 		ID: id, DebitAccountID: c.n.vault, CreditAccountID: c.n.register, Code: h.code, Flags: flagPending,

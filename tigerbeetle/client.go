@@ -99,8 +99,8 @@ type answer[R any] struct {
 	err    error
 }
 
-// call makes a native call and waits for it no longer than the context lasts: see [Ledger] for what it
-// was given.
+// call makes a native call and waits for it no longer than the context lasts: see [Ledger] for what
+// it was given.
 func call[R any](ctx context.Context, c *client, do func(tb.Client) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {

@@ -11,8 +11,8 @@ import (
 // hold is a number of units that return by themselves at an instant.
 type hold struct{ until, units int64 }
 
-// holdsKnown is what is known of a window or a concurrency limit: holds in the order in which they end,
-// and how many units others hold of which only the number is known.
+// holdsKnown is what is known of a window or a concurrency limit: holds in the order in which they
+// end, and how many units others hold of which only the number is known.
 type holdsKnown struct {
 	list  []hold
 	first int // what comes before has ended
@@ -94,8 +94,8 @@ func (h *holdsKnown) search(until int64) int {
 	return h.first + sort.Search(len(h.list)-h.first, func(i int) bool { return h.list[h.first+i].until >= until })
 }
 
-// freeAt is the first instant at which no more than most units are held, and whether it may be later:
-// what others hold counts as what returns first, since nobody knows when it does.
+// freeAt is the first instant at which no more than most units are held, and whether it may be
+// later: what others hold counts as what returns first, since nobody knows when it does.
 func (h *holdsKnown) freeAt(now, most int64) (at int64, bound bool) {
 	h.expire(now)
 	at, bound = now, h.others > 0

@@ -21,8 +21,8 @@ const (
 	codeSpent       uint16 = 11
 	codeWindow      uint16 = 12
 	codeConcurrency uint16 = 13
-	// codeBudget is the account of one period of a budget; its user_data_32 is the period's end in Unix
-	// seconds.
+	// codeBudget is the account of one period of a budget; its user_data_32 is the period's end in
+	// Unix seconds.
 	codeBudget uint16 = 14
 )
 

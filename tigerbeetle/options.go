@@ -9,7 +9,8 @@ import (
 
 // Options tune a store. Nil means all defaults.
 type Options struct {
-	// Cluster is the ID of the cluster, from 0 to 2^128-1. Default: 0, which TigerBeetle means for tests.
+	// Cluster is the ID of the cluster, from 0 to 2^128-1. Default: 0, which TigerBeetle means for
+	// tests.
 	Cluster *big.Int
 	// Namespace is the world of limits and leases that the store sees. Default: "default".
 	Namespace string
@@ -24,8 +25,8 @@ type Options struct {
 	// Now is the process's clock. It only bridges the time between two answers of the cluster, whose
 	// own clock counts. Default: [time.Now].
 	Now func() time.Time
-	// Follow puts no definitions in force where others are: then the store is not ready. It is for what
-	// acts once, beside servers that have the say. Default: false.
+	// Follow puts no definitions in force where others are: then the store is not ready. It is for
+	// what acts once, beside servers that have the say. Default: false.
 	Follow bool
 	// PutInForce puts the definitions in force, also where they were before and have been
 	// superseded: it goes back to an older limits file. Default: false.

@@ -13,7 +13,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Recovered is true where the namespace was there before: the cluster knows the leases of every server.
+// Recovered is true where the namespace was there before: the cluster knows the leases of every
+// server.
 func (s *Store) Recovered() (early time.Time, ok bool) { return time.Time{}, !s.fresh }
 
 // RecoverLease returns what the cluster knows of a lease, or nil if it is unknown. A cluster
@@ -59,8 +60,8 @@ func (s *Store) recover(ctx context.Context, id weir.LeaseID) (*history, error) 
 	return h, s.holdings(ctx, h)
 }
 
-// told has a history read all transfers of a lease, of which one that was adjusted often has more than
-// an answer holds.
+// told has a history read all transfers of a lease, of which one that was adjusted often has more
+// than an answer holds.
 func (s *Store) told(ctx context.Context, id weir.LeaseID, h *history) error {
 	most := uint32(s.ledger.MaxEvents())
 	filter := tb.QueryFilter{UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: most}
@@ -284,8 +285,8 @@ func (h *history) token() int64 {
 	return h.step & stepMask
 }
 
-// holding is one of a lease that was recovered. Its limit is the one that this server knows, as far as
-// it knows it.
+// holding is one of a lease that was recovered. Its limit is the one that this server knows, as far
+// as it knows it.
 func (s *Store) holding(x *told, a *tb.Account) weir.Holding {
 	kind := kindOf(a.Code)
 	limit, subject := s.names(a, kind, x)
@@ -318,8 +319,8 @@ func (s *Store) holding(x *told, a *tb.Account) weir.Holding {
 	return hold
 }
 
-// names finds the limit and the subject of an account: by what this server has used, or else the limit's
-// name alone, by its definitions.
+// names finds the limit and the subject of an account: by what this server has used, or else the
+// limit's name alone, by its definitions.
 func (s *Store) names(a *tb.Account, kind weir.Kind, x *told) (*weir.Limit, weir.Subject) {
 	if sp := s.spots.named(accountName{a.UserData128, a.UserData64, kind}); sp != nil {
 		if l := sp.last.Load(); l != nil {

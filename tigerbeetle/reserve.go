@@ -385,7 +385,8 @@ func (c *reserving) take(now, at int64) {
 	c.out.Expires = outlives(c.out.Expires, c.out.Holdings)
 }
 
-// book counts what was taken, and says where it is. A budget's second piece is its period's account.
+// book counts what was taken, and says where it is. A budget's second piece is its period's
+// account.
 func (s *seat) book(at int64) []weir.Piece {
 	p := weir.Piece{Units: s.cost, Mark: s.at}
 	if s.refused {

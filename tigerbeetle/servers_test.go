@@ -53,7 +53,8 @@ func (l *losing) CreateTransfers(
 
 func (*losing) Close() error { return nil }
 
-// member is one server of a cluster: it learns the time from answers alone, and its own clock may be wrong.
+// member is one server of a cluster: it learns the time from answers alone, and its own clock may
+// be wrong.
 type member struct {
 	*weir.Limiter
 
@@ -111,8 +112,8 @@ func fourLimits(capacity int64) *weir.Definitions {
 	}}
 }
 
-// TestServersRefill: of three servers whose clocks are seconds apart, one of them idle for minutes at
-// a time, a bucket admits what it holds and regains, and an idle one costs the cluster nothing.
+// TestServersRefill: of three servers whose clocks are seconds apart, one of them idle for minutes
+// at a time, a bucket admits what it holds and regains, and an idle one costs the cluster nothing.
 func TestServersRefill(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -170,8 +171,8 @@ func (c *cluster) sent(code uint16) int {
 	return n
 }
 
-// TestServersCapacity: a capacity goes down and up again by one server's configuration; the other one is
-// not ready until it has the same, and what is admitted is what the capacity leaves.
+// TestServersCapacity: a capacity goes down and up again by one server's configuration; the other
+// one is not ready until it has the same, and what is admitted is what the capacity leaves.
 func TestServersCapacity(t *testing.T) {
 	t.Parallel()
 	for at, limit := range []string{"b", "m", "s", "w"} {
@@ -232,7 +233,8 @@ func (c *cluster) configure(a, b *member, d *weir.Definitions, limit string) {
 	}
 }
 
-// TestServersConfigureAtOnce: whoever is last, each server has the definitions that it is ready for.
+// TestServersConfigureAtOnce: whoever is last, each server has the definitions that it is ready
+// for.
 func TestServersConfigureAtOnce(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -402,8 +404,8 @@ func denied(err error) bool {
 	return ok
 }
 
-// TestServersFollow: what acts once puts definitions in force only where there are none, and reserves
-// only under those in force.
+// TestServersFollow: what acts once puts definitions in force only where there are none, and
+// reserves only under those in force.
 func TestServersFollow(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)

@@ -36,10 +36,10 @@ func stepOf(st *weir.Settlement, now int64) int64 {
 	return stepEnd
 }
 
-// Settle makes a lease stand for something else by one linked chain in one call: all of it or nothing.
-// It is refused, with [weir.Invalid] and before anything is applied, where a count would no longer fit
-// or slots would grow. The chain renews the lease's token, so that of two servers that settle at once
-// one is second: it reads the lease again first.
+// Settle makes a lease stand for something else by one linked chain in one call: all of it or
+// nothing. It is refused, with [weir.Invalid] and before anything is applied, where a count would
+// no longer fit or slots would grow. The chain renews the lease's token, so that of two servers
+// that settle at once one is second: it reads the lease again first.
 func (s *Store) Settle(ctx context.Context, _ time.Time, st *weir.Settlement) (*weir.Outcome, error) {
 	if err := s.enter(false); err != nil {
 		return nil, err

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// reload reads the lease again, which somebody else has settled. It answers where that was an adjust
-// with a later number.
+// reload reads the lease again, which somebody else has settled. It answers where that was an
+// adjust with a later number.
 func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
 	if c.withdraws {
 		c.taken = true

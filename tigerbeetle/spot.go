@@ -13,12 +13,12 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// spot is what a server knows of one limit of one (entity, resource). The cluster alone decides; this
-// only says what it would probably say, for the statuses and to spare it what it would deny.
+// spot is what a server knows of one limit of one (entity, resource). The cluster alone decides;
+// this only says what it would probably say, for the statuses and to spare it what it would deny.
 type spot struct {
 	key limitKey
-	// limit is the limit's account, for a budget nil: its accounts are those of its periods. spent is the
-	// other account of a bucket.
+	// limit is the limit's account, for a budget nil: its accounts are those of its periods. spent is
+	// the other account of a bucket.
 	limit, spent tb.Uint128
 	hash         [32]byte
 	// last is the definition that a reservation found last.
@@ -168,8 +168,8 @@ func (s *spots) find(now int64, n *namespace, k limitKey) *spot {
 	return sp
 }
 
-// idle is true where nothing is in use and nobody has come for long. Whoever is about to use the spot has
-// marked it.
+// idle is true where nothing is in use and nobody has come for long. Whoever is about to use the
+// spot has marked it.
 func (s *spot) idle(now int64) bool {
 	if !s.mu.TryLock() {
 		return false
@@ -219,8 +219,8 @@ func (e *estimate) usedAt(now int64) int64 {
 	return int64(sum)
 }
 
-// freeAt is the first millisecond at which need units are available if nobody else comes, and whether
-// it may be later.
+// freeAt is the first millisecond at which need units are available if nobody else comes, and
+// whether it may be later.
 func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, bound bool) {
 	switch kind {
 	case weir.Bucket:

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/internal/bucket"
 )
 
-// Status reports the limits of each subject as they are on the cluster: all of one instant, as many as one
-// look-up gets. It creates nothing.
+// Status reports the limits of each subject as they are on the cluster: all of one instant, as many
+// as one look-up gets. It creates nothing.
 func (s *Store) Status(
 	ctx context.Context, _ time.Time, of []weir.Subject, resolve weir.Resolver,
 ) ([]weir.LimitStatus, error) {
@@ -166,7 +166,8 @@ func (s *Store) left(now int64, v *sight, accounts map[tb.Uint128]*tb.Account) i
 	return capacity - int64(used)
 }
 
-// leftInBucket is what a bucket has available under the definition that it would have with the next call.
+// leftInBucket is what a bucket has available under the definition that it would have with the next
+// call.
 func (s *Store) leftInBucket(now int64, v *sight, spent *tb.Account) int64 {
 	k := &v.spot.bucket
 	if k.anchor.b == 0 {

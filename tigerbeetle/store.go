@@ -48,9 +48,9 @@ type Store struct {
 	poller sync.WaitGroup
 }
 
-// OpenLedger opens a store on a ledger, which it closes with itself. It fails with [weir.Unavailable]
-// where the ledger does not answer before the context ends, and with [weir.Invalid] where the namespace's
-// ledger was made by somebody else.
+// OpenLedger opens a store on a ledger, which it closes with itself. It fails with
+// [weir.Unavailable] where the ledger does not answer before the context ends, and with
+// [weir.Invalid] where the namespace's ledger was made by somebody else.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
 	s := &Store{stop: make(chan struct{}), denials: rememberMS, sharing: sharedMS}
 	if o != nil {
@@ -143,8 +143,9 @@ func (s *Store) checkLedger(ctx context.Context) error {
 	return nil
 }
 
-// Traits says that the store enforces every kind, eight ancestors deep. A hold that was shrunk or grown
-// ends up to a second late, and the cluster gives units back some milliseconds after their end.
+// Traits says that the store enforces every kind, eight ancestors deep. A hold that was shrunk or
+// grown ends up to a second late, and the cluster gives units back some milliseconds after their
+// end.
 func (s *Store) Traits() weir.Traits {
 	return weir.Traits{
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
@@ -211,8 +212,8 @@ func (s *Store) fits(ch *chain) error {
 	return nil
 }
 
-// holds refuses a reservation whose chain might not fit one call, before anything is made for it: whether
-// it does is not to depend on who funds the accounts, or moves the anchors.
+// holds refuses a reservation whose chain might not fit one call, before anything is made for it:
+// whether it does is not to depend on who funds the accounts, or moves the anchors.
 func (s *Store) holds(seats []seat) error {
 	events := 1 // the header
 	for i := range seats {

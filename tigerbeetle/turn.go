@@ -8,12 +8,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// leewayMS is for how long calls go without moving a bucket's anchor while another one of the process
-// is on its way with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
+// leewayMS is for how long calls go without moving a bucket's anchor while another one of the
+// process is on its way with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
 const leewayMS = 100
 
-// board decides which buckets' anchors a call moves, and waits where another call is about to move one
-// that is too old. It returns the instant that the chain is made for. Every call that boards must land.
+// board decides which buckets' anchors a call moves, and waits where another call is about to move
+// one that is too old. It returns the instant that the chain is made for. Every call that boards
+// must land.
 func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
 	version := s.versionMine()
 	for {
@@ -35,7 +36,8 @@ func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
 	}
 }
 
-// claim takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait for.
+// claim takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait
+// for.
 func (s *seat) claim(now int64) <-chan struct{} {
 	if s.key.kind != weir.Bucket || s.spared {
 		return nil
@@ -98,8 +100,9 @@ func (s *Store) land(seats []*seat) {
 	}
 }
 
-// redefine moves the anchors of a denied call's buckets whose definition has changed: a capacity that was
-// lowered trims also who is denied. One that is forgotten stays so: there is nothing to trim.
+// redefine moves the anchors of a denied call's buckets whose definition has changed: a capacity
+// that was lowered trims also who is denied. One that is forgotten stays so: there is nothing to
+// trim.
 func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat) error {
 	for _, seat := range seats {
 		seat.mu.Lock()

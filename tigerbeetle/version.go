@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// version says which definitions are in force in the namespace: those that were put there last. Each
-// server has its own, from its limits file; one whose definitions were in force before, and are no
-// longer, is not ready.
+// version says which definitions are in force in the namespace: those that were put there last.
+// Each server has its own, from its limits file; one whose definitions were in force before, and
+// are no longer, is not ready.
 type version struct {
 	// putting is held while definitions are put in force, so that the last ones are also the server's.
 	putting sync.Mutex
@@ -31,8 +31,8 @@ type version struct {
 	stale   bool
 }
 
-// begin finds out whether the store's first definitions are in force, and puts them there if they are
-// new.
+// begin finds out whether the store's first definitions are in force, and puts them there if they
+// are new.
 func (v *version) begin(ctx context.Context, s *Store) error {
 	mine, err := digestOf(s.config.Load())
 	if err != nil {
@@ -194,8 +194,8 @@ func (s *Store) versionMine() uint32 {
 	return uint32(s.version.number & versionMask)
 }
 
-// Ready reports why the store cannot reserve: other definitions are in force, or the cluster does not
-// answer.
+// Ready reports why the store cannot reserve: other definitions are in force, or the cluster does
+// not answer.
 func (s *Store) Ready(ctx context.Context) error {
 	latest, err := s.latestVersion(ctx)
 	if err != nil {

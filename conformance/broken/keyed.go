@@ -99,8 +99,8 @@ func sameNames(a, b weir.Costs) bool {
 	return len(a) == len(b)
 }
 
-// keyedByHolding takes the first charge that an entity's holding is of for the one on that entity: what
-// can be told from the holdings alone.
+// keyedByHolding takes the first charge that an entity's holding is of for the one on that entity:
+// what can be told from the holdings alone.
 func keyedByHolding(
 	c *model.Content, holdings []*model.Holding, totals []weir.Costs, right *model.Rules,
 ) ([]weir.Costs, error) {

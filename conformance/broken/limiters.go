@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limiters are wrong about a store that does not answer (section 10). They stand in front of a right
-// limiter and change what it said.
+// limiters are wrong about a store that does not answer (section 10). They stand in front of a
+// right limiter and change what it said.
 func limiters() []Store {
 	answering := func(f func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error)) Front {
 		return put(func(w *wrong) {

@@ -51,8 +51,8 @@ func newLeaseTable(s Settings, r *Rules) leaseTable {
 	}
 }
 
-// tableClock: an earlier now is taken as the latest one (1.3). A now more than a minute behind means
-// that the clock had been wrong and was put right.
+// tableClock: an earlier now is taken as the latest one (1.3). A now more than a minute behind
+// means that the clock had been wrong and was put right.
 func tableClock(table, now int64) int64 {
 	if now < table-60_000 {
 		return now
@@ -75,7 +75,8 @@ func (t *leaseTable) find(id weir.LeaseID) *lease {
 	return nil
 }
 
-// StateOf says what is known of a lease, and is no call: no clock moves. It is empty where nothing is.
+// StateOf says what is known of a lease, and is no call: no clock moves. It is empty where nothing
+// is.
 func (m *Model) StateOf(id weir.LeaseID) weir.LeaseState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -131,11 +132,12 @@ func (m *Model) void(id weir.LeaseID, now int64) {
 	m.end(&lease{id: id, content: &Content{}}, weir.LeaseVoided, now)
 }
 
-// voids: a cancel of an unknown lease ends its ID, unless a reserve with it is refused anyway (6.7).
+// voids: a cancel of an unknown lease ends its ID, unless a reserve with it is refused anyway
+// (6.7).
 func voids(v weir.Verb, refused error) bool { return v == weir.VerbCancel && refused == nil }
 
-// renew makes a lease live until a new instant. Of those that end in one millisecond, the one that was
-// renewed last ends last.
+// renew makes a lease live until a new instant. Of those that end in one millisecond, the one that
+// was renewed last ends last.
 func (m *Model) renew(e *lease, ends int64) {
 	if ends == e.expires {
 		return
@@ -152,8 +154,9 @@ func overfull(ended, size int) bool { return ended > size }
 // forgottenEarly: one past the newest ID time that was forgotten early (6.2).
 func forgottenEarly(newest, idMS int64) int64 { return max(newest, idMS+1) }
 
-// forget drops what need not be remembered any more (6.4). Leases go in the order in which they ended:
-// one that is to be remembered for longer, since its ID is ahead, takes those behind it along.
+// forget drops what need not be remembered any more (6.4). Leases go in the order in which they
+// ended: one that is to be remembered for longer, since its ID is ahead, takes those behind it
+// along.
 func (t *leaseTable) forget(now int64) {
 	for len(t.ended) > 0 && t.forgotten(t.ended[0], now) {
 		t.drop()

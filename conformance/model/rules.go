@@ -9,9 +9,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Rules are the sentences of docs/semantics.md as functions. A nil one is the right one; a test sets
-// one to a wrong one. Instants are Unix milliseconds; a *big.Int counts milli-units where the kind is
-// a bucket and units elsewhere.
+// Rules are the sentences of docs/semantics.md as functions. A nil one is the right one; a test
+// sets one to a wrong one. Instants are Unix milliseconds; a *big.Int counts milli-units where the
+// kind is a bucket and units elsewhere.
 type Rules struct {
 	NumberRules
 	KindRules
@@ -156,8 +156,8 @@ type LeaseRules struct {
 	Overfull func(ended, size int) bool
 	// ForgottenEarly is the newest ID time that was (6.4).
 	ForgottenEarly func(newest, idMS int64) int64
-	// Voids is true if a verb on an unknown lease ends its ID (6.7). refused is what a reserve with the
-	// ID would be refused with; nil if it would not be.
+	// Voids is true if a verb on an unknown lease ends its ID (6.7). refused is what a reserve with
+	// the ID would be refused with; nil if it would not be.
 	Voids func(v weir.Verb, refused error) bool
 	// KeepsDenied is true where a denied request leaves a lease (6.5).
 	KeepsDenied func() bool

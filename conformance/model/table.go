@@ -39,8 +39,8 @@ func reactUnknown(v weir.Verb) Reaction {
 	return Unknown
 }
 
-// reactVoided: an ID that was cancelled before it was reserved has ended for a reserve. No other verb
-// knows it.
+// reactVoided: an ID that was cancelled before it was reserved has ended for a reserve. No other
+// verb knows it.
 func reactVoided(v weir.Verb) Reaction {
 	if v == weir.VerbReserve {
 		return Ended

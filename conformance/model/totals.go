@@ -6,7 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// checkTotals: a negative amount is invalid (7.4), and so is a malformed name (6), full ones too (7.12).
+// checkTotals: a negative amount is invalid (7.4), and so is a malformed name (6), full ones too
+// (7.12).
 func checkTotals(totals []weir.Costs) error {
 	for _, c := range totals {
 		for name, n := range c {

@@ -53,8 +53,8 @@ func TestReserveUntold(t *testing.T) {
 	}
 }
 
-// TestWaitOnServer: when the time to wait is over, no request is sent anymore, and the one under way
-// still gets its answer.
+// TestWaitOnServer: when the time to wait is over, no request is sent anymore, and the one under
+// way still gets its answer.
 func TestWaitOnServer(t *testing.T) {
 	t.Parallel()
 	const wait = 300 * time.Millisecond

@@ -221,7 +221,8 @@ func (model) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// callPlain sends a reservation as a client without a library does: the server makes the lease's ID.
+// callPlain sends a reservation as a client without a library does: the server makes the lease's
+// ID.
 func callPlain(ctx context.Context, w *world, p *plan) error {
 	body, err := json.Marshal(map[string]any{
 		"entity": entity, "resource": resource, "costs": w.store.costs(),

@@ -52,8 +52,8 @@ func TestGoneCallersTigerBeetle(t *testing.T) {
 	live(t, "tigerbeetle")
 }
 
-// live plays the cells of a store in real time: all of them in a long run, some in a plain one. They
-// mostly wait, so several are played at once.
+// live plays the cells of a store in real time: all of them in a long run, some in a plain one.
+// They mostly wait, so several are played at once.
 func live(t *testing.T, name string) {
 	t.Helper()
 	seed := seeded(t)

@@ -153,9 +153,9 @@ func (d *delays) next(mayHold bool) time.Duration {
 	return delay
 }
 
-// wire is a network between callers and a server. Each connection keeps its order, and connections do
-// not wait for one another. A hang-up keeps that order too: a server learns that a caller has gone
-// only after it has received the request that was held back.
+// wire is a network between callers and a server. Each connection keeps its order, and connections
+// do not wait for one another. A hang-up keeps that order too: a server learns that a caller has
+// gone only after it has received the request that was held back.
 type wire struct {
 	network  network
 	listener net.Listener

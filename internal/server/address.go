@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// listen opens the address that an option names. Without bearer tokens it must be one that only this machine reaches,
-// unless open says that others may: then everybody would be admin.
+// listen opens the address that an option names. Without bearer tokens it must be one that only
+// this machine reaches, unless open says that others may: then everybody would be admin.
 func listen(ctx context.Context, option, address string, open bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {

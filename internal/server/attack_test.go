@@ -38,8 +38,8 @@ func (a answerTimes) String() string {
 // others, all its calls would take an hour.
 const goodTime = 90 * time.Second
 
-// good reserves and completes with the caller's own lease IDs, each tenth time on a new connection, and
-// fails the test if a call is not answered with 200.
+// good reserves and completes with the caller's own lease IDs, each tenth time on a new connection,
+// and fails the test if a call is not answered with 200.
 func (w *attackWorld) good(t *testing.T, calls int) answerTimes {
 	t.Helper()
 	var times answerTimes
@@ -111,8 +111,8 @@ func (w *attackWorld) call(ctx context.Context, n int, again func(i int)) *sync.
 }
 
 // TestGoodCallerUnderAttack prints how long a good caller waits for its answers while another one
-// attacks the server, beside the time without an attack. It wants every call answered and none refused.
-// The times are not judged, since machines differ.
+// attacks the server, beside the time without an attack. It wants every call answered and none
+// refused. The times are not judged, since machines differ.
 func TestGoodCallerUnderAttack(t *testing.T) {
 	t.Parallel()
 	calls := soak.Amount(200, 3000)

@@ -15,8 +15,8 @@ import (
 // maxLimitsFile bounds a limits file; [manifest.Parse] takes less and says so.
 const maxLimitsFile = 8 << 20
 
-// openTokens reads the bearer tokens, before the limiter is made: how many callers there are decides how
-// many leases one of them may have.
+// openTokens reads the bearer tokens, before the limiter is made: how many callers there are
+// decides how many leases one of them may have.
 func (s *Server) openTokens(ctx context.Context) error {
 	if s.options.TokensFile == "" {
 		return nil
@@ -78,8 +78,8 @@ func (s *Server) openSources(ctx context.Context, mistakes error) error {
 	return errors.Join(errs...)
 }
 
-// firstLimits makes the limits file the configuration, unless the store was opened with it: then it has
-// decided whether they are in force.
+// firstLimits makes the limits file the configuration, unless the store was opened with it: then it
+// has decided whether they are in force.
 func (s *Server) firstLimits(ctx context.Context, read []fileState) error {
 	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
 		s.announceLimits(ctx, read[0].name)

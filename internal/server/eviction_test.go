@@ -65,8 +65,8 @@ func exchange(t *testing.T, conn net.Conn, text string) int {
 	return got.StatusCode
 }
 
-// TestIdleConnectionsMakeRoom: a new client is served at once, however the open connections are held
-// that have no request under way. One of them is closed for it.
+// TestIdleConnectionsMakeRoom: a new client is served at once, however the open connections are
+// held that have no request under way. One of them is closed for it.
 func TestIdleConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for _, o := range []opening{
@@ -164,8 +164,8 @@ func TestStrangersGoFirst(t *testing.T) {
 	}
 }
 
-// TestRequestsUnderWayStay: no connection is closed that has a request under way, so a new one waits
-// until an answer has made room.
+// TestRequestsUnderWayStay: no connection is closed that has a request under way, so a new one
+// waits until an answer has made room.
 func TestRequestsUnderWayStay(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)
@@ -213,7 +213,8 @@ func (w *world) sendFrames(t *testing.T, frames string) net.Conn {
 	return conn
 }
 
-// TestTLSConnectionsMakeRoom: an unfinished handshake and an idle connection of HTTP/2 count as idle.
+// TestTLSConnectionsMakeRoom: an unfinished handshake and an idle connection of HTTP/2 count as
+// idle.
 func TestTLSConnectionsMakeRoom(t *testing.T) {
 	t.Parallel()
 	for _, o := range []opening{
@@ -293,8 +294,8 @@ func TestTooManyFiles(t *testing.T) {
 	}
 }
 
-// TestProbes: health and metrics have a listener of their own, which serves nothing else and answers
-// while the other one is taken up with requests.
+// TestProbes: health and metrics have a listener of their own, which serves nothing else and
+// answers while the other one is taken up with requests.
 func TestProbes(t *testing.T) {
 	t.Parallel()
 	store := newSlowStore(t)
@@ -355,8 +356,8 @@ func TestSlowBodiesTakeNoPlace(t *testing.T) {
 	}
 }
 
-// TestSlowBodiesAreBounded: above four times MaxConcurrent the body that began first is given up, and
-// so it is above a bound on memory; whoever sends a body at once is served.
+// TestSlowBodiesAreBounded: above four times MaxConcurrent the body that began first is given up,
+// and so it is above a bound on memory; whoever sends a body at once is served.
 func TestSlowBodiesAreBounded(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -35,9 +35,9 @@ func onlyProbes(next http.Handler) http.Handler {
 	})
 }
 
-// loopbackOnly refuses requests that were meant for another host, where nothing but the address keeps
-// strangers out: a page in a browser on this machine may have a name of its own that leads here. The
-// host of the address that is listened on is allowed too.
+// loopbackOnly refuses requests that were meant for another host, where nothing but the address
+// keeps strangers out: a page in a browser on this machine may have a name of its own that leads
+// here. The host of the address that is listened on is allowed too.
 func (s *Server) loopbackOnly(listen string, next http.Handler) http.Handler {
 	if s.tokens != nil || s.options.NoTokens {
 		return next

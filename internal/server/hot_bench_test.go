@@ -27,7 +27,8 @@ func (d *discarded) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// BenchmarkServed is what a reservation and what completes it cost the whole server, without a network.
+// BenchmarkServed is what a reservation and what completes it cost the whole server, without a
+// network.
 func BenchmarkServed(b *testing.B) {
 	store, err := memory.Open(nil)
 	if err != nil {

@@ -98,8 +98,8 @@ func TestHTTPErrors(t *testing.T) {
 	}
 }
 
-// TestFailuresFillNoLog: however many requests fail, and however many clients hang up, the log has a
-// line or two of it, and a metric the number.
+// TestFailuresFillNoLog: however many requests fail, and however many clients hang up, the log has
+// a line or two of it, and a metric the number.
 func TestFailuresFillNoLog(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(nil)

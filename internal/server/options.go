@@ -15,16 +15,16 @@ type Options struct {
 	// Listen is the address to listen on, as host:port; port 0 takes a free one.
 	// Default: a free port of 127.0.0.1.
 	Listen string
-	// ProbeListen is an address like Listen that serves /healthz, /readyz and /metrics alone, under the
-	// same rules, so that they answer however busy the other one is. Default: none.
+	// ProbeListen is an address like Listen that serves /healthz, /readyz and /metrics alone, under
+	// the same rules, so that they answer however busy the other one is. Default: none.
 	ProbeListen string
 	// LimitsFile is the configuration, for a store that keeps none itself. Default: none.
 	LimitsFile string
 	// Namespace is the store's: a limits file that names another one is refused. Default: the store
 	// has none.
 	Namespace string
-	// LimitsOpened is what LimitsFile held when the store was opened with it. A file that still holds the
-	// same is not put in force when the server starts. Default: the store was opened with nothing.
+	// LimitsOpened is what LimitsFile held when the store was opened with it. A file that still holds
+	// the same is not put in force when the server starts. Default: the store was opened with nothing.
 	LimitsOpened []byte
 	// TokensFile names the bearer tokens that are let in. Default: none are needed, and everybody
 	// who reaches the address is admin.
@@ -97,8 +97,8 @@ func DefaultBounds() Bounds {
 	return b
 }
 
-// withDefaults returns the options with defaults filled in, or every mistake in them, joined. Fields
-// are named as the command line names them.
+// withDefaults returns the options with defaults filled in, or every mistake in them, joined.
+// Fields are named as the command line names them.
 func (o *Options) withDefaults() (Options, error) {
 	var out Options
 	if o != nil {

@@ -82,8 +82,8 @@ func TestReloadLimits(t *testing.T) {
 	}
 }
 
-// TestWatch: a change counts once it has stood still between two looks, and a bad file is told once.
-// The looks are taken by a clock that the test owns.
+// TestWatch: a change counts once it has stood still between two looks, and a bad file is told
+// once. The looks are taken by a clock that the test owns.
 func TestWatch(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -149,8 +149,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestTokenRemoved: a bearer token that is taken out of the file is refused with the next request, on
-// connections that are open too; a bad file changes nothing.
+// TestTokenRemoved: a bearer token that is taken out of the file is refused with the next request,
+// on connections that are open too; a bad file changes nothing.
 func TestTokenRemoved(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -199,8 +199,8 @@ func TestTokenRemoved(t *testing.T) {
 	}
 }
 
-// TestReloadUnderLoad: while the limits flip between two definitions, every answer is one of the two,
-// whole, and nothing fails.
+// TestReloadUnderLoad: while the limits flip between two definitions, every answer is one of the
+// two, whole, and nothing fails.
 func TestReloadUnderLoad(t *testing.T) {
 	t.Parallel()
 	const flips, workers = 50, 8
@@ -283,9 +283,9 @@ func (w *world) setRPM(t *testing.T, capacity int) string {
 	return string(body)
 }
 
-// TestAdminWrites: what an administrator writes counts at once, says for how long, and stays until the
-// limits file has other contents. That it cannot be read for a while, is refused, is touched, has
-// another mode or is read again on a signal does not change that.
+// TestAdminWrites: what an administrator writes counts at once, says for how long, and stays until
+// the limits file has other contents. That it cannot be read for a while, is refused, is touched,
+// has another mode or is read again on a signal does not change that.
 func TestAdminWrites(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -371,8 +371,8 @@ func TestReloadMode(t *testing.T) {
 	}
 }
 
-// TestReloadMeanwhile: a file that changes while it is loaded, and back afterwards, ends up in force as
-// it is.
+// TestReloadMeanwhile: a file that changes while it is loaded, and back afterwards, ends up in
+// force as it is.
 func TestReloadMeanwhile(t *testing.T) {
 	t.Parallel()
 	file := write(t, t.TempDir(), "limits.yaml", limitsOf(100))

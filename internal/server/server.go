@@ -43,10 +43,10 @@ type Server struct {
 	ending    atomic.Bool
 }
 
-// New opens a server over a store and listens, but serves nothing yet: call [Server.Run], even if only
-// to close it. The server takes the store over, and closes it where New fails. Its errors, joined, are
-// [*weir.Error]s about options, with the command line's names of them in Field, or say what is wrong
-// with a file.
+// New opens a server over a store and listens, but serves nothing yet: call [Server.Run], even if
+// only to close it. The server takes the store over, and closes it where New fails. Its errors,
+// joined, are [*weir.Error]s about options, with the command line's names of them in Field, or say
+// what is wrong with a file.
 func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -212,9 +212,10 @@ func (s *Server) newHTTP(ctx context.Context, l *boundedListener, h http.Handler
 }
 
 // Run serves until ctx ends, and then shuts down in order: it says at /readyz that it ends, accepts
-// for ShutdownDelay more, lets the requests under way end, closes the store and sends the last traces.
-// It returns what failed of that; nil means that every request was answered that had come in time, or
-// that those which were cut are in the log, as traces that were lost are. It must be called once.
+// for ShutdownDelay more, lets the requests under way end, closes the store and sends the last
+// traces. It returns what failed of that; nil means that every request was answered that had come
+// in time, or that those which were cut are in the log, as traces that were lost are. It must be
+// called once.
 func (s *Server) Run(ctx context.Context) error {
 	calm := context.WithoutCancel(ctx)
 	all, probes := s.handlers()
@@ -250,8 +251,8 @@ func (s *Server) Run(ctx context.Context) error {
 // watchTimeout is how long the files may still be looked at when the server ends.
 const watchTimeout = time.Second
 
-// awaitWatch waits for the watch to end, but not for a file system that does not answer: the store is
-// to be closed whatever becomes of the files.
+// awaitWatch waits for the watch to end, but not for a file system that does not answer: the store
+// is to be closed whatever becomes of the files.
 func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
 	select {
 	case <-watched:

@@ -158,8 +158,8 @@ func (s *slowStore) Reserve(
 	return s.Store.Reserve(ctx, now, r)
 }
 
-// endsUnderway sends a reservation, and begins the shutdown while the store has it. It returns what will
-// have been answered, and how the server will have ended.
+// endsUnderway sends a reservation, and begins the shutdown while the store has it. It returns what
+// will have been answered, and how the server will have ended.
 func (w *world) endsUnderway(t *testing.T, store *slowStore) (<-chan *answer, <-chan error) {
 	t.Helper()
 	answers := make(chan *answer, 1)
@@ -296,7 +296,8 @@ func (l onlyListener) Accept() (net.Conn, error) { return l.conn, nil }
 func (l onlyListener) Close() error              { return nil }
 func (l onlyListener) Addr() net.Addr            { return l.conn.LocalAddr() }
 
-// TestShutdownStuckFiles: a file system that does not answer does not keep the store from being closed.
+// TestShutdownStuckFiles: a file system that does not answer does not keep the store from being
+// closed.
 func TestShutdownStuckFiles(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "state")

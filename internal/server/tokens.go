@@ -38,7 +38,8 @@ func (t *tokens) load(file *fileState) error {
 	return nil
 }
 
-// callers is how many bearer tokens may reserve. There are none where t is nil, or nothing was loaded.
+// callers is how many bearer tokens may reserve. There are none where t is nil, or nothing was
+// loaded.
 func (t *tokens) callers() (n int) {
 	if t == nil || t.current.Load() == nil {
 		return 0
@@ -51,7 +52,8 @@ func (t *tokens) callers() (n int) {
 	return n
 }
 
-// checkPrivate refuses a file that others than its owner can read or write. Windows has no such bits.
+// checkPrivate refuses a file that others than its owner can read or write. Windows has no such
+// bits.
 func checkPrivate(file string, mode os.FileMode) error {
 	if runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 {
 		return nil

@@ -258,8 +258,8 @@ func TestTokenFileModes(t *testing.T) {
 	}
 }
 
-// FuzzTokens: a file gives bearer tokens or mistakes within it, and no mistake holds anything that is
-// long enough to be a bearer token.
+// FuzzTokens: a file gives bearer tokens or mistakes within it, and no mistake holds anything that
+// is long enough to be a bearer token.
 func FuzzTokens(f *testing.F) {
 	f.Add(threeTokens())
 	f.Add("tokens: [{name: a, role: king, token: very-secret-0123456789, x-very-secret-0123456789: 1}]")
@@ -307,8 +307,8 @@ func flattenMistakes(t *testing.T, err error) []*tokenMistake {
 	return all
 }
 
-// TestLeasesOfOneToken: one token that all share has nearly all live leases; where several may call each has a
-// tenth, also before the others have called.
+// TestLeasesOfOneToken: one token that all share has nearly all live leases; where several may call
+// each has a tenth, also before the others have called.
 func TestLeasesOfOneToken(t *testing.T) {
 	t.Parallel()
 	mine := "{name: checkout, role: call, token: '" + callToken + "'}"

@@ -33,8 +33,8 @@ type traces struct {
 	logger     *slog.Logger
 }
 
-// newTraces sends spans to a collector, or returns nil where none is named. Nothing of OpenTelemetry
-// is set for the whole process.
+// newTraces sends spans to a collector, or returns nil where none is named. Nothing of
+// OpenTelemetry is set for the whole process.
 func newTraces(ctx context.Context, o *Options) (*traces, error) {
 	if o.TraceEndpoint == "" {
 		return nil, nil
@@ -81,8 +81,8 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// loggedExporter keeps failures to export out of OpenTelemetry's error handler, which is one for the
-// whole process.
+// loggedExporter keeps failures to export out of OpenTelemetry's error handler, which is one for
+// the whole process.
 type loggedExporter struct {
 	sdktrace.SpanExporter
 	logger *slog.Logger

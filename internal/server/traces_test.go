@@ -144,8 +144,8 @@ func TestTracesLost(t *testing.T) {
 	}
 }
 
-// TestTracesHang: a collector that takes a connection and nothing else does not keep the server from
-// ending well, and the log says what is lost.
+// TestTracesHang: a collector that takes a connection and nothing else does not keep the server
+// from ending well, and the log says what is lost.
 func TestTracesHang(t *testing.T) {
 	t.Parallel()
 	hung := make(chan struct{})

@@ -115,8 +115,8 @@ func (f *flatServers) left(at http.Handler, want map[string]int64) {
 	}
 }
 
-// TestFlatKeysOnAnyServer: a lease of flat keys is settled by key on a server that has never seen it,
-// and repeated on another one.
+// TestFlatKeysOnAnyServer: a lease of flat keys is settled by key on a server that has never seen
+// it, and repeated on another one.
 func TestFlatKeysOnAnyServer(t *testing.T) {
 	t.Parallel()
 	f := newFlatServers(t)
@@ -151,7 +151,8 @@ func TestFlatKeysOnAnyServer(t *testing.T) {
 	}
 }
 
-// TestFlatKeysAdjustedElsewhere: a server whose holdings are old settles what another one has adjusted.
+// TestFlatKeysAdjustedElsewhere: a server whose holdings are old settles what another one has
+// adjusted.
 func TestFlatKeysAdjustedElsewhere(t *testing.T) {
 	t.Parallel()
 	f := newFlatServers(t)
@@ -163,8 +164,8 @@ func TestFlatKeysAdjustedElsewhere(t *testing.T) {
 	f.left(b, map[string]int64{"k1": 2, "k2": 9})
 }
 
-// TestFlatKeysOfParents: keys that cascade to one parent are told apart on a server that has never seen
-// their lease, also those that have no units of their own.
+// TestFlatKeysOfParents: keys that cascade to one parent are told apart on a server that has never
+// seen their lease, also those that have no units of their own.
 func TestFlatKeysOfParents(t *testing.T) {
 	t.Parallel()
 	keys := []string{"bare", "child", "naked", "parent"}
