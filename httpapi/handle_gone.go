@@ -14,7 +14,7 @@ const giveBackTime = 10 * time.Second
 // gone gives back a lease whose caller has hung up before the answer was written, and returns an
 // error then. A caller that brought the lease's ID can repeat the call, so its lease stays.
 func (h *Handler) gone(ctx context.Context, c *incoming) error {
-	if c.made.IsZero() || ctx.Err() == nil {
+	if c.made.IsZero() || ctx.Err() == nil && !h.options.HungUp(ctx) {
 		return nil
 	}
 	h.giveBack(ctx, c)

@@ -14,6 +14,11 @@ type Options struct {
 	// LetIn is told of each request that needs a role, once its caller was found to have it and
 	// before its body is read; the context is the request's. Default: nobody.
 	LetIn func(context.Context)
+	// HungUp reports whether the client of the request with this context has closed its connection.
+	// It is asked before the answer to a reserve whose lease ID the handler made is written, and must
+	// not wait. Default: false; the end of the request's context says so in any case, but net/http
+	// may end it later.
+	HungUp func(context.Context) bool
 	// Admin reads and changes the configuration. Default: the admin routes, children and capacity
 	// answer 404.
 	Admin Admin
@@ -61,6 +66,9 @@ func (o *Options) withDefaults() Options {
 	}
 	if out.LetIn == nil {
 		out.LetIn = func(context.Context) {}
+	}
+	if out.HungUp == nil {
+		out.HungUp = func(context.Context) bool { return false }
 	}
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)

@@ -176,7 +176,7 @@ func (s *Server) handlers() (all, probes http.Handler) {
 		// Half of the connections stay for those that do not send bodies slowly.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
 		Logger:      s.requestLog, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
-		LetIn: letIn, Version: s.options.Version,
+		LetIn: letIn, HungUp: hungUp, Version: s.options.Version,
 	}
 	if s.tokens != nil {
 		o.Authenticate = s.tokens.authenticate
