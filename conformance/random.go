@@ -105,9 +105,11 @@ func Replay(t T, h Harness, text string) {
 // report reduces a script that has failed, and prints what is left of it.
 func (f *finding) report(t T, h *Harness) {
 	t.Helper()
-	t.Errorf("seed %d: %v", f.seed, f.first)
 	short := *f.script
 	short.Ops = short.Ops[:f.first.step+1]
+	// A test may be ended while it reduces: what was found is on the terminal by then.
+	fmt.Fprintf(os.Stderr, "seed %d: %v\nbefore reducing:\n%s\n", f.seed, f.first, &short)
+	t.Errorf("seed %d: %v", f.seed, f.first)
 	reduced := reduce(t, h, &short)
 	if d := lockstepWith(quietly(t), h, reduced, model.NewCalendar(), nil); d != nil {
 		t.Errorf("reduced: %v", d)

@@ -3,6 +3,7 @@ package conformance
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
@@ -15,14 +16,21 @@ type reducer struct {
 	calendar *model.Calendar
 	best     *Script
 	runs     int
+	until    time.Time
 }
+
+// reduceFor bounds the time of a reduction, because a store may be far slower than the model.
+const reduceFor = time.Minute
 
 // reduceRuns is how many runs a reduction may take.
 const reduceRuns = 3000
 
 // reduce returns a script that still fails and from which no operation, limit or cost can go.
 func reduce(t T, h *Harness, s *Script) *Script {
-	r := &reducer{t: quietly(t), h: h, calendar: model.NewCalendar(), best: s}
+	r := &reducer{
+		t: quietly(t), h: h, calendar: model.NewCalendar(), best: s,
+		until: time.Now().Add(reduceFor),
+	}
 	for before := 0; before != r.size() && r.runs < reduceRuns; {
 		before = r.size()
 		r.dropOps()
@@ -41,6 +49,9 @@ func (r *reducer) size() int { return len(r.best.String()) }
 // fails tries a script, and keeps it if it fails. One that cannot be opened does not.
 func (r *reducer) fails(s *Script) (failed bool) {
 	r.runs++
+	if time.Now().After(r.until) {
+		return false // what has been reached must do
+	}
 	defer func() {
 		switch p := recover().(type) {
 		case nil:
