@@ -106,31 +106,32 @@ func (n *namespace) nameOf(k limitKey) accountName {
 	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
 }
 
-// touched is when a limit was last asked while it was remembered, as far as this server knows.
-func (s *spots) touched(k limitKey) int64 {
+// remembered returns the spot of a limit, or nil.
+func (s *spots) remembered(k limitKey) *spot {
 	s.mu.Lock()
-	sp := s.byKey[k]
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return s.byKey[k]
+}
+
+// valueOf reads a field of a spot under its lock; without a spot it is zero.
+func valueOf[T any](sp *spot, field func(*spot) T) (value T) {
 	if sp == nil {
-		return 0
+		return value
 	}
 	sp.mu.Lock()
 	defer sp.mu.Unlock()
-	return sp.touched
+	return field(sp)
+}
+
+// touched is when a limit was last asked while it was remembered, as far as this server knows.
+func (s *spots) touched(k limitKey) int64 {
+	return valueOf(s.remembered(k), func(sp *spot) int64 { return sp.touched })
 }
 
 // since is the timestamp before which no account of a budget needs to be looked at, as far as is
 // known.
 func (s *spots) since(k limitKey) uint64 {
-	s.mu.Lock()
-	sp := s.byKey[k]
-	s.mu.Unlock()
-	if sp == nil {
-		return 0
-	}
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	return sp.since
+	return valueOf(s.remembered(k), func(sp *spot) uint64 { return sp.since })
 }
 
 // named returns the spot of the limit that an account belongs to, or nil.
