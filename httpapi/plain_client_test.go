@@ -6,19 +6,26 @@ import (
 	"io"
 	"net/http"
 	"path"
+	"sync"
 	"testing"
 
 	"github.com/weir-limiter/weir"
 )
 
-// bodiesOf is a network that keeps what is sent, and answers nothing.
-type bodiesOf struct{ sent map[string][]byte }
+// bodiesOf is a network that keeps what is sent, and answers nothing. The client cancels a reserve
+// without an answer in the background, so several goroutines may send at once.
+type bodiesOf struct {
+	mu   sync.Mutex
+	sent map[string][]byte
+}
 
 func (b *bodiesOf) RoundTrip(r *http.Request) (*http.Response, error) {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
 		return nil, err
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.sent[path.Base(r.URL.Path)] = bytes.Clone(text)
 	return nil, errors.New("no network")
 }
@@ -44,6 +51,8 @@ func TestClientBodiesAreReadPlainly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	network.mu.Lock()
+	defer network.mu.Unlock()
 	for _, verb := range []string{"reserve", "adjust", "complete", "cancel"} {
 		if took := readsPlain(t, network.sent[verb]); !contains(took, verb) {
 			t.Errorf("%s: not in plain form: %s", verb, network.sent[verb])
