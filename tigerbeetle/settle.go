@@ -370,7 +370,7 @@ func (c *settling) change(ch *chain, now int64, i int) error {
 	case weir.Bucket:
 		x.changeBucket(ch, i)
 	case weir.Budget:
-		x.changeBudget(ch, i)
+		x.changeBudget(ch, now, i)
 	default:
 		if c.st.Verb == weir.VerbExtend {
 			x.extend(ch, now, i)
@@ -408,7 +408,7 @@ func (x *change) changeBucket(ch *chain, i int) {
 	}
 }
 
-func (x *change) changeBudget(ch *chain, i int) {
+func (x *change) changeBudget(ch *chain, now int64, i int) {
 	x.left = slices.Clone(x.pieces)
 	if len(x.left) < 2 {
 		return
@@ -420,6 +420,9 @@ func (x *change) changeBudget(ch *chain, i int) {
 	case x.to > x.from:
 		t.DebitAccountID, t.CreditAccountID, t.Code = account, ch.n.vault, codeGrown
 		t.Amount = tb.ToUint128(uint64(x.to - x.from))
+		if x.pieces[0].Until <= now {
+			t.Flags = flagBalancing // The period is over: what its account cannot count matters to nobody.
+		}
 		ch.add(&t, roleTake, i)
 		x.changed = true
 	case x.to < x.from:
