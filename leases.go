@@ -164,7 +164,7 @@ func (t *leaseTable) try(id LeaseID, now int64, create bool) (e *leaseEntry, bus
 		if ended.forgetAt(t.memory) >= now {
 			return ended.entry(), nil
 		}
-		s.forget(t, ended)
+		s.forget(ended)
 	}
 	if !create {
 		return nil, nil
@@ -335,7 +335,7 @@ func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
 		s.quiet = min(s.quiet, s.ended.first().forgetAt(t.memory)+1)
 	}
 	for s.ended.kept > s.room {
-		s.forget(t, s.ended.most())
+		s.forget(s.ended.most())
 	}
 	if s.ended.len() > 2*s.ended.kept+blockEnded {
 		s.ended.compact(func(id LeaseID, at leasePlace) { s.index.move(id, at) })
@@ -344,15 +344,15 @@ func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
 
 // forgetOldest drops the first of the ended leases. Its ID, and any older one, is refused from now
 // on.
-func (s *leaseShard) forgetOldest(t *leaseTable) {
+func (s *leaseShard) forgetOldest() {
 	if e := s.ended.first(); !e.gone() {
-		s.forget(t, e)
+		s.forget(e)
 	}
 	s.ended.pop()
 }
 
 // forget drops an ended lease, and moves the horizon of its caller.
-func (s *leaseShard) forget(t *leaseTable, e *endedLease) {
+func (s *leaseShard) forget(e *endedLease) {
 	id := e.id
 	s.ended.drop(e).forgot(id.ms() + 1)
 	s.index.leave(id, false, s.valid)
@@ -403,7 +403,7 @@ func (s *leaseShard) sweep(t *leaseTable, now int64) {
 			quiet = min(quiet, e.forgetAt(t.memory)+1)
 			break
 		}
-		s.forgetOldest(t)
+		s.forgetOldest()
 	}
 	if s.quiet = quiet; budget == 0 {
 		s.quiet = now

@@ -72,7 +72,7 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 				}
 			case w.shard.ended.len() > 0:
 				id := w.shard.ended.first().id
-				w.shard.forgetOldest(table)
+				w.shard.forgetOldest()
 				delete(w.plain, id)
 				gone = append(gone, id)
 			}
@@ -91,7 +91,7 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 			t.Errorf("seed %d: %d slots for %d leases, want at most %d", seed, kept, len(w.plain), most)
 		}
 		for w.shard.ended.len() > 0 {
-			w.shard.forgetOldest(table)
+			w.shard.forgetOldest()
 		}
 		t.Logf("seed %d: %d chunks, %d slots for %d leases; %d gone", seed, len(w.shard.index.chunks),
 			kept, len(w.plain), len(gone))
@@ -121,7 +121,7 @@ func TestLeaseIndexAfterSilence(t *testing.T) {
 				}
 			}
 			for w.shard.ended.len() > 0 {
-				w.shard.forgetOldest(table)
+				w.shard.forgetOldest()
 			}
 			clear(w.plain)
 		}

@@ -60,7 +60,7 @@ func (s *Store) planBlind(
 	c := &r.Charges[0]
 	child := j.errand(s, weir.Subject{Entity: c.Entity, Resource: c.Resource})
 	known := j.ask(child)
-	parent, _ := child.spot.cascadesTo()
+	parent := child.spot.cascadesTo()
 	if child.resolved != nil {
 		parent = child.resolved.Parent
 	}
@@ -142,7 +142,7 @@ func (j *journey) above(s *Store, child *errand, parent string) *errand {
 // followItem adds the errand of the parent that the child's item tells, after the child has been
 // charged. If another caller reads the parent's configuration already, it waits for that.
 func (j *journey) followItem(ctx context.Context, s *Store, child *errand) {
-	parent, _ := child.spot.cascadesTo()
+	parent := child.spot.cascadesTo()
 	if parent == "" {
 		return
 	}

@@ -77,11 +77,11 @@ func (p *spot) owner(cascade bool, parent string) {
 	}
 }
 
-// cascadesTo is the parent that is charged too, and whether that is known.
-func (p *spot) cascadesTo() (parent string, known bool) {
+// cascadesTo is the parent that is charged too, as far as is known.
+func (p *spot) cascadesTo() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.parent, p.known
+	return p.parent
 }
 
 // behind reports whether the item is known not to have what applies: then it must not be gone by

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -71,9 +72,7 @@ func (s *slow) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.Handler.ServeHTTP(rec, passed)
 	time.Sleep(s.after)
-	for name, values := range rec.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), rec.Header())
 	w.WriteHeader(rec.Code)
 	_, _ = w.Write(rec.Body.Bytes())
 }

@@ -312,7 +312,7 @@ func TestOverloaded(t *testing.T) {
 						if took := time.Since(began); took < test.least || took > test.least+time.Second {
 							t.Errorf("took %v, want %v and little more", took, test.least)
 						}
-						degrades := policy == weir.Allow && test.want == error(weir.Unavailable)
+						degrades := policy == weir.Allow && errors.Is(test.want, weir.Unavailable)
 						switch {
 						case test.want == nil || degrades:
 							if err != nil || lease.Degraded != degrades {

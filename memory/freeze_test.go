@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -113,11 +114,12 @@ func (w *freezeWorld) state(body []byte) (items map[weir.Subject]string, leases 
 		}
 	}
 	for id, r := range s.records.byID {
-		text := fmt.Sprint(r.State, r.Seq, r.SeqAt, r.Expires, r.EndedAt, r.memory)
+		var text strings.Builder
+		fmt.Fprint(&text, r.State, r.Seq, r.SeqAt, r.Expires, r.EndedAt, r.memory)
 		for i := range r.Holdings {
-			text += fmt.Sprint(r.Holdings[i].Subject, r.Holdings[i].Parts, r.Holdings[i].Pieces)
+			fmt.Fprint(&text, r.Holdings[i].Subject, r.Holdings[i].Parts, r.Holdings[i].Pieces)
 		}
-		leases[id] = text
+		leases[id] = text.String()
 	}
 	return items, leases
 }

@@ -167,7 +167,7 @@ func (s *costScene) leave() error {
 		<-a.decided
 	}
 	if !errors.Is(err, weir.Unavailable) {
-		return fmt.Errorf("reserve: got %v, want %v", err, weir.Unavailable)
+		return fmt.Errorf("reserve: got %w, want unavailable", err)
 	}
 	return nil
 }
@@ -271,7 +271,7 @@ func costLines() []costLine {
 	add("cancel of an unknown lease", all, counted{1, 1, 0, 1}, warm, func(s *costScene) error {
 		_, err := s.Cancel(s.Context(), weir.NewLeaseID(s.m.clock.now()))
 		if !errors.Is(err, weir.UnknownLease) {
-			return fmt.Errorf("got %v, want %v", err, weir.UnknownLease)
+			return fmt.Errorf("got %w, want an unknown lease", err)
 		}
 		return nil
 	}, false)

@@ -230,7 +230,8 @@ func (w *reachWorld) play(t *testing.T) string {
 	} {
 		sums[i] += w.drain(t, reachEntities[i], open)
 	}
-	line := fmt.Sprintf("| %s | %s | %s | %v |", w.place, w.change, w.by, w.cache)
+	var line strings.Builder
+	fmt.Fprintf(&line, "| %s | %s | %s | %v |", w.place, w.change, w.by, w.cache)
 	for i, sum := range sums {
 		least := want
 		if i == 0 && w.change == "lowered" {
@@ -239,9 +240,9 @@ func (w *reachWorld) play(t *testing.T) string {
 		if sum > want || sum*100 < least*99 {
 			t.Errorf("%s: admitted %d of %d", reachEntities[i], sum, want)
 		}
-		line += fmt.Sprintf(" %d of %d |", sum, want)
+		fmt.Fprintf(&line, " %d of %d |", sum, want)
 	}
-	return line + "\n"
+	return line.String() + "\n"
 }
 
 // byLibrary changes the limits as another process does.

@@ -115,7 +115,7 @@ func callMiddleware(ctx context.Context, w *world, p *plan) error {
 	if err != nil {
 		return err
 	}
-	return w.sent(w.plain.Transport.(*spread).base.RoundTrip(r))
+	return w.sent(w.plain.Transport.(*spread).base.RoundTrip(r)) //nolint:bodyclose // sent closes it.
 }
 
 // sent reads an answer of the service behind the middleware, or of the model.

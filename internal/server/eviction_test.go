@@ -190,7 +190,7 @@ func TestRequestsUnderWayStay(t *testing.T) {
 	}
 	close(store.release)
 	for _, conn := range busy {
-		got, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		got, err := http.ReadResponse(bufio.NewReader(conn), nil) //nolint:bodyclose // closeQuietly does.
 		if err != nil || got.StatusCode != http.StatusOK {
 			t.Fatalf("a request under way: got %v and error %v", got, err)
 		}

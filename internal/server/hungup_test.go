@@ -35,7 +35,7 @@ func TestHangUpAtOnce(t *testing.T) {
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	address := strings.TrimPrefix(s.URL(), "http://")
 	for range clients { // the server does not accept yet
-		conn, err := net.Dial("tcp", address)
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
 		if err != nil {
 			t.Fatal(err)
 		}
