@@ -4,6 +4,7 @@
 GO                    ?= go
 GOLANGCI_LINT_VERSION := v2.15.0
 GOVULNCHECK_VERSION   := v1.8.0
+APIDIFF_VERSION       := v0.0.0-20261014143641-f0251eb4aa3e
 
 FUZZTIME ?= 60s
 # V=1 makes the tests say which of them ran.
@@ -23,14 +24,18 @@ TEST    := $(GO) test -timeout 30m -shuffle=on $(RACE) $(if $(V),-v)
 BIN           := .cache/bin/$(word 1,$(GO_ENV))
 GOLANGCI_LINT := $(BIN)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 GOVULNCHECK   := $(BIN)/govulncheck-$(GOVULNCHECK_VERSION)/govulncheck
+APIDIFF       := $(BIN)/apidiff-$(APIDIFF_VERSION)/apidiff
+
+# The systems that weir is released for. TigerBeetle's client needs cgo, so without it that store is left out.
+SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo dynamodb test conformance soak fuzz bench microbench benchcheck check cover vet lint vuln fix \
-	verify tools race-notice
+.PHONY: help demo dynamodb test test-long conformance fuzz bench microbench benchcheck check cover \
+	vet crossvet lint vuln api fix verify newest tools race-notice
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 # The program is built and then run by itself, so that an interrupt reaches it and nobody between.
 demo: ## Serve, and watch the limits judge an hour of real LLM traffic in half a minute (Ctrl-C ends it)
@@ -50,7 +55,7 @@ conformance: race-notice ## Run the suites alone: their own tests, and each stor
 	$(TEST) ./conformance/...
 	$(TEST) -run Conformance ./...
 
-soak: ## Run every test in full, also those that a plain run skips (up to an hour a package)
+test-long: ## Run every test in full, also those that a plain run skips (up to an hour a package)
 	WEIR_SOAK=1 $(GO) test -count=1 -v -p 1 -timeout 60m ./...
 
 fuzz: ## Fuzz every target for FUZZTIME each (60s)
@@ -85,8 +90,8 @@ cover: ## Measure what the tests reach; the pages go to .cache/cover.html
 	$(GO) tool cover -html=.cache/cover.out -o .cache/cover.html
 	$(GO) tool cover -func=.cache/cover.out | tail -n 1
 
-check: ## Run all that a change must pass: lint, test and benchcheck (half an hour, the first time)
-	@$(MAKE) --no-print-directory lint test benchcheck
+check: ## Run all that a change must pass (an hour the first time, which builds the tools)
+	@$(MAKE) --no-print-directory verify vet lint vuln test crossvet benchcheck
 
 # With the flags of the tests, so that what both compile is compiled once.
 vet: ## Check form, vet and modernize
@@ -95,9 +100,14 @@ vet: ## Check form, vet and modernize
 	$(GO) vet $(RACE) ./...
 	$(GO) fix $(RACE) -diff ./...
 
-lint: vet $(GOLANGCI_LINT) ## Check form, vet, modernize, lint and look for known vulnerabilities
+crossvet: ## Vet for every system of a release, without cgo
+	@set -e; for system in $(SYSTEMS); do \
+		echo "vet $$system"; \
+		GOOS=$${system%/*} GOARCH=$${system#*/} CGO_ENABLED=0 $(GO) vet ./...; \
+	done
+
+lint: $(GOLANGCI_LINT) ## Run golangci-lint
 	$(GOLANGCI_LINT) run ./...
-	@$(MAKE) --no-print-directory vuln
 
 # Exit status 0 means none found. Without the database nothing can be found: say so, and go on.
 vuln: $(GOVULNCHECK) ## Look for known vulnerabilities
@@ -109,6 +119,18 @@ vuln: $(GOVULNCHECK) ## Look for known vulnerabilities
 		cat .cache/vuln.txt; exit $$status; \
 	fi
 
+# Before 1.0 an incompatible change is allowed, and told in the upgrade notes of CHANGELOG.md.
+api: $(APIDIFF) ## Print what has changed in the exported API since the last tag
+	@tag=$$(git describe --tags --abbrev=0 --match 'v*' 2>/dev/null) || \
+		{ echo "api: there is no tag yet, so there is nothing to compare with"; exit 0; }; \
+	set -e; mkdir -p .cache; old=$$(mktemp -d .cache/api.XXXXXX); \
+	trap 'git worktree remove --force "'$$old'/tree"; rm -rf "'$$old'"' EXIT; \
+	git worktree add --quiet --detach "$$old/tree" "$$tag"; \
+	module=$$($(GO) list -m); \
+	(cd "$$old/tree" && '$(abspath $(APIDIFF))' -m -w ../old "$$module"); \
+	'$(abspath $(APIDIFF))' -m -w "$$old/new" "$$module"; \
+	echo "api: since $$tag"; '$(abspath $(APIDIFF))' -m "$$old/old" "$$old/new" 2>&1 | grep -v '^Ignoring internal package'
+
 fix: $(GOLANGCI_LINT) ## Mend what can be mended by machine, and list the rest
 	$(GO) fix ./...
 	$(GOLANGCI_LINT) run --fix --issues-exit-code 0 ./...
@@ -118,13 +140,22 @@ verify: ## Check that go.mod and go.sum are tidy and that the modules are what t
 	$(GO) mod verify
 	$(GO) mod tidy -diff
 
-tools: $(GOLANGCI_LINT) $(GOVULNCHECK) ## Build the pinned tools (lint does it when needed)
+# TigerBeetle's client stays: docs/dependencies.md says why.
+newest: ## Take the newest release of every dependency (it changes go.mod)
+	$(GO) get -u -t ./...
+	$(GO) get github.com/tigerbeetle/tigerbeetle-go@v0.17.9
+	$(GO) mod tidy
+
+tools: $(GOLANGCI_LINT) $(GOVULNCHECK) $(APIDIFF) ## Build the pinned tools (the targets do it when needed)
 
 $(GOLANGCI_LINT):
 	GOBIN='$(abspath $(@D))' $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_LINT_VERSION)
 
 $(GOVULNCHECK):
 	GOBIN='$(abspath $(@D))' $(GO) install golang.org/x/vuln/cmd/govulncheck@$(GOVULNCHECK_VERSION)
+
+$(APIDIFF):
+	GOBIN='$(abspath $(@D))' $(GO) install golang.org/x/exp/cmd/apidiff@$(APIDIFF_VERSION)
 
 race-notice:
 ifeq ($(RACE),)

@@ -18,7 +18,7 @@ func TestLive(t *testing.T) {
 }
 
 // TestSoakLive plays each scenario for a minute with three processes of each side, and prints all
-// figures (make soak).
+// figures (make test-long).
 func TestSoakLive(t *testing.T) {
 	soak.Only(t)
 	for _, s := range scenarios(20, 3, 100) {

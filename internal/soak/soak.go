@@ -1,5 +1,5 @@
 // Package soak tells tests how much to do. A plain run, for which somebody waits, does a part that
-// meets every outcome; with WEIR_SOAK set, as `make soak` has it, everything is done in full.
+// meets every outcome; with WEIR_SOAK set, as `make test-long` has it, everything is done in full.
 package soak
 
 import (
