@@ -24,6 +24,7 @@ func neverDrawn() []neverCase {
 		{"several shards: nothing is asked of a limit in debt", nothingInDebt},
 		{"several shards: a part without an answer is no denial", partUnknown},
 		{"several shards: a part that is denied gives back the others", partDenied},
+		{"several shards: a part of some limits is given back whole", partOfSome},
 		{"several shards: are read by the count that an item tells meanwhile", countLearned},
 		{"several shards: what one keeps above its share is there for all", keptAbove},
 	}
@@ -178,6 +179,13 @@ func nothingInDebt(w *neverWorld) {
 	}
 }
 
+// takes reports whether an update takes so many milli-units of the limit n from a shard.
+func (u *bucketUpdate) takes(shard int, milli int64) bool {
+	add := fmt.Sprintf("%s %d", schema.BucketAttribute("n", schema.FieldBalance), -milli)
+	is := func(c string) bool { return u.spell(c) == add }
+	return u.id.Shard == shard && slices.ContainsFunc(u.adds, is)
+}
+
 // parted draws fifty from two shards of thirty, with something done to the parts. It returns what
 // came of it.
 func parted(w *neverWorld, first func(send func() error) error) (*process, error) {
@@ -185,18 +193,13 @@ func parted(w *neverWorld, first func(send func() error) error) (*process, error
 	limit := []weir.Limit{still("n", 100)}
 	w.system(limit...)
 	w.lay(neverEntity, 2, limit, units{"n": 30}, units{"n": 30})
-	takes := func(u *bucketUpdate, shard int, milli int64) bool {
-		add := fmt.Sprintf("%s %d", schema.BucketAttribute("n", schema.FieldBalance), -milli)
-		is := func(c string) bool { return u.spell(c) == add }
-		return u.id.Shard == shard && slices.ContainsFunc(u.adds, is)
-	}
 	var parts atomic.Int32 // they are sent at once
 	hook := func(_ context.Context, u *bucketUpdate, send func() error) error {
 		switch {
-		case takes(u, 0, 30_000):
+		case u.takes(0, 30_000):
 			parts.Add(1)
 			return first(send)
-		case takes(u, 1, 20_000): // somebody else takes it meanwhile
+		case u.takes(1, 20_000): // somebody else takes it meanwhile
 			parts.Add(1)
 			w.edit(neverEntity, 1, balance("n", 0))
 		}
@@ -233,6 +236,35 @@ func partDenied(w *neverWorld) {
 		w.Errorf("got %v, want denied", err)
 	}
 	equal(w, "what may be charged", p.store.Stats().AmbiguousMilli, 0)
+	w.together(neverEntity, "n", 30_000)
+	w.clock.Advance(2 * time.Second)
+	p.exactly(neverEntity, "n", 100, 30)
+}
+
+// partOfSome: one shard gives all of a and a part of n, the other the rest of n, which goes back to
+// it because the first part is denied. What n had there decides how much is given back, not what a
+// had where the whole request was tried before.
+func partOfSome(w *neverWorld) {
+	limits := []weir.Limit{still("a", 1000), still("n", 100)}
+	w.system(limits...)
+	w.lay(neverEntity, 2, limits, units{"a": 500, "n": 30}, units{"a": 500, "n": 30})
+	var rest atomic.Bool
+	p := w.hooked(how{}, &wrong{send: func(_ context.Context, u *bucketUpdate, send func() error) error {
+		switch {
+		case u.takes(0, 30_000): // another process takes it meanwhile
+			w.edit(neverEntity, 0, balance("n", 0))
+		case u.takes(1, 20_000):
+			rest.Store(true)
+		}
+		return send()
+	}})
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	p.admit(neverEntity, weir.Costs{"n": 0})
+	if _, err := p.ask(neverEntity, weir.Costs{"a": 10, "n": 50}); !isDenied(err) {
+		w.Errorf("got %v, want denied", err)
+	}
+	equal(w, "the rest of n was taken from the other shard", rest.Load(), true)
+	w.together(neverEntity, "a", 1_000_000)
 	w.together(neverEntity, "n", 30_000)
 	w.clock.Advance(2 * time.Second)
 	p.exactly(neverEntity, "n", 100, 30)
