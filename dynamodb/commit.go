@@ -173,7 +173,7 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 	}
 	base := c.image
 	if c.read != nil && !c.read.fulfilled(base) {
-		base = base.adapt(c.read, c.ghosts, c.now())
+		base = base.adapt(c.read, c.ghosts)
 	}
 	r := reckon(base, c.rides, c.members)
 	if len(r.short) > 0 && c.current(r.short) {

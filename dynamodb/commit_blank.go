@@ -91,6 +91,9 @@ func (c *commit) gather(ctx context.Context, blank *image) error {
 		l := &blank.limits[i]
 		if _, ghost := c.ghosts[l.Name]; !ghost {
 			l.balance += firstShare(&l.BucketLimit, images) - l.rate.CapacityMilli
+			if l.balance < l.rate.CapacityMilli {
+				l.seen = c.now()
+			}
 		}
 	}
 	return nil

@@ -31,8 +31,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 			return store
 		},
 		Leeway: conformance.Leeway{
-			// A full bucket may be remembered for longer than a minute: see docs/semantics.md, 12.
-			NoBubble: true, WholeSeconds: true, Contends: true, Compensates: true, FullKept: true,
+			NoBubble: true, WholeSeconds: true, Contends: true, Compensates: true,
 		},
 		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
 			t.Helper()

@@ -28,7 +28,7 @@ func (c *commit) halve(ctx context.Context, blank *image) (w *dynamodb.UpdateIte
 	if t.standing {
 		t = nil
 	} else if !t.fulfilled(m) {
-		m = m.adapt(t, l.lost(), c.now())
+		m = m.adapt(t, l.lost())
 	}
 	move := &ride{now: c.now()}
 	for i := range blank.limits {

@@ -30,6 +30,10 @@ type counter struct {
 	whole int64
 	// seed is true for a limit that the item does not have yet.
 	seed bool
+	// forgotten is true if the limit was as one that nobody had used when it was last touched, and
+	// fullSince since when it had been full and not asked by then (Unix ms).
+	forgotten bool
+	fullSince int64
 }
 
 // forgetMS is how long nothing has to be in use until a bucket is as one that nobody has used
@@ -163,11 +167,27 @@ func (c *counter) peek(now int64, shards int) int64 {
 // touch brings the counter to now, under the stored definition from then on.
 func (c *counter) touch(now int64, shards int) {
 	at := max(now, c.seen)
-	if c.idle(at) {
+	c.forgotten, c.fullSince = c.idle(at), 0
+	if c.forgotten {
+		c.fullSince = c.rate.FullAt(c.balance, c.seen)
 		at = now // nobody remembers when it was last asked
 	}
 	rate := shareOf(&c.BucketLimit, shards)
 	c.balance, c.seen, c.rate, c.whole = c.under(rate, c.Capacity, max(now, c.seen)), at, rate, c.Capacity
+}
+
+// forgetAgain undoes a touch that took nothing from a limit that was forgotten: only a request that
+// is admitted, or a settlement, makes it one that is remembered (docs/semantics.md, 8.4).
+func (c *counter) forgetAgain() {
+	if c.forgotten {
+		c.seen = c.fullSince
+	}
+}
+
+// untouchedSince reports whether nobody has asked for the limit since one touch of it found what
+// was, and took the given milli-units.
+func (c *counter) untouchedSince(was *counter, taken int64) bool {
+	return c.seen == was.seen && c.balance == was.balance-taken && c.rate == was.rate
 }
 
 // lazy is what anybody who reads the item reckons that the balance is at now.

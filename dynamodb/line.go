@@ -5,7 +5,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -138,15 +137,13 @@ func (l *line) adopt(m, before *image) {
 	l.adopted, l.shown = m, m
 }
 
-// note notes that a limit was judged or settled without a write. The definition is the one in
-// force, where the item may have another; nil where it has none.
-func (l *line) note(name string, now int64, limit *weir.Limit) {
+// note notes that a limit was judged or settled without a write.
+func (l *line) note(n sighting) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.shown == nil {
 		return
 	}
-	n := sighting{name, now, limit}
 	l.shown = l.shown.touched(n)
 	switch {
 	case l.running:

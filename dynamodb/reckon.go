@@ -58,22 +58,42 @@ func (r *reckoning) ride(of *ride) {
 		if i < 0 || r.after.limits[i].Incomplete {
 			continue
 		}
-		c := &r.after.limits[i]
-		c.touch(of.now, r.after.shards)
-		before := c.balance
-		if ch.milli >= 0 {
-			c.balance -= ch.milli
-			r.charged[i] = true
-		} else {
-			c.give(-ch.milli)
-			r.given[i] += c.balance - before
-			r.trimmed[i] = r.trimmed[i] || c.balance-before < -ch.milli
+		if !r.undo(i, &ch) {
+			r.change(i, &ch, of.now)
 		}
-		r.net[i] += before - c.balance
 		if !ch.moves {
 			r.counts[i] += ch.milli
 		}
 	}
+}
+
+// undo gives back what was taken from a limit that was forgotten until then, if nobody has asked it
+// since: then it is forgotten again.
+func (r *reckoning) undo(i int, ch *change) bool {
+	c, was := &r.after.limits[i], ch.from
+	if was == nil || !was.forgotten || !c.untouchedSince(was, -ch.milli) {
+		return false
+	}
+	c.balance, c.seen = was.balance, was.fullSince
+	r.net[i] += ch.milli
+	r.given[i] -= ch.milli
+	return true
+}
+
+// change charges a limit, or gives back to it.
+func (r *reckoning) change(i int, ch *change, now int64) {
+	c := &r.after.limits[i]
+	c.touch(now, r.after.shards)
+	before := c.balance
+	if ch.milli >= 0 {
+		c.balance -= ch.milli
+		r.charged[i] = true
+	} else {
+		c.give(-ch.milli)
+		r.given[i] += c.balance - before
+		r.trimmed[i] = r.trimmed[i] || c.balance-before < -ch.milli
+	}
+	r.net[i] += before - c.balance
 }
 
 // judge decides on one member, all or nothing.
@@ -90,6 +110,9 @@ func (r *reckoning) judge(m *member) {
 	}
 	v := verdict{found: found, shards: r.after.shards}
 	if !fits {
+		for k := range m.asks {
+			r.after.limit(m.asks[k].name).forgetAgain()
+		}
 		v.ruling = denied
 		r.short, r.lacking = append(r.short, m), append(r.lacking, v)
 		return
@@ -125,6 +148,7 @@ func (r *reckoning) correct(m *image) {
 			for k := range r.fitting[f].found {
 				if found := &r.fitting[f].found[k]; found.Name == a.Name {
 					found.balance += moved
+					found.forgotten = false // others have used it
 				}
 			}
 		}
@@ -173,11 +197,14 @@ func (m *image) noting(after *image) *image {
 	return c
 }
 
-// sighting is a limit that was judged without a write.
+// sighting is a limit that was judged or settled without a write.
 type sighting struct {
-	name  string
-	now   int64
-	limit *weir.Limit // nil: as it is stored
+	name string
+	now  int64
+	// limit is the definition in force, if the item may have another one; nil if it has not.
+	limit *weir.Limit
+	// denied is true if it was judged for a request that was denied.
+	denied bool
 }
 
 // touched is the image after limits were asked.
@@ -197,6 +224,9 @@ func (m *image) touched(all ...sighting) *image {
 			l.Capacity, l.Refill, l.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
 		}
 		l.touch(a.now, c.shards)
+		if a.denied {
+			l.forgetAgain()
+		}
 		l.BucketLimit = item
 	}
 	return c

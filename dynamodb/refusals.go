@@ -92,7 +92,7 @@ func (j *journey) refusedBefore() bool {
 	for _, e := range j.errands {
 		if denies {
 			for k := range e.asks {
-				e.spot.line(0).note(e.asks[k].name, j.now, nil)
+				e.spot.line(0).note(sighting{name: e.asks[k].name, now: j.now, denied: true})
 			}
 		} else {
 			e.found = verdict{}

@@ -193,7 +193,8 @@ func (t *settlement) noteUnmoved(s *Store, now time.Time, st *weir.Settlement) {
 		if s.unread(h.Subject) {
 			inForce = st.Limits[i]
 		}
-		p.line(t.pieces[i][0].shard).note(h.Limit.Name, now.UnixMilli(), inForce)
+		seen := sighting{name: h.Limit.Name, now: now.UnixMilli(), limit: inForce}
+		p.line(t.pieces[i][0].shard).note(seen)
 		p.release()
 	}
 }

@@ -38,7 +38,7 @@ func (p *spot) status(now int64, r *weir.Resolved, images []*image) []weir.Limit
 	t := &terms{level: r.Level, limits: r.Limits}
 	for shard, m := range images {
 		if m != nil {
-			images[shard] = m.adapt(t, p.line(shard).lost(), now)
+			images[shard] = m.adapt(t, p.line(shard).lost())
 		}
 	}
 	out := make([]weir.LimitStatus, 0, len(r.Limits))

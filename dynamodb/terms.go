@@ -65,7 +65,7 @@ func (t *terms) fulfilled(m *image) bool {
 
 // adapt is the image under terms: limits that were changed are defined anew, those that were added
 // are full, and those that were removed are gone.
-func (m *image) adapt(t *terms, ghosts map[string]counter, now int64) *image {
+func (m *image) adapt(t *terms, ghosts map[string]counter) *image {
 	a := *m
 	a.limits = make([]counter, 0, len(t.limits))
 	for i := range t.limits {
@@ -76,7 +76,7 @@ func (m *image) adapt(t *terms, ghosts map[string]counter, now int64) *image {
 			a.limits = append(a.limits, c)
 			continue
 		}
-		c := fresh(s, m.shards, now)
+		c := fresh(s, m.shards)
 		if ghost, ok := ghosts[s.Name]; ok {
 			ghost.BucketLimit, ghost.seed = s, true
 			c = ghost
@@ -87,9 +87,10 @@ func (m *image) adapt(t *terms, ghosts map[string]counter, now int64) *image {
 	return &a
 }
 
-// fresh is a limit that nobody has used: a share of it, full.
-func fresh(s schema.BucketLimit, shards int, now int64) counter {
-	c := newCounter(s, now, shards)
+// fresh is a limit that nobody has used: a share of it, full since 1970, so that it is forgotten
+// until it is asked.
+func fresh(s schema.BucketLimit, shards int) counter {
+	c := newCounter(s, 0, shards)
 	c.balance, c.seed = c.rate.CapacityMilli, true
 	return c
 }

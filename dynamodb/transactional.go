@@ -55,7 +55,8 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 			e.found, all = <-e.member.answer, false
 			if e.found.ruling == denied {
 				for k := range e.asks { // nothing is written, and yet they were asked
-					e.spot.line(e.shard).note(e.asks[k].name, j.now, e.asks[k].limit)
+					a := &e.asks[k]
+					e.spot.line(e.shard).note(sighting{a.name, j.now, a.limit, true})
 				}
 			}
 			continue

@@ -19,16 +19,18 @@ func (l *line) blank(t *terms, o owner, now int64) *image {
 	}
 	m := &image{item: b, shards: shards}
 	for i := range t.limits {
-		c := fresh(stored(&t.limits[i]), shards, now)
+		c := fresh(stored(&t.limits[i]), shards)
 		if ghost, ok := l.ghosts[c.Name]; ok {
 			ghost.BucketLimit = c.BucketLimit
 			c = ghost
 		} else if l.shard > 0 {
-			c.balance = 0
+			c.balance, c.seen = 0, now
 		}
 		if l.image != nil { // a stub: somebody has counted on an item that was gone
 			if was := l.image.limit(c.Name); was != nil {
-				c.balance += min(0, was.Balance)
+				if was.Balance < 0 {
+					c.balance, c.seen = c.balance+was.Balance, now
+				}
 				c.Consumed = was.Consumed
 			}
 		}

@@ -14,7 +14,8 @@ import (
 // writesCases are rules of the write paths that were broken once, each where it was.
 func writesCases() []neverCase {
 	return slices.Concat(
-		writesLeftovers(), writesRefills(), writesTerms(), writesWithout(), writesCounted(), writesEnding(),
+		writesLeftovers(), writesRefills(), writesTerms(), writesForgotten(), writesWithout(), writesCounted(),
+		writesEnding(),
 	)
 }
 
