@@ -12,6 +12,7 @@ func changedCases() []Case {
 	minute := system(bucketOf("n", 10, 60, time.Minute))
 	window := system(windowOf("n", 10, time.Minute))
 	slots := system(slotsOf("n", 10, time.Minute))
+	spent := system(bucketOf("n", 10, 60, time.Minute), slow(weir.Bucket, "spent", 1))
 	cases := []Case{
 		{
 			"O2: default changes reach live buckets",
@@ -27,6 +28,7 @@ func changedCases() []Case {
 		{"a changed window keeps its units and ends", "8.2", wt, scene(window, windowChanged)},
 		{"changed slots keep their ends", "8.2", ct, scene(slots, slotsChanged)},
 		{"a full bucket may be forgotten after a minute", "8.4", bt, scene(minute, forgottenFull)},
+		{"a denial leaves a bucket forgotten", "8.4", bt, scene(spent, forgottenDenied)},
 		{"a used bucket is not forgotten", "8.4", bt, scene(minute, notForgotten)},
 		{"a refund works under the definition in force", "8.6", bt, scene(minute, refundInForce)},
 		{"growth works under the definition in force", "8.6", wt, scene(window, growthInForce)},
@@ -218,6 +220,29 @@ func forgottenFull(s *stage) {
 	s.left("gone", cost(30))
 	s.exactly(ask("gone", cost(10)), 3, 4)
 	s.left("kept", cost(10))
+}
+
+// forgottenDenied: a request that is denied takes nothing, also of the limits that would have
+// admitted it. So a bucket that was forgotten by then, or never used, still starts full at a
+// capacity that is raised a moment later.
+func forgottenDenied(s *stage) {
+	one := weir.Costs{"spent": 1}
+	s.admit(ask("full", weir.Costs{"n": 5, "spent": 1})) // full again after five seconds
+	s.admit(ask("beside", cost(5)))
+	s.admit(ask("empty", one))
+	s.Advance(65 * time.Second)
+	s.deny(ask("full", weir.Costs{"n": 1, "spent": 1}))
+	s.deny(several(charge("beside", cost(1)), charge("empty", one)))
+	s.deny(several(charge("unused", cost(1)), charge("empty", one)))
+	s.Advance(time.Second)
+	s.configure(everybody(bucketOf("n", 30, 1, time.Hour), slow(weir.Bucket, "spent", 1)))
+	for _, e := range []string{"full", "beside", "unused"} {
+		if s.h.FullKept && s.look(e, "n") == 10 {
+			continue
+		}
+		s.left(e, cost(30))
+		s.exactly(ask(e, cost(10)), 3, 4)
+	}
 }
 
 func notForgotten(s *stage) {

@@ -118,6 +118,9 @@ func changedBuckets() []rule {
 		{"a full bucket is forgotten at once", "8.4", func(w, r *model.Rules) {
 			w.Forgotten = func(b model.Bucket, now int64) bool { return r.Forgotten(b, now+60_000) }
 		}},
+		{"a denial brings a forgotten bucket back", "8.4", func(w, _ *model.Rules) {
+			w.Stamps = func(bool, bool) bool { return true }
+		}},
 		{"an idle bucket is forgotten", "8.4", func(w, _ *model.Rules) {
 			w.Forgotten = func(b model.Bucket, now int64) bool { return now-b.At >= 60_000 }
 		}},

@@ -35,7 +35,7 @@ func numberRules() []rule {
 			w.Gain = func(l *weir.Limit, from, to int64) *big.Int { return r.Gain(l, min(from, to), to) }
 		}},
 		{"a denial is not seen by the state", "1.3", func(w, _ *model.Rules) {
-			w.Stamps = func(denied bool) bool { return !denied }
+			w.Stamps = func(denied, known bool) bool { return !denied && known }
 		}},
 		{"the lease table believes every clock", "1.3", func(w, _ *model.Rules) {
 			w.Clock = func(_, now int64) int64 { return now }

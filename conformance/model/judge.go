@@ -35,8 +35,9 @@ func judgeOn(bool) bool { return true }
 // denies: a shadow limit never denies (3.6).
 func denies(l *weir.Limit, fits bool) bool { return !fits && !l.Shadow }
 
-// stamps: a state remembers the latest instant it has seen, whatever the answer was (1.3).
-func stamps(bool) bool { return true }
+// stamps: a state remembers the latest instant it has seen, whatever the answer was (1.3). One that
+// was forgotten stays so (8.4).
+func stamps(_, known bool) bool { return known }
 
 func (m *Model) judgeOne(t *Take, now int64) *verdict {
 	v := &verdict{take: t}

@@ -67,10 +67,10 @@ func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lea
 	return m.handle(m.bear(id, content, holdings, m.reported(verdicts, holdings), now), now), nil
 }
 
-// stamp moves the states that were judged to now (1.3). One that was forgotten stays so.
+// stamp moves the states that were judged to now (1.3).
 func (m *Model) stamp(verdicts []*verdict, denied bool) {
 	for _, v := range verdicts {
-		if v.known && m.rules.Stamps(denied) {
+		if m.rules.Stamps(denied, v.known) {
 			m.store(m.rules.KeyOf(v.take.Subject, &v.take.Limit), v.state)
 		}
 	}

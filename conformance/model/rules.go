@@ -106,8 +106,9 @@ type ReserveRules struct {
 	TakesAnyway func(t *Take, fits bool) bool
 	// SparesUncounted is true where what no longer fits a limit's counter is left out (3.6, 7.11).
 	SparesUncounted func(l *weir.Limit) bool
-	// Stamps is true where judging a state moves it to now, denied or not (1.3).
-	Stamps func(denied bool) bool
+	// Stamps is true where judging a state moves it to now, denied or not (1.3), unless it is not
+	// known: what was forgotten stays so until something is taken (8.4).
+	Stamps func(denied, known bool) bool
 	// Reported is what an admitted reservation says of a limit (3.8).
 	Reported func(before, after weir.LimitStatus) weir.LimitStatus
 	// Gap runs between judging and taking, with the model locked (3.1).
