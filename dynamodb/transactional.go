@@ -53,12 +53,6 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 		}
 		if w == nil {
 			e.found, all = <-e.member.answer, false
-			if e.found.ruling == denied {
-				for k := range e.asks { // nothing is written, and yet they were asked
-					a := &e.asks[k]
-					e.spot.line(e.shard).note(sighting{a.name, j.now, a.limit, true})
-				}
-			}
 			continue
 		}
 		e.found = r.fitting[0]
@@ -66,6 +60,7 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 		writes = append(writes, w)
 	}
 	if !all {
+		j.noteDenied()
 		return true, nil
 	}
 	done, err := s.writeTogether(ctx, j, writes)
@@ -78,6 +73,22 @@ func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err
 		e.spot.line(e.shard).adopt(writes[i].leads, images[i][0])
 	}
 	return true, nil
+}
+
+// noteDenied notes that limits were judged though nothing is written: also those that have enough,
+// because another one denied.
+func (j *journey) noteDenied() {
+	for _, e := range j.errands {
+		if e.found.ruling != taken && e.found.ruling != denied {
+			return // the reservation is planned anew, or has failed
+		}
+	}
+	for _, e := range j.errands {
+		for k := range e.asks {
+			a := &e.asks[k]
+			e.spot.line(e.shard).note(sighting{a.name, j.now, a.limit, true})
+		}
+	}
 }
 
 // writeTogether writes the items, and reports false where a condition did not hold or another

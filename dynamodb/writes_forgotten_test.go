@@ -19,14 +19,15 @@ func writesForgotten() []neverCase {
 		cases = append(cases,
 			neverCase{"forgotten: denied by another limit" + name, deniedBeside(how{store: o})},
 			neverCase{"forgotten: denied by a parent" + name, deniedAbove(how{store: o})},
+			neverCase{"forgotten: full at a lower capacity" + name, fullWhenLowered(how{store: o})},
 			neverCase{"forgotten: limits that nobody has asked" + name, neverAsked(how{store: o})},
 		)
 	}
 	return cases
 }
 
-// raise sets limits through a process that is tested.
-func (p *process) raise(at weir.Subject, limits ...weir.Limit) {
+// set sets limits through a process that is tested.
+func (p *process) set(at weir.Subject, limits ...weir.Limit) {
 	p.w.Helper()
 	if err := p.SetLimits(p.w.Context(), at, limits); err != nil {
 		p.w.Fatalf("set limits: %v", err)
@@ -59,7 +60,7 @@ func deniedBeside(o how) func(w *neverWorld) {
 		p.deny(neverEntity, weir.Costs{"n": 1, "spent": 1})
 		p.deny(neverEntity, weir.Costs{"n": 1, "spent": 1})
 		w.clock.Advance(-5 * time.Second)
-		p.raise(weir.Subject{}, still("n", 30), spent)
+		p.set(weir.Subject{}, still("n", 30), spent)
 		p.has(neverEntity, "n", 30)
 		p.exactly(neverEntity, "n", 30, 30)
 	}
@@ -79,7 +80,7 @@ func deniedAbove(o how) func(w *neverWorld) {
 		p.deny("used", weir.Costs{"n": 1})
 		p.deny("unused", weir.Costs{"n": 1})
 		w.clock.Advance(time.Second)
-		p.raise(weir.Subject{}, still("n", 30))
+		p.set(weir.Subject{}, still("n", 30))
 		for _, e := range []string{"used", "unused"} {
 			p.has(e, "n", 30)
 			if err := p.SetEntity(w.Context(), e, "", false); err != nil {
@@ -90,6 +91,25 @@ func deniedAbove(o how) func(w *neverWorld) {
 	}
 }
 
+// fullWhenLowered: a call that a parent denies has asked the child's bucket all the same. A lower
+// capacity trims it then, so that it is full, and forgotten a minute later.
+func fullWhenLowered(o how) func(w *neverWorld) {
+	return func(w *neverWorld) {
+		w.system(still("n", 10))
+		w.limits(weir.Subject{Entity: "parent", Resource: neverResource}, still("n", 1))
+		w.family(neverEntity, "parent")
+		p := w.process(o)
+		p.admit(neverEntity, weir.Costs{"n": 1})
+		p.set(weir.Subject{}, still("n", 5))
+		p.deny(neverEntity, weir.Costs{"n": 1})
+		w.clock.Advance(59 * time.Second)
+		p.has(neverEntity, "n", 5)
+		w.clock.Advance(time.Second)
+		p.set(weir.Subject{}, still("n", 10))
+		p.has(neverEntity, "n", 10)
+	}
+}
+
 // neverAsked: a limit is on the item since another one was asked.
 func neverAsked(o how) func(w *neverWorld) {
 	return func(w *neverWorld) {
@@ -97,14 +117,14 @@ func neverAsked(o how) func(w *neverWorld) {
 		w.system(asked, still("n", 10))
 		p := w.process(o)
 		p.admit(neverEntity, weir.Costs{"asked": 1})
-		p.raise(weir.Subject{}, asked, still("n", 30), still("added", 10))
+		p.set(weir.Subject{}, asked, still("n", 30), still("added", 10))
 		p.has(neverEntity, "n", 30)
 		p.admit(neverEntity, weir.Costs{"asked": 1})
-		p.raise(weir.Subject{}, asked, still("n", 40), still("added", 20))
+		p.set(weir.Subject{}, asked, still("n", 40), still("added", 20))
 		p.has(neverEntity, "n", 40)
 		p.has(neverEntity, "added", 20)
 		p.admit(neverEntity, weir.Costs{"n": 1, "added": 1})
-		p.raise(weir.Subject{}, asked, still("n", 50), still("added", 30))
+		p.set(weir.Subject{}, asked, still("n", 50), still("added", 30))
 		p.has(neverEntity, "n", 39)
 		p.has(neverEntity, "added", 19)
 		p.has(neverEntity, "asked", 8)
