@@ -314,6 +314,11 @@ func TestHealth(t *testing.T) {
 	trouble = fmt.Errorf("x: %w",
 		&weir.Error{Code: weir.Unavailable, Field: "limits", Reason: "are older than the store's"})
 	ask("/readyz").want(t, 503, "field", "limits", "reason", "are older than the store's")
+	trouble = fmt.Errorf("x: %w", &weir.Error{Code: weir.Superseded, Reason: "version 3 is in force"})
+	ask("/readyz").want(t, 503, "type", "urn:weir:problem:superseded", "code", "superseded",
+		"title", "The server's limits are not the ones in force", "reason", "version 3 is in force")
+	trouble = &weir.Error{Code: weir.NotFound, Reason: "the namespace is gone"}
+	ask("/readyz").want(t, 503, "type", "about:blank", "code", "unavailable")
 	if a := ask("/openapi.json"); a.body["openapi"] == nil {
 		t.Errorf("no OpenAPI document: %.80s", a.text)
 	}

@@ -27,7 +27,8 @@ func (h *Handler) healthy(context.Context, *incoming) (*answer, error) {
 	return &answer{body: healthBody{"ok"}}, nil
 }
 
-// ready shows a reason only where it was made for showing: anybody may ask.
+// ready shows the reason only if it is a [weir.Error], because anybody may ask. A server whose limits
+// are superseded says so as it does to a reserve; everything else is unavailable, whatever the code.
 func (h *Handler) ready(ctx context.Context, _ *incoming) (*answer, error) {
 	err := h.options.Ready(ctx)
 	if err == nil {
@@ -35,6 +36,9 @@ func (h *Handler) ready(ctx context.Context, _ *incoming) (*answer, error) {
 	}
 	fault := &weir.Error{Code: weir.Unavailable, Reason: "not ready"}
 	if known, ok := errors.AsType[*weir.Error](err); ok {
+		if known.Code == weir.Superseded {
+			return nil, known
+		}
 		fault.Field, fault.Value, fault.Reason = known.Field, known.Value, known.Reason
 	}
 	return nil, refusal(http.StatusServiceUnavailable, fault)

@@ -97,7 +97,7 @@ func TestServeTigerBeetleTogether(t *testing.T) {
 	ready := func(s *served, name string, want int) {
 		t.Helper()
 		status, body := s.get(t, "/readyz")
-		if status != want || want != http.StatusOK && !strings.Contains(body, "not the ones in force") {
+		if status != want || want != http.StatusOK && !strings.Contains(body, `"type":"urn:weir:problem:superseded"`) {
 			t.Errorf("%s: readyz: got %d %s, want %d", name, status, body, want)
 		}
 		if status, _ := s.get(t, "/healthz"); status != http.StatusOK {
