@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -24,8 +25,19 @@ func outdated(t *testing.T, c *cluster, capacity int64) (old, latest *member) {
 		t.Fatal(err)
 	}
 	latest = c.open(d(capacity+1), 0)
-	if err := old.store.Ready(t.Context()); !errors.Is(err, weir.Superseded) {
+	err := old.store.Ready(t.Context())
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Superseded {
 		t.Errorf("the older file: ready: got %v, want %v", err, weir.Superseded)
+		return old, latest
+	}
+	// Both choices are told. The file in force need not be the newer one.
+	for _, part := range []string{
+		"version 2, put there at ", "give it the limits file in force", "put its own in force", "SIGHUP", "--put-in-force",
+	} {
+		if !strings.Contains(e.Reason, part) {
+			t.Errorf("the older file: got %q, want it to say %q", e.Reason, part)
+		}
 	}
 	return old, latest
 }

@@ -182,7 +182,8 @@ func (v *version) check() error {
 	return &weir.Error{
 		Code: weir.Superseded,
 		Reason: fmt.Sprintf("this server's limits are not the ones in force, which are version %d, "+
-			"put there at %s: give it the newer file, or reload its own to put that in force",
+			"put there at %s: give it the limits file in force, or put its own in force by a reload "+
+			"(SIGHUP) or by starting it with --put-in-force",
 			v.inForce, time.UnixMilli(v.since).UTC().Format(time.RFC3339)),
 	}
 }
