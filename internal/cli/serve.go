@@ -64,7 +64,7 @@ func (a *app) serveCommand() *cobra.Command {
 	}
 	o.flags(cmd)
 	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(o.refuseEmpty(cmd), o.refuseZero(cmd)); err != nil {
+		if err := errors.Join(o.refuseEmpty(cmd), o.refuseZero(cmd), a.refusePutInForce(cmd, &o)); err != nil {
 			return err
 		}
 		if o.Watch == 0 {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 
+	"github.com/spf13/cobra"
+
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/manifest"
@@ -12,20 +14,29 @@ import (
 	"github.com/weir-limiter/weir/store"
 )
 
+// servedStore returns the URL of the store that is to be served.
+func (a *app) servedStore(o *serveOptions) string {
+	return cmp.Or(o.store, a.env(storeEnv), "memory:")
+}
+
+// refusePutInForce refuses the flag on a store that has no limits of other servers.
+func (a *app) refusePutInForce(cmd *cobra.Command, o *serveOptions) error {
+	if !o.putInForce || isCluster(a.servedStore(o)) {
+		return nil
+	}
+	return misused(cmd, "--put-in-force needs a store whose servers share one limits file: "+
+		"--store tigerbeetle://HOST:PORT")
+}
+
 // openServed opens the store that is to be served.
 func (a *app) openServed(ctx context.Context, o *serveOptions) (weir.Backend, error) {
-	at := cmp.Or(o.store, a.env(storeEnv), "memory:")
+	at := a.servedStore(o)
 	refused := func(reason string) error {
 		return &weir.Error{Code: weir.Invalid, Field: "limits", Value: o.LimitsFile, Reason: reason}
 	}
 	opening, m := &store.Options{OnError: o.StoreFaults.Note, PutInForce: o.putInForce}, &manifest.Manifest{}
 	o.Namespace = store.Namespace(at)
 	switch {
-	case o.putInForce && !isCluster(at):
-		return nil, &weir.Error{
-			Code: weir.Invalid, Field: "put-in-force", Value: "true",
-			Reason: "is for a store on TigerBeetle, where one limits file is in force for all servers",
-		}
 	case isTable(at) && o.LimitsFile != "":
 		return nil, refused(limitsOnTable)
 	case !isCluster(at):

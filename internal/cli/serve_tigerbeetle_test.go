@@ -176,14 +176,20 @@ func TestServeOtherNamespace(t *testing.T) {
 	s.end(t)
 }
 
-// TestPutInForceElsewhere: the flag is for a store whose limits one of several servers has put in
-// force.
+// TestPutInForceElsewhere: the flag is refused, with the store that it is for, on a store without
+// limits that one of several servers has put in force.
 func TestPutInForceElsewhere(t *testing.T) {
 	t.Parallel()
+	const want = "weir: --put-in-force needs a store whose servers share one limits file: " +
+		"--store tigerbeetle://HOST:PORT (see weir serve --help)\n"
 	limits := filepath.Join(t.TempDir(), "limits.yaml")
 	slotsFile(t, limits, 5)
-	r := runWeir(t, "serve", "--listen", "127.0.0.1:0", "--limits", limits, "--put-in-force")
-	if r.code != 2 || !strings.Contains(r.err, "put-in-force") {
-		t.Errorf("got %d %s", r.code, r.err)
+	for _, args := range [][]string{
+		{"--limits", limits}, {"--limits", limits, "--store", "memory:"}, {"--store", "dynamodb://limits"},
+	} {
+		r := runWeir(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--put-in-force"}, args...)...)
+		if r.code != exitMisused || r.err != want {
+			t.Errorf("%q: got exit code %d and %s, want %d and %s", args, r.code, r.err, exitMisused, want)
+		}
 	}
 }
