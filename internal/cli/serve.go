@@ -74,21 +74,22 @@ func (a *app) serveCommand() *cobra.Command {
 			o.limiter.CacheTTL = -1
 		}
 		err := a.serve(cmd.Context(), &o)
-		if field := flagAtFault(cmd, err); field != "" {
-			return misused(cmd, "%w", withDashes(cmd, err))
+		named := withDashes(cmd, err)
+		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid && flagAtFault(cmd, err) != "" {
+			return misused(cmd, "%w", named)
 		}
-		return err
+		return named
 	})
 	return cmd
 }
 
-// flagAtFault returns the flag that an error is about, where it is a mistake in one.
+// flagAtFault returns the flag that an error is about, or "" if it is about something else.
 func flagAtFault(cmd *cobra.Command, err error) string {
 	if _, inFile := errors.AsType[*server.FileError](err); inFile {
 		return ""
 	}
 	e, ok := errors.AsType[*weir.Error](err)
-	if !ok || e.Code != weir.Invalid {
+	if !ok {
 		return ""
 	}
 	if cmd.Flags().Lookup(e.Field) != nil {
@@ -105,7 +106,7 @@ func flagAtFault(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// withDashes writes the names of flags in mistakes as the command line has them.
+// withDashes writes the names of flags in errors as the command line has them.
 func withDashes(cmd *cobra.Command, err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var errs []error
@@ -115,10 +116,10 @@ func withDashes(cmd *cobra.Command, err error) error {
 		return errors.Join(errs...)
 	}
 	e, ok := errors.AsType[*weir.Error](err)
-	if !ok {
+	if !ok || e.Code != weir.Invalid && err != error(e) { // what is around other errors than mistakes stays
 		return err
 	}
-	field := flagAtFault(cmd, e)
+	field := flagAtFault(cmd, err)
 	if field == "" {
 		return err
 	}

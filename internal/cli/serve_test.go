@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -215,6 +216,32 @@ func TestServeInterrupted(t *testing.T) {
 		func(string) string { return "" })
 	if code != exitDone || !strings.HasPrefix(out.String(), "weir: listening on http://127.0.0.1:") {
 		t.Errorf("got exit code %d, %q and %q", code, out.String(), logs.String())
+	}
+}
+
+// TestServeTakenAddress: an address that cannot be listened on is named once, with the flag as it is
+// typed, and with what to do.
+func TestServeTakenAddress(t *testing.T) {
+	t.Parallel()
+	var config net.ListenConfig
+	l, err := config.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	const inUse = "is already in use: choose another address, or stop what listens there"
+	taken := l.Addr().String()
+	for _, c := range []struct{ flag, address, want string }{
+		{"--listen", taken, inUse},
+		{"--probe-listen", taken, inUse},
+		{"--listen", "127.0.0.1:99999", "cannot be listened on: address 99999: invalid port"},
+	} {
+		args := []string{"serve", "--listen", "127.0.0.1:0", "--log-level", "error", c.flag, c.address}
+		want := fmt.Sprintf("weir: unavailable: %s %q: %s\n", c.flag, c.address, c.want)
+		if r := runWeir(t, args...); r.code != exitFailed || r.err != want {
+			t.Errorf("%s %s: got exit code %d and %s, want %d and %s", c.flag, c.address, r.code, r.err,
+				exitFailed, want)
+		}
 	}
 }
 

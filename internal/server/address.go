@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"errors"
 	"net"
 	"net/netip"
 	"strings"
+	"syscall"
 
 	"github.com/weir-limiter/weir"
 )
@@ -24,14 +26,25 @@ func listen(ctx context.Context, option, address string, open bool) (net.Listene
 	var config net.ListenConfig
 	l, err := config.Listen(ctx, "tcp", address)
 	if err != nil {
-		return nil, &weir.Error{Code: weir.Unavailable, Field: option, Value: address,
-			Reason: "cannot be listened on", Err: err}
+		return nil, notListened(option, address, err)
 	}
 	if !open && !isLoopback(l.Addr()) { // the name may have changed its meaning since
 		_ = l.Close() // nothing was accepted
 		return nil, reachable(option, address, l.Addr().String())
 	}
 	return l, nil
+}
+
+// notListened returns the error of an address that cannot be listened on. What [net] says of the
+// operation is left out: it names the address again.
+func notListened(option, address string, err error) *weir.Error {
+	e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be listened on", Err: err}
+	if errors.Is(err, syscall.EADDRINUSE) {
+		e.Reason, e.Err = "is already in use: choose another address, or stop what listens there", nil
+	} else if operation, ok := errors.AsType[*net.OpError](err); ok {
+		e.Err = operation.Err
+	}
+	return e
 }
 
 // checkLoopback refuses a host unless each of its addresses is a loopback one.
@@ -41,8 +54,11 @@ func checkLoopback(ctx context.Context, option, address, host string) error {
 	}
 	addresses, err := resolve(ctx, host)
 	if err != nil {
-		return &weir.Error{Code: weir.Unavailable, Field: option, Value: address,
-			Reason: "cannot be resolved", Err: err}
+		e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be resolved", Err: err}
+		if lookup, ok := errors.AsType[*net.DNSError](err); ok {
+			e.Reason, e.Err = "cannot be resolved: "+lookup.Err, nil // not the name and its server again
+		}
+		return e
 	}
 	for _, ip := range addresses {
 		switch {
