@@ -2,6 +2,7 @@ package weir
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -69,21 +70,21 @@ func (o *Options) withDefaults(traits Traits) (Options, error) {
 	if out.CacheTTL == 0 {
 		out.CacheTTL = time.Minute
 	}
-	count := func(field string, n *int, byDefault, limit int) {
+	count := func(field string, n *int, byDefault, limit int, why string) {
 		if *n == 0 {
 			*n = byDefault
 		}
 		if *n < 1 || *n > limit {
-			errs = append(errs, invalid(field, *n, "is out of range"))
+			errs = append(errs, invalid(field, *n, fmt.Sprintf("must be from 1 to %d%s", limit, why)))
 		}
 	}
-	count("LeaseMemorySize", &out.LeaseMemorySize, 1_000_000, 1<<30)
-	count("MaxLeases", &out.MaxLeases, 1_000_000, 1<<30)
-	if out.MaxLeasesPerCaller != 0 {
-		count("MaxLeasesPerCaller", &out.MaxLeasesPerCaller, 0, out.MaxLeases)
+	count("LeaseMemorySize", &out.LeaseMemorySize, 1_000_000, 1<<30, "")
+	count("MaxLeases", &out.MaxLeases, 1_000_000, 1<<30, "")
+	if out.MaxLeasesPerCaller != 0 && out.MaxLeases > 0 {
+		count("MaxLeasesPerCaller", &out.MaxLeasesPerCaller, 0, out.MaxLeases, ", the bound on all leases")
 	}
-	count("CacheSize", &out.CacheSize, 250_000, 1<<30)
-	count("CascadeDepth", &out.CascadeDepth, 1, min(maxCascadeDepth, traits.CascadeDepth))
+	count("CacheSize", &out.CacheSize, 250_000, 1<<30, "")
+	count("CascadeDepth", &out.CascadeDepth, 1, min(maxCascadeDepth, traits.CascadeDepth), ", what the store allows")
 	switch out.OnUnavailable {
 	case "", Block, Allow:
 	default:

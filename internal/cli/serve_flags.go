@@ -87,9 +87,10 @@ func (o *serveOptions) refuseZero(cmd *cobra.Command) error {
 		"max-body", "max-header", "max-concurrent", "max-connections", "header-timeout",
 		"read-timeout", "write-timeout", "idle-timeout", "shutdown-delay", "shutdown-timeout",
 		"cascade-depth", "lease-lifetime", "lease-memory", "lease-memory-size", "store-timeout",
-		"max-leases",
+		"max-leases", "max-leases-per-caller",
 	} {
-		if given := cmd.Flags().Lookup(name).Value.String(); given == "0" || given == "0s" {
+		given := cmd.Flags().Lookup(name).Value.String()
+		if cmd.Flags().Changed(name) && (given == "0" || given == "0s") {
 			errs = append(errs, misused(cmd, "%w", &weir.Error{
 				Code: weir.Invalid, Field: "--" + name, Value: given, Reason: "must be above 0",
 			}))
