@@ -115,6 +115,9 @@ func withDashes(cmd *cobra.Command, err error) error {
 		}
 		return errors.Join(errs...)
 	}
+	if file, ok := errors.AsType[*server.FileError](err); ok && file.Option != "" {
+		return &server.FileError{Option: "--" + file.Option, File: file.File, Err: file.Err}
+	}
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Invalid && err != error(e) { // what is around other errors than mistakes stays
 		return err

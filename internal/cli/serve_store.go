@@ -46,7 +46,7 @@ func (a *app) openServed(ctx context.Context, o *serveOptions) (weir.Backend, er
 		return nil, refused("must be a file, which can be read again")
 	default:
 		var err error
-		if m, err = a.openingLimits(ctx, o); err != nil {
+		if m, err = openingLimits(ctx, o); err != nil {
 			return nil, err
 		}
 		opening.Definitions = m.Definitions
@@ -60,10 +60,10 @@ func (a *app) openServed(ctx context.Context, o *serveOptions) (weir.Backend, er
 
 // openingLimits reads the limits that a store is opened with: one on a cluster decides by them, at
 // once, whether they are in force.
-func (a *app) openingLimits(ctx context.Context, o *serveOptions) (*manifest.Manifest, error) {
-	data, err := a.read(ctx, o.LimitsFile, maxLimitsBytes)
+func openingLimits(ctx context.Context, o *serveOptions) (*manifest.Manifest, error) {
+	data, err := server.ReadLimits(o.LimitsFile)
 	if err != nil {
-		return nil, &server.FileError{Err: err}
+		return nil, err
 	}
 	m, err := manifest.Parse(o.LimitsFile, data)
 	if err != nil {

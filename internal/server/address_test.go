@@ -93,7 +93,7 @@ func TestNewRefuses(t *testing.T) {
 		"the limiter's options": {Options{Limiter: &weir.Options{CascadeDepth: 99}}, []string{`CascadeDepth`}},
 		"files": {
 			Options{LimitsFile: bad, TokensFile: dir + "/none", CertFile: bad, KeyFile: bad},
-			[]string{`bad\.yaml:2:35: .*rpm`, `bad\.yaml:2:55: .*tpm`, `none: no such file`, `bad\.yaml: tls: `},
+			[]string{`bad\.yaml:2:35: .*rpm`, `bad\.yaml:2:55: .*tpm`, `^tokens ".*none": no such file`, `bad\.yaml: tls: `},
 		},
 		"a port that is taken": {Options{Listen: taken.Addr().String()}, []string{`listen.*in use`}},
 		"traces":               {Options{TraceEndpoint: "collector:4318"}, []string{`trace endpoint.*must be an http`}},

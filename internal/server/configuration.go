@@ -23,7 +23,8 @@ func (s *Server) openTokens(ctx context.Context) error {
 	}
 	s.tokens = &tokens{}
 	of := &source{
-		what: "tokens", files: []string{s.options.TokensFile}, most: maxTokenFile, modes: true,
+		what: "tokens", files: []string{s.options.TokensFile}, options: []string{"tokens"},
+		most: maxTokenFile, modes: true,
 		load: func(_ context.Context, read []fileState) error { return s.tokens.load(&read[0]) },
 	}
 	s.sources = append(s.sources, of)
@@ -45,7 +46,8 @@ func (s *Server) openSources(ctx context.Context, mistakes error) error {
 				Reason: "this store keeps its configuration itself: use weir limits apply"}
 		}
 		s.sources = append(s.sources, &source{
-			what: "limits", files: []string{o.LimitsFile}, most: maxLimitsFile, load: s.firstLimits,
+			what: "limits", files: []string{o.LimitsFile}, options: []string{"limits"},
+			most: maxLimitsFile, load: s.firstLimits,
 			onlyChanges: s.editable, // an administrator may have written something since
 		})
 	}
@@ -53,8 +55,8 @@ func (s *Server) openSources(ctx context.Context, mistakes error) error {
 	if o.CertFile != "" {
 		s.certificate = &certificate{}
 		s.sources = append(s.sources, &source{
-			what: "certificate", files: []string{o.CertFile, o.KeyFile}, most: maxPEM, modes: true,
-			load: s.loadCertificate,
+			what: "certificate", files: []string{o.CertFile, o.KeyFile},
+			options: []string{"tls-cert", "tls-key"}, most: maxPEM, modes: true, load: s.loadCertificate,
 		})
 		s.metrics.watchCertificate(s.certificate)
 	}

@@ -2,8 +2,10 @@ package server
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -15,7 +17,7 @@ type fileState struct {
 	name string
 	data []byte
 	mode os.FileMode
-	err  error // why it cannot be read
+	err  error // why it cannot be read, without the name
 }
 
 // readFiles reads each of the files, which have at most so many bytes.
@@ -48,14 +50,15 @@ func fingerprintOf(states []fileState, modes bool) fingerprint {
 	return fingerprint(h.Sum(nil))
 }
 
-// readFile returns what is in a regular file of at most so many bytes, and its mode.
+// readFile returns what is in a regular file of at most so many bytes, and its mode. Its errors do not
+// name the file.
 func readFile(name string, most int64) ([]byte, os.FileMode, error) {
 	info, err := os.Stat(name) // merely to open a device may do something
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, withoutPath(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, notRegular(name)
+		return nil, 0, errNotRegular
 	}
 	return readRegular(name, most)
 }
@@ -65,24 +68,41 @@ func readFile(name string, most int64) ([]byte, os.FileMode, error) {
 func readRegular(name string, most int64) ([]byte, os.FileMode, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, withoutPath(err)
 	}
 	defer f.Close() //nolint:errcheck // It was only read.
 	info, err := f.Stat()
 	if err != nil {
-		return nil, 0, err
+		return nil, 0, withoutPath(err)
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, notRegular(name)
+		return nil, 0, errNotRegular
 	}
 	data, err := io.ReadAll(io.LimitReader(f, most+1))
 	switch {
 	case err != nil:
-		return nil, 0, fmt.Errorf("%s: %w", name, err)
+		return nil, 0, withoutPath(err)
 	case int64(len(data)) > most:
-		return nil, 0, fmt.Errorf("%s: has more than %d bytes", name, most)
+		return nil, 0, fmt.Errorf("has more than %d bytes", most)
 	}
 	return data, info.Mode(), nil
 }
 
-func notRegular(name string) error { return fmt.Errorf("%s: is not a regular file", name) }
+var errNotRegular = errors.New("is not a regular file")
+
+// withoutPath returns the cause of an error of package os, which names the file.
+func withoutPath(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+// ReadLimits reads a limits file as [New] does. Its errors are [*FileError]s.
+func ReadLimits(file string) ([]byte, error) {
+	data, _, err := readFile(file, maxLimitsFile)
+	if err != nil {
+		return nil, &FileError{Option: "limits", File: file, Err: err}
+	}
+	return data, nil
+}

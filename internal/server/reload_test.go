@@ -45,7 +45,7 @@ func TestReloadLimits(t *testing.T) {
 			limitsOf(300) + "entities:\n  a: {}\n  b: {parent: a, cascade: true}\n  c: {parent: b, cascade: true}\n",
 			200, `limits\.yaml:8:\d+: .*entities\.c\.cascade`,
 		},
-		{"gone", "-", 200, `limits\.yaml: no such file`},
+		{"gone", "-", 200, `^limits ".*limits\.yaml": no such file`},
 		{"good again", limitsOf(50), 50, ""},
 	} {
 		if c.text == "-" {

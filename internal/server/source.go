@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"time"
 )
@@ -10,9 +11,10 @@ import (
 // source is something that is read from files, and again when they change.
 type source struct {
 	// what it is: "limits", "tokens" or "certificate".
-	what  string
-	files []string
-	most  int64 // bytes in each file
+	what    string
+	files   []string
+	options []string // those that name the files
+	most    int64    // bytes in each file
 	// modes is true where it counts who may read the files.
 	modes bool
 	// onlyChanges is true where the same contents are not put in force again: something else may
@@ -37,15 +39,17 @@ func (s *source) read(ctx context.Context) (changed bool, err error) {
 	now := fingerprintOf(states, s.modes)
 	s.tried, s.seen = now, now
 	for i := range states {
-		err = errors.Join(err, states[i].err)
-	}
-	if err == nil {
-		if s.onlyChanges && now == s.inForce {
-			return false, nil
+		if states[i].err != nil {
+			err = errors.Join(err, &FileError{Option: s.options[i], File: states[i].name, Err: states[i].err})
 		}
-		err = s.load(ctx, states)
 	}
-	if err != nil {
+	switch {
+	case err != nil:
+		return false, err
+	case s.onlyChanges && now == s.inForce:
+		return false, nil
+	}
+	if err := s.load(ctx, states); err != nil {
 		return false, &FileError{Err: err}
 	}
 	s.inForce = now
@@ -54,12 +58,20 @@ func (s *source) read(ctx context.Context) (changed bool, err error) {
 
 // FileError is an error about what is in a file, or about reading it.
 type FileError struct {
-	// Err says what is wrong, and in which file.
+	// Option and File are set if a file cannot be read: the option that names it, in the words of the
+	// command line, and its name.
+	Option, File string
+	// Err says what is wrong; if File is empty, it also says in which file.
 	Err error
 }
 
-// Error says what Err does.
-func (e *FileError) Error() string { return e.Err.Error() }
+// Error returns what Err says, after the option and the file if they are set.
+func (e *FileError) Error() string {
+	if e.Option == "" {
+		return e.Err.Error()
+	}
+	return fmt.Sprintf("%s %q: %v", e.Option, e.File, e.Err)
+}
 
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
@@ -132,7 +144,7 @@ func mistakes(err error) []string {
 	if err == nil {
 		return nil
 	}
-	if file, ok := err.(*FileError); ok {
+	if file, ok := err.(*FileError); ok && file.Option == "" {
 		return mistakes(file.Err)
 	}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

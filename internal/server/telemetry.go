@@ -112,7 +112,7 @@ func checkMilliseconds(value string) error {
 func checkAuthorities(file string) error {
 	data, _, err := readFile(file, maxPEM)
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", file, err)
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(data) {
 		return fmt.Errorf("%s: has no certificate in PEM", file)

@@ -48,7 +48,7 @@ func readTokens(t *testing.T, file string) (*tokens, error) {
 	t.Helper()
 	held := &tokens{}
 	_, err := (&source{
-		files: []string{file}, most: maxTokenFile, modes: true,
+		files: []string{file}, options: []string{"tokens"}, most: maxTokenFile, modes: true,
 		load: func(_ context.Context, read []fileState) error { return held.load(&read[0]) },
 	}).read(t.Context())
 	return held, err
