@@ -93,8 +93,8 @@ func recordsOf(cmd *cobra.Command, c *connection) (*weir.Limiter, error) {
 	if limiter, ok := c.admin.(*weir.Limiter); ok {
 		return limiter, nil
 	}
-	return nil, misused(cmd, "a server does not hand out records: name the table with "+
-		"--store dynamodb://TABLE")
+	return nil, misused(cmd, "the audit and the usage are read from the table, not from a server: "+
+		"name it with --store dynamodb://TABLE")
 }
 
 // listAudit asks for most events and one more, to tell whether there are others.

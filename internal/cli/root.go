@@ -63,20 +63,42 @@ func group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		hint := ""
-		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
-			hint = ": did you mean " + strings.Join(near, " or ") + "?"
-		}
-		return misused(cmd, "unknown command %q%s", args[0], hint)
+		return misused(cmd, "unknown command %q%s", args[0], hint(cmd, args[0]))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		var names []string
-		for _, c := range cmd.Commands() {
-			names = append(names, c.Name())
-		}
-		return misused(cmd, "give a command: %s", strings.Join(names, ", "))
+		return misused(cmd, "give a command: %s", strings.Join(commandsOf(cmd), ", "))
 	}
 	return cmd
+}
+
+// hint says which commands of a group an unknown name may stand for: those with a name like it, or
+// else all. The root has too many to name.
+func hint(of *cobra.Command, name string) string {
+	if near := of.SuggestionsFor(name); len(near) > 0 {
+		return ": did you mean " + listed(near, "or") + "?"
+	}
+	if !of.HasParent() {
+		return ""
+	}
+	return ": " + of.CommandPath() + " has " + listed(commandsOf(of), "and")
+}
+
+// commandsOf returns the names of the commands of a group.
+func commandsOf(group *cobra.Command) []string {
+	var names []string
+	for _, c := range group.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// listed joins names with commas, and the last one with a word.
+func listed(names []string, word string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
 }
 
 // addCompletion adds cobra's own command, which keeps the writer that root has by now.
@@ -98,6 +120,9 @@ func helpCommand() *cobra.Command {
 		Short: "Show what a command does",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, left, err := cmd.Root().Find(args)
+			if err == nil && len(left) > 0 && found.HasSubCommands() {
+				return found.Args(found, left)
+			}
 			if err != nil || len(left) > 0 {
 				return misused(cmd.Root(), "unknown command %q", strings.Join(args, " "))
 			}
