@@ -39,7 +39,7 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 	}
 	identity, ok := h.options.Authenticate(token)
 	if !ok {
-		return unauthorized(`Bearer error="invalid_token"`, "is not known")
+		return unauthorized(`Bearer error="invalid_token"`, "the bearer token is not known")
 	}
 	c.identity = identity
 	if identity.Role < least {
