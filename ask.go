@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"fmt"
 	"slices"
 )
 
@@ -42,7 +43,7 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 		return nil, classify(err)
 	}
 	if len(statuses) == 0 && resource != "" {
-		return nil, fault(NoLimits, "entity", entity, "nothing is configured for resource "+shorten(resource))
+		return nil, fault(NoLimits, "entity", entity, fmt.Sprintf("nothing is configured for resource %q", shorten(resource)))
 	}
 	return statuses, nil
 }

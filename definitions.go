@@ -2,6 +2,7 @@ package weir
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 )
@@ -141,7 +142,7 @@ func (d *Definitions) checkCycles(names []string) error {
 		}
 		if at != "" && chain[at] == name {
 			errs = append(errs, invalid("entities."+at+".parent", d.Entities[at].Parent,
-				"leads back to "+shorten(at)+": a cycle"))
+				fmt.Sprintf("leads back to %q: a cycle", shorten(at))))
 		}
 	}
 	return errors.Join(errs...)

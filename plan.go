@@ -169,7 +169,7 @@ func tooLong(ctx context.Context, resolve Resolver, of Subject, levels int) erro
 	seen := make(map[string]bool)
 	for n := 0; of.Entity != "" && n <= maxAncestors; n++ {
 		if seen[of.Entity] {
-			return invalid("entity", entity, "cascades in a cycle of parents, through "+shorten(of.Entity))
+			return invalid("entity", entity, fmt.Sprintf("cascades in a cycle of parents, through %q", shorten(of.Entity)))
 		}
 		seen[of.Entity] = true
 		if n == levels+1 {
@@ -182,7 +182,7 @@ func tooLong(ctx context.Context, resolve Resolver, of Subject, levels int) erro
 		of.Entity = r.Parent
 	}
 	return invalid("entity", entity,
-		fmt.Sprintf("cascades further than %d levels, to %s", levels, shorten(next)))
+		fmt.Sprintf("cascades further than %d levels, to %q", levels, shorten(next)))
 }
 
 // reach notes that charge i falls on a subject, and returns what applies to it: for all charges the
@@ -213,7 +213,7 @@ func checkNames(c *Charge, costs costList, chain []*Resolved) error {
 		configured = configured || len(res.Limits) > 0
 	}
 	if !configured {
-		return fault(NoLimits, "entity", c.Entity, "nothing is configured for resource "+shorten(c.Resource))
+		return fault(NoLimits, "entity", c.Entity, fmt.Sprintf("nothing is configured for resource %q", shorten(c.Resource)))
 	}
 	for i := range costs {
 		found := false
@@ -222,7 +222,7 @@ func checkNames(c *Charge, costs costList, chain []*Resolved) error {
 		}
 		if !found {
 			return fault(UnknownLimit, "costs."+costs[i].name, costs[i].units,
-				fmt.Sprintf("neither %s nor an entity that it cascades to has such a limit on %s",
+				fmt.Sprintf("neither %q nor an entity that it cascades to has such a limit on %q",
 					shorten(c.Entity), shorten(c.Resource)))
 		}
 	}
@@ -298,7 +298,7 @@ func (p *planner) checkBrought() error {
 			found = true
 			if stored.Kind != b.Kind {
 				return invalid("limits."+b.Name+".kind", string(b.Kind),
-					"the limit of "+shorten(s.subject.Entity)+" is a "+string(stored.Kind))
+					fmt.Sprintf("the limit of %q is a %s", shorten(s.subject.Entity), stored.Kind))
 			}
 		}
 		if !found {

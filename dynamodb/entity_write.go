@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"time"
 
@@ -154,7 +155,7 @@ func (s *Store) planParent(ctx context.Context, t *transaction, name, parent str
 		}
 		seen[at] = true
 		if at == name {
-			return fault(weir.Invalid, field, parent, "leads back to "+name+": a cycle")
+			return fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q: a cycle", name))
 		}
 		item, err := s.getItem(ctx, schema.MetaKey(s.namespace, at), true)
 		if err != nil {

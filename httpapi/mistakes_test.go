@@ -237,7 +237,7 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	checkMistakes(t, []mistake{
 		{
-			name: "unknown limit", status: 404, field: "costs.nope", value: "1", reason: "neither acme nor",
+			name: "unknown limit", status: 404, field: "costs.nope", value: "1", reason: `neither "acme" nor`,
 			sent: sent{
 				method: "POST", target: "/v1/reserve",
 				body: `{"entity":"acme","resource":"bucket","costs":{"nope":1}}`,

@@ -60,7 +60,7 @@ func (d *decoder) noteCycle(through string) {
 	}
 	e := d.entities[first]
 	d.found.add(e.parentAt, e.path+".parent", of[e.name].Parent,
-		fmt.Sprintf("leads back to %s: a cycle", shorten(e.name)))
+		fmt.Sprintf("leads back to %q: a cycle", shorten(e.name)))
 }
 
 // checkCascade notes the first entity of each line of ancestors that is too long to be charged.

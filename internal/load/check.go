@@ -54,14 +54,14 @@ func (t *Template) explain(
 	if !configured {
 		return &weir.Error{
 			Code: weir.NoLimits, Field: "entity", Value: entity,
-			Reason: "nothing is configured for resource " + t.Resource,
+			Reason: fmt.Sprintf("nothing is configured for resource %q", t.Resource),
 		}
 	}
 	for _, a := range t.Costs {
 		if !known[a.Limit] {
 			return &weir.Error{
 				Code: weir.UnknownLimit, Field: "costs." + a.Limit, Value: a.text(),
-				Reason: fmt.Sprintf("neither %s nor an entity that it cascades to has such a limit on %s",
+				Reason: fmt.Sprintf("neither %q nor an entity that it cascades to has such a limit on %q",
 					entity, t.Resource),
 			}
 		}
