@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -72,26 +73,52 @@ func TestOneCallersIDsRefuseNoOthers(t *testing.T) {
 		if _, err := l.Reserve(good, mine); !errors.Is(err, weir.Ended) {
 			t.Errorf("%d: the other caller's lease: got %v, want that it is remembered", size, err)
 		}
-		if _, err := l.Reserve(bad, first); !errors.Is(err, weir.Invalid) {
-			t.Errorf("%d: a forgotten ID: got %v, want invalid", size, err)
-		}
 		late := ask()
 		late.LeaseID = weir.NewLeaseID(now)
-		if _, err := l.Reserve(bad, late); !errors.Is(err, weir.Invalid) {
-			t.Errorf("%d: the flooder's own horizon: got %v, want invalid", size, err)
+		for name, r := range map[string]*weir.Request{"a forgotten ID": first, "the flooder's own horizon": late} {
+			_, err := l.Reserve(bad, r)
+			checkForgottenEarly(t, name, size, now, err)
 		}
+		old := ask()
+		old.LeaseID = weir.NewLeaseID(now.Add(-time.Hour))
+		_, err := l.Reserve(bad, old)
+		if e, ok := errors.AsType[*weir.Error](err); !ok || e.Reason != "is too old to tell whether it was used before" {
+			t.Errorf("%d: an ID that is too old for anybody: got %v", size, err)
+		}
+	}
+}
+
+// checkForgottenEarly wants the error of an ID that a caller has made the limiter forget: it names
+// the bound, and a time from which on the caller's IDs are accepted.
+func checkForgottenEarly(t *testing.T, name string, size int, now time.Time, err error) {
+	t.Helper()
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Invalid || e.Field != "lease_id" {
+		t.Errorf("%d: %s: got %v, want invalid", size, name, err)
+		return
+	}
+	before, after, _ := strings.Cut(e.Reason, " were forgotten early, because ")
+	horizon, err := time.Parse(time.RFC3339, strings.TrimPrefix(before, "may have been used before: IDs of this caller from before "))
+	want := fmt.Sprintf("only %d ended leases are remembered: bring an ID made later", size)
+	if err != nil || !horizon.After(now) || horizon.After(now.Add(time.Minute)) || after != want {
+		t.Errorf("%d: %s: got %q", size, name, e.Reason)
 	}
 }
 
 var leaseEpoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// wantOverloaded reserves, and fails the test unless that is refused with a retry-after.
-func wantOverloaded(ctx context.Context, t *testing.T, l *weir.Limiter) {
+// wantOverloaded reserves, and fails the test unless that is refused with a retry-after and the bound.
+func wantOverloaded(ctx context.Context, t *testing.T, l *weir.Limiter, live, most int) {
 	t.Helper()
+	reason := fmt.Sprintf("this caller has %d live leases, the most for one caller", live)
+	if live == most {
+		reason = fmt.Sprintf("all callers together have %d live leases, the most there may be", live)
+	}
+	reason += "; nothing was reserved: settle one, or try again later"
 	lease, err := l.Reserve(ctx, ask())
 	e, ok := errors.AsType[*weir.Error](err)
-	if !ok || e.Code != weir.Overloaded || e.RetryAfter <= 0 {
-		t.Fatalf("got %v, %v, want overloaded with a retry-after", lease, err)
+	if !ok || e.Code != weir.Overloaded || e.RetryAfter <= 0 || e.Reason != reason {
+		t.Fatalf("got %v, %v, want overloaded with a retry-after, because %s", lease, err, reason)
 	}
 }
 
@@ -124,7 +151,7 @@ func TestLiveLeasesAreBounded(t *testing.T) {
 			}
 			ctx := weir.ContextWithCaller(t.Context(), c.caller)
 			var leases []*weir.Lease
-			refused := func() { t.Helper(); wantOverloaded(ctx, t, l) }
+			refused := func() { t.Helper(); wantOverloaded(ctx, t, l, c.want, c.o.MaxLeases) }
 			fill := func(most int) {
 				t.Helper()
 				for len(leases) < most {

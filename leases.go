@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"runtime"
@@ -19,10 +20,12 @@ import (
 // sweeps a few leases that are due in its shard.
 type leaseTable struct {
 	shards []leaseShard
-	seed   fingerprint  // so that no caller can choose the shard of the IDs that it brings
-	memory int64        // milliseconds
-	high   atomic.Int64 // the latest now, see clock
-	early  atomic.Int64 // lease IDs older than this may have been used before the table was opened
+	seed   fingerprint // so that no caller can choose the shard of the IDs that it brings
+	// memory is how long ended leases are remembered, in milliseconds, and memorySize how many at most.
+	memory     int64
+	memorySize int
+	high       atomic.Int64 // the latest now, see clock
+	early      atomic.Int64 // lease IDs older than this may have been used before the table was opened
 	// callers have the horizons that lease IDs forgotten early have moved.
 	callers leaseCallers
 	// blank has entries that were used and are empty now, with room for holdings. It stays empty where
@@ -74,7 +77,8 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 		n = 1 // so that a small memory forgets exactly the oldest
 	}
 	t := &leaseTable{
-		shards: make([]leaseShard, n), seed: fingerprint(rand.Uint64()), memory: o.LeaseMemory.Milliseconds(),
+		shards: make([]leaseShard, n), seed: fingerprint(rand.Uint64()),
+		memory: o.LeaseMemory.Milliseconds(), memorySize: o.LeaseMemorySize,
 	}
 	t.callers.open(o)
 	for i := range t.shards {
@@ -104,10 +108,14 @@ func (t *leaseTable) clock(now time.Time) int64 {
 // checkID refuses an ID that a caller has brought and that may have been forgotten, or is too far
 // ahead.
 func (t *leaseTable) checkID(id LeaseID, now int64, by *leaseCaller) error {
-	ms := id.ms()
+	ms, early := id.ms(), by.early.Load()
 	switch {
-	case ms < max(now-t.memory, t.early.Load(), by.early.Load()):
+	case ms < max(now-t.memory, t.early.Load()):
 		return invalid("lease_id", id, "is too old to tell whether it was used before")
+	case ms < early:
+		return invalid("lease_id", id, fmt.Sprintf("may have been used before: IDs of this caller from before "+
+			"%s were forgotten early, because only %d ended leases are remembered: bring an ID made later",
+			time.UnixMilli(early).UTC().Format(time.RFC3339Nano), t.memorySize))
 	case ms > now+clockReset:
 		return invalid("lease_id", id, "is more than a minute ahead")
 	}

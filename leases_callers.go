@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"fmt"
 	"hash/maphash"
 	"sync"
 	"sync/atomic"
@@ -125,11 +126,14 @@ func (c *leaseCallers) take(of *leaseCaller) error {
 		return nil
 	}
 	c.refused.Add(1)
-	reason := "too many leases are live; nothing was reserved"
+	reason := fmt.Sprintf("all callers together have %d live leases, the most there may be", c.most)
 	if of != &c.own && c.live.Load() < c.most {
-		reason = "too many leases of this caller are live; nothing was reserved"
+		reason = fmt.Sprintf("this caller has %d live leases, the most for one caller", c.share())
 	}
-	return &Error{Code: Overloaded, Reason: reason, RetryAfter: time.Second}
+	return &Error{
+		Code: Overloaded, RetryAfter: time.Second,
+		Reason: reason + "; nothing was reserved: settle one, or try again later",
+	}
 }
 
 // fits counts a lease that is about to live, unless there are too many.
