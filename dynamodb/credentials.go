@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go"
 
 	"github.com/weir-limiter/weir"
 )
@@ -45,19 +46,23 @@ func (c *credentialsError) Error() string { return c.err.Error() }
 func (c *credentialsError) Unwrap() error { return c.err }
 
 // fault is the error as callers see it. A process that had credentials may have them again without
-// anybody's help, so that is an outage; one that never had any must be told what to do.
+// anybody's help, so that is an outage; one that never had any must be told what to do. An error of
+// the instance's role, the last of the chain, is left out: it only says that nothing is configured.
 func (c *credentialsError) fault() *weir.Error {
 	if c.had {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the AWS credentials cannot be renewed", Err: c.err}
 	}
-	return &weir.Error{Code: weir.PermissionDenied, Reason: noCredentials, Err: c.err}
+	fault := &weir.Error{Code: weir.PermissionDenied, Reason: noCredentials, Err: c.err}
+	if last, ok := errors.AsType[*smithy.OperationError](c.err); ok && last.Service() == "ec2imds" {
+		fault.Err = nil
+	}
+	return fault
 }
 
 // noCredentials says where the SDK's chain looks, in its order, and what to do.
-const noCredentials = "there are no AWS credentials: the environment (AWS_ACCESS_KEY_ID, " +
-	"AWS_WEB_IDENTITY_TOKEN_FILE), the shared files (AWS_PROFILE, ~/.aws/config, ~/.aws/credentials), the " +
-	"container's role and the EC2 instance's role (IMDS) have none that can be used: set AWS_PROFILE or " +
-	"AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, run aws sso login, or attach a role"
+const noCredentials = "no AWS credentials were found in the environment, in ~/.aws, or as a role of the " +
+	"container or instance (IMDS): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run " +
+	"aws sso login"
 
 // localPatience is how long credentials for a DynamoDB on this machine are looked for: any will do.
 const localPatience = 500 * time.Millisecond

@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/smithy-go"
 
 	"github.com/weir-limiter/weir"
 )
@@ -65,7 +67,7 @@ func TestMissingCredentials(t *testing.T) {
 		},
 	} {
 		err := call()
-		wantError(t, err, weir.PermissionDenied, "", "there are no AWS credentials")
+		wantError(t, err, weir.PermissionDenied, "", "no AWS credentials were found")
 		if err == nil || errors.Is(err, weir.Unavailable) {
 			t.Errorf("%s: got %v", what, err)
 			continue
@@ -74,6 +76,9 @@ func TestMissingCredentials(t *testing.T) {
 			if !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: got %v, want %q in it", what, err, want)
 			}
+		}
+		if n := len(err.Error()); n > 240 {
+			t.Errorf("%s: %d characters: %v", what, n, err)
 		}
 	}
 }
@@ -101,6 +106,11 @@ func TestCredentialsNotRenewed(t *testing.T) {
 	chain.err = errors.New("no role")
 	if err := get(); !errors.Is(err, weir.PermissionDenied) || !errors.Is(err, chain.err) {
 		t.Errorf("at first: got %v, want permission denied", err)
+	}
+	chain.err = fmt.Errorf("no EC2 IMDS role found, %w", &smithy.OperationError{
+		ServiceID: "ec2imds", OperationName: "GetMetadata", Err: errors.New("the end of the chain")})
+	if err := get(); !errors.Is(err, weir.PermissionDenied) || strings.Contains(err.Error(), "ec2imds") {
+		t.Errorf("nothing is configured: got %v, want permission denied without what IMDS said", err)
 	}
 	chain.err = context.Canceled
 	if err := get(); !errors.Is(err, weir.Unavailable) {
