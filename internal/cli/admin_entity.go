@@ -71,10 +71,9 @@ func (a *app) setEntityCommand() *cobra.Command {
 		Aliases: []string{"create"},
 		Short:   "Declare an entity, or change its parent and cascade",
 		Long: `Declare an entity, or change its parent and whether it cascades. What no flag names
-stays as it is, and so do the entity's limits; --parent "" takes the parent away.
+stays as it is, and so do the entity's limits; --parent "" removes the parent.
 
-With --cascade, whatever the entity is charged its parent is charged too, all or
-nothing.`,
+With --cascade, the parent is charged whatever the entity is charged, all or nothing.`,
 		Example: `  weir entity set acme
   weir entity set acme-bot --parent acme --cascade
   weir entity set acme-bot --cascade=false`,

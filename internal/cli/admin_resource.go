@@ -28,7 +28,7 @@ func (a *app) capacityCommand() *cobra.Command {
 		Use:   "capacity RESOURCE",
 		Short: "Print how the limits of all who use a resource stand",
 		Long: `Print, for every entity that has something in use on a resource or limits of its own
-there, what may still be taken. Nothing changes by it.`,
+there, what may still be taken. It changes nothing.`,
 		Example:           "  weir resource capacity gpt-4o",
 		Args:              arguments(1, 1, "RESOURCE"),
 		ValidArgsFunction: cobra.NoFileCompletions,

@@ -26,8 +26,8 @@ func (a *app) setPolicyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "set-policy block|allow",
 		Short: "Say what happens when the store does not answer",
-		Long: `Say what a reservation becomes when the store does not answer: block makes it an error,
-allow a lease that stands for nothing and is marked degraded. It never hides a denial.`,
+		Long: `Say what a reservation gets when the store does not answer: with block an error, with
+allow a lease that stands for nothing and is marked degraded. A denial is never hidden.`,
 		Example:           "  weir system set-policy block",
 		Args:              arguments(1, 1, "block or allow"),
 		ValidArgsFunction: cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp),

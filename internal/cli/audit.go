@@ -63,7 +63,7 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVarP(&at.Resource, "resource", "r", "", "`NAME` of the resource")
-	cmd.Flags().StringVar(&after, "after", "", "begin behind the event with this `ID`")
+	cmd.Flags().StringVar(&after, "after", "", "start after the event with this `ID`")
 	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` events")
 	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
 		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {

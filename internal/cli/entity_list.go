@@ -22,7 +22,7 @@ type entityFlags struct {
 
 // pages gives cmd the flags that cut a list.
 func (f *entityFlags) pages(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.query.After, "after", "", "begin behind this `ENTITY`")
+	cmd.Flags().StringVar(&f.query.After, "after", "", "start after this `ENTITY`")
 	cmd.Flags().IntVar(&f.most, "size", 0, "print at most `N` names (default all)")
 }
 
@@ -31,7 +31,7 @@ func (a *app) listEntitiesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the entities that are declared",
-		Long: `List the entities that are declared, in order, one a line. An entity without limits,
+		Long: `List the entities that are declared, in order, one per line. An entity without limits,
 parent and children need not be declared to use the limits of a resource or the system.`,
 		Example: `  weir entity list
   weir entity list --parent acme

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-const explainHelp = `Say which limits apply to an entity on a resource, and why. The first level
-that has any limits wins whole (entity and resource, entity and _default_, resource,
-system), so the limits of a weaker level do not apply, even under other names. A parent
-that is charged too comes with its own.`
+const explainHelp = `Say which limits apply to an entity on a resource, and why. The first
+level that has any limits wins whole (entity and resource, entity and _default_, resource,
+system), so the limits of a weaker level do not apply, even under other names. A parent that
+is charged too is explained with its own limits.`
 
 func (a *app) explainCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -23,7 +23,8 @@ func (a *app) explainCommand() *cobra.Command {
 		Short: "Say which limits apply, and which ones they hide",
 		Long:  explainHelp,
 		Example: `  weir explain acme gpt-4o
-  weir explain acme gpt-4o --store memory:?snapshot=weir.snapshot --limits limits.yaml`,
+  weir explain acme gpt-4o --store memory:?snapshot=weir.snapshot \
+    --limits limits.yaml`,
 		Args:              arguments(2, 2, "an entity and a resource"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -16,13 +16,13 @@ import (
 // maxLimitsBytes bounds what is read of a limits file; [manifest.Parse] takes less and says so.
 const maxLimitsBytes = 8 << 20
 
-const limitsCheckHelp = `Check limits files: name every mistake by file, line and column, or print what a file
-declares and what its levels hide. The first level that has any limits wins whole (entity
+const limitsCheckHelp = `Check limits files: name every mistake by file, line and column, or print what a
+file declares and what its levels hide. The first level that has any limits wins whole (entity
 and resource, entity and _default_, resource, system), so a limit of a weaker level may not
 apply at all.
 
 FILE is a limits file, or - for standard input. All files are read, also after one with
-mistakes; the exit code is 1 if any has some.`
+mistakes; the exit code is 1 if any file has a mistake.`
 
 func (a *app) limitsCommand() *cobra.Command {
 	cmd := group(&cobra.Command{

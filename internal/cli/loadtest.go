@@ -57,13 +57,17 @@ type loadtestFlags struct {
 func (a *app) loadtestCommand() *cobra.Command {
 	f := &loadtestFlags{}
 	cmd := &cobra.Command{
-		Use:   "loadtest {ENTITY RESOURCE [NAME=N...] | --request TEXT... | --mix FILE}",
+		Use: "loadtest {ENTITY RESOURCE [NAME=N...] | --request TEXT... | --mix FILE}",
+		// Its usage line is as wide as the help without "[flags]".
+		DisableFlagsInUseLine: true,
+
 		Short: "Measure how a server answers under load",
 		Long:  loadtestHelp,
 		Example: `  weir loadtest tenant-1 gpt-4o rpm=1 tpm=500
   weir loadtest 'tenant-{1..100000}' gpt-4o rpm=1 tpm=500..4000 --concurrency 64
   weir loadtest acme gpt-4o rpm=1 --rate 2000 --think 50ms..150ms --warmup 5s
-  weir loadtest --request '9x tenant-{1..100} gpt-4o rpm=1' --request '1x hot gpt-4o rpm=1'
+  weir loadtest --request '9x tenant-{1..100} gpt-4o rpm=1' \
+    --request '1x hot gpt-4o rpm=1'
   weir loadtest --mix mix.txt --duration 5m --output json`,
 		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,

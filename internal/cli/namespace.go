@@ -145,8 +145,8 @@ func (a *app) recoverNamespaceCommand() *cobra.Command {
 	return a.namespaceArgument(&cobra.Command{
 		Use:   "recover ID",
 		Short: "Give a deleted namespace its name back",
-		Long: `Give a deleted namespace its name back, with all its data. Where the name was registered
-again meanwhile, or a purge has begun, it is refused.`,
+		Long: `Give a deleted namespace its name back, with all its data. This is refused if the
+name was registered again meanwhile, or if a purge has begun.`,
 		Example: "  weir namespace recover 37b3m1eXQTY --store dynamodb://limits",
 	}, "ID", func(ctx context.Context, t *dynamodb.Table, id string) (*namespaceBody, error) {
 		return bodyOf(t.RecoverNamespace(ctx, id))

@@ -27,9 +27,9 @@ func (a *app) orphanNamespacesCommand() *cobra.Command {
 	return a.listOfNamespaces(&cobra.Command{
 		Use:   "orphans",
 		Short: "List the namespaces that have data and no name",
-		Long: `List the namespaces whose data no name leads to: deleted ones, those whose purge broke off
-(purging), and those whose name went astray (lost). Where NAMESPACE is empty, the table has
-lost the name itself.`,
+		Long: `List the namespaces whose data no name leads to: deleted ones, those whose purge was
+interrupted (purging), and those whose name entry is missing (lost). If NAMESPACE is empty,
+the name is not on the table any more.`,
 		Example: "  weir namespace orphans --store dynamodb://limits",
 	}, "no orphans", (*dynamodb.Table).OrphanNamespaces)
 }

@@ -23,11 +23,11 @@ func (a *app) purgeNamespaceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge ID",
 		Short: "Delete all data of a deleted namespace",
-		Long: `Delete all data of a deleted namespace for good. A purge that breaks off is finished by
-the next one, and cannot be undone from its beginning on.
+		Long: `Delete all data of a deleted namespace for good. A purge cannot be undone once it has
+begun; if it was interrupted, the next one finishes it.
 
-Items that no index lists are found as far as the Python library's provisioner is known to
-leave some; --scan reads the whole table for others, which costs as much as it is large.`,
+Items that no index lists are found where the Python library's provisioner is known to leave
+some; --scan reads the whole table for others, and costs as much as the table is large.`,
 		Example: `  weir namespace orphans --store dynamodb://limits
   weir namespace purge 37b3m1eXQTY --yes --store dynamodb://limits`,
 		Args:              arguments(1, 1, "ID"),

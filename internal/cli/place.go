@@ -15,14 +15,14 @@ import (
 
 const limitArgumentHelp = `
 
-LIMIT is NAME:RATE[/PERIOD][:CAPACITY] for a bucket, NAME:CAPACITY:KIND/PERIOD for the others;
-:shadow at its end makes it one that never denies:
+LIMIT is NAME:RATE[/PERIOD][:CAPACITY] for a bucket, NAME:CAPACITY:KIND/PERIOD for the other
+kinds. With :shadow at its end the limit is counted but never denies:
 
-  rpm:600                            a bucket of 600 that regains 600 a minute
-  tpm:100000/min:200000              a bucket of 200,000 that regains 100,000 a minute
+  rpm:600                            a bucket of 600, refilled at 600 a minute
+  tpm:100000/min:200000              200,000, refilled at 100,000 a minute
   day:5000:window/86400s             5,000 in any 86,400 seconds
   parallel:20:concurrency/300s       20 slots, each held for at most 300 seconds
-  usd:50:budget/month@Europe/Berlin  50 a calendar month there`
+  usd:50:budget/month@Europe/Berlin  50 a calendar month in that time zone`
 
 // place is a kind of place that limits are configured at: the system, a resource or an entity.
 type place struct {

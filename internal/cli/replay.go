@@ -42,14 +42,20 @@ func (a *app) replayCommand() *cobra.Command {
 		Short: "Replay recorded traffic against limits",
 		Long:  replayHelp,
 		Example: `  weir replay trace.csv --limits limits.yaml
-  weir replay trace.csv --limits limits.yaml --entities 4 --seed 7 --latency 400ms+15ms
-  weir replay trace.csv --limits limits.yaml --cost hourly=1 --cost usd=3*input+15*output
+  weir replay trace.csv --limits limits.yaml --entities 4 --seed 7 \
+    --latency 400ms+15ms
+  weir replay trace.csv --limits limits.yaml --cost hourly=1 \
+    --cost usd=3*input+15*output
   weir replay trace.csv --limits limits.yaml --estimate quantile:0.95 --retry
-  weir replay burst.csv --limits limits.yaml --time-column Timestamp --model-column Model \
+  weir replay burst.csv --limits limits.yaml \
+    --time-column Timestamp --model-column Model \
       --input-column 'Request tokens' --output-column 'Response tokens'
-  weir replay trace.csv --limits limits.yaml --decisions decisions.jsonl --output json
-  weir replay trace.csv --limits limits.yaml --compare tighter.yaml --html replay.html
-  weir replay trace.csv --limits limits.yaml --suggest 1% --suggest-file suggested.yaml
+  weir replay trace.csv --limits limits.yaml --decisions decisions.jsonl \
+    --output json
+  weir replay trace.csv --limits limits.yaml --compare tighter.yaml \
+    --html replay.html
+  weir replay trace.csv --limits limits.yaml --suggest 1% \
+    --suggest-file suggested.yaml
   weir replay trace.csv --server http://127.0.0.1:7117 --speed 120`,
 		Args: arguments(1, 1, "a trace, or - for standard input"),
 	}

@@ -18,16 +18,15 @@ answer names the lease: settle it with weir complete or weir cancel. Until then,
 until it expires, what was reserved stays charged and its slots stay taken.
 
 NAME=N asks the limit NAME for N units. A limit that is not named is neither judged nor
-charged, except that a concurrency limit which applies costs 1. Several charges, each
-with an entity and a resource of its own, stand with a + between them.
+charged, except that each concurrency limit costs 1. Several charges, each with an entity
+and a resource of its own, are joined with +.
 
-A denial prints the limits that were judged and ends with exit code 3; nothing is
-charged then. An answer that never came ends with exit code 1 and names the lease ID:
-repeat the command with --lease-id, and nothing is charged twice.
+A denial prints the limits that were judged and ends with exit code 3; nothing is charged
+then. If no answer comes, the exit code is 1 and the lease ID is printed: repeat the command
+with --lease-id, and nothing is charged twice.
 
-With --wait a denied request is tried again until the time is over, and nothing new is sent
-after that. A request that is under way then may still be answered: it has five seconds
-from when it was sent.`
+With --wait a denied request is tried again until that time is over. A request that is under
+way then may still be answered: each has five seconds.`
 
 // reserveFlags are the flags of `weir reserve`.
 type reserveFlags struct {
@@ -40,13 +39,17 @@ type reserveFlags struct {
 func (a *app) reserveCommand() *cobra.Command {
 	f := &reserveFlags{}
 	cmd := &cobra.Command{
-		Use:   "reserve ENTITY RESOURCE [NAME=N...] [+ ENTITY RESOURCE [NAME=N...]]...",
+		Use: "reserve ENTITY RESOURCE [NAME=N...] [+ ENTITY RESOURCE [NAME=N...]]...",
+		// Its usage line is as wide as the help without "[flags]".
+		DisableFlagsInUseLine: true,
+
 		Short: "Reserve what a call may use, or be denied",
 		Long:  reserveHelp,
 		Example: `  weir reserve acme gpt-4o rpm=1 tpm=500
   weir reserve acme gpt-4o rpm=1 tpm=500 + acme web-search calls=1
   weir reserve acme gpt-4o rpm=1 --wait 30s
-  lease=$(weir reserve --quiet acme gpt-4o rpm=1 tpm=500) && weir complete "$lease" tpm=412`,
+  lease=$(weir reserve --quiet acme gpt-4o rpm=1 tpm=500) &&
+    weir complete "$lease" tpm=412`,
 		Args:              arguments(2, -1, "an entity and a resource"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

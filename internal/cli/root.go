@@ -3,18 +3,19 @@ package cli
 import (
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 )
 
-const rootHelp = `weir limits calls to LLM APIs: before a call it reserves what the call may use (requests,
-tokens, a slot, money) on every limit that applies, all or nothing; after the call it
+const rootHelp = `weir limits calls to LLM APIs: before a call it reserves what the call may use
+(requests, tokens, a slot, money) on every limit that applies, all or nothing; after the call it
 settles what was really used.
 
 Exit codes: 0 done, 1 failed, 2 misused, 3 denied.`
 
 // helpWidth is how many columns the help has.
-const helpWidth = 100
+const helpWidth = 80
 
 // root builds the whole tree of commands.
 func (a *app) root() *cobra.Command {
@@ -43,7 +44,44 @@ func (a *app) root() *cobra.Command {
 		a.auditCommand(), a.usageCommand())
 	section(root, "Run:", a.serveCommand(), a.demoCommand(), a.replayCommand(), a.loadtestCommand())
 	root.AddCommand(a.manCommand(), a.versionCommand())
+	wrapHelp(root)
 	return root
+}
+
+// wrapHelp breaks the lines of the descriptions of a command, and of those below it, at helpWidth.
+// Paragraphs with an indented line stay as they are.
+func wrapHelp(cmd *cobra.Command) {
+	paragraphs := strings.Split(cmd.Long, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.Contains("\n"+p, "\n ") {
+			paragraphs[i] = wrapped(p)
+		}
+	}
+	cmd.Long = strings.Join(paragraphs, "\n\n")
+	for _, c := range cmd.Commands() {
+		wrapHelp(c)
+	}
+}
+
+// wrapped returns a paragraph with its lines broken at helpWidth.
+func wrapped(paragraph string) string {
+	var b strings.Builder
+	column := 0
+	for _, word := range strings.Fields(paragraph) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+n > helpWidth:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
 }
 
 // section adds commands below a title of their own in the help.

@@ -15,27 +15,28 @@ import (
 	"github.com/weir-limiter/weir/internal/server"
 )
 
-const serveHelp = `Serve a store over HTTP until it is interrupted; the wire is described at /openapi.json.
+const serveHelp = `Serve a store over HTTP until interrupted. The API is described at /openapi.json.
 
-On a store in memory and on TigerBeetle the limits file is the configuration. It is read
-again on a hangup signal and when it changes, and so are the bearer tokens and the
-certificate; a file with mistakes is refused, and what was in force stays. On TigerBeetle
-all servers need the same file: one whose limits are not the ones in force says so at
-/readyz. On a DynamoDB table the table is the configuration, and --limits is refused.
+In memory and on TigerBeetle the limits file is the configuration. It is read again on a hangup
+signal (SIGHUP) and when it changes, and so are the files of bearer tokens and of the
+certificate. A file with a mistake is refused and logged, and what was in force stays. On
+TigerBeetle all servers of a namespace need the same limits file: a server whose limits are not
+the ones in force refuses to reserve, and says so at /readyz. On DynamoDB the table is the
+configuration, and --limits is refused.
 
-Without bearer tokens everybody who reaches the server is admin, so it then listens on a
-loopback address only. A file of bearer tokens must be private (mode 0600):
+Without --tokens everybody who reaches the server is admin, so it listens on a loopback address
+only. The file of bearer tokens must be private (mode 0600), and looks like this:
 
   tokens:
     - {name: checkout, role: call, token: "at least 16 characters"}
-    - {name: grafana, role: read, sha256: "the bearer token's SHA-256, in hexadecimal"}
+    - {name: grafana, role: read, sha256: "its SHA-256, in hexadecimal"}
 
-Roles: read may look, call may also reserve and settle, admin may also change limits.
+The role read may look, call may also reserve and settle, and admin may also change limits.
 
-Standard output gets one line, once the server listens. What happens later is logged to
-standard error: at level debug each request and denial, with the names of entities. With
-OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT set, traces are sent there
-by OTLP over HTTP.`
+Once the server listens, it prints its URL on standard output. Everything else is logged to
+standard error. At level debug this includes each request and denial, with the names of
+entities. If OTEL_EXPORTER_OTLP_ENDPOINT or OTEL_EXPORTER_OTLP_TRACES_ENDPOINT is set, traces are
+sent there, by OTLP over HTTP.`
 
 // serveOptions are the flags of serve.
 type serveOptions struct {
@@ -57,7 +58,8 @@ func (a *app) serveCommand() *cobra.Command {
 		Example: `  weir serve --limits limits.yaml
   weir serve --limits limits.yaml --store 'memory:?snapshot=/var/lib/weir/state'
   weir serve --store dynamodb://limits?region=eu-central-1
-  weir serve --limits limits.yaml --store 'tigerbeetle://10.0.0.1:3000,10.0.0.2:3000?cluster=7'
+  weir serve --limits limits.yaml \
+    --store 'tigerbeetle://10.0.0.1:3000,10.0.0.2:3000?cluster=7'
   weir serve --limits limits.yaml --listen :7117 --tokens tokens.yaml \
     --tls-cert cert.pem --tls-key key.pem`,
 		Args: arguments(0, 0, ""),

@@ -17,46 +17,47 @@ import (
 func (o *serveOptions) flags(cmd *cobra.Command) {
 	f, b := cmd.Flags(), &o.Bounds
 	*b = server.DefaultBounds()
-	f.StringVar(&o.LimitsFile, "limits", "", "the limits `FILE`")
+	f.StringVar(&o.LimitsFile, "limits", "", "read limits and entities from `FILE`")
 	f.BoolVar(&o.putInForce, "put-in-force", false,
-		"on TigerBeetle, put the limits file in force though a newer one is: to go back to it")
-	f.StringVar(&o.Listen, "listen", defaultListen, "listen on `HOST:PORT`; port 0 takes a free one")
+		"put the limits of --limits in force, even if they were replaced by others before; only on TigerBeetle")
+	f.StringVar(&o.Listen, "listen", defaultListen, "listen on `HOST:PORT`; port 0 picks a free one")
 	f.StringVar(&o.ProbeListen, "probe-listen", "",
-		"serve /healthz, /readyz and /metrics alone on `HOST:PORT`")
-	f.StringVar(&o.store, "store", "", "the store's `URL` (default $WEIR_STORE, or memory:)")
-	f.StringVar(&o.TokensFile, "tokens", "", "let in who has a bearer token of this `FILE`")
+		"also listen on `HOST:PORT`, for /healthz, /readyz and /metrics only")
+	f.StringVar(&o.store, "store", "", "`URL` of the store (default $WEIR_STORE, or memory:)")
+	f.StringVar(&o.TokensFile, "tokens", "", "require one of the bearer tokens in `FILE`")
 	f.BoolVar(&o.NoTokens, "insecure-no-tokens", false,
-		"let everybody in as admin, from other machines too")
-	f.StringVar(&o.CertFile, "tls-cert", "", "serve TLS with the certificate in this PEM `FILE`")
-	f.StringVar(&o.KeyFile, "tls-key", "", "the certificate's key, a PEM `FILE`")
+		"listen on any address without bearer tokens: everybody who reaches it is admin")
+	f.StringVar(&o.CertFile, "tls-cert", "", "serve TLS with the certificate in `FILE` (PEM)")
+	f.StringVar(&o.KeyFile, "tls-key", "", "private key of the certificate, in `FILE` (PEM)")
 	f.DurationVar(&o.Watch, "watch", server.DefaultWatch,
-		"look at the files this often, at least 100ms; 0 for never")
-	f.Var(&o.format, "log-format", "log as text or JSON")
-	f.StringVar(&o.logLevel, "log-level", "info", "log from this level: debug, info, warn or error")
+		"how often to look for changed files, at least 100ms; 0 for never")
+	f.Var(&o.format, "log-format", "format of the log")
+	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn or error")
 
 	l := &o.limiter
 	f.IntVar(&l.CascadeDepth, "cascade-depth", 1, "charge at most `N` ancestors of an entity, up to 8")
-	f.DurationVar(&l.LeaseLifetime, "lease-lifetime", time.Hour, "a lease lives this long unless it is extended")
-	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute, "remember ended leases this long")
-	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000, "remember at most `N` ended leases")
-	f.IntVar(&l.MaxLeases, "max-leases", 1_000_000, "at most `N` live leases")
+	f.DurationVar(&l.LeaseLifetime, "lease-lifetime", time.Hour, "how long a lease lives unless it is extended")
+	f.DurationVar(&l.LeaseMemory, "lease-memory", 10*time.Minute, "how long ended leases are remembered")
+	f.IntVar(&l.LeaseMemorySize, "lease-memory-size", 1_000_000, "remember at most `N` ended leases, of all callers")
+	f.IntVar(&l.MaxLeases, "max-leases", 1_000_000, "allow at most `N` live leases, of all callers")
 	f.IntVar(&l.MaxLeasesPerCaller, "max-leases-per-caller", 0,
-		"at most `N` of them for a bearer token or, without, an address (default a tenth of --max-leases)")
-	f.DurationVar(&l.CacheTTL, "cache-ttl", time.Minute, "use what was read of the configuration this long; 0 for never")
-	f.DurationVar(&l.StoreTimeout, "store-timeout", time.Second, "a store in another process has this long to answer")
+		"allow at most `N` live leases of one caller, which is a bearer token or, without --tokens, an address "+
+			"(default a tenth of --max-leases, or nine tenths for the only caller)")
+	f.DurationVar(&l.CacheTTL, "cache-ttl", time.Minute, "how long resolved limits are cached; 0 turns the cache off")
+	f.DurationVar(&l.StoreTimeout, "store-timeout", time.Second, "how long a store in another process may take to answer")
 
-	f.Int64Var(&b.MaxBody, "max-body", b.MaxBody, "at most `BYTES` in a request's body")
-	f.IntVar(&b.MaxHeader, "max-header", b.MaxHeader, "at most `BYTES` in a request's headers")
+	f.Int64Var(&b.MaxBody, "max-body", b.MaxBody, "accept at most `BYTES` in the body of a request")
+	f.IntVar(&b.MaxHeader, "max-header", b.MaxHeader, "accept at most `BYTES` in the headers of a request")
 	f.IntVar(&b.MaxConcurrent, "max-concurrent", b.MaxConcurrent, "serve at most `N` requests at once")
-	f.IntVar(&b.MaxConnections, "max-connections", b.MaxConnections, "at most `N` open connections")
-	f.DurationVar(&b.HeaderTimeout, "header-timeout", b.HeaderTimeout, "a request's headers may take this long")
-	f.DurationVar(&b.ReadTimeout, "read-timeout", b.ReadTimeout, "a whole request may take this long to arrive")
-	f.DurationVar(&b.WriteTimeout, "write-timeout", b.WriteTimeout, "an answer may take this long")
-	f.DurationVar(&b.IdleTimeout, "idle-timeout", b.IdleTimeout, "a connection may be idle this long")
+	f.IntVar(&b.MaxConnections, "max-connections", b.MaxConnections, "keep at most `N` connections open")
+	f.DurationVar(&b.HeaderTimeout, "header-timeout", b.HeaderTimeout, "how long the headers of a request may take to arrive")
+	f.DurationVar(&b.ReadTimeout, "read-timeout", b.ReadTimeout, "how long a whole request may take to arrive")
+	f.DurationVar(&b.WriteTimeout, "write-timeout", b.WriteTimeout, "how long a request may take from its headers to the end of the answer")
+	f.DurationVar(&b.IdleTimeout, "idle-timeout", b.IdleTimeout, "how long a connection may be idle between requests")
 	f.DurationVar(&b.ShutdownDelay, "shutdown-delay", b.ShutdownDelay,
-		"go on accepting this long after /readyz says that the server ends")
+		"how long to go on accepting once /readyz says that the server is shutting down")
 	f.DurationVar(&b.ShutdownTimeout, "shutdown-timeout", b.ShutdownTimeout,
-		"then give requests under way this long")
+		"how long requests under way then have to end")
 }
 
 // refuseEmpty refuses a flag that is given and yet empty, as a variable of a script may be that was

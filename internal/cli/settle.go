@@ -14,15 +14,15 @@ const adjustHelp = `Change what a live lease stands for: each limit named stands
 on, whatever it stood for before. It is never denied, and may create debt or exceed a
 capacity.
 
---seq orders the adjusts of one lease, so that none counts twice: the number of one that
-was applied is a repetition, a lower one is ignored, a gap is fine.
+--seq numbers the adjusts of one lease, so that none counts twice: a number that was applied
+already gets the same answer, a lower one is ignored, and gaps are allowed.
 
 ` + chargesHelp
 
-const completeHelp = `Replace what was reserved by what was used, and end the lease. A limit that is
-not named keeps what it stands for: unknown is not zero. Slots are given back. More than
-was reserved counts too, if need be as debt. The same command again gets the same
-answer.
+const completeHelp = `Replace what was reserved by what was used, and end the lease. A limit
+that is not named keeps what it stands for: unknown is not zero. Slots are given back. Use
+above what was reserved is charged too, as debt if necessary. The same command again gets
+the same answer.
 
 ` + chargesHelp
 
@@ -32,9 +32,9 @@ it. The same command again gets the same answer.`
 const extendHelp = `Renew a lease and those of its slots that have not timed out, for as long as
 they were good for in the beginning.`
 
-const chargesHelp = `For a lease with several charges, the sets for each of them stand in the order
-of the request with a + between them; a single set is for all of them, where a name
-occurs only once.`
+const chargesHelp = `For a lease with several charges, give a set of NAME=N for each of
+them, in the order of the request, with a + between them. One set is enough if no name
+occurs in two charges.`
 
 // receiptCall is what a verb on a lease asks.
 type receiptCall func(context.Context, weir.Service, weir.LeaseID) (*weir.Receipt, error)
@@ -49,7 +49,7 @@ func (a *app) adjustCommand() *cobra.Command {
   weir adjust 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=1200 --seq 2`,
 		Args: arguments(2, -1, "a lease and what it stands for, as NAME=TOTAL"),
 	}
-	cmd.Flags().Int64Var(&seq, "seq", 0, "`N` is above that of every adjust before (required)")
+	cmd.Flags().Int64Var(&seq, "seq", 0, "`N` must be higher than in every adjust before (required)")
 	return a.leaseVerb(cmd, func(cmd *cobra.Command, args []string) (receiptCall, error) {
 		totals, err := parseTotals("totals", args)
 		if err != nil {

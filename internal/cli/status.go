@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-const statusHelp = `Print the limits of an entity on a resource as they stand: what may still be
-taken, below zero for debt. Without RESOURCE, on every resource that has limits of the
-entity's own or something in use. Nothing changes by it.`
+const statusHelp = `Print the limits of an entity on a resource, and what may still be taken
+of each: below zero is debt. Without RESOURCE, print every resource on which the entity has
+limits of its own or something in use. It changes nothing.`
 
 func (a *app) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{

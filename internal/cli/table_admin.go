@@ -110,21 +110,22 @@ func (a *app) createTableCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make a table and its default namespace",
-		Long: `Make a table that is paid by request, wait until it takes calls, and make it ready: its
-time to live, the namespace default, and the version record. It has the items and indexes
-of the Python library zae-limiter 0.17, which can use it at the same time. A table that is
-there already is never changed.
+		Long: `Create an on-demand table, wait until it is active, and prepare it: time to live, the
+namespace default, and the version record. It has the items and indexes of the Python
+library zae-limiter 0.17, which can use it at the same time. A table that is there already
+is never changed.
 
 A lean table keeps only keys in the index by resource, which halves what every write of a
 bucket costs. Some reads of the Python library do not work on it; weir table describe
 names them. The kind of a table cannot be changed later.`,
 		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
-  weir table create --lean --store dynamodb://limits?endpoint=http://127.0.0.1:8000`,
+  weir table create --lean \
+    --store dynamodb://limits?endpoint=http://127.0.0.1:8000`,
 		Args: arguments(0, 0, ""),
 	}
 	cmd.Flags().BoolVar(&lean, "lean", false, "keep only keys in the index by resource")
 	cmd.Flags().BoolVar(&noStream, "no-stream", false,
-		"make it without the stream that usage is gathered from")
+		"create it without the stream from which usage is counted")
 	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
 		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
 			t.Lean, t.NoStream = lean, noStream
@@ -153,7 +154,7 @@ func (a *app) describeTableCommand() *cobra.Command {
 		Use:   "describe",
 		Short: "Print what a table is, and whether weir can use it",
 		Long: `Print a table's kind, indexes, size and version record, whether weir can use it, and
-which reads of the Python library it does not serve. Nothing changes by it.`,
+which reads of the Python library it does not serve. It changes nothing.`,
 		Example: "  weir table describe --store dynamodb://limits?region=eu-central-1",
 		Args:    arguments(0, 0, ""),
 	}

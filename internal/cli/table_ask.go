@@ -59,7 +59,7 @@ func (a *app) onTable(
 
 // confirmFlag gives a command that destroys something the flag without which it does not.
 func confirmFlag(cmd *cobra.Command) func(warning string) error {
-	sure := cmd.Flags().Bool("yes", false, "do it without being asked")
+	sure := cmd.Flags().Bool("yes", false, "do it without asking")
 	return func(warning string) error {
 		if *sure {
 			return nil

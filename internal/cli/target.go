@@ -14,11 +14,12 @@ const (
 // targetHelp ends the help of every command that asks or acts once.
 const targetHelp = `
 
-It asks the server at --server (or WEIR_SERVER; ` + defaultServer + ` unless told
-otherwise), or opens a store itself with --store (or WEIR_STORE): a DynamoDB table, a
-TigerBeetle cluster, or a file that nobody else has open; the last two need --limits. A flag
-goes before both variables, WEIR_SERVER before WEIR_STORE. The bearer token for a server
-stands in WEIR_TOKEN, or in a file named with --token-file.`
+The command asks the server at --server (or WEIR_SERVER; by default
+` + defaultServer + `). With --store (or WEIR_STORE) it opens a store itself: a
+DynamoDB table, a TigerBeetle cluster, or a snapshot file that no other process has open; the
+last two need --limits. A flag takes precedence over both variables, and WEIR_SERVER over
+WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
+--token-file.`
 
 // access says what a command does where it goes.
 type access int

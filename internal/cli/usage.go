@@ -40,7 +40,7 @@ type usageFlags struct {
 const usageHelp = `
 
 Only a store on a DynamoDB table keeps usage, and it is asked directly: name it with
---store. Somebody must count it there: the table's aggregator.`
+--store. The table's aggregator must run, because it counts the usage.`
 
 func (a *app) usageCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
@@ -62,7 +62,8 @@ func (a *app) listUsageCommand() *cobra.Command {
 		Long: `List what an entity used in each hour, day and month that was counted, later windows
 first on each resource; or what everybody used of a resource.` + usageHelp,
 		Example: `  weir usage list acme --store dynamodb://limits
-  weir usage list acme --resource gpt-4o --start 2026-01-01 --store dynamodb://limits
+  weir usage list acme --resource gpt-4o --start 2026-01-01 \
+    --store dynamodb://limits
   weir usage list --resource gpt-4o --store dynamodb://limits`,
 	}
 	f.add(cmd, "")
@@ -92,7 +93,8 @@ func (a *app) summarizeUsageCommand() *cobra.Command {
 		Long: `Sum up what an entity used, or what everybody used of a resource, over all windows of
 one length.` + usageHelp,
 		Example: `  weir usage summary acme --window monthly --store dynamodb://limits
-  weir usage summary --resource gpt-4o --start 2026-01-01 --end 2026-02-01 --store dynamodb://limits`,
+  weir usage summary --resource gpt-4o --start 2026-01-01 --end 2026-02-01 \
+    --store dynamodb://limits`,
 	}
 	f.add(cmd, "hourly")
 	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
