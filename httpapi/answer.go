@@ -88,8 +88,12 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 	if _, ok := errors.AsType[*httpError](err); ok {
 		return // the service was not asked
 	}
-	if gone := ctx.Err(); gone != nil && errors.Is(err, gone) {
-		return // nothing has failed, and any caller could fill the log
+	gone, level := ctx.Err(), slog.LevelWarn
+	if gone != nil {
+		if errors.Is(err, gone) {
+			return // nothing has failed, and any caller could fill the log
+		}
+		level = slog.LevelDebug // the client hung up: that is its own doing
 	}
 	faults := faultsOf(err)
 	if len(faults) == 0 {
@@ -99,10 +103,6 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 	for _, f := range faults {
 		if f.Err == nil {
 			continue
-		}
-		level := slog.LevelWarn
-		if ctx.Err() != nil { // the client hung up: that is its own doing
-			level = slog.LevelDebug
 		}
 		h.options.Logger.LogAttrs(ctx, level, "the service failed", slog.Any("error", f))
 		return
