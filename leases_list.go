@@ -1,6 +1,7 @@
 package weir
 
-// leaseList is an intrusive list of entries in the order in which they are due.
+// leaseList is a list of entries in the order in which they are due, linked through them:
+// [container/list] would allocate an element for each reservation and each extend.
 type leaseList struct {
 	head, tail *leaseEntry
 	len        int
