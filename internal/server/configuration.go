@@ -16,10 +16,10 @@ import (
 const maxLimitsFile = 8 << 20
 
 // openTokens reads the bearer tokens, before the limiter is made: how many callers there are
-// decides how many leases one of them may have.
-func (s *Server) openTokens(ctx context.Context) error {
+// decides how many leases one of them may have. It returns their source, nil without a file of them.
+func (s *Server) openTokens(ctx context.Context) (*source, error) {
 	if s.options.TokensFile == "" {
-		return nil
+		return nil, nil //nolint:nilnil // None are in use.
 	}
 	s.tokens = &tokens{}
 	of := &source{
@@ -27,19 +27,17 @@ func (s *Server) openTokens(ctx context.Context) error {
 		most: maxTokenFile, modes: true,
 		load: func(_ context.Context, read []fileState) error { return s.tokens.load(&read[0]) },
 	}
-	s.sources = append(s.sources, of)
 	if _, err := of.read(ctx); err != nil {
-		return err
+		return of, err
 	}
 	s.metrics.loaded(of.what, time.Now())
-	return nil
+	return of, nil
 }
 
-// openSources reads the files for the first time. All mistakes are reported, joined.
-func (s *Server) openSources(ctx context.Context, mistakes error) error {
+// openSources reads the other files for the first time. All mistakes are reported, joined, with those
+// in the file of bearer tokens in the place of that file.
+func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error) error {
 	o := &s.options
-	early := s.sources // the tokens
-	s.sources = nil
 	if o.LimitsFile != "" {
 		if !s.volatile {
 			return &weir.Error{Code: weir.Unsupported, Field: "limits", Value: o.LimitsFile,
@@ -51,7 +49,9 @@ func (s *Server) openSources(ctx context.Context, mistakes error) error {
 			onlyChanges: s.editable, // an administrator may have written something since
 		})
 	}
-	s.sources = append(s.sources, early...)
+	if tokens != nil {
+		s.sources = append(s.sources, tokens)
+	}
 	if o.CertFile != "" {
 		s.certificate = &certificate{}
 		s.sources = append(s.sources, &source{
@@ -62,8 +62,8 @@ func (s *Server) openSources(ctx context.Context, mistakes error) error {
 	}
 	var errs []error
 	for _, of := range s.sources {
-		if of.what == "tokens" {
-			errs = append(errs, mistakes) // openTokens has read it
+		if of == tokens {
+			errs = append(errs, mistakes) // it has been read
 			continue
 		}
 		if _, err := of.read(ctx); err != nil {

@@ -103,7 +103,7 @@ func TestWatch(t *testing.T) {
 		if err := s.openLimiter(store); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.openSources(t.Context(), nil); err != nil {
+		if err := s.openSources(t.Context(), nil, nil); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())

@@ -72,11 +72,11 @@ func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	if s.traces, err = newTraces(ctx, &s.options); err != nil {
 		return err
 	}
-	mistakes := s.openTokens(ctx)
+	tokens, mistakes := s.openTokens(ctx)
 	if err = s.openLimiter(b); err != nil {
 		return errors.Join(mistakes, err)
 	}
-	if err = s.openSources(ctx, mistakes); err != nil {
+	if err = s.openSources(ctx, tokens, mistakes); err != nil {
 		return err
 	}
 	if err := s.ready(ctx); err != nil {
