@@ -1,13 +1,17 @@
 package dynamodb
 
 import (
+	"math/rand/v2"
+	"net/http"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 func TestConformance(t *testing.T) {
@@ -20,7 +24,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 	t.Helper()
 	table := madeTable(t)
 	return conformance.BackendHarness{
-		StoreTimeout: 30 * time.Second,
+		StoreTimeout: 2 * time.Minute,
 		Elsewhere: func(t conformance.T, b weir.Backend) weir.Backend {
 			t.Helper()
 			o := b.(*Store).options
@@ -63,6 +67,39 @@ func TestRandomOperations(t *testing.T) {
 			conformance.RandomOperations(t, h.Service(t), seed, 2000)
 		})
 	}
+}
+
+// TestRandomOperationsSlowly holds one answer in 20 back for three seconds, as a busy machine does.
+func TestRandomOperationsSlowly(t *testing.T) {
+	t.Parallel()
+	h := harness(t, func(o *Options) {
+		o.HTTP = &http.Client{Transport: &slowNetwork{rng: rand.New(rand.NewPCG(8, 0))}}
+	})
+	conformance.RandomOperations(t, h.Service(t), 8, soak.Amount(100, 2000))
+}
+
+// slowNetwork holds some answers back.
+type slowNetwork struct {
+	mu  sync.Mutex
+	rng *rand.Rand
+}
+
+func (n *slowNetwork) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := http.DefaultTransport.RoundTrip(r)
+	n.mu.Lock()
+	late := n.rng.IntN(20) == 0
+	n.mu.Unlock()
+	if late {
+		select {
+		case <-time.After(3 * time.Second):
+		case <-r.Context().Done():
+			if err == nil {
+				_ = resp.Body.Close()
+			}
+			return nil, r.Context().Err()
+		}
+	}
+	return resp, err
 }
 
 // What speculation leaves out must not change an answer, and neither must transactions.

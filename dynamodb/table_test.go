@@ -19,14 +19,15 @@ import (
 )
 
 // localTable names a table that nobody else has, on DynamoDB Local. It is deleted when the test
-// ends.
+// ends. On a busy machine DynamoDB Local takes seconds to answer, which must not be an answer that is
+// missing: a test that is about missing ones says how long to wait.
 func localTable(t *testing.T) *Table {
 	t.Helper()
 	local := testkit.DynamoDB(t)
 	cfg := local.Config()
 	table := &Table{
 		Name: "weir." + rand.Text()[:16], NoStream: true,
-		Options: &Options{Config: &cfg, Endpoint: local.Endpoint()},
+		Options: &Options{Config: &cfg, Endpoint: local.Endpoint(), WriteTimeout: time.Minute},
 	}
 	t.Cleanup(func() { dropTable(t, table) })
 	return table
