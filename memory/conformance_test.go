@@ -39,3 +39,37 @@ func TestConformanceSnapshot(t *testing.T) {
 		},
 	})
 }
+
+// TestForgottenLeaseMakesRoom: an ended lease that need not be remembered any more may stand behind
+// one that must be, because the time in that one's ID is ahead. Asked for, it makes room: the next
+// lease that ends drops none early.
+func TestForgottenLeaseMakesRoom(t *testing.T) {
+	t.Parallel()
+	h := conformance.BackendHarness{Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+		t.Helper()
+		store, err := memory.Open(&memory.Options{Definitions: s.Definitions})
+		if err != nil {
+			t.Fatalf("open: %v", err)
+		}
+		return store
+	}}
+	conformance.Replay(t, h.Service(t), `
+start 2026-11-20T17:06:41.576Z
+option lifetime 20s
+option memory 10s
+option size 2
+set base
+entity a
+limits a gpt n=10:bucket/1/1h0m0s
+run
+reserve 01M7WYV7AYZFQJ1SJXR2AWRXGC a/gpt n=1
+advance 16.316s
+reserve 01M7WYSWP1DVZ5ANAPNRZHNTMR a/gpt n=1
+advance 12.63s
+reserve 01M7WYW3KV0YT6HK2SMC3ZCSPR a/gpt n=1
+advance 17.758s
+complete 01M7WYSWP1DVZ5ANAPNRZHNTMR n=1
+advance 11.3s
+reserve 01M7WYTXZNG5S6APVW0MFHA07V a/gpt n=1
+`)
+}

@@ -75,6 +75,19 @@ func (t *leaseTable) find(id weir.LeaseID) *lease {
 	return nil
 }
 
+// call returns what find does, for a call about the lease. An ended lease that need not be
+// remembered any more may still stand behind one that must be: it goes when it is asked for.
+func (t *leaseTable) call(id weir.LeaseID) *lease {
+	t.ended = slices.DeleteFunc(t.ended, func(e *lease) bool {
+		if e.id != id || !t.forgotten(e, t.now) {
+			return false
+		}
+		t.early = t.rules.ForgottenEarly(t.early, idMS(id))
+		return true
+	})
+	return t.find(id)
+}
+
 // StateOf says what is known of a lease, and is no call: no clock moves. It is empty where nothing
 // is.
 func (m *Model) StateOf(id weir.LeaseID) weir.LeaseState {

@@ -23,7 +23,7 @@ func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error)
 	}
 	// A lease that is known is answered first (6.1).
 	m.expire()
-	e := m.table.find(id)
+	e := m.table.call(id)
 	state, same := stateOf(e), e != nil && m.rules.SameRequest(e.content, content)
 	switch reaction := m.rules.React(weir.VerbReserve, state, same); reaction {
 	case Replay:

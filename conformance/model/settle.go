@@ -55,7 +55,7 @@ func (m *Model) settle(s *settling) (*weir.Receipt, error) {
 	}
 	m.tick(now)
 	m.expire()
-	e := m.table.find(s.id)
+	e := m.table.call(s.id)
 	same := e != nil && m.rules.SameTotals(e.actuals, s.totals)
 	switch reaction := m.rules.React(s.verb, stateOf(e), same); {
 	case reaction == Replay:
