@@ -123,6 +123,11 @@ type figures struct {
 	got, under, gone, denied, unanswered int
 	// took is how long it took to have a lease.
 	took []time.Duration
+	// Of the answers: reservations admitted beside those of callers who stayed, and refused because
+	// their lease had ended; cancels answered with 200, and with 404.
+	admitted, refused, cancelled, early int64
+	// held is how many messages were held back, and told how many failures somebody heard of.
+	held, told int64
 }
 
 // row is a cell with its figures.
@@ -131,7 +136,7 @@ type row struct {
 	figures
 
 	waves int
-	world *world
+	world *world        // nil before and after
 	back  time.Duration // the longest that anything took to come back
 	lost  int
 	left  error
@@ -166,6 +171,11 @@ func (r *row) play(t *testing.T, seed uint64) {
 		usual = v.usual()
 	}
 	r.world.close() // the client waits for its cancels, and may tell of more that failed
+	y := &r.world.tally
+	r.admitted = max(0, y.admitted.Load()-int64(r.got+r.under))
+	r.refused, r.cancelled, r.early = y.refused.Load(), y.cancelled.Load(), y.early.Load()
+	r.held, r.told = r.world.delays.held.Load(), r.world.told.Load()
+	r.world = nil // its store may have millions of records
 	t.Logf("%s%s", heading, r)
 	r.check(t)
 }
@@ -225,8 +235,8 @@ func (r *row) check(t *testing.T) {
 	if r.got == 0 || r.gone == 0 && !r.front.direct { // a store in the process may answer at once
 		t.Errorf("%d callers were served and %d went away: nothing was tried", r.got, r.gone)
 	}
-	if told := int(r.world.told.Load()); told > r.mayFail(callers) && r.network != lateStore {
-		t.Errorf("%d settlements were told to have failed", told)
+	if r.told > int64(r.mayFail(callers)) && r.network != lateStore {
+		t.Errorf("%d settlements were told to have failed", r.told)
 	}
 }
 
@@ -256,7 +266,7 @@ func (b *table) String() string {
 	var s strings.Builder
 	s.WriteString(heading)
 	for _, r := range b.rows {
-		if r.world != nil {
+		if r.waves > 0 {
 			s.WriteString(r.String())
 		}
 	}
@@ -276,12 +286,9 @@ func (r *row) String() string {
 	if r.left != nil {
 		left = strings.ReplaceAll(r.left.Error(), "\n", "; ")
 	}
-	y := &r.world.tally
-	admitted := max(0, y.admitted.Load()-int64(r.got+r.under))
 	return fmt.Sprintf(
 		"%-11s %-10s %-13s %1d %7d %6d %6d %6d %6d %6d %6d %6d %6d %6d %6d %6d %6d %7d %s\n",
 		r.store.name, r.front.name, r.network, r.servers,
-		r.callers(), r.got, r.under, r.gone, r.denied, r.unanswered, admitted,
-		r.world.delays.held.Load(), y.refused.Load(), y.cancelled.Load(), y.early.Load(),
-		r.lost, r.world.told.Load(), r.back.Milliseconds(), left)
+		r.callers(), r.got, r.under, r.gone, r.denied, r.unanswered,
+		r.admitted, r.held, r.refused, r.cancelled, r.early, r.lost, r.told, r.back.Milliseconds(), left)
 }
