@@ -3,6 +3,7 @@ package weir
 import (
 	"encoding/binary"
 	"math/rand/v2"
+	"strings"
 	"time"
 )
 
@@ -34,7 +35,7 @@ func makeLeaseID(ms int64, hi uint64, lo uint32) LeaseID {
 func ParseLeaseID(s string) (LeaseID, error) {
 	var id LeaseID
 	if len(s) != ulidLen {
-		return id, invalid("lease_id", s, "must be a ULID of 26 characters")
+		return id, notULID(s, "must be a ULID of 26 characters")
 	}
 	// 26 characters carry 130 bits; the first may use only three of its five.
 	var acc uint16
@@ -43,7 +44,7 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	for i := range ulidLen {
 		v := crockfordValues[s[i]]
 		if v == 0 || i == 0 && v > 8 {
-			return LeaseID{}, invalid("lease_id", s, "is no ULID")
+			return LeaseID{}, notULID(s, "is no ULID")
 		}
 		acc = acc<<5 | uint16(v-1)
 		if bits += 5; bits >= 8 {
@@ -54,6 +55,10 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	}
 	return id, nil
 }
+
+// notULID keeps a copy of the string, so that one which is made for [ParseLeaseID] alone need not be
+// allocated.
+func notULID(s, reason string) error { return invalid("lease_id", strings.Clone(s), reason) }
 
 // crockfordValues has 1 + the value of each character of the alphabet, upper or lower case.
 var crockfordValues = func() (values [256]uint8) {
@@ -69,7 +74,17 @@ var crockfordValues = func() (values [256]uint8) {
 
 // String returns the ULID's 26 characters.
 func (id LeaseID) String() string {
-	var out [ulidLen]byte
+	text := id.ulid()
+	return string(text[:])
+}
+
+// AppendText appends the ULID's 26 characters. The error is always nil.
+func (id LeaseID) AppendText(b []byte) ([]byte, error) {
+	text := id.ulid()
+	return append(b, text[:]...), nil
+}
+
+func (id LeaseID) ulid() (out [ulidLen]byte) {
 	var acc uint16
 	bits := 2 // the two leading zero bits of 130
 	n := 0
@@ -80,7 +95,7 @@ func (id LeaseID) String() string {
 			out[n] = crockford[acc>>bits&31]
 		}
 	}
-	return string(out[:])
+	return out
 }
 
 // Time returns the instant that the ID carries.
@@ -94,7 +109,7 @@ func (id LeaseID) ms() int64 {
 }
 
 // MarshalText returns the ULID's 26 characters.
-func (id LeaseID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
+func (id LeaseID) MarshalText() ([]byte, error) { return id.AppendText(nil) }
 
 // UnmarshalText reads what [ParseLeaseID] reads.
 func (id *LeaseID) UnmarshalText(text []byte) error {

@@ -243,6 +243,9 @@ func FuzzLeaseIDRoundTrip(f *testing.F) {
 		if err != nil || got != id {
 			t.Fatalf("ParseLeaseID(%s) = %x, %v, want %x", id, got, err, id)
 		}
+		if text, err := id.AppendText([]byte("id ")); string(text) != "id "+id.String() || err != nil {
+			t.Fatalf("AppendText = %q, %v, want %q", text, err, "id "+id.String())
+		}
 		want, _ := bigULID(id.String())
 		if want != id {
 			t.Fatalf("%x is written as %s, which is %x", id, id, want)

@@ -7,7 +7,7 @@ type leaseText struct{ lease *weir.Lease }
 
 func (t leaseText) appendJSON(text []byte) []byte {
 	l := t.lease
-	text = appendText(text, `{"allowed":true,"lease_id":`, l.ID.String())
+	text = appendLeaseID(text, `{"allowed":true,"lease_id":`, l.ID)
 	text = appendNumber(text, `,"reserved_at_unix_ms":`, unixMS(l.ReservedAt))
 	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(l.Expires))
 	text = appendNonzero(text, `,"holds_until_unix_ms":`, unixMS(l.HoldsUntil))
@@ -28,11 +28,18 @@ type receiptText struct{ receipt *weir.Receipt }
 
 func (t receiptText) appendJSON(text []byte) []byte {
 	r := t.receipt
-	text = appendText(text, `{"lease_id":`, r.LeaseID.String())
+	text = appendLeaseID(text, `{"lease_id":`, r.LeaseID)
 	text = appendNumber(text, `,"at_unix_ms":`, unixMS(r.At))
 	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(r.Expires))
 	text = appendNonzero(text, `,"holds_until_unix_ms":`, unixMS(r.HoldsUntil))
 	text = appendTrue(text, `,"degraded":`, r.Degraded)
 	text = appendTrue(text, `,"refund_in_doubt":`, r.RefundInDoubt)
 	return append(text, '}')
+}
+
+// appendLeaseID appends an ID, which needs no escapes.
+func appendLeaseID(text []byte, member string, id weir.LeaseID) []byte {
+	text = append(append(text, member...), '"')
+	text, _ = id.AppendText(text) // it never fails
+	return append(text, '"')
 }
