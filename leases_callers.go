@@ -9,8 +9,24 @@ import (
 	"time"
 )
 
-// callerKey finds the caller in a context.
+// callerKey finds the *callerContext in a context.
 type callerKey struct{}
+
+// callerContext is a context that names a caller. It takes one allocation, where [context.WithValue]
+// takes a second one for the string.
+type callerContext struct {
+	context.Context //nolint:containedctx // It is a context itself.
+
+	caller string
+}
+
+// Value returns the context itself for callerKey.
+func (c *callerContext) Value(key any) any {
+	if key == (callerKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
 
 // ContextWithCaller names the caller on whose behalf a [Limiter] is called with the context. Each
 // caller has a share of the live leases and of the memory of ended ones, so that none can use them
@@ -18,7 +34,15 @@ type callerKey struct{}
 // A context without a name, or with an empty one, is the program's own: only the bounds on all
 // leases hold for it.
 func ContextWithCaller(ctx context.Context, caller string) context.Context {
-	return context.WithValue(ctx, callerKey{}, caller)
+	return &callerContext{ctx, caller}
+}
+
+// callerOf returns the caller that [ContextWithCaller] has named, and "" if there is none.
+func callerOf(ctx context.Context) string {
+	if c, ok := ctx.Value(callerKey{}).(*callerContext); ok {
+		return c.caller
+	}
+	return ""
 }
 
 // Callers beyond maxCallers that have leases share sharedCallers accounts, because addresses, say,
@@ -71,7 +95,7 @@ func (c *leaseCallers) open(o *Options) {
 
 // of returns the account of the caller that a context names.
 func (c *leaseCallers) of(ctx context.Context, now, memory int64) *leaseCaller {
-	name, _ := ctx.Value(callerKey{}).(string)
+	name := callerOf(ctx)
 	if name == "" {
 		return &c.own
 	}

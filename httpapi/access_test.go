@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/memory"
 )
 
 // roleTokens is who has which bearer token in the tests; the token is the role's word and "-token".
@@ -280,3 +284,73 @@ func TestRoleString(t *testing.T) {
 		}
 	}
 }
+
+// TestCallerNames: a caller is a bearer token, or without bearer tokens the address that the request or
+// its connection comes from. Each has one live lease here.
+func TestCallerNames(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, one, other string // the addresses of two callers
+		tokens, same     bool
+	}{
+		{name: "one address", one: "192.0.2.7:1234", other: "192.0.2.7:99", same: true},
+		{name: "two addresses", one: "192.0.2.7:1234", other: "192.0.2.8:1234"},
+		{name: "IPv4 in IPv6", one: "192.0.2.7:1234", other: "[::ffff:192.0.2.7]:1234", same: true},
+		{name: "a network", one: "[2001:db8:1:2:3::4%eth0]:1", other: "[2001:db8:1:2::5]:1", same: true},
+		{name: "two networks", one: "[2001:db8:1:2::4]:1", other: "[2001:db8:1:3::4]:1"},
+		{name: "one token", one: "192.0.2.7:1234", other: "192.0.2.8:1234", tokens: true, same: true},
+	} {
+		for _, early := range []bool{false, true} {
+			store, err := memory.Open(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := weir.New(store, &weir.Options{MaxLeases: 10, MaxLeasesPerCaller: 1, Limits: []weir.Limit{
+				{Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := &httpapi.Options{}
+			if c.tokens {
+				o.Authenticate = roleTokens
+			}
+			h := httpapi.NewHandler(l, o)
+			for _, call := range []struct {
+				from string
+				want int
+			}{
+				{c.one, http.StatusOK},
+				{c.other, map[bool]int{false: http.StatusOK, true: http.StatusServiceUnavailable}[c.same]},
+			} {
+				r := httptest.NewRequest(http.MethodPost, "/v1/reserve",
+					strings.NewReader(`{"entity":"acme","resource":"llm","costs":{"rpm":1}}`))
+				r.Header.Set("Content-Type", "application/json")
+				r.Header.Set("Authorization", "Bearer call-token")
+				if r.RemoteAddr = call.from; early {
+					r = r.WithContext(httpapi.ConnContext(r.Context(), remoteConn{from: remoteAddr(call.from)}))
+					r.RemoteAddr = "203.0.113.1:1"
+				}
+				w := httptest.NewRecorder()
+				if h.ServeHTTP(w, r); w.Code != call.want {
+					t.Errorf("%s, by its connection %v: got %d %s, want %d", c.name, early, w.Code, w.Body, call.want)
+				}
+			}
+		}
+	}
+}
+
+// remoteConn is a connection from an address.
+type remoteConn struct {
+	net.Conn
+
+	from remoteAddr
+}
+
+func (c remoteConn) RemoteAddr() net.Addr { return c.from }
+
+// remoteAddr is an address.
+type remoteAddr string
+
+func (remoteAddr) Network() string  { return "tcp" }
+func (a remoteAddr) String() string { return string(a) }

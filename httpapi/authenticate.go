@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -52,26 +53,45 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 }
 
 // withCaller names the caller for the limiter: the bearer token's owner, or without bearer tokens
-// the address, because there is nothing else to tell callers apart by. What a proxy says in
-// X-Forwarded-For is not trusted. Of an IPv6 address the first 64 bits count, since one host has
-// all of them.
+// the address, because there is nothing else to tell callers apart by.
 func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	if h.options.Authenticate != nil {
 		return weir.ContextWithCaller(ctx, c.identity.Name)
 	}
-	at, err := netip.ParseAddrPort(c.r.RemoteAddr)
+	if ctx.Value(addressKey{}) != nil {
+		return ctx // ConnContext has named it
+	}
+	return weir.ContextWithCaller(ctx, callerAddress(c.r.RemoteAddr))
+}
+
+// addressKey finds the address that [ConnContext] has named as the caller.
+type addressKey struct{}
+
+// ConnContext names the address at the other end of a connection as the caller (see
+// [weir.ContextWithCaller]). A [Handler] without bearer tokens does so for every request; with this as
+// [http.Server.ConnContext] it is done once for a connection.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	address := callerAddress(conn.RemoteAddr().String())
+	return context.WithValue(weir.ContextWithCaller(ctx, address), addressKey{}, address)
+}
+
+// callerAddress returns the name of an address, "" for one of no network. What a proxy says in
+// X-Forwarded-For is not trusted. Of an IPv6 address the first 64 bits count, since one host has all of
+// them.
+func callerAddress(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
-		return ctx // no address of a network
+		return ""
 	}
 	address := at.Addr().Unmap().WithZone("")
 	if address.Is6() {
 		network, err := address.Prefix(64)
 		if err != nil {
-			return ctx
+			return ""
 		}
 		address = network.Addr()
 	}
-	return weir.ContextWithCaller(ctx, address.String())
+	return address.String()
 }
 
 func unauthorized(challenge, reason string) error {

@@ -1,3 +1,7 @@
+//go:build !race
+
+// Under the race detector sync.Pool forgets at random, so that allocations cannot be counted.
+
 package httpapi_test
 
 import (
@@ -36,7 +40,7 @@ type hotRequest struct {
 	w    hotWriter
 }
 
-func newHotRequest(b *testing.B, path string) *hotRequest {
+func newHotRequest(b testing.TB, path string) *hotRequest {
 	b.Helper()
 	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, path, http.NoBody)
 	if err != nil {
@@ -49,7 +53,7 @@ func newHotRequest(b *testing.B, path string) *hotRequest {
 }
 
 // send returns the answer's body, which the next one overwrites.
-func (q *hotRequest) send(b *testing.B, h http.Handler, body []byte, want int) []byte {
+func (q *hotRequest) send(b testing.TB, h http.Handler, body []byte, want int) []byte {
 	b.Helper()
 	q.body.Reset(body)
 	q.r.ContentLength = int64(len(body))
@@ -142,12 +146,19 @@ func BenchmarkWire(b *testing.B) {
 	}
 }
 
-// BenchmarkHandler is the handler over the memory store, without a network: a reservation and what
-// completes it.
-func BenchmarkHandler(b *testing.B) {
+// hotPair is a reservation and what completes it, at a handler over the memory store and without a
+// network.
+type hotPair struct {
+	h                 http.Handler
+	reserve, complete *hotRequest
+	asked, settled    []byte
+}
+
+func newHotPair(t testing.TB, o *httpapi.Options) *hotPair {
+	t.Helper()
 	store, err := memory.Open(nil)
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
 	const plenty = 1 << 40
 	l, err := weir.New(store, &weir.Options{Limits: []weir.Limit{
@@ -155,16 +166,58 @@ func BenchmarkHandler(b *testing.B) {
 		{Name: "tpm", Kind: weir.Bucket, Capacity: plenty, RefillAmount: plenty, RefillPeriod: time.Minute},
 	}})
 	if err != nil {
-		b.Fatal(err)
+		t.Fatal(err)
 	}
-	h := httpapi.NewHandler(l, nil)
-	reserve, complete := newHotRequest(b, "/v1/reserve"), newHotRequest(b, "/v1/complete")
-	asked, settled := []byte(hotReserve), []byte(`{"lease_id":"`+string(make([]byte, 26))+`","actuals":{"tpm":321}}`)
-	b.ReportAllocs()
-	for b.Loop() {
-		said := reserve.send(b, h, asked, http.StatusOK)
-		_, after, _ := bytes.Cut(said, []byte(`"lease_id":"`))
-		copy(settled[len(`{"lease_id":"`):], after[:26])
-		complete.send(b, h, settled, http.StatusOK)
+	return &hotPair{
+		h: httpapi.NewHandler(l, o), reserve: newHotRequest(t, "/v1/reserve"), complete: newHotRequest(t, "/v1/complete"),
+		asked:   []byte(hotReserve),
+		settled: []byte(`{"lease_id":"` + string(make([]byte, 26)) + `","actuals":{"tpm":321}}`),
+	}
+}
+
+func (p *hotPair) send(t testing.TB) {
+	t.Helper()
+	said := p.reserve.send(t, p.h, p.asked, http.StatusOK)
+	_, after, _ := bytes.Cut(said, []byte(`"lease_id":"`))
+	copy(p.settled[len(`{"lease_id":"`):], after[:26])
+	p.complete.send(t, p.h, p.settled, http.StatusOK)
+}
+
+// hotCallers are the ways to tell callers apart.
+func hotCallers(t testing.TB) map[string]*hotPair {
+	t.Helper()
+	const bearer = "token-of-a-caller-0123456789"
+	tokens := newHotPair(t, &httpapi.Options{Authenticate: func(given string) (httpapi.Identity, bool) {
+		return httpapi.Identity{Name: "checkout", Role: httpapi.RoleCall}, given == bearer
+	}})
+	connections := newHotPair(t, nil)
+	for _, r := range []**http.Request{&tokens.reserve.r, &tokens.complete.r} {
+		(*r).Header.Set("Authorization", "Bearer "+bearer)
+	}
+	for _, r := range []**http.Request{&connections.reserve.r, &connections.complete.r} {
+		*r = (*r).WithContext(httpapi.ConnContext((*r).Context(), remoteConn{from: "192.0.2.7:1234"}))
+	}
+	return map[string]*hotPair{"tokens": tokens, "connections": connections}
+}
+
+// BenchmarkHandler is a reservation and what completes it, with callers that are told apart.
+func BenchmarkHandler(b *testing.B) {
+	for name, p := range hotCallers(b) {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				p.send(b)
+			}
+		})
+	}
+}
+
+// TestHandlerAllocations bounds what a reservation and its completion allocate together.
+func TestHandlerAllocations(t *testing.T) {
+	for name, most := range map[string]float64{"tokens": 18, "connections": 16} {
+		p := hotCallers(t)[name]
+		if got := testing.AllocsPerRun(500, func() { p.send(t) }); got > most {
+			t.Errorf("%s: got %v allocations, want at most %v", name, got, most)
+		}
 	}
 }

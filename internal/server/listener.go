@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/weir-limiter/weir/httpapi"
 )
 
 // graceUnknown is how long a request whose caller was not let in keeps its connection from being
@@ -223,9 +225,10 @@ func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
 // connKey finds the connection in the context of its requests.
 type connKey struct{}
 
-// connContext puts a connection into the context of its requests.
+// connContext puts a connection into the context of its requests, and its address as their caller:
+// done once here, it costs the requests nothing.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, connKey{}, boundedConnOf(conn))
+	return context.WithValue(httpapi.ConnContext(ctx, conn), connKey{}, boundedConnOf(conn))
 }
 
 // letIn notes that the caller of the request under way has been let in.
