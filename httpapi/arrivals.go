@@ -15,8 +15,9 @@ const (
 )
 
 // arrivals are the requests whose bodies are on their way, in the order in which they began. When
-// there are too many of them, or they hold too much memory, the one that began first is given up:
-// who sends a body without delay is never the oldest for long, however many others are slow.
+// there are too many of them, one of a caller that has its share or more is given up, the one that
+// began first: no caller gives up another's. When they hold too much memory it is the one that began
+// first: a body that is sent without delay is never the oldest for long, however many others are slow.
 type arrivals struct {
 	most      int
 	mostBytes int64
@@ -24,6 +25,7 @@ type arrivals struct {
 	mu          sync.Mutex
 	first, last *incoming
 	len         int
+	of          map[string]int // how many each caller has, of those that have any
 	bytes       int64
 }
 
@@ -46,9 +48,20 @@ func (a *arrivals) begin(c *incoming) {
 		a.first = c
 	}
 	a.last = c
+	a.of[c.caller]++
 	if a.len++; a.len > a.most {
-		a.giveUp(a.first)
+		a.giveUp(a.oldest())
 	}
+}
+
+// oldest returns the first one whose caller has as many as there are for each caller, or more.
+func (a *arrivals) oldest() *incoming {
+	share := a.len / len(a.of)
+	c := a.first
+	for a.of[c.caller] < share {
+		c = c.arriving.next // somebody has the share
+	}
+	return c
 }
 
 // grow counts the memory of a body.
@@ -104,6 +117,9 @@ func (a *arrivals) remove(c *incoming) {
 		a.last = at.prev
 	}
 	a.len--
+	if a.of[c.caller]--; a.of[c.caller] == 0 {
+		delete(a.of, c.caller)
+	}
 	a.bytes -= at.bytes
 	at.prev, at.next, at.under, at.bytes = nil, nil, false, 0
 }

@@ -56,12 +56,15 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 // the address, because there is nothing else to tell callers apart by.
 func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	if h.options.Authenticate != nil {
-		return weir.ContextWithCaller(ctx, c.identity.Name)
+		c.caller = c.identity.Name
+		return weir.ContextWithCaller(ctx, c.caller)
 	}
-	if ctx.Value(addressKey{}) != nil {
-		return ctx // ConnContext has named it
+	if address, ok := ctx.Value(addressKey{}).(string); ok { // ConnContext has named it
+		c.caller = address
+		return ctx
 	}
-	return weir.ContextWithCaller(ctx, callerAddress(c.r.RemoteAddr))
+	c.caller = callerAddress(c.r.RemoteAddr)
+	return weir.ContextWithCaller(ctx, c.caller)
 }
 
 // addressKey finds the address that [ConnContext] has named as the caller.

@@ -40,7 +40,7 @@ func NewHandler(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.slots = make(chan struct{}, h.options.MaxConcurrent)
 	h.document = openAPIFor(h.options.Version, h.options.Authenticate != nil)
-	h.arrivals.most = h.options.MaxArriving
+	h.arrivals.most, h.arrivals.of = h.options.MaxArriving, make(map[string]int)
 	h.arrivals.mostBytes = max(mostArriving, 2*h.options.MaxBody)
 	h.rateLimits = rateLimitsOf(s, h.options.Now)
 	h.register()

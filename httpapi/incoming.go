@@ -15,6 +15,7 @@ type incoming struct {
 	w        http.ResponseWriter
 	r        *http.Request
 	identity Identity
+	caller   string // its name for the limiter
 	query    map[string]string
 	in, out  []byte // the request's body, and the answer's
 	arriving arriving
