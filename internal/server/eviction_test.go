@@ -294,6 +294,78 @@ func TestTooManyFiles(t *testing.T) {
 	}
 }
 
+// TestRefusedConnectionsMakeRoom: a connection whose caller was refused is idle, though its body has
+// not arrived, and those that came after it are kept until it is closed.
+func TestRefusedConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	const most = 4
+	w := start(t, &Options{
+		Bounds: patientBounds(most), TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens()),
+	})
+	for range most {
+		w.send(t, slowBody)
+	}
+	l := w.server.listener
+	eventually(t, "all are refused", func() bool { return strings.Count(w.log.String(), "status=401") == most })
+	l.mu.Lock()
+	if l.pending.head != nil {
+		t.Error("a connection whose caller was refused has a request under way")
+	}
+	l.mu.Unlock()
+	good := w.dial(t)
+	for range most - 2 {
+		w.dial(t)
+	}
+	for _, conn := range []net.Conn{w.dial(t), good} { // those before it are accepted before it
+		if status := exchange(t, conn, request(readToken)); status != http.StatusOK {
+			t.Errorf("a new connection: got %d", status)
+		}
+	}
+}
+
+// TestAnsweredConnectionsMakeRoom: net/http keeps a connection for half a second after the last answer
+// on it when the client had not sent its whole body. One that is kept for that makes room at once.
+func TestAnsweredConnectionsMakeRoom(t *testing.T) {
+	t.Parallel()
+	full := fullListener{conns: make(chan net.Conn, 2), fail: make(chan error)}
+	l := newBoundedListener(full, 1)
+	ours, theirs := net.Pipe()
+	full.conns <- ours
+	conn, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.track(conn, http.StateActive)
+	letIn(connContext(t.Context(), conn))
+	next, far := net.Pipe()
+	defer closeQuietly(far)
+	full.conns <- next
+	accepted := make(chan error, 1)
+	go func() {
+		_, err := l.Accept()
+		accepted <- err
+	}()
+	eventually(t, "the new one waits", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.waiting
+	})
+	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case err := <-accepted:
+		if err != nil || l.evicted.Load() != 1 || l.active.Load() != 0 {
+			t.Errorf("got %v, %d closed, %d active", err, l.evicted.Load(), l.active.Load())
+		}
+	case <-time.After(patience):
+		t.Fatal("the new connection waits for one that has its answer")
+	}
+	if _, err := theirs.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
+		t.Errorf("the answered one: got %v, want that it is closed", err)
+	}
+}
+
 // TestProbes: health and metrics have a listener of their own, which serves nothing else and
 // answers while the other one is taken up with requests.
 func TestProbes(t *testing.T) {

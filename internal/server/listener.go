@@ -23,7 +23,8 @@ const graceUnknown = time.Second
 //
 // A connection is idle from when it is accepted until a whole request header has arrived, and again
 // after each answer. A request whose caller was not let in within [graceUnknown] does not count as
-// under way either: it may be waiting for a body that never comes.
+// under way either: it may be long. Nor does one that was refused while its body is waited for. Nor does one that has its answer
+// while net/http keeps the connection, so that the client can read that before the connection is reset.
 type boundedListener struct {
 	net.Listener
 
@@ -36,13 +37,15 @@ type boundedListener struct {
 
 	mu sync.Mutex
 	// strangers are idle and never had a request whose caller was let in; known are idle and had
-	// one. pending have a request whose caller was not let in yet. Each is in the order in which
-	// its connections came to it. Those in no list have a request under way.
-	strangers, known, pending connList
-	taken                     int           // connections that are open or about to be
-	waiting                   bool          // Accept waits for changed
-	changed                   chan struct{} // a connection was closed or became idle
-	ended                     bool          // no connection is wanted that has not had a request
+	// one. pending have a request whose caller was not let in yet. answered have the last answer that
+	// they get. Each is in the order in which its connections came to it. Those in no list have a
+	// request under way.
+	strangers, known, pending, answered connList
+
+	taken   int           // connections that are open or about to be
+	waiting bool          // Accept waits for changed
+	changed chan struct{} // a connection was closed or became idle
+	ended   bool          // no connection is wanted that has not had a request
 }
 
 func newBoundedListener(l net.Listener, most int) *boundedListener {
@@ -84,7 +87,7 @@ func (l *boundedListener) admit(c *boundedConn) bool {
 		return false
 	}
 	l.open.Add(1)
-	l.strangers.push(c)
+	l.strangers.push(c, time.Now())
 	return true
 }
 
@@ -122,21 +125,30 @@ func (l *boundedListener) evictOne() bool {
 	return true
 }
 
-// victim takes the connection that goes first out of its list. Without one it returns nil, and how
-// long it takes at most until there may be one: 0 means until something changes.
+// victim takes the connection that goes first out of its list: of the strangers, the answered and
+// those that are pending for too long, the one that has been there longest, so that a new connection
+// has time to send its first request while there are older ones to close; then the known. Without
+// one it returns nil, and how long it takes at most until there may be one: 0 means until something
+// changes.
 func (l *boundedListener) victim(now time.Time) (c *boundedConn, wait time.Duration) {
-	stuck := l.pending.head
-	if stuck != nil {
-		wait = graceUnknown - now.Sub(stuck.since)
+	for _, list := range [...]*connList{&l.strangers, &l.answered, &l.pending} {
+		first := list.head
+		if first == nil {
+			continue
+		}
+		if list == &l.pending {
+			if wait = graceUnknown - now.Sub(first.since); wait > 0 {
+				continue
+			}
+		}
+		if c == nil || first.since.Before(c.since) {
+			c = first
+		}
 	}
-	switch {
-	case l.strangers.head != nil:
-		c = l.strangers.head
-	case stuck != nil && wait <= 0:
-		c = stuck
-	case l.known.head != nil:
+	if c == nil {
 		c = l.known.head
-	default:
+	}
+	if c == nil {
 		return nil, wait
 	}
 	c.leave()
@@ -209,15 +221,27 @@ func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
 	case state == http.StateActive:
 		c.setActive(true)
 		if !c.known.Load() {
-			c.since = time.Now()
-			l.pending.push(c)
+			l.pending.push(c, time.Now())
 		}
 		return
 	case c.known.Load():
-		l.known.push(c)
+		l.known.push(c, time.Now())
 	default:
-		l.strangers.push(c)
+		l.strangers.push(c, time.Now())
 	}
+	c.setActive(false)
+	l.wake()
+}
+
+// fileAnswered files a connection that has its last answer.
+func (l *boundedListener) fileAnswered(c *boundedConn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.over {
+		return
+	}
+	c.leave()
+	l.answered.push(c, time.Now())
 	c.setActive(false)
 	l.wake()
 }
@@ -241,6 +265,25 @@ func letIn(ctx context.Context) {
 	defer c.listener.mu.Unlock()
 	c.known.Store(true)
 	c.leave()
+}
+
+// refused notes that a request was handled whose caller was not let in. net/http waits for the rest of
+// a body before it sends the answer; it is to wait for [graceUnknown] at most, and the connection is
+// idle from now on.
+func refused(w http.ResponseWriter, r *http.Request) {
+	c, ok := r.Context().Value(connKey{}).(*boundedConn)
+	if !ok || c == nil || c.known.Load() || r.ContentLength == 0 {
+		return
+	}
+	// Without it Bounds.ReadTimeout ends the wait.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(graceUnknown))
+	c.listener.mu.Lock()
+	defer c.listener.mu.Unlock()
+	if c.list == &c.listener.pending {
+		c.leave()
+		c.listener.strangers.push(c, time.Now())
+		c.listener.wake()
+	}
 }
 
 // closeFresh closes the connections that never had a whole request. net/http calls it when it shuts
@@ -270,7 +313,7 @@ type boundedConn struct {
 
 	list       *connList // nil if a request is under way, or it is closed
 	prev, next *boundedConn
-	since      time.Time // when it came to pending
+	since      time.Time // when it came to its list
 	active     bool
 	used       bool // it had a whole request
 	over       bool // it is closed
@@ -293,9 +336,11 @@ func (c *boundedConn) Close() error {
 	return err
 }
 
-// CloseWrite ends what is sent, so that net/http can wait for the client to have read the last
-// answer before it closes.
+// CloseWrite ends what is sent. net/http calls it after the last answer to a client that may still be
+// sending, and closes the connection half a second later; whoever opens many such connections would
+// keep others out for as long. Over TLS it is not called.
 func (c *boundedConn) CloseWrite() error {
+	defer c.listener.fileAnswered(c)
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -322,8 +367,8 @@ func (c *boundedConn) leave() {
 // for each request, when its connection goes back to the idle ones.
 type connList struct{ head, tail *boundedConn }
 
-func (l *connList) push(c *boundedConn) {
-	c.list, c.prev, c.next = l, l.tail, nil
+func (l *connList) push(c *boundedConn, now time.Time) {
+	c.list, c.prev, c.next, c.since = l, l.tail, nil, now
 	if l.tail != nil {
 		l.tail.next = c
 	} else {

@@ -61,6 +61,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 			s.logRequest(ctx, &served)
 		}()
 		next.ServeHTTP(rec, traced)
+		refused(rec, r)
 		ended = true
 	})
 }
