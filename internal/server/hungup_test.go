@@ -3,14 +3,17 @@
 package server
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -66,5 +69,79 @@ func TestHangUpAtOnce(t *testing.T) {
 		Entity: "a", Resource: "m", Costs: weir.Costs{"parallel": slots},
 	}); err != nil {
 		t.Errorf("all slots for one who stays: %v", err)
+	}
+}
+
+// BenchmarkHungUp is a reserve over a loopback connection with and without the look at the connection
+// before the answer, and that look alone.
+func BenchmarkHungUp(b *testing.B) {
+	for name, look := range map[string]func(context.Context) bool{"without": nil, "with": hungUp} {
+		b.Run(name, func(b *testing.B) { benchmarkReserve(b, look) })
+	}
+	b.Run("alone", func(b *testing.B) {
+		plain, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer closeQuietly(plain)
+		far, err := net.Dial("tcp", plain.Addr().String())
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer closeQuietly(far)
+		conn, err := newBoundedListener(plain, 1).Accept()
+		if err != nil {
+			b.Fatal(err)
+		}
+		defer closeQuietly(conn)
+		ctx := connContext(b.Context(), conn)
+		b.ReportAllocs()
+		for b.Loop() {
+			if hungUp(ctx) {
+				b.Fatal("it has not")
+			}
+		}
+	})
+}
+
+// benchmarkReserve reserves over a loopback connection.
+func benchmarkReserve(b *testing.B, hungUp func(context.Context) bool) {
+	const body = `{"entity":"a","resource":"m","costs":{"rpm":0}}`
+	request := fmt.Sprintf("POST /v1/reserve HTTP/1.1\r\nHost: localhost\r\n"+
+		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	store, err := memory.Open(nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	limiter, err := weir.New(store, &weir.Options{MaxLeases: 1 << 30, Limits: []weir.Limit{
+		{Name: "rpm", Kind: weir.Bucket, Capacity: 10, RefillAmount: 10, RefillPeriod: time.Minute},
+	}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		b.Fatal(err)
+	}
+	l := newBoundedListener(plain, 10)
+	h := &http.Server{
+		Handler:   httpapi.NewHandler(limiter, &httpapi.Options{HungUp: hungUp}),
+		ConnState: l.track, ConnContext: connContext, ReadHeaderTimeout: patience,
+	}
+	go func() { _ = h.Serve(l) }() // until it is closed
+	defer closeQuietly(h)
+	conn, err := net.Dial("tcp", plain.Addr().String())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer closeQuietly(conn)
+	answer := make([]byte, 4096)
+	for b.Loop() {
+		if _, err := io.WriteString(conn, request); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := conn.Read(answer); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 200") {
+			b.Fatalf("%v: %.500s", err, answer)
+		}
 	}
 }
