@@ -253,34 +253,17 @@ func freezeResolver(limits []weir.Limit) weir.Resolver {
 	}
 }
 
-// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside
-// the time without one, and for how long all calls are stopped. Times are not judged, since
-// machines differ.
+// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside the
+// time without one and the time while one of another store is copied, which has no lock in common with
+// the calls: what is as long then is due to the machine. It also prints for how long all calls are
+// stopped. Times are not judged, since machines differ.
 func TestSnapshotPause(t *testing.T) {
 	leases := soak.Amount(5_000, 300_000)
 	for _, entities := range []int{1, leases} {
-		s, limits := bareStore(t), sweepLimits(t)[:3]
-		for i := range limits {
-			limits[i].Capacity = 1 << 30
-		}
-		calls := 0
-		call := func() time.Duration {
-			calls++
-			r := &weir.Reservation{
-				ID: weir.NewLeaseID(freezeEpoch), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
-				Resolve: freezeResolver(limits), Charges: []weir.Charge{{
-					Entity: "e" + strconv.Itoa(calls%entities), Resource: "r", Costs: weir.Costs{"a": 1, "b": 1, "c": 1},
-				}},
-			}
-			at := freezeEpoch.Add(time.Duration(calls) * 100 * time.Microsecond)
-			began := time.Now()
-			if _, err := s.Reserve(t.Context(), at, r); err != nil {
-				t.Fatal(err)
-			}
-			return time.Since(began)
-		}
+		w, other := newPauseWorld(t, entities), newPauseWorld(t, entities)
 		for range leases {
-			call()
+			w.reserve()
+			other.reserve()
 		}
 		during := func(what string, done <-chan struct{}) {
 			var times []time.Duration
@@ -290,31 +273,93 @@ func TestSnapshotPause(t *testing.T) {
 					going = false
 				default:
 				}
-				times = append(times, call())
+				times = append(times, w.call()...)
 			}
 			slices.Sort(times)
 			n := len(times)
 			t.Logf("%d leases of %d entities, %s: a call: median %v, p99 %v, p99.9 %v, longest %v of %d", leases, entities,
 				what, times[n/2], times[n*99/100], times[n*999/1000], times[n-1], n)
 		}
-		none, cancel := context.WithTimeout(t.Context(), time.Second)
-		during("no snapshot", none.Done())
-		cancel()
-		for range 3 {
-			done := make(chan struct{})
-			s.gate.Lock()
-			began := time.Now()
-			f := s.freeze()
-			stopped := time.Since(began)
-			s.gate.Unlock()
-			go func() {
-				defer close(done)
-				if _, err := s.encode(nil, f); err != nil {
-					t.Error(err)
-				}
-			}()
-			during("a snapshot", done)
-			t.Logf("all calls were stopped for %v, and the copying took %v", stopped, time.Since(began).Round(time.Millisecond))
+		for range 2 {
+			none, cancel := context.WithTimeout(t.Context(), time.Second)
+			during("no snapshot", none.Done())
+			cancel()
+			for what, of := range map[string]*SnapshotStore{"a snapshot": w.s, "a snapshot of another store": other.s} {
+				done := make(chan struct{})
+				of.gate.Lock()
+				began := time.Now()
+				f := of.freeze()
+				stopped := time.Since(began)
+				of.gate.Unlock()
+				go func() {
+					defer close(done)
+					if _, err := of.encode(nil, f); err != nil {
+						t.Error(err)
+					}
+				}()
+				during(what, done)
+				t.Logf("all calls were stopped for %v, and the copying took %v", stopped, time.Since(began).Round(time.Millisecond))
+			}
 		}
 	}
+}
+
+// pauseWorld reserves on a store, for many entities in turn.
+type pauseWorld struct {
+	t        *testing.T
+	s        *SnapshotStore
+	limits   []weir.Limit
+	entities int
+	calls    int
+}
+
+func newPauseWorld(t *testing.T, entities int) *pauseWorld {
+	t.Helper()
+	w := &pauseWorld{t: t, s: bareStore(t), limits: sweepLimits(t)[:3], entities: entities}
+	for i := range w.limits {
+		w.limits[i].Capacity = 1 << 30
+	}
+	return w
+}
+
+// reserve makes a reservation.
+func (w *pauseWorld) reserve() (weir.LeaseID, *weir.Outcome) {
+	w.t.Helper()
+	w.calls++
+	r := &weir.Reservation{
+		ID: weir.NewLeaseID(freezeEpoch), Depth: 1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
+		Resolve: freezeResolver(w.limits), Charges: []weir.Charge{{
+			Entity: "e" + strconv.Itoa(w.calls%w.entities), Resource: "r", Costs: weir.Costs{"a": 1, "b": 1, "c": 1},
+		}},
+	}
+	out, err := w.s.Reserve(w.t.Context(), w.now(), r)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return r.ID, out
+}
+
+func (w *pauseWorld) now() time.Time {
+	return freezeEpoch.Add(time.Duration(w.calls) * 100 * time.Microsecond)
+}
+
+// call makes a reservation and gives it back, so that the state does not grow, and returns how long
+// each took.
+func (w *pauseWorld) call() []time.Duration {
+	w.t.Helper()
+	began := time.Now()
+	id, out := w.reserve()
+	reserved := time.Now()
+	st := &weir.Settlement{
+		ID: id, Verb: weir.VerbCancel, Holdings: out.Holdings,
+		Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
+	}
+	for i := range st.Holdings {
+		st.Totals = append(st.Totals, []weir.Part{{}})
+		st.Limits = append(st.Limits, st.Holdings[i].Limit)
+	}
+	if _, err := w.s.Settle(w.t.Context(), w.now(), st); err != nil {
+		w.t.Fatal(err)
+	}
+	return []time.Duration{reserved.Sub(began), time.Since(reserved)}
 }
