@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -120,9 +119,10 @@ func (a *Activity) see(s *activityShard, e *weir.Event, i int, order uint64) str
 	return s.entities.touch(e.Limits[i].Entity, e.At.UnixMilli(), order)
 }
 
-// serve answers GET /v1/activity.
-func (a *Activity) serve(w http.ResponseWriter, _ *http.Request) {
-	_ = writeJSON(w, http.StatusOK, "application/json", a.Report(a.now()))
+// recent answers GET /v1/activity.
+func (h *Handler) recent(context.Context, *incoming) (*answer, error) {
+	a := h.options.Activity
+	return &answer{body: a.Report(a.now())}, nil
 }
 
 // activityShard is what one part has counted.

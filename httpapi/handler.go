@@ -103,7 +103,7 @@ func (h *Handler) handle(t *route) http.Handler {
 	})
 }
 
-// admit lets a request in: who asks, whether its body arrives, whether there is room.
+// admit lets a request in: who asks, and whether its body arrives.
 func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 	if t.role > RoleNone {
 		if err := h.authenticate(c, t.role); err != nil {
@@ -116,13 +116,6 @@ func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
 	if t.limited() {
 		if err := h.arrive(t, c); err != nil {
 			h.refuse(ctx, c, err)
-			return
-		}
-		select {
-		case h.slots <- struct{}{}:
-			defer func() { <-h.slots }()
-		default:
-			h.refuse(ctx, c, overloaded("too many requests at once; nothing was reserved"))
 			return
 		}
 	}
@@ -143,7 +136,7 @@ func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
 		t.plain.ServeHTTP(c.w, c.r)
 		return
 	}
-	answer, err := t.serve(h, ctx, c)
+	answer, err := h.work(ctx, t, c)
 	if err != nil {
 		h.refuse(ctx, c, err)
 		return
@@ -151,6 +144,20 @@ func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
 	if h.answer(c, answer) != nil && !c.made.IsZero() {
 		h.giveBack(ctx, c)
 	}
+}
+
+// work does what a request asks for, in a place among those that are served at once. The place is free
+// again before the answer is written, or clients that do not read theirs would keep others out.
+func (h *Handler) work(ctx context.Context, t *route, c *incoming) (*answer, error) {
+	if t.limited() {
+		select {
+		case h.slots <- struct{}{}:
+			defer func() { <-h.slots }()
+		default:
+			return nil, overloaded("too many requests at once; nothing was reserved")
+		}
+	}
+	return t.serve(h, ctx, c)
 }
 
 // fail answers with an error, and logs what the answer leaves out.

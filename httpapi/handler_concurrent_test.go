@@ -3,6 +3,7 @@ package httpapi_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -64,5 +65,42 @@ func TestActivityRoute(t *testing.T) {
 	askHandler(t, bare, sent{method: "GET", target: "/v1/activity"}).want(t, 404, "field", "path")
 	if strings.Contains(strings.Join(bare.Routes(), " "), "activity") {
 		t.Error("the route is listed, but not served")
+	}
+}
+
+// unreadAnswer is an answer whose client does not read it.
+type unreadAnswer struct {
+	httptest.ResponseRecorder
+
+	begun, release chan struct{}
+}
+
+func (u *unreadAnswer) Write(p []byte) (int, error) {
+	close(u.begun)
+	<-u.release
+	return u.ResponseRecorder.Write(p)
+}
+
+// TestUnreadAnswersTakeNoPlace: a request whose answer is being written is not among those that are
+// served at once.
+func TestUnreadAnswersTakeNoPlace(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, &httpapi.Options{MaxConcurrent: 1, Activity: httpapi.NewActivity(nil)})
+	for _, path := range []string{"/v1/status?entity=acme&resource=bucket", "/v1/activity", "/v1/status?entity=%20&resource=r"} {
+		u := &unreadAnswer{begun: make(chan struct{}), release: make(chan struct{})}
+		u.HeaderMap = http.Header{}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			w.handler.ServeHTTP(u, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+		}()
+		<-u.begun
+		other := httptest.NewRecorder()
+		w.handler.ServeHTTP(other, httptest.NewRequest(http.MethodGet, "/v1/status?entity=acme&resource=bucket", http.NoBody))
+		if other.Code != http.StatusOK {
+			t.Errorf("%s: another request: got %d %s", path, other.Code, other.Body)
+		}
+		close(u.release)
+		<-ended
 	}
 }

@@ -20,7 +20,7 @@ type route struct {
 	query []string
 	// serve answers with a body, or with an error.
 	serve endpoint
-	// plain answers by itself, instead of serve.
+	// plain answers by itself, instead of serve, and is no part of the API.
 	plain http.Handler
 }
 
@@ -40,8 +40,7 @@ func (h *Handler) routes() []route {
 	}
 	if h.options.Activity != nil {
 		routes = append(routes, route{
-			method: "GET", path: "/v1/activity", role: RoleRead,
-			plain: http.HandlerFunc(h.options.Activity.serve),
+			method: "GET", path: "/v1/activity", role: RoleRead, serve: (*Handler).recent,
 		})
 	}
 	if h.options.StatusPage {
