@@ -32,9 +32,9 @@ type arrivals struct {
 // arriving is what arrivals know of a request.
 type arriving struct {
 	prev, next *incoming
-	under      bool  // it is in the list
-	given      bool  // it was given up
-	bytes      int64 // of its body beyond what is free
+	under      bool          // it is in the list
+	stopped    chan struct{} // closed once its reading was made to fail; nil if it was not given up
+	bytes      int64         // of its body beyond what is free
 }
 
 // begin files a request whose body is to be read.
@@ -88,17 +88,27 @@ func (a *arrivals) grow(c *incoming, size int) {
 // end takes a request out whose body has arrived or failed, and reports whether it was given up.
 func (a *arrivals) end(c *incoming) bool {
 	a.mu.Lock()
-	defer a.mu.Unlock()
 	a.remove(c)
-	return c.arriving.given
+	stopped := c.arriving.stopped
+	a.mu.Unlock()
+	if stopped == nil {
+		return false
+	}
+	<-stopped
+	return true
 }
 
-// giveUp makes the reading of a body fail. The request cannot end meanwhile: that needs mu.
+// giveUp makes the reading of a body fail. The request cannot end meanwhile, because end waits for it.
+// Nothing else does: on HTTP/2 it takes until a goroutine of the connection has answered.
 func (a *arrivals) giveUp(c *incoming) {
 	a.remove(c)
-	c.arriving.given = true
-	// Where the server cannot do this, its own bounds on time end the reading.
-	_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+	stopped := make(chan struct{})
+	c.arriving.stopped = stopped
+	go func() {
+		defer close(stopped)
+		// Where the server cannot do this, its own bounds on time end the reading.
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+	}()
 }
 
 func (a *arrivals) remove(c *incoming) {

@@ -2,12 +2,15 @@ package httpapi_test
 
 import (
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weir-limiter/weir/httpapi"
 )
@@ -102,5 +105,65 @@ func TestUnreadAnswersTakeNoPlace(t *testing.T) {
 		}
 		close(u.release)
 		<-ended
+	}
+}
+
+// busyConn is a client whose connection takes its time to stop a body.
+type busyConn struct {
+	httptest.ResponseRecorder
+
+	body         *io.PipeWriter
+	asked, ready chan struct{}
+}
+
+func (b *busyConn) SetReadDeadline(time.Time) error {
+	close(b.asked)
+	<-b.ready
+	return b.body.CloseWithError(os.ErrDeadlineExceeded)
+}
+
+// TestGivingUpDelaysNobody: while the connection of a body that is given up is busy, other requests are
+// served.
+func TestGivingUpDelaysNobody(t *testing.T) {
+	t.Parallel()
+	w := newHandlerWorld(t, &httpapi.Options{MaxArriving: 1})
+	post := func(rw http.ResponseWriter, body io.Reader) {
+		r := httptest.NewRequest(http.MethodPost, "/v1/reserve", body)
+		r.Header.Set("Content-Type", "application/json")
+		w.handler.ServeHTTP(rw, r)
+	}
+	from, to := io.Pipe()
+	slow := &busyConn{body: to, asked: make(chan struct{}), ready: make(chan struct{})}
+	slow.HeaderMap = http.Header{}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		post(slow, from)
+	}()
+	if _, err := to.Write([]byte("{")); err != nil { // it is being read
+		t.Fatal(err)
+	}
+	for range 3 {
+		answered := make(chan *httptest.ResponseRecorder, 1)
+		go func() {
+			rw := httptest.NewRecorder()
+			post(rw, strings.NewReader(`{"entity":"acme","resource":"bucket","costs":{"rpm":1}}`))
+			answered <- rw
+		}()
+		select {
+		case got := <-answered:
+			if got.Code != http.StatusOK {
+				t.Errorf("got %d %s", got.Code, got.Body)
+			}
+		case <-time.After(10 * time.Second):
+			close(slow.ready)
+			t.Fatal("another request waits for the connection")
+		}
+	}
+	<-slow.asked
+	close(slow.ready)
+	<-ended
+	if slow.Code != http.StatusServiceUnavailable {
+		t.Errorf("the slow one: got %d %s", slow.Code, slow.Body)
 	}
 }
