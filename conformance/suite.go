@@ -80,11 +80,11 @@ func (n *Needs) missing(h *Harness) string {
 func Cases() []Case {
 	return slices.Concat(
 		numberCases(), skewCases(),
-		bucketCases(), occupancyCases(), budgetCases(), kindCases(),
+		bucketCases(), scriptedCases("occupancy"), budgetCases(), scriptedCases("kinds"),
 		reserveCases(), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
 		leaseCases(), horizonCases(), voidCases(), tableCases(), contentCases(),
-		adjustCases(), totalsCases(), keyCases(), growthCases(), refundCases(), slotCases(),
+		adjustCases(), totalsCases(), keyCases(), scriptedCases("growth"), refundCases(), scriptedCases("slots"),
 		changedCases(), removedCases(), entityCases(),
 		doCases(), waitCases(), raceCases(),
 	)

@@ -126,3 +126,6 @@ func isContended(err error) bool {
 
 // cost is a cost on the limit n.
 func cost(units int64) weir.Costs { return weir.Costs{"n": units} }
+
+// growing are the kinds of which a lease may come to stand for more.
+func growing() []weir.Kind { return []weir.Kind{weir.Bucket, weir.Window, weir.Budget} }

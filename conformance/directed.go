@@ -1,0 +1,292 @@
+package conformance
+
+import (
+	"embed"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// The directed cases are scripts in testdata, one topic a file. A file is a list of cases:
+//
+//	# 2.3 Slots return when the lease is settled, at the latest at their timeout.
+//	line 2.3
+//
+//	case slots return at the timeout
+//	system n=10:concurrency/1m
+//	timed
+//	L = admit a n=6 -> holds 1m
+//	advance 10s
+//	admit a n=4
+//	returns a n=1 after 50s
+//	left a n=5
+//
+// "line" names the line of docs/semantics.md that the cases below it check. A case begins with what
+// it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
+// says that it needs exact answers and free time, "skew" that time steps back; the kinds of limit,
+// shadow limits and the depth of a cascade are seen from the definitions. "each" makes one case of
+// it for each of some words, which $k stands for in its text:
+//
+//	case a shrink frees at once
+//	each bucket window concurrency budget
+//	system n=10:slow-$k
+//
+// A slow limit returns nothing by itself during a case: slow-bucket, slow-window, slow-concurrency,
+// slow-budget. With a question mark at its end, as in slow-window?, a store that has no such limits
+// gets a slow bucket instead.
+//
+// Then come the steps. An indented line belongs to the step above it.
+//
+//	id X -10m               names a lease ID that carries the time ten minutes ago
+//	L = admit REQUEST       expects an admission, and names the lease
+//	deny REQUEST            expects a denial
+//	fail CODE REQUEST       expects an error
+//	returns REQUEST after D expects a denial until the last millisecond before D, then an admission
+//	exactly 3 of 5 REQUEST  expects three admissions and then two denials
+//	left ENTITY COSTS       expects so much to be available
+//	adjust L SEQ TOTALS     and complete L TOTALS, cancel L, extend L: expect a receipt
+//	status ENTITY RESOURCE  expects an answer
+//	advance D               lets time pass
+//	configure               replaces the definitions by those of the indented lines
+//	repeat N                plays the indented lines N times
+//	for x in A B C          plays them once for each word, which $x stands for
+//
+// A request is written as in [Op], on the resource m unless it names one: "a n=4", "a/gpt n=4 org
+// n=1". "under L" before it gives it a lease's ID; "bring LIMITS" follows it. After " -> " comes what
+// the answer must say; checks are separated by commas. A code there is expected of the verb or the
+// configure itself:
+//
+//	field costs.n           the error's field
+//	retry 5s                the denial's retry-after
+//	expires 1h, holds 1m    when the lease ends and its slots return, from now; "holds never"
+//	at -1s                  when it was done, from now
+//	same L                  the answer is the one that L got
+//	order child.n parent.n  the limits that were judged, in order
+//	b.n available 3         something of a limit's status, of the first entity without "b.":
+//	                        available, capacity, requested, level, retry, exceeded, fits, shadow
+
+//go:embed testdata/*.txt
+var scripts embed.FS
+
+// scriptedCases returns the cases of a script in testdata.
+func scriptedCases(name string) []Case {
+	text, err := scripts.ReadFile(path.Join("testdata", name+".txt"))
+	if err != nil {
+		panic(err)
+	}
+	cases, err := parseCases(string(text))
+	if err != nil {
+		panic(fmt.Errorf("testdata/%s.txt:%w", name, err))
+	}
+	return cases
+}
+
+// textLine is a line of a script with its number.
+type textLine struct {
+	number int
+	text   string
+	block  []textLine // the indented lines below it
+}
+
+// parseCases reads a file of cases.
+func parseCases(text string) ([]Case, error) {
+	var cases []Case
+	line, name := "", ""
+	var body []textLine
+	flush := func() error {
+		if name == "" {
+			return nil
+		}
+		made, err := expand(Case{Name: name, Line: line}, body)
+		cases = append(cases, made...)
+		name, body = "", nil
+		return err
+	}
+	for i, text := range strings.Split(text, "\n") {
+		number := i + 1
+		if comment := strings.Index(text, "# "); comment == 0 || comment > 0 && text[comment-1] == ' ' {
+			text = text[:comment]
+		}
+		indented := strings.HasPrefix(text, "  ")
+		text = strings.TrimSpace(text)
+		word, rest, _ := strings.Cut(text, " ")
+		switch {
+		case text == "" || text == "#":
+		case indented && len(body) > 0:
+			last := &body[len(body)-1]
+			last.block = append(last.block, textLine{number: number, text: text})
+		case word == "line" || word == "case":
+			if err := flush(); err != nil {
+				return nil, err
+			}
+			if word == "line" {
+				line = rest
+			} else {
+				name = rest
+			}
+		default:
+			body = append(body, textLine{number: number, text: text})
+		}
+	}
+	return cases, flush()
+}
+
+// expand makes a case for each word of "each", or the one.
+func expand(c Case, body []textLine) ([]Case, error) {
+	i := slices.IndexFunc(body, func(l textLine) bool { return strings.HasPrefix(l.text, "each ") })
+	if i < 0 {
+		made, err := scriptedCase(c, body)
+		return []Case{made}, err
+	}
+	words := strings.Fields(body[i].text)[1:]
+	var cases []Case
+	for _, w := range words {
+		each := c
+		each.Name += ": " + w
+		made, err := scriptedCase(each, substitute(slices.Delete(slices.Clone(body), i, i+1), "k", w))
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, made)
+	}
+	return cases, nil
+}
+
+// substitute returns lines in which a word stands for a variable.
+func substitute(lines []textLine, variable, word string) []textLine {
+	out := slices.Clone(lines)
+	for i := range out {
+		out[i].text = strings.ReplaceAll(out[i].text, "$"+variable, word)
+		out[i].block = substitute(out[i].block, variable, word)
+	}
+	return out
+}
+
+// scriptedCase makes a case of its lines, and finds out what it needs.
+func scriptedCase(c Case, body []textLine) (Case, error) {
+	everything := &Harness{Traits: weir.Traits{Kinds: []weir.Kind{weir.Bucket}}}
+	p, err := parsePlay(body, everything)
+	if err != nil {
+		return c, err
+	}
+	c.Needs = p.needs
+	c.Run = func(t T, h Harness) {
+		t.Helper()
+		p, err := parsePlay(body, &h)
+		if err != nil {
+			t.Fatalf("%v", err)
+		}
+		scene(p.setup, func(s *stage) { (&player{stage: s}).play(p.steps) })(t, h)
+	}
+	return c, nil
+}
+
+// play is a case as it is played on a harness.
+type play struct {
+	needs Needs
+	setup Setup
+	steps []step
+}
+
+// step is one line of a case.
+type step struct {
+	textLine
+
+	do func(p *player)
+}
+
+// parsePlay reads the lines of a case for a harness.
+func parsePlay(body []textLine, h *Harness) (*play, error) {
+	var p play
+	header := Script{Sets: []Set{newSet()}}
+	known := kindWords(h)
+	for i := range body {
+		l := &body[i]
+		in := scanner{rest: known.Replace(l.text)}
+		switch word, _, _ := strings.Cut(l.text, " "); word {
+		case "timed":
+			p.needs.Virtual, p.needs.Exact = true, true
+		case "skew":
+			p.needs.Skew, p.needs.Exact = true, true
+		case "callers":
+			p.needs.Callers = true
+		case "start", "option", "system", "resource", "entity", "limits":
+			if err := header.parseHeader(in.rest); err != nil {
+				return nil, fmt.Errorf("%d: %w", l.number, err)
+			}
+		default:
+			s, err := parseStep(*l, known)
+			if err != nil {
+				return nil, err
+			}
+			p.steps = append(p.steps, s)
+		}
+	}
+	p.setup = header.Setup()
+	p.needs.of(p.setup.Definitions, p.setup.Options.Limits)
+	return &p, nil
+}
+
+func newSet() Set {
+	return Set{Definitions: &weir.Definitions{
+		Resources: make(map[string][]weir.Limit), Entities: make(map[string]weir.EntityDefinition),
+	}}
+}
+
+// kindWords replaces the names of slow limits by their text.
+func kindWords(h *Harness) *strings.Replacer {
+	slow := map[weir.Kind]string{
+		weir.Bucket: "bucket/1/240h", weir.Window: "window/240h",
+		weir.Concurrency: "concurrency/240h", weir.Budget: "budget/month",
+	}
+	var words []string
+	for _, k := range allKinds() {
+		instead := k
+		if !slices.Contains(h.Traits.Kinds, k) {
+			instead = weir.Bucket
+		}
+		words = append(words, "slow-"+string(k)+"?", slow[instead], "slow-"+string(k), slow[k])
+	}
+	return strings.NewReplacer(words...)
+}
+
+// of adds what definitions need.
+func (n *Needs) of(d *weir.Definitions, more []weir.Limit) {
+	all := slices.Concat(d.System, more)
+	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
+		all = append(all, d.Resources[name]...)
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		e := d.Entities[name]
+		for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
+			all = append(all, e.Limits[resource]...)
+		}
+		depth := 0
+		for e := e; e.Cascade && e.Parent != "" && depth < len(d.Entities); e = d.Entities[e.Parent] {
+			depth++
+		}
+		n.Depth = max(n.Depth, depth)
+	}
+	for _, l := range all {
+		if !slices.Contains(n.Kinds, l.Kind) {
+			n.Kinds = append(n.Kinds, l.Kind)
+		}
+		n.Shadow = n.Shadow || l.Shadow
+	}
+}
+
+// within reads a duration with its sign.
+func (s *scanner) within() time.Duration {
+	sign := time.Duration(1)
+	if s.skip("-") {
+		sign = -1
+	} else {
+		s.skip("+")
+	}
+	return sign * s.duration()
+}

@@ -1,0 +1,176 @@
+package conformance
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// checks is what an answer must say.
+type checks struct {
+	code               weir.Code
+	field, same, order string
+	retry              *time.Duration
+	at, expires, holds *time.Duration
+	never              bool // it holds no slots
+	limits             []limitCheck
+}
+
+// limitCheck is what a status must say of a limit: words and their values.
+type limitCheck struct {
+	entity, limit string
+	words         []string
+}
+
+func parseChecks(text string) (*checks, error) {
+	c := &checks{}
+	if text == "" {
+		return c, nil
+	}
+	for part := range strings.SplitSeq(text, ", ") {
+		word, rest, _ := strings.Cut(part, " ")
+		in := &scanner{rest: rest}
+		if code, ok := codeWord(word); ok {
+			c.code = code
+			if in.skip("field ") {
+				c.field, in.rest = in.rest, ""
+			}
+		} else if err := c.parse(word, in); err != nil {
+			return nil, err
+		}
+		if err := in.done(); err != nil {
+			return nil, fmt.Errorf("%s: %w", part, err)
+		}
+	}
+	return c, nil
+}
+
+func (c *checks) parse(word string, in *scanner) error {
+	duration := func() *time.Duration {
+		d := in.within()
+		return &d
+	}
+	all := func() string {
+		text := in.rest
+		in.rest = ""
+		return text
+	}
+	switch word {
+	case "field":
+		c.field = all()
+	case "same":
+		c.same = all()
+	case "order":
+		c.order = all()
+	case "retry":
+		c.retry = duration()
+	case "at":
+		c.at = duration()
+	case "expires":
+		c.expires = duration()
+	case "holds":
+		if c.never = in.skip("never"); !c.never {
+			c.holds = duration()
+		}
+	default:
+		entity, limit, ok := strings.Cut(word, ".")
+		if !ok {
+			entity, limit = "", word
+		}
+		l := limitCheck{entity, limit, strings.Fields(all())}
+		if len(l.words) == 0 {
+			return fmt.Errorf("nothing is said of %s", word)
+		}
+		c.limits = append(c.limits, l)
+	}
+	return nil
+}
+
+// answered judges the error of a call, and reports whether there is an answer to look at.
+func (p *player) answered(err error, c *checks) bool {
+	p.Helper()
+	if c.code == "" {
+		if err != nil {
+			p.Fatalf("at %s: got %v, want an answer", p.clock(), err)
+		}
+		return true
+	}
+	if err == nil {
+		p.Fatalf("at %s: got an answer, want %q", p.clock(), c.code)
+	}
+	if e := p.refused(c.code, err); c.field != "" {
+		p.equal("field", e.Field, c.field)
+	}
+	return false
+}
+
+// instants judges when something was done and when it ends.
+func (p *player) instants(c *checks, at, expires, holds time.Time) {
+	p.Helper()
+	now := p.Now().Truncate(time.Millisecond)
+	for _, i := range []struct {
+		what string
+		got  time.Time
+		want *time.Duration
+	}{{"done", at, c.at}, {"expires", expires, c.expires}, {"holds until", holds, c.holds}} {
+		if i.want != nil {
+			p.instant(i.what, i.got, now.Add(*i.want))
+		}
+	}
+	if c.never && !holds.IsZero() {
+		p.Fatalf("holds until %v, want never", holds)
+	}
+}
+
+// statuses judges what an answer says of limits.
+func (p *player) statuses(c *checks, got []weir.LimitStatus) {
+	p.Helper()
+	if c.order != "" {
+		p.equal("order", strings.ReplaceAll(strings.Join(order(got), ","), " ", "."),
+			strings.ReplaceAll(c.order, " ", ","))
+	}
+	for _, l := range c.limits {
+		i := slices.IndexFunc(got, func(st weir.LimitStatus) bool {
+			return st.Limit == l.limit && (l.entity == "" || st.Entity == l.entity)
+		})
+		if i < 0 {
+			p.Fatalf("got %v, want something of %s", order(got), l.limit)
+		}
+		p.says(&got[i], l.words)
+	}
+}
+
+// says judges a status by words.
+func (p *player) says(st *weir.LimitStatus, words []string) {
+	p.Helper()
+	flags := map[string]bool{
+		"exceeded": st.Exceeded, "fits": !st.Exceeded, "shadow": st.Shadow, "real": !st.Shadow,
+	}
+	values := map[string]string{
+		"available": strconv.FormatInt(st.Available, 10), "capacity": strconv.FormatInt(st.Capacity, 10),
+		"requested": strconv.FormatInt(st.Requested, 10), "level": string(st.Level),
+		"kind": string(st.Kind), "retry": st.RetryAfter.String(),
+	}
+	for len(words) > 0 {
+		word := words[0]
+		words = words[1:]
+		if flag, ok := flags[word]; ok {
+			p.equal(st.Limit+" "+word, flag, true)
+			continue
+		}
+		value, ok := values[word]
+		if !ok || len(words) == 0 {
+			p.Fatalf("%q is no word for a status", word)
+		}
+		want := words[0]
+		if d, err := time.ParseDuration(want); word == "retry" && err == nil {
+			want = d.String()
+		}
+		p.equal(st.Limit+" "+word, value, want)
+		words = words[1:]
+	}
+}

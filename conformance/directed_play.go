@@ -1,0 +1,341 @@
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// player plays a scripted case on a stage.
+type player struct {
+	*stage
+
+	ids    map[string]weir.LeaseID
+	leases map[string]*weir.Lease // those that were admitted, by name
+}
+
+func (p *player) play(steps []step) {
+	p.Helper()
+	if p.ids == nil {
+		p.ids, p.leases = map[string]weir.LeaseID{}, map[string]*weir.Lease{}
+	}
+	for _, s := range steps {
+		at := *p.stage
+		at.T = lineT{p.T, s.textLine}
+		s.do(&player{&at, p.ids, p.leases})
+	}
+}
+
+// lineT says before a failure which line it is about.
+type lineT struct {
+	T
+
+	line textLine
+}
+
+func (t lineT) Errorf(format string, args ...any) {
+	t.Helper()
+	t.T.Errorf("line %d: %s: "+format, append([]any{t.line.number, t.line.text}, args...)...)
+}
+
+func (t lineT) Fatalf(format string, args ...any) {
+	t.Helper()
+	t.T.Fatalf("line %d: %s: "+format, append([]any{t.line.number, t.line.text}, args...)...)
+}
+
+// parseStep reads a step. Limits in it are in the words of a harness.
+func parseStep(l textLine, known *strings.Replacer) (step, error) {
+	text, wanted, _ := strings.Cut(known.Replace(l.text), " -> ")
+	name, rest, ok := strings.Cut(text, " = ")
+	if !ok {
+		name, rest = "", text
+	}
+	in := &scanner{rest: rest}
+	verb := in.take("")
+	in.skip(" ")
+	checks, err := parseChecks(wanted)
+	var do func(p *player)
+	if err == nil {
+		do, err = parseVerb(verb, in, &stepParts{l, name, checks, known})
+	}
+	if err == nil {
+		err = in.done()
+	}
+	if err != nil {
+		return step{}, fmt.Errorf("%d: %s: %w", l.number, l.text, err)
+	}
+	return step{l, do}, nil
+}
+
+// stepParts is what stands around a step's own words.
+type stepParts struct {
+	line   textLine
+	name   string // of the lease that it makes
+	checks *checks
+	known  *strings.Replacer
+}
+
+func (o *stepParts) block() ([]step, error) {
+	var steps []step
+	for _, l := range o.line.block {
+		s, err := parseStep(l, o.known)
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s)
+	}
+	return steps, nil
+}
+
+func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) {
+	switch verb {
+	case "repeat":
+		n := int(in.int())
+		steps, err := o.block()
+		return func(p *player) {
+			for range n {
+				p.play(steps)
+			}
+		}, err
+	case "for":
+		return parseFor(in, o)
+	case "advance":
+		d := in.within()
+		return func(p *player) { p.Advance(d) }, nil
+	case "id":
+		name, d := in.name(), time.Duration(0)
+		if in.skip(" ") {
+			d = in.within()
+		}
+		return func(p *player) { p.ids[name] = weir.NewLeaseID(p.Now().Add(d)) }, nil
+	case "configure":
+		return parseConfigure(o)
+	case "left":
+		entity := in.name()
+		in.expect(" ")
+		costs := in.costs()
+		return func(p *player) { p.left(entity, costs) }, nil
+	case "status":
+		entity := in.name()
+		in.expect(" ")
+		name := in.name()
+		return func(p *player) {
+			_, err := p.Status(p.Context(), entity, name)
+			p.answered(err, o.checks)
+		}, nil
+	case opAdjust, opComplete, opCancel, opExtend:
+		return parseSettle(verb, in, o)
+	default:
+		return parseReserve(verb, in, o)
+	}
+}
+
+func parseFor(in *scanner, o *stepParts) (func(p *player), error) {
+	variable := in.name()
+	in.expect(" in ")
+	words := strings.Fields(in.rest)
+	in.rest = ""
+	var steps []step
+	for _, w := range words {
+		each := *o
+		each.line.block = substitute(o.line.block, variable, w)
+		s, err := each.block()
+		if err != nil {
+			return nil, err
+		}
+		steps = append(steps, s...)
+	}
+	return func(p *player) { p.play(steps) }, nil
+}
+
+func parseConfigure(o *stepParts) (func(p *player), error) {
+	header := Script{Sets: []Set{newSet()}}
+	for _, l := range o.line.block {
+		if err := header.parseHeader(o.known.Replace(l.text)); err != nil {
+			return nil, fmt.Errorf("line %d: %w", l.number, err)
+		}
+	}
+	d := header.Sets[0].Definitions
+	return func(p *player) { p.answered(p.Configure(d), o.checks) }, nil
+}
+
+func parseSettle(verb string, in *scanner, o *stepParts) (func(p *player), error) {
+	lease, seq := in.name(), int64(0)
+	if verb == opAdjust {
+		in.expect(" ")
+		seq = in.int()
+	}
+	var totals []weir.Costs
+	if verb == opAdjust || verb == opComplete {
+		totals = in.totals()
+	}
+	return func(p *player) {
+		id, ctx := p.id(lease), p.Context()
+		var r *weir.Receipt
+		var err error
+		switch verb {
+		case opAdjust:
+			r, err = p.Adjust(ctx, id, seq, totals)
+		case opComplete:
+			r, err = p.Complete(ctx, id, totals)
+		case opCancel:
+			r, err = p.Cancel(ctx, id)
+		default:
+			r, err = p.Extend(ctx, id)
+		}
+		if p.answered(err, o.checks) {
+			p.equal("lease ID", r.LeaseID, id)
+			p.instants(o.checks, r.At, r.Expires, r.HoldsUntil)
+		}
+	}, nil
+}
+
+// id is the lease ID of a name.
+func (p *player) id(name string) weir.LeaseID {
+	p.Helper()
+	id, ok := p.ids[name]
+	if !ok {
+		p.Fatalf("no lease is called %s", name)
+	}
+	return id
+}
+
+// reserving is a step that reserves.
+type reserving struct {
+	verb         string
+	code         weir.Code // that a fail expects
+	ideal, tries int       // of an exactly
+	wait         time.Duration
+	request      *weir.Request
+	under, name  string // the lease ID that it is under, and the name of the lease
+	checks       *checks
+}
+
+func parseReserve(verb string, in *scanner, o *stepParts) (func(p *player), error) {
+	v := reserving{verb: verb, name: o.name, checks: o.checks}
+	switch verb {
+	case "fail":
+		var ok bool
+		if v.code, ok = codeWord(in.take("")); !ok {
+			return nil, errors.New("no such code")
+		}
+		in.expect(" ")
+	case "exactly":
+		v.ideal = int(in.int())
+		in.expect(" of ")
+		v.tries = int(in.int())
+		in.expect(" ")
+	case "admit", "deny", "returns":
+	default:
+		return nil, fmt.Errorf("unknown verb %q", verb)
+	}
+	if in.err != nil {
+		return nil, in.err
+	}
+	text, after, timed := strings.Cut(in.rest, " after ")
+	in.rest = ""
+	var err error
+	v.request, v.under, err = parseRequest(text)
+	if verb == "returns" && err == nil {
+		if !timed {
+			return nil, errors.New("no wait")
+		}
+		v.wait, err = time.ParseDuration(after)
+	}
+	return v.play, err
+}
+
+func (v *reserving) play(p *player) {
+	r := *v.request
+	if v.under != "" {
+		r.LeaseID = p.id(v.under)
+	}
+	switch v.verb {
+	case "admit":
+		l := p.admit(&r)
+		p.judge(v, l)
+		if v.name != "" {
+			p.ids[v.name], p.leases[v.name] = l.ID, l
+		}
+	case "deny":
+		d := p.deny(&r)
+		if v.checks.retry != nil {
+			p.equal("retry-after", d.RetryAfter, *v.checks.retry)
+		}
+		if v.under != "" {
+			p.equal("lease ID", d.LeaseID, r.LeaseID)
+		}
+		p.statuses(v.checks, d.Limits)
+	case "fail":
+		if e := p.fail(v.code, &r); v.checks.field != "" {
+			p.equal("field", e.Field, v.checks.field)
+		}
+	case "returns":
+		p.returns(&r, v.wait)
+	default:
+		p.exactly(&r, v.ideal, v.tries)
+	}
+}
+
+// judge holds the answer to a reservation against the checks.
+func (p *player) judge(v *reserving, l *weir.Lease) {
+	p.Helper()
+	if v.under != "" {
+		p.equal("lease ID", l.ID, p.id(v.under))
+	}
+	p.instants(v.checks, l.ReservedAt, l.Expires, l.HoldsUntil)
+	p.statuses(v.checks, l.Limits)
+	if v.checks.same == "" {
+		return
+	}
+	first := p.leases[v.checks.same]
+	if first == nil {
+		p.Fatalf("no lease is called %s", v.checks.same)
+	}
+	p.equal("answer", l.Limits, first.Limits)
+	p.instant("reserved at", l.ReservedAt, first.ReservedAt)
+}
+
+// parseRequest reads a request, and the name of the lease ID that it is under.
+func parseRequest(text string) (r *weir.Request, under string, err error) {
+	in := &scanner{rest: " " + text}
+	if in.skip(" under ") {
+		under = in.name()
+	}
+	r = &weir.Request{Keyed: in.skip(" " + keyed)}
+	for in.skip(" ") {
+		if in.skip("bring ") {
+			r.Limits = in.limits()
+			break
+		}
+		c := weir.Charge{Entity: in.name(), Resource: resource}
+		if in.skip("/") {
+			c.Resource = in.name()
+		}
+		in.expect(" ")
+		c.Costs = in.costs()
+		r.Charges = append(r.Charges, c)
+	}
+	if len(r.Charges) == 1 && !r.Keyed {
+		c := r.Charges[0]
+		r.Charges, r.Entity, r.Resource, r.Costs = nil, c.Entity, c.Resource, c.Costs
+	}
+	return r, under, in.done()
+}
+
+// codeWord is the code that a word stands for: its text with underscores for spaces.
+func codeWord(word string) (weir.Code, bool) {
+	for _, c := range []weir.Code{
+		weir.Invalid, weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.UnknownLease, weir.Conflict,
+		weir.Ended, weir.NeverSatisfiable, weir.Unavailable, weir.Superseded, weir.Overloaded,
+		weir.PermissionDenied, weir.Unsupported,
+	} {
+		if strings.ReplaceAll(string(c), " ", "_") == word {
+			return c, true
+		}
+	}
+	return "", false
+}

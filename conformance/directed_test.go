@@ -1,0 +1,55 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+)
+
+// A case that cannot be read is refused with its line.
+func TestParseCasesMistakes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ step, want string }{
+		{"admt a n=1", `unknown verb "admt"`},
+		{"admit a", `"" does not begin with " "`},
+		{"admit a n=x", "invalid syntax"},
+		{"fail badly a n=1", "no such code"},
+		{"returns a n=1", "no wait"},
+		{"exactly 3 a n=1", `does not begin with " of "`},
+		{"left a n=1 m=2", `" m=2" is left over`},
+		{"advance soon", "invalid duration"},
+		{"extend L -> holds on", "invalid duration"},
+		{"deny a n=1 -> n", "nothing is said of n"},
+		{"repeat 2\n  amit a n=1", "3: "},
+		{"configure\n  sytem n=1:bucket", "unknown word"},
+		{"entity a parent", `" parent" is left over`},
+	} {
+		_, err := parseCases("case x\n" + test.step)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: got error %v, want %q in it", test.step, err, test.want)
+		}
+	}
+}
+
+// A case is left out where a store lacks what its definitions have.
+func TestScriptedNeeds(t *testing.T) {
+	t.Parallel()
+	cases, err := parseCases(`
+case x
+each window budget
+timed
+system n=1:slow-$k,w=1:slow-window?,s=1:slow-bucket:shadow
+entity a parent b cascade
+entity b parent c cascade
+admit a n=1
+`)
+	if err != nil || len(cases) != 2 {
+		t.Fatalf("got %d cases, %v", len(cases), err)
+	}
+	n := cases[1].Needs
+	if got := cases[1].Name; got != "x: budget" {
+		t.Errorf("got the name %q", got)
+	}
+	if len(n.Kinds) != 2 || n.Kinds[0] != "budget" || !n.Shadow || n.Depth != 2 || !n.Exact || !n.Virtual {
+		t.Errorf("got needs %+v", n)
+	}
+}
