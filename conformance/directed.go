@@ -29,8 +29,8 @@ import (
 // "line" names the line of docs/semantics.md that the cases below it check. A case begins with what
 // it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
 // says that it needs exact answers and free time, "skew" that time steps back; the kinds of limit,
-// shadow limits and the depth of a cascade are seen from the definitions. "each" makes one case of
-// it for each of some words, which $k stands for in its text:
+// shadow limits and the depth of a cascade are seen from the definitions, also from those that it
+// configures. "each" makes one case of it for each of some words, which $k stands for in its text:
 //
 //	case a shrink frees at once
 //	each bucket window concurrency budget
@@ -55,6 +55,7 @@ import (
 //	configure               replaces the definitions by those of the indented lines
 //	repeat N                plays the indented lines N times
 //	for x in A B C          plays them once for each word, which $x stands for
+//	for x in A B | C D      the same for texts of several words
 //
 // A request is written as in [Op], on the resource m unless it names one: "a n=4", "a/gpt n=4 org
 // n=1". "under L" before it gives it a lease's ID; "bring LIMITS" follows it. After " -> " comes what
@@ -65,8 +66,9 @@ import (
 //	retry 5s                the denial's retry-after
 //	expires 1h, holds 1m    when the lease ends and its slots return, from now; "holds never"
 //	at -1s                  when it was done, from now
-//	same L                  the answer is the one that L got
+//	same L                  the answer is the one that L got; "R = " names any verb's answer
 //	order child.n parent.n  the limits that were judged, in order
+//	exceeded n m            those of them that are exceeded, and no others
 //	b.n available 3         something of a limit's status, of the first entity without "b.":
 //	                        available, capacity, requested, level, retry, exceeded, fits, shadow
 
@@ -203,6 +205,7 @@ type step struct {
 // parsePlay reads the lines of a case for a harness.
 func parsePlay(body []textLine, h *Harness) (*play, error) {
 	var p play
+	var steps []textLine
 	header := Script{Sets: []Set{newSet()}}
 	known := kindWords(h)
 	for i := range body {
@@ -220,15 +223,18 @@ func parsePlay(body []textLine, h *Harness) (*play, error) {
 				return nil, fmt.Errorf("%d: %w", l.number, err)
 			}
 		default:
-			s, err := parseStep(*l, known)
-			if err != nil {
-				return nil, err
-			}
-			p.steps = append(p.steps, s)
+			steps = append(steps, *l)
 		}
 	}
 	p.setup = header.Setup()
 	p.needs.of(p.setup.Definitions, p.setup.Options.Limits)
+	for _, l := range steps {
+		s, err := parseStep(l, known, &p.needs)
+		if err != nil {
+			return nil, err
+		}
+		p.steps = append(p.steps, s)
+	}
 	return &p, nil
 }
 

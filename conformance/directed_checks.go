@@ -14,6 +14,7 @@ import (
 type checks struct {
 	code               weir.Code
 	field, same, order string
+	exceeded           string
 	retry              *time.Duration
 	at, expires, holds *time.Duration
 	never              bool // it holds no slots
@@ -66,6 +67,8 @@ func (c *checks) parse(word string, in *scanner) error {
 		c.same = all()
 	case "order":
 		c.order = all()
+	case "exceeded":
+		c.exceeded = all()
 	case "retry":
 		c.retry = duration()
 	case "at":
@@ -132,6 +135,9 @@ func (p *player) statuses(c *checks, got []weir.LimitStatus) {
 	if c.order != "" {
 		p.equal("order", strings.ReplaceAll(strings.Join(order(got), ","), " ", "."),
 			strings.ReplaceAll(c.order, " ", ","))
+	}
+	if c.exceeded != "" {
+		p.equal("exceeded", strings.Join(exceeded(got), " "), c.exceeded)
 	}
 	for _, l := range c.limits {
 		i := slices.IndexFunc(got, func(st weir.LimitStatus) bool {

@@ -13,19 +13,19 @@ import (
 type player struct {
 	*stage
 
-	ids    map[string]weir.LeaseID
-	leases map[string]*weir.Lease // those that were admitted, by name
+	ids     map[string]weir.LeaseID
+	answers map[string]answer // those that have a name
 }
 
 func (p *player) play(steps []step) {
 	p.Helper()
 	if p.ids == nil {
-		p.ids, p.leases = map[string]weir.LeaseID{}, map[string]*weir.Lease{}
+		p.ids, p.answers = map[string]weir.LeaseID{}, map[string]answer{}
 	}
 	for _, s := range steps {
 		at := *p.stage
 		at.T = lineT{p.T, s.textLine}
-		s.do(&player{&at, p.ids, p.leases})
+		s.do(&player{&at, p.ids, p.answers})
 	}
 }
 
@@ -46,8 +46,9 @@ func (t lineT) Fatalf(format string, args ...any) {
 	t.T.Fatalf("line %d: %s: "+format, append([]any{t.line.number, t.line.text}, args...)...)
 }
 
-// parseStep reads a step. Limits in it are in the words of a harness.
-func parseStep(l textLine, known *strings.Replacer) (step, error) {
+// parseStep reads a step. Limits in it are in the words of a harness, and what definitions in it need
+// is added.
+func parseStep(l textLine, known *strings.Replacer, needs *Needs) (step, error) {
 	text, wanted, _ := strings.Cut(known.Replace(l.text), " -> ")
 	name, rest, ok := strings.Cut(text, " = ")
 	if !ok {
@@ -59,7 +60,7 @@ func parseStep(l textLine, known *strings.Replacer) (step, error) {
 	checks, err := parseChecks(wanted)
 	var do func(p *player)
 	if err == nil {
-		do, err = parseVerb(verb, in, &stepParts{l, name, checks, known})
+		do, err = parseVerb(verb, in, &stepParts{l, name, checks, known, needs})
 	}
 	if err == nil {
 		err = in.done()
@@ -73,15 +74,16 @@ func parseStep(l textLine, known *strings.Replacer) (step, error) {
 // stepParts is what stands around a step's own words.
 type stepParts struct {
 	line   textLine
-	name   string // of the lease that it makes
+	name   string // of the lease that it makes, or of its answer
 	checks *checks
 	known  *strings.Replacer
+	needs  *Needs
 }
 
 func (o *stepParts) block() ([]step, error) {
 	var steps []step
 	for _, l := range o.line.block {
-		s, err := parseStep(l, o.known)
+		s, err := parseStep(l, o.known, o.needs)
 		if err != nil {
 			return nil, err
 		}
@@ -123,8 +125,11 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 		in.expect(" ")
 		name := in.name()
 		return func(p *player) {
-			_, err := p.Status(p.Context(), entity, name)
-			p.answered(err, o.checks)
+			limits, err := p.Status(p.Context(), entity, name)
+			if p.answered(err, o.checks) {
+				p.statuses(o.checks, limits)
+				p.named(o.name, o.checks, answer{limits: limits})
+			}
 		}, nil
 	case opAdjust, opComplete, opCancel, opExtend:
 		return parseSettle(verb, in, o)
@@ -136,7 +141,10 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 func parseFor(in *scanner, o *stepParts) (func(p *player), error) {
 	variable := in.name()
 	in.expect(" in ")
-	words := strings.Fields(in.rest)
+	words := strings.Split(in.rest, " | ")
+	if len(words) == 1 {
+		words = strings.Fields(in.rest)
+	}
 	in.rest = ""
 	var steps []step
 	for _, w := range words {
@@ -159,6 +167,9 @@ func parseConfigure(o *stepParts) (func(p *player), error) {
 		}
 	}
 	d := header.Sets[0].Definitions
+	if o.checks.code == "" {
+		o.needs.of(d, nil)
+	}
 	return func(p *player) { p.answered(p.Configure(d), o.checks) }, nil
 }
 
@@ -189,6 +200,7 @@ func parseSettle(verb string, in *scanner, o *stepParts) (func(p *player), error
 		if p.answered(err, o.checks) {
 			p.equal("lease ID", r.LeaseID, id)
 			p.instants(o.checks, r.At, r.Expires, r.HoldsUntil)
+			p.named(o.name, o.checks, answer{receipt: r})
 		}
 	}, nil
 }
@@ -258,7 +270,7 @@ func (v *reserving) play(p *player) {
 		l := p.admit(&r)
 		p.judge(v, l)
 		if v.name != "" {
-			p.ids[v.name], p.leases[v.name] = l.ID, l
+			p.ids[v.name] = l.ID
 		}
 	case "deny":
 		d := p.deny(&r)
@@ -288,15 +300,28 @@ func (p *player) judge(v *reserving, l *weir.Lease) {
 	}
 	p.instants(v.checks, l.ReservedAt, l.Expires, l.HoldsUntil)
 	p.statuses(v.checks, l.Limits)
-	if v.checks.same == "" {
+	p.named(v.name, v.checks, answer{lease: l})
+}
+
+// named gives an answer its name, and holds it against the answer that it must be the same as.
+func (p *player) named(name string, c *checks, got answer) {
+	p.Helper()
+	if name != "" {
+		p.answers[name] = got
+	}
+	if c.same == "" {
 		return
 	}
-	first := p.leases[v.checks.same]
-	if first == nil {
-		p.Fatalf("no lease is called %s", v.checks.same)
+	first, ok := p.answers[c.same]
+	if !ok {
+		p.Fatalf("no answer is called %s", c.same)
 	}
-	p.equal("answer", l.Limits, first.Limits)
-	p.instant("reserved at", l.ReservedAt, first.ReservedAt)
+	if l := got.lease; l != nil && first.lease != nil {
+		p.equal("answer", l.Limits, first.lease.Limits)
+		p.instant("reserved at", l.ReservedAt, first.lease.ReservedAt)
+	} else if !(comparison{}).same(got, first) {
+		p.Fatalf("got %v, want as before %v", got, first)
+	}
 }
 
 // parseRequest reads a request, and the name of the lease ID that it is under.

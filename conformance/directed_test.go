@@ -22,6 +22,7 @@ func TestParseCasesMistakes(t *testing.T) {
 		{"repeat 2\n  amit a n=1", "3: "},
 		{"configure\n  sytem n=1:bucket", "unknown word"},
 		{"entity a parent", `" parent" is left over`},
+		{"for x in n=1 ; m=1 | z=1\n  ajust L 1 $x", "ajust L 1 n=1 ; m=1"},
 	} {
 		_, err := parseCases("case x\n" + test.step)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
@@ -41,6 +42,10 @@ system n=1:slow-$k,w=1:slow-window?,s=1:slow-bucket:shadow
 entity a parent b cascade
 entity b parent c cascade
 admit a n=1
+configure
+  system n=1:slow-concurrency
+configure -> invalid
+  system n=1:slow-window
 `)
 	if err != nil || len(cases) != 2 {
 		t.Fatalf("got %d cases, %v", len(cases), err)
@@ -49,7 +54,7 @@ admit a n=1
 	if got := cases[1].Name; got != "x: budget" {
 		t.Errorf("got the name %q", got)
 	}
-	if len(n.Kinds) != 2 || n.Kinds[0] != "budget" || !n.Shadow || n.Depth != 2 || !n.Exact || !n.Virtual {
+	if len(n.Kinds) != 3 || n.Kinds[0] != "budget" || !n.Shadow || n.Depth != 2 || !n.Exact || !n.Virtual {
 		t.Errorf("got needs %+v", n)
 	}
 }
