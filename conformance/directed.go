@@ -56,6 +56,7 @@ import (
 //	repeat N                plays the indented lines N times
 //	for x in A B C          plays them once for each word, which $x stands for
 //	for x in A B | C D      the same for texts of several words
+//	when $k A B             plays them if the first word is one of the others
 //
 // A request is written as in [Op], on the resource m unless it names one: "a n=4", "a/gpt n=4 org
 // n=1". "under L" before it gives it a lease's ID; "bring LIMITS" follows it. After " -> " comes what

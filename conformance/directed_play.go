@@ -3,6 +3,7 @@ package conformance
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,6 +105,14 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 		}, err
 	case "for":
 		return parseFor(in, o)
+	case "when":
+		words := strings.Fields(in.rest)
+		in.rest = ""
+		steps, err := o.block()
+		if len(words) == 0 || !slices.Contains(words[1:], words[0]) {
+			steps = nil
+		}
+		return func(p *player) { p.play(steps) }, err
 	case "advance":
 		d := in.within()
 		return func(p *player) { p.Advance(d) }, nil

@@ -20,6 +20,7 @@ func TestParseCasesMistakes(t *testing.T) {
 		{"extend L -> holds on", "invalid duration"},
 		{"deny a n=1 -> n", "nothing is said of n"},
 		{"repeat 2\n  amit a n=1", "3: "},
+		{"when a b\n  amit a n=1", "3: "},
 		{"configure\n  sytem n=1:bucket", "unknown word"},
 		{"entity a parent", `" parent" is left over`},
 		{"for x in n=1 ; m=1 | z=1\n  ajust L 1 $x", "ajust L 1 n=1 ; m=1"},
