@@ -84,7 +84,7 @@ func Cases() []Case {
 		reserveCases(), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
 		leaseCases(), horizonCases(), voidCases(), tableCases(), contentCases(),
-		adjustCases(), totalsCases(), keyCases(), scriptedCases("growth"), refundCases(), scriptedCases("slots"),
+		adjustCases(), scriptedCases("totals"), keyCases(), scriptedCases("growth"), refundCases(), scriptedCases("slots"),
 		changedCases(), removedCases(), entityCases(),
 		doCases(), waitCases(), raceCases(),
 	)
