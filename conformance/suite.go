@@ -84,7 +84,7 @@ func Cases() []Case {
 		reserveCases(), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
 		leaseCases(), horizonCases(), voidCases(), tableCases(), contentCases(),
-		adjustCases(), scriptedCases("totals"), keyCases(), scriptedCases("growth"), refundCases(), scriptedCases("slots"),
+		adjustCases(), scriptedCases("totals"), scriptedCases("keys"), scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
 		changedCases(), removedCases(), entityCases(),
 		doCases(), waitCases(), raceCases(),
 	)
