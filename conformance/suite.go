@@ -83,8 +83,8 @@ func Cases() []Case {
 		bucketCases(), scriptedCases("occupancy"), budgetCases(), scriptedCases("kinds"),
 		reserveCases(), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
-		leaseCases(), horizonCases(), voidCases(), tableCases(), contentCases(),
-		adjustCases(), scriptedCases("totals"), scriptedCases("keys"), scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
+		leaseCases(), horizonCases(), voidCases(), tableCases(), scriptedCases("content"), callCases(),
+		scriptedCases("adjust"), scriptedCases("totals"), scriptedCases("keys"), scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
 		changedCases(), removedCases(), entityCases(),
 		doCases(), waitCases(), raceCases(),
 	)
