@@ -1,6 +1,8 @@
 package conformance
 
 import (
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -9,10 +11,80 @@ import (
 // callCases are about forms of a call that a script has no words for, or about more of it than
 // anybody would write.
 func callCases() []Case {
+	buckets := system(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))
 	stored := system(slow(weir.Bucket, "n", 100), slow(weir.Bucket, "m", 100))
 	return []Case{
+		{"at most 16 charges with 32 costs", "3.2", only(weir.Bucket), scene(buckets, atMost)},
+		{"one form of charges", "3.2", only(weir.Bucket), scene(buckets, oneForm)},
+		{"N1: names with - or .", "3.4", Needs{}, oddNames},
 		{"the same content", "6 content", only(weir.Bucket), scene(stored, sameContent)},
 		{"the lease counts its numbers", "7.1", only(weir.Bucket), scene(stored, leaseCounts)},
+	}
+}
+
+func atMost(s *stage) {
+	var charges []weir.Charge
+	for i := range 17 {
+		charges = append(charges, charge(fmt.Sprintf("e%d", i), weir.Costs{"n": 1, "m": 1}))
+	}
+	s.admit(several(charges[:16]...))
+	s.left("e15", weir.Costs{"n": 9, "m": 9})
+	s.fail(weir.Invalid, several(charges...))
+	s.left("e0", weir.Costs{"n": 9, "m": 9})
+	thin := slices.Clone(charges)
+	for i := range thin {
+		thin[i].Costs = cost(1)
+	}
+	s.fail(weir.Invalid, several(thin...))
+	var wide []weir.Limit
+	many := weir.Costs{}
+	for i := range 33 {
+		name := fmt.Sprintf("l%d", i)
+		wide = append(wide, slow(weir.Bucket, name, 10))
+		many[name] = 1
+	}
+	s.configure(everybody(wide...))
+	s.fail(weir.Invalid, ask("f", many))
+	delete(many, "l32")
+	s.admit(ask("f", many))
+	s.fail(weir.Invalid, several(charge("g", many), charge("h", weir.Costs{"l0": 1})))
+	s.left("f", weir.Costs{"l0": 9, "l32": 10})
+}
+
+func oneForm(s *stage) {
+	both := ask("a", cost(1))
+	both.Charges = []weir.Charge{charge("a", cost(1))}
+	s.fail(weir.Invalid, both)
+	s.fail(weir.Invalid, &weir.Request{})
+	s.fail(weir.Invalid, ask("", cost(1)))
+	s.fail(weir.Invalid, &weir.Request{Entity: "a", Costs: cost(1)})
+	s.admit(several(charge("a", cost(1))))
+	s.left("a", cost(9))
+}
+
+// oddNames keeps apart what a careless key would join.
+func oddNames(t T, h Harness) {
+	for _, k := range h.Traits.Kinds {
+		limits := system(slow(k, "n-1", 10), slow(k, "n.1", 10), slow(k, "n", 10), slow(k, "n_1", 10))
+		scene(limits, func(s *stage) {
+			entities := []string{"team-a", "team.a", "team_a", "team:a", "team@a", "TEAM-a"}
+			for i, e := range entities {
+				r := &weir.Request{Entity: e, Resource: "gpt-4.1/mini", Costs: weir.Costs{
+					"n-1": int64(i), "n.1": int64(i + 1), "n": int64(i + 2), "n_1": int64(i + 3)}}
+				s.admit(r)
+			}
+			for i, e := range entities {
+				statuses, err := s.Status(s.Context(), e, "gpt-4.1/mini")
+				if err != nil {
+					s.Fatalf("status of %s: %v", e, err)
+				}
+				for j, name := range []string{"n-1", "n.1", "n", "n_1"} {
+					s.equal(e+" "+name, s.of(statuses, e, name).Available, 10-i-j)
+				}
+			}
+			s.exactly(&weir.Request{Entity: "team-a", Resource: "gpt-4.1/mini",
+				Costs: weir.Costs{"n-1": 1, "n.1": 0, "n": 0, "n_1": 0}}, 10, 12)
+		})(t, h)
 	}
 }
 

@@ -11,20 +11,13 @@ import (
 // look is what a limit of an entity has available.
 func (s *stage) look(entity, limit string) int64 {
 	s.Helper()
-	statuses, err := s.Status(s.Context(), entity, resource)
-	if err != nil {
-		s.Fatalf("status of %s: %v", entity, err)
-	}
-	return s.of(statuses, entity, limit).Available
+	return s.of(s.statuses(entity), entity, limit).Available
 }
 
 // left expects limits of an entity to have so much available.
 func (s *stage) left(entity string, want weir.Costs) {
 	s.Helper()
-	statuses, err := s.Status(s.Context(), entity, resource)
-	if err != nil {
-		s.Fatalf("status of %s: %v", entity, err)
-	}
+	statuses := s.statuses(entity)
 	for name, n := range want {
 		if got := s.of(statuses, entity, name).Available; got != n {
 			s.Fatalf("at %s: %s of %s: got %d available, want %d", s.clock(), name, entity, got, n)
@@ -44,11 +37,32 @@ func (s *stage) of(statuses []weir.LimitStatus, entity, limit string) *weir.Limi
 	return &statuses[i]
 }
 
+// statuses are an entity's, on the usual resource.
+func (s *stage) statuses(entity string) []weir.LimitStatus {
+	s.Helper()
+	statuses, err := s.Status(s.Context(), entity, resource)
+	if err != nil {
+		s.Fatalf("status of %s: %v", entity, err)
+	}
+	return statuses
+}
+
 // order names the limits that statuses are about.
 func order(statuses []weir.LimitStatus) []string {
 	var names []string
 	for _, st := range statuses {
 		names = append(names, st.Entity+" "+st.Limit)
+	}
+	return names
+}
+
+// exceeded names the limits that are exceeded.
+func exceeded(statuses []weir.LimitStatus) []string {
+	var names []string
+	for _, st := range statuses {
+		if st.Exceeded {
+			names = append(names, st.Limit)
+		}
 	}
 	return names
 }

@@ -81,7 +81,7 @@ func Cases() []Case {
 	return slices.Concat(
 		numberCases(), skewCases(),
 		bucketCases(), scriptedCases("occupancy"), budgetCases(), scriptedCases("kinds"),
-		reserveCases(), planCases(), shadowCases(),
+		scriptedCases("reserve"), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
 		leaseCases(), horizonCases(), voidCases(), tableCases(), scriptedCases("content"), callCases(),
 		scriptedCases("adjust"), scriptedCases("totals"), scriptedCases("keys"), scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
