@@ -149,12 +149,3 @@ func (s *stage) instant(what string, got, want time.Time) {
 		s.Fatalf("%s: got %v, want %v", what, got.UTC(), want.UTC())
 	}
 }
-
-func fitsFree(s *stage) {
-	s.admit(ask("a", cost(4)))
-	s.deny(ask("a", cost(7)))
-	s.admit(ask("a", cost(6)))
-	s.deny(ask("a", cost(1)))
-	s.exactly(ask("b", cost(3)), 3, 6)
-	s.left("b", cost(1))
-}

@@ -80,7 +80,7 @@ func (n *Needs) missing(h *Harness) string {
 func Cases() []Case {
 	return slices.Concat(
 		numberCases(), skewCases(),
-		bucketCases(), scriptedCases("occupancy"), budgetCases(), scriptedCases("kinds"),
+		bucketCases(), scriptedCases("occupancy"), scriptedCases("budget"), periodCases(), scriptedCases("kinds"),
 		scriptedCases("reserve"), planCases(), shadowCases(),
 		denialCases(), broughtCases(),
 		leaseCases(), horizonCases(), voidCases(), tableCases(), scriptedCases("content"), callCases(),

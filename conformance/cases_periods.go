@@ -45,8 +45,8 @@ var periods = []period{
 		"2011-12-30T10:00:00Z"},
 }
 
-// budgetCases are line 2.4.
-func budgetCases() []Case {
+// periodCases are line 2.4 for every kind of calendar.
+func periodCases() []Case {
 	var cases []Case
 	for _, p := range periods {
 		run := scene(system(budgetOf("n", 10, p.every, p.zone)).from(parsed(p.at)), func(s *stage) {
@@ -56,22 +56,7 @@ func budgetCases() []Case {
 		})
 		cases = append(cases, Case{"a budget of " + p.name, "2.4", timed(weir.Budget), run})
 	}
-	hours := system(budgetOf("h", 10, "hour", ""), budgetOf("d", 20, "day", ""))
-	edge := parsed("2025-06-18T23:59:59.999Z")
-	return append(cases,
-		Case{"a budget fits up to its capacity", "2.4", only(weir.Budget),
-			scene(system(budgetOf("n", 10, "month", "")), fitsFree)},
-		Case{"U1: usage of an hour and of a day", "2.4", timed(weir.Budget),
-			scene(hours.from(parsed("2025-06-18T00:00:00Z")), hoursAndDays)},
-		Case{"U1: usage of entities and resources", "2.4", only(weir.Budget),
-			scene(system(budgetOf("n", 10, "month", "")), usageApart)},
-		Case{"U2: usage booked to the wrong hour", "2.4", timed(weir.Budget),
-			scene(hours.from(parsed("2025-06-18T07:10:00Z")), wrongHour)},
-		Case{"U2: usage adjusted in another hour", "2.4", timed(weir.Budget),
-			scene(hours.from(edge), adjustedLater)},
-		Case{"U2: usage refunded in another hour", "2.4", timed(weir.Budget),
-			scene(hours.from(edge), refundedLater)},
-	)
+	return cases
 }
 
 // parsed reads an instant; the cases' own are well formed.
@@ -81,59 +66,4 @@ func parsed(s string) time.Time {
 		panic(err)
 	}
 	return t
-}
-
-// hoursAndDays: an hour and a day that begin at one instant do not share what was used.
-func hoursAndDays(s *stage) {
-	s.admit(ask("a", weir.Costs{"h": 7}))
-	s.left("a", weir.Costs{"h": 3, "d": 20})
-	s.admit(ask("a", weir.Costs{"d": 5}))
-	s.left("a", weir.Costs{"h": 3, "d": 15})
-	s.Advance(time.Hour)
-	s.left("a", weir.Costs{"h": 10, "d": 15})
-	s.admit(ask("a", weir.Costs{"h": 10, "d": 10}))
-	s.left("a", weir.Costs{"h": 0, "d": 5})
-	s.Advance(23 * time.Hour)
-	s.left("a", weir.Costs{"h": 10, "d": 20})
-}
-
-func usageApart(s *stage) {
-	s.admit(ask("a", cost(7)))
-	s.admit(&weir.Request{Entity: "a", Resource: "other", Costs: cost(9)})
-	s.admit(ask("b", cost(10)))
-	s.left("a", cost(3))
-	s.admit(ask("a", cost(3)))
-	s.deny(&weir.Request{Entity: "a", Resource: "other", Costs: cost(2)})
-	s.left("c", cost(10))
-}
-
-func wrongHour(s *stage) {
-	s.admit(ask("a", weir.Costs{"h": 1}))
-	for range 5 {
-		s.Advance(time.Hour)
-		s.left("a", weir.Costs{"h": 10})
-		s.exactly(ask("a", weir.Costs{"h": 2}), 5, 6)
-	}
-	s.returns(ask("a", weir.Costs{"h": 1}), 50*time.Minute)
-}
-
-// adjustedLater learns a millisecond later, in the next hour and day, what was used in the last.
-func adjustedLater(s *stage) {
-	l := s.admit(ask("a", weir.Costs{"h": 4, "d": 4}))
-	s.Advance(time.Millisecond)
-	s.adjust(l, 1, weir.Costs{"h": 9, "d": 9})
-	s.left("a", weir.Costs{"h": 10, "d": 20})
-	s.exactly(ask("a", weir.Costs{"h": 1, "d": 1}), 10, 12)
-	s.complete(l, weir.Costs{"h": 50, "d": 50})
-	s.left("a", weir.Costs{"h": 0, "d": 10})
-}
-
-// refundedLater gives back what was taken in the last hour: the new hour gains nothing.
-func refundedLater(s *stage) {
-	l := s.admit(ask("a", weir.Costs{"h": 10, "d": 10}))
-	s.Advance(time.Millisecond)
-	s.admit(ask("a", weir.Costs{"h": 6, "d": 6}))
-	s.cancel(l)
-	s.left("a", weir.Costs{"h": 4, "d": 14})
-	s.exactly(ask("a", weir.Costs{"h": 1}), 4, 6)
 }
