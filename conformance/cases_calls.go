@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -14,11 +15,23 @@ func callCases() []Case {
 	buckets := system(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))
 	stored := system(slow(weir.Bucket, "n", 100), slow(weir.Bucket, "m", 100))
 	return []Case{
+		{"64-bit overflow of a sum of charges", "1.1", Needs{}, overflowSum},
 		{"at most 16 charges with 32 costs", "3.2", only(weir.Bucket), scene(buckets, atMost)},
 		{"one form of charges", "3.2", only(weir.Bucket), scene(buckets, oneForm)},
 		{"N1: names with - or .", "3.4", Needs{}, oddNames},
 		{"the same content", "6 content", only(weir.Bucket), scene(stored, sameContent)},
 		{"the lease counts its numbers", "7.1", only(weir.Bucket), scene(stored, leaseCounts)},
+	}
+}
+
+func overflowSum(t T, h Harness) {
+	for _, k := range h.Traits.Kinds {
+		scene(system(slow(k, "n", 10)), func(s *stage) {
+			big := charge("a", cost(math.MaxInt64))
+			s.fail(weir.NeverSatisfiable, several(big, big))
+			s.fail(weir.NeverSatisfiable, several(big, big, charge("a", cost(2))))
+			s.left("a", cost(10))
+		})(t, h)
 	}
 }
 

@@ -43,14 +43,6 @@ func scene(set Setup, play func(s *stage)) func(T, Harness) {
 	}
 }
 
-// sceneOf is a scene whose setup depends on what the world can do.
-func sceneOf(set func(h *Harness) Setup, play func(s *stage)) func(T, Harness) {
-	return func(t T, h Harness) {
-		t.Helper()
-		scene(set(&h), play)(t, h)
-	}
-}
-
 func open(t T, h Harness, set Setup) *stage {
 	t.Helper()
 	if set.Start.IsZero() {

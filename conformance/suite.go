@@ -79,12 +79,14 @@ func (n *Needs) missing(h *Harness) string {
 // Cases returns every directed case for a service.
 func Cases() []Case {
 	return slices.Concat(
-		numberCases(), skewCases(),
-		bucketCases(), scriptedCases("occupancy"), scriptedCases("budget"), periodCases(), scriptedCases("kinds"),
+		scriptedCases("numbers"), gainCases(), callCases(), skewCases(),
+		scriptedCases("bucket"), scriptedCases("occupancy"), scriptedCases("budget"), periodCases(),
+		scriptedCases("kinds"),
 		scriptedCases("reserve"), planCases(), shadowCases(),
-		denialCases(), broughtCases(),
-		leaseCases(), horizonCases(), voidCases(), tableCases(), scriptedCases("content"), callCases(),
-		scriptedCases("adjust"), scriptedCases("totals"), scriptedCases("keys"), scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
+		scriptedCases("denial"), broughtCases(),
+		leaseCases(), horizonCases(), voidCases(), tableCases(), scriptedCases("content"),
+		scriptedCases("adjust"), scriptedCases("totals"), scriptedCases("keys"),
+		scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
 		changedCases(), removedCases(), entityCases(),
 		doCases(), waitCases(), raceCases(),
 	)

@@ -2,11 +2,15 @@ package conformance
 
 import (
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
 )
+
+const day = 24 * time.Hour
+
+// largestBucket is the most units that a bucket holds.
+const largestBucket = 9_223_372_036_854_775
 
 // bucketOf regains refill units in each period.
 func bucketOf(name string, capacity, refill int64, period time.Duration) weir.Limit {
@@ -78,19 +82,6 @@ func family(child, parent []weir.Limit) *weir.Definitions {
 	}}
 }
 
-// four are slow limits of 10, one of each kind: b, w, c and u. In the place of a kind that a store
-// has not they have a bucket.
-func four(h *Harness) []weir.Limit {
-	limits := []weir.Limit{slow(weir.Bucket, "b", 10), slow(weir.Window, "w", 10),
-		slow(weir.Concurrency, "c", 10), slow(weir.Budget, "u", 10)}
-	for i := range limits {
-		if !slices.Contains(h.Traits.Kinds, limits[i].Kind) {
-			limits[i] = slow(weir.Bucket, limits[i].Name, 10)
-		}
-	}
-	return limits
-}
-
 func only(kinds ...weir.Kind) Needs { return Needs{Kinds: kinds} }
 
 // timed is a need for exact answers over long times.
@@ -126,6 +117,3 @@ func isContended(err error) bool {
 
 // cost is a cost on the limit n.
 func cost(units int64) weir.Costs { return weir.Costs{"n": units} }
-
-// growing are the kinds of which a lease may come to stand for more.
-func growing() []weir.Kind { return []weir.Kind{weir.Bucket, weir.Window, weir.Budget} }

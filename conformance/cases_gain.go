@@ -1,0 +1,127 @@
+package conformance
+
+import (
+	"math"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+const century = 100 * 365 * day
+
+// gainCases hold waits against the definition of a bucket's gain in line 2.1, millisecond by
+// millisecond.
+func gainCases() []Case {
+	exact := timed(weir.Bucket)
+	odd := system(bucketOf("n", 10, 7, time.Minute))
+	tenADay := system(bucketOf("n", 10, 10, day), bucketOf("fast", 5, 60, time.Minute))
+	return []Case{
+		{"a wait is rounded up", "1.4", exact, scene(odd, waitRounded)},
+		{"the gain is by absolute time", "2.1", exact,
+			scene(system(bucketOf("n", 100, 7, time.Minute)).from(begin().Add(123*time.Millisecond)),
+				absoluteGain)},
+		{"S1: starvation of slow limits", "2.1", exact, scene(tenADay, starvation)},
+		{"S1: starvation by touching", "2.1", exact, scene(tenADay, touching)},
+		{"a bucket waits until the balance is reached", "4.2", exact,
+			scene(system(bucketOf("n", 10, 3, time.Second)), bucketWaits)},
+		{"a wait over 292 years is 292 years", "4.3", exact,
+			scene(system(bucketOf("n", 10, 1, century)), longWait)},
+	}
+}
+
+// credit is the floor of t·r/p, in milli-units. The numbers of the cases that use it are small.
+func credit(l weir.Limit, ms int64) int64 {
+	return ms * l.RefillAmount * 1000 / l.RefillPeriod.Milliseconds()
+}
+
+// firstGain is the wait from an instant at which a bucket is empty to the first millisecond at which
+// it has gained so many milli-units, found by looking at each.
+func firstGain(l weir.Limit, from, milli int64) time.Duration {
+	at := from
+	for credit(l, at)-credit(l, from) < milli {
+		at++
+	}
+	return time.Duration(at-from) * time.Millisecond
+}
+
+// waitRounded finds the first millisecond at which 7 units a minute have become one, for several
+// phases.
+func waitRounded(s *stage) {
+	l := bucketOf("n", 10, 7, time.Minute)
+	s.admit(ask("a", cost(10)))
+	for range 20 {
+		now := s.Now().UnixMilli()
+		s.returns(ask("a", cost(1)), firstGain(l, now, 1000))
+	}
+}
+
+// absoluteGain asks at instants at which floor(t1·r/p) − floor(t0·r/p) and floor((t1−t0)·r/p) differ.
+func absoluteGain(s *stage) {
+	l := bucketOf("n", 100, 7, time.Minute)
+	s.admit(ask("a", cost(100)))
+	emptied := s.Now()
+	for taken := range int64(12) {
+		// The balance is what was gained since then, less the whole units taken.
+		wait := firstGain(l, emptied.UnixMilli(), (taken+1)*1000)
+		s.returns(ask("a", cost(1)), emptied.Add(wait).Sub(s.Now()))
+	}
+}
+
+// starvation spends beside a fast limit that is touched all the time. Each touch comes before a
+// milli-unit of the slow limit has gathered.
+func starvation(s *stage) {
+	l := bucketOf("n", 10, 10, day)
+	s.admit(ask("a", weir.Costs{"n": 10, "fast": 1}))
+	spent := s.Now().UnixMilli()
+	wait := firstGain(l, spent, 1000)
+	touches := 0
+	for left := wait - 2*time.Millisecond; left > 0; left -= 7001 * time.Millisecond {
+		s.Advance(min(left, 7001*time.Millisecond))
+		s.admit(ask("a", weir.Costs{"n": 0, "fast": 1}))
+		touches++
+	}
+	s.Logf("%d touches in %v", touches, wait)
+	s.returns(ask("a", cost(1)), 2*time.Millisecond)
+}
+
+// touching denies the slow limit itself all the time, and asks for its status.
+func touching(s *stage) {
+	l := bucketOf("n", 10, 10, day)
+	s.admit(ask("a", cost(10)))
+	wait := firstGain(l, s.Now().UnixMilli(), 1000)
+	for left := wait - 2*time.Millisecond; left > 0; left -= 29_003 * time.Millisecond {
+		s.Advance(min(left, 29_003*time.Millisecond))
+		s.deny(ask("a", weir.Costs{"n": 1, "fast": 1}))
+		s.left("a", cost(0))
+	}
+	s.returns(ask("a", cost(1)), 2*time.Millisecond)
+}
+
+func bucketWaits(s *stage) {
+	l := bucketOf("n", 10, 3, time.Second)
+	s.admit(ask("a", cost(10)))
+	emptied := s.Now().UnixMilli()
+	for _, n := range []int64{1, 4, 10} {
+		now := s.Now().UnixMilli()
+		spare := (credit(l, now) - credit(l, emptied)) % 1000 // only whole units were taken since
+		s.returns(ask("a", cost(n)), firstGain(l, now, n*1000-spare))
+	}
+}
+
+func longWait(s *stage) {
+	s.admit(ask("a", cost(10)))
+	// The first millisecond at which the credit is what it is now and 2,000 more.
+	l, now := bucketOf("n", 10, 1, century), s.Now().UnixMilli()
+	at := (credit(l, now)+2000)*century.Milliseconds()/1000 + 1
+	want := time.Duration(at-now) * time.Millisecond
+	if got := s.deny(ask("a", cost(2))).RetryAfter; (got - want).Abs() > time.Millisecond {
+		s.Fatalf("retry-after of about 200 years: got %v, want %v", got, want)
+	}
+	for _, n := range []int64{3, 10} {
+		s.equal("retry-after", s.deny(ask("a", cost(n))).RetryAfter, time.Duration(math.MaxInt64))
+	}
+	deep := s.admit(ask("a", cost(0)))
+	s.adjust(deep, 1, cost(largestBucket))
+	wait := s.deny(ask("a", cost(1))).RetryAfter
+	s.equal("retry-after in deep debt", wait, time.Duration(math.MaxInt64))
+}
