@@ -34,8 +34,8 @@ func credit(l weir.Limit, ms int64) int64 {
 	return ms * l.RefillAmount * 1000 / l.RefillPeriod.Milliseconds()
 }
 
-// firstGain is the wait from an instant at which a bucket is empty to the first millisecond at which
-// it has gained so many milli-units, found by looking at each.
+// firstGain is the wait from an instant to the first millisecond by which a bucket has gained so many
+// milli-units, found by looking at each.
 func firstGain(l weir.Limit, from, milli int64) time.Duration {
 	at := from
 	for credit(l, at)-credit(l, from) < milli {

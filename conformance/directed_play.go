@@ -47,8 +47,7 @@ func (t lineT) Fatalf(format string, args ...any) {
 	t.T.Fatalf("line %d: %s: "+format, append([]any{t.line.number, t.line.text}, args...)...)
 }
 
-// parseStep reads a step. Limits in it are in the words of a harness, and what definitions in it need
-// is added.
+// parseStep reads a step. Limits in it are in the words of a harness, and what they need is added.
 func parseStep(l textLine, known *strings.Replacer, needs *Needs) (step, error) {
 	text, wanted, _ := strings.Cut(known.Replace(l.text), " -> ")
 	name, rest, ok := strings.Cut(text, " = ")

@@ -59,3 +59,26 @@ configure -> invalid
 		t.Errorf("got needs %+v", n)
 	}
 }
+
+// A step whose answer is not what it expects fails the case, with its line.
+func TestScriptedMistakes(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ steps, want string }{
+		{"S = status a m\nadmit a n=1\nstatus a m -> same S", "line 5: status a m -> same S: got"},
+		{"L = admit a n=1\nR = extend L\nadvance 1s\nextend L -> same R", "line 6: "},
+		{"status a m -> same S", "no answer is called S"},
+		{"admit a n=9\ndeny a n=2,m=1 -> exceeded m n", "exceeded: got n, want m n"},
+		{"status a m -> n available 9", "n available: got 10, want 9"},
+		{"when a b a\n  admit a n=1\nwhen a b\n  admit a n=9\nleft a n=8", "got 9 available, want 8"},
+		{"for w in admit a n=1 | left a n=8\n  $w", "got 9 available, want 8"},
+	} {
+		cases, err := parseCases("case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n" + test.steps)
+		if err != nil {
+			t.Fatalf("%s: %v", test.steps, err)
+		}
+		got := Record(t, func(t T) { cases[0].Run(t, ModelHarness(nil)) })
+		if !got.Failed || !strings.Contains(strings.Join(got.Messages, "\n"), test.want) {
+			t.Errorf("%s: got %q, want %q in it", test.steps, got.Messages, test.want)
+		}
+	}
+}
