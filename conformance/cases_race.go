@@ -20,6 +20,8 @@ func raceCases() []Case {
 		{"calls with one ID and several contents", "6.6", b, scene(stored, oneIDContents)},
 		{"adjusts with one ID", "6.6", b, scene(stored, oneIDAdjust)},
 		{"completes and cancels with one ID", "6.6", b, scene(stored, oneIDSettle)},
+		{"a reserve and a cancel at once leave nothing", "6.7", b,
+			scene(system(slow(weir.Bucket, "n", 100)), voidAtOnce)},
 		{"no reader sees a part", "3.1", Needs{Kinds: b.Kinds, Exact: true},
 			scene(system(slow(weir.Bucket, "n", 1000), slow(weir.Bucket, "m", 1000)), noPart)},
 		{"charges in opposite order", "3.1", b, scene(system(hundred...), oppositeOrder)},
@@ -247,4 +249,24 @@ func shrinkHeld(s *stage) {
 	s.Logf("admitted %d of the 50 that were given back", admitted)
 	s.left("a", cost(50-admitted))
 	s.exactly(ask("a", cost(1)), int(50-admitted), 55)
+}
+
+// voidAtOnce: whichever comes first, a lease that was cancelled holds nothing.
+func voidAtOnce(s *stage) {
+	for range 50 {
+		r := with(weir.NewLeaseID(s.Now()), ask("a", cost(3)))
+		crowd(6, func(i int) {
+			var err error
+			if i%2 == 0 {
+				_, err = s.Reserve(s.Context(), r)
+			} else {
+				_, err = s.Cancel(s.Context(), r.LeaseID)
+			}
+			if err != nil && !errors.Is(err, weir.Ended) && !errors.Is(err, weir.UnknownLease) {
+				s.Errorf("call %d: %v", i, err)
+			}
+		})
+		s.fail(weir.Ended, r)
+	}
+	s.left("a", cost(100))
 }

@@ -331,3 +331,17 @@ func holdingsKept(s *seam, k weir.Kind) {
 		s.Fatalf("got %d and %d available after a cancel, want 10", a, b)
 	}
 }
+
+// parentSmaller are a child and a parent with other limits.
+func parentSmaller() *weir.Definitions {
+	return family(
+		[]weir.Limit{slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10)},
+		[]weir.Limit{slow(weir.Bucket, "n", 8), slow(weir.Bucket, "k", 10)})
+}
+
+// bringing adds limits to a request.
+func bringing(r *weir.Request, limits ...weir.Limit) *weir.Request {
+	c := *r
+	c.Limits = limits
+	return &c
+}

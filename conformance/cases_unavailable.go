@@ -403,3 +403,15 @@ func oneAtATime(s *broken) {
 	}
 	s.left("a", cost(10))
 }
+
+// verbs are the four on a lease.
+func verbs(s *stage, id weir.LeaseID) map[string]func() (*weir.Receipt, error) {
+	return map[string]func() (*weir.Receipt, error){
+		"adjust": func() (*weir.Receipt, error) {
+			return s.Adjust(s.Context(), id, 1, []weir.Costs{cost(1)})
+		},
+		"complete": func() (*weir.Receipt, error) { return s.Complete(s.Context(), id, nil) },
+		"cancel":   func() (*weir.Receipt, error) { return s.Cancel(s.Context(), id) },
+		"extend":   func() (*weir.Receipt, error) { return s.Extend(s.Context(), id) },
+	}
+}

@@ -28,9 +28,11 @@ import (
 //
 // "line" names the line of docs/semantics.md that the cases below it check. A case begins with what
 // it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
-// says that it needs exact answers and free time, "skew" that time steps back; the kinds of limit,
-// shadow limits and the depth of a cascade are seen from the definitions, also from those that it
-// configures. "each" makes one case of it for each of some words, which $k stands for in its text:
+// says that it needs exact answers and free time, "skew" that time steps back, "callers" that it names
+// callers or bounds live leases, "needs" which kinds it brings; the kinds of limit, shadow limits and
+// the depth of a cascade are seen from the definitions, also from those that it configures, where
+// a bucket beside other kinds needs nothing. "each" makes one case of it for each of some words, which
+// $k stands for in its text:
 //
 //	case a shrink frees at once
 //	each bucket window concurrency budget
@@ -45,18 +47,23 @@ import (
 //	id X -10m               names a lease ID that carries the time ten minutes ago
 //	L = admit REQUEST       expects an admission, and names the lease
 //	deny REQUEST            expects a denial
-//	fail CODE REQUEST       expects an error
+//	fail CODE REQUEST       expects an error; fail any REQUEST one of any code, which is no denial
 //	returns REQUEST after D expects a denial until the last millisecond before D, then an admission
 //	exactly 3 of 5 REQUEST  expects three admissions and then two denials
 //	left ENTITY COSTS       expects so much to be available
 //	adjust L SEQ TOTALS     and complete L TOTALS, cancel L, extend L: expect a receipt
-//	status ENTITY RESOURCE  expects an answer
+//	status ENTITY RESOURCE  expects an answer; "-" asks for every resource, if the store can
+//	explain ENTITY RESOURCE expects the levels of the indented lines: "a system n=10,m=5"
 //	advance D               lets time pass
 //	configure               replaces the definitions by those of the indented lines
 //	repeat N                plays the indented lines N times
 //	for x in A B C          plays them once for each word, which $x stands for
 //	for x in A B | C D      the same for texts of several words
 //	when $k A B             plays them if the first word is one of the others
+//	by CALLER               plays them in the name of a caller
+//	where TRAIT             plays them on a store with the trait or [Leeway]; "where FullKept a n=10"
+//	                        plays them if a has 10 of n available, too
+//	unless TRAIT            plays them where this would not
 //
 // A request is written as in [Op], on the resource m unless it names one: "a n=4", "a/gpt n=4 org
 // n=1". "under L" before it gives it a lease's ID; "bring LIMITS" follows it. After " -> " comes what
@@ -68,10 +75,12 @@ import (
 //	expires 1h, holds 1m    when the lease ends and its slots return, from now; "holds never"
 //	at -1s                  when it was done, from now
 //	same L                  the answer is the one that L got; "R = " names any verb's answer
-//	order child.n parent.n  the limits that were judged, in order
+//	new                     the lease's ID is of about now, and was not there before
+//	order child.n parent.n  the limits that were judged, in order, "-" for none
 //	exceeded n m            those of them that are exceeded, and no others
 //	b.n available 3         something of a limit's status, of the first entity without "b.":
-//	                        available, capacity, requested, level, retry, exceeded, fits, shadow
+//	                        available, capacity, requested, level, kind, retry, the resource that it
+//	                        is on, exceeded, fits, shadow, real
 
 //go:embed testdata/*.txt
 var scripts embed.FS
@@ -115,14 +124,20 @@ func parseCases(text string) ([]Case, error) {
 		if comment := strings.Index(text, "# "); comment == 0 || comment > 0 && text[comment-1] == ' ' {
 			text = text[:comment]
 		}
-		indented := strings.HasPrefix(text, "  ")
+		indent := len(text) - len(strings.TrimLeft(text, " "))
 		text = strings.TrimSpace(text)
 		word, rest, _ := strings.Cut(text, " ")
 		switch {
 		case text == "" || text == "#":
-		case indented && len(body) > 0:
-			last := &body[len(body)-1]
-			last.block = append(last.block, textLine{number: number, text: text})
+		case indent > 0:
+			block := &body
+			for ; indent > 0 && len(*block) > 0; indent -= 2 {
+				block = &(*block)[len(*block)-1].block
+			}
+			if indent != 0 {
+				return nil, fmt.Errorf("%d: %q is indented too far", number, text)
+			}
+			*block = append(*block, textLine{number: number, text: text})
 		case word == "line" || word == "case":
 			if err := flush(); err != nil {
 				return nil, err
@@ -219,6 +234,10 @@ func parsePlay(body []textLine, h *Harness) (*play, error) {
 			p.needs.Skew, p.needs.Exact = true, true
 		case "callers":
 			p.needs.Callers = true
+		case "needs":
+			for _, k := range strings.Fields(l.text)[1:] {
+				p.needs.Kinds = append(p.needs.Kinds, weir.Kind(k))
+			}
 		case "start", "option", "system", "resource", "entity", "limits":
 			if err := header.parseHeader(in.rest); err != nil {
 				return nil, fmt.Errorf("%d: %w", l.number, err)

@@ -18,6 +18,7 @@ type checks struct {
 	retry              *time.Duration
 	at, expires, holds *time.Duration
 	never              bool // it holds no slots
+	fresh              bool // its lease ID is a new one
 	limits             []limitCheck
 }
 
@@ -71,6 +72,8 @@ func (c *checks) parse(word string, in *scanner) error {
 		c.exceeded = all()
 	case "retry":
 		c.retry = duration()
+	case "new":
+		c.fresh = true
 	case "at":
 		c.at = duration()
 	case "expires":
@@ -134,7 +137,12 @@ func (p *player) statuses(c *checks, got []weir.LimitStatus) {
 	p.Helper()
 	if c.order != "" {
 		p.equal("order", strings.ReplaceAll(strings.Join(order(got), ","), " ", "."),
-			strings.ReplaceAll(c.order, " ", ","))
+			strings.ReplaceAll(strings.TrimPrefix(c.order, none), " ", ","))
+	}
+	for i := range got {
+		if got[i].Superseded {
+			p.Fatalf("%s of %s is superseded", got[i].Limit, got[i].Entity)
+		}
 	}
 	if c.exceeded != "" {
 		p.equal("exceeded", strings.Join(exceeded(got), " "), c.exceeded)
@@ -154,12 +162,13 @@ func (p *player) statuses(c *checks, got []weir.LimitStatus) {
 func (p *player) says(st *weir.LimitStatus, words []string) {
 	p.Helper()
 	flags := map[string]bool{
-		"exceeded": st.Exceeded, "fits": !st.Exceeded, "shadow": st.Shadow, "real": !st.Shadow,
+		"exceeded": st.Exceeded, "fits": !st.Exceeded && !st.AtLeast && st.RetryAfter == 0,
+		"shadow": st.Shadow, "real": !st.Shadow,
 	}
 	values := map[string]string{
 		"available": strconv.FormatInt(st.Available, 10), "capacity": strconv.FormatInt(st.Capacity, 10),
 		"requested": strconv.FormatInt(st.Requested, 10), "level": string(st.Level),
-		"kind": string(st.Kind), "retry": st.RetryAfter.String(),
+		"kind": string(st.Kind), "on": st.Resource, "retry": st.RetryAfter.String(),
 	}
 	for len(words) > 0 {
 		word := words[0]

@@ -15,18 +15,21 @@ type player struct {
 	*stage
 
 	ids     map[string]weir.LeaseID
-	answers map[string]answer // those that have a name
+	answers map[string]answer     // those that have a name
+	made    map[weir.LeaseID]bool // the leases that were admitted
 }
 
 func (p *player) play(steps []step) {
 	p.Helper()
 	if p.ids == nil {
 		p.ids, p.answers = map[string]weir.LeaseID{}, map[string]answer{}
+		p.made = map[weir.LeaseID]bool{}
 	}
 	for _, s := range steps {
 		at := *p.stage
 		at.T = lineT{p.T, s.textLine}
-		s.do(&player{&at, p.ids, p.answers})
+		s.do(&player{&at, p.ids, p.answers, p.made})
+		p.latest = at.latest
 	}
 }
 
@@ -112,6 +115,10 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 			steps = nil
 		}
 		return func(p *player) { p.play(steps) }, err
+	case "where", "unless":
+		return parseWhere(verb, in, o)
+	case "by":
+		return parseBy(in, o)
 	case "advance":
 		d := in.within()
 		return func(p *player) { p.Advance(d) }, nil
@@ -132,13 +139,21 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 		entity := in.name()
 		in.expect(" ")
 		name := in.name()
+		if name == none {
+			name = ""
+		}
 		return func(p *player) {
 			limits, err := p.Status(p.Context(), entity, name)
+			if name == "" && errors.Is(err, weir.Unsupported) {
+				return
+			}
 			if p.answered(err, o.checks) {
 				p.statuses(o.checks, limits)
 				p.named(o.name, o.checks, answer{limits: limits})
 			}
 		}, nil
+	case opExplain:
+		return parseExplain(in, o)
 	case opAdjust, opComplete, opCancel, opExtend:
 		return parseSettle(verb, in, o)
 	default:
@@ -176,7 +191,12 @@ func parseConfigure(o *stepParts) (func(p *player), error) {
 	}
 	d := header.Sets[0].Definitions
 	if o.checks.code == "" {
+		first := o.needs.Kinds
 		o.needs.of(d, nil)
+		o.needs.Kinds = slices.DeleteFunc(o.needs.Kinds, func(k weir.Kind) bool {
+			// Every store has buckets.
+			return k == weir.Bucket && len(first) > 0 && !slices.Contains(first, k)
+		})
 	}
 	return func(p *player) { p.answered(p.Configure(d), o.checks) }, nil
 }
@@ -226,7 +246,7 @@ func (p *player) id(name string) weir.LeaseID {
 // reserving is a step that reserves.
 type reserving struct {
 	verb         string
-	code         weir.Code // that a fail expects
+	code         weir.Code // that a fail expects; empty for any
 	ideal, tries int       // of an exactly
 	wait         time.Duration
 	request      *weir.Request
@@ -239,8 +259,10 @@ func parseReserve(verb string, in *scanner, o *stepParts) (func(p *player), erro
 	switch verb {
 	case "fail":
 		var ok bool
-		if v.code, ok = codeWord(in.take("")); !ok {
-			return nil, errors.New("no such code")
+		if word := in.take(""); word != "any" {
+			if v.code, ok = codeWord(word); !ok {
+				return nil, errors.New("no such code")
+			}
 		}
 		in.expect(" ")
 	case "exactly":
@@ -308,6 +330,11 @@ func (p *player) judge(v *reserving, l *weir.Lease) {
 	}
 	p.instants(v.checks, l.ReservedAt, l.Expires, l.HoldsUntil)
 	p.statuses(v.checks, l.Limits)
+	if off := l.ID.Time().Sub(p.Now()).Abs(); v.checks.fresh &&
+		(l.ID.IsZero() || p.made[l.ID] || off > time.Minute) {
+		p.Fatalf("got the lease ID %v, want one of about now that was not there before", l.ID)
+	}
+	p.made[l.ID] = true
 	p.named(v.name, v.checks, answer{lease: l})
 }
 

@@ -22,6 +22,8 @@ func TestParseCasesMistakes(t *testing.T) {
 		{"repeat 2\n  amit a n=1", "3: "},
 		{"when a b\n  amit a n=1", "3: "},
 		{"configure\n  sytem n=1:bucket", "unknown word"},
+		{"repeat 2\n    admit a n=1", `3: "admit a n=1" is indented too far`},
+		{"where Flying\n  admit a n=1", "no leeway or trait"},
 		{"entity a parent", `" parent" is left over`},
 		{"for x in n=1 ; m=1 | z=1\n  ajust L 1 $x", "ajust L 1 n=1 ; m=1"},
 	} {

@@ -20,6 +20,8 @@ import (
 //	option memory 1m0s
 //	option size 4
 //	option depth 2
+//	option leases 10
+//	option share 3
 //	option limits rpm=5:bucket
 //	set base
 //	system rpm=60:bucket/10/1s
@@ -27,6 +29,7 @@ import (
 //	entity acme parent org cascade
 //	entity org
 //	limits acme gpt tpm=500:bucket
+//	unavailable allow
 //	set lowered
 //	…
 //	run
@@ -35,10 +38,11 @@ import (
 // The first set is configured at first. Lines that begin with '#' are comments.
 type Script struct {
 	Start time.Time
-	// Lifetime, Memory, Size, Depth and Limits are the limiter's options.
-	Lifetime, Memory time.Duration
-	Size, Depth      int
-	Limits           []weir.Limit
+	// Lifetime, Memory, Size, Depth, Limits, and Leases and Share, which bound live leases, are the
+	// limiter's options.
+	Lifetime, Memory           time.Duration
+	Size, Depth, Leases, Share int
+	Limits                     []weir.Limit
 	// Sets are definitions to configure.
 	Sets []Set
 	Ops  []Op
@@ -55,6 +59,7 @@ func (s *Script) Setup() Setup {
 	setup := Setup{Start: s.Start, Options: weir.Options{
 		Limits: s.Limits, LeaseLifetime: s.Lifetime, LeaseMemory: s.Memory,
 		LeaseMemorySize: s.Size, CascadeDepth: s.Depth,
+		MaxLeases: s.Leases, MaxLeasesPerCaller: s.Share,
 	}}
 	if len(s.Sets) > 0 {
 		setup.Definitions = s.Sets[0].Definitions
@@ -82,11 +87,13 @@ func (s *Script) String() string {
 	if s.Memory != 0 {
 		line("option memory", s.Memory.String())
 	}
-	if s.Size != 0 {
-		line("option size", strconv.Itoa(s.Size))
-	}
-	if s.Depth != 0 {
-		line("option depth", strconv.Itoa(s.Depth))
+	for _, o := range []struct {
+		name string
+		n    int
+	}{{"size", s.Size}, {"depth", s.Depth}, {"leases", s.Leases}, {"share", s.Share}} {
+		if o.n != 0 {
+			line("option", o.name, strconv.Itoa(o.n))
+		}
 	}
 	if len(s.Limits) != 0 {
 		line("option limits", limitsText(s.Limits))
@@ -126,6 +133,9 @@ func writeDefinitions(line func(words ...string), d *weir.Definitions) {
 				line("limits", word(name), word(resource), limitsText(limits))
 			}
 		}
+	}
+	if d.OnUnavailable != "" {
+		line("unavailable", word(string(d.OnUnavailable)))
 	}
 }
 
@@ -197,6 +207,10 @@ func (s *Script) parseOption(in *scanner) {
 		s.Size = int(in.int())
 	case "depth":
 		s.Depth = int(in.int())
+	case "leases":
+		s.Leases = int(in.int())
+	case "share":
+		s.Share = int(in.int())
 	case "limits":
 		s.Limits = in.limits()
 	default:
@@ -231,6 +245,8 @@ func parseDefinition(in *scanner, verb string, d *weir.Definitions) {
 			return
 		}
 		in.fail("no entity %q before its limits", entity)
+	case "unavailable":
+		d.OnUnavailable = weir.Policy(in.name())
 	default:
 		in.fail("unknown word %q", verb)
 	}

@@ -91,6 +91,12 @@ func (s *stage) deny(r *weir.Request) *weir.DeniedError {
 	if !ok {
 		s.Fatalf("at %s: reserve %s: got %v, want denied", s.clock(), show(r), outcome(l, err))
 	}
+	if e, ok := errors.AsType[*weir.Error](err); ok {
+		s.Fatalf("reserve %s: got a denial that is %v too", show(r), e)
+	}
+	if d.LeaseID.IsZero() {
+		s.Fatalf("reserve %s: got a denial without a lease ID", show(r))
+	}
 	var longest time.Duration
 	exceeded := 0
 	for _, st := range d.Limits {
@@ -116,11 +122,11 @@ func (s *stage) fail(code weir.Code, r *weir.Request) *weir.Error {
 	return s.refused(code, err)
 }
 
-// refused expects an error with a code, which is no denial.
+// refused expects an error with a code, or with any if it is empty, which is no denial.
 func (s *stage) refused(code weir.Code, err error) *weir.Error {
 	s.Helper()
 	e, ok := errors.AsType[*weir.Error](err)
-	if !ok || e.Code != code || !errors.Is(err, code) {
+	if !ok || code != "" && (e.Code != code || !errors.Is(err, code)) {
 		s.Fatalf("at %s: got %v, want %q", s.clock(), err, code)
 	}
 	if _, ok := errors.AsType[*weir.DeniedError](err); ok {

@@ -82,12 +82,13 @@ func Cases() []Case {
 		scriptedCases("numbers"), gainCases(), callCases(), skewCases(),
 		scriptedCases("bucket"), scriptedCases("occupancy"), scriptedCases("budget"), periodCases(),
 		scriptedCases("kinds"),
-		scriptedCases("reserve"), planCases(), shadowCases(),
-		scriptedCases("denial"), broughtCases(),
-		leaseCases(), horizonCases(), voidCases(), tableCases(), scriptedCases("content"),
+		scriptedCases("reserve"), scriptedCases("plan"), scriptedCases("shadow"),
+		scriptedCases("denial"), scriptedCases("brought"),
+		scriptedCases("lease"), scriptedCases("horizon"), scriptedCases("void"), tableCases(),
+		scriptedCases("content"),
 		scriptedCases("adjust"), scriptedCases("totals"), scriptedCases("keys"),
 		scriptedCases("growth"), scriptedCases("refund"), scriptedCases("slots"),
-		changedCases(), removedCases(), entityCases(),
+		scriptedCases("changed"), scriptedCases("removed"), entityCases(),
 		doCases(), waitCases(), raceCases(),
 	)
 }

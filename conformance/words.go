@@ -91,20 +91,6 @@ func allKinds() []weir.Kind {
 	return []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget}
 }
 
-// perKind makes a case for each kind, on a slow limit of capacity 10 named n.
-func perKind(name, line string, play func(s *stage, k weir.Kind)) []Case {
-	return perKindOf(allKinds(), name, line, play)
-}
-
-func perKindOf(kinds []weir.Kind, name, line string, play func(s *stage, k weir.Kind)) []Case {
-	var cases []Case
-	for _, k := range kinds {
-		run := scene(system(slow(k, "n", 10)), func(s *stage) { play(s, k) })
-		cases = append(cases, Case{name + ": " + string(k), line, only(k), run})
-	}
-	return cases
-}
-
 func isDenial(err error) bool {
 	_, ok := errors.AsType[*weir.DeniedError](err)
 	return ok

@@ -1,0 +1,93 @@
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+)
+
+// parseBy reads what is played in the name of a caller.
+func parseBy(in *scanner, o *stepParts) (func(p *player), error) {
+	caller := in.name()
+	steps, err := o.block()
+	return func(p *player) {
+		at := *p.stage
+		at.T = callerT{p.T, weir.ContextWithCaller(p.Context(), caller)}
+		(&player{&at, p.ids, p.answers, p.made}).play(steps)
+	}, err
+}
+
+// callerT has the context of a caller.
+type callerT struct {
+	T
+
+	ctx context.Context
+}
+
+func (t callerT) Context() context.Context { return t.ctx }
+
+// parseWhere reads what is played where a store has a leeway or a trait, or where it has not.
+func parseWhere(verb string, in *scanner, o *stepParts) (func(p *player), error) {
+	word := in.name()
+	has := map[string]func(h *Harness) bool{
+		"EntitySlash":      func(h *Harness) bool { return h.Traits.EntitySlash },
+		"FullKept":         func(h *Harness) bool { return h.FullKept },
+		"Remembers":        func(h *Harness) bool { return h.Remembers },
+		"RemovedForgotten": func(h *Harness) bool { return h.RemovedForgotten },
+	}[word]
+	if has == nil {
+		return nil, fmt.Errorf("%q is no leeway or trait", word)
+	}
+	var entity string
+	var costs weir.Costs
+	if in.skip(" ") {
+		entity = in.name()
+		in.expect(" ")
+		costs = in.costs()
+	}
+	steps, err := o.block()
+	return func(p *player) {
+		holds := has(&p.h)
+		for name, n := range costs {
+			holds = holds && p.look(entity, name) == n
+		}
+		if holds == (verb == "where") {
+			p.play(steps)
+		}
+	}, err
+}
+
+// parseExplain reads a step whose indented lines are the levels that it expects.
+func parseExplain(in *scanner, o *stepParts) (func(p *player), error) {
+	entity := in.name()
+	in.expect(" ")
+	name := in.name()
+	var want []string
+	for _, l := range o.line.block {
+		want = append(want, l.text)
+	}
+	return func(p *player) {
+		e, err := p.Explain(p.Context(), entity, name)
+		if p.answered(err, o.checks) {
+			p.equal("levels", strings.Join(levelsOf(e), "; "), strings.Join(want, "; "))
+		}
+	}, nil
+}
+
+// levelsOf are those of an explanation in words: the entity, the level and the capacities.
+func levelsOf(e *weir.Explanation) []string {
+	if e == nil {
+		return nil
+	}
+	var lines []string
+	for _, l := range append([]weir.LevelLimits{{Level: e.Level, Limits: e.Limits}}, e.Hidden...) {
+		capacities := make(weir.Costs)
+		for i := range l.Limits {
+			capacities[l.Limits[i].Name] = l.Limits[i].Capacity
+		}
+		lines = append(lines, e.Entity+" "+string(l.Level)+" "+costsText(capacities))
+	}
+	return append(lines, levelsOf(e.Parent)...)
+}

@@ -1,0 +1,35 @@
+package conformance
+
+import (
+	"strings"
+	"testing"
+)
+
+// A check that does not hold fails its case, and a block is played where it has to be.
+func TestScriptedBlocks(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct{ steps, want string }{
+		{"explain a m\n  a system m=10,n=9", "levels: got a system m=10,n=10, want a system m=10,n=9"},
+		{"explain a m", "want "},
+		{"id X\nadmit under X a n=1\nadmit under X a n=1 -> new", "was not there before"},
+		{"id X 30s\nadmit under X a n=1 -> new\nleft a n=10", "got 9 available, want 10"},
+		{"fail any a n=1", "got admitted"},
+		{"admit a n=10\nfail any a n=1", "denied"},
+		{"status a m -> order -", "order: got a.m,a.n, want"},
+		{"status a m -> n on x", "n on: got m, want x"},
+		{"where EntitySlash\n  admit a n=1\nleft a n=10", "got 9 available, want 10"},
+		{"where EntitySlash a n=9\n  admit a n=1\nleft a n=9", "got 10 available, want 9"},
+		{"unless EntitySlash a n=9\n  admit a n=1\nleft a n=10", "got 9 available, want 10"},
+		{"unless EntitySlash\n  admit a n=1\nleft a n=9", "got 10 available, want 9"},
+		{"by one\n  repeat 2\n    admit a n=1\nleft a n=10", "got 8 available, want 10"},
+	} {
+		cases, err := parseCases("case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n" + test.steps)
+		if err != nil {
+			t.Fatalf("%s: %v", test.steps, err)
+		}
+		got := Record(t, func(t T) { cases[0].Run(t, ModelHarness(nil)) })
+		if !got.Failed || !strings.Contains(strings.Join(got.Messages, "\n"), test.want) {
+			t.Errorf("%s: got %q, want %q in it", test.steps, got.Messages, test.want)
+		}
+	}
+}
