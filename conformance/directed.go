@@ -80,7 +80,7 @@ import (
 //	exceeded n m            those of them that are exceeded, and no others
 //	b.n available 3         something of a limit's status, of the first entity without "b.":
 //	                        available, capacity, requested, level, kind, retry, the resource that it
-//	                        is on, exceeded, fits, shadow, real
+//	                        is on, exceeded, waits, fits, shadow, real
 
 //go:embed testdata/*.txt
 var scripts embed.FS

@@ -164,6 +164,7 @@ func (p *player) says(st *weir.LimitStatus, words []string) {
 	flags := map[string]bool{
 		"exceeded": st.Exceeded, "fits": !st.Exceeded && !st.AtLeast && st.RetryAfter == 0,
 		"shadow": st.Shadow, "real": !st.Shadow,
+		"waits": st.RetryAfter >= time.Millisecond,
 	}
 	values := map[string]string{
 		"available": strconv.FormatInt(st.Available, 10), "capacity": strconv.FormatInt(st.Capacity, 10),
