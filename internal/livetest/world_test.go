@@ -2,8 +2,10 @@ package livetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,7 +58,9 @@ type world struct {
 	// serving counts the requests that the middleware is answering.
 	serving atomic.Int64
 	// told counts the settlements and cancels that somebody was told have failed.
-	told    atomic.Int64
+	told atomic.Int64
+	// toldOf has the lease IDs that they were told of, each counted once.
+	toldOf  sync.Map
 	closing []func()
 }
 
@@ -138,13 +142,28 @@ func (w *world) openClient(t *testing.T, address string) {
 	w.transport = httpapi.NewTransport(w.client, w.asks, &httpapi.TransportOptions{
 		Base:         model{},
 		Actuals:      w.actuals,
-		SettleFailed: func(*http.Request, error) { w.told.Add(1) },
+		SettleFailed: func(_ *http.Request, err error) { w.tell(err) },
 	})
 }
 
 // clientOptions tune the client.
 func (w *world) clientOptions() *httpapi.ClientOptions {
-	return &httpapi.ClientOptions{HTTPClient: w.plain}
+	return &httpapi.ClientOptions{HTTPClient: w.plain, OnAbandoned: func(_ weir.LeaseID, err error) {
+		if err != nil {
+			w.tell(err)
+		}
+	}}
+}
+
+// tell counts that somebody was told of a failure.
+func (w *world) tell(err error) {
+	e, ok := errors.AsType[*weir.Error](err)
+	if ok && e.Field == "lease_id" {
+		if _, twice := w.toldOf.LoadOrStore(e.Value, true); twice {
+			return
+		}
+	}
+	w.told.Add(1)
 }
 
 // asks is what a request through middleware or transport asks.
