@@ -153,7 +153,7 @@ func (r *row) play(t *testing.T, seed uint64) {
 	}
 	mosts := []time.Duration{100 * time.Millisecond, 3 * time.Second, time.Second}
 	if !r.store.virtual {
-		size = soak.Amount(20, 400) // a caller through a network has up to eight files open
+		size = soak.Amount(20, 500)
 		if !soak.On() {
 			mosts = []time.Duration{50 * time.Millisecond, 300 * time.Millisecond}
 		}

@@ -246,6 +246,7 @@ func (w *wire) join(near net.Conn) {
 		_ = far.Close()
 	}()
 	s.pump(far, near, true)
+	s.left.Store(true)
 	if !s.deaf || !s.asked.Load() {
 		_ = far.Close()
 	}
@@ -259,6 +260,8 @@ type stream struct {
 	deaf bool
 	// asked is true from a request until its answer, marked if that request is of interest.
 	asked, marked atomic.Bool
+	// left is true once the caller has hung up.
+	left atomic.Bool
 }
 
 // pump carries what comes from one end to the other, until one of them is closed.
@@ -290,5 +293,6 @@ func (s *stream) carry(to net.Conn, piece []byte, request bool) bool {
 		s.asked.Store(false)
 	}
 	_, err := to.Write(piece)
-	return err == nil
+	// What is written to a caller who has just hung up is lost without an error.
+	return err == nil && (request || !s.left.Load())
 }

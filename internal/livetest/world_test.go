@@ -94,6 +94,9 @@ func open(t *testing.T, c *cell, d *dice, slots int64) *world {
 		addresses = append(addresses, address)
 	}
 	base := &http.Transport{DialContext: on.dial, MaxIdleConnsPerHost: 256}
+	if !c.store.virtual {
+		base.MaxConnsPerHost = 256 // each takes up to four of the process's files
+	}
 	w.closing = append(w.closing, base.CloseIdleConnections)
 	w.plain = &http.Client{Transport: &spread{d, addresses, base}}
 	w.openClient(t, addresses[0])
