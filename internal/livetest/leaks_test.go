@@ -128,6 +128,8 @@ type figures struct {
 	admitted, refused, cancelled, early int64
 	// held is how many messages were held back, and told how many failures somebody heard of.
 	held, told int64
+	// doubts is how many units the store says have a refund in doubt: they stay charged.
+	doubts int64
 }
 
 // row is a cell with its figures.
@@ -175,6 +177,7 @@ func (r *row) play(t *testing.T, seed uint64) {
 	r.admitted = max(0, y.admitted.Load()-int64(r.got+r.under))
 	r.refused, r.cancelled, r.early = y.refused.Load(), y.cancelled.Load(), y.early.Load()
 	r.held, r.told = r.world.delays.held.Load(), r.world.told.Load()
+	r.doubts = r.world.doubts()
 	r.world = nil // its store may have millions of records
 	t.Logf("%s%s", heading, r)
 	r.check(t)
@@ -226,7 +229,7 @@ func (r *row) check(t *testing.T) {
 	}
 	callers := r.callers()
 	// Equal decisions on memory, and 99 of 100 elsewhere.
-	if most := callers / 100; r.denied > most || r.denied > 0 && r.store.name == "memory" {
+	if most := callers / 100; r.denied > most && r.doubts == 0 || r.denied > 0 && r.store.name == "memory" {
 		t.Errorf("%d of %d callers were denied what fits", r.denied, callers)
 	}
 	if most := r.mayFail(callers); r.unanswered > most {
