@@ -21,7 +21,7 @@ func TestParseCasesMistakes(t *testing.T) {
 		{"deny a n=1 -> n", "nothing is said of n"},
 		{"repeat 2\n  amit a n=1", "3: "},
 		{"when a b\n  amit a n=1", "3: "},
-		{"configure\n  sytem n=1:bucket", "unknown word"},
+		{"configure\n  systems n=1:bucket", "unknown word"},
 		{"repeat 2\n    admit a n=1", `3: "admit a n=1" is indented too far`},
 		{"where Flying\n  admit a n=1", "no leeway or trait"},
 		{"entity a parent", `" parent" is left over`},

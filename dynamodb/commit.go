@@ -177,19 +177,8 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 	}
 	r := reckon(base, c.rides, c.members)
 	if len(r.short) > 0 && c.current(r.short) {
-		now := c.now()
-		c.deny(r)
-		if !c.pending() {
-			adapted := base != c.image && !c.read.standing
-			c.image = c.image.noting(r.after)
-			if !adapted {
-				return nil, nil, nil
-			}
-			// From now on the limits gain under what was read. Only the item can tell that to
-			// others.
-			c.rides = append(c.rides, &ride{now: now, reread: true})
-			base = r.after
-			r = reckon(base, c.rides, nil)
+		if base, r = c.nextDenied(base, r); r == nil {
+			return nil, nil, nil
 		}
 	}
 	if len(r.fits) == 0 && len(c.rides) == 0 { // only the item itself may deny
@@ -212,6 +201,24 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
 		}
 	}
 	return c.normal(c.image, r, t), r, nil
+}
+
+// nextDenied denies those that are short, and returns what the next write goes by; no reckoning if
+// there is none.
+func (c *commit) nextDenied(base *image, r *reckoning) (*image, *reckoning) {
+	now := c.now()
+	c.deny(r)
+	if c.pending() {
+		return base, r
+	}
+	adapted := base != c.image && !c.read.standing
+	c.image = c.image.noting(r.after)
+	if !adapted {
+		return base, nil
+	}
+	// From now on the limits gain under what was read. Only the item can tell that to others.
+	c.rides = append(c.rides, &ride{now: now, reread: true})
+	return r.after, reckon(r.after, c.rides, nil)
 }
 
 // forced reports whether a ride asks for the time of the refill to move.

@@ -31,6 +31,7 @@ func (s *Store) Ready(ctx context.Context) error {
 		return err
 	}
 	defer s.running.end()
+	//nolint:contextcheck // A read outlives the caller who began it: others wait for it too.
 	return s.probe.ask(ctx, s.now(), func(done func(error)) {
 		s.counts.probes.Add(1)
 		s.running.run(func() { done(s.checkNamespace()) })

@@ -323,7 +323,7 @@ func TestCallerNames(t *testing.T) {
 				{c.one, http.StatusOK},
 				{c.other, map[bool]int{false: http.StatusOK, true: http.StatusServiceUnavailable}[c.same]},
 			} {
-				r := httptest.NewRequest(http.MethodPost, "/v1/reserve",
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reserve",
 					strings.NewReader(`{"entity":"acme","resource":"llm","costs":{"rpm":1}}`))
 				r.Header.Set("Content-Type", "application/json")
 				r.Header.Set("Authorization", "Bearer call-token")

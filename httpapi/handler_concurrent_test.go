@@ -95,11 +95,11 @@ func TestUnreadAnswersTakeNoPlace(t *testing.T) {
 		ended := make(chan struct{})
 		go func() {
 			defer close(ended)
-			w.handler.ServeHTTP(u, httptest.NewRequest(http.MethodGet, path, http.NoBody))
+			w.handler.ServeHTTP(u, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, http.NoBody))
 		}()
 		<-u.begun
 		other := httptest.NewRecorder()
-		w.handler.ServeHTTP(other, httptest.NewRequest(http.MethodGet, "/v1/status?entity=acme&resource=bucket", http.NoBody))
+		w.handler.ServeHTTP(other, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/status?entity=acme&resource=bucket", http.NoBody))
 		if other.Code != http.StatusOK {
 			t.Errorf("%s: another request: got %d %s", path, other.Code, other.Body)
 		}
@@ -128,7 +128,7 @@ func TestGivingUpDelaysNobody(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httpapi.Options{MaxArriving: 1})
 	post := func(rw http.ResponseWriter, body io.Reader) {
-		r := httptest.NewRequest(http.MethodPost, "/v1/reserve", body)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reserve", body)
 		r.Header.Set("Content-Type", "application/json")
 		w.handler.ServeHTTP(rw, r)
 	}

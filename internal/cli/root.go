@@ -67,7 +67,7 @@ func wrapHelp(cmd *cobra.Command) {
 func wrapped(paragraph string) string {
 	var b strings.Builder
 	column := 0
-	for _, word := range strings.Fields(paragraph) {
+	for word := range strings.FieldsSeq(paragraph) {
 		n := utf8.RuneCountInString(word)
 		switch {
 		case column == 0:

@@ -121,7 +121,10 @@ func withDashes(cmd *cobra.Command, err error) error {
 		return &server.FileError{Option: "--" + file.Option, File: file.File, Err: file.Err}
 	}
 	e, ok := errors.AsType[*weir.Error](err)
-	if !ok || e.Code != weir.Invalid && err != error(e) { // what is around other errors than mistakes stays
+	if !ok {
+		return err
+	}
+	if _, alone := err.(*weir.Error); !alone && e.Code != weir.Invalid { // What is around it stays.
 		return err
 	}
 	field := flagAtFault(cmd, err)

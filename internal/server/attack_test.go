@@ -59,7 +59,6 @@ func (c attackChild) start(t *testing.T) *testkit.Process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	//nolint:gosec // It is this program.
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], "-test.run=^TestAttackChild$")
 	cmd.Env = append(os.Environ(), attackEnv+"="+string(text))
 	return testkit.Start(t, cmd)
@@ -135,7 +134,7 @@ func (c *attackChild) fill(t *testing.T) {
 	var made atomic.Int64
 	var all sync.WaitGroup
 	for range workers {
-		conn, err := net.Dial("tcp", strings.TrimPrefix(c.URL, "http://"))
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(c.URL, "http://"))
 		if err != nil {
 			t.Fatal(err)
 		}

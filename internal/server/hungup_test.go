@@ -79,12 +79,12 @@ func BenchmarkHungUp(b *testing.B) {
 		b.Run(name, func(b *testing.B) { benchmarkReserve(b, look) })
 	}
 	b.Run("alone", func(b *testing.B) {
-		plain, err := net.Listen("tcp", "127.0.0.1:0")
+		plain, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 		if err != nil {
 			b.Fatal(err)
 		}
 		defer closeQuietly(plain)
-		far, err := net.Dial("tcp", plain.Addr().String())
+		far, err := new(net.Dialer).DialContext(b.Context(), "tcp", plain.Addr().String())
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func benchmarkReserve(b *testing.B, hungUp func(context.Context) bool) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plain, err := net.Listen("tcp", "127.0.0.1:0")
+	plain, err := new(net.ListenConfig).Listen(b.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -130,7 +130,7 @@ func benchmarkReserve(b *testing.B, hungUp func(context.Context) bool) {
 	}
 	go func() { _ = h.Serve(l) }() // until it is closed
 	defer closeQuietly(h)
-	conn, err := net.Dial("tcp", plain.Addr().String())
+	conn, err := new(net.Dialer).DialContext(b.Context(), "tcp", plain.Addr().String())
 	if err != nil {
 		b.Fatal(err)
 	}
