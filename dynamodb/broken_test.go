@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // TestWrongsAreCaught: a check that nothing wrong has ever failed says little. With each of the
-// wrongs between weir and the table, the cases that are about it fail.
+// wrongs between weir and the table, the cases that are about it fail: the first of them in a plain
+// run, all in a long one.
 func TestWrongsAreCaught(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
@@ -24,7 +26,7 @@ func TestWrongsAreCaught(t *testing.T) {
 		for _, x := range wrongs() {
 			t.Run(x.name, func(t *testing.T) {
 				t.Parallel()
-				for _, about := range x.caught {
+				for _, about := range x.caught[:soak.Amount(1, len(x.caught))] {
 					i := slices.IndexFunc(cases, func(c neverCase) bool { return strings.HasPrefix(c.name, about) })
 					if i < 0 {
 						t.Fatalf("no case is about %q", about)

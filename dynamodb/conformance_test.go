@@ -57,11 +57,13 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 	}
 }
 
-// With the suite's own 4,000 these are 20,000 operations, each compared with the model's answer.
+// With the suite's own 4,000 these are 6,000 operations, each compared with the model's answer, and
+// 124,000 in a long run.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	h := harness(t, nil)
-	for seed := uint64(1); seed <= 8; seed++ {
+	for seed := range uint64(soak.Amount(1, 60)) {
+		seed++
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			conformance.RandomOperations(t, h.Service(t), seed, 2000)
@@ -112,7 +114,9 @@ func TestConformanceOfOptions(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := harness(t, tune)
-			conformance.RandomOperations(t, h.Service(t), 20260101, 1000)
+			for seed := range uint64(soak.Amount(1, 10)) {
+				conformance.RandomOperations(t, h.Service(t), 20260101+seed, soak.Amount(1000, 2000))
+			}
 		})
 	}
 }
