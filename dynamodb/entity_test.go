@@ -119,7 +119,7 @@ func TestEntityForeignCycle(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = l.Reserve(t.Context(), rpmOf("a", 1))
-	wantError(t, err, weir.Invalid, "entity", "further than 1 levels, to c")
+	wantError(t, err, weir.Invalid, "entity", "further than 1 levels, to \"c\"")
 	err = l.SetEntity(t.Context(), "new", "b", true)
 	wantError(t, err, weir.Invalid, "cascade", "levels that are allowed")
 }
