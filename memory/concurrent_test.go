@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // overlap returns takes on a random set of entities, each with a window of capacity and a slot.
@@ -125,7 +126,7 @@ func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 			}
 		})
 	}
-	for range 20 {
+	for range soak.Amount(5, 20) {
 		body, err := s.snapshot(nil)
 		if err != nil {
 			t.Error(err)
