@@ -199,7 +199,7 @@ func scriptedCase(c Case, body []textLine) (Case, error) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		scene(p.setup, func(s *stage) { (&player{stage: s}).play(p.steps) })(t, h)
+		scene(p.setup, func(s *stage) { newPlayer(s).play(p.steps) })(t, h)
 	}
 	return c, nil
 }
@@ -226,7 +226,6 @@ func parsePlay(body []textLine, h *Harness) (*play, error) {
 	known := kindWords(h)
 	for i := range body {
 		l := &body[i]
-		in := scanner{rest: known.Replace(l.text)}
 		switch word, _, _ := strings.Cut(l.text, " "); word {
 		case "timed":
 			p.needs.Virtual, p.needs.Exact = true, true
@@ -239,7 +238,7 @@ func parsePlay(body []textLine, h *Harness) (*play, error) {
 				p.needs.Kinds = append(p.needs.Kinds, weir.Kind(k))
 			}
 		case "start", "option", "system", "resource", "entity", "limits":
-			if err := header.parseHeader(in.rest); err != nil {
+			if err := header.parseHeader(known.Replace(l.text)); err != nil {
 				return nil, fmt.Errorf("%d: %w", l.number, err)
 			}
 		default:

@@ -19,12 +19,12 @@ type player struct {
 	made    map[weir.LeaseID]bool // the leases that were admitted
 }
 
+func newPlayer(s *stage) *player {
+	return &player{s, map[string]weir.LeaseID{}, map[string]answer{}, map[weir.LeaseID]bool{}}
+}
+
 func (p *player) play(steps []step) {
 	p.Helper()
-	if p.ids == nil {
-		p.ids, p.answers = map[string]weir.LeaseID{}, map[string]answer{}
-		p.made = map[weir.LeaseID]bool{}
-	}
 	for _, s := range steps {
 		at := *p.stage
 		at.T = lineT{p.T, s.textLine}
@@ -365,20 +365,8 @@ func parseRequest(text string) (r *weir.Request, under string, err error) {
 	if in.skip(" under ") {
 		under = in.name()
 	}
-	r = &weir.Request{Keyed: in.skip(" " + keyed)}
-	for in.skip(" ") {
-		if in.skip("bring ") {
-			r.Limits = in.limits()
-			break
-		}
-		c := weir.Charge{Entity: in.name(), Resource: resource}
-		if in.skip("/") {
-			c.Resource = in.name()
-		}
-		in.expect(" ")
-		c.Costs = in.costs()
-		r.Charges = append(r.Charges, c)
-	}
+	r = &weir.Request{}
+	r.Keyed, r.Charges, r.Limits = in.charges(resource)
 	if len(r.Charges) == 1 && !r.Keyed {
 		c := r.Charges[0]
 		r.Charges, r.Entity, r.Resource, r.Costs = nil, c.Entity, c.Resource, c.Costs

@@ -74,13 +74,19 @@ func TestScriptedMistakes(t *testing.T) {
 		{"when a b a\n  admit a n=1\nwhen a b\n  admit a n=9\nleft a n=8", "got 9 available, want 8"},
 		{"for w in admit a n=1 | left a n=8\n  $w", "got 9 available, want 8"},
 	} {
-		cases, err := parseCases("case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n" + test.steps)
-		if err != nil {
-			t.Fatalf("%s: %v", test.steps, err)
-		}
-		got := Record(t, func(t T) { cases[0].Run(t, ModelHarness(nil)) })
-		if !got.Failed || !strings.Contains(strings.Join(got.Messages, "\n"), test.want) {
-			t.Errorf("%s: got %q, want %q in it", test.steps, got.Messages, test.want)
-		}
+		failsWith(t, test.steps, test.want)
+	}
+}
+
+// failsWith plays steps on the model, which must fail with some words.
+func failsWith(t *testing.T, steps, want string) {
+	t.Helper()
+	cases, err := parseCases("case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n" + steps)
+	if err != nil {
+		t.Fatalf("%s: %v", steps, err)
+	}
+	got := Record(t, func(t T) { cases[0].Run(t, ModelHarness(nil)) })
+	if !got.Failed || !strings.Contains(strings.Join(got.Messages, "\n"), want) {
+		t.Errorf("%s: got %q, want %q in it", steps, got.Messages, want)
 	}
 }

@@ -179,25 +179,32 @@ func (s *scanner) reserve(o *Op) {
 	if !s.skip(newID) {
 		o.ID = s.leaseID()
 	}
-	o.Keyed = s.skip(" " + keyed + " ") // an entity is followed by '/'
-	if o.Keyed {
+	o.Keyed, o.Charges, o.Bring = s.charges("")
+}
+
+// charges reads what a request charges and the limits that it brings. A charge without a resource is
+// on the usual one; if that is empty, each has its own.
+func (s *scanner) charges(usual string) (isKeyed bool, charges []weir.Charge, bring []weir.Limit) {
+	if isKeyed = s.skip(" " + keyed + " "); isKeyed {
 		s.rest = " " + s.rest
 	}
 	for s.skip(" ") {
-		if len(o.Charges) > 0 && s.skip("bring ") {
-			o.Bring = s.limits()
-			return
+		if len(charges) > 0 && s.skip("bring ") {
+			return isKeyed, charges, s.limits()
 		}
-		c := weir.Charge{Entity: s.name()}
-		s.expect("/")
-		c.Resource = s.name()
+		c := weir.Charge{Entity: s.name(), Resource: usual}
+		if usual == "" || strings.HasPrefix(s.rest, "/") {
+			s.expect("/")
+			c.Resource = s.name()
+		}
 		s.expect(" ")
 		c.Costs = s.costs()
-		o.Charges = append(o.Charges, c)
+		charges = append(charges, c)
 	}
-	if len(o.Charges) == 0 {
+	if len(charges) == 0 {
 		s.fail("nothing is charged")
 	}
+	return isKeyed, charges, nil
 }
 
 func (s *scanner) costs() weir.Costs {
