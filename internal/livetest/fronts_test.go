@@ -120,18 +120,24 @@ func callMiddleware(ctx context.Context, w *world, p *plan) error {
 
 // sent reads an answer of the service behind the middleware, or of the model.
 func (w *world) sent(resp *http.Response, err error) error {
+	_, err = readAnswer(resp, err)
+	return err
+}
+
+// readAnswer returns the body of an answer, or an error if there is none or it is not 200.
+func readAnswer(resp *http.Response, err error) ([]byte, error) {
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if resp.StatusCode != http.StatusOK {
-		return problem(resp.StatusCode, text)
+		return nil, problem(resp.StatusCode, text)
 	}
-	return nil
+	return text, nil
 }
 
 // problem is the error of an answer that is not 200.
@@ -236,17 +242,9 @@ func callPlain(ctx context.Context, w *world, p *plan) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	resp, err := w.plain.Do(r)
+	text, err := readAnswer(w.plain.Do(r))
 	if err != nil {
 		return err
-	}
-	defer func() { _ = resp.Body.Close() }()
-	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK {
-		return problem(resp.StatusCode, text)
 	}
 	id, err := weir.ParseLeaseID(leaseOf(text))
 	if err != nil {
