@@ -20,6 +20,27 @@ type checks struct {
 	never              bool // it holds no slots
 	fresh              bool // its lease ID is a new one
 	limits             []limitCheck
+	words              []string // the first words, "code" for a code and "limit" for a limit
+}
+
+// lookedAt are the checks that each verb looks at. Any other one would hold whatever the answer is.
+var lookedAt = map[string]string{
+	"admit": "expires holds at same new order exceeded limit", "deny": "retry order exceeded limit",
+	"fail": "field", "configure": "code field", opExplain: "code field",
+	"status": "code field same order exceeded limit", opAdjust: settleChecks, opComplete: settleChecks,
+	opCancel: settleChecks, opExtend: settleChecks,
+}
+
+const settleChecks = "code field expires holds at same"
+
+// of returns an error for a check that a verb does not look at.
+func (c *checks) of(verb string) error {
+	for _, word := range c.words {
+		if !slices.Contains(strings.Fields(lookedAt[verb]), word) {
+			return fmt.Errorf("%s does not look at %q", verb, word)
+		}
+	}
+	return nil
 }
 
 // limitCheck is what a status must say of a limit: words and their values.
@@ -37,7 +58,7 @@ func parseChecks(text string) (*checks, error) {
 		word, rest, _ := strings.Cut(part, " ")
 		in := &scanner{rest: rest}
 		if code, ok := codeWord(word); ok {
-			c.code = code
+			c.code, c.words = code, append(c.words, "code")
 			if in.skip("field ") {
 				c.field, in.rest = in.rest, ""
 			}
@@ -61,6 +82,7 @@ func (c *checks) parse(word string, in *scanner) error {
 		in.rest = ""
 		return text
 	}
+	c.words = append(c.words, word)
 	switch word {
 	case "field":
 		c.field = all()
@@ -92,6 +114,7 @@ func (c *checks) parse(word string, in *scanner) error {
 			return fmt.Errorf("nothing is said of %s", word)
 		}
 		c.limits = append(c.limits, l)
+		c.words[len(c.words)-1] = "limit"
 	}
 	return nil
 }

@@ -66,7 +66,7 @@ func parseStep(l textLine, known *strings.Replacer, needs *Needs) (step, error) 
 		do, err = parseVerb(verb, in, &stepParts{l, name, checks, known, needs})
 	}
 	if err == nil {
-		err = in.done()
+		err = errors.Join(in.done(), checks.of(verb))
 	}
 	if err != nil {
 		return step{}, fmt.Errorf("%d: %s: %w", l.number, l.text, err)

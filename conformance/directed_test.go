@@ -19,6 +19,8 @@ func TestParseCasesMistakes(t *testing.T) {
 		{"advance soon", "invalid duration"},
 		{"extend L -> holds on", "invalid duration"},
 		{"deny a n=1 -> n", "nothing is said of n"},
+		{"deny a n=1 -> expires 1h", `deny does not look at "expires"`},
+		{"returns a n=1 after 1s -> n available 9", `returns does not look at "limit"`},
 		{"repeat 2\n  amit a n=1", "3: "},
 		{"when a b\n  amit a n=1", "3: "},
 		{"configure\n  systems n=1:bucket", "unknown word"},
