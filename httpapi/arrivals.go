@@ -59,7 +59,7 @@ func (a *arrivals) oldest() *incoming {
 	share := a.len / len(a.of)
 	c := a.first
 	for a.of[c.caller] < share {
-		c = c.arriving.next // somebody has the share
+		c = c.arriving.next // some caller has at least the average
 	}
 	return c
 }

@@ -118,8 +118,8 @@ func (c *reserving) refuse(now int64) bool {
 	return true
 }
 
-// stamp notes that the limit was asked, unless it is a bucket that is forgotten by now: a denial
-// takes nothing from it, and so leaves it as one that nobody has used.
+// stamp records when the limit was asked, except for a bucket that has been forgotten: a denial takes
+// nothing from such a bucket, so it still counts as unused.
 func (s *seat) stamp(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -421,7 +421,8 @@ func (x *change) changeBudget(ch *chain, now int64, i int) {
 		t.DebitAccountID, t.CreditAccountID, t.Code = account, ch.n.vault, codeGrown
 		t.Amount = tb.ToUint128(uint64(x.to - x.from))
 		if x.pieces[0].Until <= now {
-			t.Flags = flagBalancing // The period is over: what its account cannot count matters to nobody.
+			// The period is over, so it limits no request, and its account takes only what it can count.
+			t.Flags = flagBalancing
 		}
 		ch.add(&t, roleTake, i)
 		x.changed = true

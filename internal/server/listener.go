@@ -22,9 +22,9 @@ const graceUnknown = time.Second
 // Without an idle one the new connection waits.
 //
 // A connection is idle from when it is accepted until a whole request header has arrived, and again
-// after each answer. A request whose caller was not let in within [graceUnknown] does not count as
-// under way either: it may be long. Nor does one that was refused while its body is waited for. Nor does one that has its answer
-// while net/http keeps the connection, so that the client can read that before the connection is reset.
+// after each answer. It is idle in three more cases: the caller of its request was not let in within
+// [graceUnknown]; its request was refused, and the rest of the body has not arrived; or its request has
+// an answer, and net/http keeps the connection open only so that the client can read that answer.
 type boundedListener struct {
 	net.Listener
 
