@@ -129,7 +129,7 @@ api: $(APIDIFF) ## Print what has changed in the exported API since the last tag
 	module=$$($(GO) list -m); \
 	(cd "$$old/tree" && '$(abspath $(APIDIFF))' -m -w ../old "$$module"); \
 	'$(abspath $(APIDIFF))' -m -w "$$old/new" "$$module"; \
-	echo "api: since $$tag"; '$(abspath $(APIDIFF))' -m "$$old/old" "$$old/new" 2>&1 | grep -v '^Ignoring internal package'
+	echo "api: since $$tag"; '$(abspath $(APIDIFF))' -m "$$old/old" "$$old/new" 2>&1 | sed '/^Ignoring internal package/d'
 
 fix: $(GOLANGCI_LINT) ## Mend what can be mended by machine, and list the rest
 	$(GO) fix ./...
