@@ -242,7 +242,7 @@ func callPlain(ctx context.Context, w *world, p *plan) error {
 		return err
 	}
 	r.Header.Set("Content-Type", "application/json")
-	text, err := readAnswer(w.plain.Do(r))
+	text, err := readAnswer(w.plain.Do(r)) //nolint:bodyclose // readAnswer closes it.
 	if err != nil {
 		return err
 	}
