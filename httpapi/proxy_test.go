@@ -13,12 +13,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"time"
 )
 
 // callHeader counts the client's calls, so that the proxy can tell an attempt of the call under way
 // from one of a call that has been given up.
 const callHeader = "Test-Call"
+
+// attemptHeader counts the client's attempts, so that the proxy can make the client give one up.
+const attemptHeader = "Test-Attempt"
 
 // proxy stands between a client and a server and does to requests and answers what networks, and
 // proxies, do.
@@ -26,6 +28,9 @@ type proxy struct {
 	server *httptest.Server
 	target string
 	sender *http.Transport
+
+	// givenUp has, by the number of an attempt, what makes the client give it up: a func().
+	givenUp sync.Map
 
 	mu     sync.Mutex
 	rng    *rand.Rand
@@ -99,10 +104,9 @@ func proxyFaults() []proxyFault {
 			other.Wait()
 		}},
 		{"passed on after the sender had given up", 2, func(p *passing) {
-			select {
-			case <-p.r.Context().Done():
-			case <-time.After(time.Minute):
-			}
+			giveUp, _ := p.givenUp.Load(p.r.Header.Get(attemptHeader))
+			giveUp.(func())()
+			<-p.r.Context().Done()
 			p.on()
 		}},
 		{"an older request passed on once more", 40, func(p *passing) {
@@ -165,6 +169,7 @@ func answerFaults() []proxyFault {
 	} {
 		faults = append(faults, proxyFault{name, 10, func(p *passing) {
 			a := p.on()
+			a.header.Del("Retry-After") // a client that cannot read a denial would wait for so long
 			if !change(a) {
 				p.count("(did not fit, cut instead)")
 				cut(p.w, "")
