@@ -25,8 +25,8 @@ func heapLimits() *weir.Definitions {
 // the lease lifetime and the lease memory after it: 70 minutes. Some calls a second go on meanwhile,
 // since nothing in weir wakes up by itself.
 func TestHeapComesBack(t *testing.T) {
-	entities, abandoned := soak.Amount(50_000, 10_000_000), soak.Amount(5_000, 1_000_000)
-	rate := soak.Amount(20, 100)
+	entities, abandoned := soak.Amount(20_000, 10_000_000), soak.Amount(2_000, 1_000_000)
+	rate := soak.Amount(5, 100)
 	now := &clock{now: time.Date(2026, 3, 1, 12, 30, 0, 0, time.UTC)}
 	store, err := memory.Open(&memory.Options{Definitions: heapLimits()})
 	if err != nil {

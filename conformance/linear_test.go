@@ -12,7 +12,7 @@ import (
 func TestLinearizableMemory(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, memoryHarness(),
-		conformance.Load{Seed: seedOf(t), Histories: soak.Amount(50, 200), Goroutines: 8, Calls: 400})
+		conformance.Load{Seed: seedOf(t), Histories: soak.Amount(10, 200), Goroutines: 8, Calls: 400})
 }
 
 // TestLinearizableFindsRaces: histories of services that check and then act, without a lock in

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // Case is one directed check of a line of docs/semantics.md, and perhaps of a mistake that must
@@ -104,7 +105,7 @@ func TestService(t *testing.T, h Harness) {
 	}
 	t.Run("random operations", func(t *testing.T) {
 		t.Parallel()
-		RandomOperations(t, h, suiteSeed, suiteOps)
+		RandomOperations(t, h, suiteSeed, soak.Amount(2000, 4000))
 	})
 	concurrent := Needs{Kinds: only(weir.Bucket).Kinds, Exact: true}
 	if reason := concurrent.missing(&h); reason != "" {
@@ -113,15 +114,14 @@ func TestService(t *testing.T, h Harness) {
 	}
 	t.Run("concurrent histories", func(t *testing.T) {
 		t.Parallel()
-		Linearizable(t, h, Load{Seed: suiteSeed, Histories: 5, Goroutines: 8, Calls: 100})
+		Linearizable(t, h, Load{
+			Seed: suiteSeed, Histories: soak.Amount(1, 5), Goroutines: 8, Calls: 100,
+		})
 	})
 }
 
-// The random operations that a suite runs. A store's own tests may run more, from other seeds.
-const (
-	suiteSeed = 20250618
-	suiteOps  = 2 * scriptOps
-)
+// suiteSeed begins the random part of a suite. A store's own tests may run more, from other seeds.
+const suiteSeed = 20250618
 
 // runCases runs each case as a subtest.
 func runCases(t *testing.T, h Harness, cases []Case) {

@@ -121,11 +121,12 @@ func TestScripts(t *testing.T) {
 	}
 }
 
-// With the suite's own 4,000 these are 20,000 operations, each compared with the model's answer.
+// TestRandomOperations adds to the suite's own operations, each compared with the model's answer.
 func TestRandomOperations(t *testing.T) {
 	t.Parallel()
 	h := harness()
-	for seed := uint64(1); seed <= 8; seed++ {
+	for seed := range uint64(soak.Amount(1, 8)) {
+		seed++ // from 1
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			t.Parallel()
 			conformance.RandomOperations(t, h.Service(t), seed, 2000)

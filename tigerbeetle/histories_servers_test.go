@@ -112,7 +112,7 @@ func TestHistoriesServers(t *testing.T) {
 	for _, denials := range []int64{0, rememberMS} {
 		h := severalHarness(t, func(at time.Time) Ledger { return yieldsAt(at) }, denials, sharedMS)
 		conformance.Linearizable(t, h, conformance.Load{
-			Seed: 1, Histories: soak.Amount(20, 4000), Goroutines: 8, Calls: 100,
+			Seed: 1, Histories: soak.Amount(5, 4000), Goroutines: 8, Calls: 100,
 		})
 	}
 }

@@ -19,7 +19,7 @@ import (
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	conformance.Linearizable(t, harness().Service(t), conformance.Load{
-		Seed: 1, Histories: soak.Amount(40, 4000), Goroutines: 8, Calls: 100,
+		Seed: 1, Histories: soak.Amount(10, 4000), Goroutines: 8, Calls: 100,
 	})
 }
 

@@ -40,7 +40,7 @@ func TestRefillOfManyServers(t *testing.T) {
 		random := rand.New(rand.NewPCG(5, uint64(tc.amount)))
 		begin := c.clock.now()
 		var admitted, refused atomic.Int64
-		for c.clock.now().Sub(begin) < time.Duration(soak.Amount(2, 30))*time.Minute {
+		for c.clock.now().Sub(begin) < time.Duration(soak.Amount(1, 30))*time.Minute {
 			c.pass(time.Duration(1+random.IntN(60)) * time.Millisecond)
 			var all sync.WaitGroup
 			for _, s := range servers {
