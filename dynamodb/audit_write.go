@@ -1,6 +1,7 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"strings"
@@ -73,9 +74,10 @@ const (
 
 // caller remembers whose credentials a store uses.
 type caller struct {
-	mu   sync.Mutex
-	asks int // that took too long; callerAsks once there was an answer
-	arn  string
+	mu       sync.Mutex
+	patience time.Duration // principalPatience where it is 0
+	asks     int           // that took too long; callerAsks once there was an answer
+	arn      string
 }
 
 // principal is who changes the configuration: as the options say, else the ARN of the credentials,
@@ -93,7 +95,7 @@ func (s *Store) principal(ctx context.Context) (string, error) {
 		return s.caller.arn, nil
 	}
 	o := s.client.Options()
-	short, cancel := context.WithTimeout(ctx, principalPatience)
+	short, cancel := context.WithTimeout(ctx, cmp.Or(s.caller.patience, principalPatience))
 	defer cancel()
 	out, err := sts.New(sts.Options{
 		Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint,
