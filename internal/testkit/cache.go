@@ -5,22 +5,12 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"testing"
 )
 
 // moduleLine is how this module's go.mod begins.
 const moduleLine = "module github.com/weir-limiter/weir\n"
 
-// cacheFolder returns a folder below .cache at the module's root, which git ignores.
-func cacheFolder(t testing.TB, name string) string {
-	t.Helper()
-	dir, err := makeCacheFolder(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return dir
-}
-
+// makeCacheFolder returns a folder below .cache at the module's root, which git ignores.
 func makeCacheFolder(name string) (string, error) {
 	root, err := moduleRoot()
 	if err != nil {

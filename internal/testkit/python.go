@@ -24,20 +24,33 @@ type Venv struct {
 	Dir string
 }
 
-// Python returns a virtual environment with the packages given, each with its version, as in
-// "schemathesis==4.32.5". It is made once for each list and each version of Python, in the module's
-// cache folder; packages of a test run that want the same one wait for one another. The test is
+// Python returns a virtual environment with the packages given, as [OpenPython] does. The test is
 // skipped where Python or the network is missing, see [Require].
 func Python(t testing.TB, packages ...string) *Venv {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), fetchTimeout)
 	defer cancel()
-	python, version, err := findPython(ctx)
+	v, err := OpenPython(ctx, packages...)
 	if err != nil {
 		Require(t, "python", err.Error())
 	}
-	dir := filepath.Join(cacheFolder(t, "python"), venvKey(version, packages))
-	err = once(dir, func(dir string) error {
+	return v
+}
+
+// OpenPython returns a virtual environment with the packages given, each with its version, as in
+// "schemathesis==4.32.5". It is made once for each list and each version of Python, in the module's
+// cache folder; processes that want the same one wait for one another.
+func OpenPython(ctx context.Context, packages ...string) (*Venv, error) {
+	python, version, err := findPython(ctx)
+	if err != nil {
+		return nil, err
+	}
+	dir, err := makeCacheFolder("python")
+	if err != nil {
+		return nil, err
+	}
+	v := &Venv{filepath.Join(dir, venvKey(version, packages))}
+	return v, once(v.Dir, func(dir string) error {
 		makeVenv := exec.CommandContext(ctx, python, "-m", "venv", dir) //nolint:gosec // It was looked up.
 		if _, err := output(makeVenv); err != nil {
 			return err
@@ -46,10 +59,6 @@ func Python(t testing.TB, packages ...string) *Venv {
 		_, err := output((&Venv{dir}).Command(ctx, "python", append(args, packages...)...))
 		return err
 	})
-	if err != nil {
-		Require(t, "python", err.Error())
-	}
-	return &Venv{dir}
 }
 
 // Command is a program of the environment, as in "python" or "schemathesis". It gets as long as the

@@ -15,8 +15,13 @@ var motoReady = regexp.MustCompile(`Running on (http://127\.0\.0\.1:\d+)`)
 // [DynamoDBLocal.Environment].
 func ZAE(t testing.TB) *Venv {
 	t.Helper()
-	return Python(t, "zae-limiter==0.17.0", "moto[server]==5.2.5")
+	return Python(t, zaePackages()...)
 }
+
+// OpenZAE returns the same environment to a program that is no test.
+func OpenZAE(ctx context.Context) (*Venv, error) { return OpenPython(ctx, zaePackages()...) }
+
+func zaePackages() []string { return []string{"zae-limiter==0.17.0", "moto[server]==5.2.5"} }
 
 // Moto starts a moto server that is empty, and returns its URL, for [LocalConfig]: it plays the
 // services of AWS besides DynamoDB. It ends with the test.
