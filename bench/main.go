@@ -1,9 +1,9 @@
-// Command bench runs weir beside other rate limiters of its language on the same work, and prints
-// the ratios. See docs/performance.md.
+// Command bench runs weir beside other rate limiters on the same work, and prints the ratios. See
+// docs/performance.md.
 //
-// A machine is never quiet. So each side lives in a process of its own, the sides run in turn in
-// short slices, and a process stands still while it is not its turn; what counts is the ratio within
-// a round, and the median of all rounds.
+// A machine is never quiet. So each contestant lives in a process of its own, the contestants take
+// turns, and a process stands still while it is not its turn. The ratio within a round is what
+// counts, and the median of all rounds.
 package main
 
 import (
@@ -14,20 +14,17 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"slices"
-	"sync"
+	"regexp"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
 )
 
 func main() {
-	if len(os.Args) == 2 && os.Args[1] == childArgument {
-		if err := serveChild(os.Stdin, os.Stdout); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		return
-	}
-	if len(os.Args) == 3 && os.Args[1] == contestArgument {
-		if err := serveContestant(os.Args[2], os.Stdin, os.Stdout); err != nil {
+	if len(os.Args) == 2 && os.Args[1] == workerArgument {
+		if err := serveOrders(os.Stdin, os.Stdout); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -46,32 +43,40 @@ func main() {
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
-	s, err := parse(args)
+	s, err := parseFlags(args)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	p := &reporter{w: out, markdown: s.markdown}
-	all := chosen(s)
-	switch {
-	case len(all) == 0:
-		return fmt.Errorf("bench: -run %q: no item has such a name, or none has such a side", s.only)
-	case s.list:
-		for _, c := range all {
+	chosen := choose(s)
+	if len(chosen) == 0 {
+		return fmt.Errorf("bench: -run %q -side %q: no comparison has such a name and such a side",
+			s.only, s.sides)
+	}
+	if s.list {
+		for _, c := range chosen {
 			if _, err := fmt.Fprintf(out, "%-24s %s\n", c.name, c.title); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := preamble(out, s); err != nil {
+	if err := printPreamble(out); err != nil {
 		return err
 	}
-	for _, c := range all {
-		err := c.run(ctx, p)
+	for _, c := range chosen {
+		r, err := compare(ctx, c, s)
 		if cause := context.Cause(ctx); cause != nil {
-			return fmt.Errorf("bench: %s: %w", c.name, cause) // whatever the dying children said
+			return fmt.Errorf("bench: %s: %w", c.name, cause) // whatever the killed workers said
+		}
+		switch {
+		case errors.Is(err, errLeftOut):
+			_, err = fmt.Fprintf(out, "%s: %s.\n\n", c.name, err)
+		case err != nil:
+			return fmt.Errorf("bench: %s: %w", c.name, err)
+		default:
+			err = r.print(out, s.markdown)
 		}
 		if err != nil {
 			return err
@@ -80,110 +85,113 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// choice is a comparison that is to be run.
-type choice struct {
-	name, title string
-	run         func(ctx context.Context, p *reporter) error
-}
-
-// chosen are the comparisons that the flags name. Those on DynamoDB and TigerBeetle take long, and have
-// to be named.
-func chosen(s *settings) []choice {
-	var out []choice
-	for _, it := range items(s.procs) {
-		if !s.only.MatchString(it.name) || !it.keep(s.sides) {
-			continue
+// choose returns the comparisons that the flags name, each with the sides that they name.
+func choose(s *settings) []*comparison {
+	var out []*comparison
+	for _, c := range comparisons(s.procs) {
+		unnamed := s.only.String() == "" && !s.list
+		if s.only.MatchString(c.name) && (c.store.open == nil || !unnamed) && c.keep(s.sides) {
+			out = append(out, c)
 		}
-		out = append(out, choice{it.name, it.title, func(ctx context.Context, p *reporter) error {
-			r, err := runItem(ctx, &it, s)
-			if err != nil {
-				return err
-			}
-			return p.result(r)
-		}})
-	}
-	for _, c := range contests() {
-		if s.only.String() == "" && !s.list || !s.only.MatchString(c.name) || !c.keep(s.sides) {
-			continue
-		}
-		out = append(out, choice{c.name, c.title, func(ctx context.Context, p *reporter) error {
-			a, err := newLocalArena(ctx, &c, s)
-			if err != nil {
-				return err
-			}
-			r, err := runContest(ctx, a, &c, s)
-			if err != nil {
-				return err
-			}
-			return p.contestResult(r)
-		}})
-	}
-	return append(out, chosenLedgers(s)...)
-}
-
-// chosenLedgers are the comparisons on TigerBeetle that the flags name. Without a server they only say so.
-func chosenLedgers(s *settings) []choice {
-	var out []choice
-	for _, c := range ledgerContests() {
-		if s.only.String() == "" && !s.list || !s.only.MatchString(c.name) || !c.matches(s.sides) {
-			continue
-		}
-		out = append(out, choice{c.name, c.title, func(ctx context.Context, p *reporter) error {
-			if len(ledgerAddresses()) == 0 {
-				_, err := fmt.Fprintf(p.w, "%s was left out: %s names no TigerBeetle server.\n\n",
-					c.name, ledgerVariable)
-				return err
-			}
-			r, err := runLedger(ctx, &c, s)
-			if err != nil {
-				return err
-			}
-			return p.ledgerResult(r)
-		}})
 	}
 	return out
 }
 
-// runItem starts the item's processes, has them take turns, and ends them.
-func runItem(ctx context.Context, it *item, s *settings) (res *result, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	processes, err := startWorlds(ctx, it, s.profile)
-	defer func() {
-		for _, p := range processes {
-			err = errors.Join(err, p.close())
-		}
-	}()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", it.name, err)
-	}
-	var worlds []runner
-	for _, p := range processes {
-		worlds = append(worlds, p)
-	}
-	if it.served {
-		load, served, err := startLoad(ctx, it, processes)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", it.name, err)
-		}
-		processes, worlds = append([]*process{load}, processes...), served
-	}
-	return alternate(ctx, it, worlds, s.rounds, s.slice)
+// settings are the flags.
+type settings struct {
+	only, sides *regexp.Regexp
+	procs       []int
+	rounds      int
+	slice       time.Duration
+	runs        int
+	length      time.Duration
+	warm, heat  int
+	timeout     time.Duration
+	markdown    bool
+	list        bool
+	profile     string
+	python      string
 }
 
-// startWorlds sets up all worlds of an item at once. It returns the processes that are there even
-// where others failed.
-func startWorlds(ctx context.Context, it *item, profile string) ([]*process, error) {
-	started, errs := make([]*process, len(it.worlds)), make([]error, len(it.worlds))
-	var group sync.WaitGroup
-	for i := range it.worlds {
-		spec := it.worlds[i]
-		if i == 0 {
-			spec.Profile = profile
-		}
-		group.Go(func() { started[i], errs[i] = startProcess(ctx, &spec) })
+// maxProcs bounds -cpu.
+const maxProcs = 256
+
+func parseFlags(args []string) (*settings, error) {
+	s := &settings{}
+	var only, sides, procs, output string
+	f := flag.NewFlagSet("bench", flag.ContinueOnError)
+	f.StringVar(&only, "run", "", "run only the comparisons whose `name` matches")
+	f.StringVar(&sides, "side", "", "run only the sides whose `label` matches")
+	f.StringVar(&procs, "cpu", "1,2", "GOMAXPROCS of the comparisons of throughput, as a `list`")
+	f.IntVar(&s.rounds, "rounds", 20, "how many rounds")
+	f.DurationVar(&s.slice, "slice", 100*time.Millisecond, "how long each side runs in a round")
+	f.DurationVar(&s.timeout, "timeout", time.Hour, "give up after")
+	f.StringVar(&output, "output", "table", "table or markdown")
+	f.StringVar(&s.profile, "cpuprofile", "",
+		"write a CPU profile of the first process of the last comparison to `file`")
+	f.BoolVar(&s.list, "list", false, "name the comparisons and do nothing")
+	f.IntVar(&s.runs, "runs", 5, "how many rounds of a dynamodb or tigerbeetle comparison")
+	f.DurationVar(&s.length, "length", 5*time.Second,
+		"how long each side of a dynamodb or tigerbeetle comparison runs in a round")
+	f.IntVar(&s.warm, "warm", 5000, "how many calls of each side of a dynamodb comparison go before")
+	f.IntVar(&s.heat, "heat", 20_000, "how many writes a DynamoDB Local has made before any side comes")
+	f.StringVar(&s.python, "python", "",
+		"the `path` of a Python that has zae-limiter, instead of one made for it")
+	if err := f.Parse(args); err != nil {
+		return nil, err
 	}
-	group.Wait()
-	started = slices.DeleteFunc(started, func(p *process) bool { return p == nil })
-	return started, errors.Join(errs...)
+	var err error
+	if s.only, err = regexp.Compile(only); err != nil {
+		return nil, fmt.Errorf("bench: -run %q: %w", only, err)
+	}
+	if s.sides, err = regexp.Compile(sides); err != nil {
+		return nil, fmt.Errorf("bench: -side %q: %w", sides, err)
+	}
+	for text := range strings.SplitSeq(procs, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > maxProcs {
+			return nil, fmt.Errorf("bench: -cpu %q: must be numbers from 1 to %d", procs, maxProcs)
+		}
+		s.procs = append(s.procs, n)
+	}
+	s.markdown = output == "markdown"
+	if output != "table" && output != "markdown" {
+		return nil, fmt.Errorf("bench: -output %q: must be table or markdown", output)
+	}
+	for _, bound := range []struct {
+		name       string
+		got, least int
+	}{
+		{"rounds", s.rounds, 1}, {"runs", s.runs, 1}, {"warm", s.warm, storeCallers}, {"heat", s.heat, 0},
+	} {
+		if bound.got < bound.least {
+			return nil, fmt.Errorf("bench: -%s %d: must be at least %d", bound.name, bound.got, bound.least)
+		}
+	}
+	if min(s.slice, s.length) < time.Millisecond {
+		return nil, fmt.Errorf("bench: -slice %s -length %s: must be at least a millisecond",
+			s.slice, s.length)
+	}
+	if f.NArg() > 0 {
+		return nil, fmt.Errorf("bench: %q: takes no arguments", f.Arg(0))
+	}
+	return s, nil
+}
+
+// printPreamble says what ran where, so that figures can be told apart later.
+func printPreamble(w io.Writer) error {
+	var modules []string
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			// The SDK's client of DynamoDB brings many small modules along.
+			const sdk, client = "github.com/aws/aws-sdk-go-v2/", "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+			part := strings.HasPrefix(m.Path, sdk) && m.Path != client
+			if m.Replace == nil && m.Path != "" && !part {
+				modules = append(modules, m.Path+" "+m.Version)
+			}
+		}
+	}
+	_, err := fmt.Fprintf(w, "%s %s/%s, %s. Built with %s.\n\n", runtime.Version(), runtime.GOOS,
+		runtime.GOARCH, counted(runtime.NumCPU(), "processor"), strings.Join(modules, ", "))
+	return err
 }

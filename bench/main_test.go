@@ -11,11 +11,14 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// TestMain makes the test binary a child where the program would be one.
+// TestMain makes the test binary a worker where the program would be one.
 func TestMain(m *testing.M) {
-	if len(os.Args) == 2 && os.Args[1] == childArgument || len(os.Args) == 3 && os.Args[1] == contestArgument {
+	if len(os.Args) == 2 && os.Args[1] == workerArgument {
 		main()
 		return
 	}
@@ -28,201 +31,209 @@ func TestMain(m *testing.M) {
 
 func testContext(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// small makes an item's worlds so small that they are set up in no time.
-func small(it item) item {
-	for i := range it.worlds {
-		w := &it.worlds[i]
-		w.Live, w.Remembered, w.Keys = min(w.Live, 12), min(w.Remembered, 20), min(w.Keys, 60)
+// small makes what a comparison sets up so small that it takes no time.
+func small(c *comparison) {
+	for _, by := range c.contestants() {
+		for _, s := range []*spec{&by.spec, by.server} {
+			if s != nil {
+				s.Live, s.Ended = min(s.Live, 12), min(s.Ended, 20)
+				s.Entities = s.Entities[:min(len(s.Entities), 64)]
+				s.Each = min(s.Each, 1)
+			}
+		}
 	}
-	return it
 }
 
-// TestItems runs every comparison in its processes, and counts what became of each operation.
-func TestItems(t *testing.T) {
+// TestComparisons runs every comparison for a moment, with its processes. The run itself fails unless all
+// operations of a side are admitted, or all are denied where nothing is left. In a plain run the only one on
+// DynamoDB is the one with a parent, which has everything that the others have.
+func TestComparisons(t *testing.T) {
 	t.Parallel()
-	for _, it := range items([]int{1, 2}) {
-		t.Run(it.name, func(t *testing.T) {
-			t.Parallel()
-			it := small(it)
-			s := &settings{rounds: 2, slice: time.Millisecond}
-			r, err := runItem(testContext(t), &it, s)
+	for _, c := range comparisons([]int{1, 2}) {
+		t.Run(c.name, func(t *testing.T) {
+			if !c.sameCounts { // how many events a lease has depends on how busy the cluster is
+				t.Parallel()
+			}
+			small(c)
+			s := &settings{
+				rounds: 2, slice: time.Millisecond, runs: 1, length: 100 * time.Millisecond, warm: 64, heat: 16,
+				profile: filepath.Join(t.TempDir(), "cpu.prof"),
+			}
+			switch {
+			case strings.HasPrefix(c.name, "tigerbeetle/"):
+				if os.Getenv(clusterVariable) == "" {
+					t.Skip(clusterVariable + " names no TigerBeetle server")
+				}
+			case strings.HasPrefix(c.name, "dynamodb/"):
+				if c.name != "dynamodb/children" && !soak.On() {
+					t.Skip("runs with WEIR_SOAK=1")
+				}
+				s.python = testkit.ZAE(t).Command(t.Context(), "python").Path
+				server, err := testkit.StartDynamoDB(t.Context(), nil)
+				if err != nil {
+					testkit.Require(t, "dynamodb", err.Error())
+				}
+				server.Stop()
+			}
+			r, err := compare(testContext(t), c, s)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for i, m := range r.totals {
-				want := measure{Admitted: m.Ops}
-				switch {
-				case it.worlds[it.sides[i].world].Empty:
-					want = measure{Denied: m.Ops}
-				case it.worlds[it.sides[i].world].Name == worldParts:
-					want = measure{}
-				}
-				if m.Ops == 0 || m.NS <= 0 || m.Admitted != want.Admitted || m.Denied != want.Denied {
-					t.Errorf("%s: got %+v, want all of its operations admitted %d, denied %d",
-						it.sides[i].label, m, want.Admitted, want.Denied)
-				}
-			}
-			for _, x := range it.ratios {
-				if got := len(r.ratios(x)); got != s.rounds {
-					t.Errorf("%s: got %d ratios, want one for each of %d rounds", x.name(it.sides), got, s.rounds)
-				}
+			checkReplies(t, r)
+			if info, err := os.Stat(s.profile); err != nil || info.Size() == 0 {
+				t.Errorf("got %+v, %v, want a profile of weir", info, err)
 			}
 		})
 	}
 }
 
-// TestItemsAreFair holds the items to their own sentences: rivals have the same keys, processors and
-// emptiness as weir, and every position exists.
-func TestItemsAreFair(t *testing.T) {
-	t.Parallel()
-	for _, it := range items([]int{1, 2}) {
-		for _, s := range it.sides {
-			if s.world >= len(it.worlds) {
-				t.Fatalf("%s: %s: has world %d of %d", it.name, s.label, s.world, len(it.worlds))
+// checkReplies looks for what must be known of each side in each round.
+func checkReplies(t *testing.T, r *result) {
+	t.Helper()
+	for i, side := range r.sides {
+		kind := side.by.spec.Kind
+		for _, replies := range r.rounds {
+			got := &replies[i]
+			if got.Ops == 0 || got.NS <= 0 || r.store.open != nil && (got.P50 == 0 || got.P99 < got.P50) {
+				t.Errorf("%s: got %+v, want operations that took time", side.label, got)
+			}
+			if kind != kindParts && got.Admitted+got.Denied != got.Ops {
+				t.Errorf("%s: got %+v, want each operation judged", side.label, got)
+			}
+			counts := map[string][]string{"dynamodb/children": {countWrites, countParents}, "dynamodb/entities": {countWrites}}
+			for _, name := range counts[r.name] {
+				if (kind != kindPython) != (got.Counts[name] > 0) {
+					t.Errorf("%s: got %+v, want its %s counted unless it is Python", side.label, got, name)
+				}
 			}
 		}
-		for _, x := range it.ratios {
-			over, under := it.worlds[it.sides[x.over].world], it.worlds[it.sides[x.under].world]
-			if over.Keys != under.Keys || over.Procs != under.Procs || over.Empty != under.Empty ||
-				over.CPUs != under.CPUs {
-				t.Errorf("%s: %s: got %+v beside %+v", it.name, x.name(it.sides), over, under)
+	}
+	for _, x := range r.ratios {
+		if x.of.of(&r.rounds[0][x.over], &r.rounds[0][x.under]) <= 0 {
+			t.Errorf("%+v: want a ratio", x)
+		}
+	}
+}
+
+// TestComparisonsAreFair holds the table to its own sentences: what is compared has the same entities,
+// callers, processors and emptiness.
+func TestComparisonsAreFair(t *testing.T) {
+	t.Parallel()
+	for _, c := range comparisons([]int{1, 2}) {
+		for _, x := range c.ratios {
+			if max(x.over, x.under) >= len(c.sides) {
+				t.Fatalf("%s: got ratio %+v of %d sides", c.name, x, len(c.sides))
+			}
+			a, b := &c.sides[x.over].by.spec, &c.sides[x.under].by.spec
+			if len(a.Entities) != len(b.Entities) || a.Callers != b.Callers || a.Each != b.Each ||
+				a.Procs != b.Procs || a.CPUs != b.CPUs || a.Empty != b.Empty || a.Parent != b.Parent {
+				t.Errorf("%s: got %+v beside %+v", c.name, a, b)
 			}
 		}
-	}
-}
-
-func TestRunPrints(t *testing.T) {
-	t.Parallel()
-	for _, output := range []string{"table", "markdown"} {
-		var out bytes.Buffer
-		err := run(testContext(t), []string{
-			"-run", "^denied/live=1000$", "-side", "weir|AllowN", "-rounds", "2", "-slice", "2ms",
-			"-output", output,
-		}, &out)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, want := range []string{
-			"2 rounds of 2ms", "1,000 live leases", "weir, reserve : x/time/rate, AllowN", "quartiles",
-		} {
-			if !strings.Contains(out.String(), want) {
-				t.Errorf("%s: got %s, want %q in it", output, &out, want)
-			}
-		}
-		if strings.Contains(out.String(), "go-limiter, Take") {
-			t.Errorf("%s: got a side that was not asked for: %s", output, &out)
-		}
-	}
-}
-
-func TestRunLists(t *testing.T) {
-	t.Parallel()
-	var out bytes.Buffer
-	if err := run(testContext(t), []string{"-list"}, &out); err != nil {
-		t.Fatal(err)
-	}
-	want := len(items([]int{1})) + len(contests()) + len(ledgerContests())
-	if got := strings.Count(out.String(), "\n"); got != want {
-		t.Errorf("got %d lines, want %d: %s", got, want, &out)
-	}
-}
-
-func TestRunRefuses(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		args string
-		want string
-	}{
-		{"-run nothing-of-that-name", "no item"},
-		{"-run (", `-run "("`},
-		{"-side [", `-side "["`},
-		{"-side nobody", "no item"},
-		{"-cpu 1,x", `-cpu "1,x"`},
-		{"-cpu 0", `-cpu "0"`},
-		{"-rounds 0", "-rounds 0"},
-		{"-slice 1us", "-slice 1µs"},
-		{"-runs 0", "-runs 0"},
-		{"-length 0s", "-length 0s"},
-		{"-warm 3", "-warm 3"},
-		{"-output xml", `-output "xml"`},
-		{"surplus", `"surplus"`},
-	} {
-		var out bytes.Buffer
-		err := run(testContext(t), strings.Fields(c.args), &out)
-		if err == nil || !strings.Contains(err.Error(), c.want) || out.Len() > 0 {
-			t.Errorf("%s: got %v and %q, want an error with %q and nothing else", c.args, err, &out, c.want)
-		}
-	}
-}
-
-// TestChildFails shows that what goes wrong in a child is an error of the parent, and that the
-// child ends.
-func TestChildFails(t *testing.T) {
-	t.Parallel()
-	ctx := testContext(t)
-	if _, err := startProcess(ctx, &worldSpec{Name: "nonsense", Keys: 1}); err == nil ||
-		!strings.Contains(err.Error(), `"nonsense"`) {
-		t.Errorf("got %v, want that there is no such world", err)
-	}
-	p, err := startProcess(ctx, &worldSpec{Name: worldXRate, Keys: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.run("nonsense", 1); err == nil || !strings.Contains(err.Error(), `"nonsense"`) {
-		t.Errorf("got %v, want that there is no such work", err)
-	}
-	if m, err := p.run(workTake, 10); err != nil || m.Admitted != 10 {
-		t.Errorf("after it: got %+v, %v, want 10 admitted", m, err)
-	}
-	if err := p.close(); err != nil {
-		t.Error(err)
-	}
-	if _, err := p.run(workTake, 10); err == nil {
-		t.Error("after its end: got no error")
 	}
 }
 
 func TestKeep(t *testing.T) {
 	t.Parallel()
-	it := keysItem()
-	if !it.keep(regexp.MustCompile("complete$|throttled")) {
-		t.Fatal("got nothing left")
+	c := keys()
+	if !c.keep(regexp.MustCompile("complete$|throttled")) || len(c.sides) != 2 || len(c.contestants()) != 2 ||
+		c.sides[1].by.spec.Kind != kindThrottled {
+		t.Errorf("got %+v, want two sides and their contestants", c.sides)
 	}
-	if len(it.sides) != 2 || len(it.worlds) != 2 || it.worlds[it.sides[1].world].Name != worldThrottled {
-		t.Errorf("got %+v on %+v, want two sides on their worlds", it.sides, it.worlds)
+	if len(c.ratios) != 1 || c.ratios[0].over != 0 || c.ratios[0].under != 1 {
+		t.Errorf("got ratios %+v, want the one between them", c.ratios)
 	}
-	if len(it.ratios) != 1 || it.ratios[0].over != 0 || it.ratios[0].under != 1 {
-		t.Errorf("got ratios %+v, want the one between them", it.ratios)
-	}
-	if it.keep(regexp.MustCompile("nobody")) {
-		t.Errorf("got %+v, want nothing left", it.sides)
+	if c.keep(regexp.MustCompile("no such side")) {
+		t.Errorf("got %+v, want nothing left", c.sides)
 	}
 }
 
-func TestProfile(t *testing.T) {
+func TestRun(t *testing.T) {
+	t.Setenv(clusterVariable, "")
+	ended, end := context.WithCancel(t.Context())
+	end()
+	const few = "-run ^denied/live=1000$ -side weir|AllowN -rounds 2 -slice 2ms "
+	for _, c := range []struct {
+		ctx  context.Context
+		args string
+		want []string // in the output
+		err  string   // in the error
+	}{
+		{args: few, want: []string{
+			"2 rounds of 2ms", "1,000 live leases", "weir, reserve : x/time/rate, AllowN", "quartiles",
+		}},
+		{args: few + "-output markdown", want: []string{"### The same, denied", "|---|--:|"}},
+		{args: "-list", want: []string{"hot/live=1000000 ", "dynamodb/children ", "tigerbeetle/callers=512 "}},
+		{args: "-run ^tigerbeetle/", want: []string{"callers=1: left out", "callers=512: left out"}},
+		{ctx: ended, args: few, err: "context canceled"},
+		{args: "-run nothing-of-that-name", err: "no comparison"},
+		{args: "-side no-such-side", err: "no comparison"},
+		{args: "-run (", err: `-run "("`},
+		{args: "-side [", err: `-side "["`},
+		{args: "-cpu 1,x", err: `-cpu "1,x"`},
+		{args: "-cpu 0", err: `-cpu "0"`},
+		{args: "-rounds 0", err: "-rounds 0"},
+		{args: "-slice 1us", err: "-slice 1µs"},
+		{args: "-runs 0", err: "-runs 0"},
+		{args: "-length 0s", err: "-length 0s"},
+		{args: "-warm 3", err: "-warm 3"},
+		{args: "-heat -1", err: "-heat -1"},
+		{args: "-output xml", err: `-output "xml"`},
+		{args: "surplus", err: `"surplus"`},
+	} {
+		ctx := c.ctx
+		if ctx == nil {
+			ctx = testContext(t)
+		}
+		var out bytes.Buffer
+		err := run(ctx, strings.Fields(c.args), &out)
+		if c.err == "" && err != nil ||
+			c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err) || strings.Contains(err.Error(), "\n")) {
+			t.Errorf("%s: got error %v, want one line with %q", c.args, err, c.err)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(out.String(), want) {
+				t.Errorf("%s: got %s, want %q in it", c.args, &out, want)
+			}
+		}
+		if strings.Contains(out.String(), "go-limiter, Take") {
+			t.Errorf("%s: got a side that was not asked for: %s", c.args, &out)
+		}
+	}
+}
+
+// TestWorkerFails shows that an error in a worker is an error of the parent, and that the worker lives on.
+func TestWorkerFails(t *testing.T) {
 	t.Parallel()
-	it := small(hotItem("few", 10, 8_000))
-	s := &settings{rounds: 2, slice: time.Millisecond, profile: filepath.Join(t.TempDir(), "cpu.prof")}
-	if _, err := runItem(testContext(t), &it, s); err != nil {
+	ctx, e := testContext(t), &environment{}
+	for kind, want := range map[string]string{"nonsense": "none of that kind", kindBareSDK: "table"} {
+		_, err := startWorker(ctx, &spec{Kind: kind, Callers: 1}, e)
+		if err == nil || !strings.Contains(strings.ToLower(err.Error()), want) {
+			t.Errorf("%s: got %v, want an error with %q", kind, err, want)
+		}
+	}
+	w, err := startWorker(ctx, &spec{Kind: kindXRate, Callers: 1, Entities: []string{"a"}}, e)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(s.profile); err != nil || info.Size() == 0 {
-		t.Errorf("got %+v, %v, want a profile once the child has ended", info, err)
+	if _, err := w.ask(&order{Work: "nonsense"}); err == nil || !strings.Contains(err.Error(), `"nonsense"`) {
+		t.Errorf("got %v, want that there is no such work", err)
 	}
-}
-
-// TestRunIsInterrupted ends in the middle, and says only that.
-func TestRunIsInterrupted(t *testing.T) {
-	t.Parallel()
-	ctx, cancel := context.WithCancel(testContext(t))
-	cancel()
-	err := run(ctx, []string{"-run", "^denied/live=1000$"}, io.Discard)
-	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "\n") {
-		t.Errorf("got %v, want one line with %v", err, context.Canceled)
+	if r, err := w.ask(&order{Work: workTake, Ops: 10}); err != nil || r.Admitted != 10 {
+		t.Errorf("after it: got %+v, %v, want 10 admitted", r, err)
+	}
+	if err := w.close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := w.ask(&order{Work: workTake, Ops: 10}); err == nil {
+		t.Error("after its end: got no error")
+	}
+	if err := serveOrders(strings.NewReader("no order"), io.Discard); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("no JSON: got %v, want an error", err)
 	}
 }

@@ -4,94 +4,98 @@ import (
 	"context"
 	"time"
 
-	limiter "github.com/sethvargo/go-limiter"
 	"github.com/sethvargo/go-limiter/memorystore"
 	"github.com/throttled/throttled/v2"
 	"github.com/throttled/throttled/v2/store/memstore"
 	"golang.org/x/time/rate"
 )
 
-// takeWork is a rival's work: one take after the other, each of the next key, and each goroutine
-// begins elsewhere among the keys.
-func takeWork(take func(i int) (bool, error), keys, procs int) work {
-	loops := make([]loop, max(1, procs))
-	for g := range loops {
-		next := g * keys / len(loops)
-		loops[g] = func(n int) (tally, error) {
-			var t tally
-			for range n {
-				ok, err := take(next)
-				if err != nil {
-					return t, err
-				}
-				if ok {
-					t.admitted++
-				} else {
-					t.denied++
-				}
-				if next++; next == keys {
-					next = 0
-				}
-			}
-			return t, nil
-		}
-	}
-	return parallel(loops)
+// rival is another limiter in Go.
+type rival struct {
+	kind, label string
+	keyed       bool // it has a state for each key
 }
 
-// xrateLimiter is golang.org/x/time/rate with as much as weir's bucket has.
-func xrateLimiter(spec *worldSpec) *rate.Limiter {
-	if spec.Empty {
+// rivals are those of weir in process memory. Their work is workTake.
+func rivals() []rival {
+	return []rival{
+		{kindXRate, "x/time/rate, AllowN", false},
+		{kindGoLimiter, "go-limiter, Take", true},
+		{kindThrottled, "throttled, RateLimitCtx", true},
+	}
+}
+
+// openTakes returns the world of a rival that has one operation per entity. It does each once, so that the
+// entity's state exists, or its only unit is taken.
+func openTakes(s *spec, take func(entity string) (bool, error)) (*world, error) {
+	for _, entity := range s.Entities {
+		if _, err := take(entity); err != nil {
+			return nil, err
+		}
+	}
+	w := &work{}
+	for i := range s.Callers {
+		entities := s.cycle(i)
+		w.callers = append(w.callers, func(context.Context) (outcome, error) {
+			ok, err := take(s.Entities[entities.next()])
+			if !ok {
+				return denied, err
+			}
+			return admitted, err
+		})
+	}
+	return &world{works: map[string]*work{workTake: w}}, nil
+}
+
+// newXRate is golang.org/x/time/rate with as much as weir's bucket has.
+func newXRate(s *spec) *rate.Limiter {
+	if s.Empty {
 		return rate.NewLimiter(rate.Every(never), 1)
 	}
 	return rate.NewLimiter(rate.Every(time.Minute/plenty), plenty)
 }
 
-// xrateWorld is one limiter, without keys; and eight, of which the clock is read once.
-func xrateWorld(spec *worldSpec) (*world, error) {
-	l := xrateLimiter(spec)
-	l.AllowN(time.Now(), 1) // what an empty one has
-	eight := make([]*rate.Limiter, 8)
-	for i := range eight {
-		eight[i] = xrateLimiter(spec)
+// openXRate opens one limiter, which has no keys, and eight, for which the clock is read once.
+func openXRate(_ context.Context, s *spec) (*world, error) {
+	l := newXRate(s)
+	w, err := openTakes(s, func(string) (bool, error) { return l.AllowN(time.Now(), 1), nil })
+	if err != nil {
+		return nil, err
 	}
-	return &world{works: map[string]work{
-		workTake: takeWork(
-			func(int) (bool, error) { return l.AllowN(time.Now(), 1), nil }, 1, spec.Procs),
-		workEight: takeWork(func(int) (bool, error) {
-			now := time.Now()
-			ok := true
-			for _, l := range eight {
-				ok = l.AllowN(now, 1) && ok
+	var eight []*rate.Limiter
+	for range 8 {
+		eight = append(eight, newXRate(s))
+	}
+	w.works[workEight] = &work{callers: []operation{func(context.Context) (outcome, error) {
+		now, came := time.Now(), admitted
+		for _, l := range eight {
+			if !l.AllowN(now, 1) {
+				came = denied
 			}
-			return ok, nil
-		}, 1, spec.Procs),
-	}}, nil
+		}
+		return came, nil
+	}}}
+	return w, nil
 }
 
-// goLimiterWorld is sethvargo/go-limiter over its memory store.
-func goLimiterWorld(spec *worldSpec) (*world, error) {
-	config := &memorystore.Config{Tokens: plenty, Interval: time.Minute, InitialAlloc: spec.Keys}
-	if spec.Empty {
+// openGoLimiter opens sethvargo/go-limiter over its memory store.
+func openGoLimiter(ctx context.Context, s *spec) (*world, error) {
+	config := &memorystore.Config{Tokens: plenty, Interval: time.Minute, InitialAlloc: len(s.Entities)}
+	if s.Empty {
 		config.Tokens, config.Interval = 1, never
 	}
 	store, err := memorystore.New(config)
 	if err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
-	return keyedWorld(spec, goLimiterTake(ctx, store), func() error { return store.Close(ctx) })
-}
-
-func goLimiterTake(ctx context.Context, store limiter.Store) func(key string) (bool, error) {
-	return func(key string) (bool, error) {
-		_, _, _, ok, err := store.Take(ctx, key)
+	return openTakes(s, func(entity string) (bool, error) {
+		_, _, _, ok, err := store.Take(ctx, entity)
 		return ok, err
-	}
+	})
 }
 
-// throttledWorld is throttled's GCRA over its memory store.
-func throttledWorld(spec *worldSpec) (*world, error) {
+// openThrottled opens throttled's GCRA over its memory store.
+func openThrottled(ctx context.Context, s *spec) (*world, error) {
 	store, err := memstore.NewCtx(0)
 	if err != nil {
 		return nil, err
@@ -99,7 +103,7 @@ func throttledWorld(spec *worldSpec) (*world, error) {
 	quota := throttled.RateQuota{
 		MaxRate: throttled.PerDuration(plenty, time.Minute), MaxBurst: plenty - 1,
 	}
-	if spec.Empty {
+	if s.Empty {
 		quota = throttled.RateQuota{MaxRate: throttled.PerDuration(1, never), MaxBurst: 0}
 	}
 	l, err := throttled.NewGCRARateLimiterCtx(store, quota)
@@ -108,26 +112,8 @@ func throttledWorld(spec *worldSpec) (*world, error) {
 	}
 	// By default it fails when ten tries in a row lose against other goroutines.
 	l.SetMaxCASAttemptsLimit(1 << 30)
-	ctx := context.Background()
-	take := func(key string) (bool, error) {
-		limited, _, err := l.RateLimitCtx(ctx, key, 1)
+	return openTakes(s, func(entity string) (bool, error) {
+		limited, _, err := l.RateLimitCtx(ctx, entity, 1)
 		return !limited, err
-	}
-	return keyedWorld(spec, take, nil)
-}
-
-// keyedWorld uses each key once, so that its state is there, and makes the rival's works.
-func keyedWorld(
-	spec *worldSpec, take func(key string) (bool, error), closing func() error,
-) (*world, error) {
-	names := keys(spec.Keys)
-	for _, key := range names {
-		if _, err := take(key); err != nil {
-			return nil, err
-		}
-	}
-	byNumber := func(i int) (bool, error) { return take(names[i]) }
-	return &world{
-		works: map[string]work{workTake: takeWork(byNumber, len(names), spec.Procs)}, close: closing,
-	}, nil
+	})
 }

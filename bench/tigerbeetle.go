@@ -1,0 +1,328 @@
+//go:build cgo
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle"
+)
+
+// newNamespace returns one that no contestant has used.
+func newNamespace() string {
+	return "bench" + strings.ToLower(weir.NewLeaseID(time.Now()).String())
+}
+
+// openLedger opens weir on a cluster.
+func openLedger(ctx context.Context, s *spec) (*world, error) {
+	store, err := tigerbeetle.Open(ctx, s.Addresses, &tigerbeetle.Options{Namespace: newNamespace()})
+	if err != nil {
+		return nil, err
+	}
+	return newLedger(s, store)
+}
+
+// newLedger makes a limiter with a limit of each kind on the store, which it closes with itself. It has
+// default options but for its patience.
+func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
+	limiter, err := weir.New(store, &weir.Options{
+		StoreTimeout: patience,
+		Limits: []weir.Limit{
+			{Name: "tokens", Kind: weir.Bucket, Capacity: plenty},
+			{Name: "recent", Kind: weir.Window, Capacity: plenty, Window: time.Minute},
+			{Name: "parallel", Kind: weir.Concurrency, Capacity: plenty, Timeout: time.Hour},
+			{Name: "monthly", Kind: weir.Budget, Capacity: plenty, Every: "month"},
+		},
+	})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	costs := weir.Costs{"tokens": 3, "recent": 3, "parallel": 1, "monthly": 3}
+	actuals := weir.Costs{"tokens": 2, "recent": 2, "monthly": 2}
+	w := &work{}
+	for i := range s.Callers {
+		entities := s.cycle(i)
+		w.callers = append(w.callers, func(ctx context.Context) (outcome, error) {
+			lease, err := limiter.Reserve(ctx, &weir.Request{
+				Entity: s.Entities[entities.next()], Resource: storeResource, Costs: costs,
+			})
+			if err == nil {
+				_, err = lease.Complete(ctx, actuals)
+			}
+			return judged(err)
+		})
+	}
+	return &world{
+		works: map[string]*work{workBoth: w},
+		counts: func() map[string]int64 {
+			n := store.Stats()
+			return map[string]int64{countCalls: n.TransferCalls, countEvents: n.Transfers}
+		},
+		close: limiter.Close,
+	}, nil
+}
+
+// rawLedger makes the calls that weir makes by TigerBeetle's own client, and nothing else: no limits are
+// resolved, no lease is remembered, no answer is looked at but for whether everything was created.
+type rawLedger struct {
+	client tb.Client
+	shapes leaseShapes
+	// share is how many leases of a thousand are of the larger shape, begun how many there were.
+	share         int64
+	begun         atomic.Int64
+	calls, events atomic.Int64
+}
+
+// openRawLedger has weir take leases on the cluster for a while to see how many events they have, copies
+// weir's calls from an emulator, and makes the accounts that they deal with.
+func openRawLedger(ctx context.Context, s *spec) (_ *world, err error) {
+	model, err := openLedger(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	_, err = model.obey(ctx, &order{Work: workBoth, Ops: s.Callers}) // which makes the accounts
+	seen, failed := model.obey(ctx, &order{Work: workBoth, NS: s.WarmNS})
+	if err := errors.Join(err, failed, model.close()); err != nil {
+		return nil, err
+	}
+	copied, err := copyLeases(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	r := &rawLedger{shapes: copied.shapes}
+	if r.share, err = copied.shapes.share(&seen); err != nil {
+		return nil, err
+	}
+	if r.client, err = tb.NewClient(tb.ToUint128(0), s.Addresses); err != nil {
+		return nil, err
+	}
+	if err := r.fund(copied); err != nil {
+		r.client.Close()
+		return nil, err
+	}
+	return &world{
+		works: map[string]*work{workBoth: {callers: slices.Repeat([]operation{r.lease}, s.Callers)}},
+		counts: func() map[string]int64 {
+			return map[string]int64{countCalls: r.calls.Load(), countEvents: r.events.Load()}
+		},
+		close: func() error {
+			r.client.Close()
+			return nil
+		},
+	}, nil
+}
+
+// fund makes the accounts, and the first lease's transfers.
+func (r *rawLedger) fund(copied *ledgerCopy) error {
+	accounts, err := r.client.CreateAccounts(copied.accounts)
+	if err != nil {
+		return err
+	}
+	for i := range accounts {
+		if s := accounts[i].Status; s != tb.AccountCreated {
+			return fmt.Errorf("create_accounts: %s", s)
+		}
+	}
+	for _, call := range copied.first {
+		if err := r.create(call); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// create fails unless all transfers of a call are created.
+func (r *rawLedger) create(transfers []tb.Transfer) error {
+	results, err := r.client.CreateTransfers(transfers)
+	if err != nil {
+		return err
+	}
+	for i := range results {
+		if s := results[i].Status; s != tb.TransferCreated {
+			return fmt.Errorf("create_transfers: event %d: %s", i, s)
+		}
+	}
+	return nil
+}
+
+// lease makes the calls of one lease, one after the other, under IDs that grow with time.
+func (r *rawLedger) lease(context.Context) (outcome, error) {
+	n := r.begun.Add(1)
+	s := &r.shapes.least
+	if n*r.share/1000 != (n-1)*r.share/1000 {
+		s = &r.shapes.most
+	}
+	number, ids := tb.ID(), make([]tb.Uint128, 0, s.events)
+	for _, call := range s.calls {
+		transfers := slices.Clone(call.transfers)
+		for i := range transfers {
+			t := &transfers[i]
+			t.ID = tb.ID()
+			ids = append(ids, t.ID)
+			if call.pending[i] >= 0 {
+				t.PendingID = ids[call.pending[i]]
+			}
+			if t.UserData128 == call.number {
+				t.UserData128 = number
+			}
+		}
+		r.calls.Add(1)
+		r.events.Add(int64(len(transfers)))
+		if err := r.create(transfers); err != nil {
+			return done, err
+		}
+	}
+	return admitted, nil
+}
+
+// leaseShape is the calls of a lease.
+type leaseShape struct {
+	calls  []callShape
+	events int
+}
+
+// callShape is one call.
+type callShape struct {
+	transfers []tb.Transfer
+	// pending has for each transfer the index of the lease's event that it ends; -1 for none.
+	pending []int
+	number  tb.Uint128 // the lease's
+}
+
+// shapeOf returns the shape of a lease's calls.
+func shapeOf(calls [][]tb.Transfer) (leaseShape, error) {
+	var s leaseShape
+	place := make(map[tb.Uint128]int)
+	for _, transfers := range calls {
+		call := callShape{transfers: transfers, number: transfers[0].UserData128}
+		for i := range transfers {
+			place[transfers[i].ID] = s.events
+			s.events++
+			at := -1
+			if pending := transfers[i].PendingID; pending != (tb.Uint128{}) {
+				var ok bool
+				if at, ok = place[pending]; !ok {
+					return s, errors.New("weir ended a transfer of another lease")
+				}
+			}
+			call.pending = append(call.pending, at)
+		}
+		s.calls = append(s.calls, call)
+	}
+	return s, nil
+}
+
+// leaseShapes are the smallest and the largest shape that a lease had: without and with the transfer that
+// moves the bucket's anchor, which one call at a time carries.
+type leaseShapes struct{ least, most leaseShape }
+
+// share returns how many leases of a thousand are of the larger shape if there are as many events as
+// weir's leases have had. It fails if no mixture of the two has as many calls and events.
+func (s *leaseShapes) share(seen *reply) (int64, error) {
+	calls, events := seen.perOp(seen.Counts[countCalls]), seen.perOp(seen.Counts[countEvents])
+	least, most := float64(s.least.events), float64(s.most.events)
+	within := min(max(events, least), most)
+	if len(s.least.calls) != len(s.most.calls) || !near(calls, float64(len(s.least.calls))) ||
+		!near(events, within) {
+		return 0, fmt.Errorf("on the cluster weir made %.2f calls of %.2f events for a lease; "+
+			"the copy has %d of %d to %d", calls, events, len(s.least.calls), s.least.events, s.most.events)
+	}
+	return int64(quotient((within-least)*1000, most-least)), nil
+}
+
+// ledgerCopy is what weir asks of a ledger.
+type ledgerCopy struct {
+	accounts []tb.Account
+	// first are the calls until the first lease has ended, which also fund the accounts.
+	first  [][]tb.Transfer
+	shapes leaseShapes
+}
+
+// copiedLeases is how many leases are copied at most: of that many some fall into the same millisecond, and
+// do not move the bucket's anchor.
+const copiedLeases = 1000
+
+// copyLeases has weir take leases on an emulator in the process, and copies what it asks for.
+func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
+	r := &recorder{Ledger: tigerbeetle.NewEmulator(nil)}
+	store, err := tigerbeetle.OpenLedger(ctx, r, &tigerbeetle.Options{Namespace: newNamespace(), Poll: -1})
+	if err != nil {
+		return nil, err
+	}
+	one := *s
+	one.Callers = 1
+	w, err := newLedger(&one, store)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, w.close()) }()
+	out := &ledgerCopy{}
+	for i := range copiedLeases + 1 {
+		if _, err := w.works[workBoth].callers[0](ctx); err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			out.accounts, out.first = r.accounts, r.take()
+			continue
+		}
+		s, err := shapeOf(r.take())
+		if err != nil {
+			return nil, err
+		}
+		if i == 1 || s.events < out.shapes.least.events {
+			out.shapes.least = s
+		}
+		if s.events > out.shapes.most.events {
+			out.shapes.most = s
+		}
+	}
+	if len(r.accounts) != len(out.accounts) {
+		return nil, fmt.Errorf("weir made %d accounts for the first lease and %d in all; want the same",
+			len(out.accounts), len(r.accounts))
+	}
+	return out, nil
+}
+
+// recorder is a ledger that notes what one caller creates on it.
+type recorder struct {
+	tigerbeetle.Ledger
+
+	accounts []tb.Account
+	calls    [][]tb.Transfer
+}
+
+// CreateAccounts notes the accounts.
+func (r *recorder) CreateAccounts(
+	ctx context.Context, accounts []tb.Account,
+) ([]tb.CreateAccountResult, error) {
+	for i := range accounts {
+		if accounts[i].ID != (tb.Uint128{}) { // weir only asks for the time
+			r.accounts = append(r.accounts, accounts[i])
+		}
+	}
+	return r.Ledger.CreateAccounts(ctx, accounts)
+}
+
+// CreateTransfers notes the transfers.
+func (r *recorder) CreateTransfers(
+	ctx context.Context, transfers []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	r.calls = append(r.calls, slices.Clone(transfers))
+	return r.Ledger.CreateTransfers(ctx, transfers)
+}
+
+// take returns the calls noted since it was called last.
+func (r *recorder) take() [][]tb.Transfer {
+	calls := r.calls
+	r.calls = nil
+	return calls
+}
