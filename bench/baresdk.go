@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"reflect"
 	"regexp"
 	"strconv"
 	"sync"
@@ -162,8 +163,8 @@ func (c *updateCopies) usual() map[string]*ddb.UpdateItemInput {
 }
 
 const (
-	// refillAttribute is the time of the last refill. A write that refills requires what was read, and
-	// sets the time now.
+	// refillAttribute is the time of the last refill. A write that refills requires the time that was read,
+	// and sets the time now.
 	refillAttribute = "rf"
 	// balanceAttribute is the balance of the benchmark's limit.
 	balanceAttribute = "b_rpm_tk"
@@ -176,17 +177,14 @@ var (
 	span = regexp.MustCompile(`(#n\d+) BETWEEN (:v\d+) AND (:v\d+)`)
 )
 
-// bareItem is an item and the update that is made of it over and over. As with weir, one is under way at
-// a time.
+// bareItem is an item and the update that is made to it again and again, one at a time as in weir.
 type bareItem struct {
 	mu     sync.Mutex
 	update *ddb.UpdateItemInput
-	// sets and requires are the values that stand for the time of the refill; empty if there is none.
-	sets, requires string
-	refilled       string
-	// exact are the values that have to be equal to the balance; none if the update does not require it.
-	exact   []string
-	balance string
+	// refill is the value that is set as the time of the refill; empty if the update does not refill.
+	refill string
+	// required has the attributes that must be as they were read, by the value that stands for them.
+	required map[string]string
 }
 
 // newBareItem makes the item such that the update succeeds again and again: it sets the balance of the limit
@@ -194,89 +192,72 @@ type bareItem struct {
 func newBareItem(
 	ctx context.Context, client *ddb.Client, update *ddb.UpdateItemInput, capacity int64,
 ) (*bareItem, error) {
-	b := &bareItem{
-		update:   update,
-		sets:     refillValue(update, update.UpdateExpression),
-		requires: refillValue(update, update.ConditionExpression),
-		exact:    exactBalance(update),
+	b := &bareItem{update: update, required: make(map[string]string)}
+	if m := b.matches(equation, update.UpdateExpression, refillAttribute); m != nil {
+		b.refill = m[2]
 	}
 	const fullWrites, plentyWrites = 1_000_000, 1_000_000_000_000 // in thousandths
-	writes := int64(plentyWrites)
-	if b.requires != "" {
+	writes := plentyWrites
+	if m := b.matches(equation, update.ConditionExpression, refillAttribute); m != nil {
+		b.required[m[2]] = refillAttribute
 		writes = fullWrites / 2
+	}
+	if m := b.matches(span, update.ConditionExpression, balanceAttribute); m != nil {
+		low, high := b.update.ExpressionAttributeValues[m[2]], b.update.ExpressionAttributeValues[m[3]]
+		if reflect.DeepEqual(low, high) {
+			b.required[m[2]], b.required[m[3]] = balanceAttribute, balanceAttribute
+		}
 	}
 	out, err := client.UpdateItem(ctx, &ddb.UpdateItemInput{
 		TableName: update.TableName, Key: update.Key,
 		UpdateExpression:         aws.String("SET #n0 = :v0, #n1 = :v1"),
 		ExpressionAttributeNames: map[string]string{"#n0": balanceAttribute, "#n1": "b_wcu_tk"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":v0": numeric(strconv.FormatInt(capacity*1000/2, 10)), ":v1": numeric(strconv.FormatInt(writes, 10)),
+			":v0": numeric(capacity * 1000 / 2), ":v1": numeric(int64(writes)),
 		},
 		ReturnValues: types.ReturnValueAllNew,
 	})
 	if err != nil {
 		return nil, err
 	}
-	if b.refilled = numberOf(out.Attributes[refillAttribute]); b.refilled == "" {
-		return nil, errors.New("the item says no time of its refill")
+	return b, b.follow(out.Attributes)
+}
+
+// matches returns the first match of a pattern whose name stands for an attribute; nil if there is none.
+func (b *bareItem) matches(pattern *regexp.Regexp, expression *string, attribute string) []string {
+	for _, m := range pattern.FindAllStringSubmatch(aws.ToString(expression), -1) {
+		if b.update.ExpressionAttributeNames[m[1]] == attribute {
+			return m
+		}
 	}
-	b.balance = numberOf(out.Attributes[balanceAttribute])
-	return b, nil
+	return nil
+}
+
+// follow makes the update require what the item has.
+func (b *bareItem) follow(item map[string]types.AttributeValue) error {
+	for value, attribute := range b.required {
+		if item[attribute] == nil {
+			return fmt.Errorf("the item has no %s", attribute)
+		}
+		b.update.ExpressionAttributeValues[value] = item[attribute]
+	}
+	return nil
 }
 
 // write makes the update.
 func (b *bareItem) write(ctx context.Context, client *ddb.Client) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	now := strconv.FormatInt(time.Now().UnixMilli(), 10)
-	if b.requires != "" {
-		b.update.ExpressionAttributeValues[b.requires] = numeric(b.refilled)
-	}
-	if b.sets != "" {
-		b.update.ExpressionAttributeValues[b.sets] = numeric(now)
-	}
-	for _, name := range b.exact {
-		b.update.ExpressionAttributeValues[name] = numeric(b.balance)
+	if b.refill != "" {
+		b.update.ExpressionAttributeValues[b.refill] = numeric(time.Now().UnixMilli())
 	}
 	out, err := client.UpdateItem(ctx, b.update)
 	if err != nil {
 		return err
 	}
-	if b.sets != "" {
-		b.refilled = now
-	}
-	b.balance = numberOf(out.Attributes[balanceAttribute])
-	return nil
+	return b.follow(out.Attributes)
 }
 
-// refillValue returns the value that an expression of the update sets or requires as the time of the refill.
-func refillValue(update *ddb.UpdateItemInput, expression *string) string {
-	for _, m := range equation.FindAllStringSubmatch(aws.ToString(expression), -1) {
-		if update.ExpressionAttributeNames[m[1]] == refillAttribute {
-			return m[2]
-		}
-	}
-	return ""
-}
-
-// exactBalance returns the values of the update's condition that have to be equal to the balance.
-func exactBalance(update *ddb.UpdateItemInput) []string {
-	for _, m := range span.FindAllStringSubmatch(aws.ToString(update.ConditionExpression), -1) {
-		low := numberOf(update.ExpressionAttributeValues[m[2]])
-		if update.ExpressionAttributeNames[m[1]] == balanceAttribute && low != "" &&
-			low == numberOf(update.ExpressionAttributeValues[m[3]]) {
-			return m[2:]
-		}
-	}
-	return nil
-}
-
-func numeric(text string) types.AttributeValue { return &types.AttributeValueMemberN{Value: text} }
-
-// numberOf returns a number's text, or nothing for another value.
-func numberOf(v types.AttributeValue) string {
-	if n, ok := v.(*types.AttributeValueMemberN); ok {
-		return n.Value
-	}
-	return ""
+func numeric(n int64) types.AttributeValue {
+	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }

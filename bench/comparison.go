@@ -42,7 +42,7 @@ type ratio struct {
 	goal, aim float64
 }
 
-// metric is what a ratio compares.
+// metric selects the figure that a ratio compares.
 type metric int
 
 const (

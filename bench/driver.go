@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// store is what the comparisons on one store have in common.
+// store describes how the comparisons on one store run and what they report.
 type store struct {
 	// open sets the store up for one round. Each contestant is started on it, warmed up, measured for
 	// some seconds and ended before the next one is started. These comparisons take minutes, so they run
@@ -33,7 +33,7 @@ type instance struct {
 	close func()
 }
 
-// environment is what processes are started with.
+// environment configures the processes that are started.
 type environment struct {
 	python    string   // the path of one that has zae-limiter
 	variables []string // added to those of this process
@@ -42,7 +42,7 @@ type environment struct {
 // errLeftOut says that a comparison cannot run here, which is no failure.
 var errLeftOut = errors.New("left out")
 
-// result is what a comparison came to: the replies of each round, by side.
+// result holds the replies of a comparison, of each round by side.
 type result struct {
 	*comparison
 

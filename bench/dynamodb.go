@@ -23,13 +23,6 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-const (
-	// storeResource is the resource that all contestants on a store ask for.
-	storeResource = "llm"
-	// patience is how long weir waits for a store. The default of a second is too short on a busy machine.
-	patience = time.Minute
-)
-
 // The requests that are counted on DynamoDB.
 const (
 	countWrites  = "writes"
@@ -150,31 +143,9 @@ func (t *tableLimiter) declare(ctx context.Context, s *spec) error {
 	return nil
 }
 
-// world returns the works of the limiter. Leases are left alone, or completed with what was reserved.
 func (t *tableLimiter) world(s *spec) *world {
-	reserve, both := &work{}, &work{}
-	costs := weir.Costs{"rpm": 1}
-	for i := range s.Callers {
-		entities := s.cycle(i)
-		next := func(ctx context.Context) (*weir.Lease, error) {
-			return t.limiter.Reserve(ctx, &weir.Request{
-				Entity: s.Entities[entities.next()], Resource: storeResource, Costs: costs,
-			})
-		}
-		reserve.callers = append(reserve.callers, func(ctx context.Context) (outcome, error) {
-			_, err := next(ctx)
-			return judged(err)
-		})
-		both.callers = append(both.callers, func(ctx context.Context) (outcome, error) {
-			lease, err := next(ctx)
-			if err == nil {
-				_, err = lease.Complete(ctx)
-			}
-			return judged(err)
-		})
-	}
 	return &world{
-		works:  map[string]*work{workReserve: reserve, workBoth: both},
+		works:  leaseWorks(s, t.limiter, weir.Costs{"rpm": 1}),
 		counts: t.requests.counts, close: t.limiter.Close,
 	}
 }
@@ -233,8 +204,8 @@ func bucketEntity(key map[string]types.AttributeValue) string {
 	return entity
 }
 
-// serverTime returns the processor time in nanoseconds of the Java that was told to listen on the port
-// of an address; 0 if there is none, or if the system has no /proc.
+// serverTime returns the processor time in nanoseconds of the Java process that listens on the port of an
+// address; 0 if there is none, or if the system has no /proc.
 func serverTime(address string) int64 {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {

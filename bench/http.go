@@ -32,8 +32,8 @@ const (
 	idLength     = 26 // of a lease's ID as text
 )
 
-// openServer serves httpapi's handler over a limiter, or a handler that reads as much and answers as much
-// and does nothing in between, on an equal listener.
+// openServer serves httpapi's handler over a limiter, or one that reads and writes as many bytes and does
+// nothing in between.
 func openServer(ctx context.Context, s *spec) (*world, error) {
 	l, err := openLimiter(s,
 		weir.Limit{Name: "rpm", Capacity: plenty}, weir.Limit{Name: "tpm", Capacity: plentyTokens})
@@ -92,7 +92,7 @@ func newPlainHandler(ctx context.Context, real http.Handler) (http.Handler, erro
 			answer = completed
 		}
 		maps.Copy(w.Header(), answer.Header())
-		_, _ = w.Write(answer.Body.Bytes()) // the load notices what it does not get
+		_, _ = w.Write(answer.Body.Bytes()) // the load fails if bytes are missing
 	}), nil
 }
 
@@ -136,7 +136,7 @@ func openLoad(ctx context.Context, s *spec) (*world, error) {
 	return w, nil
 }
 
-// client is one connection. It speaks as much HTTP as it needs to, with bytes made beforehand, so that the
+// client is one connection. It knows just enough of HTTP, and its requests are made beforehand, so that the
 // load costs less than the server.
 type client struct {
 	conn     net.Conn
@@ -145,7 +145,7 @@ type client struct {
 	complete []byte // with room for the lease's ID
 	idAt     int
 	body     []byte
-	live     bool // the ID is that of a lease to complete
+	live     bool // complete has the ID of a lease that was not completed
 }
 
 func newClient(conn net.Conn, host string) *client {

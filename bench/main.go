@@ -1,9 +1,9 @@
 // Command bench runs weir beside other rate limiters on the same work, and prints the ratios. See
 // docs/performance.md.
 //
-// A machine is never quiet. So each contestant lives in a process of its own, the contestants take
-// turns, and a process stands still while it is not its turn. The ratio within a round is what
-// counts, and the median of all rounds.
+// A machine is never quiet. So each contestant has a process of its own, the contestants take turns, and
+// a process is stopped while another one has its turn. A ratio compares two contestants within one round,
+// and the report gives its median over all rounds.
 package main
 
 import (
@@ -68,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	for _, c := range chosen {
 		r, err := compare(ctx, c, s)
 		if cause := context.Cause(ctx); cause != nil {
-			return fmt.Errorf("bench: %s: %w", c.name, cause) // whatever the killed workers said
+			return fmt.Errorf("bench: %s: %w", c.name, cause) // rather than the errors of killed workers
 		}
 		switch {
 		case errors.Is(err, errLeftOut):
@@ -128,13 +128,13 @@ func parseFlags(args []string) (*settings, error) {
 	f.DurationVar(&s.timeout, "timeout", time.Hour, "give up after")
 	f.StringVar(&output, "output", "table", "table or markdown")
 	f.StringVar(&s.profile, "cpuprofile", "",
-		"write a CPU profile of the first process of the last comparison to `file`")
+		"write a CPU profile of the first contestant of the last comparison to `file`")
 	f.BoolVar(&s.list, "list", false, "name the comparisons and do nothing")
 	f.IntVar(&s.runs, "runs", 5, "how many rounds of a dynamodb or tigerbeetle comparison")
 	f.DurationVar(&s.length, "length", 5*time.Second,
 		"how long each side of a dynamodb or tigerbeetle comparison runs in a round")
-	f.IntVar(&s.warm, "warm", 5000, "how many calls of each side of a dynamodb comparison go before")
-	f.IntVar(&s.heat, "heat", 20_000, "how many writes a DynamoDB Local has made before any side comes")
+	f.IntVar(&s.warm, "warm", 5000, "how many calls warm up each contestant of a dynamodb comparison")
+	f.IntVar(&s.heat, "heat", 20_000, "how many writes warm up a DynamoDB Local")
 	f.StringVar(&s.python, "python", "",
 		"the `path` of a Python that has zae-limiter, instead of one made for it")
 	if err := f.Parse(args); err != nil {
@@ -178,12 +178,12 @@ func parseFlags(args []string) (*settings, error) {
 	return s, nil
 }
 
-// printPreamble says what ran where, so that figures can be told apart later.
+// printPreamble writes the machine and the versions, so that figures can be told apart later.
 func printPreamble(w io.Writer) error {
 	var modules []string
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
-			// The SDK's client of DynamoDB brings many small modules along.
+			// The SDK's client of DynamoDB depends on many small modules.
 			const sdk, client = "github.com/aws/aws-sdk-go-v2/", "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 			part := strings.HasPrefix(m.Path, sdk) && m.Path != client
 			if m.Replace == nil && m.Path != "" && !part {

@@ -111,15 +111,15 @@ type spec struct {
 	Ended int `json:"ended,omitempty"`
 	// Empty is true if the limit has nothing left, so that every operation is denied.
 	Empty bool `json:"empty,omitempty"`
-	// Address is that of the server to ask.
+	// Address of the server to ask.
 	Address string `json:"address,omitempty"`
-	// Addresses are those of the TigerBeetle cluster.
+	// Addresses of the TigerBeetle cluster.
 	Addresses []string `json:"addresses,omitempty"`
-	// Table is the DynamoDB table, with its endpoint and region.
+	// Table on DynamoDB, with its endpoint and region.
 	Table    string `json:"table,omitempty"`
 	Endpoint string `json:"endpoint,omitempty"`
 	Region   string `json:"region,omitempty"`
-	// Capacity is that of the one limit on a table, rpm, which each entity has.
+	// Capacity of the only limit on a table, rpm, which each entity has.
 	Capacity int64 `json:"capacity,omitempty"`
 	// Parent is the entity to which all others cascade; empty for none.
 	Parent string `json:"parent,omitempty"`
@@ -156,11 +156,11 @@ func (c *cycle) next() int {
 	return i
 }
 
-// world is what a worker has set up.
+// world holds the contestant that a worker has set up.
 type world struct {
 	works   map[string]*work
-	counts  func() map[string]int64 // requests so far; nil if they are not counted
-	address string                  // where it listens, if it does
+	counts  func() map[string]int64 // requests so far; nil to count none
+	address string                  // that it listens on, if it does
 	close   func() error            // nil if there is nothing to close
 }
 

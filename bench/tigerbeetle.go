@@ -31,8 +31,8 @@ func openLedger(ctx context.Context, s *spec) (*world, error) {
 	return newLedger(s, store)
 }
 
-// newLedger makes a limiter with a limit of each kind on the store, which it closes with itself. It has
-// default options but for its patience.
+// newLedger opens a limiter with a limit of each kind on a store, which it closes with itself. It has default
+// options except that it waits longer.
 func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
 	limiter, err := weir.New(store, &weir.Options{
 		StoreTimeout: patience,
@@ -48,21 +48,8 @@ func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
 	}
 	costs := weir.Costs{"tokens": 3, "recent": 3, "parallel": 1, "monthly": 3}
 	actuals := weir.Costs{"tokens": 2, "recent": 2, "monthly": 2}
-	w := &work{}
-	for i := range s.Callers {
-		entities := s.cycle(i)
-		w.callers = append(w.callers, func(ctx context.Context) (outcome, error) {
-			lease, err := limiter.Reserve(ctx, &weir.Request{
-				Entity: s.Entities[entities.next()], Resource: storeResource, Costs: costs,
-			})
-			if err == nil {
-				_, err = lease.Complete(ctx, actuals)
-			}
-			return judged(err)
-		})
-	}
 	return &world{
-		works: map[string]*work{workBoth: w},
+		works: leaseWorks(s, limiter, costs, actuals),
 		counts: func() map[string]int64 {
 			n := store.Stats()
 			return map[string]int64{countCalls: n.TransferCalls, countEvents: n.Transfers}
@@ -71,25 +58,25 @@ func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
 	}, nil
 }
 
-// rawLedger makes the calls that weir makes by TigerBeetle's own client, and nothing else: no limits are
-// resolved, no lease is remembered, no answer is looked at but for whether everything was created.
+// rawLedger makes the calls of weir with TigerBeetle's own client, and nothing else: it resolves no limits,
+// remembers no lease, and only checks whether everything was created.
 type rawLedger struct {
 	client tb.Client
 	shapes leaseShapes
-	// share is how many leases of a thousand are of the larger shape, begun how many there were.
+	// share is the number of leases in a thousand that have the larger shape.
 	share         int64
-	begun         atomic.Int64
+	begun         atomic.Int64 // leases
 	calls, events atomic.Int64
 }
 
-// openRawLedger has weir take leases on the cluster for a while to see how many events they have, copies
-// weir's calls from an emulator, and makes the accounts that they deal with.
+// openRawLedger lets weir take leases on the cluster for a while to see how many events they have, copies
+// weir's calls from an emulator, and creates their accounts.
 func openRawLedger(ctx context.Context, s *spec) (_ *world, err error) {
 	model, err := openLedger(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	_, err = model.obey(ctx, &order{Work: workBoth, Ops: s.Callers}) // which makes the accounts
+	_, err = model.obey(ctx, &order{Work: workBoth, Ops: s.Callers}) // which creates the accounts
 	seen, failed := model.obey(ctx, &order{Work: workBoth, NS: s.WarmNS})
 	if err := errors.Join(err, failed, model.close()); err != nil {
 		return nil, err
@@ -121,7 +108,7 @@ func openRawLedger(ctx context.Context, s *spec) (_ *world, err error) {
 	}, nil
 }
 
-// fund makes the accounts, and the first lease's transfers.
+// fund creates the accounts and the transfers of the first lease.
 func (r *rawLedger) fund(copied *ledgerCopy) error {
 	accounts, err := r.client.CreateAccounts(copied.accounts)
 	if err != nil {
@@ -239,7 +226,7 @@ func (s *leaseShapes) share(seen *reply) (int64, error) {
 	return int64(quotient((within-least)*1000, most-least)), nil
 }
 
-// ledgerCopy is what weir asks of a ledger.
+// ledgerCopy has the calls that weir makes for a lease.
 type ledgerCopy struct {
 	accounts []tb.Account
 	// first are the calls until the first lease has ended, which also fund the accounts.
@@ -247,49 +234,39 @@ type ledgerCopy struct {
 	shapes leaseShapes
 }
 
-// copiedLeases is how many leases are copied at most: of that many some fall into the same millisecond, and
-// do not move the bucket's anchor.
-const copiedLeases = 1000
-
-// copyLeases has weir take leases on an emulator in the process, and copies what it asks for.
+// copyLeases has weir take leases on an emulator in the process, and copies what it asks for: of the first
+// lease, of one in the same millisecond, whose bucket has nothing to refill, and of one a second later.
 func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
-	r := &recorder{Ledger: tigerbeetle.NewEmulator(nil)}
-	store, err := tigerbeetle.OpenLedger(ctx, r, &tigerbeetle.Options{Namespace: newNamespace(), Poll: -1})
+	now := time.Now()
+	clock := func() time.Time { return now }
+	r := &recorder{Ledger: tigerbeetle.NewEmulator(&tigerbeetle.EmulatorOptions{Now: clock})}
+	store, err := tigerbeetle.OpenLedger(ctx, r, &tigerbeetle.Options{
+		Namespace: newNamespace(), Poll: -1, Now: clock,
+	})
 	if err != nil {
 		return nil, err
 	}
-	one := *s
-	one.Callers = 1
-	w, err := newLedger(&one, store)
+	w, err := newLedger(s, store)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, w.close()) }()
-	out := &ledgerCopy{}
-	for i := range copiedLeases + 1 {
+	var leases [3][][]tb.Transfer
+	for i := range leases {
 		if _, err := w.works[workBoth].callers[0](ctx); err != nil {
 			return nil, err
 		}
-		if i == 0 {
-			out.accounts, out.first = r.accounts, r.take()
-			continue
-		}
-		s, err := shapeOf(r.take())
-		if err != nil {
-			return nil, err
-		}
-		if i == 1 || s.events < out.shapes.least.events {
-			out.shapes.least = s
-		}
-		if s.events > out.shapes.most.events {
-			out.shapes.most = s
+		leases[i], r.calls = r.calls, nil
+		if i == 1 {
+			now = now.Add(time.Second)
 		}
 	}
-	if len(r.accounts) != len(out.accounts) {
-		return nil, fmt.Errorf("weir made %d accounts for the first lease and %d in all; want the same",
-			len(out.accounts), len(r.accounts))
+	out := &ledgerCopy{accounts: r.accounts, first: leases[0]}
+	if out.shapes.least, err = shapeOf(leases[1]); err != nil {
+		return nil, err
 	}
-	return out, nil
+	out.shapes.most, err = shapeOf(leases[2])
+	return out, err
 }
 
 // recorder is a ledger that notes what one caller creates on it.
@@ -318,11 +295,4 @@ func (r *recorder) CreateTransfers(
 ) ([]tb.CreateTransferResult, error) {
 	r.calls = append(r.calls, slices.Clone(transfers))
 	return r.Ledger.CreateTransfers(ctx, transfers)
-}
-
-// take returns the calls noted since it was called last.
-func (r *recorder) take() [][]tb.Transfer {
-	calls := r.calls
-	r.calls = nil
-	return calls
 }

@@ -34,11 +34,10 @@ func judged(err error) (outcome, error) {
 	return done, err
 }
 
-// operation is what a caller does once, such as reserving and completing a lease.
+// operation is one step of a caller, such as reserving and completing a lease.
 type operation func(ctx context.Context) (outcome, error)
 
-// work is what a world does on an order: its callers do their operations again and again, each in a
-// goroutine of its own.
+// work has callers that do their operations again and again, each in a goroutine of its own.
 type work struct {
 	callers []operation
 	// chunk is the number of operations after which the measurement pauses. before and after run around

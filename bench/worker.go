@@ -25,7 +25,7 @@ type worker struct {
 	in      io.WriteCloser
 	orders  *json.Encoder
 	replies *json.Decoder
-	address string // where its world listens, if it does
+	address string // that its world listens on, if it does
 }
 
 // startWorker starts a process and lets it set up a world. The process is killed when the context ends.
@@ -120,8 +120,8 @@ func openTeam(ctx context.Context, c *contestant, e *environment) (*team, error)
 	return t, t.each(freeze)
 }
 
-// run sends an order to all workers at once, and returns what they did together. The time is that of the
-// slowest. If there is a server, the costs are the server's.
+// run sends an order to all workers at once, and returns the sum of their replies, except that the time is
+// that of the slowest. If there is a server, the costs are the server's.
 func (t *team) run(o order) (sum reply, err error) {
 	if err := t.each(thaw); err != nil {
 		return sum, err

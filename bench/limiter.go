@@ -17,7 +17,11 @@ const (
 	never = 24 * time.Hour
 	// chunk is how many leases are reserved before they are completed, if the two are measured apart.
 	chunk = 1000
-	// defaultMost is how many leases may be live, and how many ended ones are remembered, by default.
+	// storeResource is the resource of all requests to a store.
+	storeResource = "llm"
+	// patience is how long weir waits for a store. The default of a second is too short on a busy machine.
+	patience = time.Minute
+	// defaultMost is the default of how many leases may be live, and of how many ended ones are remembered.
 	defaultMost = 1_000_000
 )
 
@@ -141,7 +145,7 @@ func openRings(
 
 func nothing(context.Context) error { return nil }
 
-// remember leaves ended leases behind.
+// remember reserves and completes leases, which the limiter then remembers as ended.
 func (r *ring) remember(ctx context.Context, n int) error {
 	for range n {
 		lease, err := r.reserve(ctx)
@@ -185,13 +189,11 @@ func (r *ring) reserveOne(ctx context.Context) (outcome, error) {
 	return judged(err)
 }
 
-// toPile reserves a lease.
+// toPile reserves a lease. A denial is an error too, because fromPile needs as many leases.
 func (r *ring) toPile(ctx context.Context) (outcome, error) {
 	lease, err := r.reserve(ctx)
-	if err == nil {
-		r.pile = append(r.pile, lease)
-	}
-	return judged(err)
+	r.pile = append(r.pile, lease)
+	return admitted, err
 }
 
 // fromPile completes the oldest lease in exchange for one of the pile.
@@ -222,115 +224,28 @@ func (r *ring) emptyPile(ctx context.Context) error {
 	return nil
 }
 
-// planner is a store that makes the plan, as every store does first, and then admits without judging. What
-// remains is the limiter's own part. The configuration is that of the embedded store.
-type planner struct{ *memory.Store }
-
-// Reserve admits. It fails as [weir.Reservation.Plan] does.
-func (planner) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-	out, err := r.Plan(ctx)
-	if err != nil {
-		return nil, err
+// leaseWorks returns the works of a limiter on a store: its callers reserve leases for their entities, and
+// leave them alone or complete them.
+func leaseWorks(s *spec, l *weir.Limiter, costs weir.Costs, actuals ...weir.Costs) map[string]*work {
+	reserve, both := &work{}, &work{}
+	for i := range s.Callers {
+		entities := s.cycle(i)
+		next := func(ctx context.Context) (*weir.Lease, error) {
+			return l.Reserve(ctx, &weir.Request{
+				Entity: s.Entities[entities.next()], Resource: storeResource, Costs: costs,
+			})
+		}
+		reserve.callers = append(reserve.callers, func(ctx context.Context) (outcome, error) {
+			_, err := next(ctx)
+			return judged(err)
+		})
+		both.callers = append(both.callers, func(ctx context.Context) (outcome, error) {
+			lease, err := next(ctx)
+			if err == nil {
+				_, err = lease.Complete(ctx, actuals...)
+			}
+			return judged(err)
+		})
 	}
-	out.At = now.Truncate(time.Millisecond)
-	return out, nil
-}
-
-// Settle says that it was done.
-func (planner) Settle(_ context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error) {
-	return s.Outcome(now.Truncate(time.Millisecond)), nil
-}
-
-// openPlans opens a limiter over a planner.
-func openPlans(ctx context.Context, s *spec) (*world, error) {
-	p, err := newParts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l, err := weir.New(planner{p.store}, nil)
-	if err != nil {
-		return nil, err
-	}
-	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: weir.Costs{"rpm": 1}})
-}
-
-// parts has what the parts of a reservation need: a store, and a reservation made for it.
-type parts struct {
-	store   *memory.Store
-	request weir.Reservation
-	out     *weir.Outcome
-	sink    int64 // uses results, so that the compiler keeps the calls
-}
-
-func newParts(ctx context.Context) (*parts, error) {
-	limit, err := weir.Limit{Name: "rpm", Capacity: plenty}.Normalize()
-	if err != nil {
-		return nil, err
-	}
-	p := &parts{}
-	p.store, err = memory.Open(&memory.Options{
-		Definitions: &weir.Definitions{System: []weir.Limit{limit}},
-	})
-	if err != nil {
-		return nil, err
-	}
-	now, resolved := time.Now(), &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{limit}}
-	p.request = weir.Reservation{
-		ID:      weir.NewLeaseID(now),
-		Charges: []weir.Charge{{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}},
-		Depth:   1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
-		Resolve: func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-			return resolved, nil
-		},
-	}
-	p.out, err = p.store.Reserve(ctx, now, &p.request)
-	return p, err
-}
-
-// openParts returns a world with a work for each part of a reservation that can be called by itself. All calls
-// carry the same now, because the clock is a part itself. The same reservation is completed again and again,
-// which a store allows: the limiter is what knows that a lease has ended.
-func openParts(ctx context.Context, _ *spec) (*world, error) {
-	p, err := newParts(ctx)
-	if err != nil {
-		return nil, err
-	}
-	now, h := time.Now(), p.out.Holdings
-	settlement := weir.Settlement{
-		ID: p.request.ID, Verb: weir.VerbComplete, Holdings: h, Totals: [][]weir.Part{h[0].Parts},
-		Limits: []*weir.Limit{h[0].Limit}, Lifetime: time.Hour,
-		Memory: time.Minute, MemorySize: defaultMost,
-	}
-	w := &world{works: make(map[string]*work)}
-	for name, part := range map[string]operation{
-		"clock": func(context.Context) (outcome, error) {
-			p.sink += int64(time.Now().Nanosecond())
-			return done, nil
-		},
-		"id": func(context.Context) (outcome, error) {
-			id := weir.NewLeaseID(now)
-			p.sink += int64(id[15])
-			return done, nil
-		},
-		"request": func(context.Context) (outcome, error) {
-			r := weir.Request{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}
-			p.request.Charges[0].Costs = r.Costs
-			return done, nil
-		},
-		"plan": func(ctx context.Context) (outcome, error) {
-			_, err := p.request.Plan(ctx)
-			return done, err
-		},
-		"store": func(ctx context.Context) (outcome, error) {
-			_, err := p.store.Reserve(ctx, now, &p.request)
-			return done, err
-		},
-		"settle": func(ctx context.Context) (outcome, error) {
-			_, err := p.store.Settle(ctx, now, &settlement)
-			return done, err
-		},
-	} {
-		w.works[name] = &work{callers: []operation{part}}
-	}
-	return w, nil
+	return map[string]*work{workReserve: reserve, workBoth: both}
 }

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// planner is a store that makes the plan, as every store does first, and then admits without judging. So a
+// limiter over it costs its own part alone. The embedded store has the configuration.
+type planner struct{ *memory.Store }
+
+// Reserve admits. It fails as [weir.Reservation.Plan] does.
+func (planner) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	out, err := r.Plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out.At = now.Truncate(time.Millisecond)
+	return out, nil
+}
+
+// Settle says that it was done.
+func (planner) Settle(_ context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error) {
+	return s.Outcome(now.Truncate(time.Millisecond)), nil
+}
+
+// openPlans opens a limiter over a planner.
+func openPlans(ctx context.Context, s *spec) (*world, error) {
+	p, err := newParts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l, err := weir.New(planner{p.store}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: weir.Costs{"rpm": 1}})
+}
+
+// parts has what the parts of a reservation need: a store, and a reservation made for it.
+type parts struct {
+	store   *memory.Store
+	request weir.Reservation
+	out     *weir.Outcome
+	sink    int64 // uses results, so that the compiler keeps the calls
+}
+
+func newParts(ctx context.Context) (*parts, error) {
+	limit, err := weir.Limit{Name: "rpm", Capacity: plenty}.Normalize()
+	if err != nil {
+		return nil, err
+	}
+	p := &parts{}
+	p.store, err = memory.Open(&memory.Options{
+		Definitions: &weir.Definitions{System: []weir.Limit{limit}},
+	})
+	if err != nil {
+		return nil, err
+	}
+	now, resolved := time.Now(), &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{limit}}
+	p.request = weir.Reservation{
+		ID:      weir.NewLeaseID(now),
+		Charges: []weir.Charge{{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}},
+		Depth:   1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
+		Resolve: func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
+			return resolved, nil
+		},
+	}
+	p.out, err = p.store.Reserve(ctx, now, &p.request)
+	return p, err
+}
+
+// openParts returns a world with a work for each part of a reservation that can be called by itself. All calls
+// carry the same now, because the clock is a part itself. The same reservation is completed again and again,
+// which a store allows, because the limiter checks whether a lease has ended.
+func openParts(ctx context.Context, _ *spec) (*world, error) {
+	p, err := newParts(ctx)
+	if err != nil {
+		return nil, err
+	}
+	now, h := time.Now(), p.out.Holdings
+	settlement := weir.Settlement{
+		ID: p.request.ID, Verb: weir.VerbComplete, Holdings: h, Totals: [][]weir.Part{h[0].Parts},
+		Limits: []*weir.Limit{h[0].Limit}, Lifetime: time.Hour,
+		Memory: time.Minute, MemorySize: defaultMost,
+	}
+	w := &world{works: make(map[string]*work)}
+	for name, part := range map[string]operation{
+		"clock": func(context.Context) (outcome, error) {
+			p.sink += int64(time.Now().Nanosecond())
+			return done, nil
+		},
+		"id": func(context.Context) (outcome, error) {
+			id := weir.NewLeaseID(now)
+			p.sink += int64(id[15])
+			return done, nil
+		},
+		"request": func(context.Context) (outcome, error) {
+			r := weir.Request{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}
+			p.request.Charges[0].Costs = r.Costs
+			return done, nil
+		},
+		"plan": func(ctx context.Context) (outcome, error) {
+			_, err := p.request.Plan(ctx)
+			return done, err
+		},
+		"store": func(ctx context.Context) (outcome, error) {
+			_, err := p.store.Reserve(ctx, now, &p.request)
+			return done, err
+		},
+		"settle": func(ctx context.Context) (outcome, error) {
+			_, err := p.store.Settle(ctx, now, &settlement)
+			return done, err
+		},
+	} {
+		w.works[name] = &work{callers: []operation{part}}
+	}
+	return w, nil
+}
