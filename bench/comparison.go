@@ -38,7 +38,7 @@ type contestant struct {
 type ratio struct {
 	over, under int
 	of          metric
-	// goal and aim bound the ratio: above for costs, below for speeds. 0 is none.
+	// goal and aim are what the ratio should be: at most for costs, at least for speeds. 0 is none.
 	goal, aim float64
 }
 
@@ -52,7 +52,7 @@ const (
 	p99                 // time that 99 of 100 operations take at most
 )
 
-// of returns the ratio of two replies; 0 if nothing is known of the second one.
+// of returns the ratio of two replies; 0 if the figure of the second one is unknown.
 func (m metric) of(over, under *reply) float64 {
 	switch m {
 	case speed:

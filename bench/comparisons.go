@@ -12,8 +12,7 @@ import (
 
 const (
 	manyKeys = 100_000
-	// storeCallers is how many callers wait for DynamoDB at any time, storeEntities how many separate
-	// entities there are.
+	// storeCallers is the number of callers on DynamoDB, and storeEntities that of separate entities.
 	storeCallers  = 64
 	storeEntities = 1000
 )
@@ -36,8 +35,7 @@ func comparisons(procs []int) []*comparison {
 	return out
 }
 
-// entityNames returns n names in an order that has nothing to do with how they are stored, the same each
-// time.
+// entityNames returns n names in a shuffled order, which is the same in every run.
 func entityNames(n int) []string {
 	out := make([]string, n)
 	for i := range out {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fakeRunner takes as long as it says, in no time.
+// fakeRunner reports a fixed time per operation, and takes none.
 type fakeRunner struct {
 	ns     int64 // for an operation
 	slow   int   // this many of the first runs take a thousand times as long
@@ -79,8 +79,7 @@ func TestTakeTurns(t *testing.T) {
 	}
 }
 
-// TestCalibrate has a slow start, such as a collection of garbage makes: the slices must not become a
-// thousandth of what they should be.
+// TestCalibrate starts slowly, as during a garbage collection: the slices must not shrink to a thousandth.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []int{0, 1, 2} {
@@ -104,7 +103,7 @@ func TestSameCounts(t *testing.T) {
 	}
 }
 
-// TestWork has two callers, of which the second one does what the case says.
+// TestWork runs two callers. The first one is always admitted.
 func TestWork(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
@@ -174,7 +173,7 @@ func TestCycle(t *testing.T) {
 	}
 }
 
-// TestClientRefuses shows that the load counts nothing but whole answers with what it needs.
+// TestClientRefuses checks that the load counts only whole answers that have a lease.
 func TestClientRefuses(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, answer, want string }{

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// TestRequests counts reads, writes and those of the parent, and copies updates only while it is told to.
+// TestRequests checks the counts of reads, writes and parent writes, and that updates are copied on request.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	r := &requests{parent: "org"}

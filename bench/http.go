@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// connections is how many requests are under way at once: enough that the server always has one.
+	// connections is the number of concurrent requests: enough that the server always has one.
 	connections = 32
 	// loadTimeout bounds one slice of load.
 	loadTimeout = time.Minute
@@ -162,7 +162,7 @@ func newClient(conn net.Conn, host string) *client {
 	return c
 }
 
-// operate makes a request: every second one completes what the one before has reserved.
+// operate makes a request. Every second one completes the lease that the one before has reserved.
 func (c *client) operate(context.Context) (outcome, error) {
 	if c.live {
 		c.live = false

@@ -36,7 +36,7 @@ func testContext(t *testing.T) context.Context {
 	return ctx
 }
 
-// small makes what a comparison sets up so small that it takes no time.
+// small reduces a comparison, so that its contestants start at once.
 func small(c *comparison) {
 	for _, by := range c.contestants() {
 		for _, s := range []*spec{&by.spec, by.server} {
@@ -92,7 +92,7 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
-// checkReplies looks for what must be known of each side in each round.
+// checkReplies checks what each side reported of each round.
 func checkReplies(t *testing.T, r *result) {
 	t.Helper()
 	for i, side := range r.sides {
@@ -120,8 +120,8 @@ func checkReplies(t *testing.T, r *result) {
 	}
 }
 
-// TestComparisonsAreFair holds the table to its own sentences: what is compared has the same entities,
-// callers, processors and emptiness.
+// TestComparisonsAreFair checks that the sides of a ratio have the same entities, callers and processors, and
+// are both empty or not.
 func TestComparisonsAreFair(t *testing.T) {
 	t.Parallel()
 	for _, c := range comparisons([]int{1, 2}) {
@@ -207,7 +207,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestWorkerFails shows that an error in a worker is an error of the parent, and that the worker lives on.
+// TestWorkerFails shows that an error in a worker is an error of the parent, and that the worker goes on.
 func TestWorkerFails(t *testing.T) {
 	t.Parallel()
 	ctx, e := testContext(t), &environment{}

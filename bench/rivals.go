@@ -16,7 +16,7 @@ type rival struct {
 	keyed       bool // it has a state for each key
 }
 
-// rivals are those of weir in process memory. Their work is workTake.
+// rivals returns the rivals of weir in process memory. Their work is workTake.
 func rivals() []rival {
 	return []rival{
 		{kindXRate, "x/time/rate, AllowN", false},
@@ -47,7 +47,7 @@ func openTakes(s *spec, take func(entity string) (bool, error)) (*world, error) 
 	return &world{works: map[string]*work{workTake: w}}, nil
 }
 
-// newXRate is golang.org/x/time/rate with as much as weir's bucket has.
+// newXRate returns a limiter of golang.org/x/time/rate with as much as weir's bucket has.
 func newXRate(s *spec) *rate.Limiter {
 	if s.Empty {
 		return rate.NewLimiter(rate.Every(never), 1)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// processorTime is how long the process has been computing, in nanoseconds.
+// processorTime returns the processor time of this process in nanoseconds.
 func processorTime() int64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -16,9 +16,9 @@ func processorTime() int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// freeze stops a process where it is, so that what it does in the background, the collection of its
-// garbage above all, falls into its own slices and not into another's.
+// freeze stops a process, so that its background work, such as garbage collection, falls into its own slices
+// and not into those of others.
 func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
-// thaw lets a frozen process go on.
+// thaw continues a frozen process.
 func thaw(p *os.Process) error { return p.Signal(syscall.SIGCONT) }

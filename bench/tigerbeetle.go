@@ -17,7 +17,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle"
 )
 
-// newNamespace returns one that no contestant has used.
+// newNamespace returns a namespace that was never used.
 func newNamespace() string {
 	return "bench" + strings.ToLower(weir.NewLeaseID(time.Now()).String())
 }
@@ -208,8 +208,8 @@ func shapeOf(calls [][]tb.Transfer) (leaseShape, error) {
 	return s, nil
 }
 
-// leaseShapes are the smallest and the largest shape that a lease had: without and with the transfer that
-// moves the bucket's anchor, which one call at a time carries.
+// leaseShapes are the two shapes that a lease may have: without and with the transfer that moves the bucket's
+// anchor.
 type leaseShapes struct{ least, most leaseShape }
 
 // share returns how many leases of a thousand are of the larger shape if there are as many events as
@@ -234,7 +234,7 @@ type ledgerCopy struct {
 	shapes leaseShapes
 }
 
-// copyLeases has weir take leases on an emulator in the process, and copies what it asks for: of the first
+// copyLeases lets weir take leases on an emulator in the process, and copies what it asks for: of the first
 // lease, of one in the same millisecond, whose bucket has nothing to refill, and of one a second later.
 func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
 	now := time.Now()

@@ -23,7 +23,7 @@ const (
 	outcomes
 )
 
-// judged returns the outcome of a reservation by its error; errors other than a denial are returned.
+// judged returns the outcome of a reservation by its error; an error other than a denial remains an error.
 func judged(err error) (outcome, error) {
 	if err == nil {
 		return admitted, nil
