@@ -92,12 +92,12 @@ func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	histories := make([][]porcupine.Operation, load.Goroutines)
 	ctx := yielding{t.Context()}
 	crowd(load.Goroutines, func(client int) {
-		c := linearClient{world, &ids, rand.New(rand.NewPCG(seed, uint64(client)))}
+		c := linearClient{rand.New(rand.NewPCG(seed, uint64(client)))}
 		mine := make([]porcupine.Operation, 0, load.Calls)
 		for i := range load.Calls {
 			call := c.next(i, load.Calls)
 			o := porcupine.Operation{ClientId: client, Input: &call, Call: stamp.Add(1)}
-			answer := c.do(ctx, &call)
+			answer, _ := call.play(ctx, world, ids[call.group][call.slot])
 			o.Output, o.Return = &answer, stamp.Add(1)
 			mine = append(mine, o)
 			runtime.Gosched()
@@ -120,20 +120,6 @@ func (y yielding) Err() error {
 // Observe fulfils [weir.Observer].
 func (yielding) Observe(context.Context, weir.Event) { runtime.Gosched() }
 
-// linearModel tells the checker what a group means.
-func linearModel(w *linearWorld) porcupine.Model {
-	return porcupine.Model{
-		Init: func() any { return ledger{world: *w} },
-		Step: func(state, input, output any) (bool, any) {
-			ok, next := state.(ledger).step(input.(*linearCall), output.(*linearAnswer))
-			return ok, next
-		},
-		DescribeOperation: func(input, output any) string {
-			return fmt.Sprintf("%v: %v", input.(*linearCall), output.(*linearAnswer))
-		},
-	}
-}
-
 // checkHistory checks each group for itself.
 func checkHistory(t T, w *linearWorld, history []porcupine.Operation) bool {
 	t.Helper()
@@ -142,17 +128,21 @@ func checkHistory(t T, w *linearWorld, history []porcupine.Operation) bool {
 		g := o.Input.(*linearCall).group
 		groups[g] = append(groups[g], o)
 	}
+	m, err := linearModel(w)
+	if err != nil {
+		t.Fatalf("open the model: %v", err)
+	}
 	for _, group := range groups {
 		if !w.servers && !repeatsAgree(t, group) {
 			return false
 		}
-		switch porcupine.CheckOperationsTimeout(linearModel(w), group, checkTime) {
+		switch porcupine.CheckOperationsTimeout(m, group, checkTime) {
 		case porcupine.Ok:
 		case porcupine.Unknown:
 			t.Errorf("the checker ran out of its %v on %d calls", checkTime, len(group))
 			return false
 		default:
-			t.Logf("%s", explainIllegal(w, group))
+			t.Logf("%s", explainIllegal(m, group))
 			return false
 		}
 	}
@@ -179,8 +169,8 @@ func repeatsAgree(t T, group []porcupine.Operation) bool {
 }
 
 // explainIllegal shows the calls around the point up to which a history makes sense.
-func explainIllegal(w *linearWorld, group []porcupine.Operation) string {
-	_, info := porcupine.CheckOperationsVerbose(linearModel(w), group, checkTime)
+func explainIllegal(m porcupine.Model, group []porcupine.Operation) string {
+	_, info := porcupine.CheckOperationsVerbose(m, group, checkTime)
 	longest := 0
 	var last []porcupine.Operation
 	for _, partial := range info.PartialLinearizationsOperations() {

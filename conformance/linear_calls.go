@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"time"
 
 	"github.com/weir-limiter/weir"
 )
@@ -12,6 +13,45 @@ import (
 // linearGroups is how many groups of entities a history has. They do not touch one another, so each
 // can be checked for itself.
 const linearGroups = 4
+
+// The entities of a group, its limits by name, and its lease IDs.
+const (
+	linearEntities = 3 // two children, and their parent, which comes last
+	linearLimits   = 4
+	linearSlots    = 92
+)
+
+// linearNames are the limits: a bucket, slots, a budget and a window.
+var linearNames = [linearLimits]string{"b", "c", "u", "w"}
+
+// linearCapacity is what each entity's limits hold; 0 if it has no limit of the name.
+var linearCapacity = [linearEntities][linearLimits]int64{
+	{10, 6, 12, 9}, {10, 6, 12, 9}, {14, 8, 0, 0},
+}
+
+// linearUnits is an amount for each limit; -1 if the limit is not named.
+type linearUnits [linearLimits]int8
+
+// unnamed names nothing.
+func unnamed() linearUnits { return linearUnits{-1, -1, -1, -1} }
+
+// linearCall is what a client asks.
+type linearCall struct {
+	group  int
+	verb   weir.Verb // empty: a status
+	entity int8
+	slot   int8
+	seq    int16
+	units  linearUnits
+}
+
+// linearAnswer is what the client is answered.
+type linearAnswer struct {
+	code      weir.Code // empty: done
+	denied    bool
+	contended bool
+	available [2 * linearLimits]int16 // of the limits judged, in order
+}
 
 // linearSetup has the limits of every group. None returns by itself while a history lasts.
 func linearSetup(w *linearWorld) Setup {
@@ -21,7 +61,7 @@ func linearSetup(w *linearWorld) Setup {
 			var limits []weir.Limit
 			for i, capacity := range linearCapacity[e] {
 				if capacity > 0 {
-					limits = append(limits, slow(w.kinds[i], linearNames[i], int64(capacity)))
+					limits = append(limits, slow(w.kinds[i], linearNames[i], capacity))
 				}
 			}
 			def := weir.EntityDefinition{Limits: map[string][]weir.Limit{resource: limits}}
@@ -31,17 +71,15 @@ func linearSetup(w *linearWorld) Setup {
 			d.Entities[linearEntity(g, e)] = def
 		}
 	}
-	return Setup{Start: begin(), Definitions: d, Options: weir.Options{Observer: yielding{}}}
+	// On a busy machine a call may take seconds: none is to be unavailable because of that.
+	o := weir.Options{Observer: yielding{}, StoreTimeout: time.Minute}
+	return Setup{Start: begin(), Definitions: d, Options: o}
 }
 
 func linearEntity(group int, e int8) string { return fmt.Sprintf("g%d-%d", group, e) }
 
-// linearClient makes calls against a world.
-type linearClient struct {
-	world World
-	ids   *[linearGroups][linearSlots]weir.LeaseID
-	rng   *rand.Rand
-}
+// linearClient makes up calls.
+type linearClient struct{ rng *rand.Rand }
 
 // next is the client's i-th call. Clients that are about as far as one another meet at the same
 // leases: they reserve new ones, and settle the ones before.
@@ -106,39 +144,39 @@ func (u linearUnits) costs() weir.Costs {
 	return c
 }
 
-// do makes a call.
-func (c *linearClient) do(ctx context.Context, call *linearCall) (a linearAnswer) {
-	id := c.ids[call.group][call.slot]
-	entity := linearEntity(call.group, call.entity)
+// play makes a call and returns the answer, and the statuses in it.
+func (c *linearCall) play(
+	ctx context.Context, s weir.Service, id weir.LeaseID,
+) (a linearAnswer, statuses []weir.LimitStatus) {
+	entity := linearEntity(c.group, c.entity)
 	var err error
-	switch call.verb {
+	switch c.verb {
 	case "":
-		var statuses []weir.LimitStatus
-		statuses, err = c.world.Status(ctx, entity, resource)
-		a.note(statuses)
+		statuses, err = s.Status(ctx, entity, resource)
 	case weir.VerbReserve:
 		var l *weir.Lease
-		if l, err = c.world.Reserve(ctx, with(id, ask(entity, call.units.costs()))); err == nil {
-			a.note(l.Limits)
+		if l, err = s.Reserve(ctx, with(id, ask(entity, c.units.costs()))); err == nil {
+			statuses = l.Limits
 		}
 	case weir.VerbAdjust:
-		_, err = c.world.Adjust(ctx, id, int64(call.seq), []weir.Costs{call.units.costs()})
+		_, err = s.Adjust(ctx, id, int64(c.seq), []weir.Costs{c.units.costs()})
 	case weir.VerbComplete:
-		_, err = c.world.Complete(ctx, id, []weir.Costs{call.units.costs()})
+		_, err = s.Complete(ctx, id, []weir.Costs{c.units.costs()})
 	case weir.VerbCancel:
-		_, err = c.world.Cancel(ctx, id)
+		_, err = s.Cancel(ctx, id)
 	default:
-		_, err = c.world.Extend(ctx, id)
+		_, err = s.Extend(ctx, id)
 	}
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		a.denied, a.contended = !denied.Contended, denied.Contended
-		a.note(denied.Limits)
+		statuses = denied.Limits
 	} else if e, ok := errors.AsType[*weir.Error](err); ok {
 		a.code = e.Code
 	} else if err != nil {
 		a.code = weir.Code(err.Error())
 	}
-	return a
+	a.note(statuses)
+	return a, statuses
 }
 
 func (a *linearAnswer) note(statuses []weir.LimitStatus) {

@@ -1,0 +1,132 @@
+package conformance
+
+import (
+	"context"
+	"slices"
+
+	"github.com/anishathalye/porcupine"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance/model"
+)
+
+// linearWorld is what the worlds of a history have, and what they may answer differently from the
+// model.
+type linearWorld struct {
+	// kinds are those of the limits. A store that has fewer kinds has buckets in their place.
+	kinds [linearLimits]weir.Kind
+	// cascade is true if the children charge their parent. A store that cannot charge several entities
+	// at one instant has no cascade.
+	cascade bool
+	// contends is true if a reservation may be denied as contended, as if it had not been made.
+	contends bool
+	// estimates is true if the answer to a reservation may have what was available at another instant
+	// than its own.
+	estimates bool
+	// servers is true if several servers answer, each of which remembers leases.
+	servers bool
+}
+
+func linearWorldOf(h *Harness) linearWorld {
+	w := linearWorld{
+		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
+		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
+		estimates: h.Estimates, servers: h.Servers,
+	}
+	for i, k := range w.kinds {
+		if !slices.Contains(h.Traits.Kinds, k) {
+			w.kinds[i] = weir.Bucket
+		}
+	}
+	return w
+}
+
+// linearState is what a group has come to in one order of its calls. It never changes: a step
+// returns another one.
+type linearState struct {
+	world *linearWorld
+	ids   *[linearSlots]weir.LeaseID
+	model *model.Model
+}
+
+// newLinearState returns the state before the first call.
+func newLinearState(w *linearWorld) (*linearState, error) {
+	setup := linearSetup(w)
+	m, err := OpenModel(setup, true, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &linearState{world: w, ids: new([linearSlots]weir.LeaseID), model: m.Model}
+	for i := range s.ids {
+		s.ids[i] = weir.NewLeaseID(setup.Start)
+	}
+	return s, nil
+}
+
+// linearModel returns the model by which the checker judges a group.
+func linearModel(w *linearWorld) (porcupine.Model, error) {
+	initial, err := newLinearState(w)
+	return porcupine.Model{
+		Init: func() any { return initial },
+		Step: func(state, input, output any) (bool, any) {
+			return state.(*linearState).step(input.(*linearCall), output.(*linearAnswer))
+		},
+		Equal: func(a, b any) bool { return a.(*linearState).model.SameNow(b.(*linearState).model) },
+		DescribeOperation: func(input, output any) string {
+			return input.(*linearCall).String() + ": " + output.(*linearAnswer).String()
+		},
+	}, err
+}
+
+// step reports whether got is a right answer to a call, and returns the state after the call.
+func (s *linearState) step(c *linearCall, got *linearAnswer) (bool, *linearState) {
+	id := s.ids[c.slot]
+	before := s.model.StateOf(id)
+	if got.contended { // as if the call had not been made
+		return s.world.contends && before == "", s
+	}
+	next := s
+	// A status changes nothing, and neither does a call about a lease that has ended.
+	if c.verb != "" && (before == "" || before == weir.LeaseLive) {
+		next = &linearState{s.world, s.ids, s.model.CloneFor(id)}
+	}
+	want, judged := c.play(context.Background(), next.model, id)
+	if want.code != got.code || want.denied != got.denied {
+		return s.world.servers && got.code == "" && s.appliedBefore(c), next
+	}
+	repeats := c.verb == weir.VerbReserve && before == weir.LeaseLive
+	switch {
+	case want.available == got.available:
+		return true, next
+	case repeats:
+		// That it repeats the first answer is seen by comparing all of them afterwards.
+		return true, next
+	case c.verb == weir.VerbReserve && s.world.estimates:
+		return got.mayEstimate(judged), next
+	}
+	return false, next
+}
+
+// appliedBefore reports whether a call is an adjust that the lease has seen, or one after it. A server
+// that carried it out may not have heard yet that another server settled the lease.
+func (s *linearState) appliedBefore(c *linearCall) bool {
+	return c.verb == weir.VerbAdjust && int64(c.seq) <= s.model.Seq(s.ids[c.slot])
+}
+
+// mayEstimate reports whether the available units of an answer to a reservation may be those of
+// another instant, when other calls had taken or settled units. Even then a limit had at most its
+// capacity, less what was admitted, and a denial names a limit that did not have enough.
+func (a *linearAnswer) mayEstimate(judged []weir.LimitStatus) bool {
+	exceeded := false
+	for i, s := range judged {
+		available, most := int64(a.available[i]), s.Capacity
+		if !a.denied {
+			most -= s.Requested
+		}
+		if available > most {
+			return false
+		}
+		exceeded = exceeded || available < s.Requested
+	}
+	return exceeded || !a.denied
+}

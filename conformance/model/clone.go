@@ -1,0 +1,97 @@
+package model
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
+
+// CloneFor returns a copy of m for one call about a lease. The call is answered as m would answer it,
+// and changes nothing of m. A further call needs a further copy.
+//
+// A search over orders of calls makes a copy for each call of each order that it tries. Therefore the
+// copy shares what the call cannot change: all leases but this one and those that have expired by now,
+// and whatever is never changed once it is stored, such as states, holdings, pieces and contents.
+func (m *Model) CloneFor(id weir.LeaseID) *Model {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	c := &Model{
+		rules: m.rules, now: m.now, newID: m.newID, slash: m.slash, depth: m.depth,
+		config: m.config, levels: m.levels, states: maps.Clone(m.states), table: m.table, notes: m.notes,
+	}
+	now := m.rules.Clock(m.table.now, m.read())
+	c.table.live, c.table.ended = slices.Clone(m.table.live), slices.Clone(m.table.ended)
+	for i, e := range c.table.live {
+		if e.id == id || m.rules.Expired(e.expires, now) {
+			own := *e
+			own.holdings = slices.Clone(e.holdings)
+			c.table.live[i] = &own
+		}
+	}
+	return c // a lease that has ended does not change
+}
+
+// SameNow reports whether m and o answer alike whatever is called from here on, as long as all calls
+// carry the instant of the calls before. So the order does not count in which leases would end or be
+// forgotten, nor which pieces a limit's units are in. Both must have the same definitions.
+//
+// A repeated reservation is excepted: SameNow does not compare what its lease was told.
+func (m *Model) SameNow(o *Model) bool {
+	if m == o {
+		return true
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(m.states) == len(o.states) && m.sameStates(o) && m.table.same(&o.table)
+}
+
+func (m *Model) sameStates(o *Model) bool {
+	for k, a := range m.states {
+		b := o.states[k]
+		if a == b {
+			continue
+		}
+		if b == nil || a.seen != b.seen || k.Kind == weir.Bucket && a.bucket.Balance.Cmp(b.bucket.Balance) != 0 ||
+			m.rules.occupied(a.pieces, a.seen).Cmp(o.rules.occupied(b.pieces, b.seen)) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *leaseTable) same(o *leaseTable) bool {
+	if len(t.live) != len(o.live) || len(t.ended) != len(o.ended) {
+		return false
+	}
+	byID := func(lists ...[]*lease) []*lease {
+		all := slices.Concat(lists...)
+		slices.SortFunc(all, func(a, b *lease) int { return bytes.Compare(a.id[:], b.id[:]) })
+		return all
+	}
+	return slices.EqualFunc(byID(t.live, t.ended), byID(o.live, o.ended), (*lease).same)
+}
+
+func (e *lease) same(o *lease) bool {
+	return e.id == o.id && e.state == o.state && e.seq == o.seq &&
+		(e.content == o.content || sameRequest(e.content, o.content)) &&
+		slices.EqualFunc(e.actuals, o.actuals, sameCosts) &&
+		slices.EqualFunc(e.holdings, o.holdings, func(a, b *Holding) bool {
+			return a == b || a.Subject == b.Subject && a.Limit.Name == b.Limit.Name &&
+				slices.Equal(a.Parts, b.Parts)
+		})
+}
+
+// Seq returns the sequence number of the last adjust that was applied to a lease, 0 if there is none.
+// It is no call: no clock moves.
+func (m *Model) Seq(id weir.LeaseID) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if e := m.table.find(id); e != nil {
+		return e.seq
+	}
+	return 0
+}
