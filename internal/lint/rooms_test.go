@@ -109,7 +109,7 @@ var rooms = []room{
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
 			"internal/replay", "internal/chart", "internal/load", cobra, grpc, awsSDK,
 		},
-		tests: []string{"conformance/oracle", testscript},
+		tests: []string{"conformance", testscript},
 	},
 	{
 		dir:     "internal/server",
