@@ -92,10 +92,9 @@ var rooms = []room{
 
 	{
 		dir: "conformance", imports: []string{root, "conformance/model", porcupine, rapid},
-		tests: []string{"memory", "conformance/broken", "conformance/oracle"},
+		tests: []string{"memory", "conformance/broken"},
 	},
 	{dir: "conformance/model", imports: []string{root}, tests: []string{"conformance"}},
-	{dir: "conformance/oracle"}, // knows nothing of weir, so that it errs on its own
 	{
 		dir: "conformance/broken", imports: []string{root, "conformance", "conformance/model"},
 		tests: []string{"memory"},
@@ -119,7 +118,6 @@ var rooms = []room{
 	{
 		dir:     "internal/replay",
 		imports: []string{root, "memory", "manifest", "estimator"},
-		tests:   []string{"conformance/oracle"},
 	},
 	{dir: "internal/chart"},
 	{
@@ -147,6 +145,6 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // testSupport are the rooms whose production code may import testing: they exist for tests, and no
 // other production code imports them.
 var testSupport = []string{
-	"conformance", "conformance/broken", "conformance/model", "conformance/oracle", "internal/testkit",
+	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
 	"internal/testkit/dynamodblocal", "internal/soak",
 }
