@@ -2,110 +2,120 @@ package memory
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
 )
 
-// plainLease is a lease in the slow obvious way: units in the order in which they came, each with
-// its end; and the end of those that were reserved first.
-type plainLease struct {
-	ends  []int64
-	first int64
-}
-
-// used returns the units of some leases that are occupied at now.
-func used(leases []*plainLease, now int64) (n int64) {
-	for _, l := range leases {
-		for _, end := range l.ends {
-			if end > now {
-				n++
-			}
-		}
-	}
-	return n
-}
-
-// plainFreeAt returns when no more than most units are occupied: when the last one too many has gone.
-func plainFreeAt(leases []*plainLease, now, most int64) int64 {
-	var ends []int64
-	for _, l := range leases {
-		for _, end := range l.ends {
-			if end > now {
-				ends = append(ends, end)
-			}
-		}
-	}
-	over := int64(len(ends)) - most
-	if over <= 0 {
-		return now
-	}
-	slices.Sort(ends)
-	return ends[over-1]
-}
-
-// plainWorld does the same to an occupancy and to single units.
-type plainWorld struct {
+// shadowed makes the same calls to an occupancy and to a model. The model's limit is a shadow limit, so
+// that it denies nothing.
+type shadowed struct {
+	*testing.T
 	occupancy
-	leases   []*plainLease
+
+	model    conformance.ModelWorld
+	ids      []weir.LeaseID
+	seq      int64
 	holdings []*weir.Holding
-	now      int64
 }
 
-func (w *plainWorld) reserve(n int64, l *weir.Limit) {
-	p, ok := w.take(w.now, n, l)
+func newShadowed(t *testing.T) *shadowed {
+	t.Helper()
+	start := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+	m, err := conformance.OpenModel(conformance.Setup{Start: start}, false, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &shadowed{T: t, model: m}
+}
+
+func (w *shadowed) now() int64 { return w.model.Now().UnixMilli() }
+
+// define makes a limit the one in force.
+func (w *shadowed) define(l *weir.Limit) {
+	w.Helper()
+	w.must(nil, w.model.Configure(&weir.Definitions{System: []weir.Limit{*l}}))
+}
+
+func (w *shadowed) must(_ any, err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func (w *shadowed) reserve(n int64, l *weir.Limit) {
+	w.Helper()
+	p, ok := w.take(w.now(), n, l)
 	h := &weir.Holding{Take: weir.Take{Limit: l, Parts: []weir.Part{{Units: n}}}}
 	if ok {
 		h.Pieces = []weir.Piece{p}
 	}
-	end := w.now + lengthOf(l)
-	w.leases = append(w.leases, &plainLease{slices.Repeat([]int64{end}, int(n)), end})
 	w.holdings = append(w.holdings, h)
+	r := &weir.Request{Entity: "e", Resource: "r", Costs: weir.Costs{"n": n}}
+	lease, err := w.model.Reserve(w.Context(), r)
+	w.must(lease, err)
+	w.ids = append(w.ids, lease.ID)
 }
 
-func (w *plainWorld) adjust(i int, to int64, l *weir.Limit) {
-	h, lease := w.holdings[i], w.leases[i]
+func (w *shadowed) adjust(i int, to int64, l *weir.Limit) {
+	w.Helper()
+	h := w.holdings[i]
 	c := claim{limit: l, pieces: h.Pieces, from: h.Cost(), to: to, lives: true}
-	h.Pieces, h.Parts = w.settle(w.now, c), []weir.Part{{Units: to}}
-	end := lease.first
-	if end <= w.now {
-		end = w.now + lengthOf(l)
-	}
-	for int64(len(lease.ends)) < to {
-		lease.ends = append(lease.ends, end)
-	}
-	lease.ends = lease.ends[:to]
+	h.Pieces, h.Parts = w.settle(w.now(), c), []weir.Part{{Units: to}}
+	w.seq++
+	w.must(w.model.Adjust(w.Context(), w.ids[i], w.seq, []weir.Costs{{"n": to}}))
 }
 
-func (w *plainWorld) renew(i int, l *weir.Limit) {
-	w.holdings[i].Pieces = w.extend(w.now, w.holdings[i].Pieces, l)
-	for j, end := range w.leases[i].ends {
-		if end > w.now {
-			w.leases[i].ends[j] = w.now + lengthOf(l)
-		}
-	}
+func (w *shadowed) renew(i int, l *weir.Limit) {
+	w.Helper()
+	w.holdings[i].Pieces = w.extend(w.now(), w.holdings[i].Pieces, l)
+	w.must(w.model.Extend(w.Context(), w.ids[i]))
 }
 
-// TestOccupancyAgainstPlainUnits compares the two at random, under lengths that change.
-func TestOccupancyAgainstPlainUnits(t *testing.T) {
+// availableIn returns what the model has available in so many milliseconds.
+func (w *shadowed) availableIn(ms int64) int64 {
+	w.Helper()
+	w.model.Advance(time.Duration(ms) * time.Millisecond)
+	statuses, err := w.model.Status(w.Context(), "e", "r")
+	w.must(statuses, err)
+	w.model.Advance(-time.Duration(ms) * time.Millisecond)
+	return statuses[0].Available
+}
+
+// waitFor returns how many milliseconds it takes until the model has n units available.
+func (w *shadowed) waitFor(n int64) int64 {
+	w.Helper()
+	id := weir.NewLeaseID(w.model.Now())
+	r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: weir.Costs{"n": n}}
+	lease, err := w.model.CloneFor(id).Reserve(w.Context(), r)
+	w.must(lease, err)
+	return lease.Limits[0].RetryAfter.Milliseconds()
+}
+
+// TestOccupancyAgainstModel makes random calls to an occupancy and to the model while the length of the
+// limit changes, and compares what is available, now and soon, and when units are free.
+func TestOccupancyAgainstModel(t *testing.T) {
 	t.Parallel()
 	const capacity = 100
 	lengths := []time.Duration{time.Second, 3 * time.Second, 10 * time.Second}
 	for seed := range uint64(8) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		w := &plainWorld{}
+		w := newShadowed(t)
 		for step := range 500 {
-			w.now += int64(rng.IntN(200))
-			l := &weir.Limit{Kind: weir.Window, Capacity: capacity, Window: lengths[rng.IntN(3)]}
+			w.model.Advance(time.Duration(rng.IntN(200)) * time.Millisecond)
+			length := lengths[rng.IntN(3)]
+			l := &weir.Limit{Name: "n", Kind: weir.Window, Capacity: capacity, Window: length, Shadow: true}
 			slots := seed%2 == 1
 			if slots {
-				l.Kind, l.Timeout = weir.Concurrency, l.Window
+				l.Kind, l.Window, l.Timeout = weir.Concurrency, 0, length
 			}
-			i := max(0, len(w.leases)-1-rng.IntN(12))
+			w.define(l)
+			i := max(0, len(w.ids)-1-rng.IntN(12))
 			switch move := rng.IntN(8); {
-			case move < 3 || len(w.leases) == 0:
+			case move < 3 || len(w.ids) == 0:
 				w.reserve(int64(rng.IntN(12)), l)
 			case !slots:
 				w.adjust(i, int64(rng.IntN(15)), l)
@@ -114,7 +124,7 @@ func TestOccupancyAgainstPlainUnits(t *testing.T) {
 			default:
 				w.renew(i, l)
 			}
-			checkOccupancy(t, w, l, int64(rng.IntN(capacity)))
+			w.check(l, int64(rng.IntN(capacity)))
 			if t.Failed() {
 				t.Fatalf("seed %d, step %d", seed, step)
 			}
@@ -122,16 +132,16 @@ func TestOccupancyAgainstPlainUnits(t *testing.T) {
 	}
 }
 
-func checkOccupancy(t *testing.T, w *plainWorld, l *weir.Limit, want int64) {
-	t.Helper()
-	o := &w.occupancy
-	for _, at := range []int64{w.now, w.now + 700} {
-		if got, want := l.Capacity-o.peek(at, l), used(w.leases, at); got != want {
-			t.Errorf("occupied at %d: got %d, want %d", at, got, want)
+func (w *shadowed) check(l *weir.Limit, want int64) {
+	w.Helper()
+	o, now := &w.occupancy, w.now()
+	for _, ms := range []int64{0, 700} {
+		if got, want := o.peek(now+ms, l), w.availableIn(ms); got != want {
+			w.Errorf("available in %d ms: got %d, want %d", ms, got, want)
 		}
 	}
-	if got, want := o.freeAt(w.now, want, l), plainFreeAt(w.leases, w.now, l.Capacity-want); got != want {
-		t.Errorf("free at: got %d, want %d", got, want)
+	if got, want := o.freeAt(now, want, l)-now, w.waitFor(want); got != want {
+		w.Errorf("free in: got %d ms, want %d", got, want)
 	}
 	for i := range o.queues {
 		q := &o.queues[i]
@@ -142,7 +152,7 @@ func checkOccupancy(t *testing.T, w *plainWorld, l *weir.Limit, want int64) {
 			}
 		}
 		if empty != q.empty || empty > q.len()/2 {
-			t.Errorf("empty entries: got %d counted, %d found of %d", q.empty, empty, q.len())
+			w.Errorf("empty entries: got %d counted, %d found of %d", q.empty, empty, q.len())
 		}
 	}
 }
