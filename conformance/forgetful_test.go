@@ -1,6 +1,8 @@
 package conformance_test
 
 import (
+	"errors"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -19,39 +21,61 @@ type forgetful struct {
 }
 
 // key is what the state is found by.
-func (f *forgetful) key(s weir.Subject, l *weir.Limit) model.Key {
+func (f *forgetful) key(_ *weir.Limit, k model.Key) model.Key {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k := model.Key{Subject: s, Name: l.Name, Kind: l.Kind}
 	turn := f.turns[k]
 	f.turns[k] = turn
 	k.Name += strings.Repeat("'", turn)
 	return k
 }
 
-// configured forgets what other limits have replaced.
-func (f *forgetful) configured(_, is *weir.Definitions) *weir.Definitions {
+// replaced forgets the buckets that other limits have replaced.
+func (f *forgetful) replaced(by *weir.Definitions) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for k := range f.turns {
-		levels := is.Config(k.Subject).Levels
+		levels := by.Config(k.Subject).Levels
 		applies := func(l weir.Limit) bool { return l.Name == k.Name && l.Kind == k.Kind }
 		if len(levels) > 0 && !slices.ContainsFunc(levels[0].Limits, applies) {
 			f.turns[k]++
 		}
 	}
-	return is
 }
 
-// bucketsOnly is a harness of models with rules of their own, for a store that has buckets only.
-func bucketsOnly(rules func() *model.Rules, lee conformance.Leeway) conformance.Harness {
+// forgetfulWorld is a world whose buckets are forgotten as soon as other limits replace them.
+type forgetfulWorld struct {
+	conformance.World
+	*forgetful
+}
+
+func (w forgetfulWorld) Configure(d *weir.Definitions) error {
+	normal, err := d.Normalize()
+	if err := errors.Join(err, w.World.Configure(d)); err != nil {
+		return err
+	}
+	w.replaced(normal)
+	return nil
+}
+
+// bucketsOnly is a harness of models with wrong points, as a store that has only buckets. forget makes
+// them forgetful besides.
+func bucketsOnly(points model.Points, forget bool, lee conformance.Leeway) conformance.Harness {
 	h := conformance.ModelHarness(nil)
 	calendar := model.NewCalendar()
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
-		w, err := conformance.OpenModel(s, true, calendar, rules())
+		f := &forgetful{turns: map[model.Key]int{}}
+		own := points
+		if forget {
+			own.Key = f.key
+		}
+		w, err := conformance.OpenModel(s, true, calendar, &own)
 		if err != nil {
 			t.Fatalf("open the model: %v", err)
+		}
+		if forget {
+			return forgetfulWorld{w, f}
 		}
 		return w
 	}
@@ -65,26 +89,23 @@ func bucketsOnly(rules func() *model.Rules, lee conformance.Leeway) conformance.
 func TestLeewayIsTaken(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		name  string
-		rules func() *model.Rules
-		with  conformance.Leeway
+		name   string
+		points model.Points
+		forget bool
+		with   conformance.Leeway
 	}{
-		{"removed buckets are forgotten", func() *model.Rules {
-			f := &forgetful{turns: map[model.Key]int{}}
-			r := &model.Rules{}
-			r.KeyOf, r.Configured = f.key, f.configured
-			return r
-		}, conformance.Leeway{RemovedForgotten: true}},
-		{"full buckets are kept", func() *model.Rules {
-			r := &model.Rules{}
-			r.Forgotten = func(model.Bucket, int64) bool { return false }
-			return r
-		}, conformance.Leeway{FullKept: true}},
+		{"removed buckets are forgotten", model.Points{}, true, conformance.Leeway{RemovedForgotten: true}},
+		{"full buckets are kept", model.Points{Until: func(t model.Term, right int64) int64 {
+			if t.Cause == model.Kept {
+				return math.MaxInt64
+			}
+			return right
+		}}, false, conformance.Leeway{FullKept: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			const seed, ops = 1, 10_000
-			with, without := bucketsOnly(c.rules, c.with), bucketsOnly(c.rules, conformance.Leeway{})
+			with, without := bucketsOnly(c.points, c.forget, c.with), bucketsOnly(c.points, c.forget, conformance.Leeway{})
 			if got := conformance.FirstDifference(t, with, seed, ops); got != "" {
 				t.Errorf("with the leeway: %s", got)
 			}

@@ -40,23 +40,23 @@ type ModelWorld struct {
 // Close does nothing.
 func (ModelWorld) Close() error { return nil }
 
-// OpenModel returns a world around a model with the rules given; nil means the right ones. The
+// OpenModel returns a world around a model with the points given; nil means a right one. The
 // calendar may be nil, or shared by several worlds.
-func OpenModel(s Setup, slash bool, c *model.Calendar, rules *model.Rules) (ModelWorld, error) {
+func OpenModel(s Setup, slash bool, c *model.Calendar, points *model.Points) (ModelWorld, error) {
 	clock := NewClock(s.Start)
 	s.Options.Now = clock.Now
 	m, err := model.New(s.Definitions,
-		model.Settings{Start: s.Start, Options: s.Options, Slash: slash, Calendar: c}, rules)
+		model.Settings{Start: s.Start, Options: s.Options, Slash: slash, Calendar: c}, points)
 	return ModelWorld{clock, m}, err
 }
 
-// ModelHarness makes worlds around models with the rules given; nil means the right ones.
-func ModelHarness(rules *model.Rules) Harness {
+// ModelHarness makes worlds around models with the points given; nil means right ones.
+func ModelHarness(points *model.Points) Harness {
 	calendar := model.NewCalendar()
 	return Harness{
 		Open: func(t T, s Setup) World {
 			t.Helper()
-			w, err := OpenModel(s, true, calendar, rules)
+			w, err := OpenModel(s, true, calendar, points)
 			if err != nil {
 				t.Fatalf("open the model: %v", err)
 			}

@@ -3,7 +3,7 @@ package conformance_test
 import (
 	"context"
 	"fmt"
-	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,9 +26,15 @@ func (r *recorder) Errorf(format string, args ...any) { r.Logf(format, args...) 
 
 // forgiving is a model that forgives what was used above what was reserved.
 func forgiving() conformance.Harness {
-	rules := &model.Rules{}
-	rules.Grown = func(*weir.Limit, *big.Int) *big.Int { return new(big.Int) }
-	return conformance.ModelHarness(rules)
+	return conformance.ModelHarness(&model.Points{
+		StandFor: func(s *model.Settled, right []weir.Part) []weir.Part {
+			to := slices.Clone(right)
+			for i, p := range s.Parts {
+				to[i].Units = min(to[i].Units, p.Units)
+			}
+			return to
+		},
+	})
 }
 
 func TestDifferenceIsFoundReducedAndReplayed(t *testing.T) {

@@ -1,211 +1,234 @@
 package broken
 
 import (
+	"context"
 	"errors"
 	"math/big"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// weirCode is an error's code; empty if it has none.
-func weirCode(err error) weir.Code {
-	if e, ok := errors.AsType[*weir.Error](err); ok {
-		return e.Code
-	}
-	return ""
-}
-
-func largest(parts []weir.Part) *big.Int {
-	var most int64
-	for _, p := range parts {
-		most = max(most, p.Units)
-	}
-	return big.NewInt(most)
-}
-
-// judgeRules break lines 3.1, 3.2, 3.6, 3.7 and 3.8.
+// judgeRules break lines 3.1, 3.2, 3.6 and 7.11.
 func judgeRules() []rule {
-	return []rule{
-		{"judging stops at the first denial", "3.7", func(w, _ *model.Rules) {
-			w.JudgeOn = func(denied bool) bool { return !denied }
-		}},
-		{"shadow limits deny", "3.6", func(w, _ *model.Rules) {
-			w.Denies = func(_ *weir.Limit, fits bool) bool { return !fits }
-		}},
-		{"shadow limits are never satisfiable", "3.6", func(w, r *model.Rules) {
-			w.CheckCost = func(t *model.Take) error {
-				c := *t
-				c.Limit.Shadow = false
-				return r.CheckCost(&c)
-			}
-		}},
-		{"shadow limits stop at their capacity", "3.6", func(w, r *model.Rules) {
-			w.Room = func(l *weir.Limit, used *big.Int) *big.Int {
-				room := r.Room(l, used)
-				if l.Shadow && room.Sign() < 0 {
-					return new(big.Int)
+	// anyway takes although the request is denied.
+	anyway := func(which func(fits bool) bool) model.Points {
+		return model.Points{Taking: func(j *model.Judgement, right []*model.Take) []*model.Take {
+			for i, t := range j.Takes {
+				if j.Denied && which(j.Fits[i]) {
+					right = append(right, t)
 				}
-				return room
 			}
+			return right
+		}}
+	}
+	return []rule{
+		{"shadow limits stop at their capacity", "3.6", status(func(_ *model.Judged, s *weir.LimitStatus) {
+			if s.Shadow && s.Kind != weir.Bucket {
+				s.Available = max(s.Available, 0)
+			}
+		})},
+		{"only the largest cost on a limit is judged", "3.2", fits(func(j *model.Judged, _ bool) bool {
+			return j.Available.Cmp(times(sumOf(largest(j.Parts)).Int64(), scale(&j.Limit))) >= 0
+		})},
+		{"only the largest cost on a limit is taken", "3.2", model.Points{
+			Taking: func(_ *model.Judgement, right []*model.Take) []*model.Take {
+				right = slices.Clone(right)
+				for i, t := range right {
+					c := *t
+					c.Parts = largest(t.Parts)
+					right[i] = &c
+				}
+				return right
+			}}},
+		{"a denied request charges the limits that had room",
+			"denied by one limit but charged by another", anyway(func(fits bool) bool { return fits })},
+		{"a denied request charges the limit that denied", "3.1",
+			anyway(func(fits bool) bool { return !fits })},
+		{"a full shadow limit refuses what it cannot count", "3.6", strictShadow("3.6 shadow")},
+		{"a full shadow limit holds up settlements", "7.11", strictShadow("7.11 shadow")},
+		{"what cannot be counted is left out of any limit", "7.11",
+			uncounted(anyLimit, "3.6 shadow", "7.11 shadow")},
+	}
+}
+
+// strictShadow refuses what a shadow limit cannot count.
+func strictShadow(line string) model.Points {
+	return model.Points{Refuse: func(c model.Check, right error) error {
+		if c.Line == line {
+			return refused(weir.Invalid)
+		}
+		return right
+	}}
+}
+
+// largest leaves the largest of a take's parts.
+func largest(parts []weir.Part) []weir.Part {
+	most := 0
+	for i, p := range parts {
+		if p.Units > parts[most].Units {
+			most = i
+		}
+	}
+	out := slices.Clone(parts)
+	for i := range out {
+		if i != most {
+			out[i].Units = 0
+		}
+	}
+	return out
+}
+
+// answerFronts break lines 3.6 to 3.8 and 11.2.
+func answerFronts() []front {
+	return []front{
+		{"judging stops at the first denial", "3.7", denying(func(_ *wrong, d *weir.DeniedError) error {
+			first := slices.IndexFunc(d.Limits, func(s weir.LimitStatus) bool { return s.Exceeded && !s.Shadow })
+			d.Limits = d.Limits[:first+1]
+			d.RetryAfter = d.Limits[first].RetryAfter
+			return d
+		})},
+		{"shadow limits deny", "3.6", answering(
+			func(w *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
+				if err != nil || !slices.ContainsFunc(l.Limits, func(s weir.LimitStatus) bool { return s.Exceeded }) {
+					return l, err
+				}
+				_, _ = w.World.Cancel(context.Background(), l.ID)
+				return nil, &weir.DeniedError{LeaseID: l.ID, Limits: l.Limits}
+			})},
+		{"an admitted reservation reports what there was", "3.8", admitting(func(_ *wrong, l *weir.Lease) {
+			for i := range l.Limits {
+				l.Limits[i].Available += l.Limits[i].Requested
+			}
+		})},
+		{"an admitted reservation reports nothing asked", "3.8", admitting(func(_ *wrong, l *weir.Lease) {
+			for i := range l.Limits {
+				l.Limits[i].Requested = 0
+			}
+		})},
+		{"every attempt has the same ID", "11.2", func(w *wrong) {
+			var once sync.Once
+			var id weir.LeaseID
+			denying(func(_ *wrong, d *weir.DeniedError) error {
+				once.Do(func() { id = d.LeaseID })
+				d.LeaseID = id
+				return d
+			})(w)
 		}},
-		{
-			"only the largest cost on a limit is judged",
-			"3.2",
-			func(w, _ *model.Rules) { w.Cost = largest },
-		},
-		{
-			"only the largest cost on a limit is taken",
-			"3.2",
-			func(w, _ *model.Rules) { w.TakenCost = largest },
-		},
-		{
-			"a denied request charges the limits that had room",
-			"denied by one limit but charged by another",
-			func(w, _ *model.Rules) {
-				w.TakesAnyway = func(_ *model.Take, fits bool) bool { return fits }
-			},
-		},
-		{"a denied request charges the limit that denied", "3.1", func(w, _ *model.Rules) {
-			w.TakesAnyway = func(_ *model.Take, fits bool) bool { return !fits }
-		}},
-		{"a full shadow limit refuses what it cannot count", "3.6", func(w, _ *model.Rules) {
-			w.SparesUncounted = func(*weir.Limit) bool { return false }
-		}},
-		{"a full shadow limit holds up settlements", "7.11", func(w, _ *model.Rules) {
-			w.SparesUncounted = func(*weir.Limit) bool { return false }
-		}},
-		{"what cannot be counted is left out of any limit", "7.11", func(w, _ *model.Rules) {
-			w.SparesUncounted = func(*weir.Limit) bool { return true }
-		}},
-		{"an admitted reservation reports what there was", "3.8", func(w, _ *model.Rules) {
-			w.Reported = func(before, _ weir.LimitStatus) weir.LimitStatus { return before }
-		}},
-		{"an admitted reservation reports nothing asked", "3.8", func(w, _ *model.Rules) {
-			w.Reported = func(_, after weir.LimitStatus) weir.LimitStatus {
-				after.Requested = 0
-				return after
+		{"a freed slot is noticed late", "11.2", func(w *wrong) {
+			var denied time.Time
+			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+				if !denied.IsZero() && w.Now().Before(denied.Add(20*time.Second)) {
+					return nil, &weir.DeniedError{RetryAfter: time.Second,
+						Limits: []weir.LimitStatus{{Exceeded: true, RetryAfter: time.Second}}}
+				}
+				l, err := w.World.Reserve(ctx, r)
+				if _, ok := denialOf(err); ok {
+					denied = w.Now()
+				}
+				return l, err
 			}
 		}},
 	}
 }
 
-// denialRules break section 4.
-func denialRules() []rule {
-	return append(
-		waitRules(),
-		rule{"the shortest wait counts", "4.1", func(w, _ *model.Rules) {
-			w.RetryAfter = func(limits []weir.LimitStatus) (least time.Duration) {
-				for _, s := range limits {
-					if s.Exceeded && !s.Shadow && (least == 0 || s.RetryAfter < least) {
-						least = s.RetryAfter
-					}
+// denialFronts break line 4.1.
+func denialFronts() []front {
+	// retry changes the overall wait, given those of the limits that count.
+	retry := func(overall func(waits []time.Duration) time.Duration) func(w *wrong) {
+		return denying(func(_ *wrong, d *weir.DeniedError) error {
+			var waits []time.Duration
+			for _, s := range d.Limits {
+				if s.Exceeded && !s.Shadow {
+					waits = append(waits, s.RetryAfter)
 				}
-				return least
 			}
-		}},
-		rule{"the waits are added", "4.1", func(w, _ *model.Rules) {
-			w.RetryAfter = func(limits []weir.LimitStatus) (sum time.Duration) {
-				for _, s := range limits {
-					if s.Exceeded && !s.Shadow {
-						sum += s.RetryAfter
-					}
-				}
-				return sum
+			d.RetryAfter = overall(waits)
+			return d
+		})
+	}
+	return []front{
+		{"a denial has no wait", "4.1", retry(func([]time.Duration) time.Duration { return 0 })},
+		{"the shortest wait counts", "4.1", retry(func(waits []time.Duration) time.Duration {
+			return slices.Min(waits)
+		})},
+		{"the waits are added", "4.1", retry(func(waits []time.Duration) (sum time.Duration) {
+			for _, d := range waits {
+				sum += d
 			}
-		}},
-		rule{"a shadow limit's wait counts", "4.1", func(w, r *model.Rules) {
-			w.RetryAfter = func(limits []weir.LimitStatus) time.Duration {
-				longest := r.RetryAfter(limits)
-				for _, s := range limits {
-					longest = max(longest, s.RetryAfter)
-				}
-				return longest
+			return sum
+		})},
+		{"a shadow limit's wait counts", "4.1", denying(func(_ *wrong, d *weir.DeniedError) error {
+			for _, s := range d.Limits {
+				d.RetryAfter = max(d.RetryAfter, s.RetryAfter)
 			}
-		}},
-		rule{
-			"a denial is an error like others",
-			"errors that look like denials",
-			func(w, _ *model.Rules) {
-				w.Denial = func(*weir.DeniedError) error { return &weir.Error{Code: weir.Unavailable} }
-			},
-		},
-		rule{"a denial is an error too", "errors that look like denials", func(w, _ *model.Rules) {
-			w.Denial = func(d *weir.DeniedError) error {
-				return errors.Join(d, &weir.Error{Code: weir.NeverSatisfiable})
-			}
-		}},
-		rule{"a denial names only what denied", "4.1", func(w, _ *model.Rules) {
-			w.Denial = func(d *weir.DeniedError) error {
-				c := *d
-				c.Limits = nil
-				for _, s := range d.Limits {
-					if s.Exceeded {
-						c.Limits = append(c.Limits, s)
-					}
-				}
-				return &c
-			}
-		}},
-	)
+			return d
+		})},
+		{"a denial names only what denied", "4.1", denying(func(_ *wrong, d *weir.DeniedError) error {
+			d.Limits = slices.DeleteFunc(d.Limits, func(s weir.LimitStatus) bool { return !s.Exceeded })
+			return d
+		})},
+		{"a denial is an error like others", "errors that look like denials",
+			denying(func(*wrong, *weir.DeniedError) error { return refused(weir.Unavailable) })},
+		{"a denial is an error too", "errors that look like denials",
+			denying(func(_ *wrong, d *weir.DeniedError) error {
+				return errors.Join(d, refused(weir.NeverSatisfiable))
+			})},
+	}
 }
 
+// waitRules break lines 1.4, 4.2 and 4.3.
 func waitRules() []rule {
-	bucket := func(change int64) func(w, r *model.Rules) {
-		return func(w, r *model.Rules) {
-			w.BucketWait = func(b model.Bucket, want *big.Int, now int64) *big.Int {
-				ms := r.BucketWait(b, want, now)
-				if ms == nil || ms.Sign() == 0 {
-					return ms
-				}
-				return new(big.Int).Add(ms, big.NewInt(change))
+	// waiting changes the wait for a limit that is exceeded; an empty kind is any.
+	waiting := func(kind weir.Kind, wait func(j *model.Judged, right time.Duration) time.Duration) model.Points {
+		return status(func(j *model.Judged, s *weir.LimitStatus) {
+			if j.Wait != nil && j.Wait.Sign() > 0 && (kind == "" || s.Kind == kind) {
+				s.RetryAfter = wait(j, s.RetryAfter)
 			}
-			w.Forgotten = r.Forgotten
-		}
+		})
 	}
-	pieces := func(pick func(ends []model.Piece) int64) func(w, r *model.Rules) {
-		return func(w, _ *model.Rules) {
-			w.PiecesWait = func(pieces []model.Piece, _ *big.Int, now int64) *big.Int {
-				return big.NewInt(pick(pieces) - now)
+	bucket := func(more time.Duration) model.Points {
+		return waiting(weir.Bucket, func(_ *model.Judged, right time.Duration) time.Duration {
+			return right + more
+		})
+	}
+	pieces := func(pick func(ends []int64) int64) model.Points {
+		return waiting("", func(j *model.Judged, right time.Duration) time.Duration {
+			if len(j.Pieces) == 0 || j.Limit.Kind == weir.Budget {
+				return right
 			}
-		}
+			var ends []int64
+			for _, p := range j.Pieces {
+				ends = append(ends, p.Until)
+			}
+			return time.Duration(pick(ends)-j.Now) * time.Millisecond
+		})
 	}
 	return []rule{
-		{"a bucket's wait is a millisecond short", "4.2", bucket(-1)},
-		{"a bucket's wait is a millisecond long", "4.2", bucket(1)},
-		{"a bucket's wait is rounded down", "1.4", bucket(-1)},
-		{"a bucket's wait forgets the debt", "4.2", func(w, r *model.Rules) {
-			w.BucketWait = func(b model.Bucket, want *big.Int, now int64) *big.Int {
-				if b.Balance.Sign() < 0 {
-					b.Balance = new(big.Int)
+		{"a bucket's wait is a millisecond short", "4.2", bucket(-time.Millisecond)},
+		{"a bucket's wait is a millisecond long", "4.2", bucket(time.Millisecond)},
+		{"a bucket's wait is rounded down", "1.4", bucket(-time.Millisecond)},
+		{"a bucket's wait forgets the debt", "4.2",
+			waiting(weir.Bucket, func(j *model.Judged, right time.Duration) time.Duration {
+				if j.Bucket.Balance.Sign() >= 0 {
+					return right
 				}
-				return r.BucketWait(b, want, now)
-			}
-			w.Forgotten = r.Forgotten
-		}},
-		{"a window waits for the first unit", "4.2", pieces(func(pieces []model.Piece) int64 {
-			first := pieces[0].Until
-			for _, p := range pieces {
-				first = min(first, p.Until)
-			}
-			return first
+				b := j.Bucket
+				b.Balance = new(big.Int)
+				return time.Duration(b.Wait(j.Want(), j.Now).Int64()) * time.Millisecond
+			})},
+		{"a window waits for the first unit", "4.2", pieces(slices.Min[[]int64])},
+		{"a window waits for the last unit", "4.2", pieces(slices.Max[[]int64])},
+		{"a budget waits for a day", "4.2",
+			waiting(weir.Budget, func(*model.Judged, time.Duration) time.Duration { return 24 * time.Hour })},
+		{"a long wait wraps", "4.3", waiting("", func(j *model.Judged, _ time.Duration) time.Duration {
+			return time.Duration(j.Wait.Int64()) * time.Millisecond
 		})},
-		{"a window waits for the last unit", "4.2", pieces(func(pieces []model.Piece) int64 {
-			var last int64
-			for _, p := range pieces {
-				last = max(last, p.Until)
-			}
-			return last
+		{"a long wait is a century", "4.3", waiting("", func(_ *model.Judged, right time.Duration) time.Duration {
+			return min(right, 100*365*24*time.Hour)
 		})},
-		{"a budget waits for a day", "4.2", func(w, _ *model.Rules) {
-			w.BudgetWait = func([]model.Piece, *big.Int, int64) *big.Int { return big.NewInt(86_400_000) }
-		}},
-		{"a long wait wraps", "4.3", func(w, _ *model.Rules) {
-			w.Clamp = func(ms *big.Int) time.Duration { return time.Duration(ms.Int64() * 1_000_000) }
-		}},
-		{"a long wait is a century", "4.3", func(w, r *model.Rules) {
-			w.Clamp = func(ms *big.Int) time.Duration { return min(r.Clamp(ms), 100*365*24*time.Hour) }
-		}},
 	}
 }

@@ -1,6 +1,7 @@
 package broken
 
 import (
+	"context"
 	"slices"
 	"strings"
 
@@ -8,16 +9,94 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// byKey replaces the rule of line 7.12; the right one is at hand.
-func byKey(
-	rule func(c *model.Content, holdings []*model.Holding, totals []weir.Costs, right *model.Rules) ([]weir.Costs, error),
-) func(w, r *model.Rules) {
-	return func(w, r *model.Rules) {
-		w.ByKey = func(c *model.Content, h []*model.Holding, totals []weir.Costs) ([]weir.Costs, error) {
-			return rule(c, h, totals, r)
-		}
+// keyedRules break line 7.12.
+func keyedRules() []rule {
+	return []rule{
+		{"two charges may have one key", "7.12", forgive("7.12", "")},
+		{"actuals are the same whatever their keys", "7.12", comparing(func(c *model.Content) {
+			c.Totals = shortNames(c.Totals)
+		})},
+		{"actuals by key are never the same", "7.12", model.Points{Same: func(t model.Twice, right bool) bool {
+			return right && !anyFull(t.Was.Totals)
+		}}},
 	}
 }
+
+// keyedFronts break line 7.12.
+func keyedFronts() []front {
+	return []front{
+		{"charges are keyed by their entity alone", "7.12", asking(func(_ *wrong, r *weir.Request) error {
+			for i, c := range r.Charges {
+				if r.Keyed && slices.ContainsFunc(r.Charges[:i],
+					func(o weir.Charge) bool { return o.Entity == c.Entity }) {
+					return refused(weir.Invalid)
+				}
+			}
+			return nil
+		})},
+		{"keyed charges are told by position too", "7.12", settledBy(true,
+			func(_ *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+				if len(totals) < 2 || len(totals) != len(r.Charges) {
+					return totals
+				}
+				all := weir.Costs{}
+				for i, set := range totals {
+					for name, n := range set {
+						all[subject(r.Charges[i]).FullName(name)] = n
+					}
+				}
+				return []weir.Costs{all}
+			})},
+		{"a full name is for whoever holds its entity's units", "7.12", settledBy(true,
+			renaming(func(w *wrong, r *weir.Request, name string) string {
+				for _, c := range r.Charges {
+					e, err := w.World.Explain(context.Background(), c.Entity, c.Resource)
+					for ; err == nil && e != nil; e = e.Parent {
+						of := weir.Subject{Entity: e.Entity, Resource: e.Resource}
+						if limit := shortName(name); of.FullName(limit) == name && has(e.Limits, limit) {
+							return subject(c).FullName(limit)
+						}
+					}
+				}
+				return name
+			}))},
+		{"full names that are no charge's are ignored", "7.12", settledBy(true,
+			renaming(func(_ *wrong, r *weir.Request, name string) string {
+				for _, c := range r.Charges {
+					if subject(c).FullName(shortName(name)) == name {
+						return name
+					}
+				}
+				return ""
+			}))},
+		{"full names settle every lease", "7.12", settledBy(false,
+			func(_ *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+				if !anyFull(totals) {
+					return totals
+				}
+				if len(r.Charges) == 0 {
+					return shortNames(totals)
+				}
+				sets := make([]weir.Costs, len(r.Charges))
+				for i, c := range r.Charges {
+					sets[i] = weir.Costs{}
+					for name, n := range totals[0] {
+						if subject(c).FullName(shortName(name)) == name {
+							sets[i][shortName(name)] = n
+						}
+					}
+				}
+				return sets
+			})},
+	}
+}
+
+func subject(c weir.Charge) weir.Subject {
+	return weir.Subject{Entity: c.Entity, Resource: c.Resource}
+}
+
+// shortName is the name of the limit in a full name.
+func shortName(name string) string { return name[strings.LastIndexByte(name, '#')+1:] }
 
 // shortNames replaces full names by the names of the limits.
 func shortNames(totals []weir.Costs) []weir.Costs {
@@ -25,101 +104,64 @@ func shortNames(totals []weir.Costs) []weir.Costs {
 	for _, set := range totals {
 		to := weir.Costs{}
 		for name, n := range set {
-			to[name[strings.LastIndexByte(name, '#')+1:]] += n
+			to[shortName(name)] += n
 		}
 		short = append(short, to)
 	}
 	return short
 }
 
-// keyedRules break line 7.12.
-func keyedRules() []rule {
-	return []rule{
-		{"charges are keyed by their entity alone", "7.12", func(w, _ *model.Rules) {
-			w.CheckKeys = func(charges []weir.Charge) error {
-				for i, c := range charges {
-					if slices.ContainsFunc(charges[:i], func(o weir.Charge) bool { return o.Entity == c.Entity }) {
-						return &weir.Error{Code: weir.Invalid, Field: "charges"}
-					}
-				}
-				return nil
+// anyFull reports whether there is a full name in totals.
+func anyFull(totals []weir.Costs) bool {
+	for _, set := range totals {
+		for name := range set {
+			if shortName(name) != name {
+				return true
 			}
-		}},
-		{"two charges may have one key", "7.12", func(w, _ *model.Rules) {
-			w.CheckKeys = func([]weir.Charge) error { return nil }
-		}},
-		{"keyed charges are told by position too", "7.12", byKey(func(
-			c *model.Content, h []*model.Holding, totals []weir.Costs, right *model.Rules,
-		) ([]weir.Costs, error) {
-			if len(totals) > 1 && len(totals) == len(c.Charges) {
-				return totals, nil
+		}
+	}
+	return false
+}
+
+// settledBy changes the totals with which leases are settled whose request was keyed or was not.
+func settledBy(
+	keyed bool, change func(w *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs,
+) func(w *wrong) {
+	return func(w *wrong) {
+		asked := remembering(w)
+		changed := func(id weir.LeaseID, totals []weir.Costs) []weir.Costs {
+			if r := asked(id); r != nil && r.Keyed == keyed {
+				return change(w, r, totals)
 			}
-			return right.ByKey(c, h, totals)
-		})},
-		{"a full name is for whoever holds its entity's units", "7.12", byKey(keyedByHolding)},
-		{"full names that are no charge's are ignored", "7.12", byKey(func(
-			c *model.Content, h []*model.Holding, totals []weir.Costs, right *model.Rules,
-		) ([]weir.Costs, error) {
-			var known []weir.Costs
-			for _, set := range totals {
-				kept := weir.Costs{}
-				for name, n := range set {
-					if _, err := right.ByKey(c, h, []weir.Costs{{name: n}}); err == nil {
-						kept[name] = n
-					}
-				}
-				known = append(known, kept)
-			}
-			return right.ByKey(c, h, known)
-		})},
-		{"full names settle every lease", "7.12", byKey(func(
-			c *model.Content, h []*model.Holding, totals []weir.Costs, right *model.Rules,
-		) ([]weir.Costs, error) {
-			keyed := *c
-			keyed.Keyed = keyed.Keyed || !slices.EqualFunc(totals, shortNames(totals), sameNames)
-			return right.ByKey(&keyed, h, totals)
-		})},
-		{"actuals are the same whatever their keys", "7.12", func(w, r *model.Rules) {
-			w.SameTotals = func(a, b []weir.Costs) bool { return r.SameTotals(shortNames(a), shortNames(b)) }
-		}},
-		{"actuals by key are never the same", "7.12", func(w, r *model.Rules) {
-			w.SameTotals = func(a, b []weir.Costs) bool {
-				return r.SameTotals(a, b) && slices.EqualFunc(a, shortNames(a), sameNames)
-			}
-		}},
+			return totals
+		}
+		w.adjust = func(ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs) (*weir.Receipt, error) {
+			return w.World.Adjust(ctx, id, seq, changed(id, totals))
+		}
+		w.complete = func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
+			return w.World.Complete(ctx, id, changed(id, actuals))
+		}
 	}
 }
 
-func sameNames(a, b weir.Costs) bool {
-	for name := range a {
-		if _, ok := b[name]; !ok {
-			return false
-		}
-	}
-	return len(a) == len(b)
-}
-
-// keyedByHolding takes the first charge that an entity's holding is of for the one on that entity:
-// what can be told from the holdings alone.
-func keyedByHolding(
-	c *model.Content, holdings []*model.Holding, totals []weir.Costs, right *model.Rules,
-) ([]weir.Costs, error) {
-	if !c.Keyed || len(totals) != 1 {
-		return right.ByKey(c, holdings, totals)
-	}
-	var renamed weir.Costs
-	for name, n := range totals[0] {
-		for _, h := range holdings {
-			if h.Subject.FullName(h.Limit.Name) == name {
-				own := c.Charges[h.Parts[0].Charge]
-				name = weir.Subject{Entity: own.Entity, Resource: own.Resource}.FullName(h.Limit.Name)
-				break
+// renaming renames the full names in totals; one that becomes empty is left out.
+func renaming(
+	to func(w *wrong, r *weir.Request, name string) string,
+) func(w *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+	return func(w *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+		var renamed []weir.Costs
+		for _, set := range totals {
+			costs := weir.Costs{}
+			for name, n := range set {
+				if shortName(name) != name {
+					name = to(w, r, name)
+				}
+				if name != "" {
+					costs[name] += n
+				}
 			}
+			renamed = append(renamed, costs)
 		}
-		if renamed == nil {
-			renamed = weir.Costs{}
-		}
-		renamed[name] += n
+		return renamed
 	}
-	return right.ByKey(c, holdings, []weir.Costs{renamed})
 }

@@ -1,235 +1,308 @@
 package broken
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// leaseRules break lines 6.1 to 6.5.
-func leaseRules() []rule {
-	return append([]rule{
-		{"a lease has no end", "6.3", func(w, _ *model.Rules) {
-			w.Expired = func(int64, int64) bool { return false }
-		}},
-		{"a lease ends a millisecond late", "6.3", func(w, _ *model.Rules) {
-			w.Expired = func(ends, now int64) bool { return now > ends }
-		}},
-		{"a lease may be shorter than its slots", "6.3", func(w, r *model.Rules) {
-			w.Ends = func(now, lifetime int64, _ []int64) int64 { return r.Ends(now, lifetime, nil) }
-		}},
-		{"a lease is as long as its slots", "6.3", func(w, _ *model.Rules) {
-			w.Ends = func(now, lifetime int64, timeouts []int64) int64 {
-				if len(timeouts) > 0 {
-					return now + slices.Max(timeouts)
-				}
-				return now + lifetime
-			}
-		}},
-		{"leases live for an hour, whatever the option", "6.3", func(w, r *model.Rules) {
-			w.Ends = func(now, _ int64, timeouts []int64) int64 { return r.Ends(now, 3_600_000, timeouts) }
-		}},
-		{"a denied request leaves a lease", "6.5", func(w, _ *model.Rules) {
-			w.KeepsDenied = func() bool { return true }
-		}},
-		{"any brought ID is taken", "6.1", func(w, _ *model.Rules) {
-			w.CheckID = func(int64, int64, int64) error { return nil }
-		}},
-		{"an ID may be ahead by any time", "6.1", func(w, r *model.Rules) {
-			w.CheckID = func(idMS, horizon, now int64) error { return r.CheckID(min(idMS, now), horizon, now) }
-		}},
-		{"an ID may not be ahead", "6.1", func(w, r *model.Rules) {
-			w.CheckID = func(idMS, horizon, now int64) error {
-				if idMS > now {
-					return &weir.Error{Code: weir.Invalid, Field: "lease_id"}
-				}
-				return r.CheckID(idMS, horizon, now)
-			}
-		}},
-	}, append(memoryRules(), voidRules()...)...)
+// react changes the table of section 6.
+func react(change func(c model.Cell, right model.Reaction) model.Reaction) model.Points {
+	return model.Points{React: change}
 }
 
-// voidRules break line 6.7.
-func voidRules() []rule {
+// leaseRules break lines 6.3 and 6.4.
+func leaseRules() []rule {
+	lease := func(cause model.Cause, end func(t model.Term) int64) model.Points {
+		return until(cause, "", func(t model.Term, _ int64) int64 { return end(t) })
+	}
 	return []rule{
-		{"a cancel of an unknown lease is forgotten at once", "6.7", func(w, _ *model.Rules) {
-			w.Voids = func(weir.Verb, error) bool { return false }
-		}},
-		{"every verb on an unknown lease ends its ID", "6.7", func(w, r *model.Rules) {
-			w.Voids = func(_ weir.Verb, refused error) bool { return r.Voids(weir.VerbCancel, refused) }
-		}},
+		{"a lease may be shorter than its slots", "6.3",
+			lease(model.Leased, func(t model.Term) int64 { return t.From + t.Length })},
+		{"a lease is as long as its slots", "6.3", lease(model.Leased, func(t model.Term) int64 {
+			if t.Timeout > 0 {
+				return t.From + t.Timeout
+			}
+			return t.From + t.Length
+		})},
+		{"ended leases are never forgotten", "6.4",
+			lease(model.Remembered, func(model.Term) int64 { return math.MaxInt64 })},
+		{"ended leases are forgotten at once", "6.4",
+			lease(model.Remembered, func(t model.Term) int64 { return t.From })},
+		{"ended leases are forgotten by the time in their ID", "6.4",
+			lease(model.Remembered, func(t model.Term) int64 { return t.IDTime + t.Length })},
+		{"an ID ahead is forgotten before its time", "6.4",
+			lease(model.Remembered, func(t model.Term) int64 { return t.From + t.Length })},
+	}
+}
+
+// unknownRules break what is made of IDs that are not known: lines 6.1, 6.2 and 6.7.
+func unknownRules() []rule {
+	horizon := func(change func(h *model.Horizon)) model.Points {
+		return model.Points{Horizon: func(h model.Horizon, _ int64) int64 {
+			change(&h)
+			return h.Oldest()
+		}}
+	}
+	return []rule{
+		{"any brought ID is taken", "6.1", forgive("6.1", "")},
+		{"an ID may be ahead by any time", "6.1", forgive("6.1", "is too far ahead")},
+		{"the horizon forgets what was forgotten early", "6.2", horizon(func(h *model.Horizon) { h.Early = 0 })},
+		{"the horizon forgets the opening", "6.2", horizon(func(h *model.Horizon) {
+			if h.Early == h.Opened {
+				h.Early = 0
+			}
+			h.Opened = 0
+		})},
+		{"the horizon forgets the lease memory", "6.2", horizon(func(h *model.Horizon) { h.Now = 0 })},
+		{"the horizon stays before what was forgotten", "6.2", horizon(func(h *model.Horizon) { h.Early-- })},
+
+		{"a cancel of an unknown lease is forgotten at once", "6.7",
+			react(func(_ model.Cell, right model.Reaction) model.Reaction {
+				if right == model.Void {
+					return model.Unknown
+				}
+				return right
+			})},
+		{"every verb on an unknown lease ends its ID", "6.7",
+			react(func(c model.Cell, right model.Reaction) model.Reaction {
+				if c.State == "" && right == model.Unknown && !c.Refused {
+					return model.Void
+				}
+				return right
+			})},
 		{"a cancel of an ID that is refused anyway takes room in the memory", "6.7",
-			func(w, _ *model.Rules) {
-				w.Voids = func(v weir.Verb, _ error) bool { return v == weir.VerbCancel }
-			}},
-		{"a voided ID is remembered for as long as the default", "6.7", func(w, r *model.Rules) {
-			w.Forgets = func(ended, idMS, _, now int64) bool { return r.Forgets(ended, idMS, 600_000, now) }
+			react(func(c model.Cell, right model.Reaction) model.Reaction {
+				if c.State == "" && c.Verb == weir.VerbCancel {
+					return model.Void
+				}
+				return right
+			})},
+	}
+}
+
+// sequenceRules break line 7.1.
+func sequenceRules() []rule {
+	// adjust says which adjusts of a live lease are applied.
+	adjust := func(applies func(seq, last int64) bool) model.Points {
+		return react(func(c model.Cell, right model.Reaction) model.Reaction {
+			switch {
+			case c.Verb != weir.VerbAdjust || c.State != weir.LeaseLive:
+				return right
+			case applies(c.Seq, c.Last):
+				return model.Do
+			default:
+				return model.Replay
+			}
+		})
+	}
+	return []rule{
+		{"every adjust is applied", "7.1", adjust(func(int64, int64) bool { return true })},
+		{"an adjust is applied again", "7.1", adjust(func(seq, last int64) bool { return seq >= last })},
+		{"a gap is not applied", "7.1", adjust(func(seq, last int64) bool { return seq == last+1 })},
+		{"no adjust is applied", "7.1", adjust(func(int64, int64) bool { return false })},
+		{"a sequence number may be anything", "7.1", forgive("7.1", "")},
+	}
+}
+
+// leaseFronts break lines 6.1, 6.3, 6.4, 6.7 and 11.1.
+func leaseFronts() []front {
+	extend := func(expires time.Duration) func(w *wrong) {
+		return func(w *wrong) {
+			w.extend = func(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+				r := w.done(id)
+				if expires > 0 {
+					r.Expires = r.At.Add(expires)
+				}
+				return r, nil
+			}
+		}
+	}
+	memory := func(size func(was int) int) func(w *wrong) {
+		return set(func(o *weir.Options) { o.LeaseMemorySize = size(o.LeaseMemorySize) })
+	}
+	return []front{
+		{"a lease has no end", "6.3", overdue(100 * 365 * 24 * time.Hour)},
+		{"a lease ends a millisecond late", "6.3", overdue(time.Millisecond)},
+		{"leases live for an hour, whatever the option", "6.3",
+			set(func(o *weir.Options) { o.LeaseLifetime = 0 })},
+		{"the memory ignores the option", "6.4", set(func(o *weir.Options) { o.LeaseMemory = 0 })},
+		{"a voided ID is remembered for as long as the default", "6.7",
+			set(func(o *weir.Options) { o.LeaseMemory = 0 })},
+		{"the memory is never full", "6.4", memory(func(int) int { return math.MaxInt })},
+		{"the memory holds one less", "6.4", memory(func(was int) int { return max(was-1, 1) })},
+		{"an ID may not be ahead", "6.1", asking(func(w *wrong, r *weir.Request) error {
+			if !r.LeaseID.IsZero() && r.LeaseID.Time().After(w.Now()) {
+				return refused(weir.Invalid)
+			}
+			return nil
+		})},
+		{"a lease says that it ends with its slots", "6.3", admitting(func(_ *wrong, l *weir.Lease) {
+			if !l.HoldsUntil.IsZero() {
+				l.Expires = l.HoldsUntil
+			}
+		})},
+		{"an extend does nothing", "11.1", extend(10 * time.Second)},
+		{"an extend does not renew the lease", "6.3", extend(0)},
+	}
+}
+
+// sequenceFronts break line 7.1.
+func sequenceFronts() []front {
+	return []front{
+		{"sequence numbers begin at 2", "7.1", func(w *wrong) {
+			w.adjust = func(ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs) (*weir.Receipt, error) {
+				if seq < 2 {
+					return nil, refused(weir.Invalid)
+				}
+				return w.World.Adjust(ctx, id, seq, totals)
+			}
+		}},
+		{"a refused call uses its number up", "7.1", func(w *wrong) {
+			w.adjust = func(ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs) (*weir.Receipt, error) {
+				r, err := w.World.Adjust(ctx, id, seq, totals)
+				if errors.Is(err, weir.Invalid) {
+					_, _ = w.World.Adjust(ctx, id, seq, nil)
+				}
+				return r, err
+			}
+		}},
+		{"a replay says when it was repeated", "7.1", func(w *wrong) {
+			w.adjust = func(ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs) (*weir.Receipt, error) {
+				r, err := w.World.Adjust(ctx, id, seq, totals)
+				if err == nil {
+					r.At = w.Now()
+				}
+				return r, err
+			}
 		}},
 	}
 }
 
-func memoryRules() []rule {
-	return []rule{
-		{"the horizon forgets what was forgotten early", "6.2", func(w, r *model.Rules) {
-			w.Horizon = func(now, memory, _, opened int64) int64 { return r.Horizon(now, memory, 0, opened) }
-		}},
-		{"the horizon forgets the opening", "6.2", func(w, r *model.Rules) {
-			w.Horizon = func(now, memory, early, opened int64) int64 {
-				if early == opened {
-					early = 0
-				}
-				return r.Horizon(now, memory, early, 0)
+// overdue ends leases later than it says.
+func overdue(by time.Duration) func(w *wrong) {
+	return func(w *wrong) {
+		w.points = until(model.Leased, "", later(by.Milliseconds()))
+		admitting(func(_ *wrong, l *weir.Lease) { l.Expires = l.Expires.Add(-by) })(w)
+		said := func(r *weir.Receipt, err error) (*weir.Receipt, error) {
+			if err == nil && !r.Expires.IsZero() {
+				r.Expires = r.Expires.Add(-by)
 			}
-		}},
-		{"the horizon forgets the lease memory", "6.2", func(w, r *model.Rules) {
-			w.Horizon = func(_, _, early, opened int64) int64 { return r.Horizon(0, 0, early, opened) }
-		}},
-		{"the horizon stays before what was forgotten", "6.2", func(w, _ *model.Rules) {
-			w.ForgottenEarly = func(newest, idMS int64) int64 { return max(newest, idMS) }
-		}},
-		{"ended leases are never forgotten", "6.4", func(w, _ *model.Rules) {
-			w.Forgets = func(int64, int64, int64, int64) bool { return false }
-		}},
-		{"ended leases are forgotten at once", "6.4", func(w, _ *model.Rules) {
-			w.Forgets = func(ended, _, _, now int64) bool { return now > ended }
-		}},
-		{"ended leases are forgotten by the time in their ID", "6.4", func(w, _ *model.Rules) {
-			w.Forgets = func(_, idMS, memory, now int64) bool { return now > idMS+memory }
-		}},
-		{"an ID ahead is forgotten before its time", "6.4", func(w, _ *model.Rules) {
-			w.Forgets = func(ended, _, memory, now int64) bool { return now > ended+memory }
-		}},
-		{"the memory is never full", "6.4", func(w, _ *model.Rules) {
-			w.Overfull = func(int, int) bool { return false }
-		}},
-		{"the memory holds one less", "6.4", func(w, _ *model.Rules) {
-			w.Overfull = func(ended, size int) bool { return ended > size-1 }
-		}},
-		{"the memory ignores the option", "6.4", func(w, _ *model.Rules) {
-			w.Forgets = func(ended, idMS, _, now int64) bool { return now > max(ended, idMS)+600_000 }
-		}},
+			return r, err
+		}
+		w.extend = func(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+			return said(w.World.Extend(ctx, id))
+		}
+		w.adjust = func(
+			ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
+		) (*weir.Receipt, error) {
+			return said(w.World.Adjust(ctx, id, seq, totals))
+		}
 	}
 }
 
 // tableRules put something else into each cell of the table in section 6.
 func tableRules() []rule {
-	right := model.Right(model.NewCalendar())
 	var rules []rule
 	for _, verb := range []weir.Verb{weir.VerbReserve, weir.VerbAdjust, weir.VerbComplete,
 		weir.VerbCancel, weir.VerbExtend} {
 		for _, state := range []weir.LeaseState{weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled,
 			weir.LeaseExpired, weir.LeaseVoided, ""} {
-			for _, same := range []bool{true, false} {
-				if was := right.React(verb, state, same); was != right.React(verb, state, !same) || same {
-					rules = append(rules, cells(verb, state, same, was)...)
-				}
+			same := model.React(model.Cell{Verb: verb, State: state, Same: true, Seq: 1})
+			other := model.React(model.Cell{Verb: verb, State: state, Seq: 1})
+			rules = append(rules, cell(verb, state, true, same, same != other))
+			if same != other {
+				rules = append(rules, cell(verb, state, false, other, true))
 			}
 		}
 	}
+	instead := func(v weir.Verb, s weir.LeaseState, does model.Reaction) model.Points {
+		return react(func(c model.Cell, right model.Reaction) model.Reaction {
+			if c.Verb == v && c.State == s {
+				return does
+			}
+			return right
+		})
+	}
 	return append(rules,
-		rule{"an expired lease is reserved again", "expired lease re-reserved", react(
-			weir.VerbReserve, weir.LeaseExpired, model.Do)},
-		rule{"a repeated reserve is charged again", "replay of a multi-limit reserve", react(
-			weir.VerbReserve, weir.LeaseLive, model.Do)},
-		rule{"a cancel after a complete gives back again", "double refunds", react(
-			weir.VerbCancel, weir.LeaseCompleted, model.Replay)},
+		rule{"an expired lease is reserved again", "expired lease re-reserved",
+			instead(weir.VerbReserve, weir.LeaseExpired, model.Do)},
+		rule{"a repeated reserve is charged again", "replay of a multi-limit reserve",
+			instead(weir.VerbReserve, weir.LeaseLive, model.Do)},
+		rule{"a cancel after a complete gives back again", "double refunds",
+			instead(weir.VerbCancel, weir.LeaseCompleted, model.Replay)},
 	)
 }
 
-// cells are the wrong reactions in place of a right one.
-func cells(v weir.Verb, s weir.LeaseState, same bool, was model.Reaction) []rule {
-	var rules []rule
-	for _, wrong := range []model.Reaction{model.Replay, model.Conflict, model.Ended, model.Unknown} {
-		if wrong == was || wrong == model.Replay && s == "" {
-			continue
-		}
-		state := string(s)
-		if s == "" {
-			state = "unknown"
-		}
-		name := fmt.Sprintf("%s on %s, same content %v, is %s", v, state, same, wrong)
-		rules = append(rules, rule{name, "6 table", func(w, r *model.Rules) {
-			w.React = func(verb weir.Verb, of weir.LeaseState, content bool) model.Reaction {
-				if verb == v && of == s && (content == same || r.React(v, s, true) == r.React(v, s, false)) {
-					return wrong
-				}
-				return r.React(verb, of, content)
-			}
-		}})
-		break // one wrong answer for each cell
+// cell puts the first of the wrong reactions in the place of a right one. If the content does not count
+// in a cell, neither does it for the wrong one.
+func cell(v weir.Verb, s weir.LeaseState, same bool, right model.Reaction, counts bool) rule {
+	wrong := model.Replay
+	if right == model.Replay || s == "" {
+		wrong = model.Conflict
 	}
-	return rules
+	state := string(s)
+	if s == "" {
+		state = "unknown"
+	}
+	name := fmt.Sprintf("%s on %s, same content %v, is %s", v, state, same, wrong)
+	return rule{name, "6 table", react(func(c model.Cell, right model.Reaction) model.Reaction {
+		if c.Verb == v && c.State == s && (c.Same == same || !counts) {
+			return wrong
+		}
+		return right
+	})}
 }
 
-func react(v weir.Verb, s weir.LeaseState, does model.Reaction) func(w, r *model.Rules) {
-	return func(w, r *model.Rules) {
-		w.React = func(verb weir.Verb, of weir.LeaseState, same bool) model.Reaction {
-			if verb == v && of == s {
-				return does
-			}
-			return r.React(verb, of, same)
-		}
-	}
+// comparing compares calls by something else than their content.
+func comparing(change func(c *model.Content)) model.Points {
+	return model.Points{Same: func(t model.Twice, _ bool) bool {
+		was, is := *t.Was, *t.Is
+		was.Charges, is.Charges = slices.Clone(was.Charges), slices.Clone(is.Charges)
+		change(&was)
+		change(&is)
+		return was.Same(&is)
+	}}
 }
 
-// contentRules change what counts as the same.
+// contentRules change what counts as the same, in requests and in completes.
 func contentRules() []rule {
-	request := func(name string, change func(c *model.Content)) rule {
-		return rule{name, "6 content", func(w, r *model.Rules) {
-			w.SameRequest = func(a, b *model.Content) bool {
-				x, y := *a, *b
-				change(&x)
-				change(&y)
-				return r.SameRequest(&x, &y)
+	eachCharge := func(change func(c *weir.Charge)) model.Points {
+		return comparing(func(c *model.Content) {
+			for i := range c.Charges {
+				change(&c.Charges[i])
 			}
+		})
+	}
+	whatever := func(request, same bool) model.Points {
+		return model.Points{Same: func(t model.Twice, right bool) bool {
+			if request == (len(t.Is.Charges) > 0) {
+				return same
+			}
+			return right
 		}}
 	}
 	return []rule{
-		request("the order of charges does not matter", func(c *model.Content) {
-			c.Charges = slices.Clone(c.Charges)
+		{"the order of charges does not matter", "6 content", comparing(func(c *model.Content) {
 			slices.SortFunc(c.Charges, func(a, b weir.Charge) int {
 				return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 			})
-		}),
-		request("brought limits are no content", func(c *model.Content) { c.Brought = nil }),
-		request("costs are no content", func(c *model.Content) {
-			c.Charges = slices.Clone(c.Charges)
-			for i := range c.Charges {
-				c.Charges[i].Costs = nil
-			}
-		}),
-		request("resources are no content", func(c *model.Content) {
-			c.Charges = slices.Clone(c.Charges)
-			for i := range c.Charges {
-				c.Charges[i].Resource = "m"
-			}
-		}),
-		{"every request has one content", "6 content", func(w, _ *model.Rules) {
-			w.SameRequest = func(_, _ *model.Content) bool { return true }
-		}},
-		{"no request repeats another", "6 content", func(w, _ *model.Rules) {
-			w.SameRequest = func(_, _ *model.Content) bool { return false }
-		}},
-		{"every complete has one content", "6 content", func(w, _ *model.Rules) {
-			w.SameTotals = func(_, _ []weir.Costs) bool { return true }
-		}},
-		{"actuals of one effect are the same", "6 content", func(w, r *model.Rules) {
-			w.SameTotals = func(a, b []weir.Costs) bool {
-				return r.SameTotals(a[:min(len(a), 1)], b[:min(len(b), 1)])
-			}
-		}},
-		{"negative totals are taken", "7.4", func(w, _ *model.Rules) {
-			w.CheckTotals = func([]weir.Costs) error { return nil }
-		}},
-		{"a sequence number may be anything", "7.1", func(w, _ *model.Rules) {
-			w.CheckSeq = func(int64) error { return nil }
-		}},
-		{"sequence numbers begin at 2", "7.1", func(w, r *model.Rules) {
-			w.CheckSeq = func(seq int64) error { return r.CheckSeq(max(seq, math.MinInt64+1) - 1) }
-		}},
+		})},
+		{"brought limits are no content", "6 content", comparing(func(c *model.Content) { c.Brought = nil })},
+		{"costs are no content", "6 content", eachCharge(func(c *weir.Charge) { c.Costs = nil })},
+		{"resources are no content", "6 content", eachCharge(func(c *weir.Charge) { c.Resource = "m" })},
+		{"every request has one content", "6 content", whatever(true, true)},
+		{"no request repeats another", "6 content", whatever(true, false)},
+		{"every complete has one content", "6 content", whatever(false, true)},
+		{"actuals of one effect are the same", "6 content", comparing(func(c *model.Content) {
+			c.Totals = c.Totals[:min(len(c.Totals), 1)]
+		})},
 	}
 }

@@ -87,7 +87,7 @@ func settlingLimiters() []Store {
 				if err := f(w, ctx, id, err); err != nil {
 					return nil, err
 				}
-				return w.now(id), nil
+				return w.done(id), nil
 			}
 		})
 	}

@@ -1,106 +1,226 @@
 package broken
 
 import (
-	"math"
+	"errors"
 	"math/big"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
 const milli = 1000
 
+func num(n int64) *big.Int { return big.NewInt(n) }
+
+func add(a, b *big.Int) *big.Int { return new(big.Int).Add(a, b) }
+
+func sub(a, b *big.Int) *big.Int { return new(big.Int).Sub(a, b) }
+
+func times(a, b int64) *big.Int { return new(big.Int).Mul(num(a), num(b)) }
+
+func least(a, b *big.Int) *big.Int {
+	if a.Cmp(b) <= 0 {
+		return a
+	}
+	return b
+}
+
+// scale is how many of a limit's counts make a unit.
+func scale(l *weir.Limit) int64 {
+	if l.Kind == weir.Bucket {
+		return milli
+	}
+	return 1
+}
+
 // capacityOf is a limit's capacity in milli-units.
 func capacityOf(l *weir.Limit) *big.Int { return times(l.Capacity, milli) }
 
-func times(a, b int64) *big.Int { return new(big.Int).Mul(big.NewInt(a), big.NewInt(b)) }
+// sumOf is what parts come to.
+func sumOf(parts []weir.Part) *big.Int {
+	total := new(big.Int)
+	for _, p := range parts {
+		total.Add(total, num(p.Units))
+	}
+	return total
+}
+
+// forgive leaves the check of a line out; with a reason, only errors with this one.
+func forgive(line, reason string) model.Points {
+	return model.Points{Refuse: func(c model.Check, right error) error {
+		if e, _ := errors.AsType[*weir.Error](right); e != nil && c.Line == line &&
+			(reason == "" || e.Reason == reason) {
+			return nil
+		}
+		return right
+	}}
+}
+
+func anyLimit(*weir.Limit) bool { return true }
+
+// uncounted leaves out the checks of some lines that sums fit their counters.
+func uncounted(on func(l *weir.Limit) bool, lines ...string) model.Points {
+	return model.Points{Refuse: func(c model.Check, right error) error {
+		e, _ := errors.AsType[*weir.Error](right)
+		if e != nil && e.Reason == "is more than can be counted" && slices.Contains(lines, c.Line) &&
+			on(&c.Take.Limit) {
+			return nil
+		}
+		return right
+	}}
+}
+
+// status changes what answers say of limits.
+func status(change func(j *model.Judged, s *weir.LimitStatus)) model.Points {
+	return model.Points{Status: func(j *model.Judged, right weir.LimitStatus) weir.LimitStatus {
+		change(j, &right)
+		return right
+	}}
+}
 
 // numberRules break section 1.
 func numberRules() []rule {
-	return append([]rule{
-		{"an instant counts to the next millisecond", "1.2", func(w, r *model.Rules) {
-			w.Instant = func(t time.Time) int64 {
-				return r.Instant(t.Add(time.Millisecond - time.Nanosecond))
+	back := func(r model.Reading, right int64) int64 {
+		if r.Table {
+			return right
+		}
+		return r.Now
+	}
+	table := func(latest func(r model.Reading) int64) model.Points {
+		return model.Points{Now: func(r model.Reading, right int64) int64 {
+			if r.Table {
+				return latest(r)
 			}
-		}},
-		{"an instant counts to the second", "1.2", func(w, r *model.Rules) {
-			w.Instant = func(t time.Time) int64 { return r.Instant(t) / 1000 * 1000 }
-		}},
-		{"state moves backwards with the clock", "C1: clock skew", func(w, _ *model.Rules) {
-			w.Now = func(now, _ int64) int64 { return now }
-		}},
-		{"the refill time moves backwards", "C1: clock skew", func(w, r *model.Rules) {
-			w.Now = func(now, _ int64) int64 { return now }
-			w.Gain = func(l *weir.Limit, from, to int64) *big.Int { return r.Gain(l, min(from, to), to) }
-		}},
-		{"a denial is not seen by the state", "1.3", func(w, _ *model.Rules) {
-			w.Stamps = func(denied, known bool) bool { return !denied && known }
-		}},
-		{"the lease table believes every clock", "1.3", func(w, _ *model.Rules) {
-			w.Clock = func(_, now int64) int64 { return now }
-		}},
-		{"the lease table stays ahead for ever", "1.3", func(w, _ *model.Rules) {
-			w.Clock = func(table, now int64) int64 { return max(table, now) }
-		}},
-		{"debt is rounded towards zero", "1.4", func(w, _ *model.Rules) {
-			w.Units = func(n *big.Int, scale int64) int64 {
-				return new(big.Int).Quo(n, big.NewInt(scale)).Int64()
+			return right
+		}}
+	}
+	return []rule{
+		{"state moves backwards with the clock", "C1: clock skew", model.Points{Now: back}},
+		{"the refill time moves backwards", "C1: clock skew", model.Points{Now: back,
+			Bucket: func(t model.Touched, right model.Bucket) model.Bucket {
+				if t.Was.Balance != nil && t.Now < t.Was.At {
+					return t.Was.Gained(num(0), t.Limit, t.Now)
+				}
+				return right
+			}}},
+		{"a denial is not seen by the state", "1.3", model.Points{Stamps: func(s model.Stamp, right bool) bool {
+			return right && !s.Denied
+		}}},
+		{"the lease table believes every clock", "1.3", table(func(r model.Reading) int64 { return r.Now })},
+		{"the lease table stays ahead for ever", "1.3", table(func(r model.Reading) int64 {
+			return max(r.Now, r.Latest)
+		})},
+		{"debt is rounded towards zero", "1.4", status(func(j *model.Judged, s *weir.LimitStatus) {
+			s.Available = new(big.Int).Quo(j.Available, num(scale(&j.Limit))).Int64()
+		})},
+		{"available is rounded up", "1.4", status(func(j *model.Judged, s *weir.LimitStatus) {
+			less := new(big.Int).Neg(j.Available)
+			s.Available = -less.Div(less, num(scale(&j.Limit))).Int64()
+		})},
+		{"available goes through a float", "1.1", status(func(_ *model.Judged, s *weir.LimitStatus) {
+			s.Available = int64(float32(s.Available))
+		})},
+		{"costs are judged as floats", "1.1", model.Points{Fits: func(j *model.Judged, _ bool) bool {
+			available, _ := new(big.Float).SetInt(new(big.Int).Quo(j.Available, num(milli))).Float64()
+			asked, _ := new(big.Float).SetInt(new(big.Int).Quo(j.Asked, num(milli))).Float64()
+			return available >= asked
+		}}},
+		{"a bucket may be asked for anything", "1.1", uncounted(anyLimit, "1.1", "3.5")},
+		{"a counter wraps", "64-bit overflow", uncounted(
+			func(l *weir.Limit) bool { return l.Kind != weir.Bucket }, "3.6", "7.11")},
+		{"a sum of costs wraps", "64-bit overflow", takes(func(_ model.Planned, t *model.Take) {
+			var sum int64
+			for i := range t.Parts {
+				sum += t.Parts[i].Units
+				t.Parts[i].Units = 0
 			}
-		}},
-		{"available is rounded up", "1.4", func(w, r *model.Rules) {
-			w.Units = func(n *big.Int, scale int64) int64 {
-				return -r.Units(new(big.Int).Neg(n), scale)
+			if len(t.Parts) > 0 {
+				t.Parts[0].Units = sum
 			}
-		}},
-	}, countingRules()...)
+		})},
+		{"a sum that does not fit is applied", "7.11", uncounted(
+			func(l *weir.Limit) bool { return !l.Shadow }, "7.11")},
+	}
 }
 
-// countingRules break line 1.1 and what overflows.
-func countingRules() []rule {
-	return []rule{
-		{"available goes through a float", "1.1", func(w, r *model.Rules) {
-			w.Units = func(n *big.Int, scale int64) int64 {
-				f, _ := new(big.Float).SetInt(big.NewInt(r.Units(n, scale))).Float32()
-				return int64(f)
-			}
-		}},
-		{"costs are judged as floats", "1.1", func(w, _ *model.Rules) {
-			float := func(n *big.Int) float64 {
-				f, _ := new(big.Float).SetInt(new(big.Int).Quo(n, big.NewInt(milli))).Float64()
-				return f
-			}
-			w.Fits = func(_ weir.Kind, available, cost *big.Int) bool { return float(available) >= float(cost) }
-		}},
-		{"a bucket may be asked for anything", "1.1", func(w, _ *model.Rules) {
-			w.BucketMost = func() int64 { return math.MaxInt64 }
-		}},
-		{"a counter wraps", "64-bit overflow", func(w, _ *model.Rules) {
-			w.Sum = func(amounts ...int64) (sum int64, ok bool) {
-				for _, n := range amounts {
-					sum += n
-				}
-				return sum, true
-			}
-		}},
-		{"a sum of costs wraps", "64-bit overflow", func(w, _ *model.Rules) {
-			sum := func(parts []weir.Part) *big.Int {
-				var n int64
-				for _, p := range parts {
-					n += p.Units
-				}
-				return big.NewInt(n)
-			}
-			w.Cost, w.TakenCost = sum, sum
-			w.CheckCost = func(t *model.Take) error {
-				if sum(t.Parts).Cmp(big.NewInt(t.Ceiling)) > 0 {
-					return &weir.Error{Code: weir.NeverSatisfiable, Field: "costs." + t.Limit.Name}
-				}
-				return nil
-			}
-		}},
-		{"a sum that does not fit is applied", "7.11", func(w, _ *model.Rules) {
-			w.Failing = func(error) bool { return true }
-		}},
+// clockFronts break line 1.2.
+func clockFronts() []front {
+	return []front{
+		{"an instant counts to the next millisecond", "1.2", clock(func(t time.Time) time.Time {
+			return t.Add(time.Millisecond - time.Nanosecond).Truncate(time.Millisecond)
+		})},
+		{"an instant counts to the second", "1.2", clock(func(t time.Time) time.Time {
+			return t.Truncate(time.Second)
+		})},
+		{"instants have nanoseconds", "1.2", admitting(func(w *wrong, l *weir.Lease) {
+			l.ReservedAt = l.ReservedAt.Add(time.Duration(w.Now().Nanosecond() % 1e6))
+		})},
+		{"a lease does not say when its slots return", "1.2", admitting(func(_ *wrong, l *weir.Lease) {
+			l.HoldsUntil = time.Time{}
+		})},
 	}
+}
+
+// late is a world whose clock is read wrongly.
+type late struct {
+	conformance.World
+	clock *conformance.Clock
+	read  func(time.Time) time.Time
+}
+
+func (l late) Now() time.Time { return l.clock.Now() }
+
+func (l late) Advance(d time.Duration) {
+	l.clock.Advance(d)
+	l.World.Advance(l.read(l.clock.Now()).Sub(l.World.Now()))
+}
+
+// clock reads the time wrongly: the world inside goes by what was read.
+func clock(read func(time.Time) time.Time) func(w *wrong) {
+	return func(w *wrong) {
+		var start time.Time
+		w.setup = func(s *conformance.Setup) { start, s.Start = s.Start, read(s.Start) }
+		w.opened = func(inner conformance.World) conformance.World {
+			return late{inner, conformance.NewClock(start), read}
+		}
+	}
+}
+
+// keyRules mix up what should be apart, or keep apart what should not.
+func keyRules() []rule {
+	plain := strings.NewReplacer("-", "_", ".", "_")
+	return []rule{
+		{"names lose their - and .", "N1: names with - or .", key(func(k *model.Key, _ *weir.Limit) {
+			k.Name = plain.Replace(k.Name)
+		})},
+		{"entities lose their - and .", "N1: names with - or .", key(func(k *model.Key, _ *weir.Limit) {
+			k.Entity = plain.Replace(k.Entity)
+		})},
+		{"names are not told apart by case", "N1: names with - or .", key(func(k *model.Key, _ *weir.Limit) {
+			k.Entity = strings.ToLower(k.Entity)
+		})},
+		{"usage of all resources is one", "U1: usage", key(func(k *model.Key, _ *weir.Limit) {
+			k.Resource = ""
+		})},
+		{"usage of all entities is one", "U1: usage", key(func(k *model.Key, _ *weir.Limit) {
+			k.Entity = ""
+		})},
+		{"usage of an hour and of a day is one", "U1: usage", key(func(k *model.Key, _ *weir.Limit) {
+			if k.Kind == weir.Budget {
+				k.Name = "budget"
+			}
+		})},
+	}
+}
+
+// key changes what a limit's state is found by.
+func key(change func(k *model.Key, l *weir.Limit)) model.Points {
+	return model.Points{Key: func(l *weir.Limit, right model.Key) model.Key {
+		change(&right, l)
+		return right
+	}}
 }

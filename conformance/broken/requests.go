@@ -1,7 +1,9 @@
 package broken
 
 import (
-	"maps"
+	"context"
+	"errors"
+	"math/big"
 	"slices"
 	"strings"
 
@@ -9,170 +11,233 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// keyRules mix up what should be apart, or keep apart what should not.
-func keyRules() []rule {
-	key := func(f func(k *model.Key)) func(w, r *model.Rules) {
-		return func(w, r *model.Rules) {
-			w.KeyOf = func(s weir.Subject, l *weir.Limit) model.Key {
-				k := r.KeyOf(s, l)
-				f(&k)
-				return k
-			}
+// takes changes what is asked of each limit that a request reaches.
+func takes(change func(p model.Planned, t *model.Take)) model.Points {
+	return model.Points{Takes: func(p model.Planned, right []*model.Take) []*model.Take {
+		for _, t := range right {
+			change(p, t)
 		}
-	}
-	plain := strings.NewReplacer("-", "_", ".", "_")
-	return []rule{
-		{"names lose their - and .", "N1: names with - or .", key(func(k *model.Key) {
-			k.Name = plain.Replace(k.Name)
-		})},
-		{"entities lose their - and .", "N1: names with - or .", key(func(k *model.Key) {
-			k.Entity = plain.Replace(k.Entity)
-		})},
-		{"names are not told apart by case", "N1: names with - or .", key(func(k *model.Key) {
-			k.Entity = strings.ToLower(k.Entity)
-		})},
-		{"usage of all resources is one", "U1: usage", key(func(k *model.Key) { k.Resource = "" })},
-		{"usage of all entities is one", "U1: usage", key(func(k *model.Key) { k.Entity = "" })},
-		{"usage of an hour and of a day is one", "U1: usage", key(func(k *model.Key) {
-			if k.Kind == weir.Budget {
-				k.Name = "budget"
-			}
-		})},
-	}
-}
-
-// requestRules break lines 3.2, 3.3 and 3.4.
-func requestRules() []rule {
-	return append([]rule{
-		{"negative costs are taken for credit", "V1: negative costs", func(w, r *model.Rules) {
-			w.Malformed = func(charges []weir.Charge, slash bool) error {
-				return r.Malformed(positive(charges), slash)
-			}
-		}},
-		{"any number of charges", "3.2", func(w, r *model.Rules) {
-			w.Malformed = func(charges []weir.Charge, slash bool) error {
-				for i := range charges {
-					if err := r.Malformed(charges[i:i+1], slash); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-		}},
-		{"at most 15 charges", "3.2", func(w, r *model.Rules) {
-			w.Malformed = func(charges []weir.Charge, slash bool) error {
-				if len(charges) > 15 {
-					return &weir.Error{Code: weir.Invalid}
-				}
-				return r.Malformed(charges, slash)
-			}
-		}},
-		{"unknown names are skipped", "3.4", func(w, _ *model.Rules) {
-			w.CheckNames = func(*weir.Charge, []*model.Reach) error { return nil }
-		}},
-		{"every entity must have every name", "3.4", func(w, r *model.Rules) {
-			w.CheckNames = func(c *weir.Charge, chain []*model.Reach) error {
-				for i := range chain {
-					if err := r.CheckNames(c, chain[i:i+1]); err != nil {
-						return err
-					}
-				}
-				return nil
-			}
-		}},
-		{"no limits is the same as an unknown limit", "3.4", func(w, r *model.Rules) {
-			w.CheckNames = func(c *weir.Charge, chain []*model.Reach) error {
-				if r.CheckNames(c, chain) != nil {
-					return &weir.Error{Code: weir.UnknownLimit}
-				}
-				return nil
-			}
-		}},
-	}, partRules()...)
-}
-
-func positive(charges []weir.Charge) []weir.Charge {
-	out := slices.Clone(charges)
-	for i := range out {
-		out[i].Costs = maps.Clone(out[i].Costs)
-		for name, n := range out[i].Costs {
-			out[i].Costs[name] = max(n, 0)
-		}
-	}
-	return out
+		return right
+	}}
 }
 
 // named reports whether a charge that reaches a limit names it.
-func named(l *weir.Limit, c []weir.Charge, reaching []int) bool {
-	return slices.ContainsFunc(reaching, func(i int) bool {
-		_, ok := c[i].Costs[l.Name]
+func named(p model.Planned, t *model.Take) bool {
+	return slices.ContainsFunc(t.Charges, func(i int) bool {
+		_, ok := p.Charges[i].Costs[t.Limit.Name]
 		return ok
 	})
 }
 
-// partRules change what the charges ask of a limit.
+// partRules break lines 3.2 and 3.3.
 func partRules() []rule {
-	type partsOf = func(*weir.Limit, []weir.Charge, []int) []weir.Part
-	type wrongly = func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part
-	parts := func(f wrongly) func(w, r *model.Rules) {
-		return func(w, r *model.Rules) {
-			w.Parts = func(l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				return f(r.Parts, l, c, reaching)
+	// unnamed changes what is asked of limits that are not named.
+	unnamed := func(change func(t *model.Take)) model.Points {
+		return takes(func(p model.Planned, t *model.Take) {
+			if !named(p, t) {
+				change(t)
+			}
+		})
+	}
+	return []rule{
+		{"negative costs are taken for credit", "V1: negative costs", forgive("3.2", "is negative")},
+		{"any number of charges", "3.2", forgive("3.2", "are too many")},
+		{"unknown names are skipped", "3.4", forgive("3.4", "")},
+		{"only the first charge on a limit counts", "3.2", takes(func(_ model.Planned, t *model.Take) {
+			t.Parts = t.Parts[:min(len(t.Parts), 1)]
+		})},
+		{"limits that are not named are judged", "3.3", unnamed(func(t *model.Take) {
+			if len(t.Parts) == 0 {
+				t.Parts = []weir.Part{{Charge: t.Charges[0]}}
+			}
+		})},
+		{"every limit costs 1 that is not named", "3.3", unnamed(func(t *model.Take) {
+			t.Parts = []weir.Part{{Charge: t.Charges[0], Units: 1}}
+		})},
+		{"slots that are not named are free", "3.3", unnamed(func(t *model.Take) { t.Parts = nil })},
+	}
+}
+
+// slotRules break lines 2.3 and 3.3.
+func slotRules() []rule {
+	slots := func(change func(p model.Planned, t *model.Take)) model.Points {
+		return takes(func(p model.Planned, t *model.Take) {
+			if t.Limit.Kind == weir.Concurrency {
+				change(p, t)
+			}
+		})
+	}
+	// slot changes who takes the slot that nobody names.
+	slot := func(change func(t *model.Take)) model.Points {
+		return slots(func(p model.Planned, t *model.Take) {
+			if !named(p, t) {
+				change(t)
+			}
+		})
+	}
+	return []rule{
+		{"a request takes a slot besides those it names", "3.3", slots(func(p model.Planned, t *model.Take) {
+			if named(p, t) {
+				t.Parts[0].Units++
+			}
+		})},
+		{"each charge takes a slot", "3.3", slot(func(t *model.Take) {
+			t.Parts = nil
+			for _, i := range t.Charges {
+				t.Parts = append(t.Parts, weir.Part{Charge: i, Units: 1})
+			}
+		})},
+		{"the slot belongs to the last charge", "3.3", slot(func(t *model.Take) {
+			t.Parts = []weir.Part{{Charge: t.Charges[len(t.Charges)-1], Units: 1}}
+		})},
+		{"every request takes one slot", "amount ignored by concurrency",
+			slots(func(_ model.Planned, t *model.Take) { t.Parts = []weir.Part{{Charge: t.Charges[0], Units: 1}} })},
+		{"a request takes at most one slot", "amount ignored by concurrency",
+			slots(func(_ model.Planned, t *model.Take) {
+				for i := range t.Parts {
+					t.Parts[i].Units = min(t.Parts[i].Units, 1)
+				}
+			})},
+	}
+}
+
+// planRules break lines 3.5 and 3.7.
+func planRules() []rule {
+	// sum changes the check of the sum of the costs on a limit.
+	sum := func(check func(t *model.Take, sum *big.Int, right error) error) model.Points {
+		return model.Points{Refuse: func(c model.Check, right error) error {
+			if c.Line != "3.5" {
+				return right
+			}
+			return check(c.Take, sumOf(c.Take.Parts), right)
+		}}
+	}
+	never := refused(weir.NeverSatisfiable)
+	order := func(change func(right []*model.Take) []*model.Take) model.Points {
+		return model.Points{Takes: func(_ model.Planned, right []*model.Take) []*model.Take {
+			return change(right)
+		}}
+	}
+	return []rule{
+		{"what can never be is denied", "3.5", forgive("3.5", "")},
+		{"what can never be looks like a denial", "errors that look like denials",
+			sum(func(_ *model.Take, _ *big.Int, right error) error {
+				if right != nil {
+					return &weir.DeniedError{}
+				}
+				return nil
+			})},
+		{"a cost as large as the capacity is never satisfiable", "3.5",
+			sum(func(t *model.Take, sum *big.Int, right error) error {
+				if !t.Limit.Shadow && sum.Cmp(num(t.Ceiling)) == 0 {
+					return never
+				}
+				return right
+			})},
+		{"a brought ceiling is only judged", "5.3",
+			sum(func(t *model.Take, sum *big.Int, right error) error {
+				if sum.Cmp(num(t.Limit.Capacity)) <= 0 {
+					return nil
+				}
+				return right
+			})},
+		{"shadow limits are never satisfiable", "3.6",
+			sum(func(t *model.Take, sum *big.Int, right error) error {
+				if t.Limit.Shadow && sum.Cmp(num(t.Ceiling)) > 0 {
+					return never
+				}
+				return right
+			})},
+		{"parents are judged first", "3.7", order(func(right []*model.Take) []*model.Take {
+			slices.Reverse(right)
+			return right
+		})},
+		{"limits are judged by name alone", "3.7", order(func(right []*model.Take) []*model.Take {
+			slices.SortStableFunc(right, func(a, b *model.Take) int {
+				return strings.Compare(a.Limit.Name, b.Limit.Name)
+			})
+			return right
+		})},
+		{"the last fault is reported", "3.5", order(func(right []*model.Take) []*model.Take {
+			for i, t := range slices.Backward(right) {
+				if sumOf(t.Parts).Cmp(num(t.Ceiling)) > 0 {
+					return append([]*model.Take{t}, slices.Delete(right, i, i+1)...)
+				}
+			}
+			return right
+		})},
+	}
+}
+
+// requestFronts break lines 3.1, 3.2, 3.4, 6.1 and 6.5.
+func requestFronts() []front {
+	return []front{
+		{"at most 15 charges", "3.2", asking(func(_ *wrong, r *weir.Request) error {
+			if len(r.Charges) > 15 {
+				return refused(weir.Invalid)
+			}
+			return nil
+		})},
+		{"both forms of charges are taken", "3.2", asking(func(_ *wrong, r *weir.Request) error {
+			if len(r.Charges) > 0 {
+				r.Entity, r.Resource, r.Costs = "", "", nil
+			}
+			return nil
+		})},
+		{"every entity must have every name", "3.4", asking(everyName)},
+		{"no limits is the same as an unknown limit", "3.4", answering(
+			func(_ *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
+				if errors.Is(err, weir.NoLimits) {
+					return nil, refused(weir.UnknownLimit)
+				}
+				return l, err
+			})},
+		{"what is never satisfiable is charged in part", "3.1", answering(
+			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
+				if errors.Is(err, weir.NeverSatisfiable) && len(r.Charges) > 0 {
+					_, _ = w.World.Reserve(context.Background(), &weir.Request{Charges: r.Charges[:1]})
+				}
+				return l, err
+			})},
+		{"the caller's lease ID is dropped", "6.1", asking(func(_ *wrong, r *weir.Request) error {
+			r.LeaseID = weir.LeaseID{}
+			return nil
+		})},
+		{"a refused request leaves a lease", "6.5", answering(
+			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
+				if errors.Is(err, weir.NeverSatisfiable) && !r.LeaseID.IsZero() {
+					w.leave(r, r.LeaseID)
+				}
+				return l, err
+			})},
+		{"a denied request leaves a lease", "6.5", answering(
+			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
+				if d, ok := denialOf(err); ok {
+					w.leave(r, d.LeaseID)
+				}
+				return l, err
+			})},
+	}
+}
+
+// leave makes a lease of nothing with a request's ID.
+func (w *wrong) leave(r *weir.Request, id weir.LeaseID) {
+	_, _ = w.World.Reserve(context.Background(),
+		&weir.Request{LeaseID: id, Entity: r.Entity, Resource: r.Resource})
+}
+
+// everyName refuses a name that one of the entities of a chain does not have.
+func everyName(w *wrong, r *weir.Request) error {
+	e, err := w.World.Explain(context.Background(), r.Entity, r.Resource)
+	if err != nil {
+		return nil //nolint:nilerr // the world inside says what is wrong
+	}
+	for ; e != nil; e = e.Parent {
+		for name := range r.Costs {
+			if !has(e.Limits, name) {
+				return refused(weir.UnknownLimit)
 			}
 		}
 	}
-	return []rule{
-		{"limits that are not named are judged", "3.3", parts(
-			func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				if p := right(l, c, reaching); len(p) > 0 {
-					return p
-				}
-				return []weir.Part{{Charge: reaching[0]}}
-			})},
-		{"every limit costs 1 that is not named", "3.3", parts(
-			func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				if p := right(l, c, reaching); len(p) > 0 {
-					return p
-				}
-				return []weir.Part{{Charge: reaching[0], Units: 1}}
-			})},
-		{"slots that are not named are free", "3.3", parts(
-			func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				if !named(l, c, reaching) {
-					return nil
-				}
-				return right(l, c, reaching)
-			})},
-		{"a request takes a slot besides those it names", "3.3", parts(
-			func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				p := right(l, c, reaching)
-				if l.Kind == weir.Concurrency && named(l, c, reaching) {
-					p[0].Units++
-				}
-				return p
-			})},
-		{"each charge takes a slot", "3.3", parts(
-			func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				if l.Kind != weir.Concurrency || named(l, c, reaching) {
-					return right(l, c, reaching)
-				}
-				var p []weir.Part
-				for _, i := range reaching {
-					p = append(p, weir.Part{Charge: i, Units: 1})
-				}
-				return p
-			})},
-		{"the slot belongs to the last charge", "3.3", parts(
-			func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				if l.Kind != weir.Concurrency || named(l, c, reaching) {
-					return right(l, c, reaching)
-				}
-				return []weir.Part{{Charge: reaching[len(reaching)-1], Units: 1}}
-			})},
-		{"only the first charge on a limit counts", "3.2", parts(
-			func(right partsOf, l *weir.Limit, c []weir.Charge, reaching []int) []weir.Part {
-				p := right(l, c, reaching)
-				return p[:min(len(p), 1)]
-			})},
-	}
+	return nil
 }

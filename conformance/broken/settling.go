@@ -1,171 +1,360 @@
 package broken
 
 import (
-	"maps"
+	"context"
+	"errors"
 	"math/big"
+	"runtime"
 	"slices"
+	"sync"
+	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// sequenceRules break line 7.1.
-func sequenceRules() []rule {
-	applies := func(f func(last, seq int64) bool) func(w, r *model.Rules) {
-		return func(w, _ *model.Rules) { w.Applies = f }
-	}
-	return []rule{
-		{"every adjust is applied", "7.1", applies(func(_, _ int64) bool { return true })},
-		{"an adjust is applied again", "7.1", applies(func(last, seq int64) bool { return seq >= last })},
-		{"a gap is not applied", "7.1", applies(func(last, seq int64) bool { return seq == last+1 })},
-		{"no adjust is applied", "7.1", applies(func(_, _ int64) bool { return false })},
-		{"a refused call uses its number up", "7.1", func(w, _ *model.Rules) {
-			w.RefusedSeq = func(last, seq int64) int64 { return max(last, seq) }
-		}},
-	}
+// stand changes what a holding stands for after a settlement.
+func stand(change func(s *model.Settled, right []weir.Part) []weir.Part) model.Points {
+	return model.Points{StandFor: change}
 }
 
-// assigned turns what a lease was to stand for into something else.
-func assigned(
-	change func(was []*model.Holding, to [][]weir.Part, totals []weir.Costs),
-) func(w, r *model.Rules) {
-	return func(w, r *model.Rules) {
-		w.Assign = func(h []*model.Holding, charges int, totals []weir.Costs) ([][]weir.Part, error) {
-			to, err := r.Assign(h, charges, totals)
-			if err == nil {
-				change(h, to, totals)
-			}
-			return to, err
-		}
-	}
-}
-
-// totalsRules break lines 7.1 to 7.4 and 7.9.
-func totalsRules() []rule {
-	named := func(totals []weir.Costs, name string) bool {
-		return slices.ContainsFunc(totals, func(c weir.Costs) bool {
-			_, ok := c[name]
+// standRules break lines 7.1, 7.2 and 7.4.
+func standRules() []rule {
+	named := func(s *model.Settled) bool {
+		return slices.ContainsFunc(s.Totals, func(c weir.Costs) bool {
+			_, ok := c[s.Limit.Name]
 			return ok
 		})
 	}
-	return append([]rule{
-		{"totals are differences", "7.1", assigned(
-			func(was []*model.Holding, to [][]weir.Part, totals []weir.Costs) {
-				for i, h := range was {
-					for j := range to[i] {
-						if named(totals, h.Limit.Name) && h.Limit.Kind != weir.Concurrency {
-							to[i][j].Units += h.Parts[j].Units
-						}
-					}
-				}
-			})},
-		{"what is not named is 0", "7.2", assigned(
-			func(was []*model.Holding, to [][]weir.Part, totals []weir.Costs) {
-				for i, h := range was {
-					for j := range to[i] {
-						if !named(totals, h.Limit.Name) {
-							to[i][j].Units = 0
-						}
-					}
-				}
-			})},
-		{"totals change the entity alone", "7.1", assigned(
-			func(was []*model.Holding, to [][]weir.Part, _ []weir.Costs) {
-				for i, h := range was {
-					if h.Entity != was[0].Entity {
-						copy(to[i], h.Parts)
-					}
-				}
-			})},
-	}, slices.Concat(namingRules(), keyedRules(), endRules())...)
-}
-
-// namingRules break line 7.4.
-func namingRules() []rule {
+	slotsStay := forgive("7.4", "is more slots than there are")
+	slotsStay.StandFor = func(s *model.Settled, right []weir.Part) []weir.Part {
+		if s.Limit.Kind == weir.Concurrency && grown(s, right).Sign() > 0 {
+			return s.Parts
+		}
+		return right
+	}
 	return []rule{
-		{"names that were not reserved are ignored", "7.4", func(w, r *model.Rules) {
-			w.Assign = func(h []*model.Holding, charges int, totals []weir.Costs) ([][]weir.Part, error) {
-				known := func(name string) bool {
-					return slices.ContainsFunc(h, func(h *model.Holding) bool { return h.Limit.Name == name })
-				}
-				var kept []weir.Costs
-				for _, c := range totals {
-					c = maps.Clone(c)
-					maps.DeleteFunc(c, func(name string, _ int64) bool { return !known(name) })
-					kept = append(kept, c)
-				}
-				return r.Assign(h, charges, kept)
+		{"totals are differences", "7.1", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			if !named(s) || s.Limit.Kind == weir.Concurrency {
+				return right
 			}
-		}},
-		{"one set counts for every charge", "7.4", func(w, r *model.Rules) {
-			w.Assign = func(h []*model.Holding, charges int, totals []weir.Costs) ([][]weir.Part, error) {
-				if to, err := r.Assign(h, charges, totals); err == nil || len(totals) != 1 {
-					return to, err
-				}
-				return r.Assign(h, charges, slices.Repeat(totals, charges))
+			return with(right, func(i int) int64 { return right[i].Units + s.Parts[i].Units })
+		})},
+		{"what is not named is 0", "7.2", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			if named(s) {
+				return right
 			}
-		}},
-		{"sets that are missing are left out", "7.4", func(w, r *model.Rules) {
-			w.Assign = func(h []*model.Holding, charges int, totals []weir.Costs) ([][]weir.Part, error) {
-				if n := len(totals); n > 1 && n < charges {
-					totals = append(slices.Clone(totals), make([]weir.Costs, charges-n)...)
-				}
-				return r.Assign(h, charges, totals)
+			return with(right, func(int) int64 { return 0 })
+		})},
+		{"totals change the entity alone", "7.1", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			if s.Verb != weir.VerbCancel && s.Content.Charges[s.Parts[0].Charge].Entity != s.Entity {
+				return s.Parts
 			}
-		}},
-		{"a lease may take more slots", "7.4", func(w, _ *model.Rules) {
-			w.CheckSlots = func(*model.Holding, []weir.Part) error { return nil }
-		}},
-		{"slots may be named up to what was reserved", "7.4", func(w, _ *model.Rules) {
-			w.CheckSlots = func(*model.Holding, []weir.Part) error { return nil }
-			w.Grown = func(l *weir.Limit, more *big.Int) *big.Int {
-				if l.Kind == weir.Concurrency {
-					return new(big.Int)
-				}
-				return more
-			}
-		}},
+			return right
+		})},
+		{"names that were not reserved are ignored", "7.4", forgive("7.4", "was not reserved")},
+		{"one set counts for every charge", "7.4", forgive("7.4", "was reserved by several")},
+		{"negative totals are taken", "7.4", forgive("7.4", "is negative")},
+		{"a lease may take more slots", "7.4", forgive("7.4", "is more slots than there are")},
+		{"slots may be named up to what was reserved", "7.4", slotsStay},
 	}
 }
 
+// endRules break lines 7.2 and 7.3.
 func endRules() []rule {
+	// at changes what a verb leaves.
+	at := func(verb weir.Verb, change func(s *model.Settled, right []weir.Part) []weir.Part) model.Points {
+		return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			if s.Verb == verb {
+				return change(s, right)
+			}
+			return right
+		})
+	}
+	unchanged := func(s *model.Settled, _ []weir.Part) []weir.Part { return s.Parts }
 	return []rule{
-		{"a complete keeps the slots", "leaked slots", func(w, _ *model.Rules) {
-			w.AtEnd = func(_ *model.Holding, asked []weir.Part) []weir.Part { return asked }
-		}},
-		{"a complete gives nothing back", "over-reservation blocking traffic", func(w, r *model.Rules) {
-			w.AtEnd = func(h *model.Holding, asked []weir.Part) []weir.Part {
-				if h.Limit.Kind != weir.Concurrency && r.Cost(asked).Cmp(r.Cost(h.Parts)) < 0 {
-					return h.Parts
+		{"a complete keeps the slots", "leaked slots", at(weir.VerbComplete,
+			func(s *model.Settled, _ []weir.Part) []weir.Part { return s.Asked })},
+		{"a complete gives nothing back", "over-reservation blocking traffic", at(weir.VerbComplete,
+			func(s *model.Settled, right []weir.Part) []weir.Part {
+				if s.Limit.Kind != weir.Concurrency && grown(s, right).Sign() < 0 {
+					return s.Parts
 				}
-				return r.AtEnd(h, asked)
+				return right
+			})},
+		{"a complete gives everything back", "7.2", at(weir.VerbComplete,
+			func(_ *model.Settled, right []weir.Part) []weir.Part {
+				return with(right, func(int) int64 { return 0 })
+			})},
+		{"a complete keeps what the adjust said", "7.2", at(weir.VerbComplete,
+			func(s *model.Settled, right []weir.Part) []weir.Part {
+				if s.Limit.Kind == weir.Concurrency {
+					return right
+				}
+				return s.Parts
+			})},
+		{"a cancel gives nothing back", "7.3", at(weir.VerbCancel, unchanged)},
+		{"a cancel leaves the slots", "leaked slots", at(weir.VerbCancel,
+			func(s *model.Settled, right []weir.Part) []weir.Part {
+				if s.Limit.Kind == weir.Concurrency {
+					return s.Parts
+				}
+				return right
+			})},
+		{"a cancel gives back twice", "double refunds", at(weir.VerbCancel,
+			func(s *model.Settled, right []weir.Part) []weir.Part {
+				return with(right, func(i int) int64 { return -s.Parts[i].Units })
+			})},
+	}
+}
+
+// with returns parts with other units.
+func with(parts []weir.Part, units func(i int) int64) []weir.Part {
+	out := slices.Clone(parts)
+	for i := range out {
+		out[i].Units = units(i)
+	}
+	return out
+}
+
+// grown is by how much a settlement grows a holding; below zero if it shrinks it.
+func grown(s *model.Settled, to []weir.Part) *big.Int { return sub(sumOf(to), sumOf(s.Parts)) }
+
+// growthRules break lines 7.5 and 7.6.
+func growthRules() []rule {
+	// overrun changes what a lease stands for that used more than it had.
+	overrun := func(change func(s *model.Settled, right []weir.Part) []weir.Part) model.Points {
+		return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			if grown(s, right).Sign() > 0 {
+				return change(s, right)
+			}
+			return right
+		})
+	}
+	growth := func(end func(t model.Term) int64) model.Points {
+		return until(model.Grown, weir.Window, func(t model.Term, _ int64) int64 { return end(t) })
+	}
+	fromNow := func(t model.Term) int64 { return t.From + t.Limit.Window.Milliseconds() }
+	return []rule{
+		{"an overrun is forgiven", "overrun not counted",
+			overrun(func(s *model.Settled, _ []weir.Part) []weir.Part { return s.Parts })},
+		{"an overrun is forgiven by buckets", "overrun not counted",
+			overrun(func(s *model.Settled, right []weir.Part) []weir.Part {
+				if s.Limit.Kind == weir.Bucket {
+					return s.Parts
+				}
+				return right
+			})},
+		{"an overrun counts up to the capacity", "7.5",
+			overrun(func(s *model.Settled, right []weir.Part) []weir.Part {
+				return with(right, func(i int) int64 {
+					return min(right[i].Units, s.Parts[i].Units+s.Limit.Capacity)
+				})
+			})},
+		{"units learned of late are forgiven", "7.5",
+			growth(func(t model.Term) int64 { return t.Pieces[0].Until })},
+		{"grown units are occupied from the adjust", "7.5", growth(fromNow)},
+		{"a growth renews the whole window", "7.5", growth(func(t model.Term) int64 {
+			for _, p := range t.Pieces {
+				if p.Until > t.From {
+					p.Until = fromNow(t)
+				}
+			}
+			return fromNow(t)
+		})},
+		{"a shrink takes what was added first", "7.6", shrink(func(s model.Shrunk, _ []*model.Piece) []*model.Piece {
+			return shrunk(s.Pieces, s.Less)
+		})},
+		{"what stays begins anew", "7.6", shrink(func(s model.Shrunk, right []*model.Piece) []*model.Piece {
+			return ending(right, s.Now, func(until int64) int64 { return until + 10_000 })
+		})},
+		{"what stays ends at once", "7.6", shrink(func(s model.Shrunk, _ []*model.Piece) []*model.Piece {
+			return ending(s.Pieces, s.Now, func(int64) int64 { return s.Now })
+		})},
+		{"what has returned is not part of a shrink", "7.6",
+			shrink(func(s model.Shrunk, _ []*model.Piece) []*model.Piece {
+				inOrder := slices.Clone(s.Pieces)
+				slices.Reverse(inOrder)
+				slices.SortStableFunc(inOrder, func(a, b *model.Piece) int { // what has returned first
+					return rank(b.Until <= s.Now) - rank(a.Until <= s.Now)
+				})
+				shrunk(inOrder, s.Less)
+				return s.Pieces
+			})},
+		{"a shrink frees nothing", "7.6", shrink(func(s model.Shrunk, _ []*model.Piece) []*model.Piece {
+			return s.Pieces
+		})},
+	}
+}
+
+func shrink(f func(s model.Shrunk, right []*model.Piece) []*model.Piece) model.Points {
+	return model.Points{Shrink: f}
+}
+
+// shrunk takes units out of pieces, beginning with the first.
+func shrunk(pieces []*model.Piece, less int64) []*model.Piece {
+	for _, p := range pieces {
+		n := min(p.Units, less)
+		p.Units -= n
+		less -= n
+	}
+	return pieces
+}
+
+// ending changes the end of the pieces that have not returned.
+func ending(pieces []*model.Piece, now int64, change func(until int64) int64) []*model.Piece {
+	for _, p := range pieces {
+		if p.Until > now {
+			p.Until = change(p.Until)
+		}
+	}
+	return pieces
+}
+
+// refundRules break lines 7.7 and 7.8.
+func refundRules() []rule {
+	refund := func(f func(r model.Refunded, right *big.Int) *big.Int) model.Points {
+		return model.Points{Refund: f}
+	}
+	extend := func(end func(t model.Term) int64) model.Points {
+		return until(model.Extended, weir.Concurrency, func(t model.Term, _ int64) int64 { return end(t) })
+	}
+	book := until(model.Booked, weir.Budget, func(t model.Term, _ int64) int64 {
+		_, end := t.Limit.Period(time.UnixMilli(t.From))
+		return end.UnixMilli()
+	})
+	noCeiling := refund(func(r model.Refunded, _ *big.Int) *big.Int { return add(r.Balance, r.Back) })
+	noCeiling.Bucket = func(t model.Touched, right model.Bucket) model.Bucket {
+		if t.Was.Balance != nil && t.Was.Balance.Cmp(capacityOf(t.Limit)) > 0 {
+			right.Balance = t.Was.Balance
+		}
+		return right
+	}
+	return []rule{
+		{"a refund has no ceiling", "R1: balance above capacity", noCeiling},
+		{"a refund is lost", "over-reservation blocking traffic",
+			refund(func(r model.Refunded, _ *big.Int) *big.Int { return r.Balance })},
+		{"a refund stops at zero", "7.7", refund(func(r model.Refunded, right *big.Int) *big.Int {
+			if r.Balance.Sign() < 0 {
+				return least(right, num(0))
+			}
+			return right
+		})},
+		{"usage is booked when it is learned of", "U2: usage", book},
+		{"a refund goes where time has got to", "7.7", book},
+		{"an extend revives slots", "7.8", extend(func(t model.Term) int64 {
+			return t.From + t.Limit.Timeout.Milliseconds()
+		})},
+		{"an extend leaves the slots", "7.8", extend(func(t model.Term) int64 { return t.Pieces[0].Until })},
+		{"an extend adds to the slots' time", "7.8", extend(func(t model.Term) int64 {
+			until := t.Pieces[0].Until
+			if until <= t.From {
+				return until
+			}
+			return until + t.Limit.Timeout.Milliseconds()
+		})},
+	}
+}
+
+// settlingFronts are wrong in the verbs on a lease.
+func settlingFronts() []front {
+	return []front{
+		{"a complete without actuals gives everything back", "aborted streams losing usage", func(w *wrong) {
+			w.complete = func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
+				if len(actuals) == 0 {
+					return w.World.Cancel(ctx, id)
+				}
+				return w.World.Complete(ctx, id, actuals)
 			}
 		}},
-		{"a complete gives everything back", "7.2", func(w, r *model.Rules) {
-			w.AtEnd = func(h *model.Holding, _ []weir.Part) []weir.Part { return r.AtCancel(h) }
-		}},
-		{"a complete keeps what the adjust said", "7.2", func(w, r *model.Rules) {
-			w.AtEnd = func(h *model.Holding, _ []weir.Part) []weir.Part { return r.AtEnd(h, h.Parts) }
-		}},
-		{"a cancel gives nothing back", "7.3", func(w, _ *model.Rules) {
-			w.AtCancel = func(h *model.Holding) []weir.Part { return h.Parts }
-		}},
-		{"a cancel leaves the slots", "leaked slots", func(w, r *model.Rules) {
-			w.AtCancel = func(h *model.Holding) []weir.Part {
-				if h.Limit.Kind == weir.Concurrency {
-					return h.Parts
-				}
-				return r.AtCancel(h)
+		{"what was used does not count", "11.1", func(w *wrong) {
+			w.complete = func(ctx context.Context, id weir.LeaseID, _ []weir.Costs) (*weir.Receipt, error) {
+				return w.World.Complete(ctx, id, nil)
 			}
 		}},
-		{"a cancel gives back twice", "double refunds", func(w, _ *model.Rules) {
-			w.AtCancel = func(h *model.Holding) []weir.Part {
-				parts := slices.Clone(h.Parts)
-				for i := range parts {
-					parts[i].Units = -parts[i].Units
+		{"a complete that failed is said to be done", "a failed complete swallowed", completing(
+			func(w *wrong, id weir.LeaseID, _ []weir.Costs, r *weir.Receipt, err error) (*weir.Receipt, error) {
+				if err != nil {
+					return w.done(id), nil
 				}
-				return parts
-			}
+				return r, nil
+			})},
+		{"a complete that failed ends the lease", "7.10", completing(
+			func(w *wrong, id weir.LeaseID, _ []weir.Costs, r *weir.Receipt, err error) (*weir.Receipt, error) {
+				if errors.Is(err, weir.Invalid) {
+					_, _ = w.World.Complete(context.Background(), id, nil)
+				}
+				return r, err
+			})},
+		{"a complete is done in two steps", "7.4", completing(
+			func(w *wrong, id weir.LeaseID, actuals []weir.Costs, r *weir.Receipt, err error) (*weir.Receipt, error) {
+				if errors.Is(err, weir.Invalid) && len(actuals) == 2 {
+					_, _ = w.World.Adjust(context.Background(), id, 1<<40, []weir.Costs{actuals[0], {}})
+				}
+				return r, err
+			})},
+		{"sets that are missing are left out", "7.4", settledBy(false,
+			func(_ *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
+				if missing := len(r.Charges) - len(totals); len(totals) > 1 && missing > 0 {
+					return append(slices.Clone(totals), make([]weir.Costs, missing)...)
+				}
+				return totals
+			})},
+		{"slots that have timed out cannot be named", "7.9", forgetful},
+		{"a shrink gives everything back for a moment", "7.6", momentary},
+		{"a cancel does nothing", "X1: ", func(w *wrong) {
+			w.cancel = func(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) { return w.done(id), nil }
 		}},
+		{"leases of removed limits cannot be settled", "8.3", unsettled},
+	}
+}
+
+// unsettled refuses to cancel leases whose limits are gone.
+func unsettled(w *wrong) {
+	asked := remembering(w)
+	w.cancel = func(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+		if r := asked(id); r != nil {
+			e, err := w.World.Explain(ctx, r.Entity, r.Resource)
+			for name := range r.Costs {
+				if err == nil && !has(e.Limits, name) {
+					return nil, refused(weir.UnknownLimit)
+				}
+			}
+		}
+		return w.World.Cancel(ctx, id)
+	}
+}
+
+// momentary adjusts in two steps: first to nothing, then to what was asked.
+func momentary(w *wrong) {
+	w.adjust = func(
+		ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
+	) (*weir.Receipt, error) {
+		if len(totals) == 1 && totals[0]["n"] > 0 && seq < 1<<60 {
+			if _, err := w.World.Adjust(ctx, id, 2*seq-1, []weir.Costs{{"n": 0}}); err == nil {
+				runtime.Gosched()
+			}
+		}
+		return w.World.Adjust(ctx, id, 2*seq, totals)
+	}
+}
+
+// forgetful refuses actuals of leases whose slots have timed out.
+func forgetful(w *wrong) {
+	var mu sync.Mutex
+	until := map[weir.LeaseID]time.Time{}
+	admitting(func(_ *wrong, l *weir.Lease) {
+		mu.Lock()
+		defer mu.Unlock()
+		until[l.ID] = l.HoldsUntil
+	})(w)
+	w.complete = func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
+		mu.Lock()
+		end := until[id]
+		mu.Unlock()
+		if len(actuals) > 0 && !end.IsZero() && !w.Now().Before(end) {
+			return nil, refused(weir.Invalid)
+		}
+		return w.World.Complete(ctx, id, actuals)
 	}
 }

@@ -1,5 +1,11 @@
-// Package broken has services and stores that are wrong in one respect each. Its test shows that the
+// Package broken has services and stores that are wrong in one respect each. Its tests show that the
 // suites catch every one of them: a check that nothing wrong has ever failed says little.
+//
+// A wrong service is a right model with a wrong [model.Points], or with something wrong in front of it:
+// what it is asked, what it answers, its clock, its settings. Each is a row of a table:
+//
+//	{"the weakest level wins", "5.1", model.Points{Levels: …}}
+//	{"at most 15 charges", "3.2", func(w *wrong) { w.reserve = … }}
 package broken
 
 import (
@@ -20,62 +26,62 @@ type Variant struct {
 	Harness conformance.Harness
 }
 
-// Variants returns all of them. Each is the model with a rule replaced, or with something wrong in
-// front of it.
+// rule is a model with wrong points.
+type rule struct {
+	name, breaks string
+	points       model.Points
+}
+
+// front is a model with something wrong in front of it. Its function runs for each world.
+type front struct {
+	name, breaks string
+	spoil        func(w *wrong)
+}
+
+// Variants returns all wrong services.
 func Variants() []Variant {
 	calendar := model.NewCalendar()
 	var variants []Variant
 	for _, r := range slices.Concat(
-		numberRules(), bucketRules(), occupancyRules(), calendarRules(), keyRules(),
-		requestRules(), configRules(), planRules(), judgeRules(), denialRules(),
-		leaseRules(), tableRules(), contentRules(),
-		sequenceRules(), totalsRules(), growthRules(), refundRules(), changeRules(),
+		numberRules(), keyRules(),
+		bucketRules(), changedBucketRules(), occupancyRules(), fitRules(), calendarRules(),
+		partRules(), slotRules(), levelRules(), planRules(), judgeRules(), waitRules(),
+		leaseRules(), unknownRules(), sequenceRules(), tableRules(), contentRules(), keyedRules(),
+		standRules(), endRules(), growthRules(), refundRules(), changeRules(),
 	) {
-		variants = append(variants, Variant{r.name, r.breaks, harness(calendar, r.spoil, nil)})
+		variants = append(variants, Variant{r.name, r.breaks,
+			harness(calendar, func(w *wrong) { w.points = r.points })})
 	}
-	for _, f := range fronts() {
-		variants = append(variants, Variant{f.name, f.breaks, harness(calendar, nil, f.put)})
+	for _, f := range slices.Concat(
+		clockFronts(), requestFronts(), cascadeFronts(), broughtFronts(), racingFronts(),
+		answerFronts(), denialFronts(), leaseFronts(), sequenceFronts(), settlingFronts(),
+		keyedFronts(), changeFronts(),
+	) {
+		variants = append(variants, Variant{f.name, f.breaks, harness(calendar, f.spoil)})
 	}
 	return variants
 }
 
-// rule is a model with one rule replaced.
-type rule struct {
-	name, breaks string
-	// spoil sets wrong rules, which may be made of the right ones.
-	spoil func(wrong, right *model.Rules)
-}
+// Right returns a harness of models in which nothing is wrong.
+func Right() conformance.Harness { return harness(model.NewCalendar(), func(*wrong) {}) }
 
-// Front puts something between a world and the suites.
-type Front func(conformance.World) conformance.World
-
-// front is something wrong in front of a model.
-type front struct {
-	name, breaks string
-	put          Front
-}
-
-// Right is a harness of models in which nothing is wrong.
-func Right() conformance.Harness { return harness(model.NewCalendar(), nil, nil) }
-
-// harness opens models with rules that are spoilt, and something in front of them. Either may be nil.
-// Rules are spoilt anew for each world, so that they may keep a state of their own.
-func harness(
-	c *model.Calendar, spoil func(wrong, right *model.Rules), put Front,
-) conformance.Harness {
+// harness opens models that are spoilt.
+func harness(c *model.Calendar, spoil func(w *wrong)) conformance.Harness {
 	h := conformance.ModelHarness(nil)
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
-		rules := &model.Rules{}
-		if spoil != nil {
-			spoil(rules, model.Right(c))
+		w := &wrong{}
+		spoil(w)
+		if w.setup != nil {
+			w.setup(&s)
 		}
-		w, err := conformance.OpenModel(s, true, c, rules)
+		inner, err := conformance.OpenModel(s, true, c, &w.points)
 		if err != nil {
 			t.Fatalf("open the model: %v", err)
 		}
-		if put != nil {
-			return put(w)
+		w.World = inner
+		if w.opened != nil {
+			w.World = w.opened(inner)
 		}
 		return w
 	}

@@ -17,9 +17,6 @@ type Bucket struct {
 	Limit weir.Limit
 }
 
-// fresh is the balance of a new bucket: it starts full (2.5).
-func fresh(l *weir.Limit) *big.Int { return capacityMilli(l) }
-
 func capacityMilli(l *weir.Limit) *big.Int { return mul(num(l.Capacity), num(milliPerUnit)) }
 
 // credited is ⌊t·r/p⌋: what has been credited by t, in milli-units (2.1).
@@ -31,48 +28,32 @@ func refillMilli(l *weir.Limit) *big.Int { return mul(num(l.RefillAmount), num(m
 
 func periodMS(l *weir.Limit) *big.Int { return num(int64(l.RefillPeriod / time.Millisecond)) }
 
-// gain is ⌊t1·r/p⌋ − ⌊t0·r/p⌋ (2.1).
-func gain(l *weir.Limit, from, to int64) *big.Int { return sub(credited(l, to), credited(l, from)) }
+// Gain is what a bucket gains between two instants if it does not get full: ⌊t1·r/p⌋ − ⌊t0·r/p⌋ (2.1).
+func Gain(l *weir.Limit, from, to int64) *big.Int { return sub(credited(l, to), credited(l, from)) }
 
-// fill: a bucket gains up to C (2.1).
-func fill(l *weir.Limit, balance, gained *big.Int) *big.Int {
-	full := capacityMilli(l)
-	if balance.Cmp(full) >= 0 {
-		return balance
+// Gained is the bucket after it gained some milli-units, up to its capacity (2.1), under a definition:
+// a lowered capacity trims the balance, and a raised one leaves it to fill (8.2).
+func (b Bucket) Gained(gain *big.Int, l *weir.Limit, now int64) Bucket {
+	balance := b.Balance
+	if full := capacityMilli(&b.Limit); balance.Cmp(full) < 0 {
+		balance = least(add(balance, gain), full)
 	}
-	return least(add(balance, gained), full)
-}
-
-// trim: a lowered capacity trims a balance (8.2).
-func trim(l *weir.Limit, balance *big.Int) *big.Int { return least(balance, capacityMilli(l)) }
-
-func least(a, b *big.Int) *big.Int {
-	if a.Cmp(b) <= 0 {
-		return a
-	}
-	return b
-}
-
-// touch: what a bucket gained until now was gained under the definition it had; then the capacity
-// of the one in force trims it (8.2).
-func (r *Rules) touch(b Bucket, l *weir.Limit, now int64) Bucket {
-	balance := r.Fill(&b.Limit, b.Balance, r.Gain(&b.Limit, b.At, now))
 	if l.Capacity < b.Limit.Capacity {
-		balance = r.Trim(l, balance)
+		balance = least(balance, capacityMilli(l))
 	}
 	return Bucket{balance, now, *l}
 }
 
-// forgotten: a bucket that has been full for a minute counts as new (8.4).
-func (r *Rules) forgotten(b Bucket, now int64) bool {
-	full := r.BucketWait(b, capacityMilli(&b.Limit), b.At)
-	return full != nil && num(now-b.At).Cmp(add(full, num(forgetMS))) >= 0
+// touch brings a bucket up to now and under a definition. What it gained until now was gained under
+// the definition that it had (8.2).
+func (m *Model) touch(b Bucket, l *weir.Limit, now int64) Bucket {
+	return m.points.Bucket.pass(Touched{b, l, now}, b.Gained(Gain(&b.Limit, b.At, now), l, now))
 }
 
-// bucketWait: until the balance has reached the cost (4.2). The credit has to become what it is at
-// the balance's own instant and as much again as is missing; the first such instant t is the first
-// with t·r/p at least that.
-func bucketWait(b Bucket, want *big.Int, now int64) *big.Int {
+// Wait is the time in milliseconds from now until the balance has reached a cost; nil if it never will
+// (4.2). The credit has to become what it is at the balance's own instant and as much again as is
+// missing; the first such instant t is the first with t·r/p at least that.
+func (b Bucket) Wait(want *big.Int, now int64) *big.Int {
 	if want.Cmp(capacityMilli(&b.Limit)) > 0 {
 		return nil
 	}
@@ -85,7 +66,7 @@ func bucketWait(b Bucket, want *big.Int, now int64) *big.Int {
 	return sub(t, num(now))
 }
 
-// refund: a bucket up to its capacity and no further (7.7).
-func refund(l *weir.Limit, balance, back *big.Int) *big.Int {
-	return least(add(balance, back), capacityMilli(l))
+// refund: units go back to a bucket up to its capacity and no further (7.7).
+func (m *Model) refund(l *weir.Limit, balance, back *big.Int) *big.Int {
+	return m.points.Refund.pass(Refunded{l, balance, back}, least(add(balance, back), capacityMilli(l)))
 }

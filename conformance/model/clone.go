@@ -18,13 +18,13 @@ func (m *Model) CloneFor(id weir.LeaseID) *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	c := &Model{
-		rules: m.rules, now: m.now, newID: m.newID, slash: m.slash, depth: m.depth,
+		points: m.points, calendar: m.calendar, now: m.now, newID: m.newID, slash: m.slash, depth: m.depth,
 		config: m.config, levels: m.levels, states: maps.Clone(m.states), table: m.table, notes: m.notes,
 	}
-	now := m.rules.Clock(m.table.now, m.read())
+	now := m.clock(m.read())
 	c.table.live, c.table.ended = slices.Clone(m.table.live), slices.Clone(m.table.ended)
 	for i, e := range c.table.live {
-		if e.id == id || m.rules.Expired(e.expires, now) {
+		if e.id == id || now >= e.expires {
 			own := *e
 			own.holdings = slices.Clone(e.holdings)
 			c.table.live[i] = &own
@@ -56,7 +56,7 @@ func (m *Model) sameStates(o *Model) bool {
 			continue
 		}
 		if b == nil || a.seen != b.seen || k.Kind == weir.Bucket && a.bucket.Balance.Cmp(b.bucket.Balance) != 0 ||
-			m.rules.occupied(a.pieces, a.seen).Cmp(o.rules.occupied(b.pieces, b.seen)) != 0 {
+			m.occupied(a.pieces, a.seen).Cmp(o.occupied(b.pieces, b.seen)) != 0 {
 			return false
 		}
 	}
@@ -77,7 +77,7 @@ func (t *leaseTable) same(o *leaseTable) bool {
 
 func (e *lease) same(o *lease) bool {
 	return e.id == o.id && e.state == o.state && e.seq == o.seq &&
-		(e.content == o.content || sameRequest(e.content, o.content)) &&
+		(e.content == o.content || e.content.Same(o.content)) &&
 		slices.EqualFunc(e.actuals, o.actuals, sameCosts) &&
 		slices.EqualFunc(e.holdings, o.holdings, func(a, b *Holding) bool {
 			return a == b || a.Subject == b.Subject && a.Limit.Name == b.Limit.Name &&
@@ -90,7 +90,7 @@ func (e *lease) same(o *lease) bool {
 func (m *Model) Seq(id weir.LeaseID) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if e := m.table.find(id); e != nil {
+	if e := m.find(id); e != nil {
 		return e.seq
 	}
 	return 0

@@ -29,8 +29,8 @@ func fullName(name string) (entity, resource, limit string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-// byKey makes totals by the position of the charges out of the totals of a keyed request, of which
-// only names say what they are for (7.12). Other totals stay as they are.
+// byKey makes totals by the position of the charges out of the totals of a keyed request, in which only
+// names say what they are for (7.12). Other totals stay as they are.
 func byKey(c *Content, holdings []*Holding, totals []weir.Costs) ([]weir.Costs, error) {
 	if !c.Keyed {
 		return totals, noFullNames(totals)

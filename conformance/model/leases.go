@@ -22,220 +22,177 @@ type lease struct {
 	actuals  []weir.Costs // of the complete
 }
 
+func stateOf(e *lease) weir.LeaseState {
+	if e == nil {
+		return ""
+	}
+	return e.state
+}
+
 // idMS is the time that the lease's ID carries.
 func idMS(id weir.LeaseID) int64 { return id.Time().UnixMilli() }
 
 // leaseTable remembers leases.
 type leaseTable struct {
-	rules    *Rules
 	now      int64
 	opened   int64
 	lifetime int64
 	memory   int64
 	size     int
-	early    int64    // the newest ID time that was forgotten early, and one more
+	early    int64    // one past the newest ID time that was forgotten early
 	live     []*lease // in the order in which they were reserved or renewed
 	ended    []*lease // in the order in which they ended
 }
 
-func newLeaseTable(s Settings, r *Rules) leaseTable {
-	ms := func(d, byDefault time.Duration) int64 {
-		return int64(orDefault(d, byDefault) / time.Millisecond)
-	}
-	opened := r.Instant(s.Start)
+// newLeaseTable: a lease lives for an hour and is remembered for ten minutes with a million others,
+// unless the options say otherwise (6.3, 6.4).
+func newLeaseTable(s Settings) leaseTable {
+	opened := instant(s.Start)
 	return leaseTable{
-		rules: r, now: opened, opened: opened, early: opened,
-		lifetime: ms(s.Options.LeaseLifetime, time.Hour),
-		memory:   ms(s.Options.LeaseMemory, 10*time.Minute),
+		now: opened, opened: opened, early: opened,
+		lifetime: orDefault(s.Options.LeaseLifetime, time.Hour).Milliseconds(),
+		memory:   orDefault(s.Options.LeaseMemory, 10*time.Minute).Milliseconds(),
 		size:     orDefault(s.Options.LeaseMemorySize, 1_000_000),
 	}
 }
 
-// tableClock: an earlier now is taken as the latest one (1.3). A now more than a minute behind
-// means that the clock had been wrong and was put right.
-func tableClock(table, now int64) int64 {
-	if now < table-60_000 {
-		return now
-	}
-	return max(table, now)
-}
-
-// tick moves the table's clock.
-func (m *Model) tick(now int64) { m.table.now = m.rules.Clock(m.table.now, now) }
-
 // find returns a lease that is live or remembered, or nil.
-func (t *leaseTable) find(id weir.LeaseID) *lease {
-	for _, list := range [][]*lease{t.live, t.ended} {
-		for _, e := range list {
-			if e.id == id && !t.forgotten(e, t.now) {
-				return e
-			}
+func (m *Model) find(id weir.LeaseID) *lease {
+	for _, e := range slices.Concat(m.table.live, m.table.ended) {
+		if e.id == id && !m.forgotten(e, m.table.now) {
+			return e
 		}
 	}
 	return nil
 }
 
-// call returns what find does, for a call about the lease. An ended lease that need not be
-// remembered any more may still stand behind one that must be: it goes when it is asked for.
-func (t *leaseTable) call(id weir.LeaseID) *lease {
+// call returns what find does, for a call about the lease. An ended lease that need not be remembered
+// any more may still stand behind one that must be: it goes when it is asked for.
+func (m *Model) call(id weir.LeaseID) *lease {
+	t := &m.table
 	t.ended = slices.DeleteFunc(t.ended, func(e *lease) bool {
-		if e.id != id || !t.forgotten(e, t.now) {
+		if e.id != id || !m.forgotten(e, t.now) {
 			return false
 		}
-		t.early = t.rules.ForgottenEarly(t.early, idMS(id))
+		t.forgotEarly(e)
 		return true
 	})
-	return t.find(id)
+	return m.find(id)
 }
 
-// StateOf says what is known of a lease, and is no call: no clock moves. It is empty where nothing
-// is.
-func (m *Model) StateOf(id weir.LeaseID) weir.LeaseState {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return stateOf(m.table.find(id))
-}
-
-// Tied is true where another live lease ends in the same millisecond. Which of the two is then the
-// older is nowhere said. It is no call either.
-func (m *Model) Tied(id weir.LeaseID) bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e := m.table.find(id)
-	return e != nil && slices.ContainsFunc(m.table.live, func(o *lease) bool {
-		return o != e && o.expires == e.expires
-	})
-}
-
-// expire ends the leases whose time is over (6.3), in the order in which it was, and forgets.
+// expire ends the leases whose time is over, in the order in which it was: at its expiry a lease has
+// ended, and what it stood for stays charged (6.3). Then it forgets.
 func (m *Model) expire() {
 	t := &m.table
 	var due []*lease
 	for _, e := range t.live {
-		if t.rules.Expired(e.expires, t.now) {
+		if t.now >= e.expires {
 			due = append(due, e)
 		}
 	}
 	slices.SortStableFunc(due, func(a, b *lease) int { return num(a.expires).Cmp(num(b.expires)) })
 	for _, e := range due {
 		m.notes.seen.Expired++
-		m.end(e, weir.LeaseExpired, e.expires)
+		m.finish(e, weir.LeaseExpired, e.expires)
 	}
-	t.forget(t.now)
+	m.forget(t.now)
 }
 
-// leaseExpired: at its expiry a lease has ended (6.3).
-func leaseExpired(ends, now int64) bool { return now >= ends }
-
-// end makes a lease an ended one. A full memory forgets the oldest and moves the horizon (6.4).
-func (m *Model) end(e *lease, as weir.LeaseState, at int64) {
-	t := &m.table
-	e.state, e.endedAt, e.holdings = as, at, nil
-	t.live = slices.DeleteFunc(t.live, func(o *lease) bool { return o == e })
-	t.forget(at)
-	t.ended = append(t.ended, e)
-	for t.rules.Overfull(len(t.ended), t.size) {
-		t.drop()
-		m.notes.seen.Early++
+// expires is when a lease ends that is reserved or extended at now: after its lifetime, never less than
+// the longest timeout of its concurrency limits (6.3).
+func (m *Model) expires(now int64, holdings []*Holding) int64 {
+	var timeout int64
+	for _, h := range holdings {
+		if h.Limit.Kind == weir.Concurrency {
+			timeout = max(timeout, h.Limit.Timeout.Milliseconds())
+		}
 	}
+	lifetime := m.table.lifetime
+	return m.points.Until.pass(Term{Cause: Leased, From: now, Length: lifetime, Timeout: timeout},
+		now+max(lifetime, timeout))
 }
 
-// void ends an ID that was never reserved (6.7).
-func (m *Model) void(id weir.LeaseID, now int64) {
-	m.end(&lease{id: id, content: &Content{}}, weir.LeaseVoided, now)
-}
-
-// voids: a cancel of an unknown lease ends its ID, unless a reserve with it is refused anyway
-// (6.7).
-func voids(v weir.Verb, refused error) bool { return v == weir.VerbCancel && refused == nil }
-
-// renew makes a lease live until a new instant. Of those that end in one millisecond, the one that
-// was renewed last ends last.
-func (m *Model) renew(e *lease, ends int64) {
-	if ends == e.expires {
+// renew makes a lease live until a new instant. Of those that end in one millisecond, the one that was
+// renewed last ends last.
+func (m *Model) renew(e *lease, expires int64) {
+	if expires == e.expires {
 		return
 	}
 	t := &m.table
 	t.live = slices.DeleteFunc(t.live, func(o *lease) bool { return o == e })
 	t.live = append(t.live, e)
-	e.expires = ends
+	e.expires = expires
 }
 
-// overfull: a full memory forgets the oldest (6.4).
-func overfull(ended, size int) bool { return ended > size }
+// finish makes a lease an ended one. A full memory forgets the oldest and moves the horizon (6.4).
+func (m *Model) finish(e *lease, as weir.LeaseState, at int64) {
+	t := &m.table
+	e.state, e.endedAt, e.holdings = as, at, nil
+	t.live = slices.DeleteFunc(t.live, func(o *lease) bool { return o == e })
+	m.forget(at)
+	t.ended = append(t.ended, e)
+	for len(t.ended) > t.size {
+		t.drop()
+		m.notes.seen.Early++
+	}
+}
 
-// forgottenEarly: one past the newest ID time that was forgotten early (6.2).
-func forgottenEarly(newest, idMS int64) int64 { return max(newest, idMS+1) }
+// void ends an ID that was never reserved. It is remembered like an ended lease (6.7).
+func (m *Model) void(id weir.LeaseID, now int64) {
+	m.finish(&lease{id: id, content: &Content{}}, weir.LeaseVoided, now)
+}
 
-// forget drops what need not be remembered any more (6.4). Leases go in the order in which they
-// ended: one that is to be remembered for longer, since its ID is ahead, takes those behind it
-// along.
-func (t *leaseTable) forget(now int64) {
-	for len(t.ended) > 0 && t.forgotten(t.ended[0], now) {
+// forget drops what need not be remembered any more (6.4). Leases go in the order in which they ended:
+// one that is to be remembered for longer, because its ID is ahead, keeps those behind it, too.
+func (m *Model) forget(now int64) {
+	t := &m.table
+	for len(t.ended) > 0 && m.forgotten(t.ended[0], now) {
 		t.drop()
 	}
 }
 
-func (t *leaseTable) forgotten(e *lease, now int64) bool {
-	return e.state != weir.LeaseLive && t.rules.Forgets(e.endedAt, idMS(e.id), t.memory, now)
+// forgotten: an ended lease is remembered for the lease memory after it ended, or after the time in its
+// ID if that is later (6.4).
+func (m *Model) forgotten(e *lease, now int64) bool {
+	if e.state == weir.LeaseLive {
+		return false
+	}
+	memory := m.table.memory
+	return now > m.points.Until.pass(
+		Term{Cause: Remembered, From: e.endedAt, Length: memory, IDTime: idMS(e.id)},
+		max(e.endedAt, idMS(e.id))+memory)
 }
 
-// drop forgets the lease that ended first. Had it been remembered for as long as it should, the
-// horizon would be past it anyhow, unless the clock is put back.
+// drop forgets the lease that ended first. If it was remembered for as long as it should be, the
+// horizon is past it anyhow, unless the clock is put back.
 func (t *leaseTable) drop() {
-	t.early = t.rules.ForgottenEarly(t.early, idMS(t.ended[0].id))
+	t.forgotEarly(t.ended[0])
 	t.ended = t.ended[1:]
 }
 
-// forgets: an ended lease is remembered for so long after it ended, or after the time in its ID if
-// that is later (6.4).
-func forgets(ended, idMS, memory, now int64) bool { return now > max(ended, idMS)+memory }
+func (t *leaseTable) forgotEarly(e *lease) { t.early = max(t.early, idMS(e.id)+1) }
 
-// horizon: now less the lease memory; one past the newest ID time that was forgotten early; the
-// opening of the lease table (6.2).
-func horizon(now, memory, early, opened int64) int64 { return max(now-memory, early, opened) }
+// Horizon is what the oldest time of an unknown lease ID depends on (6.2).
+type Horizon struct {
+	// Now is the lease table's time, Memory the lease memory.
+	Now, Memory int64
+	// Early is one past the newest ID time that was forgotten early, Opened when the table was opened.
+	Early, Opened int64
+}
+
+// Oldest is the latest of: now less the lease memory; one past the newest ID time that was forgotten
+// early; the opening of the lease table (6.2).
+func (h Horizon) Oldest() int64 { return max(h.Now-h.Memory, h.Early, h.Opened) }
 
 // checkID: an ID older than the horizon, or more than a minute ahead, is refused (6.1).
-func checkID(idMS, horizon, now int64) error {
-	const minute = 60_000
-	if idMS < horizon {
-		return invalid("lease_id", "is too old")
+func (m *Model) checkID(id weir.LeaseID) error {
+	t := &m.table
+	h := Horizon{t.now, t.memory, t.early, t.opened}
+	var err error
+	if idMS(id) < m.points.Horizon.pass(h, h.Oldest()) {
+		err = invalid("lease_id", "is too old")
+	} else if idMS(id) > t.now+minuteMS {
+		err = invalid("lease_id", "is too far ahead")
 	}
-	if idMS > now+minute {
-		return invalid("lease_id", "is too far ahead")
-	}
-	return nil
-}
-
-// leaseEnds: a lease lives for its lifetime, never less than the longest timeout of its concurrency
-// limits (6.3).
-func leaseEnds(now, lifetime int64, timeouts []int64) int64 {
-	return now + slices.Max(append(timeouts, lifetime))
-}
-
-// ends is when a lease ends that has these holdings and is reserved or extended at now.
-func (m *Model) ends(now int64, holdings []*Holding) int64 {
-	var timeouts []int64
-	for _, h := range holdings {
-		if h.Limit.Kind == weir.Concurrency {
-			timeouts = append(timeouts, int64(h.Limit.Timeout/time.Millisecond))
-		}
-	}
-	return m.rules.Ends(now, m.table.lifetime, timeouts)
-}
-
-// holdsUntil is when the first of a lease's slots returns by itself; zero without slots.
-func (m *Model) holdsUntil(e *lease, now int64) time.Time {
-	var first time.Time
-	for _, h := range e.holdings {
-		if h.Limit.Kind != weir.Concurrency {
-			continue
-		}
-		for _, p := range h.Pieces {
-			if p.Units > 0 && !m.rules.Returned(p, now) && (first.IsZero() || at(p.Until).Before(first)) {
-				first = at(p.Until)
-			}
-		}
-	}
-	return first
+	return m.refuse("6.1", err)
 }

@@ -1,9 +1,11 @@
-// Package model is weir as one would write it to be read: one mutex, plain maps and slices, big
-// integers, a calendar that looks at every minute. Each rule is a small function that says which
-// line of docs/semantics.md it stands for, and each can be replaced by a wrong one (see [Rules]),
-// to show that the suites would notice.
+// Package model is weir written to be read: one mutex, plain maps and slices, big integers, a calendar
+// that looks at every minute. Each rule says which line of docs/semantics.md it stands for.
 //
-// It shares nothing with the code it checks but weir's types and the checking of definitions.
+// Nothing is shared with the code that it checks but weir's types and the checking of definitions.
+//
+// At a few places a variant may replace a value by a wrong one (see [Points]), to show that the suites
+// would notice. A reader of the rules can pass over them: a point with nothing set returns the value
+// that it is given.
 package model
 
 import (
@@ -21,38 +23,40 @@ type Settings struct {
 	// Options are the limiter's. Those about stores, caches and observers mean nothing here.
 	// Default of Now: always Start.
 	Options weir.Options
-	// Slash is true where an entity's name may contain '/'. Default: false.
+	// Slash is true if an entity's name may contain '/'. Default: false.
 	Slash bool
-	// Calendar may be shared by models, since it only remembers. Default: a new one.
+	// Calendar may be shared by models, because it only remembers. Default: a new one.
 	Calendar *Calendar
 	// NewID makes the lease ID of a request that brings none. Default: [weir.NewLeaseID].
 	NewID func(now time.Time) weir.LeaseID
 }
 
-// Model fulfils [weir.Service] slowly. All methods may be called at once.
+// Model implements [weir.Service] slowly. All methods may be called concurrently.
 type Model struct {
-	mu     sync.Mutex
-	rules  Rules
-	now    func() time.Time
-	newID  func(now time.Time) weir.LeaseID
-	slash  bool
-	depth  int
-	config *weir.Definitions
-	levels []weir.Limit // the limiter's options' own
-	states map[Key]*state
-	table  leaseTable
-	notes  notes
+	mu       sync.Mutex
+	points   Points
+	now      func() time.Time
+	newID    func(now time.Time) weir.LeaseID
+	slash    bool
+	depth    int
+	calendar *Calendar
+	config   *weir.Definitions
+	levels   []weir.Limit // the limiter's options' own
+	states   map[Key]*state
+	table    leaseTable
+	notes    notes
 }
 
 var _ weir.Service = (*Model)(nil)
 
-// New opens a model. Rules that are nil are the right ones. It refuses definitions and limits that
-// weir refuses.
-func New(defs *weir.Definitions, s Settings, rules *Rules) (*Model, error) {
+// New opens a model. If points is nil, it is a right one. New refuses definitions and limits that weir
+// refuses.
+func New(defs *weir.Definitions, s Settings, points *Points) (*Model, error) {
 	m := &Model{
-		now: s.Options.Now, newID: s.NewID, slash: s.Slash,
+		now: s.Options.Now, newID: s.NewID, slash: s.Slash, calendar: s.Calendar,
 		depth:  orDefault(s.Options.CascadeDepth, 1),
 		states: make(map[Key]*state),
+		table:  newLeaseTable(s),
 	}
 	if m.now == nil {
 		m.now = func() time.Time { return s.Start }
@@ -60,14 +64,12 @@ func New(defs *weir.Definitions, s Settings, rules *Rules) (*Model, error) {
 	if m.newID == nil {
 		m.newID = weir.NewLeaseID
 	}
-	if s.Calendar == nil {
-		s.Calendar = NewCalendar()
+	if m.calendar == nil {
+		m.calendar = NewCalendar()
 	}
-	if rules != nil {
-		m.rules = *rules
+	if points != nil {
+		m.points = *points
 	}
-	m.rules.fill(s.Calendar)
-	m.table = newLeaseTable(s, &m.rules)
 	var err error
 	if m.levels, err = normalize(s.Options.Limits); err != nil {
 		return nil, err
@@ -78,8 +80,8 @@ func New(defs *weir.Definitions, s Settings, rules *Rules) (*Model, error) {
 	return m, m.Configure(defs)
 }
 
-// Configure replaces the definitions (8.1: it takes effect with the next call). It refuses what weir
-// refuses.
+// Configure replaces the definitions (8.1: a change takes effect with the next call). It refuses what
+// weir refuses.
 func (m *Model) Configure(d *weir.Definitions) error {
 	normal, err := d.Normalize()
 	if err != nil {
@@ -92,18 +94,18 @@ func (m *Model) Configure(d *weir.Definitions) error {
 			return err
 		}
 	}
-	m.config = m.rules.Configured(m.config, normal)
+	m.config = normal
 	return nil
 }
 
-// checkDepth: a longer chain is an error (9.1).
+// checkDepth refuses a chain that is longer than the option allows (9.1).
 func (m *Model) checkDepth(d *weir.Definitions) error {
 	for name := range d.Entities {
 		ancestors := 0
-		for at := name; m.rules.Above(d.Config(weir.Subject{Entity: at})) != ""; ancestors++ {
-			at = m.rules.Above(d.Config(weir.Subject{Entity: at}))
+		for above := parentOf(d, name); above != ""; above = parentOf(d, above) {
+			ancestors++
 		}
-		if m.rules.TooDeep(ancestors, m.depth) {
+		if ancestors > m.depth {
 			return invalid("entities."+name, "cascades too far")
 		}
 	}
@@ -118,9 +120,19 @@ func (m *Model) SetNewID(f func(now time.Time) weir.LeaseID) {
 }
 
 // read reads the clock, once for each call (1.2).
-func (m *Model) read() int64 { return m.rules.Instant(m.now()) }
+func (m *Model) read() int64 { return instant(m.now()) }
 
-// Explain fulfils [weir.Service].
+// tick moves the lease table's clock. Leases go by the latest now that any call has brought; but one
+// that is more than a minute behind means that the clock had been wrong and was put right (1.3).
+func (m *Model) tick(now int64) {
+	latest := max(now, m.table.now)
+	if now < m.table.now-minuteMS {
+		latest = now
+	}
+	m.table.now = m.points.Now.pass(Reading{now, m.table.now, true}, latest)
+}
+
+// Explain implements [weir.Service].
 func (m *Model) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,6 +145,28 @@ func (m *Model) Explain(_ context.Context, entity, resource string) (*weir.Expla
 		return nil, m.notes.refuse("explain", err)
 	}
 	m.notes.set("explain", "ok")
+	return e, nil
+}
+
+// explain says which limits apply and why, for an entity and its ancestors.
+func (m *Model) explain(s weir.Subject, ancestors int) (*weir.Explanation, error) {
+	if ancestors > m.depth {
+		return nil, invalid("entity", "cascades too far")
+	}
+	levels := m.levelsOf(s, nil)
+	e := &weir.Explanation{Entity: s.Entity, Resource: s.Resource}
+	if len(levels) > 0 {
+		e.Level, e.Limits, e.Hidden = levels[0].Level, levels[0].Limits, levels[1:]
+	}
+	parent := parentOf(m.config, s.Entity)
+	if parent == "" {
+		return e, nil
+	}
+	var err error
+	e.Parent, err = m.explain(weir.Subject{Entity: parent, Resource: s.Resource}, ancestors+1)
+	if err != nil {
+		return nil, err
+	}
 	return e, nil
 }
 

@@ -16,13 +16,13 @@ type desk struct {
 	now time.Time
 }
 
-func newDesk(t *testing.T, rules *model.Rules, limits ...weir.Limit) *desk {
+func newDesk(t *testing.T, points *model.Points, limits ...weir.Limit) *desk {
 	t.Helper()
 	d := &desk{t: t, now: time.UnixMilli(1_700_000_000_000)}
 	var err error
 	d.Model, err = model.New(&weir.Definitions{System: limits}, model.Settings{
 		Start: d.now, Options: weir.Options{Now: func() time.Time { return d.now }},
-	}, rules)
+	}, points)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,6 @@ type Note struct {
 // Seen counts what time did to the limits that calls looked at.
 type Seen struct {
 	Refills      int // buckets that had gained something
-	Forgotten    int // buckets that had been full for a minute
 	WindowEnds   int // pieces of windows that had returned
 	HoldTimeouts int // slots that had timed out
 	Rollovers    int // budgets whose period had ended
@@ -67,4 +66,26 @@ func (m *Model) Seen() Seen {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.notes.seen
+}
+
+// passed counts what time has done between two looks at a state.
+func (n *notes) passed(k weir.Kind, was, is *state) {
+	gone := 0
+	for _, p := range was.pieces {
+		if p.Units > 0 && p.Until <= is.seen {
+			gone++
+		}
+	}
+	switch k {
+	case weir.Bucket:
+		if is.seen > was.seen && is.bucket.Balance.Cmp(was.bucket.Balance) > 0 {
+			n.seen.Refills++
+		}
+	case weir.Window:
+		n.seen.WindowEnds += gone
+	case weir.Concurrency:
+		n.seen.HoldTimeouts += gone
+	case weir.Budget:
+		n.seen.Rollovers += gone
+	}
 }

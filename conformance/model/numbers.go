@@ -22,6 +22,25 @@ func sub(a, b *big.Int) *big.Int { return new(big.Int).Sub(a, b) }
 
 func mul(a, b *big.Int) *big.Int { return new(big.Int).Mul(a, b) }
 
+func least(a, b *big.Int) *big.Int {
+	if a.Cmp(b) <= 0 {
+		return a
+	}
+	return b
+}
+
+func most(a, b *big.Int) *big.Int {
+	if a.Cmp(b) >= 0 {
+		return a
+	}
+	return b
+}
+
+// saturated is an instant, or the last one that an int64 has.
+func saturated(ms *big.Int) int64 {
+	return least(ms, num(math.MaxInt64)).Int64()
+}
+
 // floorDiv divides by a positive number and rounds down; big.Int.Div does that.
 func floorDiv(a, b *big.Int) *big.Int { return new(big.Int).Div(a, b) }
 
@@ -35,20 +54,18 @@ func instant(t time.Time) int64 {
 	return floorDiv(add(mul(num(t.Unix()), num(1_000_000_000)), num(int64(t.Nanosecond()))), num(1e6)).Int64()
 }
 
-// effective is the instant that counts for a state that has seen a later one (1.3).
-func effective(now, seen int64) int64 { return max(now, seen) }
-
 // units are whole units, rounded down, also below zero (1.4).
 func units(amount *big.Int, scale int64) int64 { return floorDiv(amount, num(scale)).Int64() }
 
-// sum adds amounts, and says whether the sum fits its counter (1.1, 7.11).
-func sum(amounts ...int64) (int64, bool) {
-	total := new(big.Int)
-	for _, n := range amounts {
-		total.Add(total, num(n))
+// countable reports whether an amount asked of a limit fits its counter (1.1).
+func countable(k weir.Kind, amount *big.Int) bool {
+	if k == weir.Bucket {
+		return amount.Cmp(num(maxBucketUnits)) <= 0
 	}
-	return total.Int64(), total.IsInt64()
+	return amount.IsInt64()
 }
+
+func uncountable(field string) error { return invalid(field, "is more than can be counted") }
 
 // scale is how many of a state's counts make a unit (1.1).
 func scale(k weir.Kind) int64 {

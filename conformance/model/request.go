@@ -9,14 +9,35 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Content is what makes two requests the same: the charges in their order with their costs, and the
-// limits brought (6).
+// Content is what makes two calls with one lease ID the same (6).
 type Content struct {
+	// Charges are a request's, in their order and with their costs, and Brought its limits.
 	Charges []weir.Charge
 	Brought []weir.Limit
-	// Keyed is true where settlements tell the charges apart by entity and resource. It is no part of
-	// the content.
+	// Keyed is true if settlements tell the charges apart by entity and resource. It is no part of the
+	// content (7.12).
 	Keyed bool
+	// Totals are those of a settlement, which has nothing else.
+	Totals []weir.Costs
+}
+
+// Same reports whether two calls have the same content. Two settlements that name nothing have, however
+// they say so.
+func (c *Content) Same(o *Content) bool {
+	return slices.EqualFunc(c.Charges, o.Charges, func(x, y weir.Charge) bool {
+		return x.Entity == y.Entity && x.Resource == y.Resource && sameCosts(x.Costs, y.Costs)
+	}) && slices.EqualFunc(c.Brought, o.Brought, weir.Limit.Same) &&
+		(slices.EqualFunc(c.Totals, o.Totals, sameCosts) || namesNothing(c.Totals) && namesNothing(o.Totals))
+}
+
+func namesNothing(totals []weir.Costs) bool {
+	return !slices.ContainsFunc(totals, func(c weir.Costs) bool { return len(c) > 0 })
+}
+
+func sameCosts(a, b weir.Costs) bool { return maps.Equal(a, b) }
+
+func (m *Model) same(was, is *Content) bool {
+	return m.points.Same.pass(Twice{was, is}, was.Same(is))
 }
 
 func invalid(field, reason string) *weir.Error { return fault(weir.Invalid, field, reason) }
@@ -33,11 +54,11 @@ func (m *Model) content(r *weir.Request) (*Content, error) {
 	} else if r.Entity != "" || r.Resource != "" || r.Costs != nil {
 		return nil, invalid("charges", "stand beside a charge")
 	}
-	if err := m.rules.Malformed(charges, m.slash); err != nil {
+	if err := m.refuse("3.2", m.checkCharges(charges)); err != nil {
 		return nil, err
 	}
 	if r.Keyed {
-		if err := m.rules.CheckKeys(charges); err != nil {
+		if err := m.refuse("7.12", checkKeys(charges)); err != nil {
 			return nil, err
 		}
 	}
@@ -53,15 +74,15 @@ func (m *Model) content(r *weir.Request) (*Content, error) {
 	return c, nil
 }
 
-// malformed: at most 16 charges with 32 costs (3.2), no malformed names, no negative costs (6).
-func malformed(charges []weir.Charge, slash bool) error {
+// checkCharges: at most 16 charges with 32 costs (3.2), no malformed names, no negative costs (6).
+func (m *Model) checkCharges(charges []weir.Charge) error {
 	const maxCharges, maxCosts = 16, 32
 	if len(charges) > maxCharges {
 		return invalid("charges", "are too many")
 	}
 	costs := 0
 	for _, c := range charges {
-		if err := checkSubject(c.Entity, c.Resource, slash); err != nil {
+		if err := checkSubject(c.Entity, c.Resource, m.slash); err != nil {
 			return err
 		}
 		if err := checkAmounts(c.Costs); err != nil {
@@ -138,20 +159,3 @@ func normalize(limits []weir.Limit) ([]weir.Limit, error) {
 	slices.SortFunc(out, func(a, b weir.Limit) int { return strings.Compare(a.Name, b.Name) })
 	return out, nil
 }
-
-func sameRequest(a, b *Content) bool {
-	return slices.EqualFunc(a.Charges, b.Charges, func(x, y weir.Charge) bool {
-		return x.Entity == y.Entity && x.Resource == y.Resource && sameCosts(x.Costs, y.Costs)
-	}) && slices.EqualFunc(a.Brought, b.Brought, weir.Limit.Same)
-}
-
-// sameTotals: two settlements that name nothing have one content, however they say so.
-func sameTotals(a, b []weir.Costs) bool {
-	return slices.EqualFunc(a, b, sameCosts) || namesNothing(a) && namesNothing(b)
-}
-
-func namesNothing(totals []weir.Costs) bool {
-	return !slices.ContainsFunc(totals, func(c weir.Costs) bool { return len(c) > 0 })
-}
-
-func sameCosts(a, b weir.Costs) bool { return maps.Equal(a, b) }

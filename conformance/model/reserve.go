@@ -3,11 +3,12 @@ package model
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/weir-limiter/weir"
 )
 
-// Reserve fulfils [weir.Service].
+// Reserve implements [weir.Service].
 func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -23,9 +24,9 @@ func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error)
 	}
 	// A lease that is known is answered first (6.1).
 	m.expire()
-	e := m.table.call(id)
-	state, same := stateOf(e), e != nil && m.rules.SameRequest(e.content, content)
-	switch reaction := m.rules.React(weir.VerbReserve, state, same); reaction {
+	e := m.call(id)
+	state, same := stateOf(e), e != nil && m.same(e.content, content)
+	switch reaction := m.react(Cell{Verb: weir.VerbReserve, State: state, Same: same}); reaction {
 	case Replay:
 		m.notes.set("reserve", "replay")
 		return m.handle(e, now), nil
@@ -41,12 +42,6 @@ func (m *Model) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error)
 	return m.reserve(id, content, now)
 }
 
-func (m *Model) checkID(id weir.LeaseID) error {
-	t := &m.table
-	oldest := m.rules.Horizon(t.now, t.memory, t.early, t.opened)
-	return m.rules.CheckID(idMS(id), oldest, t.now)
-}
-
 // reserve judges every limit and takes everything or nothing (3.1).
 func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lease, error) {
 	takes, err := m.plan(content)
@@ -55,63 +50,68 @@ func (m *Model) reserve(id weir.LeaseID, content *Content, now int64) (*weir.Lea
 	}
 	verdicts, denied := m.judge(takes, now)
 	m.stamp(verdicts, denied)
+	holdings, err := m.takeAll(m.taking(takes, verdicts, denied), now)
 	if denied {
-		return nil, m.deny(id, content, verdicts, now)
+		return nil, m.notes.refuse("reserve", denial(id, verdicts))
 	}
-	m.rules.Gap(&m.mu)
-	holdings, err := m.takeAll(takes, now)
 	if err != nil {
 		return nil, m.notes.refuse("reserve", err)
 	}
 	m.notes.set("reserve", "admitted")
-	return m.handle(m.bear(id, content, holdings, m.reported(verdicts, holdings), now), now), nil
+	return m.handle(m.newLease(id, content, holdings, reported(verdicts, holdings), now), now), nil
 }
 
-// stamp moves the states that were judged to now (1.3).
+// taking returns what is taken: all costs, or none (3.1).
+func (m *Model) taking(takes []*Take, verdicts []*verdict, denied bool) []*Take {
+	j := &Judgement{Takes: takes, Denied: denied, Lock: &m.mu}
+	for _, v := range verdicts {
+		j.Fits = append(j.Fits, v.fits)
+	}
+	if denied {
+		takes = nil
+	}
+	return m.points.Taking.pass(j, takes)
+}
+
+// stamp moves the states that were judged to now: a state remembers the latest instant that it has
+// seen, whatever the answer was (1.3). One that was forgotten stays so until something is taken (8.4).
 func (m *Model) stamp(verdicts []*verdict, denied bool) {
 	for _, v := range verdicts {
-		if m.rules.Stamps(denied, v.known) {
-			m.store(m.rules.KeyOf(v.take.Subject, &v.take.Limit), v.state)
+		if m.points.Stamps.pass(Stamp{denied, v.known}, v.known) {
+			m.store(m.key(v.take.Subject, &v.take.Limit), v.state)
 		}
 	}
 }
 
-// deny: a denial carries the status of every limit judged and the wait (4.1), and leaves no lease
-// (6.5).
-func (m *Model) deny(id weir.LeaseID, content *Content, verdicts []*verdict, now int64) error {
+// denial carries the status of every limit judged, and the longest of the exceeded limits' waits.
+// Shadow limits do not count in it (4.1). It leaves no lease (6.5).
+func denial(id weir.LeaseID, verdicts []*verdict) *weir.DeniedError {
 	d := &weir.DeniedError{LeaseID: id}
-	var anyway []*Take
 	for _, v := range verdicts {
 		d.Limits = append(d.Limits, v.status)
-		if m.rules.TakesAnyway(v.take, v.fits) {
-			anyway = append(anyway, v.take)
+		if v.status.Exceeded && !v.status.Shadow {
+			d.RetryAfter = max(d.RetryAfter, v.status.RetryAfter)
 		}
 	}
-	d.RetryAfter = m.rules.RetryAfter(d.Limits)
-	holdings, err := m.takeAll(anyway, now)
-	if err == nil && m.rules.KeepsDenied() {
-		m.bear(id, content, holdings, d.Limits, now)
-	}
-	return m.notes.refuse("reserve", m.rules.Denial(d))
+	return d
 }
 
 // reported: an admitted reservation reports what is available after it (3.8).
-func (m *Model) reported(verdicts []*verdict, holdings []*Holding) []weir.LimitStatus {
+func reported(verdicts []*verdict, holdings []*Holding) []weir.LimitStatus {
 	limits := make([]weir.LimitStatus, len(verdicts))
 	for i, v := range verdicts {
-		after := v.status
-		after.Available = sub(num(after.Available), holdings[i].counted()).Int64()
-		limits[i] = m.rules.Reported(v.status, after)
+		limits[i] = v.status
+		limits[i].Available = sub(num(v.status.Available), holdings[i].counted()).Int64()
 	}
 	return limits
 }
 
-// bear makes a lease.
-func (m *Model) bear(
+// newLease adds a lease to the table.
+func (m *Model) newLease(
 	id weir.LeaseID, content *Content, holdings []*Holding, limits []weir.LimitStatus, now int64,
 ) *lease {
 	e := &lease{
-		id: id, state: weir.LeaseLive, content: content, at: now, expires: m.ends(now, holdings),
+		id: id, state: weir.LeaseLive, content: content, at: now, expires: m.expires(now, holdings),
 		holdings: holdings, limits: limits,
 	}
 	m.table.live = append(m.table.live, e)
@@ -126,9 +126,18 @@ func (m *Model) handle(e *lease, now int64) *weir.Lease {
 	}).Bind(m)
 }
 
-func stateOf(e *lease) weir.LeaseState {
-	if e == nil {
-		return ""
+// holdsUntil is when the first of a lease's slots returns by itself; zero without slots.
+func (m *Model) holdsUntil(e *lease, now int64) time.Time {
+	var first time.Time
+	for _, h := range e.holdings {
+		if h.Limit.Kind != weir.Concurrency {
+			continue
+		}
+		for _, p := range h.Pieces {
+			if p.Units > 0 && !m.returned(p, now) && (first.IsZero() || at(p.Until).Before(first)) {
+				first = at(p.Until)
+			}
+		}
 	}
-	return e.state
+	return first
 }

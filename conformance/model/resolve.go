@@ -1,6 +1,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/weir-limiter/weir"
 )
 
@@ -10,7 +12,7 @@ type Reach struct {
 	weir.LevelLimits
 	// Charges are those that reach it, in order.
 	Charges []int
-	// Named is true where a charge names the entity itself.
+	// Named is true if a charge names the entity itself.
 	Named bool
 }
 
@@ -25,87 +27,98 @@ func find(limits []weir.Limit, name string) *weir.Limit {
 	return nil
 }
 
-// configured: a change takes effect with the next call (8.1).
-func configured(_, is *weir.Definitions) *weir.Definitions { return is }
-
-// levels: entity and resource, entity and _default_, resource, system, the limiter's options (5.1).
-func levels(stored *weir.Config, limiter []weir.Limit) []weir.LevelLimits {
-	all := append([]weir.LevelLimits(nil), stored.Levels...)
-	if len(limiter) > 0 {
-		all = append(all, weir.LevelLimits{Level: weir.LevelLimiter, Limits: limiter})
+// levelsOf lists all limits for a subject, level by level: entity and resource, entity and _default_,
+// resource, system, the limiter's options, the request (5.1). A request's own limits are a level only
+// if nothing else is configured (5.2).
+func (m *Model) levelsOf(s weir.Subject, brought []weir.Limit) []weir.LevelLimits {
+	all := slices.Clone(m.config.Config(s).Levels)
+	if len(m.levels) > 0 {
+		all = append(all, weir.LevelLimits{Level: weir.LevelLimiter, Limits: m.levels})
 	}
-	return all
+	if len(all) == 0 && len(brought) > 0 {
+		all = append(all, weir.LevelLimits{Level: weir.LevelRequest, Limits: brought})
+	}
+	return m.points.Levels.pass(s, all)
 }
 
-// winner: the first level that has any limits wins whole (5.1).
-func winner(all []weir.LevelLimits) (win weir.LevelLimits, hidden []weir.LevelLimits) {
-	if len(all) == 0 {
-		return weir.LevelLimits{}, nil
+// applying are the limits that apply: the first level wins whole (5.1).
+func (m *Model) applying(s weir.Subject, brought []weir.Limit) weir.LevelLimits {
+	if levels := m.levelsOf(s, brought); len(levels) > 0 {
+		return levels[0]
 	}
-	return all[0], all[1:]
+	return weir.LevelLimits{}
 }
 
-// unconfigured: a request's limits apply as they are where nothing else is configured (5.2).
-func unconfigured(brought []weir.Limit) weir.LevelLimits {
-	if len(brought) == 0 {
-		return weir.LevelLimits{}
+// parentOf returns who is charged besides an entity: its parent, if it cascades (9.1); or nobody.
+func parentOf(d *weir.Definitions, entity string) string {
+	if c := d.Config(weir.Subject{Entity: entity}); c.Cascade {
+		return c.Parent
 	}
-	return weir.LevelLimits{Level: weir.LevelRequest, Limits: brought}
+	return ""
 }
 
-// above: an entity with a parent and cascade charges the parent too (9.1).
-func above(c *weir.Config) string {
-	if !c.Cascade {
-		return ""
+// settledUnder returns the definition that a settlement of a holding works under: the one in force,
+// and if there is none, the last one that the lease was settled or reserved under (8.6).
+func (m *Model) settledUnder(h *Holding) *weir.Limit {
+	under := &h.Limit
+	inForce := find(m.applying(h.Subject, nil).Limits, h.Limit.Name)
+	if inForce != nil && inForce.Kind == h.Limit.Kind {
+		under = inForce
+	} else {
+		inForce = nil
 	}
-	return c.Parent
+	return m.points.Under.pass(Definition{&h.Limit, inForce}, under)
 }
 
-// tooDeep: one level by default, up to eight by option; a longer chain is an error (9.1).
-func tooDeep(ancestors, depth int) bool { return ancestors > depth }
-
-// resolve says which limits apply to a subject, which they hide, and who is charged too.
-func (m *Model) resolve(s weir.Subject) (win weir.LevelLimits, hidden []weir.LevelLimits, parent string) {
-	c := m.config.Config(s)
-	win, hidden = m.rules.Winner(m.rules.Levels(c, m.levels))
-	return win, hidden, m.rules.Above(c)
+// reach lists whom the charges reach: charges as given, each entity before its parent (3.7).
+func (m *Model) reach(c *Content) ([]*Reach, error) {
+	var reached []*Reach
+	for i := range c.Charges {
+		chain, err := m.chain(c, i)
+		if err != nil {
+			return nil, err
+		}
+		if err := m.refuse("3.4", checkNames(&c.Charges[i], chain)); err != nil {
+			return nil, err
+		}
+		for _, r := range chain {
+			known := slices.IndexFunc(reached, func(o *Reach) bool { return o.Subject == r.Subject })
+			if known < 0 {
+				reached = append(reached, r)
+				continue
+			}
+			reached[known].Charges = append(reached[known].Charges, i)
+			reached[known].Named = reached[known].Named || r.Named
+		}
+	}
+	return reached, nil
 }
 
-// inForce is the definition of a name and kind that applies to a subject by now, or nil.
-func (m *Model) inForce(s weir.Subject, own *weir.Limit) *weir.Limit {
-	win, _, _ := m.resolve(s)
-	l := find(win.Limits, own.Name)
-	if l == nil || l.Kind != own.Kind {
-		return nil
+// chain is the entity of a charge and the ancestors that it cascades to: one by default, at most as
+// many as the option says (9.1). Limits that the request brings apply to the ancestors too, if nothing
+// else is configured there (5.2).
+func (m *Model) chain(c *Content, charge int) ([]*Reach, error) {
+	s := weir.Subject{Entity: c.Charges[charge].Entity, Resource: c.Charges[charge].Resource}
+	var chain []*Reach
+	for ; s.Entity != ""; s.Entity = parentOf(m.config, s.Entity) {
+		if len(chain) > m.depth {
+			return nil, invalid("entity", "cascades too far")
+		}
+		chain = append(chain, &Reach{s, m.applying(s, c.Brought), []int{charge}, len(chain) == 0})
 	}
-	return l
+	return chain, nil
 }
 
-// settledUnder: a settlement works under the definition in force, and where there is none, under the
-// last one (8.6).
-func settledUnder(own, inForce *weir.Limit) *weir.Limit {
-	if inForce != nil {
-		return inForce
+// checkNames: a chain without any limit is no limits configured; a name that no entity of the chain
+// has is an unknown limit (3.4).
+func checkNames(c *weir.Charge, chain []*Reach) error {
+	if !slices.ContainsFunc(chain, func(r *Reach) bool { return len(r.Limits) > 0 }) {
+		return fault(weir.NoLimits, "entity", "has no limits")
 	}
-	return own
-}
-
-// explain says which limits apply and why, for an entity and its ancestors.
-func (m *Model) explain(s weir.Subject, ancestors int) (*weir.Explanation, error) {
-	if m.rules.TooDeep(ancestors, m.depth) {
-		return nil, invalid("entity", "cascades too far")
+	for name := range c.Costs {
+		if !slices.ContainsFunc(chain, func(r *Reach) bool { return r.limit(name) != nil }) {
+			return fault(weir.UnknownLimit, "costs."+name, "names no limit")
+		}
 	}
-	win, hidden, parent := m.resolve(s)
-	e := &weir.Explanation{
-		Entity: s.Entity, Resource: s.Resource, Level: win.Level, Limits: win.Limits, Hidden: hidden,
-	}
-	if parent == "" {
-		return e, nil
-	}
-	var err error
-	e.Parent, err = m.explain(weir.Subject{Entity: parent, Resource: s.Resource}, ancestors+1)
-	if err != nil {
-		return nil, err
-	}
-	return e, nil
+	return nil
 }

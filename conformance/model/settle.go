@@ -16,95 +16,90 @@ type settling struct {
 	totals []weir.Costs
 }
 
-// Adjust fulfils [weir.Service].
+// Adjust implements [weir.Service].
 func (m *Model) Adjust(
 	_ context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
 ) (*weir.Receipt, error) {
 	return m.settle(&settling{weir.VerbAdjust, id, seq, totals})
 }
 
-// Complete fulfils [weir.Service].
+// Complete implements [weir.Service].
 func (m *Model) Complete(
 	_ context.Context, id weir.LeaseID, actuals []weir.Costs,
 ) (*weir.Receipt, error) {
 	return m.settle(&settling{weir.VerbComplete, id, 0, actuals})
 }
 
-// Cancel fulfils [weir.Service].
+// Cancel implements [weir.Service].
 func (m *Model) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return m.settle(&settling{verb: weir.VerbCancel, id: id})
 }
 
-// Extend fulfils [weir.Service].
+// Extend implements [weir.Service].
 func (m *Model) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return m.settle(&settling{verb: weir.VerbExtend, id: id})
 }
 
-// settle finds a request's own mistakes, then the lease, then what is wrong with the one for the
-// other (6).
+// settle finds a call's own mistakes, then the lease, then what is wrong with the one for the other (6).
 func (m *Model) settle(s *settling) (*weir.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now, verb := m.read(), string(s.verb)
-	err := m.rules.CheckTotals(s.totals)
-	if s.verb == weir.VerbAdjust {
-		err = errors.Join(m.rules.CheckSeq(s.seq), err)
-	}
-	if err != nil {
+	if err := m.checkSettling(s); err != nil {
 		return nil, m.notes.refuse(verb, err)
 	}
 	m.tick(now)
 	m.expire()
-	e := m.table.call(s.id)
-	same := e != nil && m.rules.SameTotals(e.actuals, s.totals)
-	switch reaction := m.rules.React(s.verb, stateOf(e), same); {
-	case reaction == Replay:
-		m.notes.set(verb, "replay")
+	e := m.call(s.id)
+	switch reaction := m.react(m.cell(e, s)); reaction {
+	case Do:
+		return m.carryOut(e, s, now)
+	case Replay, Ignored:
+		m.notes.set(verb, map[Reaction]string{Replay: "replay", Ignored: "lower"}[reaction])
+		if s.verb == weir.VerbAdjust {
+			return m.receipt(e, e.seqAt, now), nil
+		}
 		return m.receipt(e, e.endedAt, now), nil
-	case reaction != Do:
-		if e == nil && m.rules.Voids(s.verb, m.checkID(s.id)) {
+	default:
+		if reaction == Void {
 			m.void(s.id, now)
 		}
 		return nil, m.notes.refuse(verb, refusal(reaction, stateOf(e)))
-	case s.verb == weir.VerbAdjust && !m.rules.Applies(e.seq, s.seq):
-		m.notes.set(verb, map[bool]string{true: "replay", false: "lower"}[s.seq == e.seq])
-		return m.receipt(e, e.seqAt, now), nil
 	}
-	changes, err := m.prepare(e, s, now)
-	if err != nil {
-		e.seq = m.rules.RefusedSeq(e.seq, s.seq)
-		return nil, m.notes.refuse(verb, err)
-	}
-	m.apply(e, changes)
-	m.settled(e, s, now)
-	m.notes.set(verb, "ok")
-	return m.receipt(e, now, now), nil
 }
 
-// settled notes on the lease what was done to it.
-func (m *Model) settled(e *lease, s *settling, now int64) {
+// cell is where a call stands in the table of section 6.
+func (m *Model) cell(e *lease, s *settling) Cell {
+	if e == nil {
+		return Cell{Verb: s.verb, Refused: m.checkID(s.id) != nil}
+	}
+	same := m.same(&Content{Totals: e.actuals}, &Content{Totals: s.totals})
+	return Cell{Verb: s.verb, State: e.state, Same: same, Seq: s.seq, Last: e.seq}
+}
+
+// carryOut does what a verb asks. A call that is refused changes nothing (7.4, 7.10), and uses no
+// sequence number up (7.1).
+func (m *Model) carryOut(e *lease, s *settling, now int64) (*weir.Receipt, error) {
+	changes, err := m.prepare(e, s, now)
+	if err != nil {
+		return nil, m.notes.refuse(string(s.verb), err)
+	}
+	m.apply(e, changes)
 	switch s.verb {
 	case weir.VerbAdjust:
 		e.seq, e.seqAt = s.seq, now
 	case weir.VerbExtend:
-		m.renew(e, m.ends(now, e.holdings))
+		m.renew(e, m.expires(now, e.holdings))
 	case weir.VerbComplete:
 		for _, c := range s.totals {
 			e.actuals = append(e.actuals, maps.Clone(c))
 		}
-		m.end(e, weir.LeaseCompleted, now)
+		m.finish(e, weir.LeaseCompleted, now)
 	case weir.VerbCancel:
-		m.end(e, weir.LeaseCancelled, now)
+		m.finish(e, weir.LeaseCancelled, now)
 	}
-}
-
-// receipt answers a verb on a lease.
-func (m *Model) receipt(e *lease, when, now int64) *weir.Receipt {
-	r := &weir.Receipt{LeaseID: e.id, At: at(when)}
-	if e.state == weir.LeaseLive {
-		r.Expires, r.HoldsUntil = at(e.expires), m.holdsUntil(e, now)
-	}
-	return r
+	m.notes.set(string(s.verb), "ok")
+	return m.receipt(e, now, now), nil
 }
 
 // prepare works out what a settlement does to every holding, and changes nothing yet: nothing of a
@@ -124,10 +119,29 @@ func (m *Model) prepare(e *lease, s *settling, now int64) ([]*change, error) {
 	var failed error
 	for i, h := range e.holdings {
 		c, err := m.changed(h, to[i], now)
-		if err != nil && !m.rules.Failing(err) {
+		if err != nil {
 			failed = err
 		}
 		changes = append(changes, c)
 	}
 	return changes, failed
+}
+
+// receipt answers a verb on a lease.
+func (m *Model) receipt(e *lease, when, now int64) *weir.Receipt {
+	r := &weir.Receipt{LeaseID: e.id, At: at(when)}
+	if e.state == weir.LeaseLive {
+		r.Expires, r.HoldsUntil = at(e.expires), m.holdsUntil(e, now)
+	}
+	return r
+}
+
+// checkSettling: a negative amount is invalid (7.4), and so is a malformed name (6), full ones too
+// (7.12). Sequence numbers begin at 1 (7.1).
+func (m *Model) checkSettling(s *settling) error {
+	var seq error
+	if s.verb == weir.VerbAdjust && s.seq < 1 {
+		seq = invalid("seq", "is below 1")
+	}
+	return errors.Join(m.refuse("7.1", seq), m.refuse("7.4", checkTotals(s.totals)))
 }

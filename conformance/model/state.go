@@ -14,7 +14,9 @@ type Key struct {
 	Kind weir.Kind
 }
 
-func keyOf(s weir.Subject, l *weir.Limit) Key { return Key{s, l.Name, l.Kind} }
+func (m *Model) key(s weir.Subject, l *weir.Limit) Key {
+	return m.points.Key.pass(l, Key{s, l.Name, l.Kind})
+}
 
 // state is what is in use of one limit. Which fields count depends on its kind.
 type state struct {
@@ -23,49 +25,53 @@ type state struct {
 	pieces []*Piece // of the other kinds; the leases have them too
 }
 
-// newState is an empty limit (2.5).
-func (r *Rules) newState(l *weir.Limit, now int64) *state {
+// newState is a limit that nobody has used: it is empty, and a bucket is full (2.5).
+func (m *Model) newState(l *weir.Limit, now int64) *state {
 	s := &state{seen: now}
 	if l.Kind == weir.Bucket {
-		s.bucket = Bucket{r.Fresh(l), now, *l}
+		s.bucket = m.points.Bucket.pass(Touched{Limit: l, Now: now}, Bucket{capacityMilli(l), now, *l})
 	}
 	return s
 }
 
-// look returns a limit's state as it is at now: a copy, brought up to date, or a new one. known is
-// false where the state is absent or was forgotten.
+// look returns a limit's state at now: a copy, brought up to date, or a new one. known is false if
+// there is no state or it was forgotten. An earlier now is taken as the latest that the state has
+// seen (1.3).
 func (m *Model) look(k Key, l *weir.Limit, now int64) (s *state, known bool) {
 	stored := m.states[k]
 	if stored == nil {
-		return m.rules.newState(l, now), false
+		return m.newState(l, now), false
 	}
-	now = m.rules.Now(now, stored.seen)
-	if m.rules.idle(l.Kind, stored, now) {
-		return m.rules.newState(l, now), false
+	now = m.seen(stored, now)
+	if now >= m.keptUntil(l.Kind, stored) {
+		return m.newState(l, now), false
 	}
 	c := &state{seen: now}
 	if l.Kind == weir.Bucket {
-		c.bucket = m.rules.Touch(stored.bucket, l, now)
+		c.bucket = m.touch(stored.bucket, l, now)
 	} else {
-		c.pieces = m.rules.present(stored.pieces, now)
+		c.pieces = m.present(stored.pieces, now)
 	}
 	return c, true
 }
 
-// idle is true where a state was forgotten: a minute after the last of it was in use (8.4).
-func (r *Rules) idle(k weir.Kind, s *state, now int64) bool {
-	if k == weir.Bucket {
-		return r.Forgotten(s.bucket, now)
-	}
-	empty := s.seen
-	for _, p := range s.pieces {
-		empty = max(empty, p.Until)
-	}
-	return now >= empty+forgetMS
+func (m *Model) seen(s *state, now int64) int64 {
+	return m.points.Now.pass(Reading{now, s.seen, false}, max(now, s.seen))
 }
 
-// forgetMS is how long nothing has to be in use.
-const forgetMS = 60_000
+// keptUntil is when a state is forgotten: a minute after the last of it was in use, or was asked, if
+// that is later (8.4).
+func (m *Model) keptUntil(k weir.Kind, s *state) int64 {
+	empty := num(s.seen)
+	if k == weir.Bucket {
+		empty.Add(empty, s.bucket.Wait(capacityMilli(&s.bucket.Limit), s.seen))
+	}
+	for _, p := range s.pieces {
+		empty = most(empty, num(p.Until))
+	}
+	return m.points.Until.pass(Term{Cause: Kept, From: s.seen, Limit: &s.bucket.Limit},
+		saturated(add(empty, num(minuteMS))))
+}
 
 // store puts back a state that look returned.
 func (m *Model) store(k Key, s *state) {
@@ -75,43 +81,22 @@ func (m *Model) store(k Key, s *state) {
 	m.states[k] = s
 }
 
-// present are the pieces that have not returned.
-func (r *Rules) present(pieces []*Piece, now int64) []*Piece {
-	var out []*Piece
-	for _, p := range pieces {
-		if !r.Returned(p, now) && p.Units != 0 {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// available is what a limit has left at the state's instant, under its own capacity, in its counts.
-func (r *Rules) available(l *weir.Limit, s *state) *big.Int {
+// available is what a limit has left at the state's instant, under its own capacity (2.1 to 2.4).
+func (m *Model) available(l *weir.Limit, s *state) *big.Int {
 	if l.Kind == weir.Bucket {
 		return s.bucket.Balance
 	}
-	return r.Room(l, r.occupied(s.pieces, s.seen))
+	return sub(num(l.Capacity), m.occupied(s.pieces, s.seen))
 }
 
-// passed counts what time has done between two looks at a state.
-func (n *notes) passed(k weir.Kind, was, is *state) {
-	gone := 0
-	for _, p := range was.pieces {
-		if p.Units > 0 && p.Until <= is.seen {
-			gone++
-		}
+// countError is the error of a sum that no longer fits its counter (7.11).
+func (m *Model) countError(s *state, field string) error {
+	inUse := m.occupied(s.pieces, s.seen)
+	if s.bucket.Balance != nil {
+		inUse = s.bucket.Balance
 	}
-	switch k {
-	case weir.Bucket:
-		if is.seen > was.seen && is.bucket.Balance.Cmp(was.bucket.Balance) > 0 {
-			n.seen.Refills++
-		}
-	case weir.Window:
-		n.seen.WindowEnds += gone
-	case weir.Concurrency:
-		n.seen.HoldTimeouts += gone
-	case weir.Budget:
-		n.seen.Rollovers += gone
+	if !inUse.IsInt64() {
+		return uncountable(field)
 	}
+	return nil
 }

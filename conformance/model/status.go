@@ -2,14 +2,12 @@ package model
 
 import (
 	"context"
-	"math/big"
 	"slices"
-	"time"
 
 	"github.com/weir-limiter/weir"
 )
 
-// Status fulfils [weir.Service]. It moves no state.
+// Status implements [weir.Service]. It moves no state.
 func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.LimitStatus, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -41,11 +39,11 @@ func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.Limit
 // statuses are those of the limits that apply to a subject.
 func (m *Model) statuses(s weir.Subject, now int64) []weir.LimitStatus {
 	var out []weir.LimitStatus
-	win, _, _ := m.resolve(s)
-	for _, l := range win.Limits {
-		t := &Take{Subject: s, Limit: l, Level: win.Level, Ceiling: l.Capacity}
-		seen, _ := m.look(m.rules.KeyOf(s, &l), &l, now)
-		out = append(out, m.status(t, m.rules.available(&l, seen)))
+	r := &Reach{Subject: s, LevelLimits: m.applying(s, nil)}
+	for _, l := range r.Limits {
+		seen, _ := m.look(m.key(s, &l), &l, now)
+		j := m.judged(&Take{Reach: r, Limit: l, Ceiling: l.Capacity}, seen, now)
+		out = append(out, m.status(j, true))
 	}
 	return out
 }
@@ -70,45 +68,9 @@ func (m *Model) resources(entity string, now int64) []string {
 // inUse is true where a limit is not as good as new.
 func (m *Model) inUse(k Key, s *state, now int64) bool {
 	if k.Kind != weir.Bucket {
-		return m.rules.occupied(s.pieces, m.rules.Now(now, s.seen)).Sign() != 0
+		return m.occupied(s.pieces, m.seen(s, now)).Sign() != 0
 	}
 	own := s.bucket.Limit
 	b, _ := m.look(k, &own, now)
 	return b.bucket.Balance.Cmp(capacityMilli(&own)) < 0
-}
-
-// grown: an overrun counts in full (7.5).
-func grown(_ *weir.Limit, more *big.Int) *big.Int { return more }
-
-// Chain reports the limits that a charge on a subject would reach, as [Model.Status] would for each
-// entity, and is no call: no clock moves. It is for whoever makes up calls.
-func (m *Model) Chain(entity, resource string) []weir.LimitStatus {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []weir.LimitStatus
-	s := weir.Subject{Entity: entity, Resource: resource}
-	for range m.depth + 1 {
-		out = append(out, m.statuses(s, m.read())...)
-		if _, _, s.Entity = m.resolve(s); s.Entity == "" {
-			break
-		}
-	}
-	return out
-}
-
-// Returns lists when units of a subject return by themselves, in order. It is no call either.
-func (m *Model) Returns(entity, resource string) []time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	var out []time.Time
-	for k, s := range m.states {
-		if k.Entity != entity || k.Resource != resource {
-			continue
-		}
-		for _, p := range m.rules.present(s.pieces, m.read()) {
-			out = append(out, at(p.Until))
-		}
-	}
-	slices.SortFunc(out, time.Time.Compare)
-	return out
 }

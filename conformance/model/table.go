@@ -9,38 +9,61 @@ type Reaction string
 const (
 	Do       Reaction = "do"
 	Replay   Reaction = "replay" // the same answer, nothing is charged
+	Ignored  Reaction = "ignored"
 	Conflict Reaction = "conflict"
 	Ended    Reaction = "ended"
 	Unknown  Reaction = "unknown"
+	Void     Reaction = "void" // unknown, and the ID is ended
 )
 
-// react is the table of section 6. The state of an unknown lease is empty.
-func react(v weir.Verb, s weir.LeaseState, same bool) Reaction {
-	switch s {
+// Cell is a cell of the table in section 6.
+type Cell struct {
+	Verb weir.Verb
+	// State is the lease's; empty if the lease is not known.
+	State weir.LeaseState
+	// Same is true if the content is that of the call before.
+	Same bool
+	// Seq is the sequence number of an adjust, Last that of the last one applied.
+	Seq, Last int64
+	// Refused is true if a reserve with an ID that is not known would be refused (6.1).
+	Refused bool
+}
+
+func (m *Model) react(c Cell) Reaction { return m.points.React.pass(c, React(c)) }
+
+// React is the table of section 6.
+func React(c Cell) Reaction {
+	switch c.State {
 	case "":
-		return reactUnknown(v)
+		return reactUnknown(c)
 	case weir.LeaseVoided:
-		return reactVoided(v)
+		return reactVoided(c.Verb)
 	case weir.LeaseLive:
-		return reactLive(v, same)
+		return reactLive(c)
 	case weir.LeaseCompleted:
-		return reactCompleted(v, same)
+		return reactCompleted(c.Verb, c.Same)
 	case weir.LeaseCancelled:
-		return reactCancelled(v)
+		return reactCancelled(c.Verb)
 	default:
 		return Ended
 	}
 }
 
-func reactUnknown(v weir.Verb) Reaction {
-	if v == weir.VerbReserve {
+// reactUnknown: a cancel of an unknown lease ends its ID, unless a reserve with it would be refused
+// anyway (6.7).
+func reactUnknown(c Cell) Reaction {
+	switch {
+	case c.Verb == weir.VerbReserve:
 		return Do
+	case c.Verb == weir.VerbCancel && !c.Refused:
+		return Void
+	default:
+		return Unknown
 	}
-	return Unknown
 }
 
-// reactVoided: an ID that was cancelled before it was reserved has ended for a reserve. No other
-// verb knows it.
+// reactVoided: an ID that was cancelled before it was reserved has ended for a reserve. No other verb
+// knows it.
 func reactVoided(v weir.Verb) Reaction {
 	if v == weir.VerbReserve {
 		return Ended
@@ -48,14 +71,31 @@ func reactVoided(v weir.Verb) Reaction {
 	return Unknown
 }
 
-func reactLive(v weir.Verb, same bool) Reaction {
-	if v != weir.VerbReserve {
+func reactLive(c Cell) Reaction {
+	switch c.Verb {
+	case weir.VerbReserve:
+		if c.Same {
+			return Replay
+		}
+		return Conflict
+	case weir.VerbAdjust:
+		return reactSeq(c.Seq, c.Last)
+	default:
 		return Do
 	}
-	if same {
+}
+
+// reactSeq: a sequence number above the last one is applied, whatever the gap; the same one is a replay
+// and a lower one is ignored (7.1).
+func reactSeq(seq, last int64) Reaction {
+	switch {
+	case seq > last:
+		return Do
+	case seq == last:
 		return Replay
+	default:
+		return Ignored
 	}
-	return Conflict
 }
 
 func reactCompleted(v weir.Verb, same bool) Reaction {
@@ -83,7 +123,7 @@ func reactCancelled(v weir.Verb) Reaction {
 // refusal is the error of a reaction that is one.
 func refusal(r Reaction, s weir.LeaseState) error {
 	code := map[Reaction]weir.Code{
-		Conflict: weir.Conflict, Ended: weir.Ended, Unknown: weir.UnknownLease,
+		Conflict: weir.Conflict, Ended: weir.Ended, Unknown: weir.UnknownLease, Void: weir.UnknownLease,
 	}[r]
 	if code == "" {
 		return nil

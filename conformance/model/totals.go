@@ -6,8 +6,6 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// checkTotals: a negative amount is invalid (7.4), and so is a malformed name (6), full ones too
-// (7.12).
 func checkTotals(totals []weir.Costs) error {
 	for _, c := range totals {
 		for name, n := range c {
@@ -25,75 +23,94 @@ func checkTotals(totals []weir.Costs) error {
 	return nil
 }
 
-// checkSeq: sequence numbers begin at 1 (7.1).
-func checkSeq(seq int64) error {
-	if seq < 1 {
-		return invalid("seq", "is below 1")
-	}
-	return nil
-}
-
-// applies: a sequence number above the last one is applied, whatever the gap (7.1).
-func applies(last, seq int64) bool { return seq > last }
-
-// refusedSeq: a call that is refused uses none up (7.1).
-func refusedSeq(last, _ int64) int64 { return last }
-
 // standFor says what a lease shall stand for after a settlement: for each holding its parts.
 func (m *Model) standFor(e *lease, s *settling) ([][]weir.Part, error) {
-	totals, err := m.rules.ByKey(e.content, e.holdings, s.totals)
+	totals, err := byKey(e.content, e.holdings, s.totals)
 	if err != nil {
 		return nil, err
 	}
-	to, err := m.rules.Assign(e.holdings, len(e.content.Charges), totals)
+	to, err := m.assign(e, totals)
 	if err != nil {
 		return nil, err
 	}
 	for i, h := range e.holdings {
-		if err := m.rules.CheckSlots(h, to[i]); err != nil {
+		if err := m.refuse("7.4", checkSlots(h, to[i])); err != nil {
 			return nil, err
 		}
-		switch s.verb {
-		case weir.VerbComplete:
-			to[i] = m.rules.AtEnd(h, to[i])
-		case weir.VerbCancel:
-			to[i] = m.rules.AtCancel(h)
-		}
-		if total := cost(to[i]); !total.IsInt64() ||
-			h.Limit.Kind == weir.Bucket && total.Cmp(num(m.rules.BucketMost())) > 0 {
-			return nil, invalid("totals."+h.Limit.Name, "is more than can be counted")
+		to[i] = m.points.StandFor.pass(&Settled{h, s.verb, e.content, to[i], totals},
+			ending(s.verb, h, to[i]))
+		if !countable(h.Limit.Kind, cost(to[i])) {
+			err := m.refuseTake("1.1", &h.Take, uncountable("totals."+h.Limit.Name))
+			if err != nil {
+				return nil, err
+			}
 		}
 	}
 	return to, nil
 }
 
-// assign: totals are one set for all charges, or one for each in order (7.4). They count on the
-// entity and on every ancestor that the cost reached (7.1). A limit that is not named keeps what it
-// stands for (7.2).
-func assign(holdings []*Holding, charges int, totals []weir.Costs) ([][]weir.Part, error) {
-	if len(totals) > 1 && len(totals) != charges {
-		return nil, invalid("totals", "are neither one set nor one for each charge")
+// ending: a complete returns the slots of every concurrency limit (7.2), and a cancel sets everything
+// to 0 (7.3).
+func ending(v weir.Verb, h *Holding, asked []weir.Part) []weir.Part {
+	if v == weir.VerbCancel || v == weir.VerbComplete && h.Limit.Kind == weir.Concurrency {
+		return none(asked)
 	}
-	to := make([][]weir.Part, len(holdings))
-	for i, h := range holdings {
+	return asked
+}
+
+func none(parts []weir.Part) []weir.Part {
+	out := slices.Clone(parts)
+	for i := range out {
+		out[i].Units = 0
+	}
+	return out
+}
+
+// assign: totals are one set for all charges, or one for each in order (7.4). They count on the entity
+// and on every ancestor that the cost reached (7.1). A limit that is not named keeps what it stands for
+// (7.2).
+func (m *Model) assign(e *lease, totals []weir.Costs) ([][]weir.Part, error) {
+	if err := checkSets(totals, len(e.content.Charges)); err != nil {
+		return nil, err
+	}
+	to := make([][]weir.Part, len(e.holdings))
+	for i, h := range e.holdings {
 		to[i] = slices.Clone(h.Parts)
 	}
 	for set, costs := range totals {
 		for name, n := range costs {
-			having := havingName(holdings, name)
+			having := havingName(e.holdings, name)
 			if len(totals) > 1 {
 				having = slices.DeleteFunc(having, func(charge int) bool { return charge != set })
 			}
-			if len(having) == 0 {
-				return nil, invalid("totals."+name, "was not reserved")
+			if err := m.refuse("7.4", checkHaving(name, having)); err != nil {
+				return nil, err
 			}
-			if len(having) > 1 {
-				return nil, invalid("totals."+name, "was reserved by several")
+			for _, charge := range having {
+				assignOne(e.holdings, to, charge, name, n)
 			}
-			assignOne(holdings, to, having[0], name, n)
 		}
 	}
 	return to, nil
+}
+
+func checkSets(totals []weir.Costs, charges int) error {
+	if len(totals) > 1 && len(totals) != charges {
+		return invalid("totals", "are neither one set nor one for each charge")
+	}
+	return nil
+}
+
+// checkHaving: one set for several charges must name only limits that one charge alone has (7.4).
+func checkHaving(name string, charges []int) error {
+	switch len(charges) {
+	case 0:
+		return invalid("totals."+name, "was not reserved")
+	case 1:
+		return nil
+	default:
+		return invalid("totals."+name, "was reserved by several")
+	}
 }
 
 // havingName lists the charges that reserved something under a name.
@@ -119,8 +136,8 @@ func assignOne(holdings []*Holding, to [][]weir.Part, charge int, name string, n
 	}
 }
 
-// checkSlots: more slots than the lease stands for are invalid (7.4), charge by charge. Slots that
-// have timed out count as well (7.9).
+// checkSlots: more slots than a charge stands for are invalid (7.4). Slots that have timed out count as
+// well (7.9).
 func checkSlots(h *Holding, asked []weir.Part) error {
 	for i, p := range asked {
 		if h.Limit.Kind == weir.Concurrency && p.Units > h.Parts[i].Units {
@@ -128,23 +145,4 @@ func checkSlots(h *Holding, asked []weir.Part) error {
 		}
 	}
 	return nil
-}
-
-// atEnd: a complete returns the slots of every concurrency limit (7.2).
-func atEnd(h *Holding, asked []weir.Part) []weir.Part {
-	if h.Limit.Kind == weir.Concurrency {
-		return none(asked)
-	}
-	return asked
-}
-
-// atCancel: a cancel sets everything to 0 (7.3).
-func atCancel(h *Holding) []weir.Part { return none(h.Parts) }
-
-func none(parts []weir.Part) []weir.Part {
-	out := slices.Clone(parts)
-	for i := range out {
-		out[i].Units = 0
-	}
-	return out
 }

@@ -37,72 +37,45 @@ func (m *Model) takeAll(takes []*Take, now int64) ([]*Holding, error) {
 		}
 	}
 	for i, t := range takes {
-		m.store(m.rules.KeyOf(t.Subject, &t.Limit), states[i])
+		m.store(m.key(t.Subject, &t.Limit), states[i])
 	}
 	return holdings, nil
 }
 
-// taken is a limit's state after a take. A state that was forgotten begins anew.
+// taken is a limit's state after a take. A state that was forgotten begins again.
 func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
-	s, _ := m.look(m.rules.KeyOf(t.Subject, &t.Limit), &t.Limit, now)
+	s, _ := m.look(m.key(t.Subject, &t.Limit), &t.Limit, now)
 	h := &Holding{Take: *t}
-	n := m.rules.slotted(&t.Limit, m.rules.TakenCost(t.Parts))
+	n := cost(t.Parts)
 	if t.Limit.Kind == weir.Bucket {
 		s.bucket.Balance = sub(s.bucket.Balance, mul(n, num(milliPerUnit)))
 	} else if n.Sign() != 0 || t.Limit.Kind != weir.Concurrency {
-		p := &Piece{n.Int64(), m.until(&t.Limit, s.seen)}
+		p := &Piece{n.Int64(), m.takenUntil(&t.Limit, s.seen)}
 		h.Pieces = []*Piece{p}
 		s.pieces = append(s.pieces, p)
 	}
-	if !m.counts(s) {
-		return m.uncounted(t, now)
+	if err := m.refuseTake("3.6", t, m.countError(s, "costs."+t.Limit.Name)); err != nil {
+		return m.uncounted(t, now, err)
 	}
 	return h, s, nil
 }
 
-// uncounted: what the counter of a shadow limit cannot hold it does not count (3.6). Nothing else takes
+// uncounted: what the counter of a shadow limit cannot hold, it does not count (3.6). Nothing else takes
 // more than fits.
-func (m *Model) uncounted(t *Take, now int64) (*Holding, *state, error) {
-	if !m.rules.SparesUncounted(&t.Limit) {
-		return nil, nil, invalid("costs."+t.Limit.Name, "is more than can be counted")
+func (m *Model) uncounted(t *Take, now int64, err error) (*Holding, *state, error) {
+	if t.Limit.Shadow {
+		err = nil
+	}
+	if err := m.refuseTake("3.6 shadow", t, err); err != nil {
+		return nil, nil, err
 	}
 	if t.Limit.Kind == weir.Concurrency { // as if its slots had timed out (7.9)
-		s, _ := m.look(m.rules.KeyOf(t.Subject, &t.Limit), &t.Limit, now)
+		s, _ := m.look(m.key(t.Subject, &t.Limit), &t.Limit, now)
 		return &Holding{Take: *t}, s, nil
 	}
 	nothing := *t
-	nothing.Parts = slices.Clone(t.Parts)
-	for i := range nothing.Parts {
-		nothing.Parts[i].Units = 0
-	}
+	nothing.Parts = none(t.Parts)
 	return m.taken(&nothing, now)
-}
-
-// until is when units return by themselves that were taken at now.
-func (m *Model) until(l *weir.Limit, now int64) int64 {
-	switch l.Kind {
-	case weir.Window:
-		return m.rules.WindowUntil(l, now)
-	case weir.Concurrency:
-		return m.rules.HoldUntil(l, now)
-	default:
-		return m.rules.budgetUntil(l, now)
-	}
-}
-
-// counts: a sum that no longer fits its counter is invalid (7.11).
-func (m *Model) counts(s *state) bool {
-	if s.bucket.Balance != nil && !s.bucket.Balance.IsInt64() {
-		return false
-	}
-	var amounts []int64
-	for _, p := range s.pieces {
-		if !m.rules.Returned(p, s.seen) {
-			amounts = append(amounts, p.Units)
-		}
-	}
-	_, ok := m.rules.Sum(amounts...)
-	return ok
 }
 
 // change is what a settlement does to one holding, not yet done.
@@ -112,37 +85,39 @@ type change struct {
 	holding *Holding // as it will be
 }
 
-// changed is a holding and its limit's state after a settlement. It works under the definition in
-// force, and where there is none, under the last one (8.6).
+// changed is a holding and its limit's state after a settlement.
 func (m *Model) changed(h *Holding, to []weir.Part, now int64) (*change, error) {
-	l := m.rules.SettledUnder(&h.Limit, m.inForce(h.Subject, &h.Limit))
-	c := &change{key: m.rules.KeyOf(h.Subject, &h.Limit), holding: h.copy(*l, to)}
+	l := m.settledUnder(h)
+	c := &change{key: m.key(h.Subject, &h.Limit), holding: h.copy(*l, to)}
 	c.state, _ = m.look(c.key, l, now)
 	more := sub(cost(to), cost(h.Parts))
-	grows := more.Sign() > 0
-	if grows {
-		more = m.rules.Grown(l, more)
-	}
 	if l.Kind == weir.Bucket {
 		m.rebalance(c.state, l, more)
 	} else {
 		m.resize(c, l, more)
-		c.state.swap(h.Pieces, m.rules.present(c.holding.Pieces, c.state.seen))
+		c.state.swap(h.Pieces, m.present(c.holding.Pieces, c.state.seen))
 	}
-	if grows && !m.counts(c.state) {
-		if m.rules.SparesUncounted(l) {
-			return m.changed(h, h.Parts, now) // it keeps what it stood for (7.11)
-		}
-		return c, invalid("totals."+h.Limit.Name, "is more than can be counted")
+	if more.Sign() <= 0 {
+		return c, nil
 	}
-	return c, nil
+	err := m.refuseTake("7.11", &h.Take, m.countError(c.state, "totals."+h.Limit.Name))
+	if err == nil {
+		return c, nil
+	}
+	if l.Shadow { // it keeps what the lease stood for, and holds nobody up (7.11)
+		err = nil
+	}
+	if err := m.refuseTake("7.11 shadow", &h.Take, err); err != nil {
+		return nil, err
+	}
+	return m.changed(h, h.Parts, now)
 }
 
 // rebalance: growth takes a bucket into debt (7.5); a refund goes up to its capacity (7.7).
 func (m *Model) rebalance(s *state, l *weir.Limit, more *big.Int) {
 	milli := mul(more, num(milliPerUnit))
 	if more.Sign() < 0 {
-		s.bucket.Balance = m.rules.Refund(l, s.bucket.Balance, milli.Neg(milli))
+		s.bucket.Balance = m.refund(l, s.bucket.Balance, milli.Neg(milli))
 		return
 	}
 	s.bucket.Balance = sub(s.bucket.Balance, milli)
@@ -154,27 +129,24 @@ func (m *Model) resize(c *change, l *weir.Limit, more *big.Int) {
 	h, n, now := c.holding, more.Int64(), c.state.seen
 	switch {
 	case l.Kind == weir.Budget && len(h.Pieces) > 0:
-		until := m.rules.Book(l, h.Pieces[0], now)
+		until := m.bookedUntil(l, h.Pieces, now)
 		if until != h.Pieces[0].Until {
 			h.Pieces = append(h.Pieces, &Piece{0, until})
 		}
 		h.Pieces[len(h.Pieces)-1].Units += n
 	case n < 0:
-		m.rules.Shrink(h.Pieces, -n, now)
+		h.Pieces = m.points.Shrink.pass(Shrunk{h.Pieces, -n, now}, shrink(h.Pieces, -n))
 	case n > 0 && l.Kind == weir.Window:
-		h.Pieces = append(h.Pieces, &Piece{n, m.rules.GrownUntil(l, h.Pieces, now)})
+		h.Pieces = append(h.Pieces, &Piece{n, m.grownUntil(l, h.Pieces, now)})
 	case n > 0:
-		h.Pieces = append(h.Pieces, &Piece{n, m.until(l, now)})
+		h.Pieces = append(h.Pieces, &Piece{n, m.takenUntil(l, now)})
 	}
 }
 
 // copy is a holding that can be changed without changing h.
 func (h *Holding) copy(l weir.Limit, to []weir.Part) *Holding {
-	c := &Holding{Take: h.Take}
+	c := &Holding{Take: h.Take, Pieces: copies(h.Pieces)}
 	c.Limit, c.Parts = l, to
-	for _, p := range h.Pieces {
-		c.Pieces = append(c.Pieces, new(*p))
-	}
 	return c
 }
 
@@ -184,23 +156,22 @@ func (s *state) swap(old, with []*Piece) {
 	s.pieces = append(s.pieces, with...)
 }
 
-// renewed is a holding and its limit's state after an extend (7.8). Only slots are renewed.
+// renewed is a holding and its limit's state after an extend. Only slots are renewed (7.8). Nothing is
+// put back that was forgotten (8.4).
 func (m *Model) renewed(h *Holding, now int64) *change {
-	l := m.rules.SettledUnder(&h.Limit, m.inForce(h.Subject, &h.Limit))
-	c := &change{key: m.rules.KeyOf(h.Subject, &h.Limit), holding: h.copy(*l, h.Parts)}
-	if l.Kind != weir.Concurrency {
+	l := m.settledUnder(h)
+	c := &change{key: m.key(h.Subject, &h.Limit), holding: h.copy(*l, h.Parts)}
+	s, known := m.look(c.key, l, now)
+	switch {
+	case l.Kind != weir.Concurrency:
 		c.holding.Pieces = h.Pieces
-		return c
+	case known:
+		for _, p := range c.holding.Pieces {
+			p.Until = m.extendedUntil(l, p, s.seen)
+		}
+		s.swap(h.Pieces, m.present(c.holding.Pieces, s.seen))
+		c.state = s
 	}
-	var known bool
-	if c.state, known = m.look(c.key, l, now); !known {
-		c.state = nil // only an admission or a change of totals makes it anew
-		return c
-	}
-	for _, p := range c.holding.Pieces {
-		p.Until = m.rules.Extended(p, l, c.state.seen)
-	}
-	c.state.swap(h.Pieces, m.rules.present(c.holding.Pieces, c.state.seen))
 	return c
 }
 

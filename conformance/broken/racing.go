@@ -1,0 +1,81 @@
+package broken
+
+import (
+	"context"
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance/model"
+)
+
+// racingFronts are wrong if calls come at once.
+func racingFronts() []front {
+	return []front{
+		{"judging and taking are two steps", "concurrent requests that together pass a limit", twoSteps},
+		{"limits are taken one after the other", "3.1", inParts},
+		{"calls with one ID do not wait for one another", "6.6", hasty},
+	}
+}
+
+// twoSteps gives way between judging and taking, until another request was judged or there is none.
+func twoSteps(w *wrong) {
+	var judged atomic.Int64
+	w.points.Taking = func(j *model.Judgement, right []*model.Take) []*model.Take {
+		mine := judged.Add(1)
+		for range 100 {
+			if judged.Load() != mine {
+				break
+			}
+			j.Lock.Unlock()
+			runtime.Gosched()
+			j.Lock.Lock()
+		}
+		return right
+	}
+}
+
+// inParts takes what is asked of m after all else.
+func inParts(w *wrong) {
+	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+		later := r.Costs["m"]
+		if later == 0 || len(r.Charges) > 0 {
+			return w.World.Reserve(ctx, r)
+		}
+		first := *r
+		first.Costs = maps.Clone(r.Costs)
+		first.Costs["m"] = 0
+		l, err := w.World.Reserve(ctx, &first)
+		if err == nil {
+			runtime.Gosched()
+			_, _ = w.World.Adjust(ctx, l.ID, 1, []weir.Costs{{"m": later}})
+		}
+		return l, err
+	}
+}
+
+// hasty lets a call that comes while another is under way on its ID take for itself.
+func hasty(w *wrong) {
+	var mu sync.Mutex
+	busy := map[weir.LeaseID]bool{}
+	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+		mu.Lock()
+		second := busy[r.LeaseID]
+		busy[r.LeaseID] = true
+		mu.Unlock()
+		if second {
+			c := *r
+			c.LeaseID = weir.LeaseID{}
+			return w.World.Reserve(ctx, &c)
+		}
+		defer func() {
+			mu.Lock()
+			delete(busy, r.LeaseID)
+			mu.Unlock()
+		}()
+		runtime.Gosched()
+		return w.World.Reserve(ctx, r)
+	}
+}

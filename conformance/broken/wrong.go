@@ -1,0 +1,225 @@
+package broken
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/conformance/model"
+)
+
+// wrong is a world with something wrong in it or in front of it. A nil function is the world's own.
+// Leases go through it, too.
+type wrong struct {
+	conformance.World
+	// points are the model's, if there is one inside.
+	points model.Points
+	// setup changes what the model is opened with, and opened the world around it.
+	setup     func(s *conformance.Setup)
+	opened    func(inner conformance.World) conformance.World
+	reserve   func(ctx context.Context, r *weir.Request) (*weir.Lease, error)
+	adjust    func(ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs) (*weir.Receipt, error)
+	complete  func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error)
+	cancel    func(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error)
+	extend    func(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error)
+	status    func(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error)
+	explain   func(ctx context.Context, entity, resource string) (*weir.Explanation, error)
+	configure func(d *weir.Definitions) error
+}
+
+func (w *wrong) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	f := w.World.Reserve
+	if w.reserve != nil {
+		f = w.reserve
+	}
+	l, err := f(ctx, r)
+	if l != nil {
+		l.Bind(w)
+	}
+	return l, err
+}
+
+func (w *wrong) Adjust(
+	ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
+) (*weir.Receipt, error) {
+	if w.adjust != nil {
+		return w.adjust(ctx, id, seq, totals)
+	}
+	return w.World.Adjust(ctx, id, seq, totals)
+}
+
+func (w *wrong) Complete(
+	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
+) (*weir.Receipt, error) {
+	if w.complete != nil {
+		return w.complete(ctx, id, actuals)
+	}
+	return w.World.Complete(ctx, id, actuals)
+}
+
+func (w *wrong) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	if w.cancel != nil {
+		return w.cancel(ctx, id)
+	}
+	return w.World.Cancel(ctx, id)
+}
+
+func (w *wrong) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	if w.extend != nil {
+		return w.extend(ctx, id)
+	}
+	return w.World.Extend(ctx, id)
+}
+
+func (w *wrong) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
+	if w.status != nil {
+		return w.status(ctx, entity, resource)
+	}
+	return w.World.Status(ctx, entity, resource)
+}
+
+func (w *wrong) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
+	if w.explain != nil {
+		return w.explain(ctx, entity, resource)
+	}
+	return w.World.Explain(ctx, entity, resource)
+}
+
+func (w *wrong) Configure(d *weir.Definitions) error {
+	if w.configure != nil {
+		return w.configure(d)
+	}
+	return w.World.Configure(d)
+}
+
+// done is a receipt that says that something was done.
+func (w *wrong) done(id weir.LeaseID) *weir.Receipt {
+	return &weir.Receipt{LeaseID: id, At: w.Now()}
+}
+
+func denialOf(err error) (*weir.DeniedError, bool) { return errors.AsType[*weir.DeniedError](err) }
+
+func refused(code weir.Code) error { return &weir.Error{Code: code} }
+
+// Front puts something between a world and the suites.
+type Front func(conformance.World) conformance.World
+
+// put makes a Front of a function that sets what is wrong.
+func put(spoil func(w *wrong)) Front {
+	return func(inner conformance.World) conformance.World {
+		w := &wrong{World: inner}
+		spoil(w)
+		return w
+	}
+}
+
+// set opens the model with other settings.
+func set(change func(o *weir.Options)) func(w *wrong) {
+	return func(w *wrong) {
+		w.setup = func(s *conformance.Setup) { change(&s.Options) }
+	}
+}
+
+// asking changes a copy of each request, or refuses it.
+func asking(change func(w *wrong, r *weir.Request) error) func(w *wrong) {
+	return func(w *wrong) {
+		w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+			c := *r
+			if err := change(w, &c); err != nil {
+				return nil, err
+			}
+			return w.World.Reserve(ctx, &c)
+		}
+	}
+}
+
+// answering changes the answer to each request.
+func answering(
+	change func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error),
+) func(w *wrong) {
+	return func(w *wrong) {
+		w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+			l, err := w.World.Reserve(ctx, r)
+			return change(w, r, l, err)
+		}
+	}
+}
+
+// admitting changes each lease that was reserved.
+func admitting(change func(w *wrong, l *weir.Lease)) func(w *wrong) {
+	return answering(func(w *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
+		if err == nil {
+			change(w, l)
+		}
+		return l, err
+	})
+}
+
+// denying replaces each denial.
+func denying(change func(w *wrong, d *weir.DeniedError) error) func(w *wrong) {
+	return answering(func(w *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
+		if d, ok := denialOf(err); ok {
+			return nil, change(w, d)
+		}
+		return l, err
+	})
+}
+
+// completing replaces the answer to each complete.
+func completing(
+	change func(
+		w *wrong, id weir.LeaseID, actuals []weir.Costs, r *weir.Receipt, err error,
+	) (*weir.Receipt, error),
+) func(w *wrong) {
+	return func(w *wrong) {
+		w.complete = func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
+			r, err := w.World.Complete(ctx, id, actuals)
+			return change(w, id, actuals, r, err)
+		}
+	}
+}
+
+// configuring replaces each change of the definitions. What is wrong is refused all the same.
+func configuring(change func(was, is *weir.Definitions) *weir.Definitions) func(w *wrong) {
+	return func(w *wrong) {
+		var was *weir.Definitions
+		w.setup = func(s *conformance.Setup) {
+			if was = s.Definitions; was == nil {
+				was = &weir.Definitions{}
+			}
+		}
+		w.configure = func(is *weir.Definitions) error {
+			if _, err := is.Normalize(); err != nil {
+				return err
+			}
+			now := change(was, is)
+			if err := w.World.Configure(now); err != nil {
+				return err
+			}
+			was = now
+			return nil
+		}
+	}
+}
+
+// remembering keeps the requests that were admitted, and returns what finds one by its lease.
+func remembering(w *wrong) (of func(weir.LeaseID) *weir.Request) {
+	var mu sync.Mutex
+	asked := map[weir.LeaseID]*weir.Request{}
+	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+		l, err := w.World.Reserve(ctx, r)
+		if err == nil {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[l.ID] = r
+		}
+		return l, err
+	}
+	return func(id weir.LeaseID) *weir.Request {
+		mu.Lock()
+		defer mu.Unlock()
+		return asked[id]
+	}
+}

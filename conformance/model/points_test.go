@@ -1,0 +1,69 @@
+package model_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance/model"
+)
+
+// TestPointsReplaceValues sets a point of each section and expects another answer than the right one.
+func TestPointsReplaceValues(t *testing.T) {
+	t.Parallel()
+	window := weir.Limit{Name: "n", Kind: weir.Window, Capacity: 5, Window: time.Minute}
+	for _, c := range []struct {
+		name  string
+		wrong model.Points
+		// play returns what differs.
+		play func(d *desk) int64
+		want int64 // with nothing wrong
+	}{
+		{"statuses", model.Points{Status: func(_ *model.Judged, right weir.LimitStatus) weir.LimitStatus {
+			right.Available = 50
+			return right
+		}}, (*desk).left, 5},
+		{"judging", model.Points{Fits: func(*model.Judged, bool) bool { return true }},
+			func(d *desk) int64 { d.reserve(4); d.reserve(4); return d.left() }, 1},
+		{"taking", model.Points{Taking: func(j *model.Judgement, right []*model.Take) []*model.Take {
+			if !j.Denied {
+				right[0].Parts[0].Units = 0
+			}
+			return right
+		}}, func(d *desk) int64 { d.reserve(4); return d.left() }, 1},
+		{"instants", model.Points{Until: func(t model.Term, right int64) int64 {
+			if t.Cause == model.Leased {
+				return t.From
+			}
+			return right
+		}}, func(d *desk) int64 { l, _ := d.reserve(4); return int64(l.Expires.Sub(d.now)) }, int64(time.Hour)},
+		{"checks", model.Points{Refuse: func(c model.Check, right error) error {
+			if c.Line == "3.5" {
+				return nil
+			}
+			return right
+		}}, func(d *desk) int64 {
+			_, err := d.Reserve(d.t.Context(), &weir.Request{
+				Entity: "e", Resource: "r", Costs: weir.Costs{"n": 6},
+			})
+			_, denied := err.(*weir.DeniedError) //nolint:errorlint // nothing wraps it
+			return map[bool]int64{true: 1}[denied]
+		}, 0},
+		{"settling", model.Points{StandFor: func(s *model.Settled, _ []weir.Part) []weir.Part {
+			return s.Parts
+		}}, func(d *desk) int64 {
+			l, _ := d.reserve(4)
+			if _, err := d.Cancel(d.t.Context(), l.ID); err != nil {
+				d.t.Fatal(err)
+			}
+			return d.left()
+		}, 5},
+	} {
+		if got := c.play(newDesk(t, nil, window)); got != c.want {
+			t.Errorf("%s: the right model gives %d, want %d", c.name, got, c.want)
+		}
+		if got := c.play(newDesk(t, &c.wrong, window)); got == c.want {
+			t.Errorf("%s: the wrong model gives %d too", c.name, got)
+		}
+	}
+}
