@@ -10,104 +10,103 @@ import (
 )
 
 // placingStores put limits in the wrong place.
-func placingStores() []Store {
-	return []Store{
-		{Name: "limits are added to those of the place", Breaks: "8.7", Wrap: of(func(s *store) {
+func placingStores() []broken {
+	return []broken{
+		{"limits are added to those of the place", "8.7", func(s *store) {
 			s.set = func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error {
 				if len(limits) == 0 {
 					return nil
 				}
-				return s.ConfigEditor.WriteLimits(ctx, now, at, limits)
+				return s.right.WriteLimits(ctx, now, at, limits)
 			}
-		})},
-		{Name: "an entity's default limits are its limits on one resource", Breaks: "8.7",
-			Wrap: of(func(s *store) {
-				s.set = func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error {
-					if at.Entity != "" {
-						at.Resource = weir.DefaultResource
-					}
-					return s.ConfigEditor.WriteLimits(ctx, now, at, limits)
+		}},
+		{"an entity's default limits are its limits on one resource", "8.7", func(s *store) {
+			s.set = func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error {
+				if at.Entity != "" {
+					at.Resource = weir.DefaultResource
 				}
-			})},
-		{Name: "a resource's limits are everybody's", Breaks: "8.7", Wrap: of(func(s *store) {
+				return s.right.WriteLimits(ctx, now, at, limits)
+			}
+		}},
+		{"a resource's limits are everybody's", "8.7", func(s *store) {
 			s.set = func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error {
 				if at.Entity == "" {
 					at.Resource = ""
 				}
-				return s.ConfigEditor.WriteLimits(ctx, now, at, limits)
+				return s.right.WriteLimits(ctx, now, at, limits)
 			}
-		})},
+		}},
 	}
 }
 
 // namingStores are wrong about entities.
-func namingStores() []Store {
-	return []Store{
-		{Name: "a changed parent drops the limits", Breaks: "9.3", Wrap: of(func(s *store) {
+func namingStores() []broken {
+	return []broken{
+		{"a changed parent drops the limits", "9.3", func(s *store) {
 			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
-				_ = s.ConfigEditor.DeleteEntity(ctx, now, name) // somebody's parent stays
-				return s.ConfigEditor.WriteEntity(ctx, now, name, parent, cascade)
+				_ = s.right.DeleteEntity(ctx, now, name) // somebody's parent stays
+				return s.right.WriteEntity(ctx, now, name, parent, cascade)
 			}
-		})},
-		{Name: "a missing parent is declared by the way", Breaks: "9.3", Wrap: of(func(s *store) {
+		}},
+		{"a missing parent is declared by the way", "9.3", func(s *store) {
 			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
-				if known, err := s.ReadEntity(ctx, parent); parent != "" && err == nil && known == nil {
-					_ = s.ConfigEditor.WriteEntity(ctx, now, parent, "", false)
+				if known, err := s.right.ReadEntity(ctx, parent); parent != "" && err == nil && known == nil {
+					_ = s.right.WriteEntity(ctx, now, parent, "", false)
 				}
-				return s.ConfigEditor.WriteEntity(ctx, now, name, parent, cascade)
+				return s.right.WriteEntity(ctx, now, name, parent, cascade)
 			}
-		})},
-		{Name: "a cycle is called a cascade of too many levels", Breaks: "9.3", Wrap: of(func(s *store) {
+		}},
+		{"a cycle is called a cascade of too many levels", "9.3", func(s *store) {
 			s.declare = func(ctx context.Context, now time.Time, name, parent string, cascade bool) error {
-				err := s.ConfigEditor.WriteEntity(ctx, now, name, parent, cascade)
+				err := s.right.WriteEntity(ctx, now, name, parent, cascade)
 				if e, ok := errors.AsType[*weir.Error](err); ok && strings.Contains(e.Reason, "cycle") {
 					return &weir.Error{Code: e.Code, Field: e.Field, Value: e.Value, Reason: "has too many levels"}
 				}
 				return err
 			}
-		})},
-		{Name: "a parent is deleted under its children", Breaks: "9.3", Wrap: of(func(s *store) {
+		}},
+		{"a parent is deleted under its children", "9.3", func(s *store) {
 			s.remove = func(ctx context.Context, now time.Time, name string) error {
-				page, err := s.EntityReader.ListEntities(ctx, &weir.EntityQuery{Parent: name, Size: 1000})
+				page, err := s.right.ListEntities(ctx, &weir.EntityQuery{Parent: name, Size: 1000})
 				if err != nil {
 					return err
 				}
 				for _, child := range page.Names {
-					if err := s.ConfigEditor.WriteEntity(ctx, now, child, "", false); err != nil {
+					if err := s.right.WriteEntity(ctx, now, child, "", false); err != nil {
 						return err
 					}
 				}
-				return s.ConfigEditor.DeleteEntity(ctx, now, name)
+				return s.right.DeleteEntity(ctx, now, name)
 			}
-		})},
-		{Name: "deleting what is not there is done", Breaks: "9.3", Wrap: of(func(s *store) {
+		}},
+		{"deleting what is not there is done", "9.3", func(s *store) {
 			s.remove = func(ctx context.Context, now time.Time, name string) error {
-				if known, err := s.ReadEntity(ctx, name); err == nil && known == nil {
+				if known, err := s.right.ReadEntity(ctx, name); err == nil && known == nil {
 					return nil
 				}
-				return s.ConfigEditor.DeleteEntity(ctx, now, name)
+				return s.right.DeleteEntity(ctx, now, name)
 			}
-		})},
+		}},
 	}
 }
 
 // listingStores are wrong in what they list.
-func listingStores() []Store {
-	return []Store{
-		{Name: "a list ends with its first page", Breaks: "9.3", Wrap: of(func(s *store) {
+func listingStores() []broken {
+	return []broken{
+		{"a list ends with its first page", "9.3", func(s *store) {
 			s.list = func(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-				page, err := s.EntityReader.ListEntities(ctx, q)
+				page, err := s.right.ListEntities(ctx, q)
 				if err == nil {
 					page.Next = ""
 				}
 				return page, err
 			}
-		})},
-		{Name: "children are found by their names", Breaks: "9.3", Wrap: of(func(s *store) {
+		}},
+		{"children are found by their names", "9.3", func(s *store) {
 			s.list = func(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 				all := *q
 				all.Parent = ""
-				page, err := s.EntityReader.ListEntities(ctx, &all)
+				page, err := s.right.ListEntities(ctx, &all)
 				if err == nil && q.Parent != "" {
 					var names []string
 					for _, name := range page.Names {
@@ -119,18 +118,18 @@ func listingStores() []Store {
 				}
 				return page, err
 			}
-		})},
-		{Name: "who only has limits does not use a resource", Breaks: "9.3", Wrap: of(func(s *store) {
+		}},
+		{"who only has limits does not use a resource", "9.3", func(s *store) {
 			s.entities = func(ctx context.Context, now time.Time, resource string) ([]string, error) {
-				names, err := s.SubjectLister.Entities(ctx, now, resource)
+				names, err := s.right.Entities(ctx, now, resource)
 				var out []string
 				for _, name := range names {
-					if known, err := s.ReadEntity(ctx, name); err == nil && known == nil {
+					if known, err := s.right.ReadEntity(ctx, name); err == nil && known == nil {
 						out = append(out, name)
 					}
 				}
 				return out, err
 			}
-		})},
+		}},
 	}
 }

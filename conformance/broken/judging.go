@@ -85,20 +85,17 @@ func largest(parts []weir.Part) []weir.Part {
 // answerFronts break lines 3.6 to 3.8 and 11.2.
 func answerFronts() []front {
 	return []front{
-		{"judging stops at the first denial", "3.7", denying(func(_ *wrong, d *weir.DeniedError) error {
+		{"judging stops at the first denial", "3.7", denying(func(_ *answer, d *weir.DeniedError) {
 			first := slices.IndexFunc(d.Limits, func(s weir.LimitStatus) bool { return s.Exceeded && !s.Shadow })
 			d.Limits = d.Limits[:first+1]
 			d.RetryAfter = d.Limits[first].RetryAfter
-			return d
 		})},
-		{"shadow limits deny", "3.6", answering(
-			func(w *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if err != nil || !slices.ContainsFunc(l.Limits, func(s weir.LimitStatus) bool { return s.Exceeded }) {
-					return l, err
-				}
-				_, _ = w.World.Cancel(context.Background(), l.ID)
-				return nil, &weir.DeniedError{LeaseID: l.ID, Limits: l.Limits}
-			})},
+		{"shadow limits deny", "3.6", answering(func(a *answer) {
+			if a.err == nil && slices.ContainsFunc(a.lease.Limits, func(s weir.LimitStatus) bool { return s.Exceeded }) {
+				_, _ = a.w.World.Cancel(context.Background(), a.lease.ID)
+				a.fail(&weir.DeniedError{LeaseID: a.lease.ID, Limits: a.lease.Limits})
+			}
+		})},
 		{"an admitted reservation reports what there was", "3.8", admitting(func(_ *wrong, l *weir.Lease) {
 			for i := range l.Limits {
 				l.Limits[i].Available += l.Limits[i].Requested
@@ -112,10 +109,9 @@ func answerFronts() []front {
 		{"every attempt has the same ID", "11.2", func(w *wrong) {
 			var once sync.Once
 			var id weir.LeaseID
-			denying(func(_ *wrong, d *weir.DeniedError) error {
+			denying(func(_ *answer, d *weir.DeniedError) {
 				once.Do(func() { id = d.LeaseID })
 				d.LeaseID = id
-				return d
 			})(w)
 		}},
 		{"a freed slot is noticed late", "11.2", func(w *wrong) {
@@ -139,7 +135,7 @@ func answerFronts() []front {
 func denialFronts() []front {
 	// retry changes the overall wait, given those of the limits that count.
 	retry := func(overall func(waits []time.Duration) time.Duration) func(w *wrong) {
-		return denying(func(_ *wrong, d *weir.DeniedError) error {
+		return denying(func(_ *answer, d *weir.DeniedError) {
 			var waits []time.Duration
 			for _, s := range d.Limits {
 				if s.Exceeded && !s.Shadow {
@@ -147,7 +143,6 @@ func denialFronts() []front {
 				}
 			}
 			d.RetryAfter = overall(waits)
-			return d
 		})
 	}
 	return []front{
@@ -161,21 +156,19 @@ func denialFronts() []front {
 			}
 			return sum
 		})},
-		{"a shadow limit's wait counts", "4.1", denying(func(_ *wrong, d *weir.DeniedError) error {
+		{"a shadow limit's wait counts", "4.1", denying(func(_ *answer, d *weir.DeniedError) {
 			for _, s := range d.Limits {
 				d.RetryAfter = max(d.RetryAfter, s.RetryAfter)
 			}
-			return d
 		})},
-		{"a denial names only what denied", "4.1", denying(func(_ *wrong, d *weir.DeniedError) error {
+		{"a denial names only what denied", "4.1", denying(func(_ *answer, d *weir.DeniedError) {
 			d.Limits = slices.DeleteFunc(d.Limits, func(s weir.LimitStatus) bool { return !s.Exceeded })
-			return d
 		})},
 		{"a denial is an error like others", "errors that look like denials",
-			denying(func(*wrong, *weir.DeniedError) error { return refused(weir.Unavailable) })},
+			denying(func(a *answer, _ *weir.DeniedError) { a.fail(refused(weir.Unavailable)) })},
 		{"a denial is an error too", "errors that look like denials",
-			denying(func(_ *wrong, d *weir.DeniedError) error {
-				return errors.Join(d, refused(weir.NeverSatisfiable))
+			denying(func(a *answer, d *weir.DeniedError) {
+				a.fail(errors.Join(d, refused(weir.NeverSatisfiable)))
 			})},
 	}
 }

@@ -9,61 +9,40 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limiters are wrong about a store that does not answer (section 10). They stand in front of a
-// right limiter and change what it said.
-func limiters() []Store {
-	answering := func(f func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error)) Front {
-		return put(func(w *wrong) {
+// limiterFronts are wrong about a store that does not answer (section 10), or about callers. They stand
+// in front of a right limiter.
+func limiterFronts() []front {
+	// admitted turns an error into a lease of nothing.
+	admitted := func(code weir.Code) func(w *wrong) { return failing(code, (*answer).degrade) }
+	unanswered := func(change func(c *completion)) func(w *wrong) {
+		return completing(weir.Unavailable, change)
+	}
+	// as takes every caller for one.
+	as := func(caller string) func(w *wrong) {
+		return func(w *wrong) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
-				l, err := w.World.Reserve(ctx, r)
-				return f(w, r, l, err)
+				return w.World.Reserve(weir.ContextWithCaller(ctx, caller), r)
 			}
-		})
+		}
 	}
-	instead := func(code weir.Code) Front {
-		return answering(func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-			if errors.Is(err, code) {
-				return degraded(w, r), nil
+	return []front{
+		{"one caller's IDs move everybody's horizon", "6.8", as("everybody")},
+		{"a caller may take all live leases", "6.9", as("")},
+		{"live leases have no bound", "6.9", admitted(weir.Overloaded)},
+		{"unavailable is admitted under block", "10.2", admitted(weir.Unavailable)},
+		{"a refused permission is admitted", "10.3", admitted(weir.PermissionDenied)},
+		{"limits that are not in force admit", "10.4", admitted(weir.Superseded)},
+		{"a caller's mistake is admitted", "10.3", admitted(weir.NeverSatisfiable)},
+		{"a denial is admitted", "10.3", denying(func(a *answer, _ *weir.DeniedError) { a.degrade() })},
+		{"unavailable looks like a denial", "10.2", failing(weir.Unavailable, func(a *answer) {
+			a.fail(&weir.DeniedError{RetryAfter: time.Second})
+		})},
+		{"nobody is told which ID to repeat", "10.2", failing(weir.Unavailable, func(a *answer) {
+			if e, ok := errors.AsType[*weir.Error](a.err); ok {
+				e.Field, e.Value = "", ""
 			}
-			return l, err
-		})
-	}
-	return append(append(settlingLimiters(), callerLimiters()...), []Store{
-		{Name: "live leases have no bound", Breaks: "6.9", Front: instead(weir.Overloaded)},
-		{Name: "a limiter counts by itself", Breaks: "silent per-process counters", Front: put(counting)},
-		{Name: "a degraded lease is not marked", Breaks: "silent per-process counters", Front: answering(
-			func(_ *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if l != nil {
-					l.Degraded = false
-				}
-				return l, err
-			})},
-		{Name: "unavailable is admitted under block", Breaks: "10.2", Front: instead(weir.Unavailable)},
-		{Name: "a refused permission is admitted", Breaks: "10.3", Front: instead(weir.PermissionDenied)},
-		{Name: "limits that are not in force admit", Breaks: "10.4", Front: instead(weir.Superseded)},
-		{Name: "a caller's mistake is admitted", Breaks: "10.3", Front: instead(weir.NeverSatisfiable)},
-		{Name: "a denial is admitted", Breaks: "10.3", Front: answering(
-			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if _, denied := denialOf(err); denied {
-					return degraded(w, r), nil
-				}
-				return l, err
-			})},
-		{Name: "unavailable looks like a denial", Breaks: "10.2", Front: answering(
-			func(_ *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if errors.Is(err, weir.Unavailable) {
-					return nil, &weir.DeniedError{RetryAfter: time.Second}
-				}
-				return l, err
-			})},
-		{Name: "nobody is told which ID to repeat", Breaks: "10.2", Front: answering(
-			func(_ *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Unavailable {
-					e.Field, e.Value = "", ""
-				}
-				return l, err
-			})},
-		{Name: "an unanswered call is made again", Breaks: "10.1", Front: put(func(w *wrong) {
+		})},
+		{"an unanswered call is made again", "10.1", func(w *wrong) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				l, err := w.World.Reserve(ctx, r)
 				if errors.Is(err, weir.Unavailable) {
@@ -71,40 +50,8 @@ func limiters() []Store {
 				}
 				return l, err
 			}
-		})},
-	}...)
-}
-
-// settlingLimiters are wrong about a settlement that the store did not answer.
-func settlingLimiters() []Store {
-	completing := func(f func(w *wrong, ctx context.Context, id weir.LeaseID, err error) error) Front {
-		return put(func(w *wrong) {
-			w.complete = func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
-				r, err := w.World.Complete(ctx, id, actuals)
-				if !errors.Is(err, weir.Unavailable) {
-					return r, err
-				}
-				if err := f(w, ctx, id, err); err != nil {
-					return nil, err
-				}
-				return w.done(id), nil
-			}
-		})
-	}
-	swallow := completing(func(*wrong, context.Context, weir.LeaseID, error) error { return nil })
-	return []Store{
-		{Name: "an unanswered complete is said to be done", Breaks: "H1: errors around on_unavailable",
-			Front: swallow},
-		{
-			Name:   "an unanswered complete is swallowed",
-			Breaks: "a failed complete swallowed",
-			Front:  swallow,
-		},
-		{Name: "an unanswered complete looks like an ended lease", Breaks: "7.10", Front: completing(
-			func(*wrong, context.Context, weir.LeaseID, error) error {
-				return &weir.Error{Code: weir.Ended}
-			})},
-		{Name: "a caller who has gone gets a degraded lease", Breaks: "X1: ", Front: put(func(w *wrong) {
+		}},
+		{"a caller who has gone gets a degraded lease", "X1: ", func(w *wrong) {
 			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 				l, err := w.World.Reserve(ctx, r)
 				if ctx.Err() != nil {
@@ -112,6 +59,17 @@ func settlingLimiters() []Store {
 				}
 				return l, err
 			}
+		}},
+		{"a limiter counts by itself", "silent per-process counters", counting},
+		{"a degraded lease is not marked", "silent per-process counters", admitting(
+			func(_ *wrong, l *weir.Lease) { l.Degraded = false })},
+
+		{"an unanswered complete is said to be done", "H1: errors around on_unavailable",
+			unanswered((*completion).done)},
+		{"an unanswered complete is swallowed", "a failed complete swallowed",
+			unanswered((*completion).done)},
+		{"an unanswered complete looks like an ended lease", "7.10", unanswered(func(c *completion) {
+			c.err = refused(weir.Ended)
 		})},
 	}
 }
@@ -119,45 +77,27 @@ func settlingLimiters() []Store {
 // degraded is a lease of nothing.
 func degraded(w *wrong, r *weir.Request) *weir.Lease {
 	return &weir.Lease{
-		ID:         r.LeaseID,
-		ReservedAt: w.Now(),
-		Expires:    w.Now().Add(time.Hour),
-		Degraded:   true,
+		ID: r.LeaseID, ReservedAt: w.Now(), Expires: w.Now().Add(time.Hour), Degraded: true,
 	}
 }
+
+// degrade makes the answer a lease of nothing.
+func (a *answer) degrade() { a.lease, a.err = degraded(a.w, a.request), nil }
 
 // counting admits by a count of its own while the store is gone, up to ten units of each entity.
 func counting(w *wrong) {
 	var mu sync.Mutex
 	used := map[string]int64{}
-	w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
-		l, err := w.World.Reserve(ctx, r)
-		if !errors.Is(err, weir.Unavailable) {
-			return l, err
-		}
+	failing(weir.Unavailable, func(a *answer) {
 		mu.Lock()
 		defer mu.Unlock()
+		r := a.request
 		if used[r.Entity]+r.Costs["n"] > 10 {
-			return nil, &weir.DeniedError{LeaseID: r.LeaseID, RetryAfter: time.Second}
+			a.fail(&weir.DeniedError{LeaseID: r.LeaseID, RetryAfter: time.Second})
+			return
 		}
 		used[r.Entity] += r.Costs["n"]
-		lease := degraded(w, r)
-		lease.Degraded = false
-		return lease, nil
-	}
-}
-
-// callerLimiters take one caller for another.
-func callerLimiters() []Store {
-	as := func(caller string) Front {
-		return put(func(w *wrong) {
-			w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
-				return w.World.Reserve(weir.ContextWithCaller(ctx, caller), r)
-			}
-		})
-	}
-	return []Store{
-		{Name: "one caller's IDs move everybody's horizon", Breaks: "6.8", Front: as("everybody")},
-		{Name: "a caller may take all live leases", Breaks: "6.9", Front: as("")},
-	}
+		a.degrade()
+		a.lease.Degraded = false
+	})(w)
 }

@@ -37,21 +37,9 @@ func (m *remembered) before(s weir.Subject, now *weir.Resolved, replace bool) *w
 // by its items alone.
 func firstForGood(s *store) {
 	var first remembered
-	s.reserve = func(
-		ctx context.Context, now time.Time, r *weir.Reservation,
-	) (*weir.Outcome, error) {
-		by := *r
-		by.Resolve = func(
-			ctx context.Context, of weir.Subject, m weir.ResolveMode,
-		) (*weir.Resolved, error) {
-			resolved, err := r.Resolve(ctx, of, m)
-			if err != nil || resolved == nil {
-				return resolved, err
-			}
-			return first.before(of, resolved, false), nil
-		}
-		return s.Backend.Reserve(ctx, now, &by)
-	}
+	resolving(func(of weir.Subject, r *weir.Resolved) *weir.Resolved {
+		return first.before(of, r, false)
+	})(s)
 }
 
 // takenByBefore takes by the limits that a subject had the last time, and then again by those
@@ -84,9 +72,9 @@ func takenByBefore(s *store) {
 				}
 				return r.Resolve(ctx, of, m)
 			}
-			_, _ = s.Backend.Reserve(ctx, now, &by)
+			_, _ = s.right.Reserve(ctx, now, &by)
 		}
-		return s.Backend.Reserve(ctx, now, r)
+		return s.right.Reserve(ctx, now, r)
 	}
 }
 
@@ -96,6 +84,6 @@ func anyParent(s *store) {
 		ctx context.Context, now time.Time, r *weir.Reservation,
 	) (*weir.Outcome, error) {
 		r.UndeclaredParents = true
-		return s.Backend.Reserve(ctx, now, r)
+		return s.right.Reserve(ctx, now, r)
 	}
 }

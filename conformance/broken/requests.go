@@ -2,7 +2,6 @@ package broken
 
 import (
 	"context"
-	"errors"
 	"math/big"
 	"slices"
 	"strings"
@@ -185,45 +184,33 @@ func requestFronts() []front {
 			return nil
 		})},
 		{"every entity must have every name", "3.4", asking(everyName)},
-		{"no limits is the same as an unknown limit", "3.4", answering(
-			func(_ *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if errors.Is(err, weir.NoLimits) {
-					return nil, refused(weir.UnknownLimit)
-				}
-				return l, err
-			})},
-		{"what is never satisfiable is charged in part", "3.1", answering(
-			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if errors.Is(err, weir.NeverSatisfiable) && len(r.Charges) > 0 {
-					_, _ = w.World.Reserve(context.Background(), &weir.Request{Charges: r.Charges[:1]})
-				}
-				return l, err
-			})},
+		{"no limits is the same as an unknown limit", "3.4", failing(weir.NoLimits, func(a *answer) {
+			a.err = refused(weir.UnknownLimit)
+		})},
+		{"what is never satisfiable is charged in part", "3.1", failing(weir.NeverSatisfiable, func(a *answer) {
+			if r := a.request; len(r.Charges) > 0 {
+				_, _ = a.w.World.Reserve(context.Background(), &weir.Request{Charges: r.Charges[:1]})
+			}
+		})},
 		{"the caller's lease ID is dropped", "6.1", asking(func(_ *wrong, r *weir.Request) error {
 			r.LeaseID = weir.LeaseID{}
 			return nil
 		})},
-		{"a refused request leaves a lease", "6.5", answering(
-			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if errors.Is(err, weir.NeverSatisfiable) && !r.LeaseID.IsZero() {
-					w.leave(r, r.LeaseID)
-				}
-				return l, err
-			})},
-		{"a denied request leaves a lease", "6.5", answering(
-			func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-				if d, ok := denialOf(err); ok {
-					w.leave(r, d.LeaseID)
-				}
-				return l, err
-			})},
+		{"a refused request leaves a lease", "6.5", failing(weir.NeverSatisfiable, func(a *answer) {
+			if !a.request.LeaseID.IsZero() {
+				a.leave(a.request.LeaseID)
+			}
+		})},
+		{"a denied request leaves a lease", "6.5", denying(func(a *answer, d *weir.DeniedError) {
+			a.leave(d.LeaseID)
+		})},
 	}
 }
 
-// leave makes a lease of nothing with a request's ID.
-func (w *wrong) leave(r *weir.Request, id weir.LeaseID) {
-	_, _ = w.World.Reserve(context.Background(),
-		&weir.Request{LeaseID: id, Entity: r.Entity, Resource: r.Resource})
+// leave makes a lease of nothing with the request's ID.
+func (a *answer) leave(id weir.LeaseID) {
+	_, _ = a.w.World.Reserve(context.Background(),
+		&weir.Request{LeaseID: id, Entity: a.request.Entity, Resource: a.request.Resource})
 }
 
 // everyName refuses a name that one of the entities of a chain does not have.

@@ -2,7 +2,6 @@ package broken
 
 import (
 	"context"
-	"errors"
 	"math/big"
 	"runtime"
 	"slices"
@@ -272,27 +271,16 @@ func settlingFronts() []front {
 				return w.World.Complete(ctx, id, nil)
 			}
 		}},
-		{"a complete that failed is said to be done", "a failed complete swallowed", completing(
-			func(w *wrong, id weir.LeaseID, _ []weir.Costs, r *weir.Receipt, err error) (*weir.Receipt, error) {
-				if err != nil {
-					return w.done(id), nil
-				}
-				return r, nil
-			})},
-		{"a complete that failed ends the lease", "7.10", completing(
-			func(w *wrong, id weir.LeaseID, _ []weir.Costs, r *weir.Receipt, err error) (*weir.Receipt, error) {
-				if errors.Is(err, weir.Invalid) {
-					_, _ = w.World.Complete(context.Background(), id, nil)
-				}
-				return r, err
-			})},
-		{"a complete is done in two steps", "7.4", completing(
-			func(w *wrong, id weir.LeaseID, actuals []weir.Costs, r *weir.Receipt, err error) (*weir.Receipt, error) {
-				if errors.Is(err, weir.Invalid) && len(actuals) == 2 {
-					_, _ = w.World.Adjust(context.Background(), id, 1<<40, []weir.Costs{actuals[0], {}})
-				}
-				return r, err
-			})},
+		{"a complete that failed is said to be done", "a failed complete swallowed",
+			completing(weir.Invalid, (*completion).done)},
+		{"a complete that failed ends the lease", "7.10", completing(weir.Invalid, func(c *completion) {
+			_, _ = c.w.World.Complete(context.Background(), c.id, nil)
+		})},
+		{"a complete is done in two steps", "7.4", completing(weir.Invalid, func(c *completion) {
+			if len(c.actuals) == 2 {
+				_, _ = c.w.World.Adjust(context.Background(), c.id, 1<<40, []weir.Costs{c.actuals[0], {}})
+			}
+		})},
 		{"sets that are missing are left out", "7.4", settledBy(false,
 			func(_ *wrong, r *weir.Request, totals []weir.Costs) []weir.Costs {
 				if missing := len(r.Charges) - len(totals); len(totals) > 1 && missing > 0 {

@@ -14,26 +14,49 @@ import (
 type Store struct {
 	// Name and Breaks are as in [Variant]; "seam" is docs/new-backend.md.
 	Name, Breaks string
-	// Wrap makes the wrong store of a right one; nil where the store is not what is wrong.
+	// Wrap makes the wrong store of a right one; nil if the store is not what is wrong.
 	Wrap func(weir.Backend) weir.Backend
 	// Front is what is wrong in front of the limiter, or nil.
 	Front Front
 }
 
-// store is a right store with something wrong in its methods. A nil function is the right one.
-type store struct {
+// broken is a store with something wrong in its methods. Its function runs for each store.
+type broken struct {
+	name, breaks string
+	spoil        func(s *store)
+}
+
+// Stores returns the stores that are wrong in one respect each, and the limiters.
+func Stores() []Store {
+	var stores []Store
+	for _, b := range slices.Concat(takingStores(), settlingStores(), readingStores(),
+		placingStores(), namingStores(), listingStores()) {
+		stores = append(stores, Store{Name: b.name, Breaks: b.breaks, Wrap: wrap(b.spoil)})
+	}
+	for _, f := range limiterFronts() {
+		stores = append(stores, Store{Name: f.name, Breaks: f.breaks, Front: put(f.spoil)})
+	}
+	return stores
+}
+
+// right is a store with the abilities in which one can be wrong.
+type right interface {
 	weir.Backend
 	weir.ConfigReader
 	weir.ConfigWriter
 	weir.ConfigEditor
 	weir.EntityReader
 	weir.SubjectLister
-	reserve func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error)
-	settle  func(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error)
-	status  func(ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver) (
-		[]weir.LimitStatus, error)
-	read func(ctx context.Context, s weir.Subject) (*weir.Config, error)
+}
 
+// store is a right store with something wrong in its methods. Each function is the right one until it is
+// replaced.
+type store struct {
+	right
+	reserve  func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error)
+	settle   func(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error)
+	status   statusOf
+	read     func(ctx context.Context, s weir.Subject) (*weir.Config, error)
 	set      func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
 	declare  func(ctx context.Context, now time.Time, name, parent string, cascade bool) error
 	remove   func(ctx context.Context, now time.Time, name string) error
@@ -41,189 +64,163 @@ type store struct {
 	entities func(ctx context.Context, now time.Time, resource string) ([]string, error)
 }
 
-// of wraps a store that has every ability but to recover leases.
-func of(spoil func(s *store)) func(weir.Backend) weir.Backend {
+type statusOf func(
+	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+) ([]weir.LimitStatus, error)
+
+// wrap makes a wrong store of a right one that has every ability but to recover leases.
+func wrap(spoil func(s *store)) func(weir.Backend) weir.Backend {
 	return func(b weir.Backend) weir.Backend {
-		s := &store{Backend: b}
-		s.ConfigReader, _ = b.(weir.ConfigReader)
-		s.ConfigWriter, _ = b.(weir.ConfigWriter)
-		s.ConfigEditor, _ = b.(weir.ConfigEditor)
-		s.EntityReader, _ = b.(weir.EntityReader)
-		s.SubjectLister, _ = b.(weir.SubjectLister)
+		r := b.(right)
+		s := &store{
+			right: r, reserve: r.Reserve, settle: r.Settle, status: r.Status, read: r.ReadConfig,
+			set: r.WriteLimits, declare: r.WriteEntity, remove: r.DeleteEntity,
+			list: r.ListEntities, entities: r.Entities,
+		}
 		spoil(s)
 		return s
 	}
 }
 
-func (s *store) Reserve(
-	ctx context.Context,
-	now time.Time,
-	r *weir.Reservation,
-) (*weir.Outcome, error) {
-	if s.reserve != nil {
-		return s.reserve(ctx, now, r)
-	}
-	return s.Backend.Reserve(ctx, now, r)
+func (s *store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+	return s.reserve(ctx, now, r)
 }
 
-func (s *store) Settle(
-	ctx context.Context,
-	now time.Time,
-	set *weir.Settlement,
-) (*weir.Outcome, error) {
-	if s.settle != nil {
-		return s.settle(ctx, now, set)
-	}
-	return s.Backend.Settle(ctx, now, set)
+func (s *store) Settle(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
+	return s.settle(ctx, now, set)
 }
 
 func (s *store) Status(
-	ctx context.Context, now time.Time, subjects []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
 ) ([]weir.LimitStatus, error) {
-	if s.status != nil {
-		return s.status(ctx, now, subjects, resolve)
-	}
-	return s.Backend.Status(ctx, now, subjects, resolve)
+	return s.status(ctx, now, of, resolve)
 }
 
-func (s *store) ReadConfig(ctx context.Context, subject weir.Subject) (*weir.Config, error) {
-	if s.read != nil {
-		return s.read(ctx, subject)
-	}
-	return s.ConfigReader.ReadConfig(ctx, subject)
+func (s *store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+	return s.read(ctx, of)
 }
 
 func (s *store) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	if s.set != nil {
-		return s.set(ctx, now, at, limits)
-	}
-	return s.ConfigEditor.WriteLimits(ctx, now, at, limits)
+	return s.set(ctx, now, at, limits)
 }
 
 func (s *store) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
-	if s.declare != nil {
-		return s.declare(ctx, now, name, parent, cascade)
-	}
-	return s.ConfigEditor.WriteEntity(ctx, now, name, parent, cascade)
+	return s.declare(ctx, now, name, parent, cascade)
 }
 
 func (s *store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
-	if s.remove != nil {
-		return s.remove(ctx, now, name)
-	}
-	return s.ConfigEditor.DeleteEntity(ctx, now, name)
+	return s.remove(ctx, now, name)
 }
 
 func (s *store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-	if s.list != nil {
-		return s.list(ctx, q)
-	}
-	return s.EntityReader.ListEntities(ctx, q)
+	return s.list(ctx, q)
 }
 
 func (s *store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
-	if s.entities != nil {
-		return s.entities(ctx, now, resource)
-	}
-	return s.SubjectLister.Entities(ctx, now, resource)
+	return s.entities(ctx, now, resource)
 }
 
-// Stores returns the stores that are wrong in one respect each.
-func Stores() []Store {
-	return slices.Concat(
-		takingStores(), planningStores(), settlingStores(), readingStores(), placingStores(),
-		namingStores(), listingStores(), limiters())
+// outcome is what a store made of a reservation or a settlement.
+type outcome struct {
+	now         time.Time
+	reservation *weir.Reservation
+	settlement  *weir.Settlement
+	*weir.Outcome
+	err error
+}
+
+// reserving changes the outcome of each reservation.
+func reserving(change func(o *outcome)) func(s *store) {
+	return func(s *store) {
+		s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+			o := &outcome{now: now, reservation: r}
+			o.Outcome, o.err = s.right.Reserve(ctx, now, r)
+			change(o)
+			return o.Outcome, o.err
+		}
+	}
+}
+
+// taking changes the outcome of each reservation that did not fail.
+func taking(change func(o *outcome)) func(s *store) {
+	return reserving(func(o *outcome) {
+		if o.err == nil {
+			change(o)
+		}
+	})
+}
+
+// settling changes the outcome of each settlement.
+func settled(change func(o *outcome)) func(s *store) {
+	return func(s *store) {
+		s.settle = func(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
+			o := &outcome{now: now, settlement: set}
+			o.Outcome, o.err = s.right.Settle(ctx, now, set)
+			change(o)
+			return o.Outcome, o.err
+		}
+	}
+}
+
+// resolving changes what applies to a subject, as a reservation is told it.
+func resolving(change func(of weir.Subject, r *weir.Resolved) *weir.Resolved) func(s *store) {
+	return func(s *store) {
+		s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+			c := *r
+			c.Resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
+				known, err := r.Resolve(ctx, of, m)
+				if err != nil || known == nil {
+					return known, err
+				}
+				return change(of, new(*known)), nil
+			}
+			return s.right.Reserve(ctx, now, &c)
+		}
+	}
 }
 
 // takingStores are wrong in Reserve.
-func takingStores() []Store {
-	answered := func(change func(now time.Time, out *weir.Outcome)) func(weir.Backend) weir.Backend {
-		return of(func(s *store) {
-			s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-				out, err := s.Backend.Reserve(ctx, now, r)
-				if err == nil {
-					change(now, out)
-				}
-				return out, err
-			}
-		})
-	}
-	return []Store{
-		{Name: "holdings are in another order", Breaks: "seam", Wrap: answered(
-			func(_ time.Time, out *weir.Outcome) { slices.Reverse(out.Holdings) })},
-		{Name: "a denied outcome has holdings", Breaks: "seam", Wrap: answered(
-			func(_ time.Time, out *weir.Outcome) {
-				if out.Denied {
-					out.Holdings = make([]weir.Holding, len(out.Limits))
-				}
-			})},
-		{Name: "an outcome has nanoseconds", Breaks: "1.2", Wrap: answered(
-			func(now time.Time, out *weir.Outcome) { out.At = now })},
-		{
-			Name:   "an error of the plan means that the store is gone",
-			Breaks: "seam",
-			Wrap: of(func(s *store) {
-				s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-					out, err := s.Backend.Reserve(ctx, now, r)
-					if err != nil {
-						return nil, &weir.Error{Code: weir.Unavailable}
-					}
-					return out, nil
-				}
-			}),
-		},
-		{Name: "what applied first applies for good", Breaks: "O2: default changes",
-			Wrap: of(firstForGood)},
-		{Name: "what was taken under other limits is kept", Breaks: "O2: default changes",
-			Wrap: of(takenByBefore)},
-		{Name: "a parent that is not declared is charged, whatever the traits say",
-			Breaks: "a parent that is not declared", Wrap: of(anyParent)},
-		{Name: "the plan is made under a lock", Breaks: "seam", Wrap: of(locked)},
-		{Name: "the charges are added up in place", Breaks: "seam", Wrap: of(func(s *store) {
-			s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-				out, err := s.Backend.Reserve(ctx, now, r)
-				for i := range r.Charges {
-					for name := range r.Charges[i].Costs {
-						r.Charges[i].Costs[name] = 0
-					}
-				}
-				return out, err
+func takingStores() []broken {
+	return []broken{
+		{"holdings are in another order", "seam", taking(func(o *outcome) { slices.Reverse(o.Holdings) })},
+		{"a denied outcome has holdings", "seam", taking(func(o *outcome) {
+			if o.Denied {
+				o.Holdings = make([]weir.Holding, len(o.Limits))
 			}
 		})},
-	}
-}
-
-// planningStores are wrong in how they make the plan.
-func planningStores() []Store {
-	without := func(change func(r *weir.Resolved)) func(weir.Backend) weir.Backend {
-		return of(func(s *store) {
-			s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-				c := *r
-				c.Resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
-					known, err := r.Resolve(ctx, of, m)
-					if err != nil {
-						return nil, err
-					}
-					res := *known
-					change(&res)
-					return &res, nil
-				}
-				return s.Backend.Reserve(ctx, now, &c)
+		{"an outcome has nanoseconds", "1.2", taking(func(o *outcome) { o.At = o.now })},
+		{"an error of the plan means that the store is gone", "seam", reserving(func(o *outcome) {
+			if o.err != nil {
+				o.err = refused(weir.Unavailable)
 			}
-		})
-	}
-	return []Store{
-		{Name: "a kind is declared and not enforced", Breaks: "2.2", Wrap: without(
-			func(r *weir.Resolved) {
+		})},
+		{"the charges are added up in place", "seam", reserving(func(o *outcome) {
+			for _, c := range o.reservation.Charges {
+				for name := range c.Costs {
+					c.Costs[name] = 0
+				}
+			}
+		})},
+		{"a kind is declared and not enforced", "2.2", resolving(
+			func(_ weir.Subject, r *weir.Resolved) *weir.Resolved {
 				r.Limits = slices.DeleteFunc(slices.Clone(r.Limits),
 					func(l weir.Limit) bool { return l.Kind == weir.Window })
+				return r
 			})},
-		{Name: "ancestors are declared and not charged", Breaks: "9.1", Wrap: without(
-			func(r *weir.Resolved) { r.Parent = "" })},
+		{"ancestors are declared and not charged", "9.1", resolving(
+			func(_ weir.Subject, r *weir.Resolved) *weir.Resolved {
+				r.Parent = ""
+				return r
+			})},
+		{"what applied first applies for good", "O2: default changes", firstForGood},
+		{"what was taken under other limits is kept", "O2: default changes", takenByBefore},
+		{"a parent that is not declared is charged, whatever the traits say",
+			"a parent that is not declared", anyParent},
+		{"the plan is made under a lock", "seam", locked},
 	}
 }
 
@@ -233,121 +230,106 @@ func locked(s *store) {
 	s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return s.Backend.Reserve(ctx, now, r)
+		return s.right.Reserve(ctx, now, r)
 	}
 	s.status = func(
 		ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
 	) ([]weir.LimitStatus, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return s.Backend.Status(ctx, now, of, resolve)
+		return s.right.Status(ctx, now, of, resolve)
 	}
 }
 
 // settlingStores are wrong in Settle.
-func settlingStores() []Store {
-	settling := func(f func(s *store, ctx context.Context, now time.Time, set *weir.Settlement) (
-		*weir.Outcome, error)) func(weir.Backend) weir.Backend {
-		return of(func(s *store) {
-			s.settle = func(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-				return f(s, ctx, now, set)
+func settlingStores() []broken {
+	return []broken{
+		{"parts are changed in place", "seam", settled(func(o *outcome) {
+			for i := range o.settlement.Totals {
+				copy(o.settlement.Holdings[i].Parts, o.settlement.Totals[i])
 			}
-		})
-	}
-	return []Store{
-		{Name: "parts are changed in place", Breaks: "seam", Wrap: settling(
-			func(s *store, ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-				out, err := s.Backend.Settle(ctx, now, set)
-				for i := range set.Totals {
-					copy(set.Holdings[i].Parts, set.Totals[i])
+		})},
+		{"pieces are changed in place", "seam", settled(func(o *outcome) {
+			for i := range o.settlement.Holdings {
+				for j := range o.settlement.Holdings[i].Pieces {
+					o.settlement.Holdings[i].Pieces[j].Until++
 				}
-				return out, err
-			})},
-		{Name: "pieces are changed in place", Breaks: "seam", Wrap: settling(
-			func(s *store, ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-				out, err := s.Backend.Settle(ctx, now, set)
-				for i := range set.Holdings {
-					for j := range set.Holdings[i].Pieces {
-						set.Holdings[i].Pieces[j].Until++
-					}
-				}
-				return out, err
-			})},
-		{Name: "a settle that fails is applied to the first limit", Breaks: "7.10", Wrap: settling(
-			func(s *store, ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-				out, err := s.Backend.Settle(ctx, now, set)
+			}
+		})},
+		{"a settle that fails is applied to the first limit", "7.10", func(s *store) {
+			s.settle = func(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
+				out, err := s.right.Settle(ctx, now, set)
 				if err != nil && len(set.Holdings) > 1 {
 					c := *set
 					c.Holdings, c.Totals, c.Limits = set.Holdings[:1], set.Totals[:1], set.Limits[:1]
-					_, _ = s.Backend.Settle(ctx, now, &c)
+					_, _ = s.right.Settle(ctx, now, &c)
 				}
 				return out, err
-			})},
-		{Name: "a settle that fails is said to be done", Breaks: "7.11", Wrap: settling(
-			func(s *store, ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-				out, err := s.Backend.Settle(ctx, now, set)
-				if err != nil {
-					out = &weir.Outcome{At: now.Truncate(time.Millisecond), Holdings: set.Holdings}
-					return out, nil //nolint:nilerr // that is what is wrong with it
+			}
+		}},
+		{"a settle that fails is said to be done", "7.11", settled(func(o *outcome) {
+			if o.err != nil {
+				o.err = nil
+				o.Outcome = &weir.Outcome{
+					At: o.now.Truncate(time.Millisecond), Holdings: o.settlement.Holdings,
 				}
-				return out, nil
-			})},
+			}
+		})},
 	}
 }
 
 // readingStores are wrong in what they tell.
-func readingStores() []Store {
-	return []Store{
-		{Name: "a status charges", Breaks: "seam", Wrap: of(func(s *store) {
+func readingStores() []broken {
+	return []broken{
+		{"a status charges", "seam", func(s *store) {
 			s.status = func(
 				ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
 			) ([]weir.LimitStatus, error) {
 				for _, subject := range of {
-					_, _ = s.Backend.Reserve(ctx, now, &weir.Reservation{ID: weir.NewLeaseID(now), Depth: 8,
+					_, _ = s.right.Reserve(ctx, now, &weir.Reservation{ID: weir.NewLeaseID(now), Depth: 8,
 						Charges: []weir.Charge{{Entity: subject.Entity, Resource: subject.Resource,
 							Costs: weir.Costs{"n": 1}}}, Resolve: resolve})
 				}
-				return s.Backend.Status(ctx, now, of, resolve)
+				return s.right.Status(ctx, now, of, resolve)
 			}
-		})},
-		{Name: "statuses are sorted", Breaks: "seam", Wrap: of(func(s *store) {
+		}},
+		{"statuses are sorted", "seam", func(s *store) {
 			s.status = func(
 				ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
 			) ([]weir.LimitStatus, error) {
 				sorted := slices.Clone(of)
-				slices.SortFunc(
-					sorted,
-					func(a, b weir.Subject) int { return strings.Compare(a.Entity, b.Entity) },
-				)
-				return s.Backend.Status(ctx, now, sorted, resolve)
+				slices.SortFunc(sorted, func(a, b weir.Subject) int { return strings.Compare(a.Entity, b.Entity) })
+				return s.right.Status(ctx, now, sorted, resolve)
 			}
-		})},
-		{Name: "the configuration is read once", Breaks: "8.1", Wrap: of(func(s *store) {
+		}},
+		{"the configuration is read once", "8.1", func(s *store) {
 			var mu sync.Mutex
 			known := map[weir.Subject]*weir.Config{}
-			s.read = func(ctx context.Context, subject weir.Subject) (*weir.Config, error) {
+			reading(func(of weir.Subject, c *weir.Config) *weir.Config {
 				mu.Lock()
 				defer mu.Unlock()
-				if known[subject] == nil {
-					c, err := s.ConfigReader.ReadConfig(ctx, subject)
-					if err != nil {
-						return nil, err
-					}
-					known[subject] = c
+				if known[of] == nil {
+					known[of] = c
 				}
-				return known[subject], nil
-			}
+				return known[of]
+			})(s)
+		}},
+		{"the policy is not read", "10.2", reading(func(_ weir.Subject, c *weir.Config) *weir.Config {
+			c.OnUnavailable = ""
+			return c
 		})},
-		{Name: "the policy is not read", Breaks: "10.2", Wrap: of(func(s *store) {
-			s.read = func(ctx context.Context, subject weir.Subject) (*weir.Config, error) {
-				c, err := s.ConfigReader.ReadConfig(ctx, subject)
-				if err != nil {
-					return nil, err
-				}
-				plain := *c
-				plain.OnUnavailable = ""
-				return &plain, nil
+	}
+}
+
+// reading changes what is configured for a subject, as the store tells it.
+func reading(change func(of weir.Subject, c *weir.Config) *weir.Config) func(s *store) {
+	return func(s *store) {
+		s.read = func(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+			c, err := s.right.ReadConfig(ctx, of)
+			if err != nil {
+				return nil, err
 			}
-		})},
+			return change(of, new(*c)), nil
+		}
 	}
 }

@@ -135,51 +135,80 @@ func asking(change func(w *wrong, r *weir.Request) error) func(w *wrong) {
 	}
 }
 
+// answer is what a world said to a request.
+type answer struct {
+	w       *wrong
+	request *weir.Request
+	lease   *weir.Lease
+	err     error
+}
+
 // answering changes the answer to each request.
-func answering(
-	change func(w *wrong, r *weir.Request, l *weir.Lease, err error) (*weir.Lease, error),
-) func(w *wrong) {
+func answering(change func(a *answer)) func(w *wrong) {
 	return func(w *wrong) {
 		w.reserve = func(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
-			l, err := w.World.Reserve(ctx, r)
-			return change(w, r, l, err)
+			a := &answer{w: w, request: r}
+			a.lease, a.err = w.World.Reserve(ctx, r)
+			change(a)
+			return a.lease, a.err
 		}
 	}
 }
+
+// fail makes the answer an error.
+func (a *answer) fail(err error) { a.lease, a.err = nil, err }
 
 // admitting changes each lease that was reserved.
 func admitting(change func(w *wrong, l *weir.Lease)) func(w *wrong) {
-	return answering(func(w *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-		if err == nil {
-			change(w, l)
+	return answering(func(a *answer) {
+		if a.err == nil {
+			change(a.w, a.lease)
 		}
-		return l, err
 	})
 }
 
-// denying replaces each denial.
-func denying(change func(w *wrong, d *weir.DeniedError) error) func(w *wrong) {
-	return answering(func(w *wrong, _ *weir.Request, l *weir.Lease, err error) (*weir.Lease, error) {
-		if d, ok := denialOf(err); ok {
-			return nil, change(w, d)
+// denying changes each denial.
+func denying(change func(a *answer, d *weir.DeniedError)) func(w *wrong) {
+	return answering(func(a *answer) {
+		if d, ok := denialOf(a.err); ok {
+			change(a, d)
 		}
-		return l, err
 	})
 }
 
-// completing replaces the answer to each complete.
-func completing(
-	change func(
-		w *wrong, id weir.LeaseID, actuals []weir.Costs, r *weir.Receipt, err error,
-	) (*weir.Receipt, error),
-) func(w *wrong) {
+// failing changes the answer to each request that failed with a code.
+func failing(code weir.Code, change func(a *answer)) func(w *wrong) {
+	return answering(func(a *answer) {
+		if errors.Is(a.err, code) {
+			change(a)
+		}
+	})
+}
+
+// completion is what a world said to a complete.
+type completion struct {
+	w       *wrong
+	id      weir.LeaseID
+	actuals []weir.Costs
+	receipt *weir.Receipt
+	err     error
+}
+
+// completing changes the answer to each complete that failed with a code.
+func completing(code weir.Code, change func(c *completion)) func(w *wrong) {
 	return func(w *wrong) {
 		w.complete = func(ctx context.Context, id weir.LeaseID, actuals []weir.Costs) (*weir.Receipt, error) {
-			r, err := w.World.Complete(ctx, id, actuals)
-			return change(w, id, actuals, r, err)
+			c := &completion{w: w, id: id, actuals: actuals}
+			if c.receipt, c.err = w.World.Complete(ctx, id, actuals); errors.Is(c.err, code) {
+				change(c)
+			}
+			return c.receipt, c.err
 		}
 	}
 }
+
+// done makes the answer a receipt that says that the lease was completed.
+func (c *completion) done() { c.receipt, c.err = c.w.done(c.id), nil }
 
 // configuring replaces each change of the definitions. What is wrong is refused all the same.
 func configuring(change func(was, is *weir.Definitions) *weir.Definitions) func(w *wrong) {
