@@ -147,9 +147,7 @@ func denialFronts() []front {
 	}
 	return []front{
 		{"a denial has no wait", "4.1", retry(func([]time.Duration) time.Duration { return 0 })},
-		{"the shortest wait counts", "4.1", retry(func(waits []time.Duration) time.Duration {
-			return slices.Min(waits)
-		})},
+		{"the shortest wait counts", "4.1", retry(slices.Min[[]time.Duration])},
 		{"the waits are added", "4.1", retry(func(waits []time.Duration) (sum time.Duration) {
 			for _, d := range waits {
 				sum += d

@@ -66,7 +66,7 @@ func slotRules() []rule {
 			}
 		})
 	}
-	// slot changes who takes the slot that nobody names.
+	// slot changes what is taken of slots that no charge names.
 	slot := func(change func(t *model.Take)) model.Points {
 		return slots(func(p model.Planned, t *model.Take) {
 			if !named(p, t) {

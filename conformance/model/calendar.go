@@ -76,7 +76,7 @@ func scanHour(zone *time.Location, minute int64) span {
 	return span{start * minuteMS, end * minuteMS}
 }
 
-// hourBegins is true where the wall clock shows another hour than a minute ago, or was put back:
+// hourBegins reports whether the wall clock shows another hour than a minute ago, or was put back:
 // a repeated hour counts twice (2.4).
 func hourBegins(zone *time.Location, minute int64) bool {
 	was, is := wall(zone, minute-1), wall(zone, minute)

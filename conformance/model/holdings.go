@@ -14,7 +14,7 @@ type Holding struct {
 	Pieces []*Piece
 }
 
-// counted is what was counted on the limit: slots that it could not hold are none.
+// counted returns what was counted on the limit. Slots that its counter could not hold were not.
 func (h *Holding) counted() *big.Int {
 	if h.Limit.Kind != weir.Concurrency {
 		return cost(h.Parts)
@@ -42,7 +42,8 @@ func (m *Model) takeAll(takes []*Take, now int64) ([]*Holding, error) {
 	return holdings, nil
 }
 
-// taken is a limit's state after a take. A state that was forgotten begins again.
+// taken returns a take's holding and its limit's state with the units taken. A state that was
+// forgotten begins again (8.4).
 func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
 	s, _ := m.look(m.key(t.Subject, &t.Limit), &t.Limit, now)
 	h := &Holding{Take: *t}
@@ -60,7 +61,8 @@ func (m *Model) taken(t *Take, now int64) (*Holding, *state, error) {
 	return h, s, nil
 }
 
-// uncounted: what the counter of a shadow limit cannot hold, it does not count (3.6). Nothing else takes
+// uncounted is taken for a sum that does not fit its counter. A shadow limit does not count what
+// its counter cannot hold, and takes nothing of it (3.6). No other limit gets here: it takes no
 // more than fits.
 func (m *Model) uncounted(t *Take, now int64, err error) (*Holding, *state, error) {
 	if t.Limit.Shadow {
@@ -85,7 +87,7 @@ type change struct {
 	holding *Holding // as it will be
 }
 
-// changed is a holding and its limit's state after a settlement.
+// changed returns what a settlement that asks for the parts to does to one holding.
 func (m *Model) changed(h *Holding, to []weir.Part, now int64) (*change, error) {
 	l := m.settledUnder(h)
 	c := &change{key: m.key(h.Subject, &h.Limit), holding: h.copy(*l, to)}
@@ -113,7 +115,8 @@ func (m *Model) changed(h *Holding, to []weir.Part, now int64) (*change, error) 
 	return m.changed(h, h.Parts, now)
 }
 
-// rebalance: growth takes a bucket into debt (7.5); a refund goes up to its capacity (7.7).
+// rebalance grows or shrinks what was taken from a bucket. Growth takes it into debt (7.5), a
+// refund goes up to its capacity (7.7).
 func (m *Model) rebalance(s *state, l *weir.Limit, more *big.Int) {
 	milli := mul(more, num(milliPerUnit))
 	if more.Sign() < 0 {
@@ -123,7 +126,7 @@ func (m *Model) rebalance(s *state, l *weir.Limit, more *big.Int) {
 	s.bucket.Balance = sub(s.bucket.Balance, milli)
 }
 
-// resize grows (7.5) or shrinks (7.6) the pieces of a holding; those of a budget stay in the period
+// resize grows (7.5) or shrinks (7.6) the pieces of a holding. Those of a budget stay in the period
 // of the reservation (7.7).
 func (m *Model) resize(c *change, l *weir.Limit, more *big.Int) {
 	h, n, now := c.holding, more.Int64(), c.state.seen
@@ -143,21 +146,21 @@ func (m *Model) resize(c *change, l *weir.Limit, more *big.Int) {
 	}
 }
 
-// copy is a holding that can be changed without changing h.
+// copy returns a holding that can be changed without changing h.
 func (h *Holding) copy(l weir.Limit, to []weir.Part) *Holding {
 	c := &Holding{Take: h.Take, Pieces: copies(h.Pieces)}
 	c.Limit, c.Parts = l, to
 	return c
 }
 
-// swap puts pieces of a lease in the place of those that it had.
+// swap replaces pieces that a lease had by those that it has.
 func (s *state) swap(old, with []*Piece) {
 	s.pieces = slices.DeleteFunc(s.pieces, func(p *Piece) bool { return slices.Contains(old, p) })
 	s.pieces = append(s.pieces, with...)
 }
 
-// renewed is a holding and its limit's state after an extend. Only slots are renewed (7.8). Nothing is
-// put back that was forgotten (8.4).
+// renewed returns what an extend does to one holding. It renews slots only (7.8), and brings back
+// nothing that was forgotten (8.4).
 func (m *Model) renewed(h *Holding, now int64) *change {
 	l := m.settledUnder(h)
 	c := &change{key: m.key(h.Subject, &h.Limit), holding: h.copy(*l, h.Parts)}
@@ -175,7 +178,7 @@ func (m *Model) renewed(h *Holding, now int64) *change {
 	return c
 }
 
-// apply does what was prepared.
+// apply carries out what was prepared.
 func (m *Model) apply(e *lease, changes []*change) {
 	for i, c := range changes {
 		e.holdings[i] = c.holding

@@ -29,7 +29,7 @@ func stateOf(e *lease) weir.LeaseState {
 	return e.state
 }
 
-// idMS is the time that the lease's ID carries.
+// idMS returns the time that a lease ID carries.
 func idMS(id weir.LeaseID) int64 { return id.Time().UnixMilli() }
 
 // leaseTable remembers leases.
@@ -44,8 +44,8 @@ type leaseTable struct {
 	ended    []*lease // in the order in which they ended
 }
 
-// newLeaseTable: a lease lives for an hour and is remembered for ten minutes with a million others,
-// unless the options say otherwise (6.3, 6.4).
+// newLeaseTable returns a table whose leases live for an hour, and that remembers a million ended
+// ones for ten minutes each, unless the options say otherwise (6.3, 6.4).
 func newLeaseTable(s Settings) leaseTable {
 	opened := instant(s.Start)
 	return leaseTable{
@@ -58,9 +58,11 @@ func newLeaseTable(s Settings) leaseTable {
 
 // find returns a lease that is live or remembered, or nil.
 func (m *Model) find(id weir.LeaseID) *lease {
-	for _, e := range slices.Concat(m.table.live, m.table.ended) {
-		if e.id == id && !m.forgotten(e, m.table.now) {
-			return e
+	for _, list := range [][]*lease{m.table.live, m.table.ended} {
+		for _, e := range list {
+			if e.id == id && !m.forgotten(e, m.table.now) {
+				return e
+			}
 		}
 	}
 	return nil
@@ -80,8 +82,8 @@ func (m *Model) call(id weir.LeaseID) *lease {
 	return m.find(id)
 }
 
-// expire ends the leases whose time is over, in the order in which it was: at its expiry a lease has
-// ended, and what it stood for stays charged (6.3). Then it forgets.
+// expire ends the leases whose time is over, in the order of their ends: at its expiry a lease has
+// ended, and what it stood for stays charged (6.3). Then it forgets what need not be remembered.
 func (m *Model) expire() {
 	t := &m.table
 	var due []*lease
@@ -98,8 +100,8 @@ func (m *Model) expire() {
 	m.forget(t.now)
 }
 
-// expires is when a lease ends that is reserved or extended at now: after its lifetime, never less than
-// the longest timeout of its concurrency limits (6.3).
+// expires returns when a lease ends that is reserved or extended at now: after its lifetime, never
+// less than the longest timeout of its concurrency limits (6.3).
 func (m *Model) expires(now int64, holdings []*Holding) int64 {
 	var timeout int64
 	for _, h := range holdings {
@@ -151,8 +153,8 @@ func (m *Model) forget(now int64) {
 	}
 }
 
-// forgotten: an ended lease is remembered for the lease memory after it ended, or after the time in its
-// ID if that is later (6.4).
+// forgotten reports whether a lease ended more than the lease memory ago. If the time in its ID is
+// later than its end, that counts (6.4).
 func (m *Model) forgotten(e *lease, now int64) bool {
 	if e.state == weir.LeaseLive {
 		return false
@@ -180,11 +182,11 @@ type Horizon struct {
 	Early, Opened int64
 }
 
-// Oldest is the latest of: now less the lease memory; one past the newest ID time that was forgotten
-// early; the opening of the lease table (6.2).
+// Oldest returns the latest of: now less the lease memory; one past the newest ID time that was
+// forgotten early; the opening of the lease table (6.2).
 func (h Horizon) Oldest() int64 { return max(h.Now-h.Memory, h.Early, h.Opened) }
 
-// checkID: an ID older than the horizon, or more than a minute ahead, is refused (6.1).
+// checkID refuses an ID that is older than the horizon, or more than a minute ahead (6.1).
 func (m *Model) checkID(id weir.LeaseID) error {
 	t := &m.table
 	h := Horizon{t.now, t.memory, t.early, t.opened}

@@ -122,14 +122,17 @@ func (m *Model) SetNewID(f func(now time.Time) weir.LeaseID) {
 // read reads the clock, once for each call (1.2).
 func (m *Model) read() int64 { return instant(m.now()) }
 
-// tick moves the lease table's clock. Leases go by the latest now that any call has brought; but one
-// that is more than a minute behind means that the clock had been wrong and was put right (1.3).
-func (m *Model) tick(now int64) {
+// tick moves the lease table's clock.
+func (m *Model) tick(now int64) { m.table.now = m.clock(now) }
+
+// clock returns the lease table's time when a call brings now. Leases go by the latest now that any call
+// has brought; but one that is more than a minute behind means that the clock had been wrong (1.3).
+func (m *Model) clock(now int64) int64 {
 	latest := max(now, m.table.now)
 	if now < m.table.now-minuteMS {
 		latest = now
 	}
-	m.table.now = m.points.Now.pass(Reading{now, m.table.now, true}, latest)
+	return m.points.Now.pass(Reading{now, m.table.now, true}, latest)
 }
 
 // Explain implements [weir.Service].

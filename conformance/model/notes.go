@@ -38,7 +38,7 @@ func (n *notes) refuse(verb string, err error) error {
 	return err
 }
 
-// why is an error's code, and its reason where one code has several.
+// why returns an error's code, with its reason if one code has several.
 func why(err error) string {
 	if _, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return "denied"

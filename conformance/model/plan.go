@@ -16,8 +16,8 @@ type Take struct {
 	Parts []weir.Part
 }
 
-// plan says what a request asks of which limits, in the order of judging, or what is wrong with it.
-// The order is: charges as given, each entity before its parent, limits by name (3.7).
+// plan returns what a request asks of which limits, in the order of judging, or what is wrong with
+// it. The order is: charges as given, each entity before its parent, limits by name (3.7).
 func (m *Model) plan(c *Content) ([]*Take, error) {
 	reached, err := m.reach(c)
 	if err != nil {
@@ -45,8 +45,8 @@ func (m *Model) plan(c *Content) ([]*Take, error) {
 	return asked, nil
 }
 
-// checkBrought: a brought limit that no named entity has is an unknown limit, and one of another kind
-// is invalid (5.4). The first by name counts.
+// checkBrought refuses a brought limit that no named entity has (an unknown limit), and one of
+// another kind (invalid), whichever comes first by name (5.4).
 func checkBrought(brought []weir.Limit, reached []*Reach) error {
 	for _, b := range brought {
 		known, sameKind := false, true
@@ -66,8 +66,8 @@ func checkBrought(brought []weir.Limit, reached []*Reach) error {
 	return nil
 }
 
-// parts: costs that fall on one limit are kept together (3.2). A concurrency limit that no charge names
-// costs 1, for the first charge that reaches it (3.3).
+// parts returns what the charges that reach a limit ask of it (3.2). If none of them names a
+// concurrency limit, the first one asks for 1 (3.3).
 func parts(l *weir.Limit, charges []weir.Charge, r *Reach) []weir.Part {
 	var out []weir.Part
 	for _, c := range r.Charges {
@@ -81,7 +81,7 @@ func parts(l *weir.Limit, charges []weir.Charge, r *Reach) []weir.Part {
 	return out
 }
 
-// cost: costs that fall on one limit are added and judged as one sum (3.2).
+// cost returns the sum of the costs that fall on one limit (3.2).
 func cost(parts []weir.Part) *big.Int {
 	total := new(big.Int)
 	for _, p := range parts {
@@ -90,7 +90,8 @@ func cost(parts []weir.Part) *big.Int {
 	return total
 }
 
-// ceiling: a brought limit may only lower, and only for the entities that the request names (5.3).
+// ceiling returns what the use of a limit may come to. A brought limit may only lower it, and only
+// for the entities that the request names (5.3).
 func ceiling(l *weir.Limit, brought []weir.Limit, named bool) int64 {
 	if b := find(brought, l.Name); named && b != nil {
 		return min(l.Capacity, b.Capacity)
@@ -98,8 +99,8 @@ func ceiling(l *weir.Limit, brought []weir.Limit, named bool) int64 {
 	return l.Capacity
 }
 
-// checkCost: a sum above what the limit can ever hold is never satisfiable (3.5), but no error on a
-// shadow limit (3.6), as long as it can be counted (1.1, 7.11).
+// checkCost refuses a sum above what the limit can ever hold (3.5). For a shadow limit that is no
+// error (3.6) as long as the sum can be counted (1.1).
 func checkCost(t *Take) error {
 	total := cost(t.Parts)
 	switch {

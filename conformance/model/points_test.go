@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -46,7 +47,7 @@ func TestPointsReplaceValues(t *testing.T) {
 			_, err := d.Reserve(d.t.Context(), &weir.Request{
 				Entity: "e", Resource: "r", Costs: weir.Costs{"n": 6},
 			})
-			_, denied := err.(*weir.DeniedError) //nolint:errorlint // nothing wraps it
+			_, denied := errors.AsType[*weir.DeniedError](err)
 			return map[bool]int64{true: 1}[denied]
 		}, 0},
 		{"settling", model.Points{StandFor: func(s *model.Settled, _ []weir.Part) []weir.Part {

@@ -74,7 +74,8 @@ func (m *Model) content(r *weir.Request) (*Content, error) {
 	return c, nil
 }
 
-// checkCharges: at most 16 charges with 32 costs (3.2), no malformed names, no negative costs (6).
+// checkCharges refuses more than 16 charges or 32 costs (3.2), malformed names and negative costs
+// (6).
 func (m *Model) checkCharges(charges []weir.Charge) error {
 	const maxCharges, maxCosts = 16, 32
 	if len(charges) > maxCharges {

@@ -2,6 +2,7 @@ package model
 
 import (
 	"context"
+	"math/big"
 	"slices"
 	"time"
 
@@ -74,7 +75,8 @@ func (m *Model) taking(takes []*Take, verdicts []*verdict, denied bool) []*Take 
 }
 
 // stamp moves the states that were judged to now: a state remembers the latest instant that it has
-// seen, whatever the answer was (1.3). One that was forgotten stays so until something is taken (8.4).
+// seen, whatever the answer was (1.3). A state that was forgotten stays so until something is taken
+// (8.4).
 func (m *Model) stamp(verdicts []*verdict, denied bool) {
 	for _, v := range verdicts {
 		if m.points.Stamps.pass(Stamp{denied, v.known}, v.known) {
@@ -83,8 +85,8 @@ func (m *Model) stamp(verdicts []*verdict, denied bool) {
 	}
 }
 
-// denial carries the status of every limit judged, and the longest of the exceeded limits' waits.
-// Shadow limits do not count in it (4.1). It leaves no lease (6.5).
+// denial returns the answer to a denied request: the status of every limit judged, and the longest
+// wait of the exceeded ones, of which shadow limits do not count (4.1).
 func denial(id weir.LeaseID, verdicts []*verdict) *weir.DeniedError {
 	d := &weir.DeniedError{LeaseID: id}
 	for _, v := range verdicts {
@@ -96,7 +98,8 @@ func denial(id weir.LeaseID, verdicts []*verdict) *weir.DeniedError {
 	return d
 }
 
-// reported: an admitted reservation reports what is available after it (3.8).
+// reported returns what an admitted reservation says of its limits: what is available after it
+// (3.8).
 func reported(verdicts []*verdict, holdings []*Holding) []weir.LimitStatus {
 	limits := make([]weir.LimitStatus, len(verdicts))
 	for i, v := range verdicts {
@@ -126,7 +129,7 @@ func (m *Model) handle(e *lease, now int64) *weir.Lease {
 	}).Bind(m)
 }
 
-// holdsUntil is when the first of a lease's slots returns by itself; zero without slots.
+// holdsUntil returns when the first of a lease's slots returns by itself; zero without slots.
 func (m *Model) holdsUntil(e *lease, now int64) time.Time {
 	var first time.Time
 	for _, h := range e.holdings {
@@ -140,4 +143,78 @@ func (m *Model) holdsUntil(e *lease, now int64) time.Time {
 		}
 	}
 	return first
+}
+
+// verdict is what judging one take found.
+type verdict struct {
+	take   *Take
+	state  *state // as it was judged
+	known  bool   // there was a state
+	fits   bool
+	status weir.LimitStatus
+}
+
+// judge judges every limit, also after one has denied (3.7). A shadow limit never denies (3.6).
+func (m *Model) judge(takes []*Take, now int64) (verdicts []*verdict, denied bool) {
+	for _, t := range takes {
+		v := m.judgeOne(t, now)
+		verdicts = append(verdicts, v)
+		denied = denied || !v.fits && !t.Limit.Shadow
+	}
+	return verdicts, denied
+}
+
+// judgeOne judges one limit. A cost fits if at least as much is available (2.1 to 2.4). A cost of 0
+// is judged like any other: it does not fit a limit in debt or over its capacity (2.6).
+func (m *Model) judgeOne(t *Take, now int64) *verdict {
+	v := &verdict{take: t}
+	v.state, v.known = m.look(m.key(t.Subject, &t.Limit), &t.Limit, now)
+	j := m.judged(t, v.state, now)
+	j.Asked = mul(cost(t.Parts), num(scale(t.Limit.Kind)))
+	v.fits = m.points.Fits.pass(j, j.Available.Cmp(j.Asked) >= 0)
+	if !v.fits {
+		j.Wait = wait(j, now)
+	}
+	v.status = m.status(j, v.fits)
+	return v
+}
+
+func (m *Model) judged(t *Take, s *state, now int64) *Judged {
+	lowered := mul(sub(num(t.Limit.Capacity), num(t.Ceiling)), num(scale(t.Limit.Kind))) // 5.3
+	return &Judged{
+		Take: t, Bucket: s.bucket, Pieces: m.present(s.pieces, s.seen), Now: now,
+		Available: sub(m.available(&t.Limit, s), lowered), Asked: num(0),
+	}
+}
+
+// wait returns the time in milliseconds until a limit would hold what was asked, if nobody else
+// came, or nil if it never would (4.1): for a bucket, until the balance has reached the cost; for
+// the others, until enough units have returned by themselves (4.2).
+func wait(j *Judged, now int64) *big.Int {
+	if asked := cost(j.Parts); asked.Cmp(num(j.Ceiling)) > 0 {
+		return nil
+	} else if left := sub(num(j.Ceiling), asked); j.Limit.Kind != weir.Bucket {
+		return piecesWait(j.Pieces, left, now)
+	}
+	return j.Bucket.Wait(j.Want(), now)
+}
+
+// Want returns the balance that a bucket must have to hold what is asked under the ceiling.
+func (j *Judged) Want() *big.Int {
+	return add(j.Asked, mul(sub(num(j.Limit.Capacity), num(j.Ceiling)), num(milliPerUnit)))
+}
+
+// status returns what an answer says of a limit. Available units are rounded down (1.4). A plain
+// status asks for nothing and is never exceeded (3.8). RetryAfter is 0 if no wait would help.
+func (m *Model) status(j *Judged, fits bool) weir.LimitStatus {
+	count := scale(j.Limit.Kind)
+	s := weir.LimitStatus{
+		Entity: j.Entity, Resource: j.Resource, Limit: j.Limit.Name, Kind: j.Limit.Kind,
+		Level: j.Level, Capacity: j.Ceiling, Shadow: j.Limit.Shadow,
+		Available: units(j.Available, count), Requested: units(j.Asked, count), Exceeded: !fits,
+	}
+	if j.Wait != nil {
+		s.RetryAfter = clamp(j.Wait)
+	}
+	return m.points.Status.pass(j, s)
 }

@@ -27,9 +27,9 @@ func find(limits []weir.Limit, name string) *weir.Limit {
 	return nil
 }
 
-// levelsOf lists all limits for a subject, level by level: entity and resource, entity and _default_,
-// resource, system, the limiter's options, the request (5.1). A request's own limits are a level only
-// if nothing else is configured (5.2).
+// levelsOf returns all limits for a subject, level by level: entity and resource, entity and
+// _default_, resource, system, the limiter's options, the request (5.1). A request's own limits are
+// a level only if nothing else is configured (5.2).
 func (m *Model) levelsOf(s weir.Subject, brought []weir.Limit) []weir.LevelLimits {
 	all := slices.Clone(m.config.Config(s).Levels)
 	if len(m.levels) > 0 {
@@ -41,7 +41,7 @@ func (m *Model) levelsOf(s weir.Subject, brought []weir.Limit) []weir.LevelLimit
 	return m.points.Levels.pass(s, all)
 }
 
-// applying are the limits that apply: the first level wins whole (5.1).
+// applying returns the limits that apply: the first level wins whole (5.1).
 func (m *Model) applying(s weir.Subject, brought []weir.Limit) weir.LevelLimits {
 	if levels := m.levelsOf(s, brought); len(levels) > 0 {
 		return levels[0]
@@ -49,7 +49,8 @@ func (m *Model) applying(s weir.Subject, brought []weir.Limit) weir.LevelLimits 
 	return weir.LevelLimits{}
 }
 
-// parentOf returns who is charged besides an entity: its parent, if it cascades (9.1); or nobody.
+// parentOf returns the entity that is charged besides another: its parent, if it cascades (9.1). It
+// is empty if there is none.
 func parentOf(d *weir.Definitions, entity string) string {
 	if c := d.Config(weir.Subject{Entity: entity}); c.Cascade {
 		return c.Parent
@@ -62,10 +63,11 @@ func parentOf(d *weir.Definitions, entity string) string {
 func (m *Model) settledUnder(h *Holding) *weir.Limit {
 	under := &h.Limit
 	inForce := find(m.applying(h.Subject, nil).Limits, h.Limit.Name)
-	if inForce != nil && inForce.Kind == h.Limit.Kind {
-		under = inForce
-	} else {
+	if inForce != nil && inForce.Kind != h.Limit.Kind {
 		inForce = nil
+	}
+	if inForce != nil {
+		under = inForce
 	}
 	return m.points.Under.pass(Definition{&h.Limit, inForce}, under)
 }
@@ -94,9 +96,9 @@ func (m *Model) reach(c *Content) ([]*Reach, error) {
 	return reached, nil
 }
 
-// chain is the entity of a charge and the ancestors that it cascades to: one by default, at most as
-// many as the option says (9.1). Limits that the request brings apply to the ancestors too, if nothing
-// else is configured there (5.2).
+// chain returns the entity of a charge and the ancestors that it cascades to: one by default, at
+// most as many as the option says (9.1). Limits that the request brings apply to the ancestors,
+// too, if nothing else is configured there (5.2).
 func (m *Model) chain(c *Content, charge int) ([]*Reach, error) {
 	s := weir.Subject{Entity: c.Charges[charge].Entity, Resource: c.Charges[charge].Resource}
 	var chain []*Reach
@@ -109,8 +111,8 @@ func (m *Model) chain(c *Content, charge int) ([]*Reach, error) {
 	return chain, nil
 }
 
-// checkNames: a chain without any limit is no limits configured; a name that no entity of the chain
-// has is an unknown limit (3.4).
+// checkNames refuses a chain without any limit (no limits configured), and a name that no entity of
+// the chain has (an unknown limit) (3.4).
 func checkNames(c *weir.Charge, chain []*Reach) error {
 	if !slices.ContainsFunc(chain, func(r *Reach) bool { return len(r.Limits) > 0 }) {
 		return fault(weir.NoLimits, "entity", "has no limits")

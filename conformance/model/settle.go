@@ -40,7 +40,8 @@ func (m *Model) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error
 	return m.settle(&settling{verb: weir.VerbExtend, id: id})
 }
 
-// settle finds a call's own mistakes, then the lease, then what is wrong with the one for the other (6).
+// settle finds a call's own mistakes first, then its lease, and only then what is wrong with the
+// one for the other (6).
 func (m *Model) settle(s *settling) (*weir.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,8 +78,8 @@ func (m *Model) cell(e *lease, s *settling) Cell {
 	return Cell{Verb: s.verb, State: e.state, Same: same, Seq: s.seq, Last: e.seq}
 }
 
-// carryOut does what a verb asks. A call that is refused changes nothing (7.4, 7.10), and uses no
-// sequence number up (7.1).
+// carryOut does what a verb asks. A call that is refused changes nothing (7.4, 7.10), and uses up
+// no sequence number (7.1).
 func (m *Model) carryOut(e *lease, s *settling, now int64) (*weir.Receipt, error) {
 	changes, err := m.prepare(e, s, now)
 	if err != nil {
@@ -136,8 +137,8 @@ func (m *Model) receipt(e *lease, when, now int64) *weir.Receipt {
 	return r
 }
 
-// checkSettling: a negative amount is invalid (7.4), and so is a malformed name (6), full ones too
-// (7.12). Sequence numbers begin at 1 (7.1).
+// checkSettling refuses a negative amount (7.4), a malformed name (6), also as part of a full one
+// (7.12), and a sequence number below 1 (7.1).
 func (m *Model) checkSettling(s *settling) error {
 	var seq error
 	if s.verb == weir.VerbAdjust && s.seq < 1 {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Key is what a limit's state is found by. A limit that changes its kind begins anew, and finds its
-// old use if it changes back (8.5).
+// Key is what a limit's state is found by. A limit that changes its kind begins again, and finds
+// its old use if it changes back (8.5).
 type Key struct {
 	weir.Subject
 	Name string
@@ -25,7 +25,7 @@ type state struct {
 	pieces []*Piece // of the other kinds; the leases have them too
 }
 
-// newState is a limit that nobody has used: it is empty, and a bucket is full (2.5).
+// newState returns a limit that nobody has used: it is empty, and a bucket is full (2.5).
 func (m *Model) newState(l *weir.Limit, now int64) *state {
 	s := &state{seen: now}
 	if l.Kind == weir.Bucket {
@@ -59,8 +59,8 @@ func (m *Model) seen(s *state, now int64) int64 {
 	return m.points.Now.pass(Reading{now, s.seen, false}, max(now, s.seen))
 }
 
-// keptUntil is when a state is forgotten: a minute after the last of it was in use, or was asked, if
-// that is later (8.4).
+// keptUntil returns when a state is forgotten: a minute after nothing of the limit was in use any
+// more, or after it was last asked, if that is later (8.4).
 func (m *Model) keptUntil(k weir.Kind, s *state) int64 {
 	empty := num(s.seen)
 	if k == weir.Bucket {
@@ -81,7 +81,8 @@ func (m *Model) store(k Key, s *state) {
 	m.states[k] = s
 }
 
-// available is what a limit has left at the state's instant, under its own capacity (2.1 to 2.4).
+// available returns what a limit has left at the state's instant, under its own capacity (2.1 to
+// 2.4).
 func (m *Model) available(l *weir.Limit, s *state) *big.Int {
 	if l.Kind == weir.Bucket {
 		return s.bucket.Balance
@@ -89,7 +90,7 @@ func (m *Model) available(l *weir.Limit, s *state) *big.Int {
 	return sub(num(l.Capacity), m.occupied(s.pieces, s.seen))
 }
 
-// countError is the error of a sum that no longer fits its counter (7.11).
+// countError returns the error of a sum that does not fit its counter (7.11).
 func (m *Model) countError(s *state, field string) error {
 	inUse := m.occupied(s.pieces, s.seen)
 	if s.bucket.Balance != nil {

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	"github.com/weir-limiter/weir"
 )
@@ -36,7 +38,7 @@ func (m *Model) Status(_ context.Context, entity, resource string) ([]weir.Limit
 	return out, nil
 }
 
-// statuses are those of the limits that apply to a subject.
+// statuses returns those of the limits that apply to a subject.
 func (m *Model) statuses(s weir.Subject, now int64) []weir.LimitStatus {
 	var out []weir.LimitStatus
 	r := &Reach{Subject: s, LevelLimits: m.applying(s, nil)}
@@ -48,7 +50,7 @@ func (m *Model) statuses(s weir.Subject, now int64) []weir.LimitStatus {
 	return out
 }
 
-// resources lists where an entity has limits of its own or something in use.
+// resources lists the resources on which an entity has limits of its own or something in use.
 func (m *Model) resources(entity string, now int64) []string {
 	var names []string
 	for resource, limits := range m.config.Entities[entity].Limits {
@@ -65,7 +67,7 @@ func (m *Model) resources(entity string, now int64) []string {
 	return slices.Compact(names)
 }
 
-// inUse is true where a limit is not as good as new.
+// inUse reports whether anything of a limit is in use.
 func (m *Model) inUse(k Key, s *state, now int64) bool {
 	if k.Kind != weir.Bucket {
 		return m.occupied(s.pieces, m.seen(s, now)).Sign() != 0
@@ -73,4 +75,90 @@ func (m *Model) inUse(k Key, s *state, now int64) bool {
 	own := s.bucket.Limit
 	b, _ := m.look(k, &own, now)
 	return b.bucket.Balance.Cmp(capacityMilli(&own)) < 0
+}
+
+// BucketState is what is known of a bucket that somebody has used.
+type BucketState struct {
+	Key
+	// Limit is the definition that it was last used under, At when, in Unix milliseconds.
+	Limit weir.Limit
+	At    int64
+	// Full is true if it is full by now, under that definition.
+	Full bool
+	// Forgotten is true if it is as one that nobody has used (8.4). It is full, too.
+	Forgotten bool
+}
+
+// Buckets lists the buckets that somebody has used, in the order of their keys. It is no call: no
+// clock moves.
+func (m *Model) Buckets() []BucketState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	now := m.read()
+	var out []BucketState
+	for k, s := range m.states {
+		if k.Kind != weir.Bucket {
+			continue
+		}
+		own := s.bucket.Limit
+		seen, known := m.look(k, &own, now)
+		full := seen.bucket.Balance.Cmp(capacityMilli(&own)) >= 0
+		out = append(out, BucketState{k, own, s.bucket.At, full, !known})
+	}
+	slices.SortFunc(out, func(a, b BucketState) int {
+		return cmp.Or(cmp.Compare(a.Entity, b.Entity), cmp.Compare(a.Resource, b.Resource),
+			cmp.Compare(a.Name, b.Name))
+	})
+	return out
+}
+
+// StateOf returns what is known of a lease; empty if nothing is. It is no call: no clock moves.
+func (m *Model) StateOf(id weir.LeaseID) weir.LeaseState {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return stateOf(m.find(id))
+}
+
+// Tied reports whether another live lease ends in the same millisecond: the contract does not say
+// which of the two is then the older. It is no call either.
+func (m *Model) Tied(id weir.LeaseID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	e := m.find(id)
+	return e != nil && slices.ContainsFunc(m.table.live, func(o *lease) bool {
+		return o != e && o.expires == e.expires
+	})
+}
+
+// Chain reports the limits that a charge on a subject would reach, as [Model.Status] would for each
+// entity. It is no call: no clock moves. Generators of calls use it.
+func (m *Model) Chain(entity, resource string) []weir.LimitStatus {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []weir.LimitStatus
+	s := weir.Subject{Entity: entity, Resource: resource}
+	for range m.depth + 1 {
+		out = append(out, m.statuses(s, m.read())...)
+		if s.Entity = parentOf(m.config, s.Entity); s.Entity == "" {
+			break
+		}
+	}
+	return out
+}
+
+// Returns lists when units of a subject return by themselves, in order. It is no call either.
+func (m *Model) Returns(entity, resource string) []time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []time.Time
+	for k, s := range m.states {
+		if k.Entity != entity || k.Resource != resource {
+			continue
+		}
+		for _, p := range m.present(s.pieces, m.read()) {
+			out = append(out, at(p.Until))
+		}
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return out
 }

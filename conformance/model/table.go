@@ -49,8 +49,8 @@ func React(c Cell) Reaction {
 	}
 }
 
-// reactUnknown: a cancel of an unknown lease ends its ID, unless a reserve with it would be refused
-// anyway (6.7).
+// reactUnknown is the column of unknown leases. A cancel ends the ID, unless a reserve with it
+// would be refused (6.7).
 func reactUnknown(c Cell) Reaction {
 	switch {
 	case c.Verb == weir.VerbReserve:
@@ -62,8 +62,8 @@ func reactUnknown(c Cell) Reaction {
 	}
 }
 
-// reactVoided: an ID that was cancelled before it was reserved has ended for a reserve. No other verb
-// knows it.
+// reactVoided is the column of IDs that were cancelled before they were reserved. Only a reserve
+// knows them, as ended.
 func reactVoided(v weir.Verb) Reaction {
 	if v == weir.VerbReserve {
 		return Ended
@@ -85,8 +85,8 @@ func reactLive(c Cell) Reaction {
 	}
 }
 
-// reactSeq: a sequence number above the last one is applied, whatever the gap; the same one is a replay
-// and a lower one is ignored (7.1).
+// reactSeq is what an adjust does to a live lease. A sequence number above the last one is applied,
+// whatever the gap; the same one is a replay, a lower one is ignored (7.1).
 func reactSeq(seq, last int64) Reaction {
 	switch {
 	case seq > last:

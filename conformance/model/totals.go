@@ -2,10 +2,12 @@ package model
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/weir-limiter/weir"
 )
 
+// checkTotals refuses a negative amount (7.4) and a malformed name (6), also as part of a full one (7.12).
 func checkTotals(totals []weir.Costs) error {
 	for _, c := range totals {
 		for name, n := range c {
@@ -23,7 +25,7 @@ func checkTotals(totals []weir.Costs) error {
 	return nil
 }
 
-// standFor says what a lease shall stand for after a settlement: for each holding its parts.
+// standFor returns what a lease shall stand for after a settlement: the parts of each holding.
 func (m *Model) standFor(e *lease, s *settling) ([][]weir.Part, error) {
 	totals, err := byKey(e.content, e.holdings, s.totals)
 	if err != nil {
@@ -49,8 +51,8 @@ func (m *Model) standFor(e *lease, s *settling) ([][]weir.Part, error) {
 	return to, nil
 }
 
-// ending: a complete returns the slots of every concurrency limit (7.2), and a cancel sets everything
-// to 0 (7.3).
+// ending returns what a verb leaves of the parts asked for. A complete returns the slots of every
+// concurrency limit (7.2), a cancel sets everything to 0 (7.3).
 func ending(v weir.Verb, h *Holding, asked []weir.Part) []weir.Part {
 	if v == weir.VerbCancel || v == weir.VerbComplete && h.Limit.Kind == weir.Concurrency {
 		return none(asked)
@@ -66,9 +68,9 @@ func none(parts []weir.Part) []weir.Part {
 	return out
 }
 
-// assign: totals are one set for all charges, or one for each in order (7.4). They count on the entity
-// and on every ancestor that the cost reached (7.1). A limit that is not named keeps what it stands for
-// (7.2).
+// assign puts totals in the place of what the lease stands for. There is one set for all charges,
+// or one for each in order (7.4). They count on the entity and on every ancestor that the cost
+// reached (7.1). A limit that is not named keeps what it stands for (7.2).
 func (m *Model) assign(e *lease, totals []weir.Costs) ([][]weir.Part, error) {
 	if err := checkSets(totals, len(e.content.Charges)); err != nil {
 		return nil, err
@@ -101,7 +103,7 @@ func checkSets(totals []weir.Costs, charges int) error {
 	return nil
 }
 
-// checkHaving: one set for several charges must name only limits that one charge alone has (7.4).
+// checkHaving refuses a name that no charge has, or, in one set for all, several (7.4).
 func checkHaving(name string, charges []int) error {
 	switch len(charges) {
 	case 0:
@@ -136,7 +138,7 @@ func assignOne(holdings []*Holding, to [][]weir.Part, charge int, name string, n
 	}
 }
 
-// checkSlots: more slots than a charge stands for are invalid (7.4). Slots that have timed out count as
+// checkSlots refuses more slots than a charge stands for (7.4). Slots that have timed out count as
 // well (7.9).
 func checkSlots(h *Holding, asked []weir.Part) error {
 	for i, p := range asked {
@@ -145,4 +147,86 @@ func checkSlots(h *Holding, asked []weir.Part) error {
 		}
 	}
 	return nil
+}
+
+// checkKeys refuses two charges of a keyed request on the same entity and resource (7.12).
+func checkKeys(charges []weir.Charge) error {
+	for i, c := range charges {
+		if slices.ContainsFunc(charges[:i], func(o weir.Charge) bool {
+			return o.Entity == c.Entity && o.Resource == c.Resource
+		}) {
+			return invalid("charges", "have the same entity and resource")
+		}
+	}
+	return nil
+}
+
+// fullName takes a full name apart.
+func fullName(name string) (entity, resource, limit string, ok bool) {
+	parts := strings.Split(name, "#")
+	if len(parts) != 3 {
+		return "", "", "", false
+	}
+	return parts[0], parts[1], parts[2], true
+}
+
+// byKey makes totals by the position of the charges out of the totals of a keyed request, in which only
+// names say what they are for (7.12). Other totals stay as they are.
+func byKey(c *Content, holdings []*Holding, totals []weir.Costs) ([]weir.Costs, error) {
+	if !c.Keyed {
+		return totals, noFullNames(totals)
+	}
+	if len(c.Charges) > 1 && len(totals) > 1 {
+		return nil, invalid("totals", "do not name the charges")
+	}
+	if len(totals) != 1 {
+		return totals, nil
+	}
+	sets := make([]weir.Costs, len(c.Charges))
+	for name, n := range totals[0] {
+		charge, limit, err := c.meant(holdings, name)
+		if err != nil {
+			return nil, err
+		}
+		if _, twice := sets[charge][limit]; twice {
+			return nil, invalid("totals."+name, "is given twice")
+		}
+		if sets[charge] == nil {
+			sets[charge] = weir.Costs{}
+		}
+		sets[charge][limit] = n
+	}
+	return sets, nil
+}
+
+// noFullNames refuses full names, which only a lease of a keyed request has (7.12).
+func noFullNames(totals []weir.Costs) error {
+	for _, set := range totals {
+		for name := range set {
+			if _, _, _, full := fullName(name); full {
+				return fault(weir.UnknownLease, "lease_id", "has no keys")
+			}
+		}
+	}
+	return nil
+}
+
+// meant returns the charge that a name in the totals is for, and the limit. A name that is not full
+// is for the one charge that has it.
+func (c *Content) meant(holdings []*Holding, name string) (charge int, limit string, err error) {
+	entity, resource, limit, full := fullName(name)
+	if !full {
+		having := havingName(holdings, name)
+		if len(having) != 1 {
+			return 0, "", invalid("totals."+name, "is not the name of one charge's limit")
+		}
+		return having[0], name, nil
+	}
+	charge = slices.IndexFunc(c.Charges, func(o weir.Charge) bool {
+		return o.Entity == entity && o.Resource == resource
+	})
+	if charge < 0 || !slices.Contains(havingName(holdings, limit), charge) {
+		return 0, "", invalid("totals."+name, "was not reserved")
+	}
+	return charge, limit, nil
 }
