@@ -13,9 +13,14 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// react changes the table of section 6.
-func react(change func(c model.Cell, right model.Reaction) model.Reaction) model.Points {
-	return model.Points{React: change}
+// react puts another reaction into some cells of the table of section 6.
+func react(does model.Reaction, where func(c model.Cell, right model.Reaction) bool) model.Points {
+	return model.Points{React: func(c model.Cell, right model.Reaction) model.Reaction {
+		if where(c, right) {
+			return does
+		}
+		return right
+	}}
 }
 
 // leaseRules break lines 6.3 and 6.4.
@@ -64,27 +69,14 @@ func unknownRules() []rule {
 		{"the horizon forgets the lease memory", "6.2", horizon(func(h *model.Horizon) { h.Now = 0 })},
 		{"the horizon stays before what was forgotten", "6.2", horizon(func(h *model.Horizon) { h.Early-- })},
 
-		{"a cancel of an unknown lease is forgotten at once", "6.7",
-			react(func(_ model.Cell, right model.Reaction) model.Reaction {
-				if right == model.Void {
-					return model.Unknown
-				}
-				return right
+		{"a cancel of an unknown lease is forgotten at once", "6.7", react(model.Unknown,
+			func(_ model.Cell, right model.Reaction) bool { return right == model.Void })},
+		{"every verb on an unknown lease ends its ID", "6.7", react(model.Void,
+			func(c model.Cell, right model.Reaction) bool {
+				return c.State == "" && right == model.Unknown && !c.Refused
 			})},
-		{"every verb on an unknown lease ends its ID", "6.7",
-			react(func(c model.Cell, right model.Reaction) model.Reaction {
-				if c.State == "" && right == model.Unknown && !c.Refused {
-					return model.Void
-				}
-				return right
-			})},
-		{"a cancel of an ID that is refused anyway takes room in the memory", "6.7",
-			react(func(c model.Cell, right model.Reaction) model.Reaction {
-				if c.State == "" && c.Verb == weir.VerbCancel {
-					return model.Void
-				}
-				return right
-			})},
+		{"a cancel of an ID that is refused anyway takes room in the memory", "6.7", react(model.Void,
+			func(c model.Cell, _ model.Reaction) bool { return c.State == "" && c.Verb == weir.VerbCancel })},
 	}
 }
 
@@ -92,7 +84,7 @@ func unknownRules() []rule {
 func sequenceRules() []rule {
 	// adjust says which adjusts of a live lease are applied.
 	adjust := func(applies func(seq, last int64) bool) model.Points {
-		return react(func(c model.Cell, right model.Reaction) model.Reaction {
+		return model.Points{React: func(c model.Cell, right model.Reaction) model.Reaction {
 			switch {
 			case c.Verb != weir.VerbAdjust || c.State != weir.LeaseLive:
 				return right
@@ -101,7 +93,7 @@ func sequenceRules() []rule {
 			default:
 				return model.Replay
 			}
-		})
+		}}
 	}
 	return []rule{
 		{"every adjust is applied", "7.1", adjust(func(int64, int64) bool { return true })},
@@ -224,12 +216,7 @@ func tableRules() []rule {
 		}
 	}
 	instead := func(v weir.Verb, s weir.LeaseState, does model.Reaction) model.Points {
-		return react(func(c model.Cell, right model.Reaction) model.Reaction {
-			if c.Verb == v && c.State == s {
-				return does
-			}
-			return right
-		})
+		return react(does, func(c model.Cell, _ model.Reaction) bool { return c.Verb == v && c.State == s })
 	}
 	return append(rules,
 		rule{"an expired lease is reserved again", "expired lease re-reserved",
@@ -253,11 +240,8 @@ func cell(v weir.Verb, s weir.LeaseState, same bool, right model.Reaction, count
 		state = "unknown"
 	}
 	name := fmt.Sprintf("%s on %s, same content %v, is %s", v, state, same, wrong)
-	return rule{name, "6 table", react(func(c model.Cell, right model.Reaction) model.Reaction {
-		if c.Verb == v && c.State == s && (c.Same == same || !counts) {
-			return wrong
-		}
-		return right
+	return rule{name, "6 table", react(wrong, func(c model.Cell, _ model.Reaction) bool {
+		return c.Verb == v && c.State == s && (c.Same == same || !counts)
 	})}
 }
 

@@ -1,6 +1,7 @@
 package broken
 
 import (
+	"cmp"
 	"context"
 	"math/big"
 	"slices"
@@ -102,16 +103,18 @@ func slotRules() []rule {
 
 // planRules break lines 3.5 and 3.7.
 func planRules() []rule {
-	// sum changes the check of the sum of the costs on a limit.
-	sum := func(check func(t *model.Take, sum *big.Int, right error) error) model.Points {
+	// never refuses some sums of the costs on a limit, and no others.
+	never := func(which func(t *model.Take, sum *big.Int, right bool) bool) model.Points {
 		return model.Points{Refuse: func(c model.Check, right error) error {
 			if c.Line != "3.5" {
 				return right
 			}
-			return check(c.Take, sumOf(c.Take.Parts), right)
+			if !which(c.Take, sumOf(c.Take.Parts), right != nil) {
+				return nil
+			}
+			return cmp.Or(right, refused(weir.NeverSatisfiable))
 		}}
 	}
-	never := refused(weir.NeverSatisfiable)
 	order := func(change func(right []*model.Take) []*model.Take) model.Points {
 		return model.Points{Takes: func(_ model.Planned, right []*model.Take) []*model.Take {
 			return change(right)
@@ -119,34 +122,16 @@ func planRules() []rule {
 	}
 	return []rule{
 		{"what can never be is denied", "3.5", forgive("3.5", "")},
-		{"what can never be looks like a denial", "errors that look like denials",
-			sum(func(_ *model.Take, _ *big.Int, right error) error {
-				if right != nil {
-					return &weir.DeniedError{}
-				}
-				return nil
-			})},
 		{"a cost as large as the capacity is never satisfiable", "3.5",
-			sum(func(t *model.Take, sum *big.Int, right error) error {
-				if !t.Limit.Shadow && sum.Cmp(num(t.Ceiling)) == 0 {
-					return never
-				}
-				return right
+			never(func(t *model.Take, sum *big.Int, right bool) bool {
+				return right || !t.Limit.Shadow && sum.Cmp(num(t.Ceiling)) == 0
 			})},
 		{"a brought ceiling is only judged", "5.3",
-			sum(func(t *model.Take, sum *big.Int, right error) error {
-				if sum.Cmp(num(t.Limit.Capacity)) <= 0 {
-					return nil
-				}
-				return right
+			never(func(t *model.Take, sum *big.Int, right bool) bool {
+				return right && sum.Cmp(num(t.Limit.Capacity)) > 0
 			})},
 		{"shadow limits are never satisfiable", "3.6",
-			sum(func(t *model.Take, sum *big.Int, right error) error {
-				if t.Limit.Shadow && sum.Cmp(num(t.Ceiling)) > 0 {
-					return never
-				}
-				return right
-			})},
+			never(func(t *model.Take, sum *big.Int, _ bool) bool { return sum.Cmp(num(t.Ceiling)) > 0 })},
 		{"parents are judged first", "3.7", order(func(right []*model.Take) []*model.Take {
 			slices.Reverse(right)
 			return right
@@ -187,6 +172,8 @@ func requestFronts() []front {
 		{"no limits is the same as an unknown limit", "3.4", failing(weir.NoLimits, func(a *answer) {
 			a.err = refused(weir.UnknownLimit)
 		})},
+		{"what can never be looks like a denial", "errors that look like denials",
+			failing(weir.NeverSatisfiable, func(a *answer) { a.err = &weir.DeniedError{} })},
 		{"what is never satisfiable is charged in part", "3.1", failing(weir.NeverSatisfiable, func(a *answer) {
 			if r := a.request; len(r.Charges) > 0 {
 				_, _ = a.w.World.Reserve(context.Background(), &weir.Request{Charges: r.Charges[:1]})

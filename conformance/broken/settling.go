@@ -17,7 +17,29 @@ func stand(change func(s *model.Settled, right []weir.Part) []weir.Part) model.P
 	return model.Points{StandFor: change}
 }
 
-// standRules break lines 7.1, 7.2 and 7.4.
+// unchanged leaves a holding as it was if a settlement is as which says.
+func unchanged(which func(s *model.Settled, right []weir.Part) bool) model.Points {
+	return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+		if which(s, right) {
+			return s.Parts
+		}
+		return right
+	})
+}
+
+// zero leaves nothing of a holding if a settlement is as which says.
+func zero(which func(s *model.Settled) bool) model.Points {
+	return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+		if which(s) {
+			return with(right, func(int) int64 { return 0 })
+		}
+		return right
+	})
+}
+
+func isSlots(s *model.Settled) bool { return s.Limit.Kind == weir.Concurrency }
+
+// standRules break lines 7.1 to 7.4.
 func standRules() []rule {
 	named := func(s *model.Settled) bool {
 		return slices.ContainsFunc(s.Totals, func(c weir.Costs) bool {
@@ -25,85 +47,54 @@ func standRules() []rule {
 			return ok
 		})
 	}
-	slotsStay := forgive("7.4", "is more slots than there are")
-	slotsStay.StandFor = func(s *model.Settled, right []weir.Part) []weir.Part {
-		if s.Limit.Kind == weir.Concurrency && grown(s, right).Sign() > 0 {
-			return s.Parts
-		}
-		return right
-	}
+	reserved := forgive("7.4", "is more slots than there are")
+	reserved.StandFor = unchanged(func(s *model.Settled, right []weir.Part) bool {
+		return isSlots(s) && grown(s, right) > 0
+	}).StandFor
 	return []rule{
 		{"totals are differences", "7.1", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
-			if !named(s) || s.Limit.Kind == weir.Concurrency {
+			if !named(s) || isSlots(s) {
 				return right
 			}
 			return with(right, func(i int) int64 { return right[i].Units + s.Parts[i].Units })
 		})},
-		{"what is not named is 0", "7.2", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
-			if named(s) {
-				return right
-			}
-			return with(right, func(int) int64 { return 0 })
-		})},
-		{"totals change the entity alone", "7.1", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
-			if s.Verb != weir.VerbCancel && s.Content.Charges[s.Parts[0].Charge].Entity != s.Entity {
-				return s.Parts
-			}
-			return right
+		{"what is not named is 0", "7.2", zero(func(s *model.Settled) bool { return !named(s) })},
+		{"totals change the entity alone", "7.1", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+			return s.Verb != weir.VerbCancel && s.Content.Charges[s.Parts[0].Charge].Entity != s.Entity
 		})},
 		{"names that were not reserved are ignored", "7.4", forgive("7.4", "was not reserved")},
 		{"one set counts for every charge", "7.4", forgive("7.4", "was reserved by several")},
 		{"negative totals are taken", "7.4", forgive("7.4", "is negative")},
 		{"a lease may take more slots", "7.4", forgive("7.4", "is more slots than there are")},
-		{"slots may be named up to what was reserved", "7.4", slotsStay},
-	}
-}
+		{"slots may be named up to what was reserved", "7.4", reserved},
 
-// endRules break lines 7.2 and 7.3.
-func endRules() []rule {
-	// at changes what a verb leaves.
-	at := func(verb weir.Verb, change func(s *model.Settled, right []weir.Part) []weir.Part) model.Points {
-		return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
-			if s.Verb == verb {
-				return change(s, right)
+		{"a complete keeps the slots", "leaked slots", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			if s.Verb == weir.VerbComplete {
+				return s.Asked
 			}
 			return right
-		})
-	}
-	unchanged := func(s *model.Settled, _ []weir.Part) []weir.Part { return s.Parts }
-	return []rule{
-		{"a complete keeps the slots", "leaked slots", at(weir.VerbComplete,
-			func(s *model.Settled, _ []weir.Part) []weir.Part { return s.Asked })},
-		{"a complete gives nothing back", "over-reservation blocking traffic", at(weir.VerbComplete,
-			func(s *model.Settled, right []weir.Part) []weir.Part {
-				if s.Limit.Kind != weir.Concurrency && grown(s, right).Sign() < 0 {
-					return s.Parts
-				}
+		})},
+		{"a complete gives nothing back", "over-reservation blocking traffic",
+			unchanged(func(s *model.Settled, right []weir.Part) bool {
+				return s.Verb == weir.VerbComplete && !isSlots(s) && grown(s, right) < 0
+			})},
+		{"a complete gives everything back", "7.2",
+			zero(func(s *model.Settled) bool { return s.Verb == weir.VerbComplete })},
+		{"a complete keeps what the adjust said", "7.2", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+			return s.Verb == weir.VerbComplete && !isSlots(s)
+		})},
+		{"a cancel gives nothing back", "7.3", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+			return s.Verb == weir.VerbCancel
+		})},
+		{"a cancel leaves the slots", "leaked slots", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+			return s.Verb == weir.VerbCancel && isSlots(s)
+		})},
+		{"a cancel gives back twice", "double refunds", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			if s.Verb != weir.VerbCancel {
 				return right
-			})},
-		{"a complete gives everything back", "7.2", at(weir.VerbComplete,
-			func(_ *model.Settled, right []weir.Part) []weir.Part {
-				return with(right, func(int) int64 { return 0 })
-			})},
-		{"a complete keeps what the adjust said", "7.2", at(weir.VerbComplete,
-			func(s *model.Settled, right []weir.Part) []weir.Part {
-				if s.Limit.Kind == weir.Concurrency {
-					return right
-				}
-				return s.Parts
-			})},
-		{"a cancel gives nothing back", "7.3", at(weir.VerbCancel, unchanged)},
-		{"a cancel leaves the slots", "leaked slots", at(weir.VerbCancel,
-			func(s *model.Settled, right []weir.Part) []weir.Part {
-				if s.Limit.Kind == weir.Concurrency {
-					return s.Parts
-				}
-				return right
-			})},
-		{"a cancel gives back twice", "double refunds", at(weir.VerbCancel,
-			func(s *model.Settled, right []weir.Part) []weir.Part {
-				return with(right, func(i int) int64 { return -s.Parts[i].Units })
-			})},
+			}
+			return with(right, func(i int) int64 { return -s.Parts[i].Units })
+		})},
 	}
 }
 
@@ -116,40 +107,27 @@ func with(parts []weir.Part, units func(i int) int64) []weir.Part {
 	return out
 }
 
-// grown is by how much a settlement grows a holding; below zero if it shrinks it.
-func grown(s *model.Settled, to []weir.Part) *big.Int { return sub(sumOf(to), sumOf(s.Parts)) }
+// grown is above zero if a settlement grows a holding, and below if it shrinks it.
+func grown(s *model.Settled, to []weir.Part) int { return sumOf(to).Cmp(sumOf(s.Parts)) }
 
 // growthRules break lines 7.5 and 7.6.
 func growthRules() []rule {
-	// overrun changes what a lease stands for that used more than it had.
-	overrun := func(change func(s *model.Settled, right []weir.Part) []weir.Part) model.Points {
-		return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
-			if grown(s, right).Sign() > 0 {
-				return change(s, right)
-			}
-			return right
-		})
-	}
 	growth := func(end func(t model.Term) int64) model.Points {
 		return until(model.Grown, weir.Window, func(t model.Term, _ int64) int64 { return end(t) })
 	}
 	fromNow := func(t model.Term) int64 { return t.From + t.Limit.Window.Milliseconds() }
 	return []rule{
 		{"an overrun is forgiven", "overrun not counted",
-			overrun(func(s *model.Settled, _ []weir.Part) []weir.Part { return s.Parts })},
+			unchanged(func(s *model.Settled, right []weir.Part) bool { return grown(s, right) > 0 })},
 		{"an overrun is forgiven by buckets", "overrun not counted",
-			overrun(func(s *model.Settled, right []weir.Part) []weir.Part {
-				if s.Limit.Kind == weir.Bucket {
-					return s.Parts
-				}
-				return right
+			unchanged(func(s *model.Settled, right []weir.Part) bool {
+				return s.Limit.Kind == weir.Bucket && grown(s, right) > 0
 			})},
-		{"an overrun counts up to the capacity", "7.5",
-			overrun(func(s *model.Settled, right []weir.Part) []weir.Part {
-				return with(right, func(i int) int64 {
-					return min(right[i].Units, s.Parts[i].Units+s.Limit.Capacity)
-				})
-			})},
+		{"an overrun counts up to the capacity", "7.5", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+			return with(right, func(i int) int64 {
+				return min(right[i].Units, s.Parts[i].Units+s.Limit.Capacity)
+			})
+		})},
 		{"units learned of late are forgiven", "7.5",
 			growth(func(t model.Term) int64 { return t.Pieces[0].Until })},
 		{"grown units are occupied from the adjust", "7.5", growth(fromNow)},

@@ -47,7 +47,7 @@ func Variants() []Variant {
 		bucketRules(), changedBucketRules(), occupancyRules(), fitRules(), calendarRules(),
 		partRules(), slotRules(), levelRules(), planRules(), judgeRules(), waitRules(),
 		leaseRules(), unknownRules(), sequenceRules(), tableRules(), contentRules(), keyedRules(),
-		standRules(), endRules(), growthRules(), refundRules(), changeRules(),
+		standRules(), growthRules(), refundRules(), changeRules(),
 	) {
 		variants = append(variants, Variant{r.name, r.breaks,
 			harness(calendar, func(w *wrong) { w.points = r.points })})
