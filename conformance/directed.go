@@ -61,7 +61,7 @@ import (
 //	for x in A B | C D      the same for texts of several words
 //	when $k A B             plays them if the first word is one of the others
 //	by CALLER               plays them in the name of a caller
-//	where TRAIT             plays them on a store with the trait or [Leeway]; "where FullKept a n=10"
+//	where TRAIT             plays them on a store with the trait or [Leeway]; "where Remembers a n=10"
 //	                        plays them if a has 10 of n available, too
 //	unless TRAIT            plays them where this would not
 //

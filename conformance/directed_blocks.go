@@ -33,7 +33,6 @@ func parseWhere(verb string, in *scanner, o *stepParts) (func(p *player), error)
 	word := in.name()
 	has := map[string]func(h *Harness) bool{
 		"EntitySlash":      func(h *Harness) bool { return h.Traits.EntitySlash },
-		"FullKept":         func(h *Harness) bool { return h.FullKept },
 		"Remembers":        func(h *Harness) bool { return h.Remembers },
 		"RemovedForgotten": func(h *Harness) bool { return h.RemovedForgotten },
 	}[word]

@@ -2,7 +2,6 @@ package conformance_test
 
 import (
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -95,12 +94,6 @@ func TestLeewayIsTaken(t *testing.T) {
 		with   conformance.Leeway
 	}{
 		{"removed buckets are forgotten", model.Points{}, true, conformance.Leeway{RemovedForgotten: true}},
-		{"full buckets are kept", model.Points{Until: func(t model.Term, right int64) int64 {
-			if t.Cause == model.Kept {
-				return math.MaxInt64
-			}
-			return right
-		}}, false, conformance.Leeway{FullKept: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -29,8 +29,7 @@ func Generate(seed uint64, n int, p Profile) (*Script, error) {
 	if p.Calendar == nil {
 		p.Calendar = model.NewCalendar()
 	}
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), profile: p, gone: make(map[model.Key]bool),
-		trimmed: make(map[model.Key]trim)}
+	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), profile: p, gone: make(map[model.Key]int64)}
 	g.script = g.world()
 	g.inForce = g.script.Sets[0].Definitions
 	g.moves = slices.Concat(g.reserveMoves(), g.settleMoves(), g.otherMoves())
@@ -56,11 +55,9 @@ type generator struct {
 	leases  []*tracked
 	denied  []Op          // reserves that were denied; their IDs may be used again
 	wait    time.Duration // of the last one
-	refused int64         // when a reserve took nothing last, in Unix milliseconds
 	inForce *weir.Definitions
-	gone    map[model.Key]bool // buckets that were removed while they were known
-	trimmed map[model.Key]trim // what buckets may have been trimmed to
-	brings  []weir.Limit       // where nothing is configured, if always the same
+	gone    map[model.Key]int64 // when buckets that were removed had been used last, in Unix milliseconds
+	brings  []weir.Limit        // where nothing is configured, if always the same
 }
 
 // tracked is what the generator knows of a lease that it made.
@@ -106,9 +103,6 @@ func (g *generator) do(o Op) answer {
 	}
 	g.certain(&o)
 	a := perform(context.Background(), g.model, g.script, &o)
-	if o.Verb == opReserve && a.lease == nil {
-		g.refused = max(g.refused, g.model.Now().UnixMilli())
-	}
 	g.script.Ops = append(g.script.Ops, o)
 	switch {
 	case a.lease != nil && !o.ID.IsZero():

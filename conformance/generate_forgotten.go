@@ -7,9 +7,9 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// Where a store may forget a bucket that was removed, or keep a full one for longer, the answers
-// to some changes are not certain. What follows keeps a script away from them: it looks at the
-// buckets that the model knows, and asks whether it would show that one was forgotten or kept.
+// A store may forget a bucket that was removed, so the answers to some changes are not certain. What
+// follows keeps a script away from them: it asks of the buckets that the model knows whether a change
+// would show that one was forgotten.
 
 // configure changes to other definitions whose consequences are certain, if there are any.
 func (g *generator) configure() {
@@ -18,19 +18,13 @@ func (g *generator) configure() {
 	for _, set := range sets {
 		refused := deepest(set.Definitions) > g.script.Depth
 		if refused || !g.unsure(set.Definitions) {
-			raised := g.raised(set.Definitions)
 			g.do(Op{Verb: opConfigure, Set: set.Name})
-			for _, b := range raised {
-				g.reserve(g.freshID(), weir.Charge{
-					Entity: b.Entity, Resource: b.Resource, Costs: weir.Costs{b.Name: 0},
-				})
-			}
 			return
 		}
 	}
 }
 
-// configured notes what a change has removed.
+// configured notes which buckets a change has removed.
 func (g *generator) configured(d *weir.Definitions) {
 	g.inForce = d
 	for _, b := range g.buckets() {
@@ -40,38 +34,11 @@ func (g *generator) configured(d *weir.Definitions) {
 	}
 }
 
-// raised are the buckets that are not full and would get a higher capacity. They are asked at once:
-// were they forgotten first, the one that is kept would have been full at the capacity before.
-func (g *generator) raised(d *weir.Definitions) []knownBucket {
-	if !g.profile.Leeway.FullKept {
-		return nil
-	}
-	return slices.DeleteFunc(g.buckets(), func(b knownBucket) bool {
-		limits := g.applying(d, b.Subject)
-		i := slices.IndexFunc(limits, b.is)
-		return b.Full || i < 0 || limits[i].Capacity <= b.Limit.Capacity
-	})
-}
-
-// trim is the least capacity that a bucket was under since the model used it.
-type trim struct{ at, capacity int64 }
-
-// applied notes that a bucket is under these limits from now on. One that is kept may be trimmed
-// to the lowest capacity that it was under: the model does not touch one that it has forgotten.
+// applied notes a bucket that is not among the limits of its subject from now on.
 func (g *generator) applied(b *knownBucket, limits []weir.Limit) {
-	i := slices.IndexFunc(limits, b.is)
-	g.gone[b.Key] = i < 0
-	if i >= 0 {
-		g.trimmed[b.Key] = trim{b.At, min(g.capacity(b), limits[i].Capacity)}
+	if !slices.ContainsFunc(limits, b.is) {
+		g.gone[b.Key] = b.At
 	}
-}
-
-// capacity is the least that a full bucket holds.
-func (g *generator) capacity(b *knownBucket) int64 {
-	if t, ok := g.trimmed[b.Key]; ok && t.at == b.At {
-		return min(t.capacity, b.Limit.Capacity)
-	}
-	return b.Limit.Capacity
 }
 
 // unsure is true where it would show whether a bucket was forgotten.
@@ -88,7 +55,7 @@ func (b *knownBucket) is(l weir.Limit) bool { return l.Name == b.Name && l.Kind 
 
 // buckets are those that the model knows; none where a store keeps to the page.
 func (g *generator) buckets() []knownBucket {
-	if !g.profile.Leeway.RemovedForgotten && !g.profile.Leeway.FullKept {
+	if !g.profile.Leeway.RemovedForgotten {
 		return nil
 	}
 	var known []knownBucket
@@ -98,22 +65,15 @@ func (g *generator) buckets() []knownBucket {
 	return known
 }
 
-// shows is true where it would show whether a bucket was forgotten, if these limits applied to it.
+// shows reports whether limits of its subject would show that a bucket was forgotten: it was removed
+// since it was used last, and it is not full, or would be raised.
 func (g *generator) shows(b *knownBucket, limits []weir.Limit) bool {
 	i := slices.IndexFunc(limits, b.is)
-	if i < 0 {
+	if i < 0 || b.Forgotten || b.Full && limits[i].Capacity <= b.Limit.Capacity {
 		return false
 	}
-	lee, raised := &g.profile.Leeway, limits[i].Capacity > g.capacity(b)
-	switch {
-	case b.Full && !raised:
-		return false // it is full, kept or not
-	case b.Full && lee.FullKept:
-		return true
-	case b.Forgotten:
-		return false
-	}
-	return lee.RemovedForgotten && g.gone[b.Key]
+	used, gone := g.gone[b.Key]
+	return gone && used == b.At
 }
 
 // applying are the limits that definitions, or the limiter's options, have for a subject.
@@ -127,7 +87,7 @@ func (g *generator) applying(d *weir.Definitions, s weir.Subject) []weir.Limit {
 // bringable are the limits to bring where nothing is configured: always the same where a store may
 // forget the others.
 func (g *generator) bringable() []weir.Limit {
-	if !g.profile.Leeway.RemovedForgotten && !g.profile.Leeway.FullKept {
+	if !g.profile.Leeway.RemovedForgotten {
 		return g.limits()
 	}
 	if g.brings == nil {

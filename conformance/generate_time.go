@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -45,23 +44,12 @@ func (g *generator) advance(n int64, unit time.Duration) {
 	g.do(Op{Verb: opAdvance, By: time.Duration(n) * unit})
 }
 
-// stepBack lets the clock go back by at most five seconds. Where a full bucket may be kept it does
-// not go to before a reserve that took nothing: a bucket that is kept was asked by it, and stands
-// still until the clock has caught up; one that is forgotten does not.
+// stepBack lets the clock go back by at most five seconds.
 func (g *generator) stepBack() {
 	if g.profile.NoSkew {
 		return
 	}
-	by := g.between(1, choose(g, []int64{10, 1000, 5000}))
-	kept := g.profile.Leeway.FullKept && slices.ContainsFunc(g.buckets(), func(b knownBucket) bool {
-		return b.Forgotten
-	})
-	if kept {
-		by = min(by, g.model.Now().UnixMilli()-g.refused)
-	}
-	if by > 0 {
-		g.advance(-by, time.Millisecond)
-	}
+	g.advance(-g.between(1, choose(g, []int64{10, 1000, 5000})), time.Millisecond)
 }
 
 // advanceTo goes to about an instant, most often exactly there.

@@ -10,9 +10,6 @@ type Leeway struct {
 	// RemovedForgotten is true where a bucket that is removed and added again may start full
 	// (docs/semantics.md, 8.3). Random operations then add none again of which it would show.
 	RemovedForgotten bool
-	// FullKept is true where a full bucket may be remembered for longer than a minute
-	// (docs/semantics.md, 8.4). Random operations then raise no bucket of which it would show.
-	FullKept bool
 	// WholeSeconds is true where the period of a configured bucket is a whole number of seconds.
 	WholeSeconds bool
 	// WholeRest is true where a hold that is made anew, after a shrink or a growth, lasts for whole
