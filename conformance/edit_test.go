@@ -138,12 +138,9 @@ func TestEditTakesTheLeastSteps(t *testing.T) {
 // TestEditArrives goes through the configurations of generated scripts, in every order of two.
 func TestEditArrives(t *testing.T) {
 	t.Parallel()
-	profile := conformance.Profile{Traits: (&memory.Store{}).Traits()}
+	h := memoryHarness()
 	for seed := range uint64(3) {
-		s, err := conformance.Generate(seed, 1, profile)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := conformance.Generate(t, &h, seed, 1000)
 		_, l := openDiary(t, 8)
 		was := &weir.Definitions{}
 		for i := range s.Sets {

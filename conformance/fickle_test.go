@@ -138,7 +138,9 @@ func TestLeewayOfStores(t *testing.T) {
 	t.Parallel()
 	// Each is about all that the leeway touches.
 	random := func(t conformance.T, h conformance.Harness) {
-		conformance.RandomOperations(t, h, 1, 4000)
+		if d := conformance.FirstDifference(t, h, 1, 4000); d != "" {
+			t.Errorf("%s", d)
+		}
 	}
 	contends := conformance.Leeway{Contends: true}
 	for _, c := range []struct {

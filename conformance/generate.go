@@ -2,65 +2,42 @@ package conformance
 
 import (
 	"context"
-	"math/rand/v2"
+	"encoding/binary"
+	"fmt"
 	"slices"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// Profile says what a generated script may do.
-type Profile struct {
-	// Traits are the store's: its kinds, its depth, and whether it has shadow limits.
-	Traits weir.Traits
-	// NoSkew is true where time may not step back. Default: it may.
-	NoSkew bool
-	// Calendar may be shared, since it only remembers. Default: a new one.
-	Calendar *model.Calendar
-	// Leeway is the store's. Default: none.
-	Leeway Leeway
-}
+// move is an operation or a few as rapid draws them, without a look at the state that they meet:
+// "complete a live lease with half of what it took". A machine fits them to the state. So what rapid
+// draws for one move does not depend on the others, and it can shrink a long script by leaving moves
+// out.
+type move func(m *machine)
 
-// Generate makes a script of n operations; the same for the same seed. It runs the model beside, to
-// know which leases are live, ended or expired, so that every verb meets every state of a lease
-// often.
-func Generate(seed uint64, n int, p Profile) (*Script, error) {
-	if p.Calendar == nil {
-		p.Calendar = model.NewCalendar()
-	}
-	g := &generator{rng: rand.New(rand.NewPCG(seed, 0)), profile: p, gone: make(map[model.Key]int64)}
-	g.script = g.world()
-	g.inForce = g.script.Sets[0].Definitions
-	g.moves = slices.Concat(g.reserveMoves(), g.settleMoves(), g.otherMoves())
-	var err error
-	g.model, err = OpenModel(g.script.Setup(), p.Traits.EntitySlash, p.Calendar, nil)
-	if err != nil {
-		return nil, err
-	}
-	for len(g.script.Ops) < n {
-		g.move()
-	}
-	g.script.Ops = g.script.Ops[:n]
-	return g.script, nil
-}
+// machine is a state machine whose operations rapid draws: the model, in lockstep with a world. It
+// knows which leases are live, ended or expired, so that every verb often meets every state of a lease.
+type machine struct {
+	*lockstep
+	ctx   context.Context
+	h     *Harness
+	most  int // operations
+	found *difference
 
-// generator makes up a script while it runs it in the model.
-type generator struct {
-	rng     *rand.Rand
-	profile Profile
-	script  *Script
-	model   ModelWorld
-	moves   []move
 	leases  []*tracked
 	denied  []Op          // reserves that were denied; their IDs may be used again
-	wait    time.Duration // of the last one
+	wait    time.Duration // of the last denial
+	ids     uint64        // how many lease IDs it made
 	inForce *weir.Definitions
-	gone    map[model.Key]int64 // when buckets that were removed had been used last, in Unix milliseconds
+	gone    map[model.Key]int64 // when removed buckets had been used last, in Unix milliseconds
 	brings  []weir.Limit        // where nothing is configured, if always the same
 }
 
-// tracked is what the generator knows of a lease that it made.
+// tracked is what the machine knows of a lease that it made.
 type tracked struct {
 	reserve Op
 	limits  []weir.LimitStatus
@@ -71,88 +48,113 @@ type tracked struct {
 	ended   time.Time
 }
 
-// trackedMost is how many leases are worth remembering.
-const trackedMost = 64
+const (
+	trackedMost = 64 // leases are worth remembering
+	setsMost    = 9  // configurations in a script
+)
 
-// move is something that a generator may do.
-type move struct {
-	weight int
-	do     func()
-}
+// ended is what a machine panics with where rapid runs out of bits. Rapid would draw again in each of
+// its generators that are nested here.
+type ended struct{ cause any }
 
-// move does one thing; the weights see to it that all of them are frequent.
-func (g *generator) move() {
-	total := 0
-	for _, m := range g.moves {
-		total += m.weight
-	}
-	n := g.rng.IntN(total)
-	for _, m := range g.moves {
-		if n -= m.weight; n < 0 {
-			m.do()
-			return
+// run does moves until there are enough operations, or an answer differs.
+func (m *machine) run(t *rapid.T) {
+	defer func() {
+		if e, ok := recover().(ended); ok {
+			panic(e.cause)
 		}
+	}()
+	moves := rapid.OneOf(moves(m.h)...)
+	for !m.over() {
+		m.several(moves, 512).Draw(t, "moves")
 	}
 }
 
-// do runs an operation in the model and appends it to the script. Where the memory is small, no two
-// leases may end in one millisecond, since nobody says which of them would be forgotten first.
-func (g *generator) do(o Op) answer {
-	if o.Verb == opAdvance && g.profile.Leeway.WholeRest {
-		o.By = wholeSeconds(o.By)
+// several draws and does some moves, half of them at a time. The halves are for the sake of
+// shrinking: rapid tries to leave out what each generator drew, the outer ones first, and so gets rid
+// of a thousand operations about as fast as of one.
+func (m *machine) several(moves *rapid.Generator[move], n int) *rapid.Generator[bool] {
+	if n == 1 {
+		return rapid.Map(moves, func(do move) bool {
+			do(m)
+			return true
+		})
 	}
-	g.certain(&o)
-	a := perform(context.Background(), g.model, g.script, &o)
-	g.script.Ops = append(g.script.Ops, o)
+	half := m.several(moves, n/2)
+	return rapid.Custom(func(t *rapid.T) bool {
+		defer func() {
+			if p := recover(); p != nil {
+				if _, ok := p.(ended); !ok {
+					p = ended{p}
+				}
+				panic(p)
+			}
+		}()
+		for i := 0; i < 2 && !m.over(); i++ {
+			half.Draw(t, "half")
+		}
+		return true
+	})
+}
+
+func (m *machine) over() bool {
+	return m.found != nil || len(m.script.Ops) >= m.most
+}
+
+// do does an operation in the world and in the model, and adds it to the script. What it does is
+// what its text says, so that a replay meets the same. Where the memory is small, no two leases may
+// end in one millisecond: the order in which they are forgotten is not specified.
+func (m *machine) do(o Op) answer {
+	if m.over() {
+		return answer{}
+	}
+	if o.Verb == opAdvance && m.h.WholeRest {
+		o.By = (o.By + time.Second - 1).Truncate(time.Second)
+	}
+	m.certain(&o)
+	o, err := ParseOp(o.String())
+	if err != nil {
+		panic(fmt.Sprintf("%v: %v", o, err))
+	}
+	m.script.Ops = append(m.script.Ops, o)
+	var a answer
+	if a, m.found = m.step(m.ctx, len(m.script.Ops)-1); m.found != nil {
+		return a
+	}
 	switch {
 	case a.lease != nil && !o.ID.IsZero():
-		g.track(o, a.lease)
+		m.track(o, a.lease)
 	case o.Verb == opReserve:
 		if d, ok := deniedBy(a.err); ok && !o.ID.IsZero() {
-			g.denied, g.wait = append(g.denied, o), d.RetryAfter
+			m.denied, m.wait = append(m.denied, o), d.RetryAfter
 		}
 	case a.receipt != nil:
-		g.settled(o, a.receipt)
+		m.settled(o, a.receipt)
 	case o.Verb == opConfigure && a.err == nil:
-		g.configured(g.script.set(o.Set))
+		m.configured(m.script.set(o.Set))
 	}
 	renewed := a.lease != nil || o.Verb == opExtend && a.receipt != nil
-	if renewed && g.script.Size > 0 && g.model.Tied(o.ID) {
-		g.advance(1, time.Millisecond)
-		g.do(Op{Verb: opExtend, ID: o.ID})
+	if renewed && m.script.Size > 0 && m.model.Tied(o.ID) {
+		m.do(Op{Verb: opAdvance, By: time.Millisecond})
+		m.do(Op{Verb: opExtend, ID: o.ID})
 	}
 	return a
 }
 
-// wholeSeconds is a time of whole seconds that is not shorter.
-func wholeSeconds(d time.Duration) time.Duration {
-	if rest := d % time.Second; rest > 0 {
-		d += time.Second - rest
-	}
-	return d
-}
-
-func (g *generator) track(o Op, l *weir.Lease) {
-	if g.find(o.ID) != nil {
+func (m *machine) track(o Op, l *weir.Lease) {
+	if m.find(o.ID) != nil {
 		return
 	}
-	g.leases = append(g.leases, &tracked{
+	m.leases = append(m.leases, &tracked{
 		reserve: o, limits: l.Limits, expires: l.Expires, holds: l.HoldsUntil,
 	})
-	if len(g.leases) > trackedMost {
-		g.leases = g.leases[1:]
+	if len(m.leases) > trackedMost {
+		m.leases = m.leases[1:]
 	}
 }
 
-// void cancels a lease ID that nobody has reserved.
-func (g *generator) void() {
-	e := &tracked{reserve: Op{Verb: opReserve, ID: g.freshID(), Charges: []weir.Charge{g.charge(1)}}}
-	g.do(Op{Verb: opCancel, ID: e.reserve.ID})
-	g.leases = append(g.leases, e)
-}
-
-func (g *generator) find(id weir.LeaseID) *tracked {
-	for _, e := range g.leases {
+func (m *machine) find(id weir.LeaseID) *tracked {
+	for _, e := range m.leases {
 		if e.reserve.ID == id {
 			return e
 		}
@@ -160,8 +162,8 @@ func (g *generator) find(id weir.LeaseID) *tracked {
 	return nil
 }
 
-func (g *generator) settled(o Op, r *weir.Receipt) {
-	e := g.find(o.ID)
+func (m *machine) settled(o Op, r *weir.Receipt) {
+	e := m.find(o.ID)
 	if e == nil {
 		return
 	}
@@ -180,15 +182,25 @@ func (g *generator) settled(o Op, r *weir.Receipt) {
 	e.holds = r.HoldsUntil
 }
 
-// pick returns a lease in a state, rather a young one, or nil.
-func (g *generator) pick(state weir.LeaseState) *tracked {
-	g.leases = slices.DeleteFunc(g.leases, func(e *tracked) bool {
-		return g.model.StateOf(e.reserve.ID) == "" // forgotten
+// live returns a live lease of which something is true, the youngest one, or nil.
+func (m *machine) live(is func(*tracked) bool) *tracked {
+	for _, e := range slices.Backward(m.leases) {
+		if m.model.StateOf(e.reserve.ID) == weir.LeaseLive && is(e) {
+			return e
+		}
+	}
+	return nil
+}
+
+// pick returns a lease in a state, the youngest for 0, or nil.
+func (m *machine) pick(state weir.LeaseState, which uint8) *tracked {
+	m.leases = slices.DeleteFunc(m.leases, func(e *tracked) bool {
+		return m.model.StateOf(e.reserve.ID) == "" // forgotten
 	})
 	var found []*tracked
-	for _, e := range g.leases {
-		is := g.model.StateOf(e.reserve.ID)
-		if is == weir.LeaseLive && !g.model.Now().Before(e.expires) {
+	for _, e := range slices.Backward(m.leases) {
+		is := m.model.StateOf(e.reserve.ID)
+		if is == weir.LeaseLive && !m.model.Now().Before(e.expires) {
 			is = weir.LeaseExpired
 		}
 		if is == state {
@@ -198,40 +210,81 @@ func (g *generator) pick(state weir.LeaseState) *tracked {
 	if len(found) == 0 {
 		return nil
 	}
-	young := max(0, len(found)-8)
-	if g.rng.IntN(4) == 0 {
-		young = 0
-	}
-	return found[young+g.rng.IntN(len(found)-young)]
+	return found[int(which)%len(found)]
 }
 
-// get returns a lease in a state. Where there is none it does what leads to one, and returns nil.
-func (g *generator) get(state weir.LeaseState) *tracked {
-	if e := g.pick(state); e != nil {
+// unknown stands for the state of a lease that never was.
+const unknown weir.LeaseState = ""
+
+// get returns a lease in a state. If there is none it first does what leads to one; nil if that fails.
+func (m *machine) get(state weir.LeaseState, which uint8) *tracked {
+	if state == unknown {
+		return &tracked{reserve: m.simple()}
+	}
+	if e := m.pick(state, which); e != nil {
 		return e
 	}
-	live := g.pick(weir.LeaseLive)
-	switch {
-	case state == weir.LeaseVoided:
-		g.void()
-	case live == nil:
-		g.reserveFresh()
-	case state == weir.LeaseCompleted:
-		g.do(Op{Verb: opComplete, ID: live.reserve.ID, Totals: g.totals(live)})
-	case state == weir.LeaseCancelled:
-		g.do(Op{Verb: opCancel, ID: live.reserve.ID})
-	case state == weir.LeaseExpired:
-		g.advanceTo(live.expires)
+	live := m.pick(weir.LeaseLive, which)
+	if live == nil && state != weir.LeaseVoided {
+		m.do(m.simple())
+		if live = m.pick(weir.LeaseLive, 0); live == nil {
+			return nil
+		}
 	}
-	return nil
+	switch state {
+	case weir.LeaseVoided:
+		e := &tracked{reserve: m.simple()}
+		m.do(Op{Verb: opCancel, ID: e.reserve.ID})
+		m.leases = append(m.leases, e)
+	case weir.LeaseCompleted:
+		m.do(Op{Verb: opComplete, ID: live.reserve.ID})
+	case weir.LeaseCancelled:
+		m.do(Op{Verb: opCancel, ID: live.reserve.ID})
+	case weir.LeaseExpired:
+		m.advanceTo(live.expires, 0)
+	}
+	return m.pick(state, 0)
 }
 
-// chance is true once in n times.
-func (g *generator) chance(n int) bool { return g.rng.IntN(n) == 0 }
+// simple is a reservation that fits wherever anything fits.
+func (m *machine) simple() Op {
+	c := weir.Charge{Entity: "bot", Resource: "gpt"}
+	if chain := m.model.Chain(c.Entity, c.Resource); len(chain) > 0 {
+		c.Costs = weir.Costs{chain[0].Limit: 1}
+	}
+	return Op{Verb: opReserve, ID: m.newID(0), Charges: []weir.Charge{c}}
+}
 
-func choose[E any](g *generator, from []E) E { return from[g.rng.IntN(len(from))] }
+// newID makes a lease ID with a time that is off the clock's by some milliseconds. The rest of it
+// counts: rapid could only shrink random bits to IDs that are the same.
+func (m *machine) newID(off int64) weir.LeaseID {
+	return m.idAt(m.model.Now().UnixMilli() + off)
+}
 
-// between returns a number from low to high.
-func (g *generator) between(low, high int64) int64 {
-	return low + int64(g.rng.Uint64N(uint64(high-low)+1))
+func (m *machine) idAt(ms int64) weir.LeaseID {
+	m.ids++
+	var id weir.LeaseID
+	spread := m.ids * 0x9e3779b97f4a7c15 // odd, so that all differ; stores may divide leases by any bits
+	binary.BigEndian.PutUint64(id[:], uint64(ms)<<16)
+	binary.BigEndian.PutUint64(id[6:], spread)
+	binary.BigEndian.PutUint64(id[8:], spread)
+	return id
+}
+
+func (m *machine) memoryMS() int64 {
+	if m.script.Memory == 0 {
+		return (10 * time.Minute).Milliseconds()
+	}
+	return m.script.Memory.Milliseconds()
+}
+
+// farthest is how far one step of time goes, so that a script stays around its start.
+const farthest = 40 * 24 * time.Hour
+
+// advanceTo goes to an instant, or near it.
+func (m *machine) advanceTo(at time.Time, off time.Duration) {
+	by := at.Sub(m.model.Now().Truncate(time.Millisecond)) + off
+	if by > 0 && by < farthest {
+		m.do(Op{Verb: opAdvance, By: by})
+	}
 }

@@ -7,94 +7,77 @@ import (
 	"slices"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/weir-limiter/weir"
 )
 
-// reserveMoves are the reservations, one for each thing that can become of one.
-func (g *generator) reserveMoves() []move {
-	return []move{
-		{40, g.reserveFresh},
-		{2, func() { g.again(weir.LeaseLive, false) }},
-		{2, func() { g.again(weir.LeaseLive, true) }},
-		{1, func() { g.again(weir.LeaseCompleted, g.chance(2)) }},
-		{1, func() { g.again(weir.LeaseCancelled, g.chance(2)) }},
-		{1, func() { g.again(weir.LeaseExpired, g.chance(2)) }},
-		{2, func() { g.again(weir.LeaseVoided, g.chance(2)) }},
-		{2, func() { g.reserve(g.freshID(), g.neverCharge()) }},
-		{1, func() { g.reserve(g.freshID(), g.ghostCharge()) }},
-		{1, func() { g.reserve(g.freshID(), g.nowhereCharge()) }},
-		{3, g.reserveMalformed},
-		{2, func() { g.reserve(g.oldID(), g.charge(1)) }},
-		{1, func() { g.reserve(g.aheadID(), g.charge(1)) }},
-		{2, g.reserveDeniedID},
-		{2, g.reserveBringing},
-		{3, g.reserveBringingWrong},
-	}
-}
+// charging makes a charge that asks for a share of what the limits of a subject have.
+type charging func(m *machine, share int64) weir.Charge
 
-func (g *generator) reserve(id weir.LeaseID, charges ...weir.Charge) {
-	g.do(Op{Verb: opReserve, ID: id, Charges: charges})
-}
-
-// reserveFresh is a new reservation of one charge or several.
-func (g *generator) reserveFresh() {
-	id := g.freshID()
-	if g.script.Size == 0 && g.chance(20) {
-		id = weir.LeaseID{}
-	}
-	if !g.chance(5) {
-		g.reserve(id, g.charge(1))
-		return
-	}
-	n := g.between(2, 4)
-	charges := make([]weir.Charge, n)
-	for i := range charges {
-		if i > 0 && g.chance(3) {
-			charges[i] = charges[i-1]
-			charges[i].Costs = maps.Clone(charges[i].Costs)
-			continue
+func charges() *rapid.Generator[charging] {
+	costs := rapid.SliceOfN(rapid.Custom(drawAsking), 1, 3)
+	return rapid.Custom(func(t *rapid.T) charging {
+		entity := sample(t, "entity", entities()...)
+		resource := sample(t, "resource", resources()...)
+		costs := costs.Draw(t, "costs")
+		return func(m *machine, share int64) weir.Charge {
+			c := weir.Charge{Entity: entity, Resource: resource}
+			chain := m.model.Chain(entity, resource)
+			if len(chain) == 0 {
+				return c
+			}
+			c.Costs = make(weir.Costs)
+			for _, cost := range costs {
+				l := &chain[int(cost.limit)%len(chain)]
+				c.Costs[l.Limit] = cost.of(l, lowest(chain, l.Limit)) / share
+			}
+			return c
 		}
-		charges[i] = g.charge(n)
-	}
-	g.do(Op{Verb: opReserve, ID: id, Keyed: g.chance(6), Charges: charges})
+	})
 }
 
-// charge asks for what the limits of some subject have, a share of it.
-func (g *generator) charge(share int64) weir.Charge {
-	c := weir.Charge{Entity: choose(g, entities()), Resource: choose(g, resources())}
-	chain := g.model.Chain(c.Entity, c.Resource)
-	if len(chain) == 0 {
-		return c
-	}
-	c.Costs = make(weir.Costs)
-	for range g.between(1, 3) {
-		l := choose(g, chain)
-		c.Costs[l.Limit] = g.cost(&l, lowest(chain, l.Limit)) / share
-	}
-	return c
+// asking says which limit is charged, and how much: units of it, unless another word says so.
+type asking struct {
+	limit uint8
+	how   string
+	units uint64
 }
 
-// cost is one that fits, or does not quite.
-func (g *generator) cost(l *weir.LimitStatus, most int64) int64 {
-	n := g.between(0, max(1, min(most, l.Capacity)/4))
-	switch g.rng.IntN(12) {
-	case 0:
-		n = 0
-	case 1, 2, 3:
+func drawAsking(t *rapid.T) asking {
+	return asking{
+		rapid.Uint8().Draw(t, "limit"),
+		sample(t, "how", "some", "one", "available", "beyond a shadow limit", "a share", "too much",
+			"some", "up to all", "one", "none", "some", "available"),
+		rapid.Uint64().Draw(t, "units"),
+	}
+}
+
+// of is a cost that fits, or does not quite.
+func (c *asking) of(l *weir.LimitStatus, most int64) int64 {
+	n := int64(0)
+	switch c.how {
+	case "some":
+		n = c.upTo(max(1, min(most, l.Capacity)/4))
+	case "one":
 		n = 1
-	case 4, 5:
+	case "available":
 		n = max(0, l.Available)
-	case 6:
+	case "too much":
 		n = max(0, min(l.Available, most-1)+1)
-	case 7:
-		n = g.between(0, most)
-	case 8:
+	case "up to all":
+		n = c.upTo(most)
+	case "a share":
+		n = most / int64(1+c.units%8)
+	case "beyond a shadow limit":
 		if l.Shadow {
-			return l.Capacity + g.between(0, min(l.Capacity/2, math.MaxInt64-l.Capacity))
+			return l.Capacity + c.upTo(min(l.Capacity/2, math.MaxInt64-l.Capacity))
 		}
 	}
 	return min(n, most)
 }
+
+func (c *asking) upTo(most int64) int64 { return int64(c.units % (uint64(most) + 1)) }
 
 // lowest is the most that all limits of a name could hold.
 func lowest(chain []weir.LimitStatus, name string) int64 {
@@ -110,161 +93,265 @@ func lowest(chain []weir.LimitStatus, name string) int64 {
 	return most
 }
 
-// neverCharge asks for more than a limit can hold.
-func (g *generator) neverCharge() weir.Charge {
-	c := g.charge(1)
-	for _, l := range g.model.Chain(c.Entity, c.Resource) {
-		if !l.Shadow && l.Capacity < math.MaxInt64-10 {
-			c.Costs[l.Limit] = choose(g, []int64{l.Capacity + 1, l.Capacity + 10, math.MaxInt64})
-			break
+// fresh draws how far the time in a lease ID that may be used is off the clock: not at all, a little
+// older, or up to a minute ahead.
+func fresh() *rapid.Generator[func(m *machine) weir.LeaseID] {
+	return rapid.Custom(func(t *rapid.T) func(m *machine) weir.LeaseID {
+		how, ms := between(t, "how", 0, 31), between(t, "ms", 1, 60_000)
+		return func(m *machine) weir.LeaseID {
+			switch how {
+			case 28:
+				return m.newID(ms)
+			case 29:
+				return m.newID(-min(ms, m.memoryMS()))
+			case 30:
+				return m.newID(-m.memoryMS())
+			case 31:
+				return m.newID(60_000)
+			}
+			return m.newID(0)
 		}
-	}
-	return c
+	})
 }
 
-// ghostCharge names a limit that nobody has.
-func (g *generator) ghostCharge() weir.Charge {
-	c := g.charge(1)
-	if c.Costs == nil {
-		c.Costs = make(weir.Costs)
-	}
-	c.Costs["ghost"] = 1
-	return c
-}
-
-// nowhereCharge is on a subject without limits, if there is one.
-func (g *generator) nowhereCharge() weir.Charge {
-	c := weir.Charge{Entity: "stranger", Resource: "nowhere", Costs: weir.Costs{"rpm": 1}}
-	if g.chance(2) {
-		c.Costs = nil
-	}
-	return c
-}
-
-// again repeats the reservation of a lease, or reserves something else under its ID.
-func (g *generator) again(state weir.LeaseState, otherwise bool) {
-	e := g.get(state)
-	if e == nil {
-		return
-	}
-	o := e.reserve
-	if otherwise {
-		o.Charges = slices.Clone(o.Charges)
-		switch g.rng.IntN(3) {
-		case 0:
-			o.Charges = append(o.Charges, g.charge(1))
-		case 1:
-			o.Charges[0] = g.charge(1)
-		default:
-			o.Charges[0].Costs = g.otherCosts(o.Charges[0].Costs)
+// reserveFresh is a new reservation of one charge or several, some of which may be the same.
+func reserveFresh(charge *rapid.Generator[charging]) *rapid.Generator[move] {
+	fresh, several := fresh(), rapid.SliceOfN(charge, 2, 4)
+	return rapid.Custom(func(t *rapid.T) move {
+		id := fresh.Draw(t, "ID")
+		if !oneIn(t, "several", 5) {
+			only, unnamed := charge.Draw(t, "charge"), oneIn(t, "without an ID", 20)
+			return func(m *machine) {
+				o := Op{Verb: opReserve, Charges: []weir.Charge{only(m, 1)}}
+				if !unnamed || m.script.Size > 0 {
+					o.ID = id(m)
+				}
+				m.do(o)
+			}
 		}
-	}
-	g.do(o)
+		charges, isKeyed := several.Draw(t, "charges"), oneIn(t, "keyed", 4)
+		twice := oneIn(t, "the same twice", 3)
+		return func(m *machine) {
+			o := Op{Verb: opReserve, ID: id(m), Keyed: isKeyed}
+			for _, c := range charges {
+				o.Charges = append(o.Charges, c(m, int64(len(charges))))
+			}
+			if twice {
+				o.Charges[1] = o.Charges[0]
+			}
+			m.do(o)
+		}
+	})
 }
 
-// otherCosts changes one cost.
-func (g *generator) otherCosts(c weir.Costs) weir.Costs {
-	c = maps.Clone(c)
-	for _, name := range slices.Sorted(maps.Keys(c)) {
-		c[name]++
-		break
-	}
-	return c
+// reserveAgain repeats the reservation of a lease, or reserves something else under its ID, or under
+// that of a denial.
+func reserveAgain(charge *rapid.Generator[charging]) *rapid.Generator[move] {
+	return rapid.Custom(func(t *rapid.T) move {
+		state := sample(t, "state", weir.LeaseLive, weir.LeaseExpired, weir.LeaseLive, weir.LeaseVoided,
+			weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled, unknown)
+		which, different := rapid.Uint8().Draw(t, "lease"), sample(t, "different", "", "", "",
+			"a charge more", "the first charge", "a cost")
+		other := charge.Draw(t, "other")
+		return func(m *machine) {
+			var e *tracked
+			if state == unknown && len(m.denied) > 0 {
+				e = &tracked{reserve: m.denied[len(m.denied)-1]}
+			} else if e = m.get(state, which); e == nil {
+				return
+			}
+			o := e.reserve
+			o.Charges = slices.Clone(o.Charges)
+			switch different {
+			case "a charge more":
+				o.Charges = append(o.Charges, other(m, 1))
+			case "the first charge":
+				o.Charges[0] = other(m, 1)
+			case "a cost":
+				c := maps.Clone(o.Charges[0].Costs)
+				if names := slices.Sorted(maps.Keys(c)); len(names) > 0 {
+					c[names[0]]++
+				}
+				o.Charges[0].Costs = c
+			}
+			m.do(o)
+		}
+	})
 }
 
-// reserveDeniedID uses the ID of a denial again.
-func (g *generator) reserveDeniedID() {
-	if len(g.denied) == 0 {
-		g.reserveFresh()
-		return
-	}
-	o := g.denied[len(g.denied)-1]
-	if g.chance(2) {
-		o.Charges, o.Bring = []weir.Charge{g.charge(1)}, nil
-	}
-	g.do(o)
+// retry waits as long as a denial has said, or a millisecond less, and may ask again.
+func retry() *rapid.Generator[move] {
+	fresh := fresh()
+	return rapid.Custom(func(t *rapid.T) move {
+		early, asks := oneIn(t, "early", 3), !oneIn(t, "only waits", 4)
+		id := fresh.Draw(t, "ID")
+		return func(m *machine) {
+			if len(m.denied) == 0 || m.wait > farthest {
+				return
+			}
+			again, by := m.denied[len(m.denied)-1], m.wait
+			if early {
+				by -= time.Millisecond
+			}
+			m.do(Op{Verb: opAdvance, By: by})
+			if again.ID = id(m); asks {
+				m.do(again)
+			}
+		}
+	})
 }
 
-// reserveMalformed has a mistake that can be seen without looking anything up.
-func (g *generator) reserveMalformed() {
-	c := g.charge(1)
-	if c.Costs == nil {
-		c.Costs = make(weir.Costs)
-	}
-	o := Op{Verb: opReserve, ID: g.freshID()}
-	if e := g.pick(weir.LeaseLive); e != nil && g.chance(3) {
-		o.ID = e.reserve.ID
-	}
-	switch g.rng.IntN(6) {
-	case 0:
-		c.Costs["rpm"] = choose(g, []int64{-1, math.MinInt64})
-	case 1:
-		c.Costs[choose(g, badNames())] = 1
+// reserveWrong has one mistake, because which of two is reported is not specified: in the request, in its ID, or against what is configured.
+func reserveWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
+	return rapid.Custom(func(t *rapid.T) move {
+		mistake := between(t, "mistake", 0, 15)
+		bad, c := sample(t, "name", badNames()...), charge.Draw(t, "charge")
+		third := between(t, "third", 0, 2)
+		taken := oneIn(t, "under a lease's ID", 4)
+		return func(m *machine) {
+			c := c(m, 1)
+			if c.Costs == nil {
+				c.Costs = make(weir.Costs)
+			}
+			o := Op{Verb: opReserve, ID: m.newID(0)}
+			if e := m.pick(weir.LeaseLive, uint8(third)); e != nil && taken {
+				o.ID = e.reserve.ID
+			}
+			m.spoil(&o, &c, mistake, third, bad)
+			o.Charges = append(o.Charges, c)
+			m.do(o)
+		}
+	})
+}
+
+// spoil makes a mistake in a request that makes a charge.
+func (m *machine) spoil(o *Op, c *weir.Charge, mistake, third int64, bad string) {
+	far := []int64{1, 5000, 3_600_000}[third]
+	switch mistake {
+	case 0, 1: // more than a limit can hold
+		for _, l := range m.model.Chain(c.Entity, c.Resource) {
+			if !l.Shadow && l.Capacity < math.MaxInt64-10 {
+				c.Costs[l.Limit] = []int64{l.Capacity + 1, l.Capacity + 10, math.MaxInt64}[third]
+				return
+			}
+		}
 	case 2:
-		c.Entity = choose(g, badNames())
+		c.Costs["ghost"] = 1
 	case 3:
-		c.Resource = choose(g, badNames())
+		*c = weir.Charge{Entity: "stranger", Resource: "nowhere", Costs: weir.Costs{"rpm": 1}}
 	case 4:
+		o.ID = m.newID(-m.memoryMS() - far)
+	case 5:
+		o.ID = m.idAt(m.script.Start.UnixMilli() - far)
+	case 6:
+		o.ID = m.newID(60_000 + far)
+	case 7:
+		c.Costs["rpm"] = []int64{-1, -1, math.MinInt64}[third]
+	case 8:
+		c.Costs[bad] = 1
+	case 9:
+		c.Entity = bad
+	case 10:
+		c.Resource = bad
+	case 11:
 		for range 16 {
 			o.Charges = append(o.Charges, weir.Charge{Entity: "org", Resource: "gpt"})
 		}
-	case 5:
+	case 12:
 		for i := range 33 {
 			c.Costs[fmt.Sprintf("n%d", i)] = 1
 		}
+	default:
+		m.bringWrong(o, c, mistake+third)
 	}
-	o.Charges = append(o.Charges, c)
-	g.do(o)
 }
 
-func badNames() []string {
-	return []string{"", "a b", "ä", "\xff", "_x", "-x", "a;b", "x\n", "wcu "}
-}
-
-// freshID is a lease ID that may be used: of now, a little older, or up to a minute ahead.
-func (g *generator) freshID() weir.LeaseID {
-	now := g.model.Now().UnixMilli()
-	switch g.rng.IntN(20) {
+// bringWrong brings a limit that cannot be brought.
+func (m *machine) bringWrong(o *Op, c *weir.Charge, how int64) {
+	l := weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 1}
+	chain := m.model.Chain(c.Entity, c.Resource)
+	own := slices.IndexFunc(chain, func(l weir.LimitStatus) bool { return l.Entity == c.Entity })
+	o.Bring = []weir.Limit{l}
+	switch how % 5 {
 	case 0:
-		now += g.between(1, 60_000)
+		o.Bring[0].Name = "ghost"
 	case 1:
-		now -= g.between(1, min(60_000, g.memoryMS()))
+		o.Bring[0].Capacity = 0
 	case 2:
-		now -= g.memoryMS()
-	case 3:
-		now += 60_000
+		o.Bring = append(o.Bring, l)
+	default:
+		if own >= 0 {
+			l := chain[own]
+			for _, k := range m.h.Traits.Kinds { // the last of the others, where there is one
+				if k != chain[own].Kind {
+					l.Kind = k
+				}
+			}
+			o.Bring[0] = bring(&l, 1)
+		}
 	}
-	return g.id(now)
 }
 
-// oldID is one from before the horizon.
-func (g *generator) oldID() weir.LeaseID {
-	if g.chance(3) {
-		return g.id(g.script.Start.UnixMilli() - g.between(1, 1000))
+// bring is a limit of the same name and kind as one in force.
+func bring(l *weir.LimitStatus, capacity int64) weir.Limit {
+	b := weir.Limit{Name: l.Limit, Kind: l.Kind, Capacity: capacity}
+	switch l.Kind {
+	case weir.Bucket:
+		b.Capacity = min(capacity, maxBucket)
+	case weir.Window:
+		b.Window = time.Minute
+	case weir.Concurrency:
+		b.Timeout = 30 * time.Second
+	case weir.Budget:
+		b.Every = "day"
 	}
-	return g.id(g.model.Now().UnixMilli() - g.memoryMS() - choose(g, []int64{1, 1000, 3_600_000}))
+	return b
 }
 
-// aheadID is one from more than a minute ahead.
-func (g *generator) aheadID() weir.LeaseID {
-	return g.id(g.model.Now().UnixMilli() + 60_000 + choose(g, []int64{1, 5000, 3_600_000}))
+// reserveBringing brings limits: some of those in force, lower or higher, or all where nothing is
+// configured.
+func reserveBringing(
+	charge *rapid.Generator[charging], limits *rapid.Generator[[]weir.Limit],
+) *rapid.Generator[move] {
+	return rapid.Custom(func(t *rapid.T) move {
+		first, more := charge.Draw(t, "charge"), rapid.SliceOfN(charge, 0, 1).Draw(t, "more")
+		brought, costs := limits.Draw(t, "brought"), rapid.SliceOfN(rapid.Custom(drawAsking), 1, 3).Draw(t, "costs")
+		which, units := rapid.Uint16().Draw(t, "which"), rapid.Uint64().Draw(t, "units")
+		return func(m *machine) {
+			o, c := Op{Verb: opReserve, ID: m.newID(0)}, first(m, 1)
+			chain := m.model.Chain(c.Entity, c.Resource)
+			if len(chain) == 0 {
+				o.Bring = m.bringable(brought)
+				c.Costs = make(weir.Costs)
+				for _, cost := range costs {
+					l := o.Bring[int(cost.limit)%len(o.Bring)]
+					c.Costs[l.Name] = cost.upTo(max(1, l.Capacity/3))
+				}
+			}
+			for i := range chain {
+				if l := &chain[i]; l.Entity == c.Entity && chosen(which, i) {
+					half := max(1, l.Capacity/2)
+					n := uint64(half) + units%uint64(l.Capacity-half+2)
+					o.Bring = append(o.Bring, bring(l, int64(min(n, math.MaxInt64))))
+				}
+			}
+			o.Charges = []weir.Charge{c}
+			for _, c := range more {
+				o.Charges = append(o.Charges, c(m, 2))
+			}
+			m.do(o)
+		}
+	})
 }
 
-func (g *generator) memoryMS() int64 {
-	if g.script.Memory == 0 {
-		return (10 * time.Minute).Milliseconds()
+// bringable are the limits to bring where nothing is configured: always the same where a store may
+// forget the others.
+func (m *machine) bringable(limits []weir.Limit) []weir.Limit {
+	if !m.h.RemovedForgotten {
+		return limits
 	}
-	return g.script.Memory.Milliseconds()
-}
-
-// id makes a lease ID with a time and the generator's own random bits.
-func (g *generator) id(ms int64) weir.LeaseID {
-	var id weir.LeaseID
-	for i := range 6 {
-		id[i] = byte(ms >> (40 - 8*i))
+	if m.brings == nil {
+		m.brings = limits
 	}
-	for i := 6; i < len(id); i++ {
-		id[i] = byte(g.rng.Uint32())
-	}
-	return id
+	return slices.Clone(m.brings)
 }

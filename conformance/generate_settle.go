@@ -6,142 +6,190 @@ import (
 	"slices"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/weir-limiter/weir"
 )
 
-// settleMoves are the verbs on leases, one for each state that a lease can be in.
-func (g *generator) settleMoves() []move {
-	live, expired := weir.LeaseLive, weir.LeaseExpired
-	completed, cancelled := weir.LeaseCompleted, weir.LeaseCancelled
-	moves := []move{
-		{4, func() { g.on(live, g.adjust) }},
-		{4, func() { g.on(live, g.adjustMore) }},
-		{2, g.growAndShrink},
-		{5, func() { g.on(live, g.adjustAgain) }},
-		{5, func() { g.on(live, g.complete) }},
-		{2, func() { g.on(completed, func(e *tracked) Op { return e.end }) }},
-		{1, func() { g.on(completed, g.complete) }},
-		{4, func() { g.on(live, verb(opCancel)) }},
-		{4, func() { g.on(live, verb(opExtend)) }},
-		{9, func() { g.on(live, g.wrong) }},
-		{5, func() { g.on(choose(g, []weir.LeaseState{live, completed}), g.malformed) }},
-	}
-	for _, v := range []func(*tracked) Op{g.adjust, g.complete, verb(opCancel), verb(opExtend)} {
-		for _, s := range []weir.LeaseState{completed, cancelled, expired, weir.LeaseVoided} {
-			moves = append(moves, move{1, func() { g.on(s, v) }})
-		}
-		moves = append(moves, move{1, func() { g.onUnknown(v) }})
-	}
-	return moves
-}
-
-// on does something to a lease in a state, if there is one.
-func (g *generator) on(state weir.LeaseState, what func(*tracked) Op) {
-	if e := g.get(state); e != nil {
-		g.do(what(e))
-	}
-}
-
-// onUnknown does something to a lease that never was, or has been forgotten.
-func (g *generator) onUnknown(what func(*tracked) Op) {
-	e := &tracked{reserve: Op{ID: g.freshID(), Charges: []weir.Charge{g.charge(1)}}}
-	g.do(what(e))
-}
-
-func verb(name string) func(*tracked) Op {
-	return func(e *tracked) Op { return Op{Verb: name, ID: e.reserve.ID} }
-}
-
-func (g *generator) adjust(e *tracked) Op {
-	return Op{
-		Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + g.between(1, 3), Totals: g.totals(e),
-	}
-}
-
-// adjustMore adjusts a lease that was adjusted before, so that its units were taken at several
-// instants.
-func (g *generator) adjustMore(e *tracked) Op { return g.adjust(g.adjusted(e)) }
-
-// growAndShrink lets a lease take units at several instants and give some back, and watches them
-// return.
-func (g *generator) growAndShrink() {
-	e := g.get(weir.LeaseLive)
-	if e == nil {
-		return
-	}
-	for _, factor := range []int64{2, 3, 1} {
-		o := g.adjust(e)
-		o.Totals = nil
-		for _, c := range e.reserve.Charges {
-			set := make(weir.Costs)
-			for _, name := range slices.Sorted(maps.Keys(c.Costs)) {
-				if n := c.Costs[name]; n < maxBucket/10 && !e.slots(name) {
-					set[name] = n*factor + g.between(0, 1)
-				}
+// settle is a verb on a lease in one of the states, which may be unknown.
+func settle(states ...weir.LeaseState) *rapid.Generator[move] {
+	totals := drawTotals()
+	return rapid.Custom(func(t *rapid.T) move {
+		verb := sample(t, "verb", opComplete, opExtend, opAdjust, opCancel, opAdjust)
+		state := sample(t, "state", states...)
+		which, more := rapid.Uint8().Draw(t, "lease"), rapid.Bool().Draw(t, "an adjusted one")
+		skipped, totals := between(t, "skipped numbers", 0, 2), totals.Draw(t, "totals")
+		return func(m *machine) {
+			e := m.get(state, which)
+			if e == nil {
+				return
 			}
-			o.Totals = append(o.Totals, set)
+			if state == weir.LeaseLive && verb == opAdjust && more {
+				e = m.adjusted(e)
+			}
+			o := Op{Verb: verb, ID: e.reserve.ID}
+			if verb == opAdjust {
+				o.Seq = e.adjust.Seq + 1 + skipped
+			}
+			if verb == opAdjust || verb == opComplete {
+				o.Totals = totals.of(e)
+			}
+			m.do(o)
 		}
-		g.do(o)
-		g.advance(g.between(1, 5000), time.Millisecond)
-	}
-	g.watch(e)
-	g.watch(e)
+	})
 }
 
-// adjusted is a live lease that was adjusted, or e.
-func (g *generator) adjusted(e *tracked) *tracked {
-	for _, o := range g.leases {
-		if e.adjust.Seq == 0 && o.adjust.Seq > 0 && g.model.StateOf(o.reserve.ID) == weir.LeaseLive {
-			e = o
-		}
+// adjusted is a live lease that was adjusted, so that its units were taken at several instants, or e.
+func (m *machine) adjusted(e *tracked) *tracked {
+	if o := m.live(func(o *tracked) bool { return o.adjust.Seq > 0 }); e.adjust.Seq == 0 && o != nil {
+		return o
 	}
 	return e
 }
 
-// adjustAgain repeats the last adjust, or comes with an older number.
-func (g *generator) adjustAgain(e *tracked) Op {
-	if e = g.adjusted(e); e.adjust.Seq == 0 {
-		return g.adjust(e)
-	}
-	o := e.adjust
-	if o.Seq > 1 && g.chance(2) {
-		o.Seq = g.between(1, o.Seq-1)
-	}
-	if g.chance(3) {
-		o.Totals = []weir.Costs{{"ghost": 1}}
-	}
-	return o
+// settleAgain repeats the last adjust of a lease or its complete, or comes with an older number.
+func settleAgain() *rapid.Generator[move] {
+	return rapid.Custom(func(t *rapid.T) move {
+		which, back := rapid.Uint8().Draw(t, "lease"), oneIn(t, "a complete", 4)
+		older, other := rapid.Uint8().Draw(t, "older"), oneIn(t, "other totals", 3)
+		return func(m *machine) {
+			if back {
+				if e := m.get(weir.LeaseCompleted, which); e != nil {
+					m.do(e.end)
+				}
+				return
+			}
+			e := m.get(weir.LeaseLive, which)
+			if e == nil {
+				return
+			}
+			e = m.adjusted(e)
+			o := e.adjust
+			if o.Seq == 0 {
+				o = Op{Verb: opAdjust, ID: e.reserve.ID, Seq: 2}
+			} else {
+				o.Seq -= int64(older) % o.Seq
+			}
+			if other {
+				o.Totals = []weir.Costs{{"ghost": 1}}
+			}
+			m.do(o)
+		}
+	})
 }
 
-func (g *generator) complete(e *tracked) Op {
-	return Op{Verb: opComplete, ID: e.reserve.ID, Totals: g.totals(e)}
+// growAndShrink lets a lease take units at several instants and give some back, and watches them
+// return.
+func growAndShrink() *rapid.Generator[move] {
+	return rapid.Custom(func(t *rapid.T) move {
+		which, number := rapid.Uint8().Draw(t, "lease"), rapid.Uint8().Draw(t, "number")
+		step := rapid.Custom(func(t *rapid.T) [2]int64 {
+			return [2]int64{between(t, "factor", 0, 3), between(t, "ms", 0, 5000)}
+		})
+		steps := rapid.SliceOfN(step, 0, 4).Draw(t, "steps")
+		looks := between(t, "looks", 0, 2)
+		return func(m *machine) {
+			e := m.get(weir.LeaseLive, which)
+			if e == nil {
+				return
+			}
+			for i, step := range steps {
+				o := Op{Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + 1}
+				for _, c := range e.reserve.Charges {
+					set := make(weir.Costs)
+					for name, n := range c.Costs {
+						if n < maxBucket/10 && !e.slots(name) {
+							set[name] = n*step[0] + int64(i%2)
+						}
+					}
+					o.Totals = append(o.Totals, set)
+				}
+				m.do(o)
+				if step[1] > 0 {
+					m.do(Op{Verb: opAdvance, By: time.Duration(step[1]) * time.Millisecond})
+				}
+			}
+			c := e.reserve.Charges[int(number)%len(e.reserve.Charges)]
+			for i := range int(looks) {
+				if ends := m.model.Returns(c.Entity, c.Resource); len(ends) > 0 {
+					m.advanceTo(ends[(int(number)+i)%min(4, len(ends))], 0)
+				}
+				m.do(Op{Verb: opStatus, Entity: c.Entity, Resource: c.Resource})
+			}
+		}
+	})
 }
 
-// totals are such as a lease can stand for: one set, one for each charge, or none.
-func (g *generator) totals(e *tracked) []weir.Costs {
-	if g.chance(8) {
+// totals says what a lease turns out to use: a list of words and numbers, which begins again where a
+// lease has more costs.
+type totals struct {
+	each []total
+	// none gives none at all, joint one set for all charges, unkeyed a set for each charge of a lease
+	// that is keyed.
+	none, joint, unkeyed bool
+}
+
+type total struct {
+	how   string
+	units uint64
+}
+
+func drawTotals() *rapid.Generator[totals] {
+	each := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) total {
+		return total{
+			sample(t, "how", "up to all", "a few more", "up to all", "all", "nothing", "twice", "unnamed",
+				"unnamed"),
+			rapid.Uint64().Draw(t, "units"),
+		}
+	}), 1, 4)
+	return rapid.Custom(func(t *rapid.T) totals {
+		return totals{each.Draw(t, "each"), oneIn(t, "none", 8), oneIn(t, "joint", 3), oneIn(t, "unkeyed", 8)}
+	})
+}
+
+// of are such as a lease can stand for: one set, one for each charge, or none.
+func (u *totals) of(e *tracked) []weir.Costs {
+	if u.none {
 		return nil
 	}
-	var totals []weir.Costs
+	var sets []weir.Costs
+	i := 0
 	for _, c := range e.reserve.Charges {
 		set := make(weir.Costs)
 		for _, name := range slices.Sorted(maps.Keys(c.Costs)) {
-			if !g.chance(4) {
-				set[name] = g.total(e, name, c.Costs[name])
+			one := u.each[i%len(u.each)]
+			if i++; one.how != "unnamed" {
+				set[name] = one.of(c.Costs[name], e.slots(name))
 			}
 		}
-		totals = append(totals, set)
+		sets = append(sets, set)
 	}
-	if e.reserve.Keyed && !g.chance(8) {
-		return []weir.Costs{fullNames(e.reserve.Charges, totals)}
+	if e.reserve.Keyed && !u.unkeyed {
+		return []weir.Costs{fullNames(e.reserve.Charges, sets)}
 	}
-	if len(totals) > 1 && g.chance(3) && apart(e.reserve.Charges) {
-		for _, set := range totals[1:] {
-			maps.Copy(totals[0], set)
+	if len(sets) > 1 && u.joint && apart(e.reserve.Charges) {
+		for _, set := range sets[1:] {
+			maps.Copy(sets[0], set)
 		}
-		return totals[:1]
+		return sets[:1]
 	}
-	return totals
+	return sets
+}
+
+// of is what a lease that reserved n units may turn out to use. Slots cannot grow.
+func (o *total) of(n int64, slots bool) int64 {
+	upTo := int64(o.units % uint64(n+1))
+	switch {
+	case o.how == "nothing":
+		return 0
+	case o.how == "all":
+		return n
+	case o.how == "twice" && !slots:
+		return min(n, maxBucket/10)*2 + 1
+	case o.how == "a few more" && !slots:
+		return min(n, maxBucket/10) + 1 + int64(o.units%5)
+	}
+	return upTo
 }
 
 // fullNames makes one set of full names out of totals for each charge.
@@ -169,6 +217,18 @@ func apart(charges []weir.Charge) bool {
 	return true
 }
 
+// twice is a live lease that names a limit more than once. It makes one if there is none.
+func (m *machine) twice() *tracked {
+	is := func(e *tracked) bool { return !e.reserve.Keyed && !apart(e.reserve.Charges) }
+	if e := m.live(is); e != nil {
+		return e
+	}
+	o := m.simple()
+	o.Charges = append(o.Charges, o.Charges[0])
+	m.do(o)
+	return m.live(is)
+}
+
 // slots is true where a name is one of a concurrency limit, which cannot grow.
 func (e *tracked) slots(name string) bool {
 	return slices.ContainsFunc(e.limits, func(l weir.LimitStatus) bool {
@@ -176,79 +236,54 @@ func (e *tracked) slots(name string) bool {
 	})
 }
 
-// total is what a lease that reserved n units may turn out to use.
-func (g *generator) total(e *tracked, name string, n int64) int64 {
-	if e.slots(name) {
-		return g.between(0, n)
-	}
-	switch g.rng.IntN(6) {
-	case 0:
-		return 0
-	case 1:
-		return n
-	case 2, 3:
-		return g.between(0, n)
-	case 4:
-		return min(n, maxBucket/10)*2 + 1
-	default:
-		return min(n, maxBucket/10) + g.between(1, 5)
-	}
-}
-
-// sharing is a live lease whose charges name one limit several times, or e.
-func (g *generator) sharing(e *tracked) *tracked {
-	for _, o := range g.leases {
-		if !o.reserve.Keyed && !apart(o.reserve.Charges) && g.model.StateOf(o.reserve.ID) == weir.LeaseLive {
-			return o
+// settleWrong is a settlement that does not fit its lease, or is malformed.
+func settleWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
+	return rapid.Custom(func(t *rapid.T) move {
+		mistake := between(t, "mistake", 0, 15)
+		completes := rapid.Bool().Draw(t, "completes")
+		which, bad := rapid.Uint8().Draw(t, "lease"), sample(t, "name", badNames()...)
+		third, other := between(t, "third", 0, 2), charge.Draw(t, "other")
+		return func(m *machine) {
+			state := weir.LeaseLive
+			if third == 0 && slices.Contains([]int64{0, 1, 4, 14}, mistake) { // malformed, of any lease
+				state = weir.LeaseCompleted
+			}
+			e := m.get(state, which)
+			if e == nil {
+				return
+			}
+			o := Op{Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + 1}
+			if completes {
+				o.Verb = opComplete
+			}
+			switch mistake {
+			case 0:
+				o.Totals = []weir.Costs{{bad: 1}}
+			case 1, 14:
+				o.Totals = []weir.Costs{{"rpm": -1}}
+			case 4:
+				o.Verb, o.Seq = opAdjust, -third%2
+			case 5: // of another charge, or of a lease that is not keyed
+				o.Totals = []weir.Costs{fullNames([]weir.Charge{other(m, 1)}, []weir.Costs{{"rpm": 1}})}
+			case 6, 7, 12: // of one charge of several
+				if e = m.twice(); e == nil {
+					return
+				}
+				o.ID, o.Seq = e.reserve.ID, e.adjust.Seq+1
+				o.Totals = []weir.Costs{maps.Clone(e.reserve.Charges[0].Costs)}
+			case 2, 8, 10:
+				o.Totals = []weir.Costs{{"par": 100}}
+			case 9, 11:
+				o.Totals = make([]weir.Costs, len(e.reserve.Charges)+1+int(third)%2)
+			case 13:
+				o.Totals = []weir.Costs{{"ghost": 1}}
+			default:
+				o.Totals = []weir.Costs{{}}
+				for name := range e.reserve.Charges[0].Costs {
+					o.Totals[0][name] = []int64{math.MaxInt64, maxBucket + 1, maxBucket}[third]
+				}
+			}
+			m.do(o)
 		}
-	}
-	return e
-}
-
-// wrong is a settlement that is well-formed but does not fit its lease.
-func (g *generator) wrong(e *tracked) Op {
-	if g.chance(4) {
-		e = g.sharing(e)
-	}
-	o := g.adjust(e)
-	if g.chance(2) {
-		o = g.complete(e)
-	}
-	charge := choose(g, e.reserve.Charges)
-	switch g.rng.IntN(8) { // two of them are the default
-	case 0:
-		o.Totals = []weir.Costs{{"ghost": 1}}
-	case 6: // of another charge, or of a lease that is not keyed
-		other := g.charge(1)
-		o.Totals = []weir.Costs{fullNames([]weir.Charge{other}, []weir.Costs{{"rpm": 1}})}
-	case 1:
-		o.Totals = make([]weir.Costs, len(e.reserve.Charges)+1+g.rng.IntN(2))
-	case 2:
-		o.Totals = []weir.Costs{{"par": 100}}
-	case 3:
-		o.Totals = []weir.Costs{maps.Clone(charge.Costs)}
-	default:
-		o.Totals = []weir.Costs{{}}
-		for _, name := range slices.Sorted(maps.Keys(charge.Costs)) {
-			o.Totals[0][name] = choose(g, []int64{math.MaxInt64, maxBucket + 1, maxBucket})
-		}
-	}
-	return o
-}
-
-// malformed is a settlement with a mistake that can be seen without looking up its lease.
-func (g *generator) malformed(e *tracked) Op {
-	o := g.adjust(e)
-	if g.chance(2) {
-		o = g.complete(e)
-	}
-	switch n := g.rng.IntN(3); {
-	case n == 0 && o.Verb == opAdjust:
-		o.Seq = choose(g, []int64{0, -1})
-	case n == 1:
-		o.Totals = []weir.Costs{{choose(g, badNames()): 1}}
-	default:
-		o.Totals = []weir.Costs{{"rpm": -1}}
-	}
-	return o
+	})
 }

@@ -1,6 +1,7 @@
 package conformance_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -10,19 +11,9 @@ import (
 
 func TestGenerateFromSeed(t *testing.T) {
 	t.Parallel()
-	p := conformance.Profile{Traits: conformance.ModelHarness(nil).Traits}
-	one, err := conformance.Generate(7, 500, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	same, err := conformance.Generate(7, 500, p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := conformance.Generate(8, 500, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := conformance.ModelHarness(nil)
+	one, same := conformance.Generate(t, &h, 7, 500), conformance.Generate(t, &h, 7, 500)
+	other := conformance.Generate(t, &h, 8, 500)
 	if len(one.Ops) != 500 || one.String() != same.String() {
 		t.Errorf("one seed made two scripts, of %d and %d operations", len(one.Ops), len(same.Ops))
 	}
@@ -38,12 +29,8 @@ func TestGenerateWithinAbilities(t *testing.T) {
 	h.NoSkew = true
 	h.Traits.Kinds = []weir.Kind{weir.Bucket}
 	h.Traits.CascadeDepth = 1
-	p := conformance.Profile{Traits: h.Traits, NoSkew: true}
 	for seed := range uint64(10) {
-		s, err := conformance.Generate(seed, 300, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := conformance.Generate(t, &h, seed, 300)
 		if s.Depth != 1 {
 			t.Errorf("seed %d: got depth %d, want 1", seed, s.Depth)
 		}
@@ -62,4 +49,19 @@ func TestGenerateWithinAbilities(t *testing.T) {
 	if rare := conformance.RandomOperations(t, h, 1, 10_000).Rare(&h, 1); len(rare) > 0 {
 		t.Errorf("never met: %q", rare)
 	}
+}
+
+// FuzzOperations does operations on memory. Most inputs are shorter than a script, and the checks up to
+// where they end count.
+func FuzzOperations(f *testing.F) {
+	h := memoryHarness()
+	for seed := range uint64(8) {
+		rng := rand.New(rand.NewPCG(seed, 0))
+		input := make([]byte, 8*2000)
+		for i := range input {
+			input[i] = byte(rng.Uint32())
+		}
+		f.Add(input)
+	}
+	f.Fuzz(conformance.Fuzzer(&h))
 }

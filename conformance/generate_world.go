@@ -1,17 +1,21 @@
 package conformance
 
 import (
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
 )
 
-// entities are those that scripts use: a family, names that are easily confused, one that nothing is
-// configured for.
+// entities are those that scripts use: a family, names that are easily confused, and one for which
+// nothing is configured.
 func entities() []string {
-	return []string{"org", "org", "team", "team", "bot", "bot", "bot", "a-1", "a.1", "stranger"}
+	return []string{"bot", "bot", "bot", "team", "team", "org", "org", "a-1", "a.1", "stranger"}
 }
 
 func resources() []string { return []string{"gpt", "gpt", "gpt", "openai/gpt-4o", "nowhere"} }
@@ -20,7 +24,7 @@ func everies() []string { return []string{"hour", "day", "week", "month"} }
 
 // zones change their clocks at midnight, at one, at two, and by half an hour.
 func zones() []string {
-	return []string{"Europe/Berlin", "America/Santiago", "America/Havana", "Australia/Lord_Howe", "UTC"}
+	return []string{"UTC", "Europe/Berlin", "America/Santiago", "America/Havana", "Australia/Lord_Howe"}
 }
 
 // starts are instants before which something happens to a calendar.
@@ -34,136 +38,299 @@ func starts() []string {
 	}
 }
 
-// world makes a script without operations.
-func (g *generator) world() *Script {
-	start, _ := time.Parse(time.RFC3339, choose(g, starts()))
-	before := choose(g, []int64{5_000, 120_000, 7_200_000})
-	s := &Script{
-		Start:    start.Add(-time.Duration(g.between(0, before)) * time.Millisecond),
-		Lifetime: choose(g, []time.Duration{0, 20 * time.Second, 90 * time.Second, 10 * time.Minute}),
-		Memory:   choose(g, []time.Duration{0, 10 * time.Second, time.Minute, 10 * time.Minute}),
-		Size:     g.memorySize(),
-		Depth:    1 + g.rng.IntN(max(1, min(3, g.profile.Traits.CascadeDepth))),
-	}
-	if g.chance(4) {
-		s.Limits = g.limits()
-	}
-	base := g.definitions(s.Depth)
-	s.Sets = []Set{{"base", base}}
-	for _, v := range []struct {
-		name   string
-		change func(*weir.Definitions)
-	}{
-		{"raised", g.scaled(3)},
-		{"lowered", g.scaled(1)},
-		{"rates", g.changed(g.changeRate)},
-		{"kinds", g.changed(g.changeKind)},
-		{"removed", g.thinned},
-		{"added", g.fattened},
-		{"parents", g.orphaned},
-		{"deep", func(d *weir.Definitions) { deepen(d, s.Depth) }},
-	} {
-		d := clone(base)
-		v.change(d)
-		s.Sets = append(s.Sets, Set{v.name, d})
-	}
-	return s
+// The numbers that follow are drawn from all that their bits can hold, and divided: where rapid has to
+// draw again for a number that is too large, it takes long to shrink.
+
+// sample draws one of the values. Rapid prefers the first ones, and shrinks to the first.
+func sample[E any](t *rapid.T, label string, from ...E) E {
+	return from[int(rapid.Uint8().Draw(t, label))%len(from)]
 }
 
-// definitions are a family of as many generations as there may be, and others.
-func (g *generator) definitions(depth int) *weir.Definitions {
-	d := &weir.Definitions{
-		Resources: make(map[string][]weir.Limit),
-		Entities: map[string]weir.EntityDefinition{
-			"org":  {},
-			"team": {Parent: "org", Cascade: depth > 1 || g.chance(2)},
-			"bot":  {Parent: "team", Cascade: true},
-			"a-1":  {Parent: "org", Cascade: g.chance(2)},
-			"a.1":  {},
-		},
-	}
-	if g.chance(3) {
-		d.System = g.limits()
-	}
-	for _, r := range []string{"gpt", "openai/gpt-4o"} {
-		if g.chance(2) {
-			d.Resources[r] = g.limits()
-		}
-	}
-	if team := d.Entities["team"]; team.Cascade && depth == 1 {
-		d.Entities["bot"] = weir.EntityDefinition{Parent: "team"}
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
-		e := d.Entities[name]
-		e.Limits = make(map[string][]weir.Limit)
-		for _, r := range []string{"gpt", "openai/gpt-4o", weir.DefaultResource} {
-			if g.chance(2) {
-				e.Limits[r] = g.limits()
-			}
-		}
-		d.Entities[name] = e
-	}
-	return d
+// oneIn draws true about once in n times. It shrinks to false.
+func oneIn(t *rapid.T, label string, n uint8) bool {
+	return rapid.Uint8().Draw(t, label)%n == n-1
 }
 
-// limits are those of one level.
-func (g *generator) limits() []weir.Limit {
-	all := g.catalogue()
-	some := 3
-	if len(all) < 7 {
-		some = 2 // of few kinds there are more
-	}
-	var limits []weir.Limit
-	for _, l := range all {
-		if g.chance(some) {
-			limits = append(limits, l)
-		}
-	}
-	if len(limits) == 0 {
-		limits = append(limits, choose(g, all))
-	}
-	return limits
+// between draws a number from low to high. It shrinks to low.
+func between(t *rapid.T, label string, low, high uint32) int64 {
+	return int64(low + rapid.Uint32().Draw(t, label)%(high-low+1))
 }
 
-// catalogue are limits of all sorts that the store has: quick and slow, small and as large as can
-// be.
-func (g *generator) catalogue() []weir.Limit {
-	seconds := func(low, high int64) time.Duration {
-		return time.Duration(g.between(low, high)) * time.Second
-	}
-	const century = 100 * 365 * 24 * time.Hour
-	all := []weir.Limit{
-		{Name: "rpm", Kind: weir.Bucket, Capacity: g.between(2, 10), RefillAmount: g.between(1, 10),
-			RefillPeriod: time.Duration(g.between(900, 60_000)) * time.Millisecond},
-		{Name: "tpm", Kind: weir.Bucket, Capacity: 1000, RefillAmount: 777, RefillPeriod: 7 * time.Second},
-		{Name: "slow", Kind: weir.Bucket, Capacity: 5, RefillAmount: 1, RefillPeriod: seconds(3600, 90_000)},
-		{Name: "eon", Kind: weir.Bucket, Capacity: 100, RefillAmount: 1, RefillPeriod: century},
-		{Name: "huge", Kind: weir.Bucket, Capacity: maxBucket, RefillAmount: maxBucket / 3,
-			RefillPeriod: seconds(1, 10_000)},
-		{Name: "win", Kind: weir.Window, Capacity: g.between(3, 20), Window: seconds(1, 60)},
-		{Name: "long", Kind: weir.Window, Capacity: g.between(20, 200), Window: seconds(600, 7200)},
-		{Name: "wide", Kind: weir.Window, Capacity: 1<<63 - 1, Window: seconds(10, 100)},
-		{Name: "par", Kind: weir.Concurrency, Capacity: g.between(1, 5), Timeout: seconds(2, 120)},
-		{Name: "usd", Kind: weir.Budget, Capacity: g.between(5, 50), Every: choose(g, everies()),
-			Zone: choose(g, zones())},
-		{Name: "hour", Kind: weir.Budget, Capacity: g.between(5, 50), Every: "hour", Zone: choose(g, zones())},
-	}
-	for i := range all {
-		all[i].Shadow = g.chance(6) && !g.profile.Traits.NoShadow
-		if g.profile.Leeway.WholeSeconds {
-			all[i].RefillPeriod = (all[i].RefillPeriod + time.Second - 1).Truncate(time.Second)
+func seconds(t *rapid.T, label string, low, high uint32) time.Duration {
+	return time.Duration(between(t, label, low, high)) * time.Second
+}
+
+// script draws a script without operations.
+func script(h *Harness) *rapid.Generator[*Script] {
+	limits := limits(h)
+	return rapid.Custom(func(t *rapid.T) *Script {
+		start, _ := time.Parse(time.RFC3339, sample(t, "start", starts()...))
+		before := sample[uint32](t, "before at most", 5_000, 120_000, 7_200_000)
+		const size, s, m = "lease memory size", time.Second, time.Minute
+		script := &Script{
+			Start:    start.Add(-time.Duration(between(t, "before", 0, before)) * time.Millisecond),
+			Lifetime: sample(t, "lifetime", 0, 20*s, 90*s, 10*m),
+			Memory:   sample(t, "lease memory", 0, 10*s, m, 10*m),
+			Size:     sample(t, size, 0, 5, 0, 2, 20),
+			Depth:    int(between(t, "depth", 1, uint32(max(1, min(3, h.Traits.CascadeDepth))))),
 		}
-	}
-	return slices.DeleteFunc(all, func(l weir.Limit) bool {
-		return !slices.Contains(g.profile.Traits.Kinds, l.Kind)
+		if h.Remembers {
+			script.Size = 0
+		}
+		if oneIn(t, "the limiter has limits", 4) {
+			script.Limits = limits.Draw(t, "limits")
+		}
+		script.Sets = []Set{{"base", definitions(limits, script.Depth).Draw(t, "definitions")}}
+		return script
 	})
 }
 
-// memorySize is how many ended leases are remembered; 0 for the default.
-func (g *generator) memorySize() int {
-	size := choose(g, []int{0, 0, 2, 5, 20})
-	if g.profile.Leeway.Remembers {
-		return 0
+// definitions draws a family of as many generations as there may be, and others.
+func definitions(limits *rapid.Generator[[]weir.Limit], depth int) *rapid.Generator[*weir.Definitions] {
+	return rapid.Custom(func(t *rapid.T) *weir.Definitions {
+		d := &weir.Definitions{Resources: make(map[string][]weir.Limit)}
+		if oneIn(t, "the system has limits", 3) {
+			d.System = limits.Draw(t, "system")
+		}
+		for _, r := range []string{"gpt", "openai/gpt-4o"} {
+			if rapid.Bool().Draw(t, r+" has limits") {
+				d.Resources[r] = limits.Draw(t, r)
+			}
+		}
+		cascades := depth > 1 || rapid.Bool().Draw(t, "team cascades")
+		d.Entities = map[string]weir.EntityDefinition{
+			"org":  {},
+			"team": {Parent: "org", Cascade: cascades},
+			"bot":  {Parent: "team", Cascade: !cascades || depth > 1},
+			"a-1":  {Parent: "org", Cascade: rapid.Bool().Draw(t, "a-1 cascades")},
+			"a.1":  {},
+		}
+		for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+			e := d.Entities[name]
+			e.Limits = make(map[string][]weir.Limit)
+			for _, r := range []string{"gpt", "openai/gpt-4o", weir.DefaultResource} {
+				if rapid.Bool().Draw(t, name+" has limits on "+r) {
+					e.Limits[r] = limits.Draw(t, name)
+				}
+			}
+			d.Entities[name] = e
+		}
+		return d
+	})
+}
+
+// limits draws those of one level.
+func limits(h *Harness) *rapid.Generator[[]weir.Limit] {
+	kinds := limitKinds()
+	var all []*rapid.Generator[weir.Limit]
+	for _, k := range h.Traits.Kinds {
+		for _, draw := range kinds[k] {
+			all = append(all, rapid.Custom(func(t *rapid.T) weir.Limit {
+				l := draw(t)
+				l.Kind = k
+				l.Shadow = oneIn(t, "shadow", 6) && !h.Traits.NoShadow
+				if h.WholeSeconds {
+					l.RefillPeriod = (l.RefillPeriod + time.Second - 1).Truncate(time.Second)
+				}
+				return l
+			}))
+		}
 	}
-	return size
+	name := func(l weir.Limit) string { return l.Name }
+	return rapid.SliceOfNDistinct(rapid.OneOf(all...), 1, 6, name)
+}
+
+// maxBucket is the largest capacity of a bucket.
+const maxBucket = 9_223_372_036_854_775
+
+// limitKinds are limits of all sorts: quick and slow, small and as large as can be.
+func limitKinds() map[weir.Kind][]func(*rapid.T) weir.Limit {
+	const century = 100 * 365 * 24 * time.Hour
+	units := func(t *rapid.T, low, high uint32) int64 { return between(t, "capacity", low, high) }
+	budget := func(name string, every ...string) func(*rapid.T) weir.Limit {
+		return func(t *rapid.T) weir.Limit {
+			return weir.Limit{Name: name, Capacity: units(t, 5, 50),
+				Every: sample(t, "every", every...), Zone: sample(t, "zone", zones()...)}
+		}
+	}
+	window := func(name string, low, high, from, to uint32) func(*rapid.T) weir.Limit {
+		return func(t *rapid.T) weir.Limit {
+			return weir.Limit{Name: name, Capacity: units(t, low, high), Window: seconds(t, "window", from, to)}
+		}
+	}
+	return map[weir.Kind][]func(*rapid.T) weir.Limit{
+		weir.Bucket: {
+			func(t *rapid.T) weir.Limit {
+				return weir.Limit{Name: "rpm", Capacity: units(t, 2, 10),
+					RefillAmount: between(t, "refill", 1, 10),
+					RefillPeriod: time.Duration(between(t, "period", 900, 60_000)) * time.Millisecond}
+			},
+			func(*rapid.T) weir.Limit {
+				return weir.Limit{Name: "tpm", Capacity: 1000, RefillAmount: 777, RefillPeriod: 7 * time.Second}
+			},
+			func(t *rapid.T) weir.Limit {
+				return weir.Limit{Name: "slow", Capacity: 5, RefillAmount: 1,
+					RefillPeriod: seconds(t, "period", 3600, 90_000)}
+			},
+			func(*rapid.T) weir.Limit {
+				return weir.Limit{Name: "eon", Capacity: 100, RefillAmount: 1, RefillPeriod: century}
+			},
+			func(t *rapid.T) weir.Limit {
+				return weir.Limit{Name: "huge", Capacity: maxBucket, RefillAmount: maxBucket / 3,
+					RefillPeriod: seconds(t, "period", 1, 10_000)}
+			},
+		},
+		weir.Window: {
+			window("win", 3, 20, 1, 60),
+			window("long", 20, 200, 600, 7200),
+			func(t *rapid.T) weir.Limit {
+				return weir.Limit{Name: "wide", Capacity: math.MaxInt64, Window: seconds(t, "window", 10, 100)}
+			},
+		},
+		weir.Concurrency: {func(t *rapid.T) weir.Limit {
+			return weir.Limit{Name: "par", Capacity: units(t, 1, 5), Timeout: seconds(t, "timeout", 2, 120)}
+		}},
+		weir.Budget: {budget("usd", everies()...), budget("hour", "hour")},
+	}
+}
+
+// change makes other definitions out of some.
+type change func(*weir.Definitions)
+
+// changes draws what becomes of definitions.
+func changes(h *Harness) *rapid.Generator[change] {
+	limits := limits(h)
+	return rapid.OneOf(
+		limitChange(func(t *rapid.T) func(*weir.Limit) {
+			halves := sample[int64](t, "halves", 1, 3)
+			return func(l *weir.Limit) {
+				if l.Capacity < maxBucket {
+					l.Capacity = max(1, l.Capacity*halves/2)
+				}
+			}
+		}),
+		limitChange(changeRate),
+		limitChange(func(t *rapid.T) func(*weir.Limit) {
+			other := limits.Draw(t, "others")[0]
+			return func(l *weir.Limit) { // another kind under the same name
+				if l.Kind != other.Kind {
+					name := l.Name
+					*l = other
+					l.Name = name
+				}
+			}
+		}),
+		rapid.Map(rapid.Uint16(), func(which uint16) change {
+			return func(d *weir.Definitions) { // others show through, or none is left
+				n := 0
+				relevel(d, func(limits []weir.Limit) []weir.Limit {
+					return slices.DeleteFunc(limits, func(weir.Limit) bool { n++; return chosen(which, n) })
+				})
+			}
+		}),
+		rapid.Map(limits, func(more []weir.Limit) change {
+			return func(d *weir.Definitions) {
+				relevel(d, func(limits []weir.Limit) []weir.Limit {
+					for _, l := range more {
+						if !slices.ContainsFunc(limits, func(o weir.Limit) bool { return o.Name == l.Name }) {
+							limits = append(limits, l)
+						}
+					}
+					return limits
+				})
+			}
+		}),
+		rapid.Map(rapid.Bool(), func(cascades bool) change {
+			return func(d *weir.Definitions) { // other parents
+				parent := func(name, parent string, cascade bool) {
+					e := d.Entities[name]
+					e.Parent, e.Cascade = parent, cascade
+					d.Entities[name] = e
+				}
+				parent("team", "", false)
+				parent("bot", "org", true)
+				parent("a-1", "a.1", cascades)
+			}
+		}),
+		rapid.Map(rapid.Just(4), func(generations int) change { // more than any script allows
+			return func(d *weir.Definitions) {
+				d.Entities["gen0"] = weir.EntityDefinition{}
+				for i := range generations {
+					d.Entities[fmt.Sprintf("gen%d", i+1)] =
+						weir.EntityDefinition{Parent: fmt.Sprintf("gen%d", i), Cascade: true}
+				}
+			}
+		}),
+	)
+}
+
+// limitChange changes some of the limits in the same way.
+func limitChange(draw func(*rapid.T) func(*weir.Limit)) *rapid.Generator[change] {
+	return rapid.Custom(func(t *rapid.T) change {
+		which, with := rapid.Uint16().Draw(t, "which"), draw(t)
+		return func(d *weir.Definitions) {
+			n := 0
+			for _, l := range d.All {
+				if n++; chosen(which, n) {
+					with(l)
+				}
+			}
+		}
+	})
+}
+
+// chosen reports whether the n-th of many is among those that a number stands for: none for 0, and
+// about half for any other. Rapid often draws small numbers, so their bits are spread.
+func chosen(which uint16, n int) bool { return which*40503>>(7*n%16)&1 == 1 }
+
+// changeRate changes how fast units return.
+func changeRate(t *rapid.T) func(*weir.Limit) {
+	every, zone := sample(t, "every", everies()...), sample(t, "zone", zones()...)
+	return func(l *weir.Limit) {
+		switch l.Kind {
+		case weir.Bucket:
+			l.RefillAmount = max(1, l.RefillAmount/2)
+		case weir.Window:
+			l.Window = max(time.Second, l.Window/2).Truncate(time.Second)
+		case weir.Concurrency:
+			l.Timeout += 7 * time.Second
+		case weir.Budget:
+			l.Every, l.Zone = every, zone
+		}
+	}
+}
+
+// relevel replaces the limits of the system and of every resource and entity, in order.
+func relevel(d *weir.Definitions, f func([]weir.Limit) []weir.Limit) {
+	d.System = f(d.System)
+	for _, r := range slices.Sorted(maps.Keys(d.Resources)) {
+		d.Resources[r] = f(d.Resources[r])
+	}
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		limits := d.Entities[name].Limits
+		for _, r := range slices.Sorted(maps.Keys(limits)) {
+			limits[r] = f(limits[r])
+		}
+	}
+}
+
+// clone copies definitions as deep as changes go.
+func clone(d *weir.Definitions) *weir.Definitions {
+	c := &weir.Definitions{
+		System:    slices.Clone(d.System),
+		Resources: make(map[string][]weir.Limit),
+		Entities:  maps.Clone(d.Entities),
+	}
+	for name, limits := range d.Resources {
+		c.Resources[name] = slices.Clone(limits)
+	}
+	for name, e := range c.Entities {
+		limits := make(map[string][]weir.Limit)
+		for r := range e.Limits {
+			limits[r] = slices.Clone(e.Limits[r])
+		}
+		e.Limits = limits
+		c.Entities[name] = e
+	}
+	return c
 }

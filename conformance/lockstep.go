@@ -19,6 +19,9 @@ type lockstep struct {
 	zones  []*time.Location
 	dst    int // offsets of the script's zones that changed on the way
 
+	calendar *model.Calendar
+	table    *Table // may be nil
+
 	remote  bool // the store is not in the process
 	changes int  // of the configuration
 	leases  map[weir.LeaseID]reserved
@@ -41,45 +44,51 @@ func (d *difference) String() string {
 	return fmt.Sprintf("step %d: %v\n  got  %v\n  want %v", d.step+1, d.op, d.got, d.want)
 }
 
-// startLockstep opens the worlds for a script. The caller closes the one in it.
-func startLockstep(t T, h *Harness, s *Script, c *model.Calendar) (*lockstep, error) {
+// startLockstep opens the worlds for a script. The caller closes the one in it. The table may be nil.
+func startLockstep(
+	t T, h *Harness, s *Script, c *model.Calendar, table *Table,
+) (*lockstep, error) {
 	ref, err := OpenModel(s.Setup(), h.Traits.EntitySlash, c, nil)
 	if err != nil {
 		return nil, err
 	}
 	return &lockstep{
 		script: s, model: ref, world: h.Open(t, s.Setup()),
-		how:   comparison{exact: !h.Inexact},
+		how: comparison{exact: !h.Inexact}, calendar: c, table: table,
 		zones: s.zones(), remote: !h.Traits.Local, leases: make(map[weir.LeaseID]reserved),
 	}, nil
 }
 
-// run does the whole script, or as much of it as agrees. Each is told of every step that the model
-// has done; it may be nil.
-func (l *lockstep) run(ctx context.Context, each func(model.Note)) *difference {
-	for i := range l.script.Ops {
-		o := &l.script.Ops[i]
-		l.resolve(ctx, o)
-		got := l.inWorld(ctx, o)
-		if denied, ok := deniedBy(got.err); ok && denied.Contended && !l.how.exact {
-			if each != nil {
-				each(model.Note{Verb: o.Verb, Outcome: "contended"})
-			}
-			continue // it has changed nothing, so the model need not hear of it
-		}
-		l.model.SetNewID(newIDOf(got))
-		before := l.model.Now()
-		want := perform(ctx, l.model, l.script, o)
-		l.countZones(before)
-		if !l.how.same(got, want) {
-			return &difference{i, *o, got, want}
-		}
-		l.remember(o, got)
-		if each != nil {
-			each(l.note(o, want))
-		}
+// step does the script's i-th operation, and returns the model's answer, and the difference, if there
+// is one. A world's contended denial has changed nothing, so the model need not hear of it, and the
+// answer is the world's.
+func (l *lockstep) step(ctx context.Context, i int) (answer, *difference) {
+	o := &l.script.Ops[i]
+	l.resolve(ctx, o)
+	got := l.inWorld(ctx, o)
+	if denied, ok := deniedBy(got.err); ok && denied.Contended && !l.how.exact {
+		l.table.count(model.Note{Verb: o.Verb, Outcome: "contended"})
+		return got, nil
 	}
-	return nil
+	l.model.SetNewID(newIDOf(got))
+	before := l.model.Now()
+	want := perform(ctx, l.model, l.script, o)
+	l.countZones(before)
+	if !l.how.same(got, want) {
+		return want, &difference{i, *o, got, want}
+	}
+	l.remember(o, got)
+	l.table.count(l.note(o, want))
+	return want, nil
+}
+
+// close closes the world, and adds what time has done to the table.
+func (l *lockstep) close(t T) {
+	t.Helper()
+	l.table.merge(l)
+	if err := l.world.Close(); err != nil {
+		t.Errorf("close: %v", err)
+	}
 }
 
 // remember keeps what a lease is for, and counts the changes.

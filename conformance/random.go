@@ -5,16 +5,33 @@ import (
 	"os"
 	"path/filepath"
 
+	"pgregory.net/rapid"
+
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// scriptOps is how many operations a script has: enough for leases to be forgotten, few enough to
-// begin in many places.
-const scriptOps = 2000
+// How many operations a script has. Most are short, so that a run begins in many places, and a failure
+// is soon shrunk. One in four is long enough for states that are rare.
+const (
+	scriptOps     = 500
+	longScriptOps = 2000
+)
+
+// nextScript is how far apart the seeds of a run's scripts are. So runs from neighboring seeds have no
+// script in common, and a script's seed tells how long it is.
+const nextScript = 1 << 32
+
+func opsOf(seed uint64) int {
+	if seed/nextScript%4 == 3 {
+		return longScriptOps
+	}
+	return scriptOps
+}
 
 // RandomOperations drives a world of the harness and the model with n random operations, compares
-// every answer, and says what was met. The seed is printed; the first difference is reduced to a short
-// script and printed in a form that [Replay] accepts.
+// every answer, and says what was met. The seed is printed. The first difference is printed, with all
+// operations up to it, then shrunk to a short script, which is printed in a form that [Replay]
+// accepts.
 func RandomOperations(t T, h Harness, seed uint64, n int) *Table {
 	t.Helper()
 	if h.RealTime {
@@ -29,7 +46,7 @@ func RandomOperations(t T, h Harness, seed uint64, n int) *Table {
 }
 
 // FirstDifference is [RandomOperations] for worlds that are known to be wrong: it returns the first
-// difference, not reduced, or "" if there was none.
+// difference, not shrunk, or "" if there was none.
 func FirstDifference(t T, h Harness, seed uint64, n int) string {
 	t.Helper()
 	f := search(t, &h, seed, n, nil)
@@ -39,7 +56,7 @@ func FirstDifference(t T, h Harness, seed uint64, n int) string {
 	return fmt.Sprintf("seed %d: %v", f.seed, f.first)
 }
 
-// finding is a script in which a world and the model disagree.
+// finding is a script whose last step a world and the model answer differently.
 type finding struct {
 	seed   uint64
 	script *Script
@@ -50,45 +67,62 @@ type finding struct {
 func search(t T, h *Harness, seed uint64, n int, table *Table) *finding {
 	t.Helper()
 	calendar := model.NewCalendar()
-	p := Profile{
-		Traits: h.Traits, NoSkew: h.NoSkew || h.OwnClock, Calendar: calendar, Leeway: h.Leeway,
-	}
-	for done := 0; done < n; done += scriptOps {
-		s, err := Generate(seed, min(scriptOps, n-done), p)
-		if err != nil {
-			t.Fatalf("seed %d: generate: %v", seed, err)
+	for done := 0; done < n; seed += nextScript {
+		r := run{t: t, h: h, calendar: calendar, table: table, ops: min(opsOf(seed), n-done)}
+		if d := r.example(seed); d != nil {
+			return &finding{seed, r.machine.script, d}
 		}
-		// What runs is what would be printed, so that a replay meets the same world.
-		if s, err = ParseScript(s.String()); err != nil {
-			t.Fatalf("seed %d: read back: %v", seed, err)
-		}
-		if d := lockstepWith(t, h, s, calendar, table); d != nil {
-			return &finding{seed, s, d}
-		}
-		seed++
+		done += r.ops
 	}
 	return nil
 }
 
-// lockstepWith does a script in fresh worlds. The table may be nil.
-func lockstepWith(t T, h *Harness, s *Script, c *model.Calendar, table *Table) *difference {
-	t.Helper()
-	l, err := startLockstep(t, h, s, c)
-	if err != nil {
-		t.Fatalf("open the model: %v", err)
-	}
-	defer func() {
-		if err := l.world.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	}()
-	var each func(model.Note)
-	if table != nil {
-		each = func(n model.Note) { table.Cells[n]++ }
-		defer table.merge(l)
-	}
-	return l.run(t.Context(), each)
+// run is a script that rapid draws while it is done.
+type run struct {
+	t        T
+	h        *Harness
+	calendar *model.Calendar
+	table    *Table   // may be nil
+	ops      int      // how many operations there are
+	machine  *machine // what was done last
 }
+
+// play draws and does a script in fresh worlds.
+func (r *run) play(t *rapid.T) *difference {
+	r.machine = nil
+	s := reread(script(r.h).Draw(t, "script"))
+	r.t.Helper()
+	l, err := startLockstep(r.t, r.h, s, r.calendar, r.table)
+	if err != nil {
+		r.t.Fatalf("open the model: %v", err)
+	}
+	defer l.close(r.t)
+	r.machine = &machine{
+		lockstep: l, ctx: r.t.Context(), h: r.h, most: r.ops, inForce: s.Sets[0].Definitions,
+		gone: make(map[model.Key]int64),
+	}
+	r.machine.run(t)
+	return r.machine.found
+}
+
+// example plays the script that rapid draws from a seed. Rapid would draw another one after a panic,
+// so panics, which end the tests of recorders, go around it.
+func (r *run) example(seed uint64) *difference {
+	var d *difference
+	var thrown any
+	rapid.Custom(func(t *rapid.T) bool {
+		defer func() { thrown = recover() }()
+		d = r.play(t)
+		return true
+	}).Example(int(rapidSeed(seed)))
+	if thrown != nil {
+		panic(thrown)
+	}
+	return d
+}
+
+// rapidSeed is never 0, from which rapid would take another one each time.
+func rapidSeed(seed uint64) uint64 { return max(1, seed+1) }
 
 // Replay does the script that a failing run has printed.
 func Replay(t T, h Harness, text string) {
@@ -97,24 +131,35 @@ func Replay(t T, h Harness, text string) {
 	if err != nil {
 		t.Fatalf("replay: %v", err)
 	}
-	if d := lockstepWith(t, &h, s, model.NewCalendar(), nil); d != nil {
+	if d := replay(t, &h, s); d != nil {
 		t.Errorf("replay: %v", d)
 	}
 }
 
-// report reduces a script that has failed, and prints what is left of it.
+func replay(t T, h *Harness, s *Script) *difference {
+	t.Helper()
+	l, err := startLockstep(t, h, s, model.NewCalendar(), nil)
+	if err != nil {
+		t.Fatalf("open the model: %v", err)
+	}
+	defer l.close(t)
+	for i := range s.Ops {
+		if _, d := l.step(t.Context(), i); d != nil {
+			return d
+		}
+	}
+	return nil
+}
+
+// report prints a script that has failed, shrinks it, and prints what is left of it.
 func (f *finding) report(t T, h *Harness) {
 	t.Helper()
-	short := *f.script
-	short.Ops = short.Ops[:f.first.step+1]
-	// A test may be ended while it reduces: what was found is on the terminal by then.
-	fmt.Fprintf(os.Stderr, "seed %d: %v\nbefore reducing:\n%s\n", f.seed, f.first, &short)
+	// A test may be ended while it shrinks: what was found is on the terminal by then.
+	fmt.Fprintf(os.Stderr, "seed %d: %v\nbefore shrinking:\n%s\n", f.seed, f.first, f.script)
 	t.Errorf("seed %d: %v", f.seed, f.first)
-	reduced := reduce(t, h, &short)
-	if d := lockstepWith(quietly(t), h, reduced, model.NewCalendar(), nil); d != nil {
-		t.Errorf("reduced: %v", d)
-	}
-	text := fmt.Sprintf("# seed %d\n%s", f.seed, reduced)
+	short := reduce(t, h, f.script)
+	t.Errorf("shrunk: %v", replay(quietly(t), h, short))
+	text := fmt.Sprintf("# seed %d\n%s", f.seed, short)
 	t.Errorf("replay it with conformance.Replay:\n%s%s", text, keep(t, f.seed, text))
 }
 

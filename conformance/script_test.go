@@ -59,12 +59,9 @@ func TestParseScriptRefuses(t *testing.T) {
 
 func TestGeneratedScriptsAreText(t *testing.T) {
 	t.Parallel()
-	p := conformance.Profile{Traits: conformance.ModelHarness(nil).Traits}
+	h := conformance.ModelHarness(nil)
 	for seed := range uint64(20) {
-		s, err := conformance.Generate(seed, 200, p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := conformance.Generate(t, &h, seed, 200)
 		again, err := conformance.ParseScript(s.String())
 		if err != nil {
 			t.Fatalf("seed %d: %v", seed, err)

@@ -6,17 +6,15 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/conformance/model"
 )
 
 // reducer makes a script that fails shorter, as long as it still fails.
 type reducer struct {
-	t        T
-	h        *Harness
-	calendar *model.Calendar
-	best     *Script
-	runs     int
-	until    time.Time
+	t     T
+	h     *Harness
+	best  *Script
+	runs  int
+	until time.Time
 }
 
 // reduceFor bounds the time of a reduction, because a store may be far slower than the model.
@@ -28,8 +26,7 @@ const reduceRuns = 3000
 // reduce returns a script that still fails and from which no operation, limit or cost can go.
 func reduce(t T, h *Harness, s *Script) *Script {
 	r := &reducer{
-		t: quietly(t), h: h, calendar: model.NewCalendar(), best: s,
-		until: time.Now().Add(reduceFor),
+		t: quietly(t), h: h, best: s, until: time.Now().Add(reduceFor),
 	}
 	for before := 0; before != r.size() && r.runs < reduceRuns; {
 		before = r.size()
@@ -61,7 +58,7 @@ func (r *reducer) fails(s *Script) (failed bool) {
 			panic(p)
 		}
 	}()
-	if d := lockstepWith(r.t, r.h, s, r.calendar, nil); d != nil {
+	if d := replay(r.t, r.h, s); d != nil {
 		s.Ops = s.Ops[:d.step+1]
 		r.best = s
 		return true

@@ -32,8 +32,18 @@ func (t *Table) Ops() int {
 	return n
 }
 
-// merge adds what a run has met.
+// count counts an outcome. The table may be nil.
+func (t *Table) count(n model.Note) {
+	if t != nil {
+		t.Cells[n]++
+	}
+}
+
+// merge adds what a run has met. The table may be nil.
 func (t *Table) merge(l *lockstep) {
+	if t == nil {
+		return
+	}
 	t.DST += l.dst
 	s := l.model.Seen()
 	t.Seen.Refills += s.Refills
