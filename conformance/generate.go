@@ -23,10 +23,11 @@ type move func(m *machine)
 // knows which leases are live, ended or expired, so that every verb often meets every state of a lease.
 type machine struct {
 	*lockstep
-	ctx   context.Context
-	h     *Harness
-	most  int // operations
-	found *difference
+	ctx     context.Context
+	h       *Harness
+	most    int         // operations
+	expired func() bool // may be nil
+	found   *difference
 
 	leases  []*tracked
 	denied  []Op          // reserves that were denied; their IDs may be used again
@@ -57,7 +58,7 @@ const (
 // its generators that are nested here.
 type ended struct{ cause any }
 
-// run does moves until there are enough operations, or an answer differs.
+// run does moves until there are enough operations, an answer differs, or time is up.
 func (m *machine) run(t *rapid.T) {
 	defer func() {
 		if e, ok := recover().(ended); ok {
@@ -98,7 +99,7 @@ func (m *machine) several(moves *rapid.Generator[move], n int) *rapid.Generator[
 }
 
 func (m *machine) over() bool {
-	return m.found != nil || len(m.script.Ops) >= m.most
+	return m.found != nil || len(m.script.Ops) >= m.most || m.expired != nil && m.expired()
 }
 
 // do does an operation in the world and in the model, and adds it to the script. What it does is

@@ -82,15 +82,23 @@ type run struct {
 	t        T
 	h        *Harness
 	calendar *model.Calendar
-	table    *Table   // may be nil
-	ops      int      // how many operations there are
-	machine  *machine // what was done last
+	table    *Table // may be nil
+	ops      int    // how many operations there are
+	// ofInterest is asked before a script is done, which has no operations yet; nil takes all.
+	ofInterest func(*Script) bool
+	// expired ends a script before its time; nil never does.
+	expired func() bool
+
+	machine *machine // what was done last
 }
 
 // play draws and does a script in fresh worlds.
 func (r *run) play(t *rapid.T) *difference {
 	r.machine = nil
 	s := reread(script(r.h).Draw(t, "script"))
+	if r.ofInterest != nil && !r.ofInterest(s) {
+		return nil
+	}
 	r.t.Helper()
 	l, err := startLockstep(r.t, r.h, s, r.calendar, r.table)
 	if err != nil {
@@ -99,7 +107,7 @@ func (r *run) play(t *rapid.T) *difference {
 	defer l.close(r.t)
 	r.machine = &machine{
 		lockstep: l, ctx: r.t.Context(), h: r.h, most: r.ops, inForce: s.Sets[0].Definitions,
-		gone: make(map[model.Key]int64),
+		gone: make(map[model.Key]int64), expired: r.expired,
 	}
 	r.machine.run(t)
 	return r.machine.found
@@ -157,8 +165,8 @@ func (f *finding) report(t T, h *Harness) {
 	// A test may be ended while it shrinks: what was found is on the terminal by then.
 	fmt.Fprintf(os.Stderr, "seed %d: %v\nbefore shrinking:\n%s\n", f.seed, f.first, f.script)
 	t.Errorf("seed %d: %v", f.seed, f.first)
-	short := reduce(t, h, f.script)
-	t.Errorf("shrunk: %v", replay(quietly(t), h, short))
+	short, d := f.shrink(t, h)
+	t.Errorf("shrunk: %v", d)
 	text := fmt.Sprintf("# seed %d\n%s", f.seed, short)
 	t.Errorf("replay it with conformance.Replay:\n%s%s", text, keep(t, f.seed, text))
 }
