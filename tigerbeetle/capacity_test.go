@@ -269,11 +269,14 @@ func TestCapacityUnderLoad(t *testing.T) {
 				}
 			}
 		}
+		for l.most.Load() < 5 { // as long as that takes: a cluster that denies everything never gets there
+			runtime.Gosched()
+		}
 		l.stop.Store(true)
 		callers.Wait()
 		t.Logf("%s: %d admitted, %d denied, %d not ready, at most %d in use at once",
 			limit, l.admitted.Load(), l.refused.Load(), l.notReady.Load(), l.most.Load())
-		if l.most.Load() > 20 || l.most.Load() < 5 {
+		if l.most.Load() > 20 {
 			t.Errorf("%s: %d in use at once, of 20 and 10", limit, l.most.Load())
 		}
 		if limit != "b" { // which fills
