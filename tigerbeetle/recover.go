@@ -89,7 +89,9 @@ type history struct {
 	renewed time.Time
 	// step is that of the chain which is being read, index the last event of it.
 	step, index int64
-	holds       []told
+	// extended is the highest step of an extend.
+	extended int64
+	holds    []told
 }
 
 // told is what the transfers tell of one holding.
@@ -139,6 +141,7 @@ func (h *history) read(t *tb.Transfer) {
 		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
 		h.renewed = time.UnixMilli(instant(t.Timestamp))
 		h.step, h.index = int64(t.UserData64), 0
+		h.extended = max(h.extended, h.token())
 		return
 	}
 	h.index++

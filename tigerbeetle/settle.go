@@ -94,6 +94,8 @@ type settling struct {
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
 	// are of.
 	token, seq int64
+	// extended is the highest step of an extend of the lease, as far as it is known here.
+	extended int64
 	// expires is when an extend lets the lease end.
 	expires time.Time
 	// again numbers the chains that were sent.
@@ -193,6 +195,9 @@ func (c *settling) read(now int64, h *weir.Holding, i int) error {
 	}
 	if i == 0 && len(h.Pieces) > 0 {
 		c.token, c.seq, x.pieces = h.Pieces[0].Mark, h.Pieces[0].Units, h.Pieces[1:]
+		if c.token&1 == stepExtend&1 {
+			c.extended = max(c.extended, c.token)
+		}
 	}
 	x.to = x.from
 	if st.Verb == weir.VerbExtend {
@@ -272,11 +277,12 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 
 // refused finds out why a chain failed, and puts it right.
 func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error) {
-	if v.event.role == roleHeader && exists(v.status) {
+	if v.event.role == roleHeader && exists(v.status) && c.st.Verb != weir.VerbExtend {
 		return c.replay(ctx)
 	}
-	switch v.status {
-	case tb.TransferPendingTransferAlreadyVoided, tb.TransferPendingTransferAlreadyPosted:
+	switch {
+	case v.event.role == roleHeader && exists(v.status),
+		v.status == tb.TransferPendingTransferAlreadyVoided, v.status == tb.TransferPendingTransferAlreadyPosted:
 		return c.reload(ctx)
 	}
 	x := &c.changes[v.event.holding]
@@ -309,6 +315,10 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 func (c *settling) chain(now int64) (*chain, error) {
 	st := c.st
 	step := stepOf(st, now)
+	if st.Verb == weir.VerbExtend {
+		// Another extend may have had this millisecond, under other definitions.
+		step = max(step, c.extended+2)
+	}
 	ch := c.s.newChain(st.ID, step|c.again<<againBits, 2+2*len(c.changes))
 	c.tokens(ch, now)
 	for i := range c.changes {

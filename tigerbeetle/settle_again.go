@@ -42,7 +42,8 @@ func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
 		return nil, err
 	}
 	c.token, c.seq = h.token(), record.Seq // also where no holding can tell
-	return nil, nil                        //nolint:nilnil // It is to be sent anew.
+	c.extended = h.extended
+	return nil, nil //nolint:nilnil // It is to be sent anew.
 }
 
 // rename gives holdings that were recovered the names that are known here.
