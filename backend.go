@@ -189,8 +189,8 @@ type Settlement struct {
 	// Where another process has adjusted the lease since, [Settlement.Restated] says what they are
 	// then.
 	Totals [][]Part
-	// Limits are the definitions in force for each holding: the resolved ones where they are known,
-	// otherwise those of the reservation.
+	// Limits are the definitions in force for each holding: the resolved ones where they are known
+	// and have not changed their kind, otherwise those of the reservation.
 	Limits []*Limit
 	// Lifetime is how long the lease lives at least after this, where it lives on.
 	Lifetime time.Duration

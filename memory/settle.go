@@ -80,9 +80,7 @@ func (c *change) read(st *weir.Settlement, i int) error {
 	c.limit, c.pieces, c.from = h.Limit, h.Pieces, h.Cost()
 	c.to = c.from
 	c.lives = st.Verb == weir.VerbAdjust || st.Verb == weir.VerbExtend
-	// A limit that has changed its kind is not in force: its old use is settled as it was.
-	if i < len(st.Limits) && st.Limits[i] != h.Limit && st.Limits[i] != nil &&
-		st.Limits[i].Kind == h.Limit.Kind {
+	if i < len(st.Limits) && st.Limits[i] != nil {
 		c.limit = st.Limits[i]
 	}
 	if st.Verb == weir.VerbExtend {

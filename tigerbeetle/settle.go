@@ -180,8 +180,7 @@ func (c *settling) lives() bool {
 func (c *settling) read(now int64, h *weir.Holding, i int) error {
 	st, x := c.st, &c.changes[i]
 	limit := h.Limit
-	// A limit that has changed its kind is not in force: its old use is settled as it was.
-	if i < len(st.Limits) && st.Limits[i] != nil && st.Limits[i].Kind == limit.Kind {
+	if i < len(st.Limits) && st.Limits[i] != nil {
 		limit = st.Limits[i]
 	}
 	take := h.Take
