@@ -60,6 +60,12 @@ func levelRules() []rule {
 		})},
 		{"brought limits lower the ancestors", "5.3",
 			ceiling(func(t *model.Take, brought int64) int64 { return min(t.Limit.Capacity, brought) })},
+		{"brought limits are ignored on shadow limits", "5.3", ceiling(func(t *model.Take, brought int64) int64 {
+			if t.Limit.Shadow || !t.Named {
+				return t.Limit.Capacity
+			}
+			return min(t.Limit.Capacity, brought)
+		})},
 		{"brought limits that nobody has are ignored", "5.4",
 			forgive("5.4", "is no limit of a named entity")},
 		{"the kind of a brought limit does not matter", "5.4", forgive("5.4", "is another one")},
@@ -153,6 +159,14 @@ func broughtFronts() []front {
 				r.Limits = nil
 			}
 			return nil
+		})},
+		{"a brought limit denies on a shadow limit", "5.3", answering(func(a *answer) {
+			if a.err == nil && slices.ContainsFunc(a.lease.Limits, func(s weir.LimitStatus) bool {
+				return s.Shadow && s.Exceeded && has(a.request.Limits, s.Limit)
+			}) {
+				_, _ = a.w.World.Cancel(context.Background(), a.lease.ID)
+				a.fail(&weir.DeniedError{LeaseID: a.lease.ID, Limits: a.lease.Limits})
+			}
 		})},
 		{"brought limits that are wrong are ignored", "5.4", asking(func(_ *wrong, r *weir.Request) error {
 			r.Limits = slices.DeleteFunc(slices.Clone(r.Limits),
