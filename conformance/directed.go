@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,11 +29,11 @@ import (
 //
 // "line" names the line of docs/semantics.md that the cases below it check. A case begins with what
 // it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
-// says that it needs exact answers and free time, "skew" that time steps back, "callers" that it names
-// callers or bounds live leases, "needs" which kinds it brings; the kinds of limit, shadow limits and
-// the depth of a cascade are seen from the definitions, also from those that it configures, where
-// a bucket beside other kinds needs nothing. "each" makes one case of it for each of some words, which
-// $k stands for in its text:
+// says that it needs exact answers and free time, "skew" that time steps back, "callers" that it
+// names callers or bounds live leases, "needs" which kinds it brings; the kinds of limit, shadow
+// limits and the depth of a cascade are seen from the definitions, also from those that it
+// configures, where a bucket beside other kinds needs nothing. "each" makes one case of it for each
+// of some words, which $k stands for in its text:
 //
 //	case a shrink frees at once
 //	each bucket window concurrency budget
@@ -66,9 +67,9 @@ import (
 //	unless TRAIT            plays them where this would not
 //
 // A request is written as in [Op], on the resource m unless it names one: "a n=4", "a/gpt n=4 org
-// n=1". "under L" before it gives it a lease's ID; "bring LIMITS" follows it. After " -> " comes what
-// the answer must say; checks are separated by commas. A code there is expected of the verb or the
-// configure itself:
+// n=1". "under L" before it gives it a lease's ID; "bring LIMITS" follows it. After " -> " comes
+// what the answer must say; checks are separated by commas. A code there is expected of the verb or
+// the configure itself:
 //
 //	field costs.n           the error's field
 //	retry 5s                the denial's retry-after
@@ -87,26 +88,27 @@ var scripts embed.FS
 
 // scriptedCases returns the cases of a script in testdata.
 func scriptedCases(name string) []Case {
-	text, err := scripts.ReadFile(path.Join("testdata", name+".txt"))
+	file := path.Join("testdata", name+".txt")
+	text, err := scripts.ReadFile(file)
 	if err != nil {
 		panic(err)
 	}
-	cases, err := parseCases(string(text))
+	cases, err := parseCases(file, string(text))
 	if err != nil {
-		panic(fmt.Errorf("testdata/%s.txt:%w", name, err))
+		panic(err)
 	}
 	return cases
 }
 
-// textLine is a line of a script with its number.
+// textLine is a line of a script.
 type textLine struct {
-	number int
-	text   string
-	block  []textLine // the indented lines below it
+	at    string // its file and number
+	text  string
+	block []textLine // the indented lines below it
 }
 
 // parseCases reads a file of cases.
-func parseCases(text string) ([]Case, error) {
+func parseCases(file, text string) ([]Case, error) {
 	var cases []Case
 	line, name := "", ""
 	var body []textLine
@@ -120,7 +122,7 @@ func parseCases(text string) ([]Case, error) {
 		return err
 	}
 	for i, text := range strings.Split(text, "\n") {
-		number := i + 1
+		at := file + ":" + strconv.Itoa(i+1)
 		if comment := strings.Index(text, "# "); comment == 0 || comment > 0 && text[comment-1] == ' ' {
 			text = text[:comment]
 		}
@@ -135,9 +137,9 @@ func parseCases(text string) ([]Case, error) {
 				block = &(*block)[len(*block)-1].block
 			}
 			if indent != 0 {
-				return nil, fmt.Errorf("%d: %q is indented too far", number, text)
+				return nil, fmt.Errorf("%s: %q is indented too far", at, text)
 			}
-			*block = append(*block, textLine{number: number, text: text})
+			*block = append(*block, textLine{at: at, text: text})
 		case word == "line" || word == "case":
 			if err := flush(); err != nil {
 				return nil, err
@@ -148,7 +150,7 @@ func parseCases(text string) ([]Case, error) {
 				name = rest
 			}
 		default:
-			body = append(body, textLine{number: number, text: text})
+			body = append(body, textLine{at: at, text: text})
 		}
 	}
 	return cases, flush()
@@ -187,8 +189,8 @@ func substitute(lines []textLine, variable, word string) []textLine {
 
 // scriptedCase makes a case of its lines, and finds out what it needs.
 func scriptedCase(c Case, body []textLine) (Case, error) {
-	everything := &Harness{Traits: weir.Traits{Kinds: []weir.Kind{weir.Bucket}}}
-	p, err := parsePlay(body, everything)
+	buckets := &Harness{Traits: weir.Traits{Kinds: []weir.Kind{weir.Bucket}}}
+	p, err := parsePlay(body, buckets)
 	if err != nil {
 		return c, err
 	}
@@ -239,7 +241,7 @@ func parsePlay(body []textLine, h *Harness) (*play, error) {
 			}
 		case "start", "option", "system", "resource", "entity", "limits":
 			if err := header.parseHeader(known.Replace(l.text)); err != nil {
-				return nil, fmt.Errorf("%d: %w", l.number, err)
+				return nil, fmt.Errorf("%s: %w", l.at, err)
 			}
 		default:
 			steps = append(steps, *l)

@@ -42,12 +42,12 @@ type lineT struct {
 
 func (t lineT) Errorf(format string, args ...any) {
 	t.Helper()
-	t.T.Errorf("line %d: %s: "+format, append([]any{t.line.number, t.line.text}, args...)...)
+	t.T.Errorf("%s: %s: "+format, append([]any{t.line.at, t.line.text}, args...)...)
 }
 
 func (t lineT) Fatalf(format string, args ...any) {
 	t.Helper()
-	t.T.Fatalf("line %d: %s: "+format, append([]any{t.line.number, t.line.text}, args...)...)
+	t.T.Fatalf("%s: %s: "+format, append([]any{t.line.at, t.line.text}, args...)...)
 }
 
 // parseStep reads a step. Limits in it are in the words of a harness, and what they need is added.
@@ -69,7 +69,7 @@ func parseStep(l textLine, known *strings.Replacer, needs *Needs) (step, error) 
 		err = errors.Join(in.done(), checks.of(verb))
 	}
 	if err != nil {
-		return step{}, fmt.Errorf("%d: %s: %w", l.number, l.text, err)
+		return step{}, fmt.Errorf("%s: %s: %w", l.at, l.text, err)
 	}
 	return step{l, do}, nil
 }
@@ -186,7 +186,7 @@ func parseConfigure(o *stepParts) (func(p *player), error) {
 	header := Script{Sets: []Set{newSet()}}
 	for _, l := range o.line.block {
 		if err := header.parseHeader(o.known.Replace(l.text)); err != nil {
-			return nil, fmt.Errorf("line %d: %w", l.number, err)
+			return nil, fmt.Errorf("%s: %w", l.at, err)
 		}
 	}
 	d := header.Sets[0].Definitions

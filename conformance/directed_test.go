@@ -29,7 +29,7 @@ func TestParseCasesMistakes(t *testing.T) {
 		{"entity a parent", `" parent" is left over`},
 		{"for x in n=1 ; m=1 | z=1\n  ajust L 1 $x", "ajust L 1 n=1 ; m=1"},
 	} {
-		_, err := parseCases("case x\n" + test.step)
+		_, err := parseCases("t.txt", "case x\n"+test.step)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: got error %v, want %q in it", test.step, err, test.want)
 		}
@@ -39,7 +39,7 @@ func TestParseCasesMistakes(t *testing.T) {
 // A case is left out where a store lacks what its definitions have.
 func TestScriptedNeeds(t *testing.T) {
 	t.Parallel()
-	cases, err := parseCases(`
+	cases, err := parseCases("t.txt", `
 case x
 each window budget
 timed
@@ -69,7 +69,7 @@ func TestScriptedMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ steps, want string }{
 		{"S = status a m\nadmit a n=1\nstatus a m -> same S", "line 5: status a m -> same S: got"},
-		{"L = admit a n=1\nR = extend L\nadvance 1s\nextend L -> same R", "line 6: "},
+		{"L = admit a n=1\nR = extend L\nadvance 1s\nextend L -> same R", "t.txt:6: "},
 		{"status a m -> same S", "no answer is called S"},
 		{"admit a n=9\ndeny a n=2,m=1 -> exceeded m n", "exceeded: got n, want m n"},
 		{"status a m -> n available 9", "n available: got 10, want 9"},
@@ -83,7 +83,7 @@ func TestScriptedMistakes(t *testing.T) {
 // failsWith plays steps on the model, which must fail with some words.
 func failsWith(t *testing.T, steps, want string) {
 	t.Helper()
-	cases, err := parseCases("case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n" + steps)
+	cases, err := parseCases("t.txt", "case x\nsystem n=10:slow-bucket,m=10:slow-bucket\n"+steps)
 	if err != nil {
 		t.Fatalf("%s: %v", steps, err)
 	}
