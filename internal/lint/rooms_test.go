@@ -91,8 +91,9 @@ var rooms = []room{
 	{dir: "provision", imports: []string{root, "manifest", "internal/schema", awsSDK, awsSmithy}},
 
 	{
-		dir: "conformance", imports: []string{root, "conformance/model", porcupine, rapid},
-		tests: []string{"memory", "conformance/broken"},
+		dir:     "conformance",
+		imports: []string{root, "conformance/model", "internal/soak", porcupine, rapid},
+		tests:   []string{"memory", "conformance/broken"},
 	},
 	{dir: "conformance/model", imports: []string{root}, tests: []string{"conformance"}},
 	{
