@@ -20,12 +20,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// bareConnections is how many idle connections the bare SDK's client keeps: one for each request that
-// may be under way. With the SDK's own ten it would open and close connections all the time.
+// bareConnections is how many idle connections the bare SDK's client keeps: one for each request
+// that may be under way. With the SDK's own ten it would open and close connections all the time.
 const bareConnections = 256
 
-// bareSDK makes the writes that weir makes, and nothing else: it resolves no limits, remembers no lease
-// and judges no answer.
+// bareSDK makes the writes that weir makes, and nothing else: it resolves no limits, remembers no
+// lease and judges no answer.
 type bareSDK struct {
 	client   *ddb.Client
 	items    map[string]*bareItem // by entity
@@ -69,8 +69,8 @@ func openBareSDK(ctx context.Context, s *spec) (*world, error) {
 	return &world{works: map[string]*work{workReserve: w}, counts: b.requests.counts}, nil
 }
 
-// copyWrites lets weir make calls, and returns for each entity the update that it usually makes, and how
-// many updates of the parent come with a thousand calls.
+// copyWrites lets weir make calls, and returns for each entity the update that it usually makes,
+// and how many updates of the parent come with a thousand calls.
 func copyWrites(
 	ctx context.Context, s *spec,
 ) (updates map[string]*ddb.UpdateItemInput, parents int64, err error) {
@@ -104,8 +104,8 @@ func (b *bareSDK) connect(ctx context.Context, s *spec) (*ddb.Client, error) {
 	}), nil
 }
 
-// call makes the entity's write. As often as weir does, it makes the parent's at the same time, and waits
-// for both.
+// call makes the entity's write. As often as weir does, it makes the parent's at the same time, and
+// waits for both.
 func (b *bareSDK) call(ctx context.Context, entity string) error {
 	n := b.calls.Add(1)
 	var group sync.WaitGroup
@@ -118,7 +118,8 @@ func (b *bareSDK) call(ctx context.Context, entity string) error {
 	return errors.Join(err, parentErr)
 }
 
-// updateCopies are the updates that were seen: of each pair of expressions the last one of each entity.
+// updateCopies are the updates that were seen: of each pair of expressions the last one of each
+// entity.
 type updateCopies struct {
 	mu     sync.Mutex
 	shapes map[string]*updateShape
@@ -163,8 +164,8 @@ func (c *updateCopies) usual() map[string]*ddb.UpdateItemInput {
 }
 
 const (
-	// refillAttribute is the time of the last refill. A write that refills requires the time that was read,
-	// and sets the time now.
+	// refillAttribute is the time of the last refill. A write that refills requires the time that was
+	// read, and sets the time now.
 	refillAttribute = "rf"
 	// balanceAttribute is the balance of the benchmark's limit.
 	balanceAttribute = "b_rpm_tk"
@@ -187,8 +188,9 @@ type bareItem struct {
 	required map[string]string
 }
 
-// newBareItem makes the item such that the update succeeds again and again: it sets the balance of the limit
-// to half of its capacity, and that of the write limit too, or to plenty if the update draws on it.
+// newBareItem makes the item such that the update succeeds again and again: it sets the balance of
+// the limit to half of its capacity, and that of the write limit too, or to plenty if the update
+// draws on it.
 func newBareItem(
 	ctx context.Context, client *ddb.Client, update *ddb.UpdateItemInput, capacity int64,
 ) (*bareItem, error) {
@@ -223,7 +225,8 @@ func newBareItem(
 	return b, b.follow(out.Attributes)
 }
 
-// matches returns the first match of a pattern whose name stands for an attribute; nil if there is none.
+// matches returns the first match of a pattern whose name stands for an attribute; nil if there is
+// none.
 func (b *bareItem) matches(pattern *regexp.Regexp, expression *string, attribute string) []string {
 	for _, m := range pattern.FindAllStringSubmatch(aws.ToString(expression), -1) {
 		if b.update.ExpressionAttributeNames[m[1]] == attribute {

@@ -5,15 +5,16 @@ import (
 	"slices"
 )
 
-// comparison is a row of the table of comparisons: which contestants do which work, and which of them
-// are compared.
+// comparison is a row of the table of comparisons: which contestants do which work, and which of
+// them are compared.
 type comparison struct {
 	name, title string
 	note        string // what to know when reading the figures
 	store       *store
 	sides       []side
 	ratios      []ratio
-	// sameCounts makes the comparison fail if the sides make different numbers of requests per operation.
+	// sameCounts makes the comparison fail if the sides make different numbers of requests per
+	// operation.
 	sameCounts bool
 }
 
@@ -85,8 +86,8 @@ func against(over int, others ...int) []ratio {
 	return out
 }
 
-// keep leaves only the sides whose label matches, and the ratios between them. It reports whether any
-// side is left.
+// keep leaves only the sides whose label matches, and the ratios between them. It reports whether
+// any side is left.
 func (c *comparison) keep(labels *regexp.Regexp) bool {
 	index := make(map[int]int)
 	var sides []side

@@ -17,8 +17,8 @@ const (
 	storeEntities = 1000
 )
 
-// comparisons is the table of all comparisons, in the order in which they are printed. Those of throughput
-// run for each number of processors.
+// comparisons is the table of all comparisons, in the order in which they are printed. Those of
+// throughput run for each number of processors.
 func comparisons(procs []int) []*comparison {
 	out := []*comparison{
 		hot(1000, 8, 3), hot(1_000_000, 15, 0), deny(1000), deny(1_000_000), keys(), cascade(),
@@ -145,7 +145,8 @@ func cascade() *comparison {
 	}
 }
 
-// throughput compares a caller for each processor, on weir and on all rivals that have as many keys.
+// throughput compares a caller for each processor, on weir and on all rivals that have as many
+// keys.
 func throughput(name string, entities int, procs []int) *comparison {
 	c := &comparison{
 		name: "throughput/" + name, store: inMemory(),
@@ -194,8 +195,8 @@ func partsAlone() *comparison {
 	}
 }
 
-// server compares the HTTP handler with one that does nothing. With two processors, the server and the
-// generator of load have one each.
+// server compares the HTTP handler with one that does nothing. With two processors, the server and
+// the generator of load have one each.
 func server() *comparison {
 	pinned := func(cpu string) string {
 		if runtime.NumCPU() < 2 {
@@ -232,9 +233,9 @@ func onStore(kind string, entities []string, each int) spec {
 	return spec{Kind: kind, Entities: entities, Each: each, Callers: storeCallers}
 }
 
-// onTable compares weir on a table with the Python library and, unless all callers want one entity, with the
-// bare SDK that makes the same writes. The library runs in one process, as most use it, and in as many as
-// there are processors, which it needs to use them.
+// onTable compares weir on a table with the Python library and, unless all callers want one entity,
+// with the bare SDK that makes the same writes. The library runs in one process, as most use it,
+// and in as many as there are processors, which it needs to use them.
 func onTable(name, title string, entities []string, each int, parent string) *comparison {
 	single := len(entities) == 1
 	by := func(kind string, processes int) *contestant {
@@ -327,11 +328,12 @@ func onLedger(callers int) *comparison {
 // warmUp returns how long a contestant on TigerBeetle is warmed up.
 func warmUp(s *settings) time.Duration { return s.length / 5 }
 
-// clusterVariable names the TigerBeetle cluster, as it does for weir's own tests: its replicas' addresses,
-// with commas between them.
+// clusterVariable names the TigerBeetle cluster, as it does for weir's own tests: its replicas'
+// addresses, with commas between them.
 const clusterVariable = "WEIR_TEST_TIGERBEETLE"
 
-// openCluster uses the cluster that the variable names. Contestants choose new namespaces themselves.
+// openCluster uses the cluster that the variable names. Contestants choose new namespaces
+// themselves.
 func openCluster(_ context.Context, s *settings) (*instance, error) {
 	text := os.Getenv(clusterVariable)
 	if text == "" {

@@ -11,9 +11,9 @@ import (
 // store describes how the comparisons on one store run and what they report.
 type store struct {
 	// open sets the store up for one round. Each contestant is started on it, warmed up, measured for
-	// some seconds and ended before the next one is started. These comparisons take minutes, so they run
-	// only if -run names them. Without open, all contestants are started once, and take turns in short
-	// slices.
+	// some seconds and ended before the next one is started. These comparisons take minutes, so they
+	// run only if -run names them. Without open, all contestants are started once, and take turns in
+	// short slices.
 	open func(ctx context.Context, s *settings) (*instance, error)
 	// warm returns the order that warms up a contestant, except for its work.
 	warm func(s *settings) order
@@ -68,8 +68,8 @@ func compare(ctx context.Context, c *comparison, s *settings) (*result, error) {
 	return r, nil
 }
 
-// inTurn returns the order of n contestants in a round: it rotates by one each round, and runs backwards
-// after a whole rotation.
+// inTurn returns the order of n contestants in a round: it rotates by one each round, and runs
+// backwards after a whole rotation.
 func inTurn(round, n int) []int {
 	out := make([]int, n)
 	for k := range out {
@@ -87,8 +87,8 @@ type runner interface {
 	run(o order) (reply, error)
 }
 
-// alternate starts all contestants, and has the sides take turns in short slices: a disturbance of the
-// machine that lasts longer than a slice hits all of them.
+// alternate starts all contestants, and has the sides take turns in short slices: a disturbance of
+// the machine that lasts longer than a slice hits all of them.
 func (r *result) alternate(ctx context.Context) (err error) {
 	teams := make(map[*contestant]runner)
 	for i, c := range r.contestants() {
@@ -153,9 +153,9 @@ func (r *result) measure(by runner, i int, o order) (reply, error) {
 // maxOps bounds the operations of a slice.
 const maxOps = 50_000_000
 
-// calibrate finds how many operations take about a slice, and warms the side up with it. The fastest
-// of its tries counts, and there are at least three: a collection of garbage in one of them must not
-// make all slices tiny.
+// calibrate finds how many operations take about a slice, and warms the side up with it. The
+// fastest of its tries counts, and there are at least three: a collection of garbage in one of them
+// must not make all slices tiny.
 func calibrate(ctx context.Context, by runner, work string, slice time.Duration) (int, error) {
 	const leastTries, mostTries = 3, 30
 	n, fastest := 100, math.Inf(1)
@@ -238,8 +238,8 @@ func (r *result) runContestant(
 	return nil
 }
 
-// sameCounts fails if one side made other requests than the other: if a count per operation differs by
-// more than a fiftieth.
+// sameCounts fails if one side made other requests than the other: if a count per operation differs
+// by more than a fiftieth.
 func sameCounts(replies []reply) error {
 	for i := range replies {
 		a, b := &replies[0], &replies[i]

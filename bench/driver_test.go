@@ -79,7 +79,8 @@ func TestTakeTurns(t *testing.T) {
 	}
 }
 
-// TestCalibrate starts slowly, as during a garbage collection: the slices must not shrink to a thousandth.
+// TestCalibrate starts slowly, as during a garbage collection: the slices must not shrink to a
+// thousandth.
 func TestCalibrate(t *testing.T) {
 	t.Parallel()
 	for _, slow := range []int{0, 1, 2} {

@@ -30,8 +30,9 @@ const (
 	countReads   = "reads"
 )
 
-// openDynamoDB starts a DynamoDB Local, on which each contestant gets a new table without a stream. It heats
-// the server up first: a write takes three times as long until the server has compiled its code.
+// openDynamoDB starts a DynamoDB Local, on which each contestant gets a new table without a stream.
+// It heats the server up first: a write takes three times as long until the server has compiled its
+// code.
 func openDynamoDB(ctx context.Context, s *settings) (*instance, error) {
 	server, err := testkit.StartDynamoDB(ctx, nil)
 	if err != nil {
@@ -62,8 +63,8 @@ func openDynamoDB(ctx context.Context, s *settings) (*instance, error) {
 	return at, nil
 }
 
-// heat makes writes that are not measured. They are those of a weir whose callers each have an entity of
-// their own, so that each call is a write.
+// heat makes writes that are not measured. They are those of a weir whose callers each have an
+// entity of their own, so that each call is a write.
 func heat(ctx context.Context, at *instance, writes int) error {
 	if writes == 0 {
 		return nil
@@ -204,8 +205,8 @@ func bucketEntity(key map[string]types.AttributeValue) string {
 	return entity
 }
 
-// serverTime returns the processor time in nanoseconds of the Java process that listens on the port of an
-// address; 0 if there is none, or if the system has no /proc.
+// serverTime returns the processor time in nanoseconds of the Java process that listens on the port
+// of an address; 0 if there is none, or if the system has no /proc.
 func serverTime(address string) int64 {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -226,8 +227,8 @@ func serverTime(address string) int64 {
 	return 0
 }
 
-// statTime reads the time in user and system mode from a process's stat. Its second field, the command,
-// is in parentheses and may contain anything.
+// statTime reads the time in user and system mode from a process's stat. Its second field, the
+// command, is in parentheses and may contain anything.
 func statTime(path string) int64 {
 	const tick = 10 * time.Millisecond // on every machine that Go runs on
 	text, err := os.ReadFile(path)

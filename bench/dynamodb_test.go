@@ -11,7 +11,8 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// TestRequests checks the counts of reads, writes and parent writes, and that updates are copied on request.
+// TestRequests checks the counts of reads, writes and parent writes, and that updates are copied on
+// request.
 func TestRequests(t *testing.T) {
 	t.Parallel()
 	r := &requests{parent: "org"}

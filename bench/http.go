@@ -32,8 +32,8 @@ const (
 	idLength     = 26 // of a lease's ID as text
 )
 
-// openServer serves httpapi's handler over a limiter, or one that reads and writes as many bytes and does
-// nothing in between.
+// openServer serves httpapi's handler over a limiter, or one that reads and writes as many bytes
+// and does nothing in between.
 func openServer(ctx context.Context, s *spec) (*world, error) {
 	l, err := openLimiter(s,
 		weir.Limit{Name: "rpm", Capacity: plenty}, weir.Limit{Name: "tpm", Capacity: plentyTokens})
@@ -67,8 +67,8 @@ func openServer(ctx context.Context, s *spec) (*world, error) {
 	}}, nil
 }
 
-// newPlainHandler answers every request as the real handler answers one: with the same bytes and the same
-// headers.
+// newPlainHandler answers every request as the real handler answers one: with the same bytes and
+// the same headers.
 func newPlainHandler(ctx context.Context, real http.Handler) (http.Handler, error) {
 	reserved, err := record(ctx, real, reservePath, reserveBody)
 	if err != nil {
@@ -136,8 +136,8 @@ func openLoad(ctx context.Context, s *spec) (*world, error) {
 	return w, nil
 }
 
-// client is one connection. It knows just enough of HTTP, and its requests are made beforehand, so that the
-// load costs less than the server.
+// client is one connection. It knows just enough of HTTP, and its requests are made beforehand, so
+// that the load costs less than the server.
 type client struct {
 	conn     net.Conn
 	reader   *bufio.Reader

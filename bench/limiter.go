@@ -19,9 +19,11 @@ const (
 	chunk = 1000
 	// storeResource is the resource of all requests to a store.
 	storeResource = "llm"
-	// patience is how long weir waits for a store. The default of a second is too short on a busy machine.
+	// patience is how long weir waits for a store. The default of a second is too short on a busy
+	// machine.
 	patience = time.Minute
-	// defaultMost is the default of how many leases may be live, and of how many ended ones are remembered.
+	// defaultMost is the default of how many leases may be live, and of how many ended ones are
+	// remembered.
 	defaultMost = 1_000_000
 )
 
@@ -34,8 +36,9 @@ const (
 	workEight    = "eight"
 )
 
-// openLimiter opens a limiter over a memory store, with default options unless there will be more live
-// leases than they allow. The limits are the system's, so that each entity has them; bot cascades to org.
+// openLimiter opens a limiter over a memory store, with default options unless there will be more
+// live leases than they allow. The limits are the system's, so that each entity has them; bot
+// cascades to org.
 func openLimiter(s *spec, limits ...weir.Limit) (*weir.Limiter, error) {
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System:   limits,
@@ -50,8 +53,8 @@ func openLimiter(s *spec, limits ...weir.Limit) (*weir.Limiter, error) {
 	return weir.New(store, nil)
 }
 
-// openWeir opens a limiter with one bucket for each entity. Its capacity is more than a run can use, or
-// just what the live leases take.
+// openWeir opens a limiter with one bucket for each entity. Its capacity is more than a run can
+// use, or just what the live leases take.
 func openWeir(ctx context.Context, s *spec) (*world, error) {
 	limit := weir.Limit{Name: "rpm", Capacity: plenty}
 	if s.Empty {
@@ -80,8 +83,8 @@ func openCascade(ctx context.Context, s *spec) (*world, error) {
 	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: costs}, weir.Costs{"tpm": 412})
 }
 
-// ring is one caller of a limiter and its live leases. For each lease that it reserves it completes the
-// oldest one.
+// ring is one caller of a limiter and its live leases. For each lease that it reserves it completes
+// the oldest one.
 type ring struct {
 	limiter  *weir.Limiter
 	requests []weir.Request // by entity
@@ -89,14 +92,15 @@ type ring struct {
 	entities cycle
 	held     []*weir.Lease
 	oldest   int
-	// pile has the leases to exchange, if reserving and completing are measured apart. Those before used are
-	// in held already.
+	// pile has the leases to exchange, if reserving and completing are measured apart. Those before
+	// used are in held already.
 	pile []*weir.Lease
 	used int
 }
 
-// openRings brings a limiter into the state of a process that has run for a while, with ended leases to
-// remember and live ones, and returns its works. They make the request for each entity in turn.
+// openRings brings a limiter into the state of a process that has run for a while, with ended
+// leases to remember and live ones, and returns its works. They make the request for each entity in
+// turn.
 func openRings(
 	ctx context.Context, s *spec, l *weir.Limiter, request weir.Request, actuals ...weir.Costs,
 ) (*world, error) {
@@ -224,8 +228,8 @@ func (r *ring) emptyPile(ctx context.Context) error {
 	return nil
 }
 
-// leaseWorks returns the works of a limiter on a store: its callers reserve leases for their entities, and
-// leave them alone or complete them.
+// leaseWorks returns the works of a limiter on a store: its callers reserve leases for their
+// entities, and leave them alone or complete them.
 func leaseWorks(s *spec, l *weir.Limiter, costs weir.Costs, actuals ...weir.Costs) map[string]*work {
 	reserve, both := &work{}, &work{}
 	for i := range s.Callers {

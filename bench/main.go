@@ -1,9 +1,9 @@
 // Command bench runs weir beside other rate limiters on the same work, and prints the ratios. See
 // docs/performance.md.
 //
-// A machine is never quiet. So each contestant has a process of its own, the contestants take turns, and
-// a process is stopped while another one has its turn. A ratio compares two contestants within one round,
-// and the report gives its median over all rounds.
+// A machine is never quiet. So each contestant has a process of its own, the contestants take
+// turns, and a process is stopped while another one has its turn. A ratio compares two contestants
+// within one round, and the report gives its median over all rounds.
 package main
 
 import (

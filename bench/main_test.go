@@ -49,9 +49,9 @@ func small(c *comparison) {
 	}
 }
 
-// TestComparisons runs every comparison for a moment, with its processes. The run itself fails unless all
-// operations of a side are admitted, or all are denied where nothing is left. In a plain run the only one on
-// DynamoDB is the one with a parent, which has everything that the others have.
+// TestComparisons runs every comparison for a moment, with its processes. The run itself fails
+// unless all operations of a side are admitted, or all are denied where nothing is left. In a plain
+// run the only one on DynamoDB is the one with a parent, which has everything that the others have.
 func TestComparisons(t *testing.T) {
 	t.Parallel()
 	for _, c := range comparisons([]int{1, 2}) {
@@ -120,8 +120,8 @@ func checkReplies(t *testing.T, r *result) {
 	}
 }
 
-// TestComparisonsAreFair checks that the sides of a ratio have the same entities, callers and processors, and
-// are both empty or not.
+// TestComparisonsAreFair checks that the sides of a ratio have the same entities, callers and
+// processors, and are both empty or not.
 func TestComparisonsAreFair(t *testing.T) {
 	t.Parallel()
 	for _, c := range comparisons([]int{1, 2}) {
@@ -207,7 +207,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestWorkerFails shows that an error in a worker is an error of the parent, and that the worker goes on.
+// TestWorkerFails shows that an error in a worker is an error of the parent, and that the worker
+// goes on.
 func TestWorkerFails(t *testing.T) {
 	t.Parallel()
 	ctx, e := testContext(t), &environment{}

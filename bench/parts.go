@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// planner is a store that makes the plan, as every store does first, and then admits without judging. So a
-// limiter over it costs its own part alone. The embedded store has the configuration.
+// planner is a store that makes the plan, as every store does first, and then admits without
+// judging. So a limiter over it costs its own part alone. The embedded store has the configuration.
 type planner struct{ *memory.Store }
 
 // Reserve admits. It fails as [weir.Reservation.Plan] does.
@@ -73,9 +73,10 @@ func newParts(ctx context.Context) (*parts, error) {
 	return p, err
 }
 
-// openParts returns a world with a work for each part of a reservation that can be called by itself. All calls
-// carry the same now, because the clock is a part itself. The same reservation is completed again and again,
-// which a store allows, because the limiter checks whether a lease has ended.
+// openParts returns a world with a work for each part of a reservation that can be called by
+// itself. All calls carry the same now, because the clock is a part itself. The same reservation is
+// completed again and again, which a store allows, because the limiter checks whether a lease has
+// ended.
 func openParts(ctx context.Context, _ *spec) (*world, error) {
 	p, err := newParts(ctx)
 	if err != nil {

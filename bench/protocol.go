@@ -13,23 +13,23 @@ import (
 	"time"
 )
 
-// This is the protocol of all workers, in Go and in Python. Each line on standard input is an order in JSON,
-// and each line on standard output is the reply to one. The first order opens a world. A worker exits at the
-// end of its input.
+// This is the protocol of all workers, in Go and in Python. Each line on standard input is an order
+// in JSON, and each line on standard output is the reply to one. The first order opens a world. A
+// worker exits at the end of its input.
 
 // order tells a worker what to do.
 type order struct {
 	// Open is the world to set up. The other fields are empty then.
 	Open *spec `json:"open,omitempty"`
-	// Work is the name of a work of the world. If it is empty, the reply says how much time and memory the
-	// process has used since its start.
+	// Work is the name of a work of the world. If it is empty, the reply says how much time and memory
+	// the process has used since its start.
 	Work string `json:"work,omitempty"`
 	// Ops is how many operations to do, all callers together.
 	Ops int `json:"ops,omitempty"`
 	// NS is for how many nanoseconds to do them, instead of Ops.
 	NS int64 `json:"ns,omitempty"`
-	// Profile is the file of a CPU profile, which begins with the first order that names one and ends with
-	// the process. Python workers make none.
+	// Profile is the file of a CPU profile, which begins with the first order that names one and ends
+	// with the process. Python workers make none.
 	Profile string `json:"profile,omitempty"`
 }
 
@@ -42,15 +42,15 @@ type reply struct {
 	CPU      int64 `json:"cpu_ns"` // processor time of the process
 	Mallocs  int64 `json:"mallocs"`
 	Bytes    int64 `json:"bytes"`
-	// P50 and P99 are the nanoseconds that half of the operations, and 99 in 100, took at most; 0 unless
-	// the order limited the time.
+	// P50 and P99 are the nanoseconds that half of the operations, and 99 in 100, took at most; 0
+	// unless the order limited the time.
 	P50 int64 `json:"p50_ns"`
 	P99 int64 `json:"p99_ns"`
-	// Counts is the number of requests to a store by their name. It is nil if the contestant does not count
-	// them.
+	// Counts is the number of requests to a store by their name. It is nil if the contestant does not
+	// count them.
 	Counts map[string]int64 `json:"counts,omitempty"`
-	// Other is the processor time of the process at the other end: of the database, or of the generator of
-	// load if the contestant is a server. It is 0 if it is not known.
+	// Other is the processor time of the process at the other end: of the database, or of the
+	// generator of load if the contestant is a server. It is 0 if it is not known.
 	Other   int64  `json:"other_ns"`
 	Address string `json:"address,omitempty"` // of a world that listens
 	Error   string `json:"error,omitempty"`
@@ -89,15 +89,16 @@ func quotient(a, b float64) float64 {
 	return a / b
 }
 
-// spec describes the world that a worker sets up. Each kind of world reads the fields that concern it.
+// spec describes the world that a worker sets up. Each kind of world reads the fields that concern
+// it.
 type spec struct {
 	Kind string `json:"kind"`
-	// Entities are charged. Each caller takes Each of them in turn, by default all, and the callers begin
-	// at equal distances.
+	// Entities are charged. Each caller takes Each of them in turn, by default all, and the callers
+	// begin at equal distances.
 	Entities []string `json:"entities"`
 	Each     int      `json:"each,omitempty"`
-	// Callers is the number of callers in this process. In all processes of the contestant there are All,
-	// of which these begin with number First.
+	// Callers is the number of callers in this process. In all processes of the contestant there are
+	// All, of which these begin with number First.
 	Callers int `json:"callers"`
 	First   int `json:"first"`
 	All     int `json:"all"`
@@ -164,8 +165,8 @@ type world struct {
 	close   func() error            // nil if there is nothing to close
 }
 
-// serveOrders obeys orders until there are no more. It returns errors of reading and writing; those of a
-// world are in the replies.
+// serveOrders obeys orders until there are no more. It returns errors of reading and writing; those
+// of a world are in the replies.
 func serveOrders(in io.Reader, out io.Writer) (err error) {
 	ctx := context.Background()
 	orders, replies := json.NewDecoder(bufio.NewReader(in)), json.NewEncoder(out)

@@ -40,8 +40,8 @@ func totalColumns() []column {
 	}
 }
 
-// storeColumns returns the columns for long rounds: medians of the rounds, and the counts with these names
-// per operation.
+// storeColumns returns the columns for long rounds: medians of the rounds, and the counts with
+// these names per operation.
 func storeColumns(operation, server string, counts ...string) []column {
 	const micro, milli = 1e3, 1e6
 	speeds := func(f *figures) spread { return f.of((*reply).speed) }
@@ -176,8 +176,8 @@ func (x *ratio) bound() string {
 	return out
 }
 
-// verdict says whether the goal is kept both in the median of the rounds and over their totals, which count
-// disturbances of fewer than half of the rounds too.
+// verdict says whether the goal is kept both in the median of the rounds and over their totals,
+// which count disturbances of fewer than half of the rounds too.
 func (x *ratio) verdict(median, total float64) string {
 	kept := func(got float64) bool {
 		if x.of == speed {

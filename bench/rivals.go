@@ -25,8 +25,8 @@ func rivals() []rival {
 	}
 }
 
-// openTakes returns the world of a rival that has one operation per entity. It does each once, so that the
-// entity's state exists, or its only unit is taken.
+// openTakes returns the world of a rival that has one operation per entity. It does each once, so
+// that the entity's state exists, or its only unit is taken.
 func openTakes(s *spec, take func(entity string) (bool, error)) (*world, error) {
 	for _, entity := range s.Entities {
 		if _, err := take(entity); err != nil {

@@ -16,8 +16,8 @@ func processorTime() int64 {
 	return u.Utime.Nano() + u.Stime.Nano()
 }
 
-// freeze stops a process, so that its background work, such as garbage collection, falls into its own slices
-// and not into those of others.
+// freeze stops a process, so that its background work, such as garbage collection, falls into its
+// own slices and not into those of others.
 func freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 
 // thaw continues a frozen process.

@@ -31,8 +31,8 @@ func openLedger(ctx context.Context, s *spec) (*world, error) {
 	return newLedger(s, store)
 }
 
-// newLedger opens a limiter with a limit of each kind on a store, which it closes with itself. It has default
-// options except that it waits longer.
+// newLedger opens a limiter with a limit of each kind on a store, which it closes with itself. It
+// has default options except that it waits longer.
 func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
 	limiter, err := weir.New(store, &weir.Options{
 		StoreTimeout: patience,
@@ -58,8 +58,8 @@ func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
 	}, nil
 }
 
-// rawLedger makes the calls of weir with TigerBeetle's own client, and nothing else: it resolves no limits,
-// remembers no lease, and only checks whether everything was created.
+// rawLedger makes the calls of weir with TigerBeetle's own client, and nothing else: it resolves no
+// limits, remembers no lease, and only checks whether everything was created.
 type rawLedger struct {
 	client tb.Client
 	shapes leaseShapes
@@ -69,8 +69,8 @@ type rawLedger struct {
 	calls, events atomic.Int64
 }
 
-// openRawLedger lets weir take leases on the cluster for a while to see how many events they have, copies
-// weir's calls from an emulator, and creates their accounts.
+// openRawLedger lets weir take leases on the cluster for a while to see how many events they have,
+// copies weir's calls from an emulator, and creates their accounts.
 func openRawLedger(ctx context.Context, s *spec) (_ *world, err error) {
 	model, err := openLedger(ctx, s)
 	if err != nil {
@@ -208,12 +208,12 @@ func shapeOf(calls [][]tb.Transfer) (leaseShape, error) {
 	return s, nil
 }
 
-// leaseShapes are the two shapes that a lease may have: without and with the transfer that moves the bucket's
-// anchor.
+// leaseShapes are the two shapes that a lease may have: without and with the transfer that moves
+// the bucket's anchor.
 type leaseShapes struct{ least, most leaseShape }
 
-// share returns how many leases of a thousand are of the larger shape if there are as many events as
-// weir's leases have had. It fails if no mixture of the two has as many calls and events.
+// share returns how many leases of a thousand are of the larger shape if there are as many events
+// as weir's leases have had. It fails if no mixture of the two has as many calls and events.
 func (s *leaseShapes) share(seen *reply) (int64, error) {
 	calls, events := seen.perOp(seen.Counts[countCalls]), seen.perOp(seen.Counts[countEvents])
 	least, most := float64(s.least.events), float64(s.most.events)
@@ -234,8 +234,9 @@ type ledgerCopy struct {
 	shapes leaseShapes
 }
 
-// copyLeases lets weir take leases on an emulator in the process, and copies what it asks for: of the first
-// lease, of one in the same millisecond, whose bucket has nothing to refill, and of one a second later.
+// copyLeases lets weir take leases on an emulator in the process, and copies what it asks for: of
+// the first lease, of one in the same millisecond, whose bucket has nothing to refill, and of one a
+// second later.
 func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
 	now := time.Now()
 	clock := func() time.Time { return now }

@@ -4,8 +4,8 @@ package main
 
 import "testing"
 
-// TestCopyLeases checks that whole leases are copied, and that their two shapes differ by the refill of the
-// only bucket.
+// TestCopyLeases checks that whole leases are copied, and that their two shapes differ by the
+// refill of the only bucket.
 func TestCopyLeases(t *testing.T) {
 	t.Parallel()
 	copied, err := copyLeases(t.Context(), &spec{Entities: []string{"hot"}, Callers: 1})

@@ -23,7 +23,8 @@ const (
 	outcomes
 )
 
-// judged returns the outcome of a reservation by its error; an error other than a denial remains an error.
+// judged returns the outcome of a reservation by its error; an error other than a denial remains an
+// error.
 func judged(err error) (outcome, error) {
 	if err == nil {
 		return admitted, nil
@@ -40,8 +41,8 @@ type operation func(ctx context.Context) (outcome, error)
 // work has callers that do their operations again and again, each in a goroutine of its own.
 type work struct {
 	callers []operation
-	// chunk is the number of operations after which the measurement pauses. before and after run around
-	// each chunk, and are not measured. Default: no pause.
+	// chunk is the number of operations after which the measurement pauses. before and after run
+	// around each chunk, and are not measured. Default: no pause.
 	chunk         int
 	before, after func(ctx context.Context) error
 }
@@ -68,8 +69,8 @@ func (w *work) run(ctx context.Context, ops int, length time.Duration) (reply, e
 	return sum, nil
 }
 
-// measure runs the callers' operations, and returns the first error of one. Its own costs lie outside of
-// what it measures.
+// measure runs the callers' operations, and returns the first error of one. Its own costs lie
+// outside of what it measures.
 func measure(
 	ctx context.Context, callers []operation, ops int, length time.Duration,
 ) (r reply, err error) {

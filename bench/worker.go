@@ -28,7 +28,8 @@ type worker struct {
 	address string // that its world listens on, if it does
 }
 
-// startWorker starts a process and lets it set up a world. The process is killed when the context ends.
+// startWorker starts a process and lets it set up a world. The process is killed when the context
+// ends.
 func startWorker(ctx context.Context, s *spec, e *environment) (*worker, error) {
 	args := []string{e.python, "-c", pythonProgram}
 	if s.Kind != kindPython {
@@ -120,8 +121,8 @@ func openTeam(ctx context.Context, c *contestant, e *environment) (*team, error)
 	return t, t.each(freeze)
 }
 
-// run sends an order to all workers at once, and returns the sum of their replies, except that the time is
-// that of the slowest. If there is a server, the costs are the server's.
+// run sends an order to all workers at once, and returns the sum of their replies, except that the
+// time is that of the slowest. If there is a server, the costs are the server's.
 func (t *team) run(o order) (sum reply, err error) {
 	if err := t.each(thaw); err != nil {
 		return sum, err

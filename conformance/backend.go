@@ -39,7 +39,8 @@ type BackendHarness struct {
 }
 
 // TestBackend checks a store through the limiter as [TestService] does, then what lies below the
-// limiter: the seam of docs/new-backend.md, and what becomes of calls that the store does not answer.
+// limiter: the seam of docs/new-backend.md, and what becomes of calls that the store does not
+// answer.
 func TestBackend(t *testing.T, h BackendHarness) {
 	t.Helper()
 	service := h.Service(t)

@@ -198,8 +198,8 @@ func doDenied(s *stage) {
 	s.refused(weir.NeverSatisfiable, weir.Do(s.Context(), s.World, ask("a", cost(11)), never))
 }
 
-// doFailsToSettle: whoever reports what cannot be settled is told so, whatever the call returned, and
-// what was reserved stays.
+// doFailsToSettle: whoever reports what cannot be settled is told so, whatever the call returned,
+// and what was reserved stays.
 func doFailsToSettle(s *stage) {
 	for _, returned := range []error{nil, errCall} {
 		err := weir.Do(s.Context(), s.World, ask("a", cost(4)),

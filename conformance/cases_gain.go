@@ -34,8 +34,8 @@ func credit(l weir.Limit, ms int64) int64 {
 	return ms * l.RefillAmount * 1000 / l.RefillPeriod.Milliseconds()
 }
 
-// firstGain is the wait from an instant to the first millisecond by which a bucket has gained so many
-// milli-units, found by looking at each.
+// firstGain is the wait from an instant to the first millisecond by which a bucket has gained so
+// many milli-units, found by looking at each.
 func firstGain(l weir.Limit, from, milli int64) time.Duration {
 	at := from
 	for credit(l, at)-credit(l, from) < milli {
@@ -55,7 +55,8 @@ func waitRounded(s *stage) {
 	}
 }
 
-// absoluteGain asks at instants at which floor(t1·r/p) − floor(t0·r/p) and floor((t1−t0)·r/p) differ.
+// absoluteGain asks at instants at which floor(t1·r/p) − floor(t0·r/p) and floor((t1−t0)·r/p)
+// differ.
 func absoluteGain(s *stage) {
 	l := bucketOf("n", 100, 7, time.Minute)
 	s.admit(ask("a", cost(100)))

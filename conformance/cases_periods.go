@@ -6,7 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// period is a budget's calendar, an instant in it and the end of the period that the instant lies in.
+// period is a budget's calendar, an instant in it and the end of the period that the instant lies
+// in.
 type period struct {
 	name, every, zone, at, end string
 }

@@ -24,13 +24,13 @@ type Decisions struct {
 	Judged map[weir.Kind]int
 }
 
-// CheckDecisions reads a decision log, as `weir replay --decisions` writes it, makes every call in it
-// to the model, and compares the answers: what is admitted, denied or refused, every figure of every
-// limit, and every retry-after. Lines about adjust, cancel and extend calls, which a replay does not
-// make, may be in the log too. The options are those of the limiter that the log is about.
+// CheckDecisions reads a decision log, as `weir replay --decisions` writes it, makes every call in
+// it to the model, and compares the answers: what is admitted, denied or refused, every figure of
+// every limit, and every retry-after. Lines about adjust, cancel and extend calls, which a replay
+// does not make, may be in the log too. The options are those of the limiter that the log is about.
 //
-// It returns an error at the first line that the model would have written differently, and if the log
-// is malformed or truncated.
+// It returns an error at the first line that the model would have written differently, and if the
+// log is malformed or truncated.
 func CheckDecisions(log io.Reader, o weir.Options) (*Decisions, error) {
 	const longest = 16 << 20 // in bytes: far more than a request with all its limits takes
 	c := &decisionChecker{

@@ -57,8 +57,8 @@ func (w forgetfulWorld) Configure(d *weir.Definitions) error {
 	return nil
 }
 
-// bucketsOnly is a harness of models with wrong points, as a store that has only buckets. forget makes
-// them forgetful besides.
+// bucketsOnly is a harness of models with wrong points, as a store that has only buckets. forget
+// makes them forgetful besides.
 func bucketsOnly(points model.Points, forget bool, lee conformance.Leeway) conformance.Harness {
 	h := conformance.ModelHarness(nil)
 	calendar := model.NewCalendar()

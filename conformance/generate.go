@@ -14,13 +14,14 @@ import (
 )
 
 // move is an operation or a few as rapid draws them, without a look at the state that they meet:
-// "complete a live lease with half of what it took". A machine fits them to the state. So what rapid
-// draws for one move does not depend on the others, and it can shrink a long script by leaving moves
-// out.
+// "complete a live lease with half of what it took". A machine fits them to the state. So what
+// rapid draws for one move does not depend on the others, and it can shrink a long script by
+// leaving moves out.
 type move func(m *machine)
 
 // machine is a state machine whose operations rapid draws: the model, in lockstep with a world. It
-// knows which leases are live, ended or expired, so that every verb often meets every state of a lease.
+// knows which leases are live, ended or expired, so that every verb often meets every state of a
+// lease.
 type machine struct {
 	*lockstep
 	ctx     context.Context
@@ -54,8 +55,8 @@ const (
 	setsMost    = 9  // configurations in a script
 )
 
-// ended is what a machine panics with where rapid runs out of bits. Rapid would draw again in each of
-// its generators that are nested here.
+// ended is what a machine panics with where rapid runs out of bits. Rapid would draw again in each
+// of its generators that are nested here.
 type ended struct{ cause any }
 
 // run does moves until there are enough operations, an answer differs, or time is up.
@@ -72,8 +73,8 @@ func (m *machine) run(t *rapid.T) {
 }
 
 // several draws and does some moves, half of them at a time. The halves are for the sake of
-// shrinking: rapid tries to leave out what each generator drew, the outer ones first, and so gets rid
-// of a thousand operations about as fast as of one.
+// shrinking: rapid tries to leave out what each generator drew, the outer ones first, and so gets
+// rid of a thousand operations about as fast as of one.
 func (m *machine) several(moves *rapid.Generator[move], n int) *rapid.Generator[bool] {
 	if n == 1 {
 		return rapid.Map(moves, func(do move) bool {
@@ -217,7 +218,8 @@ func (m *machine) pick(state weir.LeaseState, which uint8) *tracked {
 // unknown stands for the state of a lease that never was.
 const unknown weir.LeaseState = ""
 
-// get returns a lease in a state. If there is none it first does what leads to one; nil if that fails.
+// get returns a lease in a state. If there is none it first does what leads to one; nil if that
+// fails.
 func (m *machine) get(state weir.LeaseState, which uint8) *tracked {
 	if state == unknown {
 		return &tracked{reserve: m.simple()}

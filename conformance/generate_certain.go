@@ -7,9 +7,9 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// A store with [Leeway] RemovedForgotten may forget a bucket that was removed, so the answers to some
-// changes are not certain. What follows keeps a script away from them: it asks of the buckets that the
-// model knows whether a change would show that one was forgotten.
+// A store with [Leeway] RemovedForgotten may forget a bucket that was removed, so the answers to
+// some changes are not certain. What follows keeps a script away from them: it asks of the buckets
+// that the model knows whether a change would show that one was forgotten.
 
 // configured notes the definitions in force and which buckets they have removed.
 func (m *machine) configured(d *weir.Definitions) {
@@ -52,8 +52,8 @@ func (m *machine) buckets() []knownBucket {
 	return known
 }
 
-// shows reports whether limits of its subject would show that a bucket was forgotten: it was removed
-// since it was used last, and it is not full, or would be raised.
+// shows reports whether limits of its subject would show that a bucket was forgotten: it was
+// removed since it was used last, and it is not full, or would be raised.
 func (m *machine) shows(b *knownBucket, limits []weir.Limit) bool {
 	i := slices.IndexFunc(limits, b.is)
 	if i < 0 || b.Forgotten || b.Full && limits[i].Capacity <= b.Limit.Capacity {

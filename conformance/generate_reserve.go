@@ -93,8 +93,8 @@ func lowest(chain []weir.LimitStatus, name string) int64 {
 	return most
 }
 
-// fresh draws how far the time in a lease ID that may be used is off the clock: not at all, a little
-// older, or up to a minute ahead.
+// fresh draws how far the time in a lease ID that may be used is off the clock: not at all, a
+// little older, or up to a minute ahead.
 func fresh() *rapid.Generator[func(m *machine) weir.LeaseID] {
 	return rapid.Custom(func(t *rapid.T) func(m *machine) weir.LeaseID {
 		how, ms := between(t, "how", 0, 31), between(t, "ms", 1, 60_000)
@@ -144,8 +144,8 @@ func reserveFresh(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 	})
 }
 
-// reserveAgain repeats the reservation of a lease, or reserves something else under its ID, or under
-// that of a denial.
+// reserveAgain repeats the reservation of a lease, or reserves something else under its ID, or
+// under that of a denial.
 func reserveAgain(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 	return rapid.Custom(func(t *rapid.T) move {
 		state := sample(t, "state", weir.LeaseLive, weir.LeaseExpired, weir.LeaseLive, weir.LeaseVoided,
@@ -201,7 +201,8 @@ func retry() *rapid.Generator[move] {
 	})
 }
 
-// reserveWrong has one mistake, because which of two is reported is not specified: in the request, in its ID, or against what is configured.
+// reserveWrong has one mistake, because which of two is reported is not specified: in the request,
+// in its ID, or against what is configured.
 func reserveWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 	return rapid.Custom(func(t *rapid.T) move {
 		mistake := between(t, "mistake", 0, 15)

@@ -39,7 +39,8 @@ func settle(states ...weir.LeaseState) *rapid.Generator[move] {
 	})
 }
 
-// adjusted is a live lease that was adjusted, so that its units were taken at several instants, or e.
+// adjusted is a live lease that was adjusted, so that its units were taken at several instants, or
+// e.
 func (m *machine) adjusted(e *tracked) *tracked {
 	if o := m.live(func(o *tracked) bool { return o.adjust.Seq > 0 }); e.adjust.Seq == 0 && o != nil {
 		return o
@@ -120,8 +121,8 @@ func growAndShrink() *rapid.Generator[move] {
 	})
 }
 
-// totals says what a lease turns out to use: a list of words and numbers, which begins again where a
-// lease has more costs.
+// totals says what a lease turns out to use: a list of words and numbers, which begins again where
+// a lease has more costs.
 type totals struct {
 	each []total
 	// none gives none at all, joint one set for all charges, unkeyed a set for each charge of a lease

@@ -51,8 +51,8 @@ func TestGenerateWithinAbilities(t *testing.T) {
 	}
 }
 
-// FuzzOperations does operations on memory. Most inputs are shorter than a script, and the checks up to
-// where they end count.
+// FuzzOperations does operations on memory. Most inputs are shorter than a script, and the checks
+// up to where they end count.
 func FuzzOperations(f *testing.F) {
 	h := memoryHarness()
 	for seed := range uint64(8) {

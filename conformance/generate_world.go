@@ -38,8 +38,8 @@ func starts() []string {
 	}
 }
 
-// The numbers that follow are drawn from all that their bits can hold, and divided: where rapid has to
-// draw again for a number that is too large, it takes long to shrink.
+// The numbers that follow are drawn from all that their bits can hold, and divided: where rapid has
+// to draw again for a number that is too large, it takes long to shrink.
 
 // sample draws one of the values. Rapid prefers the first ones, and shrinks to the first.
 func sample[E any](t *rapid.T, label string, from ...E) E {

@@ -32,9 +32,9 @@ type Load struct {
 const checkTime = time.Minute
 
 // Linearizable drives worlds from several goroutines at once and checks every history of calls and
-// answers: there must be an order of the calls, in accordance with when they were made and answered,
-// in which one after the other would have given the same answers. All calls of a history carry the
-// same now. What came of the calls is printed.
+// answers: there must be an order of the calls, in accordance with when they were made and
+// answered, in which one after the other would have given the same answers. All calls of a history
+// carry the same now. What came of the calls is printed.
 func Linearizable(t T, h Harness, load Load) {
 	t.Helper()
 	t.Logf("linearizability: seed %d", load.Seed)
@@ -107,8 +107,8 @@ func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	return slices.Concat(histories...)
 }
 
-// yielding lets other goroutines run wherever a call looks at its context, and before it returns, so
-// that calls overlap on a machine with few processors too.
+// yielding lets other goroutines run wherever a call looks at its context, and before it returns,
+// so that calls overlap on a machine with few processors too.
 type yielding struct{ context.Context }
 
 // Err fulfils [context.Context].
@@ -149,8 +149,8 @@ func checkHistory(t T, w *linearWorld, history []porcupine.Operation) bool {
 	return true
 }
 
-// repeatsAgree compares the answers of all admitted reservations of one lease: each repeats the first.
-// Another server knows that one only by what the store keeps of it, without the numbers.
+// repeatsAgree compares the answers of all admitted reservations of one lease: each repeats the
+// first. Another server knows that one only by what the store keeps of it, without the numbers.
 func repeatsAgree(t T, group []porcupine.Operation) bool {
 	t.Helper()
 	answers := map[int8]*linearAnswer{}

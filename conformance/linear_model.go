@@ -107,8 +107,8 @@ func (s *linearState) step(c *linearCall, got *linearAnswer) (bool, *linearState
 	return false, next
 }
 
-// appliedBefore reports whether a call is an adjust that the lease has seen, or one after it. A server
-// that carried it out may not have heard yet that another server settled the lease.
+// appliedBefore reports whether a call is an adjust that the lease has seen, or one after it. A
+// server that carried it out may not have heard yet that another server settled the lease.
 func (s *linearState) appliedBefore(c *linearCall) bool {
 	return c.verb == weir.VerbAdjust && int64(c.seq) <= s.model.Seq(s.ids[c.slot])
 }

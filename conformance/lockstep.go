@@ -44,7 +44,8 @@ func (d *difference) String() string {
 	return fmt.Sprintf("step %d: %v\n  got  %v\n  want %v", d.step+1, d.op, d.got, d.want)
 }
 
-// startLockstep opens the worlds for a script. The caller closes the one in it. The table may be nil.
+// startLockstep opens the worlds for a script. The caller closes the one in it. The table may be
+// nil.
 func startLockstep(
 	t T, h *Harness, s *Script, c *model.Calendar, table *Table,
 ) (*lockstep, error) {
@@ -59,9 +60,9 @@ func startLockstep(
 	}, nil
 }
 
-// step does the script's i-th operation, and returns the model's answer, and the difference, if there
-// is one. A world's contended denial has changed nothing, so the model need not hear of it, and the
-// answer is the world's.
+// step does the script's i-th operation, and returns the model's answer, and the difference, if
+// there is one. A world's contended denial has changed nothing, so the model need not hear of it,
+// and the answer is the world's.
 func (l *lockstep) step(ctx context.Context, i int) (answer, *difference) {
 	o := &l.script.Ops[i]
 	l.resolve(ctx, o)

@@ -102,7 +102,8 @@ func (s *stage) exactly(r *weir.Request, ideal, tries int) {
 	s.admitted(s.drain(r, tries), ideal)
 }
 
-// admitted judges a number of admissions. Where answers are bounds, one in a hundred may be missing.
+// admitted judges a number of admissions. Where answers are bounds, one in a hundred may be
+// missing.
 func (s *stage) admitted(got, ideal int) {
 	s.Helper()
 	least := ideal

@@ -182,8 +182,8 @@ func (s *scanner) reserve(o *Op) {
 	o.Keyed, o.Charges, o.Bring = s.charges("")
 }
 
-// charges reads what a request charges and the limits that it brings. A charge without a resource is
-// on the usual one; if that is empty, each has its own.
+// charges reads what a request charges and the limits that it brings. A charge without a resource
+// is on the usual one; if that is empty, each has its own.
 func (s *scanner) charges(usual string) (isKeyed bool, charges []weir.Charge, bring []weir.Limit) {
 	if isKeyed = s.skip(" " + keyed + " "); isKeyed {
 		s.rest = " " + s.rest

@@ -10,15 +10,15 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// How many operations a script has. Most are short, so that a run begins in many places, and a failure
-// is soon shrunk. One in four is long enough for states that are rare.
+// How many operations a script has. Most are short, so that a run begins in many places, and a
+// failure is soon shrunk. One in four is long enough for states that are rare.
 const (
 	scriptOps     = 500
 	longScriptOps = 2000
 )
 
-// nextScript is how far apart the seeds of a run's scripts are. So runs from neighboring seeds have no
-// script in common, and a script's seed tells how long it is.
+// nextScript is how far apart the seeds of a run's scripts are. So runs from neighboring seeds have
+// no script in common, and a script's seed tells how long it is.
 const nextScript = 1 << 32
 
 func opsOf(seed uint64) int {
@@ -29,8 +29,8 @@ func opsOf(seed uint64) int {
 }
 
 // RandomOperations drives a world of the harness and the model with n random operations, compares
-// every answer, and says what was met. The seed is printed. The first difference is printed, with all
-// operations up to it, then shrunk to a short script, which is printed in a form that [Replay]
+// every answer, and says what was met. The seed is printed. The first difference is printed, with
+// all operations up to it, then shrunk to a short script, which is printed in a form that [Replay]
 // accepts.
 func RandomOperations(t T, h Harness, seed uint64, n int) *Table {
 	t.Helper()
@@ -113,8 +113,8 @@ func (r *run) play(t *rapid.T) *difference {
 	return r.machine.found
 }
 
-// example plays the script that rapid draws from a seed. Rapid would draw another one after a panic,
-// so panics, which end the tests of recorders, go around it.
+// example plays the script that rapid draws from a seed. Rapid would draw another one after a
+// panic, so panics, which end the tests of recorders, go around it.
 func (r *run) example(seed uint64) *difference {
 	var d *difference
 	var thrown any

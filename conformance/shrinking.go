@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// How much is done to shrink a script. What is counted ends it in the process, at the same attempt on
-// every machine, the time in a store that is far slower than the model.
+// How much is done to shrink a script. What is counted ends it in the process, at the same attempt
+// on every machine, the time in a store that is far slower than the model.
 const (
 	shrinkTime = 50 * time.Second
 	shrinkOps  = 200_000 // in all
@@ -23,9 +23,9 @@ const (
 	fewOps     = 40      // from so few on, the definitions are shrunk too: each attempt repeats them all
 )
 
-// shrink returns a script that still fails, and the difference: rapid draws the same script from the
-// same seed, and then leaves out what it can and lowers what it drew. A script that does not fail
-// again is returned as it is.
+// shrink returns a script that still fails, and the difference: rapid draws the same script from
+// the same seed, and then leaves out what it can and lowers what it drew. A script that does not
+// fail again is returned as it is.
 func (f *finding) shrink(t T, h *Harness) (*Script, *difference) {
 	header := *f.script
 	header.Ops, header.Sets = nil, f.script.Sets[:1]
@@ -78,8 +78,8 @@ func (r *run) tryTo(t *rapid.T) (d *difference) {
 // rapidFlags is held by who sets rapid's flags, which are the process's.
 var rapidFlags = [...]*sync.Mutex{{}}
 
-// checkWithRapid checks what rapid draws from a seed, and lets rapid shrink it if it fails. The check
-// may end its goroutine.
+// checkWithRapid checks what rapid draws from a seed, and lets rapid shrink it if it fails. The
+// check may end its goroutine.
 func checkWithRapid(t T, seed uint64, check func(*rapid.T)) {
 	rapidFlags[0].Lock()
 	defer rapidFlags[0].Unlock()

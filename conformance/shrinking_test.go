@@ -37,8 +37,8 @@ func forgiving() conformance.Harness {
 	})
 }
 
-// TestDifferenceIsShrunk: what is left of a failing script is short, has small numbers, fails when it
-// is replayed, and comes from the seed that it names.
+// TestDifferenceIsShrunk: what is left of a failing script is short, has small numbers, fails when
+// it is replayed, and comes from the seed that it names.
 func TestDifferenceIsShrunk(t *testing.T) {
 	t.Parallel()
 	wrong := forgiving()

@@ -285,8 +285,8 @@ func TestRoleString(t *testing.T) {
 	}
 }
 
-// TestCallerNames: a caller is a bearer token, or without bearer tokens the address that the request or
-// its connection comes from. Each has one live lease here.
+// TestCallerNames: a caller is a bearer token, or without bearer tokens the address that the
+// request or its connection comes from. Each has one live lease here.
 func TestCallerNames(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -16,8 +16,9 @@ const (
 
 // arrivals are the requests whose bodies are on their way, in the order in which they began. When
 // there are too many of them, one of a caller that has its share or more is given up, the one that
-// began first: no caller gives up another's. When they hold too much memory it is the one that began
-// first: a body that is sent without delay is never the oldest for long, however many others are slow.
+// began first: no caller gives up another's. When they hold too much memory it is the one that
+// began first: a body that is sent without delay is never the oldest for long, however many others
+// are slow.
 type arrivals struct {
 	most      int
 	mostBytes int64
@@ -98,8 +99,8 @@ func (a *arrivals) end(c *incoming) bool {
 	return true
 }
 
-// giveUp makes the reading of a body fail. The request cannot end meanwhile, because end waits for it.
-// Nothing else does: on HTTP/2 it takes until a goroutine of the connection has answered.
+// giveUp makes the reading of a body fail. The request cannot end meanwhile, because end waits for
+// it. Nothing else does: on HTTP/2 it takes until a goroutine of the connection has answered.
 func (a *arrivals) giveUp(c *incoming) {
 	a.remove(c)
 	stopped := make(chan struct{})

@@ -71,16 +71,16 @@ func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 type addressKey struct{}
 
 // ConnContext names the address at the other end of a connection as the caller (see
-// [weir.ContextWithCaller]). A [Handler] without bearer tokens does so for every request; with this as
-// [http.Server.ConnContext] it is done once for a connection.
+// [weir.ContextWithCaller]). A [Handler] without bearer tokens does so for every request; with this
+// as [http.Server.ConnContext] it is done once for a connection.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	address := callerAddress(conn.RemoteAddr().String())
 	return context.WithValue(weir.ContextWithCaller(ctx, address), addressKey{}, address)
 }
 
 // callerAddress returns the name of an address, "" for one of no network. What a proxy says in
-// X-Forwarded-For is not trusted. Of an IPv6 address the first 64 bits count, since one host has all of
-// them.
+// X-Forwarded-For is not trusted. Of an IPv6 address the first 64 bits count, since one host has
+// all of them.
 func callerAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

@@ -196,7 +196,8 @@ func TestRefusedAfterLoss(t *testing.T) {
 	}
 }
 
-// What a denial, or a lease of long ago, says of the server's clock is not taken for an admission's.
+// What a denial, or a lease of long ago, says of the server's clock is not taken for an
+// admission's.
 func TestClockIsLearned(t *testing.T) {
 	t.Parallel()
 	w, requests := skewedWorld(t, 2*time.Hour, asServed)

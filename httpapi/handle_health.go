@@ -27,8 +27,9 @@ func (h *Handler) healthy(context.Context, *incoming) (*answer, error) {
 	return &answer{body: healthBody{"ok"}}, nil
 }
 
-// ready shows the reason only if it is a [weir.Error], because anybody may ask. A server whose limits
-// are superseded says so as it does to a reserve; everything else is unavailable, whatever the code.
+// ready shows the reason only if it is a [weir.Error], because anybody may ask. A server whose
+// limits are superseded says so as it does to a reserve; everything else is unavailable, whatever
+// the code.
 func (h *Handler) ready(ctx context.Context, _ *incoming) (*answer, error) {
 	err := h.options.Ready(ctx)
 	if err == nil {

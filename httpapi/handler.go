@@ -146,8 +146,9 @@ func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
 	}
 }
 
-// work does what a request asks for, in a place among those that are served at once. The place is free
-// again before the answer is written, or clients that do not read theirs would keep others out.
+// work does what a request asks for, in a place among those that are served at once. The place is
+// free again before the answer is written, or clients that do not read theirs would keep others
+// out.
 func (h *Handler) work(ctx context.Context, t *route, c *incoming) (*answer, error) {
 	if t.limited() {
 		select {

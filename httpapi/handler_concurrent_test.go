@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// Callers at once, each with its flat leases, take no more and no less than there is, and settle what
-// is theirs.
+// Callers at once, each with its flat leases, take no more and no less than there is, and settle
+// what is theirs.
 func TestConcurrentCallers(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, nil)
@@ -122,8 +122,8 @@ func (b *busyConn) SetReadDeadline(time.Time) error {
 	return b.body.CloseWithError(os.ErrDeadlineExceeded)
 }
 
-// TestGivingUpDelaysNobody: while the connection of a body that is given up is busy, other requests are
-// served.
+// TestGivingUpDelaysNobody: while the connection of a body that is given up is busy, other requests
+// are served.
 func TestGivingUpDelaysNobody(t *testing.T) {
 	t.Parallel()
 	w := newHandlerWorld(t, &httpapi.Options{MaxArriving: 1})

@@ -5,8 +5,9 @@ import (
 	"strconv"
 )
 
-// What follows appends members of an object to a JSON text, as [encoding/json] writes them. A member
-// is its name with quotes and colon, and the comma before it if it is not the first: `,"limit":`.
+// What follows appends members of an object to a JSON text, as [encoding/json] writes them. A
+// member is its name with quotes and colon, and the comma before it if it is not the first:
+// `,"limit":`.
 
 // appendText appends a string. One that needs escapes is left to [encoding/json].
 func appendText(text []byte, member, s string) []byte {

@@ -67,8 +67,8 @@ func (d *reader) members(v *value, take func(v *value)) {
 	d.add(v.each(func(m *value) bool { take(m); return !d.full() }))
 }
 
-// bounded reads an array, or an object whose names are free, of which a request may have only so many
-// members: those above are counted, not read.
+// bounded reads an array, or an object whose names are free, of which a request may have only so
+// many members: those above are counted, not read.
 func (d *reader) bounded(v *value, most int, take func(v *value)) {
 	n := 0
 	err := v.each(func(m *value) bool {

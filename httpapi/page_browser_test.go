@@ -171,8 +171,8 @@ func pageLookUp(t *testing.T, b *browser) {
 	p.faultless(server.URL)
 }
 
-// pageRows asks for all rows of a list, and for the first few again. A row stays the same element, so
-// that who reads it keeps the place.
+// pageRows asks for all rows of a list, and for the first few again. A row stays the same element,
+// so that who reads it keeps the place.
 func pageRows(t *testing.T, b *browser) {
 	l := played(t)
 	deny := func(entity string) {

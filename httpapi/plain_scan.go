@@ -4,8 +4,8 @@ package httpapi
 const maxPlain = 4096
 
 // plainScan reads JSON in its plain form: objects, strings of printable ASCII without escapes, and
-// integers of at most eighteen digits. Whatever else there is, it gives up, and the whole document is
-// read again by the general reader (ADR 13). It never says what is wrong.
+// integers of at most eighteen digits. Whatever else there is, it gives up, and the whole document
+// is read again by the general reader (ADR 13). It never says what is wrong.
 type plainScan struct {
 	text []byte
 	at   int

@@ -3,7 +3,8 @@ package httpapi
 import "github.com/weir-limiter/weir"
 
 // scanSettle reads the body of a verb on a lease in plain form: one object of amounts, if any. It
-// returns false for any other, and r is as it was; [readSettle] reads the same of what this one reads.
+// returns false for any other, and r is as it was; [readSettle] reads the same of what this one
+// reads.
 func scanSettle(text []byte, r *settleRequest) bool {
 	s := plainScan{text: text}
 	var id []byte

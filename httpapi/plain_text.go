@@ -2,8 +2,8 @@ package httpapi
 
 import "strings"
 
-// keptText copies pieces of a document, whose memory is used again, into one string: it keeps as many
-// bytes as they have, whatever stood between them.
+// keptText copies pieces of a document, whose memory is used again, into one string: it keeps as
+// many bytes as they have, whatever stood between them.
 type keptText struct{ all strings.Builder }
 
 // newKeptText makes room for the pieces of a known length together.

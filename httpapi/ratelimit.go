@@ -53,8 +53,8 @@ func (r *rateLimits) denied(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, deniedState)
 }
 
-// write adds both headers for the limits that were judged. What does not fit is left out, limits that
-// are not exceeded first.
+// write adds both headers for the limits that were judged. What does not fit is left out, limits
+// that are not exceeded first.
 func (r *rateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
 	var room [8]rateItem
 	items := rateItems(room[:0], limits)
@@ -73,8 +73,8 @@ func (r *rateLimits) write(h http.Header, limits []weir.LimitStatus, state rateP
 	h[stateHeader] = values[1:2:2]
 }
 
-// define finds the definitions behind the items; none where it is not known, or is of another kind by
-// now. The limits of one subject stand beside one another.
+// define finds the definitions behind the items; none where it is not known, or is of another kind
+// by now. The limits of one subject stand beside one another.
 func (r *rateLimits) define(items []rateItem) {
 	var limits []weir.Limit
 	for i := range items {

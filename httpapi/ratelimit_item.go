@@ -45,8 +45,8 @@ func rateItems(items []rateItem, limits []weir.LimitStatus) []rateItem {
 	return items
 }
 
-// name calls a limit by its name where only one has it, by entity, resource and name otherwise. These
-// may have slashes themselves, which are escaped: no two limits share a name.
+// name calls a limit by its name where only one has it, by entity, resource and name otherwise.
+// These may have slashes themselves, which are escaped: no two limits share a name.
 func (t *rateItem) name() string {
 	s := t.status
 	if !t.shared {

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// appendList appends a list of a structured field, as far as there is room: what was exceeded first.
+// appendList appends a list of a structured field, as far as there is room: what was exceeded
+// first.
 func appendList(text []byte, items []rateItem, part ratePart, now time.Time) []byte {
 	from := len(text)
 	for _, exceeded := range []bool{true, false} {

@@ -23,8 +23,8 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// fuzzedServer is the handler on a loopback port, in the world of the document's examples. Its clock
-// moves with the requests, so that a run with the same seed is the same run.
+// fuzzedServer is the handler on a loopback port, in the world of the document's examples. Its
+// clock moves with the requests, so that a run with the same seed is the same run.
 type fuzzedServer struct {
 	*httptest.Server
 
@@ -177,7 +177,8 @@ func testSchemathesis(t *testing.T, seed, examples int) {
 	s.checkReached(t)
 }
 
-// checkReached fails a run that met too little: a fuzzer whose every request is refused finds nothing.
+// checkReached fails a run that met too little: a fuzzer whose every request is refused finds
+// nothing.
 func (s *fuzzedServer) checkReached(t *testing.T) {
 	t.Helper()
 	s.mu.Lock()

@@ -228,8 +228,8 @@ func tableRules() []rule {
 	)
 }
 
-// cell puts the first of the wrong reactions in the place of a right one. If the content does not count
-// in a cell, neither does it for the wrong one.
+// cell puts the first of the wrong reactions in the place of a right one. If the content does not
+// count in a cell, neither does it for the wrong one.
 func cell(v weir.Verb, s weir.LeaseState, same bool, right model.Reaction, counts bool) rule {
 	wrong := model.Replay
 	if right == model.Replay || s == "" {

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limiterFronts are wrong about a store that does not answer (section 10), or about callers. They stand
-// in front of a right limiter.
+// limiterFronts are wrong about a store that does not answer (section 10), or about callers. They
+// stand in front of a right limiter.
 func limiterFronts() []front {
 	// admitted turns an error into a lease of nothing.
 	admitted := func(code weir.Code) func(w *wrong) { return failing(code, (*answer).degrade) }

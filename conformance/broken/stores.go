@@ -49,8 +49,8 @@ type right interface {
 	weir.SubjectLister
 }
 
-// store is a right store with something wrong in its methods. Each function is the right one until it is
-// replaced.
+// store is a right store with something wrong in its methods. Each function is the right one until
+// it is replaced.
 type store struct {
 	right
 	reserve  func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error)

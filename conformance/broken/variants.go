@@ -1,8 +1,8 @@
-// Package broken has services and stores that are wrong in one respect each. Its tests show that the
-// suites catch every one of them: a check that nothing wrong has ever failed says little.
+// Package broken has services and stores that are wrong in one respect each. Its tests show that
+// the suites catch every one of them: a check that nothing wrong has ever failed says little.
 //
-// A wrong service is a right model with a wrong [model.Points], or with something wrong in front of it:
-// what it is asked, what it answers, its clock, its settings. Each is a row of a table:
+// A wrong service is a right model with a wrong [model.Points], or with something wrong in front of
+// it: what it is asked, what it answers, its clock, its settings. Each is a row of a table:
 //
 //	{"the weakest level wins", "5.1", model.Points{Levels: …}}
 //	{"at most 15 charges", "3.2", func(w *wrong) { w.reserve = … }}

@@ -30,8 +30,8 @@ func NewCalendar() *Calendar {
 	return &Calendar{zones: make(map[string]*time.Location), known: make(map[calendarKey]span)}
 }
 
-// Period returns the period of a budget that ms lies in, in Unix milliseconds: from start, up to but
-// not including end (2.4).
+// Period returns the period of a budget that ms lies in, in Unix milliseconds: from start, up to
+// but not including end (2.4).
 func (c *Calendar) Period(l *weir.Limit, ms int64) (start, end int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,8 +92,8 @@ func wall(zone *time.Location, minute int64) int64 {
 func local(zone *time.Location, minute int64) time.Time { return at(minute * minuteMS).In(zone) }
 
 // scanDates walks from well before the period to well after it, and notes each minute whose local
-// date is the first to lie in a later period than any before: there a period starts (2.4). Where the
-// clock goes back over midnight, yesterday's date comes again, but today has begun.
+// date is the first to lie in a later period than any before: there a period starts (2.4). Where
+// the clock goes back over midnight, yesterday's date comes again, but today has begun.
 func scanDates(zone *time.Location, every string, minute int64) span {
 	const day = 24 * 60
 	reach := map[string]int64{"day": 3, "week": 9, "month": 33}[every] * day

@@ -8,12 +8,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// CloneFor returns a copy of m for one call about a lease. The call is answered as m would answer it,
-// and changes nothing of m. A further call needs a further copy.
+// CloneFor returns a copy of m for one call about a lease. The call is answered as m would answer
+// it, and changes nothing of m. A further call needs a further copy.
 //
-// A search over orders of calls makes a copy for each call of each order that it tries. Therefore the
-// copy shares what the call cannot change: all leases but this one and those that have expired by now,
-// and whatever is never changed once it is stored, such as states, holdings, pieces and contents.
+// A search over orders of calls makes a copy for each call of each order that it tries. Therefore
+// the copy shares what the call cannot change: all leases but this one and those that have expired
+// by now, and whatever is never changed once it is stored, such as states, holdings, pieces and
+// contents.
 func (m *Model) CloneFor(id weir.LeaseID) *Model {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -33,9 +34,10 @@ func (m *Model) CloneFor(id weir.LeaseID) *Model {
 	return c // a lease that has ended does not change
 }
 
-// SameNow reports whether m and o answer alike whatever is called from here on, as long as all calls
-// carry the instant of the calls before. So the order does not count in which leases would end or be
-// forgotten, nor which pieces a limit's units are in. Both must have the same definitions.
+// SameNow reports whether m and o answer alike whatever is called from here on, as long as all
+// calls carry the instant of the calls before. So the order does not count in which leases would
+// end or be forgotten, nor which pieces a limit's units are in. Both must have the same
+// definitions.
 //
 // A repeated reservation is excepted: SameNow does not compare what its lease was told.
 func (m *Model) SameNow(o *Model) bool {
@@ -85,8 +87,8 @@ func (e *lease) same(o *lease) bool {
 		})
 }
 
-// Seq returns the sequence number of the last adjust that was applied to a lease, 0 if there is none.
-// It is no call: no clock moves.
+// Seq returns the sequence number of the last adjust that was applied to a lease, 0 if there is
+// none. It is no call: no clock moves.
 func (m *Model) Seq(id weir.LeaseID) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()

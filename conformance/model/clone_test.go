@@ -131,8 +131,8 @@ func TestCloneFor(t *testing.T) {
 	}
 }
 
-// TestSameNow: models are the same if calls at one instant cannot tell them apart, in whatever order
-// they came there.
+// TestSameNow: models are the same if calls at one instant cannot tell them apart, in whatever
+// order they came there.
 func TestSameNow(t *testing.T) {
 	t.Parallel()
 	c := &cloned{T: t, start: time.Unix(1_800_000_000, 0)}

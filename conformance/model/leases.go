@@ -68,8 +68,8 @@ func (m *Model) find(id weir.LeaseID) *lease {
 	return nil
 }
 
-// call returns what find does, for a call about the lease. An ended lease that need not be remembered
-// any more may still stand behind one that must be: it goes when it is asked for.
+// call returns what find does, for a call about the lease. An ended lease that need not be
+// remembered any more may still stand behind one that must be: it goes when it is asked for.
 func (m *Model) call(id weir.LeaseID) *lease {
 	t := &m.table
 	t.ended = slices.DeleteFunc(t.ended, func(e *lease) bool {
@@ -114,8 +114,8 @@ func (m *Model) expires(now int64, holdings []*Holding) int64 {
 		now+max(lifetime, timeout))
 }
 
-// renew makes a lease live until a new instant. Of those that end in one millisecond, the one that was
-// renewed last ends last.
+// renew makes a lease live until a new instant. Of those that end in one millisecond, the one that
+// was renewed last ends last.
 func (m *Model) renew(e *lease, expires int64) {
 	if expires == e.expires {
 		return
@@ -144,8 +144,9 @@ func (m *Model) void(id weir.LeaseID, now int64) {
 	m.finish(&lease{id: id, content: &Content{}}, weir.LeaseVoided, now)
 }
 
-// forget drops what need not be remembered any more (6.4). Leases go in the order in which they ended:
-// one that is to be remembered for longer, because its ID is ahead, keeps those behind it, too.
+// forget drops what need not be remembered any more (6.4). Leases go in the order in which they
+// ended: one that is to be remembered for longer, because its ID is ahead, keeps those behind it,
+// too.
 func (m *Model) forget(now int64) {
 	t := &m.table
 	for len(t.ended) > 0 && m.forgotten(t.ended[0], now) {

@@ -1,11 +1,12 @@
-// Package model is weir written to be read: one mutex, plain maps and slices, big integers, a calendar
-// that looks at every minute. Each rule says which line of docs/semantics.md it stands for.
+// Package model is weir written to be read: one mutex, plain maps and slices, big integers, a
+// calendar that looks at every minute. Each rule says which line of docs/semantics.md it stands
+// for.
 //
 // Nothing is shared with the code that it checks but weir's types and the checking of definitions.
 //
-// At a few places a variant may replace a value by a wrong one (see [Points]), to show that the suites
-// would notice. A reader of the rules can pass over them: a point with nothing set returns the value
-// that it is given.
+// At a few places a variant may replace a value by a wrong one (see [Points]), to show that the
+// suites would notice. A reader of the rules can pass over them: a point with nothing set returns
+// the value that it is given.
 package model
 
 import (
@@ -49,8 +50,8 @@ type Model struct {
 
 var _ weir.Service = (*Model)(nil)
 
-// New opens a model. If points is nil, it is a right one. New refuses definitions and limits that weir
-// refuses.
+// New opens a model. If points is nil, it is a right one. New refuses definitions and limits that
+// weir refuses.
 func New(defs *weir.Definitions, s Settings, points *Points) (*Model, error) {
 	m := &Model{
 		now: s.Options.Now, newID: s.NewID, slash: s.Slash, calendar: s.Calendar,
@@ -80,8 +81,8 @@ func New(defs *weir.Definitions, s Settings, points *Points) (*Model, error) {
 	return m, m.Configure(defs)
 }
 
-// Configure replaces the definitions (8.1: a change takes effect with the next call). It refuses what
-// weir refuses.
+// Configure replaces the definitions (8.1: a change takes effect with the next call). It refuses
+// what weir refuses.
 func (m *Model) Configure(d *weir.Definitions) error {
 	normal, err := d.Normalize()
 	if err != nil {
@@ -125,8 +126,9 @@ func (m *Model) read() int64 { return instant(m.now()) }
 // tick moves the lease table's clock.
 func (m *Model) tick(now int64) { m.table.now = m.clock(now) }
 
-// clock returns the lease table's time when a call brings now. Leases go by the latest now that any call
-// has brought; but one that is more than a minute behind means that the clock had been wrong (1.3).
+// clock returns the lease table's time when a call brings now. Leases go by the latest now that any
+// call has brought; but one that is more than a minute behind means that the clock had been wrong
+// (1.3).
 func (m *Model) clock(now int64) int64 {
 	latest := max(now, m.table.now)
 	if now < m.table.now-minuteMS {

@@ -9,7 +9,8 @@ import (
 	"github.com/weir-limiter/weir/conformance/model"
 )
 
-// TestPointsReplaceValues sets a point of each section and expects another answer than the right one.
+// TestPointsReplaceValues sets a point of each section and expects another answer than the right
+// one.
 func TestPointsReplaceValues(t *testing.T) {
 	t.Parallel()
 	window := weir.Limit{Name: "n", Kind: weir.Window, Capacity: 5, Window: time.Minute}

@@ -21,8 +21,8 @@ type Content struct {
 	Totals []weir.Costs
 }
 
-// Same reports whether two calls have the same content. Two settlements that name nothing have, however
-// they say so.
+// Same reports whether two calls have the same content. Two settlements that name nothing have,
+// however they say so.
 func (c *Content) Same(o *Content) bool {
 	return slices.EqualFunc(c.Charges, o.Charges, func(x, y weir.Charge) bool {
 		return x.Entity == y.Entity && x.Resource == y.Resource && sameCosts(x.Costs, y.Costs)

@@ -7,7 +7,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// checkTotals refuses a negative amount (7.4) and a malformed name (6), also as part of a full one (7.12).
+// checkTotals refuses a negative amount (7.4) and a malformed name (6), also as part of a full one
+// (7.12).
 func checkTotals(totals []weir.Costs) error {
 	for _, c := range totals {
 		for name, n := range c {
@@ -170,8 +171,8 @@ func fullName(name string) (entity, resource, limit string, ok bool) {
 	return parts[0], parts[1], parts[2], true
 }
 
-// byKey makes totals by the position of the charges out of the totals of a keyed request, in which only
-// names say what they are for (7.12). Other totals stay as they are.
+// byKey makes totals by the position of the charges out of the totals of a keyed request, in which
+// only names say what they are for (7.12). Other totals stay as they are.
 func byKey(c *Content, holdings []*Holding, totals []weir.Costs) ([]weir.Costs, error) {
 	if !c.Keyed {
 		return totals, noFullNames(totals)

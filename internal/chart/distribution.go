@@ -37,8 +37,8 @@ func NewDistribution(title, unit string, samples ...Series) *Distribution {
 }
 
 // roundBounds are steps of 1, 2 and 5, or round durations, up to the first that is not below the
-// largest sample, without those whose bins would be empty in front. Nobody needs to tell values below
-// 0 apart.
+// largest sample, without those whose bins would be empty in front. Nobody needs to tell values
+// below 0 apart.
 func roundBounds(unit string, samples []Series) []int64 {
 	least, most, zero := int64(math.MaxInt64), int64(0), false
 	for _, s := range samples {

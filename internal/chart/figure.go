@@ -1,7 +1,7 @@
 package chart
 
-// Milliseconds is the unit of values that are shown as durations: 1500 is "1.5 s". Any other unit is
-// a word behind the numbers.
+// Milliseconds is the unit of values that are shown as durations: 1500 is "1.5 s". Any other unit
+// is a word behind the numbers.
 const Milliseconds = "ms"
 
 // Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison].
@@ -140,7 +140,8 @@ func largest(series []Series) uint64 {
 	return top
 }
 
-// apiece is how many of n neighbours must be put together so that at most a number of places remain.
+// apiece is how many of n neighbours must be put together so that at most a number of places
+// remain.
 func apiece(n, places int) int { return max((n+places-1)/places, 1) }
 
 // merge puts so many neighbours each together. It adds their values, or takes the largest of them.

@@ -68,7 +68,8 @@ type Column struct {
 //go:embed page/page.html page/style.css
 var pageFiles embed.FS
 
-// Write writes the page as HTML that needs nothing else and loads nothing. The error is the writer's.
+// Write writes the page as HTML that needs nothing else and loads nothing. The error is the
+// writer's.
 func (p *Page) Write(w io.Writer) error {
 	style, err := pageFiles.ReadFile("page/style.css")
 	if err != nil {

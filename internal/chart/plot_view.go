@@ -36,8 +36,8 @@ type hitView struct {
 	Text     string
 }
 
-// tickView is a label below the plot, at so many per cent of its width. Minor ones are left out where
-// the plot is narrow.
+// tickView is a label below the plot, at so many per cent of its width. Minor ones are left out
+// where the plot is narrow.
 type tickView struct {
 	At, Anchor, Label string
 	Minor             bool
@@ -113,7 +113,8 @@ const (
 	mostTicks = 12
 )
 
-// labelRoom is how many pixels the widest of the labels takes, with what is between it and the next.
+// labelRoom is how many pixels the widest of the labels takes, with what is between it and the
+// next.
 func labelRoom(ticks []tick) int {
 	width := 1
 	for _, t := range ticks {
@@ -133,8 +134,8 @@ func timeTicks(times Times, n, room int) []tickView {
 	return tickViews(ticks, room)
 }
 
-// tickViews places as many labels as there is room for. The first and the last must not stand out of
-// the plot.
+// tickViews places as many labels as there is room for. The first and the last must not stand out
+// of the plot.
 func tickViews(ticks []tick, room int) []tickView {
 	width := labelRoom(ticks)
 	apart := apiece(len(ticks), max(room/width, 1))

@@ -6,9 +6,9 @@ import (
 )
 
 // WriteSparks draws the first series of each of several figures as one line of text: its title, a
-// small column for each interval, and the highest value beside the rule. A column that is full is at
-// the rule, or at the highest value where there is none; those at the rule have another colour. The
-// error is the writer's.
+// small column for each interval, and the highest value beside the rule. A column that is full is
+// at the rule, or at the highest value where there is none; those at the rule have another colour.
+// The error is the writer's.
 func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 	t := newTerminal(o)
 	names, ends := make([]string, len(lines)), t.peaks(lines)

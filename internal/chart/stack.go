@@ -21,7 +21,8 @@ func stack(values []uint64, top uint64, height, least int) []int {
 	return edges
 }
 
-// stackWhole is stack in whole rows of so many steps each. The last may reach to the end of its row.
+// stackWhole is stack in whole rows of so many steps each. The last may reach to the end of its
+// row.
 func stackWhole(values []uint64, top uint64, rows, row int) []int {
 	whole := sum(values)
 	used := (scale(whole, top, rows*row) + row - 1) / row

@@ -18,8 +18,8 @@ type TextOptions struct {
 }
 
 // WriteText draws a figure on a terminal. Its lines end with a line feed, have no spaces at their
-// ends, and no line is wider than the options say. Nil is no figure, and nothing is written. The error
-// is the writer's.
+// ends, and no line is wider than the options say. Nil is no figure, and nothing is written. The
+// error is the writer's.
 func WriteText(w io.Writer, f Figure, o *TextOptions) error {
 	t := newTerminal(o)
 	if f != nil {

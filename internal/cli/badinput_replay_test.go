@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// A flag of replay that is refused is named, with the value where it has one, and nothing is replayed.
+// A flag of replay that is refused is named, with the value where it has one, and nothing is
+// replayed.
 func TestBadInputReplayFlags(t *testing.T) {
 	t.Parallel()
 	const (

@@ -1,7 +1,7 @@
 // Package cli is the command line: its commands, what they read and print, and how they end.
 //
-// [Run] is the whole of it. Nothing in the package is shared between two calls of Run, so that tests
-// run commands side by side.
+// [Run] is the whole of it. Nothing in the package is shared between two calls of Run, so that
+// tests run commands side by side.
 package cli
 
 import (
@@ -23,7 +23,8 @@ type Streams struct {
 }
 
 // Run runs one command line, without the program's name, until it is done or ctx ends. Errors go to
-// s.Err, one line for each mistake. It returns the exit code: 0 done, 1 failed, 2 misused, 3 denied.
+// s.Err, one line for each mistake. It returns the exit code: 0 done, 1 failed, 2 misused, 3
+// denied.
 func Run(ctx context.Context, args []string, s Streams, env func(string) string) int {
 	a := &app{streams: s, env: env}
 	root := a.root()                                        //nolint:contextcheck // A command gets its context when it is executed.

@@ -106,8 +106,8 @@ func callsRows(c *replay.CallsCompared) [][]string {
 	}
 }
 
-// limitsHeads are the heads of the limits of two files; withResource where they belong to several. Long
-// ones can be read without those before them.
+// limitsHeads are the heads of the limits of two files; withResource where they belong to several.
+// Long ones can be read without those before them.
 func limitsHeads(withResource, long bool) []column {
 	heads := []column{{"ENTITY", false}}
 	if withResource {

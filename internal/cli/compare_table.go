@@ -69,7 +69,8 @@ func allCosts(first, second *replay.Report) map[string]string {
 	return all
 }
 
-// callsComparison draws what became of the calls when they came, the first file's above the second's.
+// callsComparison draws what became of the calls when they came, the first file's above the
+// second's.
 func callsComparison(first, second *replay.Report) *chart.Comparison {
 	a, b := replay.AlignTimelines(first.Timeline, second.Timeline)
 	sides := [2][]chart.Series{arrivals(a, first), arrivals(b, second)}
@@ -85,8 +86,9 @@ func callsComparison(first, second *replay.Report) *chart.Comparison {
 	}
 }
 
-// arrivals are the calls of a timeline, by what became of them when they came. Where they come back,
-// the timeline does not tell the errors of those that came from the errors of those that came back.
+// arrivals are the calls of a timeline, by what became of them when they came. Where they come
+// back, the timeline does not tell the errors of those that came from the errors of those that came
+// back.
 func arrivals(l *replay.Timeline, r *replay.Report) []chart.Series {
 	name := "admitted"
 	split := r.Totals.Errors > 0 && r.Retry == nil

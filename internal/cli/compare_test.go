@@ -15,9 +15,9 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// TestCompareAgainstLogs replays an hour of real traffic against two files, and counts again from the two
-// decision logs and the trace what the comparison says: which calls both, one or none admitted, with
-// their tokens, and every limit's figures.
+// TestCompareAgainstLogs replays an hour of real traffic against two files, and counts again from
+// the two decision logs and the trace what the comparison says: which calls both, one or none
+// admitted, with their tokens, and every limit's figures.
 func TestCompareAgainstLogs(t *testing.T) {
 	t.Parallel()
 	how := []string{"--entities", "4", "--seed", "4", "--latency", "400ms+15ms", "--estimate", "fixed:60"}

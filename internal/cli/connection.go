@@ -101,8 +101,8 @@ func (a *app) tell(notes []string) {
 	}
 }
 
-// untold says what is left behind where an answer cannot be printed: a lease that nobody knows could
-// not be settled.
+// untold says what is left behind where an answer cannot be printed: a lease that nobody knows
+// could not be settled.
 func (a *answer) untold(err error) error {
 	if err == nil || a.holds.IsZero() {
 		return err

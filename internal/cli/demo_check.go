@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// checkDemoListen refuses an address that the demo cannot listen on: without bearer tokens everybody
-// who reaches it is admin, and it has no flag for any.
+// checkDemoListen refuses an address that the demo cannot listen on: without bearer tokens
+// everybody who reaches it is admin, and it has no flag for any.
 func checkDemoListen(cmd *cobra.Command, listen string) error {
 	refuse := func(reason string) error {
 		return misused(cmd, "%w", &weir.Error{

@@ -56,8 +56,8 @@ func (a *app) newDemoServer(
 	})
 }
 
-// demoLimiter tunes the demo's limiter: the line that settles a lease may be pasted again much later
-// than it was first.
+// demoLimiter tunes the demo's limiter: the line that settles a lease may be pasted again much
+// later than it was first.
 func demoLimiter() *weir.Options { return &weir.Options{LeaseMemory: 30 * 24 * time.Hour} }
 
 // stop ends the server, and returns what it ended with.

@@ -92,8 +92,8 @@ func complaints(err error) []string {
 	return lines
 }
 
-// errorLines returns a line for each error joined in err, with what is said around them. A line break
-// in the words of one of them is none: they may be somebody else's.
+// errorLines returns a line for each error joined in err, with what is said around them. A line
+// break in the words of one of them is none: they may be somebody else's.
 func errorLines(err error) []string {
 	text := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

@@ -68,8 +68,8 @@ func TestComplaints(t *testing.T) {
 	}
 }
 
-// TestInterrupted: whoever waits for standard input is woken up, and an interrupted replay leaves no
-// log behind.
+// TestInterrupted: whoever waits for standard input is woken up, and an interrupted replay leaves
+// no log behind.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

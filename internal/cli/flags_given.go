@@ -20,8 +20,8 @@ func allowEmpty(cmd *cobra.Command, name string) {
 	}
 }
 
-// refuseBlankFlags refuses a flag that is given and yet empty, as a variable of a script may be that
-// was never set: a lease ID that is not there would charge twice.
+// refuseBlankFlags refuses a flag that is given and yet empty, as a variable of a script may be
+// that was never set: a lease ID that is not there would charge twice.
 func refuseBlankFlags(cmd *cobra.Command) error {
 	var errs []error
 	for _, f := range visited(cmd.Flags().Visit) {

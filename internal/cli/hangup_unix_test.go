@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// hangupsIgnored is whether hangups were ignored when the tests began, as under nohup: what they start
-// then ignores them too, also while a server in another test catches them here.
+// hangupsIgnored is whether hangups were ignored when the tests began, as under nohup: what they
+// start then ignores them too, also while a server in another test catches them here.
 var hangupsIgnored = signal.Ignored(syscall.SIGHUP)
 
 // TestReplayHangup: when its terminal is closed, a replay settles what is under way, as after an

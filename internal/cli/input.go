@@ -12,8 +12,8 @@ import (
 const standardInput = "-"
 
 // open opens a file to read, or standard input. A folder, or a file of more than most bytes, is
-// refused; what has no size must be bounded by whoever reads it. What makes its reader wait, such as a
-// pipe or a terminal, is waited for until ctx ends.
+// refused; what has no size must be bounded by whoever reads it. What makes its reader wait, such
+// as a pipe or a terminal, is waited for until ctx ends.
 func (a *app) open(ctx context.Context, name string, most int64) (io.ReadCloser, error) {
 	if name == standardInput {
 		return readUntil(ctx, a.streams.In, io.NopCloser(nil)), nil
@@ -76,8 +76,8 @@ type untilReader struct {
 // Close ends the reading.
 func (u *untilReader) Close() error { return errors.Join(u.PipeReader.Close(), u.from.Close()) }
 
-// readUntil reads from r until ctx ends: nothing else would wake up who waits for a terminal or a pipe.
-// A read that is under way then is left alone, unless to close what it reads from ends it.
+// readUntil reads from r until ctx ends: nothing else would wake up who waits for a terminal or a
+// pipe. A read that is under way then is left alone, unless to close what it reads from ends it.
 func readUntil(ctx context.Context, r io.Reader, from io.Closer) io.ReadCloser {
 	out, in := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })

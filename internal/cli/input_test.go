@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestNamedPipe: an interrupt ends the wait for a file that has no data yet, whether it can be opened
-// or only read; what a pipe does bring is read.
+// TestNamedPipe: an interrupt ends the wait for a file that has no data yet, whether it can be
+// opened or only read; what a pipe does bring is read.
 func TestNamedPipe(t *testing.T) {
 	t.Parallel()
 	pipe := func(name string) string {

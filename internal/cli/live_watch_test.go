@@ -24,7 +24,8 @@ func (g *gallery) show(s *replay.State) { g.states = append(g.states, s) }
 func (g *gallery) note(text string)     { g.notes = append(g.notes, text) }
 func (g *gallery) end()                 { g.ended = true }
 
-// tenCalls is a workload of ten calls of one unit, one every second, and a limiter that admits four.
+// tenCalls is a workload of ten calls of one unit, one every second, and a limiter that admits
+// four.
 func tenCalls(t *testing.T) (*replay.Workload, *weir.Limiter) {
 	t.Helper()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{System: []weir.Limit{

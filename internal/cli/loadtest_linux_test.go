@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestLoadtestTerminal: a terminal gets a line while a run goes on, which is taken away in the end; a
-// dumb one gets nothing.
+// TestLoadtestTerminal: a terminal gets a line while a run goes on, which is taken away in the end;
+// a dumb one gets nothing.
 func TestLoadtestTerminal(t *testing.T) {
 	t.Parallel()
 	url, _ := liveServer(t, nil, nil)

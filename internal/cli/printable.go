@@ -6,8 +6,9 @@ import (
 	"unicode/utf8"
 )
 
-// printable returns a text with everything in it escaped, as Go does, that a terminal would not show
-// but do: names and reasons may come from a server, and could otherwise move the cursor or forge a line.
+// printable returns a text with everything in it escaped, as Go does, that a terminal would not
+// show but do: names and reasons may come from a server, and could otherwise move the cursor or
+// forge a line.
 func printable(text string) string {
 	plain := true
 	for _, r := range text {

@@ -33,8 +33,8 @@ func TestPrintable(t *testing.T) {
 	}
 }
 
-// TestForgedLines: a line break in the words of a server begins no line, and mistakes that are joined
-// still have one each.
+// TestForgedLines: a line break in the words of a server begins no line, and mistakes that are
+// joined still have one each.
 func TestForgedLines(t *testing.T) {
 	t.Parallel()
 	evil := &weir.Error{Code: weir.Invalid, Field: "\x1b[2J", Value: "v", Reason: "no\nweir: all is well"}

@@ -43,8 +43,8 @@ func newProgress(to io.Writer, total int, now func() time.Time) *progress {
 	}
 }
 
-// Reserved counts a call when it is known what becomes of it: all of them may have come, and yet be far
-// from admitted.
+// Reserved counts a call when it is known what becomes of it: all of them may have come, and yet be
+// far from admitted.
 func (p *progress) Reserved(_ *replay.Attempt, v *replay.Verdict) error {
 	p.asked++
 	if !v.Returns {

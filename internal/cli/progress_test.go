@@ -56,7 +56,8 @@ func TestProgress(t *testing.T) {
 	(*progress)(nil).clear()
 }
 
-// TestProgressOfRetries: calls that come back again and again are not done, and the line still moves.
+// TestProgressOfRetries: calls that come back again and again are not done, and the line still
+// moves.
 func TestProgressOfRetries(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// checkFiles makes sure that standard input is read once, and that nothing is written over what is read
-// or over what else is written.
+// checkFiles makes sure that standard input is read once, and that nothing is written over what is
+// read or over what else is written.
 func (f *replayFlags) checkFiles(trace string) error {
 	switch {
 	case f.limits == standardInput && trace == standardInput:

@@ -32,7 +32,8 @@ func (r *replayPrint) estimates(b *bytes.Buffer) {
 	b.WriteString("\n")
 }
 
-// estimateRows are the callers' scores, if there are several and not too many, and that of all calls.
+// estimateRows are the callers' scores, if there are several and not too many, and that of all
+// calls.
 func (r *replayPrint) estimateRows() *table {
 	e := r.Estimates
 	t := &table{columns: []column{

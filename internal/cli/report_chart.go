@@ -8,7 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/replay"
 )
 
-// chartColumns is how wide a chart is where nobody says how wide a line may be: as wide as the table.
+// chartColumns is how wide a chart is where nobody says how wide a line may be: as wide as the
+// table.
 const chartColumns = 100
 
 // sparkRows is how many limits are drawn.
@@ -86,8 +87,8 @@ func (r *replayPrint) rowTitle(row *replay.LimitTimeline) string {
 	return title + " " + row.Limit
 }
 
-// chartTimes are the intervals of a timeline. A trace whose times count from its own beginning has no
-// dates.
+// chartTimes are the intervals of a timeline. A trace whose times count from its own beginning has
+// no dates.
 func chartTimes(l *replay.Timeline) chart.Times {
 	const year = 365 * 24 * time.Hour
 	times := chart.Times{Step: time.Duration(l.IntervalMS) * time.Millisecond}

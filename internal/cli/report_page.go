@@ -17,8 +17,8 @@ type pageSide struct {
 	samples *replaySamples
 }
 
-// replayPage makes a page about one replay or two. It has nothing in it that differs between two runs of
-// one command.
+// replayPage makes a page about one replay or two. It has nothing in it that differs between two
+// runs of one command.
 type replayPage struct {
 	sides   []*pageSide
 	compare *replay.Comparison // nil for one

@@ -40,8 +40,8 @@ func (p *replayPage) overTime() chart.Section {
 	return s
 }
 
-// tokens draws the tokens that were asked for and admitted: beside each other where calls come back, and
-// so are admitted later than they came.
+// tokens draws the tokens that were asked for and admitted: beside each other where calls come
+// back, and so are admitted later than they came.
 func (s *pageSide) tokens() chart.Figure {
 	series, times := tokenSeries(s.Timeline), chartTimes(s.Timeline)
 	if s.Retry != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/replay"
 )
 
-// sizes counts numbers by how large they are, in bins whose ends are round. It needs as much memory for
-// ten million numbers as for ten.
+// sizes counts numbers by how large they are, in bins whose ends are round. It needs as much memory
+// for ten million numbers as for ten.
 type sizes struct {
 	bounds []int64 // ascending; a last bin has what is above them
 	counts []int64
@@ -47,8 +47,8 @@ type namedSizes struct {
 	*sizes
 }
 
-// distribution draws sizes with the same bounds, without the empty bins at both ends; nil where all are
-// empty.
+// distribution draws sizes with the same bounds, without the empty bins at both ends; nil where all
+// are empty.
 func distribution(title, unit string, of ...namedSizes) *chart.Distribution {
 	first, last := math.MaxInt, -1
 	for _, s := range of {

@@ -79,7 +79,8 @@ func (s *served) end(t *testing.T) {
 	}
 }
 
-// TestServeTelemetry: what OpenTelemetry has to say is in the log, in its form, and without secrets.
+// TestServeTelemetry: what OpenTelemetry has to say is in the log, in its form, and without
+// secrets.
 func TestServeTelemetry(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {

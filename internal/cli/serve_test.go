@@ -42,8 +42,8 @@ func TestServeProcess(*testing.T) {
 	os.Exit(exit)
 }
 
-// TestServe lives through what a server in production does: it starts, serves, reads its limits again
-// on a hangup, ends on a termination, and what it promised is on the disk.
+// TestServe lives through what a server in production does: it starts, serves, reads its limits
+// again on a hangup, ends on a termination, and what it promised is on the disk.
 func TestServe(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
@@ -112,7 +112,8 @@ type served struct {
 	logs   chan string // line by line
 }
 
-// startServe runs `weir serve` on a port of its own. It is killed when the test ends, if it lives still.
+// startServe runs `weir serve` on a port of its own. It is killed when the test ends, if it lives
+// still.
 func startServe(t *testing.T, args ...string) *served {
 	t.Helper()
 	return startServeWith(t, nil, args...)
@@ -219,8 +220,8 @@ func TestServeInterrupted(t *testing.T) {
 	}
 }
 
-// TestServeTakenAddress: an address that cannot be listened on is named once, with the flag as it is
-// typed, and with what to do.
+// TestServeTakenAddress: an address that cannot be listened on is named once, with the flag as it
+// is typed, and with what to do.
 func TestServeTakenAddress(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig

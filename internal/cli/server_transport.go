@@ -11,7 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/replay"
 )
 
-// attemptTimeout is how long one attempt to ask a server may take: as long as by the client's default.
+// attemptTimeout is how long one attempt to ask a server may take: as long as by the client's
+// default.
 const attemptTimeout = 5 * time.Second
 
 // manyIdle is how many connections a replay may keep open: as many as it has requests under way.
@@ -20,8 +21,9 @@ const manyIdle = replay.MaxUnderWay
 // finishKey is where a context keeps the one that ends the attempt which is under way.
 type finishKey struct{}
 
-// finishing returns a context for calls of a server whose attempts go on when it ends, until they time
-// out or until ends. How the one under way ended would be unknown otherwise; no other one begins.
+// finishing returns a context for calls of a server whose attempts go on when it ends, until they
+// time out or until ends. How the one under way ended would be unknown otherwise; no other one
+// begins.
 func finishing(ctx, until context.Context) context.Context {
 	return context.WithValue(ctx, finishKey{}, until)
 }

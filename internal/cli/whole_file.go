@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 )
 
-// wholeFile is a file that is written whole or not at all. It gets its name when it is complete; until
-// then it has another in the same folder.
+// wholeFile is a file that is written whole or not at all. It gets its name when it is complete;
+// until then it has another in the same folder.
 type wholeFile struct {
 	flag, name string
 	file       *os.File
@@ -29,8 +29,8 @@ func createWhole(flag, name string) (*wholeFile, error) {
 	return &wholeFile{flag, name, file, bufio.NewWriterSize(file, 64<<10)}, nil
 }
 
-// named says what went wrong with a file by the name that it was to have: until it is complete it has
-// another one, which is nobody's business.
+// named says what went wrong with a file by the name that it was to have: until it is complete it
+// has another one, which is nobody's business.
 func named(flag, name string, err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestWholeFileBlame: what fails while a file is written names the flag and the file that was wanted, not
-// the one with another name. Errors about anything else stay.
+// TestWholeFileBlame: what fails while a file is written names the flag and the file that was
+// wanted, not the one with another name. Errors about anything else stay.
 func TestWholeFileBlame(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

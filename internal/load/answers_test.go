@@ -30,7 +30,8 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestActuals: a lease is completed with what it reserved, without slots, which return by themselves.
+// TestActuals: a lease is completed with what it reserved, without slots, which return by
+// themselves.
 func TestActuals(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]weir.Costs{

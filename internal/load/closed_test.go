@@ -54,8 +54,8 @@ func TestClosedLoop(t *testing.T) {
 	}
 }
 
-// TestThink: the time between reservation and settlement is drawn from all of the span, and the rest
-// of it is not waited for at the end.
+// TestThink: the time between reservation and settlement is drawn from all of the span, and the
+// rest of it is not waited for at the end.
 func TestThink(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

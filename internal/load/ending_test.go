@@ -222,8 +222,8 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// TestRefused: options that make no sense are all named, and what the service knows to be wrong ends a
-// run before its first call.
+// TestRefused: options that make no sense are all named, and what the service knows to be wrong
+// ends a run before its first call.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	_, err := load.New(newFake(), nil, &load.Options{

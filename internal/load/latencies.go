@@ -6,8 +6,8 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// longest is the longest latency that a histogram tells from longer ones. The longest of all is kept
-// beside it.
+// longest is the longest latency that a histogram tells from longer ones. The longest of all is
+// kept beside it.
 const longest = time.Minute
 
 // latencies counts durations to three digits.

@@ -82,7 +82,8 @@ func (l *loop) closed(sending, thinking, work context.Context) {
 }
 
 // open begins each call at its instant, as soon as a request may be sent. Leases are kept until all
-// calls have begun, and to the end: what is settled before its time would delay those still to come.
+// calls have begun, and to the end: what is settled before its time would delay those still to
+// come.
 func (l *loop) open(sending, thinking, work context.Context, endThinking func()) {
 	var calls sync.WaitGroup
 	for i := range instantsBefore(l.options.Warmup+l.options.Duration, l.options.Rate) {

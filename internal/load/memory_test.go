@@ -21,8 +21,8 @@ func (p paced) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error
 	return p.Service.Reserve(ctx, r)
 }
 
-// TestMemory drives a limiter: what its limits hold is admitted, the rest is denied by the limit that
-// was full, and at the end everything has been given back.
+// TestMemory drives a limiter: what its limits hold is admitted, the rest is denied by the limit
+// that was full, and at the end everything has been given back.
 func TestMemory(t *testing.T) {
 	t.Parallel()
 	limits := func(slots int64) []weir.Limit {

@@ -104,8 +104,8 @@ func TestOpenLoopUnsent(t *testing.T) {
 	})
 }
 
-// TestOpenLoopFlush: leases that are settled at the end, before their time, do not keep calls waiting
-// that were due before it.
+// TestOpenLoopFlush: leases that are settled at the end, before their time, do not keep calls
+// waiting that were due before it.
 func TestOpenLoopFlush(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond

@@ -98,7 +98,8 @@ func newRecorder() *recorder {
 // measures reports whether what is due then counts in the report.
 func (r *recorder) measures(due time.Time) bool { return !due.Before(r.from) && due.Before(r.to) }
 
-// stop ends what is measured before its time: what is settled in a hurry says nothing of usual calls.
+// stop ends what is measured before its time: what is settled in a hurry says nothing of usual
+// calls.
 func (r *recorder) stop(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -60,7 +60,8 @@ type DeniedBy struct {
 	Contended bool
 }
 
-// DeniedCount is how many requests a limit has denied. A request that exceeds several counts on each.
+// DeniedCount is how many requests a limit has denied. A request that exceeds several counts on
+// each.
 type DeniedCount struct {
 	DeniedBy
 

@@ -27,8 +27,8 @@ type Runner struct {
 	start time.Time // zero before the first call
 }
 
-// New makes a runner, or returns every mistake in the arguments, joined; each is a [weir.Error] with
-// code [weir.Invalid], whose field is the option's name in lower case. It asks nothing yet.
+// New makes a runner, or returns every mistake in the arguments, joined; each is a [weir.Error]
+// with code [weir.Invalid], whose field is the option's name in lower case. It asks nothing yet.
 func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -46,9 +46,9 @@ func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 }
 
 // Run makes the calls and returns what it measured. What the service says of the mix beforehand (an
-// unknown limit, a cost that can never fit, a caller it does not let in) is returned at once, without
-// a report. Otherwise there is a report beside every error: a run ends early when ctx does, and after
-// a hundred errors in a row. What is under way then is settled at once.
+// unknown limit, a cost that can never fit, a caller it does not let in) is returned at once,
+// without a report. Otherwise there is a report beside every error: a run ends early when ctx does,
+// and after a hundred errors in a row. What is under way then is settled at once.
 func (r *Runner) Run(ctx context.Context) (*Report, error) {
 	templates, err := ready(ctx, r.service, r.mix)
 	if err != nil {

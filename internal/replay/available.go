@@ -69,8 +69,8 @@ func (s span) periods(l *weir.Limit) int64 {
 	return n
 }
 
-// evenPeriods is how many periods of one length begin at an instant, one after the other, before the
-// clock changes and before the last that is wanted. A period begins at that instant.
+// evenPeriods is how many periods of one length begin at an instant, one after the other, before
+// the clock changes and before the last that is wanted. A period begins at that instant.
 func evenPeriods(l *weir.Limit, at, to time.Time) (n, lengthMS int64) {
 	sinceMidnight := time.Duration(at.Hour())*time.Hour + time.Duration(at.Minute())*time.Minute +
 		time.Duration(at.Second())*time.Second

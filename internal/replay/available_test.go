@@ -48,8 +48,8 @@ func TestAvailable(t *testing.T) {
 	}
 }
 
-// TestPeriodsOneByOne: periods that are skipped over are those that are counted one after the other, also
-// where clocks change at midnight, by half an hour, by a day, or a minute past.
+// TestPeriodsOneByOne: periods that are skipped over are those that are counted one after the
+// other, also where clocks change at midnight, by half an hour, by a day, or a minute past.
 func TestPeriodsOneByOne(t *testing.T) {
 	t.Parallel()
 	const dayMS = 24 * 60 * 60 * 1000

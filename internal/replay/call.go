@@ -1,7 +1,7 @@
 package replay
 
-// Call is one call of a trace. A trace may have millions, so it is small: 40 bytes, and it points at
-// nothing.
+// Call is one call of a trace. A trace may have millions, so it is small: 40 bytes, and it points
+// at nothing.
 type Call struct {
 	AtMS          int64 // when it came, in Unix milliseconds
 	Input, Output int64 // tokens; their sum fits too
@@ -23,8 +23,8 @@ type Caller struct {
 	rank int32
 }
 
-// Trace is recorded traffic, in the order of its times; of two calls at one instant the one that the
-// file has first comes first.
+// Trace is recorded traffic, in the order of its times; of two calls at one instant the one that
+// the file has first comes first.
 type Trace struct {
 	Name  string // for messages
 	Calls []Call

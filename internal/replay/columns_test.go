@@ -67,8 +67,8 @@ func TestCallers(t *testing.T) {
 	}
 }
 
-// TestSpreadModels: calls that name a model are spread over tenants like others, and each tenant has
-// its own calls to each model; again with another seed too.
+// TestSpreadModels: calls that name a model are spread over tenants like others, and each tenant
+// has its own calls to each model; again with another seed too.
 func TestSpreadModels(t *testing.T) {
 	t.Parallel()
 	trace := traceOf(make([]Call, 100)...)
@@ -143,7 +143,8 @@ func TestTooManyNames(t *testing.T) {
 	}
 }
 
-// TestSort: calls that are out of order are sorted by time, and those of one instant stay as they were.
+// TestSort: calls that are out of order are sorted by time, and those of one instant stay as they
+// were.
 func TestSort(t *testing.T) {
 	t.Parallel()
 	text := traceHeader + "9,1,0\n5.001,2,0\n5.0009,3,0\n5.0001,4,0\n1970-01-01 00:00:05.001,5,0\n0,6,0\n"

@@ -32,7 +32,8 @@ type CompareOptions struct {
 	Watchers []Watcher
 }
 
-// Comparison says how replaying the same calls against a second limits file came out, beside the first.
+// Comparison says how replaying the same calls against a second limits file came out, beside the
+// first.
 type Comparison struct {
 	Calls  CallsCompared    `json:"calls"`
 	Change Change           `json:"change"`
@@ -41,8 +42,8 @@ type Comparison struct {
 	Second *Report `json:"second"`
 }
 
-// CallsCompared puts each call where it belongs: admitted in the end by both files, by one of them, or
-// by neither.
+// CallsCompared puts each call where it belongs: admitted in the end by both files, by one of them,
+// or by neither.
 type CallsCompared struct {
 	Both       CallCount `json:"both"`
 	OnlyFirst  CallCount `json:"only_first"`
@@ -57,12 +58,13 @@ type CallCount struct {
 	Tokens  *big.Int    `json:"tokens"`
 }
 
-// Compare replays a workload against one limits file and then against another: the same calls by the
-// same callers with the same costs. It returns the report about the first, and what is different with
-// the second. Before anything is replayed it makes sure that the workload goes together with both.
+// Compare replays a workload against one limits file and then against another: the same calls by
+// the same callers with the same costs. It returns the report about the first, and what is
+// different with the second. Before anything is replayed it makes sure that the workload goes
+// together with both.
 //
-// A cost may be on a limit that only one of the files has. An error about a file begins with its name;
-// otherwise errors are those of [Run].
+// A cost may be on a limit that only one of the files has. An error about a file begins with its
+// name; otherwise errors are those of [Run].
 func Compare(
 	ctx context.Context, w *Workload, of [2]Candidate, o *CompareOptions,
 ) (*Report, *Comparison, error) {
@@ -94,8 +96,8 @@ func Compare(
 	}, nil
 }
 
-// fits makes sure that a workload goes together with both files, and that each cost is charged with one
-// of them.
+// fits makes sure that a workload goes together with both files, and that each cost is charged with
+// one of them.
 func (w *Workload) fits(ctx context.Context, of [2]Candidate) error {
 	var errs []error
 	charged := map[string]bool{}
@@ -132,8 +134,8 @@ func (w *Workload) charges(ctx context.Context, of Candidate, charged map[string
 	return nil
 }
 
-// locate says which file an error is about: the place in it where that is known, its name for what does
-// not go together with it.
+// locate says which file an error is about: the place in it where that is known, its name for what
+// does not go together with it.
 func (c *Candidate) locate(err error) error {
 	var all []error
 	for _, e := range flatten(c.Limits.Locate(err)) {

@@ -2,8 +2,8 @@ package replay
 
 import "math/big"
 
-// admissions remembers which calls were admitted: one bit for each, so that ten million take 1.25 MB.
-// It is a watcher.
+// admissions remembers which calls were admitted: one bit for each, so that ten million take 1.25
+// MB. It is a watcher.
 type admissions []uint64
 
 func newAdmissions(calls int) admissions { return make(admissions, (calls+63)/64) }

@@ -43,8 +43,8 @@ func compareLimits(first, second []*LimitReport) []*LimitCompared {
 	return out
 }
 
-// matchLimits finds for each row of the first report the row of the second; -1 for none. Where several
-// have the same name, those of the same kind belong together.
+// matchLimits finds for each row of the first report the row of the second; -1 for none. Where
+// several have the same name, those of the same kind belong together.
 func matchLimits(first, second []*LimitReport) []int {
 	partner, free := make([]int, len(first)), map[rowKey][]int{}
 	for i := range partner {

@@ -146,7 +146,8 @@ func (n *told) Reserved(*Attempt, *Verdict) error { n.events++; return nil }
 
 func (n *told) Completed(*Attempt) error { n.events++; return nil }
 
-// TestCompareMistakes: what does not go together with either file is found before anything is replayed.
+// TestCompareMistakes: what does not go together with either file is found before anything is
+// replayed.
 func TestCompareMistakes(t *testing.T) {
 	t.Parallel()
 	fine := candidate(t, "a.yaml", firstTwo)

@@ -2,8 +2,8 @@ package replay
 
 import "slices"
 
-// AlignTimelines returns the timelines of two replays of one workload with as many intervals, each as
-// long, so that they can be drawn on one axis. It changes neither.
+// AlignTimelines returns the timelines of two replays of one workload with as many intervals, each
+// as long, so that they can be drawn on one axis. It changes neither.
 func AlignTimelines(a, b *Timeline) (first, second *Timeline) {
 	step := max(a.IntervalMS, b.IntervalMS)
 	wideA, wideB := a.widen(step), b.widen(step)
@@ -13,8 +13,8 @@ func AlignTimelines(a, b *Timeline) (first, second *Timeline) {
 	return wideA.done(), wideB.done()
 }
 
-// widen returns a copy whose intervals are at least so long. They grow by doubling, and those of one
-// workload began alike.
+// widen returns a copy whose intervals are at least so long. They grow by doubling, and those of
+// one workload began alike.
 func (l *Timeline) widen(stepMS int64) *timeline {
 	wide := &timeline{Timeline: *l}
 	wide.Intervals, wide.Limits = slices.Clone(l.Intervals), make([]*LimitTimeline, len(l.Limits))

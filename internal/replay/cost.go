@@ -130,8 +130,8 @@ func parseTerm(text string) (Cost, error) {
 	return Cost{n * word.call, n * word.input, n * word.output}, nil
 }
 
-// Costs are what a call costs on limits by name, besides what is built in. It is the value of a flag that
-// may be repeated.
+// Costs are what a call costs on limits by name, besides what is built in. It is the value of a
+// flag that may be repeated.
 type Costs map[string]Cost
 
 // Set reads NAME=EXPR.

@@ -10,14 +10,15 @@ import (
 // decisionFormat is the version of the decision log, whose first line carries it.
 const decisionFormat = 1
 
-// DecisionLog writes every decision of a replay as a line of JSON: first the run and who is limited how,
-// then each attempt and each completion in their order, and last when it ended.
+// DecisionLog writes every decision of a replay as a line of JSON: first the run and who is limited
+// how, then each attempt and each completion in their order, and last when it ended.
 type DecisionLog struct {
 	json   *json.Encoder
 	limits string
 }
 
-// NewDecisionLog makes a log for one replay against limits of that name. It writes many small pieces.
+// NewDecisionLog makes a log for one replay against limits of that name. It writes many small
+// pieces.
 func NewDecisionLog(to io.Writer, limits string) *DecisionLog {
 	d := &DecisionLog{json.NewEncoder(to), limits}
 	d.json.SetEscapeHTML(false)

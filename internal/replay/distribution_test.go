@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestDistributionIsBounded: with too many different numbers it counts in coarser steps, and a quantile
-// is never too small, nor larger by more than a step.
+// TestDistributionIsBounded: with too many different numbers it counts in coarser steps, and a
+// quantile is never too small, nor larger by more than a step.
 func TestDistributionIsBounded(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(1, 2))

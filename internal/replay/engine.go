@@ -10,8 +10,8 @@ import (
 
 // engine replays a plan against a service in virtual time: each call reserves when it comes, and is
 // settled when it ends. Events come in the order of their instants; at one instant completions come
-// before calls that come back, those before calls that come for the first time, and each in the order of
-// the trace.
+// before calls that come back, those before calls that come for the first time, and each in the
+// order of the trace.
 //
 // The engine knows no clock. Before each event it calls until, which sets one.
 type engine struct {
@@ -32,8 +32,8 @@ type engine struct {
 	lastMS     int64
 }
 
-// runningCall is a call that was admitted and has not ended. It points at nothing: very many may run
-// at once.
+// runningCall is a call that was admitted and has not ended. It points at nothing: very many may
+// run at once.
 type runningCall struct {
 	endMS, atMS, estimate int64
 	seq, try              int32

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// scribe is a service that admits everything but what it is told to deny or to fail, and writes down
-// what it was asked.
+// scribe is a service that admits everything but what it is told to deny or to fail, and writes
+// down what it was asked.
 type scribe struct {
 	weir.Service
 
@@ -57,8 +57,8 @@ func engineOver(t *testing.T, s *scribe, latency string, calls ...Call) *engine 
 	}
 }
 
-// TestEngineOrder: events come by their instants; at one instant completions before reservations, in
-// the order of the calls.
+// TestEngineOrder: events come by their instants; at one instant completions before reservations,
+// in the order of the calls.
 func TestEngineOrder(t *testing.T) {
 	t.Parallel()
 	s := &scribe{deny: map[int64]error{4: &weir.DeniedError{RetryAfter: time.Second}}}

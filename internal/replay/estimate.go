@@ -17,8 +17,8 @@ type Estimate struct {
 	set   bool  // fixed
 }
 
-// maxLearned bounds of how many pairs of an entity and a model estimates are learned; each takes some
-// kilobytes.
+// maxLearned bounds of how many pairs of an entity and a model estimates are learned; each takes
+// some kilobytes.
 const maxLearned = 100_000
 
 // maxFixed bounds a fixed estimate, in tokens.
@@ -82,8 +82,8 @@ func (e *Estimate) Type() string { return "HOW" }
 // truth reports whether calls reserve what they use.
 func (e *Estimate) truth() bool { return !e.set && e.share == 0 }
 
-// estimates says what calls are taken to generate, learns from those that end, and counts how good that
-// was. It is a watcher. Nil knows the truth.
+// estimates says what calls are taken to generate, learns from those that end, and counts how good
+// that was. It is a watcher. Nil knows the truth.
 type estimates struct {
 	how     Estimate
 	learned *estimator.Estimator // nil unless it learns

@@ -145,8 +145,8 @@ func TestEstimateTooLarge(t *testing.T) {
 	}
 }
 
-// TestRunAgain: a workload can be replayed again and again, with other limits, at the same time, and
-// the outcome does not change.
+// TestRunAgain: a workload can be replayed again and again, with other limits, at the same time,
+// and the outcome does not change.
 func TestRunAgain(t *testing.T) {
 	t.Parallel()
 	var calls []Call

@@ -49,7 +49,8 @@ func (c *columns) find(o *ReadOptions, header []string) (reasons []string) {
 	return reasons
 }
 
-// foreign says what a header is that no program has written as UTF-8 with commas; empty if it may be one.
+// foreign says what a header is that no program has written as UTF-8 with commas; empty if it may
+// be one.
 func foreign(header []string) string {
 	first := header[0]
 	switch {

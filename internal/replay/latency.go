@@ -10,8 +10,8 @@ import (
 // maxCallMS bounds how long a call lasts: less than a lease lives, so that it can be settled.
 const maxCallMS = 60*60*1000 - 1
 
-// Latency is how long calls last: a part for each, and a part for each token it generates. It is the
-// value of a flag.
+// Latency is how long calls last: a part for each, and a part for each token it generates. It is
+// the value of a flag.
 type Latency struct {
 	Base, PerToken time.Duration
 }

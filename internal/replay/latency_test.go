@@ -67,8 +67,8 @@ func TestLatency(t *testing.T) {
 	}
 }
 
-// FuzzParseLatency: what is read means what it prints, and no call lasts longer than it may, or gets
-// shorter with more tokens.
+// FuzzParseLatency: what is read means what it prints, and no call lasts longer than it may, or
+// gets shorter with more tokens.
 func FuzzParseLatency(f *testing.F) {
 	for _, s := range []string{"400ms+15ms", "0", "1h", "-1s", "1s+", "1us+1ns", "59m59s+2562047h"} {
 		f.Add(s, int64(100))

@@ -41,7 +41,8 @@ func live() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestMillionLines: a trace of a million lines takes some 40 bytes each, and can be replayed. It is not parallel, so that the memory is its own.
+// TestMillionLines: a trace of a million lines takes some 40 bytes each, and can be replayed. It is
+// not parallel, so that the memory is its own.
 func TestMillionLines(t *testing.T) { //nolint:paralleltest // It measures memory.
 	const lines = 1_000_000
 	m := &lineMaker{left: lines}

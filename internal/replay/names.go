@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// names keeps one string for each entity and each resource of a trace, and one caller for each two of
-// them that meet.
+// names keeps one string for each entity and each resource of a trace, and one caller for each two
+// of them that meet.
 type names struct {
 	entities, resources strings32
 	pairs               map[[2]int32]int32
@@ -78,7 +78,8 @@ func checkResource(name string) string {
 	return reasonOf(&weir.Definitions{Resources: map[string][]weir.Limit{name: nil}})
 }
 
-// CheckResource returns an error, in the words of the library, where no resource can have that name.
+// CheckResource returns an error, in the words of the library, where no resource can have that
+// name.
 func CheckResource(name string) error {
 	if reason := checkResource(name); reason != "" {
 		return errors.New(reason)

@@ -34,8 +34,8 @@ func isNumber(text string) bool {
 	return digitsOnly(whole) && (!dotted || digitsOnly(decimals))
 }
 
-// numberMS turns a number of units into milliseconds, rounded down; more is true where something was
-// cut off.
+// numberMS turns a number of units into milliseconds, rounded down; more is true where something
+// was cut off.
 func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
 	whole, decimals, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -60,8 +60,8 @@ func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
 	return ms + thousandths, more, ""
 }
 
-// parseDurationMS reads how long a call lasted, as a number or as Go writes durations, rounded up to a
-// millisecond, or says what is wrong with it.
+// parseDurationMS reads how long a call lasted, as a number or as Go writes durations, rounded up
+// to a millisecond, or says what is wrong with it.
 func parseDurationMS(text string, u Unit) (ms int64, reason string) {
 	more := false
 	switch {

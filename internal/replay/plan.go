@@ -61,8 +61,8 @@ type planner struct {
 	errs  []error
 }
 
-// newPlan asks which limits apply to each caller and its ancestors, and finds what each call costs on
-// them. It makes sure, before anything is replayed, that every call has costs and an end.
+// newPlan asks which limits apply to each caller and its ancestors, and finds what each call costs
+// on them. It makes sure, before anything is replayed, that every call has costs and an end.
 func newPlan(ctx context.Context, s weir.Service, w *Workload) (*plan, error) {
 	p := &planner{
 		plan:  &plan{Workload: w, payers: make([]*payer, len(w.callers))},
@@ -128,8 +128,8 @@ func (p *plan) charged(name string) bool {
 	})
 }
 
-// payer finds the costs of a caller's calls on every limit of its chain. A concurrency limit needs none:
-// a call takes one slot. What lacks a cost is told once.
+// payer finds the costs of a caller's calls on every limit of its chain. A concurrency limit needs
+// none: a call takes one slot. What lacks a cost is told once.
 func (p *planner) payer(by Caller, e *weir.Explanation) *payer {
 	out := &payer{Caller: by}
 	costs := map[string]namedCost{}

@@ -27,13 +27,13 @@ type PlayOptions struct {
 	Watch func(*View) (stop func())
 }
 
-// Play replays a workload against a service in real time, divided by a speed, and reports what became
-// of it. Each call is sent at its instant, whatever became of the others, and settled when it ends. The
-// service has limits of its own, whose time is not divided.
+// Play replays a workload against a service in real time, divided by a speed, and reports what
+// became of it. Each call is sent at its instant, whatever became of the others, and settled when
+// it ends. The service has limits of its own, whose time is not divided.
 //
-// It stops sending when ctx ends, or when a hundred requests in a row have failed, and then settles at
-// once what is under way. There is a report then too, beside the error. As with [Run], an [UnfitError]
-// says that workload and limits do not go together.
+// It stops sending when ctx ends, or when a hundred requests in a row have failed, and then settles
+// at once what is under way. There is a report then too, beside the error. As with [Run], an
+// [UnfitError] says that workload and limits do not go together.
 func Play(
 	ctx context.Context, s weir.Service, w *Workload, o *PlayOptions,
 ) (*Report, error) {

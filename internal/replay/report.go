@@ -40,8 +40,8 @@ type Report struct {
 	Speed Speed `json:"speed"`
 }
 
-// Totals is about calls as wholes. A call that came back counts once, by what became of it in the end.
-// Retry-afters are those of every denied attempt, and absent without any.
+// Totals is about calls as wholes. A call that came back counts once, by what became of it in the
+// end. Retry-afters are those of every denied attempt, and absent without any.
 type Totals struct {
 	Calls           int64       `json:"calls"`
 	Admitted        int64       `json:"admitted"`

@@ -41,8 +41,8 @@ type RetryReport struct {
 	PatienceMS int64 `json:"patience_ms"`
 	// Attempts are reservations: the first ones and those of calls that came back.
 	Attempts int64 `json:"attempts"`
-	// AdmittedFirst were admitted when they came, AdmittedLater when they came back, and GivenUp not at
-	// all.
+	// AdmittedFirst were admitted when they came, AdmittedLater when they came back, and GivenUp not
+	// at all.
 	AdmittedFirst int64 `json:"admitted_first"`
 	AdmittedLater int64 `json:"admitted_later"`
 	GivenUp       int64 `json:"given_up"`

@@ -126,8 +126,8 @@ func TestRetryGivesUp(t *testing.T) {
 	}
 }
 
-// slowBucket is a bucket limit by its definition, with nothing else: in milli-units, refilled with what
-// ⌊t·r/p⌋ grew by.
+// slowBucket is a bucket limit by its definition, with nothing else: in milli-units, refilled with
+// what ⌊t·r/p⌋ grew by.
 type slowBucket struct{ capacity, perMinute, balance, atMS int64 }
 
 func (b *slowBucket) advance(atMS int64) {

@@ -54,11 +54,12 @@ func (c *counters) watchers(others []Watcher) []Watcher {
 }
 
 // Run replays a workload in virtual time, against a limiter of its own with the limits that are
-// defined, and reports what became of it. It changes neither; the same arguments have the same outcome.
+// defined, and reports what became of it. It changes neither; the same arguments have the same
+// outcome.
 //
 // An error about the definitions is a [*weir.Error] or several, joined; where the workload and the
-// definitions do not go together it is an [UnfitError] or several; one that concerns a call names its
-// line in the trace.
+// definitions do not go together it is an [UnfitError] or several; one that concerns a call names
+// its line in the trace.
 func Run(
 	ctx context.Context, d *weir.Definitions, w *Workload, o *Options,
 ) (report *Report, err error) {

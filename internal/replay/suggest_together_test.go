@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestSuggestTogether: limits that deny different calls share what may be denied. Each gets less than
-// it may deny alone, and little of the whole is left over.
+// TestSuggestTogether: limits that deny different calls share what may be denied. Each gets less
+// than it may deny alone, and little of the whole is left over.
 func TestSuggestTogether(t *testing.T) {
 	t.Parallel()
 	file, err := os.Open(azureTrace)
@@ -45,8 +45,8 @@ func TestSuggestTogether(t *testing.T) {
 	}
 }
 
-// TestSuggestCountsOnce: a call that exceeds a limit twice, as one that an entity and its parent both
-// have, is one call.
+// TestSuggestCountsOnce: a call that exceeds a limit twice, as one that an entity and its parent
+// both have, is one call.
 func TestSuggestCountsOnce(t *testing.T) {
 	t.Parallel()
 	d := &weir.Definitions{

@@ -18,8 +18,8 @@ type tally struct {
 
 type limitKey struct{ entity, resource, limit string }
 
-// limitCount counts attempts on one limit of one entity. They are judged by all limits at once, so that
-// one denial counts on every limit that was exceeded.
+// limitCount counts attempts on one limit of one entity. They are judged by all limits at once, so
+// that one denial counts on every limit that was exceeded.
 type limitCount struct {
 	subject *subject
 	limit   *weir.Limit
@@ -27,8 +27,8 @@ type limitCount struct {
 	// are those that exceeded no other limit. Shadow limits deny nothing: there denied is what they
 	// would have, and only is what nothing else denied.
 	admitted, denied, only int64
-	// used is in units; in slot-milliseconds for a concurrency limit. What a call reserves counts until
-	// it is settled.
+	// used is in units; in slot-milliseconds for a concurrency limit. What a call reserves counts
+	// until it is settled.
 	used big.Int
 	// capacity and available are the latest figures that an answer had; capacity is 0 before one.
 	capacity, available int64

@@ -14,8 +14,8 @@ const (
 	maxTimelineRows = 40
 )
 
-// Timeline says when things happened, in equal intervals from the first call on. Interval i begins at
-// FromMS + i·IntervalMS.
+// Timeline says when things happened, in equal intervals from the first call on. Interval i begins
+// at FromMS + i·IntervalMS.
 type Timeline struct {
 	FromMS     int64      `json:"from_unix_ms"`
 	IntervalMS int64      `json:"interval_ms"`

@@ -64,8 +64,8 @@ func TestTimelineSums(t *testing.T) {
 	}
 }
 
-// TestTimelineIntervals: intervals are equal, as many as there is room for, and double when a replay
-// goes on.
+// TestTimelineIntervals: intervals are equal, as many as there is room for, and double when a
+// replay goes on.
 func TestTimelineIntervals(t *testing.T) {
 	t.Parallel()
 	counts := newTally([]*subject{{entity: "a", caller: true, limits: []weir.Limit{{Name: "x", Capacity: 9}}}})

@@ -33,8 +33,8 @@ type traceReader struct {
 }
 
 // ReadTrace reads a trace: comma-separated values (RFC 4180, with LF or CRLF) with a header, in the
-// order of their times unless they are to be sorted. It returns every call, or the first ten mistakes,
-// joined: each names the file, the line, the column with its value, and the reason.
+// order of their times unless they are to be sorted. It returns every call, or the first ten
+// mistakes, joined: each names the file, the line, the column with its value, and the reason.
 //
 // It takes at most 1 GiB and 10,000,000 calls, and keeps about 40 bytes of each.
 func ReadTrace(ctx context.Context, name string, r io.Reader, o *ReadOptions) (*Trace, error) {

@@ -130,8 +130,8 @@ func TestReadTraceMistakes(t *testing.T) {
 	}
 }
 
-// TestReadTraceBounds: neither a file nor a stream may be larger than is allowed, nor have more calls,
-// and whoever waits for a stream can be interrupted.
+// TestReadTraceBounds: neither a file nor a stream may be larger than is allowed, nor have more
+// calls, and whoever waits for a stream can be interrupted.
 func TestReadTraceBounds(t *testing.T) {
 	t.Parallel()
 	lines := traceHeader + strings.Repeat("2023-11-16 18:17:03,1,1\n", 3)

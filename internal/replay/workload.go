@@ -15,15 +15,15 @@ type WorkloadOptions struct {
 	Entities int
 	// Seed decides who makes which call, and the lease IDs. Default: 0.
 	Seed uint64
-	// Latency is how long calls last, unless the trace says it. Default: a call ends in the millisecond
-	// in which it began.
+	// Latency is how long calls last, unless the trace says it. Default: a call ends in the
+	// millisecond in which it began.
 	Latency Latency
 	// Costs are what a call costs on limits by name. Default: what is built in.
 	Costs Costs
 }
 
-// Workload is what a replay asks: the calls of a trace, and who makes them. It does not change, so that
-// it can be replayed against many limits, also at the same time.
+// Workload is what a replay asks: the calls of a trace, and who makes them. It does not change, so
+// that it can be replayed against many limits, also at the same time.
 type Workload struct {
 	trace   *Trace
 	calls   []Call
@@ -43,8 +43,8 @@ const (
 	leaseStream  = 2
 )
 
-// NewWorkload says who makes the calls of a trace. The calls belong to the workload then: a second one
-// of the same trace would tell the first who calls.
+// NewWorkload says who makes the calls of a trace. The calls belong to the workload then: a second
+// one of the same trace would tell the first who calls.
 //
 // Where the trace does not say who called, the seed does, with the same answer for ever: call after
 // call takes the next 64 bits x from PCG with the state (seed, 1), and is made by the tenant
