@@ -68,7 +68,7 @@ configure -> invalid
 func TestScriptedMistakes(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct{ steps, want string }{
-		{"S = status a m\nadmit a n=1\nstatus a m -> same S", "line 5: status a m -> same S: got"},
+		{"S = status a m\nadmit a n=1\nstatus a m -> same S", "t.txt:5: status a m -> same S: got"},
 		{"L = admit a n=1\nR = extend L\nadvance 1s\nextend L -> same R", "t.txt:6: "},
 		{"status a m -> same S", "no answer is called S"},
 		{"admit a n=9\ndeny a n=2,m=1 -> exceeded m n", "exceeded: got n, want m n"},

@@ -209,7 +209,7 @@ func checkColumns(r *repo) (string, []string) {
 	figures := fmt.Sprintf("%d of %d lines have more than %d columns, at most %d %%",
 		len(wide), lines, maxColumns, maxWidePercent)
 	if 100*len(wide) > maxWidePercent*lines {
-		return figures, []string{figures + ": " + strings.Join(wide, " ")}
+		return figures, []string{figures + ": " + strings.Join(wide[:min(len(wide), 20)], " ")}
 	}
 	return figures, nil
 }
