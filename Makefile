@@ -18,6 +18,7 @@ BENCH    ?=
 GO_ENV  := $(shell $(GO) env GOVERSION CGO_ENABLED CC 2>/dev/null)
 HAVE_CC := $(and $(filter 1,$(word 2,$(GO_ENV))),$(shell command -v '$(word 3,$(GO_ENV))' 2>/dev/null))
 RACE    := $(if $(HAVE_CC),-race)
+MODULE  := github.com/weir-limiter/weir
 TEST    := $(GO) test -timeout 30m -shuffle=on $(RACE) $(if $(V),-v)
 
 # A tool built by one Go release does not understand the next, so its folder names both versions.
@@ -31,7 +32,7 @@ SYSTEMS := linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windo
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo dynamodb test test-long conformance fuzz bench microbench benchcheck check cover \
+.PHONY: help demo dynamodb test test-watched test-unwatched test-long conformance fuzz bench microbench benchcheck check cover \
 	vet crossvet lint vuln api fix verify newest tools race-notice
 
 help: ## List the targets
@@ -48,14 +49,26 @@ dynamodb: ## Run DynamoDB Local in the foreground, on PORT (8000); Ctrl-C ends i
 	$(GO) build -o .cache/dynamodblocal ./internal/testkit/dynamodblocal
 	.cache/dynamodblocal -port $(or $(PORT),8000)
 
-test: race-notice ## Run every test, shuffled, with the race detector (V=1 names them)
-	$(TEST) ./...
+# The race detector takes most of the time of a test. It watches the packages whose code shares memory
+# between goroutines; the others run beside them, most of all the command line, whose tests start a
+# thousand processes. `make test-long` watches all.
+UNWATCHED := ^$(MODULE)/(cmd|conformance/(broken|model)|internal/(bucket|chart|cli|lint|replay|schema|soak|takes)|manifest)(/|$$)
+
+test: race-notice ## Run every test, shuffled, where it matters with the race detector (V=1 names them)
+	@$(MAKE) --no-print-directory -j2 test-watched test-unwatched
+
+test-watched:
+	GOGC=200 $(TEST) -vet=off $$($(GO) list ./... | grep -vE '$(UNWATCHED)')
+
+test-unwatched:
+	$(filter-out -race,$(TEST)) -vet=off $$($(GO) list ./... | grep -E '$(UNWATCHED)')
 
 conformance: race-notice ## Run the suites alone: their own tests, and each store's TestConformance…
 	$(TEST) ./conformance/...
 	$(TEST) -run Conformance ./...
 
 test-long: ## Run every test in full, also those that a plain run skips (up to an hour a package)
+	$(TEST) -vet=off $$($(GO) list ./... | grep -E '$(UNWATCHED)')
 	WEIR_SOAK=1 $(GO) test -count=1 -v -p 1 -timeout 60m ./...
 
 fuzz: ## Fuzz every target for FUZZTIME each (60s)
