@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 // neverRefill is what the predecessors did wrong with time.
@@ -27,7 +28,7 @@ func starvation(w *neverWorld) {
 	p.admit(neverEntity, weir.Costs{"daily": 10, "minute": 1})
 	from := w.clock.Now().UnixMilli()
 	p.log.take()
-	const passes = 1500
+	passes := soak.Amount(300, 1500)
 	for range passes {
 		w.clock.Advance(5100 * time.Millisecond)
 		p.admit(neverEntity, weir.Costs{"minute": 1})

@@ -148,7 +148,7 @@ func fuzz(t *testing.T, s *fuzzedServer, arguments ...string) (report *fuzzRepor
 // No request makes the handler fail, or answer what the document does not say.
 func TestSchemathesis(t *testing.T) {
 	t.Parallel()
-	testSchemathesis(t, 1, 10)
+	testSchemathesis(t, 1, soak.Amount(4, 10))
 }
 
 // The same with many more requests.

@@ -130,7 +130,7 @@ var rooms = []room{
 		tests: []string{"memory", "dynamodb", "tigerbeetle", "httpapi", tigerbeetle},
 	},
 	{dir: "internal/soak"},
-	{dir: "internal/testkit", imports: []string{root, awsSDK, awsSmithy}},
+	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},
 	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
 	{dir: "internal/lint"},
 

@@ -60,7 +60,7 @@ func live(t *testing.T, name string) {
 	all := cells(func(s *store) bool { return s.name == name })
 	if !soak.On() {
 		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		all = all[:len(all)/6]
+		all = all[:len(all)/10]
 	}
 	table := &table{}
 	defer func() { t.Log(table.String()) }()

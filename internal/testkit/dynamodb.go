@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir/internal/soak"
 )
 
 const (
@@ -70,7 +72,7 @@ func sharedDynamoDB(ctx context.Context) (d *DynamoDBLocal, reason string) {
 	if value := os.Getenv(dynamodbVariable); value != "" {
 		return namedDynamoDB(value)
 	}
-	server, err := StartDynamoDB(ctx, nil)
+	server, err := StartDynamoDB(ctx, &DynamoDBOptions{Brief: !soak.On()})
 	value := noDynamoDB
 	if err != nil {
 		value += ": " + err.Error()
