@@ -50,9 +50,9 @@ dynamodb: ## Run DynamoDB Local in the foreground, on PORT (8000); Ctrl-C ends i
 	.cache/dynamodblocal -port $(or $(PORT),8000)
 
 # The race detector takes most of the time of a test. It watches the packages whose code shares memory
-# between goroutines; the others run beside them, most of all the command line, whose tests start a
-# thousand processes. `make test-long` watches all.
-UNWATCHED := ^$(MODULE)/(cmd|conformance/(broken|model)|internal/(bucket|chart|cli|lint|replay|schema|soak|takes)|manifest)(/|$$)
+# between goroutines. The others run beside them: the suites, which the stores play watched, and the
+# command line, whose tests start a thousand processes. `make test-long` watches all.
+UNWATCHED := ^$(MODULE)/(cmd|conformance|internal/(bucket|chart|cli|lint|replay|schema|soak|takes)|manifest)(/|$$)
 
 test: race-notice ## Run every test, shuffled, where it matters with the race detector (V=1 names them)
 	@$(MAKE) --no-print-directory -j2 test-watched test-unwatched

@@ -90,8 +90,8 @@ func touching(s *stage) {
 	l := bucketOf("n", 10, 10, day)
 	s.admit(ask("a", cost(10)))
 	wait := firstGain(l, s.Now().UnixMilli(), 1000)
-	for left := wait - 2*time.Millisecond; left > 0; left -= 29_003 * time.Millisecond {
-		s.Advance(min(left, 29_003*time.Millisecond))
+	for left := wait - 2*time.Millisecond; left > 0; left -= 149_003 * time.Millisecond {
+		s.Advance(min(left, 149_003*time.Millisecond))
 		s.deny(ask("a", weir.Costs{"n": 1, "fast": 1}))
 		s.left("a", cost(0))
 	}
