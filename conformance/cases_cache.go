@@ -100,9 +100,6 @@ func reachRemoved(s *broken, later func(*broken) *stage) {
 	p := later(s)
 	p.fail(weir.NoLimits, ask("a", cost(3)))
 	p.fail(weir.NoLimits, ask("b", cost(3)))
-	if s.h.RemovedForgotten {
-		return
-	}
 	s.elsewhere(slow(weir.Bucket, "n", 10))
 	s.Advance(time.Minute)
 	p.left("a", cost(8))

@@ -32,9 +32,8 @@ func (t callerT) Context() context.Context { return t.ctx }
 func parseWhere(verb string, in *scanner, o *stepParts) (func(p *player), error) {
 	word := in.name()
 	has := map[string]func(h *Harness) bool{
-		"EntitySlash":      func(h *Harness) bool { return h.Traits.EntitySlash },
-		"Remembers":        func(h *Harness) bool { return h.Remembers },
-		"RemovedForgotten": func(h *Harness) bool { return h.RemovedForgotten },
+		"EntitySlash": func(h *Harness) bool { return h.Traits.EntitySlash },
+		"Remembers":   func(h *Harness) bool { return h.Remembers },
 	}[word]
 	if has == nil {
 		return nil, fmt.Errorf("%q is no leeway or trait", word)

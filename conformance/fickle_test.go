@@ -158,7 +158,6 @@ func TestLeewayOfStores(t *testing.T) {
 			t.Parallel()
 			play := func(lee conformance.Leeway) conformance.Result {
 				// What the store must keep to while it is about something else.
-				lee.RemovedForgotten = true
 				lee.WholeSeconds = lee.WholeSeconds || !c.does.WholeSeconds
 				does := &fickle{lee: c.does}
 				h := conformance.BackendHarness{Open: openLess(does.wrap), Leeway: lee}

@@ -10,7 +10,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/conformance/model"
 )
 
 // move is an operation or a few as rapid draws them, without a look at the state that they meet:
@@ -30,13 +29,10 @@ type machine struct {
 	expired func() bool // may be nil
 	found   *difference
 
-	leases  []*tracked
-	denied  []Op          // reserves that were denied; their IDs may be used again
-	wait    time.Duration // of the last denial
-	ids     uint64        // how many lease IDs it made
-	inForce *weir.Definitions
-	gone    map[model.Key]int64 // when removed buckets had been used last, in Unix milliseconds
-	brings  []weir.Limit        // where nothing is configured, if always the same
+	leases []*tracked
+	denied []Op          // reserves that were denied; their IDs may be used again
+	wait   time.Duration // of the last denial
+	ids    uint64        // how many lease IDs it made
 }
 
 // tracked is what the machine knows of a lease that it made.
@@ -113,7 +109,6 @@ func (m *machine) do(o Op) answer {
 	if o.Verb == opAdvance && m.h.WholeRest {
 		o.By = (o.By + time.Second - 1).Truncate(time.Second)
 	}
-	m.certain(&o)
 	o, err := ParseOp(o.String())
 	if err != nil {
 		panic(fmt.Sprintf("%v: %v", o, err))
@@ -132,8 +127,6 @@ func (m *machine) do(o Op) answer {
 		}
 	case a.receipt != nil:
 		m.settled(o, a.receipt)
-	case o.Verb == opConfigure && a.err == nil:
-		m.configured(m.script.set(o.Set))
 	}
 	renewed := a.lease != nil || o.Verb == opExtend && a.receipt != nil
 	if renewed && m.script.Size > 0 && m.model.Tied(o.ID) {

@@ -165,8 +165,7 @@ func badNames() []string {
 	return []string{"", "a b", "ä", "\xff", "_x", "-x", "a;b", "x\n", "wcu "}
 }
 
-// configure changes to definitions that a script has had, or to others made of the first ones. It
-// leaves out those whose consequences are not certain.
+// configure changes to definitions that a script has had, or to others made of the first ones.
 func configure(h *Harness) *rapid.Generator[move] {
 	changes := changes(h)
 	return rapid.Custom(func(t *rapid.T) move {
@@ -178,9 +177,6 @@ func configure(h *Harness) *rapid.Generator[move] {
 			if !known {
 				set = Set{fmt.Sprintf("set%d", len(m.script.Sets)), clone(m.script.Sets[0].Definitions)}
 				change(set.Definitions)
-			}
-			if deepest(set.Definitions) <= m.script.Depth && m.unsure(set.Definitions) {
-				return
 			}
 			if !known {
 				m.script.Sets = append(m.script.Sets, reread(&Script{Sets: []Set{set}}).Sets...)

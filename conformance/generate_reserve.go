@@ -322,7 +322,7 @@ func reserveBringing(
 			o, c := Op{Verb: opReserve, ID: m.newID(0)}, first(m, 1)
 			chain := m.model.Chain(c.Entity, c.Resource)
 			if len(chain) == 0 {
-				o.Bring = m.bringable(brought)
+				o.Bring = brought
 				c.Costs = make(weir.Costs)
 				for _, cost := range costs {
 					l := o.Bring[int(cost.limit)%len(o.Bring)]
@@ -343,16 +343,4 @@ func reserveBringing(
 			m.do(o)
 		}
 	})
-}
-
-// bringable are the limits to bring where nothing is configured: always the same where a store may
-// forget the others.
-func (m *machine) bringable(limits []weir.Limit) []weir.Limit {
-	if !m.h.RemovedForgotten {
-		return limits
-	}
-	if m.brings == nil {
-		m.brings = limits
-	}
-	return slices.Clone(m.brings)
 }

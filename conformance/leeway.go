@@ -7,9 +7,6 @@ type Leeway struct {
 	// NoBubble is true where worlds do I/O that a bubble of testing/synctest cannot hold: cases
 	// that need one are left out.
 	NoBubble bool
-	// RemovedForgotten is true where a bucket that is removed and added again may start full
-	// (docs/semantics.md, 8.3). Random operations then add none again of which it would show.
-	RemovedForgotten bool
 	// WholeSeconds is true where the period of a configured bucket is a whole number of seconds.
 	WholeSeconds bool
 	// WholeRest is true where a hold that is made anew, after a shrink or a growth, lasts for whole

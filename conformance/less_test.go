@@ -66,7 +66,7 @@ func (s *less) WriteLimits(
 // lessLeeway is that of such a store.
 func lessLeeway() conformance.Leeway {
 	return conformance.Leeway{
-		RemovedForgotten: true, WholeSeconds: true, Contends: true, Compensates: true,
+		WholeSeconds: true, Contends: true, Compensates: true,
 	}
 }
 

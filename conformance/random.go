@@ -106,8 +106,7 @@ func (r *run) play(t *rapid.T) *difference {
 	}
 	defer l.close(r.t)
 	r.machine = &machine{
-		lockstep: l, ctx: r.t.Context(), h: r.h, most: r.ops, inForce: s.Sets[0].Definitions,
-		gone: make(map[model.Key]int64), expired: r.expired,
+		lockstep: l, ctx: r.t.Context(), h: r.h, most: r.ops, expired: r.expired,
 	}
 	r.machine.run(t)
 	return r.machine.found

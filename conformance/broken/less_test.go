@@ -16,7 +16,7 @@ func less(h conformance.Harness) conformance.Harness {
 	h.Traits = weir.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true,
 		EntitySlash: h.Traits.EntitySlash}
 	h.Leeway = conformance.Leeway{
-		NoBubble: true, RemovedForgotten: true, WholeSeconds: true, Contends: true,
+		NoBubble: true, WholeSeconds: true, Contends: true,
 		Compensates: true, NoCallers: true,
 	}
 	return h
