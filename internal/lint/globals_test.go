@@ -36,19 +36,21 @@ func checkInit(r *repo) (string, []string) {
 
 // globalRule keeps state out of package variables. What a variable is for cannot be decided, so the
 // rule is about what can be seen in one package: a variable is an assertion (var _ I = T{}), an
-// embedded file, an error, a value of an immutable library type, or an unexported table (an array,
-// slice or map) that is written where it is declared and nowhere else. Nowhere else means: neither
-// it nor a part of it is assigned, counted up, ranged into, addressed, or given to a function of
-// the standard library that changes its argument. A write through an alias is not seen.
+// embedded file, an error, an unexported lock, a value of an immutable library type, or an
+// unexported table (an array, slice or map) that is written where it is declared and nowhere else.
+// Nowhere else means: neither it nor a part of it is assigned, counted up, ranged into, addressed,
+// or given to a function of the standard library that changes its argument. A write through an
+// alias is not seen.
 var globalRule = rule{
 	name:  "package variables",
 	check: checkGlobals,
 	samples: []sample{
 		{"constants in all but name", map[string]string{"a.go": `package a
-			import ("embed"; "errors"; "regexp"; "slices"; "sort")
+			import ("embed"; "errors"; "regexp"; "slices"; "sort"; "sync")
 			var _ I = (*T)(nil)
 			//go:embed x.txt
 			var files embed.FS
+			var mu sync.Mutex
 			var ErrGone = errors.New("gone")
 			var word = regexp.MustCompile("a")
 			var table = map[string]int{"a": 1}
@@ -66,7 +68,7 @@ var globalRule = rule{
 		`, "a_test.go": `package a; var seen = 0; func f() { seen++ }`}, ""},
 		{"a counter", map[string]string{"a.go": "package a\nvar n int"}, "a.go:2: n"},
 		{"a value that wants to be a constant", map[string]string{"a.go": `package a; var n = 1`}, "n"},
-		{"a lock", map[string]string{"a.go": `package a; import "sync"; var mu sync.Mutex`}, "mu"},
+		{"a lock for others", map[string]string{"a.go": `package a; import "sync"; var Mu sync.Mutex`}, "Mu"},
 		{"a foreign value", map[string]string{"a.go": `package a; import "x"; var c = x.New()`}, "c"},
 		{"a swappable function", map[string]string{
 			"a.go": `package a; var now = func() int { return 1 }`,
@@ -176,6 +178,9 @@ func (g *globals) declarations(f *file) {
 }
 
 func (g *globals) variable(name *ast.Ident, spec *ast.ValueSpec, i int) {
+	if lock, ok := spec.Type.(*ast.SelectorExpr); ok && lock.Sel.Name == "Mutex" && !name.IsExported() {
+		return // of what another package keeps for the whole process
+	}
 	if len(spec.Values) > i {
 		if call, ok := spec.Values[i].(*ast.CallExpr); ok &&
 			slices.Contains(constructors, calleeName(call)) {
