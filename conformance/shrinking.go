@@ -76,7 +76,7 @@ func (r *run) tryTo(t *rapid.T) (d *difference) {
 }
 
 // rapidFlags is held while rapid's flags are set, because they are the process's.
-var rapidFlags sync.Mutex //nolint:gochecknoglobals // As said.
+var rapidFlags sync.Mutex
 
 // checkWithRapid checks what rapid draws from a seed, and lets rapid shrink it if it fails. The
 // check may end its goroutine.

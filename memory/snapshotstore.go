@@ -321,7 +321,7 @@ func (s *SnapshotStore) RecoverLease(
 	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State != weir.LeaseVoided {
 		return known, nil
 	}
-	return nil, nil //nolint:nilnil // It is unknown, or was never reserved.
+	return nil, nil // It is unknown, or was never reserved.
 }
 
 // VoidLease records that a lease ID has ended without having been reserved; exists is true if the

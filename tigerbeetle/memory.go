@@ -76,7 +76,7 @@ func (c *reserving) header(ctx context.Context) (*tb.Transfer, error) {
 		return nil, unavailable(err)
 	}
 	if len(found) == 0 {
-		return nil, nil //nolint:nilnil // Nobody has taken it.
+		return nil, nil // Nobody has taken it.
 	}
 	return &found[0], nil
 }

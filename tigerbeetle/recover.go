@@ -51,7 +51,7 @@ func (s *Store) recover(ctx context.Context, id weir.LeaseID) (*history, error) 
 		return nil, err
 	}
 	if !h.known {
-		return nil, nil //nolint:nilnil // It is unknown.
+		return nil, nil // It is unknown.
 	}
 	h.record.ID = id
 	if h.record.State != weir.LeaseLive {

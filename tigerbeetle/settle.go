@@ -293,15 +293,15 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 			x.over = make(map[int64]bool)
 		}
 		x.over[v.event.mark] = true
-		return nil, nil //nolint:nilnil // It is to be sent anew.
+		return nil, nil // It is to be sent anew.
 	case v.status == tb.TransferIDAlreadyFailed:
 		c.again++
-		return nil, nil //nolint:nilnil // It is to be sent anew.
+		return nil, nil // It is to be sent anew.
 	case v.status == tb.TransferExceedsCredits:
 		c.again++
 		if x.take.Limit.Shadow {
 			x.to, x.stays, x.parts = x.from, true, x.holding.Parts
-			return nil, nil //nolint:nilnil // It is to be sent anew.
+			return nil, nil // It is to be sent anew.
 		}
 		return nil, c.unfit(v.event.holding, "is more than can be counted")
 	case exists(v.status):

@@ -13,7 +13,7 @@ import (
 func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
 	if c.withdraws {
 		c.taken = true
-		return nil, nil //nolint:nilnil // There is nothing to withdraw any more.
+		return nil, nil // There is nothing to withdraw any more.
 	}
 	h, err := c.s.recover(ctx, c.st.ID)
 	if err != nil {
@@ -43,7 +43,7 @@ func (c *settling) reload(ctx context.Context) (*weir.Outcome, error) {
 	}
 	c.token, c.seq = h.token(), record.Seq // also where no holding can tell
 	c.extended = h.extended
-	return nil, nil //nolint:nilnil // It is to be sent anew.
+	return nil, nil // It is to be sent anew.
 }
 
 // rename gives holdings that were recovered the names that are known here.

@@ -215,7 +215,7 @@ func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
 		return nil, unavailable(err)
 	}
 	if len(found) == 0 {
-		return nil, nil //nolint:nilnil // Nothing is in force yet.
+		return nil, nil // Nothing is in force yet.
 	}
 	return &found[0], nil
 }

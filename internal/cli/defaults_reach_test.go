@@ -91,7 +91,7 @@ type reachWorld struct {
 const reachResource = "gpt-4o"
 
 // reachEntities are those of the processes, in the order of the table.
-var reachEntities = []string{"busy", "idle", "started", "oneshot"} //nolint:gochecknoglobals // A list.
+var reachEntities = []string{"busy", "idle", "started", "oneshot"}
 
 func (w *reachWorld) name() string {
 	return fmt.Sprintf("%s %s by the %s, cache %v", w.place, w.change, w.by, w.cache)

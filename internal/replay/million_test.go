@@ -43,7 +43,7 @@ func live() int64 {
 
 // TestMillionLines: a trace of a million lines takes some 40 bytes each, and can be replayed. It is
 // not parallel, so that the memory is its own.
-func TestMillionLines(t *testing.T) { //nolint:paralleltest // It measures memory.
+func TestMillionLines(t *testing.T) { // It measures memory.
 	const lines = 1_000_000
 	m := &lineMaker{left: lines}
 	m.rest.WriteString("who,TIMESTAMP,ContextTokens,GeneratedTokens,note\n")

@@ -19,7 +19,7 @@ const maxLimitsFile = 8 << 20
 // decides how many leases one of them may have. It returns their source, nil without a file of them.
 func (s *Server) openTokens(ctx context.Context) (*source, error) {
 	if s.options.TokensFile == "" {
-		return nil, nil //nolint:nilnil // None are in use.
+		return nil, nil // None are in use.
 	}
 	s.tokens = &tokens{}
 	of := &source{
