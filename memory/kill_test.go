@@ -206,6 +206,8 @@ func verifyKilled(t *testing.T, file, entity string, log *killLog) int {
 				log.live++
 			case !errors.Is(err, weir.Ended):
 				t.Fatal(err)
+			case !log.cancelled[id]: // killed before it could say so
+				log.cancels++
 			}
 			log.known++
 			if lost >= 0 {
