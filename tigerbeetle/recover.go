@@ -85,8 +85,6 @@ type history struct {
 	header, end tb.Uint128
 	known       bool
 	record      weir.LeaseRecord
-	// renewed is when the token was made.
-	renewed time.Time
 	// step is that of the chain which is being read, index the last event of it.
 	step, index int64
 	// extended is the highest step of an extend.
@@ -139,7 +137,6 @@ func (h *history) read(t *tb.Transfer) {
 		return
 	case t.Code == codeExtended && t.Flags&flagPending != 0:
 		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
-		h.renewed = time.UnixMilli(instant(t.Timestamp))
 		h.step, h.index = int64(t.UserData64), 0
 		h.extended = max(h.extended, h.token())
 		return

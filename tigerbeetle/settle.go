@@ -279,9 +279,8 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 	if v.event.role == roleHeader && exists(v.status) && c.st.Verb != weir.VerbExtend {
 		return c.replay(ctx)
 	}
-	switch {
-	case v.event.role == roleHeader && exists(v.status),
-		v.status == tb.TransferPendingTransferAlreadyVoided, v.status == tb.TransferPendingTransferAlreadyPosted:
+	switch v.status {
+	case tb.TransferPendingTransferAlreadyVoided, tb.TransferPendingTransferAlreadyPosted:
 		return c.reload(ctx)
 	}
 	x := &c.changes[v.event.holding]

@@ -69,13 +69,10 @@ func (c *settling) over(r *weir.LeaseRecord) (*weir.Outcome, error) {
 	}
 }
 
-// stands answers with what the lease stands for.
+// stands answers an adjust with what the lease stands for.
 func (c *settling) stands(h *history) *weir.Outcome {
-	out := c.st.Outcome(h.renewed)
+	out := c.st.Outcome(h.record.SeqAt)
 	out.Expires = h.record.Expires
-	if c.st.Verb == weir.VerbAdjust {
-		out.At = h.record.SeqAt
-	}
 	out.Holdings = h.record.Holdings
 	return out
 }
