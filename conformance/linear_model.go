@@ -96,10 +96,8 @@ func (s *linearState) step(c *linearCall, got *linearAnswer) (bool, *linearState
 	}
 	repeats := c.verb == weir.VerbReserve && before == weir.LeaseLive
 	switch {
-	case want.available == got.available:
-		return true, next
-	case repeats:
-		// That it repeats the first answer is seen by comparing all of them afterwards.
+	case want.available == got.available, repeats:
+		// That a repeat has the first answer is seen by comparing all of them afterwards.
 		return true, next
 	case c.verb == weir.VerbReserve && s.world.estimates:
 		return got.mayEstimate(judged), next

@@ -176,5 +176,5 @@ func (a *answeredWrite) RoundTrip(req *http.Request) (*http.Response, error) {
 	if strings.HasSuffix(req.Header.Get("X-Amz-Target"), ".UpdateItem") {
 		a.tell()
 	}
-	return resp, err // It is the base's.
+	return resp, err
 }

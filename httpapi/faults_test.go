@@ -97,7 +97,7 @@ func (n *numbering) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		giveUp(nil)
 	}
-	return resp, err // a transport's error, as the client would see it
+	return resp, err
 }
 
 // proxiedWorld ends a call only when all that was sent for it has arrived: the model has no late

@@ -154,7 +154,7 @@ func taking(change func(o *outcome)) func(s *store) {
 	})
 }
 
-// settling changes the outcome of each settlement.
+// settled changes the outcome of each settlement.
 func settled(change func(o *outcome)) func(s *store) {
 	return func(s *store) {
 		s.settle = func(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
