@@ -203,24 +203,45 @@ func (a answerTimes) String() string {
 	return fmt.Sprintf("p50 %v, p99 %v, max %v of %d", at(500), at(990), at(1000), len(a))
 }
 
-// repeated has a request sent again on another connection where the server has closed the kept one
-// just before: it carries its own lease ID, so that it may be.
-type repeated struct{ *http.Transport }
+// repeating sends a request again if its connection was closed: the server may have closed an idle
+// connection, or a new one on which no request had arrived by the time its place was needed. Each request
+// carries its own lease ID, so it may be repeated.
+type repeating struct {
+	*http.Transport
 
-func (r repeated) RoundTrip(req *http.Request) (*http.Response, error) {
-	req = req.Clone(req.Context())
-	req.Header["Idempotency-Key"] = nil // net/http knows it by the name, and sends nothing
-	return r.Transport.RoundTrip(req)
+	repeats int
+}
+
+// maxAttempts is how often one request is sent at most.
+const maxAttempts = 10
+
+func (r *repeating) RoundTrip(req *http.Request) (*http.Response, error) {
+	for attempt := 1; ; attempt++ {
+		again := req.Clone(req.Context())
+		if req.GetBody != nil {
+			var err error
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		resp, err := r.Transport.RoundTrip(again)
+		if err == nil || attempt == maxAttempts || req.Context().Err() != nil {
+			return resp, err
+		}
+		r.repeats++
+	}
 }
 
 // goodTime is how long the good caller goes on at most.
 const goodTime = 90 * time.Second
 
 // good reserves and completes with the caller's own lease IDs, each tenth time on a new connection,
-// and fails the test if a call is not answered with 200.
+// and fails the test if a call is not answered with 200, the tenth time it is sent at the latest.
 func (c *attackChild) good(t *testing.T) answerTimes {
 	t.Helper()
-	w := &world{url: c.URL, client: &http.Client{Timeout: patience, Transport: repeated{&http.Transport{}}}}
+	transport := &repeating{Transport: &http.Transport{}}
+	w := &world{url: c.URL, client: &http.Client{Timeout: patience, Transport: transport}}
+	defer func() { t.Logf("%d requests were sent again", transport.repeats) }()
 	var times answerTimes
 	timed := func(path, body, bearer string) {
 		began := time.Now()
