@@ -55,7 +55,7 @@ func (s *silentStore) Entities(ctx context.Context, _ time.Time, _ string) ([]st
 }
 
 func (s *silentStore) Status(
-	ctx context.Context, _ time.Time, _ []weir.Subject, _ weir.Resolver,
+	ctx context.Context, _ time.Time, _ []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	return nil, silence(ctx)
 }

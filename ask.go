@@ -4,6 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // Status reports an entity's limits; see [Service].
@@ -38,14 +41,69 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 			of = append(of, Subject{entity, name})
 		}
 	}
-	statuses, err := l.backend.Status(storeCtx, now, of, l.resolve)
+	statuses, err := l.status(storeCtx, now, of)
 	if err != nil {
-		return nil, classify(err)
+		return nil, err
 	}
 	if len(statuses) == 0 && resource != "" {
 		return nil, fault(NoLimits, "entity", entity, fmt.Sprintf("nothing is configured for resource %q", shorten(resource)))
 	}
 	return statuses, nil
+}
+
+// maxResolved is how many subjects are resolved at the same time if the configuration has to be read
+// from elsewhere.
+const maxResolved = 16
+
+// status asks the store for the limits that apply to subjects.
+func (l *Limiter) status(ctx context.Context, now time.Time, of []Subject) ([]LimitStatus, error) {
+	judged, err := l.judged(ctx, of)
+	if err != nil {
+		return nil, err
+	}
+	statuses, err := l.backend.Status(ctx, now, judged)
+	if err != nil {
+		return nil, classify(err)
+	}
+	return statuses, nil
+}
+
+// judged resolves subjects.
+func (l *Limiter) judged(ctx context.Context, of []Subject) ([]Judged, error) {
+	judged, errs := make([]Judged, len(of)), make([]error, len(of))
+	resolve := func(i int) {
+		var r *Resolved
+		if r, errs[i] = l.resolve(ctx, of[i], Usual); errs[i] == nil {
+			judged[i] = Judged{of[i], r.Level, r.Limits}
+		}
+	}
+	if len(of) == 1 || l.traits.Local {
+		for i := range of {
+			resolve(i)
+		}
+		return judged, first(errs)
+	}
+	var next atomic.Int64
+	var all sync.WaitGroup
+	for range min(len(of), maxResolved) {
+		all.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(of)); i = next.Add(1) - 1 {
+				resolve(int(i))
+			}
+		})
+	}
+	all.Wait()
+	return judged, first(errs)
+}
+
+// first returns the first error, or nil.
+func first(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Explain says which limits apply to an (entity, resource), and which ones they hide; see

@@ -24,8 +24,8 @@ type Backend interface {
 	// Settle makes a lease stand for something else: adjust, complete, cancel or extend. It is
 	// never denied, and applies whole or not at all.
 	Settle(ctx context.Context, now time.Time, s *Settlement) (*Outcome, error)
-	// Status reports the limits of subjects, without creating anything.
-	Status(ctx context.Context, now time.Time, of []Subject, resolve Resolver) ([]LimitStatus, error)
+	// Status reports the limits that are given, in their order, without creating anything.
+	Status(ctx context.Context, now time.Time, of []Judged) ([]LimitStatus, error)
 	// Close releases what the store holds open, and writes what it keeps.
 	Close() error
 }
@@ -57,6 +57,15 @@ type Traits struct {
 type Subject struct {
 	Entity   string
 	Resource string
+}
+
+// Judged is a subject with the limits that apply to it, as the limiter has resolved them.
+type Judged struct {
+	Subject
+	// Level is where the limits come from; empty if nothing is configured.
+	Level Level
+	// Limits are in the order of their names. They are shared: do not change them.
+	Limits []Limit
 }
 
 // Resolver says which limits apply to a subject. See [ResolveMode].

@@ -149,11 +149,7 @@ func (l *Limiter) Capacity(ctx context.Context, resource string) ([]LimitStatus,
 	for i, name := range names {
 		of[i] = Subject{name, resource}
 	}
-	statuses, err := l.backend.Status(storeCtx, now, of, l.resolve)
-	if err != nil {
-		return nil, classify(err)
-	}
-	return statuses, nil
+	return l.status(storeCtx, now, of)
 }
 
 // checkDepth refuses a cascade that would reach further than it may, counted up from the parent and

@@ -76,7 +76,7 @@ func (f *fakeBackend) Settle(
 }
 
 func (f *fakeBackend) Status(
-	context.Context, time.Time, []weir.Subject, weir.Resolver,
+	context.Context, time.Time, []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	return nil, nil
 }

@@ -258,3 +258,18 @@ func TestCallerGone(t *testing.T) {
 		t.Errorf("the store was asked %d times, want never", fake.reserves)
 	}
 }
+
+// TestStatusWithoutConfiguration: if the configuration cannot be read, the store is not asked.
+func TestStatusWithoutConfiguration(t *testing.T) {
+	t.Parallel()
+	store := newFake()
+	store.configErr = errors.New("connection refused")
+	l, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Status(t.Context(), "acme", "gpt-4o"); !errors.Is(err, store.configErr) ||
+		!errors.Is(err, weir.Unavailable) {
+		t.Errorf("status: got %v, want %q with the store's own error", err, weir.Unavailable)
+	}
+}

@@ -221,8 +221,8 @@ func undeclaredParent(s *seam) {
 // planUnlocked asks the store for something else while it resolves.
 func planUnlocked(s *seam) {
 	s.resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
-		other := []weir.Subject{{Entity: "a", Resource: resource}}
-		if _, err := s.store.Status(ctx, s.now, other, s.resolved); err != nil {
+		other := s.judged(weir.Subject{Entity: "a", Resource: resource})
+		if _, err := s.store.Status(ctx, s.now, other); err != nil {
 			return nil, err
 		}
 		return s.resolved(ctx, of, m)

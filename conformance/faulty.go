@@ -144,12 +144,12 @@ func (f *faulty) Settle(
 
 // Status fulfils [weir.Backend].
 func (f *faulty) Status(
-	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	if err := f.enter(ctx, "status"); err != nil {
 		return nil, err
 	}
-	return f.Backend.Status(ctx, now, of, resolve)
+	return f.Backend.Status(ctx, now, of)
 }
 
 // Close fulfils [weir.Backend].

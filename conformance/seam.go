@@ -61,6 +61,18 @@ func (s *seam) resolved(
 	return r, nil
 }
 
+// judged says which limits apply to subjects.
+func (s *seam) judged(of ...weir.Subject) []weir.Judged {
+	judged := make([]weir.Judged, len(of))
+	for i, subject := range of {
+		judged[i].Subject = subject
+		if c := s.defs.Config(subject); len(c.Levels) > 0 {
+			judged[i].Level, judged[i].Limits = c.Levels[0].Level, c.Levels[0].Limits
+		}
+	}
+	return judged
+}
+
 func (s *seam) reservation(charges ...weir.Charge) *weir.Reservation {
 	traits := s.store.Traits()
 	return &weir.Reservation{
@@ -128,7 +140,7 @@ func (s *seam) available(entity, limit string) int64 {
 
 func (s *seam) status(of ...weir.Subject) []weir.LimitStatus {
 	s.Helper()
-	statuses, err := s.store.Status(s.Context(), s.now, of, s.resolve)
+	statuses, err := s.store.Status(s.Context(), s.now, s.judged(of...))
 	if err != nil {
 		s.Fatalf("status: %v", err)
 	}

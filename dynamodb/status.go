@@ -11,11 +11,11 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Status reports the limits of subjects as the table has them, all shards together, after what this
+// Status reports limits as the table has them, all shards together, after what this
 // process has given back and not written yet. It creates nothing: an item that is not there is
 // full.
 func (s *Store) Status(
-	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	if err := s.enter(); err != nil {
 		return nil, err
@@ -23,7 +23,7 @@ func (s *Store) Status(
 	defer s.running.end()
 	var all []weir.LimitStatus
 	for some := range slices.Chunk(of, maxBatchGet) {
-		statuses, err := s.statusOf(ctx, now.UnixMilli(), some, resolve)
+		statuses, err := s.statusOf(ctx, now.UnixMilli(), some)
 		if err != nil {
 			return nil, err
 		}
@@ -33,7 +33,7 @@ func (s *Store) Status(
 }
 
 // status judges what was read of a bucket by what applies.
-func (p *spot) status(now int64, r *weir.Resolved, images []*image) []weir.LimitStatus {
+func (p *spot) status(now int64, r *weir.Judged, images []*image) []weir.LimitStatus {
 	of := p.subject
 	t := &terms{level: r.Level, limits: r.Limits}
 	for shard, m := range images {

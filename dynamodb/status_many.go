@@ -6,22 +6,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// statusOf reports the limits of a few subjects. What applies is asked for several at once, since the
-// configuration of each may have to be read, and their buckets are read together.
+// statusOf reports the limits of a few subjects, whose bucket items are read together.
 func (s *Store) statusOf(
-	ctx context.Context, now int64, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now int64, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	resolved := make([]*weir.Resolved, len(of))
-	err := atOnce(len(of), func(i int) (err error) {
-		resolved[i], err = resolve(ctx, of[i], weir.Usual)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
 	spots := make([]*spot, len(of))
-	for i, subject := range of {
-		spots[i] = s.spots.get(s, subject)
+	for i := range of {
+		spots[i] = s.spots.get(s, of[i].Subject)
 		defer spots[i].release() // once all have been judged
 	}
 	for _, p := range spots {
@@ -40,7 +31,7 @@ func (s *Store) statusOf(
 				return nil, err
 			}
 		}
-		all = append(all, p.status(now, resolved[i], images[i])...)
+		all = append(all, p.status(now, &of[i], images[i])...)
 	}
 	return all, nil
 }

@@ -1,8 +1,6 @@
 package dynamodb
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -19,10 +17,13 @@ func TestStatusOfMany(t *testing.T) {
 	calls := &testkit.Counter{}
 	s.options.Client = append(s.options.Client, calls.Install)
 	counted := s.behind(t, testkit.NewFaults(nil))
-	var of []weir.Subject
+	var of []weir.Judged
 	for i := range entities {
 		name := fmt.Sprintf("e-%03d", entities-i)
-		of = append(of, weir.Subject{Entity: name, Resource: "gpt-4o"})
+		of = append(of, weir.Judged{
+			Subject: weir.Subject{Entity: name, Resource: "gpt-4o"}, Level: weir.LevelSystem,
+			Limits: []weir.Limit{rate("rpm", 5)},
+		})
 		switch i % 3 {
 		case 0: // has used all
 			s.bucket(t, name, "gpt-4o", 0, 1)
@@ -34,10 +35,7 @@ func TestStatusOfMany(t *testing.T) {
 		}
 	}
 	of = append(of, of[0]) // one of them twice
-	resolve := func(_ context.Context, of weir.Subject, _ weir.ResolveMode) (*weir.Resolved, error) {
-		return &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{rate("rpm", 5)}}, nil
-	}
-	got, err := counted.Status(t.Context(), configNow, of, resolve)
+	got, err := counted.Status(t.Context(), configNow, of)
 	if err != nil || len(got) != len(of) {
 		t.Fatalf("got %d statuses, %v; want %d", len(got), err, len(of))
 	}
@@ -46,8 +44,8 @@ func TestStatusOfMany(t *testing.T) {
 		t.Errorf("got %d calls, want 4:\n%s", n, calls.Snapshot())
 	}
 	var alone []weir.LimitStatus
-	for _, subject := range of {
-		one, err := s.Status(t.Context(), configNow, []weir.Subject{subject}, resolve)
+	for i := range of {
+		one, err := s.Status(t.Context(), configNow, of[i:i+1])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,18 +56,7 @@ func TestStatusOfMany(t *testing.T) {
 	}) {
 		t.Errorf("together: got %+v\nalone: %+v", got, alone)
 	}
-	if none, err := counted.Status(t.Context(), configNow, nil, resolve); err != nil || len(none) > 0 {
+	if none, err := counted.Status(t.Context(), configNow, nil); err != nil || len(none) > 0 {
 		t.Errorf("of nobody: got %v, %v", none, err)
-	}
-	bad := errors.New("bad")
-	_, err = counted.Status(t.Context(), configNow, of,
-		func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
-			if of.Entity == "e-001" {
-				return nil, bad
-			}
-			return resolve(ctx, of, m)
-		})
-	if !errors.Is(err, bad) {
-		t.Errorf("got %v, want the resolver's own error", err)
 	}
 }

@@ -130,7 +130,7 @@ func (r *restarted) compare() {
 			of = append(of, weir.Subject{Entity: "e" + strconv.Itoa(e), Resource: subjectResource})
 		}
 		var err error
-		answers[i], err = w.store.Status(context.Background(), w.now, of, w.resolve)
+		answers[i], err = w.store.Status(context.Background(), w.now, w.judged(of...))
 		if err != nil {
 			r.t.Fatal(err)
 		}

@@ -309,9 +309,9 @@ func (s *SnapshotStore) enter() error {
 
 // Status is [Store.Status].
 func (s *SnapshotStore) Status(
-	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	return s.store.Status(ctx, now, of, resolve)
+	return s.store.Status(ctx, now, of)
 }
 
 // RecoverLease returns what is known of a lease at now, or nil. It never fails.

@@ -115,39 +115,34 @@ func (s *Store) Resources(_ context.Context, now time.Time, entity string) ([]st
 	return slices.Sorted(maps.Keys(found)), nil
 }
 
-// Status reports the limits of each subject as resolve gives them, without changing anything. It
-// fails only as resolve does.
+// Status reports limits without changing anything. It never fails.
 func (s *Store) Status(
-	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+	_ context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	var out []weir.LimitStatus
-	for _, subject := range of {
-		resolved, err := resolve(ctx, subject, weir.Usual)
-		if err != nil {
-			return nil, err
-		}
-		out = s.report(out, now.UnixMilli(), subject, resolved)
+	for i := range of {
+		out = s.report(out, now.UnixMilli(), &of[i])
 	}
 	return out, nil
 }
 
 // report appends the status of a subject's limits, all of one instant.
 func (s *Store) report(
-	out []weir.LimitStatus, now int64, of weir.Subject, resolved *weir.Resolved,
+	out []weir.LimitStatus, now int64, of *weir.Judged,
 ) []weir.LimitStatus {
 	at := &s.stripes[s.stripeOf(of.Entity)]
 	at.mu.Lock()
 	defer at.mu.Unlock()
-	it := at.items.find(of, s.hashOf(of))
-	for i := range resolved.Limits {
-		l := &resolved.Limits[i]
+	it := at.items.find(of.Subject, s.hashOf(of.Subject))
+	for i := range of.Limits {
+		l := &of.Limits[i]
 		available := l.Capacity
 		if c := it.find(l); c != nil {
 			available = c.peek(now, l)
 		}
 		out = append(out, weir.LimitStatus{
 			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind,
-			Level: resolved.Level, Capacity: l.Capacity, Available: available, Shadow: l.Shadow,
+			Level: of.Level, Capacity: l.Capacity, Available: available, Shadow: l.Shadow,
 		})
 	}
 	return out

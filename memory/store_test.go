@@ -85,19 +85,6 @@ func TestStatusChangesNothing(t *testing.T) {
 	}
 }
 
-func TestStatusFailsAsTheResolverDoes(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, bucket(10, 10, time.Minute))
-	broken := errors.New("broken")
-	_, err := w.store.Status(context.Background(), w.now, []weir.Subject{{}},
-		func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-			return nil, broken
-		})
-	if !errors.Is(err, broken) {
-		t.Errorf("got %v, want %v", err, broken)
-	}
-}
-
 func TestResources(t *testing.T) {
 	t.Parallel()
 	own := []weir.Limit{named("y", window(1, time.Minute))}

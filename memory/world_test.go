@@ -82,6 +82,20 @@ func charge(costs weir.Costs) weir.Charge {
 	return weir.Charge{Entity: subjectEntity, Resource: subjectResource, Costs: costs}
 }
 
+// judged says which limits apply to subjects.
+func (w *world) judged(of ...weir.Subject) []weir.Judged {
+	w.t.Helper()
+	var judged []weir.Judged
+	for _, subject := range of {
+		r, err := resolveFrom(context.Background(), w.store, subject)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		judged = append(judged, weir.Judged{Subject: subject, Level: r.Level, Limits: r.Limits})
+	}
+	return judged
+}
+
 func (w *world) reservation(charges ...weir.Charge) *weir.Reservation {
 	w.made++
 	return &weir.Reservation{
@@ -153,8 +167,8 @@ func (w *world) left(want int64) {
 
 func (w *world) status() []weir.LimitStatus {
 	w.t.Helper()
-	of := []weir.Subject{{Entity: subjectEntity, Resource: subjectResource}}
-	limits, err := w.store.Status(context.Background(), w.now, of, w.resolve)
+	of := w.judged(weir.Subject{Entity: subjectEntity, Resource: subjectResource})
+	limits, err := w.store.Status(context.Background(), w.now, of)
 	if err != nil {
 		w.t.Fatal(err)
 	}

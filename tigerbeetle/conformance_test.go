@@ -49,10 +49,10 @@ func (t *timed) Settle(ctx context.Context, now time.Time, s *weir.Settlement) (
 }
 
 func (t *timed) Status(
-	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	t.clock.to(now)
-	return t.Store.Status(ctx, now, of, resolve)
+	return t.Store.Status(ctx, now, of)
 }
 
 func (t *timed) RecoverLease(ctx context.Context, now time.Time, id weir.LeaseID) (*weir.LeaseRecord, error) {

@@ -13,24 +13,20 @@ import (
 	"github.com/weir-limiter/weir/internal/bucket"
 )
 
-// Status reports the limits of each subject as they are on the cluster: all of one instant, as many
+// Status reports limits as they are on the cluster: all of one instant, as many
 // as one look-up gets. It creates nothing.
 func (s *Store) Status(
-	ctx context.Context, _ time.Time, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, _ time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	if err := s.enter(false); err != nil {
 		return nil, err
 	}
 	defer s.leave()
 	var sights []sight
-	for _, subject := range of {
-		resolved, err := resolve(ctx, subject, weir.Usual)
-		if err != nil {
-			return nil, err
-		}
-		for i := range resolved.Limits {
-			sights = append(sights, sight{level: resolved.Level, limit: &resolved.Limits[i]})
-			if err := s.prepare(ctx, &sights[len(sights)-1], subject); err != nil {
+	for i := range of {
+		for j := range of[i].Limits {
+			sights = append(sights, sight{level: of[i].Level, limit: &of[i].Limits[j]})
+			if err := s.prepare(ctx, &sights[len(sights)-1], of[i].Subject); err != nil {
 				return nil, err
 			}
 		}

@@ -65,7 +65,7 @@ type store struct {
 }
 
 type statusOf func(
-	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error)
 
 // wrap makes a wrong store of a right one that has every ability but to recover leases.
@@ -91,9 +91,9 @@ func (s *store) Settle(ctx context.Context, now time.Time, set *weir.Settlement)
 }
 
 func (s *store) Status(
-	ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	return s.status(ctx, now, of, resolve)
+	return s.status(ctx, now, of)
 }
 
 func (s *store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
@@ -233,11 +233,11 @@ func locked(s *store) {
 		return s.right.Reserve(ctx, now, r)
 	}
 	s.status = func(
-		ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+		ctx context.Context, now time.Time, of []weir.Judged,
 	) ([]weir.LimitStatus, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		return s.right.Status(ctx, now, of, resolve)
+		return s.right.Status(ctx, now, of)
 	}
 }
 
@@ -278,28 +278,35 @@ func settlingStores() []broken {
 	}
 }
 
+// resolves gives a reservation the limits that a status was asked for.
+func resolves(j weir.Judged) weir.Resolver {
+	return func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
+		return &weir.Resolved{Level: j.Level, Limits: j.Limits}, nil
+	}
+}
+
 // readingStores are wrong in what they tell.
 func readingStores() []broken {
 	return []broken{
 		{"a status charges", "seam", func(s *store) {
 			s.status = func(
-				ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+				ctx context.Context, now time.Time, of []weir.Judged,
 			) ([]weir.LimitStatus, error) {
 				for _, subject := range of {
 					_, _ = s.right.Reserve(ctx, now, &weir.Reservation{ID: weir.NewLeaseID(now), Depth: 8,
 						Charges: []weir.Charge{{Entity: subject.Entity, Resource: subject.Resource,
-							Costs: weir.Costs{"n": 1}}}, Resolve: resolve})
+							Costs: weir.Costs{"n": 1}}}, Resolve: resolves(subject)})
 				}
-				return s.right.Status(ctx, now, of, resolve)
+				return s.right.Status(ctx, now, of)
 			}
 		}},
 		{"statuses are sorted", "seam", func(s *store) {
 			s.status = func(
-				ctx context.Context, now time.Time, of []weir.Subject, resolve weir.Resolver,
+				ctx context.Context, now time.Time, of []weir.Judged,
 			) ([]weir.LimitStatus, error) {
 				sorted := slices.Clone(of)
-				slices.SortFunc(sorted, func(a, b weir.Subject) int { return strings.Compare(a.Entity, b.Entity) })
-				return s.right.Status(ctx, now, sorted, resolve)
+				slices.SortFunc(sorted, func(a, b weir.Judged) int { return strings.Compare(a.Entity, b.Entity) })
+				return s.right.Status(ctx, now, sorted)
 			}
 		}},
 		{"the configuration is read once", "8.1", func(s *store) {
