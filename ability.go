@@ -123,6 +123,22 @@ type LeaseVoider interface {
 	VoidLease(ctx context.Context, now time.Time, id LeaseID) (exists bool, err error)
 }
 
+// LazyReserver is a backend that can begin a reservation before its limits are resolved, because that
+// may take a read. The limiter calls ReserveLazily in place of [Backend.Reserve].
+type LazyReserver interface {
+	// ReserveLazily is like Reserve. It asks r itself what applies, at the latest when the answer depends
+	// on it, and also returns the plan by which it was taken.
+	ReserveLazily(ctx context.Context, now time.Time, r *Reservation) (*Plan, *Outcome, error)
+}
+
+// Refuser is a backend that may refuse every reservation for a while.
+type Refuser interface {
+	// RefusesReserve returns the error with which Reserve would refuse any reservation now, without
+	// I/O; nil if it would not. The limiter asks after a request that it could not plan, because the
+	// configuration at hand may be the reason for both.
+	RefusesReserve() error
+}
+
 // ClockCorrector is a backend that can tell how far the process's clock is off that of the store.
 type ClockCorrector interface {
 	// ClockOffset is what must be added to the process's clock; 0 where it is right, as far as is

@@ -63,7 +63,7 @@ func TestPolicyReadBeforeItWasSet(t *testing.T) {
 		close(store.answer)
 		reader.Wait()
 		store.asked = nil
-		store.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) { return nil, errWire }
+		store.reserve = func(context.Context, *weir.Plan) (*weir.Outcome, error) { return nil, errWire }
 		store.configErr = errWire
 		if lease, err := l.Reserve(t.Context(), ask()); !errors.Is(err, weir.Unavailable) {
 			t.Errorf("got %v, %v, want %q: the policy was set to block", lease, err, weir.Unavailable)
@@ -83,7 +83,7 @@ func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		fake := newFake()
-		fake.reserve = func(ctx context.Context, _ *weir.Reservation) (*weir.Outcome, error) {
+		fake.reserve = func(ctx context.Context, _ *weir.Plan) (*weir.Outcome, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()
 		}

@@ -74,7 +74,7 @@ func (l *Limiter) judged(ctx context.Context, of []Subject) ([]Judged, error) {
 	resolve := func(i int) {
 		var r *Resolved
 		if r, errs[i] = l.resolve(ctx, of[i], Usual); errs[i] == nil {
-			judged[i] = Judged{of[i], r.Level, r.Limits}
+			judged[i] = r.judge(of[i])
 		}
 	}
 	if len(of) == 1 || l.traits.Local {
@@ -95,6 +95,9 @@ func (l *Limiter) judged(ctx context.Context, of []Subject) ([]Judged, error) {
 	all.Wait()
 	return judged, first(errs)
 }
+
+// judge returns what applies to a subject.
+func (r *Resolved) judge(of Subject) Judged { return Judged{of, r.Level, r.Limits, r.Parent} }
 
 // first returns the first error, or nil.
 func first(errs []error) error {

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -19,8 +20,10 @@ import (
 type Backend interface {
 	// Traits says what the store can do. It is asked once, before anything else.
 	Traits() Traits
-	// Reserve judges and takes a reservation. A denial is an Outcome, not an error.
-	Reserve(ctx context.Context, now time.Time, r *Reservation) (*Outcome, error)
+	// Reserve judges a plan, takes all of it or nothing, and fills in out. A denial is an Outcome, not
+	// an error. Once it has returned, what p and out point to is the caller's: a store that goes on
+	// after that copies what it needs.
+	Reserve(ctx context.Context, now time.Time, p *Plan, out *Outcome) error
 	// Settle makes a lease stand for something else: adjust, complete, cancel or extend. It is
 	// never denied, and applies whole or not at all.
 	Settle(ctx context.Context, now time.Time, s *Settlement) (*Outcome, error)
@@ -66,6 +69,8 @@ type Judged struct {
 	Level Level
 	// Limits are in the order of their names. They are shared: do not change them.
 	Limits []Limit
+	// Parent is the entity that is charged too; empty if there is none, or no cascade.
+	Parent string
 }
 
 // Resolver says which limits apply to a subject. See [ResolveMode].
@@ -102,46 +107,86 @@ type Resolved struct {
 	generation int64 // of the cache
 }
 
-// Reservation is a request on its way into a store: checked, with its limits not yet resolved.
-type Reservation struct {
+// Plan is a request resolved: what is to be taken of which limit.
+type Plan struct {
 	ID LeaseID
+	// New is true if the limiter has made the ID for this call: nobody can have asked for it before.
+	New bool
 	// Fingerprint covers the request's content; the same in every process.
 	Fingerprint uint64
-	// Charges are in the request's order.
-	Charges []Charge
+	// Charges is how many charges the request has.
+	Charges int
 	// Keys are hashes of the charges' keys, one for each, for a store that keeps leases beyond the
 	// process; nil if the request is not [Request.Keyed]. They are not changed afterwards.
 	Keys []uint64
+	// Subjects are the ones that the charges reach, in that order, with all limits that apply.
+	Subjects []Judged
+	// Takes are what is asked of each limit: by subject, and then by the limit's name. Each sum of parts fits 64 bits.
+	Takes []Take
+	// Lifetime is how long the lease lives: never less than its longest hold.
+	Lifetime time.Duration
+	// Memory is how long an ended lease is to be remembered, MemorySize how many are at most: for
+	// stores that keep leases beyond the process.
+	Memory     time.Duration
+	MemorySize int
+}
+
+// Expires returns when a lease reserved at an instant ends by itself.
+func (p *Plan) Expires(at time.Time) time.Time { return wholeMS(at).Add(p.Lifetime) }
+
+// Outcome returns an outcome with room for what a store makes of the plan.
+func (p *Plan) Outcome() *Outcome {
+	out := &Outcome{Limits: make([]LimitStatus, len(p.Takes)), Taken: make([]Taken, len(p.Takes))}
+	for i := range p.Takes {
+		out.Taken[i].Units = p.Takes[i].Cost()
+	}
+	return out
+}
+
+// Holdings returns what a lease stands for after an outcome that admitted the plan.
+func (p *Plan) Holdings(out *Outcome) []Holding {
+	holdings := make([]Holding, len(p.Takes))
+	for i := range p.Takes {
+		holdings[i].take(p.Takes[i], &out.Taken[i])
+	}
+	return holdings
+}
+
+// take fills in a holding.
+func (h *Holding) take(t Take, taken *Taken) {
+	h.Take, h.Pieces = t, taken.Pieces
+	if taken.Units > 0 || t.Cost() == 0 {
+		return
+	}
+	h.Parts = slices.Clone(h.Parts)
+	for i := range h.Parts {
+		h.Parts[i].Units = 0
+	}
+}
+
+// Reservation is a request on its way into a store: checked, with its limits not yet resolved.
+type Reservation struct {
+	ID LeaseID
+	// New, Fingerprint and Keys are as in a [Plan].
+	New         bool
+	Fingerprint uint64
+	Keys        []uint64
+	// Charges are in the request's order.
+	Charges []Charge
 	// Brought are the limits that the request brought, in the order of their names.
 	Brought []Limit
 	// Depth is how many ancestors to charge at most; a longer chain is an error.
 	Depth int
 	// UndeclaredParents is the store's trait: an ancestor that was never declared is charged.
 	UndeclaredParents bool
-	// Lifetime is how long the lease lives at least; see [Reservation.Expires].
+	// Lifetime is how long the lease lives at least.
 	Lifetime time.Duration
-	// Memory is how long an ended lease is to be remembered, MemorySize how many are at most: for
-	// stores that keep leases beyond the process.
+	// Memory and MemorySize are as in a [Plan].
 	Memory     time.Duration
 	MemorySize int
-	// Resolve is the lazy plan: a store that needs the limits first calls [Reservation.Plan], which
-	// uses it; one that carries limits on its items asks for what is cached. A store with
-	// Traits.Local asks in one goroutine at a time, and not after its answer.
+	// Resolve says which limits apply.
 	Resolve Resolver
-
-	// What follows is the limiter's, and absent from a reservation that is made by hand.
-
-	call  *call       // the working memory of the call
-	costs []costList  // those of the charges
-	read  *Charge     // the first of the charges that costs are of
-	entry *leaseEntry // has room for the holdings
-	lease *Lease      // the caller's handle, in one piece with the statuses
-	made  bool        // see Made
 }
-
-// Made is true where the limiter has made the ID for this call: nobody can have asked for it
-// before.
-func (r *Reservation) Made() bool { return r.made }
 
 // Take is what a reservation asks of one limit: the sum of the costs that fall on it.
 type Take struct {
@@ -164,13 +209,25 @@ type Part struct {
 }
 
 // Cost is the sum of the parts.
-func (t *Take) Cost() int64 { return sumParts(t.Parts) }
+func (t *Take) Cost() int64 {
+	sum, _ := sumParts(t.Parts)
+	return sum
+}
 
 // Holding is what a live lease stands for on one limit.
 type Holding struct {
 	Take
 	// Pieces say where the units are. They are the store's own bookkeeping: the limiter keeps them
 	// with the lease and hands them back.
+	Pieces []Piece
+}
+
+// Taken is what a reservation has taken of one limit.
+type Taken struct {
+	// Units are the cost of the take; a store sets them to 0 if it could not count them on a shadow
+	// limit, so that the lease stands for nothing there.
+	Units int64
+	// Pieces say where the units are: the store appends to them.
 	Pieces []Piece
 }
 
@@ -226,7 +283,10 @@ type Outcome struct {
 	Replay bool
 	// Limits has the status of every limit judged, in the order of the plan.
 	Limits []LimitStatus
-	// Holdings are what the lease now stands for; nil where it was denied or has ended.
+	// Taken is what was taken of each limit, in the order of the plan. It means nothing if the
+	// reservation was denied.
+	Taken []Taken
+	// Holdings are what the lease stands for after a settlement; nil if it has ended.
 	Holdings []Holding
 	// RefundInDoubt is true if the settlement is done but for refunds of which the store cannot
 	// know whether they were made, and which it will not make again.

@@ -26,7 +26,8 @@ type call struct {
 
 	reservation Reservation
 	planner     planner
-	planned     bool // once already
+	taken       []Taken
+	lease       *Lease // for the answer; nil if the store makes the outcome
 
 	settling   settling
 	settlement Settlement
@@ -96,8 +97,8 @@ func (l *Limiter) newCall() *call {
 		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
 		Resolve: l.resolve, UndeclaredParents: l.traits.UndeclaredParents,
 	}
-	if l.traits.Local { // others may resolve in several goroutines, and plan after the call
-		c.reservation.Resolve, c.reservation.call = c.resolve, c
+	if l.traits.Local { // others may resolve in several goroutines, and after the call
+		c.reservation.Resolve = c.resolve
 	}
 	c.settlement = Settlement{
 		Lifetime: l.options.LeaseLifetime,

@@ -2,8 +2,6 @@ package weir_test
 
 import (
 	"context"
-	"errors"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -77,7 +75,7 @@ func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 	t.Parallel()
 	fake := newFake() // a capacity of 100
 	fake.traits.Local = true
-	fake.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) {
+	fake.reserve = func(context.Context, *weir.Plan) (*weir.Outcome, error) {
 		return &weir.Outcome{Replay: true}, nil
 	}
 	var inForce int64
@@ -113,9 +111,9 @@ type late struct {
 	all  sync.WaitGroup
 }
 
-func (s *late) Reserve(
+func (s *late) ReserveLazily(
 	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
+) (*weir.Plan, *weir.Outcome, error) {
 	for range 4 {
 		s.all.Go(func() {
 			<-s.plan
@@ -124,10 +122,12 @@ func (s *late) Reserve(
 	}
 	s.all.Go(func() {
 		<-s.plan
-		_, _ = s.fakeBackend.Reserve(context.WithoutCancel(ctx), now, r)
+		if p, err := r.Plan(context.WithoutCancel(ctx)); err == nil {
+			_ = s.Reserve(context.WithoutCancel(ctx), now, p, p.Outcome())
+		}
 	})
 	<-ctx.Done()
-	return nil, ctx.Err()
+	return nil, nil, ctx.Err()
 }
 
 // A store that still works on a reservation when it has answered shares nothing with the lease or with
@@ -159,58 +159,18 @@ func TestStoreThatWorksOn(t *testing.T) {
 	}
 }
 
-// surcharging puts another charge beside those of every request.
-type surcharging struct{ *memory.Store }
-
-func (s surcharging) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
-	more := *r
-	more.Charges = append(slices.Clone(r.Charges),
-		weir.Charge{Entity: "house", Resource: "gpt-4o", Costs: weir.Costs{"rpm": 2}})
-	return s.Store.Reserve(ctx, now, &more)
-}
-
-// What stands between the limiter and a store may charge more than was asked.
-func TestStoreThatChargesMore(t *testing.T) {
-	t.Parallel()
-	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
-		System: []weir.Limit{{Name: "rpm", Capacity: 5}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	l, err := weir.New(surcharging{store}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, left := range []int64{3, 1} {
-		lease, err := l.Reserve(t.Context(), ask())
-		if err != nil || len(lease.Limits) != 2 || lease.Limits[1].Available != left {
-			t.Errorf("got %+v, %v; want %d left to the house", lease, err, left)
-		}
-	}
-	_, err = l.Reserve(t.Context(), ask())
-	if denied, ok := errors.AsType[*weir.DeniedError](err); !ok || !denied.Limits[1].Exceeded {
-		t.Errorf("got %v, want a denial for the house", err)
-	}
-}
-
 // mirrored takes everything in two stores, and answers what the first one said.
 type mirrored struct{ *memory.Store }
 
-func (s mirrored) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
-	out, err := s.Store.Reserve(ctx, now, r)
-	if err != nil {
-		return nil, err
+func (s mirrored) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	if err := s.Store.Reserve(ctx, now, p, out); err != nil {
+		return err
 	}
 	other, err := memory.Open(nil)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = other.Reserve(ctx, now.Add(time.Second), r)
-	return out, err
+	return other.Reserve(ctx, now.Add(time.Second), p, p.Outcome())
 }
 
 // An outcome stays what it is when the reservation is planned again.

@@ -150,7 +150,7 @@ func TestDoReportsAFailedSettlement(t *testing.T) {
 // denials makes a store deny n times, with a retry-after, and then admit.
 func denials(fake *fakeBackend, n int, retry time.Duration) *[]weir.LeaseID {
 	ids := new([]weir.LeaseID)
-	fake.reserve = func(_ context.Context, r *weir.Reservation) (*weir.Outcome, error) {
+	fake.reserve = func(_ context.Context, r *weir.Plan) (*weir.Outcome, error) {
 		*ids = append(*ids, r.ID)
 		if len(*ids) > n {
 			return &weir.Outcome{}, nil
@@ -233,7 +233,7 @@ func TestWaitAfterOverload(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fake := newFake()
 		attempts := 0
-		fake.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) {
+		fake.reserve = func(context.Context, *weir.Plan) (*weir.Outcome, error) {
 			if attempts++; attempts == 1 {
 				return nil, &weir.Error{Code: weir.Overloaded, RetryAfter: 10 * time.Millisecond}
 			}

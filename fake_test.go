@@ -13,7 +13,7 @@ type fakeBackend struct {
 	mu      sync.Mutex
 	traits  weir.Traits
 	config  *weir.Config
-	reserve func(ctx context.Context, r *weir.Reservation) (*weir.Outcome, error)
+	reserve func(ctx context.Context, p *weir.Plan) (*weir.Outcome, error)
 	settle  func(ctx context.Context, s *weir.Settlement) (*weir.Outcome, error)
 
 	reads, reserves, settles int
@@ -40,27 +40,27 @@ func (f *fakeBackend) ReadConfig(context.Context, weir.Subject) (*weir.Config, e
 	return f.config, f.configErr
 }
 
-func (f *fakeBackend) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
-	plan, err := r.Plan(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (f *fakeBackend) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
 	f.mu.Lock()
 	f.reserves++
 	f.mu.Unlock()
-	if f.reserve != nil {
-		return f.reserve(ctx, r)
+	out.At = now.Truncate(time.Millisecond)
+	for i := range p.Takes {
+		t := &p.Takes[i]
+		out.Limits[i] = weir.LimitStatus{
+			Entity: t.Entity, Resource: t.Resource, Limit: t.Limit.Name, Requested: t.Cost(),
+		}
 	}
-	out := &weir.Outcome{At: now.Truncate(time.Millisecond)}
-	for i := range plan.Holdings {
-		t := plan.Holdings[i].Take
-		out.Holdings = append(out.Holdings, weir.Holding{Take: t})
-		out.Limits = append(out.Limits, weir.LimitStatus{Entity: t.Entity, Resource: t.Resource,
-			Limit: t.Limit.Name, Requested: t.Cost()})
+	if f.reserve == nil {
+		return nil
 	}
-	return out, nil
+	found, err := f.reserve(ctx, p)
+	if err == nil {
+		taken := out.Taken
+		*out = *found
+		out.Taken = taken
+	}
+	return err
 }
 
 func (f *fakeBackend) Settle(

@@ -33,7 +33,7 @@ func TestGoneWhileWaitingForTheLease(t *testing.T) {
 			store := newFake()
 			store.traits.Local = true
 			finish := make(chan struct{})
-			store.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) {
+			store.reserve = func(context.Context, *weir.Plan) (*weir.Outcome, error) {
 				<-finish
 				return &weir.Outcome{Denied: true}, nil
 			}
@@ -74,16 +74,10 @@ func (s *slowConfig) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Con
 	return s.fakeBackend.ReadConfig(ctx, of)
 }
 
-func (s *slowConfig) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
-	out, err := r.Plan(ctx)
-	if err != nil {
-		return nil, err
-	}
+func (s *slowConfig) Reserve(_ context.Context, now time.Time, _ *weir.Plan, out *weir.Outcome) error {
 	s.wrote = true
 	out.At = now
-	return out, nil
+	return nil
 }
 
 // A store in the process writes nothing for a caller that has gone while its limits were looked

@@ -1,6 +1,7 @@
 package weir
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,6 +22,8 @@ type Limiter struct {
 	declarer  Declarer       // nil where the store cannot tell
 	recoverer LeaseRecoverer // nil where the store keeps no leases
 	voider    LeaseVoider    // nil if the store does not record voided IDs
+	lazy      LazyReserver   // nil if the store wants its plans made first
+	refuser   Refuser        // nil if the store never refuses
 	calls     callPool
 
 	changing chan struct{} // full while the configuration is checked and changed
@@ -49,6 +52,8 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	l.leases = newLeaseTable(&options, options.Now())
 	l.declarer, _ = b.(Declarer)
 	l.leases.reuse = traits.Local
+	l.refuser, _ = b.(Refuser)
+	l.lazy, _ = b.(LazyReserver)
 	if l.recoverer, _ = b.(LeaseRecoverer); l.recoverer != nil {
 		if early, ok := l.recoverer.Recovered(); ok {
 			l.leases.early.Store(early.UnixMilli() + 1)
@@ -104,15 +109,14 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 			return nil, false, err
 		}
 	}
+	c.lease = nil
 	of := &c.reservation
-	of.ID, of.Charges, of.Brought, of.costs = r.LeaseID, c.charges, brought, c.costs.lists
-	of.read = &c.charges[0]
+	of.ID, of.New, of.Charges, of.Brought = r.LeaseID, r.LeaseID.IsZero(), c.charges, brought
 	of.Fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
-	of.entry, of.lease, of.made, c.planned = nil, nil, r.LeaseID.IsZero(), false
 	if r.LeaseID.IsZero() {
 		return l.reserveNew(ctx, now, c)
 	}
-	return l.reserveBrought(ctx, now, of)
+	return l.reserveBrought(ctx, now, c)
 }
 
 // reserveNew takes a lease under an ID of its own. Nobody can ask for it before it is there.
@@ -128,7 +132,7 @@ func (l *Limiter) reserveNew(ctx context.Context, now time.Time, c *call) (*Leas
 			l.leases.tally(entry)
 		}
 	}()
-	lease, replay, err := l.take(ctx, now, entry, r)
+	lease, replay, err := l.take(ctx, now, entry, c)
 	took = true
 	if entry.state == leaseUnborn {
 		l.leases.tally(entry)
@@ -141,9 +145,9 @@ func (l *Limiter) reserveNew(ctx context.Context, now time.Time, c *call) (*Leas
 
 // reserveBrought takes a lease under the caller's ID, or answers again.
 func (l *Limiter) reserveBrought(
-	ctx context.Context, now time.Time, r *Reservation,
+	ctx context.Context, now time.Time, c *call,
 ) (*Lease, bool, error) {
-	leaseNow := l.leases.clock(now)
+	leaseNow, r := l.leases.clock(now), &c.reservation
 	entry, err := l.acquire(ctx, r.ID, leaseNow, true)
 	if err != nil {
 		return nil, false, err
@@ -165,7 +169,7 @@ func (l *Limiter) reserveBrought(
 	if err := l.leases.checkID(r.ID, leaseNow, entry.caller); err != nil {
 		return l.tooOld(ctx, now, entry, r.Fingerprint, err)
 	}
-	return l.take(ctx, now, entry, r)
+	return l.take(ctx, now, entry, c)
 }
 
 // tooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older
@@ -245,7 +249,7 @@ func instant(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(
 
 // take asks the store for a new lease, unless the caller has gone while its call waited.
 func (l *Limiter) take(
-	ctx context.Context, now time.Time, e *leaseEntry, r *Reservation,
+	ctx context.Context, now time.Time, e *leaseEntry, c *call,
 ) (*Lease, bool, error) {
 	if err := gone(ctx); err != nil {
 		return nil, false, err
@@ -256,37 +260,94 @@ func (l *Limiter) take(
 	e.counted = true
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
-	if l.traits.Local { // a store elsewhere may plan after the call
-		r.entry = e
+	r := &c.reservation
+	p, out, err := l.askStore(storeCtx, now, e, c)
+	if p == nil && !r.New && l.recoverer != nil { // it may have been reserved when it could be planned
+		unknown := l.recover(storeCtx, now, e)
+		if unknown == nil {
+			lease, err := l.known(e, r.Fingerprint, now)
+			return lease, true, err
+		}
+		if errors.Is(err, Superseded) && !errors.Is(unknown, UnknownLease) {
+			err = unknown
+		}
 	}
-	out, err := l.backend.Reserve(storeCtx, now, r)
-	if err != nil {
+	switch {
+	case err != nil:
 		err = classify(err)
 		if l.degrades(ctx, err) {
 			return l.degrade(now, e, r), false, nil
 		}
 		return nil, false, nameLease(err, r.ID)
-	}
-	switch {
 	case out.Replay:
 		lease, err := l.recoverReplay(storeCtx, now, e)
 		return lease, true, err
 	case out.Denied:
 		return nil, false, denied(r.ID, out)
 	}
+	return l.born(now, e, c, p, out), false, nil
+}
+
+// askStore plans a reservation and gives the plan to the store. The plan is nil if there is none.
+func (l *Limiter) askStore(
+	ctx context.Context, now time.Time, e *leaseEntry, c *call,
+) (*Plan, *Outcome, error) {
+	if l.lazy != nil {
+		return l.lazy.ReserveLazily(ctx, now, &c.reservation)
+	}
+	p, err := c.plan(ctx, e)
+	if err != nil {
+		if l.refuser != nil {
+			err = cmp.Or(l.refuser.RefusesReserve(), err)
+		}
+		return nil, nil, err
+	}
+	out := c.planOutcome(e)
+	return p, out, l.backend.Reserve(ctx, now, p, out)
+}
+
+// plan resolves the reservation, unless the caller goes meanwhile.
+func (c *call) plan(ctx context.Context, e *leaseEntry) (*Plan, error) {
+	p := &c.planner
+	p.reset()
+	p.r, p.costs = &c.reservation, c.costs.lists
+	local := c.limiter.traits.Local
+	if local {
+		p.entry = e
+	}
+	plan, err := p.plan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if local {
+		e.planned, e.planOf = p.valid()
+	}
+	return plan, gone(ctx)
+}
+
+// born makes a lease of what the store has taken.
+func (l *Limiter) born(now time.Time, e *leaseEntry, c *call, p *Plan, out *Outcome) *Lease {
+	lease := c.lease
+	if lease == nil { // the store made the outcome
+		lease = &Lease{}
+	}
 	expires := out.Expires
 	if expires.IsZero() {
-		expires = r.Expires(out.At, out.Holdings)
+		expires = p.Expires(out.At)
+	}
+	holdings := e.holdings
+	if cap(holdings) < len(p.Takes) {
+		holdings = make([]Holding, len(p.Takes))
+	}
+	holdings = holdings[:len(p.Takes)]
+	for i := range holdings {
+		holdings[i].take(p.Takes[i], &out.Taken[i])
 	}
 	e.bear(LeaseRecord{
-		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
-		Expires: expires,
-		Charges: len(r.Charges), Keys: r.Keys, Holdings: out.Holdings, Limits: out.Limits,
+		ID: p.ID, State: LeaseLive, Fingerprint: p.Fingerprint, At: out.At, Expires: expires,
+		Charges: p.Charges, Keys: p.Keys, Holdings: holdings, Limits: out.Limits,
 	})
-	if r.lease == nil { // the store made its own statuses
-		r.lease = &Lease{}
-	}
-	return l.handle(e, now, r.lease), false, nil
+	return l.handle(e, now, lease)
 }
 
 // gone returns an error if the caller has gone. It is called after the last wait before a

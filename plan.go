@@ -7,82 +7,46 @@ import (
 	"time"
 )
 
-// Plan resolves what the reservation asks, ancestors included, and returns the outcome to fill in:
-// for each limit of each (entity, resource) a holding with what is asked of it, and room for its
-// status. Entities come in the order in which the charges reach them, limits by name. It refuses,
-// before anything is written, what docs/semantics.md calls an error: an unknown limit, no limits at
-// all, a chain of parents that is too long, a brought limit that no charged entity has, and a sum
-// that can never be satisfied.
-//
-// The outcome is the answer to one call: a store that wants to know of it later copies what it
-// needs, holdings with their parts and pieces too.
-func (r *Reservation) Plan(ctx context.Context) (*Outcome, error) {
-	var p *planner
-	var out *Outcome
-	if c := r.call; c != nil && !c.planned { // who plans again may still have the outcome before
-		p, out, c.planned = &c.planner, &c.outcome, true
-		p.reset()
-		p.recycles = true
-		*out = Outcome{}
-	} else {
-		p, out = &planner{}, &Outcome{}
+// Plan resolves what the reservation asks, ancestors included. It refuses, before anything is written,
+// what docs/semantics.md calls an error: an unknown limit, no limits at all, a chain of parents that is
+// too long, a brought limit that no charged entity has, and a sum that can never be satisfied.
+func (r *Reservation) Plan(ctx context.Context) (*Plan, error) {
+	p := planner{r: r, costs: make([]costList, len(r.Charges))}
+	for i := range r.Charges {
+		p.costs[i] = r.Charges[i].Costs.appendTo(nil)
 	}
-	p.r, p.costs = r, r.costLists()
+	return p.plan(ctx)
+}
+
+// plan resolves the reservation.
+func (p *planner) plan(ctx context.Context) (*Plan, error) {
+	r := p.r
 	for i := range r.Charges {
 		if err := p.charge(ctx, i); err != nil {
-			return nil, err
-		}
-	}
-	if r.call != nil { // a store elsewhere gives the context to what it writes with
-		if err := gone(ctx); err != nil {
 			return nil, err
 		}
 	}
 	if err := p.checkBrought(); err != nil {
 		return nil, err
 	}
-	out.Holdings = p.holdings()
-	for i := range out.Holdings {
-		h := &out.Holdings[i]
-		if len(h.Parts) == 1 && h.Parts[0].Units <= h.Ceiling {
+	p.made = Plan{
+		ID: r.ID, New: r.New, Fingerprint: r.Fingerprint, Charges: len(r.Charges), Keys: r.Keys,
+		Subjects: p.judged(), Takes: p.takes(), Lifetime: r.Lifetime, Memory: r.Memory, MemorySize: r.MemorySize,
+	}
+	for i := range p.made.Takes {
+		t := &p.made.Takes[i]
+		p.made.Lifetime = max(p.made.Lifetime, t.Limit.Timeout)
+		if len(t.Parts) == 1 && t.Parts[0].Units <= t.Ceiling {
 			continue
 		}
-		if err := h.check(); err != nil {
+		if err := t.check(); err != nil {
 			return nil, err
 		}
 	}
-	out.Limits = p.statuses(len(out.Holdings))
-	if p.recycles && r.entry != nil {
-		r.entry.planned, r.entry.planOf = p.valid()
-	}
-	return out, nil
+	return &p.made, nil
 }
 
-// costLists returns the costs of each charge. Who stands before a store may have put other charges
-// in the place of the limiter's.
-func (r *Reservation) costLists() []costList {
-	if n := len(r.costs); n > 0 && n == len(r.Charges) && &r.Charges[0] == r.read {
-		return r.costs
-	}
-	lists := make([]costList, len(r.Charges))
-	for i := range r.Charges {
-		lists[i] = r.Charges[i].Costs.appendTo(nil)
-	}
-	return lists
-}
-
-// Expires is when a lease reserved at now ends by itself: after the lifetime, and never before its
-// longest hold times out.
-func (r *Reservation) Expires(now time.Time, holdings []Holding) time.Time {
-	lifetime := r.Lifetime
-	for i := range holdings {
-		lifetime = max(lifetime, holdings[i].Limit.Timeout)
-	}
-	return wholeMS(now).Add(lifetime)
-}
-
-// Expires is when a lease renewed at now ends by itself, as in [Reservation.Expires], by the
-// timeouts now in force.
+// Expires is when a lease renewed at now ends by itself, by the timeouts now in force.
 func (s *Settlement) Expires(now time.Time) time.Time {
 	lifetime := s.Lifetime
 	for _, l := range s.Limits {
@@ -96,8 +60,14 @@ type planner struct {
 	r        *Reservation
 	costs    []costList // of each charge
 	subjects []planned
-	count    int  // limits, at most
-	recycles bool // the memory of the call and of a lease before
+	count    int // limits, at most
+	made     Plan
+
+	list   []Take   // memory for takes
+	judges []Judged // memory for subjects
+	// entry is the lease's, which has memory for holdings; nil if a store may still read what it was
+	// given after its answer.
+	entry *leaseEntry
 }
 
 type planned struct {
@@ -109,7 +79,7 @@ type planned struct {
 
 // reset empties the planner and keeps its memory.
 func (p *planner) reset() {
-	*p = planner{subjects: p.subjects[:0]}
+	*p = planner{subjects: p.subjects[:0], list: p.list[:0], judges: p.judges[:0]}
 }
 
 // valid says until when the definitions of the plan are in force, as far as the cache knows, and of
@@ -239,35 +209,40 @@ func (r *Resolved) limit(name string) *Limit {
 	return nil
 }
 
-// holdings adds up the costs that fall on one limit of one subject.
-func (p *planner) holdings() []Holding {
-	room := p.room(p.count)
-	n := 0
+// judged returns the subjects that the charges reach.
+func (p *planner) judged() []Judged {
+	for i := range p.subjects {
+		p.judges = append(p.judges, p.subjects[i].resolved.judge(p.subjects[i].subject))
+	}
+	return p.judges
+}
+
+// takes adds up the costs that fall on one limit of one subject.
+func (p *planner) takes() []Take {
+	holdings, takes := p.holdings(p.count), p.list[:0]
 	for i := range p.subjects {
 		s := &p.subjects[i]
 		for j := range s.resolved.Limits {
 			l := &s.resolved.Limits[j]
-			h := &room[n]
-			parts := h.Parts[:0]
+			h := &holdings[len(takes)]
+			h.Parts = h.Parts[:0]
 			for _, c := range s.charges {
 				if units, ok := p.costs[c].find(l.Name); ok {
-					parts = append(parts, Part{c, units})
+					h.Parts = append(h.Parts, Part{c, units})
 				}
 			}
-			if len(parts) == 0 {
+			if len(h.Parts) == 0 {
 				if l.Kind != Concurrency {
 					continue
 				}
 				// A call occupies a slot whether or not it says so.
-				parts = append(parts, Part{s.charges[0], 1})
+				h.Parts = append(h.Parts, Part{s.charges[0], 1})
 			}
-			h.Subject, h.Limit, h.Level = s.subject, l, s.resolved.Level
-			h.Ceiling, h.Parts = p.ceiling(s, l), parts
-			h.Pieces = h.Pieces[:0]
-			n++
+			takes = append(takes, Take{s.subject, l, s.resolved.Level, p.ceiling(s, l), h.Parts})
 		}
 	}
-	return room[:n]
+	p.list = takes
+	return takes
 }
 
 // ceiling is the limit's capacity, or the lower one that the request brought for an entity that it
@@ -310,28 +285,26 @@ func (p *planner) checkBrought() error {
 
 // check refuses a sum that the limit can never hold, however empty it is.
 func (t *Take) check() error {
-	cost := t.Cost()
-	if cost <= t.Ceiling {
+	cost, fits := sumParts(t.Parts)
+	switch {
+	case fits && cost <= t.Ceiling:
 		return nil
+	case !t.Limit.Shadow:
+		return fault(NeverSatisfiable, "costs."+t.Limit.Name, cost,
+			fmt.Sprintf("%s/%s can hold at most %d", shorten(t.Entity), shorten(t.Resource), t.Ceiling))
+	case !fits, t.Limit.Kind == Bucket && cost > maxBucketUnits:
+		return invalid("costs."+t.Limit.Name, cost, "is more than a limit can count")
 	}
-	if t.Limit.Shadow {
-		if t.Limit.Kind == Bucket && cost > maxBucketUnits {
-			return invalid("costs."+t.Limit.Name, cost, "is more than a bucket can count")
-		}
-		return nil
-	}
-	return fault(NeverSatisfiable, "costs."+t.Limit.Name, cost,
-		fmt.Sprintf("%s/%s can hold at most %d", shorten(t.Entity), shorten(t.Resource), t.Ceiling))
+	return nil
 }
 
-// sumParts adds up, and stays at MaxInt64 where the sum would not fit.
-func sumParts(parts []Part) int64 {
-	var sum int64
+// sumParts adds up, and reports whether the sum fits; it is MaxInt64 if not.
+func sumParts(parts []Part) (sum int64, fits bool) {
 	for _, p := range parts {
 		if p.Units > math.MaxInt64-sum {
-			return math.MaxInt64
+			return math.MaxInt64, false
 		}
 		sum += p.Units
 	}
-	return sum
+	return sum, true
 }

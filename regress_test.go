@@ -147,7 +147,7 @@ func TestRemovedPolicy(t *testing.T) {
 	t.Parallel()
 	fake := newFake()
 	fake.config.OnUnavailable = weir.Allow
-	fake.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) { return nil, errWire }
+	fake.reserve = func(context.Context, *weir.Plan) (*weir.Outcome, error) { return nil, errWire }
 	l, _ := weir.New(fake, nil)
 	if _, err := l.Reserve(t.Context(), ask()); err != nil {
 		t.Fatal(err)

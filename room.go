@@ -1,6 +1,9 @@
 package weir
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // leaseRoom is a lease in one piece with the statuses of so many limits: callers keep both, and one
 // piece of memory costs less than two.
@@ -9,35 +12,43 @@ type leaseRoom[Statuses any] struct {
 	statuses Statuses
 }
 
-// statuses returns room for the statuses of n limits, and keeps a lease that lies beside them.
-func (p *planner) statuses(n int) []LimitStatus {
-	r := p.r
-	switch {
-	case !p.recycles || n > 8:
-		return make([]LimitStatus, n)
-	case n == 1:
-		room := &leaseRoom[[1]LimitStatus]{}
-		r.lease = &room.lease
-		return room.statuses[:]
-	case n <= 4:
-		room := &leaseRoom[[4]LimitStatus]{}
-		r.lease = &room.lease
-		return room.statuses[:n:n]
-	default:
-		room := &leaseRoom[[8]LimitStatus]{}
-		r.lease = &room.lease
-		return room.statuses[:n:n]
+// planOutcome returns an outcome for the plan that was made. The call's lease lies beside its statuses.
+func (c *call) planOutcome(e *leaseEntry) *Outcome {
+	takes := c.planner.made.Takes
+	out := &c.outcome
+	*out = Outcome{Taken: slices.Grow(c.taken[:0], len(takes))[:len(takes)]}
+	c.taken = out.Taken
+	for i := range takes {
+		out.Taken[i] = Taken{Units: takes[i].Cost()}
+		if c.planner.entry != nil {
+			out.Taken[i].Pieces = e.holdings[:len(takes)][i].Pieces[:0]
+		}
 	}
+	out.Limits, c.lease = statuses(len(takes))
+	return out
 }
 
-// room returns n holdings, those of a lease that has ended where there is one. Only their parts and
-// pieces are of use, as memory.
-func (p *planner) room(n int) []Holding {
-	var room []Holding
-	e := p.r.entry
-	if !p.recycles {
-		e = nil
+// statuses returns room for the statuses of n limits, and for a lease.
+func statuses(n int) ([]LimitStatus, *Lease) {
+	switch {
+	case n == 1:
+		room := &leaseRoom[[1]LimitStatus]{}
+		return room.statuses[:], &room.lease
+	case n <= 4:
+		room := &leaseRoom[[4]LimitStatus]{}
+		return room.statuses[:n:n], &room.lease
+	case n <= 8:
+		room := &leaseRoom[[8]LimitStatus]{}
+		return room.statuses[:n:n], &room.lease
 	}
+	return make([]LimitStatus, n), &Lease{}
+}
+
+// holdings returns n holdings, those of a lease that has ended if there is one. Only their parts and
+// pieces are of use, as memory.
+func (p *planner) holdings(n int) []Holding {
+	e := p.entry
+	var room []Holding
 	if e != nil {
 		room = e.holdings[:cap(e.holdings)]
 	}

@@ -180,7 +180,7 @@ func (s *settling) checkSum(h *Holding, parts []Part) error {
 	}
 	for _, p := range parts {
 		if p.Units > most-sum {
-			return invalid(s.field+"."+h.Limit.Name, sumParts(parts), "is more than a limit can count")
+			return invalid(s.field+"."+h.Limit.Name, (&Take{Parts: parts}).Cost(), "is more than a limit can count")
 		}
 		sum += p.Units
 	}

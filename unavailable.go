@@ -77,7 +77,7 @@ func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *Reservation) *Lease {
 	at := wholeMS(now)
 	e.bear(LeaseRecord{
 		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: at,
-		Expires: r.Expires(at, nil), Charges: len(r.Charges),
+		Expires: at.Add(r.Lifetime), Charges: len(r.Charges),
 	})
 	e.degraded = true
 	return l.handle(e, now, &Lease{})

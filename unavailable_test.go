@@ -14,18 +14,18 @@ var errWire = errors.New("connection reset")
 
 func TestUnavailable(t *testing.T) {
 	t.Parallel()
-	denied := func(context.Context, *weir.Reservation) (*weir.Outcome, error) {
+	denied := func(context.Context, *weir.Plan) (*weir.Outcome, error) {
 		return &weir.Outcome{Denied: true, Limits: []weir.LimitStatus{{Limit: "rpm", Exceeded: true,
 			RetryAfter: time.Second}}}, nil
 	}
-	fails := func(err error) func(context.Context, *weir.Reservation) (*weir.Outcome, error) {
-		return func(context.Context, *weir.Reservation) (*weir.Outcome, error) { return nil, err }
+	fails := func(err error) func(context.Context, *weir.Plan) (*weir.Outcome, error) {
+		return func(context.Context, *weir.Plan) (*weir.Outcome, error) { return nil, err }
 	}
 	forbidden := &weir.Error{Code: weir.PermissionDenied, Reason: "no"}
 	for _, tt := range []struct {
 		name     string
 		policy   weir.Policy
-		reserve  func(context.Context, *weir.Reservation) (*weir.Outcome, error)
+		reserve  func(context.Context, *weir.Plan) (*weir.Outcome, error)
 		request  *weir.Request
 		want     error // nil: a lease
 		degraded bool
@@ -70,7 +70,7 @@ func TestUnavailable(t *testing.T) {
 func TestUnavailableNamesTheLease(t *testing.T) {
 	t.Parallel()
 	fake := newFake()
-	fake.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) { return nil, errWire }
+	fake.reserve = func(context.Context, *weir.Plan) (*weir.Outcome, error) { return nil, errWire }
 	l, _ := weir.New(fake, nil)
 	_, err := l.Reserve(t.Context(), ask())
 	e, ok := errors.AsType[*weir.Error](err)
@@ -92,7 +92,7 @@ func TestUnavailableNamesTheLease(t *testing.T) {
 func TestDegradedLeaseDoesNothing(t *testing.T) {
 	t.Parallel()
 	fake := newFake()
-	fake.reserve = func(context.Context, *weir.Reservation) (*weir.Outcome, error) { return nil, errWire }
+	fake.reserve = func(context.Context, *weir.Plan) (*weir.Outcome, error) { return nil, errWire }
 	l, _ := weir.New(fake, &weir.Options{OnUnavailable: weir.Allow})
 	lease, err := l.Reserve(t.Context(), ask())
 	if err != nil {
@@ -220,7 +220,7 @@ func TestStoreTimeout(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				fake := newFake()
-				fake.reserve = func(ctx context.Context, _ *weir.Reservation) (*weir.Outcome, error) {
+				fake.reserve = func(ctx context.Context, _ *weir.Plan) (*weir.Outcome, error) {
 					<-ctx.Done()
 					return nil, ctx.Err()
 				}

@@ -8,18 +8,14 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// planner is a store that makes the plan, as every store does first, and then admits without
-// judging. So a limiter over it costs its own part alone. The embedded store has the configuration.
+// planner is a store that admits every plan without judging it. So a limiter over it costs its own part
+// alone. The embedded store has the configuration.
 type planner struct{ *memory.Store }
 
-// Reserve admits. It fails as [weir.Reservation.Plan] does.
-func (planner) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-	out, err := r.Plan(ctx)
-	if err != nil {
-		return nil, err
-	}
+// Reserve admits.
+func (planner) Reserve(_ context.Context, now time.Time, _ *weir.Plan, out *weir.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
-	return out, nil
+	return nil
 }
 
 // Settle says that it was done.
@@ -44,6 +40,7 @@ func openPlans(ctx context.Context, s *spec) (*world, error) {
 type parts struct {
 	store   *memory.Store
 	request weir.Reservation
+	plan    *weir.Plan
 	out     *weir.Outcome
 	sink    int64 // uses results, so that the compiler keeps the calls
 }
@@ -69,8 +66,11 @@ func newParts(ctx context.Context) (*parts, error) {
 			return resolved, nil
 		},
 	}
-	p.out, err = p.store.Reserve(ctx, now, &p.request)
-	return p, err
+	if p.plan, err = p.request.Plan(ctx); err != nil {
+		return nil, err
+	}
+	p.out = p.plan.Outcome()
+	return p, p.store.Reserve(ctx, now, p.plan, p.out)
 }
 
 // openParts returns a world with a work for each part of a reservation that can be called by
@@ -82,7 +82,7 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, h := time.Now(), p.out.Holdings
+	now, h := time.Now(), p.plan.Holdings(p.out)
 	settlement := weir.Settlement{
 		ID: p.request.ID, Verb: weir.VerbComplete, Holdings: h, Totals: [][]weir.Part{h[0].Parts},
 		Limits: []*weir.Limit{h[0].Limit}, Lifetime: time.Hour,
@@ -109,8 +109,10 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 			return done, err
 		},
 		"store": func(ctx context.Context) (outcome, error) {
-			_, err := p.store.Reserve(ctx, now, &p.request)
-			return done, err
+			for i := range p.out.Taken {
+				p.out.Taken[i].Pieces = p.out.Taken[i].Pieces[:0]
+			}
+			return done, p.store.Reserve(ctx, now, p.plan, p.out)
 		},
 		"settle": func(ctx context.Context) (outcome, error) {
 			_, err := p.store.Settle(ctx, now, &settlement)

@@ -129,16 +129,24 @@ func planOrder(s *seam) {
 		charge("child", weir.Costs{"n": 1, "m": 1}),
 	}
 	want := []string{"parent n", "child m", "child n"}
-	_, out := s.reserve(charges...)
-	var holdings []string
-	for _, h := range out.Holdings {
-		holdings = append(holdings, h.Entity+" "+h.Limit.Name)
+	r, out := s.reserve(charges...)
+	holdings := s.holds[r.ID]
+	var held []string
+	for _, h := range holdings {
+		held = append(held, h.Entity+" "+h.Limit.Name)
 	}
-	if !slices.Equal(order(out.Limits), want) || !slices.Equal(holdings, want) {
-		s.Fatalf("got statuses %v and holdings %v, want both %v", order(out.Limits), holdings, want)
+	if !slices.Equal(order(out.Limits), want) || !slices.Equal(held, want) {
+		s.Fatalf("got statuses %v and holdings %v, want both %v", order(out.Limits), held, want)
 	}
-	if got := sum(out.Holdings[0].Parts); got != 2 || len(out.Holdings[0].Parts) != 2 {
-		s.Fatalf("got parts %v on the parent, want one of each charge", out.Holdings[0].Parts)
+	if got := sum(holdings[0].Parts); got != 2 || len(holdings[0].Parts) != 2 {
+		s.Fatalf("got parts %v on the parent, want one of each charge", holdings[0].Parts)
+	}
+	s.settle(s.settlement(r.ID, weir.VerbComplete, 2))
+	got := s.status(weir.Subject{Entity: "parent", Resource: resource}, weir.Subject{Entity: "child", Resource: resource})
+	if want := []int64{10, 4, 8, 8}; !slices.EqualFunc(got, want, func(st weir.LimitStatus, n int64) bool {
+		return st.Available == n
+	}) {
+		s.Fatalf("got %v available after each part was completed with 2, want %v", got, want)
 	}
 }
 
@@ -152,8 +160,8 @@ func sum(parts []weir.Part) (total int64) {
 func deniedOutcome(s *seam) {
 	s.reserve(charge("a", cost(8)))
 	_, out := s.reserve(charge("b", cost(1)), charge("a", cost(3)))
-	if !out.Denied || len(out.Holdings) > 0 || len(out.Limits) != 2 || !out.Limits[1].Exceeded {
-		s.Fatalf("got %+v, want denied with two statuses and no holdings", out)
+	if !out.Denied || len(out.Limits) != 2 || !out.Limits[1].Exceeded {
+		s.Fatalf("got %+v, want denied with two statuses", out)
 	}
 	if a, b := s.available("a", "n"), s.available("b", "n"); a != 2 || b != 10 {
 		s.Fatalf("got %d and %d available after a denial, want 2 and 10", a, b)
@@ -183,7 +191,7 @@ func planError(s *seam) {
 		s.resolve = func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
 			return nil, &weir.Error{Code: code}
 		}
-		out, err := s.store.Reserve(s.Context(), s.now, s.reservation(charge("a", cost(1))))
+		out, err := s.try(s.reservation(charge("a", cost(1))))
 		if !errors.Is(err, code) {
 			s.Fatalf("got %v, %v, want %q", out, err, code)
 		}
@@ -205,7 +213,7 @@ func undeclaredParent(s *seam) {
 	}
 	both := []string{"child n", "parent n"}
 	for range 2 { // the second time the store may know both
-		out, err := s.store.Reserve(s.Context(), s.now, s.reservation(charge("child", cost(2))))
+		out, err := s.try(s.reservation(charge("child", cost(2))))
 		if !s.store.Traits().UndeclaredParents {
 			if !errors.Is(err, weir.NotFound) {
 				s.Fatalf("got %v, %v, want %q", out, err, weir.NotFound)
@@ -229,7 +237,7 @@ func planUnlocked(s *seam) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.store.Reserve(s.Context(), s.now, s.reservation(charge("a", cost(1))))
+		_, err := s.try(s.reservation(charge("a", cost(1))))
 		done <- err
 	}()
 	select {
@@ -265,7 +273,7 @@ func failedSettle(s *seam) {
 }
 
 func statusCreates(s *seam) {
-	lister, lists := s.store.(*faulty).Backend.(weir.SubjectLister)
+	lister, lists := s.faulty.Backend.(weir.SubjectLister)
 	var of []weir.Subject
 	for i := range 50 {
 		of = append(of, weir.Subject{Entity: fmt.Sprintf("ghost%d", i), Resource: resource})

@@ -396,7 +396,9 @@ func oneAtATime(s *broken) {
 		second <- err
 	}()
 	time.Sleep(time.Millisecond)
-	s.equal("calls", s.store.counted(), map[string]int{"reserve": 1})
+	calls := s.store.counted()
+	delete(calls, "read") // of the configuration
+	s.equal("calls", calls, map[string]int{"reserve": 1})
 	close(release)
 	if err := errors.Join(<-first, <-second); err != nil {
 		s.Fatalf("got %v, want both answered", err)

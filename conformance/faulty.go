@@ -36,7 +36,14 @@ func newFaulty(t T, b weir.Backend) *faulty {
 func (f *faulty) backend() weir.Backend {
 	leases, keeps := f.Backend.(weir.LeaseRecoverer)
 	entities, knows := f.Backend.(weir.EntityReader)
+	lazy, begins := f.Backend.(weir.LazyReserver)
 	switch {
+	case begins && knows && !keeps:
+		return struct {
+			*faulty
+			weir.LazyReserver
+			weir.EntityReader
+		}{f, &faultyLazily{f, lazy}, entities}
 	case keeps && knows:
 		return struct {
 			*faulty
@@ -110,19 +117,48 @@ func (f *faulty) Traits() weir.Traits { return f.traits }
 
 // Reserve fulfils [weir.Backend].
 func (f *faulty) Reserve(
-	ctx context.Context,
-	now time.Time,
-	r *weir.Reservation,
-) (*weir.Outcome, error) {
+	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+) error {
 	if err := f.enter(ctx, "reserve"); err != nil {
-		return nil, err
+		return err
+	}
+	before := clonePlan(p)
+	err := f.Backend.Reserve(ctx, now, p, out)
+	if !reflect.DeepEqual(before, p) {
+		f.t.Errorf("reserve changed the plan that it was handed: %v, was %v", p, before)
+	}
+	return err
+}
+
+// clonePlan copies what a store could change.
+func clonePlan(p *weir.Plan) *weir.Plan {
+	c := *p
+	c.Subjects, c.Takes = slices.Clone(p.Subjects), slices.Clone(p.Takes)
+	for i := range c.Takes {
+		c.Takes[i].Parts = slices.Clone(c.Takes[i].Parts)
+	}
+	return &c
+}
+
+// faultyLazily is the same of a store that is given reservations before they are planned.
+type faultyLazily struct {
+	f    *faulty
+	lazy weir.LazyReserver
+}
+
+// ReserveLazily fulfils [weir.LazyReserver].
+func (l *faultyLazily) ReserveLazily(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Plan, *weir.Outcome, error) {
+	if err := l.f.enter(ctx, "reserve"); err != nil {
+		return nil, nil, err
 	}
 	charges := cloneCharges(r.Charges)
-	out, err := f.Backend.Reserve(ctx, now, r)
+	p, out, err := l.lazy.ReserveLazily(ctx, now, r)
 	if !reflect.DeepEqual(charges, r.Charges) {
-		f.t.Errorf("reserve changed the charges that it was handed: %v, were %v", r.Charges, charges)
+		l.f.t.Errorf("reserve changed the charges that it was handed: %v, were %v", r.Charges, charges)
 	}
-	return out, err
+	return p, out, err
 }
 
 // Settle fulfils [weir.Backend].

@@ -27,51 +27,44 @@ func (f *fickle) wrap(s *less) weir.Backend {
 	return &fickle{less: s, lee: f.lee, takes: f.takes, loses: f.loses}
 }
 
-func (f *fickle) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
+func (f *fickle) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
 	const many = 90 // of the calls that are made at once, so that the others fill no limit of 100
 	n := f.calls.Add(1)
 	if f.lee.Contends && n <= many {
 		if f.takes {
-			if _, err := f.less.Reserve(ctx, now, r); err != nil {
-				return nil, err
+			if err := f.less.Reserve(ctx, now, p, p.Outcome()); err != nil {
+				return err
 			}
 		}
-		return &weir.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}, nil
+		*out = weir.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}
+		return nil
 	}
 	if f.lee.Compensates {
-		if err := f.takeAndGiveBack(ctx, now, r); err != nil {
-			return nil, err
+		if err := f.takeAndGiveBack(ctx, now, p); err != nil {
+			return err
 		}
 	}
-	return f.less.Reserve(ctx, now, r)
+	return f.less.Reserve(ctx, now, p, out)
 }
 
 // takeAndGiveBack lets others see, for a moment, what a reservation on several entities takes.
-func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, r *weir.Reservation) error {
-	early := &weir.Reservation{ID: weir.NewLeaseID(now), Charges: r.Charges, Brought: r.Brought,
-		Depth: r.Depth, UndeclaredParents: r.UndeclaredParents,
-		Lifetime: r.Lifetime, Resolve: r.Resolve}
-	plan, err := early.Plan(ctx)
-	if err != nil {
-		return err
-	}
-	if !slices.ContainsFunc(plan.Holdings, func(h weir.Holding) bool {
-		return h.Subject != plan.Holdings[0].Subject
-	}) {
+func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *weir.Plan) error {
+	if !slices.ContainsFunc(p.Takes, func(t weir.Take) bool { return t.Subject != p.Takes[0].Subject }) {
 		return nil // one entity is written at once
 	}
-	out, err := f.Store.Reserve(ctx, now, early)
-	if err != nil || out.Denied {
+	early := *p
+	early.ID = weir.NewLeaseID(now)
+	out := early.Outcome()
+	if err := f.Store.Reserve(ctx, now, &early, out); err != nil || out.Denied {
 		return err
 	}
-	back := &weir.Settlement{ID: early.ID, Verb: weir.VerbCancel, Holdings: out.Holdings}
-	for i := range out.Holdings {
-		back.Limits = append(back.Limits, out.Holdings[i].Limit)
-		none := make([]weir.Part, len(out.Holdings[i].Parts))
+	holdings := early.Holdings(out)
+	back := &weir.Settlement{ID: early.ID, Verb: weir.VerbCancel, Holdings: holdings}
+	for i := range holdings {
+		back.Limits = append(back.Limits, holdings[i].Limit)
+		none := make([]weir.Part, len(holdings[i].Parts))
 		for j := range none {
-			none[j].Charge = out.Holdings[i].Parts[j].Charge
+			none[j].Charge = holdings[i].Parts[j].Charge
 		}
 		back.Totals = append(back.Totals, none)
 	}
@@ -81,7 +74,7 @@ func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, r *weir.Res
 	if f.loses {
 		return nil
 	}
-	_, err = f.Store.Settle(ctx, now, back)
+	_, err := f.Store.Settle(ctx, now, back)
 	return err
 }
 

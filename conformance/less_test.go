@@ -42,13 +42,15 @@ func (s *less) enforces(limits []weir.Limit) {
 }
 
 func (s *less) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
-	if r.Depth > 1 {
-		s.t.Errorf("the store got a reservation over %d levels", r.Depth)
+	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+) error {
+	if n, most := len(p.Subjects), 2*p.Charges; n > most {
+		s.t.Errorf("the store got a plan over %d subjects for %d charges", n, p.Charges)
 	}
-	s.enforces(r.Brought)
-	return s.Store.Reserve(ctx, now, r)
+	for i := range p.Subjects {
+		s.enforces(p.Subjects[i].Limits)
+	}
+	return s.Store.Reserve(ctx, now, p, out)
 }
 
 func (s *less) WriteLimits(

@@ -12,6 +12,7 @@ import (
 type seam struct {
 	T
 	store   weir.Backend
+	faulty  *faulty // the store is made of it
 	defs    *weir.Definitions
 	now     time.Time
 	resolve weir.Resolver
@@ -31,8 +32,8 @@ func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
 		if err != nil {
 			t.Fatalf("definitions: %v", err)
 		}
-		store := newFaulty(t, h.Open(t, set))
-		s := &seam{T: t, store: store, defs: normal, now: set.Start,
+		faulty := newFaulty(t, h.Open(t, set))
+		s := &seam{T: t, store: faulty.backend(), faulty: faulty, defs: normal, now: set.Start,
 			holds: map[weir.LeaseID][]weir.Holding{}}
 		s.resolve = s.resolved
 		defer func() {
@@ -86,12 +87,35 @@ func (s *seam) reservation(charges ...weir.Charge) *weir.Reservation {
 func (s *seam) reserve(charges ...weir.Charge) (*weir.Reservation, *weir.Outcome) {
 	s.Helper()
 	r := s.reservation(charges...)
-	out, err := s.store.Reserve(s.Context(), s.now, r)
+	out, err := s.try(r)
 	if err != nil {
 		s.Fatalf("reserve %v: %v", charges, err)
 	}
-	s.holds[r.ID] = out.Holdings
 	return r, out
+}
+
+// try plans a reservation and asks the store, or gives it the reservation to plan.
+func (s *seam) try(r *weir.Reservation) (*weir.Outcome, error) {
+	s.Helper()
+	var p *weir.Plan
+	var out *weir.Outcome
+	var err error
+	if lazy, ok := s.store.(weir.LazyReserver); ok {
+		p, out, err = lazy.ReserveLazily(s.Context(), s.now, r)
+	} else if p, err = r.Plan(s.Context()); err == nil {
+		out = p.Outcome()
+		err = s.store.Reserve(s.Context(), s.now, p, out)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Limits) != len(p.Takes) || len(out.Taken) != len(p.Takes) {
+		s.Fatalf("got %d statuses and %d takes, want %d of each", len(out.Limits), len(out.Taken), len(p.Takes))
+	}
+	if s.holds[r.ID] = nil; !out.Denied {
+		s.holds[r.ID] = p.Holdings(out)
+	}
+	return out, nil
 }
 
 // settlement asks that every part of a lease stand for so many units; -1 asks for an extend.

@@ -178,14 +178,15 @@ func (j *journey) confirm(ctx context.Context) (bool, error) {
 		}
 		j.resolution.keep(found{e.spot.subject, resolved, e.reading.changes})
 	}
-	out, err := j.plan(ctx)
+	made, err := j.plan(ctx)
 	if err != nil {
 		return false, err
 	}
-	if !j.agrees(out) {
+	if !j.agrees(made) {
 		return false, nil
 	}
-	out.At, j.out = j.at, out
+	j.made, j.out = made, made.Outcome()
+	j.out.At = j.at
 	for _, e := range j.errands {
 		f := j.resolution.of(e.spot.subject)
 		e.resolved = f.resolved
@@ -195,7 +196,7 @@ func (j *journey) confirm(ctx context.Context) (bool, error) {
 }
 
 // agrees reports whether a plan takes what was taken. It gives each ask its place in the plan.
-func (j *journey) agrees(plan *weir.Outcome) bool {
+func (j *journey) agrees(plan *weir.Plan) bool {
 	asks := 0
 	for _, e := range j.errands {
 		asks += len(e.asks)
@@ -203,11 +204,11 @@ func (j *journey) agrees(plan *weir.Outcome) bool {
 			return false
 		}
 	}
-	if asks != len(plan.Holdings) {
+	if asks != len(plan.Takes) {
 		return false
 	}
-	for i := range plan.Holdings {
-		t := &plan.Holdings[i].Take
+	for i := range plan.Takes {
+		t := &plan.Takes[i]
 		a := j.taken(t)
 		if a == nil || a.milli != t.Cost()*1000 {
 			return false

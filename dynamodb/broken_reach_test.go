@@ -33,10 +33,10 @@ func unreaching() []*wrong {
 // itemOnly takes for the configuration what the item says.
 type itemOnly struct{ *Store }
 
-// Reserve takes what is asked.
-func (o itemOnly) Reserve(
+// ReserveLazily takes what is asked.
+func (o itemOnly) ReserveLazily(
 	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
+) (*weir.Plan, *weir.Outcome, error) {
 	c := *r
 	c.Resolve = func(
 		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
@@ -62,16 +62,16 @@ func (o itemOnly) Reserve(
 		}
 		return out, nil
 	}
-	return o.Store.Reserve(ctx, now, &c)
+	return o.Store.ReserveLazily(ctx, now, &c)
 }
 
 // rereading believes nothing that it has read before.
 type rereading struct{ *Store }
 
-// Reserve takes what is asked.
-func (o rereading) Reserve(
+// ReserveLazily takes what is asked.
+func (o rereading) ReserveLazily(
 	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
+) (*weir.Plan, *weir.Outcome, error) {
 	c := *r
 	c.Resolve = func(
 		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
@@ -81,19 +81,19 @@ func (o rereading) Reserve(
 		}
 		return r.Resolve(ctx, of, weir.Fresh)
 	}
-	return o.Store.Reserve(ctx, now, &c)
+	return o.Store.ReserveLazily(ctx, now, &c)
 }
 
 // strict refuses parents that nobody has declared.
 type strict struct{ *Store }
 
-// Reserve takes what is asked.
-func (o strict) Reserve(
+// ReserveLazily takes what is asked.
+func (o strict) ReserveLazily(
 	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
+) (*weir.Plan, *weir.Outcome, error) {
 	c := *r
 	c.UndeclaredParents = false
-	return o.Store.Reserve(ctx, now, &c)
+	return o.Store.ReserveLazily(ctx, now, &c)
 }
 
 // swallowedDefinitions writes no definition with an update that charges nothing.

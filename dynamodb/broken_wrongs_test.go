@@ -287,11 +287,11 @@ func inlined(u *bucketUpdate) {
 // deaf does not hear what a request brings.
 type deaf struct{ *Store }
 
-// Reserve takes what is asked.
-func (d deaf) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+// ReserveLazily takes what is asked.
+func (d deaf) ReserveLazily(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Plan, *weir.Outcome, error) {
 	c := *r
 	c.Brought = nil
-	return d.Store.Reserve(ctx, now, &c)
+	return d.Store.ReserveLazily(ctx, now, &c)
 }
 
 // clockless says nothing of clocks.
@@ -318,11 +318,11 @@ func (c certain) Settle(ctx context.Context, now time.Time, st *weir.Settlement)
 // lenient says yes where the table does not answer.
 type lenient struct{ *Store }
 
-// Reserve takes what is asked, or pretends to.
-func (l lenient) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-	out, err := l.Store.Reserve(ctx, now, r)
+// ReserveLazily takes what is asked, or pretends to.
+func (l lenient) ReserveLazily(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Plan, *weir.Outcome, error) {
+	p, out, err := l.Store.ReserveLazily(ctx, now, r)
 	if isUnavailable(err) {
-		return &weir.Outcome{At: now}, nil
+		return &weir.Plan{}, &weir.Outcome{At: now}, nil
 	}
-	return out, err
+	return p, out, err
 }

@@ -75,6 +75,8 @@ type resolution struct {
 	store *Store
 	ask   weir.Resolver // the limiter's
 	found []found
+	// plan plans the reservation by the resolution.
+	plan func(context.Context) (*weir.Plan, error)
 }
 
 // found is what applies to a subject.

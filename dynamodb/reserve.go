@@ -28,31 +28,61 @@ type draw struct {
 	found []counter
 }
 
-// Reserve takes what a reservation asks, or nothing. Bucket items are written at once, one for each
+// Reserve takes what a plan asks, or nothing. If bucket items have other limits than the plan, they are
+// given those of the plan.
+func (s *Store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	r := &weir.Reservation{ID: p.ID, New: p.New, Fingerprint: p.Fingerprint, Keys: p.Keys}
+	r.Resolve = func(_ context.Context, of weir.Subject, _ weir.ResolveMode) (*weir.Resolved, error) {
+		for i := range p.Subjects {
+			if j := &p.Subjects[i]; j.Subject == of {
+				return &weir.Resolved{Level: j.Level, Limits: j.Limits, Parent: j.Parent}, nil
+			}
+		}
+		return nil, fault(weir.NotFound, "entity", of.Entity, "is not in the plan")
+	}
+	_, found, err := s.reserve(ctx, now, r, func(context.Context) (*weir.Plan, error) { return p, nil })
+	if err == nil {
+		*out = *found
+	}
+	return err
+}
+
+// ReserveLazily takes what a reservation asks, or nothing. Bucket items are written at once, one for each
 // (entity, resource); where one of them denies, the others get back what was taken with their next
 // write, so that for a moment others may see the difference. It fails as [weir.Reservation.Plan]
 // does.
-func (s *Store) Reserve(
+func (s *Store) ReserveLazily(
 	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
+) (*weir.Plan, *weir.Outcome, error) {
+	return s.reserve(ctx, now, r, nil)
+}
+
+// reserve is ReserveLazily, with a plan that has been made if there is one.
+func (s *Store) reserve(
+	ctx context.Context, now time.Time, r *weir.Reservation, made func(context.Context) (*weir.Plan, error),
+) (*weir.Plan, *weir.Outcome, error) {
 	if err := s.enter(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer s.running.end()
 	number := s.calls.Add(1)
-	x := &resolution{store: s, ask: r.Resolve}
+	x := &resolution{store: s, ask: r.Resolve, plan: made}
 	mine := *r
 	mine.Resolve = x.resolve
-	for how := byKnown; ; {
+	how := byRead
+	if made == nil {
+		how, x.plan = byKnown, mine.Plan
+	}
+	for {
 		j, err := s.plan(ctx, now, &mine, x, how)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		j.number = number
 		out, again, err := s.carryOut(ctx, j)
 		j.release()
 		if err != nil || !again {
-			return out, err
+			return j.made, out, err
 		}
 		switch how {
 		case byKnown:
@@ -61,7 +91,7 @@ func (s *Store) Reserve(
 				how = byAnew
 			}
 		case byAnewThrice:
-			return out, nil
+			return j.made, out, nil
 		default:
 			how++
 		}
@@ -90,6 +120,7 @@ type journey struct {
 	// number is that of the reservation, however often it is planned.
 	number  uint64
 	errands []*errand
+	made    *weir.Plan
 	out     *weir.Outcome
 	// blind is true where the configuration was not at hand. Until it has been confirmed the
 	// journey has no outcome.
@@ -98,7 +129,7 @@ type journey struct {
 	// charges are the request's, and plan is its plan, which resolves by the resolution; both for a
 	// blind journey.
 	charges []weir.Charge
-	plan    func(context.Context) (*weir.Outcome, error)
+	plan    func(context.Context) (*weir.Plan, error)
 }
 
 func (j *journey) release() {
@@ -126,14 +157,14 @@ func (s *Store) plan(
 			return nil, err
 		}
 	}
-	out, err := r.Plan(ctx)
+	made, err := x.plan(ctx)
 	if err != nil {
 		return nil, err
 	}
-	j := &journey{now: now.UnixMilli(), at: wholeMS(now), out: out, resolution: x}
-	out.At = j.at
-	for i := range out.Holdings {
-		t := &out.Holdings[i].Take
+	j := &journey{now: now.UnixMilli(), at: wholeMS(now), made: made, out: made.Outcome(), resolution: x}
+	j.out.At = j.at
+	for i := range made.Takes {
+		t := &made.Takes[i]
 		milli, err := milliOf(t)
 		if err != nil {
 			j.release()
@@ -147,6 +178,15 @@ func (s *Store) plan(
 	}
 	for _, e := range j.errands {
 		f := x.of(e.spot.subject)
+		if f == nil { // of a plan that was made before
+			resolved, err := r.Resolve(ctx, e.spot.subject, weir.Usual)
+			if err != nil {
+				j.release()
+				return nil, err
+			}
+			x.keep(found{e.spot.subject, resolved, 0})
+			f = x.of(e.spot.subject)
+		}
 		e.resolved = f.resolved
 		if f.resolved.Level == "" { // limits that the request brought
 			e.resolved = &weir.Resolved{

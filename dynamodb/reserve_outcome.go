@@ -16,14 +16,14 @@ func (j *journey) admittedOutcome() *weir.Outcome {
 	for _, e := range j.errands {
 		for k := range e.asks {
 			a := &e.asks[k]
-			h := &j.out.Holdings[a.holding]
+			taken := &j.out.Taken[a.holding]
 			j.status(e, k)
 			j.out.Limits[a.holding].Available -= a.milli / 1000
-			h.Pieces = h.Pieces[:0]
+			taken.Pieces = taken.Pieces[:0]
 			for _, d := range e.draws {
 				for i := range d.asks {
 					if d.asks[i].name == a.name && (d.shard != 0 || len(e.draws) > 1) {
-						h.Pieces = append(h.Pieces, piece{d.asks[i].milli, d.shard}.kept())
+						taken.Pieces = append(taken.Pieces, piece{d.asks[i].milli, d.shard}.kept())
 					}
 				}
 			}
@@ -42,14 +42,13 @@ func (j *journey) deniedOutcome() *weir.Outcome {
 			j.status(e, k)
 		}
 	}
-	out.Holdings = nil
 	return out
 }
 
 // status fills in what one ask found.
 func (j *journey) status(e *errand, k int) {
 	a := &e.asks[k]
-	t := &j.out.Holdings[a.holding].Take
+	t := &j.made.Takes[a.holding]
 	st := &j.out.Limits[a.holding]
 	st.Entity, st.Resource, st.Limit = t.Entity, t.Resource, t.Limit.Name
 	st.Kind, st.Level = t.Limit.Kind, t.Level

@@ -43,13 +43,13 @@ func wrongWrites() []*wrong {
 // generous does not charge what is too much to count.
 type generous struct{ *Store }
 
-// Reserve takes the rest of what is asked.
-func (g generous) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+// ReserveLazily takes the rest of what is asked.
+func (g generous) ReserveLazily(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Plan, *weir.Outcome, error) {
 	c := *r
 	c.Charges = append([]weir.Charge(nil), r.Charges...)
 	for i := range c.Charges {
 		c.Charges[i].Costs = maps.Clone(c.Charges[i].Costs)
 		maps.DeleteFunc(c.Charges[i].Costs, func(_ string, units int64) bool { return units > maxUnits })
 	}
-	return g.Store.Reserve(ctx, now, &c)
+	return g.Store.ReserveLazily(ctx, now, &c)
 }

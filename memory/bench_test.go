@@ -18,19 +18,26 @@ func BenchmarkReserveSettle(b *testing.B) {
 			w := newWorld(b, limits...)
 			r := w.reservation(charge(costs))
 			r.Resolve = fixed(w)
+			p, err := r.Plan(context.Background())
+			if err != nil {
+				b.Fatal(err)
+			}
+			out := p.Outcome()
 			s := &weir.Settlement{Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute}
 			ctx := context.Background()
 			b.ReportAllocs()
 			for b.Loop() {
 				w.now = w.now.Add(time.Millisecond)
-				out, err := w.store.Reserve(ctx, w.now, r)
-				if err != nil || out.Denied {
+				for i := range out.Taken {
+					out.Taken[i].Pieces = out.Taken[i].Pieces[:0]
+				}
+				if err := w.store.Reserve(ctx, w.now, p, out); err != nil || out.Denied {
 					b.Fatal(out, err)
 				}
-				s.Holdings, s.Totals, s.Limits = out.Holdings, s.Totals[:0], s.Limits[:0]
-				for i := range out.Holdings {
-					s.Totals = append(s.Totals, out.Holdings[i].Parts)
-					s.Limits = append(s.Limits, out.Holdings[i].Limit)
+				s.Holdings, s.Totals, s.Limits = p.Holdings(out), s.Totals[:0], s.Limits[:0]
+				for i := range s.Holdings {
+					s.Totals = append(s.Totals, s.Holdings[i].Parts)
+					s.Limits = append(s.Limits, s.Holdings[i].Limit)
 				}
 				if _, err := w.store.Settle(ctx, w.now, s); err != nil {
 					b.Fatal(err)

@@ -156,7 +156,7 @@ func useSnapshotStore(
 			Entity: "e" + strconv.Itoa(i), Resource: "r", Costs: weir.Costs{limits[0].Name: 1},
 		})
 	}
-	out, err := s.Reserve(ctx, now, r)
+	out, err := Try(s, now, r)
 	if err != nil || out.Denied {
 		t.Errorf("got %+v, %v", out, err)
 		return

@@ -89,7 +89,7 @@ func (w *freezeWorld) reserve() {
 		r.Charges[0].Costs[w.limits[i].Name] = 1
 	}
 	r.Resolve = freezeResolver(w.limits)
-	out, err := w.s.Reserve(w.t.Context(), w.now, r)
+	out, err := Try(w.s, w.now, r)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 			Charges: []weir.Charge{{Entity: name, Resource: "r", Costs: weir.Costs{"a": 1}}},
 			Resolve: freezeResolver(w.limits),
 		}
-		if _, err := s.Reserve(t.Context(), w.now, r); err != nil {
+		if _, err := Try(s, w.now, r); err != nil {
 			t.Error(err)
 		}
 	}
@@ -332,7 +332,7 @@ func (w *pauseWorld) reserve() (weir.LeaseID, *weir.Outcome) {
 			Entity: "e" + strconv.Itoa(w.calls%w.entities), Resource: "r", Costs: weir.Costs{"a": 1, "b": 1, "c": 1},
 		}},
 	}
-	out, err := w.s.Reserve(w.t.Context(), w.now(), r)
+	out, err := Try(w.s, w.now(), r)
 	if err != nil {
 		w.t.Fatal(err)
 	}

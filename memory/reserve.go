@@ -6,23 +6,31 @@ import (
 
 	"github.com/weir-limiter/weir"
 	arith "github.com/weir-limiter/weir/internal/bucket"
-	"github.com/weir-limiter/weir/internal/takes"
 )
 
-// Reserve judges every limit that the request reaches and takes all of it or nothing. It fails as
-// [weir.Reservation.Plan] does, and with [weir.Invalid] or [weir.NeverSatisfiable] where a sum
-// would not fit 64 bits. What only a shadow limit's count cannot hold is not taken on it.
-func (s *Store) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
-	out, err := r.Plan(ctx)
-	if err != nil {
-		return nil, err
+// Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's count
+// cannot hold is not taken on it. It never fails.
+func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	var few [8]seat
+	seats := few[:]
+	if len(p.Takes) > len(few) {
+		seats = make([]seat, len(p.Takes))
 	}
-	if err := s.reserve(now, out); err != nil {
-		return nil, err
+	var set stripeSet
+	for i := range p.Takes {
+		t, seat := &p.Takes[i], &seats[i]
+		seat.cost = t.Cost()
+		if i > 0 && t.Subject == p.Takes[i-1].Subject {
+			seat.follow(&seats[i-1].spot)
+		} else {
+			seat.locate(s, &set, t.Subject)
+		}
 	}
-	return out, nil
+	out.At = wholeMS(now)
+	ms := now.UnixMilli()
+	s.decide(ms, p.Takes, seats, &set, out)
+	s.sweep(ms)
+	return nil
 }
 
 // seat is a take while it is judged.
@@ -31,41 +39,16 @@ type seat struct {
 	cost int64
 }
 
-// reserve fills in the outcome of a plan.
-func (s *Store) reserve(now time.Time, out *weir.Outcome) error {
-	var few [8]seat
-	seats := few[:]
-	if len(out.Holdings) > len(few) {
-		seats = make([]seat, len(out.Holdings))
-	}
-	var set stripeSet
-	for i := range out.Holdings {
-		t, seat := &out.Holdings[i].Take, &seats[i]
-		var err error
-		if seat.cost, err = takes.Cost(t); err != nil {
-			return err
-		}
-		if i > 0 && t.Subject == out.Holdings[i-1].Subject {
-			seat.follow(&seats[i-1].spot)
-		} else {
-			seat.locate(s, &set, t.Subject)
-		}
-	}
-	out.At = wholeMS(now)
-	ms := now.UnixMilli()
-	s.decide(ms, seats, &set, out)
-	s.sweep(ms)
-	return nil
-}
-
 // decide judges all takes under their stripes' locks, then applies them all or none.
-func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcome) {
+func (s *Store) decide(
+	now int64, takes []weir.Take, seats []seat, set *stripeSet, out *weir.Outcome,
+) {
 	s.lock(set)
 	defer s.unlock(set)
 	var it *item
 	exceeded := false
-	for i := range out.Holdings {
-		t, seat := &out.Holdings[i].Take, &seats[i]
+	for i := range takes {
+		t, seat := &takes[i], &seats[i]
 		if seat.first {
 			it = seat.stripe.find(t.Subject, seat.hash)
 		}
@@ -76,27 +59,24 @@ func (s *Store) decide(now int64, seats []seat, set *stripeSet, out *weir.Outcom
 		}
 	}
 	if out.Denied {
-		out.Holdings = nil
 		return
 	}
 	if exceeded { // what fits can be counted
-		leaveOut(now, seats, out)
+		leaveOut(now, takes, seats, out)
 	}
-	apply(now, seats, out)
+	apply(now, takes, seats, out)
 }
 
 // leaveOut makes a shadow limit, which never denies, take nothing of what it cannot count.
-func leaveOut(now int64, seats []seat, out *weir.Outcome) {
-	for i := range out.Holdings {
-		t, seat := &out.Holdings[i].Take, &seats[i]
+func leaveOut(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
+	for i := range takes {
+		t, seat := &takes[i], &seats[i]
 		if !out.Limits[i].Exceeded || seat.counter.counts(now, claim{limit: t.Limit, to: seat.cost}) {
 			continue
 		}
 		seat.cost = 0
 		if t.Limit.Kind != weir.Concurrency { // a lease has its slots, as if they had timed out
-			for j := range t.Parts {
-				t.Parts[j].Units = 0
-			}
+			out.Taken[i].Units = 0
 		}
 	}
 }
@@ -121,13 +101,13 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 }
 
 // apply takes everything and notes where the lease's units are.
-func apply(now int64, seats []seat, out *weir.Outcome) {
-	for i := range out.Holdings {
-		h, seat := &out.Holdings[i], &seats[i]
-		seat.keep(h.Subject, h.Limit)
+func apply(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
+	for i := range takes {
+		t, seat := &takes[i], &seats[i]
+		seat.keep(t.Subject, t.Limit)
 		out.Limits[i].Available -= seat.cost
-		if piece, ok := seat.counter.take(now, seat.cost, h.Limit); ok {
-			h.Pieces = append(h.Pieces, piece)
+		if piece, ok := seat.counter.take(now, seat.cost, t.Limit); ok {
+			out.Taken[i].Pieces = append(out.Taken[i].Pieces, piece)
 		}
 	}
 }

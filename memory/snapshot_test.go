@@ -114,26 +114,32 @@ func TestSnapshotReserveOfAKnownLease(t *testing.T) {
 	limits := []weir.Limit{window(10, time.Hour)}
 	w := snapshotWorld(t, file, limits...)
 	live, done := w.at(0).reservation(charge(x(1))), w.reservation(charge(x(1)))
+	var plans []*weir.Plan
 	for _, r := range []*weir.Reservation{live, done} {
-		if out, err := w.try(r); err != nil || out.Denied || out.Replay {
+		p, err := r.Plan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans = append(plans, p)
+		if out, err := memory.Take(w.store, w.now, p); err != nil || out.Denied || out.Replay {
 			t.Fatalf("got %+v, %v; want an admission", out, err)
 		}
 	}
 	w.complete(&lease{id: done.ID, holdings: w.recover(done.ID).Holdings}, 3)
 	w.restart(t, file, named("y", bucket(1, 1, time.Minute))) // a replay does not ask the limits
-	if out, err := w.try(live); err != nil || !out.Replay || !out.At.Equal(start) {
+	if out, err := memory.Take(w.store, w.now, plans[0]); err != nil || !out.Replay || !out.At.Equal(start) {
 		t.Errorf("same content: got %+v, %v; want a replay", out, err)
 	}
-	other := *live
+	other := *plans[0]
 	other.Fingerprint++
-	if _, err := w.try(&other); !errors.Is(err, weir.Conflict) {
+	if _, err := memory.Take(w.store, w.now, &other); !errors.Is(err, weir.Conflict) {
 		t.Errorf("other content: got %v, want %v", err, weir.Conflict)
 	}
-	if _, err := w.try(done); !errors.Is(err, weir.Ended) {
+	if _, err := memory.Take(w.store, w.now, plans[1]); !errors.Is(err, weir.Ended) {
 		t.Errorf("completed: got %v, want %v", err, weir.Ended)
 	}
 	w.at(3_600_000)
-	if _, err := w.try(live); !errors.Is(err, weir.Ended) {
+	if _, err := memory.Take(w.store, w.now, plans[0]); !errors.Is(err, weir.Ended) {
 		t.Errorf("expired: got %v, want %v", err, weir.Ended)
 	}
 	if r := w.recover(live.ID); r.State != weir.LeaseExpired || !r.EndedAt.Equal(w.now) || r.Holdings != nil {

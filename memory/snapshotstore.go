@@ -229,49 +229,46 @@ func (s *SnapshotStore) Traits() weir.Traits { return s.store.Traits() }
 // Reserve is [Store.Reserve], but a lease ID that is known is answered first: with Replay where the
 // content is the same, with [weir.Conflict] where it is not, with [weir.Ended] after its end.
 func (s *SnapshotStore) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
-	if known := s.records.find(now.UnixMilli(), r.ID); known != nil {
-		return replay(known, r)
-	}
-	out, err := r.Plan(ctx)
-	if err != nil {
-		return nil, err
+	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+) error {
+	if known := s.records.find(now.UnixMilli(), p.ID); known != nil {
+		return replay(known, p, out)
 	}
 	if err := s.enter(); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.gate.RUnlock()
 	if err := ctx.Err(); err != nil { // the call may have waited for a snapshot
-		return nil, &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
+		return &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
 	}
-	if err := s.store.reserve(now, out); err != nil || out.Denied {
-		return out, err
+	if err := s.store.Reserve(ctx, now, p, out); err != nil || out.Denied {
+		return err
 	}
 	lease := weir.LeaseRecord{
-		ID: r.ID, State: weir.LeaseLive, Fingerprint: r.Fingerprint, At: out.At,
-		Expires: r.Expires(out.At, out.Holdings), Charges: len(r.Charges), Keys: r.Keys,
-		Holdings: cloneHoldings(out.Holdings), Limits: out.Limits,
+		ID: p.ID, State: weir.LeaseLive, Fingerprint: p.Fingerprint, At: out.At,
+		Expires: p.Expires(out.At), Charges: p.Charges, Keys: p.Keys,
+		Holdings: cloneHoldings(p.Holdings(out)), Limits: out.Limits,
 	}
-	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: r.Memory.Milliseconds()}, r.MemorySize)
-	return out, nil
+	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: p.Memory.Milliseconds()}, p.MemorySize)
+	return nil
 }
 
 // replay answers a reservation whose lease is known.
-func replay(known *weir.LeaseRecord, r *weir.Reservation) (*weir.Outcome, error) {
-	e := &weir.Error{Field: "lease_id", Value: r.ID.String()}
+func replay(known *weir.LeaseRecord, p *weir.Plan, out *weir.Outcome) error {
+	e := &weir.Error{Field: "lease_id", Value: p.ID.String()}
 	switch {
 	case known.State != weir.LeaseLive:
 		e.Code, e.Reason = weir.Ended, "was "+string(known.State)
 		if known.State == weir.LeaseVoided {
 			e.Reason = "was cancelled before it was reserved"
 		}
-		return nil, e
-	case known.Fingerprint != r.Fingerprint:
+		return e
+	case known.Fingerprint != p.Fingerprint:
 		e.Code, e.Reason = weir.Conflict, "is a lease with other content"
-		return nil, e
+		return e
 	}
-	return &weir.Outcome{At: known.At, Replay: true}, nil
+	out.At, out.Replay = known.At, true
+	return nil
 }
 
 // Settle is [Store.Settle].

@@ -43,13 +43,7 @@ func takesOf(entity string, limits []weir.Limit) []weir.Take {
 
 // reserveTakes reserves what was not planned.
 func (s *Store) reserveTakes(now time.Time, takes []weir.Take) (*weir.Outcome, error) {
-	out := &weir.Outcome{
-		Holdings: make([]weir.Holding, len(takes)), Limits: make([]weir.LimitStatus, len(takes)),
-	}
-	for i := range takes {
-		out.Holdings[i].Take = takes[i]
-	}
-	return out, s.reserve(now, out)
+	return Take(s, now, &weir.Plan{Takes: takes})
 }
 
 func (s *Store) count() (items int) {

@@ -116,9 +116,7 @@ func leaseID(now time.Time, n uint64) weir.LeaseID {
 	return id
 }
 
-func (w *world) try(r *weir.Reservation) (*weir.Outcome, error) {
-	return w.store.Reserve(context.Background(), w.now, r)
-}
+func (w *world) try(r *weir.Reservation) (*weir.Outcome, error) { return memory.Try(w.store, w.now, r) }
 
 // reserve takes charges and fails the test where it is denied.
 func (w *world) reserve(charges ...weir.Charge) *lease {

@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,9 +27,8 @@ const (
 // cluster has been given cannot be called back.
 type attempt struct {
 	c *reserving
-	// decided is closed once out and err are set.
+	// decided is closed once err, and the outcome of c, are set.
 	decided chan struct{}
-	out     *weir.Outcome
 	err     error
 
 	// The fields below matter once the caller has left.
@@ -54,14 +54,14 @@ type abandoned struct {
 // run makes an attempt and waits for its outcome, or for the end of the context. The chain that
 // is on its way then is not called back: if it was carried out, it is withdrawn unless a repeat
 // comes for it.
-func (s *Store) run(ctx context.Context, c *reserving) (*weir.Outcome, error) {
+func (s *Store) run(ctx context.Context, c *reserving) error {
 	a := &attempt{c: c}
 	if ctx.Done() == nil {
-		a.out, a.err = c.run(ctx)
+		a.err = c.run(ctx)
 	} else {
 		a.decided = make(chan struct{})
 		go func() {
-			a.out, a.err = c.run(ctx)
+			a.err = c.run(ctx)
 			close(a.decided)
 		}()
 		select {
@@ -71,20 +71,20 @@ func (s *Store) run(ctx context.Context, c *reserving) (*weir.Outcome, error) {
 			case <-a.decided: // both at once: the outcome counts
 			default:
 				s.abandon(a)
-				return nil, unavailable(ctx.Err())
+				return unavailable(ctx.Err())
 			}
 		}
 	}
 	if c.unknown {
 		s.abandon(a)
 	} else if a.err == nil {
-		s.abandoned.answered(c.r.ID)
+		s.abandoned.answered(c.plan.ID)
 	}
-	return a.out, a.err
+	return a.err
 }
 
 // charged reports whether the attempt was carried out. It must be decided.
-func (a *attempt) charged() bool { return a.err == nil && !a.out.Denied && !a.out.Replay }
+func (a *attempt) charged() bool { return a.err == nil && !a.c.out.Denied && !a.c.out.Replay }
 
 // abandon begins to look after an attempt whose caller leaves.
 func (s *Store) abandon(a *attempt) {
@@ -96,13 +96,13 @@ func (s *Store) abandon(a *attempt) {
 	a.adopted, a.withdrawn = make(chan struct{}), make(chan struct{})
 	l := &s.abandoned
 	l.mu.Lock()
-	if old := l.byLease[a.c.r.ID]; old != nil {
+	if old := l.byLease[a.c.plan.ID]; old != nil {
 		l.count.Add(-1)
 		if !old.withdrawing {
 			close(old.adopted) // by this one, which has repeated its chain
 		}
 	}
-	l.byLease[a.c.r.ID] = a
+	l.byLease[a.c.plan.ID] = a
 	l.count.Add(1)
 	l.keepers.Add(1)
 	l.mu.Unlock()
@@ -113,8 +113,8 @@ func (s *Store) abandon(a *attempt) {
 func (l *abandoned) forget(a *attempt) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byLease[a.c.r.ID] == a {
-		delete(l.byLease, a.c.r.ID)
+	if l.byLease[a.c.plan.ID] == a {
+		delete(l.byLease, a.c.plan.ID)
 		l.count.Add(-1)
 	}
 	close(a.withdrawn)
@@ -175,34 +175,34 @@ func (s *Store) withdrawSurely(a *attempt) {
 
 // resume answers a reservation whose earlier attempt is still looked after. No repeat is denied,
 // and nothing is sent again, before the fate of that attempt is known: it could be charged after
-// the denial. The outcome is nil if the cluster is to be asked; earlier is then the attempt whose
+// the denial. The outcome stays empty if the cluster is to be asked; earlier is then the attempt whose
 // fate only the cluster knows, or nil.
 func (s *Store) resume(
-	ctx context.Context, r *weir.Reservation,
-) (earlier *reserving, out *weir.Outcome, err error) {
+	ctx context.Context, p *weir.Plan, out *weir.Outcome,
+) (earlier *reserving, err error) {
 	l := &s.abandoned
 	for l.count.Load() > 0 {
 		l.mu.Lock()
-		a := l.byLease[r.ID]
+		a := l.byLease[p.ID]
 		l.mu.Unlock()
 		if a == nil {
 			break
 		}
 		if err := wait(ctx, a.decided); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if a.c.unknown && !l.withdraws(a) {
-			return a.c, nil, nil
+			return a.c, nil
 		}
-		out, over, err := l.adopt(a, r)
-		if out != nil || err != nil || !over {
-			return nil, out, err
+		over, err := l.adopt(a, p, out)
+		if err != nil || !over {
+			return nil, err
 		}
 		if err := wait(ctx, a.withdrawn); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return nil, nil, nil
+	return nil, nil // There is none.
 }
 
 // wait waits until a channel is closed, or the context ends.
@@ -222,29 +222,37 @@ func (l *abandoned) withdraws(a *attempt) bool {
 	return a.withdrawing
 }
 
-// adopt takes over an attempt that was carried out. It is over if there is nothing left to adopt.
-func (l *abandoned) adopt(a *attempt, r *weir.Reservation) (out *weir.Outcome, over bool, err error) {
+// adopt takes over an attempt that was carried out. It is over if there is nothing left to adopt. If
+// other limits apply by now, the lease is to be recovered.
+func (l *abandoned) adopt(a *attempt, p *weir.Plan, out *weir.Outcome) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
 	case <-a.adopted:
-		return nil, false, nil
+		return false, nil
 	default:
 	}
 	switch {
 	case a.withdrawing || !a.charged():
-		return nil, true, nil
-	case a.c.r.Fingerprint != r.Fingerprint:
-		return nil, false, usedOtherwise(r.ID)
+		return true, nil
+	case a.c.plan.Fingerprint != p.Fingerprint:
+		return false, usedOtherwise(p.ID)
 	}
 	l.drop(a)
-	return a.out, false, nil
+	if slices.EqualFunc(a.c.plan.Takes, p.Takes, func(a, b weir.Take) bool {
+		return a.Subject == b.Subject && a.Limit.Same(*b.Limit) && slices.Equal(a.Parts, b.Parts)
+	}) {
+		*out = *a.c.out
+	} else {
+		out.Replay = true
+	}
+	return false, nil
 }
 
 // drop makes an attempt its adopter's. The lock is held.
 func (l *abandoned) drop(a *attempt) {
 	close(a.adopted)
-	delete(l.byLease, a.c.r.ID)
+	delete(l.byLease, a.c.plan.ID)
 	l.count.Add(-1)
 }
 

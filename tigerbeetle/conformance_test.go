@@ -38,9 +38,9 @@ type timed struct {
 	clock *worldClock
 }
 
-func (t *timed) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+func (t *timed) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
 	t.clock.to(now)
-	return t.Store.Reserve(ctx, now, r)
+	return t.Store.Reserve(ctx, now, p, out)
 }
 
 func (t *timed) Settle(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error) {

@@ -34,7 +34,7 @@ func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, e
 	if err := c.readEnds(ctx, now); err != nil {
 		return false, err
 	}
-	if err := c.s.redefine(ctx, c.r.ID, c.all); err != nil {
+	if err := c.s.redefine(ctx, c.plan.ID, c.all); err != nil {
 		return false, err
 	}
 	if !c.refuse(now) {
@@ -114,7 +114,7 @@ func (c *reserving) refuse(now int64) bool {
 		c.seats[i].stamp(now)
 	}
 	c.out.At = time.UnixMilli(now)
-	c.out.Denied, c.out.Holdings = true, nil
+	c.out.Denied = true
 	return true
 }
 

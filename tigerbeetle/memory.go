@@ -71,7 +71,7 @@ func (c *reserving) recalled(now int64) bool {
 
 // header is the transfer by which the lease was taken, or nil.
 func (c *reserving) header(ctx context.Context) (*tb.Transfer, error) {
-	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.r.ID, 0, 0)})
+	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.plan.ID, 0, 0)})
 	if err != nil {
 		return nil, unavailable(err)
 	}

@@ -13,8 +13,8 @@ import (
 
 // other refuses a lease that was used for another request, and says if it is over besides.
 func (c *reserving) other(ctx context.Context) error {
-	e := usedOtherwise(c.r.ID)
-	h, err := c.s.recover(ctx, c.r.ID)
+	e := usedOtherwise(c.plan.ID)
+	h, err := c.s.recover(ctx, c.plan.ID)
 	if err != nil {
 		return err
 	}
@@ -35,14 +35,14 @@ func (c *reserving) replay(ctx context.Context) error {
 	}
 	if header.Code == codeVoid {
 		return &weir.Error{
-			Code: weir.Ended, Field: "lease_id", Value: c.r.ID.String(),
+			Code: weir.Ended, Field: "lease_id", Value: c.plan.ID.String(),
 			Reason: "was cancelled before it was reserved",
 		}
 	}
-	if header.UserData64 != c.r.Fingerprint {
+	if header.UserData64 != c.plan.Fingerprint {
 		return c.other(ctx)
 	}
-	if err := c.s.adopt(ctx, c.r.ID, header); err != nil {
+	if err := c.s.adopt(ctx, c.plan.ID, header); err != nil {
 		return err
 	}
 	if err := c.s.readSeats(ctx, c.those(func(s *seat) bool { return !s.asked })); err != nil {
@@ -52,7 +52,7 @@ func (c *reserving) replay(ctx context.Context) error {
 	for i := range c.out.Limits {
 		c.out.Limits[i].Exceeded, c.out.Limits[i].RetryAfter, c.out.Limits[i].AtLeast = false, 0, false
 	}
-	c.s.answers.Store(c.r.ID, slices.Clone(c.out.Limits))
+	c.s.answers.Store(c.plan.ID, slices.Clone(c.out.Limits))
 	c.out.Replay = true
 	return nil
 }

@@ -11,7 +11,6 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/takes"
 )
 
 // tries is how often a reservation is sent at most, where others were quicker.
@@ -20,46 +19,43 @@ const tries = 16
 // Reserve takes a reservation by one linked chain in one call. It is sent again where another
 // server moved a bucket's anchor in between, or used up the attempt's ID. A caller whose context
 // ends while the cluster has the chain leaves nothing charged: see [Store.run].
-func (s *Store) Reserve(ctx context.Context, _ time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *weir.Outcome) error {
 	if err := s.enter(true); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.leave()
-	earlier, out, err := s.resume(ctx, r)
-	if out != nil || err != nil {
-		return out, err
+	earlier, err := s.resume(ctx, p, out)
+	if out.Replay || !out.At.IsZero() || err != nil {
+		return err
 	}
-	superseded, err := s.superseded(ctx, r)
+	superseded, err := s.superseded(ctx, p)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if out, err = r.Plan(ctx); err != nil {
-		return nil, err
-	}
-	c := &reserving{
-		s: s, r: r, out: out,
-		seats: make([]seat, len(out.Holdings)), all: make([]*seat, 0, len(out.Holdings)),
-		repeats: !r.Made(),
-	}
+	c := newReserving(s, p)
 	if earlier != nil { // its chain may still be carried out, unless this one uses up its IDs
 		c.attempt, c.resends = earlier.attempt, true
 	}
-	if err := c.seat(); err != nil {
-		return nil, err
-	}
+	c.seat()
 	if err := s.holds(c.seats); err != nil {
-		return nil, err
+		return err
 	}
 	if superseded { // it was carried out before
-		return c.out, c.replay(ctx)
+		err = c.replay(ctx)
+	} else {
+		err = s.run(ctx, c)
 	}
-	return s.run(ctx, c)
+	if err == nil {
+		*out = *c.out
+	}
+	return err
 }
 
 // reserving is one Reserve.
 type reserving struct {
-	s     *Store
-	r     *weir.Reservation
+	s *Store
+	// plan is a copy, and out of its own: a chain that the cluster has may outlive the call.
+	plan  weir.Plan
 	out   *weir.Outcome
 	seats []seat
 	all   []*seat
@@ -73,6 +69,19 @@ type reserving struct {
 	// unknown is true once a chain was sent that the ledger may carry out although it returned an
 	// error.
 	unknown bool
+}
+
+func newReserving(s *Store, p *weir.Plan) *reserving {
+	c := &reserving{
+		s: s, plan: *p, out: p.Outcome(),
+		seats: make([]seat, len(p.Takes)), all: make([]*seat, 0, len(p.Takes)), repeats: !p.New,
+	}
+	c.plan.Subjects, c.plan.Takes = nil, slices.Clone(p.Takes)
+	for i := range c.plan.Takes {
+		t := &c.plan.Takes[i]
+		t.Parts = slices.Clone(t.Parts)
+	}
+	return c
 }
 
 // An attempt's number stands above the number of charges on the header.
@@ -98,22 +107,17 @@ func (c *reserving) another() {
 }
 
 // seat finds the limits.
-func (c *reserving) seat() error {
+func (c *reserving) seat() {
 	now, version := c.s.clock.ms(), c.s.versionMine()
-	for i := range c.out.Holdings {
-		t := &c.out.Holdings[i].Take
-		cost, err := takes.Cost(t)
-		if err != nil {
-			return err
-		}
+	for i := range c.plan.Takes {
+		t := &c.plan.Takes[i]
 		c.seats[i] = seat{
 			spot: c.s.spots.find(now, &c.s.namespace, limitKey{t.Subject, t.Limit.Name, t.Limit.Kind}),
-			take: t, cost: cost, lowered: t.Limit.Capacity - t.Ceiling, version: version,
+			take: t, cost: t.Cost(), lowered: t.Limit.Capacity - t.Ceiling, version: version,
 		}
 		c.seats[i].last.Store(t.Limit)
 		c.all = append(c.all, &c.seats[i])
 	}
-	return nil
 }
 
 // those are the seats of which something is so.
@@ -128,33 +132,33 @@ func (c *reserving) those(are func(*seat) bool) []*seat {
 }
 
 // run sends chains until one has an answer.
-func (c *reserving) run(ctx context.Context) (*weir.Outcome, error) {
+func (c *reserving) run(ctx context.Context) error {
 	// Others may have taken from it without moving its anchor, which decides what becomes of it.
 	if err := c.s.readSeats(ctx, c.those((*seat).redefined)); err != nil {
-		return nil, err
+		return err
 	}
 	for i := range tries {
 		if err := c.s.provision(ctx, c.seats); err != nil {
-			return nil, err
+			return err
 		}
 		for _, s := range c.all {
 			s.seen, s.passed = nil, false
 		}
 		if done, err := c.remembered(ctx); err != nil || done {
-			return c.out, err
+			return err
 		}
 		if i > 0 {
 			c.s.counts.again.Add(1)
 		}
 		done, err := c.send(ctx)
 		if err != nil || done {
-			return c.out, err
+			return err
 		}
 	}
 	c.s.counts.contended.Add(1)
 	c.statuses(c.s.clock.ms())
-	c.out.Denied, c.out.Contended, c.out.Holdings = true, true, nil
-	return c.out, nil
+	c.out.Denied, c.out.Contended = true, true
+	return nil
 }
 
 // send sends one chain and reads the answer. It is not done where the chain is to be sent anew.
@@ -231,14 +235,14 @@ func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done boo
 
 // chain builds the call.
 func (c *reserving) chain(now int64) *chain {
-	ch := c.s.newChain(c.r.ID, c.attempt, 1+4*len(c.seats)+len(c.r.Keys))
+	ch := c.s.newChain(c.plan.ID, c.attempt, 1+4*len(c.seats)+len(c.plan.Keys))
 	for i := range c.seats {
 		c.s.fund(ch, &c.seats[i], i)
 	}
-	c.out.Expires = c.r.Expires(time.UnixMilli(now), c.out.Holdings)
-	ch.header(transferID(c.r.ID, 0, 0), head{
-		code: codeLease, fingerprint: c.r.Fingerprint, amount: uint64(c.out.Expires.UnixMilli()),
-		extra: uint32(c.attempt)<<chargeBits | uint32(len(c.r.Charges)),
+	c.out.Expires = c.plan.Expires(time.UnixMilli(now))
+	ch.header(transferID(c.plan.ID, 0, 0), head{
+		code: codeLease, fingerprint: c.plan.Fingerprint, amount: uint64(c.out.Expires.UnixMilli()),
+		extra: uint32(c.attempt)<<chargeBits | uint32(c.plan.Charges),
 	})
 	for i := range c.seats {
 		if seat := &c.seats[i]; seat.carries {
@@ -250,10 +254,10 @@ func (c *reserving) chain(now int64) *chain {
 	for i := range c.seats {
 		seat := &c.seats[i]
 		seat.mu.Lock()
-		seat.ask(ch, c.r.Fingerprint, i)
+		seat.ask(ch, c.plan.Fingerprint, i)
 		seat.mu.Unlock()
 	}
-	ch.keys(c.r.Keys)
+	ch.keys(c.plan.Keys)
 	ch.close()
 	return ch
 }
@@ -358,7 +362,7 @@ func (c *chain) part(holding int, p weir.Part, from tb.Uint128, none bool) {
 func (c *reserving) take(now, at int64) {
 	c.out.At = time.UnixMilli(at)
 	for i := range c.seats {
-		seat, h := &c.seats[i], &c.out.Holdings[i]
+		seat, taken := &c.seats[i], &c.out.Taken[i]
 		seat.mu.Lock()
 		if seat.carries {
 			seat.arrive()
@@ -370,19 +374,16 @@ func (c *reserving) take(now, at int64) {
 		if !seat.refused {
 			c.out.Limits[i].Available -= seat.cost
 		} else if seat.key.kind != weir.Concurrency {
-			h.Parts = slices.Clone(h.Parts)
-			for j := range h.Parts {
-				h.Parts[j].Units = 0
-			}
+			taken.Units = 0
 		}
 		if i == 0 { // the lease's token: see settling
-			h.Pieces = append(h.Pieces, weir.Piece{})
+			taken.Pieces = append(taken.Pieces, weir.Piece{})
 		}
-		h.Pieces = append(h.Pieces, seat.book(at)...)
+		taken.Pieces = append(taken.Pieces, seat.book(at)...)
 		seat.used, seat.touched = now, now
 		seat.mu.Unlock()
 	}
-	c.out.Expires = outlives(c.out.Expires, c.out.Holdings)
+	c.out.Expires = outlives(c.out.Expires, c.plan.Holdings(c.out))
 }
 
 // book counts what was taken, and says where it is. A budget's second piece is its period's

@@ -51,7 +51,7 @@ func TestRestartTime(t *testing.T) {
 		t.Errorf("opened for reading: it is %s", time.UnixMilli(got).UTC())
 	}
 	const refusal = "weir: unsupported: the store was opened for reading only"
-	if _, err := s.Reserve(t.Context(), c.clock.now(), nil); err == nil || err.Error() != refusal {
+	if err := s.Reserve(t.Context(), c.clock.now(), &weir.Plan{}, &weir.Outcome{}); err == nil || err.Error() != refusal {
 		t.Errorf("opened for reading: reserve: got %v, want %s", err, refusal)
 	}
 }

@@ -154,15 +154,15 @@ func (v *version) see(latest *tb.Transfer) {
 // superseded reports whether other definitions are in force than this server's. Then it refuses a
 // reservation, before it is judged by limits that do not count any more, unless the cluster has its
 // lease.
-func (s *Store) superseded(ctx context.Context, r *weir.Reservation) (bool, error) {
+func (s *Store) superseded(ctx context.Context, p *weir.Plan) (bool, error) {
 	refusal := s.version.check()
 	if refusal == nil {
 		return false, nil
 	}
-	if r.Made() {
+	if p.New {
 		return false, refusal
 	}
-	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(r.ID, 0, 0)})
+	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(p.ID, 0, 0)})
 	switch {
 	case err != nil:
 		return false, unavailable(err)
@@ -171,6 +171,9 @@ func (s *Store) superseded(ctx context.Context, r *weir.Reservation) (bool, erro
 	}
 	return true, nil
 }
+
+// RefusesReserve returns an error with code [weir.Superseded] if other definitions are in force.
+func (s *Store) RefusesReserve() error { return s.version.check() }
 
 // check refuses where other definitions are in force.
 func (v *version) check() error {

@@ -12,7 +12,7 @@ import (
 // server or has ended. If it is unknown whether the attempt was carried out, the lease ID is
 // voided first: then it cannot be any more.
 func (s *Store) withdraw(ctx context.Context, a *attempt) (did bool, err error) {
-	id := a.c.r.ID
+	id := a.c.plan.ID
 	var holdings []weir.Holding
 	if a.c.unknown {
 		reserved, err := s.void(ctx, id)
@@ -28,7 +28,7 @@ func (s *Store) withdraw(ctx context.Context, a *attempt) (did bool, err error) 
 		}
 		holdings = h.record.Holdings
 	} else {
-		holdings = a.out.Holdings
+		holdings = a.c.plan.Holdings(a.c.out)
 	}
 	c := &settling{s: s, st: cancelling(id, holdings), withdraws: true}
 	if err := c.begin(holdings); err != nil {

@@ -9,36 +9,48 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// remembered is what applied to subjects when somebody asked before.
+// remembered is what was asked of subjects before.
 type remembered struct {
 	mu sync.Mutex
-	of map[weir.Subject]*weir.Resolved
+	of map[weir.Subject][]weir.Take
 }
 
-// before returns what applied the last time, or now if nobody has asked yet, and remembers what
-// applies if it is to replace that.
-func (m *remembered) before(s weir.Subject, now *weir.Resolved, replace bool) *weir.Resolved {
+// before returns what was asked of a plan's subjects the last time, with the parts of this time, or what
+// is asked now of those of which nothing was; other reports whether there is a difference. It remembers
+// what is asked now if it is to replace that.
+func (m *remembered) before(p *weir.Plan, replace bool) (takes []weir.Take, other bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	was := m.of[s]
-	if was == nil || replace {
-		if m.of == nil {
-			m.of = map[weir.Subject]*weir.Resolved{}
+	if m.of == nil {
+		m.of = map[weir.Subject][]weir.Take{}
+	}
+	for i := range p.Takes {
+		t := p.Takes[i]
+		was := m.of[t.Subject]
+		if j := slices.IndexFunc(was, func(w weir.Take) bool { return w.Limit.Name == t.Limit.Name }); j >= 0 {
+			if old := was[j]; !old.Limit.Same(*t.Limit) {
+				old.Parts, other = t.Parts, true
+				takes = append(takes, old)
+				if replace {
+					was[j] = t
+				}
+				continue
+			}
+		} else {
+			m.of[t.Subject] = append(was, t)
 		}
-		m.of[s] = now
+		takes = append(takes, t)
 	}
-	if was == nil {
-		return now
-	}
-	return was
+	return takes, other
 }
 
 // firstForGood judges by the limits that a subject had when it was first seen, as one that goes
 // by its items alone.
 func firstForGood(s *store) {
 	var first remembered
-	resolving(func(of weir.Subject, r *weir.Resolved) *weir.Resolved {
-		return first.before(of, r, false)
+	planning(func(p *weir.Plan) []weir.Take {
+		takes, _ := first.before(p, false)
+		return takes
 	})(s)
 }
 
@@ -46,44 +58,12 @@ func firstForGood(s *store) {
 // that apply, if they are others, without giving the first back.
 func takenByBefore(s *store) {
 	var last remembered
-	s.reserve = func(
-		ctx context.Context, now time.Time, r *weir.Reservation,
-	) (*weir.Outcome, error) {
-		old := map[weir.Subject]*weir.Resolved{}
-		for _, c := range r.Charges {
-			of := weir.Subject{Entity: c.Entity, Resource: c.Resource}
-			resolved, err := r.Resolve(ctx, of, weir.Usual)
-			if err != nil {
-				return nil, err
-			}
-			was := last.before(of, resolved, true)
-			if !slices.EqualFunc(was.Limits, resolved.Limits, weir.Limit.Same) {
-				old[of] = was
-			}
+	s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+		if takes, other := last.before(p, true); other {
+			by := *p
+			by.ID, by.Takes = weir.NewLeaseID(now), takes
+			_ = s.right.Reserve(ctx, now, &by, by.Outcome())
 		}
-		if len(old) > 0 {
-			by := *r
-			by.ID = weir.NewLeaseID(now)
-			by.Resolve = func(
-				ctx context.Context, of weir.Subject, m weir.ResolveMode,
-			) (*weir.Resolved, error) {
-				if was := old[of]; was != nil {
-					return was, nil
-				}
-				return r.Resolve(ctx, of, m)
-			}
-			_, _ = s.right.Reserve(ctx, now, &by)
-		}
-		return s.right.Reserve(ctx, now, r)
-	}
-}
-
-// anyParent charges parents that nobody has declared.
-func anyParent(s *store) {
-	s.reserve = func(
-		ctx context.Context, now time.Time, r *weir.Reservation,
-	) (*weir.Outcome, error) {
-		r.UndeclaredParents = true
-		return s.right.Reserve(ctx, now, r)
+		return s.right.Reserve(ctx, now, p, out)
 	}
 }

@@ -53,7 +53,7 @@ type right interface {
 // it is replaced.
 type store struct {
 	right
-	reserve  func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error)
+	reserve  func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error
 	settle   func(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error)
 	status   statusOf
 	read     func(ctx context.Context, s weir.Subject) (*weir.Config, error)
@@ -82,8 +82,8 @@ func wrap(spoil func(s *store)) func(weir.Backend) weir.Backend {
 	}
 }
 
-func (s *store) Reserve(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-	return s.reserve(ctx, now, r)
+func (s *store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	return s.reserve(ctx, now, p, out)
 }
 
 func (s *store) Settle(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
@@ -126,9 +126,9 @@ func (s *store) Entities(ctx context.Context, now time.Time, resource string) ([
 
 // outcome is what a store made of a reservation or a settlement.
 type outcome struct {
-	now         time.Time
-	reservation *weir.Reservation
-	settlement  *weir.Settlement
+	now        time.Time
+	plan       *weir.Plan
+	settlement *weir.Settlement
 	*weir.Outcome
 	err error
 }
@@ -136,11 +136,11 @@ type outcome struct {
 // reserving changes the outcome of each reservation.
 func reserving(change func(o *outcome)) func(s *store) {
 	return func(s *store) {
-		s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-			o := &outcome{now: now, reservation: r}
-			o.Outcome, o.err = s.right.Reserve(ctx, now, r)
+		s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+			o := &outcome{now: now, plan: p, Outcome: out}
+			o.err = s.right.Reserve(ctx, now, p, out)
 			change(o)
-			return o.Outcome, o.err
+			return o.err
 		}
 	}
 }
@@ -166,19 +166,34 @@ func settled(change func(o *outcome)) func(s *store) {
 	}
 }
 
-// resolving changes what applies to a subject, as a reservation is told it.
-func resolving(change func(of weir.Subject, r *weir.Resolved) *weir.Resolved) func(s *store) {
+// planning changes the plan that a store is given. The statuses of what is left out are those of limits
+// that nobody uses.
+func planning(change func(p *weir.Plan) []weir.Take) func(s *store) {
 	return func(s *store) {
-		s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-			c := *r
-			c.Resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
-				known, err := r.Resolve(ctx, of, m)
-				if err != nil || known == nil {
-					return known, err
-				}
-				return change(of, new(*known)), nil
+		s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+			c := *p
+			c.Takes = change(p)
+			o := c.Outcome()
+			if err := s.right.Reserve(ctx, now, &c, o); err != nil {
+				return err
 			}
-			return s.right.Reserve(ctx, now, &c)
+			limits, taken := out.Limits, out.Taken
+			*out = *o
+			out.Limits, out.Taken = limits, taken
+			for i := range p.Takes {
+				t := &p.Takes[i]
+				j := slices.IndexFunc(c.Takes, func(c weir.Take) bool {
+					return c.Subject == t.Subject && c.Limit.Name == t.Limit.Name
+				})
+				if j >= 0 {
+					out.Limits[i], out.Taken[i] = o.Limits[j], o.Taken[j]
+					continue
+				}
+				out.Limits[i] = weir.LimitStatus{Entity: t.Entity, Resource: t.Resource, Limit: t.Limit.Name,
+					Kind: t.Limit.Kind, Level: t.Level, Capacity: t.Ceiling, Available: t.Ceiling,
+					Requested: t.Cost()}
+			}
+			return nil
 		}
 	}
 }
@@ -186,58 +201,29 @@ func resolving(change func(of weir.Subject, r *weir.Resolved) *weir.Resolved) fu
 // takingStores are wrong in Reserve.
 func takingStores() []broken {
 	return []broken{
-		{"holdings are in another order", "seam", taking(func(o *outcome) { slices.Reverse(o.Holdings) })},
-		{"a denied outcome has holdings", "seam", taking(func(o *outcome) {
+		{"what was taken is in another order", "3.2", taking(func(o *outcome) { slices.Reverse(o.Taken) })},
+		{"a denied outcome has no statuses", "seam", taking(func(o *outcome) {
 			if o.Denied {
-				o.Holdings = make([]weir.Holding, len(o.Limits))
+				clear(o.Limits)
 			}
 		})},
 		{"an outcome has nanoseconds", "1.2", taking(func(o *outcome) { o.At = o.now })},
-		{"an error of the plan means that the store is gone", "seam", reserving(func(o *outcome) {
-			if o.err != nil {
-				o.err = refused(weir.Unavailable)
+		{"the parts are added up in place", "seam", reserving(func(o *outcome) {
+			for i := range o.plan.Takes {
+				o.plan.Takes[i].Parts[0].Units = o.plan.Takes[i].Cost()
 			}
 		})},
-		{"the charges are added up in place", "seam", reserving(func(o *outcome) {
-			for _, c := range o.reservation.Charges {
-				for name := range c.Costs {
-					c.Costs[name] = 0
-				}
-			}
+		{"a kind is declared and not enforced", "2.2", planning(func(p *weir.Plan) []weir.Take {
+			return slices.DeleteFunc(slices.Clone(p.Takes),
+				func(t weir.Take) bool { return t.Limit.Kind == weir.Window })
 		})},
-		{"a kind is declared and not enforced", "2.2", resolving(
-			func(_ weir.Subject, r *weir.Resolved) *weir.Resolved {
-				r.Limits = slices.DeleteFunc(slices.Clone(r.Limits),
-					func(l weir.Limit) bool { return l.Kind == weir.Window })
-				return r
-			})},
-		{"ancestors are declared and not charged", "9.1", resolving(
-			func(_ weir.Subject, r *weir.Resolved) *weir.Resolved {
-				r.Parent = ""
-				return r
-			})},
+		{"ancestors are declared and not charged", "9.1", planning(func(p *weir.Plan) []weir.Take {
+			return slices.DeleteFunc(slices.Clone(p.Takes), func(t weir.Take) bool {
+				return slices.ContainsFunc(p.Subjects, func(j weir.Judged) bool { return j.Parent == t.Entity })
+			})
+		})},
 		{"what applied first applies for good", "O2: default changes", firstForGood},
-		{"what was taken under other limits is kept", "O2: default changes", takenByBefore},
-		{"a parent that is not declared is charged, whatever the traits say",
-			"a parent that is not declared", anyParent},
-		{"the plan is made under a lock", "seam", locked},
-	}
-}
-
-// locked holds one lock for all, while the plan is made too.
-func locked(s *store) {
-	var mu sync.Mutex
-	s.reserve = func(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return s.right.Reserve(ctx, now, r)
-	}
-	s.status = func(
-		ctx context.Context, now time.Time, of []weir.Judged,
-	) ([]weir.LimitStatus, error) {
-		mu.Lock()
-		defer mu.Unlock()
-		return s.right.Status(ctx, now, of)
+		{"what was taken under other limits is kept", "8.2", takenByBefore},
 	}
 }
 
@@ -278,13 +264,6 @@ func settlingStores() []broken {
 	}
 }
 
-// resolves gives a reservation the limits that a status was asked for.
-func resolves(j weir.Judged) weir.Resolver {
-	return func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-		return &weir.Resolved{Level: j.Level, Limits: j.Limits}, nil
-	}
-}
-
 // readingStores are wrong in what they tell.
 func readingStores() []broken {
 	return []broken{
@@ -292,10 +271,14 @@ func readingStores() []broken {
 			s.status = func(
 				ctx context.Context, now time.Time, of []weir.Judged,
 			) ([]weir.LimitStatus, error) {
-				for _, subject := range of {
-					_, _ = s.right.Reserve(ctx, now, &weir.Reservation{ID: weir.NewLeaseID(now), Depth: 8,
-						Charges: []weir.Charge{{Entity: subject.Entity, Resource: subject.Resource,
-							Costs: weir.Costs{"n": 1}}}, Resolve: resolves(subject)})
+				for i := range of {
+					p := &weir.Plan{ID: weir.NewLeaseID(now), New: true, Charges: 1, Subjects: of[i : i+1]}
+					for j := range of[i].Limits {
+						l := &of[i].Limits[j]
+						p.Takes = append(p.Takes, weir.Take{Subject: of[i].Subject, Limit: l,
+							Level: of[i].Level, Ceiling: l.Capacity, Parts: []weir.Part{{Units: 1}}})
+					}
+					_ = s.right.Reserve(ctx, now, p, p.Outcome())
 				}
 				return s.right.Status(ctx, now, of)
 			}

@@ -151,11 +151,11 @@ func newSlowStore(t *testing.T) *slowStore {
 }
 
 func (s *slowStore) Reserve(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Outcome, error) {
+	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+) error {
 	s.entered <- struct{}{}
 	<-s.release
-	return s.Store.Reserve(ctx, now, r)
+	return s.Store.Reserve(ctx, now, p, out)
 }
 
 // endsUnderway sends a reservation, and begins the shutdown while the store has it. It returns what

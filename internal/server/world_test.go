@@ -235,8 +235,8 @@ func newTestLogger(w io.Writer) *slog.Logger {
 // brokenStore does not answer reservations.
 type brokenStore struct{ *memory.Store }
 
-func (brokenStore) Reserve(context.Context, time.Time, *weir.Reservation) (*weir.Outcome, error) {
-	return nil, errors.New("no route to the store")
+func (brokenStore) Reserve(context.Context, time.Time, *weir.Plan, *weir.Outcome) error {
+	return errors.New("no route to the store")
 }
 
 // stuckStore takes until the caller has left, or fails at once.
@@ -254,11 +254,11 @@ func (s *stuckStore) Traits() weir.Traits {
 }
 
 func (s *stuckStore) Reserve(
-	ctx context.Context, _ time.Time, _ *weir.Reservation,
-) (*weir.Outcome, error) {
+	ctx context.Context, _ time.Time, _ *weir.Plan, _ *weir.Outcome,
+) error {
 	if !s.fails.Load() {
 		<-ctx.Done()
-		return nil, ctx.Err()
+		return ctx.Err()
 	}
-	return nil, errors.New("no route to the store")
+	return errors.New("no route to the store")
 }
