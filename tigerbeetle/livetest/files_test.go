@@ -119,7 +119,7 @@ func TestTwoFiles(t *testing.T) {
 	if _, told := again.readiness(t, 2); !told {
 		t.Error("the older file, started again: not told that version 2 is in force")
 	}
-	if _, err := again.Reserve(t.Context(), key(0)); !errors.Is(err, weir.Unavailable) {
-		t.Errorf("reserve there: got %v, want unavailable", err)
+	if _, err := again.Reserve(t.Context(), key(0)); !errors.Is(err, weir.Superseded) {
+		t.Errorf("reserve there: got %v, want %q", err, weir.Superseded)
 	}
 }
