@@ -24,9 +24,11 @@ type Backend interface {
 	// an error. Once it has returned, what p and out point to is the caller's: a store that goes on
 	// after that copies what it needs.
 	Reserve(ctx context.Context, now time.Time, p *Plan, out *Outcome) error
-	// Settle makes a lease stand for something else: adjust, complete, cancel or extend. It is
-	// never denied, and applies whole or not at all.
-	Settle(ctx context.Context, now time.Time, s *Settlement) (*Outcome, error)
+	// Update makes a lease stand for something else: adjust, complete, cancel or extend. It is never
+	// denied, and applies whole or not at all. If the lease has been changed elsewhere since, so that u
+	// does not say any more what it stands for, nothing is applied and the error is a [*StaleError].
+	// u and out are as in Reserve.
+	Update(ctx context.Context, now time.Time, u *Update, out *Outcome) error
 	// Status reports the limits that are given, in their order, without creating anything.
 	Status(ctx context.Context, now time.Time, of []Judged) ([]LimitStatus, error)
 	// Close releases what the store holds open, and writes what it keeps.
@@ -222,12 +224,12 @@ type Holding struct {
 	Pieces []Piece
 }
 
-// Taken is what a reservation has taken of one limit.
+// Taken is what a lease stands for on one limit.
 type Taken struct {
-	// Units are the cost of the take; a store sets them to 0 if it could not count them on a shadow
-	// limit, so that the lease stands for nothing there.
+	// Units are the cost of the take, or the units of the change. Only if a store cannot count them on a
+	// shadow limit does it set them: to 0 for a take, to what they were for a change.
 	Units int64
-	// Pieces say where the units are: the store appends to them.
+	// Pieces say where the units are. A Reserve appends to them, an Update sets them.
 	Pieces []Piece
 }
 
@@ -240,39 +242,91 @@ type Piece struct {
 	Mark int64
 }
 
-// Settlement changes what a lease stands for.
-type Settlement struct {
+// Update changes what a live lease stands for.
+type Update struct {
 	ID   LeaseID
 	Verb Verb
 	// Seq is the adjust's sequence number, above the one applied last; for other verbs the last.
 	Seq int64
 	// Fingerprint covers what the caller named; the same in every process.
 	Fingerprint uint64
-	// Holdings are what the lease stands for, as the store returned them last.
-	Holdings []Holding
-	// Totals are what it shall stand for: for each holding the parts, in the holding's order. A
-	// complete or cancel asks 0 of concurrency limits, since their slots return. Nil in an extend.
-	// Where another process has adjusted the lease since, [Settlement.Restated] says what they are
-	// then.
-	Totals [][]Part
-	// Limits are the definitions in force for each holding: the resolved ones where they are known
-	// and have not changed their kind, otherwise those of the reservation.
-	Limits []*Limit
-	// Lifetime is how long the lease lives at least after this, where it lives on.
+	// Changes has one for each holding, in the order of the plan.
+	Changes []Change
+	// Lifetime is how long the lease lives after this, if it lives on: never less than its longest hold.
 	Lifetime time.Duration
-	// Memory and MemorySize are as in a [Reservation].
+	// Memory and MemorySize are as in a [Plan].
 	Memory     time.Duration
 	MemorySize int
-
-	call *call // as in a [Reservation]
 }
 
-// Outcome is a store's answer. It and the holdings in it belong to the limiter once it is returned.
+// Change is what an update does to one holding.
+type Change struct {
+	// Holding is what the lease stands for, as the store said last. It is not to be changed.
+	Holding *Holding
+	// Limit is the definition in force: the resolved one if it is known and has not changed its kind,
+	// otherwise that of the reservation.
+	Limit *Limit
+	// From and To are the units that the lease stands for before and after: the same in an extend, and
+	// To is 0 for the slots of a lease that ends.
+	From, To int64
+	// Parts say which charge stands for how much of To. They are not to be changed.
+	Parts []Part
+}
+
+// Ends reports whether the lease ends.
+func (u *Update) Ends() bool { return u.Verb == VerbComplete || u.Verb == VerbCancel }
+
+// Expires returns when a lease that is renewed at an instant ends by itself.
+func (u *Update) Expires(at time.Time) time.Time { return wholeMS(at).Add(u.Lifetime) }
+
+// Outcome returns an outcome with room for what a store makes of the update.
+func (u *Update) Outcome() *Outcome {
+	out := &Outcome{Taken: make([]Taken, len(u.Changes))}
+	for i := range u.Changes {
+		out.Taken[i].Units = u.Changes[i].To
+	}
+	return out
+}
+
+// Holdings returns what the lease stands for after an outcome; nil if it has ended.
+func (u *Update) Holdings(out *Outcome) []Holding {
+	if u.Ends() {
+		return nil
+	}
+	holdings := make([]Holding, len(u.Changes))
+	for i := range u.Changes {
+		c := &u.Changes[i]
+		holdings[i] = *c.Holding
+		holdings[i].Parts = slices.Clone(c.Holding.Parts)
+		holdings[i].change(c, &out.Taken[i])
+	}
+	return holdings
+}
+
+// change fills in what a store has made of a change.
+func (h *Holding) change(c *Change, taken *Taken) {
+	h.Limit, h.Pieces = c.Limit, taken.Pieces
+	if taken.Units == c.To {
+		copy(h.Parts, c.Parts)
+	}
+}
+
+// StaleError says that a lease stands for something else than an update says, because it was changed
+// elsewhere. Nothing was applied.
+type StaleError struct {
+	// Lease is what the store knows of it now.
+	Lease *LeaseRecord
+}
+
+// Error fulfils error.
+func (e *StaleError) Error() string { return "weir: the lease has been changed elsewhere" }
+
+// Outcome is a store's answer.
 type Outcome struct {
-	// At is the instant that counts: when the reservation was made or the settlement applied.
+	// At is the instant that counts: when the reservation was made or the update applied.
 	At time.Time
 	// Expires is when the lease ends by itself, as the store has recorded it; zero if that is what
-	// [Reservation.Expires] or [Settlement.Expires] says by At.
+	// [Plan.Expires] or [Update.Expires] says by At.
 	Expires time.Time
 	// Denied is true where a limit said no, and nothing was taken.
 	Denied bool
@@ -281,14 +335,12 @@ type Outcome struct {
 	// Replay is true where the store had already taken this reservation; the limiter then asks for
 	// it by [LeaseRecoverer].
 	Replay bool
-	// Limits has the status of every limit judged, in the order of the plan.
+	// Limits has the status of every limit judged, in the order of the plan; of an update it has none.
 	Limits []LimitStatus
-	// Taken is what was taken of each limit, in the order of the plan. It means nothing if the
-	// reservation was denied.
+	// Taken is what the lease stands for on each limit, in the order of the plan. It means nothing after
+	// a denial, or if the lease has ended.
 	Taken []Taken
-	// Holdings are what the lease stands for after a settlement; nil if it has ended.
-	Holdings []Holding
-	// RefundInDoubt is true if the settlement is done but for refunds of which the store cannot
+	// RefundInDoubt is true if the update is done but for refunds of which the store cannot
 	// know whether they were made, and which it will not make again.
 	RefundInDoubt bool
 }

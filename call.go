@@ -29,11 +29,11 @@ type call struct {
 	taken       []Taken
 	lease       *Lease // for the answer; nil if the store makes the outcome
 
-	settling   settling
-	settlement Settlement
-	parts      []Part
-	totals     [][]Part
-	limits     []*Limit
+	settling settling
+	update   Update
+	changes  []Change
+	parts    []Part
+	totals   [][]Part
 
 	outcome Outcome
 
@@ -100,10 +100,7 @@ func (l *Limiter) newCall() *call {
 	if l.traits.Local { // others may resolve in several goroutines, and after the call
 		c.reservation.Resolve = c.resolve
 	}
-	c.settlement = Settlement{
-		Lifetime: l.options.LeaseLifetime,
-		Memory:   l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize, call: c,
-	}
+	c.update = Update{Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize}
 	return c
 }
 

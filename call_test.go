@@ -79,9 +79,9 @@ func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 		return &weir.Outcome{Replay: true}, nil
 	}
 	var inForce int64
-	fake.settle = func(_ context.Context, s *weir.Settlement) (*weir.Outcome, error) {
-		inForce = s.Limits[0].Capacity
-		return &weir.Outcome{At: time.Now(), Holdings: s.Holdings}, nil
+	fake.settle = func(_ context.Context, s *weir.Update) (*weir.Outcome, error) {
+		inForce = s.Changes[0].Limit.Capacity
+		return &weir.Outcome{At: time.Now()}, nil
 	}
 	r, now := ask(), time.Now()
 	r.LeaseID = weir.NewLeaseID(now)

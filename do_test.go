@@ -18,13 +18,13 @@ type settled struct {
 }
 
 func (s *settled) watch(f *fakeBackend) {
-	f.settle = func(_ context.Context, st *weir.Settlement) (*weir.Outcome, error) {
+	f.settle = func(_ context.Context, st *weir.Update) (*weir.Outcome, error) {
 		s.verbs = append(s.verbs, st.Verb)
 		s.units = nil
-		for _, parts := range st.Totals {
-			s.units = append(s.units, parts[0].Units)
+		for _, c := range st.Changes {
+			s.units = append(s.units, c.Parts[0].Units)
 		}
-		return &weir.Outcome{At: time.Now(), Holdings: st.Holdings}, nil
+		return &weir.Outcome{At: time.Now()}, nil
 	}
 }
 
@@ -139,7 +139,7 @@ func TestDoExtends(t *testing.T) {
 func TestDoReportsAFailedSettlement(t *testing.T) {
 	t.Parallel()
 	fake := newFake()
-	fake.settle = func(context.Context, *weir.Settlement) (*weir.Outcome, error) { return nil, errWire }
+	fake.settle = func(context.Context, *weir.Update) (*weir.Outcome, error) { return nil, errWire }
 	l, _ := weir.New(fake, nil)
 	err := weir.Do(t.Context(), l, ask(), func(context.Context, *weir.Lease) error { return nil })
 	if !errors.Is(err, errWire) || !errors.Is(err, weir.Unavailable) {

@@ -14,7 +14,7 @@ type fakeBackend struct {
 	traits  weir.Traits
 	config  *weir.Config
 	reserve func(ctx context.Context, p *weir.Plan) (*weir.Outcome, error)
-	settle  func(ctx context.Context, s *weir.Settlement) (*weir.Outcome, error)
+	settle  func(ctx context.Context, u *weir.Update) (*weir.Outcome, error)
 
 	reads, reserves, settles int
 	configErr                error
@@ -63,16 +63,21 @@ func (f *fakeBackend) Reserve(ctx context.Context, now time.Time, p *weir.Plan, 
 	return err
 }
 
-func (f *fakeBackend) Settle(
-	ctx context.Context, now time.Time, s *weir.Settlement,
-) (*weir.Outcome, error) {
+func (f *fakeBackend) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
 	f.mu.Lock()
 	f.settles++
 	f.mu.Unlock()
-	if f.settle != nil {
-		return f.settle(ctx, s)
+	out.At = now.Truncate(time.Millisecond)
+	if f.settle == nil {
+		return nil
 	}
-	return &weir.Outcome{At: now.Truncate(time.Millisecond), Holdings: s.Holdings}, nil
+	found, err := f.settle(ctx, u)
+	if err == nil {
+		taken := out.Taken
+		*out = *found
+		out.Taken = taken
+	}
+	return err
 }
 
 func (f *fakeBackend) Status(

@@ -118,7 +118,7 @@ func TestDoGivesBackWhatComesTooLate(t *testing.T) {
 	t.Parallel()
 	store := newFake()
 	var cancelled int
-	store.settle = func(_ context.Context, s *weir.Settlement) (*weir.Outcome, error) {
+	store.settle = func(_ context.Context, s *weir.Update) (*weir.Outcome, error) {
 		if s.Verb == weir.VerbCancel {
 			cancelled++
 		}

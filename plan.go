@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"time"
 )
 
 // Plan resolves what the reservation asks, ancestors included. It refuses, before anything is written,
@@ -44,15 +43,6 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 		}
 	}
 	return &p.made, nil
-}
-
-// Expires is when a lease renewed at now ends by itself, by the timeouts now in force.
-func (s *Settlement) Expires(now time.Time) time.Time {
-	lifetime := s.Lifetime
-	for _, l := range s.Limits {
-		lifetime = max(lifetime, l.Timeout)
-	}
-	return wholeMS(now).Add(lifetime)
 }
 
 // planner gathers the subjects that a request reaches and the charges that reach them.

@@ -1,9 +1,6 @@
 package weir
 
-import (
-	"slices"
-	"time"
-)
+import "slices"
 
 // leaseRoom is a lease in one piece with the statuses of so many limits: callers keep both, and one
 // piece of memory costs less than two.
@@ -63,13 +60,4 @@ func (p *planner) holdings(n int) []Holding {
 		e.holdings = room[:0]
 	}
 	return room[:n]
-}
-
-// Outcome returns the outcome of a settlement to fill in: it took effect at that instant.
-func (s *Settlement) Outcome(at time.Time) *Outcome {
-	if s.call == nil {
-		return &Outcome{At: at}
-	}
-	s.call.outcome = Outcome{At: at}
-	return &s.call.outcome
 }

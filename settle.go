@@ -174,45 +174,120 @@ func (l *Limiter) settleEnded(s *settling, e *leaseEntry) (*Receipt, error) {
 	return nil, ended(e)
 }
 
+// maxStale is how often an update is made again because the lease was changed elsewhere.
+const maxStale = 16
+
 // apply changes what a live lease stands for. The entry changes only after a definite answer.
 func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, error) {
 	s := &c.settling
-	of := &c.settlement
-	of.ID, of.Verb, of.Seq, of.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
-	of.Holdings, of.Totals, of.Limits = e.holdings, nil, nil
 	s.charges, s.keys = e.charges, e.keys
-	out := of.Outcome(wholeMS(s.now))
-	if !e.degraded {
-		var err error
-		if s.verb != VerbExtend {
-			if of.Totals, err = c.splitTotals(e); err != nil {
-				return l.mistaken(ctx, s, e, err)
-			}
+	if e.degraded {
+		c.update.Lifetime = l.options.LeaseLifetime
+		return l.applied(c, e, &Outcome{At: wholeMS(s.now)}), nil
+	}
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	for range maxStale {
+		if err := c.makeUpdate(ctx, e); err != nil {
+			return l.mistaken(ctx, s, e, err)
 		}
-		of.Limits = l.inForce(ctx, c, e)
-		storeCtx, cancel := l.storeContext(ctx)
-		defer cancel()
-		if out, err = l.backend.Settle(storeCtx, s.now, of); err != nil {
+		out := c.updateOutcome()
+		err := l.backend.Update(storeCtx, s.now, &c.update, out)
+		if err == nil {
+			return l.applied(c, e, out), nil
+		}
+		stale, ok := errors.AsType[*StaleError](err)
+		if !ok {
 			return nil, classify(err)
 		}
+		e.replace(stale.Lease)
+		if e.state.ended() {
+			return l.settleEnded(s, e)
+		}
+		if s.repeats(e) {
+			return l.repeat(s, e), nil
+		}
 	}
+	return nil, &Error{Code: Unavailable, Reason: "the lease was changed elsewhere each time"}
+}
+
+// replace puts what a store knows of a lease in the place of what was known here. What the store has not
+// kept, it does not take away.
+func (e *leaseEntry) replace(r *LeaseRecord) {
+	known, limits := e.holdings, e.limits
+	e.planned = 0 // its definitions are those of its own time
+	e.bear(*r)
+	if len(known) != len(e.holdings) {
+		return
+	}
+	for i := range known {
+		h := &e.holdings[i]
+		h.Subject, h.Limit, h.Level, h.Ceiling = known[i].Subject, known[i].Limit, known[i].Level, known[i].Ceiling
+	}
+	e.limits = limits
+}
+
+// makeUpdate says what is to become of each holding.
+func (c *call) makeUpdate(ctx context.Context, e *leaseEntry) error {
+	s, u := &c.settling, &c.update
+	u.ID, u.Verb, u.Seq, u.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
+	u.Lifetime = c.limiter.options.LeaseLifetime
+	c.changes = slices.Grow(c.changes[:0], len(e.holdings))[:len(e.holdings)]
+	u.Changes = c.changes
+	for i := range u.Changes {
+		h := &e.holdings[i]
+		cost := h.Cost()
+		u.Changes[i] = Change{Holding: h, From: cost, To: cost, Parts: h.Parts}
+	}
+	if s.verb != VerbExtend {
+		if err := c.splitTotals(e); err != nil {
+			return err
+		}
+	}
+	c.inForce(ctx, e)
+	for i := range u.Changes {
+		u.Lifetime = max(u.Lifetime, u.Changes[i].Limit.Timeout)
+	}
+	return nil
+}
+
+// updateOutcome returns an outcome for the update that was made.
+func (c *call) updateOutcome() *Outcome {
+	n := len(c.update.Changes)
+	out := &c.outcome
+	*out = Outcome{Taken: slices.Grow(c.taken[:0], n)[:n]}
+	c.taken = out.Taken
+	for i := range out.Taken {
+		out.Taken[i] = Taken{Units: c.update.Changes[i].To}
+	}
+	return out
+}
+
+// applied notes what an update has done.
+func (l *Limiter) applied(c *call, e *leaseEntry, out *Outcome) *Receipt {
+	s := &c.settling
 	e.inDoubt = e.inDoubt || out.RefundInDoubt
 	switch s.verb {
-	case VerbAdjust:
-		e.seq, e.seqAt, e.holdings = s.seq, out.At.UnixMilli(), out.Holdings
-	case VerbExtend:
-		expires := out.Expires
-		if expires.IsZero() {
-			expires = of.Expires(out.At)
-		}
-		e.expires, e.holdings = expires.UnixMilli(), out.Holdings
 	case VerbComplete:
 		e.endedAs = s.fingerprint
 		e.end(leaseCompleted, out.At.UnixMilli())
+		return l.receipt(s, e, out.At)
 	case VerbCancel:
 		e.end(leaseCancelled, out.At.UnixMilli())
+		return l.receipt(s, e, out.At)
+	case VerbAdjust:
+		e.seq, e.seqAt = s.seq, out.At.UnixMilli()
+	case VerbExtend:
+		expires := out.Expires
+		if expires.IsZero() {
+			expires = c.update.Expires(out.At)
+		}
+		e.expires = expires.UnixMilli()
 	}
-	return l.receipt(s, e, out.At), nil
+	for i := range e.holdings {
+		e.holdings[i].change(&c.update.Changes[i], &out.Taken[i])
+	}
+	return l.receipt(s, e, out.At)
 }
 
 func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
@@ -223,32 +298,30 @@ func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
 	return r
 }
 
-// inForce returns the definition that each holding's limit has by now. A settlement never fails
-// for want of it: where it cannot be had at once, the one of the reservation stands.
-func (l *Limiter) inForce(ctx context.Context, c *call, e *leaseEntry) []*Limit {
-	holdings := e.holdings
+// inForce finds the definition that each holding's limit has by now. An update never fails for want of
+// it: if it cannot be had at once, the one of the reservation stands.
+func (c *call) inForce(ctx context.Context, e *leaseEntry) {
+	l, changes := c.limiter, c.update.Changes
+	now := l.leases.high.Load()
+	if e.planOf == l.cache.generation.Load() && e.planned > now && e.planned <= now+l.cache.ttl {
+		for i := range changes { // what the cache would say
+			changes[i].Limit = changes[i].Holding.Limit
+		}
+		return
+	}
 	mode := Cached
 	if l.traits.Local || l.declarer != nil { // then the configuration is in the process
 		mode = Usual
 	}
-	c.limits = slices.Grow(c.limits[:0], len(holdings))[:len(holdings)]
-	limits := c.limits
-	now := l.leases.high.Load()
-	if e.planOf == l.cache.generation.Load() && e.planned > now && e.planned <= now+l.cache.ttl {
-		for i := range holdings { // what the cache would say
-			limits[i] = holdings[i].Limit
-		}
-		return limits
-	}
 	var resolved *Resolved // of the subject at hand: its holdings follow one another
-	for i := range holdings {
-		h := &holdings[i]
-		limits[i] = h.Limit
+	for i := range changes {
+		h := changes[i].Holding
+		changes[i].Limit = h.Limit
 		if h.Entity == "" { // recovered by a store that does not know whose it is
 			resolved = nil
 			continue
 		}
-		if i == 0 || h.Subject != holdings[i-1].Subject {
+		if i == 0 || h.Subject != changes[i-1].Holding.Subject {
 			var err error
 			if resolved, err = l.resolve(ctx, h.Subject, mode); err != nil {
 				resolved = nil
@@ -258,8 +331,7 @@ func (l *Limiter) inForce(ctx context.Context, c *call, e *leaseEntry) []*Limit 
 			continue
 		}
 		if now := resolved.limit(h.Limit.Name); now != nil && now.Kind == h.Limit.Kind {
-			limits[i] = now
+			changes[i].Limit = now
 		}
 	}
-	return limits
 }

@@ -3,21 +3,20 @@ package weir
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 )
 
 // splitTotals turns what a settlement names into what each holding shall stand for, or says which
 // name is wrong. A limit that is not named keeps what it stands for; slots return when the lease
 // ends.
-func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
+func (c *call) splitTotals(e *leaseEntry) error {
 	s := &c.settling
 	if len(s.lists) > 0 {
 		if err := s.checkNames(e); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	c.parts, c.totals = c.parts[:0], c.totals[:0]
+	c.parts = c.parts[:0]
 	cancels, completes := s.verb == VerbCancel, s.verb == VerbComplete
 	for i := range e.holdings {
 		h := &e.holdings[i]
@@ -31,27 +30,14 @@ func (c *call) splitTotals(e *leaseEntry) ([][]Part, error) {
 			}
 			c.parts = append(c.parts, p)
 		}
-		parts := c.parts[from:len(c.parts):len(c.parts)]
-		c.totals = append(c.totals, parts)
-		if err := s.checkSum(h, parts); err != nil {
-			return nil, err
+		change := &c.update.Changes[i]
+		change.Parts = c.parts[from:len(c.parts):len(c.parts)]
+		var err error
+		if change.To, err = s.sum(h, change.Parts); err != nil {
+			return err
 		}
 	}
-	return c.totals, nil
-}
-
-// Restated is what Totals are for a lease that stands for something else than Holdings by now:
-// another server has adjusted it since. What was not named stays as it is there. It fails with
-// [Invalid] where a total is more than its limit can count, or where the lease has fewer slots by
-// now.
-func (s *Settlement) Restated(holdings []Holding) ([][]Part, error) {
-	if s.call == nil || s.Totals == nil {
-		return s.Totals, nil
-	}
-	again := call{settling: s.call.settling} // Totals are in the call's own memory
-	return again.splitTotals(&leaseEntry{
-		id: s.ID, holdings: holdings, charges: again.settling.charges, keys: again.settling.keys,
-	})
+	return nil
 }
 
 // named is what a settlement says of one limit of a charge.
@@ -172,17 +158,11 @@ func checkReserved(holdings []Holding, charge int, name string, n int64) *Error 
 	return nil
 }
 
-// checkSum refuses a sum that its counter could not hold.
-func (s *settling) checkSum(h *Holding, parts []Part) error {
-	sum, most := int64(0), int64(math.MaxInt64)
-	if h.Limit.Kind == Bucket {
-		most = maxBucketUnits
+// sum adds up what a holding shall stand for, and refuses what its counter could not hold.
+func (s *settling) sum(h *Holding, parts []Part) (int64, error) {
+	sum, fits := sumParts(parts)
+	if !fits || h.Limit.Kind == Bucket && sum > maxBucketUnits {
+		return 0, invalid(s.field+"."+h.Limit.Name, sum, "is more than a limit can count")
 	}
-	for _, p := range parts {
-		if p.Units > most-sum {
-			return invalid(s.field+"."+h.Limit.Name, (&Take{Parts: parts}).Cost(), "is more than a limit can count")
-		}
-		sum += p.Units
-	}
-	return nil
+	return sum, nil
 }

@@ -126,8 +126,8 @@ func TestRefundInDoubt(t *testing.T) {
 		fake := newFake()
 		fake.traits.Local = local
 		doubt := false
-		fake.settle = func(_ context.Context, s *weir.Settlement) (*weir.Outcome, error) {
-			return &weir.Outcome{At: time.Now(), Holdings: s.Holdings, RefundInDoubt: doubt}, nil
+		fake.settle = func(_ context.Context, s *weir.Update) (*weir.Outcome, error) {
+			return &weir.Outcome{At: time.Now(), RefundInDoubt: doubt}, nil
 		}
 		seen := &lastEvent{}
 		l, err := weir.New(fake, &weir.Options{Observer: seen})
@@ -186,13 +186,13 @@ func TestFailedSettlementMayBeRepeated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fake.settle = func(context.Context, *weir.Settlement) (*weir.Outcome, error) { return nil, errWire }
+		fake.settle = func(context.Context, *weir.Update) (*weir.Outcome, error) { return nil, errWire }
 		if _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 9}); !errors.Is(err, weir.Unavailable) {
 			t.Errorf("%s: got %v, want unavailable", policy, err)
 		}
 		var got []weir.Part
-		fake.settle = func(_ context.Context, s *weir.Settlement) (*weir.Outcome, error) {
-			got = s.Totals[0]
+		fake.settle = func(_ context.Context, s *weir.Update) (*weir.Outcome, error) {
+			got = s.Changes[0].Parts
 			return &weir.Outcome{}, nil
 		}
 		if _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 9}); err != nil {

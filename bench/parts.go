@@ -18,9 +18,10 @@ func (planner) Reserve(_ context.Context, now time.Time, _ *weir.Plan, out *weir
 	return nil
 }
 
-// Settle says that it was done.
-func (planner) Settle(_ context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error) {
-	return s.Outcome(now.Truncate(time.Millisecond)), nil
+// Update says that it was done.
+func (planner) Update(_ context.Context, now time.Time, _ *weir.Update, out *weir.Outcome) error {
+	out.At = now.Truncate(time.Millisecond)
+	return nil
 }
 
 // openPlans opens a limiter over a planner.
@@ -83,11 +84,13 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 		return nil, err
 	}
 	now, h := time.Now(), p.plan.Holdings(p.out)
-	settlement := weir.Settlement{
-		ID: p.request.ID, Verb: weir.VerbComplete, Holdings: h, Totals: [][]weir.Part{h[0].Parts},
-		Limits: []*weir.Limit{h[0].Limit}, Lifetime: time.Hour,
-		Memory: time.Minute, MemorySize: defaultMost,
+	update := &weir.Update{
+		ID: p.request.ID, Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
+		Changes: []weir.Change{{
+			Holding: &h[0], Limit: h[0].Limit, From: h[0].Cost(), To: h[0].Cost(), Parts: h[0].Parts,
+		}},
 	}
+	updated := update.Outcome()
 	w := &world{works: make(map[string]*work)}
 	for name, part := range map[string]operation{
 		"clock": func(context.Context) (outcome, error) {
@@ -115,8 +118,7 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 			return done, p.store.Reserve(ctx, now, p.plan, p.out)
 		},
 		"settle": func(ctx context.Context) (outcome, error) {
-			_, err := p.store.Settle(ctx, now, &settlement)
-			return done, err
+			return done, p.store.Update(ctx, now, update, updated)
 		},
 	} {
 		w.works[name] = &work{callers: []operation{part}}

@@ -257,7 +257,7 @@ func failedSettle(s *seam) {
 	s.settle(s.settlement(deep.ID, weir.VerbAdjust, largestBucket))
 	before := s.status(weir.Subject{Entity: "a", Resource: resource})
 	for _, verb := range []weir.Verb{weir.VerbAdjust, weir.VerbComplete} {
-		_, err := s.store.Settle(s.Context(), s.now, s.settlement(r.ID, verb, math.MaxInt64/1000))
+		_, err := s.update(s.settlement(r.ID, verb, math.MaxInt64/1000))
 		if !errors.Is(err, weir.Invalid) {
 			s.Fatalf("%s past what can be counted: got %v, want %q", verb, err, weir.Invalid)
 		}

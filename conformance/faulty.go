@@ -161,21 +161,24 @@ func (l *faultyLazily) ReserveLazily(
 	return p, out, err
 }
 
-// Settle fulfils [weir.Backend].
-func (f *faulty) Settle(
-	ctx context.Context,
-	now time.Time,
-	s *weir.Settlement,
-) (*weir.Outcome, error) {
+// Update fulfils [weir.Backend].
+func (f *faulty) Update(
+	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+) error {
 	if err := f.enter(ctx, "settle"); err != nil {
-		return nil, err
+		return err
 	}
-	before := cloneHoldings(s.Holdings)
-	out, err := f.Backend.Settle(ctx, now, s)
-	if !reflect.DeepEqual(before, s.Holdings) {
-		f.t.Errorf("%s changed the holdings that it was handed: %v, were %v", s.Verb, s.Holdings, before)
+	before := *u
+	before.Changes = slices.Clone(u.Changes)
+	for i := range before.Changes {
+		c := &before.Changes[i]
+		c.Holding, c.Parts = &cloneHoldings([]weir.Holding{*c.Holding})[0], slices.Clone(c.Parts)
 	}
-	return out, err
+	err := f.Backend.Update(ctx, now, u, out)
+	if !reflect.DeepEqual(&before, u) {
+		f.t.Errorf("%s changed the update that it was handed: %v, was %v", u.Verb, u, &before)
+	}
+	return err
 }
 
 // Status fulfils [weir.Backend].

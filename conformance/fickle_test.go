@@ -59,14 +59,14 @@ func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *weir.Pla
 		return err
 	}
 	holdings := early.Holdings(out)
-	back := &weir.Settlement{ID: early.ID, Verb: weir.VerbCancel, Holdings: holdings}
+	back := &weir.Update{ID: early.ID, Verb: weir.VerbCancel}
 	for i := range holdings {
-		back.Limits = append(back.Limits, holdings[i].Limit)
-		none := make([]weir.Part, len(holdings[i].Parts))
+		h := &holdings[i]
+		none := make([]weir.Part, len(h.Parts))
 		for j := range none {
-			none[j].Charge = holdings[i].Parts[j].Charge
+			none[j].Charge = h.Parts[j].Charge
 		}
-		back.Totals = append(back.Totals, none)
+		back.Changes = append(back.Changes, weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: none})
 	}
 	for range 20 {
 		runtime.Gosched()
@@ -74,8 +74,7 @@ func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *weir.Pla
 	if f.loses {
 		return nil
 	}
-	_, err := f.Store.Settle(ctx, now, back)
-	return err
+	return f.Store.Update(ctx, now, back, back.Outcome())
 }
 
 // atOnce makes calls at once, and checks that there is an order in which they make sense.

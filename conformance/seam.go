@@ -118,37 +118,40 @@ func (s *seam) try(r *weir.Reservation) (*weir.Outcome, error) {
 	return out, nil
 }
 
-// settlement asks that every part of a lease stand for so many units; -1 asks for an extend.
-func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *weir.Settlement {
+// settlement asks that every part of a lease stand for so many units; an extend changes none.
+func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *weir.Update {
 	if verb == weir.VerbAdjust {
 		s.seq++
 	}
-	set := &weir.Settlement{ID: id, Verb: verb, Seq: s.seq, Fingerprint: 2, Holdings: s.holds[id],
-		Lifetime: time.Hour, Memory: 10 * time.Minute}
-	for i := range set.Holdings {
-		h := &set.Holdings[i]
-		set.Limits = append(set.Limits, h.Limit)
-		parts := slices.Clone(h.Parts)
-		for j := range parts {
-			parts[j].Units = units
+	u := &weir.Update{ID: id, Verb: verb, Seq: s.seq, Fingerprint: 2, Lifetime: time.Hour, Memory: 10 * time.Minute}
+	for i := range s.holds[id] {
+		h := &s.holds[id][i]
+		c := weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: slices.Clone(h.Parts)}
+		for j := range c.Parts {
+			if verb != weir.VerbExtend {
+				c.Parts[j].Units = units
+			}
 		}
-		set.Totals = append(set.Totals, parts)
+		c.To = sum(c.Parts)
+		u.Changes = append(u.Changes, c)
 	}
-	if verb == weir.VerbExtend {
-		set.Totals = nil
-	}
-	return set
+	return u
 }
 
-// settle expects a settlement to be applied, and keeps what the lease stands for from then on.
-func (s *seam) settle(set *weir.Settlement) *weir.Outcome {
+// settle expects an update to be applied, and keeps what the lease stands for from then on.
+func (s *seam) settle(u *weir.Update) *weir.Outcome {
 	s.Helper()
-	out, err := s.store.Settle(s.Context(), s.now, set)
+	out, err := s.update(u)
 	if err != nil {
-		s.Fatalf("%s: %v", set.Verb, err)
+		s.Fatalf("%s: %v", u.Verb, err)
 	}
-	s.holds[set.ID] = out.Holdings
+	s.holds[u.ID] = u.Holdings(out)
 	return out
+}
+
+func (s *seam) update(u *weir.Update) (*weir.Outcome, error) {
+	out := u.Outcome()
+	return out, s.store.Update(s.Context(), s.now, u, out)
 }
 
 // available is what a limit of an entity has left.

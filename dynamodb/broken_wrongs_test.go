@@ -306,13 +306,13 @@ type certain struct {
 	doubt bool
 }
 
-// Settle settles as the store does.
-func (c certain) Settle(ctx context.Context, now time.Time, st *weir.Settlement) (*weir.Outcome, error) {
-	out, err := c.Store.Settle(ctx, now, st)
+// Update does what the store does.
+func (c certain) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+	err := c.Store.Update(ctx, now, u, out)
 	if err == nil {
 		out.RefundInDoubt = c.doubt
 	}
-	return out, err
+	return err
 }
 
 // lenient says yes where the table does not answer.

@@ -3,7 +3,6 @@ package dynamodb
 import (
 	"context"
 	"maps"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -12,58 +11,50 @@ import (
 	"github.com/weir-limiter/weir/internal/bucket"
 )
 
-// Settle makes a lease stand for something else. What is more is charged and what is less given
+// Update makes a lease stand for something else. What is more is charged and what is less given
 // back with the next write of each bucket item. If the table does not answer, the store knows
-// which part was done: the same settlement again, or another of the same lease, does only the
+// which part was done: the same update again, or another of the same lease, does only the
 // rest. An amount that may have been given back is not given back again; the outcome says that
 // its refund is in doubt, and it is counted in [Stats].
-func (s *Store) Settle(
-	ctx context.Context, now time.Time, st *weir.Settlement,
-) (*weir.Outcome, error) {
+func (s *Store) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
 	if err := s.enter(); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.running.end()
-	out := st.Outcome(wholeMS(now))
-	if st.Verb == weir.VerbExtend {
-		if t := s.unsettled.take(st.ID); t != nil {
-			s.unsettled.keep(now, st, t)
+	out.At = wholeMS(now)
+	t := s.unsettled.take(u.ID)
+	if u.Verb == weir.VerbExtend {
+		if t != nil {
+			s.unsettled.keep(now, u, t)
 		}
-		out.Holdings = st.Holdings
-		return out, nil
+		for i := range u.Changes {
+			out.Taken[i].Pieces = u.Changes[i].Holding.Pieces
+		}
+		return nil
 	}
-	t := s.unsettled.take(st.ID)
 	if t == nil {
-		t = newSettlement(st.Holdings)
+		t = newSettlement(u.Changes)
 	}
 	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // the one before is still on its way
-		s.unsettled.keep(now, st, t)
-		return nil, err
+		s.unsettled.keep(now, u, t)
+		return err
 	}
-	if err := t.send(s, now, st); err != nil {
-		s.unsettled.keep(now, st, t)
-		return nil, err
+	if err := t.send(s, now, u); err != nil {
+		s.unsettled.keep(now, u, t)
+		return err
 	}
 	if err := t.wait(ctx); err != nil {
-		s.unsettled.keep(now, st, t)
-		return nil, err
+		s.unsettled.keep(now, u, t)
+		return err
 	}
 	out.RefundInDoubt = t.inDoubt()
-	t.noteUnmoved(s, now, st)
-	if st.Verb == weir.VerbAdjust {
-		out.Holdings = make([]weir.Holding, len(st.Holdings))
-		for i := range st.Holdings {
-			h := st.Holdings[i]
-			h.Limit = st.Limits[i]
-			h.Parts = slices.Clone(st.Totals[i])
-			h.Pieces = make([]weir.Piece, len(t.pieces[i]))
-			for k, p := range t.pieces[i] {
-				h.Pieces[k] = p.kept()
-			}
-			out.Holdings[i] = h
+	t.noteUnmoved(s, now, u)
+	for i := range u.Changes {
+		for _, p := range t.pieces[i] {
+			out.Taken[i].Pieces = append(out.Taken[i].Pieces, p.kept())
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // settlement is what a lease stands for on the table while it is settled.
@@ -77,15 +68,15 @@ type settlement struct {
 	doubt  bool          // a refund may not have been made
 }
 
-func newSettlement(holdings []weir.Holding) *settlement {
-	t := &settlement{pieces: make([][]piece, len(holdings)), done: make(chan struct{})}
+func newSettlement(changes []weir.Change) *settlement {
+	t := &settlement{pieces: make([][]piece, len(changes)), done: make(chan struct{})}
 	close(t.done)
-	for i := range holdings {
-		if len(holdings[i].Pieces) == 0 {
-			t.pieces[i] = []piece{{milli: holdings[i].Cost() * 1000}}
+	for i := range changes {
+		if len(changes[i].Holding.Pieces) == 0 {
+			t.pieces[i] = []piece{{milli: changes[i].From * 1000}}
 			continue
 		}
-		for _, p := range holdings[i].Pieces {
+		for _, p := range changes[i].Holding.Pieces {
 			t.pieces[i] = append(t.pieces[i], pieceOf(p))
 		}
 	}
@@ -126,12 +117,12 @@ type step struct {
 
 // send puts everything on its way that is not yet as it shall be, or nothing: one ride of charges
 // and one of refunds for each item, since after a write without an answer they go different ways.
-func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
-	steps, err := t.steps(st)
+func (t *settlement) send(s *Store, now time.Time, u *weir.Update) error {
+	steps, err := t.steps(u)
 	if err != nil {
 		return err
 	}
-	t.moved = make([]bool, len(st.Holdings))
+	t.moved = make([]bool, len(u.Changes))
 	type place struct {
 		of     weir.Subject
 		shard  int
@@ -141,7 +132,7 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 	moved := make(map[place][]step)
 	var order []place
 	for _, p := range steps {
-		h := &st.Holdings[p.holding]
+		h := u.Changes[p.holding].Holding
 		t.moved[p.holding] = true
 		at := place{h.Subject, p.shard, p.milli < 0}
 		r := rides[at]
@@ -151,7 +142,7 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 			order = append(order, at)
 		}
 		r.changes = append(r.changes, change{
-			name: h.Limit.Name, milli: p.milli, limit: st.Limits[p.holding],
+			name: h.Limit.Name, milli: p.milli, limit: u.Changes[p.holding].Limit,
 		})
 		moved[at] = append(moved[at], p)
 	}
@@ -182,16 +173,16 @@ func (t *settlement) send(s *Store, now time.Time, st *weir.Settlement) error {
 }
 
 // noteUnmoved notes that limits were settled on which nothing moved: they have been seen.
-func (t *settlement) noteUnmoved(s *Store, now time.Time, st *weir.Settlement) {
-	for i := range st.Holdings {
-		h := &st.Holdings[i]
+func (t *settlement) noteUnmoved(s *Store, now time.Time, u *weir.Update) {
+	for i := range u.Changes {
+		h := u.Changes[i].Holding
 		if t.moved[i] {
 			continue
 		}
 		p := s.spots.get(s, h.Subject)
 		var inForce *weir.Limit
 		if s.unread(h.Subject) {
-			inForce = st.Limits[i]
+			inForce = u.Changes[i].Limit
 		}
 		seen := sighting{name: h.Limit.Name, now: now.UnixMilli(), limit: inForce}
 		p.line(t.pieces[i][0].shard).note(seen)
@@ -218,14 +209,14 @@ func (t *settlement) finish(steps []step, inDoubt bool, err error) {
 
 // steps are what is to be done. More is charged where the units are; less is taken off what was
 // added last.
-func (t *settlement) steps(st *weir.Settlement) ([]step, error) {
+func (t *settlement) steps(u *weir.Update) ([]step, error) {
 	var steps []step
-	for i := range st.Holdings {
-		total := (&weir.Take{Parts: st.Totals[i]}).Cost()
-		left, ok := bucket.Milli(total)
+	for i := range u.Changes {
+		c := &u.Changes[i]
+		left, ok := bucket.Milli(c.To)
 		if !ok {
-			return nil, fault(weir.Invalid, "totals."+st.Holdings[i].Limit.Name,
-				strconv.FormatInt(total, 10), "is more than can be counted")
+			return nil, fault(weir.Invalid, "totals."+c.Limit.Name,
+				strconv.FormatInt(c.To, 10), "is more than can be counted")
 		}
 		for _, p := range t.pieces[i] {
 			left -= p.milli
@@ -268,7 +259,7 @@ func (u *unsettled) take(id weir.LeaseID) *settlement {
 	return t
 }
 
-func (u *unsettled) keep(now time.Time, st *weir.Settlement, t *settlement) {
+func (u *unsettled) keep(now time.Time, of *weir.Update, t *settlement) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.of == nil {
@@ -278,5 +269,5 @@ func (u *unsettled) keep(now time.Time, st *weir.Settlement, t *settlement) {
 		maps.DeleteFunc(u.of, func(_ weir.LeaseID, k kept) bool { return k.until < now.UnixMilli() })
 		u.sweep = max(leastSweep, 2*len(u.of))
 	}
-	u.of[st.ID] = kept{t, st.Expires(now).UnixMilli()}
+	u.of[of.ID] = kept{t, of.Expires(now).UnixMilli()}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/memory"
 )
 
 // BenchmarkReserveSettle measures a reservation and its completion inside the store, without the
@@ -23,7 +24,7 @@ func BenchmarkReserveSettle(b *testing.B) {
 				b.Fatal(err)
 			}
 			out := p.Outcome()
-			s := &weir.Settlement{Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute}
+			s := &memory.Settlement{Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute}
 			ctx := context.Background()
 			b.ReportAllocs()
 			for b.Loop() {
@@ -39,7 +40,7 @@ func BenchmarkReserveSettle(b *testing.B) {
 					s.Totals = append(s.Totals, s.Holdings[i].Parts)
 					s.Limits = append(s.Limits, s.Holdings[i].Limit)
 				}
-				if _, err := w.store.Settle(ctx, w.now, s); err != nil {
+				if _, err := memory.Settle(w.store, w.now, s); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -85,8 +85,8 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 }
 
 // finish completes a lease as it was, or cancels it.
-func finish(t *testing.T, b weir.Backend, now time.Time, out *weir.Outcome, cancel bool) {
-	st := &weir.Settlement{Verb: weir.VerbComplete, Holdings: out.Holdings}
+func finish(t *testing.T, b weir.Backend, now time.Time, out *Answer, cancel bool) {
+	st := &Settlement{Verb: weir.VerbComplete, Holdings: out.Holdings}
 	if cancel {
 		st.Verb = weir.VerbCancel
 	}
@@ -98,7 +98,7 @@ func finish(t *testing.T, b weir.Backend, now time.Time, out *weir.Outcome, canc
 		st.Totals = append(st.Totals, parts)
 		st.Limits = append(st.Limits, out.Holdings[i].Limit)
 	}
-	if _, err := b.Settle(context.Background(), now, st); err != nil {
+	if _, err := Settle(b, now, st); err != nil {
 		t.Error(err)
 	}
 }
@@ -144,7 +144,6 @@ func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 func useSnapshotStore(
 	t *testing.T, s *SnapshotStore, now time.Time, rng *rand.Rand, limits []weir.Limit,
 ) {
-	ctx := context.Background()
 	r := &weir.Reservation{
 		ID: weir.NewLeaseID(now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
 		Resolve: func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
@@ -161,7 +160,7 @@ func useSnapshotStore(
 		t.Errorf("got %+v, %v", out, err)
 		return
 	}
-	st := &weir.Settlement{ID: r.ID, Verb: weir.VerbAdjust, Seq: 1, Holdings: out.Holdings, Memory: time.Minute}
+	st := &Settlement{ID: r.ID, Verb: weir.VerbAdjust, Seq: 1, Holdings: out.Holdings, Memory: time.Minute}
 	units := int64(rng.IntN(5))
 	switch rng.IntN(3) {
 	case 0:
@@ -173,7 +172,7 @@ func useSnapshotStore(
 		st.Totals = append(st.Totals, []weir.Part{{Charge: out.Holdings[i].Parts[0].Charge, Units: units}})
 		st.Limits = append(st.Limits, out.Holdings[i].Limit)
 	}
-	if _, err := s.Settle(ctx, now, st); err != nil {
+	if _, err := Settle(s, now, st); err != nil {
 		t.Error(err)
 	}
 }

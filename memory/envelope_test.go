@@ -41,8 +41,8 @@ func busyStore(t testing.TB) *SnapshotStore {
 		}
 		s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: 600_000}, 0)
 		if entity == "ended" {
-			st := &weir.Settlement{ID: lease.ID, Verb: weir.VerbCancel, Memory: time.Minute}
-			s.records.settle(now.UnixMilli(), st, &weir.Outcome{At: out.At})
+			st := &Settlement{ID: lease.ID, Verb: weir.VerbCancel, Memory: time.Minute}
+			s.records.update(now.UnixMilli(), st.update(), &weir.Outcome{At: out.At})
 		}
 	}
 	s.records.early = now.UnixMilli()

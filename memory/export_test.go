@@ -7,8 +7,14 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Try plans a reservation and asks a store. The outcome says what the lease stands for then.
-func Try(b weir.Backend, now time.Time, r *weir.Reservation) (*weir.Outcome, error) {
+// Answer is an outcome and what the lease stands for then; nothing if it was denied or has ended.
+type Answer struct {
+	*weir.Outcome
+	Holdings []weir.Holding
+}
+
+// Try plans a reservation and asks a store.
+func Try(b weir.Backend, now time.Time, r *weir.Reservation) (*Answer, error) {
 	p, err := r.Plan(context.Background())
 	if err != nil {
 		return nil, err
@@ -17,13 +23,59 @@ func Try(b weir.Backend, now time.Time, r *weir.Reservation) (*weir.Outcome, err
 }
 
 // Take asks a store for what was planned.
-func Take(b weir.Backend, now time.Time, p *weir.Plan) (*weir.Outcome, error) {
-	out := p.Outcome()
-	if err := b.Reserve(context.Background(), now, p, out); err != nil {
+func Take(b weir.Backend, now time.Time, p *weir.Plan) (*Answer, error) {
+	a := &Answer{Outcome: p.Outcome()}
+	if err := b.Reserve(context.Background(), now, p, a.Outcome); err != nil {
 		return nil, err
 	}
-	if !out.Denied && !out.Replay {
-		out.Holdings = p.Holdings(out)
+	if !a.Denied && !a.Replay {
+		a.Holdings = p.Holdings(a.Outcome)
 	}
-	return out, nil
+	return a, nil
+}
+
+// Settlement is an update that says what a lease shall stand for by the parts of each holding.
+type Settlement struct {
+	ID          weir.LeaseID
+	Verb        weir.Verb
+	Seq         int64
+	Fingerprint uint64
+	Holdings    []weir.Holding
+	Totals      [][]weir.Part
+	Limits      []*weir.Limit
+	Lifetime    time.Duration
+	Memory      time.Duration
+	MemorySize  int
+}
+
+func (s *Settlement) update() *weir.Update {
+	u := &weir.Update{
+		ID: s.ID, Verb: s.Verb, Seq: s.Seq, Fingerprint: s.Fingerprint, Lifetime: s.Lifetime,
+		Memory: s.Memory, MemorySize: s.MemorySize, Changes: make([]weir.Change, len(s.Holdings)),
+	}
+	for i := range s.Holdings {
+		h, limit := &s.Holdings[i], s.Limits[i]
+		c := weir.Change{Holding: h, Limit: limit, From: h.Cost(), To: h.Cost(), Parts: h.Parts}
+		if s.Verb != weir.VerbExtend {
+			c.Parts = s.Totals[i]
+			c.To = (&weir.Take{Parts: c.Parts}).Cost()
+		}
+		if u.Ends() && limit.Kind == weir.Concurrency {
+			c.To = 0
+		}
+		u.Lifetime = max(u.Lifetime, limit.Timeout)
+		u.Changes[i] = c
+	}
+	return u
+}
+
+// Settle asks a store for a settlement.
+func Settle(b weir.Backend, now time.Time, s *Settlement) (*Answer, error) {
+	u := s.update()
+	a := &Answer{Outcome: u.Outcome()}
+	if err := b.Update(context.Background(), now, u, a.Outcome); err != nil {
+		return nil, err
+	}
+	a.Holdings = u.Holdings(a.Outcome)
+	return a, nil
 }

@@ -56,7 +56,7 @@ func (w *freezeWorld) act() {
 	}
 	i := w.rng.IntN(len(w.leases))
 	verb := []weir.Verb{weir.VerbAdjust, weir.VerbExtend, weir.VerbComplete, weir.VerbCancel}[w.rng.IntN(4)]
-	st := &weir.Settlement{
+	st := &Settlement{
 		ID: w.leases[i].id, Verb: verb, Seq: w.rng.Int64N(100), Holdings: w.leases[i].holdings,
 		Lifetime: time.Hour, Memory: time.Minute, MemorySize: 200,
 	}
@@ -68,7 +68,7 @@ func (w *freezeWorld) act() {
 		st.Totals = append(st.Totals, []weir.Part{{Units: units}})
 		st.Limits = append(st.Limits, st.Holdings[j].Limit)
 	}
-	out, err := w.s.Settle(w.t.Context(), w.now, st)
+	out, err := Settle(w.s, w.now, st)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func newPauseWorld(t *testing.T, entities int) *pauseWorld {
 }
 
 // reserve makes a reservation.
-func (w *pauseWorld) reserve() (weir.LeaseID, *weir.Outcome) {
+func (w *pauseWorld) reserve() (weir.LeaseID, *Answer) {
 	w.t.Helper()
 	w.calls++
 	r := &weir.Reservation{
@@ -350,7 +350,7 @@ func (w *pauseWorld) call() []time.Duration {
 	began := time.Now()
 	id, out := w.reserve()
 	reserved := time.Now()
-	st := &weir.Settlement{
+	st := &Settlement{
 		ID: id, Verb: weir.VerbCancel, Holdings: out.Holdings,
 		Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
 	}
@@ -358,7 +358,7 @@ func (w *pauseWorld) call() []time.Duration {
 		st.Totals = append(st.Totals, []weir.Part{{}})
 		st.Limits = append(st.Limits, st.Holdings[i].Limit)
 	}
-	if _, err := w.s.Settle(w.t.Context(), w.now(), st); err != nil {
+	if _, err := Settle(w.s, w.now(), st); err != nil {
 		w.t.Fatal(err)
 	}
 	return []time.Duration{reserved.Sub(began), time.Since(reserved)}

@@ -173,7 +173,6 @@ func TestConcurrencyExtendAfterAdjust(t *testing.T) {
 	w.at(30_000).extend(l)
 	w.at(60_000).left(4)
 	w.at(90_000).left(5)
-	w.refuseSettle(l, weir.VerbAdjust, x(2), "totals.x")
 }
 
 func TestConcurrencyZeroSlots(t *testing.T) {

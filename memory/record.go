@@ -141,31 +141,31 @@ func (t *records) heapOf(r *record) *recordHeap {
 	return &t.ended
 }
 
-// settle notes what a settlement has made of a lease. One that was forgotten stays so.
-func (t *records) settle(now int64, st *weir.Settlement, out *weir.Outcome) {
+// update notes what an update has made of a lease. One that was forgotten stays so.
+func (t *records) update(now int64, u *weir.Update, out *weir.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.sweep(now)
-	t.limit(st.MemorySize)
-	r := t.byID[st.ID]
+	t.limit(u.MemorySize)
+	r := t.byID[u.ID]
 	if r == nil || r.State != weir.LeaseLive {
 		return
 	}
 	t.keep(r)
-	switch st.Verb {
+	switch u.Verb {
 	case weir.VerbAdjust:
-		r.Seq, r.SeqAt, r.Holdings = st.Seq, out.At, cloneHoldings(out.Holdings)
+		r.Seq, r.SeqAt, r.Holdings = u.Seq, out.At, cloneHoldings(u.Holdings(out))
 	case weir.VerbExtend:
-		r.Expires, r.Holdings = st.Expires(out.At), cloneHoldings(out.Holdings)
+		r.Expires, r.Holdings = u.Expires(out.At), cloneHoldings(u.Holdings(out))
 		t.file(r)
 		heap.Fix(&t.live, r.place)
 	case weir.VerbComplete:
-		t.memory = st.Memory.Milliseconds()
-		r.memory, r.EndFingerprint = t.memory, st.Fingerprint
+		t.memory = u.Memory.Milliseconds()
+		r.memory, r.EndFingerprint = t.memory, u.Fingerprint
 		t.end(r, weir.LeaseCompleted, out.At)
 	case weir.VerbCancel:
-		t.memory = st.Memory.Milliseconds()
-		r.memory, r.EndFingerprint = t.memory, st.Fingerprint
+		t.memory = u.Memory.Milliseconds()
+		r.memory, r.EndFingerprint = t.memory, u.Fingerprint
 		t.end(r, weir.LeaseCancelled, out.At)
 	}
 }

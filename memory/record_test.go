@@ -37,10 +37,10 @@ func (w *recordWorld) live(n int) weir.LeaseID {
 }
 
 func (w *recordWorld) settle(id weir.LeaseID, verb weir.Verb) {
-	st := &weir.Settlement{
+	st := &Settlement{
 		ID: id, Verb: verb, Fingerprint: 9, Memory: 10 * time.Minute, Lifetime: time.Hour,
 	}
-	w.records.settle(w.now.UnixMilli(), st, &weir.Outcome{At: w.now})
+	w.records.update(w.now.UnixMilli(), st.update(), &weir.Outcome{At: w.now})
 }
 
 // consistent checks that every record is in the right heap, at its place.

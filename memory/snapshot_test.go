@@ -301,7 +301,7 @@ func TestSnapshotClosed(t *testing.T) {
 	if _, err := w.try(w.reservation(charge(x(1)))); !errors.Is(err, weir.Unavailable) {
 		t.Errorf("reserve: got %v, want %v", err, weir.Unavailable)
 	}
-	if _, err := w.store.Settle(context.Background(), w.now, s); !errors.Is(err, weir.Unavailable) {
+	if _, err := memory.Settle(w.store, w.now, s); !errors.Is(err, weir.Unavailable) {
 		t.Errorf("settle: got %v, want %v", err, weir.Unavailable)
 	}
 }

@@ -271,20 +271,17 @@ func replay(known *weir.LeaseRecord, p *weir.Plan, out *weir.Outcome) error {
 	return nil
 }
 
-// Settle is [Store.Settle].
-func (s *SnapshotStore) Settle(
-	_ context.Context, now time.Time, st *weir.Settlement,
-) (*weir.Outcome, error) {
+// Update is [Store.Update].
+func (s *SnapshotStore) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
 	if err := s.enter(); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.gate.RUnlock()
-	out, err := s.store.settle(now, st)
-	if err != nil {
-		return nil, err
+	if err := s.store.Update(ctx, now, u, out); err != nil {
+		return err
 	}
-	s.records.settle(now.UnixMilli(), st, out)
-	return out, nil
+	s.records.update(now.UnixMilli(), u, out)
+	return nil
 }
 
 // enter begins a call that may change something; it ends with gate.RUnlock.

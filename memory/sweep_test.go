@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"context"
 	"runtime"
 	"strconv"
 	"testing"
@@ -42,7 +41,7 @@ func takesOf(entity string, limits []weir.Limit) []weir.Take {
 }
 
 // reserveTakes reserves what was not planned.
-func (s *Store) reserveTakes(now time.Time, takes []weir.Take) (*weir.Outcome, error) {
+func (s *Store) reserveTakes(now time.Time, takes []weir.Take) (*Answer, error) {
 	return Take(s, now, &weir.Plan{Takes: takes})
 }
 
@@ -201,7 +200,7 @@ func BenchmarkStore(b *testing.B) {
 				limits[i].Capacity, limits[i].RefillAmount = 1<<40, 1<<40
 			}
 			takes := takesOf("e", limits)
-			st := &weir.Settlement{Verb: weir.VerbCancel}
+			st := &Settlement{Verb: weir.VerbCancel}
 			for i := range takes {
 				st.Totals = append(st.Totals, []weir.Part{{Units: 0}})
 				st.Limits = append(st.Limits, takes[i].Limit)
@@ -215,7 +214,7 @@ func BenchmarkStore(b *testing.B) {
 					b.Fatal(out, err)
 				}
 				st.Holdings = out.Holdings
-				if _, err := s.Settle(context.Background(), now, st); err != nil {
+				if _, err := Settle(s, now, st); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -116,7 +116,9 @@ func leaseID(now time.Time, n uint64) weir.LeaseID {
 	return id
 }
 
-func (w *world) try(r *weir.Reservation) (*weir.Outcome, error) { return memory.Try(w.store, w.now, r) }
+func (w *world) try(r *weir.Reservation) (*memory.Answer, error) {
+	return memory.Try(w.store, w.now, r)
+}
 
 // reserve takes charges and fails the test where it is denied.
 func (w *world) reserve(charges ...weir.Charge) *lease {
@@ -174,8 +176,8 @@ func (w *world) status() []weir.LimitStatus {
 }
 
 // settlement says what verb does to a lease: totals are by limit; others keep what they stand for.
-func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *weir.Settlement {
-	s := &weir.Settlement{
+func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *memory.Settlement {
+	s := &memory.Settlement{
 		ID: l.id, Verb: verb, Seq: l.seq, Fingerprint: uint64(len(totals)), Holdings: l.holdings,
 		Lifetime: time.Hour, Memory: 10 * time.Minute,
 	}
@@ -220,7 +222,7 @@ func (w *world) inForce(h *weir.Holding) *weir.Limit {
 func (w *world) settle(l *lease, verb weir.Verb, totals weir.Costs) {
 	w.t.Helper()
 	s := w.settlement(l, verb, totals)
-	out, err := w.store.Settle(context.Background(), w.now, s)
+	out, err := memory.Settle(w.store, w.now, s)
 	if err != nil {
 		w.t.Fatalf("%s: %v", verb, err)
 	}
@@ -235,7 +237,7 @@ func (w *world) extend(l *lease)            { w.t.Helper(); w.settle(l, weir.Ver
 // refuseSettle expects a typed error that names a field.
 func (w *world) refuseSettle(l *lease, verb weir.Verb, totals weir.Costs, field string) {
 	w.t.Helper()
-	_, err := w.store.Settle(context.Background(), w.now, w.settlement(l, verb, totals))
+	_, err := memory.Settle(w.store, w.now, w.settlement(l, verb, totals))
 	w.isError(err, weir.Invalid, field)
 }
 

@@ -69,7 +69,7 @@ func caughtBy() map[string]string {
 		"a refund is dropped":                             "a cost of 0 is denied over the capacity: bucket",
 		"a refund counts twice":                           "a shadow limit is settled: bucket",
 		"a refund is not bounded by what is spent":        "R1: balance above capacity after many refunds",
-		"a settlement does not end the token before":      "settling leaves the holdings as they are: window",
+		"a settlement does not end the token before":      "servers: each settles what it knows of a lease",
 		"a lease's header has an ID of its own each time": "the same content",
 		"the attempts of a lease have the same IDs":       "a full shadow limit refuses nobody: window",
 		"a budget has one account for all periods":        "a budget of an hour in UTC",

@@ -43,9 +43,9 @@ func (t *timed) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *w
 	return t.Store.Reserve(ctx, now, p, out)
 }
 
-func (t *timed) Settle(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error) {
+func (t *timed) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
 	t.clock.to(now)
-	return t.Store.Settle(ctx, now, s)
+	return t.Store.Update(ctx, now, u, out)
 }
 
 func (t *timed) Status(

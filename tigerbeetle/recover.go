@@ -263,19 +263,25 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 			return unexpected("lookup_accounts", "no account of a lease's holding")
 		}
 		hold := s.holding(&h.holds[i], a)
+		h.record.Expires = outlives(h.record.Expires, hold.Limit.Kind, hold.Pieces)
 		if i == 0 {
-			hold.Pieces = slices.Insert(hold.Pieces, 0, tokenPiece(h.token(), h.record.Seq))
+			hold.Pieces = slices.Insert(hold.Pieces, 0, tokenPiece(h.token(), h.record.Seq, h.extended))
 		}
 		h.record.Holdings = append(h.record.Holdings, hold)
 	}
-	h.record.Expires = outlives(h.record.Expires, h.record.Holdings)
 	return nil
 }
 
-// tokenPiece is the first piece of a lease's first holding: the step of the token, and the number
-// of the last adjust. A limiter learns that number from its own adjusts alone, but here its
-// holdings go with it.
-func tokenPiece(step, seq int64) weir.Piece { return weir.Piece{Units: seq, Mark: step} }
+// tokenPiece is the first piece of a lease's first holding: the step of the token, the number of the last
+// adjust, and the highest step of an extend. A limiter learns the number from its own adjusts alone, but
+// here its holdings go with it. The step of an extend is below zero, so that nobody takes the piece for a
+// slot.
+func tokenPiece(step, seq, extended int64) weir.Piece {
+	return weir.Piece{Units: seq, Until: -extended, Mark: step}
+}
+
+// ofToken reads such a piece.
+func ofToken(p weir.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }
 
 // token is the step of the lease's token.
 func (h *history) token() int64 {

@@ -380,10 +380,10 @@ func (c *reserving) take(now, at int64) {
 			taken.Pieces = append(taken.Pieces, weir.Piece{})
 		}
 		taken.Pieces = append(taken.Pieces, seat.book(at)...)
+		c.out.Expires = outlives(c.out.Expires, seat.key.kind, taken.Pieces)
 		seat.used, seat.touched = now, now
 		seat.mu.Unlock()
 	}
-	c.out.Expires = outlives(c.out.Expires, c.plan.Holdings(c.out))
 }
 
 // book counts what was taken, and says where it is. A budget's second piece is its period's

@@ -185,15 +185,13 @@ func (c *reserving) bound(now int64) {
 
 // outlives returns when a lease ends that its chain says ends at an instant: not before its slots,
 // whose time the cluster counts from a moment later.
-func outlives(expires time.Time, holdings []weir.Holding) time.Time {
-	for i := range holdings {
-		if holdings[i].Limit.Kind != weir.Concurrency {
-			continue
-		}
-		for _, p := range holdings[i].Pieces {
-			if until := time.UnixMilli(p.Until); p.Units > 0 && until.After(expires) {
-				expires = until
-			}
+func outlives(expires time.Time, kind weir.Kind, pieces []weir.Piece) time.Time {
+	if kind != weir.Concurrency {
+		return expires
+	}
+	for _, p := range pieces {
+		if until := time.UnixMilli(p.Until); p.Units > 0 && until.After(expires) {
+			expires = until
 		}
 	}
 	return expires

@@ -3,6 +3,7 @@
 package tigerbeetle
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/bucket"
-	"github.com/weir-limiter/weir/internal/takes"
 )
 
 // The steps of a lease. Those of a reservation are its attempts, below stepAdjust.
@@ -25,35 +25,33 @@ const (
 	stepMask  = 1<<againBits - 1
 )
 
-// stepOf numbers what a settlement does, so that the same one has the same number everywhere.
-func stepOf(st *weir.Settlement, now int64) int64 {
-	switch st.Verb {
+// stepOf numbers what an update does, so that the same one has the same number everywhere.
+func stepOf(u *weir.Update, now int64) int64 {
+	switch u.Verb {
 	case weir.VerbAdjust:
-		return stepAdjust + 2*(st.Seq%(1<<44))
+		return stepAdjust + 2*(u.Seq%(1<<44))
 	case weir.VerbExtend:
 		return stepExtend + 2*now
 	}
 	return stepEnd
 }
 
-// Settle makes a lease stand for something else by one linked chain in one call: all of it or
-// nothing. It is refused, with [weir.Invalid] and before anything is applied, where a count would
-// no longer fit or slots would grow. The chain renews the lease's token, so that of two servers
-// that settle at once one is second: it reads the lease again first.
-func (s *Store) Settle(ctx context.Context, _ time.Time, st *weir.Settlement) (*weir.Outcome, error) {
+// Update makes a lease stand for something else by one linked chain in one call: all of it or
+// nothing. It is refused, with [weir.Invalid] and before anything is applied, if a count would
+// no longer fit. The chain renews the lease's token, so that of two servers that change it at once one is
+// second: its update is stale.
+func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *weir.Outcome) error {
 	if err := s.enter(false); err != nil {
-		return nil, err
+		return err
 	}
 	defer s.leave()
 	if s.options.ReadOnly {
-		return nil, readOnly()
+		return readOnly()
 	}
-	c := &settling{s: s, st: st}
-	if err := c.begin(st.Holdings); err != nil {
-		return nil, err
-	}
+	c := newSettling(s, u)
 	if ctx.Done() == nil {
-		return c.run(ctx)
+		found, err := c.run(ctx)
+		return c.answer(out, found, err)
 	}
 	type answer struct {
 		out *weir.Outcome
@@ -61,19 +59,37 @@ func (s *Store) Settle(ctx context.Context, _ time.Time, st *weir.Settlement) (*
 	}
 	done := make(chan answer, 1) // nobody may be waiting
 	go func() {
-		out, err := c.run(ctx)
-		done <- answer{out, err}
+		found, err := c.run(ctx)
+		done <- answer{found, err}
 	}()
 	select {
 	case a := <-done:
-		return a.out, a.err
+		return c.answer(out, a.out, a.err)
 	case <-ctx.Done(): // what the chain does is taken in when its results come
-		return nil, unavailable(ctx.Err())
+		return unavailable(ctx.Err())
 	}
+}
+
+// answer fills in the caller's outcome.
+func (c *settling) answer(out, found *weir.Outcome, err error) error {
+	if err == nil {
+		*out = *found
+	}
+	return err
 }
 
 // run sends chains until one has an answer. The outcome is nil if there is nothing to withdraw.
 func (c *settling) run(ctx context.Context) (*weir.Outcome, error) {
+	if len(c.changes) == 0 { // no holding tells what the lease's token is
+		h, err := c.s.recover(ctx, c.u.ID)
+		if err != nil || h == nil {
+			return nil, cmp.Or(err, unknown(c.u.ID))
+		}
+		if h.record.State != weir.LeaseLive {
+			return nil, &weir.StaleError{Lease: &h.record}
+		}
+		c.token, c.seq, c.extended = h.token(), h.record.Seq, h.extended
+	}
 	for i := range tries {
 		if i > 0 {
 			c.s.counts.again.Add(1)
@@ -86,10 +102,11 @@ func (c *settling) run(ctx context.Context) (*weir.Outcome, error) {
 	return nil, &weir.Error{Code: weir.Unavailable, Reason: "other servers were quicker each time"}
 }
 
-// settling is one Settle.
+// settling is one Update.
 type settling struct {
-	s       *Store
-	st      *weir.Settlement
+	s *Store
+	// u is a copy, without its changes: a chain that the cluster has may outlive the call.
+	u       weir.Update
 	changes []change
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
 	// are of.
@@ -106,10 +123,10 @@ type settling struct {
 	withdraws, taken bool
 }
 
-// change is what a settlement does to one holding.
+// change is what an update does to one holding.
 type change struct {
 	seat
-	holding  *weir.Holding
+	holding  weir.Holding
 	pieces   []weir.Piece
 	from, to int64
 	parts    []weir.Part
@@ -125,30 +142,45 @@ type change struct {
 	changed bool
 }
 
-// begin finds out what is asked of each holding.
-func (c *settling) begin(holdings []weir.Holding) error {
-	st := c.st
-	if st.Verb != weir.VerbExtend && len(st.Totals) != len(holdings) {
-		return &weir.Error{
-			Code: weir.Invalid, Field: "totals", Value: strconv.Itoa(len(st.Totals)),
-			Reason: "must be one for each of " + strconv.Itoa(len(holdings)) + " holdings",
+func newSettling(s *Store, u *weir.Update) *settling {
+	c := &settling{s: s, u: *u, changes: make([]change, len(u.Changes))}
+	c.u.Changes = nil
+	now := s.clock.ms()
+	for i := range u.Changes {
+		c.changes[i].begin(s, now, &u.Changes[i])
+	}
+	if len(c.changes) > 0 {
+		x := &c.changes[0]
+		if len(x.pieces) > 0 {
+			c.token, c.seq, c.extended = ofToken(x.pieces[0])
+			x.pieces = x.pieces[1:]
 		}
 	}
-	now := c.s.clock.ms()
-	c.changes = make([]change, len(holdings))
-	for i := range holdings {
-		if err := c.read(now, &holdings[i], i); err != nil {
-			return err
-		}
+	for i := range c.changes {
+		x := &c.changes[i]
+		x.spared = u.Verb == weir.VerbExtend && x.key.kind != weir.Concurrency
 	}
-	return nil
+	return c
+}
+
+// begin copies what is asked of one holding.
+func (x *change) begin(s *Store, now int64, of *weir.Change) {
+	x.holding = *of.Holding
+	x.holding.Parts = slices.Clone(x.holding.Parts)
+	take := x.holding.Take
+	take.Limit = of.Limit
+	x.seat = seat{
+		spot: s.spots.find(now, &s.namespace, limitKey{take.Subject, of.Limit.Name, of.Limit.Kind}), take: &take,
+	}
+	x.pieces, x.parts = slices.Clone(x.holding.Pieces), slices.Clone(of.Parts)
+	x.from, x.to = of.From, of.To
 }
 
 // try sends a chain, where nobody is known to have been quicker. It returns nothing where it is to
 // be tried again.
 func (c *settling) try(ctx context.Context) (*weir.Outcome, error) {
-	if c.st.Verb == weir.VerbAdjust && c.st.Seq <= c.seq {
-		return c.reload(ctx)
+	if c.u.Verb == weir.VerbAdjust && c.u.Seq <= c.seq {
+		return nil, c.stale(ctx)
 	}
 	if err := c.know(ctx); err != nil {
 		return nil, err
@@ -173,57 +205,13 @@ func (c *settling) know(ctx context.Context) error {
 }
 
 // lives is true where the lease goes on.
-func (c *settling) lives() bool {
-	return c.st.Verb == weir.VerbAdjust || c.st.Verb == weir.VerbExtend
-}
-
-func (c *settling) read(now int64, h *weir.Holding, i int) error {
-	st, x := c.st, &c.changes[i]
-	limit := h.Limit
-	if i < len(st.Limits) && st.Limits[i] != nil {
-		limit = st.Limits[i]
-	}
-	take := h.Take
-	take.Limit = limit
-	*x = change{
-		seat: seat{
-			spot: c.s.spots.find(now, &c.s.namespace, limitKey{h.Subject, limit.Name, limit.Kind}),
-			take: &take,
-		},
-		holding: h, pieces: h.Pieces, from: h.Cost(), parts: h.Parts,
-	}
-	if i == 0 && len(h.Pieces) > 0 {
-		c.token, c.seq, x.pieces = h.Pieces[0].Mark, h.Pieces[0].Units, h.Pieces[1:]
-		if c.token&1 == stepExtend&1 {
-			c.extended = max(c.extended, c.token)
-		}
-	}
-	x.to = x.from
-	if st.Verb == weir.VerbExtend {
-		x.spared = limit.Kind != weir.Concurrency
-		return nil
-	}
-	slots := limit.Kind == weir.Concurrency
-	if slots && !c.lives() {
-		x.to = 0
-		return nil
-	}
-	var ok bool
-	if x.to, ok = takes.Sum(st.Totals[i]); !ok {
-		return c.unfit(i, "is more than can be counted")
-	}
-	if slots && x.to > x.from {
-		return c.unfit(i, "the lease stands for only "+strconv.FormatInt(x.from, 10))
-	}
-	x.parts = st.Totals[i]
-	return nil
-}
+func (c *settling) lives() bool { return !c.u.Ends() }
 
 func (c *settling) unfit(i int, reason string) error {
-	t := weir.Take{Parts: c.st.Totals[i]}
+	x := &c.changes[i]
 	return &weir.Error{
-		Code: weir.Invalid, Field: "totals." + c.changes[i].holding.Limit.Name,
-		Value: strconv.FormatInt(t.Cost(), 10), Reason: reason,
+		Code: weir.Invalid, Field: "totals." + x.holding.Limit.Name,
+		Value: strconv.FormatInt(x.to, 10), Reason: reason,
 	}
 }
 
@@ -276,12 +264,12 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 
 // refused finds out why a chain failed, and puts it right.
 func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error) {
-	if v.event.role == roleHeader && exists(v.status) && c.st.Verb != weir.VerbExtend {
-		return c.replay(ctx)
+	if v.event.role == roleHeader && exists(v.status) && c.u.Verb != weir.VerbExtend {
+		return nil, c.stale(ctx)
 	}
 	switch v.status {
 	case tb.TransferPendingTransferAlreadyVoided, tb.TransferPendingTransferAlreadyPosted:
-		return c.reload(ctx)
+		return nil, c.stale(ctx)
 	}
 	x := &c.changes[v.event.holding]
 	switch {
@@ -304,20 +292,20 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 		}
 		return nil, c.unfit(v.event.holding, "is more than can be counted")
 	case exists(v.status):
-		return c.reload(ctx)
+		return nil, c.stale(ctx)
 	}
 	return nil, unexpected("create_transfers", v.status.String())
 }
 
 // chain builds the call.
 func (c *settling) chain(now int64) (*chain, error) {
-	st := c.st
-	step := stepOf(st, now)
-	if st.Verb == weir.VerbExtend {
+	u := &c.u
+	step := stepOf(u, now)
+	if u.Verb == weir.VerbExtend {
 		// Another extend may have had this millisecond, under other definitions.
 		step = max(step, c.extended+2)
 	}
-	ch := c.s.newChain(st.ID, step|c.again<<againBits, 2+2*len(c.changes))
+	ch := c.s.newChain(u.ID, step|c.again<<againBits, 2+2*len(c.changes))
 	c.tokens(ch, now)
 	for i := range c.changes {
 		if x := &c.changes[i]; x.carries {
@@ -337,25 +325,25 @@ func (c *settling) chain(now int64) (*chain, error) {
 
 // tokens ends the lease's token, and makes a new one where the lease lives on.
 func (c *settling) tokens(ch *chain, now int64) {
-	st := c.st
-	token := transferID(st.ID, c.token, 0)
+	u := &c.u
+	token := transferID(u.ID, c.token, 0)
 	if !c.lives() {
 		flag := uint16(flagPost)
-		if st.Verb == weir.VerbCancel {
+		if u.Verb == weir.VerbCancel {
 			flag = flagVoid
 		}
 		ch.put(&tb.Transfer{
-			ID: transferID(st.ID, stepEnd, 0), PendingID: token, Flags: flag, UserData128: ch.number,
-			UserData64: st.Fingerprint, UserData32: endMark,
+			ID: transferID(u.ID, stepEnd, 0), PendingID: token, Flags: flag, UserData128: ch.number,
+			UserData64: u.Fingerprint, UserData32: endMark,
 		}, roleHeader, 0)
 		return
 	}
-	h := head{code: codeAdjusted, fingerprint: uint64(ch.step), amount: uint64(st.Seq)}
-	if st.Verb == weir.VerbExtend {
-		c.expires = st.Expires(time.UnixMilli(now))
+	h := head{code: codeAdjusted, fingerprint: uint64(ch.step), amount: uint64(u.Seq)}
+	if u.Verb == weir.VerbExtend {
+		c.expires = u.Expires(time.UnixMilli(now))
 		h.code, h.amount = codeExtended, uint64(c.expires.UnixMilli())
 	}
-	ch.header(transferID(st.ID, ch.step&stepMask, 0), h)
+	ch.header(transferID(u.ID, ch.step&stepMask, 0), h)
 	ch.resolve(token, flagVoid, 0, 0, 0)
 }
 
@@ -380,13 +368,13 @@ func (c *settling) change(ch *chain, now int64, i int) error {
 	case weir.Budget:
 		x.changeBudget(ch, now, i)
 	default:
-		if c.st.Verb == weir.VerbExtend {
+		if c.u.Verb == weir.VerbExtend {
 			x.extend(ch, now, i)
 		} else {
 			x.changeHolds(ch, now, i)
 		}
 	}
-	if c.st.Verb == weir.VerbAdjust && !x.stays {
+	if c.u.Verb == weir.VerbAdjust && !x.stays {
 		x.record(ch, i)
 	}
 	return nil

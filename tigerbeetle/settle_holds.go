@@ -127,7 +127,7 @@ func (x *change) extend(ch *chain, now int64, i int) {
 // settles refuses an adjust after which the lease might take more events to settle than one call
 // holds: it could not be cancelled any more.
 func (c *settling) settles(now int64) error {
-	if c.st.Verb != weir.VerbAdjust {
+	if c.u.Verb != weir.VerbAdjust {
 		return nil
 	}
 	events := 2 // the header, and the end of the token
@@ -233,34 +233,31 @@ func (x *change) bookHolds(now int64) {
 	}
 }
 
-// outcome is the answer to a settlement that was applied at an instant.
+// outcome is the answer to an update that was applied at an instant.
 func (c *settling) outcome(at, step int64) *weir.Outcome {
-	out := c.st.Outcome(time.UnixMilli(at))
+	out := &weir.Outcome{At: time.UnixMilli(at), Taken: make([]weir.Taken, len(c.changes))}
 	if !c.lives() {
 		return out
 	}
-	seq := c.seq
-	if c.st.Verb == weir.VerbAdjust {
-		seq = c.st.Seq
+	seq, extended := c.seq, c.extended
+	switch c.u.Verb {
+	case weir.VerbAdjust:
+		seq = c.u.Seq
+	case weir.VerbExtend:
+		extended = step
+		out.Expires = c.expires
 	}
-	out.Holdings = make([]weir.Holding, len(c.changes))
 	for i := range c.changes {
-		x, h := &c.changes[i], &out.Holdings[i]
-		*h = *x.holding
-		h.Limit = x.take.Limit
-		if c.st.Verb == weir.VerbExtend {
+		x := &c.changes[i]
+		if c.u.Verb == weir.VerbExtend {
 			x.renewed(at)
+			out.Expires = outlives(out.Expires, x.take.Limit.Kind, x.left)
 		}
-		h.Pieces = x.left
-		if i == 0 {
-			h.Pieces = append([]weir.Piece{tokenPiece(step, seq)}, x.left...)
-		}
-		if c.st.Verb == weir.VerbAdjust && !x.stays {
-			h.Parts = append([]weir.Part(nil), x.parts...)
-		}
+		out.Taken[i] = weir.Taken{Units: x.to, Pieces: x.left}
 	}
-	if c.st.Verb == weir.VerbExtend {
-		out.Expires = outlives(c.expires, out.Holdings)
+	if len(out.Taken) > 0 {
+		first := &out.Taken[0]
+		first.Pieces = append([]weir.Piece{tokenPiece(step, seq, extended)}, first.Pieces...)
 	}
 	return out
 }

@@ -30,25 +30,22 @@ func (s *Store) withdraw(ctx context.Context, a *attempt) (did bool, err error) 
 	} else {
 		holdings = a.c.plan.Holdings(a.c.out)
 	}
-	c := &settling{s: s, st: cancelling(id, holdings), withdraws: true}
-	if err := c.begin(holdings); err != nil {
-		return false, err
-	}
+	c := newSettling(s, cancelling(id, holdings))
+	c.withdraws = true
 	out, err := c.run(ctx)
 	return out != nil, err
 }
 
-// cancelling is the settlement that cancels a lease.
-func cancelling(id weir.LeaseID, holdings []weir.Holding) *weir.Settlement {
-	st := &weir.Settlement{ID: id, Verb: weir.VerbCancel, Holdings: holdings}
+// cancelling is the update that cancels a lease.
+func cancelling(id weir.LeaseID, holdings []weir.Holding) *weir.Update {
+	u := &weir.Update{ID: id, Verb: weir.VerbCancel, Changes: make([]weir.Change, len(holdings))}
 	for i := range holdings {
 		h := &holdings[i]
 		parts := make([]weir.Part, len(h.Parts))
 		for k, p := range h.Parts {
 			parts[k] = weir.Part{Charge: p.Charge}
 		}
-		st.Totals = append(st.Totals, parts)
-		st.Limits = append(st.Limits, h.Limit)
+		u.Changes[i] = weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: parts}
 	}
-	return st
+	return u
 }

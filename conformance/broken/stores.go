@@ -54,7 +54,7 @@ type right interface {
 type store struct {
 	right
 	reserve  func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error
-	settle   func(ctx context.Context, now time.Time, s *weir.Settlement) (*weir.Outcome, error)
+	settle   func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error
 	status   statusOf
 	read     func(ctx context.Context, s weir.Subject) (*weir.Config, error)
 	set      func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
@@ -73,7 +73,7 @@ func wrap(spoil func(s *store)) func(weir.Backend) weir.Backend {
 	return func(b weir.Backend) weir.Backend {
 		r := b.(right)
 		s := &store{
-			right: r, reserve: r.Reserve, settle: r.Settle, status: r.Status, read: r.ReadConfig,
+			right: r, reserve: r.Reserve, settle: r.Update, status: r.Status, read: r.ReadConfig,
 			set: r.WriteLimits, declare: r.WriteEntity, remove: r.DeleteEntity,
 			list: r.ListEntities, entities: r.Entities,
 		}
@@ -86,8 +86,8 @@ func (s *store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *w
 	return s.reserve(ctx, now, p, out)
 }
 
-func (s *store) Settle(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-	return s.settle(ctx, now, set)
+func (s *store) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+	return s.settle(ctx, now, u, out)
 }
 
 func (s *store) Status(
@@ -126,9 +126,9 @@ func (s *store) Entities(ctx context.Context, now time.Time, resource string) ([
 
 // outcome is what a store made of a reservation or a settlement.
 type outcome struct {
-	now        time.Time
-	plan       *weir.Plan
-	settlement *weir.Settlement
+	now    time.Time
+	plan   *weir.Plan
+	update *weir.Update
 	*weir.Outcome
 	err error
 }
@@ -157,11 +157,11 @@ func taking(change func(o *outcome)) func(s *store) {
 // settled changes the outcome of each settlement.
 func settled(change func(o *outcome)) func(s *store) {
 	return func(s *store) {
-		s.settle = func(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-			o := &outcome{now: now, settlement: set}
-			o.Outcome, o.err = s.right.Settle(ctx, now, set)
+		s.settle = func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+			o := &outcome{now: now, update: u, Outcome: out}
+			o.err = s.right.Update(ctx, now, u, out)
 			change(o)
-			return o.Outcome, o.err
+			return o.err
 		}
 	}
 }
@@ -231,33 +231,36 @@ func takingStores() []broken {
 func settlingStores() []broken {
 	return []broken{
 		{"parts are changed in place", "seam", settled(func(o *outcome) {
-			for i := range o.settlement.Totals {
-				copy(o.settlement.Holdings[i].Parts, o.settlement.Totals[i])
+			for i := range o.update.Changes {
+				copy(o.update.Changes[i].Holding.Parts, o.update.Changes[i].Parts)
 			}
 		})},
 		{"pieces are changed in place", "seam", settled(func(o *outcome) {
-			for i := range o.settlement.Holdings {
-				for j := range o.settlement.Holdings[i].Pieces {
-					o.settlement.Holdings[i].Pieces[j].Until++
+			for i := range o.update.Changes {
+				for j := range o.update.Changes[i].Holding.Pieces {
+					o.update.Changes[i].Holding.Pieces[j].Until++
 				}
 			}
 		})},
 		{"a settle that fails is applied to the first limit", "7.10", func(s *store) {
-			s.settle = func(ctx context.Context, now time.Time, set *weir.Settlement) (*weir.Outcome, error) {
-				out, err := s.right.Settle(ctx, now, set)
-				if err != nil && len(set.Holdings) > 1 {
-					c := *set
-					c.Holdings, c.Totals, c.Limits = set.Holdings[:1], set.Totals[:1], set.Limits[:1]
-					_, _ = s.right.Settle(ctx, now, &c)
+			s.settle = func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+				err := s.right.Update(ctx, now, u, out)
+				if err != nil && len(u.Changes) > 1 {
+					c := *u
+					c.Changes = u.Changes[:1]
+					_ = s.right.Update(ctx, now, &c, c.Outcome())
 				}
-				return out, err
+				return err
 			}
 		}},
 		{"a settle that fails is said to be done", "7.11", settled(func(o *outcome) {
 			if o.err != nil {
 				o.err = nil
-				o.Outcome = &weir.Outcome{
-					At: o.now.Truncate(time.Millisecond), Holdings: o.settlement.Holdings,
+				o.At = o.now.Truncate(time.Millisecond)
+				for i := range o.Taken {
+					o.Taken[i] = weir.Taken{
+						Units: o.update.Changes[i].From, Pieces: o.update.Changes[i].Holding.Pieces,
+					}
 				}
 			}
 		})},

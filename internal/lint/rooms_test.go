@@ -42,11 +42,10 @@ var rooms = []room{
 		tests: []string{"memory", "manifest", "conformance", "conformance/model"},
 	},
 	{dir: "internal/bucket"},
-	{dir: "internal/takes", imports: []string{root}},
 
 	{
 		dir:     "memory",
-		imports: []string{root, "internal/bucket", "internal/takes"},
+		imports: []string{root, "internal/bucket"},
 		tests:   []string{"conformance", "manifest"},
 	},
 	{
@@ -61,7 +60,7 @@ var rooms = []room{
 	},
 	{
 		dir:     "tigerbeetle",
-		imports: []string{root, "internal/bucket", "internal/takes", tigerbeetle},
+		imports: []string{root, "internal/bucket", tigerbeetle},
 		tests:   []string{"conformance", "conformance/broken", "conformance/model", "manifest"},
 	},
 	{

@@ -92,12 +92,12 @@ type doubtful struct {
 	weir.ConfigWriter
 }
 
-func (d doubtful) Settle(ctx context.Context, now time.Time, st *weir.Settlement) (*weir.Outcome, error) {
-	out, err := d.Backend.Settle(ctx, now, st)
+func (d doubtful) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+	err := d.Backend.Update(ctx, now, u, out)
 	if err == nil {
 		out.RefundInDoubt = true
 	}
-	return out, err
+	return err
 }
 
 // TestTracesRefundInDoubt checks that the span of a settlement says that its refund is in doubt.
