@@ -4,21 +4,21 @@ import (
 	"math"
 
 	"github.com/weir-limiter/weir"
-	arith "github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // bucket counts a bucket limit: its balance at the latest instant seen, and the definition that it
 // was last used with, under which it has been filling since.
 type bucket struct {
-	rate    arith.Rate
+	rate    kernel.Rate
 	balance int64 // milli-units
 	seen    int64
 	// limit is where the rate is from, so that it need not be worked out again; nil where unknown.
 	limit *weir.Limit
 }
 
-func rateOf(l *weir.Limit) arith.Rate {
-	return arith.RateOf(l.Capacity, l.RefillAmount, l.RefillPeriod)
+func rateOf(l *weir.Limit) kernel.Rate {
+	return kernel.RateOf(l.Capacity, l.RefillAmount, l.RefillPeriod)
 }
 
 func newBucket(now int64, l *weir.Limit) *bucket {
@@ -28,7 +28,7 @@ func newBucket(now int64, l *weir.Limit) *bucket {
 
 // at returns the balance at now under a definition: what it gained under the one it had, then
 // trimmed. A bucket that was forgotten starts full, at the capacity in force.
-func (b *bucket) at(now int64, rate *arith.Rate) int64 {
+func (b *bucket) at(now int64, rate *kernel.Rate) int64 {
 	if b.idle(now, forgetMS) {
 		return rate.CapacityMilli
 	}
@@ -40,7 +40,7 @@ func (b *bucket) available(now int64, l *weir.Limit) int64 {
 		return l.Capacity
 	}
 	b.touch(now, l)
-	return arith.Units(b.balance)
+	return kernel.Units(b.balance)
 }
 
 // touch brings the bucket to now, under the definition in force from then on.
@@ -60,7 +60,7 @@ func (b *bucket) touch(now int64, l *weir.Limit) {
 
 func (b *bucket) peek(now int64, l *weir.Limit) int64 {
 	rate := rateOf(l)
-	return arith.Units(b.at(max(now, b.seen), &rate))
+	return kernel.Units(b.at(max(now, b.seen), &rate))
 }
 
 func (b *bucket) freeAt(now, want int64, l *weir.Limit) int64 {
@@ -74,7 +74,7 @@ func (b *bucket) freeAt(now, want int64, l *weir.Limit) int64 {
 }
 
 func (b *bucket) counts(now int64, c claim) bool {
-	milli, ok := arith.Milli(c.to - c.from)
+	milli, ok := kernel.Milli(c.to - c.from)
 	rate := rateOf(c.limit)
 	return ok && b.at(max(now, b.seen), &rate) >= math.MinInt64+milli
 }
@@ -93,7 +93,7 @@ func (b *bucket) settle(now int64, c claim) []weir.Piece {
 		b.balance -= (c.to - c.from) * 1000
 		return nil
 	}
-	back, ok := arith.Milli(c.from - c.to)
+	back, ok := kernel.Milli(c.from - c.to)
 	// Where the sum would not fit, it is above every capacity.
 	if !ok || b.balance > math.MaxInt64-back {
 		b.balance = b.rate.CapacityMilli

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	arith "github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's count
@@ -95,7 +95,7 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 		return false
 	}
 	if seat.cost <= t.Ceiling {
-		status.RetryAfter = arith.Until(now, seat.counter.freeAt(now, seat.cost+lowered, l))
+		status.RetryAfter = kernel.Until(now, seat.counter.freeAt(now, seat.cost+lowered, l))
 	}
 	return true
 }

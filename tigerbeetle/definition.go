@@ -9,7 +9,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // rate is a bucket's definition as its anchors carry it: units, units, milliseconds.
@@ -22,8 +22,8 @@ func rateOf(l *weir.Limit) rate {
 }
 
 // arithmetic is the rate for counting.
-func (r rate) arithmetic() bucket.Rate {
-	return bucket.RateOf(r.capacity, r.amount, time.Duration(r.period)*time.Millisecond)
+func (r rate) arithmetic() kernel.Rate {
+	return kernel.RateOf(r.capacity, r.amount, time.Duration(r.period)*time.Millisecond)
 }
 
 // anchor is until when a bucket has been filled, and by which definition it fills from then on.

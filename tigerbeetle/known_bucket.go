@@ -5,7 +5,7 @@ package tigerbeetle
 import (
 	"math"
 
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // bucketKnown is what is known of a bucket.
@@ -29,7 +29,7 @@ func (k *bucketKnown) at(now int64) int64 {
 	return r.Refill(k.balance, k.anchor.b, max(now, k.anchor.b))
 }
 
-func (k *bucketKnown) available(now int64) int64 { return bucket.Units(k.at(now)) }
+func (k *bucketKnown) available(now int64) int64 { return kernel.Units(k.at(now)) }
 
 func (k *bucketKnown) freeAt(now, need int64) int64 {
 	r := k.anchor.rate.arithmetic()
@@ -113,6 +113,6 @@ func (k *bucketKnown) give(milli int64) {
 
 // counts is true where so many units less still fit 64 bits.
 func (k *bucketKnown) counts(now, units int64) bool {
-	milli, ok := bucket.Milli(units)
+	milli, ok := kernel.Milli(units)
 	return ok && (k.anchor.b == 0 || k.at(now) >= math.MinInt64+milli)
 }

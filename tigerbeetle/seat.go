@@ -8,7 +8,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // seat is a take while it is reserved.
@@ -111,7 +111,7 @@ func (s *seat) judge(now int64, status *weir.LimitStatus) {
 	}
 	if status.Exceeded && s.cost <= s.take.Ceiling {
 		at, bound := s.view().freeAt(s.key.kind, now, s.need(), s.capacity())
-		status.RetryAfter, status.AtLeast = bucket.Until(now, at), bound
+		status.RetryAfter, status.AtLeast = kernel.Until(now, at), bound
 	}
 }
 

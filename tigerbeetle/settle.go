@@ -12,7 +12,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // The steps of a lease. Those of a reservation are its attempts, below stepAdjust.
@@ -389,7 +389,7 @@ func (x *change) changeBucket(ch *chain, i int) {
 		ch.add(&t, roleTake, i)
 		x.changed = true
 	case x.to < x.from:
-		milli, ok := bucket.Milli(x.from - x.to)
+		milli, ok := kernel.Milli(x.from - x.to)
 		if !ok {
 			milli = int64(fundUnits)
 		}

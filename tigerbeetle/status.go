@@ -10,7 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // Status reports limits as they are on the cluster: all of one instant, as many
@@ -173,5 +173,5 @@ func (s *Store) leftInBucket(now int64, v *sight, spent *tb.Account) int64 {
 	if k.forgotten(now, s.spots.touched(v.spot.key)) {
 		return v.limit.Capacity
 	}
-	return bucket.Units(min(k.at(now), v.limit.Capacity*1000))
+	return kernel.Units(min(k.at(now), v.limit.Capacity*1000))
 }

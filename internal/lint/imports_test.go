@@ -16,7 +16,7 @@ var importRule = rule{
 	samples: []sample{
 		{"as the table says", map[string]string{
 			"limiter.go": `package weir
-				import ("time"; "github.com/weir-limiter/weir/internal/bucket")`,
+				import ("time"; "github.com/weir-limiter/weir/kernel")`,
 			"memory/m.go":      `package memory; import "github.com/weir-limiter/weir"`,
 			"memory/m_test.go": `package memory_test; import "github.com/weir-limiter/weir/conformance"`,
 			"dynamodb/d.go":    `package dynamodb; import "github.com/aws/aws-sdk-go-v2/aws"`,
@@ -32,8 +32,8 @@ var importRule = rule{
 			"a_test.go": `package weir; import "github.com/spf13/cobra"`,
 		}, "may not import"},
 		{"a module in the arithmetic", map[string]string{
-			"internal/bucket/a.go": `package bucket; import "golang.org/x/exp/constraints"`,
-		}, "internal/bucket may not import"},
+			"kernel/a.go": `package kernel; import "golang.org/x/exp/constraints"`,
+		}, "kernel may not import"},
 		{"a module whose name only begins alike", map[string]string{
 			"manifest/a.go": `package manifest; import "github.com/goccy/go-yaml2"`,
 		}, "manifest may not import"},
@@ -156,7 +156,7 @@ func TestImportTable(t *testing.T) {
 			}
 		}
 	}
-	for _, dir := range []string{root, "internal/bucket"} {
+	for _, dir := range []string{root, "kernel"} {
 		for _, name := range findRoom(dir).imports {
 			if findRoom(name) == nil || name == anything {
 				t.Errorf("%s: a row lets it import %s; it needs the standard library alone", dir, name)

@@ -1,10 +1,10 @@
-package bucket_test
+package kernel_test
 
 import (
 	"math"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 const (
@@ -15,14 +15,14 @@ const (
 
 func TestGain(t *testing.T) {
 	t.Parallel()
-	perMinute := bucket.Rate{CapacityMilli: 1000, RefillMilli: 1000, PeriodMS: minute}
-	tenADay := bucket.Rate{CapacityMilli: 10_000, RefillMilli: 10_000, PeriodMS: day}
-	fastest := bucket.Rate{CapacityMilli: 1, RefillMilli: math.MaxInt64, PeriodMS: 1}
-	slowest := bucket.Rate{CapacityMilli: 1, RefillMilli: 1, PeriodMS: math.MaxInt64}
-	equal := bucket.Rate{CapacityMilli: 1, RefillMilli: math.MaxInt64, PeriodMS: math.MaxInt64}
+	perMinute := kernel.Rate{CapacityMilli: 1000, RefillMilli: 1000, PeriodMS: minute}
+	tenADay := kernel.Rate{CapacityMilli: 10_000, RefillMilli: 10_000, PeriodMS: day}
+	fastest := kernel.Rate{CapacityMilli: 1, RefillMilli: math.MaxInt64, PeriodMS: 1}
+	slowest := kernel.Rate{CapacityMilli: 1, RefillMilli: 1, PeriodMS: math.MaxInt64}
+	equal := kernel.Rate{CapacityMilli: 1, RefillMilli: math.MaxInt64, PeriodMS: math.MaxInt64}
 	for _, c := range []struct {
 		name     string
-		rate     bucket.Rate
+		rate     kernel.Rate
 		from, to int64
 		want     int64
 	}{
@@ -56,11 +56,11 @@ func TestGain(t *testing.T) {
 
 func TestRefill(t *testing.T) {
 	t.Parallel()
-	r := bucket.Rate{CapacityMilli: 5000, RefillMilli: 1000, PeriodMS: second}
-	fastest := bucket.Rate{CapacityMilli: math.MaxInt64, RefillMilli: math.MaxInt64, PeriodMS: 1}
+	r := kernel.Rate{CapacityMilli: 5000, RefillMilli: 1000, PeriodMS: second}
+	fastest := kernel.Rate{CapacityMilli: math.MaxInt64, RefillMilli: math.MaxInt64, PeriodMS: 1}
 	for _, c := range []struct {
 		name              string
-		rate              bucket.Rate
+		rate              kernel.Rate
 		balance, from, to int64
 		want              int64
 	}{
@@ -87,11 +87,11 @@ func TestRefill(t *testing.T) {
 
 func TestWaitAndFullAt(t *testing.T) {
 	t.Parallel()
-	r := bucket.Rate{CapacityMilli: 5000, RefillMilli: 1000, PeriodMS: minute}
-	slowest := bucket.Rate{CapacityMilli: 10, RefillMilli: 1, PeriodMS: math.MaxInt64}
+	r := kernel.Rate{CapacityMilli: 5000, RefillMilli: 1000, PeriodMS: minute}
+	slowest := kernel.Rate{CapacityMilli: 10, RefillMilli: 1, PeriodMS: math.MaxInt64}
 	for _, c := range []struct {
 		name               string
-		rate               bucket.Rate
+		rate               kernel.Rate
 		balance, want, now int64
 		wait, fullAt       int64
 	}{
@@ -138,7 +138,7 @@ func TestMilli(t *testing.T) {
 		{math.MaxInt64, 0, false},
 		{math.MinInt64, 0, false},
 	} {
-		if got, ok := bucket.Milli(c.units); got != c.want || ok != c.ok {
+		if got, ok := kernel.Milli(c.units); got != c.want || ok != c.ok {
 			t.Errorf("Milli(%d) = %d, %t, want %d, %t", c.units, got, ok, c.want, c.ok)
 		}
 	}
@@ -156,7 +156,7 @@ func TestUnitsRoundsDown(t *testing.T) {
 		{math.MaxInt64, math.MaxInt64 / 1000},
 		{math.MinInt64, math.MinInt64/1000 - 1},
 	} {
-		if got := bucket.Units(c.milli); got != c.want {
+		if got := kernel.Units(c.milli); got != c.want {
 			t.Errorf("Units(%d) = %d, want %d", c.milli, got, c.want)
 		}
 	}

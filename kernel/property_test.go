@@ -1,4 +1,4 @@
-package bucket_test
+package kernel_test
 
 import (
 	"math"
@@ -6,7 +6,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // A slow limit that is brought up to date very often starves where each step rounds on its own.
@@ -15,14 +15,14 @@ func TestSlowLimitsRegainAll(t *testing.T) {
 	const start = int64(1_700_000_000_123)
 	for _, c := range []struct {
 		name string
-		rate bucket.Rate
+		rate kernel.Rate
 		step int64
 		want int64 // after a day, give or take the milli-unit that an edge may bring
 	}{
-		{"ten a day, every 100 ms", bucket.Rate{RefillMilli: 10_000, PeriodMS: day}, 100, 10_000},
-		{"one a day, every 100 ms", bucket.Rate{RefillMilli: 1000, PeriodMS: day}, 100, 1000},
-		{"seven a week, every 97 ms", bucket.Rate{RefillMilli: 7000, PeriodMS: 7 * day}, 97, 1000},
-		{"600 a minute, every 7 ms", bucket.Rate{RefillMilli: 600_000, PeriodMS: minute}, 7, 864_000_000},
+		{"ten a day, every 100 ms", kernel.Rate{RefillMilli: 10_000, PeriodMS: day}, 100, 10_000},
+		{"one a day, every 100 ms", kernel.Rate{RefillMilli: 1000, PeriodMS: day}, 100, 1000},
+		{"seven a week, every 97 ms", kernel.Rate{RefillMilli: 7000, PeriodMS: 7 * day}, 97, 1000},
+		{"600 a minute, every 7 ms", kernel.Rate{RefillMilli: 600_000, PeriodMS: minute}, 7, 864_000_000},
 	} {
 		c.rate.CapacityMilli = math.MaxInt64
 		balance, at := int64(0), start
@@ -76,7 +76,7 @@ func TestRestampingLosesNothing(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)
 	for range 200 {
-		r := bucket.Rate{
+		r := kernel.Rate{
 			CapacityMilli: math.MaxInt64,
 			RefillMilli:   1 + rng.Int64N(1_000_000),
 			PeriodMS:      1 + rng.Int64N(day),
@@ -129,7 +129,7 @@ func TestGainIsWithinAMilliUnit(t *testing.T) {
 	t.Parallel()
 	rng := newRand(t)
 	for range 20_000 {
-		r := bucket.Rate{RefillMilli: 1 + rng.Int64N(1<<20), PeriodMS: 1 + rng.Int64N(1<<30)}
+		r := kernel.Rate{RefillMilli: 1 + rng.Int64N(1<<20), PeriodMS: 1 + rng.Int64N(1<<30)}
 		from := rng.Int64N(1<<42) - 1<<41
 		span := rng.Int64N(1 << 30)
 		off := r.Gain(from, from+span)*r.PeriodMS - span*r.RefillMilli

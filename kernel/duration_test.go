@@ -1,11 +1,11 @@
-package bucket_test
+package kernel_test
 
 import (
 	"math"
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 func TestDuration(t *testing.T) {
@@ -21,7 +21,7 @@ func TestDuration(t *testing.T) {
 		{most + 1, math.MaxInt64},
 		{math.MaxInt64, math.MaxInt64},
 	} {
-		if got := bucket.Duration(tc.ms); got != tc.want {
+		if got := kernel.Duration(tc.ms); got != tc.want {
 			t.Errorf("%d ms: got %d, want %d", tc.ms, got, tc.want)
 		}
 	}
@@ -42,7 +42,7 @@ func TestUntil(t *testing.T) {
 		{0, math.MaxInt64, math.MaxInt64},
 		{-1, math.MaxInt64, math.MaxInt64},
 	} {
-		if got := bucket.Until(tc.now, tc.at); got != tc.want {
+		if got := kernel.Until(tc.now, tc.at); got != tc.want {
 			t.Errorf("from %d to %d: got %v, want %v", tc.now, tc.at, got, tc.want)
 		}
 	}

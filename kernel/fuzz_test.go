@@ -1,4 +1,4 @@
-package bucket_test
+package kernel_test
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package bucket_test
+package kernel_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // The reference is the definition in numbers of any size, with saturation only at the very end.
@@ -20,19 +20,19 @@ var (
 )
 
 // bigCredit is ⌊t·r/p⌋. Div rounds down, since p is above zero.
-func bigCredit(r bucket.Rate, t *big.Int) *big.Int {
+func bigCredit(r kernel.Rate, t *big.Int) *big.Int {
 	n := new(big.Int).Mul(t, big.NewInt(r.RefillMilli))
 	return n.Div(n, big.NewInt(r.PeriodMS))
 }
 
-func bigGain(r bucket.Rate, from, to *big.Int) *big.Int {
+func bigGain(r kernel.Rate, from, to *big.Int) *big.Int {
 	if to.Cmp(from) <= 0 {
 		return new(big.Int)
 	}
 	return new(big.Int).Sub(bigCredit(r, to), bigCredit(r, from))
 }
 
-func bigRefill(r bucket.Rate, balance int64, from, to *big.Int) *big.Int {
+func bigRefill(r kernel.Rate, balance int64, from, to *big.Int) *big.Int {
 	n := bigGain(r, from, to)
 	n.Add(n, big.NewInt(balance))
 	if capacity := big.NewInt(r.CapacityMilli); n.Cmp(capacity) > 0 {
@@ -42,7 +42,7 @@ func bigRefill(r bucket.Rate, balance int64, from, to *big.Int) *big.Int {
 }
 
 // bigWait searches for the first millisecond that fits instead of computing it.
-func bigWait(r bucket.Rate, balance, want, now int64) *big.Int {
+func bigWait(r kernel.Rate, balance, want, now int64) *big.Int {
 	start, wanted := big.NewInt(now), big.NewInt(want)
 	fits := func(d *big.Int) bool {
 		return bigRefill(r, balance, start, new(big.Int).Add(start, d)).Cmp(wanted) >= 0
@@ -74,7 +74,7 @@ func saturated(n *big.Int) int64 {
 }
 
 // checkGain and its sisters compare one call with the reference. The fuzz targets use them too.
-func checkGain(t *testing.T, r bucket.Rate, from, to int64) {
+func checkGain(t *testing.T, r kernel.Rate, from, to int64) {
 	t.Helper()
 	got, want := r.Gain(from, to), saturated(bigGain(r, big.NewInt(from), big.NewInt(to)))
 	if got != want {
@@ -82,7 +82,7 @@ func checkGain(t *testing.T, r bucket.Rate, from, to int64) {
 	}
 }
 
-func checkRefill(t *testing.T, r bucket.Rate, balance, from, to int64) {
+func checkRefill(t *testing.T, r kernel.Rate, balance, from, to int64) {
 	t.Helper()
 	got := r.Refill(balance, from, to)
 	want := saturated(bigRefill(r, balance, big.NewInt(from), big.NewInt(to)))
@@ -91,7 +91,7 @@ func checkRefill(t *testing.T, r bucket.Rate, balance, from, to int64) {
 	}
 }
 
-func checkWait(t *testing.T, r bucket.Rate, balance, want, now int64) {
+func checkWait(t *testing.T, r kernel.Rate, balance, want, now int64) {
 	t.Helper()
 	got, wanted := r.Wait(balance, want, now), int64(math.MaxInt64)
 	if want <= r.CapacityMilli {
@@ -102,7 +102,7 @@ func checkWait(t *testing.T, r bucket.Rate, balance, want, now int64) {
 	}
 }
 
-func checkFullAt(t *testing.T, r bucket.Rate, balance, now int64) {
+func checkFullAt(t *testing.T, r kernel.Rate, balance, now int64) {
 	t.Helper()
 	at := bigWait(r, balance, r.CapacityMilli, now)
 	at.Add(at, big.NewInt(now))
@@ -118,7 +118,7 @@ func checkMilli(t *testing.T, units int64) {
 	if exact.IsInt64() {
 		want = exact.Int64()
 	}
-	if got, ok := bucket.Milli(units); got != want || ok != exact.IsInt64() {
+	if got, ok := kernel.Milli(units); got != want || ok != exact.IsInt64() {
 		t.Errorf("Milli(%d) = %d, %t, want %d, %t", units, got, ok, want, exact.IsInt64())
 	}
 }
@@ -126,7 +126,7 @@ func checkMilli(t *testing.T, units int64) {
 func checkUnits(t *testing.T, milli int64) {
 	t.Helper()
 	want := new(big.Int).Div(big.NewInt(milli), big.NewInt(1000)).Int64()
-	if got := bucket.Units(milli); got != want {
+	if got := kernel.Units(milli); got != want {
 		t.Errorf("Units(%d) = %d, want %d", milli, got, want)
 	}
 }
@@ -189,14 +189,14 @@ func randomInt64(rng *rand.Rand) int64 {
 	return n
 }
 
-func randomRate(rng *rand.Rand) bucket.Rate {
+func randomRate(rng *rand.Rand) kernel.Rate {
 	return rateOf(randomInt64(rng), randomInt64(rng), randomInt64(rng))
 }
 
 // rateOf makes a valid rate of any three numbers.
-func rateOf(capacityMilli, refillMilli, periodMS int64) bucket.Rate {
+func rateOf(capacityMilli, refillMilli, periodMS int64) kernel.Rate {
 	above := func(n int64) int64 { return max(n&math.MaxInt64, 1) }
-	return bucket.Rate{
+	return kernel.Rate{
 		CapacityMilli: above(capacityMilli),
 		RefillMilli:   above(refillMilli),
 		PeriodMS:      above(periodMS),

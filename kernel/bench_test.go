@@ -1,16 +1,16 @@
-package bucket_test
+package kernel_test
 
 import (
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // The results go where the compiler cannot drop them.
 var sink int64
 
 func BenchmarkGain(b *testing.B) {
-	r := bucket.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
+	r := kernel.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
 	now := int64(1_700_000_000_000)
 	for b.Loop() {
 		sink += r.Gain(now, now+17)
@@ -19,7 +19,7 @@ func BenchmarkGain(b *testing.B) {
 }
 
 func BenchmarkRefill(b *testing.B) {
-	r := bucket.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
+	r := kernel.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
 	balance, now := int64(0), int64(1_700_000_000_000)
 	for b.Loop() {
 		balance = r.Refill(balance, now, now+17) - 150
@@ -29,7 +29,7 @@ func BenchmarkRefill(b *testing.B) {
 }
 
 func BenchmarkWait(b *testing.B) {
-	r := bucket.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
+	r := kernel.Rate{CapacityMilli: 600_000, RefillMilli: 600_000, PeriodMS: minute}
 	now := int64(1_700_000_000_000)
 	for b.Loop() {
 		sink += r.Wait(-5000, 100_000, now)

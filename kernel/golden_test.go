@@ -1,4 +1,4 @@
-package bucket_test
+package kernel_test
 
 import (
 	"encoding/json"
@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // testdata/bucket-vectors.json was produced by the Python library zae-limiter 0.17, which shares
@@ -31,8 +31,8 @@ type vector struct {
 	Want    float64 `json:"want"`    // retry_after, seconds
 }
 
-func (v vector) rate() bucket.Rate {
-	return bucket.Rate{CapacityMilli: v.Cp, RefillMilli: v.Ra, PeriodMS: v.Rp}
+func (v vector) rate() kernel.Rate {
+	return kernel.Rate{CapacityMilli: v.Cp, RefillMilli: v.Ra, PeriodMS: v.Rp}
 }
 
 // refilled is the balance at v.Now, or at v.Rf where that is later.
@@ -90,11 +90,11 @@ func TestGoldenTryConsume(t *testing.T) {
 	admitted, denied, never := 0, 0, 0
 	for _, v := range loadVectors(t, "try_consume") {
 		r, balance := v.rate(), v.refilled()
-		want, ok := bucket.Milli(v.Req)
+		want, ok := kernel.Milli(v.Req)
 		if !ok {
 			t.Fatalf("%+v: the request does not fit", v)
 		}
-		if got := bucket.Units(balance); got != v.Available {
+		if got := kernel.Units(balance); got != v.Available {
 			t.Errorf("%+v: available %d, want %d", v, got, v.Available)
 		}
 		wait := r.Wait(balance, want, max(v.Now, v.Rf))
@@ -166,7 +166,7 @@ func TestGoldenForceConsume(t *testing.T) {
 	t.Parallel()
 	compared, above := 0, 0
 	for _, v := range loadVectors(t, "force_consume") {
-		cost, ok := bucket.Milli(v.Amount)
+		cost, ok := kernel.Milli(v.Amount)
 		if !ok {
 			t.Fatalf("%+v: the amount does not fit", v)
 		}
