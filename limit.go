@@ -6,6 +6,8 @@ import (
 	"math"
 	"time"
 	_ "time/tzdata" // budgets name IANA zones, and a machine may have no zone files
+
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // Kind says how a limit counts; see "Kinds" in docs/semantics.md.
@@ -116,7 +118,7 @@ func (l *Limit) normalizeKind(bad func(field string, value any, reason string)) 
 
 func (l *Limit) normalizeBudget(bad func(field string, value any, reason string)) {
 	switch l.Every {
-	case everyHour, everyDay, everyWeek, everyMonth:
+	case kernel.Hour, kernel.Day, kernel.Week, kernel.Month:
 	default:
 		bad("every", l.Every, "must be hour, day, week or month")
 	}
@@ -176,6 +178,36 @@ func (l *Limit) rejectForeign(bad func(field string, value any, reason string)) 
 func (l Limit) Same(o Limit) bool {
 	l.zone, o.zone = nil, nil
 	return l == o
+}
+
+// Period returns the calendar period of a budget that holds t: from start, up to but not including
+// end. See [kernel.Calendar.Period].
+func (l *Limit) Period(t time.Time) (start, end time.Time) { return l.calendar().Period(t) }
+
+// calendar is that of a budget. It is looked up for a limit that was never normalized.
+func (l *Limit) calendar() kernel.Calendar {
+	zone := l.zone
+	if zone == nil && l.Zone != "" {
+		zone, _ = time.LoadLocation(l.Zone) // UTC if there is no such zone
+	}
+	return kernel.Calendar{Every: l.Every, Zone: zone}
+}
+
+// Refill is the balance in milli-units at the instant to of a bucket that had one at from, both in
+// Unix milliseconds: never above the capacity, and never moved back by an earlier to. It is how
+// every store must count (docs/semantics.md, 2.1).
+func (l *Limit) Refill(balanceMilli, from, to int64) int64 {
+	return l.rate().Refill(balanceMilli, from, to)
+}
+
+// RefillWait is the time from now, at which the balance was refilled, until it has reached want
+// milli-units if nobody takes any; at most MaxInt64 nanoseconds, as for a want above the capacity.
+func (l *Limit) RefillWait(balanceMilli, want, now int64) time.Duration {
+	return kernel.Duration(l.rate().Wait(balanceMilli, want, now))
+}
+
+func (l *Limit) rate() kernel.Rate {
+	return kernel.RateOf(l.Capacity, l.RefillAmount, l.RefillPeriod)
 }
 
 // normalizeLimits normalizes a level's limits and refuses a name that occurs twice. The field of

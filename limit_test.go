@@ -148,3 +148,55 @@ func TestDefinitionsMistakes(t *testing.T) {
 		}
 	}
 }
+
+func instant(t *testing.T, s string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+func TestPeriodOfALimitThatWasNotNormalized(t *testing.T) {
+	t.Parallel()
+	at := instant(t, "2026-07-01T22:30:00Z")
+	for _, c := range []struct{ zone, start string }{
+		{"", "2026-07-01T00:00:00Z"},
+		{"Europe/Berlin", "2026-07-02T00:00:00+02:00"},
+		{"no/such", "2026-07-01T00:00:00Z"},
+	} {
+		l := weir.Limit{Every: "day", Zone: c.zone}
+		start, end := l.Period(at)
+		if want := instant(t, c.start); !start.Equal(want) || !end.Equal(want.Add(24*time.Hour)) {
+			t.Errorf("zone %q: got %v to %v, want a day from %v", c.zone, start, end, want)
+		}
+	}
+}
+
+func TestRefill(t *testing.T) {
+	t.Parallel()
+	l, err := (weir.Limit{Name: "n", Capacity: 10, RefillAmount: 6, RefillPeriod: time.Minute}).Normalize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const at = 1_700_000_000_000
+	for _, tt := range []struct{ balance, after, want int64 }{
+		{0, 10_000, 1_000},
+		{-500, 10_000, 500},
+		{9_900, 10_000, 10_000},
+		{3_000, -10_000, 3_000},
+		{12_000, 0, 10_000},
+	} {
+		if got := l.Refill(tt.balance, at, at+tt.after); got != tt.want {
+			t.Errorf("%d after %d ms: got %d, want %d", tt.balance, tt.after, got, tt.want)
+		}
+	}
+	wait := l.RefillWait(0, 1_000, at)
+	if wait != 10*time.Second {
+		t.Errorf("got a wait of %v, want 10s", wait)
+	}
+	if got := l.RefillWait(0, 10_001, at); got != math.MaxInt64 {
+		t.Errorf("more than the capacity: got %v, want the longest", got)
+	}
+}

@@ -1,10 +1,10 @@
-package weir_test
+package kernel_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // scannedZones has every kind of clock change: at, before and after midnight, by minutes, half
@@ -21,14 +21,14 @@ var scannedZones = []string{
 	"Pacific/Chatham", "Pacific/Enderbury", "Pacific/Kwajalein", "Pacific/Norfolk",
 }
 
-// calendar is the definition of a period by what a wall clock shows. It knows nothing of offsets'
+// wallClock is the definition of a period by what a wall clock shows. It knows nothing of offsets'
 // bounds; a scan reads it second by second where something changes.
-type calendar struct {
+type wallClock struct {
 	every string
 	reach time.Duration // how far around a clock change to look
 }
 
-var calendars = []calendar{
+var wallClocks = []wallClock{
 	{"hour", 3 * 24 * time.Hour},
 	{"day", 5 * 24 * time.Hour},
 	{"week", 22 * 24 * time.Hour},
@@ -41,7 +41,7 @@ type reading struct {
 	offset int64 // seconds from UTC
 }
 
-func (c calendar) read(sec int64, zone *time.Location) reading {
+func (c wallClock) read(sec int64, zone *time.Location) reading {
 	t := time.Unix(sec, 0).In(zone)
 	_, off := t.Zone()
 	offset := int64(off)
@@ -60,7 +60,7 @@ func (c calendar) read(sec int64, zone *time.Location) reading {
 
 // scan finds the starts of periods by walking through time.
 type scan struct {
-	calendar
+	wallClock
 	zone    *time.Location
 	last    reading
 	highest int64 // the latest label seen
@@ -96,11 +96,11 @@ func (s *scan) run(from, to int64, steps []int64) {
 
 // startsAround returns the starts of the periods around a clock change. The first two days only
 // teach the scan which date is the latest.
-func (c calendar) startsAround(change int64, zone *time.Location) []int64 {
+func (c wallClock) startsAround(change int64, zone *time.Location) []int64 {
 	const lesson = 48 * 3600
 	reach := int64(c.reach / time.Second)
 	from := change - reach - lesson
-	s := scan{calendar: c, zone: zone, last: c.read(from, zone)}
+	s := scan{wallClock: c, zone: zone, last: c.read(from, zone)}
 	s.highest = s.last.label
 	s.run(from, change+reach, steps)
 	for len(s.starts) > 0 && s.starts[0] < from+lesson {
@@ -171,10 +171,10 @@ func TestPeriodAgainstScan(t *testing.T) {
 			}
 			changes := clockChanges(zone)
 			compared := 0
-			for _, c := range calendars {
-				l := budgetOf(t, c.every, name)
+			for _, c := range wallClocks {
+				in := kernel.Calendar{Every: c.every, Zone: zone}
 				for _, change := range changes {
-					compared += comparePeriods(t, l, change, c.startsAround(change, zone))
+					compared += comparePeriods(t, in, change, c.startsAround(change, zone))
 				}
 			}
 			t.Logf("%d kinds of clock change, %d periods compared", len(changes), compared)
@@ -186,7 +186,7 @@ func TestPeriodAgainstScan(t *testing.T) {
 }
 
 // comparePeriods asks for the period of instants all over each period that a scan found.
-func comparePeriods(t *testing.T, l *weir.Limit, change int64, starts []int64) int {
+func comparePeriods(t *testing.T, c kernel.Calendar, change int64, starts []int64) int {
 	t.Helper()
 	for i := range len(starts) - 1 {
 		start, end := time.Unix(starts[i], 0), time.Unix(starts[i+1], 0)
@@ -198,9 +198,9 @@ func comparePeriods(t *testing.T, l *weir.Limit, change int64, starts []int64) i
 			probes = append(probes, time.Unix(change, -1), time.Unix(change, 0), time.Unix(change, 1))
 		}
 		for _, at := range probes {
-			gotStart, gotEnd := l.Period(at)
+			gotStart, gotEnd := c.Period(at)
 			if !gotStart.Equal(start) || !gotEnd.Equal(end) {
-				t.Fatalf("%s in %s at %v: got %v to %v, want %v to %v", l.Every, l.Zone, at.UTC(),
+				t.Fatalf("%s in %s at %v: got %v to %v, want %v to %v", c.Every, c.Zone, at.UTC(),
 					gotStart.UTC(), gotEnd.UTC(), start.UTC(), end.UTC())
 			}
 		}

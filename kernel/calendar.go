@@ -1,57 +1,63 @@
-package weir
+package kernel
 
 import "time"
 
-// The calendar periods of a budget.
-const (
-	everyHour  = "hour"
-	everyDay   = "day"
-	everyWeek  = "week"
-	everyMonth = "month"
-)
-
-// Period returns the calendar period of a budget that holds t: from start, up to but not including
-// end. A period starts at the first instant whose local date lies in it; an hour starts whenever
-// the local hour begins, so that a repeated hour counts twice (docs/semantics.md, 2.4).
-func (l *Limit) Period(t time.Time) (start, end time.Time) {
-	zone := l.zone
-	if zone == nil {
-		loaded, err := time.LoadLocation(l.Zone)
-		if err != nil {
-			loaded = time.UTC // a limit that was never normalized
-		}
-		zone = loaded
-	}
-	t = t.In(zone)
-	if l.Every == everyHour {
-		return hourStart(t), hourEnd(t)
-	}
-	return dates(l.Every).around(t)
+// Calendar divides time into the periods of a budget.
+type Calendar struct {
+	// Every is the length of a period: [Hour], [Day], [Week] (from Monday) or [Month].
+	Every string
+	// Zone is where the periods begin at midnight, or at the full hour. Default: UTC.
+	Zone *time.Location
 }
 
-// dates is a calendar of periods that begin at a local date.
-type dates string
+// The lengths of a calendar's periods.
+const (
+	Hour  = "hour"
+	Day   = "day"
+	Week  = "week"
+	Month = "month"
+)
 
-// around finds the period that holds t. The label of t is only a guess: where clocks go back over
-// midnight, an instant may bear yesterday's date although today's period has begun.
-func (d dates) around(t time.Time) (start, end time.Time) {
+// Period returns the period that holds t: from start, up to but not including end. A period starts
+// at the first instant whose local date lies in it; an hour starts whenever the local hour begins,
+// so that a repeated hour counts twice (docs/semantics.md, 2.4).
+func (c Calendar) Period(t time.Time) (start, end time.Time) {
+	if c.Zone == nil {
+		c.Zone = time.UTC
+	}
+	t = t.In(c.Zone)
+	if c.Every == Hour {
+		return hourStart(t), hourEnd(t)
+	}
+	return c.around(t)
+}
+
+// PeriodMS is [Calendar.Period] in Unix milliseconds.
+func (c Calendar) PeriodMS(nowMS int64) (startMS, endMS int64) {
+	start, end := c.Period(time.UnixMilli(nowMS))
+	return start.UnixMilli(), end.UnixMilli()
+}
+
+// around returns the period of dates that holds t. The date of t is only a first guess: where clocks
+// go back over midnight, an instant may show yesterday's date although today's period has begun.
+func (c Calendar) around(t time.Time) (start, end time.Time) {
 	y, m, day := t.Date()
-	first := d.first(time.Date(y, m, day, 0, 0, 0, 0, time.UTC))
-	start, end = firstInstant(first, t.Location()), firstInstant(d.next(first), t.Location())
+	first := c.first(time.Date(y, m, day, 0, 0, 0, 0, time.UTC))
+	start, end = firstInstant(first, t.Location()), firstInstant(c.next(first), t.Location())
 	for !end.After(t) {
-		first = d.next(first)
-		start, end = end, firstInstant(d.next(first), t.Location())
+		first = c.next(first)
+		start, end = end, firstInstant(c.next(first), t.Location())
 	}
 	return start, end
 }
 
 // first returns the first date of the period that a date lies in. Dates are midnights in UTC.
-func (d dates) first(date time.Time) time.Time {
-	switch string(d) {
-	case everyWeek:
+func (c Calendar) first(date time.Time) time.Time {
+	switch c.Every {
+	case Week:
 		sinceMonday := (int(date.Weekday()) + 6) % 7
 		return date.AddDate(0, 0, -sinceMonday)
-	case everyMonth:
+	case Month:
 		return date.AddDate(0, 0, 1-date.Day())
 	default:
 		return date
@@ -59,11 +65,11 @@ func (d dates) first(date time.Time) time.Time {
 }
 
 // next returns the first date of the period after the one that begins at first.
-func (d dates) next(first time.Time) time.Time {
-	switch string(d) {
-	case everyWeek:
+func (c Calendar) next(first time.Time) time.Time {
+	switch c.Every {
+	case Week:
 		return first.AddDate(0, 0, 7)
-	case everyMonth:
+	case Month:
 		return first.AddDate(0, 1, 0)
 	default:
 		return first.AddDate(0, 0, 1)
