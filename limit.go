@@ -180,6 +180,16 @@ func (l Limit) Same(o Limit) bool {
 	return l == o
 }
 
+// Definition returns what stores that count by the kernel need of the limit.
+func (l *Limit) Definition() kernel.Definition {
+	return kernel.Definition{
+		Capacity: l.Capacity,
+		Refill:   l.RefillAmount,
+		LengthMS: max(l.RefillPeriod, l.Window, l.Timeout).Milliseconds(), // at most one is set
+		Calendar: l.calendar(),
+	}
+}
+
 // Period returns the calendar period of a budget that holds t: from start, up to but not including
 // end. See [kernel.Calendar.Period].
 func (l *Limit) Period(t time.Time) (start, end time.Time) { return l.calendar().Period(t) }
@@ -197,17 +207,13 @@ func (l *Limit) calendar() kernel.Calendar {
 // Unix milliseconds: never above the capacity, and never moved back by an earlier to. It is how
 // every store must count (docs/semantics.md, 2.1).
 func (l *Limit) Refill(balanceMilli, from, to int64) int64 {
-	return l.rate().Refill(balanceMilli, from, to)
+	return l.Definition().Rate().Refill(balanceMilli, from, to)
 }
 
 // RefillWait is the time from now, at which the balance was refilled, until it has reached want
 // milli-units if nobody takes any; at most MaxInt64 nanoseconds, as for a want above the capacity.
 func (l *Limit) RefillWait(balanceMilli, want, now int64) time.Duration {
-	return kernel.Duration(l.rate().Wait(balanceMilli, want, now))
-}
-
-func (l *Limit) rate() kernel.Rate {
-	return kernel.RateOf(l.Capacity, l.RefillAmount, l.RefillPeriod)
+	return kernel.Duration(l.Definition().Rate().Wait(balanceMilli, want, now))
 }
 
 // normalizeLimits normalizes a level's limits and refuses a name that occurs twice. The field of

@@ -1,19 +1,12 @@
-// Package kernel is the arithmetic of bucket limits: what a balance regains over time and when it
-// will suffice. Balances are in milli-units, instants in milliseconds since 1970, both int64.
-//
-// By an instant t a rate of r milli-units per p milliseconds has credited ⌊t·r/p⌋ milli-units, and
-// an interval gains the difference between its ends. So gains telescope: a balance that is brought
-// up to date often gains as much as one that is left alone, however slow its limit is, and over no
-// interval is the credit a whole milli-unit off.
-//
-// Everything here is a pure function. Products have 128 bits; a result that does not fit 64 is
-// the largest int64.
 package kernel
 
 import (
 	"math"
+	"math/bits"
 	"time"
 )
+
+const milliPerUnit = 1000
 
 // Rate is a bucket's ceiling and the speed at which it refills. Each field must be above zero;
 // a period of zero panics.
@@ -68,14 +61,34 @@ func (r Rate) Wait(balanceMilli, wantMilli, nowMS int64) (ms int64) {
 	return saturate(r.wait(balanceMilli, wantMilli, nowMS))
 }
 
-// FullAt returns the first instant (ms), not before nowMS, at which a bucket that has balanceMilli
-// at nowMS is at its capacity; at most MaxInt64.
-func (r Rate) FullAt(balanceMilli, nowMS int64) int64 {
-	wait := r.wait(balanceMilli, r.CapacityMilli, nowMS)
+// ReachedAt returns the first instant (ms), not before nowMS, at which a bucket that has
+// balanceMilli at nowMS holds at least wantMilli. It is MaxInt64 if that is later, or never.
+func (r Rate) ReachedAt(balanceMilli, wantMilli, nowMS int64) int64 {
+	if wantMilli > r.CapacityMilli {
+		return math.MaxInt64
+	}
+	wait := r.wait(balanceMilli, wantMilli, nowMS)
 	if wait > uint64(math.MaxInt64)-uint64(nowMS) {
 		return math.MaxInt64
 	}
 	return int64(uint64(nowMS) + wait)
+}
+
+// FullAt is [Rate.ReachedAt] for the capacity.
+func (r Rate) FullAt(balanceMilli, nowMS int64) int64 {
+	return r.ReachedAt(balanceMilli, r.CapacityMilli, nowMS)
+}
+
+// Refund returns a balance after milli-units were given back: at most the capacity, or the balance
+// as it was if that is above it.
+func (r Rate) Refund(balanceMilli, milli int64) int64 {
+	switch {
+	case balanceMilli >= r.CapacityMilli:
+		return balanceMilli
+	case uint64(milli) >= uint64(r.CapacityMilli)-uint64(balanceMilli):
+		return r.CapacityMilli
+	}
+	return balanceMilli + milli
 }
 
 // Milli returns units in milli-units, and false if they do not fit an int64.
@@ -96,4 +109,58 @@ func Units(milli int64) int64 {
 	return units
 }
 
-const milliPerUnit = 1000
+// gain is Gain up to MaxUint64: the way from the deepest debt to a capacity needs all 64 bits.
+//
+// ⌊t·r/p⌋ itself may not fit 64 bits, so it is never computed. With m = from·r mod p the
+// difference is ⌊(m + (to−from)·r)/p⌋, in which no term outgrows 128 bits.
+func (r Rate) gain(fromMS, toMS int64) uint64 {
+	if toMS <= fromMS {
+		return 0
+	}
+	hi, lo := bits.Mul64(uint64(toMS)-uint64(fromMS), uint64(r.RefillMilli))
+	lo, carry := bits.Add64(lo, r.phase(fromMS), 0)
+	return divide(hi+carry, lo, uint64(r.PeriodMS))
+}
+
+// wait returns the milliseconds until the balance is wantMilli, which must not be above the
+// capacity, up to MaxUint64. It solves ⌊(m + d·r)/p⌋ ≥ need for d, that is d = ⌈(need·p − m)/r⌉.
+func (r Rate) wait(balanceMilli, wantMilli, nowMS int64) uint64 {
+	if balanceMilli >= wantMilli {
+		return 0
+	}
+	need := uint64(wantMilli) - uint64(balanceMilli)
+	hi, lo := bits.Mul64(need, uint64(r.PeriodMS))
+	// m is below p, so this stays above zero.
+	lo, borrow := bits.Sub64(lo, r.phase(nowMS), 0)
+	hi -= borrow
+	lo, carry := bits.Add64(lo, uint64(r.RefillMilli)-1, 0)
+	return divide(hi+carry, lo, uint64(r.RefillMilli))
+}
+
+// phase returns ms·r mod p, from 0 up to but not including p, for instants before 1970 too.
+func (r Rate) phase(ms int64) uint64 {
+	distance := uint64(ms)
+	if ms < 0 {
+		distance = -distance
+	}
+	hi, lo := bits.Mul64(distance, uint64(r.RefillMilli))
+	rest := bits.Rem64(hi, lo, uint64(r.PeriodMS))
+	if ms < 0 && rest > 0 {
+		return uint64(r.PeriodMS) - rest
+	}
+	return rest
+}
+
+// divide returns the 128-bit hi:lo over by, rounded down, up to MaxUint64.
+func divide(hi, lo, by uint64) uint64 {
+	if hi >= by {
+		return math.MaxUint64
+	}
+	quotient, _ := bits.Div64(hi, lo, by)
+	return quotient
+}
+
+// saturate returns v as an int64, or MaxInt64 if it does not fit.
+func saturate(v uint64) int64 {
+	return int64(min(v, math.MaxInt64))
+}

@@ -41,7 +41,7 @@ var rooms = []room{
 		dir: root, imports: []string{"kernel"},
 		tests: []string{"memory", "manifest", "conformance", "conformance/model"},
 	},
-	{dir: "kernel"},
+	{dir: "kernel", tests: []string{"conformance"}},
 	{dir: "internal/bucket", imports: []string{"kernel"}},
 
 	{

@@ -1,0 +1,112 @@
+package kernel
+
+import "math"
+
+// Bucket counts a bucket limit. See the package's documentation.
+type Bucket struct {
+	// Rate is the definition that the bucket refills under.
+	Rate Rate
+	// BalanceMilli is the balance at SeenMS, in milli-units.
+	BalanceMilli int64
+	// SeenMS is the latest instant that the bucket has seen.
+	SeenMS int64
+}
+
+// NewBucket returns a bucket that nobody has used: it is full.
+func NewBucket(now int64, d Definition) *Bucket {
+	r := d.Rate()
+	return &Bucket{Rate: r, BalanceMilli: r.CapacityMilli, SeenMS: now}
+}
+
+// at returns the balance at now. A bucket that is forgotten is full.
+func (b *Bucket) at(now int64) int64 {
+	if b.Idle(now, ForgetMS) {
+		return b.Rate.CapacityMilli
+	}
+	return b.Rate.Refill(b.BalanceMilli, b.SeenMS, now)
+}
+
+// touch brings the bucket to now.
+func (b *Bucket) touch(now int64) {
+	if now > b.SeenMS {
+		b.BalanceMilli, b.SeenMS = b.at(now), now
+	}
+}
+
+// Redefine implements [Counter]. What the bucket gained until now it gained under the definition it
+// had; then a lowered capacity trims it. One that is forgotten stays so, and is full under any
+// definition.
+func (b *Bucket) Redefine(now int64, d Definition) {
+	if b.Idle(now, ForgetMS) {
+		b.SeenMS = b.Rate.FullAt(b.BalanceMilli, b.SeenMS)
+		b.BalanceMilli = math.MaxInt64
+	} else {
+		b.touch(now)
+	}
+	b.Rate = d.Rate()
+	b.BalanceMilli = min(b.BalanceMilli, b.Rate.CapacityMilli)
+}
+
+// Available implements [Counter].
+func (b *Bucket) Available(now int64) int64 {
+	if b.Idle(now, ForgetMS) {
+		return Units(b.Rate.CapacityMilli)
+	}
+	b.touch(now)
+	return Units(b.BalanceMilli)
+}
+
+// Peek implements [Counter].
+func (b *Bucket) Peek(now int64, d Definition) int64 {
+	then := *b
+	then.Redefine(now, d)
+	return then.Available(now)
+}
+
+// FreeAt implements [Counter].
+func (b *Bucket) FreeAt(now, n int64) int64 {
+	now = max(now, b.SeenMS)
+	return b.Rate.ReachedAt(b.at(now), n*milliPerUnit, now)
+}
+
+// Counts implements [Counter]: a debt must fit 64 bits.
+func (b *Bucket) Counts(now int64, c Claim) bool {
+	milli, ok := Milli(c.To - c.From)
+	return ok && b.at(max(now, b.SeenMS)) >= math.MinInt64+milli
+}
+
+// Take implements [Counter].
+func (b *Bucket) Take(now, n int64) (Piece, bool) {
+	b.touch(now)
+	b.BalanceMilli -= n * milliPerUnit
+	return Piece{}, false
+}
+
+// Settle implements [Counter]: it takes more, into debt, or gives back up to the capacity.
+func (b *Bucket) Settle(now int64, c Claim) []Piece {
+	b.touch(now)
+	if c.To >= c.From {
+		b.BalanceMilli -= (c.To - c.From) * milliPerUnit
+	} else if milli, ok := Milli(c.From - c.To); ok {
+		b.BalanceMilli = b.Rate.Refund(b.BalanceMilli, milli)
+	} else {
+		b.BalanceMilli = b.Rate.CapacityMilli // from the deepest debt, too
+	}
+	return nil
+}
+
+// InUse implements [Counter].
+func (b *Bucket) InUse(now int64) bool {
+	return b.Rate.Refill(b.BalanceMilli, b.SeenMS, now) < b.Rate.CapacityMilli
+}
+
+// Idle implements [Counter]. The time begins to count when the bucket is full.
+func (b *Bucket) Idle(now, forMS int64) bool {
+	return now-b.SeenMS >= forMS && now-forMS >= b.Rate.FullAt(b.BalanceMilli, b.SeenMS)
+}
+
+// Clone implements [Counter].
+func (b *Bucket) Clone() Counter {
+	out := *b
+	return &out
+}

@@ -1,0 +1,279 @@
+package kernel
+
+import (
+	"math"
+	"slices"
+)
+
+// Window counts a window limit. See the package's documentation.
+type Window struct{ Occupancy }
+
+// Concurrency counts a concurrency limit. See the package's documentation.
+type Concurrency struct{ Occupancy }
+
+// Occupancy is what windows and slots have in common: units that return by themselves.
+//
+// Units that stay equally long return in the order in which they came, so there is one queue for
+// each length. There is one length unless the definition was changed.
+type Occupancy struct {
+	// Capacity is the ceiling, in units.
+	Capacity int64
+	// LengthMS is how long units stay that are taken from now on.
+	LengthMS int64
+	// SeenMS is the latest instant that the counter has seen.
+	SeenMS int64
+	// Queues are by length, no two of the same one.
+	Queues []LengthQueue
+}
+
+// LengthQueue has the units that stay for the same length.
+type LengthQueue struct {
+	LengthMS int64
+	Queue
+}
+
+// NewWindow returns a window that nobody has used.
+func NewWindow(now int64, d Definition) *Window { return &Window{newOccupancy(now, d)} }
+
+// NewConcurrency returns a concurrency limit of which no slot is held.
+func NewConcurrency(now int64, d Definition) *Concurrency { return &Concurrency{newOccupancy(now, d)} }
+
+func newOccupancy(now int64, d Definition) Occupancy {
+	return Occupancy{Capacity: d.Capacity, LengthMS: d.LengthMS, SeenMS: now}
+}
+
+// Redefine implements [Counter]. What is occupied keeps its end.
+func (o *Occupancy) Redefine(_ int64, d Definition) { o.Capacity, o.LengthMS = d.Capacity, d.LengthMS }
+
+// touch brings the counter to now: what has expired returns.
+func (o *Occupancy) touch(now int64) {
+	if now <= o.SeenMS {
+		return // what had expired by then has returned
+	}
+	o.SeenMS = now
+	for i := range o.Queues {
+		o.Queues[i].Expire(now)
+	}
+	if len(o.Queues) > 1 {
+		o.Queues = slices.DeleteFunc(o.Queues, func(q LengthQueue) bool { return q.Total() == 0 })
+	}
+}
+
+// Available implements [Counter].
+func (o *Occupancy) Available(now int64) int64 {
+	if o.Idle(now, ForgetMS) {
+		return o.Capacity
+	}
+	o.touch(now)
+	return o.Capacity - o.total()
+}
+
+// total returns the units that are occupied at the latest instant seen.
+func (o *Occupancy) total() (sum int64) {
+	for i := range o.Queues {
+		sum += o.Queues[i].Total()
+	}
+	return sum
+}
+
+// Occupied returns the units that are occupied at now, and changes nothing.
+func (o *Occupancy) Occupied(now int64) (sum int64) {
+	now = max(now, o.SeenMS)
+	for i := range o.Queues {
+		sum += o.Queues[i].Occupied(now)
+	}
+	return sum
+}
+
+// Peek implements [Counter].
+func (o *Occupancy) Peek(now int64, d Definition) int64 { return d.Capacity - o.Occupied(now) }
+
+// FreeAt implements [Counter]: it walks the queues in the order of expiry until enough has returned.
+func (o *Occupancy) FreeAt(now, n int64) int64 {
+	at := max(now, o.SeenMS)
+	over := o.total() - (o.Capacity - n)
+	if len(o.Queues) == 1 {
+		return o.Queues[0].FreeAt(at, over)
+	}
+	rest := make([][]Entry, len(o.Queues))
+	for i := range o.Queues {
+		rest[i] = o.Queues[i].pending()
+	}
+	for over > 0 {
+		first := -1
+		for i := range rest {
+			if len(rest[i]) > 0 && (first < 0 || rest[i][0].UntilMS < rest[first][0].UntilMS) {
+				first = i
+			}
+		}
+		if first < 0 {
+			return math.MaxInt64
+		}
+		over -= rest[first][0].Units
+		at = max(at, rest[first][0].UntilMS)
+		rest[first] = rest[first][1:]
+	}
+	return at
+}
+
+// Counts implements [Counter].
+func (o *Occupancy) Counts(now int64, c Claim) bool {
+	return c.To-c.From <= math.MaxInt64-o.Occupied(now)
+}
+
+// Take implements [Counter]. What a lease grows by returns with what it reserved first, so a window
+// returns a piece even if that is nothing.
+func (w *Window) Take(now, n int64) (Piece, bool) {
+	w.touch(now)
+	return w.add(n, w.SeenMS+w.LengthMS, w.LengthMS), true
+}
+
+// Take implements [Counter].
+func (c *Concurrency) Take(now, n int64) (Piece, bool) {
+	c.touch(now)
+	return c.add(n, c.SeenMS+c.LengthMS, c.LengthMS), n > 0
+}
+
+// add occupies units that return at an instant, in the queue of a length.
+func (o *Occupancy) add(n, until, length int64) Piece {
+	p := Piece{Units: n, Until: until, Mark: length}
+	if n == 0 {
+		return p
+	}
+	for i := range o.Queues {
+		if q := &o.Queues[i]; q.LengthMS == length {
+			q.Add(until, n)
+			return p
+		}
+	}
+	o.Queues = append(o.Queues, LengthQueue{length, NewQueue([]Entry{{until, n}})})
+	return p
+}
+
+// free returns units of a piece before their time. A piece whose units have returned by themselves
+// has nothing to free.
+func (o *Occupancy) free(p Piece, n int64) {
+	for i := range o.Queues {
+		if q := &o.Queues[i]; q.LengthMS == p.Mark {
+			q.Remove(p.Until, p.Until, n)
+			return
+		}
+	}
+}
+
+// Settle implements [Counter]. The first piece of a lease stays, even without units: its end is that
+// of what the lease grows by.
+func (w *Window) Settle(now int64, c Claim) []Piece {
+	grown := w.change(now, c)
+	if c.Ends {
+		return nil
+	}
+	out := make([]Piece, 0, len(c.Pieces)+1)
+	keep := min(c.From, c.To)
+	if len(c.Pieces) > 0 {
+		first := c.Pieces[0]
+		first.Units = min(first.Units, keep)
+		keep -= first.Units
+		out = append(out, first)
+		c.Pieces = c.Pieces[1:]
+	}
+	return w.standing(out, c.Pieces, keep, grown)
+}
+
+// Settle implements [Counter].
+func (c *Concurrency) Settle(now int64, claim Claim) []Piece {
+	grown := c.change(now, claim)
+	if claim.Ends {
+		return nil
+	}
+	out := make([]Piece, 0, len(claim.Pieces)+1)
+	return c.standing(out, claim.Pieces, min(claim.From, claim.To), grown)
+}
+
+// change lets units of a lease go, what was added last first, or occupies more. These return with
+// the first ones of the lease or, if those have returned, a length from now.
+func (o *Occupancy) change(now int64, c Claim) (grown Piece) {
+	o.touch(now)
+	if n := c.To - c.From; n > 0 {
+		if len(c.Pieces) > 0 && c.Pieces[0].Until > o.SeenMS {
+			return o.add(n, c.Pieces[0].Until, c.Pieces[0].Mark)
+		}
+		return o.add(n, o.SeenMS+o.LengthMS, o.LengthMS)
+	}
+	left := c.From - c.To
+	for i := len(c.Pieces) - 1; i >= 0 && left > 0; i-- {
+		n := min(left, c.Pieces[i].Units)
+		o.free(c.Pieces[i], n)
+		left -= n
+	}
+	return Piece{}
+}
+
+// standing appends the pieces that a lease still has, of keep units together, and what it grew by.
+func (o *Occupancy) standing(out, pieces []Piece, keep int64, grown Piece) []Piece {
+	for _, p := range pieces {
+		p.Units = min(p.Units, keep)
+		keep -= p.Units
+		out = o.join(out, p)
+	}
+	return o.join(out, grown)
+}
+
+// join appends a piece, or adds it to the last one if they cannot be told apart. Units that have
+// returned by themselves are only counted, and neighbours of that sort become one, so that many
+// adjusts leave few pieces.
+func (o *Occupancy) join(out []Piece, p Piece) []Piece {
+	if p.Units == 0 {
+		return out
+	}
+	if n := len(out); n > 0 {
+		last := &out[n-1]
+		same := last.Until == p.Until && last.Mark == p.Mark
+		if same || last.Until <= o.SeenMS && p.Until <= o.SeenMS {
+			last.Units += p.Units
+			return out
+		}
+	}
+	return append(out, p)
+}
+
+// Extend renews the slots of a lease that have not timed out, for the length from now, and returns
+// where all of its slots then are. If the counter is forgotten, all have timed out.
+func (c *Concurrency) Extend(now int64, pieces []Piece) []Piece {
+	if c.Idle(now, ForgetMS) {
+		return pieces
+	}
+	c.touch(now)
+	out := make([]Piece, 0, len(pieces))
+	for _, p := range pieces {
+		if p.Until > c.SeenMS {
+			c.free(p, p.Units)
+			p = c.add(p.Units, c.SeenMS+c.LengthMS, c.LengthMS)
+		}
+		out = c.join(out, p)
+	}
+	return out
+}
+
+// InUse implements [Counter].
+func (o *Occupancy) InUse(now int64) bool { return o.Occupied(now) > 0 }
+
+// Idle implements [Counter].
+func (o *Occupancy) Idle(now, forMS int64) bool {
+	return now-o.SeenMS >= forMS && o.Occupied(now-forMS) == 0
+}
+
+// Clone implements [Counter].
+func (w *Window) Clone() Counter { return &Window{w.clone()} }
+
+// Clone implements [Counter].
+func (c *Concurrency) Clone() Counter { return &Concurrency{c.clone()} }
+
+func (o *Occupancy) clone() Occupancy {
+	out := *o
+	out.Queues = slices.Clone(o.Queues)
+	for i := range out.Queues {
+		out.Queues[i].Queue = out.Queues[i].Queue.Clone()
+	}
+	return out
+}
