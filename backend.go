@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"time"
+
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // Backend is what a store offers to the limiter. Most users never call it: they open a store and
@@ -234,13 +236,7 @@ type Taken struct {
 }
 
 // Piece is a number of units that were taken at one place and instant.
-type Piece struct {
-	Units int64
-	// Until is when they return by themselves, in Unix milliseconds; 0 if they do not.
-	Until int64
-	// Mark is the store's own: a shard, a period, a generation.
-	Mark int64
-}
+type Piece = kernel.Piece
 
 // Update changes what a live lease stands for.
 type Update struct {
