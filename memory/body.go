@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // The body of a snapshot has, in this order:
@@ -85,65 +86,75 @@ func (c *codec) item(it *item) {
 		if c.reading {
 			s.counter = newCounter(0, &weir.Limit{Kind: s.kind})
 		}
-		s.counter.code(c)
+		c.counter(s.counter)
 	}
 }
 
-func (b *bucket) code(c *codec) {
-	c.positive(&b.rate.CapacityMilli)
-	c.positive(&b.rate.RefillMilli)
-	c.positive(&b.rate.PeriodMS)
-	c.int(&b.balance)
-	c.int(&b.seen)
-	c.check(b.balance <= b.rate.CapacityMilli)
+func (c *codec) counter(of kernel.Counter) {
+	switch of := of.(type) {
+	case *kernel.Window:
+		c.occupancy(&of.Occupancy)
+	case *kernel.Concurrency:
+		c.occupancy(&of.Occupancy)
+	case *kernel.Budget:
+		c.budget(of)
+	case *kernel.Bucket:
+		c.bucket(of)
+	}
 }
 
-func (o *occupancy) code(c *codec) {
-	c.int(&o.seen)
-	queues := list(c, &o.queues, leastQueue)
+func (c *codec) bucket(b *kernel.Bucket) {
+	c.positive(&b.Rate.CapacityMilli)
+	c.positive(&b.Rate.RefillMilli)
+	c.positive(&b.Rate.PeriodMS)
+	c.int(&b.BalanceMilli)
+	c.int(&b.SeenMS)
+	c.check(b.BalanceMilli <= b.Rate.CapacityMilli)
+}
+
+func (c *codec) occupancy(o *kernel.Occupancy) {
+	c.int(&o.SeenMS)
+	queues := list(c, &o.Queues, leastQueue)
 	var total int64
 	for i := range queues {
 		q := &queues[i]
-		c.positive(&q.length)
+		c.positive(&q.LengthMS)
 		for j := range queues[:i] {
-			c.check(queues[j].length != q.length)
+			c.check(queues[j].LengthMS != q.LengthMS)
 		}
-		total = c.sum(total, q.code(c, o.seen))
-	}
-	if c.reading {
-		o.total = total
+		total = c.sum(total, c.queue(&q.Queue, o.SeenMS))
 	}
 }
 
-// code writes each instant as the distance from the one before, and returns the sum of the units.
-func (q *queue) code(c *codec, last int64) (total int64) {
-	if !c.reading {
-		q.compact()
-	}
-	entries := list(c, &q.ring, leastEntry)
-	for i := range entries {
+// queue writes each instant as the distance from the one before, and returns the sum of the units.
+func (c *codec) queue(q *kernel.Queue, last int64) (total int64) {
+	entries := q.Entries()
+	for i := range list(c, &entries, leastEntry) {
 		e := &entries[i]
-		gap := e.until - last
+		gap := e.UntilMS - last
 		c.positive(&gap)
 		if last = c.sum(last, gap); c.reading {
-			e.until = last
+			e.UntilMS = last
 		}
-		c.positive(&e.units)
-		total = c.sum(total, e.units)
+		c.positive(&e.Units)
+		total = c.sum(total, e.Units)
+	}
+	if c.reading && !c.failed {
+		*q = kernel.NewQueue(entries)
 	}
 	return total
 }
 
-func (b *budget) code(c *codec) {
-	c.int(&b.seen)
+func (c *codec) budget(b *kernel.Budget) {
+	c.int(&b.SeenMS)
 	var total int64
-	for i := range list(c, &b.periods, leastPeriod) {
-		p := &b.periods[i]
-		c.int(&p.start)
-		c.int(&p.end)
-		c.natural(&p.used, math.MaxInt64)
-		c.check(p.start < p.end)
-		total = c.sum(total, p.used)
+	for i := range list(c, &b.Periods, leastPeriod) {
+		p := &b.Periods[i]
+		c.int(&p.StartMS)
+		c.int(&p.EndMS)
+		c.natural(&p.Used, math.MaxInt64)
+		c.check(p.StartMS < p.EndMS)
+		total = c.sum(total, p.Used)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // FuzzDecodeSnapshot shows that no file makes the decoder panic, and that what it accepts is
@@ -50,8 +51,8 @@ func TestEncodeRefusesWhatCannotBe(t *testing.T) {
 	for i := range s.store.stripes {
 		for _, it := range s.store.stripes[i].dense {
 			for _, st := range it.states {
-				if b, ok := st.counter.(*bucket); ok {
-					b.balance = b.rate.CapacityMilli + 1
+				if b, ok := st.counter.(*kernel.Bucket); ok {
+					b.BalanceMilli = b.Rate.CapacityMilli + 1
 				}
 			}
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // overlap returns takes on a random set of entities, each with a window of capacity and a slot.
@@ -73,8 +74,8 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 	everyone.Wait()
 	for i := range taken {
 		takes := takesOf("e"+strconv.Itoa(i), limits)
-		left := s.stripes[s.stripeOf(takes[0].Entity)].items.find(takes[0].Subject, s.hashOf(takes[0].Subject)).find(&limits[0])
-		used := limits[0].Capacity - left.peek(now.UnixMilli(), &limits[0])
+		left := s.stripes[s.stripeOf(takes[0].Entity)].items.find(takes[0].Subject, s.hashOf(takes[0].Subject)).find(&limits[0]).counter
+		used := limits[0].Capacity - left.Peek(now.UnixMilli(), limits[0].Definition())
 		if used > limits[0].Capacity || used > taken[i].Load() {
 			t.Errorf("e%d: got %d used of %d taken, capacity %d", i, used, taken[i].Load(), limits[0].Capacity)
 		}
@@ -187,7 +188,7 @@ func snapshotSums(t *testing.T, body []byte, now time.Time) (used, held int64) {
 	for i := range read.store.stripes {
 		for _, it := range read.store.stripes[i].dense {
 			for _, st := range it.states {
-				used += st.counter.(*occupancy).occupied(now.UnixMilli())
+				used += st.counter.(*kernel.Window).Occupied(now.UnixMilli())
 			}
 		}
 	}

@@ -146,26 +146,7 @@ func (t *records) write(c *codec) (n int) {
 func (it *item) clone() *item {
 	out := &item{subject: it.subject, states: slices.Clone(it.states)}
 	for i := range out.states {
-		out.states[i].counter = out.states[i].counter.clone()
+		out.states[i].counter = out.states[i].counter.Clone()
 	}
 	return out
-}
-
-func (b *bucket) clone() counter {
-	out := *b
-	return &out
-}
-
-func (o *occupancy) clone() counter {
-	out := &occupancy{seen: o.seen, total: o.total, queues: slices.Clone(o.queues)}
-	for i := range out.queues {
-		out.queues[i].ring = slices.Clone(out.queues[i].ring)
-	}
-	return out
-}
-
-func (b *budget) clone() counter {
-	out := *b
-	out.periods = slices.Clone(b.periods)
-	return &out
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // item holds the states of all limits of one (entity, resource).
@@ -17,44 +18,42 @@ type item struct {
 	states []state
 	// one and bucket are memory for the first state, as most items have one limit, a bucket.
 	one    [1]state
-	bucket bucket
+	bucket kernel.Bucket
 }
 
 // state is what one limit counts. A limit that changes its kind gets another state, and finds the
 // old one if it changes back.
 type state struct {
-	name string
-	kind weir.Kind
-	counter
-	// limit is the definition that the state was last found by.
+	name    string
+	kind    weir.Kind
+	counter kernel.Counter
+	// limit is the definition that the counter goes by; nil if a snapshot has not said.
 	limit *weir.Limit
 }
 
 // find returns the state of a limit, or nil; also of no item.
-func (it *item) find(l *weir.Limit) counter {
+func (it *item) find(l *weir.Limit) *state {
 	if it == nil {
 		return nil
 	}
 	for i := range it.states { // mostly
 		if s := &it.states[i]; s.limit == l {
-			return s.counter
+			return s
 		}
 	}
 	for i := range it.states {
-		s := &it.states[i]
-		if s.kind == l.Kind && s.name == l.Name {
-			s.limit = l
-			return s.counter
+		if s := &it.states[i]; s.kind == l.Kind && s.name == l.Name {
+			return s
 		}
 	}
 	return nil
 }
 
 // put keeps a limit's counter, and returns where it is from then on.
-func (it *item) put(l *weir.Limit, c counter) counter {
+func (it *item) put(l *weir.Limit, c kernel.Counter) kernel.Counter {
 	if len(it.states) == 0 {
 		it.states = it.one[:0]
-		if b, ok := c.(*bucket); ok {
+		if b, ok := c.(*kernel.Bucket); ok {
 			it.bucket = *b
 			c = &it.bucket
 		}
@@ -65,51 +64,24 @@ func (it *item) put(l *weir.Limit, c counter) counter {
 
 // inUse reports whether any limit has something in use at now.
 func (it *item) inUse(now int64) bool {
-	return slices.ContainsFunc(it.states, func(s state) bool { return s.inUse(now) })
+	return slices.ContainsFunc(it.states, func(s state) bool { return s.counter.InUse(now) })
 }
 
-// counter is what one limit counts, in units; instants are Unix milliseconds. Each remembers the
-// latest instant that it has seen and takes an earlier one as that.
-type counter interface {
-	// available brings the counter to now and returns what is left of l's capacity, rounded down.
-	available(now int64, l *weir.Limit) int64
-	// peek is available, but changes nothing.
-	peek(now int64, l *weir.Limit) int64
-	// freeAt returns the first instant at which want is available if nobody takes anything, at most
-	// MaxInt64. Want is at most l's capacity.
-	freeAt(now, want int64, l *weir.Limit) int64
-	// counts reports whether the growth that c asks for can be counted, whatever the capacity.
-	counts(now int64, c claim) bool
-	// take counts n more units and returns where they are, if that has to be known.
-	take(now, n int64, l *weir.Limit) (weir.Piece, bool)
-	// settle makes a lease stand for something else and returns where its units then are.
-	settle(now int64, c claim) []weir.Piece
-	// inUse reports whether anything is in use at now.
-	inUse(now int64) bool
-	// idle reports whether nothing has been in use for a time (ms), and nobody has asked.
-	idle(now, forMS int64) bool
-	// clone returns a copy that has nothing in common with the counter.
-	clone() counter
-	// code writes the counter into a snapshot, or reads it.
-	code(c *codec)
-}
+// idleMS is when the sweep drops a state: ten seconds after its counter is forgotten, so that a
+// clock which is a little behind finds what it would have found.
+const idleMS = kernel.ForgetMS + 10_000
 
-// A limit with nothing in use counts as forgotten a minute later: a denial leaves it so, and what
-// is taken makes it anew. States go ten seconds after that, so that a clock which is a little
-// behind finds what it would have found.
-const (
-	forgetMS = 60_000
-	idleMS   = forgetMS + 10_000
-)
-
-// newCounter returns the state of a limit that nobody has used.
-func newCounter(now int64, l *weir.Limit) counter {
+// newCounter returns the counter of a limit that nobody has used.
+func newCounter(now int64, l *weir.Limit) kernel.Counter {
+	d := l.Definition()
 	switch l.Kind {
-	case weir.Window, weir.Concurrency:
-		return &occupancy{seen: now}
+	case weir.Window:
+		return kernel.NewWindow(now, d)
+	case weir.Concurrency:
+		return kernel.NewConcurrency(now, d)
 	case weir.Budget:
-		return &budget{seen: now}
+		return kernel.NewBudget(now, d)
 	default:
-		return newBucket(now, l)
+		return kernel.NewBucket(now, d)
 	}
 }

@@ -53,6 +53,7 @@ func (s *Store) decide(
 			it = seat.stripe.find(t.Subject, seat.hash)
 		}
 		seat.open(now, it, t.Limit, t.Limit)
+		seat.define(now, t.Limit)
 		if judge(now, t, seat, &out.Limits[i]) {
 			exceeded = true
 			out.Denied = out.Denied || !t.Limit.Shadow
@@ -71,7 +72,7 @@ func (s *Store) decide(
 func leaveOut(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
-		if !out.Limits[i].Exceeded || seat.counter.counts(now, claim{limit: t.Limit, to: seat.cost}) {
+		if !out.Limits[i].Exceeded || seat.counter.Counts(now, kernel.Claim{To: seat.cost}) {
 			continue
 		}
 		seat.cost = 0
@@ -84,20 +85,13 @@ func leaveOut(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
 // judge writes the status of one take as it was found, and reports whether its limit is exceeded.
 func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 	l := t.Limit
-	lowered := l.Capacity - t.Ceiling
-	available := seat.counter.available(now, l) - lowered
+	available, retryAfter, fits := kernel.Judge(seat.counter, now, seat.cost, t.Ceiling, l.Capacity)
 	// Field by field, since a whole would be put together elsewhere and copied.
 	status.Entity, status.Resource, status.Limit = t.Entity, t.Resource, l.Name
 	status.Kind, status.Level = l.Kind, t.Level
 	status.Capacity, status.Available, status.Requested = t.Ceiling, available, seat.cost
-	status.Exceeded, status.Shadow = available < seat.cost, l.Shadow
-	if !status.Exceeded {
-		return false
-	}
-	if seat.cost <= t.Ceiling {
-		status.RetryAfter = kernel.Until(now, seat.counter.freeAt(now, seat.cost+lowered, l))
-	}
-	return true
+	status.Exceeded, status.Shadow, status.RetryAfter = !fits, l.Shadow, retryAfter
+	return !fits
 }
 
 // apply takes everything and notes where the lease's units are.
@@ -106,7 +100,7 @@ func apply(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
 		t, seat := &takes[i], &seats[i]
 		seat.keep(t.Subject, t.Limit)
 		out.Limits[i].Available -= seat.cost
-		if piece, ok := seat.counter.take(now, seat.cost, t.Limit); ok {
+		if piece, ok := seat.counter.Take(now, seat.cost); ok {
 			out.Taken[i].Pieces = append(out.Taken[i].Pieces, piece)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // change is what an update does to one holding.
@@ -66,7 +67,7 @@ func (s *Store) change(
 			it = c.stripe.find(h.Subject, c.hash)
 		}
 		c.open(now, it, h.Limit, c.limit)
-		if c.to > c.from && !c.counter.counts(now, c.claim) {
+		if c.to > c.from && !c.counter.Counts(now, kernel.Claim{Pieces: c.pieces, From: c.from, To: c.to}) {
 			if !c.limit.Shadow {
 				return unfit(&u.Changes[i])
 			}
@@ -85,14 +86,16 @@ func (s *Store) change(
 // what there is.
 func (c *change) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece {
 	if verb == weir.VerbExtend {
-		o, ok := c.counter.(*occupancy)
-		if !ok || c.limit.Kind != weir.Concurrency || c.fresh || o.idle(now, forgetMS) {
+		slots, ok := c.counter.(*kernel.Concurrency)
+		if !ok || c.state == nil {
 			return c.pieces
 		}
-		return o.extend(now, c.pieces, c.limit)
+		c.define(now, c.limit)
+		return slots.Extend(now, c.pieces)
 	}
 	c.keep(of, c.limit)
-	return c.counter.settle(now, c.claim)
+	c.define(now, c.limit)
+	return c.counter.Settle(now, kernel.Claim{Pieces: c.pieces, From: c.from, To: c.to, Ends: !c.lives})
 }
 
 func unfit(c *weir.Change) error {

@@ -1,6 +1,9 @@
 package memory
 
-import "github.com/weir-limiter/weir"
+import (
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
+)
 
 // spot is where one limit of a subject is counted, while a call judges or settles it.
 type spot struct {
@@ -8,9 +11,9 @@ type spot struct {
 	hash   uint64 // of the subject
 	// first is true for the first of the limits of one subject; the others follow it.
 	first   bool
-	counter counter
-	// fresh is true where the counter is not in its item yet: what is taken or settled puts it there.
-	fresh bool
+	counter kernel.Counter
+	// state has the counter; nil if the counter is not in its item yet.
+	state *state
 }
 
 // locate finds the stripe of a subject and adds it to those that the call locks.
@@ -26,14 +29,26 @@ func (p *spot) follow(before *spot) { p.stripe, p.hash = before.stripe, before.h
 
 // open finds the counter of a limit in the subject's item, or makes one by the definition in force.
 func (p *spot) open(now int64, it *item, l, inForce *weir.Limit) {
-	if p.counter = it.find(l); p.counter == nil {
-		p.counter, p.fresh = newCounter(now, inForce), true
+	if p.state = it.find(l); p.state != nil {
+		p.counter = p.state.counter
+	} else {
+		p.counter = newCounter(now, inForce)
+	}
+}
+
+// define makes l the definition that the counter goes by, if it is of the same kind. If the item's
+// states have moved since the counter was found, they do not learn of it, and the next call defines
+// the counter again.
+func (p *spot) define(now int64, l *weir.Limit) {
+	if p.state != nil && p.state.limit != l && p.state.kind == l.Kind {
+		p.state.limit = l
+		p.counter.Redefine(now, l.Definition())
 	}
 }
 
 // keep puts a counter that was made into the subject's item.
 func (p *spot) keep(of weir.Subject, l *weir.Limit) {
-	if p.fresh {
+	if p.state == nil {
 		p.counter = p.stripe.ensure(of, p.hash).put(l, p.counter)
 	}
 }

@@ -137,8 +137,8 @@ func (s *Store) report(
 	for i := range of.Limits {
 		l := &of.Limits[i]
 		available := l.Capacity
-		if c := it.find(l); c != nil {
-			available = c.peek(now, l)
+		if st := it.find(l); st != nil {
+			available = st.counter.Peek(now, l.Definition())
 		}
 		out = append(out, weir.LimitStatus{
 			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind,

@@ -51,7 +51,7 @@ func (p *stripe) sweep(now int64, most int) (n int, done bool) {
 	defer p.mu.Unlock()
 	for ; n < most && p.cursor < len(p.dense); n++ {
 		it := p.dense[p.cursor]
-		idle := func(s state) bool { return s.idle(now, idleMS) }
+		idle := func(s state) bool { return s.counter.Idle(now, idleMS) }
 		if slices.ContainsFunc(it.states, idle) {
 			p.keep(it)
 			it.states = slices.DeleteFunc(it.states, idle)
