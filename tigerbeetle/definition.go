@@ -4,7 +4,6 @@ package tigerbeetle
 
 import (
 	"encoding/binary"
-	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
@@ -12,19 +11,7 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// rate is a bucket's definition as its anchors carry it: units, units, milliseconds.
-type rate struct {
-	capacity, amount, period int64
-}
-
-func rateOf(l *weir.Limit) rate {
-	return rate{l.Capacity, l.RefillAmount, l.RefillPeriod.Milliseconds()}
-}
-
-// arithmetic is the rate for counting.
-func (r rate) arithmetic() kernel.Rate {
-	return kernel.RateOf(r.capacity, r.amount, time.Duration(r.period)*time.Millisecond)
-}
+func rateOf(l *weir.Limit) kernel.Rate { return l.Definition().Rate() }
 
 // anchor is until when a bucket has been filled, and by which definition it fills from then on.
 type anchor struct {
@@ -33,7 +20,7 @@ type anchor struct {
 	k uint8
 	// version is that of the definitions which it was made under, less the bits above 24.
 	version uint32
-	rate    rate
+	rate    kernel.Rate
 }
 
 // The widths of what an anchor carries: capacity and refill amount fill user_data_128 but for 20 bits,
@@ -54,7 +41,8 @@ const (
 
 // write puts the anchor on the transfer that makes it.
 func (a *anchor) write(t *tb.Transfer) {
-	capacity, amount, period := uint64(a.rate.capacity), uint64(a.rate.amount), uint64(a.rate.period)
+	capacity, amount := uint64(a.rate.CapacityMilli/1000), uint64(a.rate.RefillMilli/1000)
+	period := uint64(a.rate.PeriodMS)
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:], capacity|amount<<amountBits)
 	binary.LittleEndian.PutUint64(b[8:], amount>>(64-amountBits)|period&pieceMask<<(2*amountBits-64))
@@ -69,10 +57,10 @@ func readAnchor(t *tb.Transfer) anchor {
 	return anchor{
 		b: int64(t.UserData64 & (1<<timeBits - 1)), k: uint8(t.UserData32 & countMask),
 		version: t.UserData32 >> 8,
-		rate: rate{
-			capacity: int64(lo & amountMask),
-			amount:   int64((lo>>amountBits | hi<<(64-amountBits)) & amountMask),
-			period: int64(hi>>(2*amountBits-64)&pieceMask | t.UserData64>>timeBits<<pieceBits |
+		rate: kernel.Rate{
+			CapacityMilli: int64(lo&amountMask) * 1000,
+			RefillMilli:   int64((lo>>amountBits|hi<<(64-amountBits))&amountMask) * 1000,
+			PeriodMS: int64(hi>>(2*amountBits-64)&pieceMask | t.UserData64>>timeBits<<pieceBits |
 				uint64(t.UserData32>>countBits&3)<<(2*pieceBits)),
 		},
 	}

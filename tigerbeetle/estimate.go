@@ -5,8 +5,71 @@ package tigerbeetle
 import (
 	"math"
 
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/kernel"
 )
+
+// estimate is what is known to be in use of a limit. It counts by the kernel, but what it counts is
+// what the cluster said last and what chains of this server have done since.
+type estimate struct {
+	bucket  bucketKnown
+	holds   holdsKnown
+	periods []period
+}
+
+// available is what may still be taken of a limit of a kind at an instant, in units.
+func (e *estimate) available(kind weir.Kind, now, capacity int64) int64 {
+	switch kind {
+	case weir.Bucket:
+		return e.bucket.available(now)
+	case weir.Budget:
+		return capacity - e.usedAt(now)
+	default:
+		return capacity - e.holds.occupied(now)
+	}
+}
+
+// freeAt is the first millisecond at which need units are available if nobody else comes, and
+// whether it may be later.
+func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, bound bool) {
+	switch kind {
+	case weir.Bucket:
+		return e.bucket.freeAt(now, need), false
+	case weir.Budget:
+		b := e.budget(nil)
+		b.Capacity = capacity
+		return b.FreeAt(now, need), false
+	default:
+		return e.holds.freeAt(now, capacity-need)
+	}
+}
+
+// period is an account of a budget.
+type period struct {
+	account tb.Uint128
+	// end is in Unix milliseconds.
+	end    int64
+	used   int64
+	ready  bool
+	funded bool
+}
+
+// usedAt is what a budget has used in periods that have not ended.
+func (e *estimate) usedAt(now int64) int64 {
+	var few [4]kernel.Period
+	b := e.budget(few[:0])
+	return b.Used(now)
+}
+
+// budget returns the periods as a counter, which has them in memory where there is room.
+func (e *estimate) budget(memory []kernel.Period) kernel.Budget {
+	for i := range e.periods {
+		memory = append(memory, kernel.Period{EndMS: e.periods[i].end, Used: e.periods[i].used})
+	}
+	return kernel.Budget{Periods: memory}
+}
 
 // bucketKnown is what is known of a bucket.
 type bucketKnown struct {
@@ -25,20 +88,14 @@ type bucketKnown struct {
 
 // at is the balance at an instant, in milli-units.
 func (k *bucketKnown) at(now int64) int64 {
-	r := k.anchor.rate.arithmetic()
-	return r.Refill(k.balance, k.anchor.b, max(now, k.anchor.b))
+	return k.anchor.rate.Refill(k.balance, k.anchor.b, now)
 }
 
 func (k *bucketKnown) available(now int64) int64 { return kernel.Units(k.at(now)) }
 
 func (k *bucketKnown) freeAt(now, need int64) int64 {
-	r := k.anchor.rate.arithmetic()
 	now = max(now, k.anchor.b)
-	wait := r.Wait(k.at(now), need*1000, now)
-	if wait > math.MaxInt64-max(now, 0) {
-		return math.MaxInt64
-	}
-	return now + wait
+	return k.anchor.rate.ReachedAt(k.at(now), need*1000, now)
 }
 
 // gain is what the bucket regains until an instant, in milli-units. It may be more than a balance
@@ -47,14 +104,13 @@ func (k *bucketKnown) gain(now int64) uint64 {
 	if k.anchor.b == 0 {
 		return 0
 	}
-	r := k.anchor.rate.arithmetic()
-	return r.WideGain(k.anchor.b, now)
+	return k.anchor.rate.WideGain(k.anchor.b, now)
 }
 
 // follow is the anchor after the one that is known: at an instant, under a definition. It is false
 // where nothing would change. It moves though nothing has been regained: a chain that moves it
 // fails where another server has, and so knows the capacity that its check goes by.
-func (k *bucketKnown) follow(now int64, r rate, version uint32) (anchor, bool) {
+func (k *bucketKnown) follow(now int64, r kernel.Rate, version uint32) (anchor, bool) {
 	a := k.anchor
 	changed := a.rate != r && (a.b == 0 || !older(version, a.version))
 	if now <= a.b {
@@ -71,48 +127,89 @@ func (k *bucketKnown) follow(now int64, r rate, version uint32) (anchor, bool) {
 	return a, true
 }
 
-// fullMS is for how long a bucket is full before it is as one that was never used, in milliseconds
-// (docs/semantics.md, 8.4).
-const fullMS = 60_000
-
-// forgotten is true where the bucket has been full for so long, and nobody has asked.
-func (k *bucketKnown) forgotten(now, used int64) bool {
-	r := k.anchor.rate.arithmetic()
-	seen := max(used, k.anchor.b)
-	return now-seen >= fullMS && now-fullMS >= r.FullAt(k.balance, k.anchor.b)
-}
-
 // older is true where a version came before another one; they begin anew after 24 bits.
 func older(version, other uint32) bool {
 	return (version-other)&versionMask > versionMask/2
 }
 
-// move takes in that the anchor was moved, and what that did to the balance.
+// forgotten reports whether the bucket counts as one that was never used (docs/semantics.md, 8.4).
+// Used is when it was last asked.
+func (k *bucketKnown) forgotten(now, used int64) bool {
+	b := kernel.Bucket{Rate: k.anchor.rate, BalanceMilli: k.balance, SeenMS: k.anchor.b}
+	return now-used >= kernel.ForgetMS && b.Idle(now, kernel.ForgetMS)
+}
+
+// move takes in that the anchor was moved, and what that did to the balance. A bucket that begins
+// anew begins full.
 func (k *bucketKnown) move(to anchor, anew bool) {
-	if k.anchor.b == 0 || anew { // it begins full
-		k.anchor, k.balance = to, to.rate.capacity*1000
-		return
+	balance := to.rate.CapacityMilli
+	if k.anchor.b > 0 && !anew {
+		balance = min(balance, k.at(to.b))
 	}
-	was := k.anchor.rate
-	r := was.arithmetic()
-	k.balance = r.Refill(k.balance, k.anchor.b, max(to.b, k.anchor.b))
-	k.balance = min(k.balance, to.rate.capacity*1000)
-	k.anchor = to
+	k.anchor, k.balance = to, balance
 }
 
-// give adds milli-units, up to the capacity.
-func (k *bucketKnown) give(milli int64) {
-	most := k.anchor.rate.capacity * 1000
-	// The balance is at most the capacity. From a deep debt there is more room than an int64 holds.
-	if uint64(milli) >= uint64(most)-uint64(k.balance) {
-		k.balance = most
-		return
-	}
-	k.balance += milli
-}
-
-// counts is true where so many units less still fit 64 bits.
+// counts reports whether so many units less still fit 64 bits.
 func (k *bucketKnown) counts(now, units int64) bool {
 	milli, ok := kernel.Milli(units)
 	return ok && (k.anchor.b == 0 || k.at(now) >= math.MinInt64+milli)
+}
+
+// holdsKnown is what is known of a window or a concurrency limit: the units whose ends are known, and
+// how many others are held of which only the number is known.
+type holdsKnown struct {
+	kernel.Queue
+	// others is the number, as it was read.
+	others int64
+	// until is when the last of them ends at the latest.
+	until int64
+}
+
+// expire drops what has ended.
+func (h *holdsKnown) expire(now int64) {
+	if now >= h.until {
+		h.others = 0
+	}
+	h.Expire(now)
+}
+
+// occupied is what is held at an instant.
+func (h *holdsKnown) occupied(now int64) int64 {
+	h.expire(now)
+	return h.Total() + h.others
+}
+
+// clone is a copy.
+func (h *holdsKnown) clone() holdsKnown {
+	return holdsKnown{h.Clone(), h.others, h.until}
+}
+
+// fewer takes in that n units less are held than was known.
+func (h *holdsKnown) fewer(n, until int64) {
+	if n <= h.others {
+		h.others -= n
+		return
+	}
+	*h = holdsKnown{others: max(h.Total()+h.others-n, 0), until: until}
+}
+
+// lateMS is by how much the cluster may end a hold later than its lease believes, in milliseconds.
+const lateMS = 1000
+
+// remove forgets units that returned early. A hold that was made anew, and read from the cluster
+// since, ends a little later there; one of which only the number is known is among the others.
+func (h *holdsKnown) remove(until, units int64) {
+	units -= h.Remove(until, until+lateMS, units)
+	h.others = max(h.others-units, 0)
+}
+
+// freeAt is the first instant at which no more than most units are held, and whether it may be
+// later: what others hold counts as what returns first, because nobody knows when it does.
+func (h *holdsKnown) freeAt(now, most int64) (at int64, bound bool) {
+	h.expire(now)
+	at = h.FreeAt(now, h.Total()-most)
+	if at == math.MaxInt64 || h.others == 0 {
+		return at, false
+	}
+	return max(at, now+1), true
 }

@@ -79,7 +79,7 @@ func (s *spot) busy(now int64) bool {
 	switch s.key.kind {
 	case weir.Bucket:
 		k := &s.bucket
-		return k.anchor.b > 0 && k.at(now) < k.anchor.rate.capacity*1000
+		return k.anchor.b > 0 && k.at(now) < k.anchor.rate.CapacityMilli
 	case weir.Budget:
 		return s.usedAt(now) > 0
 	default:

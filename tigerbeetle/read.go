@@ -187,14 +187,14 @@ func (l *look) tell(now int64, a *tb.Account) (elsewhere bool) {
 	held := clamp(low(a.DebitsPending))
 	if l.into != nil {
 		*l.into = &estimate{holds: holdsKnown{others: held, until: l.latest(now)}}
-		if held == l.holds.total { // then the ends are those that are known
+		if held == l.holds.Total() { // then the ends are those that are known
 			(*l.into).holds = l.holds.clone()
 			(*l.into).holds.others = 0
 		}
 	}
 	// A chain on its way may have been carried out before the account was read, and one that has come
 	// back since may have been after. Only what they do not account for is others' doing.
-	known := l.holds.total + l.holds.others
+	known := l.holds.Total() + l.holds.others
 	least := held - l.adding - (l.let - l.letWas)
 	most := held + l.letting + (l.added - l.addedWas)
 	switch {
@@ -216,7 +216,7 @@ func (l *look) tellBucket(limit, spent *tb.Account, last *anchor, moved bool) {
 	l.ready, l.funded = true, low(limit.CreditsPosted) > 0
 	if last != nil {
 		l.bucket.anchor = *last
-		l.bucket.balance = balance(spent, last.rate.capacity)
+		l.bucket.balance = balance(spent, last.rate.CapacityMilli)
 	}
 	if l.into != nil {
 		*l.into = &estimate{bucket: l.bucket}
@@ -253,9 +253,9 @@ func lost(seats []*seat) {
 // balance is that of a bucket, in milli-units, by the account of what is spent. Servers that know
 // nothing of one another may together run up a debt that 64 bits do not hold: then it is the
 // greatest that they do.
-func balance(spent *tb.Account, capacity int64) int64 {
+func balance(spent *tb.Account, capacityMilli int64) int64 {
 	out := number128(spent.CreditsPosted).less(number128(spent.DebitsPosted))
-	full := uint64(capacity) * 1000
+	full := uint64(capacityMilli)
 	if out.hi > 0 || out.lo > full+1<<63 {
 		return math.MinInt64
 	}
@@ -386,14 +386,14 @@ func (s *Store) readHolds(ctx context.Context, now int64, seat *seat) error {
 	seat.mu.Lock()
 	defer seat.mu.Unlock()
 	before := &seat.view().holds
-	held := before.total + before.others
+	held := before.Total() + before.others
 	holds := holdsOf(found, now)
 	if len(found) == int(most) {
-		holds.others, holds.until = max(held-holds.total, 0), seat.latest(now)
+		holds.others, holds.until = max(held-holds.Total(), 0), seat.latest(now)
 	}
 	seat.seen = &estimate{holds: holds}
 	if back := seat.let - asked.letWas; back > 0 { // by this server, and perhaps not in the answer
-		seat.seen.holds.fewer(min(back, holds.total+holds.others), seat.latest(now))
+		seat.seen.holds.fewer(min(back, holds.Total()+holds.others), seat.latest(now))
 	}
 	if !asked.crossed() { // otherwise what chains did meanwhile is booked in what is known
 		seat.holds = holds.clone()
@@ -415,7 +415,7 @@ func holdsOf(found []tb.Transfer, now int64) holdsKnown {
 			continue
 		}
 		if until := instant(t.Timestamp) + lasts(t); until > now {
-			h.add(until, clamp(low(t.Amount)))
+			h.Add(until, clamp(low(t.Amount)))
 		}
 	}
 	return h

@@ -278,17 +278,17 @@ func (s *seat) refill(ch *chain, holding int) {
 	}
 	s.move.write(&t)
 	ch.put(&t, roleRefill, holding)
-	grown := s.move.rate.capacity - from.rate.capacity
+	grown := s.move.rate.CapacityMilli - from.rate.CapacityMilli
 	if from.b == 0 || grown == 0 || s.anew {
 		return
 	}
 	t = tb.Transfer{
 		ID: anchorID(s.spent, from.b, from.k, codeCapacity), Code: codeCapacity,
-		DebitAccountID: s.limit, CreditAccountID: s.spent, Amount: tb.ToUint128(uint64(grown) * 1000),
+		DebitAccountID: s.limit, CreditAccountID: s.spent, Amount: tb.ToUint128(uint64(grown)),
 	}
 	if grown < 0 {
 		t.DebitAccountID, t.CreditAccountID, t.Flags = s.spent, s.limit, flagBalancing
-		t.Amount = tb.ToUint128(uint64(-grown) * 1000)
+		t.Amount = tb.ToUint128(uint64(-grown))
 	}
 	ch.put(&t, roleRefill, holding)
 }
@@ -403,7 +403,7 @@ func (s *seat) book(at int64) []weir.Piece {
 		return []weir.Piece{p, accountPiece(s.period)}
 	default:
 		p.Until = at + lengthOf(s.take.Limit).Milliseconds()
-		s.holds.add(p.Until, p.Units)
+		s.holds.Add(p.Until, p.Units)
 	}
 	return []weir.Piece{p}
 }

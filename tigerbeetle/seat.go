@@ -55,7 +55,7 @@ func (s *seat) need() int64 { return s.cost + s.lowered }
 // theirs.
 func (s *seat) capacity() int64 {
 	if k := &s.view().bucket; s.key.kind == weir.Bucket && k.anchor.b > 0 {
-		return k.anchor.rate.capacity
+		return kernel.Units(k.anchor.rate.CapacityMilli)
 	}
 	return s.take.Limit.Capacity
 }
@@ -88,13 +88,13 @@ func (s *seat) slack() uint64 {
 	default:
 		return fundUnits - uint64(s.take.Ceiling)
 	}
-	capacity := l.Capacity
+	capacityMilli := l.Capacity * 1000
 	if s.carries {
-		capacity = s.move.rate.capacity
+		capacityMilli = s.move.rate.CapacityMilli
 	} else if s.bucket.anchor.b > 0 {
-		capacity = s.bucket.anchor.rate.capacity
+		capacityMilli = s.bucket.anchor.rate.CapacityMilli
 	}
-	return fundMilli - uint64(max(capacity-s.lowered, 0))*1000
+	return fundMilli - uint64(max(capacityMilli-s.lowered*1000, 0))
 }
 
 // judge writes the status as the limit is known to be.

@@ -201,7 +201,7 @@ func (k *bucketKnown) settle(grown int64) {
 	if -grown <= milli/1000 {
 		milli = -grown * 1000
 	}
-	k.give(milli)
+	k.balance = k.anchor.rate.Refund(k.balance, milli)
 }
 
 func (x *change) bookPeriod(grown int64) {
@@ -228,7 +228,7 @@ func (x *change) bookHolds(now int64) {
 	}
 	for _, p := range x.left {
 		if !was[p.Mark] {
-			x.holds.add(p.Until, p.Units)
+			x.holds.Add(p.Until, p.Units)
 		}
 	}
 }

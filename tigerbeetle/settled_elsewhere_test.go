@@ -88,7 +88,7 @@ func (d *distant) note() {
 		f.held += int64(low(a.DebitsPending))
 		for _, e := range d.byAccount[a.ID] {
 			if e.state == statePending && e.Timeout > 0 {
-				f.ends.add(instant(e.Timestamp)+lasts(&e.Transfer), int64(low(e.Amount)))
+				f.ends.Add(instant(e.Timestamp)+lasts(&e.Transfer), int64(low(e.Amount)))
 			}
 		}
 	}

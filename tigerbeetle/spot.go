@@ -4,7 +4,6 @@ package tigerbeetle
 
 import (
 	"encoding/hex"
-	"math"
 	"sync"
 	"sync/atomic"
 
@@ -54,28 +53,11 @@ type spot struct {
 	denied denial
 }
 
-// estimate is what is known to be in use of a limit.
-type estimate struct {
-	bucket  bucketKnown
-	holds   holdsKnown
-	periods []period
-}
-
 // denial is what was denied last, so that it need not be denied by the cluster again and again.
 type denial struct {
 	// need is what had to be free, in units below the capacity, until when it is remembered.
 	need  int64
 	until int64
-}
-
-// period is an account of a budget.
-type period struct {
-	account tb.Uint128
-	// end is in Unix milliseconds.
-	end    int64
-	used   int64
-	ready  bool
-	funded bool
 }
 
 // unnamed is the subject of a limit whose names this server has never heard: its account's number.
@@ -196,52 +178,3 @@ func (s *spot) name(n *namespace) {
 
 // periodAccount is the account of one of a budget's periods.
 func (s *spot) periodAccount(start, end int64) tb.Uint128 { return periodID(s.hash, start, end) }
-
-// available is what may still be taken of a limit of a kind at an instant, in units.
-func (e *estimate) available(kind weir.Kind, now, capacity int64) int64 {
-	switch kind {
-	case weir.Bucket:
-		return e.bucket.available(now)
-	case weir.Budget:
-		return capacity - e.usedAt(now)
-	default:
-		return capacity - e.holds.occupied(now)
-	}
-}
-
-// usedAt is what a budget has used in periods that have not ended.
-func (e *estimate) usedAt(now int64) int64 {
-	var sum uint64
-	for i := range e.periods {
-		if e.periods[i].end > now {
-			sum = min(sum+uint64(e.periods[i].used), math.MaxInt64)
-		}
-	}
-	return int64(sum)
-}
-
-// freeAt is the first millisecond at which need units are available if nobody else comes, and
-// whether it may be later.
-func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, bound bool) {
-	switch kind {
-	case weir.Bucket:
-		return e.bucket.freeAt(now, need), false
-	case weir.Budget:
-		at = now
-		for capacity-e.usedAt(at) < need {
-			next := int64(math.MaxInt64)
-			for i := range e.periods {
-				if end := e.periods[i].end; end > at {
-					next = min(next, end)
-				}
-			}
-			if next == math.MaxInt64 {
-				return next, false
-			}
-			at = next
-		}
-		return at, false
-	default:
-		return e.holds.freeAt(now, capacity-need)
-	}
-}

@@ -169,7 +169,7 @@ func (s *Store) leftInBucket(now int64, v *sight, spent *tb.Account) int64 {
 	if k.anchor.b == 0 {
 		return v.limit.Capacity
 	}
-	k.balance = balance(spent, k.anchor.rate.capacity)
+	k.balance = balance(spent, k.anchor.rate.CapacityMilli)
 	if k.forgotten(now, s.spots.touched(v.spot.key)) {
 		return v.limit.Capacity
 	}
