@@ -36,3 +36,30 @@ func BenchmarkWait(b *testing.B) {
 		now += 17
 	}
 }
+
+func BenchmarkCounters(b *testing.B) {
+	for _, r := range []struct {
+		name string
+		rule
+	}{
+		{"bucket", bucket(1_000_000_000, 1_000_000_000, minute)},
+		{"window", window(1_000_000_000, minute)},
+		{"concurrency", concurrency(1_000_000_000, minute)},
+		{"budget", budget(1_000_000_000, "day", "UTC")},
+	} {
+		b.Run(r.name, func(b *testing.B) {
+			now := start
+			c := r.counter(now, r.Definition)
+			pieces := make([]kernel.Piece, 1)
+			b.ReportAllocs()
+			for b.Loop() {
+				now++
+				if _, _, fits := kernel.Judge(c, now, 2, r.Capacity, r.Capacity); !fits {
+					b.Fatal("does not fit")
+				}
+				pieces[0], _ = c.Take(now, 2)
+				c.Settle(now, kernel.Claim{Pieces: pieces, From: 2, To: 1, Ends: true})
+			}
+		})
+	}
+}

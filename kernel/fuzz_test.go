@@ -44,6 +44,14 @@ func FuzzFullAt(f *testing.F) {
 	})
 }
 
+func FuzzRefund(f *testing.F) {
+	f.Add(int64(5000), int64(-7), int64(60))
+	f.Add(highest, lowest, highest)
+	f.Fuzz(func(t *testing.T, capacity, balance, milli int64) {
+		checkRefund(t, rateOf(capacity, 1, 1), balance, milli&math.MaxInt64)
+	})
+}
+
 func FuzzMilliAndUnits(f *testing.F) {
 	f.Add(int64(-1))
 	f.Add(highest / 1000)

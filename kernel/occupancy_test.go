@@ -1,151 +1,222 @@
 package kernel_test
 
-import (
-	"math/rand/v2"
-	"testing"
-	"time"
+import "testing"
 
-	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/conformance"
-	"github.com/weir-limiter/weir/kernel"
-)
-
-// shadowed makes the same calls to a counter and to the model of the conformance suite, which is an
-// account of its own. The model's limit is a shadow limit, so that it denies nothing.
-type shadowed struct {
-	*testing.T
-	kernel.Counter
-
-	model    conformance.ModelWorld
-	ids      []weir.LeaseID
-	seq      int64
-	holdings []*weir.Holding
-}
-
-func newShadowed(t *testing.T, c kernel.Counter) *shadowed {
-	t.Helper()
-	start := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
-	m, err := conformance.OpenModel(conformance.Setup{Start: start}, false, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &shadowed{T: t, Counter: c, model: m}
-}
-
-func (w *shadowed) now() int64 { return w.model.Now().UnixMilli() }
-
-// define makes a limit the one in force.
-func (w *shadowed) define(l *weir.Limit) {
-	w.Helper()
-	w.Redefine(w.now(), l.Definition())
-	w.must(nil, w.model.Configure(&weir.Definitions{System: []weir.Limit{*l}}))
-}
-
-func (w *shadowed) must(_ any, err error) {
-	w.Helper()
-	if err != nil {
-		w.Fatal(err)
-	}
-}
-
-func (w *shadowed) reserve(n int64, l *weir.Limit) {
-	w.Helper()
-	p, ok := w.Take(w.now(), n)
-	h := &weir.Holding{Take: weir.Take{Limit: l, Parts: []weir.Part{{Units: n}}}}
-	if ok {
-		h.Pieces = []weir.Piece{p}
-	}
-	w.holdings = append(w.holdings, h)
-	r := &weir.Request{Entity: "e", Resource: "r", Costs: weir.Costs{"n": n}}
-	lease, err := w.model.Reserve(w.Context(), r)
-	w.must(lease, err)
-	w.ids = append(w.ids, lease.ID)
-}
-
-func (w *shadowed) adjust(i int, to int64, l *weir.Limit) {
-	w.Helper()
-	h := w.holdings[i]
-	c := kernel.Claim{Pieces: h.Pieces, From: h.Cost(), To: to}
-	h.Pieces, h.Parts = w.Settle(w.now(), c), []weir.Part{{Units: to}}
-	w.seq++
-	w.must(w.model.Adjust(w.Context(), w.ids[i], w.seq, []weir.Costs{{"n": to}}))
-}
-
-func (w *shadowed) renew(i int, l *weir.Limit) {
-	w.Helper()
-	w.holdings[i].Pieces = w.Counter.(*kernel.Concurrency).Extend(w.now(), w.holdings[i].Pieces)
-	w.must(w.model.Extend(w.Context(), w.ids[i]))
-}
-
-// availableIn returns what the model has available in so many milliseconds.
-func (w *shadowed) availableIn(ms int64) int64 {
-	w.Helper()
-	w.model.Advance(time.Duration(ms) * time.Millisecond)
-	statuses, err := w.model.Status(w.Context(), "e", "r")
-	w.must(statuses, err)
-	w.model.Advance(-time.Duration(ms) * time.Millisecond)
-	return statuses[0].Available
-}
-
-// waitFor returns how many milliseconds it takes until the model has n units available.
-func (w *shadowed) waitFor(n int64) int64 {
-	w.Helper()
-	id := weir.NewLeaseID(w.model.Now())
-	r := &weir.Request{LeaseID: id, Entity: "e", Resource: "r", Costs: weir.Costs{"n": n}}
-	lease, err := w.model.CloneFor(id).Reserve(w.Context(), r)
-	w.must(lease, err)
-	return lease.Limits[0].RetryAfter.Milliseconds()
-}
-
-// TestOccupancyAgainstModel makes random calls to a counter and to the model while the length of the
-// limit changes, and compares what is available, now and soon, and when units are free.
-func TestOccupancyAgainstModel(t *testing.T) {
+func TestWindowReturnsEachUnitAtItsInstant(t *testing.T) {
 	t.Parallel()
-	const capacity = 100
-	lengths := []time.Duration{time.Second, 3 * time.Second, 10 * time.Second}
-	for seed := range uint64(8) {
-		rng := rand.New(rand.NewPCG(seed, 1))
-		slots := seed%2 == 1
-		w := newShadowed(t, &kernel.Window{})
-		if slots {
-			w.Counter = &kernel.Concurrency{}
-		}
-		for step := range 500 {
-			w.model.Advance(time.Duration(rng.IntN(200)) * time.Millisecond)
-			length := lengths[rng.IntN(3)]
-			l := &weir.Limit{Name: "n", Kind: weir.Window, Capacity: capacity, Window: length, Shadow: true}
-			if slots {
-				l.Kind, l.Window, l.Timeout = weir.Concurrency, 0, length
-			}
-			w.define(l)
-			i := max(0, len(w.ids)-1-rng.IntN(12))
-			switch move := rng.IntN(8); {
-			case move < 3 || len(w.ids) == 0:
-				w.reserve(int64(rng.IntN(12)), l)
-			case !slots:
-				w.adjust(i, int64(rng.IntN(15)), l)
-			case move < 6:
-				w.adjust(i, rng.Int64N(w.holdings[i].Cost()+1), l)
-			default:
-				w.renew(i, l)
-			}
-			w.check(l, int64(rng.IntN(capacity)))
-			if t.Failed() {
-				t.Fatalf("seed %d, step %d", seed, step)
-			}
-		}
-	}
+	w := newWorld(t, window(10, minute))
+	w.at(0).take(4)
+	w.at(10_000).take(6)
+	w.at(10_000).refuse(1, 50_000)
+	w.at(10_000).refuse(5, 60_000) // four are not enough
+	w.at(59_999).refuse(4, 1)
+	w.at(60_000).take(4)
+	w.at(60_000).refuse(1, 10_000)
+	w.at(70_000).left(6)
+	w.at(120_000).left(10)
 }
 
-func (w *shadowed) check(l *weir.Limit, want int64) {
-	w.Helper()
-	now, d := w.now(), l.Definition()
-	for _, ms := range []int64{0, 700} {
-		if got, want := w.Peek(now+ms, d), w.availableIn(ms); got != want {
-			w.Errorf("available in %d ms: got %d, want %d", ms, got, want)
+func TestWindowSettles(t *testing.T) {
+	t.Parallel()
+	t.Run("a shrink keeps the end of what stays", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, minute))
+		l := w.at(0).take(10)
+		w.at(20_000).adjust(l, 3)
+		w.left(7)
+		w.at(20_000).take(7)
+		w.at(59_999).refuse(3, 1)
+		w.at(60_000).take(3)
+		w.at(60_000).refuse(1, 20_000)
+	})
+	t.Run("last in, first out", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(20, minute))
+		l := w.at(0).take(5)
+		w.at(70_000).adjust(l, 9)
+		w.at(80_000).adjust(l, 12)
+		w.at(90_000).adjust(l, 7) // three of 80,000 and two of 70,000
+		w.left(18)
+		w.at(129_999).left(18)
+		w.at(130_000).left(20)
+	})
+	t.Run("what has returned does not return again", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, minute))
+		l := w.at(0).take(6)
+		w.at(60_000).adjust(l, 8)
+		w.take(8)
+		w.left(0)
+		w.adjust(l, 7) // one of the two is free
+		w.left(1)
+		w.adjust(l, 1) // the other too; five of the six only change their number
+		w.left(2)
+		w.cancel(l)
+		w.left(2)
+	})
+	t.Run("grows again after all has returned", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, minute))
+		l := w.at(0).take(6)
+		w.at(60_000).adjust(l, 7)
+		w.left(9)
+		w.at(120_000).left(10)
+	})
+}
+
+func TestWindowGrows(t *testing.T) {
+	t.Parallel()
+	t.Run("grown units return with the first", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, minute))
+		l := w.at(0).take(8)
+		w.at(30_000).complete(l, 15)
+		w.left(-5)
+		w.at(30_000).refuse(0, 30_000)
+		w.at(59_999).refuse(4, 1)
+		w.at(60_000).left(10)
+	})
+	t.Run("also where nothing was reserved first", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, minute))
+		l := w.at(0).take(0)
+		w.at(10_000).adjust(l, 3)
+		w.at(20_000).adjust(l, 0)
+		w.at(30_000).adjust(l, 9)
+		w.at(59_999).refuse(2, 1)
+		w.at(60_000).left(10)
+	})
+	t.Run("learned of after these have returned, they stay from then on", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, minute))
+		l := w.at(0).take(8)
+		w.at(60_000).adjust(l, 12)
+		w.left(6)
+		w.at(90_000).adjust(l, 14)
+		w.left(4)
+		w.at(119_999).refuse(5, 1)
+		w.at(120_000).left(8)
+		w.at(149_999).refuse(9, 1)
+		w.at(150_000).left(10)
+	})
+}
+
+func TestWindowManyAdjustsLeaveFewPieces(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, window(1_000_000, second))
+	l := w.at(0).take(1)
+	for i := range int64(1000) {
+		w.at(i*100).adjust(l, i+2)
+		if n := len(l.pieces); n > 12 {
+			t.Fatalf("after %d adjusts: %d pieces, want one for each 100 ms of a second", i, n)
 		}
 	}
-	if got, want := w.FreeAt(now, want)-now, w.waitFor(want); got != want {
-		w.Errorf("free in: got %d ms, want %d", got, want)
+	w.cancel(l)
+	w.left(1_000_000)
+}
+
+func TestWindowSameInstantIsOnePiece(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, window(10, minute))
+	l := w.at(0).take(1)
+	w.adjust(l, 3)
+	w.adjust(l, 6)
+	if got := l.pieces; len(got) != 1 || got[0].Units != 6 {
+		t.Errorf("pieces: got %+v, want one of 6", got)
 	}
+	w.adjust(l, 0)
+	if got := l.pieces; len(got) != 1 || got[0].Units != 0 {
+		t.Errorf("pieces: got %+v, want one that only has its end", got)
+	}
+	w.left(10)
+}
+
+func TestConcurrencyHoldsUntilSettledOrTimedOut(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concurrency(3, minute))
+	l := w.at(0).take(2)
+	w.at(5_000).take(1)
+	w.at(5_000).refuse(1, 55_000)
+	w.at(5_000).refuse(3, 60_000)
+	w.at(6_000).complete(l, 2) // complete returns the slots, whatever it names
+	w.left(2)
+	w.take(2)
+	w.at(64_999).refuse(1, 1)
+	w.at(65_000).take(1)
+}
+
+func TestConcurrencyExtend(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concurrency(2, minute))
+	l := w.at(0).take(2)
+	w.at(50_000).extend(l)
+	w.at(60_000).refuse(1, 50_000)
+	w.at(109_999).refuse(1, 1)
+	w.at(110_000).take(1)
+	w.at(110_000).extend(l) // both have timed out: they stay returned
+	w.left(1)
+	w.at(110_000).cancel(l)
+	w.left(1)
+}
+
+func TestConcurrencyZeroSlots(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, concurrency(1, minute))
+	l := w.at(0).take(0)
+	if got := l.pieces; len(got) != 0 {
+		t.Errorf("pieces: got %+v, want none", got)
+	}
+	w.take(1)
+	w.take(0) // full is not over its capacity
+	w.extend(l)
+	w.complete(l, 0)
+	w.left(0)
+}
+
+func TestOccupancyChanged(t *testing.T) {
+	t.Parallel()
+	t.Run("taken units keep their ends", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, window(10, minute))
+		w.at(0).take(3)
+		w.at(1_000).configure(window(10, 10*second))
+		w.at(2_000).take(3)
+		w.at(3_000).configure(window(10, 2*minute))
+		w.at(4_000).take(4)
+		w.refuse(3, 8_000)   // at 12,000
+		w.refuse(6, 56_000)  // at 60,000
+		w.refuse(7, 120_000) // at 124,000
+		w.at(12_000).left(3)
+		w.at(60_000).left(6)
+		w.at(124_000).left(10)
+	})
+	t.Run("a lowered capacity leaves it over", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, concurrency(10, minute))
+		l := w.at(0).take(8)
+		w.configure(concurrency(5, minute))
+		w.left(-3)
+		w.refuse(0, 60_000)
+		w.cancel(l)
+		w.left(5)
+	})
+	t.Run("an extend takes the timeout in force", func(t *testing.T) {
+		t.Parallel()
+		w := newWorld(t, concurrency(10, minute))
+		l := w.at(0).take(8)
+		w.configure(concurrency(10, 10*second))
+		w.at(1_000).extend(l)
+		w.at(10_999).left(2)
+		w.at(11_000).left(10)
+	})
+}
+
+func TestOccupancyClockBehind(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, window(10, minute))
+	w.at(60_000).take(5)
+	w.at(30_000).take(5) // as at 60,000
+	w.at(30_000).refuse(1, 90_000)
+	w.at(119_999).refuse(10, 1)
+	w.at(120_000).left(10)
 }

@@ -111,6 +111,18 @@ func checkFullAt(t *testing.T, r kernel.Rate, balance, now int64) {
 	}
 }
 
+func checkRefund(t *testing.T, r kernel.Rate, balance, milli int64) {
+	t.Helper()
+	balance = min(balance, r.CapacityMilli)
+	want := new(big.Int).Add(big.NewInt(balance), big.NewInt(milli))
+	if capacity := big.NewInt(r.CapacityMilli); want.Cmp(capacity) > 0 {
+		want = capacity
+	}
+	if got := r.Refund(balance, milli); got != want.Int64() {
+		t.Errorf("%+v: Refund(%d, %d) = %d, want %d", r, balance, milli, got, want)
+	}
+}
+
 func checkMilli(t *testing.T, units int64) {
 	t.Helper()
 	exact := new(big.Int).Mul(big.NewInt(units), big.NewInt(1000))
@@ -140,6 +152,7 @@ func TestAgainstReference(t *testing.T) {
 		from, to := randomInt64(rng), randomInt64(rng)
 		checkGain(t, r, from, to)
 		checkRefill(t, r, balance, from, to)
+		checkRefund(t, r, balance, want&math.MaxInt64)
 		checkMilli(t, want)
 		checkUnits(t, balance)
 		if t.Failed() {

@@ -13,6 +13,8 @@ import (
 // start is the beginning of most tests: a whole hour, day and minute in UTC, on a Monday.
 var start = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 
+const day = int64(24 * time.Hour / time.Millisecond)
+
 const subjectEntity, subjectResource = "acme", "gpt"
 
 // world drives a backend as the limiter would, at instants that the test names.

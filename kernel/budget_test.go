@@ -1,11 +1,6 @@
-package memory_test
+package kernel_test
 
-import (
-	"testing"
-	"time"
-)
-
-const day = int64(24 * time.Hour / time.Millisecond)
+import "testing"
 
 func TestBudgetStartsAnewWithThePeriod(t *testing.T) {
 	t.Parallel()

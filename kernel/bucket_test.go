@@ -1,18 +1,13 @@
-package memory_test
+package kernel_test
 
 import (
 	"math"
 	"testing"
-	"time"
-
-	"github.com/weir-limiter/weir"
 )
-
-const forever = time.Duration(math.MaxInt64)
 
 func TestBucketRefillsToTheMillisecond(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bucket(10, 10, time.Minute)) // a unit in six seconds
+	w := newWorld(t, bucket(10, 10, minute)) // a unit in six seconds
 	w.at(0).take(10)
 	w.at(0).refuse(1, 6_000)
 	w.at(5_999).refuse(1, 1)
@@ -24,7 +19,7 @@ func TestBucketRefillsToTheMillisecond(t *testing.T) {
 
 func TestBucketSlowLimitIsNotStarved(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bucket(1, 1, 24*time.Hour))
+	w := newWorld(t, bucket(1, 1, day))
 	w.at(0).take(1)
 	for ms := int64(1); ms < 86_400_000; ms += 86_399 { // denials bring the bucket up to date
 		w.at(ms).refuse(1, 86_400_000-ms)
@@ -35,7 +30,7 @@ func TestBucketSlowLimitIsNotStarved(t *testing.T) {
 
 func TestBucketDebt(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bucket(10, 10, time.Minute))
+	w := newWorld(t, bucket(10, 10, minute))
 	l := w.at(0).take(4)
 	w.at(0).complete(l, 25) // 10-25
 	w.at(0).left(-15)
@@ -47,12 +42,12 @@ func TestBucketDebt(t *testing.T) {
 
 func TestBucketRefundStopsAtCapacity(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bucket(10, 10, time.Minute))
+	w := newWorld(t, bucket(10, 10, minute))
 	l := w.at(0).take(10)
 	w.at(30_000).left(5)
 	w.at(30_000).cancel(l)
 	w.left(10)
-	w.refuse2(11)
+	w.refuse(11, 0)
 	part := w.take(6)
 	w.adjust(part, 2)
 	w.left(8)
@@ -65,23 +60,16 @@ func TestBucketRefundStopsAtCapacity(t *testing.T) {
 func TestBucketRefundThatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	const most = math.MaxInt64 / 1000
-	w := newWorld(t, bucket(most, most, time.Minute))
+	w := newWorld(t, bucket(most, most, minute))
 	l := w.at(0).take(most)
 	w.at(50_000).cancel(l) // five sixths are back, and all of it would not fit on top
 	w.left(most)
 	w.at(50_000).take(most)
 }
 
-// refuse2 expects what a limit can never hold.
-func (w *world) refuse2(n int64) {
-	w.t.Helper()
-	_, err := w.try(w.reservation(charge(x(n))))
-	w.isError(err, weir.NeverSatisfiable, "costs.x")
-}
-
 func TestBucketClockBehind(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, bucket(10, 10, time.Minute))
+	w := newWorld(t, bucket(10, 10, minute))
 	w.at(60_000).take(10)
 	w.at(0).refuse(1, 66_000) // the state stands still until 60,000
 	w.at(0).left(0)
@@ -89,32 +77,13 @@ func TestBucketClockBehind(t *testing.T) {
 	w.at(66_000).take(1)
 }
 
-func TestBucketRetryAfterSaturates(t *testing.T) {
-	t.Parallel()
-	century := 100 * 365 * 24 * time.Hour
-	w := newWorld(t, bucket(10, 1, century))
-	w.at(0).take(10)
-	for _, tc := range []struct {
-		cost      int64
-		saturated bool
-	}{{2, false}, {3, true}, {10, true}} {
-		out, err := w.try(w.reservation(charge(x(tc.cost))))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := out.Limits[0].RetryAfter; !out.Denied || (got == forever) != tc.saturated {
-			t.Errorf("%d units: retry after %v, want saturated %v", tc.cost, got, tc.saturated)
-		}
-	}
-}
-
 func TestBucketChanged(t *testing.T) {
 	t.Parallel()
 	t.Run("gains under the old definition until the next call", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, bucket(10, 10, time.Minute))
+		w := newWorld(t, bucket(10, 10, minute))
 		w.at(0).take(10)
-		w.at(6_000).configure(bucket(100, 100, time.Minute))
+		w.at(6_000).configure(bucket(100, 100, minute))
 		w.at(12_000).left(2) // reading changes nothing
 		w.at(12_000).take(2)
 		w.at(12_600).take(1) // a hundred a minute from now on
@@ -122,27 +91,41 @@ func TestBucketChanged(t *testing.T) {
 	})
 	t.Run("a lowered capacity trims, a raised one fills", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, bucket(100, 100, time.Minute))
+		w := newWorld(t, bucket(100, 100, minute))
 		w.at(0).take(10)
-		w.configure(bucket(20, 20, time.Minute))
-		w.at(1).refuse2(21)
+		w.configure(bucket(20, 20, minute))
+		w.at(1).refuse(21, 0)
 		w.at(1).take(1)
 		w.left(19)
-		w.configure(bucket(100, 100, time.Minute))
+		w.configure(bucket(100, 100, minute))
 		w.left(19)
 	})
 	t.Run("debt stays", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, bucket(10, 10, time.Minute))
+		w := newWorld(t, bucket(10, 10, minute))
 		w.complete(w.at(0).take(1), 30)
-		w.configure(bucket(1000, 10, time.Minute))
+		w.configure(bucket(1000, 10, minute))
 		w.left(-20)
 	})
 }
 
+func TestBucketRetryAfterSaturates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, bucket(10, 1, 36_500*day))
+	w.at(0).take(10)
+	for _, tc := range []struct {
+		cost      int64
+		saturated bool
+	}{{2, false}, {3, true}, {10, true}} {
+		if _, got, fits := w.judge(tc.cost); fits || (got == math.MaxInt64) != tc.saturated {
+			t.Errorf("%d units: retry after %v, want saturated %v", tc.cost, got, tc.saturated)
+		}
+	}
+}
+
 func TestBucketForgottenAMinuteAfterItWasFull(t *testing.T) {
 	t.Parallel()
-	changed := bucket(100, 10, time.Minute)
+	changed := bucket(100, 10, minute)
 	for _, tc := range []struct {
 		name string
 		at   int64 // when it is looked at; it was full at 30,000
@@ -153,7 +136,7 @@ func TestBucketForgottenAMinuteAfterItWasFull(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			w := newWorld(t, bucket(10, 10, time.Minute))
+			w := newWorld(t, bucket(10, 10, minute))
 			w.at(0).take(5)
 			w.configure(changed)
 			w.at(tc.at).left(tc.want)
@@ -161,21 +144,9 @@ func TestBucketForgottenAMinuteAfterItWasFull(t *testing.T) {
 			w.at(tc.at).left(tc.want)
 		})
 	}
-	t.Run("a denial does not make it anew", func(t *testing.T) {
-		t.Parallel()
-		full := weir.Limit{Name: "y", Kind: weir.Window, Capacity: 1, Window: time.Hour}
-		w := newWorld(t, bucket(10, 10, time.Minute), full)
-		w.at(0).reserve(charge(weir.Costs{"x": 5, "y": 1}))
-		out, err := w.at(90_000).try(w.reservation(charge(weir.Costs{"x": 1, "y": 1})))
-		if err != nil || !out.Denied {
-			t.Fatalf("got %+v, %v; want a denial", out, err)
-		}
-		w.configure(changed, full)
-		w.at(90_001).left(100)
-	})
 	t.Run("an overrun counts all the same", func(t *testing.T) {
 		t.Parallel()
-		w := newWorld(t, bucket(10, 10, time.Minute))
+		w := newWorld(t, bucket(10, 10, minute))
 		l := w.at(0).take(5)
 		w.at(600_000).complete(l, 30)
 		w.left(-15)

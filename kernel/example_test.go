@@ -1,0 +1,50 @@
+package kernel_test
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir/kernel"
+)
+
+// A store loads a counter, puts the definition in force, judges, and takes if all limits of the
+// request have room. Here the counter stays in a variable.
+func Example() {
+	now := time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC).UnixMilli()
+	d := kernel.Definition{Capacity: 10, LengthMS: 60_000}
+	c := kernel.NewWindow(now, d)
+
+	// A reservation of 8 units, none of which had been in use.
+	available, _, fits := kernel.Judge(c, now, 8, d.Capacity, d.Capacity)
+	fmt.Println(available, fits)
+	piece, _ := c.Take(now, 8)
+
+	// Ten seconds later 5 more do not fit: they do when the first have returned.
+	now += 10_000
+	available, retryAfter, fits := kernel.Judge(c, now, 5, d.Capacity, d.Capacity)
+	fmt.Println(available, fits, retryAfter)
+
+	// The lease completes with 3 units instead of 8. These stay until their minute is over.
+	c.Settle(now, kernel.Claim{Pieces: []kernel.Piece{piece}, From: 8, To: 3, Ends: true})
+	available, _, fits = kernel.Judge(c, now, 5, d.Capacity, d.Capacity)
+	fmt.Println(available, fits)
+	// Output:
+	// 10 true
+	// 2 false 50s
+	// 7 true
+}
+
+// What a bucket gains is counted by the instant, so that reading it often loses nothing.
+func ExampleBucket() {
+	d := kernel.Definition{Capacity: 600, Refill: 600, LengthMS: 60_000} // ten a second
+	b := kernel.NewBucket(0, d)
+	b.Take(0, 600)
+	fmt.Println(b.Available(99), b.Available(100), b.Available(1_050))
+	fmt.Println(b.FreeAt(1_050, 100))
+	b.Settle(1_050, kernel.Claim{From: 600, To: 700}) // an overrun is debt
+	fmt.Println(b.Available(1_050), b.BalanceMilli, b.SeenMS)
+	// Output:
+	// 0 1 10
+	// 10000
+	// -90 -89500 1050
+}
