@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weir-limiter/weir/internal/bucket"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // image is a bucket item as this process knows it: what was stored when it was last seen, and what
@@ -25,7 +25,7 @@ type counter struct {
 	// at rate, which is the definition that the limit was last used under.
 	balance int64
 	seen    int64
-	rate    bucket.Rate
+	rate    kernel.Rate
 	// whole is the capacity that rate is a share of, in milli-units.
 	whole int64
 	// seed is true for a limit that the item does not have yet.
@@ -36,13 +36,9 @@ type counter struct {
 	fullSince int64
 }
 
-// forgetMS is how long nothing has to be in use until a bucket is as one that nobody has used
-// (docs/semantics.md, 8.4).
-const forgetMS = 60_000
-
 // shareOf is the part of a limit that one of n shards has, rounded down.
-func shareOf(l *schema.BucketLimit, n int) bucket.Rate {
-	return bucket.Rate{
+func shareOf(l *schema.BucketLimit, n int) kernel.Rate {
+	return kernel.Rate{
 		CapacityMilli: l.Capacity / int64(n), RefillMilli: l.Refill / int64(n), PeriodMS: l.PeriodMS,
 	}
 }
@@ -142,7 +138,7 @@ func (c *counter) at(now int64) int64 {
 
 // under is the balance at now under another definition: trimmed where the capacity was lowered, and
 // full where the limit was forgotten.
-func (c *counter) under(rate bucket.Rate, whole, now int64) int64 {
+func (c *counter) under(rate kernel.Rate, whole, now int64) int64 {
 	balance := c.at(now)
 	switch {
 	case c.idle(now):
@@ -155,7 +151,8 @@ func (c *counter) under(rate bucket.Rate, whole, now int64) int64 {
 
 // idle reports whether the limit has been full and unasked for a minute.
 func (c *counter) idle(now int64) bool {
-	return now-c.seen >= forgetMS && now-forgetMS >= c.rate.FullAt(c.balance, c.seen)
+	b := kernel.Bucket{Rate: c.rate, BalanceMilli: c.balance, SeenMS: c.seen}
+	return b.Idle(now, kernel.ForgetMS)
 }
 
 // peek is the balance at now, or when it was last seen if that is later, under the stored
@@ -201,28 +198,16 @@ func (c *counter) lazy(refilled, now int64, shards int) int64 {
 }
 
 // give returns units to a touched counter, never above the share.
-func (c *counter) give(milli int64) {
-	if c.balance >= c.rate.CapacityMilli {
-		return
-	}
-	if milli > c.rate.CapacityMilli-c.balance && c.balance >= 0 || c.balance > math.MaxInt64-milli {
-		c.balance = c.rate.CapacityMilli
-		return
-	}
-	c.balance = min(c.balance+milli, c.rate.CapacityMilli)
-}
+func (c *counter) give(milli int64) { c.balance = c.rate.Refund(c.balance, milli) }
 
 // wait is how many milliseconds after now a touched counter holds so much; MaxInt64 for never.
 func (c *counter) wait(now, milli int64) int64 {
 	if c.balance >= milli {
 		return 0
 	}
-	wait := c.rate.Wait(c.balance, milli, c.seen)
-	if late := c.seen - now; late > 0 {
-		if wait > math.MaxInt64-late {
-			return math.MaxInt64
-		}
-		return wait + late
+	at := c.rate.ReachedAt(c.balance, milli, c.seen)
+	if at == math.MaxInt64 {
+		return at
 	}
-	return wait
+	return at - min(now, c.seen)
 }
