@@ -2,44 +2,25 @@ package weir
 
 import (
 	"encoding/binary"
-	"math/bits"
+
+	"github.com/weir-limiter/weir/internal/hash"
 )
 
-// fingerprint condenses content into 64 bits that are the same in every process, so that a store
-// may keep it beside a lease and another server may compare. It goes by words of eight bytes and
-// folds a product of 128 bits after each, as wyhash does; nobody is kept from making two contents with
-// one fingerprint, and whoever does only harms the own lease.
-type fingerprint uint64
+// fingerprint is a hash of content that is the same in every process, so that a store may keep it
+// beside a lease and another server may compare. Nobody is kept from making two contents with one
+// fingerprint, but whoever does only harms their own lease.
+type fingerprint hash.Hash
 
-const (
-	fingerprintSeed  fingerprint = 0x9e3779b97f4a7c15
-	fingerprintPrime uint64      = 0xd6e8feb86659fd93
-)
+const fingerprintSeed = fingerprint(hash.Seed)
 
-func (f fingerprint) word(x uint64) fingerprint {
-	high, low := bits.Mul64(uint64(f)^x, fingerprintPrime)
-	return fingerprint(high^low) + fingerprintSeed
-}
+func (f fingerprint) int(n int64) fingerprint { return fingerprint(hash.Hash(f).Word(uint64(n))) }
 
-func (f fingerprint) int(n int64) fingerprint { return f.word(uint64(n)) }
-
-// string ends with the length (modulo 256; no name is longer), so that "ab","c" is not "a","bc".
-func (f fingerprint) string(s string) fingerprint {
-	n := uint64(len(s))
-	for ; len(s) >= 8; s = s[8:] {
-		f = f.word(uint64(s[0]) | uint64(s[1])<<8 | uint64(s[2])<<16 | uint64(s[3])<<24 |
-			uint64(s[4])<<32 | uint64(s[5])<<40 | uint64(s[6])<<48 | uint64(s[7])<<56)
-	}
-	last := n << 56 // at most seven bytes are left
-	for i := range len(s) {
-		last |= uint64(s[i]) << (8 * i)
-	}
-	return f.word(last)
-}
+func (f fingerprint) string(s string) fingerprint { return fingerprint(hash.Hash(f).String(s)) }
 
 // id is a hash of a lease ID, to find it by.
 func (f fingerprint) id(id LeaseID) fingerprint {
-	return f.word(binary.LittleEndian.Uint64(id[:8])).word(binary.LittleEndian.Uint64(id[8:]))
+	h := hash.Hash(f).Word(binary.LittleEndian.Uint64(id[:8]))
+	return fingerprint(h.Word(binary.LittleEndian.Uint64(id[8:])))
 }
 
 func (f fingerprint) costs(list costList) fingerprint {

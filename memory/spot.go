@@ -18,10 +18,10 @@ type spot struct {
 
 // locate finds the stripe of a subject and adds it to those that the call locks.
 func (p *spot) locate(s *Store, set *stripeSet, of weir.Subject) {
-	entity := hash(s.seed, of.Entity)
+	entity := s.seed.String(of.Entity)
 	at := stripeAt(entity)
 	set.add(at)
-	p.stripe, p.hash, p.first = &s.stripes[at], hash(entity, of.Resource), true
+	p.stripe, p.hash, p.first = &s.stripes[at], uint64(entity.String(of.Resource)), true
 }
 
 // follow is locate for another limit of the same subject.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/hash"
 )
 
 // Options tune a [Store]. Nil means all defaults.
@@ -32,7 +33,7 @@ type Options struct {
 // Store is a [weir.Backend] in process memory, with a configuration of its own that can be replaced
 // at once. Its methods may be called at once; it starts no goroutine.
 type Store struct {
-	seed    uint64
+	seed    hash.Hash
 	config  atomic.Pointer[weir.Definitions]
 	editing sync.Mutex // held while the configuration is changed
 	stripes [stripeCount]stripe
@@ -46,7 +47,7 @@ func Open(o *Options) (*Store, error) {
 	if o != nil && o.Definitions != nil {
 		d = o.Definitions
 	}
-	s := &Store{seed: rand.Uint64()}
+	s := &Store{seed: hash.Hash(rand.Uint64())}
 	if err := s.configure(d); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/hash"
 )
 
 // stripeCount is how many stripes there are: one for each value of a hash's highest byte.
@@ -26,13 +27,15 @@ type stripe struct {
 
 // stripeOf returns the position of an entity's stripe. It depends on the entity alone, so that a
 // request about one entity takes one lock.
-func (s *Store) stripeOf(entity string) int { return stripeAt(hash(s.seed, entity)) }
+func (s *Store) stripeOf(entity string) int { return stripeAt(s.seed.String(entity)) }
 
 // stripeAt is the stripe of an entity with that hash.
-func stripeAt(entity uint64) int { return int(entity >> 56) }
+func stripeAt(entity hash.Hash) int { return int(entity >> 56) }
 
 // hashOf returns the hash by which a subject's item is found.
-func (s *Store) hashOf(of weir.Subject) uint64 { return hash(hash(s.seed, of.Entity), of.Resource) }
+func (s *Store) hashOf(of weir.Subject) uint64 {
+	return uint64(s.seed.String(of.Entity).String(of.Resource))
+}
 
 // ensure returns the subject's item, made if there was none.
 func (p *stripe) ensure(of weir.Subject, hash uint64) *item {

@@ -1,10 +1,6 @@
 package memory
 
-import (
-	"math/bits"
-
-	"github.com/weir-limiter/weir"
-)
+import "github.com/weir-limiter/weir"
 
 // itemTable finds the items of a stripe. It has a power of two of slots; an item stands in the first
 // free one after the slot that its hash names. A look-up reads one slot and the item, where a map would
@@ -90,25 +86,4 @@ func (t *itemTable) resize(size int) {
 			t.place(s)
 		}
 	}
-}
-
-// hash is a quick hash of a text, for stripes and tables; h is a seed, or the hash of what comes before.
-// Who finds texts that hash alike makes his own calls slower, and some of his neighbours'.
-func hash(h uint64, text string) uint64 {
-	h += uint64(len(text))
-	for ; len(text) >= 8; text = text[8:] {
-		h = fold(h ^ (uint64(text[0]) | uint64(text[1])<<8 | uint64(text[2])<<16 | uint64(text[3])<<24 |
-			uint64(text[4])<<32 | uint64(text[5])<<40 | uint64(text[6])<<48 | uint64(text[7])<<56))
-	}
-	var last uint64
-	for i := range len(text) {
-		last |= uint64(text[i]) << (8 * i)
-	}
-	return fold(h ^ last)
-}
-
-// fold multiplies and folds the product of 128 bits.
-func fold(x uint64) uint64 {
-	high, low := bits.Mul64(x^0x9e3779b97f4a7c15, 0xd6e8feb86659fd93)
-	return high ^ low
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/hash"
 )
 
 // The table finds what a map would find, also where every hash names the same slot, after removals and
@@ -15,7 +16,7 @@ func TestItemTableAgainstAMap(t *testing.T) {
 	for _, spread := range []uint64{0, 3, 1<<64 - 1} { // of the hashes: one, four, all
 		rng := rand.New(rand.NewPCG(spread, 2))
 		table, plain := itemTable{}, map[weir.Subject]*item{}
-		hashOf := func(of weir.Subject) uint64 { return hash(hash(1, of.Entity), of.Resource) & spread }
+		hashOf := func(of weir.Subject) uint64 { return uint64(hash.Seed.String(of.Entity).String(of.Resource)) & spread }
 		check := func() {
 			t.Helper()
 			if table.len != len(plain) {
@@ -61,7 +62,7 @@ func TestItemTableAgainstAMap(t *testing.T) {
 func TestStripesAreEven(t *testing.T) {
 	t.Parallel()
 	const entities = 25_600
-	s := &Store{seed: rand.Uint64()}
+	s := &Store{seed: hash.Hash(rand.Uint64())}
 	for _, form := range []string{"tenant-", "t", "organization-with-a-long-name/"} {
 		var count [stripeCount]int
 		for i := range entities {
