@@ -3,6 +3,7 @@ package weir
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 )
@@ -197,6 +198,41 @@ func (d *Definitions) List(q *EntityQuery) *EntityPage {
 		page.Next = page.Names[q.Size-1]
 	}
 	return page
+}
+
+// ResourcesOf returns, in order, the resources on which an entity has limits of its own or something
+// in use. It answers [SubjectLister] for stores whose configuration is held in process, as EntitiesOn
+// does.
+func (d *Definitions) ResourcesOf(entity string, inUse iter.Seq[Subject]) []string {
+	found := make(map[string]bool)
+	for resource, limits := range d.Entities[entity].Limits {
+		if resource != DefaultResource && len(limits) > 0 {
+			found[resource] = true
+		}
+	}
+	for s := range inUse {
+		if s.Entity == entity {
+			found[s.Resource] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}
+
+// EntitiesOn returns, in order, the entities that have limits of their own on a resource or something
+// in use on it.
+func (d *Definitions) EntitiesOn(resource string, inUse iter.Seq[Subject]) []string {
+	found := make(map[string]bool)
+	for name, e := range d.Entities {
+		if len(e.Limits[resource]) > 0 {
+			found[name] = true
+		}
+	}
+	for s := range inUse {
+		if s.Resource == resource {
+			found[s.Entity] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // All calls yield with every limit in the definitions and the field it stands in.

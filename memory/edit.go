@@ -104,21 +104,13 @@ func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.Enti
 // Entities returns, in order, the entities that have something in use on a resource at now or limits of
 // their own on it. It never fails.
 func (s *Store) Entities(_ context.Context, now time.Time, resource string) ([]string, error) {
-	found := make(map[string]bool)
-	for name, e := range s.config.Load().Entities {
-		if len(e.Limits[resource]) > 0 {
-			found[name] = true
-		}
-	}
-	for i := range s.stripes {
-		at := &s.stripes[i]
-		at.mu.Lock()
-		for _, it := range at.dense {
-			if it.subject.Resource == resource && it.inUse(now.UnixMilli()) {
-				found[it.subject.Entity] = true
+	d := s.config.Load()
+	return d.EntitiesOn(resource, func(yield func(weir.Subject) bool) {
+		for i := range s.stripes {
+			on := func(s weir.Subject) bool { return s.Resource == resource }
+			if !s.stripes[i].inUse(now.UnixMilli(), on, yield) {
+				return
 			}
 		}
-		at.mu.Unlock()
-	}
-	return slices.Sorted(maps.Keys(found)), nil
+	}), nil
 }

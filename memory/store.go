@@ -13,9 +13,7 @@ package memory
 
 import (
 	"context"
-	"maps"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -99,21 +97,11 @@ func (s *Store) configure(d *weir.Definitions) error {
 // Resources returns, in order, the resources on which the entity has something in use at now or
 // limits of its own. It never fails.
 func (s *Store) Resources(_ context.Context, now time.Time, entity string) ([]string, error) {
-	found := make(map[string]bool)
-	for resource, limits := range s.config.Load().Entities[entity].Limits {
-		if resource != weir.DefaultResource && len(limits) > 0 {
-			found[resource] = true
-		}
-	}
-	at := &s.stripes[s.stripeOf(entity)]
-	at.mu.Lock()
-	defer at.mu.Unlock()
-	for _, it := range at.dense {
-		if it.subject.Entity == entity && it.inUse(now.UnixMilli()) {
-			found[it.subject.Resource] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(found)), nil
+	d := s.config.Load()
+	return d.ResourcesOf(entity, func(yield func(weir.Subject) bool) {
+		of := func(s weir.Subject) bool { return s.Entity == entity }
+		s.stripes[s.stripeOf(entity)].inUse(now.UnixMilli(), of, yield)
+	}), nil
 }
 
 // Status reports limits without changing anything. It never fails.

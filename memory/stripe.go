@@ -82,6 +82,19 @@ func (p *stripe) shrink() {
 	p.peak = len(p.dense)
 }
 
+// inUse yields the subjects that are of interest and have something in use at now. It reports whether
+// yield wants more.
+func (p *stripe) inUse(now int64, of, yield func(weir.Subject) bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, it := range p.dense {
+		if of(it.subject) && it.inUse(now) && !yield(it.subject) {
+			return false
+		}
+	}
+	return true
+}
+
 // stripeSet is a set of stripes, one bit for each.
 type stripeSet [stripeCount / 64]uint64
 

@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -24,45 +25,25 @@ func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.Enti
 // Resources returns, in order, the resources on which the entity has limits of its own, or something in
 // use that this server took: the cluster knows no names. It never fails.
 func (s *Store) Resources(_ context.Context, _ time.Time, entity string) ([]string, error) {
-	found := make(map[string]bool)
-	for resource, limits := range s.config.Load().Entities[entity].Limits {
-		if resource != weir.DefaultResource && len(limits) > 0 {
-			found[resource] = true
-		}
-	}
-	s.spots.inUse(s.clock.ms(), func(of weir.Subject) {
-		if of.Entity == entity {
-			found[of.Resource] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(found)), nil
+	return s.config.Load().ResourcesOf(entity, s.spots.inUse(s.clock.ms())), nil
 }
 
 // Entities returns, in order, the entities that have limits of their own on a resource, or something in
 // use that this server took. It never fails.
 func (s *Store) Entities(_ context.Context, _ time.Time, resource string) ([]string, error) {
-	found := make(map[string]bool)
-	for name, e := range s.config.Load().Entities {
-		if len(e.Limits[resource]) > 0 {
-			found[name] = true
-		}
-	}
-	s.spots.inUse(s.clock.ms(), func(of weir.Subject) {
-		if of.Resource == resource {
-			found[of.Entity] = true
-		}
-	})
-	return slices.Sorted(maps.Keys(found)), nil
+	return s.config.Load().EntitiesOn(resource, s.spots.inUse(s.clock.ms())), nil
 }
 
-// inUse calls yield with the subjects of the limits that are known to be in use.
-func (s *spots) inUse(now int64, yield func(weir.Subject)) {
-	s.mu.Lock()
-	all := slices.Collect(maps.Values(s.byKey))
-	s.mu.Unlock()
-	for _, sp := range all {
-		if sp.key.Entity != "" && sp.inUse(now) {
-			yield(sp.key.Subject)
+// inUse returns the subjects of the limits that are known to be in use.
+func (s *spots) inUse(now int64) iter.Seq[weir.Subject] {
+	return func(yield func(weir.Subject) bool) {
+		s.mu.Lock()
+		all := slices.Collect(maps.Values(s.byKey))
+		s.mu.Unlock()
+		for _, sp := range all {
+			if sp.key.Entity != "" && sp.inUse(now) && !yield(sp.key.Subject) {
+				return
+			}
 		}
 	}
 }
