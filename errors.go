@@ -3,9 +3,10 @@ package weir
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // Code says which mistake or trouble an [*Error] is about. A code is itself an error, so that
@@ -137,15 +138,7 @@ func fault(code Code, field string, value any, reason string) *Error {
 }
 
 // shorten keeps a hostile value from filling a log. It is valid UTF-8 whatever came in.
-func shorten(value any) string {
-	s := strings.ToValidUTF8(fmt.Sprint(value), "\uFFFD")
-	const limit = 64
-	if len(s) <= limit {
-		return s
-	}
-	cut := strings.ToValidUTF8(s[:limit], "")
-	return cut + "… (" + strconv.Itoa(len(s)) + " bytes)"
-}
+func shorten(value any) string { return clip.Text(fmt.Sprint(value)) }
 
 // prefixField puts a path in front of the field of every [*Error] joined in err.
 func prefixField(prefix string, err error) error {

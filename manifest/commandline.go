@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // shadowWord ends a limit on the command line that is not enforced.
@@ -42,7 +43,7 @@ func ParseLimit(s string) (weir.Limit, error) {
 }
 
 func limitError(s, reason string) error {
-	return &weir.Error{Code: weir.Invalid, Field: "limit", Value: shorten(s), Reason: reason}
+	return &weir.Error{Code: weir.Invalid, Field: "limit", Value: clip.Text(s), Reason: reason}
 }
 
 // parseLimit reads a limit that is yet to be normalized, or returns what is wrong.

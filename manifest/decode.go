@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // decoder reads the tree of a file into a manifest and notes every mistake.
@@ -219,7 +220,7 @@ func (d *decoder) mapping(n *node, path string) bool {
 		d.found.add(n.at, path, n.source(), "must be a mapping, not "+n.what())
 	case n.kind == scalarNode:
 		d.found.add(n.at, "", "",
-			fmt.Sprintf("the file must be a mapping, not the text %q", shorten(n.text)))
+			fmt.Sprintf("the file must be a mapping, not the text %q", clip.Text(n.text)))
 	default:
 		d.found.add(n.at, "", "", "the file must be a mapping, not "+n.what())
 	}

@@ -5,10 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // Error is a mistake in a limits file: where it stands, and what it is.
@@ -60,7 +59,7 @@ func (m *mistakes) add(at position, field, value, reason string) {
 		at = m.end
 	}
 	m.list = append(m.list, &Error{File: m.file, Line: at.line, Column: at.column, Err: &weir.Error{
-		Code: weir.Invalid, Field: field, Value: shorten(value), Reason: reason,
+		Code: weir.Invalid, Field: field, Value: clip.Text(value), Reason: reason,
 	}})
 }
 
@@ -108,15 +107,4 @@ func faults(err error) []*weir.Error {
 		}
 	}
 	return all
-}
-
-// shorten keeps a hostile value from filling a message. The result is valid UTF-8.
-func shorten(s string) string { return cut(s, 64) }
-
-// cut shortens a text of more than limit bytes and says how many it had.
-func cut(s string, limit int) string {
-	if len(s) <= limit {
-		return s
-	}
-	return strings.ToValidUTF8(s[:limit], "") + "… (" + strconv.Itoa(len(s)) + " bytes)"
 }

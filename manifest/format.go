@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // utc is the zone of a budget that names none.
@@ -50,7 +51,7 @@ type writer struct {
 
 func (w *writer) refuse(field, value, reason string) {
 	w.errs = append(w.errs, &weir.Error{
-		Code: weir.Invalid, Field: field, Value: shorten(value), Reason: reason,
+		Code: weir.Invalid, Field: field, Value: clip.Text(value), Reason: reason,
 	})
 }
 

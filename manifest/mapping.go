@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // blockMapping reads the entries that stand at the column of the first.
@@ -72,7 +74,7 @@ func (p *treeParser) flowMapping(open *token.Token) node {
 		if t.Type == token.CollectEntryType {
 			p.next++
 		} else if t.Type != token.MappingEndType {
-			p.stop(t, fmt.Sprintf("the file is not YAML: ',' or '}' must stand before %q", shorten(t.Value)))
+			p.stop(t, fmt.Sprintf("the file is not YAML: ',' or '}' must stand before %q", clip.Text(t.Value)))
 			return m
 		}
 	}
@@ -127,7 +129,7 @@ func (p *treeParser) notAName(t *token.Token) {
 		p.stop(t, "names that begin with '?' have no place in a limits file")
 	default:
 		p.stop(t, fmt.Sprintf("the file is not YAML: a name with ': ' after it must stand here, not %q",
-			shorten(t.Value)))
+			clip.Text(t.Value)))
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // join puts a name behind a path.
@@ -26,7 +27,7 @@ func quote(name string) string {
 	if plain {
 		return name
 	}
-	return strconv.Quote(shorten(name))
+	return strconv.Quote(clip.Text(name))
 }
 
 // The faults below say what is wrong with a name, or nothing. The rules are those of the root

@@ -1,6 +1,10 @@
 package manifest
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weir-limiter/weir/internal/clip"
+)
 
 // maxCascade is how many ancestors a charge can reach on any store.
 const maxCascade = 8
@@ -60,7 +64,7 @@ func (d *decoder) noteCycle(through string) {
 	}
 	e := d.entities[first]
 	d.found.add(e.parentAt, e.path+".parent", of[e.name].Parent,
-		fmt.Sprintf("leads back to %q: a cycle", shorten(e.name)))
+		fmt.Sprintf("leads back to %q: a cycle", clip.Text(e.name)))
 }
 
 // checkCascade notes the first entity of each line of ancestors that is too long to be charged.

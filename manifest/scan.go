@@ -6,6 +6,8 @@ import (
 
 	"github.com/goccy/go-yaml/scanner"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // scan splits the text into tokens without comments. It ends early, and says so, at the first piece
@@ -26,7 +28,7 @@ func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 			switch t.Type {
 			case token.CommentType:
 			case token.InvalidType:
-				reason := strings.ReplaceAll(cut(t.Error, 120), "\t", `\t`)
+				reason := strings.ReplaceAll(clip.To(t.Error, 120), "\t", `\t`)
 				found.add(tokenPosition(t), "", "", "the file is not YAML: "+reason)
 				return nil, false
 			default:
@@ -38,7 +40,7 @@ func scan(text string, found *mistakes) (tokens []*token.Token, whole bool) {
 			}
 		}
 		if err != nil {
-			found.add(position{1, 1}, "", "", "the file is not YAML: "+cut(err.Error(), 120))
+			found.add(position{1, 1}, "", "", "the file is not YAML: "+clip.To(err.Error(), 120))
 			return nil, false
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // maxDepth bounds how deep mappings nest. The format needs seven levels.
@@ -176,11 +178,11 @@ func (p *treeParser) refuse(t *token.Token, what string) {
 // misplaced stops at a token that cannot stand where it does.
 func (p *treeParser) misplaced(t *token.Token) {
 	if p.next > 0 && p.tokens[p.next-1].Position.Line == t.Position.Line {
-		p.stop(t, fmt.Sprintf("the file is not YAML: %q cannot stand here", shorten(t.Value)))
+		p.stop(t, fmt.Sprintf("the file is not YAML: %q cannot stand here", clip.Text(t.Value)))
 		return
 	}
 	p.stop(t, fmt.Sprintf(
-		"the file is not YAML: %q is indented like nothing above it", shorten(t.Value)))
+		"the file is not YAML: %q is indented like nothing above it", clip.Text(t.Value)))
 }
 
 // stop notes a mistake after which nothing more can be read.
