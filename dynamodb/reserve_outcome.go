@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // isUnavailable reports whether an error says that the table did not answer.
@@ -65,7 +65,7 @@ func (j *journey) status(e *errand, k int) {
 	if others != nil { // what a shard has above its share for a while
 		balance = min(balance, c.Capacity)
 	}
-	st.Available = bucket.Units(balance) - a.lowered/1000
+	st.Available = kernel.Units(balance) - a.lowered/1000
 	st.Exceeded = e.found.ruling == denied && balance < a.milli+a.lowered
 	if e.found.ruling == denied && others != nil && !e.lacks() && c.balance < a.milli+a.lowered {
 		st.Exceeded = true // enough, but scattered
@@ -97,5 +97,5 @@ func (e *errand) lacks() bool {
 
 // wait is how long it takes until a counter holds so much.
 func wait(c *counter, now, milli int64) time.Duration {
-	return bucket.Duration(c.wait(now, milli))
+	return kernel.Duration(c.wait(now, milli))
 }

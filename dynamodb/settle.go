@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // Update makes a lease stand for something else. What is more is charged and what is less given
@@ -213,7 +213,7 @@ func (t *settlement) steps(u *weir.Update) ([]step, error) {
 	var steps []step
 	for i := range u.Changes {
 		c := &u.Changes[i]
-		left, ok := bucket.Milli(c.To)
+		left, ok := kernel.Milli(c.To)
 		if !ok {
 			return nil, fault(weir.Invalid, "totals."+c.Limit.Name,
 				strconv.FormatInt(c.To, 10), "is more than can be counted")

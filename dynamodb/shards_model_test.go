@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // The bucket of the model.
@@ -120,7 +120,7 @@ func (m *shardModel) note(format string, args ...any) {
 // refill brings the exact bucket to now.
 func (m *shardModel) refill() {
 	now := m.clock.Now().UnixMilli()
-	rate := bucket.RateOf(modelCapacity, modelCapacity, modelPeriod)
+	rate := kernel.RateOf(modelCapacity, modelCapacity, modelPeriod)
 	m.balance, m.at = rate.Refill(m.balance, m.at, now), now
 }
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/bucket"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // Status reports limits as the table has them, all shards together, after what this
@@ -56,7 +56,7 @@ func (p *spot) status(now int64, r *weir.Judged, images []*image) []weir.LimitSt
 		}
 		out = append(out, weir.LimitStatus{
 			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind, Level: r.Level,
-			Capacity: l.Capacity, Available: bucket.Units(min(balance, l.Capacity*1000)), Shadow: l.Shadow,
+			Capacity: l.Capacity, Available: kernel.Units(min(balance, l.Capacity*1000)), Shadow: l.Shadow,
 		})
 	}
 	return out

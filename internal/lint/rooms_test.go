@@ -42,7 +42,6 @@ var rooms = []room{
 		tests: []string{"memory", "manifest", "conformance", "conformance/model"},
 	},
 	{dir: "kernel", tests: []string{"conformance"}},
-	{dir: "internal/bucket", imports: []string{"kernel"}},
 	{dir: "internal/clip"},
 	{dir: "internal/hash"},
 
@@ -53,7 +52,7 @@ var rooms = []room{
 	},
 	{
 		dir:     "dynamodb",
-		imports: []string{root, "kernel", "internal/bucket", "internal/schema", awsSDK, awsSmithy},
+		imports: []string{root, "kernel", "internal/schema", awsSDK, awsSmithy},
 		tests:   []string{"conformance", "manifest"},
 	},
 	{
