@@ -3,11 +3,14 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"mime"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -194,4 +197,87 @@ func (d *doubt) unavailable(ended error) *weir.Error {
 	e := *d.fault
 	e.Err = cause
 	return &e
+}
+
+// judge says what a reply means: a doubt where weir did not write it, or did not know; otherwise
+// nil and the error that it brings, nil for a success. What cannot be read is never taken for a
+// denial.
+func (k *call) judge(r *reply) (*doubt, error) {
+	if r.status == http.StatusOK {
+		if !r.isA("application/json") {
+			return r.doubt("is not JSON"), nil
+		}
+		if err := k.accept(r.body); err != nil {
+			return r.doubt(err.Error()), nil
+		}
+		return nil, nil
+	}
+	if r.isA("application/problem+json") {
+		var p problemBody
+		if err := json.Unmarshal(r.body, &p); err != nil {
+			return r.doubt(err.Error()), nil
+		}
+		if p.Status != r.status {
+			return r.doubt(fmt.Sprintf("says %d of itself", p.Status)), nil
+		}
+		return k.judgeProblem(r, &p)
+	}
+	switch r.status {
+	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
+		// Something in front of the server. To go on without a lease would hide it.
+		return nil, &weir.Error{Code: weir.PermissionDenied,
+			Reason: "the answer was " + r.statusText()}
+	}
+	return r.doubt("is none of weir's"), nil
+}
+
+func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
+	if r.status == http.StatusTooManyRequests || p.Allowed != nil {
+		if !k.denies || r.status != http.StatusTooManyRequests {
+			return r.doubt("is no denial"), nil
+		}
+		return p.denial(r, k.lease)
+	}
+	err := p.fault()
+	switch {
+	case r.status == http.StatusServiceUnavailable && err.Code == weir.Unavailable:
+		d := r.doubt("")
+		d.cause = errors.New("the server answered " + r.statusText())
+		if err.Reason == "" && p.Detail != "" {
+			d.cause = fmt.Errorf("%w: %s", d.cause, p.Detail)
+		}
+		d.fault = err
+		return d, nil
+	case r.status == http.StatusServiceUnavailable && err.Code == weir.Overloaded:
+		d := r.doubt("says that the server is too busy")
+		err.RetryAfter = d.pause
+		d.fault, d.refused = err, true
+		return d, nil
+	case !p.fits():
+		return r.doubt(fmt.Sprintf("does not go with code %q", err.Code)), nil
+	case r.status == http.StatusBadRequest && err.Field == "body":
+		// What was sent was right, so it was not what arrived.
+		return r.doubt("says that the body " + err.Reason), nil
+	}
+	return nil, p.mistakes()
+}
+
+func (r *reply) isA(media string) bool {
+	given, _, err := mime.ParseMediaType(r.header.Get("Content-Type"))
+	return err == nil && given == media
+}
+
+// doubt is one about a reply, which what it is wrong with.
+func (r *reply) doubt(wrong string) *doubt {
+	d := &doubt{cause: fmt.Errorf("the answer %s %s", r.statusText(), wrong)}
+	if r.status == http.StatusServiceUnavailable || r.status == http.StatusTooManyRequests {
+		if s, err := strconv.ParseInt(r.header.Get("Retry-After"), 10, 32); err == nil && s > 0 {
+			d.pause = time.Duration(s) * time.Second
+		}
+	}
+	return d
+}
+
+func (r *reply) statusText() string {
+	return fmt.Sprintf("%d %s", r.status, http.StatusText(r.status))
 }

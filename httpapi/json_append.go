@@ -3,6 +3,8 @@ package httpapi
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/weir-limiter/weir"
 )
 
 // What follows appends members of an object to a JSON text, as [encoding/json] writes them. A
@@ -63,4 +65,32 @@ func appendTrue(text []byte, member string, is bool) []byte {
 		return text
 	}
 	return appendBool(text, member, is)
+}
+
+// between is what stands before element i of an array: its beginning, or a comma.
+func between(i int, begin string) string {
+	if i == 0 {
+		return begin
+	}
+	return ","
+}
+
+// appendEnd ends an array of n elements; one without any was never begun.
+func appendEnd(text []byte, n int) []byte {
+	if n == 0 {
+		return text
+	}
+	return append(text, ']')
+}
+
+// appendLeaseID appends an ID, which needs no escapes.
+func appendLeaseID(text []byte, member string, id weir.LeaseID) []byte {
+	text = append(append(text, member...), '"')
+	text, _ = id.AppendText(text) // it never fails
+	return append(text, '"')
+}
+
+// appender is a body that writes itself, byte for byte as [encoding/json] would.
+type appender interface {
+	appendJSON(text []byte) []byte
 }

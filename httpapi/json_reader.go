@@ -2,7 +2,9 @@ package httpapi
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -201,4 +203,25 @@ func (d *reader) amounts(v *value) weir.Costs {
 	costs := weir.Costs{}
 	d.members(v, func(m *value) { costs[m.name] = d.integer(m) })
 	return costs
+}
+
+// What follows writes requests. The server judges them; refused here is only what the wire would
+// silently change, in the limiter's words.
+
+// write encodes a body. Only strings and whole numbers go in, so that it cannot fail.
+func write(body any) ([]byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return nil, invalid("body", "", "cannot be written as JSON: "+err.Error())
+	}
+	return text, nil
+}
+
+// read decodes an answer. Fields that are not known are a newer server's.
+func read[T any](body []byte) (*T, error) {
+	out := new(T)
+	if err := json.Unmarshal(body, out); err != nil {
+		return nil, fmt.Errorf("cannot be read: %w", err)
+	}
+	return out, nil
 }

@@ -3,10 +3,13 @@ package httpapi
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
 )
@@ -94,4 +97,21 @@ func reword(err error, word func(*weir.Error) string) error {
 		return errs[0]
 	}
 	return errors.Join(errs...)
+}
+
+// checkText refuses what JSON would put something else for.
+func checkText(field, s string) error {
+	if utf8.ValidString(s) {
+		return nil
+	}
+	return invalid(field, s, "must be valid UTF-8")
+}
+
+func checkNames(field string, c weir.Costs) error {
+	for _, name := range slices.Sorted(maps.Keys(c)) {
+		if err := checkText(field+"."+shorten(name), name); err != nil {
+			return err
+		}
+	}
+	return nil
 }

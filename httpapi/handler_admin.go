@@ -85,27 +85,6 @@ func (h *Handler) putPolicy(ctx context.Context, c *incoming) (*answer, error) {
 	return &answer{body: policyBody{policy, h.options.AdminNote}}, nil
 }
 
-func (h *Handler) readPolicy(c *incoming) (weir.Policy, error) {
-	v, err := parseDocument(c.in)
-	if err != nil {
-		return "", err
-	}
-	var d reader
-	var given *value
-	var policy weir.Policy
-	d.fields(v, func(name string, v *value) bool {
-		if name != "on_unavailable" {
-			return false
-		}
-		given, policy = v, weir.Policy(d.text(v))
-		return true
-	})
-	if given == nil && v.what() == "an object" {
-		d.missing("on_unavailable")
-	}
-	return policy, d.err()
-}
-
 func (h *Handler) getLimits(ctx context.Context, _ *incoming, at weir.Subject) (*answer, error) {
 	limits, err := h.options.Admin.Limits(ctx, at)
 	if err != nil {
@@ -146,24 +125,6 @@ func (h *Handler) setLimits(
 		normal[i] = n
 	}
 	return &answer{body: limitSetBody{limitBodies(normal), h.options.AdminNote}}, nil
-}
-
-// readLimitSet reads the limits of a place; an empty object removes them.
-func readLimitSet(v *value) ([]weir.Limit, error) {
-	var d reader
-	var given *value
-	var limits []weir.Limit
-	d.fields(v, func(name string, v *value) bool {
-		if name != "limits" {
-			return false
-		}
-		given, limits = v, d.limitSet(v)
-		return true
-	})
-	if given == nil && v.what() == "an object" {
-		d.missing("limits")
-	}
-	return limits, d.err()
 }
 
 func (h *Handler) listEntities(ctx context.Context, c *incoming) (*answer, error) {

@@ -2,7 +2,11 @@ package httpapi
 
 import (
 	"context"
+	"errors"
+	"log/slog"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/weir-limiter/weir"
 )
@@ -43,18 +47,6 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 		left = h.leftNow(ctx, lease.Limits, r.Limits)
 	}
 	return c.say(leaseText{lease}, left), nil
-}
-
-// readReserve reads the body; the request is nil where it could not be.
-func (h *Handler) readReserve(c *incoming) (*reserveRequest, error) {
-	if r := scanReserve(c.in); r != nil {
-		return r, nil
-	}
-	v, err := parseDocument(c.in)
-	if err != nil {
-		return nil, err
-	}
-	return readReserve(v)
 }
 
 // take reserves.
@@ -117,14 +109,77 @@ func (h *Handler) settle(
 	return c.say(receiptText{receipt}, nil), nil
 }
 
-// readSettle reads the body into s.
-func (h *Handler) readSettle(c *incoming, s *settleRequest) error {
-	if scanSettle(c.in, s) {
+// giveBackTime is how long the handler tries to cancel the lease of a caller that has gone.
+const giveBackTime = 10 * time.Second
+
+// gone gives back a lease whose caller has hung up before the answer was written, and returns an
+// error then. A caller that brought the lease's ID can repeat the call, so its lease stays.
+func (h *Handler) gone(ctx context.Context, c *incoming) error {
+	if c.made.IsZero() || ctx.Err() == nil && !h.options.HungUp(ctx) {
 		return nil
 	}
-	v, err := parseDocument(c.in)
-	if err != nil {
-		return err
+	h.giveBack(ctx, c)
+	return &weir.Error{
+		Code: weir.Unavailable, Reason: "the caller has gone; what was reserved is given back",
 	}
-	return readSettle(v, s)
+}
+
+// giveBack cancels a lease that nobody will settle, because the handler made its ID and its caller
+// does not hear of it.
+func (h *Handler) giveBack(ctx context.Context, c *incoming) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
+	defer cancel()
+	id := c.made
+	c.made = weir.LeaseID{}
+	if _, err := h.service.Cancel(ctx, id); err != nil {
+		h.notGivenBack.Add(1)
+		h.options.Logger.WarnContext(ctx, "the lease of a caller that has gone could not be cancelled",
+			slog.String("lease_id", id.String()), slog.Any("error", err))
+		return
+	}
+	h.givenBack.Add(1)
+}
+
+// Abandoned counts the leases whose caller hung up before the answer to the reserve was written,
+// and whose ID the server made: those that were cancelled, and those that could not be and stay
+// charged until they end.
+func (h *Handler) Abandoned() (cancelled, failed int64) {
+	return h.givenBack.Load(), h.notGivenBack.Load()
+}
+
+// leftNow returns the limits that a repeated reservation was judged by, as they are now: what its
+// answer repeats was left when it was first given. A limit that is gone by now is left out, and all
+// are where the service cannot tell. The request brought some of them lowered.
+func (h *Handler) leftNow(ctx context.Context, judged []weir.LimitStatus, brought []weir.Limit) []weir.LimitStatus {
+	known := map[weir.Subject][]weir.LimitStatus{}
+	left := make([]weir.LimitStatus, 0, len(judged))
+	for i := range judged {
+		then := &judged[i]
+		of := weir.Subject{Entity: then.Entity, Resource: then.Resource}
+		limits, ok := known[of]
+		if !ok {
+			var err error
+			limits, err = h.service.Status(ctx, of.Entity, of.Resource)
+			if err != nil && !errors.Is(err, weir.NoLimits) {
+				h.logHidden(ctx, err)
+				return nil
+			}
+			known[of] = limits
+		}
+		at := slices.IndexFunc(limits, func(s weir.LimitStatus) bool {
+			return s.Limit == then.Limit && s.Kind == then.Kind
+		})
+		if at < 0 {
+			continue
+		}
+		now := limits[at]
+		if lowered := slices.ContainsFunc(brought, func(l weir.Limit) bool {
+			return l.Name == then.Limit && l.Capacity == then.Capacity
+		}); lowered && then.Capacity < now.Capacity {
+			now.Available -= now.Capacity - then.Capacity
+			now.Capacity = then.Capacity
+		}
+		left = append(left, now)
+	}
+	return left
 }

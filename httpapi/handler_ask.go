@@ -100,3 +100,9 @@ func (h *Handler) capacity(ctx context.Context, c *incoming) (*answer, error) {
 	}
 	return &answer{body: limitsStatusBody{statusBodies(limits)}}, nil
 }
+
+// recent answers GET /v1/activity.
+func (h *Handler) recent(context.Context, *incoming) (*answer, error) {
+	a := h.options.Activity
+	return &answer{body: a.Report(a.now())}, nil
+}

@@ -2,11 +2,74 @@ package httpapi
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/weir-limiter/weir"
 )
+
+// The types below are the bodies of the wire, as the handler writes and the client reads them, and
+// the other way round. Instants and durations are whole milliseconds, as in the library.
+
+// reserveBody asks for a reservation. Exactly one of the three forms is given: entity, resource and
+// costs; charges; or requirements, the flat keys of ADR 30.
+type reserveBody struct {
+	LeaseID      string               `json:"lease_id,omitempty"`
+	Entity       string               `json:"entity,omitempty"`
+	Resource     string               `json:"resource,omitempty"`
+	Costs        weir.Costs           `json:"costs,omitempty"`
+	Charges      []chargeBody         `json:"charges,omitempty"`
+	Requirements []requirementBody    `json:"requirements,omitempty"`
+	Keyed        bool                 `json:"keyed,omitempty"`
+	Limits       map[string]limitBody `json:"limits,omitempty"`
+}
+
+type chargeBody struct {
+	Entity   string     `json:"entity"`
+	Resource string     `json:"resource"`
+	Costs    weir.Costs `json:"costs,omitempty"`
+}
+
+// requirementBody asks a flat key for an amount: key K is entity K, resource "key", limit "units".
+type requirementBody struct {
+	Key    string `json:"key"`
+	Amount int64  `json:"amount"`
+}
+
+// reserveBodyOf is a request on the wire, but for its lease ID.
+func reserveBodyOf(r *weir.Request) (*reserveBody, error) {
+	if len(r.Charges) > 0 && (r.Entity != "" || r.Resource != "" || r.Costs != nil) {
+		return nil, invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs")
+	}
+	b := &reserveBody{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs, Keyed: r.Keyed}
+	check := func(at string, entity, resource string, c weir.Costs) error {
+		if err := checkText(at+"entity", entity); err != nil {
+			return err
+		}
+		if err := checkText(at+"resource", resource); err != nil {
+			return err
+		}
+		return checkNames(at+"costs", c)
+	}
+	if err := check("", r.Entity, r.Resource, r.Costs); err != nil {
+		return nil, err
+	}
+	for i, c := range r.Charges {
+		if err := check(fmt.Sprintf("charges[%d].", i), c.Entity, c.Resource, c.Costs); err != nil {
+			return nil, err
+		}
+		b.Charges = append(b.Charges, chargeBody{c.Entity, c.Resource, c.Costs})
+	}
+	if len(r.Limits) == 0 {
+		return b, nil
+	}
+	if err := checkLimits(r.Limits); err != nil {
+		return nil, err
+	}
+	b.Limits = limitBodies(r.Limits)
+	return b, nil
+}
 
 // The resource and the limit that a flat key stands for; the key is the entity.
 const (
@@ -177,4 +240,47 @@ func (r *reserveRequest) word(f *weir.Error) string {
 		return "requirements"
 	}
 	return f.Field
+}
+
+// scanReserve reads the body of a reserve in plain form: a single charge, and no limits brought. It
+// returns nil for any other; [readReserve] returns the same for what this one reads.
+func scanReserve(text []byte) *reserveRequest {
+	s := plainScan{text: text}
+	var id, entity, resource []byte
+	var costs plainCosts
+	if !s.document(func(name []byte) bool {
+		switch string(name) {
+		case "lease_id":
+			return s.strOnce(&id)
+		case "entity":
+			return s.strOnce(&entity)
+		case "resource":
+			return s.strOnce(&resource)
+		case "costs":
+			return costs.read(&s)
+		}
+		return false
+	}) {
+		return nil
+	}
+	r := &reserveRequest{}
+	if id != nil && !scanLeaseID(id, &r.LeaseID) {
+		return nil
+	}
+	kept := newKeptText(len(entity) + len(resource) + costs.length())
+	r.Entity, r.Resource = kept.keep(entity), kept.keep(resource)
+	r.Costs = costs.costs(kept)
+	return r
+}
+
+// readReserve reads the body; the request is nil where it could not be.
+func (h *Handler) readReserve(c *incoming) (*reserveRequest, error) {
+	if r := scanReserve(c.in); r != nil {
+		return r, nil
+	}
+	v, err := parseDocument(c.in)
+	if err != nil {
+		return nil, err
+	}
+	return readReserve(v)
 }

@@ -1,11 +1,73 @@
 package httpapi
 
 import (
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/weir-limiter/weir"
 )
+
+// actualBody says what was used of a flat key.
+type actualBody struct {
+	Key          string `json:"key"`
+	ActualAmount int64  `json:"actual_amount"`
+}
+
+// adjustBody and settleBody carry totals and actuals in one of three forms, see totalsBody.
+type adjustBody struct {
+	LeaseID weir.LeaseID `json:"lease_id"`
+	Seq     int64        `json:"seq"`
+	Totals  totalsBody   `json:"totals"`
+}
+
+type completeBody struct {
+	LeaseID weir.LeaseID `json:"lease_id"`
+	Actuals totalsBody   `json:"actuals,omitempty"`
+}
+
+// leaseRefBody names the lease to cancel or extend.
+type leaseRefBody struct {
+	LeaseID weir.LeaseID `json:"lease_id"`
+}
+
+// totalsBody is one object of amounts by limit name, for all charges; or an array with one for each
+// charge in order; or an array of flat keys.
+type totalsBody = json.RawMessage
+
+// totalsBodyOf is one object where there is one set for all charges, an array where there is one
+// for each of them. Nothing named is an empty object.
+func totalsBodyOf(field string, totals []weir.Costs) (totalsBody, error) {
+	for i, c := range totals {
+		at := field
+		if len(totals) > 1 {
+			at = fmt.Sprintf("%s[%d]", field, i)
+		}
+		if err := checkNames(at, c); err != nil {
+			return nil, err
+		}
+	}
+	switch len(totals) {
+	case 0:
+		return write(weir.Costs{})
+	case 1:
+		return write(orEmpty(totals[0]))
+	}
+	whole := make([]weir.Costs, len(totals))
+	for i, c := range totals {
+		whole[i] = orEmpty(c)
+	}
+	return write(whole)
+}
+
+// orEmpty keeps null off the wire.
+func orEmpty(c weir.Costs) weir.Costs {
+	if c == nil {
+		return weir.Costs{}
+	}
+	return c
+}
 
 // settleRequest is a verb on a lease as it was read.
 type settleRequest struct {
@@ -174,3 +236,52 @@ func (r *settleRequest) rewordFlat(f *weir.Error) {
 }
 
 func (r *settleRequest) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
+
+// scanSettle reads the body of a verb on a lease in plain form: one object of amounts, if any. It
+// returns false for any other, and r is as it was; [readSettle] reads the same of what this one
+// reads.
+func scanSettle(text []byte, r *settleRequest) bool {
+	s := plainScan{text: text}
+	var id []byte
+	var seq int64
+	var hasSeq bool
+	var totals plainCosts
+	adjusts := r.adjusts()
+	if !s.document(func(name []byte) bool {
+		switch {
+		case string(name) == "lease_id":
+			return s.strOnce(&id)
+		case adjusts && string(name) == "seq":
+			return s.integerOnce(&seq, &hasSeq)
+		case r.field != "" && string(name) == r.field:
+			return totals.read(&s)
+		}
+		return false
+	}) {
+		return false
+	}
+	if adjusts && (!hasSeq || !totals.given) {
+		return false
+	}
+	var lease weir.LeaseID
+	if !scanLeaseID(id, &lease) { // also where there is none
+		return false
+	}
+	r.id, r.seq = lease, seq
+	if totals.given {
+		r.totals = []weir.Costs{totals.costs(newKeptText(totals.length()))}
+	}
+	return true
+}
+
+// readSettle reads the body into s.
+func (h *Handler) readSettle(c *incoming, s *settleRequest) error {
+	if scanSettle(c.in, s) {
+		return nil
+	}
+	v, err := parseDocument(c.in)
+	if err != nil {
+		return err
+	}
+	return readSettle(v, s)
+}

@@ -1,0 +1,268 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Reserve takes what the request asks, or is denied; see [weir.Service]. If it ends without a
+// lease while the outcome is unknown, it cancels in the background what may have been reserved;
+// see [Client].
+func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
+	if r == nil {
+		return nil, invalid("request", nil, "must be given")
+	}
+	body, err := reserveBodyOf(r)
+	if err != nil {
+		return nil, err
+	}
+	if !r.LeaseID.IsZero() {
+		lease, out := c.reserve(ctx, r.LeaseID, body, 0)
+		return c.reserved(ctx, r.LeaseID, lease, out.err)
+	}
+	var arrived arrival
+	left := c.options.Attempts
+	id := c.clock.leaseID(c.options.Now())
+	for try := 0; ; try++ {
+		lease, out := c.reserve(arrived.trace(ctx), id, body, left)
+		switch {
+		case !out.unknown && refusesID(out.err):
+			// Nobody asked for this ID: its time was at fault, and nothing was charged.
+			if next := c.clock.correct(try, out.header, c.options.Now()); !next.IsZero() {
+				id = next
+				continue
+			}
+		case out.unknown && errors.Is(out.err, weir.Ended):
+			// The server has cancelled an earlier attempt, so nothing is charged under this ID.
+			if left -= out.attempts; left > 0 {
+				id = c.clock.leaseID(c.options.Now())
+				continue
+			}
+			out.unknown = false
+			out.err = unanswered(out.err)
+		case out.unknown && refusesID(out.err):
+			// The server cannot tell whether the ID was used before, and it may have been a
+			// moment ago.
+			out.err = unanswered(out.err)
+		}
+		if out.unknown && out.err != nil && arrived.possible() {
+			c.abandon(ctx, id, out.pending)
+		}
+		return c.reserved(ctx, id, lease, out.err)
+	}
+}
+
+func unanswered(cause error) *weir.Error {
+	return &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: cause}
+}
+
+// reserve sends a request under one lease ID, in every attempt the same. tries is how many
+// attempts there may be; 0 for as many as the options say.
+func (c *Client) reserve(
+	ctx context.Context, id weir.LeaseID, b *reserveBody, tries int,
+) (lease *weir.Lease, out outcome) {
+	b.LeaseID = id.String()
+	body, err := write(b)
+	if err != nil {
+		return nil, outcome{err: err}
+	}
+	sent := c.options.Now()
+	out = c.do(ctx, &call{
+		method: http.MethodPost, path: "/v1/reserve", body: body, most: mostOfVerb,
+		denies: true, lease: id, tries: tries,
+		accept: func(body []byte) (err error) {
+			lease, err = readLease(body, id)
+			return err
+		},
+	})
+	if out.err != nil {
+		return nil, out
+	}
+	if !lease.Replay {
+		c.clock.learn(lease.ReservedAt, sent, c.options.Now())
+	}
+	return lease, out
+}
+
+// reserved returns what became of a reservation.
+func (c *Client) reserved(
+	ctx context.Context, id weir.LeaseID, lease *weir.Lease, err error,
+) (*weir.Lease, error) {
+	if err == nil {
+		return lease.Bind(c), nil
+	}
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Unavailable {
+		return nil, err
+	}
+	if c.options.OnUnavailable == weir.Allow && ctx.Err() == nil {
+		return c.degrade(id), nil
+	}
+	if e.Field == "" {
+		e.Field, e.Value = "lease_id", id.String()
+	}
+	return nil, e
+}
+
+// refusesID reports whether an error is about the time in a lease ID.
+func refusesID(err error) bool {
+	e, ok := errors.AsType[*weir.Error](err)
+	return ok && e.Code == weir.Invalid && e.Field == "lease_id"
+}
+
+// Adjust sets what a live lease stands for; see [weir.Service].
+func (c *Client) Adjust(
+	ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
+) (*weir.Receipt, error) {
+	body, err := totalsBodyOf("totals", totals)
+	if err != nil {
+		return nil, err
+	}
+	return c.settle(ctx, "/v1/adjust", id, &adjustBody{LeaseID: id, Seq: seq, Totals: body})
+}
+
+// Complete replaces what was reserved by what was used and ends the lease; see [weir.Service].
+func (c *Client) Complete(
+	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
+) (*weir.Receipt, error) {
+	body, err := totalsBodyOf("actuals", actuals)
+	if err != nil {
+		return nil, err
+	}
+	return c.settle(ctx, "/v1/complete", id, &completeBody{LeaseID: id, Actuals: body})
+}
+
+// Cancel gives everything back and ends the lease; see [weir.Service].
+func (c *Client) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return c.settle(ctx, "/v1/cancel", id, &leaseRefBody{id})
+}
+
+// Extend renews the lease and those of its holds that have not timed out; see [weir.Service].
+func (c *Client) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return c.settle(ctx, "/v1/extend", id, &leaseRefBody{id})
+}
+
+func (c *Client) settle(
+	ctx context.Context, path string, id weir.LeaseID, b any,
+) (receipt *weir.Receipt, err error) {
+	if id.IsZero() { // no lease has it, and the wire does not
+		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String(),
+			Reason: "is not known here"}
+	}
+	body, err := write(b)
+	if err != nil {
+		return nil, err
+	}
+	out := c.do(ctx, &call{
+		method: http.MethodPost, path: path, body: body, most: mostOfVerb,
+		accept: func(body []byte) (err error) {
+			receipt, err = readReceipt(body, id)
+			return err
+		},
+	})
+	if out.err != nil {
+		return nil, out.err
+	}
+	return receipt, nil
+}
+
+// degradedLife is how long a lease lives that no server knows: as long as a limiter's by default.
+const degradedLife = time.Hour
+
+// degraded is the service of leases that no server knows.
+type degraded struct{ *Client }
+
+// degrade makes a lease whose verbs do nothing.
+func (c *Client) degrade(id weir.LeaseID) *weir.Lease {
+	at := c.instant()
+	return (&weir.Lease{
+		ID: id, ReservedAt: at, Expires: at.Add(degradedLife), Degraded: true,
+	}).Bind(degraded{c})
+}
+
+func (c *Client) instant() time.Time { return c.options.Now().UTC().Truncate(time.Millisecond) }
+
+func (d degraded) live(id weir.LeaseID) (*weir.Receipt, error) {
+	r, err := d.over(id)
+	r.Expires = r.At.Add(degradedLife)
+	return r, err
+}
+
+func (d degraded) over(id weir.LeaseID) (*weir.Receipt, error) {
+	return &weir.Receipt{LeaseID: id, At: d.instant(), Degraded: true}, nil
+}
+
+// Adjust does nothing.
+func (d degraded) Adjust(
+	_ context.Context, id weir.LeaseID, _ int64, _ []weir.Costs,
+) (*weir.Receipt, error) {
+	return d.live(id)
+}
+
+// Extend does nothing.
+func (d degraded) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return d.live(id)
+}
+
+// Complete does nothing.
+func (d degraded) Complete(
+	_ context.Context, id weir.LeaseID, _ []weir.Costs,
+) (*weir.Receipt, error) {
+	return d.over(id)
+}
+
+// Cancel does nothing.
+func (d degraded) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
+	return d.over(id)
+}
+
+// serverClock is how far the server's clock is ahead of the client's, in milliseconds, as far as
+// its answers have told. The time in a lease ID is held against the server's clock.
+type serverClock struct {
+	offset atomic.Int64
+}
+
+// learn takes from an admission when the server made it, by its own clock, between two instants
+// of the client's. What is known stays unless the admission contradicts it.
+func (s *serverClock) learn(at, sent, received time.Time) {
+	low, high := at.UnixMilli()-received.UnixMilli(), at.UnixMilli()-sent.UnixMilli()
+	if low > high {
+		return // the client's clock stepped back meanwhile
+	}
+	if known := s.offset.Load(); known < low || known > high {
+		s.offset.Store(min(max(known, low), high))
+	}
+}
+
+// leaseID makes an ID at an instant of the client's clock.
+func (s *serverClock) leaseID(now time.Time) weir.LeaseID {
+	return weir.NewLeaseID(now.Add(time.Duration(s.offset.Load()) * time.Millisecond))
+}
+
+// corrections are ways to make an ID by the Date of the answer that refused the one before. A
+// Date is cut to the second. The first aims at the end of that second: a server that was opened
+// in it refuses IDs from before. The second goes as far ahead as is allowed, for a server whose
+// clock has been put back.
+var corrections = [...]time.Duration{time.Second, time.Minute}
+
+// correct makes an ID after a refusal; try counts from zero. It returns the zero ID where there
+// is no other way to make one.
+func (s *serverClock) correct(try int, header http.Header, received time.Time) weir.LeaseID {
+	if try >= len(corrections) {
+		return weir.LeaseID{}
+	}
+	date, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return weir.LeaseID{}
+	}
+	at := date.Add(corrections[try])
+	if try == 0 {
+		s.offset.Store(at.UnixMilli() - received.UnixMilli())
+	}
+	return weir.NewLeaseID(at)
+}

@@ -1,0 +1,139 @@
+package httpapi
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// leaseBody answers a reservation that was admitted.
+type leaseBody struct {
+	Allowed      bool         `json:"allowed"`
+	LeaseID      weir.LeaseID `json:"lease_id"`
+	ReservedAtMS int64        `json:"reserved_at_unix_ms"`
+	ExpiresMS    int64        `json:"expires_at_unix_ms,omitempty"`
+	HoldsUntilMS int64        `json:"holds_until_unix_ms,omitempty"`
+	Replay       bool         `json:"replay,omitempty"`
+	Seq          int64        `json:"seq,omitempty"`
+	Degraded     bool         `json:"degraded,omitempty"`
+	Limits       []statusBody `json:"limits"`
+}
+
+// leaseBodyOf is an admitted reservation as the wire says it.
+func leaseBodyOf(l *weir.Lease) *leaseBody {
+	return &leaseBody{
+		Allowed: true, LeaseID: l.ID, ReservedAtMS: unixMS(l.ReservedAt),
+		ExpiresMS: unixMS(l.Expires), HoldsUntilMS: unixMS(l.HoldsUntil),
+		Replay: l.Replay, Seq: l.Seq, Degraded: l.Degraded, Limits: statusBodies(l.Limits),
+	}
+}
+
+// leaseText is a [leaseBody] that writes itself.
+type leaseText struct{ lease *weir.Lease }
+
+func (t leaseText) appendJSON(text []byte) []byte {
+	l := t.lease
+	text = appendLeaseID(text, `{"allowed":true,"lease_id":`, l.ID)
+	text = appendNumber(text, `,"reserved_at_unix_ms":`, unixMS(l.ReservedAt))
+	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(l.Expires))
+	text = appendNonzero(text, `,"holds_until_unix_ms":`, unixMS(l.HoldsUntil))
+	text = appendTrue(text, `,"replay":`, l.Replay)
+	text = appendNonzero(text, `,"seq":`, l.Seq)
+	text = appendTrue(text, `,"degraded":`, l.Degraded)
+	text = append(text, `,"limits":[`...)
+	for i := range l.Limits {
+		text = append(text, between(i, "")...)
+		status := statusBodyOf(&l.Limits[i])
+		text = status.appendJSON(text)
+	}
+	return append(text, "]}"...)
+}
+
+// readLease reads the answer to a reservation under an ID.
+func readLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
+	b, err := read[leaseBody](body)
+	switch {
+	case err != nil:
+		return nil, err
+	case !b.Allowed:
+		return nil, errors.New("does not say that it was allowed")
+	case b.LeaseID != id:
+		return nil, fmt.Errorf("is about another lease: %s", b.LeaseID)
+	case b.ReservedAtMS <= 0 || b.Limits == nil || anyNegativeWait(b.Limits):
+		return nil, errors.New("is not whole")
+	}
+	return &weir.Lease{
+		ID: b.LeaseID, ReservedAt: instant(b.ReservedAtMS), Expires: instant(b.ExpiresMS),
+		HoldsUntil: instant(b.HoldsUntilMS), Degraded: b.Degraded, Replay: b.Replay, Seq: b.Seq,
+		Limits: statusesOf(b.Limits),
+	}, nil
+}
+
+// receiptBody is a [weir.Receipt].
+type receiptBody struct {
+	LeaseID      weir.LeaseID `json:"lease_id"`
+	AtMS         int64        `json:"at_unix_ms"`
+	ExpiresMS    int64        `json:"expires_at_unix_ms,omitempty"`
+	HoldsUntilMS int64        `json:"holds_until_unix_ms,omitempty"`
+	Degraded     bool         `json:"degraded,omitempty"`
+	// RefundInDoubt is that of [weir.Receipt].
+	RefundInDoubt bool `json:"refund_in_doubt,omitempty"`
+}
+
+// receiptBodyOf is a receipt as the wire says it.
+func receiptBodyOf(r *weir.Receipt) *receiptBody {
+	return &receiptBody{
+		LeaseID: r.LeaseID, AtMS: unixMS(r.At), ExpiresMS: unixMS(r.Expires),
+		HoldsUntilMS: unixMS(r.HoldsUntil), Degraded: r.Degraded, RefundInDoubt: r.RefundInDoubt,
+	}
+}
+
+// receiptText is a [receiptBody] that writes itself.
+type receiptText struct{ receipt *weir.Receipt }
+
+func (t receiptText) appendJSON(text []byte) []byte {
+	r := t.receipt
+	text = appendLeaseID(text, `{"lease_id":`, r.LeaseID)
+	text = appendNumber(text, `,"at_unix_ms":`, unixMS(r.At))
+	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(r.Expires))
+	text = appendNonzero(text, `,"holds_until_unix_ms":`, unixMS(r.HoldsUntil))
+	text = appendTrue(text, `,"degraded":`, r.Degraded)
+	text = appendTrue(text, `,"refund_in_doubt":`, r.RefundInDoubt)
+	return append(text, '}')
+}
+
+// readReceipt reads the answer to a verb on a lease.
+func readReceipt(body []byte, id weir.LeaseID) (*weir.Receipt, error) {
+	b, err := read[receiptBody](body)
+	switch {
+	case err != nil:
+		return nil, err
+	case b.LeaseID != id:
+		return nil, fmt.Errorf("is about another lease: %s", b.LeaseID)
+	case b.AtMS <= 0:
+		return nil, errors.New("is not whole")
+	}
+	return &weir.Receipt{
+		LeaseID: id, At: instant(b.AtMS), Expires: instant(b.ExpiresMS),
+		HoldsUntil: instant(b.HoldsUntilMS), Degraded: b.Degraded,
+		RefundInDoubt: b.RefundInDoubt,
+	}, nil
+}
+
+// unixMS is an instant on the wire; 0 for none.
+func unixMS(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMilli()
+}
+
+// instant is the zero time for zero: a wire without the field says that there is none.
+func instant(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms).UTC()
+}

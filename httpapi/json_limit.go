@@ -1,0 +1,204 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weir-limiter/weir"
+)
+
+// limitBody is a limit in the words of a limits file; durations are whole seconds.
+type limitBody struct {
+	Kind         weir.Kind `json:"kind,omitempty"`
+	Capacity     int64     `json:"capacity"`
+	RefillAmount int64     `json:"refill_amount,omitempty"`
+	// RefillPeriod has a fraction where a bucket's period is no whole number of seconds, which a
+	// limits file cannot say.
+	RefillPeriod json.Number `json:"refill_period,omitempty"`
+	Window       int64       `json:"window,omitempty"`
+	Timeout      int64       `json:"timeout,omitempty"`
+	Every        string      `json:"every,omitempty"`
+	Zone         string      `json:"zone,omitempty"`
+	Enforce      *bool       `json:"enforce,omitempty"`
+}
+
+// limitBodyOf is a limit as the wire says it.
+func limitBodyOf(l *weir.Limit) limitBody {
+	b := limitBody{
+		Kind: l.Kind, Capacity: l.Capacity, RefillAmount: l.RefillAmount,
+		Window: int64(l.Window / time.Second), Timeout: int64(l.Timeout / time.Second),
+		Every: l.Every, Zone: l.Zone,
+	}
+	if l.RefillPeriod != 0 {
+		b.RefillPeriod = secondsNumber(l.RefillPeriod)
+	}
+	if l.Shadow {
+		b.Enforce = new(false)
+	}
+	return b
+}
+
+// limitBodies are limits by name; never nil, so that none is an empty object.
+func limitBodies(limits []weir.Limit) map[string]limitBody {
+	bodies := make(map[string]limitBody, len(limits))
+	for i := range limits {
+		bodies[limits[i].Name] = limitBodyOf(&limits[i])
+	}
+	return bodies
+}
+
+// secondsNumber writes a duration in seconds, with up to three digits behind the point.
+func secondsNumber(d time.Duration) json.Number {
+	ms := d.Milliseconds()
+	text := strconv.FormatInt(ms/1000, 10)
+	if rest := ms % 1000; rest != 0 {
+		text += strings.TrimRight("."+strconv.FormatInt(1000+rest, 10)[1:], "0")
+	}
+	return json.Number(text)
+}
+
+// limitSet reads limits by name, in the document's order. The service validates them.
+func (d *reader) limitSet(v *value) []weir.Limit {
+	limits := []weir.Limit{}
+	d.members(v, func(m *value) { limits = append(limits, d.limit(m)) })
+	return limits
+}
+
+// limit reads one limit. A zero that is written out is refused: in a [weir.Limit] it would mean the
+// default.
+func (d *reader) limit(v *value) weir.Limit {
+	l := weir.Limit{Name: v.name}
+	capacity := false
+	d.fields(v, func(name string, v *value) bool {
+		switch name {
+		case "kind":
+			l.Kind = weir.Kind(d.text(v))
+		case "capacity":
+			capacity = true
+			l.Capacity = d.integer(v)
+		case "refill_amount":
+			if l.RefillAmount = d.integer(v); l.RefillAmount == 0 {
+				d.refuse(v, "must be above zero")
+			}
+		case "refill_period":
+			l.RefillPeriod = d.periodSeconds(v)
+		case "window":
+			l.Window = d.seconds(v)
+		case "timeout":
+			l.Timeout = d.seconds(v)
+		case "every":
+			l.Every = d.text(v)
+		case "zone":
+			l.Zone = d.text(v)
+		case "enforce":
+			l.Shadow = !d.boolean(v)
+		default:
+			return false
+		}
+		return true
+	})
+	if !capacity && v.what() == "an object" {
+		d.missing(v.path() + ".capacity")
+	}
+	return l
+}
+
+// limitsOf reads limits by name, in order of their names.
+func limitsOf(bodies map[string]limitBody) ([]weir.Limit, error) {
+	if len(bodies) == 0 {
+		return nil, nil
+	}
+	out := make([]weir.Limit, 0, len(bodies))
+	for name, b := range bodies {
+		l, err := b.limit(name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, l)
+	}
+	slices.SortFunc(out, func(x, y weir.Limit) int { return strings.Compare(x.Name, y.Name) })
+	return out, nil
+}
+
+// limit is what a body says, with defaults filled in. A limit that only a newer server
+// understands is returned as far as it can be read.
+func (b *limitBody) limit(name string) (weir.Limit, error) {
+	period, err := parseSeconds(string(b.RefillPeriod))
+	if err != nil {
+		return weir.Limit{}, fmt.Errorf("has a refill_period of %q: %w", shorten(b.RefillPeriod), err)
+	}
+	l := weir.Limit{
+		Name: name, Kind: b.Kind, Capacity: b.Capacity, RefillAmount: b.RefillAmount,
+		RefillPeriod: period, Window: seconds(b.Window), Timeout: seconds(b.Timeout),
+		Every: b.Every, Zone: b.Zone, Shadow: b.Enforce != nil && !*b.Enforce,
+	}
+	if normal, err := l.Normalize(); err == nil {
+		return normal, nil
+	}
+	return l, nil
+}
+
+func seconds(n int64) time.Duration {
+	if n > math.MaxInt64/int64(time.Second) {
+		return math.MaxInt64
+	}
+	return time.Duration(n) * time.Second
+}
+
+// parseSeconds reads seconds with up to nine digits behind the point; nothing is zero.
+func parseSeconds(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	return time.ParseDuration(text + "s")
+}
+
+// checkLimits refuses limits that the wire cannot say: a name twice, a duration that is no whole
+// number of its units. Then every mistake is told, as the limiter does.
+func checkLimits(limits []weir.Limit) error {
+	seen := make(map[string]bool, len(limits))
+	said := true
+	for i := range limits {
+		l := &limits[i]
+		said = said && !seen[l.Name] && sayable(l)
+		seen[l.Name] = true
+	}
+	if said {
+		return nil
+	}
+	var errs []error
+	clear(seen)
+	for i := range limits {
+		l := &limits[i]
+		field := "limits." + shorten(l.Name)
+		if err := l.Validate(); err != nil {
+			for _, f := range faultsOf(err) {
+				f.Field = field + "." + f.Field
+				errs = append(errs, f)
+			}
+			continue
+		}
+		if seen[l.Name] {
+			errs = append(errs, invalid(field, l.Name, "is given twice"))
+		}
+		seen[l.Name] = true
+	}
+	return errors.Join(errs...)
+}
+
+func sayable(l *weir.Limit) bool {
+	for _, s := range []string{l.Name, string(l.Kind), l.Every, l.Zone} {
+		if !utf8.ValidString(s) {
+			return false
+		}
+	}
+	return l.Window%time.Second == 0 && l.Timeout%time.Second == 0 &&
+		l.RefillPeriod%time.Millisecond == 0 && l.RefillPeriod >= 0
+}

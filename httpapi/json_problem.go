@@ -1,0 +1,315 @@
+package httpapi
+
+import (
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+const (
+	problemType = "application/problem+json"
+	// quotaExceeded is the registered type of a denial.
+	quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
+	codePrefix    = "urn:weir:problem:"
+	plainProblem  = "about:blank"
+)
+
+// problemBody is every answer but a success: RFC 9457, with the members of a [weir.Error] or of a
+// [weir.DeniedError]. A denial has allowed false; no other problem has the member.
+type problemBody struct {
+	Type   string `json:"type"`
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`
+
+	Code   weir.Code     `json:"code,omitempty"`
+	Field  string        `json:"field,omitempty"`
+	Value  string        `json:"value,omitempty"`
+	Reason string        `json:"reason,omitempty"`
+	Errors []mistakeBody `json:"errors,omitempty"` // where there are several
+
+	Allowed      *bool        `json:"allowed,omitempty"`
+	LeaseID      string       `json:"lease_id,omitempty"`
+	RetryAfterMS *int64       `json:"retry_after_ms,omitempty"`
+	AtLeast      bool         `json:"retry_after_at_least,omitempty"`
+	Contended    bool         `json:"contended,omitempty"`
+	Limits       []statusBody `json:"limits,omitempty"`
+	// The RateLimit header fields' draft names this member.
+	ViolatedPolicies []string `json:"violated-policies,omitempty"` //nolint:tagliatelle // Registered.
+}
+
+// mistakeBody is one of several mistakes.
+type mistakeBody struct {
+	Code   weir.Code `json:"code"`
+	Field  string    `json:"field,omitempty"`
+	Value  string    `json:"value,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+}
+
+// problemOf is an error as the wire says it. The causes of faults, and errors that are none of
+// weir's, stay inside: they may name what callers need not know.
+func problemOf(err error) *problemBody {
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+		return denialOf(denied)
+	}
+	faults := faultsOf(err)
+	if len(faults) == 0 {
+		faults = []*weir.Error{{Code: weir.Unavailable, Reason: "the service failed"}}
+	}
+	first := faults[0]
+	p := &problemBody{
+		Type:  codePrefix + strings.ReplaceAll(string(first.Code), " ", "-"),
+		Title: titleOf(first.Code), Status: statusOf(first.Code), Detail: detailOf(first),
+		Code: first.Code, Field: first.Field, Value: first.Value, Reason: first.Reason,
+	}
+	if p.Status == http.StatusInternalServerError {
+		p.Status = http.StatusServiceUnavailable // no code of weir's: nobody knows the outcome
+	}
+	if plain, ok := errors.AsType[*httpError](err); ok {
+		p.Type, p.Title, p.Status = plainProblem, http.StatusText(plain.status), plain.status
+	}
+	if len(faults) > 1 {
+		p.Detail += " (and " + strconv.Itoa(len(faults)-1) + " more)"
+		for _, f := range faults[:min(len(faults), maxMistakes)] {
+			p.Errors = append(p.Errors, mistakeBody{f.Code, f.Field, f.Value, f.Reason})
+		}
+	}
+	return p
+}
+
+// denialOf is a denial as the wire says it.
+func denialOf(e *weir.DeniedError) *problemBody {
+	p := &problemBody{
+		Type: quotaExceeded, Title: "Denied by a limit", Status: http.StatusTooManyRequests,
+		Detail:  strings.TrimPrefix(e.Error(), "weir: "),
+		Allowed: new(false), RetryAfterMS: new(ceilUnits(e.RetryAfter, time.Millisecond)),
+		AtLeast: e.AtLeast, Contended: e.Contended, Limits: statusBodies(e.Limits),
+		ViolatedPolicies: violatedPolicies(e.Limits),
+	}
+	if !e.LeaseID.IsZero() {
+		p.LeaseID = e.LeaseID.String()
+	}
+	return p
+}
+
+// detailOf is one line for people, without the cause.
+func detailOf(f *weir.Error) string {
+	shown := *f
+	shown.Err = nil
+	return strings.TrimPrefix(shown.Error(), "weir: ")
+}
+
+func titleOf(c weir.Code) string {
+	switch c {
+	case weir.Invalid:
+		return "The request is malformed"
+	case weir.UnknownLimit:
+		return "A cost names a limit that does not exist"
+	case weir.NoLimits:
+		return "Nothing is configured"
+	case weir.NotFound:
+		return "Not found"
+	case weir.UnknownLease:
+		return "The lease is not known"
+	case weir.Conflict:
+		return "In conflict with what is there"
+	case weir.Ended:
+		return "The lease has ended"
+	case weir.NeverSatisfiable:
+		return "More than the limit can ever hold"
+	case weir.Unavailable:
+		return "The store did not answer"
+	case weir.Superseded:
+		return "The server's limits are not the ones in force"
+	case weir.Overloaded:
+		return "Too busy, nothing was reserved"
+	case weir.PermissionDenied:
+		return "Not permitted"
+	case weir.Unsupported:
+		return "The store cannot do this"
+	}
+	return "Failed"
+}
+
+// headerOf adds what an error asks of the header: a denial Retry-After, a refusal what its status
+// goes with.
+func headerOf(h http.Header, err error) {
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+		seconds := max(1, ceilUnits(denied.RetryAfter, time.Second))
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+	if plain, ok := errors.AsType[*httpError](err); ok {
+		maps.Copy(h, plain.header)
+	}
+	if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Overloaded {
+		seconds := max(1, ceilUnits(e.RetryAfter, time.Second))
+		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	}
+}
+
+// statusOf is the one table of codes and status codes, for the handler, and read backwards by the
+// client's tests. A denial is no code: it is 429.
+func statusOf(c weir.Code) int {
+	switch c {
+	case weir.Invalid, weir.Unsupported:
+		return http.StatusBadRequest
+	case weir.PermissionDenied:
+		return http.StatusForbidden
+	case weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.UnknownLease:
+		return http.StatusNotFound
+	case weir.Conflict, weir.Ended:
+		return http.StatusConflict
+	case weir.NeverSatisfiable:
+		return http.StatusUnprocessableEntity
+	case weir.Unavailable, weir.Overloaded, weir.Superseded:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// appendJSON appends the problem as [encoding/json] writes it.
+func (p *problemBody) appendJSON(text []byte) []byte {
+	text = appendText(text, `{"type":`, p.Type)
+	text = appendText(text, `,"title":`, p.Title)
+	text = appendNumber(text, `,"status":`, int64(p.Status))
+	text = appendText(text, `,"detail":`, p.Detail)
+	text = appendSome(text, `,"code":`, string(p.Code))
+	text = appendSome(text, `,"field":`, p.Field)
+	text = appendSome(text, `,"value":`, p.Value)
+	text = appendSome(text, `,"reason":`, p.Reason)
+	for i := range p.Errors {
+		text = append(text, between(i, `,"errors":[`)...)
+		text = p.Errors[i].appendJSON(text)
+	}
+	text = appendEnd(text, len(p.Errors))
+	if p.Allowed != nil {
+		text = appendBool(text, `,"allowed":`, *p.Allowed)
+	}
+	text = appendSome(text, `,"lease_id":`, p.LeaseID)
+	if p.RetryAfterMS != nil {
+		text = appendNumber(text, `,"retry_after_ms":`, *p.RetryAfterMS)
+	}
+	text = appendTrue(text, `,"retry_after_at_least":`, p.AtLeast)
+	text = appendTrue(text, `,"contended":`, p.Contended)
+	for i := range p.Limits {
+		text = append(text, between(i, `,"limits":[`)...)
+		text = p.Limits[i].appendJSON(text)
+	}
+	text = appendEnd(text, len(p.Limits))
+	for i, policy := range p.ViolatedPolicies {
+		text = appendText(text, between(i, `,"violated-policies":[`), policy)
+	}
+	return append(appendEnd(text, len(p.ViolatedPolicies)), '}')
+}
+
+func (m *mistakeBody) appendJSON(text []byte) []byte {
+	text = appendText(text, `{"code":`, string(m.Code))
+	text = appendSome(text, `,"field":`, m.Field)
+	text = appendSome(text, `,"value":`, m.Value)
+	text = appendSome(text, `,"reason":`, m.Reason)
+	return append(text, '}')
+}
+
+// fits reports whether a code is one that goes with the status: one of the table, one for which
+// HTTP has a status of its own, or one that a newer server has.
+func (p *problemBody) fits() bool {
+	for _, m := range p.Errors {
+		if m.Code == "" || m.Code == weir.Unavailable {
+			return false
+		}
+	}
+	switch usual := statusOf(p.Code); {
+	case usual == http.StatusInternalServerError: // not in the table
+		return p.Code != "" && p.Status >= 400 && p.Status < 500 &&
+			p.Status != http.StatusRequestTimeout
+	case p.Code == weir.Unavailable:
+		return false
+	case p.Status == usual:
+		return true
+	case p.Code == weir.Invalid:
+		return slices.Contains(plainStatuses, p.Status)
+	case p.Code == weir.PermissionDenied:
+		return p.Status == http.StatusUnauthorized
+	}
+	return false
+}
+
+// plainStatuses are those that HTTP has for a request that never reached the service.
+var plainStatuses = []int{
+	http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
+	http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
+	http.StatusUnsupportedMediaType, http.StatusRequestHeaderFieldsTooLarge,
+}
+
+func (p *problemBody) fault() *weir.Error {
+	return &weir.Error{Code: p.Code, Field: p.Field, Value: p.Value, Reason: p.Reason}
+}
+
+// mistakes are all that a problem lists, joined, or the one that it is.
+func (p *problemBody) mistakes() error {
+	if len(p.Errors) < 2 {
+		return p.fault()
+	}
+	errs := make([]error, len(p.Errors))
+	for i, m := range p.Errors {
+		errs[i] = &weir.Error{Code: m.Code, Field: m.Field, Value: m.Value, Reason: m.Reason}
+	}
+	return errors.Join(errs...)
+}
+
+// denial reads a denial of an attempt, which must be complete. It need not name the lease, which
+// holds nothing; another one's is not the answer.
+func (p *problemBody) denial(r *reply, lease weir.LeaseID) (*doubt, error) {
+	if p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil ||
+		p.Limits == nil && !p.Contended {
+		return r.doubt("is no denial of weir's"), nil
+	}
+	if *p.RetryAfterMS < 0 || anyNegativeWait(p.Limits) {
+		return r.doubt("has a wait below zero"), nil
+	}
+	if p.LeaseID != "" && p.LeaseID != lease.String() {
+		return r.doubt("is about another lease: " + shorten(p.LeaseID)), nil
+	}
+	return nil, &weir.DeniedError{
+		LeaseID: lease, Limits: statusesOf(p.Limits), RetryAfter: milliseconds(*p.RetryAfterMS),
+		AtLeast: p.AtLeast, Contended: p.Contended,
+	}
+}
+
+// writeProblem answers with an error. A denial gets the RateLimit headers, unless limits is nil.
+func writeProblem(w http.ResponseWriter, err error, limits *rateLimits) {
+	writeProblemIn(make([]byte, 0, 1024), w, err, limits)
+}
+
+// writeProblemIn writes the problem in a buffer, and returns it as it is then.
+func writeProblemIn(text []byte, w http.ResponseWriter, err error, limits *rateLimits) []byte {
+	headerOf(w.Header(), err)
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok && limits != nil {
+		limits.denied(w.Header(), denied.Limits)
+	}
+	p := problemOf(err)
+	text = p.appendJSON(text)
+	_ = writeText(w, p.Status, problemType, text) // Who does not read the answer asks again.
+	return text
+}
+
+// writeText answers in one piece, so that who reads less than the length knows that something is
+// missing. The text is not kept.
+func writeText(w http.ResponseWriter, status int, contentType string, text []byte) error {
+	header := w.Header()
+	// The names are as net/http spells them, and the values stand in one piece of memory.
+	values := [...]string{contentType, strconv.Itoa(len(text)), "no-store", "nosniff"}
+	header["Content-Type"] = values[0:1:1]
+	header["Content-Length"] = values[1:2:2]
+	header["Cache-Control"] = values[2:3:3]
+	header["X-Content-Type-Options"] = values[3:4:4]
+	w.WriteHeader(status)
+	_, err := w.Write(text) //nolint:gosec,nolintlint // JSON that says so is no page; gosec as in client_call.go.
+	return err
+}

@@ -1,0 +1,294 @@
+package httpapi
+
+import (
+	"math"
+	"math/bits"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+const (
+	// maxStructured is the largest integer of a structured field (RFC 9651).
+	maxStructured = 999_999_999_999_999
+	// maxRateLimitHeader bounds each of the two headers: proxies refuse answers with large ones.
+	maxRateLimitHeader = 4096
+	// The headers' names, as net/http spells them.
+	policyHeader = "Ratelimit-Policy"
+	stateHeader  = "Ratelimit"
+)
+
+// rateLimits writes the headers RateLimit-Policy and RateLimit of
+// draft-ietf-httpapi-ratelimit-headers-10.
+type rateLimits struct {
+	// applied returns the limits of a subject, without I/O; nil where they are not known.
+	applied func(weir.Subject) []weir.Limit
+	now     func() time.Time
+}
+
+// applier is a service that knows which limits it applied; [weir.Limiter] is one.
+type applier interface {
+	Applied(s weir.Subject) []weir.Limit
+}
+
+// rateLimitsOf makes the headers' writer for a service.
+func rateLimitsOf(s weir.Service, now func() time.Time) *rateLimits {
+	r := &rateLimits{applied: func(weir.Subject) []weir.Limit { return nil }, now: now}
+	if a, ok := s.(applier); ok {
+		r.applied = a.Applied
+	}
+	return r
+}
+
+// set adds both headers for the limits of a reservation.
+func (r *rateLimits) set(h http.Header, limits []weir.LimitStatus) {
+	r.write(h, limits, admittedState)
+}
+
+// denied adds both headers for the limits of a denial. Of a limit that was not exceeded it is not
+// said when there is more: that could be later than Retry-After, which the draft asks not to be
+// earlier than any t.
+func (r *rateLimits) denied(h http.Header, limits []weir.LimitStatus) {
+	r.write(h, limits, deniedState)
+}
+
+// write adds both headers for the limits that were judged. What does not fit is left out, limits
+// that are not exceeded first.
+func (r *rateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
+	var room [8]rateItem
+	items := rateItems(room[:0], limits)
+	if len(items) == 0 {
+		return
+	}
+	r.define(items)
+	now := r.now()
+	var space [512]byte
+	text := appendList(space[:0], items, policyPart, now)
+	cut := len(text)
+	both := string(appendList(text, items, state, now))
+	// The names are as net/http spells them, and the values stand in one piece of memory.
+	values := [...]string{both[:cut], both[cut:]}
+	h[policyHeader] = values[0:1:1]
+	h[stateHeader] = values[1:2:2]
+}
+
+// define finds the definitions behind the items; none where it is not known, or is of another kind
+// by now. The limits of one subject stand beside one another.
+func (r *rateLimits) define(items []rateItem) {
+	var limits []weir.Limit
+	for i := range items {
+		s := items[i].status
+		if i == 0 || s.Entity != items[i-1].status.Entity || s.Resource != items[i-1].status.Resource {
+			limits = r.applied(weir.Subject{Entity: s.Entity, Resource: s.Resource})
+		}
+		for j := range limits {
+			if limits[j].Name == s.Limit && limits[j].Kind == s.Kind {
+				items[i].limit = &limits[j]
+				break
+			}
+		}
+	}
+}
+
+// fullSeconds is how long a bucket takes to regain the whole of a capacity, rounded up.
+func fullSeconds(capacity int64, l *weir.Limit) int64 {
+	perSecond := uint64(time.Second / time.Millisecond)
+	hi, lo := bits.Mul64(uint64(max(0, capacity)), uint64(l.RefillPeriod.Milliseconds()))
+	divisor := uint64(max(1, l.RefillAmount))
+	if hi >= divisor {
+		return maxStructured
+	}
+	ms, rest := bits.Div64(hi, lo, divisor)
+	if rest > 0 && ms < 1<<63 {
+		ms++
+	}
+	seconds := ms / perSecond
+	if ms%perSecond > 0 {
+		seconds++
+	}
+	return int64(min(seconds, maxStructured))
+}
+
+// milliUnits is false for what no bucket can hold.
+func milliUnits(n int64) (int64, bool) {
+	const most = math.MaxInt64/1000 - 1
+	return n * 1000, -most <= n && n <= most
+}
+
+// rateItem is one limit in the RateLimit headers.
+type rateItem struct {
+	status *weir.LimitStatus
+	limit  *weir.Limit // nil where the definition is not known
+	// shared is whether another limit has the same name.
+	shared bool
+}
+
+// fewItems is how many items are compared with each other.
+const fewItems = 16
+
+// rateItems appends an item for each limit, without those that never deny.
+func rateItems(items []rateItem, limits []weir.LimitStatus) []rateItem {
+	for i := range limits {
+		if !limits[i].Shadow {
+			items = append(items, rateItem{status: &limits[i]})
+		}
+	}
+	if len(items) <= fewItems {
+		for i := range items {
+			for j := range items[:i] {
+				if items[j].status.Limit == items[i].status.Limit {
+					items[i].shared, items[j].shared = true, true
+				}
+			}
+		}
+		return items
+	}
+	times := make(map[string]int, len(items))
+	for i := range items {
+		times[items[i].status.Limit]++
+	}
+	for i := range items {
+		items[i].shared = times[items[i].status.Limit] > 1
+	}
+	return items
+}
+
+// name calls a limit by its name where only one has it, by entity, resource and name otherwise.
+// These may have slashes themselves, which are escaped: no two limits share a name.
+func (t *rateItem) name() string {
+	s := t.status
+	if !t.shared {
+		return s.Limit
+	}
+	return escapeSlash(s.Entity) + "/" + escapeSlash(s.Resource) + "/" + escapeSlash(s.Limit)
+}
+
+// escapeSlash escapes slashes as in a path, and what they are escaped with.
+func escapeSlash(s string) string {
+	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '/') < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "%", "%25"), "/", "%2F")
+}
+
+// violatedPolicies names the limits that were exceeded.
+func violatedPolicies(limits []weir.LimitStatus) []string {
+	var room [8]rateItem
+	items := rateItems(room[:0], limits)
+	var violated []string
+	for i := range items {
+		if items[i].status.Exceeded {
+			violated = append(violated, items[i].name())
+		}
+	}
+	return violated
+}
+
+// ratePart is what is said of a limit.
+type ratePart int
+
+const (
+	policyPart    ratePart = iota // how much there is in how many seconds
+	admittedState                 // how much is left, and after how many seconds there is more
+	deniedState                   // the same, without the wait for a limit that was not exceeded
+)
+
+// append appends what is said of the limit.
+func (t *rateItem) append(text []byte, part ratePart, now time.Time) []byte {
+	text = appendQuoted(text, t.name())
+	switch {
+	case part == policyPart:
+		return appendPolicy(text, t.status, t.limit, now)
+	case part == deniedState && !t.status.Exceeded:
+		return appendState(text, t.status, nil, now)
+	}
+	return appendState(text, t.status, t.limit, now)
+}
+
+// appendPolicy says how much there is in how many seconds.
+func appendPolicy(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time) []byte {
+	text = appendParameter(text, ";q=", s.Capacity)
+	switch {
+	case s.Kind == weir.Concurrency:
+		return append(text, `;qu="concurrent-requests"`...)
+	case l == nil:
+	case s.Kind == weir.Bucket:
+		return appendParameter(text, ";w=", fullSeconds(s.Capacity, l))
+	case s.Kind == weir.Window:
+		return appendParameter(text, ";w=", ceilUnits(l.Window, time.Second))
+	case s.Kind == weir.Budget:
+		start, end := l.Period(now)
+		return appendParameter(text, ";w=", ceilUnits(end.Sub(start), time.Second))
+	}
+	return text
+}
+
+// appendState says how much is left, and after how many seconds there is more.
+func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time) []byte {
+	text = appendParameter(text, ";r=", max(0, s.Available))
+	var wait time.Duration
+	switch {
+	case s.Exceeded:
+		wait = s.RetryAfter
+	case l == nil || s.Available >= s.Capacity:
+	case s.Kind == weir.Bucket:
+		// The part of a unit that is there already is not known: the wait may be shorter.
+		if milli, ok := milliUnits(s.Available); ok {
+			wait = l.RefillWait(milli, max(0, milli)+1000, now.UnixMilli())
+		}
+	case s.Kind == weir.Budget:
+		_, end := l.Period(now)
+		wait = end.Sub(now)
+	}
+	if wait > 0 {
+		text = appendParameter(text, ";t=", ceilUnits(wait, time.Second))
+	}
+	return text
+}
+
+// appendList appends a list of a structured field, as far as there is room: what was exceeded
+// first.
+func appendList(text []byte, items []rateItem, part ratePart, now time.Time) []byte {
+	from := len(text)
+	for _, exceeded := range []bool{true, false} {
+		for i := range items {
+			if items[i].status.Exceeded != exceeded {
+				continue
+			}
+			before := len(text)
+			if before > from {
+				text = append(text, ", "...)
+			}
+			start := len(text)
+			text = items[i].append(text, part, now)
+			if before-from+len(text)-start+2 > maxRateLimitHeader {
+				text = text[:before]
+			}
+		}
+	}
+	return text
+}
+
+// appendParameter appends an integer, no larger than a structured field can hold.
+func appendParameter(text []byte, name string, n int64) []byte {
+	return strconv.AppendInt(append(text, name...), min(n, maxStructured), 10)
+}
+
+// appendQuoted appends a string of a structured field, which has only printable ASCII.
+func appendQuoted(text []byte, s string) []byte {
+	text = append(text, '"')
+	for i := range len(s) {
+		switch c := s[i]; {
+		case c == '"' || c == '\\':
+			text = append(text, '\\', c)
+		case c < ' ' || c > '~':
+			text = append(text, '?')
+		default:
+			text = append(text, c)
+		}
+	}
+	return append(text, '"')
+}
