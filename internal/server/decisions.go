@@ -3,8 +3,13 @@ package server
 import (
 	"context"
 	"errors"
+	"maps"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weir-limiter/weir"
 )
@@ -110,4 +115,99 @@ func (l *limitLabels) label(name string) string {
 	name = strings.Clone(name) // it may be a part of a whole request
 	l.names[name] = name
 	return name
+}
+
+// requestLabels are those of an HTTP request. A status of 0 is an answer that was given up.
+type requestLabels struct {
+	method, route string
+	status        int
+}
+
+// code is the status as a label.
+func (l requestLabels) code() string {
+	if l.status == 0 {
+		return "none"
+	}
+	return strconv.Itoa(l.status)
+}
+
+// decisionLabels are those of a call of the limiter.
+type decisionLabels struct {
+	verb    weir.Verb
+	outcome string
+}
+
+// judgedLabels are those of a limit that judged a reservation.
+type judgedLabels struct {
+	limit   string
+	kind    weir.Kind
+	outcome string
+}
+
+// reservedLabels are those of units that a reservation took.
+type reservedLabels struct {
+	limit string
+	kind  weir.Kind
+}
+
+// countAndTime counts something, and how long it took.
+type countAndTime struct {
+	count prometheus.Counter
+	took  prometheus.Observer
+}
+
+// findSeries makes what remembers the series that each request asks for. A series begins when it is
+// first asked for, as it would without.
+func (m *metrics) findSeries() {
+	m.answered = newSeries(func(l requestLabels) countAndTime {
+		return countAndTime{
+			m.requests.WithLabelValues(l.method, l.route, l.code()),
+			m.durations.WithLabelValues(l.method, l.route, l.code()),
+		}
+	})
+	m.decided = newSeries(func(l decisionLabels) countAndTime {
+		verb := string(l.verb)
+		return countAndTime{
+			m.decisions.WithLabelValues(verb, l.outcome), m.decisionTimes.WithLabelValues(verb),
+		}
+	})
+	m.judged = newSeries(func(l judgedLabels) prometheus.Counter {
+		return m.limitDecisions.WithLabelValues(l.limit, string(l.kind), l.outcome)
+	})
+	m.reserved = newSeries(func(l reservedLabels) prometheus.Counter {
+		return m.unitsReserved.WithLabelValues(l.limit, string(l.kind))
+	})
+}
+
+// series remembers what was found for a set of labels, since a vector's own search is dear next to a
+// decision in memory. Labels are few and stay: reading takes no lock. All methods may be called at
+// once.
+type series[L comparable, M any] struct {
+	find  func(L) M // asks the vectors; called once for each set of labels
+	known atomic.Pointer[map[L]M]
+	mu    sync.Mutex // for who replaces the map, which is never changed
+}
+
+func newSeries[L comparable, M any](find func(L) M) *series[L, M] {
+	s := &series[L, M]{find: find}
+	s.known.Store(&map[L]M{})
+	return s
+}
+
+// of returns what belongs to a set of labels.
+func (s *series[L, M]) of(labels L) M {
+	if m, ok := (*s.known.Load())[labels]; ok {
+		return m
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := *s.known.Load()
+	if m, ok := known[labels]; ok {
+		return m
+	}
+	next := maps.Clone(known)
+	m := s.find(labels)
+	next[labels] = m
+	s.known.Store(&next)
+	return m
 }

@@ -1,3 +1,9 @@
+// Package server is the process around an [httpapi.Handler]: the listener with its bounds, TLS, the
+// bearer-token file, what is read again while it runs, metrics, traces, logs and an orderly end.
+//
+// What is no HTTP at all never reaches the handler: a garbled request line, headers that are too
+// large and headers that come too slowly are answered by net/http itself, in plain text with 400 or
+// 431 or not at all, and the connection is closed. Every other answer is the handler's.
 package server
 
 import (
@@ -329,4 +335,28 @@ func (s *Server) shutDown(ctx context.Context) error {
 		return fmt.Errorf("shut down: %w", err)
 	}
 	return nil
+}
+
+// readier is a store that may be unable to reserve for a while: one elsewhere that does not answer,
+// or one where this server's limits are not the ones in force.
+type readier interface {
+	// Ready reports why the store cannot reserve.
+	Ready(ctx context.Context) error
+}
+
+// readyWithin is how long a store has to say that it is ready, where nobody says.
+const readyWithin = time.Second
+
+// ready says whether new callers are welcome. The store has as long to answer as for any other
+// call.
+func (s *Server) ready(ctx context.Context) error {
+	if s.ending.Load() {
+		return &weir.Error{Code: weir.Unavailable, Reason: "the server is shutting down"}
+	}
+	if s.store == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(s.options.Limiter.StoreTimeout, readyWithin))
+	defer cancel()
+	return s.store.Ready(ctx)
 }

@@ -1,13 +1,26 @@
 package server
 
 import (
+	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
+	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime"
+	"slices"
+	"strings"
 	"sync/atomic"
 
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+
+	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
 )
 
@@ -76,4 +89,299 @@ func (t *tokens) authenticate(bearer string) (httpapi.Identity, bool) {
 		return httpapi.Identity{}, false
 	}
 	return entries[found].identity, true
+}
+
+const (
+	maxTokenFile    = 256 << 10
+	maxTokens       = 1000
+	maxTokenNesting = 16 // the YAML parser is slow where brackets nest deep
+	leastToken      = 16 // characters
+	mostToken       = 1024
+)
+
+// tokenSyntax is what RFC 6750 lets a client send.
+var tokenSyntax = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
+
+// tokenName is what a name in the file may be.
+var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// hidden stands in messages for what may be a secret.
+const hidden = "(hidden)"
+
+// tokenMistake is a mistake in a bearer-token file and where it stands. No bearer token is in it, and
+// nothing that is long enough to be one.
+type tokenMistake struct {
+	file         string
+	line, column int
+	err          *weir.Error
+}
+
+func (e *tokenMistake) Error() string {
+	return fmt.Sprintf("%s:%d:%d: %v", e.file, e.line, e.column, e.err)
+}
+
+func (e *tokenMistake) Unwrap() error { return e.err }
+
+// tokenReader reads a bearer-token file and gathers its mistakes.
+type tokenReader struct {
+	file    string
+	entries []tokenEntry
+	found   []*tokenMistake
+	names   map[string]bool
+	digests map[tokenDigest]string // the names of whose they are
+}
+
+// parseTokens reads the bearer tokens of a file:
+//
+//	tokens:
+//	  - {name: checkout, role: call, token: "at least 16 characters"}
+//	  - {name: ops, role: admin, sha256: "64 hexadecimal digits"}
+//
+// It returns every mistake, joined, in the order of the file.
+func parseTokens(file string, data []byte) ([]tokenEntry, error) {
+	r := &tokenReader{file: file, names: map[string]bool{}, digests: map[tokenDigest]string{}}
+	r.read(data)
+	slices.SortStableFunc(r.found, func(a, b *tokenMistake) int {
+		return cmp.Or(cmp.Compare(a.line, b.line), cmp.Compare(a.column, b.column))
+	})
+	var errs []error
+	for _, m := range r.found {
+		errs = append(errs, m)
+	}
+	return r.entries, errors.Join(errs...)
+}
+
+func (r *tokenReader) read(data []byte) {
+	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // some editors begin every file with it
+	if nesting(data) > maxTokenNesting {
+		r.add(nil, "", "", "the file nests too deep")
+		return
+	}
+	tree, err := parser.ParseBytes(data, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		var at *token.Token
+		if e, ok := errors.AsType[yaml.Error](err); ok {
+			at = e.GetToken()
+		}
+		r.add(at, "", "", "the file is not YAML") // the parser's words may quote a secret
+		return
+	}
+	if len(tree.Docs) != 1 || tree.Docs[0].Body == nil {
+		r.add(nil, "", "", "the file must be one mapping with tokens in it")
+		return
+	}
+	given := false
+	r.fields(tree.Docs[0].Body, "", []string{"tokens"}, func(_ string, n ast.Node) {
+		given = true
+		r.list(n)
+	})
+	if !given && len(r.found) == 0 {
+		r.add(nil, "tokens", "", "is missing")
+	}
+}
+
+// list reads the bearer tokens.
+func (r *tokenReader) list(n ast.Node) {
+	list, ok := n.(*ast.SequenceNode)
+	switch {
+	case !ok:
+		r.add(n.GetToken(), "tokens", "", "must be a list")
+	case len(list.Values) == 0:
+		r.add(n.GetToken(), "tokens", "", "is empty, so that nobody could come in")
+	case len(list.Values) > maxTokens:
+		r.add(n.GetToken(), "tokens", fmt.Sprint(len(list.Values)),
+			fmt.Sprintf("at most %d in a file", maxTokens))
+	default:
+		for i, v := range list.Values {
+			r.entry(fmt.Sprintf("tokens[%d]", i), v)
+		}
+	}
+}
+
+// entry reads one bearer token.
+func (r *tokenReader) entry(path string, n ast.Node) {
+	var e tokenEntry
+	before := len(r.found)
+	given := map[string]*token.Token{}
+	known := []string{"name", "role", "token", "sha256"}
+	ok := r.fields(n, path, known, func(field string, n ast.Node) {
+		given[field] = n.GetToken()
+		path := path + "." + field
+		text, ok := r.text(n, path)
+		if !ok {
+			return
+		}
+		switch field {
+		case "name":
+			e.identity.Name = text
+			r.name(n, path, text)
+		case "role":
+			e.identity.Role = r.role(n, path, text)
+		case "token":
+			e.digest = r.secret(n, path, text)
+		case "sha256":
+			e.digest = r.hash(n, path, text)
+		}
+	})
+	if !ok {
+		return
+	}
+	r.complete(path, n, given)
+	if len(r.found) > before {
+		return
+	}
+	at := cmp.Or(given["token"], given["sha256"])
+	if other, taken := r.digests[e.digest]; taken {
+		r.add(at, path, "", fmt.Sprintf("has the same bearer token as %q", other))
+		return
+	}
+	r.digests[e.digest] = e.identity.Name
+	r.entries = append(r.entries, e)
+}
+
+// complete notes what an entry lacks, and what it has too much.
+func (r *tokenReader) complete(path string, n ast.Node, given map[string]*token.Token) {
+	for _, field := range []string{"name", "role"} {
+		if given[field] == nil {
+			r.add(n.GetToken(), path+"."+field, "", "is missing")
+		}
+	}
+	switch {
+	case given["token"] == nil && given["sha256"] == nil:
+		r.add(n.GetToken(), path, "", "must have a token, or its sha256")
+	case given["token"] != nil && given["sha256"] != nil:
+		r.add(given["sha256"], path+".sha256", hidden, "must not stand beside token")
+	}
+}
+
+func (r *tokenReader) name(n ast.Node, path, text string) {
+	switch {
+	case !tokenName.MatchString(text):
+		r.add(n.GetToken(), path, text,
+			"must have 1 to 64 letters, digits, '.', '_' or '-', and begin with a letter or digit")
+	case r.names[text]:
+		r.add(n.GetToken(), path, text, "is given twice")
+	}
+	r.names[text] = true
+}
+
+func (r *tokenReader) role(n ast.Node, path, text string) httpapi.Role {
+	for _, role := range []httpapi.Role{httpapi.RoleRead, httpapi.RoleCall, httpapi.RoleAdmin} {
+		if role.String() == text {
+			return role
+		}
+	}
+	r.add(n.GetToken(), path, text, "must be read, call or admin")
+	return httpapi.RoleNone
+}
+
+func (r *tokenReader) secret(n ast.Node, path, text string) tokenDigest {
+	switch {
+	case len(text) < leastToken || len(text) > mostToken:
+		r.add(n.GetToken(), path, hidden,
+			fmt.Sprintf("must have from %d to %d characters", leastToken, mostToken))
+	case !tokenSyntax.MatchString(text):
+		r.add(n.GetToken(), path, hidden,
+			"must be letters, digits and any of . _ ~ + / -, with any = at the end")
+	}
+	return sha256.Sum256([]byte(text))
+}
+
+func (r *tokenReader) hash(n ast.Node, path, text string) tokenDigest {
+	digest, err := hex.DecodeString(text)
+	if err != nil || len(digest) != sha256.Size {
+		r.add(n.GetToken(), path, hidden, "must be 64 hexadecimal digits")
+		return tokenDigest{}
+	}
+	if tokenDigest(digest) == sha256.Sum256(nil) {
+		r.add(n.GetToken(), path, hidden, "is the sum of nothing, which is no bearer token")
+	}
+	return tokenDigest(digest)
+}
+
+// fields calls set for each field of a mapping, and notes those that are unknown or come twice. It
+// reports whether n is a mapping.
+func (r *tokenReader) fields(
+	n ast.Node, path string, known []string, set func(string, ast.Node),
+) bool {
+	var entries []*ast.MappingValueNode
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		entries = n.Values
+	case *ast.MappingValueNode:
+		entries = []*ast.MappingValueNode{n}
+	default:
+		r.add(n.GetToken(), path, "", "must be a mapping of "+strings.Join(known, ", "))
+		return false
+	}
+	seen := map[string]bool{}
+	for _, e := range entries {
+		at := e.Key.GetToken()
+		field := at.Value
+		switch {
+		case !slices.Contains(known, field):
+			r.add(at, below(path, unlessSecret(field)), hidden,
+				"is unknown: the fields here are "+strings.Join(known, ", "))
+		case seen[field]:
+			r.add(at, below(path, field), hidden, "is given twice")
+		default:
+			seen[field] = true
+			set(field, e.Value)
+		}
+	}
+	return true
+}
+
+// text returns what a scalar says, as it is written.
+func (r *tokenReader) text(n ast.Node, path string) (string, bool) {
+	switch n.(type) {
+	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
+		return n.GetToken().Value, true
+	}
+	r.add(n.GetToken(), path, "", "must be text on one line")
+	return "", false
+}
+
+// below is a field's path.
+func below(path, field string) string {
+	if path == "" {
+		return field
+	}
+	return path + "." + field
+}
+
+// unlessSecret is what a message may quote: what is as long as a bearer token may be one, wherever it
+// stands.
+func unlessSecret(text string) string {
+	if len(text) >= leastToken {
+		return hidden
+	}
+	return text
+}
+
+// add notes a mistake.
+func (r *tokenReader) add(at *token.Token, field, value, reason string) {
+	value = unlessSecret(value)
+	m := &tokenMistake{file: r.file, line: 1, column: 1, err: &weir.Error{
+		Code: weir.Invalid, Field: field, Value: value, Reason: reason,
+	}}
+	if at != nil && at.Position != nil {
+		m.line, m.column = max(at.Position.Line, 1), max(at.Position.Column, 1)
+	}
+	r.found = append(r.found, m)
+}
+
+// nesting is how deep brackets nest, at most: those in comments and quotes count too.
+func nesting(data []byte) int {
+	deepest, depth := 0, 0
+	for _, b := range data {
+		switch b {
+		case '[', '{':
+			depth++
+		case ']', '}':
+			depth--
+		}
+		deepest = max(deepest, depth)
+	}
+	return deepest
 }
