@@ -236,7 +236,11 @@ func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
 		if !k.denies || r.status != http.StatusTooManyRequests {
 			return r.doubt("is no denial"), nil
 		}
-		return p.denial(r, k.lease)
+		denied, err := p.denial(k.lease)
+		if err != nil {
+			return r.doubt(err.Error()), nil
+		}
+		return nil, denied
 	}
 	err := p.fault()
 	switch {

@@ -75,7 +75,7 @@ func (h *Handler) getSystem(ctx context.Context, _ *incoming) (*answer, error) {
 }
 
 func (h *Handler) putPolicy(ctx context.Context, c *incoming) (*answer, error) {
-	policy, err := h.readPolicy(c)
+	policy, err := readPolicy(c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -95,11 +95,7 @@ func (h *Handler) getLimits(ctx context.Context, _ *incoming, at weir.Subject) (
 
 // putLimits answers with the limits as they are now, defaults filled in.
 func (h *Handler) putLimits(ctx context.Context, c *incoming, at weir.Subject) (*answer, error) {
-	v, err := parseDocument(c.in)
-	if err != nil {
-		return nil, err
-	}
-	limits, err := readLimitSet(v)
+	limits, err := readLimitSet(c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -148,26 +144,11 @@ func (h *Handler) getEntity(ctx context.Context, c *incoming) (*answer, error) {
 }
 
 func (h *Handler) putEntity(ctx context.Context, c *incoming) (*answer, error) {
-	v, err := parseDocument(c.in)
+	body, err := readEntity(c.in)
 	if err != nil {
 		return nil, err
 	}
-	var d reader
-	body := entityBody{Entity: c.r.PathValue("entity"), Note: h.options.AdminNote}
-	d.fields(v, func(name string, v *value) bool {
-		switch name {
-		case "parent":
-			body.Parent = d.text(v)
-		case "cascade":
-			body.Cascade = d.boolean(v)
-		default:
-			return false
-		}
-		return true
-	})
-	if err := d.err(); err != nil {
-		return nil, err
-	}
+	body.Entity, body.Note = c.r.PathValue("entity"), h.options.AdminNote
 	if err := h.options.Admin.SetEntity(ctx, body.Entity, body.Parent, body.Cascade); err != nil {
 		return nil, err
 	}

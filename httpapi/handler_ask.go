@@ -46,14 +46,14 @@ func (h *Handler) status(ctx context.Context, c *incoming) (*answer, error) {
 }
 
 func (h *Handler) explain(ctx context.Context, c *incoming) (*answer, error) {
-	var d reader
+	var missing []error
 	for _, name := range []string{"entity", "resource"} {
 		if c.query[name] == "" {
-			d.missing(name)
+			missing = append(missing, invalid(name, "", "must be given"))
 		}
 	}
-	if err := d.err(); err != nil {
-		return nil, err
+	if len(missing) > 0 {
+		return nil, join(missing)
 	}
 	e, err := h.service.Explain(ctx, c.query["entity"], c.query["resource"])
 	if err != nil {

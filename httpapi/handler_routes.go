@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"net/url"
@@ -131,10 +130,7 @@ func parseQuery(raw string, known ...string) (map[string]string, error) {
 			query[name] = given[0]
 		}
 	}
-	if len(errs) == 1 {
-		return nil, errs[0]
-	}
-	return query, errors.Join(errs...)
+	return query, join(errs)
 }
 
 // pageSize reads the parameter size.

@@ -23,7 +23,7 @@ func verbRoutes() []route {
 }
 
 func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
-	r, err := h.readReserve(c)
+	r, err := readReserve(c.in)
 	if r != nil && r.brings && c.identity.Role < RoleAdmin {
 		return nil, refusal(http.StatusForbidden, &weir.Error{
 			Code: weir.PermissionDenied, Field: "limits", Reason: "only an admin may bring limits",
@@ -99,7 +99,7 @@ func (h *Handler) settle(
 ) (*answer, error) {
 	s := &c.verb
 	*s = empty
-	if err := h.readSettle(c, s); err != nil {
+	if err := readSettle(c.in, s); err != nil {
 		return nil, err
 	}
 	receipt, err := do(ctx, h.service, s)

@@ -18,25 +18,30 @@ type policyBody struct {
 	Note          string      `json:"note,omitempty"`
 }
 
-func (h *Handler) readPolicy(c *incoming) (weir.Policy, error) {
-	v, err := parseDocument(c.in)
+// readPolicy reads what is put to /v1/admin/system/on_unavailable.
+func readPolicy(text []byte) (policy weir.Policy, err error) {
+	err = readMember(text, "on_unavailable", func(d *reader, v *value) { policy = weir.Policy(d.text(v)) })
+	return policy, err
+}
+
+// readMember reads an object that has exactly one member.
+func readMember(text []byte, name string, take func(d *reader, v *value)) error {
+	v, err := parseDocument(text)
 	if err != nil {
-		return "", err
+		return err
 	}
 	var d reader
 	var given *value
-	var policy weir.Policy
-	d.fields(v, func(name string, v *value) bool {
-		if name != "on_unavailable" {
+	d.fields(v, func(member string, v *value) bool {
+		if member != name {
 			return false
 		}
-		given, policy = v, weir.Policy(d.text(v))
+		given = v
+		take(&d, v)
 		return true
 	})
-	if given == nil && v.what() == "an object" {
-		d.missing("on_unavailable")
-	}
-	return policy, d.err()
+	d.require(v, name, given)
+	return d.err()
 }
 
 // limitSetBody is the limits of one place: what is put, and what is answered.
@@ -46,21 +51,9 @@ type limitSetBody struct {
 }
 
 // readLimitSet reads the limits of a place; an empty object removes them.
-func readLimitSet(v *value) ([]weir.Limit, error) {
-	var d reader
-	var given *value
-	var limits []weir.Limit
-	d.fields(v, func(name string, v *value) bool {
-		if name != "limits" {
-			return false
-		}
-		given, limits = v, d.limitSet(v)
-		return true
-	})
-	if given == nil && v.what() == "an object" {
-		d.missing("limits")
-	}
-	return limits, d.err()
+func readLimitSet(text []byte) (limits []weir.Limit, err error) {
+	err = readMember(text, "limits", func(d *reader, v *value) { limits = d.limitSet(v) })
+	return limits, err
 }
 
 // entityBody is an entity: parent and cascade are put, limits only answered, by resource.
@@ -70,6 +63,28 @@ type entityBody struct {
 	Cascade bool                            `json:"cascade,omitempty"`
 	Limits  map[string]map[string]limitBody `json:"limits,omitempty"`
 	Note    string                          `json:"note,omitempty"`
+}
+
+// readEntity reads the parent and cascade that are put to an entity.
+func readEntity(text []byte) (*entityBody, error) {
+	v, err := parseDocument(text)
+	if err != nil {
+		return nil, err
+	}
+	var d reader
+	body := &entityBody{}
+	d.fields(v, func(name string, v *value) bool {
+		switch name {
+		case "parent":
+			body.Parent = d.text(v)
+		case "cascade":
+			body.Cascade = d.boolean(v)
+		default:
+			return false
+		}
+		return true
+	})
+	return body, d.err()
 }
 
 // entitiesBody answers the lists of entities. Next is where the next page begins, empty at the end.

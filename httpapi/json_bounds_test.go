@@ -48,9 +48,9 @@ func TestHostileBodiesAreCheap(t *testing.T) {
 		settles := strings.Contains(body, "lease_id")
 		allocations := testing.AllocsPerRun(3, func() {
 			if settles {
-				err = readSettle(v, new(completeRequest()))
+				err = parseSettle(v, new(completeRequest()))
 			} else {
-				_, err = readReserve(v)
+				_, err = parseReserve(v)
 			}
 		})
 		if err == nil {
@@ -99,9 +99,9 @@ func TestRequestBounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(c.before, lease) {
-				err = readSettle(v, new(completeRequest()))
+				err = parseSettle(v, new(completeRequest()))
 			} else {
-				_, err = readReserve(v)
+				_, err = parseReserve(v)
 			}
 			return err
 		}

@@ -93,6 +93,11 @@ func reword(err error, word func(*weir.Error) string) error {
 		reworded.Field = word(f)
 		errs[i] = &reworded
 	}
+	return join(errs)
+}
+
+// join returns a single error as it is, and several as one; nil for none.
+func join(errs []error) error {
 	if len(errs) == 1 {
 		return errs[0]
 	}

@@ -75,14 +75,13 @@ func (d *reader) limitSet(v *value) []weir.Limit {
 // default.
 func (d *reader) limit(v *value) weir.Limit {
 	l := weir.Limit{Name: v.name}
-	capacity := false
+	var capacity *value
 	d.fields(v, func(name string, v *value) bool {
 		switch name {
 		case "kind":
 			l.Kind = weir.Kind(d.text(v))
 		case "capacity":
-			capacity = true
-			l.Capacity = d.integer(v)
+			capacity, l.Capacity = v, d.integer(v)
 		case "refill_amount":
 			if l.RefillAmount = d.integer(v); l.RefillAmount == 0 {
 				d.refuse(v, "must be above zero")
@@ -104,9 +103,7 @@ func (d *reader) limit(v *value) weir.Limit {
 		}
 		return true
 	})
-	if !capacity && v.what() == "an object" {
-		d.missing(v.path() + ".capacity")
-	}
+	d.require(v, "capacity", capacity)
 	return l
 }
 

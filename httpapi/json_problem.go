@@ -263,23 +263,21 @@ func (p *problemBody) mistakes() error {
 	return errors.Join(errs...)
 }
 
-// denial reads a denial of an attempt, which must be complete. It need not name the lease, which
-// holds nothing; another one's is not the answer.
-func (p *problemBody) denial(r *reply, lease weir.LeaseID) (*doubt, error) {
-	if p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil ||
-		p.Limits == nil && !p.Contended {
-		return r.doubt("is no denial of weir's"), nil
+// denial returns the denial of a reservation, or an error that says why p is not a complete one. A
+// denial need not name the lease, which holds nothing, but it must not name another one.
+func (p *problemBody) denial(lease weir.LeaseID) (*weir.DeniedError, error) {
+	switch {
+	case p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil || p.Limits == nil && !p.Contended:
+		return nil, errors.New("is no denial of weir's")
+	case *p.RetryAfterMS < 0 || anyNegativeWait(p.Limits):
+		return nil, errors.New("has a wait below zero")
+	case p.LeaseID != "" && p.LeaseID != lease.String():
+		return nil, errors.New("is about another lease: " + shorten(p.LeaseID))
 	}
-	if *p.RetryAfterMS < 0 || anyNegativeWait(p.Limits) {
-		return r.doubt("has a wait below zero"), nil
-	}
-	if p.LeaseID != "" && p.LeaseID != lease.String() {
-		return r.doubt("is about another lease: " + shorten(p.LeaseID)), nil
-	}
-	return nil, &weir.DeniedError{
+	return &weir.DeniedError{
 		LeaseID: lease, Limits: statusesOf(p.Limits), RetryAfter: milliseconds(*p.RetryAfterMS),
 		AtLeast: p.AtLeast, Contended: p.Contended,
-	}
+	}, nil
 }
 
 // writeProblem answers with an error. A denial gets the RateLimit headers, unless limits is nil.

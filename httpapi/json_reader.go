@@ -3,7 +3,6 @@ package httpapi
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -27,12 +26,7 @@ const (
 type reader struct{ mistakes []error }
 
 // err returns the mistakes, joined; nil if there are none.
-func (d *reader) err() error {
-	if len(d.mistakes) == 1 {
-		return d.mistakes[0]
-	}
-	return errors.Join(d.mistakes...)
-}
+func (d *reader) err() error { return join(d.mistakes) }
 
 func (d *reader) add(err error) {
 	if err != nil && !d.full() {
@@ -100,8 +94,16 @@ func (d *reader) is(v *value, what string) bool {
 	return true
 }
 
-// missing refuses a field that is not there.
-func (d *reader) missing(field string) { d.add(invalid(field, "", "must be given")) }
+// require refuses an object of if it lacks a member: then given is nil.
+func (d *reader) require(of *value, member string, given *value) {
+	if given != nil || of.what() != "an object" {
+		return
+	}
+	if of.of != nil {
+		member = of.path() + "." + member
+	}
+	d.add(invalid(member, "", "must be given"))
+}
 
 // text reads a string that is not empty.
 func (d *reader) text(v *value) string {

@@ -89,9 +89,8 @@ type reserveRequest struct {
 	order []int
 }
 
-// readReserve reads the body of a reserve: exactly one of its three forms. The request is worth
-// something only without an error, except for brings.
-func readReserve(v *value) (*reserveRequest, error) {
+// parseReserve reads a body in any of the three forms.
+func parseReserve(v *value) (*reserveRequest, error) {
 	var d reader
 	r := &reserveRequest{}
 	var single, charges, requirements, keyed *value
@@ -182,26 +181,20 @@ func (d *reader) requirements(v *value) []requirementBody {
 
 // keyAmount reads an object of a key and an amount, of which both must be there.
 func (d *reader) keyAmount(v *value, amountName string) (key string, amount int64) {
-	hasKey, hasAmount := false, false
+	var keyGiven, amountGiven *value
 	d.fields(v, func(name string, v *value) bool {
 		switch name {
 		case "key":
-			hasKey, key = true, d.text(v)
+			keyGiven, key = v, d.text(v)
 		case amountName:
-			hasAmount, amount = true, d.integer(v)
+			amountGiven, amount = v, d.integer(v)
 		default:
 			return false
 		}
 		return true
 	})
-	if v.what() == "an object" {
-		if !hasKey {
-			d.missing(v.path() + ".key")
-		}
-		if !hasAmount {
-			d.missing(v.path() + "." + amountName)
-		}
-	}
+	d.require(v, "key", keyGiven)
+	d.require(v, amountName, amountGiven)
 	return key, amount
 }
 
@@ -243,7 +236,7 @@ func (r *reserveRequest) word(f *weir.Error) string {
 }
 
 // scanReserve reads the body of a reserve in plain form: a single charge, and no limits brought. It
-// returns nil for any other; [readReserve] returns the same for what this one reads.
+// returns nil for any other; [parseReserve] returns the same for what this one reads.
 func scanReserve(text []byte) *reserveRequest {
 	s := plainScan{text: text}
 	var id, entity, resource []byte
@@ -273,14 +266,15 @@ func scanReserve(text []byte) *reserveRequest {
 	return r
 }
 
-// readReserve reads the body; the request is nil where it could not be.
-func (h *Handler) readReserve(c *incoming) (*reserveRequest, error) {
-	if r := scanReserve(c.in); r != nil {
+// readReserve reads the body of a reserve. With an error the request is nil if the body is not JSON;
+// otherwise only brings is meaningful.
+func readReserve(text []byte) (*reserveRequest, error) {
+	if r := scanReserve(text); r != nil {
 		return r, nil
 	}
-	v, err := parseDocument(c.in)
+	v, err := parseDocument(text)
 	if err != nil {
 		return nil, err
 	}
-	return readReserve(v)
+	return parseReserve(v)
 }

@@ -96,8 +96,8 @@ func completeRequest() settleRequest {
 // adjusts is whether there must be a sequence number and totals.
 func (r *settleRequest) adjusts() bool { return r.field == "totals" }
 
-// readSettle reads what r has names for.
-func readSettle(v *value, r *settleRequest) error {
+// parseSettle reads a body in any form that the verb of r has.
+func parseSettle(v *value, r *settleRequest) error {
 	var d reader
 	adjusts := r.adjusts()
 	var id, seq, totals *value
@@ -115,16 +115,10 @@ func readSettle(v *value, r *settleRequest) error {
 		}
 		return true
 	})
-	if v.what() == "an object" {
-		if id == nil {
-			d.missing("lease_id")
-		}
-		if seq == nil && adjusts {
-			d.missing("seq")
-		}
-		if totals == nil && adjusts {
-			d.missing("totals")
-		}
+	d.require(v, "lease_id", id)
+	if adjusts {
+		d.require(v, "seq", seq)
+		d.require(v, "totals", totals)
 	}
 	return d.err()
 }
@@ -238,7 +232,7 @@ func (r *settleRequest) rewordFlat(f *weir.Error) {
 func (r *settleRequest) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
 
 // scanSettle reads the body of a verb on a lease in plain form: one object of amounts, if any. It
-// returns false for any other, and r is as it was; [readSettle] reads the same of what this one
+// returns false for any other, and r is as it was; [parseSettle] reads the same of what this one
 // reads.
 func scanSettle(text []byte, r *settleRequest) bool {
 	s := plainScan{text: text}
@@ -274,14 +268,14 @@ func scanSettle(text []byte, r *settleRequest) bool {
 	return true
 }
 
-// readSettle reads the body into s.
-func (h *Handler) readSettle(c *incoming, s *settleRequest) error {
-	if scanSettle(c.in, s) {
+// readSettle reads the body of a verb on a lease into r, which says which verb it is.
+func readSettle(text []byte, r *settleRequest) error {
+	if scanSettle(text, r) {
 		return nil
 	}
-	v, err := parseDocument(c.in)
+	v, err := parseDocument(text)
 	if err != nil {
 		return err
 	}
-	return readSettle(v, s)
+	return parseSettle(v, r)
 }

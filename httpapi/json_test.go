@@ -93,7 +93,7 @@ func TestDocumentMemory(t *testing.T) {
 		runtime.ReadMemStats(&before)
 		v, err := parseDocument([]byte(data))
 		if err == nil {
-			_, err = readReserve(v)
+			_, err = parseReserve(v)
 		}
 		runtime.ReadMemStats(&after)
 		if spent := after.TotalAlloc - before.TotalAlloc; spent > 8*size {
@@ -134,11 +134,7 @@ func TestLimitBodies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		v, err := parseDocument(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := readLimitSet(v)
+		got, err := readLimitSet(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -203,7 +199,7 @@ func FuzzReserveBody(f *testing.F) {
 			checkFaults(t, err)
 			return
 		}
-		r, err := readReserve(v)
+		r, err := parseReserve(v)
 		if err != nil {
 			checkFaults(t, err)
 			return
@@ -282,12 +278,12 @@ func FuzzSettleBody(f *testing.F) {
 			return
 		}
 		for _, other := range []settleRequest{adjustRequest(), leaseRefRequest()} {
-			if err := readSettle(v, &other); err != nil {
+			if err := parseSettle(v, &other); err != nil {
 				checkFaults(t, err)
 			}
 		}
 		r := new(completeRequest())
-		if err := readSettle(v, r); err != nil {
+		if err := parseSettle(v, r); err != nil {
 			checkFaults(t, err)
 			return
 		}
@@ -342,7 +338,7 @@ func BenchmarkReadReserve(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if _, err := readReserve(v); err != nil {
+		if _, err := parseReserve(v); err != nil {
 			b.Fatal(err)
 		}
 	}

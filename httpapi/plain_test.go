@@ -26,7 +26,7 @@ func readsPlain(t *testing.T, text []byte) []string {
 		if bad != nil {
 			t.Fatalf("%q is read as %+v, but %v", text, fast, bad)
 		}
-		slow, err := readReserve(v)
+		slow, err := parseReserve(v)
 		if err != nil || !reflect.DeepEqual(fast, slow) {
 			t.Fatalf("%q is read as %+v, want %+v, %v", text, fast, slow, err)
 		}
@@ -43,7 +43,7 @@ func readsPlain(t *testing.T, text []byte) []string {
 		if bad != nil {
 			t.Fatalf("%s: %q is read as %+v, but %v", verb, text, fast, bad)
 		}
-		if err := readSettle(v, slow); err != nil || !reflect.DeepEqual(fast, slow) {
+		if err := parseSettle(v, slow); err != nil || !reflect.DeepEqual(fast, slow) {
 			t.Fatalf("%s: %q is read as %+v, want %+v, %v", verb, text, fast, slow, err)
 		}
 	}
@@ -225,7 +225,7 @@ func TestPlainReaderCopies(t *testing.T) {
 	t.Parallel()
 	text := []byte(`{"entity":"acme","resource":"gpt-4o","costs":{"rpm":1}}`)
 	r := scanReserve(text)
-	want, err := readReserve(&value{text: append([]byte(nil), text...), index: -1})
+	want, err := parseReserve(&value{text: append([]byte(nil), text...), index: -1})
 	if r == nil || err != nil {
 		t.Fatalf("%+v, %v", r, err)
 	}
