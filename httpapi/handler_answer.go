@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/weir-limiter/weir"
 )
@@ -30,6 +31,12 @@ func (h *Handler) answer(c *incoming, a *answer) error {
 // Refuse answers with a status and a problem as the API does, for a handler around it or beside it.
 func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
 	writeProblem(w, refusal(status, e), nil)
+}
+
+// overloaded returns the error of a request that the handler has no room for. The service was not
+// asked.
+func overloaded(reason string) *weir.Error {
+	return &weir.Error{Code: weir.Overloaded, Reason: reason, RetryAfter: time.Second}
 }
 
 // writeJSON answers with what [encoding/json] makes of a body.

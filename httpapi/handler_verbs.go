@@ -52,10 +52,10 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 // take reserves.
 func (h *Handler) take(ctx context.Context, r *reserveRequest) (*weir.Lease, error) {
 	lease, err := h.service.Reserve(ctx, &r.Request)
-	if err != nil && r.order != nil {
-		err = reword(err, r.word)
+	if err != nil {
+		return nil, r.reword(err)
 	}
-	return lease, err
+	return lease, nil
 }
 
 func (h *Handler) adjust(ctx context.Context, c *incoming) (*answer, error) {
@@ -67,11 +67,11 @@ func (h *Handler) complete(ctx context.Context, c *incoming) (*answer, error) {
 }
 
 func (h *Handler) cancel(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, leaseRefRequest(), cancelLease)
+	return h.settle(ctx, c, settleRequest{}, cancelLease)
 }
 
 func (h *Handler) extend(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, leaseRefRequest(), extendLease)
+	return h.settle(ctx, c, settleRequest{}, extendLease)
 }
 
 // settlement gives a verb on a lease to the service.

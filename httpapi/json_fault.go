@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
@@ -17,11 +16,6 @@ import (
 // invalid makes the error of a malformed request.
 func invalid(field string, value any, reason string) *weir.Error {
 	return &weir.Error{Code: weir.Invalid, Field: field, Value: shorten(value), Reason: reason}
-}
-
-// overloaded makes the error of a request that there is no room for: the service was not asked.
-func overloaded(reason string) *weir.Error {
-	return &weir.Error{Code: weir.Overloaded, Reason: reason, RetryAfter: time.Second}
 }
 
 // shorten keeps a hostile value from filling an answer or a log, as the limiter's errors do. It is

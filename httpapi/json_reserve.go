@@ -217,6 +217,15 @@ func (r *reserveRequest) translate() {
 	}
 }
 
+// reword returns err with the caller's words for fields: requirements instead of the charges that
+// stand for them.
+func (r *reserveRequest) reword(err error) error {
+	if r.order == nil {
+		return err
+	}
+	return reword(err, r.word)
+}
+
 // word returns the caller's word for the field of a fault in a translated request. The service does
 // not always say which charge it means.
 func (r *reserveRequest) word(f *weir.Error) string {

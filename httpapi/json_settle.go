@@ -69,7 +69,7 @@ func orEmpty(c weir.Costs) weir.Costs {
 	return c
 }
 
-// settleRequest is a verb on a lease as it was read.
+// settleRequest is a verb on a lease as it was read. The zero value reads a cancel or an extend.
 type settleRequest struct {
 	id     weir.LeaseID
 	seq    int64
@@ -81,9 +81,6 @@ type settleRequest struct {
 	// field and amount are what the totals, and the amount of a flat key in them, are called.
 	field, amount string
 }
-
-// leaseRefRequest is a cancel or extend that is to be read.
-func leaseRefRequest() settleRequest { return settleRequest{} }
 
 // adjustRequest is an adjust that is to be read.
 func adjustRequest() settleRequest { return settleRequest{field: "totals", amount: "amount"} }

@@ -11,7 +11,7 @@ import (
 // plainSettles are the verbs on a lease, to be read.
 func plainSettles() map[string]func() settleRequest {
 	return map[string]func() settleRequest{
-		"adjust": adjustRequest, "complete": completeRequest, "cancel": leaseRefRequest,
+		"adjust": adjustRequest, "complete": completeRequest, "cancel": func() settleRequest { return settleRequest{} },
 	}
 }
 
