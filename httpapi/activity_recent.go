@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 const (
@@ -99,7 +100,7 @@ func (r *denialRing) next() *recentDenial {
 func (d *recentDenial) begin(order uint64, at time.Time, denied *weir.DeniedError) {
 	d.order = order
 	d.ActivityDenial = ActivityDenial{
-		AtMS: at.UnixMilli(), RetryAfterMS: ceilUnits(denied.RetryAfter, time.Millisecond),
+		AtMS: at.UnixMilli(), RetryAfterMS: apijson.CeilUnits(denied.RetryAfter, time.Millisecond),
 		AtLeast: denied.AtLeast, Contended: denied.Contended,
 		Exceeded: d.Exceeded[:0],
 	}

@@ -9,6 +9,7 @@ import (
 	"testing/iotest"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // A body is as long as it is, whatever the header says of it and however small its pieces are.
@@ -35,8 +36,8 @@ func TestBodyLengths(t *testing.T) {
 		err := h.readBody(in)
 		got := in.in
 		status := http.StatusOK
-		if refused, ok := errors.AsType[*httpError](err); ok {
-			status = refused.status
+		if refused, ok := errors.AsType[*apijson.HTTPError](err); ok {
+			status = refused.Status
 		}
 		if status != c.want || err == nil && string(got) != body {
 			t.Errorf("%s: %d, %v, %d bytes", c.name, status, err, len(got))

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Client speaks to a [Handler] elsewhere. It is a [weir.Service] that answers as the one in the
@@ -124,7 +125,7 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 	if out.Attempts < 1 || out.Attempts > maxAttempts {
 		errs = append(
 			errs,
-			invalid("Attempts", out.Attempts, fmt.Sprintf("must be from 1 to %d", maxAttempts)),
+			apijson.Invalid("Attempts", out.Attempts, fmt.Sprintf("must be from 1 to %d", maxAttempts)),
 		)
 	}
 	positive := func(field string, d *time.Duration, byDefault time.Duration) {
@@ -132,7 +133,7 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 			*d = byDefault
 		}
 		if *d < 0 {
-			errs = append(errs, invalid(field, *d, "must be above zero"))
+			errs = append(errs, apijson.Invalid(field, *d, "must be above zero"))
 		}
 	}
 	positive("Backoff", &out.Backoff, 50*time.Millisecond)
@@ -147,7 +148,7 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 		out.OnUnavailable = weir.Block
 	}
 	if out.OnUnavailable != weir.Block && out.OnUnavailable != weir.Allow {
-		errs = append(errs, invalid("OnUnavailable", string(out.OnUnavailable), "must be block or allow"))
+		errs = append(errs, apijson.Invalid("OnUnavailable", string(out.OnUnavailable), "must be block or allow"))
 	}
 	if strings.ContainsFunc(out.BearerToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
 		// The value would be a secret in a log.
@@ -170,9 +171,9 @@ func baseOf(server string) (string, error) {
 		if at := strings.LastIndexByte(server, '@'); at >= 0 {
 			server = "…" + server[at:] // what is before it may be a secret
 		}
-		return "", invalid("server", server, "is no URL")
+		return "", apijson.Invalid("server", server, "is no URL")
 	}
-	refuse := func(reason string) (string, error) { return "", invalid("server", u.Redacted(), reason) }
+	refuse := func(reason string) (string, error) { return "", apijson.Invalid("server", u.Redacted(), reason) }
 	switch {
 	case u.Scheme != "http" && u.Scheme != "https":
 		return refuse("must begin with http:// or https://")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Bounds of the work for abandoned reservations.
@@ -147,14 +148,14 @@ func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 func (c *Client) cancelAbandoned(
 	ctx context.Context, id weir.LeaseID, pending bool,
 ) (absent bool, err error) {
-	body, err := write(&leaseRefBody{id})
+	body, err := apijson.Write(&apijson.LeaseRequest{LeaseID: id})
 	if err != nil {
 		return false, err
 	}
 	k := &call{
 		method: http.MethodPost, path: "/v1/cancel", body: body, most: mostOfVerb,
 		accept: func(body []byte) error {
-			_, err := readReceipt(body, id)
+			_, err := apijson.ReadReceipt(body, id)
 			return err
 		},
 	}

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Admin reads and changes what is configured, a piece at a time. [*weir.Limiter] and [*Client]
@@ -41,14 +42,14 @@ func (c *Client) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, err
 		return nil, err
 	}
 	return ask(ctx, c, path, func(body []byte) ([]weir.Limit, error) {
-		b, err := read[limitSetBody](body)
+		b, err := apijson.Read[apijson.LimitSet](body)
 		if err == nil && b.Limits == nil {
 			err = errors.New("has no limits")
 		}
 		if err != nil {
 			return nil, err
 		}
-		return limitsOf(b.Limits)
+		return apijson.ReadLimits(b.Limits)
 	})
 }
 
@@ -58,14 +59,14 @@ func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.L
 	if err != nil {
 		return err
 	}
-	if err := checkLimits(limits); err != nil {
+	if err := apijson.CheckLimits(limits); err != nil {
 		return err
 	}
 	k := &edit{method: http.MethodDelete, path: path}
 	if len(limits) > 0 {
-		k = put(path, &limitSetBody{Limits: limitBodies(limits)})
+		k = put(path, &apijson.LimitSet{Limits: apijson.LimitsOf(limits)})
 	}
-	return change(ctx, c, k, func(b *limitSetBody) (string, bool) {
+	return change(ctx, c, k, func(b *apijson.LimitSet) (string, bool) {
 		return b.Note, b.Limits != nil && len(b.Limits) == len(limits)
 	}).err
 }
@@ -73,7 +74,7 @@ func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.L
 // Policy returns the system's on_unavailable; see [Admin].
 func (c *Client) Policy(ctx context.Context) (weir.Policy, error) {
 	return ask(ctx, c, "/v1/admin/system", func(body []byte) (weir.Policy, error) {
-		b, err := read[systemBody](body)
+		b, err := apijson.Read[apijson.System](body)
 		if err != nil {
 			return "", err
 		}
@@ -86,11 +87,11 @@ func (c *Client) Policy(ctx context.Context) (weir.Policy, error) {
 
 // SetPolicy sets the system's on_unavailable; see [Admin].
 func (c *Client) SetPolicy(ctx context.Context, p weir.Policy) error {
-	if err := checkText("on_unavailable", string(p)); err != nil {
+	if err := apijson.CheckText("on_unavailable", string(p)); err != nil {
 		return err
 	}
-	k := put("/v1/admin/system/on_unavailable", &policyBody{OnUnavailable: p})
-	return change(ctx, c, k, func(b *policyBody) (string, bool) {
+	k := put("/v1/admin/system/on_unavailable", &apijson.Policy{OnUnavailable: p})
+	return change(ctx, c, k, func(b *apijson.Policy) (string, bool) {
 		return b.Note, b.OnUnavailable == p
 	}).err
 }
@@ -102,12 +103,12 @@ func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinitio
 		return nil, err
 	}
 	return ask(ctx, c, "/v1/admin/entities/"+at, func(body []byte) (*weir.EntityDefinition, error) {
-		b, err := read[entityBody](body)
+		b, err := apijson.Read[apijson.Entity](body)
 		if err != nil {
 			return nil, err
 		}
 		if b.Entity != name {
-			return nil, errors.New("is about another entity: " + shorten(b.Entity))
+			return nil, errors.New("is about another entity: " + apijson.Shorten(b.Entity))
 		}
 		e := &weir.EntityDefinition{
 			Parent:  b.Parent,
@@ -115,7 +116,7 @@ func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinitio
 			Limits:  map[string][]weir.Limit{},
 		}
 		for resource, bodies := range b.Limits {
-			if e.Limits[resource], err = limitsOf(bodies); err != nil {
+			if e.Limits[resource], err = apijson.ReadLimits(bodies); err != nil {
 				return nil, err
 			}
 		}
@@ -127,13 +128,13 @@ func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinitio
 func (c *Client) SetEntity(ctx context.Context, name, parent string, cascade bool) error {
 	at, err := segment("entity", name)
 	if err == nil {
-		err = checkText("parent", parent)
+		err = apijson.CheckText("parent", parent)
 	}
 	if err != nil {
 		return err
 	}
-	k := put("/v1/admin/entities/"+at, &entityBody{Parent: parent, Cascade: cascade})
-	return change(ctx, c, k, func(b *entityBody) (string, bool) {
+	k := put("/v1/admin/entities/"+at, &apijson.Entity{Parent: parent, Cascade: cascade})
+	return change(ctx, c, k, func(b *apijson.Entity) (string, bool) {
 		return b.Note, b.Entity == name
 	}).err
 }
@@ -145,7 +146,7 @@ func (c *Client) DeleteEntity(ctx context.Context, name string) error {
 		return err
 	}
 	k := &edit{method: http.MethodDelete, path: "/v1/admin/entities/" + at}
-	out := change(ctx, c, k, func(b *entityBody) (string, bool) {
+	out := change(ctx, c, k, func(b *apijson.Entity) (string, bool) {
 		return b.Note, b.Entity == name
 	})
 	if out.unknown && errors.Is(out.err, weir.NotFound) {
@@ -166,7 +167,7 @@ func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Entit
 	}
 	if q.Parent == "" || q.Resource != "" {
 		return ask(ctx, c, "/v1/admin/entities"+query("",
-			"parent", q.Parent, "resource", q.Resource, "after", q.After, "size", size), readEntities)
+			"parent", q.Parent, "resource", q.Resource, "after", q.After, "size", size), apijson.ReadEntities)
 	}
 	parent, err := segment("parent", q.Parent)
 	if err != nil {
@@ -176,7 +177,7 @@ func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Entit
 		ctx,
 		c,
 		"/v1/entities/"+parent+"/children"+query("", "after", q.After, "size", size),
-		readEntities,
+		apijson.ReadEntities,
 	)
 	if e, ok := errors.AsType[*weir.Error](err); ok && e.Field == "entity" {
 		e.Field = "parent" // what the query calls it
@@ -216,7 +217,7 @@ func change[T any](
 	var body []byte
 	if e.body != nil {
 		var err error
-		if body, err = write(e.body); err != nil {
+		if body, err = apijson.Write(e.body); err != nil {
 			return outcome{err: err}
 		}
 	}
@@ -224,7 +225,7 @@ func change[T any](
 	out := c.do(ctx, &call{
 		method: e.method, path: e.path, body: body, most: mostOfList,
 		accept: func(body []byte) error {
-			answer, err := read[T](body)
+			answer, err := apijson.Read[T](body)
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Status reports an entity's limits; see [weir.Service].
@@ -16,7 +17,7 @@ func (c *Client) Status(ctx context.Context, entity, resource string) ([]weir.Li
 		ctx,
 		c,
 		"/v1/status"+query("entity", "entity", entity, "resource", resource),
-		readStatuses,
+		apijson.ReadStatuses,
 	)
 }
 
@@ -26,7 +27,7 @@ func (c *Client) Explain(ctx context.Context, entity, resource string) (*weir.Ex
 		ctx,
 		c,
 		"/v1/explain"+query("entity resource", "entity", entity, "resource", resource),
-		readExplanation,
+		apijson.ReadExplanation,
 	)
 }
 
@@ -36,14 +37,14 @@ func (c *Client) Capacity(ctx context.Context, resource string) ([]weir.LimitSta
 	if err != nil {
 		return nil, err
 	}
-	return ask(ctx, c, "/v1/resources/"+at+"/capacity", readStatuses)
+	return ask(ctx, c, "/v1/resources/"+at+"/capacity", apijson.ReadStatuses)
 }
 
 // Activity returns what the server has counted, or an error with code [weir.Invalid] or
 // [weir.NotFound] where it counts nothing.
 func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
 	return ask(ctx, c, "/v1/activity", func(body []byte) (*ActivityReport, error) {
-		report, err := read[ActivityReport](body)
+		report, err := apijson.Read[ActivityReport](body)
 		if err == nil && report.NowMS <= 0 {
 			err = errors.New("is no report")
 		}
@@ -56,7 +57,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	out := c.do(ctx, &call{
 		method: http.MethodGet, path: "/readyz", most: mostOfVerb, once: true,
 		accept: func(body []byte) error {
-			b, err := read[struct {
+			b, err := apijson.Read[struct {
 				Status string `json:"status"`
 			}](body)
 			if err == nil && b.Status != "ok" {
@@ -106,9 +107,9 @@ func query(must string, pairs ...string) string {
 func segment(field, name string) (string, error) {
 	switch name {
 	case "":
-		return "", invalid(field, name, "must not be empty")
+		return "", apijson.Invalid(field, name, "must not be empty")
 	case ".", "..":
-		return "", invalid(field, name, "must not begin with '.'")
+		return "", apijson.Invalid(field, name, "must not begin with '.'")
 	}
 	return url.PathEscape(name), nil
 }
@@ -124,17 +125,17 @@ type Documented interface {
 func Document[T Documented](v T) any {
 	switch v := any(v).(type) {
 	case *weir.Lease:
-		return leaseBodyOf(v)
+		return apijson.LeaseOf(v)
 	case *weir.DeniedError:
-		return problemOf(v)
+		return apijson.ProblemOf(v)
 	case *weir.Receipt:
-		return receiptBodyOf(v)
+		return apijson.ReceiptOf(v)
 	case *weir.Explanation:
-		return explanationBodyOf(v)
+		return apijson.ExplanationOf(v)
 	case []weir.LimitStatus:
-		return limitsStatusBody{statusBodies(v)}
+		return apijson.LimitsStatus{Limits: apijson.StatusesOf(v)}
 	case []weir.Limit:
-		return limitBodies(v)
+		return apijson.LimitsOf(v)
 	}
 	return nil // there are no other types
 }

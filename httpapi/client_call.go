@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Bounds of an answer's body.
@@ -213,7 +214,7 @@ func (k *call) judge(r *reply) (*doubt, error) {
 		return nil, nil
 	}
 	if r.isA("application/problem+json") {
-		var p problemBody
+		var p apijson.Problem
 		if err := json.Unmarshal(r.body, &p); err != nil {
 			return r.doubt(err.Error()), nil
 		}
@@ -231,18 +232,18 @@ func (k *call) judge(r *reply) (*doubt, error) {
 	return r.doubt("is none of weir's"), nil
 }
 
-func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
+func (k *call) judgeProblem(r *reply, p *apijson.Problem) (*doubt, error) {
 	if r.status == http.StatusTooManyRequests || p.Allowed != nil {
 		if !k.denies || r.status != http.StatusTooManyRequests {
 			return r.doubt("is no denial"), nil
 		}
-		denied, err := p.denial(k.lease)
+		denied, err := p.Denial(k.lease)
 		if err != nil {
 			return r.doubt(err.Error()), nil
 		}
 		return nil, denied
 	}
-	err := p.fault()
+	err := p.Fault()
 	switch {
 	case r.status == http.StatusServiceUnavailable && err.Code == weir.Unavailable:
 		d := r.doubt("")
@@ -257,13 +258,13 @@ func (k *call) judgeProblem(r *reply, p *problemBody) (*doubt, error) {
 		err.RetryAfter = d.pause
 		d.fault, d.refused = err, true
 		return d, nil
-	case !p.fits():
+	case !p.Fits():
 		return r.doubt(fmt.Sprintf("does not go with code %q", err.Code)), nil
 	case r.status == http.StatusBadRequest && err.Field == "body":
 		// What was sent was right, so it was not what arrived.
 		return r.doubt("says that the body " + err.Reason), nil
 	}
-	return nil, p.mistakes()
+	return nil, p.Mistakes()
 }
 
 func (r *reply) isA(media string) bool {

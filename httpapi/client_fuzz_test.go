@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // FuzzReplies judges whatever comes back. What is taken for an admission or a denial must say so,
@@ -28,7 +29,7 @@ func FuzzReplies(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, status int, media, body string) {
 		k := &call{denies: true, lease: want, accept: func(body []byte) error {
-			_, err := readLease(body, want)
+			_, err := apijson.ReadLease(body, want)
 			return err
 		}}
 		r := &reply{status, http.Header{"Content-Type": {media}}, []byte(body)}
@@ -55,9 +56,9 @@ func FuzzReplies(f *testing.F) {
 		case isFault && (status < 400 || status >= 500 || fault.Code == "" || fault.Code == weir.Unavailable):
 			t.Errorf("taken for a mistake: %v from %d %q", fault, status, body)
 		}
-		_, _ = readReceipt(r.body, want)
-		_, _ = readStatuses(r.body)
-		_, _ = readExplanation(r.body)
-		_, _ = readEntities(r.body)
+		_, _ = apijson.ReadReceipt(r.body, want)
+		_, _ = apijson.ReadStatuses(r.body)
+		_, _ = apijson.ReadExplanation(r.body)
+		_, _ = apijson.ReadEntities(r.body)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Reserve takes what the request asks, or is denied; see [weir.Service]. If it ends without a
@@ -15,9 +16,9 @@ import (
 // see [Client].
 func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if r == nil {
-		return nil, invalid("request", nil, "must be given")
+		return nil, apijson.Invalid("request", nil, "must be given")
 	}
-	body, err := reserveBodyOf(r)
+	body, err := apijson.ReserveRequestOf(r)
 	if err != nil {
 		return nil, err
 	}
@@ -64,10 +65,10 @@ func unanswered(cause error) *weir.Error {
 // reserve sends a request under one lease ID, in every attempt the same. tries is how many
 // attempts there may be; 0 for as many as the options say.
 func (c *Client) reserve(
-	ctx context.Context, id weir.LeaseID, b *reserveBody, tries int,
+	ctx context.Context, id weir.LeaseID, b *apijson.ReserveRequest, tries int,
 ) (lease *weir.Lease, out outcome) {
 	b.LeaseID = id.String()
-	body, err := write(b)
+	body, err := apijson.Write(b)
 	if err != nil {
 		return nil, outcome{err: err}
 	}
@@ -76,7 +77,7 @@ func (c *Client) reserve(
 		method: http.MethodPost, path: "/v1/reserve", body: body, most: mostOfVerb,
 		denies: true, lease: id, tries: tries,
 		accept: func(body []byte) (err error) {
-			lease, err = readLease(body, id)
+			lease, err = apijson.ReadLease(body, id)
 			return err
 		},
 	})
@@ -119,32 +120,32 @@ func refusesID(err error) bool {
 func (c *Client) Adjust(
 	ctx context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
 ) (*weir.Receipt, error) {
-	body, err := totalsBodyOf("totals", totals)
+	body, err := apijson.TotalsOf("totals", totals)
 	if err != nil {
 		return nil, err
 	}
-	return c.settle(ctx, "/v1/adjust", id, &adjustBody{LeaseID: id, Seq: seq, Totals: body})
+	return c.settle(ctx, "/v1/adjust", id, &apijson.AdjustRequest{LeaseID: id, Seq: seq, Totals: body})
 }
 
 // Complete replaces what was reserved by what was used and ends the lease; see [weir.Service].
 func (c *Client) Complete(
 	ctx context.Context, id weir.LeaseID, actuals []weir.Costs,
 ) (*weir.Receipt, error) {
-	body, err := totalsBodyOf("actuals", actuals)
+	body, err := apijson.TotalsOf("actuals", actuals)
 	if err != nil {
 		return nil, err
 	}
-	return c.settle(ctx, "/v1/complete", id, &completeBody{LeaseID: id, Actuals: body})
+	return c.settle(ctx, "/v1/complete", id, &apijson.CompleteRequest{LeaseID: id, Actuals: body})
 }
 
 // Cancel gives everything back and ends the lease; see [weir.Service].
 func (c *Client) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
-	return c.settle(ctx, "/v1/cancel", id, &leaseRefBody{id})
+	return c.settle(ctx, "/v1/cancel", id, &apijson.LeaseRequest{LeaseID: id})
 }
 
 // Extend renews the lease and those of its holds that have not timed out; see [weir.Service].
 func (c *Client) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
-	return c.settle(ctx, "/v1/extend", id, &leaseRefBody{id})
+	return c.settle(ctx, "/v1/extend", id, &apijson.LeaseRequest{LeaseID: id})
 }
 
 func (c *Client) settle(
@@ -154,14 +155,14 @@ func (c *Client) settle(
 		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String(),
 			Reason: "is not known here"}
 	}
-	body, err := write(b)
+	body, err := apijson.Write(b)
 	if err != nil {
 		return nil, err
 	}
 	out := c.do(ctx, &call{
 		method: http.MethodPost, path: path, body: body, most: mostOfVerb,
 		accept: func(body []byte) (err error) {
-			receipt, err = readReceipt(body, id)
+			receipt, err = apijson.ReadReceipt(body, id)
 			return err
 		},
 	})

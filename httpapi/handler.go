@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Handler serves a [weir.Service] over HTTP. It has no state of its own, so that any handler of a
@@ -25,7 +26,7 @@ type Handler struct {
 	slots      chan struct{} // one for each request of the API under way
 	arrivals   arrivals
 	document   []byte // the OpenAPI document
-	rateLimits *rateLimits
+	rateLimits *apijson.RateLimits
 	incoming   sync.Pool // of *incoming
 
 	givenBack, notGivenBack atomic.Int64 // see Abandoned
@@ -42,7 +43,7 @@ func NewHandler(s weir.Service, o *Options) *Handler {
 	h.document = openAPIFor(h.options.Version, h.options.Authenticate != nil)
 	h.arrivals.most, h.arrivals.of = h.options.MaxArriving, make(map[string]int)
 	h.arrivals.mostBytes = max(mostArriving, 2*h.options.MaxBody)
-	h.rateLimits = rateLimitsOf(s, h.options.Now)
+	h.rateLimits = apijson.NewRateLimits(s, h.options.Now)
 	h.register()
 	return h
 }
@@ -164,13 +165,13 @@ func (h *Handler) work(ctx context.Context, t *route, c *incoming) (*answer, err
 // fail answers with an error, and logs what the answer leaves out.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.logHidden(r.Context(), err)
-	writeProblem(w, err, h.rateLimits)
+	apijson.WriteProblem(w, err, h.rateLimits)
 }
 
 // refuse answers a request of a route with an error.
 func (h *Handler) refuse(ctx context.Context, c *incoming, err error) {
 	h.logHidden(ctx, err)
-	c.out = writeProblemIn(c.out[:0], c.w, err, h.rateLimits)
+	c.out = apijson.WriteProblemIn(c.out[:0], c.w, err, h.rateLimits)
 }
 
 // maxKept is how many bytes a request may leave behind for the next one to use.
@@ -186,7 +187,7 @@ type incoming struct {
 	query    map[string]string
 	in, out  []byte // the request's body, and the answer's
 	arriving arriving
-	verb     settleRequest
+	verb     apijson.Update
 	said     answer
 	made     weir.LeaseID // of the lease that was reserved, if the caller brought no ID
 }

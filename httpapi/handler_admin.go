@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // adminRoutes read and change the configuration.
@@ -71,18 +72,18 @@ func (h *Handler) getSystem(ctx context.Context, _ *incoming) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{body: systemBody{policy, limitBodies(limits)}}, nil
+	return &answer{body: apijson.System{OnUnavailable: policy, Limits: apijson.LimitsOf(limits)}}, nil
 }
 
 func (h *Handler) putPolicy(ctx context.Context, c *incoming) (*answer, error) {
-	policy, err := readPolicy(c.in)
+	policy, err := apijson.ReadPolicy(c.in)
 	if err != nil {
 		return nil, err
 	}
 	if err := h.options.Admin.SetPolicy(ctx, policy); err != nil {
 		return nil, err
 	}
-	return &answer{body: policyBody{policy, h.options.AdminNote}}, nil
+	return &answer{body: apijson.Policy{OnUnavailable: policy, Note: h.options.AdminNote}}, nil
 }
 
 func (h *Handler) getLimits(ctx context.Context, _ *incoming, at weir.Subject) (*answer, error) {
@@ -90,12 +91,12 @@ func (h *Handler) getLimits(ctx context.Context, _ *incoming, at weir.Subject) (
 	if err != nil {
 		return nil, err
 	}
-	return &answer{body: limitSetBody{Limits: limitBodies(limits)}}, nil
+	return &answer{body: apijson.LimitSet{Limits: apijson.LimitsOf(limits)}}, nil
 }
 
 // putLimits answers with the limits as they are now, defaults filled in.
 func (h *Handler) putLimits(ctx context.Context, c *incoming, at weir.Subject) (*answer, error) {
-	limits, err := readLimitSet(c.in)
+	limits, err := apijson.ReadLimitSet(c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -120,7 +121,7 @@ func (h *Handler) setLimits(
 		}
 		normal[i] = n
 	}
-	return &answer{body: limitSetBody{limitBodies(normal), h.options.AdminNote}}, nil
+	return &answer{body: apijson.LimitSet{Limits: apijson.LimitsOf(normal), Note: h.options.AdminNote}}, nil
 }
 
 func (h *Handler) listEntities(ctx context.Context, c *incoming) (*answer, error) {
@@ -133,18 +134,18 @@ func (h *Handler) getEntity(ctx context.Context, c *incoming) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := entityBody{
+	body := apijson.Entity{
 		Entity: name, Parent: e.Parent, Cascade: e.Cascade,
-		Limits: make(map[string]map[string]limitBody, len(e.Limits)),
+		Limits: make(map[string]map[string]apijson.Limit, len(e.Limits)),
 	}
 	for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
-		body.Limits[resource] = limitBodies(e.Limits[resource])
+		body.Limits[resource] = apijson.LimitsOf(e.Limits[resource])
 	}
 	return &answer{body: body}, nil
 }
 
 func (h *Handler) putEntity(ctx context.Context, c *incoming) (*answer, error) {
-	body, err := readEntity(c.in)
+	body, err := apijson.ReadEntity(c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -160,5 +161,5 @@ func (h *Handler) deleteEntity(ctx context.Context, c *incoming) (*answer, error
 	if err := h.options.Admin.DeleteEntity(ctx, name); err != nil {
 		return nil, err
 	}
-	return &answer{body: entityBody{Entity: name, Note: h.options.AdminNote}}, nil
+	return &answer{body: apijson.Entity{Entity: name, Note: h.options.AdminNote}}, nil
 }

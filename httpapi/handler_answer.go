@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // answer is what a route says where there is no error.
@@ -20,17 +21,17 @@ type answer struct {
 
 // answer answers a request. An error means that the caller has not got the answer.
 func (h *Handler) answer(c *incoming, a *answer) error {
-	h.rateLimits.set(c.w.Header(), a.limits)
-	if body, ok := a.body.(appender); ok {
-		c.out = body.appendJSON(c.out[:0])
-		return writeText(c.w, http.StatusOK, "application/json", c.out)
+	h.rateLimits.Set(c.w.Header(), a.limits)
+	if body, ok := a.body.(apijson.Appender); ok {
+		c.out = body.AppendJSON(c.out[:0])
+		return apijson.WriteText(c.w, http.StatusOK, "application/json", c.out)
 	}
 	return writeJSON(c.w, http.StatusOK, "application/json", a.body)
 }
 
 // Refuse answers with a status and a problem as the API does, for a handler around it or beside it.
 func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
-	writeProblem(w, refusal(status, e), nil)
+	apijson.WriteProblem(w, apijson.Refusal(status, e), nil)
 }
 
 // overloaded returns the error of a request that the handler has no room for. The service was not
@@ -45,7 +46,7 @@ func writeJSON(w http.ResponseWriter, status int, contentType string, body any) 
 	if err != nil {
 		panic(err) // the bodies are structs of numbers and strings
 	}
-	return writeText(w, status, contentType, data)
+	return apijson.WriteText(w, status, contentType, data)
 }
 
 // logHidden logs what an answer does not show, in one line: errors of the service that are none of
@@ -54,7 +55,7 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok && denied != nil {
 		return
 	}
-	if _, ok := errors.AsType[*httpError](err); ok {
+	if _, ok := errors.AsType[*apijson.HTTPError](err); ok {
 		return // the service was not asked
 	}
 	gone, level := ctx.Err(), slog.LevelWarn
@@ -64,7 +65,7 @@ func (h *Handler) logHidden(ctx context.Context, err error) {
 		}
 		level = slog.LevelDebug // the client hung up: that is its own doing
 	}
-	faults := faultsOf(err)
+	faults := apijson.FaultsOf(err)
 	if len(faults) == 0 {
 		h.options.Logger.ErrorContext(ctx, "the service failed", slog.Any("error", err))
 		return

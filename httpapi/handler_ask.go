@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // askRoutes only read.
@@ -36,36 +37,36 @@ func listRoutes() []route {
 
 func (h *Handler) status(ctx context.Context, c *incoming) (*answer, error) {
 	if c.query["entity"] == "" {
-		return nil, invalid("entity", "", "must be given")
+		return nil, apijson.Invalid("entity", "", "must be given")
 	}
 	limits, err := h.service.Status(ctx, c.query["entity"], c.query["resource"])
 	if err != nil {
 		return nil, err
 	}
-	return &answer{body: limitsStatusBody{statusBodies(limits)}}, nil
+	return &answer{body: apijson.LimitsStatus{Limits: apijson.StatusesOf(limits)}}, nil
 }
 
 func (h *Handler) explain(ctx context.Context, c *incoming) (*answer, error) {
 	var missing []error
 	for _, name := range []string{"entity", "resource"} {
 		if c.query[name] == "" {
-			missing = append(missing, invalid(name, "", "must be given"))
+			missing = append(missing, apijson.Invalid(name, "", "must be given"))
 		}
 	}
 	if len(missing) > 0 {
-		return nil, join(missing)
+		return nil, apijson.Join(missing)
 	}
 	e, err := h.service.Explain(ctx, c.query["entity"], c.query["resource"])
 	if err != nil {
 		return nil, err
 	}
-	return &answer{body: explanationBodyOf(e)}, nil
+	return &answer{body: apijson.ExplanationOf(e)}, nil
 }
 
 func (h *Handler) children(ctx context.Context, c *incoming) (*answer, error) {
 	a, err := h.page(ctx, c, &weir.EntityQuery{Parent: c.r.PathValue("entity")})
 	if err != nil {
-		return nil, reword(err, func(f *weir.Error) string {
+		return nil, apijson.Reword(err, func(f *weir.Error) string {
 			if f.Field == "parent" {
 				return "entity" // as the path calls it
 			}
@@ -90,7 +91,7 @@ func (h *Handler) page(ctx context.Context, c *incoming, q *weir.EntityQuery) (*
 	if names == nil {
 		names = []string{}
 	}
-	return &answer{body: entitiesBody{names, page.Next}}, nil
+	return &answer{body: apijson.EntityList{Entities: names, Next: page.Next}}, nil
 }
 
 func (h *Handler) capacity(ctx context.Context, c *incoming) (*answer, error) {
@@ -98,7 +99,7 @@ func (h *Handler) capacity(ctx context.Context, c *incoming) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &answer{body: limitsStatusBody{statusBodies(limits)}}, nil
+	return &answer{body: apijson.LimitsStatus{Limits: apijson.StatusesOf(limits)}}, nil
 }
 
 // recent answers GET /v1/activity.

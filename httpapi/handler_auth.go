@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // Role is what a caller may do. Each role includes the weaker ones.
@@ -81,7 +82,7 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 	}
 	c.identity = identity
 	if identity.Role < least {
-		return refusal(http.StatusForbidden, &weir.Error{
+		return apijson.Refusal(http.StatusForbidden, &weir.Error{
 			Code: weir.PermissionDenied, Field: "role", Value: identity.Role.String(),
 			Reason: "must be " + least.String() + " or stronger for this",
 		}, "WWW-Authenticate", `Bearer error="insufficient_scope"`)
@@ -135,7 +136,7 @@ func callerAddress(remote string) string {
 }
 
 func unauthorized(challenge, reason string) error {
-	return refusal(http.StatusUnauthorized, &weir.Error{
+	return apijson.Refusal(http.StatusUnauthorized, &weir.Error{
 		Code: weir.PermissionDenied, Field: "Authorization", Reason: reason,
 	}, "WWW-Authenticate", challenge)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // readBody reads a request's body, which must be JSON, into c.in. The connection's own bounds on
@@ -71,7 +72,7 @@ func (h *Handler) appendAll(c *incoming, from io.Reader) error {
 
 func checkContentType(header http.Header) error {
 	refuse := func(field, value, reason string) error {
-		return refusal(http.StatusUnsupportedMediaType, invalid(field, value, reason))
+		return apijson.Refusal(http.StatusUnsupportedMediaType, apijson.Invalid(field, value, reason))
 	}
 	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
 		return refuse("Content-Encoding", encoding, "must be left out")
@@ -94,8 +95,8 @@ func checkContentType(header http.Header) error {
 }
 
 func tooLarge(most int64) error {
-	return refusal(http.StatusRequestEntityTooLarge,
-		invalid("body", "", "must have at most "+shorten(most)+" bytes"))
+	return apijson.Refusal(http.StatusRequestEntityTooLarge,
+		apijson.Invalid("body", "", "must have at most "+apijson.Shorten(most)+" bytes"))
 }
 
 // bodyError says why a body could not be read: the sender's fault, always.
@@ -107,7 +108,7 @@ func bodyError(err error, most int64) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		status, reason = http.StatusRequestTimeout, "did not come in time"
 	}
-	return refusal(status, &weir.Error{Code: weir.Invalid, Field: "body", Reason: reason, Err: err})
+	return apijson.Refusal(status, &weir.Error{Code: weir.Invalid, Field: "body", Reason: reason, Err: err})
 }
 
 // Bodies that have not arrived whole take no place among the requests that are served, but they use

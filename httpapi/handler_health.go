@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // healthBody answers /healthz and /readyz.
@@ -45,7 +46,7 @@ func (h *Handler) ready(ctx context.Context, _ *incoming) (*answer, error) {
 		}
 		fault.Field, fault.Value, fault.Reason = known.Field, known.Value, known.Reason
 	}
-	return nil, refusal(http.StatusServiceUnavailable, fault)
+	return nil, apijson.Refusal(http.StatusServiceUnavailable, fault)
 }
 
 // serveOpenAPI answers with the document that describes all this. It holds no data.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // endpoint is what a route does: a method of the handler.
@@ -95,13 +97,13 @@ func (h *Handler) directly(r *http.Request) *directRoute {
 
 func (h *Handler) wrongMethod(allow string) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		h.fail(w, r, refusal(http.StatusMethodNotAllowed,
-			invalid("method", r.Method, "must be one of "+allow), "Allow", allow))
+		h.fail(w, r, apijson.Refusal(http.StatusMethodNotAllowed,
+			apijson.Invalid("method", r.Method, "must be one of "+allow), "Allow", allow))
 	})
 }
 
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
-	h.fail(w, r, refusal(http.StatusNotFound, invalid("path", r.URL.EscapedPath(), "is no path here")))
+	h.fail(w, r, apijson.Refusal(http.StatusNotFound, apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")))
 }
 
 // parseQuery reads a query whose parameters must be among the known ones, each at most once and not
@@ -112,25 +114,25 @@ func parseQuery(raw string, known ...string) (map[string]string, error) {
 	}
 	values, err := url.ParseQuery(raw)
 	if err != nil {
-		return nil, invalid("query", raw, "cannot be read: "+err.Error())
+		return nil, apijson.Invalid("query", raw, "cannot be read: "+err.Error())
 	}
 	query := make(map[string]string, len(values))
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		given := values[name]
 		switch {
-		case len(errs) == maxMistakes:
+		case len(errs) == apijson.MaxMistakes:
 		case !slices.Contains(known, name):
-			errs = append(errs, invalid(shorten(name), given[0], "is no parameter here"))
+			errs = append(errs, apijson.Invalid(apijson.Shorten(name), given[0], "is no parameter here"))
 		case len(given) > 1:
-			errs = append(errs, invalid(name, given[1], "is given twice"))
+			errs = append(errs, apijson.Invalid(name, given[1], "is given twice"))
 		case given[0] == "":
-			errs = append(errs, invalid(name, "", "must not be empty"))
+			errs = append(errs, apijson.Invalid(name, "", "must not be empty"))
 		default:
 			query[name] = given[0]
 		}
 	}
-	return query, join(errs)
+	return query, apijson.Join(errs)
 }
 
 // pageSize reads the parameter size.
@@ -141,7 +143,7 @@ func pageSize(query map[string]string) (int, error) {
 	}
 	n, err := strconv.ParseUint(text, 10, 16)
 	if err != nil || n < 1 || n > 1000 {
-		return 0, invalid("size", text, "must be between 1 and 1000")
+		return 0, apijson.Invalid("size", text, "must be between 1 and 1000")
 	}
 	return int(n), nil
 }

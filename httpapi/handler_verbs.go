@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // verbRoutes are what callers do with leases.
@@ -23,9 +24,9 @@ func verbRoutes() []route {
 }
 
 func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
-	r, err := readReserve(c.in)
-	if r != nil && r.brings && c.identity.Role < RoleAdmin {
-		return nil, refusal(http.StatusForbidden, &weir.Error{
+	r, err := apijson.ReadReserve(c.in)
+	if r != nil && r.Brings && c.identity.Role < RoleAdmin {
+		return nil, apijson.Refusal(http.StatusForbidden, &weir.Error{
 			Code: weir.PermissionDenied, Field: "limits", Reason: "only an admin may bring limits",
 		})
 	}
@@ -46,67 +47,67 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 	if lease.Replay {
 		left = h.leftNow(ctx, lease.Limits, r.Limits)
 	}
-	return c.say(leaseText{lease}, left), nil
+	return c.say(apijson.LeaseText{Lease: lease}, left), nil
 }
 
 // take reserves.
-func (h *Handler) take(ctx context.Context, r *reserveRequest) (*weir.Lease, error) {
+func (h *Handler) take(ctx context.Context, r *apijson.Reserve) (*weir.Lease, error) {
 	lease, err := h.service.Reserve(ctx, &r.Request)
 	if err != nil {
-		return nil, r.reword(err)
+		return nil, r.Reword(err)
 	}
 	return lease, nil
 }
 
 func (h *Handler) adjust(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, adjustRequest(), adjustLease)
+	return h.settle(ctx, c, apijson.NewAdjust(), adjustLease)
 }
 
 func (h *Handler) complete(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, completeRequest(), completeLease)
+	return h.settle(ctx, c, apijson.NewComplete(), completeLease)
 }
 
 func (h *Handler) cancel(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, settleRequest{}, cancelLease)
+	return h.settle(ctx, c, apijson.Update{}, cancelLease)
 }
 
 func (h *Handler) extend(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, settleRequest{}, extendLease)
+	return h.settle(ctx, c, apijson.Update{}, extendLease)
 }
 
 // settlement gives a verb on a lease to the service.
-type settlement func(context.Context, weir.Service, *settleRequest) (*weir.Receipt, error)
+type settlement func(context.Context, weir.Service, *apijson.Update) (*weir.Receipt, error)
 
-func adjustLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
-	return to.Adjust(ctx, s.id, s.seq, s.totals)
+func adjustLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
+	return to.Adjust(ctx, s.LeaseID, s.Seq, s.Totals)
 }
 
-func completeLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
-	return to.Complete(ctx, s.id, s.totals)
+func completeLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
+	return to.Complete(ctx, s.LeaseID, s.Totals)
 }
 
-func cancelLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
-	return to.Cancel(ctx, s.id)
+func cancelLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
+	return to.Cancel(ctx, s.LeaseID)
 }
 
-func extendLease(ctx context.Context, to weir.Service, s *settleRequest) (*weir.Receipt, error) {
-	return to.Extend(ctx, s.id)
+func extendLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
+	return to.Extend(ctx, s.LeaseID)
 }
 
 // settle reads a verb on a lease and gives it to the service.
 func (h *Handler) settle(
-	ctx context.Context, c *incoming, empty settleRequest, do settlement,
+	ctx context.Context, c *incoming, empty apijson.Update, do settlement,
 ) (*answer, error) {
 	s := &c.verb
 	*s = empty
-	if err := readSettle(c.in, s); err != nil {
+	if err := apijson.ReadUpdate(c.in, s); err != nil {
 		return nil, err
 	}
 	receipt, err := do(ctx, h.service, s)
 	if err != nil {
-		return nil, s.reword(err)
+		return nil, s.Reword(err)
 	}
-	return c.say(receiptText{receipt}, nil), nil
+	return c.say(apijson.ReceiptText{Receipt: receipt}, nil), nil
 }
 
 // giveBackTime is how long the handler tries to cancel the lease of a caller that has gone.

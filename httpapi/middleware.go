@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // MiddlewareOptions tune a [Middleware]. Nil means all defaults.
@@ -47,7 +48,7 @@ func Middleware(
 		m.options.Now = time.Now
 	}
 	if !m.options.NoRateLimits {
-		m.limits = rateLimitsOf(s, m.options.Now)
+		m.limits = apijson.NewRateLimits(s, m.options.Now)
 	}
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { m.serve(w, r, next) })
@@ -58,13 +59,13 @@ type middleware struct {
 	service weir.Service
 	ask     func(*http.Request) (*weir.Request, error)
 	options MiddlewareOptions
-	limits  *rateLimits // nil where the headers are left out
+	limits  *apijson.RateLimits // nil where the headers are left out
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	asked, err := m.ask(r)
 	if err != nil {
-		writeProblem(w, err, m.limits)
+		apijson.WriteProblem(w, err, m.limits)
 		return
 	}
 	if asked == nil {
@@ -76,7 +77,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	err = weir.Do(r.Context(), service, asked, func(ctx context.Context, lease *weir.Lease) error {
 		ran = true
 		if m.limits != nil {
-			m.limits.set(w.Header(), lease.Limits)
+			m.limits.Set(w.Header(), lease.Limits)
 		}
 		next.ServeHTTP(w, r.WithContext(context.WithValue(ctx, leaseKey{}, lease)))
 		return nil
@@ -85,7 +86,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	case err != nil && ran:
 		m.options.SettleFailed(r, err)
 	case err != nil:
-		writeProblem(w, err, m.limits)
+		apijson.WriteProblem(w, err, m.limits)
 	}
 }
 

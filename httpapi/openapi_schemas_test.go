@@ -8,6 +8,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // wireSchema says which schemas describe a struct of the wire.
@@ -28,27 +30,27 @@ const (
 
 func wireSchemas() []wireSchema {
 	return []wireSchema{
-		{reserveBody{}, "ReserveOne ReserveCharges ReserveFlat", isRequest},
-		{chargeBody{}, "Charge", isRequest},
-		{requirementBody{}, "Requirement", isRequest},
-		{actualBody{}, "ActualAmount", isRequest},
-		{limitBody{}, "BucketLimit WindowLimit ConcurrencyLimit BudgetLimit", isRequest},
-		{leaseBody{}, "Lease", isAnswer},
-		{statusBody{}, "LimitStatus", isAnswer},
-		{adjustBody{}, "AdjustRequest", isRequest},
-		{completeBody{}, "CompleteRequest", isRequest},
-		{leaseRefBody{}, "LeaseRequest", isRequest},
-		{receiptBody{}, "Receipt", isAnswer},
-		{limitsStatusBody{}, "LimitsStatus", isAnswer},
-		{explanationBody{}, "Explanation", isAnswer},
-		{levelBody{}, "LevelLimits", isAnswer},
-		{problemBody{}, "Problem Denial", isAnswer},
-		{mistakeBody{}, "Mistake", isAnswer},
-		{systemBody{}, "System", isAnswer},
-		{limitSetBody{}, "LimitSet", isAnswer},
-		{entityBody{}, "Entity", isAnswer},
-		{entitiesBody{}, "EntityList", isAnswer},
-		{policyBody{}, "Policy", isAnswer},
+		{apijson.ReserveRequest{}, "ReserveOne ReserveCharges ReserveFlat", isRequest},
+		{apijson.Charge{}, "Charge", isRequest},
+		{apijson.Requirement{}, "Requirement", isRequest},
+		{apijson.ActualAmount{}, "ActualAmount", isRequest},
+		{apijson.Limit{}, "BucketLimit WindowLimit ConcurrencyLimit BudgetLimit", isRequest},
+		{apijson.Lease{}, "Lease", isAnswer},
+		{apijson.LimitStatus{}, "LimitStatus", isAnswer},
+		{apijson.AdjustRequest{}, "AdjustRequest", isRequest},
+		{apijson.CompleteRequest{}, "CompleteRequest", isRequest},
+		{apijson.LeaseRequest{}, "LeaseRequest", isRequest},
+		{apijson.Receipt{}, "Receipt", isAnswer},
+		{apijson.LimitsStatus{}, "LimitsStatus", isAnswer},
+		{apijson.Explanation{}, "Explanation", isAnswer},
+		{apijson.LevelLimits{}, "LevelLimits", isAnswer},
+		{apijson.Problem{}, "Problem Denial", isAnswer},
+		{apijson.Mistake{}, "Mistake", isAnswer},
+		{apijson.System{}, "System", isAnswer},
+		{apijson.LimitSet{}, "LimitSet", isAnswer},
+		{apijson.Entity{}, "Entity", isAnswer},
+		{apijson.EntityList{}, "EntityList", isAnswer},
+		{apijson.Policy{}, "Policy", isAnswer},
 		{healthBody{}, "Health", isAnswer},
 		{ActivityReport{}, "Activity", isAnswer},
 		{ActivityErrors{}, "ActivityErrors", isAnswer},
@@ -59,7 +61,7 @@ func wireSchemas() []wireSchema {
 		{ActivityEntity{}, "ActivityEntity", isAnswer},
 		// What is put is a part of what is answered.
 		{struct {
-			Limits map[string]limitBody `json:"limits"`
+			Limits map[string]apijson.Limit `json:"limits"`
 		}{}, "LimitSetRequest", isRequest},
 		{struct {
 			Parent  string `json:"parent,omitempty"`
@@ -152,7 +154,7 @@ func wireMembers(t reflect.Type) map[string]wireMember {
 		members[name] = wireMember{
 			jsonType: jsonType(field.Type),
 			// An entity is put without its name, but always answered with it.
-			always:  option != "omitempty" || name == "entity" && t == reflect.TypeFor[entityBody](),
+			always:  option != "omitempty" || name == "entity" && t == reflect.TypeFor[apijson.Entity](),
 			mayMiss: name == "costs", // a charge without costs takes slots
 		}
 	}

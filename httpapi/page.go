@@ -7,6 +7,8 @@ import (
 	"encoding/hex"
 	"net/http"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // pageFiles are the status page. It is static: data comes from the API, with the reader's own
@@ -37,8 +39,8 @@ func statusPage() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f, ok := files[r.URL.Path]
 		if !ok {
-			writeProblem(w, refusal(http.StatusNotFound,
-				invalid("path", r.URL.EscapedPath(), "is no path here")), nil)
+			apijson.WriteProblem(w, apijson.Refusal(http.StatusNotFound,
+				apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")), nil)
 			return
 		}
 		f.serve(w, r)

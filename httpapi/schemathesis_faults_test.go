@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weir-limiter/weir/internal/apijson"
 )
 
 // sabotage is a mistake that one path of a handler might have, and the check that must find it.
@@ -53,8 +55,8 @@ func sabotages() []sabotage {
 		problem = `{"type":"about:blank","title":"a","status":400,"detail":"b"}`
 	)
 	return []sabotage{
-		{"UndefinedStatusCode", "/v1/extend", says(http.StatusTeapot, problemType, problem)},
-		{"ServerError", "/v1/cancel", says(http.StatusInternalServerError, problemType, problem)},
+		{"UndefinedStatusCode", "/v1/extend", says(http.StatusTeapot, apijson.ProblemType, problem)},
+		{"ServerError", "/v1/cancel", says(http.StatusInternalServerError, apijson.ProblemType, problem)},
 		{"UndefinedContentType", "/v1/explain", says(http.StatusOK, "text/plain", "{}")},
 		{"JsonSchemaError", "/readyz", says(http.StatusOK, plain, `{"status":"well"}`)},
 		{"JsonSchemaError", "/v1/reserve", with(func(h http.Header) { h.Set("Ratelimit", "rpm;r=1") })},
@@ -62,7 +64,7 @@ func sabotages() []sabotage {
 		{"IgnoredAuth", "/v1/admin/system", says(http.StatusOK, plain, `{"on_unavailable":"block","limits":{}}`)},
 		{"AcceptedNegativeData", "/v1/admin/system/on_unavailable",
 			says(http.StatusOK, plain, `{"on_unavailable":"block"}`)},
-		{"RejectedPositiveData", "/v1/admin/entities", says(http.StatusBadRequest, problemType, problem)},
+		{"RejectedPositiveData", "/v1/admin/entities", says(http.StatusBadRequest, apijson.ProblemType, problem)},
 		{"UnsupportedMethodResponse", "/healthz", says(http.StatusOK, plain, `{"status":"ok"}`)},
 		{"AllowHeaderMismatch", "/v1/status", with(func(h http.Header) {
 			if h.Get("Allow") != "" {

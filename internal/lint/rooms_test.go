@@ -71,7 +71,11 @@ var rooms = []room{
 	},
 	{dir: "store", imports: []string{root, "memory", "dynamodb", "tigerbeetle"}},
 
-	{dir: "httpapi", imports: []string{root}, tests: []string{"memory", "conformance", "manifest"}},
+	{dir: "internal/apijson", imports: []string{root}, tests: []string{"memory", "manifest"}},
+	{
+		dir: "httpapi", imports: []string{root, "internal/apijson"},
+		tests: []string{"memory", "conformance", "manifest"},
+	},
 	{
 		dir:     "grpcapi",
 		imports: []string{root, grpc, protobuf, controlPlane},

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"bytes"
@@ -25,10 +25,10 @@ type value struct {
 // parseDocument checks the syntax of a whole document, and that it is UTF-8.
 func parseDocument(data []byte) (*value, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, invalid("body", "", "must be a JSON object, is empty")
+		return nil, Invalid("body", "", "must be a JSON object, is empty")
 	}
 	if !utf8.Valid(data) {
-		return nil, invalid("body", string(data), "must be valid UTF-8")
+		return nil, Invalid("body", string(data), "must be valid UTF-8")
 	}
 	if !json.Valid(data) {
 		return nil, syntaxError(data)
@@ -44,7 +44,7 @@ func syntaxError(data []byte) error {
 	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		reason += " at byte " + strconv.FormatInt(syntax.Offset, 10)
 	}
-	return invalid("body", string(data), reason)
+	return Invalid("body", string(data), reason)
 }
 
 // path is where the value stands, in the words of errors: "charges[1].costs.tpm".
@@ -55,9 +55,9 @@ func (v *value) path() string {
 	case v.index >= 0:
 		return v.of.path() + "[" + strconv.Itoa(v.index) + "]"
 	case v.of.of == nil:
-		return shorten(v.name)
+		return Shorten(v.name)
 	}
-	return v.of.path() + "." + shorten(v.name)
+	return v.of.path() + "." + Shorten(v.name)
 }
 
 // what names the value's type.
@@ -88,7 +88,7 @@ func (v *value) each(yield func(member *value) bool) error {
 			return nil
 		}
 		if n == maxMembers {
-			return invalid(v.path(), fmt.Sprint(">", maxMembers), "has too many members")
+			return Invalid(v.path(), fmt.Sprint(">", maxMembers), "has too many members")
 		}
 		member := &value{of: v, index: n}
 		if v.text[0] == '{' {
@@ -96,7 +96,7 @@ func (v *value) each(yield func(member *value) bool) error {
 			member.name, member.index = unquote(rest[:size]), -1
 			rest = bytes.TrimLeft(rest[size:], " \t\r\n:")
 			if _, given := names[member.name]; given {
-				return invalid(member.path(), member.name, "is given twice")
+				return Invalid(member.path(), member.name, "is given twice")
 			}
 			names[member.name] = struct{}{}
 		}

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"cmp"
@@ -9,45 +9,43 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// The types below are the bodies of the wire, as the handler writes and the client reads them, and
-// the other way round. Instants and durations are whole milliseconds, as in the library.
-
-// reserveBody asks for a reservation. Exactly one of the three forms is given: entity, resource and
+// ReserveRequest asks for a reservation. Exactly one of the three forms is given: entity, resource and
 // costs; charges; or requirements, the flat keys of ADR 30.
-type reserveBody struct {
-	LeaseID      string               `json:"lease_id,omitempty"`
-	Entity       string               `json:"entity,omitempty"`
-	Resource     string               `json:"resource,omitempty"`
-	Costs        weir.Costs           `json:"costs,omitempty"`
-	Charges      []chargeBody         `json:"charges,omitempty"`
-	Requirements []requirementBody    `json:"requirements,omitempty"`
-	Keyed        bool                 `json:"keyed,omitempty"`
-	Limits       map[string]limitBody `json:"limits,omitempty"`
+type ReserveRequest struct {
+	LeaseID      string           `json:"lease_id,omitempty"`
+	Entity       string           `json:"entity,omitempty"`
+	Resource     string           `json:"resource,omitempty"`
+	Costs        weir.Costs       `json:"costs,omitempty"`
+	Charges      []Charge         `json:"charges,omitempty"`
+	Requirements []Requirement    `json:"requirements,omitempty"`
+	Keyed        bool             `json:"keyed,omitempty"`
+	Limits       map[string]Limit `json:"limits,omitempty"`
 }
 
-type chargeBody struct {
+// Charge is a [weir.Charge].
+type Charge struct {
 	Entity   string     `json:"entity"`
 	Resource string     `json:"resource"`
 	Costs    weir.Costs `json:"costs,omitempty"`
 }
 
-// requirementBody asks a flat key for an amount: key K is entity K, resource "key", limit "units".
-type requirementBody struct {
+// Requirement asks a flat key for an amount: key K is entity K, resource "key", limit "units".
+type Requirement struct {
 	Key    string `json:"key"`
 	Amount int64  `json:"amount"`
 }
 
-// reserveBodyOf is a request on the wire, but for its lease ID.
-func reserveBodyOf(r *weir.Request) (*reserveBody, error) {
+// ReserveRequestOf is a request on the wire, but for its lease ID.
+func ReserveRequestOf(r *weir.Request) (*ReserveRequest, error) {
 	if len(r.Charges) > 0 && (r.Entity != "" || r.Resource != "" || r.Costs != nil) {
-		return nil, invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs")
+		return nil, Invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs")
 	}
-	b := &reserveBody{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs, Keyed: r.Keyed}
+	b := &ReserveRequest{Entity: r.Entity, Resource: r.Resource, Costs: r.Costs, Keyed: r.Keyed}
 	check := func(at string, entity, resource string, c weir.Costs) error {
-		if err := checkText(at+"entity", entity); err != nil {
+		if err := CheckText(at+"entity", entity); err != nil {
 			return err
 		}
-		if err := checkText(at+"resource", resource); err != nil {
+		if err := CheckText(at+"resource", resource); err != nil {
 			return err
 		}
 		return checkNames(at+"costs", c)
@@ -59,15 +57,15 @@ func reserveBodyOf(r *weir.Request) (*reserveBody, error) {
 		if err := check(fmt.Sprintf("charges[%d].", i), c.Entity, c.Resource, c.Costs); err != nil {
 			return nil, err
 		}
-		b.Charges = append(b.Charges, chargeBody{c.Entity, c.Resource, c.Costs})
+		b.Charges = append(b.Charges, Charge{c.Entity, c.Resource, c.Costs})
 	}
 	if len(r.Limits) == 0 {
 		return b, nil
 	}
-	if err := checkLimits(r.Limits); err != nil {
+	if err := CheckLimits(r.Limits); err != nil {
 		return nil, err
 	}
-	b.Limits = limitBodies(r.Limits)
+	b.Limits = LimitsOf(r.Limits)
 	return b, nil
 }
 
@@ -77,22 +75,22 @@ const (
 	flatLimit    = "units"
 )
 
-// reserveRequest is a reserve as it was read.
-type reserveRequest struct {
+// Reserve is a reserve as it was read.
+type Reserve struct {
 	weir.Request
 
-	// brings is whether the member limits was there, empty or not.
-	brings bool
+	// Brings is whether the member limits was there, empty or not.
+	Brings bool
 	// requirements are the flat keys, in the document's order.
-	requirements []requirementBody
+	requirements []Requirement
 	// order says for each charge which requirement it stands for; nil without requirements.
 	order []int
 }
 
 // parseReserve reads a body in any of the three forms.
-func parseReserve(v *value) (*reserveRequest, error) {
+func parseReserve(v *value) (*Reserve, error) {
 	var d reader
-	r := &reserveRequest{}
+	r := &Reserve{}
 	var single, charges, requirements, keyed *value
 	d.fields(v, func(name string, v *value) bool {
 		switch name {
@@ -111,7 +109,7 @@ func parseReserve(v *value) (*reserveRequest, error) {
 		case "keyed":
 			keyed, r.Keyed = v, d.boolean(v)
 		case "limits":
-			r.brings, r.Limits = true, d.limitSet(v)
+			r.Brings, r.Limits = true, d.limitSet(v)
 		default:
 			return false
 		}
@@ -120,13 +118,13 @@ func parseReserve(v *value) (*reserveRequest, error) {
 	const besideSingle = "must not stand beside entity, resource or costs"
 	switch {
 	case requirements != nil && charges != nil:
-		d.add(invalid("requirements", len(r.requirements), "must not stand beside charges"))
+		d.add(Invalid("requirements", len(r.requirements), "must not stand beside charges"))
 	case requirements != nil && single != nil:
-		d.add(invalid("requirements", len(r.requirements), besideSingle))
+		d.add(Invalid("requirements", len(r.requirements), besideSingle))
 	case requirements != nil && keyed != nil:
-		d.add(invalid("keyed", string(keyed.text), "must not stand beside requirements"))
+		d.add(Invalid("keyed", string(keyed.text), "must not stand beside requirements"))
 	case charges != nil && single != nil:
-		d.add(invalid("charges", len(r.Charges), besideSingle))
+		d.add(Invalid("charges", len(r.Charges), besideSingle))
 	}
 	if requirements != nil {
 		r.translate()
@@ -163,15 +161,15 @@ func (d *reader) notEmpty(v *value, n int) {
 	}
 }
 
-func (d *reader) requirements(v *value) []requirementBody {
-	requirements := []requirementBody{}
+func (d *reader) requirements(v *value) []Requirement {
+	requirements := []Requirement{}
 	d.elements(v, func(v *value) {
-		r := requirementBody{}
+		r := Requirement{}
 		r.Key, r.Amount = d.keyAmount(v, "amount")
-		if r.Key != "" && slices.ContainsFunc(requirements, func(other requirementBody) bool {
+		if r.Key != "" && slices.ContainsFunc(requirements, func(other Requirement) bool {
 			return other.Key == r.Key
 		}) {
-			d.add(invalid(v.path()+".key", r.Key, "is given twice"))
+			d.add(Invalid(v.path()+".key", r.Key, "is given twice"))
 		}
 		requirements = append(requirements, r)
 	})
@@ -200,7 +198,7 @@ func (d *reader) keyAmount(v *value, amountName string) (key string, amount int6
 
 // translate makes a charge of each requirement, in the order of the keys: the same keys are the
 // same request, however they are ordered.
-func (r *reserveRequest) translate() {
+func (r *Reserve) translate() {
 	r.Keyed = true
 	r.order = make([]int, len(r.requirements))
 	for i := range r.order {
@@ -217,18 +215,18 @@ func (r *reserveRequest) translate() {
 	}
 }
 
-// reword returns err with the caller's words for fields: requirements instead of the charges that
+// Reword returns err with the caller's words for fields: requirements instead of the charges that
 // stand for them.
-func (r *reserveRequest) reword(err error) error {
+func (r *Reserve) Reword(err error) error {
 	if r.order == nil {
 		return err
 	}
-	return reword(err, r.word)
+	return Reword(err, r.word)
 }
 
 // word returns the caller's word for the field of a fault in a translated request. The service does
 // not always say which charge it means.
-func (r *reserveRequest) word(f *weir.Error) string {
+func (r *Reserve) word(f *weir.Error) string {
 	for i, at := range r.order {
 		from, to := "charges["+strconv.Itoa(i)+"]", "requirements["+strconv.Itoa(at)+"]"
 		switch {
@@ -246,7 +244,7 @@ func (r *reserveRequest) word(f *weir.Error) string {
 
 // scanReserve reads the body of a reserve in plain form: a single charge, and no limits brought. It
 // returns nil for any other; [parseReserve] returns the same for what this one reads.
-func scanReserve(text []byte) *reserveRequest {
+func scanReserve(text []byte) *Reserve {
 	s := plainScan{text: text}
 	var id, entity, resource []byte
 	var costs plainCosts
@@ -265,7 +263,7 @@ func scanReserve(text []byte) *reserveRequest {
 	}) {
 		return nil
 	}
-	r := &reserveRequest{}
+	r := &Reserve{}
 	if id != nil && !scanLeaseID(id, &r.LeaseID) {
 		return nil
 	}
@@ -275,9 +273,9 @@ func scanReserve(text []byte) *reserveRequest {
 	return r
 }
 
-// readReserve reads the body of a reserve. With an error the request is nil if the body is not JSON;
+// ReadReserve reads the body of a reserve. With an error the request is nil if the body is not JSON;
 // otherwise only brings is meaningful.
-func readReserve(text []byte) (*reserveRequest, error) {
+func ReadReserve(text []byte) (*Reserve, error) {
 	if r := scanReserve(text); r != nil {
 		return r, nil
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"encoding/json"
@@ -90,7 +90,7 @@ func appendLeaseID(text []byte, member string, id weir.LeaseID) []byte {
 	return append(text, '"')
 }
 
-// appender is a body that writes itself, byte for byte as [encoding/json] would.
-type appender interface {
-	appendJSON(text []byte) []byte
+// Appender is a body that writes itself, byte for byte as [encoding/json] would.
+type Appender interface {
+	AppendJSON(text []byte) []byte
 }

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"testing"
@@ -10,22 +10,22 @@ import (
 func TestWrittenBodiesAreReadPlainly(t *testing.T) {
 	t.Parallel()
 	id, costs := weir.LeaseID{1}, weir.Costs{"rpm": 1, "tpm": 500}
-	reserve, err := reserveBodyOf(&weir.Request{Entity: "acme", Resource: "openai/gpt-4o", Costs: costs})
+	reserve, err := ReserveRequestOf(&weir.Request{Entity: "acme", Resource: "openai/gpt-4o", Costs: costs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	reserve.LeaseID = id.String()
-	totals, err := totalsBodyOf("totals", []weir.Costs{costs})
+	totals, err := TotalsOf("totals", []weir.Costs{costs})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for verb, body := range map[string]any{
 		"reserve":  reserve,
-		"adjust":   &adjustBody{LeaseID: id, Seq: 1, Totals: totals},
-		"complete": &completeBody{LeaseID: id, Actuals: totals},
-		"cancel":   &leaseRefBody{id},
+		"adjust":   &AdjustRequest{LeaseID: id, Seq: 1, Totals: totals},
+		"complete": &CompleteRequest{LeaseID: id, Actuals: totals},
+		"cancel":   &LeaseRequest{id},
 	} {
-		text, err := write(body)
+		text, err := Write(body)
 		if err != nil {
 			t.Fatal(err)
 		}

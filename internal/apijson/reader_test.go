@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"bytes"
@@ -130,11 +130,11 @@ func TestLimitBodies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text, err := json.Marshal(limitSetBody{Limits: limitBodies([]weir.Limit{normal})})
+		text, err := json.Marshal(LimitSet{Limits: LimitsOf([]weir.Limit{normal})})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := readLimitSet(text)
+		got, err := ReadLimitSet(text)
 		if err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
@@ -163,7 +163,7 @@ func TestCeilUnits(t *testing.T) {
 		-1: 0, 0: 0, 1: 1, time.Millisecond: 1, time.Millisecond + 1: 2,
 		math.MaxInt64: math.MaxInt64/1_000_000 + 1,
 	} {
-		if got := ceilUnits(d, time.Millisecond); got != want {
+		if got := CeilUnits(d, time.Millisecond); got != want {
 			t.Errorf("%d is %d milliseconds, want %d", d, got, want)
 		}
 	}
@@ -204,7 +204,7 @@ func FuzzReserveBody(f *testing.F) {
 			checkFaults(t, err)
 			return
 		}
-		var body reserveBody
+		var body ReserveRequest
 		decoder := json.NewDecoder(bytes.NewReader(data))
 		decoder.DisallowUnknownFields()
 		if err := decoder.Decode(&body); err != nil {
@@ -216,8 +216,8 @@ func FuzzReserveBody(f *testing.F) {
 
 func checkFaults(t *testing.T, err error) {
 	t.Helper()
-	faults := faultsOf(err)
-	if len(faults) == 0 || len(faults) > maxMistakes {
+	faults := FaultsOf(err)
+	if len(faults) == 0 || len(faults) > MaxMistakes {
 		t.Fatalf("%d faults in %v", len(faults), err)
 	}
 	for _, e := range faults {
@@ -227,7 +227,7 @@ func checkFaults(t *testing.T, err error) {
 	}
 }
 
-func compareReserve(t *testing.T, r *reserveRequest, body *reserveBody) {
+func compareReserve(t *testing.T, r *Reserve, body *ReserveRequest) {
 	t.Helper()
 	id := ""
 	if !r.LeaseID.IsZero() {
@@ -242,7 +242,7 @@ func compareReserve(t *testing.T, r *reserveRequest, body *reserveBody) {
 	for _, c := range body.Charges {
 		want = append(want, c.Entity, c.Resource, c.Costs)
 	}
-	slices.SortFunc(body.Requirements, func(a, b requirementBody) int {
+	slices.SortFunc(body.Requirements, func(a, b Requirement) int {
 		return strings.Compare(a.Key, b.Key)
 	})
 	for _, q := range body.Requirements {
@@ -277,52 +277,52 @@ func FuzzSettleBody(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, other := range []settleRequest{adjustRequest(), {}} {
-			if err := parseSettle(v, &other); err != nil {
+		for _, other := range []Update{NewAdjust(), {}} {
+			if err := parseUpdate(v, &other); err != nil {
 				checkFaults(t, err)
 			}
 		}
-		r := new(completeRequest())
-		if err := parseSettle(v, r); err != nil {
+		r := new(NewComplete())
+		if err := parseUpdate(v, r); err != nil {
 			checkFaults(t, err)
 			return
 		}
-		var body completeBody
+		var body CompleteRequest
 		if err := json.Unmarshal(data, &body); err != nil {
 			t.Fatalf("encoding/json refuses %s: %v", data, err)
 		}
-		if body.LeaseID != r.id {
-			t.Fatalf("lease %s, encoding/json read %s", r.id, body.LeaseID)
+		if body.LeaseID != r.LeaseID {
+			t.Fatalf("lease %s, encoding/json read %s", r.LeaseID, body.LeaseID)
 		}
 		compareActuals(t, r, body.Actuals)
 	})
 }
 
-func compareActuals(t *testing.T, r *settleRequest, text totalsBody) {
+func compareActuals(t *testing.T, r *Update, text Totals) {
 	t.Helper()
 	one := weir.Costs{}
 	many := []weir.Costs{}
-	flat := []actualBody{}
+	flat := []ActualAmount{}
 	switch {
 	case text == nil:
-		if r.totals != nil || r.flat != nil {
+		if r.Totals != nil || r.flat != nil {
 			t.Fatalf("%+v without actuals", r)
 		}
 	case json.Unmarshal(text, &one) == nil && bytes.TrimSpace(text)[0] == '{':
-		if !reflect.DeepEqual(r.totals, []weir.Costs{one}) {
-			t.Fatalf("%v, encoding/json read %v", r.totals, one)
+		if !reflect.DeepEqual(r.Totals, []weir.Costs{one}) {
+			t.Fatalf("%v, encoding/json read %v", r.Totals, one)
 		}
 	case json.Unmarshal(text, &many) == nil:
-		if len(r.flat) > 0 || len(many) > 0 && !reflect.DeepEqual(r.totals, many) {
-			t.Fatalf("%v %v, encoding/json read %v", r.totals, r.flat, many)
+		if len(r.flat) > 0 || len(many) > 0 && !reflect.DeepEqual(r.Totals, many) {
+			t.Fatalf("%v %v, encoding/json read %v", r.Totals, r.flat, many)
 		}
 	case json.Unmarshal(text, &flat) == nil:
 		named := weir.Costs{}
 		for _, a := range flat {
 			named[a.Key+"#key#units"] = a.ActualAmount
 		}
-		if !reflect.DeepEqual(r.flat, flat) || !reflect.DeepEqual(r.totals, []weir.Costs{named}) {
-			t.Fatalf("%v as %v, encoding/json read %v", r.flat, r.totals, flat)
+		if !reflect.DeepEqual(r.flat, flat) || !reflect.DeepEqual(r.Totals, []weir.Costs{named}) {
+			t.Fatalf("%v as %v, encoding/json read %v", r.flat, r.Totals, flat)
 		}
 	default:
 		t.Fatalf("encoding/json reads none of the forms in %s", text)

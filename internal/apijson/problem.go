@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"errors"
@@ -13,83 +13,85 @@ import (
 )
 
 const (
-	problemType = "application/problem+json"
+	// ProblemType is the Content-Type of a problem.
+	ProblemType = "application/problem+json"
 	// quotaExceeded is the registered type of a denial.
 	quotaExceeded = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	codePrefix    = "urn:weir:problem:"
 	plainProblem  = "about:blank"
 )
 
-// problemBody is every answer but a success: RFC 9457, with the members of a [weir.Error] or of a
+// Problem is every answer but a success: RFC 9457, with the members of a [weir.Error] or of a
 // [weir.DeniedError]. A denial has allowed false; no other problem has the member.
-type problemBody struct {
+type Problem struct {
+	// Type, Title, Status and Detail are those of RFC 9457.
 	Type   string `json:"type"`
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`
 
-	Code   weir.Code     `json:"code,omitempty"`
-	Field  string        `json:"field,omitempty"`
-	Value  string        `json:"value,omitempty"`
-	Reason string        `json:"reason,omitempty"`
-	Errors []mistakeBody `json:"errors,omitempty"` // where there are several
+	Code   weir.Code `json:"code,omitempty"`
+	Field  string    `json:"field,omitempty"`
+	Value  string    `json:"value,omitempty"`
+	Reason string    `json:"reason,omitempty"`
+	Errors []Mistake `json:"errors,omitempty"` // where there are several
 
-	Allowed      *bool        `json:"allowed,omitempty"`
-	LeaseID      string       `json:"lease_id,omitempty"`
-	RetryAfterMS *int64       `json:"retry_after_ms,omitempty"`
-	AtLeast      bool         `json:"retry_after_at_least,omitempty"`
-	Contended    bool         `json:"contended,omitempty"`
-	Limits       []statusBody `json:"limits,omitempty"`
+	Allowed      *bool         `json:"allowed,omitempty"`
+	LeaseID      string        `json:"lease_id,omitempty"`
+	RetryAfterMS *int64        `json:"retry_after_ms,omitempty"`
+	AtLeast      bool          `json:"retry_after_at_least,omitempty"`
+	Contended    bool          `json:"contended,omitempty"`
+	Limits       []LimitStatus `json:"limits,omitempty"`
 	// The RateLimit header fields' draft names this member.
 	ViolatedPolicies []string `json:"violated-policies,omitempty"` //nolint:tagliatelle // Registered.
 }
 
-// mistakeBody is one of several mistakes.
-type mistakeBody struct {
+// Mistake is one of several mistakes.
+type Mistake struct {
 	Code   weir.Code `json:"code"`
 	Field  string    `json:"field,omitempty"`
 	Value  string    `json:"value,omitempty"`
 	Reason string    `json:"reason,omitempty"`
 }
 
-// problemOf is an error as the wire says it. The causes of faults, and errors that are none of
+// ProblemOf is an error as the wire says it. The causes of faults, and errors that are none of
 // weir's, stay inside: they may name what callers need not know.
-func problemOf(err error) *problemBody {
+func ProblemOf(err error) *Problem {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return denialOf(denied)
 	}
-	faults := faultsOf(err)
+	faults := FaultsOf(err)
 	if len(faults) == 0 {
 		faults = []*weir.Error{{Code: weir.Unavailable, Reason: "the service failed"}}
 	}
 	first := faults[0]
-	p := &problemBody{
+	p := &Problem{
 		Type:  codePrefix + strings.ReplaceAll(string(first.Code), " ", "-"),
-		Title: titleOf(first.Code), Status: statusOf(first.Code), Detail: detailOf(first),
+		Title: titleOf(first.Code), Status: httpStatus(first.Code), Detail: detailOf(first),
 		Code: first.Code, Field: first.Field, Value: first.Value, Reason: first.Reason,
 	}
 	if p.Status == http.StatusInternalServerError {
 		p.Status = http.StatusServiceUnavailable // no code of weir's: nobody knows the outcome
 	}
-	if plain, ok := errors.AsType[*httpError](err); ok {
-		p.Type, p.Title, p.Status = plainProblem, http.StatusText(plain.status), plain.status
+	if plain, ok := errors.AsType[*HTTPError](err); ok {
+		p.Type, p.Title, p.Status = plainProblem, http.StatusText(plain.Status), plain.Status
 	}
 	if len(faults) > 1 {
 		p.Detail += " (and " + strconv.Itoa(len(faults)-1) + " more)"
-		for _, f := range faults[:min(len(faults), maxMistakes)] {
-			p.Errors = append(p.Errors, mistakeBody{f.Code, f.Field, f.Value, f.Reason})
+		for _, f := range faults[:min(len(faults), MaxMistakes)] {
+			p.Errors = append(p.Errors, Mistake{f.Code, f.Field, f.Value, f.Reason})
 		}
 	}
 	return p
 }
 
 // denialOf is a denial as the wire says it.
-func denialOf(e *weir.DeniedError) *problemBody {
-	p := &problemBody{
+func denialOf(e *weir.DeniedError) *Problem {
+	p := &Problem{
 		Type: quotaExceeded, Title: "Denied by a limit", Status: http.StatusTooManyRequests,
 		Detail:  strings.TrimPrefix(e.Error(), "weir: "),
-		Allowed: new(false), RetryAfterMS: new(ceilUnits(e.RetryAfter, time.Millisecond)),
-		AtLeast: e.AtLeast, Contended: e.Contended, Limits: statusBodies(e.Limits),
+		Allowed: new(false), RetryAfterMS: new(CeilUnits(e.RetryAfter, time.Millisecond)),
+		AtLeast: e.AtLeast, Contended: e.Contended, Limits: StatusesOf(e.Limits),
 		ViolatedPolicies: violatedPolicies(e.Limits),
 	}
 	if !e.LeaseID.IsZero() {
@@ -141,21 +143,21 @@ func titleOf(c weir.Code) string {
 // goes with.
 func headerOf(h http.Header, err error) {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
-		seconds := max(1, ceilUnits(denied.RetryAfter, time.Second))
+		seconds := max(1, CeilUnits(denied.RetryAfter, time.Second))
 		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
-	if plain, ok := errors.AsType[*httpError](err); ok {
+	if plain, ok := errors.AsType[*HTTPError](err); ok {
 		maps.Copy(h, plain.header)
 	}
 	if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Overloaded {
-		seconds := max(1, ceilUnits(e.RetryAfter, time.Second))
+		seconds := max(1, CeilUnits(e.RetryAfter, time.Second))
 		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
 	}
 }
 
-// statusOf is the one table of codes and status codes, for the handler, and read backwards by the
+// httpStatus is the one table of codes and status codes, for the handler, and read backwards by the
 // client's tests. A denial is no code: it is 429.
-func statusOf(c weir.Code) int {
+func httpStatus(c weir.Code) int {
 	switch c {
 	case weir.Invalid, weir.Unsupported:
 		return http.StatusBadRequest
@@ -173,8 +175,8 @@ func statusOf(c weir.Code) int {
 	return http.StatusInternalServerError
 }
 
-// appendJSON appends the problem as [encoding/json] writes it.
-func (p *problemBody) appendJSON(text []byte) []byte {
+// AppendJSON appends the problem as [encoding/json] writes it.
+func (p *Problem) AppendJSON(text []byte) []byte {
 	text = appendText(text, `{"type":`, p.Type)
 	text = appendText(text, `,"title":`, p.Title)
 	text = appendNumber(text, `,"status":`, int64(p.Status))
@@ -185,7 +187,7 @@ func (p *problemBody) appendJSON(text []byte) []byte {
 	text = appendSome(text, `,"reason":`, p.Reason)
 	for i := range p.Errors {
 		text = append(text, between(i, `,"errors":[`)...)
-		text = p.Errors[i].appendJSON(text)
+		text = p.Errors[i].AppendJSON(text)
 	}
 	text = appendEnd(text, len(p.Errors))
 	if p.Allowed != nil {
@@ -199,7 +201,7 @@ func (p *problemBody) appendJSON(text []byte) []byte {
 	text = appendTrue(text, `,"contended":`, p.Contended)
 	for i := range p.Limits {
 		text = append(text, between(i, `,"limits":[`)...)
-		text = p.Limits[i].appendJSON(text)
+		text = p.Limits[i].AppendJSON(text)
 	}
 	text = appendEnd(text, len(p.Limits))
 	for i, policy := range p.ViolatedPolicies {
@@ -208,7 +210,8 @@ func (p *problemBody) appendJSON(text []byte) []byte {
 	return append(appendEnd(text, len(p.ViolatedPolicies)), '}')
 }
 
-func (m *mistakeBody) appendJSON(text []byte) []byte {
+// AppendJSON appends the mistake as [encoding/json] writes it.
+func (m *Mistake) AppendJSON(text []byte) []byte {
 	text = appendText(text, `{"code":`, string(m.Code))
 	text = appendSome(text, `,"field":`, m.Field)
 	text = appendSome(text, `,"value":`, m.Value)
@@ -216,15 +219,15 @@ func (m *mistakeBody) appendJSON(text []byte) []byte {
 	return append(text, '}')
 }
 
-// fits reports whether a code is one that goes with the status: one of the table, one for which
+// Fits reports whether a code is one that goes with the status: one of the table, one for which
 // HTTP has a status of its own, or one that a newer server has.
-func (p *problemBody) fits() bool {
+func (p *Problem) Fits() bool {
 	for _, m := range p.Errors {
 		if m.Code == "" || m.Code == weir.Unavailable {
 			return false
 		}
 	}
-	switch usual := statusOf(p.Code); {
+	switch usual := httpStatus(p.Code); {
 	case usual == http.StatusInternalServerError: // not in the table
 		return p.Code != "" && p.Status >= 400 && p.Status < 500 &&
 			p.Status != http.StatusRequestTimeout
@@ -247,14 +250,15 @@ var plainStatuses = []int{
 	http.StatusUnsupportedMediaType, http.StatusRequestHeaderFieldsTooLarge,
 }
 
-func (p *problemBody) fault() *weir.Error {
+// Fault returns the error that the problem tells, or the first of several.
+func (p *Problem) Fault() *weir.Error {
 	return &weir.Error{Code: p.Code, Field: p.Field, Value: p.Value, Reason: p.Reason}
 }
 
-// mistakes are all that a problem lists, joined, or the one that it is.
-func (p *problemBody) mistakes() error {
+// Mistakes are all that a problem lists, joined, or the one that it is.
+func (p *Problem) Mistakes() error {
 	if len(p.Errors) < 2 {
-		return p.fault()
+		return p.Fault()
 	}
 	errs := make([]error, len(p.Errors))
 	for i, m := range p.Errors {
@@ -263,16 +267,16 @@ func (p *problemBody) mistakes() error {
 	return errors.Join(errs...)
 }
 
-// denial returns the denial of a reservation, or an error that says why p is not a complete one. A
+// Denial returns the denial of a reservation, or an error that says why p is not a complete one. A
 // denial need not name the lease, which holds nothing, but it must not name another one.
-func (p *problemBody) denial(lease weir.LeaseID) (*weir.DeniedError, error) {
+func (p *Problem) Denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 	switch {
 	case p.Allowed == nil || *p.Allowed || p.RetryAfterMS == nil || p.Limits == nil && !p.Contended:
 		return nil, errors.New("is no denial of weir's")
 	case *p.RetryAfterMS < 0 || anyNegativeWait(p.Limits):
 		return nil, errors.New("has a wait below zero")
 	case p.LeaseID != "" && p.LeaseID != lease.String():
-		return nil, errors.New("is about another lease: " + shorten(p.LeaseID))
+		return nil, errors.New("is about another lease: " + Shorten(p.LeaseID))
 	}
 	return &weir.DeniedError{
 		LeaseID: lease, Limits: statusesOf(p.Limits), RetryAfter: milliseconds(*p.RetryAfterMS),
@@ -280,26 +284,26 @@ func (p *problemBody) denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 	}, nil
 }
 
-// writeProblem answers with an error. A denial gets the RateLimit headers, unless limits is nil.
-func writeProblem(w http.ResponseWriter, err error, limits *rateLimits) {
-	writeProblemIn(make([]byte, 0, 1024), w, err, limits)
+// WriteProblem answers with an error. A denial gets the RateLimit headers, unless limits is nil.
+func WriteProblem(w http.ResponseWriter, err error, limits *RateLimits) {
+	WriteProblemIn(make([]byte, 0, 1024), w, err, limits)
 }
 
-// writeProblemIn writes the problem in a buffer, and returns it as it is then.
-func writeProblemIn(text []byte, w http.ResponseWriter, err error, limits *rateLimits) []byte {
+// WriteProblemIn writes the problem in a buffer, and returns it as it is then.
+func WriteProblemIn(text []byte, w http.ResponseWriter, err error, limits *RateLimits) []byte {
 	headerOf(w.Header(), err)
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok && limits != nil {
 		limits.denied(w.Header(), denied.Limits)
 	}
-	p := problemOf(err)
-	text = p.appendJSON(text)
-	_ = writeText(w, p.Status, problemType, text) // Who does not read the answer asks again.
+	p := ProblemOf(err)
+	text = p.AppendJSON(text)
+	_ = WriteText(w, p.Status, ProblemType, text) // Who does not read the answer asks again.
 	return text
 }
 
-// writeText answers in one piece, so that who reads less than the length knows that something is
+// WriteText answers in one piece, so that who reads less than the length knows that something is
 // missing. The text is not kept.
-func writeText(w http.ResponseWriter, status int, contentType string, text []byte) error {
+func WriteText(w http.ResponseWriter, status int, contentType string, text []byte) error {
 	header := w.Header()
 	// The names are as net/http spells them, and the values stand in one piece of memory.
 	values := [...]string{contentType, strconv.Itoa(len(text)), "no-store", "nosniff"}

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"math"
@@ -21,9 +21,9 @@ const (
 	stateHeader  = "Ratelimit"
 )
 
-// rateLimits writes the headers RateLimit-Policy and RateLimit of
+// RateLimits writes the headers RateLimit-Policy and RateLimit of
 // draft-ietf-httpapi-ratelimit-headers-10.
-type rateLimits struct {
+type RateLimits struct {
 	// applied returns the limits of a subject, without I/O; nil where they are not known.
 	applied func(weir.Subject) []weir.Limit
 	now     func() time.Time
@@ -34,30 +34,30 @@ type applier interface {
 	Applied(s weir.Subject) []weir.Limit
 }
 
-// rateLimitsOf makes the headers' writer for a service.
-func rateLimitsOf(s weir.Service, now func() time.Time) *rateLimits {
-	r := &rateLimits{applied: func(weir.Subject) []weir.Limit { return nil }, now: now}
+// NewRateLimits makes the headers' writer for a service.
+func NewRateLimits(s weir.Service, now func() time.Time) *RateLimits {
+	r := &RateLimits{applied: func(weir.Subject) []weir.Limit { return nil }, now: now}
 	if a, ok := s.(applier); ok {
 		r.applied = a.Applied
 	}
 	return r
 }
 
-// set adds both headers for the limits of a reservation.
-func (r *rateLimits) set(h http.Header, limits []weir.LimitStatus) {
+// Set adds both headers for the limits of a reservation.
+func (r *RateLimits) Set(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, admittedState)
 }
 
 // denied adds both headers for the limits of a denial. Of a limit that was not exceeded it is not
 // said when there is more: that could be later than Retry-After, which the draft asks not to be
 // earlier than any t.
-func (r *rateLimits) denied(h http.Header, limits []weir.LimitStatus) {
+func (r *RateLimits) denied(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, deniedState)
 }
 
 // write adds both headers for the limits that were judged. What does not fit is left out, limits
 // that are not exceeded first.
-func (r *rateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
+func (r *RateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
 	var room [8]rateItem
 	items := rateItems(room[:0], limits)
 	if len(items) == 0 {
@@ -77,7 +77,7 @@ func (r *rateLimits) write(h http.Header, limits []weir.LimitStatus, state rateP
 
 // define finds the definitions behind the items; none where it is not known, or is of another kind
 // by now. The limits of one subject stand beside one another.
-func (r *rateLimits) define(items []rateItem) {
+func (r *RateLimits) define(items []rateItem) {
 	var limits []weir.Limit
 	for i := range items {
 		s := items[i].status
@@ -218,10 +218,10 @@ func appendPolicy(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time
 	case s.Kind == weir.Bucket:
 		return appendParameter(text, ";w=", fullSeconds(s.Capacity, l))
 	case s.Kind == weir.Window:
-		return appendParameter(text, ";w=", ceilUnits(l.Window, time.Second))
+		return appendParameter(text, ";w=", CeilUnits(l.Window, time.Second))
 	case s.Kind == weir.Budget:
 		start, end := l.Period(now)
-		return appendParameter(text, ";w=", ceilUnits(end.Sub(start), time.Second))
+		return appendParameter(text, ";w=", CeilUnits(end.Sub(start), time.Second))
 	}
 	return text
 }
@@ -244,7 +244,7 @@ func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time)
 		wait = end.Sub(now)
 	}
 	if wait > 0 {
-		text = appendParameter(text, ";t=", ceilUnits(wait, time.Second))
+		text = appendParameter(text, ";t=", CeilUnits(wait, time.Second))
 	}
 	return text
 }

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"fmt"
@@ -38,7 +38,7 @@ type headerWorld struct {
 	t       *testing.T
 	now     time.Time
 	limiter *weir.Limiter
-	writer  *rateLimits
+	writer  *RateLimits
 }
 
 func newHeaderWorld(t *testing.T) *headerWorld {
@@ -57,7 +57,7 @@ func newHeaderWorld(t *testing.T) *headerWorld {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.writer = rateLimitsOf(w.limiter, func() time.Time { return w.now })
+	w.writer = NewRateLimits(w.limiter, func() time.Time { return w.now })
 	return w
 }
 
@@ -70,13 +70,13 @@ func (w *headerWorld) headers(resource string, costs weir.Costs) (policy, state,
 	})
 	if err != nil {
 		recorder := newRecorder()
-		writeProblem(recorder, err, w.writer)
+		WriteProblem(recorder, err, w.writer)
 		if recorder.status != http.StatusTooManyRequests {
 			w.t.Fatal(err)
 		}
 		h = recorder.header
 	} else {
-		w.writer.set(h, lease.Limits)
+		w.writer.Set(h, lease.Limits)
 	}
 	return strings.ReplaceAll(h.Get(policyHeader), `"`, `'`),
 		strings.ReplaceAll(h.Get(stateHeader), `"`, `'`), h.Get("Retry-After")
@@ -172,7 +172,7 @@ func TestRateLimitNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := http.Header{}
-		w.writer.set(h, lease.Limits)
+		w.writer.Set(h, lease.Limits)
 		return h.Get(policyHeader)
 	}
 	one := reserve(weir.Charge{Entity: "a", Resource: "bucket", Costs: weir.Costs{"rpm": 1, "tpm": 1}})
@@ -212,12 +212,12 @@ func TestRateLimitDenied(t *testing.T) {
 	}
 	err := ask(weir.Costs{"rpm": 1, "tpm": 1})
 	recorder := newRecorder()
-	writeProblem(recorder, err, w.writer)
+	WriteProblem(recorder, err, w.writer)
 	policy, state := recorder.header.Get(policyHeader), recorder.header.Get(stateHeader)
 	if policy != `"tpm";q=1000;w=60, "rpm";q=600;w=60` || state != `"tpm";r=0;t=1, "rpm";r=590` {
 		t.Errorf("%s | %s", policy, state)
 	}
-	if got := fmt.Sprint(problemOf(err).ViolatedPolicies); got != "[tpm]" {
+	if got := fmt.Sprint(ProblemOf(err).ViolatedPolicies); got != "[tpm]" {
 		t.Errorf("violated %s", got)
 	}
 }
@@ -342,9 +342,9 @@ func TestRateLimitLength(t *testing.T) {
 			Kind: weir.Bucket, Capacity: 10, Exceeded: i == 199, RetryAfter: time.Minute,
 		}
 	}
-	w := rateLimitsOf(nil, time.Now)
+	w := NewRateLimits(nil, time.Now)
 	h := http.Header{}
-	w.set(h, statuses)
+	w.Set(h, statuses)
 	for _, name := range []string{stateHeader, policyHeader} {
 		got := h.Get(name)
 		if len(got) > maxRateLimitHeader || len(got) < maxRateLimitHeader/2 {

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"encoding/json"
@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limitBody is a limit in the words of a limits file; durations are whole seconds.
-type limitBody struct {
+// Limit is a limit in the words of a limits file; durations are whole seconds.
+type Limit struct {
 	Kind         weir.Kind `json:"kind,omitempty"`
 	Capacity     int64     `json:"capacity"`
 	RefillAmount int64     `json:"refill_amount,omitempty"`
@@ -29,9 +29,9 @@ type limitBody struct {
 	Enforce      *bool       `json:"enforce,omitempty"`
 }
 
-// limitBodyOf is a limit as the wire says it.
-func limitBodyOf(l *weir.Limit) limitBody {
-	b := limitBody{
+// limitOf is a limit as the wire says it.
+func limitOf(l *weir.Limit) Limit {
+	b := Limit{
 		Kind: l.Kind, Capacity: l.Capacity, RefillAmount: l.RefillAmount,
 		Window: int64(l.Window / time.Second), Timeout: int64(l.Timeout / time.Second),
 		Every: l.Every, Zone: l.Zone,
@@ -45,11 +45,11 @@ func limitBodyOf(l *weir.Limit) limitBody {
 	return b
 }
 
-// limitBodies are limits by name; never nil, so that none is an empty object.
-func limitBodies(limits []weir.Limit) map[string]limitBody {
-	bodies := make(map[string]limitBody, len(limits))
+// LimitsOf are limits by name; never nil, so that none is an empty object.
+func LimitsOf(limits []weir.Limit) map[string]Limit {
+	bodies := make(map[string]Limit, len(limits))
 	for i := range limits {
-		bodies[limits[i].Name] = limitBodyOf(&limits[i])
+		bodies[limits[i].Name] = limitOf(&limits[i])
 	}
 	return bodies
 }
@@ -107,8 +107,8 @@ func (d *reader) limit(v *value) weir.Limit {
 	return l
 }
 
-// limitsOf reads limits by name, in order of their names.
-func limitsOf(bodies map[string]limitBody) ([]weir.Limit, error) {
+// ReadLimits reads limits by name, in order of their names.
+func ReadLimits(bodies map[string]Limit) ([]weir.Limit, error) {
 	if len(bodies) == 0 {
 		return nil, nil
 	}
@@ -126,10 +126,10 @@ func limitsOf(bodies map[string]limitBody) ([]weir.Limit, error) {
 
 // limit is what a body says, with defaults filled in. A limit that only a newer server
 // understands is returned as far as it can be read.
-func (b *limitBody) limit(name string) (weir.Limit, error) {
+func (b *Limit) limit(name string) (weir.Limit, error) {
 	period, err := parseSeconds(string(b.RefillPeriod))
 	if err != nil {
-		return weir.Limit{}, fmt.Errorf("has a refill_period of %q: %w", shorten(b.RefillPeriod), err)
+		return weir.Limit{}, fmt.Errorf("has a refill_period of %q: %w", Shorten(b.RefillPeriod), err)
 	}
 	l := weir.Limit{
 		Name: name, Kind: b.Kind, Capacity: b.Capacity, RefillAmount: b.RefillAmount,
@@ -157,9 +157,9 @@ func parseSeconds(text string) (time.Duration, error) {
 	return time.ParseDuration(text + "s")
 }
 
-// checkLimits refuses limits that the wire cannot say: a name twice, a duration that is no whole
+// CheckLimits refuses limits that the wire cannot say: a name twice, a duration that is no whole
 // number of its units. Then every mistake is told, as the limiter does.
-func checkLimits(limits []weir.Limit) error {
+func CheckLimits(limits []weir.Limit) error {
 	seen := make(map[string]bool, len(limits))
 	said := true
 	for i := range limits {
@@ -174,16 +174,16 @@ func checkLimits(limits []weir.Limit) error {
 	clear(seen)
 	for i := range limits {
 		l := &limits[i]
-		field := "limits." + shorten(l.Name)
+		field := "limits." + Shorten(l.Name)
 		if err := l.Validate(); err != nil {
-			for _, f := range faultsOf(err) {
+			for _, f := range FaultsOf(err) {
 				f.Field = field + "." + f.Field
 				errs = append(errs, f)
 			}
 			continue
 		}
 		if seen[l.Name] {
-			errs = append(errs, invalid(field, l.Name, "is given twice"))
+			errs = append(errs, Invalid(field, l.Name, "is given twice"))
 		}
 		seen[l.Name] = true
 	}

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// statusBody is a [weir.LimitStatus].
-type statusBody struct {
+// LimitStatus is a [weir.LimitStatus].
+type LimitStatus struct {
 	Entity       string     `json:"entity"`
 	Resource     string     `json:"resource"`
 	Limit        string     `json:"limit"`
@@ -26,26 +26,26 @@ type statusBody struct {
 	AtLeast      bool       `json:"retry_after_at_least,omitempty"`
 }
 
-// statusBodies are statuses as the wire says them; never nil.
-func statusBodies(limits []weir.LimitStatus) []statusBody {
-	bodies := make([]statusBody, len(limits))
+// StatusesOf are statuses as the wire says them; never nil.
+func StatusesOf(limits []weir.LimitStatus) []LimitStatus {
+	bodies := make([]LimitStatus, len(limits))
 	for i := range limits {
-		bodies[i] = statusBodyOf(&limits[i])
+		bodies[i] = limitStatusOf(&limits[i])
 	}
 	return bodies
 }
 
-func statusBodyOf(s *weir.LimitStatus) statusBody {
-	return statusBody{
+func limitStatusOf(s *weir.LimitStatus) LimitStatus {
+	return LimitStatus{
 		Entity: s.Entity, Resource: s.Resource, Limit: s.Limit, Kind: s.Kind, Level: s.Level,
 		Capacity: s.Capacity, Available: s.Available, Requested: s.Requested,
 		Exceeded: s.Exceeded, Shadow: s.Shadow, Superseded: s.Superseded,
-		RetryAfterMS: ceilUnits(s.RetryAfter, time.Millisecond), AtLeast: s.AtLeast,
+		RetryAfterMS: CeilUnits(s.RetryAfter, time.Millisecond), AtLeast: s.AtLeast,
 	}
 }
 
-// appendJSON appends the status as [encoding/json] writes it.
-func (b *statusBody) appendJSON(text []byte) []byte {
+// AppendJSON appends the status as [encoding/json] writes it.
+func (b *LimitStatus) AppendJSON(text []byte) []byte {
 	text = appendText(text, `{"entity":`, b.Entity)
 	text = appendText(text, `,"resource":`, b.Resource)
 	text = appendText(text, `,"limit":`, b.Limit)
@@ -62,7 +62,7 @@ func (b *statusBody) appendJSON(text []byte) []byte {
 	return append(text, '}')
 }
 
-func statusesOf(bodies []statusBody) []weir.LimitStatus {
+func statusesOf(bodies []LimitStatus) []weir.LimitStatus {
 	if len(bodies) == 0 {
 		return nil
 	}
@@ -80,17 +80,18 @@ func statusesOf(bodies []statusBody) []weir.LimitStatus {
 }
 
 // anyNegativeWait reports whether a limit is said to fit before now, which weir never says.
-func anyNegativeWait(bodies []statusBody) bool {
-	return slices.ContainsFunc(bodies, func(b statusBody) bool { return b.RetryAfterMS < 0 })
+func anyNegativeWait(bodies []LimitStatus) bool {
+	return slices.ContainsFunc(bodies, func(b LimitStatus) bool { return b.RetryAfterMS < 0 })
 }
 
-// limitsStatusBody answers GET /v1/status and GET /v1/resources/{resource}/capacity.
-type limitsStatusBody struct {
-	Limits []statusBody `json:"limits"`
+// LimitsStatus answers GET /v1/status and GET /v1/resources/{resource}/capacity.
+type LimitsStatus struct {
+	Limits []LimitStatus `json:"limits"`
 }
 
-func readStatuses(body []byte) ([]weir.LimitStatus, error) {
-	b, err := read[limitsStatusBody](body)
+// ReadStatuses reads the statuses of limits.
+func ReadStatuses(body []byte) ([]weir.LimitStatus, error) {
+	b, err := Read[LimitsStatus](body)
 	if err == nil && b.Limits == nil {
 		err = errors.New("has no limits")
 	}
@@ -103,55 +104,57 @@ func readStatuses(body []byte) ([]weir.LimitStatus, error) {
 	return statusesOf(b.Limits), nil
 }
 
-// explanationBody is a [weir.Explanation].
-type explanationBody struct {
-	Entity   string               `json:"entity"`
-	Resource string               `json:"resource"`
-	Level    weir.Level           `json:"level,omitempty"`
-	Limits   map[string]limitBody `json:"limits"`
-	Hidden   []levelBody          `json:"hidden,omitempty"`
-	Parent   *explanationBody     `json:"parent,omitempty"`
+// Explanation is a [weir.Explanation].
+type Explanation struct {
+	Entity   string           `json:"entity"`
+	Resource string           `json:"resource"`
+	Level    weir.Level       `json:"level,omitempty"`
+	Limits   map[string]Limit `json:"limits"`
+	Hidden   []LevelLimits    `json:"hidden,omitempty"`
+	Parent   *Explanation     `json:"parent,omitempty"`
 }
 
-type levelBody struct {
-	Level  weir.Level           `json:"level"`
-	Limits map[string]limitBody `json:"limits"`
+// LevelLimits are the limits of a level that a stronger level hides.
+type LevelLimits struct {
+	Level  weir.Level       `json:"level"`
+	Limits map[string]Limit `json:"limits"`
 }
 
-// explanationBodyOf is an explanation as the wire says it, parents included.
-func explanationBodyOf(e *weir.Explanation) *explanationBody {
+// ExplanationOf is an explanation as the wire says it, parents included.
+func ExplanationOf(e *weir.Explanation) *Explanation {
 	if e == nil {
 		return nil
 	}
-	b := &explanationBody{
+	b := &Explanation{
 		Entity: e.Entity, Resource: e.Resource, Level: e.Level,
-		Limits: limitBodies(e.Limits), Parent: explanationBodyOf(e.Parent),
+		Limits: LimitsOf(e.Limits), Parent: ExplanationOf(e.Parent),
 	}
 	for _, h := range e.Hidden {
-		b.Hidden = append(b.Hidden, levelBody{h.Level, limitBodies(h.Limits)})
+		b.Hidden = append(b.Hidden, LevelLimits{h.Level, LimitsOf(h.Limits)})
 	}
 	return b
 }
 
-func readExplanation(body []byte) (*weir.Explanation, error) {
-	b, err := read[explanationBody](body)
+// ReadExplanation reads an explanation.
+func ReadExplanation(body []byte) (*weir.Explanation, error) {
+	b, err := Read[Explanation](body)
 	if err != nil {
 		return nil, err
 	}
 	return b.explanation()
 }
 
-func (b *explanationBody) explanation() (*weir.Explanation, error) {
+func (b *Explanation) explanation() (*weir.Explanation, error) {
 	if b.Entity == "" || b.Resource == "" {
 		return nil, errors.New("is not whole")
 	}
 	e := &weir.Explanation{Entity: b.Entity, Resource: b.Resource, Level: b.Level}
 	var err error
-	if e.Limits, err = limitsOf(b.Limits); err != nil {
+	if e.Limits, err = ReadLimits(b.Limits); err != nil {
 		return nil, err
 	}
 	for _, h := range b.Hidden {
-		limits, err := limitsOf(h.Limits)
+		limits, err := ReadLimits(h.Limits)
 		if err != nil {
 			return nil, err
 		}
@@ -163,9 +166,9 @@ func (b *explanationBody) explanation() (*weir.Explanation, error) {
 	return e, err
 }
 
-// ceilUnits is how many whole units a wait takes, rounded up: who comes back then does not come too
+// CeilUnits is how many whole units a wait takes, rounded up: who comes back then does not come too
 // early.
-func ceilUnits(d, unit time.Duration) int64 {
+func CeilUnits(d, unit time.Duration) int64 {
 	if d <= 0 {
 		return 0
 	}

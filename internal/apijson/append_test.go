@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"encoding/json"
@@ -8,13 +8,13 @@ import (
 )
 
 // sameText fails where a body that writes itself is not what encoding/json makes of it.
-func sameText(t *testing.T, got appender, body any) {
+func sameText(t *testing.T, got Appender, body any) {
 	t.Helper()
 	want, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := got.appendJSON([]byte("before")); string(text) != "before"+string(want) {
+	if text := got.AppendJSON([]byte("before")); string(text) != "before"+string(want) {
 		t.Errorf("got  %s\nwant %s", text[len("before"):], want)
 	}
 }
@@ -26,7 +26,7 @@ func TestLeaseText(t *testing.T) {
 			ID: d.id(), ReservedAt: d.time(), Expires: d.time(), HoldsUntil: d.time(), Degraded: d.flip(),
 			Replay: d.flip(), Seq: d.number(), Limits: d.statuses(),
 		}
-		sameText(t, leaseText{l}, leaseBodyOf(l))
+		sameText(t, LeaseText{l}, LeaseOf(l))
 	})
 }
 
@@ -37,21 +37,21 @@ func TestReceiptText(t *testing.T) {
 			LeaseID: d.id(), At: d.time(), Expires: d.time(), HoldsUntil: d.time(), Degraded: d.flip(),
 			RefundInDoubt: d.flip(),
 		}
-		sameText(t, receiptText{r}, receiptBodyOf(r))
+		sameText(t, ReceiptText{r}, ReceiptOf(r))
 	})
 }
 
 func TestProblemText(t *testing.T) {
 	t.Parallel()
 	property(t, func(t *testing.T, d dice) {
-		p := &problemBody{
+		p := &Problem{
 			Type: d.text(), Title: d.text(), Status: int(d.number()), Detail: d.text(),
 			Code: weir.Code(d.text()), Field: d.text(), Value: d.text(), Reason: d.text(), LeaseID: d.text(),
-			AtLeast: d.flip(), Contended: d.flip(), Limits: statusBodies(d.statuses()),
+			AtLeast: d.flip(), Contended: d.flip(), Limits: StatusesOf(d.statuses()),
 		}
 		for range d.IntN(3) {
 			p.ViolatedPolicies = append(p.ViolatedPolicies, d.text())
-			p.Errors = append(p.Errors, mistakeBody{weir.Code(d.text()), d.text(), d.text(), d.text()})
+			p.Errors = append(p.Errors, Mistake{weir.Code(d.text()), d.text(), d.text(), d.text()})
 		}
 		if d.flip() {
 			p.Allowed, p.RetryAfterMS = new(d.flip()), new(d.number())

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"fmt"
@@ -48,7 +48,7 @@ func TestHostileBodiesAreCheap(t *testing.T) {
 		settles := strings.Contains(body, "lease_id")
 		allocations := testing.AllocsPerRun(3, func() {
 			if settles {
-				err = parseSettle(v, new(completeRequest()))
+				err = parseUpdate(v, new(NewComplete()))
 			} else {
 				_, err = parseReserve(v)
 			}
@@ -58,11 +58,11 @@ func TestHostileBodiesAreCheap(t *testing.T) {
 			continue
 		}
 		t.Logf("%-14s %7d bytes: %5.0f allocations, %d mistakes", name, len(body), allocations,
-			len(faultsOf(err)))
+			len(FaultsOf(err)))
 		if allocations > most {
 			t.Errorf("%s: %d bytes made %.0f allocations, at most %d", name, len(body), allocations, most)
 		}
-		if faults := len(faultsOf(err)); faults > maxMistakes {
+		if faults := len(FaultsOf(err)); faults > MaxMistakes {
 			t.Errorf("%s: %d mistakes", name, faults)
 		}
 	}
@@ -99,7 +99,7 @@ func TestRequestBounds(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(c.before, lease) {
-				err = parseSettle(v, new(completeRequest()))
+				err = parseUpdate(v, new(NewComplete()))
 			} else {
 				_, err = parseReserve(v)
 			}

@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// maxMistakes bounds how many mistakes of one request are told.
-const maxMistakes = 16
+// MaxMistakes bounds how many mistakes of one request are told.
+const MaxMistakes = 16
 
 // The bounds of one request, as the limiter has them: what is above is refused without reading it.
 const (
@@ -26,7 +26,7 @@ const (
 type reader struct{ mistakes []error }
 
 // err returns the mistakes, joined; nil if there are none.
-func (d *reader) err() error { return join(d.mistakes) }
+func (d *reader) err() error { return Join(d.mistakes) }
 
 func (d *reader) add(err error) {
 	if err != nil && !d.full() {
@@ -35,10 +35,10 @@ func (d *reader) add(err error) {
 }
 
 // full is whether no more mistakes are told, so that there is nothing left to read for.
-func (d *reader) full() bool { return len(d.mistakes) >= maxMistakes }
+func (d *reader) full() bool { return len(d.mistakes) >= MaxMistakes }
 
 func (d *reader) refuse(v *value, reason string) {
-	d.add(invalid(v.path(), string(v.text), reason))
+	d.add(Invalid(v.path(), string(v.text), reason))
 }
 
 // fields reads an object whose members take knows by name; it returns false for a name that it does
@@ -49,7 +49,7 @@ func (d *reader) fields(v *value, take func(name string, v *value) bool) {
 	}
 	d.add(v.each(func(m *value) bool {
 		if !take(m.name, m) {
-			d.add(invalid(m.path(), m.name, "is no field here"))
+			d.add(Invalid(m.path(), m.name, "is no field here"))
 		}
 		return !d.full()
 	}))
@@ -74,7 +74,7 @@ func (d *reader) bounded(v *value, most int, take func(v *value)) {
 		return !d.full()
 	})
 	if err == nil && n > most {
-		err = invalid(v.path(), n, "at most "+strconv.Itoa(most)+" in a request")
+		err = Invalid(v.path(), n, "at most "+strconv.Itoa(most)+" in a request")
 	}
 	d.add(err)
 }
@@ -102,7 +102,7 @@ func (d *reader) require(of *value, member string, given *value) {
 	if of.of != nil {
 		member = of.path() + "." + member
 	}
-	d.add(invalid(member, "", "must be given"))
+	d.add(Invalid(member, "", "must be given"))
 }
 
 // text reads a string that is not empty.
@@ -112,7 +112,7 @@ func (d *reader) text(v *value) string {
 	}
 	s := unquote(v.text)
 	if s == "" {
-		d.add(invalid(v.path(), "", "must not be empty"))
+		d.add(Invalid(v.path(), "", "must not be empty"))
 	}
 	return s
 }
@@ -186,7 +186,7 @@ func (d *reader) leaseID(v *value) weir.LeaseID {
 	if err != nil {
 		d.add(err)
 	} else if id.IsZero() {
-		d.add(invalid(v.path(), id, "must not be zero"))
+		d.add(Invalid(v.path(), id, "must not be zero"))
 	}
 	return id
 }
@@ -210,17 +210,17 @@ func (d *reader) amounts(v *value) weir.Costs {
 // What follows writes requests. The server judges them; refused here is only what the wire would
 // silently change, in the limiter's words.
 
-// write encodes a body. Only strings and whole numbers go in, so that it cannot fail.
-func write(body any) ([]byte, error) {
+// Write encodes a body. Only strings and whole numbers go in, so that it cannot fail.
+func Write(body any) ([]byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return nil, invalid("body", "", "cannot be written as JSON: "+err.Error())
+		return nil, Invalid("body", "", "cannot be written as JSON: "+err.Error())
 	}
 	return text, nil
 }
 
-// read decodes an answer. Fields that are not known are a newer server's.
-func read[T any](body []byte) (*T, error) {
+// Read decodes an answer. Fields that are not known are a newer server's.
+func Read[T any](body []byte) (*T, error) {
 	out := new(T)
 	if err := json.Unmarshal(body, out); err != nil {
 		return nil, fmt.Errorf("cannot be read: %w", err)

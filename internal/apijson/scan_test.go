@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 )
 
 // plainSettles are the verbs on a lease, to be read.
-func plainSettles() map[string]func() settleRequest {
-	return map[string]func() settleRequest{
-		"adjust": adjustRequest, "complete": completeRequest, "cancel": func() settleRequest { return settleRequest{} },
+func plainSettles() map[string]func() Update {
+	return map[string]func() Update{
+		"adjust": NewAdjust, "complete": NewComplete, "cancel": func() Update { return Update{} },
 	}
 }
 
@@ -33,7 +33,7 @@ func readsPlain(t *testing.T, text []byte) []string {
 	}
 	for verb, empty := range plainSettles() {
 		fast, slow := new(empty()), new(empty())
-		if !scanSettle(text, fast) {
+		if !scanUpdate(text, fast) {
 			if !reflect.DeepEqual(*fast, empty()) {
 				t.Fatalf("%s: %q is not read, but left %+v", verb, text, fast)
 			}
@@ -43,7 +43,7 @@ func readsPlain(t *testing.T, text []byte) []string {
 		if bad != nil {
 			t.Fatalf("%s: %q is read as %+v, but %v", verb, text, fast, bad)
 		}
-		if err := parseSettle(v, slow); err != nil || !reflect.DeepEqual(fast, slow) {
+		if err := parseUpdate(v, slow); err != nil || !reflect.DeepEqual(fast, slow) {
 			t.Fatalf("%s: %q is read as %+v, want %+v, %v", verb, text, fast, slow, err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestDocumentedBodiesAreReadPlainly(t *testing.T) {
 	t.Parallel()
 	sent := regexp.MustCompile(`/v1/(reserve|complete)[^{]*-d '([^']*)'`)
 	found := 0
-	for _, file := range []string{"../README.md", "../docs/server.md"} {
+	for _, file := range []string{"../../README.md", "../../docs/server.md"} {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

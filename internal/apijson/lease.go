@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"errors"
@@ -8,33 +8,34 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// leaseBody answers a reservation that was admitted.
-type leaseBody struct {
-	Allowed      bool         `json:"allowed"`
-	LeaseID      weir.LeaseID `json:"lease_id"`
-	ReservedAtMS int64        `json:"reserved_at_unix_ms"`
-	ExpiresMS    int64        `json:"expires_at_unix_ms,omitempty"`
-	HoldsUntilMS int64        `json:"holds_until_unix_ms,omitempty"`
-	Replay       bool         `json:"replay,omitempty"`
-	Seq          int64        `json:"seq,omitempty"`
-	Degraded     bool         `json:"degraded,omitempty"`
-	Limits       []statusBody `json:"limits"`
+// Lease answers a reservation that was admitted.
+type Lease struct {
+	Allowed      bool          `json:"allowed"`
+	LeaseID      weir.LeaseID  `json:"lease_id"`
+	ReservedAtMS int64         `json:"reserved_at_unix_ms"`
+	ExpiresMS    int64         `json:"expires_at_unix_ms,omitempty"`
+	HoldsUntilMS int64         `json:"holds_until_unix_ms,omitempty"`
+	Replay       bool          `json:"replay,omitempty"`
+	Seq          int64         `json:"seq,omitempty"`
+	Degraded     bool          `json:"degraded,omitempty"`
+	Limits       []LimitStatus `json:"limits"`
 }
 
-// leaseBodyOf is an admitted reservation as the wire says it.
-func leaseBodyOf(l *weir.Lease) *leaseBody {
-	return &leaseBody{
+// LeaseOf is an admitted reservation as the wire says it.
+func LeaseOf(l *weir.Lease) *Lease {
+	return &Lease{
 		Allowed: true, LeaseID: l.ID, ReservedAtMS: unixMS(l.ReservedAt),
 		ExpiresMS: unixMS(l.Expires), HoldsUntilMS: unixMS(l.HoldsUntil),
-		Replay: l.Replay, Seq: l.Seq, Degraded: l.Degraded, Limits: statusBodies(l.Limits),
+		Replay: l.Replay, Seq: l.Seq, Degraded: l.Degraded, Limits: StatusesOf(l.Limits),
 	}
 }
 
-// leaseText is a [leaseBody] that writes itself.
-type leaseText struct{ lease *weir.Lease }
+// LeaseText is a [Lease] that writes itself.
+type LeaseText struct{ Lease *weir.Lease }
 
-func (t leaseText) appendJSON(text []byte) []byte {
-	l := t.lease
+// AppendJSON appends the lease as [encoding/json] writes LeaseOf of it.
+func (t LeaseText) AppendJSON(text []byte) []byte {
+	l := t.Lease
 	text = appendLeaseID(text, `{"allowed":true,"lease_id":`, l.ID)
 	text = appendNumber(text, `,"reserved_at_unix_ms":`, unixMS(l.ReservedAt))
 	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(l.Expires))
@@ -45,15 +46,15 @@ func (t leaseText) appendJSON(text []byte) []byte {
 	text = append(text, `,"limits":[`...)
 	for i := range l.Limits {
 		text = append(text, between(i, "")...)
-		status := statusBodyOf(&l.Limits[i])
-		text = status.appendJSON(text)
+		status := limitStatusOf(&l.Limits[i])
+		text = status.AppendJSON(text)
 	}
 	return append(text, "]}"...)
 }
 
-// readLease reads the answer to a reservation under an ID.
-func readLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
-	b, err := read[leaseBody](body)
+// ReadLease reads the answer to a reservation under an ID.
+func ReadLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
+	b, err := Read[Lease](body)
 	switch {
 	case err != nil:
 		return nil, err
@@ -71,8 +72,8 @@ func readLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
 	}, nil
 }
 
-// receiptBody is a [weir.Receipt].
-type receiptBody struct {
+// Receipt is a [weir.Receipt].
+type Receipt struct {
 	LeaseID      weir.LeaseID `json:"lease_id"`
 	AtMS         int64        `json:"at_unix_ms"`
 	ExpiresMS    int64        `json:"expires_at_unix_ms,omitempty"`
@@ -82,19 +83,20 @@ type receiptBody struct {
 	RefundInDoubt bool `json:"refund_in_doubt,omitempty"`
 }
 
-// receiptBodyOf is a receipt as the wire says it.
-func receiptBodyOf(r *weir.Receipt) *receiptBody {
-	return &receiptBody{
+// ReceiptOf is a receipt as the wire says it.
+func ReceiptOf(r *weir.Receipt) *Receipt {
+	return &Receipt{
 		LeaseID: r.LeaseID, AtMS: unixMS(r.At), ExpiresMS: unixMS(r.Expires),
 		HoldsUntilMS: unixMS(r.HoldsUntil), Degraded: r.Degraded, RefundInDoubt: r.RefundInDoubt,
 	}
 }
 
-// receiptText is a [receiptBody] that writes itself.
-type receiptText struct{ receipt *weir.Receipt }
+// ReceiptText is a [Receipt] that writes itself.
+type ReceiptText struct{ Receipt *weir.Receipt }
 
-func (t receiptText) appendJSON(text []byte) []byte {
-	r := t.receipt
+// AppendJSON appends the receipt as [encoding/json] writes ReceiptOf of it.
+func (t ReceiptText) AppendJSON(text []byte) []byte {
+	r := t.Receipt
 	text = appendLeaseID(text, `{"lease_id":`, r.LeaseID)
 	text = appendNumber(text, `,"at_unix_ms":`, unixMS(r.At))
 	text = appendNonzero(text, `,"expires_at_unix_ms":`, unixMS(r.Expires))
@@ -104,9 +106,9 @@ func (t receiptText) appendJSON(text []byte) []byte {
 	return append(text, '}')
 }
 
-// readReceipt reads the answer to a verb on a lease.
-func readReceipt(body []byte, id weir.LeaseID) (*weir.Receipt, error) {
-	b, err := read[receiptBody](body)
+// ReadReceipt reads the answer to a verb on a lease.
+func ReadReceipt(body []byte, id weir.LeaseID) (*weir.Receipt, error) {
+	b, err := Read[Receipt](body)
 	switch {
 	case err != nil:
 		return nil, err

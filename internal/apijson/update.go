@@ -1,4 +1,4 @@
-package httpapi
+package apijson
 
 import (
 	"encoding/json"
@@ -9,36 +9,37 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// actualBody says what was used of a flat key.
-type actualBody struct {
+// ActualAmount says what was used of a flat key.
+type ActualAmount struct {
 	Key          string `json:"key"`
 	ActualAmount int64  `json:"actual_amount"`
 }
 
-// adjustBody and settleBody carry totals and actuals in one of three forms, see totalsBody.
-type adjustBody struct {
+// AdjustRequest sets what a lease stands for.
+type AdjustRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
 	Seq     int64        `json:"seq"`
-	Totals  totalsBody   `json:"totals"`
+	Totals  Totals       `json:"totals"`
 }
 
-type completeBody struct {
+// CompleteRequest names what was used.
+type CompleteRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
-	Actuals totalsBody   `json:"actuals,omitempty"`
+	Actuals Totals       `json:"actuals,omitempty"`
 }
 
-// leaseRefBody names the lease to cancel or extend.
-type leaseRefBody struct {
+// LeaseRequest names the lease to cancel or extend.
+type LeaseRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
 }
 
-// totalsBody is one object of amounts by limit name, for all charges; or an array with one for each
+// Totals is one object of amounts by limit name, for all charges; or an array with one for each
 // charge in order; or an array of flat keys.
-type totalsBody = json.RawMessage
+type Totals = json.RawMessage
 
-// totalsBodyOf is one object where there is one set for all charges, an array where there is one
+// TotalsOf is one object where there is one set for all charges, an array where there is one
 // for each of them. Nothing named is an empty object.
-func totalsBodyOf(field string, totals []weir.Costs) (totalsBody, error) {
+func TotalsOf(field string, totals []weir.Costs) (Totals, error) {
 	for i, c := range totals {
 		at := field
 		if len(totals) > 1 {
@@ -50,15 +51,15 @@ func totalsBodyOf(field string, totals []weir.Costs) (totalsBody, error) {
 	}
 	switch len(totals) {
 	case 0:
-		return write(weir.Costs{})
+		return Write(weir.Costs{})
 	case 1:
-		return write(orEmpty(totals[0]))
+		return Write(orEmpty(totals[0]))
 	}
 	whole := make([]weir.Costs, len(totals))
 	for i, c := range totals {
 		whole[i] = orEmpty(c)
 	}
-	return write(whole)
+	return Write(whole)
 }
 
 // orEmpty keeps null off the wire.
@@ -69,41 +70,41 @@ func orEmpty(c weir.Costs) weir.Costs {
 	return c
 }
 
-// settleRequest is a verb on a lease as it was read. The zero value reads a cancel or an extend.
-type settleRequest struct {
-	id     weir.LeaseID
-	seq    int64
-	totals []weir.Costs
+// Update is a verb on a lease as it was read. The zero value reads a cancel or an extend.
+type Update struct {
+	LeaseID weir.LeaseID
+	Seq     int64
+	Totals  []weir.Costs
 	// byCharge is whether the totals were an array.
 	byCharge bool
 	// flat are the flat keys that were named, which totals are made of; nil where there are none.
-	flat []actualBody
+	flat []ActualAmount
 	// field and amount are what the totals, and the amount of a flat key in them, are called.
 	field, amount string
 }
 
-// adjustRequest is an adjust that is to be read.
-func adjustRequest() settleRequest { return settleRequest{field: "totals", amount: "amount"} }
+// NewAdjust is an adjust that is to be read.
+func NewAdjust() Update { return Update{field: "totals", amount: "amount"} }
 
-// completeRequest is a complete that is to be read; without actuals nothing is named.
-func completeRequest() settleRequest {
-	return settleRequest{field: "actuals", amount: "actual_amount"}
+// NewComplete is a complete that is to be read; without actuals nothing is named.
+func NewComplete() Update {
+	return Update{field: "actuals", amount: "actual_amount"}
 }
 
 // adjusts is whether there must be a sequence number and totals.
-func (r *settleRequest) adjusts() bool { return r.field == "totals" }
+func (r *Update) adjusts() bool { return r.field == "totals" }
 
-// parseSettle reads a body in any form that the verb of r has.
-func parseSettle(v *value, r *settleRequest) error {
+// parseUpdate reads a body in any form that the verb of r has.
+func parseUpdate(v *value, r *Update) error {
 	var d reader
 	adjusts := r.adjusts()
 	var id, seq, totals *value
 	d.fields(v, func(name string, v *value) bool {
 		switch {
 		case name == "lease_id":
-			id, r.id = v, d.leaseID(v)
+			id, r.LeaseID = v, d.leaseID(v)
 		case name == "seq" && adjusts:
-			seq, r.seq = v, d.integer(v)
+			seq, r.Seq = v, d.integer(v)
 		case name == r.field && name != "":
 			totals = v
 			d.totals(v, r)
@@ -123,9 +124,9 @@ func parseSettle(v *value, r *settleRequest) error {
 // totals reads one of three forms: an object for all charges, an array of objects by charge, or an
 // array of flat keys. An array is flat where its first element has a key that is a string: amounts
 // are numbers.
-func (d *reader) totals(v *value, r *settleRequest) {
+func (d *reader) totals(v *value, r *Update) {
 	if v.what() == "an object" {
-		r.totals = []weir.Costs{d.amounts(v)}
+		r.Totals = []weir.Costs{d.amounts(v)}
 		return
 	}
 	if v.what() != "an array" {
@@ -139,15 +140,15 @@ func (d *reader) totals(v *value, r *settleRequest) {
 			first, flat = false, isFlat(v)
 		}
 		if !flat {
-			r.totals = append(r.totals, d.amounts(v))
+			r.Totals = append(r.Totals, d.amounts(v))
 			return
 		}
-		a := actualBody{}
+		a := ActualAmount{}
 		a.Key, a.ActualAmount = d.keyAmount(v, r.amount)
-		if a.Key != "" && slices.ContainsFunc(r.flat, func(other actualBody) bool {
+		if a.Key != "" && slices.ContainsFunc(r.flat, func(other ActualAmount) bool {
 			return other.Key == a.Key
 		}) {
-			d.add(invalid(v.path()+".key", a.Key, "is given twice"))
+			d.add(Invalid(v.path()+".key", a.Key, "is given twice"))
 		}
 		r.flat = append(r.flat, a)
 	})
@@ -173,23 +174,23 @@ func flatName(key string) string {
 }
 
 // translate makes totals by full name of the flat keys.
-func (r *settleRequest) translate() {
+func (r *Update) translate() {
 	costs := make(weir.Costs, len(r.flat))
 	for i := range r.flat {
 		costs[flatName(r.flat[i].Key)] = r.flat[i].ActualAmount
 	}
-	r.totals = []weir.Costs{costs}
+	r.Totals = []weir.Costs{costs}
 }
 
 // mustNameKeys is the service's reason to refuse totals of a lease with keys that name none.
 const mustNameKeys = "must name the keys: several were reserved"
 
-// reword puts the caller's words for what the service calls flat keys and totals.
-func (r *settleRequest) reword(err error) error {
+// Reword puts the caller's words for what the service calls flat keys and totals.
+func (r *Update) Reword(err error) error {
 	if r.flat == nil && !r.byCharge {
 		return err
 	}
-	faults := faultsOf(err)
+	faults := FaultsOf(err)
 	if len(faults) == 0 {
 		return err
 	}
@@ -199,7 +200,7 @@ func (r *settleRequest) reword(err error) error {
 		if r.flat != nil {
 			r.rewordFlat(&reworded)
 		} else if f.Reason == mustNameKeys {
-			reworded.Field, reworded.Value = r.field, strconv.Itoa(len(r.totals))
+			reworded.Field, reworded.Value = r.field, strconv.Itoa(len(r.Totals))
 		}
 		d.add(&reworded)
 	}
@@ -207,7 +208,7 @@ func (r *settleRequest) reword(err error) error {
 }
 
 // rewordFlat puts a flat key, or its amount, for the full name of its units.
-func (r *settleRequest) rewordFlat(f *weir.Error) {
+func (r *Update) rewordFlat(f *weir.Error) {
 	if f.Code == weir.UnknownLease {
 		f.Reason = "is not known here as one with flat keys"
 		return
@@ -215,23 +216,23 @@ func (r *settleRequest) rewordFlat(f *weir.Error) {
 	for i := range r.flat {
 		a := &r.flat[i]
 		name := flatName(a.Key)
-		if f.Field != r.field+"."+name && f.Field != r.field+"."+shorten(name) {
+		if f.Field != r.field+"."+name && f.Field != r.field+"."+Shorten(name) {
 			continue
 		}
 		f.Field = r.element(i) + "." + r.amount
-		if f.Value == shorten(name) {
-			f.Field, f.Value = r.element(i)+".key", shorten(a.Key)
+		if f.Value == Shorten(name) {
+			f.Field, f.Value = r.element(i)+".key", Shorten(a.Key)
 		}
 		return
 	}
 }
 
-func (r *settleRequest) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
+func (r *Update) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
 
-// scanSettle reads the body of a verb on a lease in plain form: one object of amounts, if any. It
-// returns false for any other, and r is as it was; [parseSettle] reads the same of what this one
+// scanUpdate reads the body of a verb on a lease in plain form: one object of amounts, if any. It
+// returns false for any other, and r is as it was; [parseUpdate] reads the same of what this one
 // reads.
-func scanSettle(text []byte, r *settleRequest) bool {
+func scanUpdate(text []byte, r *Update) bool {
 	s := plainScan{text: text}
 	var id []byte
 	var seq int64
@@ -258,21 +259,21 @@ func scanSettle(text []byte, r *settleRequest) bool {
 	if !scanLeaseID(id, &lease) { // also where there is none
 		return false
 	}
-	r.id, r.seq = lease, seq
+	r.LeaseID, r.Seq = lease, seq
 	if totals.given {
-		r.totals = []weir.Costs{totals.costs(newKeptText(totals.length()))}
+		r.Totals = []weir.Costs{totals.costs(newKeptText(totals.length()))}
 	}
 	return true
 }
 
-// readSettle reads the body of a verb on a lease into r, which says which verb it is.
-func readSettle(text []byte, r *settleRequest) error {
-	if scanSettle(text, r) {
+// ReadUpdate reads the body of a verb on a lease into r, which says which verb it is.
+func ReadUpdate(text []byte, r *Update) error {
+	if scanUpdate(text, r) {
 		return nil
 	}
 	v, err := parseDocument(text)
 	if err != nil {
 		return err
 	}
-	return parseSettle(v, r)
+	return parseUpdate(v, r)
 }
