@@ -88,7 +88,7 @@ func routeRequests() map[string]struct {
 
 func TestRoutesAreKnown(t *testing.T) {
 	t.Parallel()
-	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(nil)})
+	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(time.Now()).Report})
 	requests := routeRequests()
 	for _, pattern := range w.handler.Routes() {
 		if _, ok := requests[pattern]; !ok {
@@ -111,7 +111,7 @@ func TestRoles(t *testing.T) {
 			"admin-token"} {
 			cases++
 			w := newHandlerWorld(t, &httpapi.Options{
-				Authenticate: roleTokens, Activity: httpapi.NewActivity(nil),
+				Authenticate: roleTokens, Activity: httpapi.NewActivity(time.Now()).Report,
 			})
 			before := w.state()
 			s := request.sent

@@ -17,18 +17,10 @@ import (
 // of their lease IDs, so that callers seldom wait for one another, be they one entity or many.
 const activityShards = 8
 
-// ActivityOptions tune an [Activity]. Nil means all defaults.
-type ActivityOptions struct {
-	// Now reads the clock for GET /v1/activity and for when counting began; what is counted brings
-	// its own time. Default: [time.Now].
-	Now func() time.Time
-}
-
 // Activity is a [weir.Observer] that keeps figures of what was decided lately: counts since it was
 // made and for each of the last two minutes' seconds, the last denials, and who was seen last. What
 // it keeps is bounded, whatever callers send. All methods may be called at once.
 type Activity struct {
-	now    func() time.Time
 	since  time.Time
 	names  limitNames
 	clock  activityClock
@@ -38,15 +30,8 @@ type Activity struct {
 
 var _ weir.Observer = (*Activity)(nil)
 
-// NewActivity begins counting.
-func NewActivity(o *ActivityOptions) *Activity {
-	a := &Activity{now: time.Now}
-	if o != nil && o.Now != nil {
-		a.now = o.Now
-	}
-	a.since = a.now()
-	return a
-}
+// NewActivity begins counting at a time. Each event brings its own.
+func NewActivity(since time.Time) *Activity { return &Activity{since: since} }
 
 // Observe counts one call. It fulfils [weir.Observer].
 func (a *Activity) Observe(_ context.Context, e weir.Event) {

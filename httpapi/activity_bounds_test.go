@@ -42,7 +42,7 @@ func (a *Activity) kept() map[string]int {
 func TestActivityBounds(t *testing.T) {
 	t.Parallel()
 	const events, entities, names = 400_000, 100_000, 10_000
-	a := NewActivity(&ActivityOptions{Now: noon})
+	a := NewActivity(noon())
 	var after [2]map[string]int
 	for round := range after {
 		for i := range events / len(after) {
@@ -93,7 +93,7 @@ func TestActivityBounds(t *testing.T) {
 // newest come first, and exactly those.
 func TestActivityOrder(t *testing.T) {
 	t.Parallel()
-	a := NewActivity(&ActivityOptions{Now: noon})
+	a := NewActivity(noon())
 	const n = 3 * maxActivityEntities
 	for i := range n {
 		at := noon().Add(time.Duration(i*7919%50) * time.Second)
@@ -148,7 +148,7 @@ func TestActivitySeconds(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			a := NewActivity(&ActivityOptions{Now: noon})
+			a := NewActivity(noon())
 			second := func(n int) time.Time { return noon().Add(time.Duration(n) * time.Second) }
 			for i, at := range c.at {
 				a.Observe(t.Context(), activityEvent(second(at), i, nil))
@@ -179,7 +179,7 @@ func TestActivitySeconds(t *testing.T) {
 // TestActivityTook is where a call ends in another second than it began.
 func TestActivityTook(t *testing.T) {
 	t.Parallel()
-	a := NewActivity(&ActivityOptions{Now: noon})
+	a := NewActivity(noon())
 	e := activityEvent(noon(), 1, nil, weir.LimitStatus{Entity: "e"})
 	e.Took = 90 * time.Second
 	a.Observe(t.Context(), activityEvent(noon().Add(89*time.Second), 1, nil))
@@ -196,7 +196,7 @@ func TestActivityTook(t *testing.T) {
 // TestActivityLargest saturates.
 func TestActivityLargest(t *testing.T) {
 	t.Parallel()
-	a := NewActivity(nil)
+	a := NewActivity(noon())
 	for i := range 3 {
 		a.Observe(t.Context(), activityEvent(noon(), i, nil,
 			weir.LimitStatus{Limit: "l", Requested: math.MaxInt64},
@@ -213,7 +213,7 @@ func TestActivityLargest(t *testing.T) {
 // TestActivityManyExceeded keeps eight of a denial's limits, and names no longer than an entity's.
 func TestActivityManyExceeded(t *testing.T) {
 	t.Parallel()
-	a := NewActivity(nil)
+	a := NewActivity(noon())
 	var limits []weir.LimitStatus
 	for i := range 20 {
 		limits = append(limits, weir.LimitStatus{Entity: strings.Repeat("e", 1000), Resource: "r",
@@ -241,7 +241,7 @@ func TestActivityManyExceeded(t *testing.T) {
 // was made. A denial without a limit has an empty list.
 func TestActivityReportStays(t *testing.T) {
 	t.Parallel()
-	a := NewActivity(nil)
+	a := NewActivity(noon())
 	deny := func(name string) {
 		for range maxActivityDenials {
 			a.Observe(t.Context(), activityEvent(noon(), 0, &weir.DeniedError{},
@@ -274,7 +274,7 @@ func TestActivityReportStays(t *testing.T) {
 // TestActivityAtOnce counts from many callers while others read: nothing is lost.
 func TestActivityAtOnce(t *testing.T) {
 	t.Parallel()
-	a := NewActivity(&ActivityOptions{Now: noon})
+	a := NewActivity(noon())
 	const callers, calls = 8, 2_000
 	var wg sync.WaitGroup
 	for c := range callers {
@@ -325,7 +325,7 @@ func BenchmarkActivity(b *testing.B) {
 		err  error
 	}{{"admitted", nil}, {"denied", &weir.DeniedError{}}} {
 		b.Run(c.name, func(b *testing.B) {
-			a := NewActivity(nil)
+			a := NewActivity(noon())
 			limits := []weir.LimitStatus{
 				{Entity: "acme", Resource: "gpt-4o", Limit: "rpm", Kind: weir.Bucket, Requested: 1},
 				{Entity: "acme", Resource: "gpt-4o", Limit: "tpm", Kind: weir.Bucket, Requested: 500,
@@ -340,7 +340,7 @@ func BenchmarkActivity(b *testing.B) {
 		})
 	}
 	b.Run("report", func(b *testing.B) {
-		a := NewActivity(nil)
+		a := NewActivity(noon())
 		for i := range 10_000 {
 			a.Observe(b.Context(), activityEvent(noon(), i, &weir.DeniedError{},
 				weir.LimitStatus{Entity: fmt.Sprintf("e%d", i), Limit: "l", Exceeded: true}))

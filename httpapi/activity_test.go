@@ -26,7 +26,7 @@ func observe(t *testing.T, d *weir.Definitions) *observed {
 	t.Helper()
 	o := &observed{now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)}
 	clock := func() time.Time { return o.now }
-	o.activity = httpapi.NewActivity(&httpapi.ActivityOptions{Now: clock})
+	o.activity = httpapi.NewActivity(o.now)
 	store, err := memory.Open(&memory.Options{Definitions: d})
 	if err != nil {
 		t.Fatal(err)
@@ -156,8 +156,8 @@ func TestActivityEmpty(t *testing.T) {
 // TestActivityDegraded counts a lease that the store knows nothing of.
 func TestActivityDegraded(t *testing.T) {
 	t.Parallel()
-	a := httpapi.NewActivity(nil)
 	now := time.Now()
+	a := httpapi.NewActivity(now)
 	a.Observe(t.Context(), weir.Event{Verb: weir.VerbReserve, At: now, Degraded: true})
 	a.Observe(t.Context(), weir.Event{Verb: weir.VerbComplete, At: now, Degraded: true})
 	a.Observe(t.Context(), weir.Event{Verb: weir.VerbReserve, At: now, Err: context.Canceled})

@@ -325,7 +325,7 @@ func TestReadyAndActivity(t *testing.T) {
 func TestActivityArrives(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
-	activity := httpapi.NewActivity(&httpapi.ActivityOptions{Now: func() time.Time { return now }})
+	activity := httpapi.NewActivity(now)
 	store, err := memory.Open(&memory.Options{
 		Definitions: &weir.Definitions{System: []weir.Limit{{Name: "n", Capacity: 1}}},
 	})
@@ -336,7 +336,9 @@ func TestActivityArrives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	net := overPipes(t, httpapi.NewHandler(limiter, &httpapi.Options{Activity: activity}))
+	net := overPipes(t, httpapi.NewHandler(limiter, &httpapi.Options{
+		Activity: activity.Report, Now: func() time.Time { return now },
+	}))
 	defer func() { _ = net.close() }()
 	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
 		HTTPClient: net.client, Now: func() time.Time { return now },

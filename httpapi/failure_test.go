@@ -332,7 +332,7 @@ func TestStatusPage(t *testing.T) {
 		h.ServeHTTP(recorder, httptest.NewRequestWithContext(t.Context(), "GET", target, nil))
 		return recorder.Code, recorder.Header().Get("Content-Type")
 	}
-	with := httpapi.NewHandler(service, &httpapi.Options{StatusPage: true, Authenticate: roleTokens})
+	with := httpapi.NewHandler(service, &httpapi.Options{StatusPage: httpapi.StatusPage(), Authenticate: roleTokens})
 	if status, kind := get(with, "/"); status != 200 || !strings.HasPrefix(kind, "text/html") {
 		t.Errorf("page: %d %s", status, kind)
 	}

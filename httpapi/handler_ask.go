@@ -104,6 +104,5 @@ func (h *Handler) capacity(ctx context.Context, c *incoming) (*answer, error) {
 
 // recent answers GET /v1/activity.
 func (h *Handler) recent(context.Context, *incoming) (*answer, error) {
-	a := h.options.Activity
-	return &answer{body: a.Report(a.now())}, nil
+	return &answer{body: h.options.Activity(h.options.Now())}, nil
 }

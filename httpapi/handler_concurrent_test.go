@@ -61,7 +61,7 @@ func TestConcurrentCallers(t *testing.T) {
 
 func TestActivityRoute(t *testing.T) {
 	t.Parallel()
-	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(nil)})
+	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(time.Now()).Report})
 	w.get("/v1/activity").want(t, 200)
 	w.get("/v1/activity?entity=acme").want(t, 400, "field", "entity", "value", "acme")
 	bare := httpapi.NewHandler(w.limiter, nil)
@@ -88,7 +88,7 @@ func (u *unreadAnswer) Write(p []byte) (int, error) {
 // served at once.
 func TestUnreadAnswersTakeNoPlace(t *testing.T) {
 	t.Parallel()
-	w := newHandlerWorld(t, &httpapi.Options{MaxConcurrent: 1, Activity: httpapi.NewActivity(nil)})
+	w := newHandlerWorld(t, &httpapi.Options{MaxConcurrent: 1, Activity: httpapi.NewActivity(time.Now()).Report})
 	for _, path := range []string{"/v1/status?entity=acme&resource=bucket", "/v1/activity", "/v1/status?entity=%20&resource=r"} {
 		u := &unreadAnswer{begun: make(chan struct{}), release: make(chan struct{})}
 		u.HeaderMap = http.Header{}

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"log/slog"
+	"net/http"
 	"time"
 )
 
@@ -25,8 +26,8 @@ type Options struct {
 	// AdminNote is put as "note" into the answers to admin writes, such as "holds until the next
 	// reload or restart". Default: none.
 	AdminNote string
-	// Activity answers /v1/activity. Default: the route answers 404.
-	Activity *Activity
+	// Activity returns what GET /v1/activity answers, at a time. Default: the route answers 404.
+	Activity func(now time.Time) *ActivityReport
 	// MaxBody is how many bytes a request's body may have. Default: 1 MiB.
 	MaxBody int64
 	// MaxConcurrent is how many requests of the API are served at once; one above it is answered
@@ -42,10 +43,11 @@ type Options struct {
 	Ready func(context.Context) error
 	// Version is the program's own, for the OpenAPI document. Default: that of the document.
 	Version string
-	// StatusPage serves a page at "/". Default: false.
-	StatusPage bool
-	// Now reads the clock, for the RateLimit headers of budgets, and for how long nothing has been
-	// heard of the service's own. Default: [time.Now].
+	// StatusPage serves "/" and the files under "/page/", without a bearer token. Default: these paths
+	// answer 404.
+	StatusPage http.Handler
+	// Now reads the clock, for the RateLimit headers of budgets and for Activity.
+	// Default: [time.Now].
 	Now func() time.Time
 }
 

@@ -48,8 +48,7 @@ func (h *Handler) routes() []route {
 			method: "GET", path: "/v1/activity", role: RoleRead, serve: (*Handler).recent,
 		})
 	}
-	if h.options.StatusPage {
-		page := statusPage()
+	if page := h.options.StatusPage; page != nil {
 		routes = append(routes,
 			route{method: "GET", path: "/{$}", plain: page},
 			route{method: "GET", path: "/page/{file}", plain: page})

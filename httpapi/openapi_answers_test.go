@@ -16,7 +16,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 	t.Parallel()
 	w := newExampleWorld(t)
 	h := NewHandler(w.limiter, &Options{
-		Admin: w.limiter, Activity: w.activity, StatusPage: true, Now: w.clock, MaxBody: 1000,
+		Admin: w.limiter, Activity: w.activity.Report, StatusPage: StatusPage(), Now: w.clock, MaxBody: 1000,
 		Authenticate: func(token string) (Identity, bool) {
 			if token == "panic" {
 				panic("as asked for")

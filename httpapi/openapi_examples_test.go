@@ -70,7 +70,7 @@ func newExampleWorldAt(t *testing.T, clock func() time.Time, o *weir.Options) *e
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &exampleWorld{activity: NewActivity(nil), clock: clock}
+	w := &exampleWorld{activity: NewActivity(clock()), clock: clock}
 	o.Now, o.Observer = clock, w.activity
 	w.limiter, err = weir.New(store, o)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 // fullHandler serves everything that a handler can.
 func fullHandler(w *exampleWorld) *Handler {
 	return NewHandler(w.limiter, &Options{
-		Admin: w.limiter, AdminNote: "holds until the next reload or restart", Activity: w.activity,
-		StatusPage: true, Now: w.clock,
+		Admin: w.limiter, AdminNote: "holds until the next reload or restart", Activity: w.activity.Report,
+		StatusPage: StatusPage(), Now: w.clock,
 		Authenticate: func(token string) (Identity, bool) {
 			return Identity{Name: "test", Role: RoleAdmin}, token == exampleToken
 		},

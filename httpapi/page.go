@@ -21,8 +21,8 @@ var pageFiles embed.FS
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// statusPage serves the page at "/" and its files under "/page/", to GET and HEAD.
-func statusPage() http.Handler {
+// StatusPage returns the handler that serves the page at "/" and its files under "/page/", to GET and HEAD.
+func StatusPage() http.Handler {
 	files := map[string]pageFile{}
 	for _, f := range []struct{ path, name, contentType string }{
 		{"/", "page/index.html", "text/html; charset=utf-8"},

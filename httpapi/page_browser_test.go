@@ -54,7 +54,7 @@ func shown(t *testing.T, o httpapi.Options) *httptest.Server {
 			Limits: []weir.LimitStatus{{Entity: name, Resource: name, Limit: name, Kind: weir.Bucket,
 				Capacity: 1<<63 - 1, Available: -5, Requested: 1, Exceeded: true}}})
 	}
-	o.Activity, o.Admin, o.StatusPage = l.activity, l, true
+	o.Activity, o.Admin, o.StatusPage = l.activity.Report, l, httpapi.StatusPage()
 	server := httptest.NewServer(httpapi.NewHandler(careless{l.Limiter}, &o))
 	t.Cleanup(server.Close)
 	return server
@@ -185,7 +185,7 @@ func pageRows(t *testing.T, b *browser) {
 	for i := range 30 {
 		deny(fmt.Sprintf("e%d", i))
 	}
-	o := &httpapi.Options{Activity: l.activity, StatusPage: true}
+	o := &httpapi.Options{Activity: l.activity.Report, StatusPage: httpapi.StatusPage()}
 	server := httptest.NewServer(httpapi.NewHandler(l, o))
 	t.Cleanup(server.Close)
 	p := b.tab(1280, 900, "light", server.URL)
@@ -306,7 +306,7 @@ func pageUnreachable(t *testing.T, b *browser) {
 
 func pageWithoutActivity(t *testing.T, b *browser) {
 	l := played(t)
-	server := httptest.NewServer(httpapi.NewHandler(l, &httpapi.Options{StatusPage: true}))
+	server := httptest.NewServer(httpapi.NewHandler(l, &httpapi.Options{StatusPage: httpapi.StatusPage()}))
 	t.Cleanup(server.Close)
 	p := b.tab(1280, 900, "light", server.URL+"/#entity=someone&resource=gpt-4o")
 	p.until(`document.getElementById("subjects").innerText.includes("0 of 600 left")`)

@@ -18,7 +18,7 @@ import (
 func pageHandler(t *testing.T, o httpapi.Options) http.Handler {
 	t.Helper()
 	l := observe(t, &weir.Definitions{System: []weir.Limit{{Name: "rpm", Capacity: 10}}})
-	o.Activity = l.activity
+	o.Activity = l.activity.Report
 	return httpapi.NewHandler(l, &o)
 }
 
@@ -39,7 +39,7 @@ func askPage(
 // bearer token, since none has data in it.
 func TestPageFiles(t *testing.T) {
 	t.Parallel()
-	h := pageHandler(t, httpapi.Options{StatusPage: true,
+	h := pageHandler(t, httpapi.Options{StatusPage: httpapi.StatusPage(),
 		Authenticate: func(string) (httpapi.Identity, bool) { return httpapi.Identity{}, false }})
 	if w := askPage(t, h, "GET", "/v1/activity"); w.Code != http.StatusUnauthorized {
 		t.Errorf("the figures: status %d, want 401", w.Code)
@@ -86,7 +86,7 @@ func TestPageFiles(t *testing.T) {
 
 func TestPageRefusals(t *testing.T) {
 	t.Parallel()
-	with := pageHandler(t, httpapi.Options{StatusPage: true})
+	with := pageHandler(t, httpapi.Options{StatusPage: httpapi.StatusPage()})
 	without := pageHandler(t, httpapi.Options{})
 	for _, c := range []struct {
 		name, method, path string

@@ -28,7 +28,7 @@ func TestMethods(t *testing.T) {
 			allowed[path] = append(allowed[path], http.MethodHead)
 		}
 	}
-	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(nil)})
+	w := newHandlerWorld(t, &httpapi.Options{Activity: httpapi.NewActivity(time.Now()).Report})
 	before := w.state()
 	for path, methods := range allowed {
 		for _, method := range []string{

@@ -127,7 +127,11 @@ func (s *Server) openLimiter(b weir.Backend) error {
 		// There are others: a caller does not get more while it is the only one that has called.
 		limiter.MaxLeasesPerCaller = max(1, cmp.Or(limiter.MaxLeases, defaultMaxLeases)/10)
 	}
-	s.activity = httpapi.NewActivity(&httpapi.ActivityOptions{Now: limiter.Now})
+	now := limiter.Now
+	if now == nil {
+		now = time.Now
+	}
+	s.activity = httpapi.NewActivity(now())
 	all := observers{s.metrics, s.activity, denialLog{s.options.Logger}}
 	if s.traces != nil {
 		all = append(all, s.traces)
@@ -177,11 +181,11 @@ func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 // handlers are all that is served, and what is served of it on the listener for probes.
 func (s *Server) handlers() (all, probes http.Handler) {
 	o := &httpapi.Options{
-		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity,
+		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity.Report,
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		// Half of the connections stay for those that do not send bodies slowly.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
-		Logger:      s.requestLog, Ready: s.ready, StatusPage: true, Now: s.options.Limiter.Now,
+		Logger:      s.requestLog, Ready: s.ready, StatusPage: httpapi.StatusPage(), Now: s.options.Limiter.Now,
 		LetIn: letIn, HungUp: hungUp, Version: s.options.Version,
 	}
 	if s.tokens != nil {
