@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 const (
@@ -40,7 +40,7 @@ func openServer(ctx context.Context, s *spec) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	var handler http.Handler = httpapi.NewHandler(l, nil)
+	var handler http.Handler = httphandler.New(l, nil)
 	if s.Kind == kindNoHandler {
 		handler, err = newPlainHandler(ctx, handler)
 	} else {

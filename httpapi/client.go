@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Client speaks to a [Handler] elsewhere. It is a [weir.Service] that answers as the one in the
+// Client calls a server. It is a [weir.Service] that answers as the one in the
 // server's process does: the same leases, denials and errors, but for the causes of errors. It
 // is an [Admin] too. All methods may be called at once.
 //

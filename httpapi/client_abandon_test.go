@@ -18,6 +18,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -103,7 +104,7 @@ func TestAbandonedReservations(t *testing.T) {
 func abandon(t *testing.T, test *abandonCase) {
 	t.Helper()
 	limiter := slotsLimiter(t, 5)
-	net := overPipes(t, &slow{httpapi.NewHandler(limiter, nil), test.before, test.after})
+	net := overPipes(t, &slow{httphandler.New(limiter, nil), test.before, test.after})
 	told := make(chan error, 5)
 	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
 		HTTPClient: net.client, OnUnavailable: test.policy,
@@ -155,7 +156,7 @@ func abandon(t *testing.T, test *abandonCase) {
 func TestBroughtIDIsNotCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := slotsLimiter(t, 5)
-		net := overPipes(t, &slow{httpapi.NewHandler(limiter, nil), 0, 100 * time.Millisecond})
+		net := overPipes(t, &slow{httphandler.New(limiter, nil), 0, 100 * time.Millisecond})
 		c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{HTTPClient: net.client})
 		if err != nil {
 			t.Fatal(err)
@@ -239,7 +240,7 @@ func TestEndedAfterALostAnswerTakesANewID(t *testing.T) {
 			case 1:
 				badGateway(w)
 			case 2:
-				httpapi.Refuse(w, http.StatusConflict, &weir.Error{Code: weir.Ended, Field: "lease_id"})
+				httphandler.Refuse(w, http.StatusConflict, &weir.Error{Code: weir.Ended, Field: "lease_id"})
 			default:
 				admitting(w, idIn(t, body.String()))
 			}
@@ -266,7 +267,7 @@ func TestAbandonedOnLoopback(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: httpapi.NewHandler(limiter, nil), ReadHeaderTimeout: time.Minute}
+	server := &http.Server{Handler: httphandler.New(limiter, nil), ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()
 	c, err := httpapi.NewClient("http://"+listener.Addr().String(), nil)

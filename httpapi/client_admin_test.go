@@ -14,6 +14,8 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/server/statuspage"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -228,7 +230,7 @@ func TestNotes(t *testing.T) {
 		t.Fatal(err)
 	}
 	const note = "holds until the next restart"
-	net := overPipes(t, httpapi.NewHandler(limiter, &httpapi.Options{Admin: limiter, AdminNote: note}))
+	net := overPipes(t, httphandler.New(limiter, &httphandler.Options{Admin: limiter, AdminNote: note}))
 	defer func() { _ = net.close() }()
 	var notes []string
 	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
@@ -302,9 +304,9 @@ func TestForeignNotes(t *testing.T) {
 func TestReadyAndActivity(t *testing.T) {
 	t.Parallel()
 	ready := errors.New("not yet")
-	handler := httpapi.NewHandler(
+	handler := httphandler.New(
 		&failing{},
-		&httpapi.Options{Ready: func(context.Context) error { return ready }},
+		&httphandler.Options{Ready: func(context.Context) error { return ready }},
 	)
 	net := overPipes(t, handler)
 	defer func() { _ = net.close() }()
@@ -325,7 +327,7 @@ func TestReadyAndActivity(t *testing.T) {
 func TestActivityArrives(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
-	activity := httpapi.NewActivity(now)
+	activity := statuspage.NewActivity(now)
 	store, err := memory.Open(&memory.Options{
 		Definitions: &weir.Definitions{System: []weir.Limit{{Name: "n", Capacity: 1}}},
 	})
@@ -336,7 +338,7 @@ func TestActivityArrives(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	net := overPipes(t, httpapi.NewHandler(limiter, &httpapi.Options{
+	net := overPipes(t, httphandler.New(limiter, &httphandler.Options{
 		Activity: activity.Report, Now: func() time.Time { return now },
 	}))
 	defer func() { _ = net.close() }()

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // failing is a service that answers everything with one error.
@@ -58,7 +59,7 @@ func (d doubtful) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, err
 // TestRefundInDoubtArrives checks that the client's caller learns that a refund is in doubt.
 func TestRefundInDoubtArrives(t *testing.T) {
 	t.Parallel()
-	server := httptest.NewServer(httpapi.NewHandler(doubtful{}, nil))
+	server := httptest.NewServer(httphandler.New(doubtful{}, nil))
 	defer server.Close()
 	c, err := httpapi.NewClient(server.URL, nil)
 	if err != nil {
@@ -88,7 +89,7 @@ func counted(n *atomic.Int64, next http.Handler) http.Handler {
 // failingClient reaches a service that fails, through the handler.
 func failingClient(t *testing.T, attempts *atomic.Int64, err error) *httpapi.Client {
 	t.Helper()
-	handler := httpapi.NewHandler(&failing{err: err}, nil)
+	handler := httphandler.New(&failing{err: err}, nil)
 	server := httptest.NewServer(counted(attempts, handler))
 	t.Cleanup(server.Close)
 	c, failed := httpapi.NewClient(server.URL, &httpapi.ClientOptions{CancelFor: -1, Backoff: 1})

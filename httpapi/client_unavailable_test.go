@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // deadServer is an address where nobody listens.
@@ -114,7 +115,7 @@ func TestAllowHidesNothing(t *testing.T) {
 // allowed reserves under Allow from a service that fails.
 func allowed(t *testing.T, fails error) (*weir.Lease, error) {
 	t.Helper()
-	net := overPipes(t, httpapi.NewHandler(&failing{err: fails}, nil))
+	net := overPipes(t, httphandler.New(&failing{err: fails}, nil))
 	c, err := httpapi.NewClient(net.url, &httpapi.ClientOptions{
 		HTTPClient: net.client, Backoff: 1, OnUnavailable: weir.Allow,
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -56,7 +57,7 @@ func openClientWorld(
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}
-	handler := httpapi.NewHandler(limiter, &httpapi.Options{Admin: limiter, Now: clock.Now})
+	handler := httphandler.New(limiter, &httphandler.Options{Admin: limiter, Now: clock.Now})
 	net := serve(t, dated(clock.Now, handler))
 	if o.Now == nil {
 		o.Now = clock.Now

@@ -1,10 +1,11 @@
-// Package httpapi speaks weir over HTTP, in JSON with snake_case names.
+// Package httpapi has what a program imports to use weir over HTTP, or around HTTP.
 //
-// [NewHandler] serves a [weir.Service]; [NewClient] is one, for callers elsewhere. [Middleware]
-// puts a reservation around the requests of a net/http server, [NewTransport] around those of a
-// client; both work on any service, in process or over the wire.
+// [NewClient] returns a [weir.Service] that calls a server. [Middleware] puts a reservation around the
+// requests of a net/http server, and [NewTransport] around those of a client; both work with any
+// service, in the process or over HTTP. The handler that serves the API is in package httphandler,
+// below this one.
 //
-// Nothing but status 200 means admitted, and nothing but 429 with a body that says so means denied.
-// Every failure is an application/problem+json document (RFC 9457) with the code, the field, the
-// value and the reason of the [weir.Error]; /openapi.json describes the rest.
+// Only status 200 means admitted, and only status 429 with a body that says so means denied. Every
+// failure is an application/problem+json document (RFC 9457) with the code, field, value and reason of
+// a [weir.Error]; /openapi.json on a server describes the rest.
 package httpapi

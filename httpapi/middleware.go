@@ -26,7 +26,7 @@ type MiddlewareOptions struct {
 // what a request asks; nil without an error lets it through, and an error refuses it. It must
 // leave the body to the handler.
 //
-// A denial is answered with 429 and RateLimit headers, as a [Handler] does, and every other error
+// A denial is answered with 429 and RateLimit headers, as a server does, and every other error
 // with the problem that goes with its code: 503 where the service is unavailable, 400 where ask
 // returns an error with code [weir.Invalid]. Those answers name entities and limits.
 //

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 func askFour(*http.Request) (*weir.Request, error) { return four(), nil }
@@ -118,7 +119,7 @@ func TestMiddlewareAnswersAsHandler(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2025, 6, 18, 12, 0, 0, 0, time.UTC)
 	a := newAround(t)
-	handler := httpapi.NewHandler(a, &httpapi.Options{Now: func() time.Time { return now }})
+	handler := httphandler.New(a, &httphandler.Options{Now: func() time.Time { return now }})
 	o := &httpapi.MiddlewareOptions{Now: func() time.Time { return now }}
 	for _, status := range []int{200, 200, 429} {
 		w, _ := through(a, o, func(http.ResponseWriter, *http.Request) {})

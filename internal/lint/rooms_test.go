@@ -67,14 +67,18 @@ var rooms = []room{
 	},
 	{
 		dir: "tigerbeetle/livetest", imports: []string{root},
-		tests: []string{"tigerbeetle", "httpapi"},
+		tests: []string{"tigerbeetle", "httpapi", "httpapi/httphandler"},
 	},
 	{dir: "store", imports: []string{root, "memory", "dynamodb", "tigerbeetle"}},
 
 	{dir: "internal/apijson", imports: []string{root}, tests: []string{"memory", "manifest"}},
 	{
 		dir: "httpapi", imports: []string{root, "internal/apijson"},
-		tests: []string{"memory", "conformance", "manifest"},
+		tests: []string{"memory", "conformance", "manifest", "httpapi/httphandler", "internal/server/statuspage"},
+	},
+	{
+		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson"},
+		tests: []string{"memory", "manifest", "internal/server/statuspage"},
 	},
 	{
 		dir:     "grpcapi",
@@ -114,12 +118,18 @@ var rooms = []room{
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
 			"internal/replay", "internal/chart", "internal/load", cobra, grpc, awsSDK,
 		},
-		tests: []string{"conformance", testscript},
+		tests: []string{"conformance", "httpapi/httphandler", testscript},
 	},
 	{
-		dir:     "internal/server",
-		imports: []string{root, "httpapi", "manifest", goYAML, prometheus, otel},
-		tests:   []string{"memory"},
+		dir: "internal/server",
+		imports: []string{
+			root, "httpapi", "httpapi/httphandler", "internal/server/statuspage", "manifest", goYAML, prometheus, otel,
+		},
+		tests: []string{"memory"},
+	},
+	{
+		dir: "internal/server/statuspage", imports: []string{root, "httpapi", "internal/apijson"},
+		tests: []string{"memory", "httpapi/httphandler"},
 	},
 	{
 		dir:     "internal/replay",
@@ -128,11 +138,11 @@ var rooms = []room{
 	{dir: "internal/chart"},
 	{
 		dir: "internal/load", imports: []string{root, histogram},
-		tests: []string{"memory", "httpapi"},
+		tests: []string{"memory", "httpapi", "httpapi/httphandler"},
 	},
 	{
 		dir:   "internal/livetest",
-		tests: []string{"memory", "dynamodb", "tigerbeetle", "httpapi", tigerbeetle},
+		tests: []string{"memory", "dynamodb", "tigerbeetle", "httpapi", "httpapi/httphandler", tigerbeetle},
 	},
 	{dir: "internal/soak"},
 	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // serve serves a handler until stop is called.
@@ -69,7 +69,7 @@ const knows = 5 * time.Millisecond
 
 // handler is what serves a limiter.
 func (y *tally) handler(limiter *weir.Limiter) http.Handler {
-	next := httpapi.NewHandler(limiter, nil)
+	next := httphandler.New(limiter, nil)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -125,7 +125,7 @@ func benchmarkReserve(b *testing.B, hungUp func(context.Context) bool) {
 	}
 	l := newBoundedListener(plain, 10)
 	h := &http.Server{
-		Handler:   httpapi.NewHandler(limiter, &httpapi.Options{HungUp: hungUp}),
+		Handler:   httphandler.New(limiter, &httphandler.Options{HungUp: hungUp}),
 		ConnState: l.track, ConnContext: connContext, ReadHeaderTimeout: patience,
 	}
 	go func() { _ = h.Serve(l) }() // until it is closed

@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // graceUnknown is how long a request whose caller was not let in keeps its connection from being
@@ -252,7 +252,7 @@ type connKey struct{}
 // connContext puts a connection into the context of its requests, and its address as their caller:
 // done once here, it costs the requests nothing.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(httpapi.ConnContext(ctx, conn), connKey{}, boundedConnOf(conn))
+	return context.WithValue(httphandler.ConnContext(ctx, conn), connKey{}, boundedConnOf(conn))
 }
 
 // letIn notes that the caller of the request under way has been let in.

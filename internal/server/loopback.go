@@ -10,7 +10,7 @@ import (
 	"syscall"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // listen opens the address that an option names. Without bearer tokens it must be one that only
@@ -99,7 +99,7 @@ func onlyGet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
 			w.Header().Set("Allow", "GET, HEAD")
-			httpapi.Refuse(w, http.StatusMethodNotAllowed, invalid("method", shorten(r.Method), "must be GET or HEAD"))
+			httphandler.Refuse(w, http.StatusMethodNotAllowed, invalid("method", shorten(r.Method), "must be GET or HEAD"))
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -114,7 +114,7 @@ func onlyProbes(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 		default:
 			r.Pattern = "/"
-			httpapi.Refuse(w, http.StatusNotFound, invalid("path", shorten(r.URL.EscapedPath()), "is no path here"))
+			httphandler.Refuse(w, http.StatusNotFound, invalid("path", shorten(r.URL.EscapedPath()), "is no path here"))
 		}
 	})
 }
@@ -134,7 +134,7 @@ func (s *Server) loopbackOnly(listen string, next http.Handler) http.Handler {
 		}
 		if !namesLoopback(host) && !strings.EqualFold(host, given) {
 			w.Header().Set("Connection", "close")
-			httpapi.Refuse(w, http.StatusMisdirectedRequest, &weir.Error{
+			httphandler.Refuse(w, http.StatusMisdirectedRequest, &weir.Error{
 				Code: weir.PermissionDenied, Field: "Host", Value: shorten(host),
 				Reason: "must be a loopback address or localhost: this server needs no bearer tokens " +
 					"and serves nobody else",

@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // metrics are what GET /metrics tells. No label has an entity, a resource or anything else that
@@ -125,7 +125,7 @@ func (m *metrics) watchLimiter(l *weir.Limiter) {
 }
 
 // watchHandler registers what the handler did for callers that had gone.
-func (m *metrics) watchHandler(h *httpapi.Handler) {
+func (m *metrics) watchHandler(h *httphandler.Handler) {
 	m.counter("weir_abandoned_leases_cancelled_total",
 		"Leases given back because the caller hung up before the answer; the server had made the ID.",
 		func() float64 { cancelled, _ := h.Abandoned(); return float64(cancelled) })

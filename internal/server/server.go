@@ -1,4 +1,4 @@
-// Package server is the process around an [httpapi.Handler]: the listener with its bounds, TLS, the
+// Package server is the process around an [httphandler.Handler]: the listener with its bounds, TLS, the
 // bearer-token file, what is read again while it runs, metrics, traces, logs and an orderly end.
 //
 // What is no HTTP at all never reaches the handler: a garbled request line, headers that are too
@@ -20,7 +20,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
 // Server serves a store over HTTP until its context ends.
@@ -37,7 +38,7 @@ type Server struct {
 	// tokens and certificate are nil where none are in use.
 	tokens      *tokens
 	certificate *certificate
-	activity    *httpapi.Activity
+	activity    *statuspage.Activity
 	listener    *boundedListener
 	probes      *boundedListener // nil without a listener for them
 	http        *http.Server
@@ -131,7 +132,7 @@ func (s *Server) openLimiter(b weir.Backend) error {
 	if now == nil {
 		now = time.Now
 	}
-	s.activity = httpapi.NewActivity(now())
+	s.activity = statuspage.NewActivity(now())
 	all := observers{s.metrics, s.activity, denialLog{s.options.Logger}}
 	if s.traces != nil {
 		all = append(all, s.traces)
@@ -180,20 +181,20 @@ func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 
 // handlers are all that is served, and what is served of it on the listener for probes.
 func (s *Server) handlers() (all, probes http.Handler) {
-	o := &httpapi.Options{
+	o := &httphandler.Options{
 		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity.Report,
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
 		// Half of the connections stay for those that do not send bodies slowly.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
-		Logger:      s.requestLog, Ready: s.ready, StatusPage: httpapi.StatusPage(), Now: s.options.Limiter.Now,
+		Logger:      s.requestLog, Ready: s.ready, StatusPage: statuspage.Page(), Now: s.options.Limiter.Now,
 		LetIn: letIn, HungUp: hungUp, Version: s.options.Version,
 	}
 	if s.tokens != nil {
 		o.Authenticate = s.tokens.authenticate
 	}
-	api := httpapi.NewHandler(s.limiter, o)
+	api := httphandler.New(s.limiter, o)
 	s.metrics.watchHandler(api)
-	figures := onlyGet(api.Require(httpapi.RoleRead, s.metrics.handler()))
+	figures := onlyGet(api.Require(httphandler.RoleRead, s.metrics.handler()))
 	served := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/metrics" {
 			r.Pattern = "GET /metrics"

@@ -21,7 +21,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // tokenDigest is the SHA-256 of a bearer token: the server keeps nothing that could be sent.
@@ -29,7 +29,7 @@ type tokenDigest [sha256.Size]byte
 
 // tokenEntry is a bearer token that is let in.
 type tokenEntry struct {
-	identity httpapi.Identity
+	identity httphandler.Identity
 	digest   tokenDigest
 }
 
@@ -58,7 +58,7 @@ func (t *tokens) callers() (n int) {
 		return 0
 	}
 	for _, e := range *t.current.Load() {
-		if e.identity.Role >= httpapi.RoleCall {
+		if e.identity.Role >= httphandler.RoleCall {
 			n++
 		}
 	}
@@ -77,7 +77,7 @@ func checkPrivate(file string, mode os.FileMode) error {
 
 // authenticate finds whose a bearer token is. It compares with every entry, and each in constant
 // time, so that how long it takes says nothing of how near a guess was.
-func (t *tokens) authenticate(bearer string) (httpapi.Identity, bool) {
+func (t *tokens) authenticate(bearer string) (httphandler.Identity, bool) {
 	digest := tokenDigest(sha256.Sum256([]byte(bearer)))
 	entries := *t.current.Load()
 	found := -1
@@ -86,7 +86,7 @@ func (t *tokens) authenticate(bearer string) (httpapi.Identity, bool) {
 		found = subtle.ConstantTimeSelect(same, i, found)
 	}
 	if found < 0 {
-		return httpapi.Identity{}, false
+		return httphandler.Identity{}, false
 	}
 	return entries[found].identity, true
 }
@@ -265,14 +265,14 @@ func (r *tokenReader) name(n ast.Node, path, text string) {
 	r.names[text] = true
 }
 
-func (r *tokenReader) role(n ast.Node, path, text string) httpapi.Role {
-	for _, role := range []httpapi.Role{httpapi.RoleRead, httpapi.RoleCall, httpapi.RoleAdmin} {
+func (r *tokenReader) role(n ast.Node, path, text string) httphandler.Role {
+	for _, role := range []httphandler.Role{httphandler.RoleRead, httphandler.RoleCall, httphandler.RoleAdmin} {
 		if role.String() == text {
 			return role
 		}
 	}
 	r.add(n.GetToken(), path, text, "must be read, call or admin")
-	return httpapi.RoleNone
+	return httphandler.RoleNone
 }
 
 func (r *tokenReader) secret(n ast.Node, path, text string) tokenDigest {

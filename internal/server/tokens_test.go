@@ -15,7 +15,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
 // The bearer tokens of the tests.
@@ -62,19 +62,19 @@ func TestTokens(t *testing.T) {
 	}
 	for _, c := range []struct {
 		bearer string
-		want   httpapi.Identity
+		want   httphandler.Identity
 		ok     bool
 	}{
-		{adminToken, httpapi.Identity{Name: "ops", Role: httpapi.RoleAdmin}, true},
-		{callToken, httpapi.Identity{Name: "checkout", Role: httpapi.RoleCall}, true},
-		{readToken, httpapi.Identity{Name: "grafana", Role: httpapi.RoleRead}, true},
-		{"", httpapi.Identity{}, false},
-		{adminToken + "x", httpapi.Identity{}, false},
-		{adminToken[:len(adminToken)-1], httpapi.Identity{}, false},
-		{strings.ToUpper(adminToken), httpapi.Identity{}, false},
-		{digestOf(adminToken), httpapi.Identity{}, false},
-		{digestOf(readToken), httpapi.Identity{}, false},
-		{"checkout", httpapi.Identity{}, false},
+		{adminToken, httphandler.Identity{Name: "ops", Role: httphandler.RoleAdmin}, true},
+		{callToken, httphandler.Identity{Name: "checkout", Role: httphandler.RoleCall}, true},
+		{readToken, httphandler.Identity{Name: "grafana", Role: httphandler.RoleRead}, true},
+		{"", httphandler.Identity{}, false},
+		{adminToken + "x", httphandler.Identity{}, false},
+		{adminToken[:len(adminToken)-1], httphandler.Identity{}, false},
+		{strings.ToUpper(adminToken), httphandler.Identity{}, false},
+		{digestOf(adminToken), httphandler.Identity{}, false},
+		{digestOf(readToken), httphandler.Identity{}, false},
+		{"checkout", httphandler.Identity{}, false},
 	} {
 		if got, ok := held.authenticate(c.bearer); got != c.want || ok != c.ok {
 			t.Errorf("%q: got %v and %t, want %v and %t", c.bearer, got, ok, c.want, c.ok)

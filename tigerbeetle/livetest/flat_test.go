@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/tigerbeetle"
 )
 
@@ -73,7 +73,7 @@ func (f *flatServers) open() http.Handler {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(func() { _ = l.Close() })
-	return httpapi.NewHandler(l, nil)
+	return httphandler.New(l, nil)
 }
 
 // post wants a status from a verb, and returns the answer's members.

@@ -1,0 +1,169 @@
+package httphandler
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// Role is what a caller may do. Each role includes the weaker ones.
+type Role int
+
+// The roles, the weakest first.
+const (
+	// RoleNone may do nothing that needs a bearer token.
+	RoleNone Role = iota
+	// RoleRead may ask for status, explanations, children, capacity and activity.
+	RoleRead
+	// RoleCall may reserve, adjust, complete, cancel and extend as well.
+	RoleCall
+	// RoleAdmin may change what is configured, and bring limits in a reserve.
+	RoleAdmin
+)
+
+// String returns the role's word: "none", "read", "call" or "admin".
+func (r Role) String() string {
+	switch r {
+	case RoleRead:
+		return "read"
+	case RoleCall:
+		return "call"
+	case RoleAdmin:
+		return "admin"
+	case RoleNone:
+	}
+	return "none"
+}
+
+// Identity is who a bearer token belongs to.
+type Identity struct {
+	// Name is how logs call the caller.
+	Name string
+	// Role is what the caller may do.
+	Role Role
+}
+
+// Require guards a handler beside this one as the API guards its own routes: next serves who has a
+// bearer token whose role is least or stronger, and everybody where Options.Authenticate is nil.
+// Others get a problem with status 401 or 403.
+func (h *Handler) Require(least Role, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := h.authenticate(&incoming{w: w, r: r}, least); err != nil {
+			h.fail(w, r, err)
+			return
+		}
+		h.options.LetIn(r.Context())
+		next.ServeHTTP(w, r)
+	})
+}
+
+// authenticate finds out who calls, and refuses who may not. It reads nothing but the header, and
+// what is wrong with a bearer token is said without it.
+func (h *Handler) authenticate(c *incoming, least Role) error {
+	if h.options.Authenticate == nil {
+		return nil
+	}
+	given := c.r.Header.Values("Authorization")
+	if len(given) == 0 {
+		return unauthorized("Bearer", "must be given")
+	}
+	token, reason := bearerToken(given)
+	if reason != "" {
+		return unauthorized(`Bearer error="invalid_request"`, reason)
+	}
+	identity, ok := h.options.Authenticate(token)
+	if !ok {
+		return unauthorized(`Bearer error="invalid_token"`, "the bearer token is not known")
+	}
+	c.identity = identity
+	if identity.Role < least {
+		return apijson.Refusal(http.StatusForbidden, &weir.Error{
+			Code: weir.PermissionDenied, Field: "role", Value: identity.Role.String(),
+			Reason: "must be " + least.String() + " or stronger for this",
+		}, "WWW-Authenticate", `Bearer error="insufficient_scope"`)
+	}
+	return nil
+}
+
+// withCaller names the caller for the limiter: the bearer token's owner, or without bearer tokens
+// the address, because there is nothing else to tell callers apart by.
+func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
+	if h.options.Authenticate != nil {
+		c.caller = c.identity.Name
+		return weir.ContextWithCaller(ctx, c.caller)
+	}
+	if address, ok := ctx.Value(addressKey{}).(string); ok { // ConnContext has named it
+		c.caller = address
+		return ctx
+	}
+	c.caller = callerAddress(c.r.RemoteAddr)
+	return weir.ContextWithCaller(ctx, c.caller)
+}
+
+// addressKey finds the address that [ConnContext] has named as the caller.
+type addressKey struct{}
+
+// ConnContext names the address at the other end of a connection as the caller (see
+// [weir.ContextWithCaller]). A [Handler] without bearer tokens does so for every request; with this
+// as [http.Server.ConnContext] it is done once for a connection.
+func ConnContext(ctx context.Context, conn net.Conn) context.Context {
+	address := callerAddress(conn.RemoteAddr().String())
+	return context.WithValue(weir.ContextWithCaller(ctx, address), addressKey{}, address)
+}
+
+// callerAddress returns the name of an address, "" for one of no network. What a proxy says in
+// X-Forwarded-For is not trusted. Of an IPv6 address the first 64 bits count, since one host has
+// all of them.
+func callerAddress(remote string) string {
+	at, err := netip.ParseAddrPort(remote)
+	if err != nil {
+		return ""
+	}
+	address := at.Addr().Unmap().WithZone("")
+	if address.Is6() {
+		network, err := address.Prefix(64)
+		if err != nil {
+			return ""
+		}
+		address = network.Addr()
+	}
+	return address.String()
+}
+
+func unauthorized(challenge, reason string) error {
+	return apijson.Refusal(http.StatusUnauthorized, &weir.Error{
+		Code: weir.PermissionDenied, Field: "Authorization", Reason: reason,
+	}, "WWW-Authenticate", challenge)
+}
+
+// bearerToken takes the bearer token out of the header (RFC 6750), or says what is wrong.
+func bearerToken(given []string) (token, reason string) {
+	if len(given) > 1 {
+		return "", "is given twice"
+	}
+	scheme, token, _ := strings.Cut(given[0], " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return "", "must have the scheme Bearer"
+	}
+	token = strings.Trim(token, " ")
+	body := strings.TrimRight(token, "=")
+	if body == "" {
+		return "", "must have a bearer token"
+	}
+	for i := range len(body) {
+		if !isTokenByte(body[i]) {
+			return "", "has characters that no bearer token has"
+		}
+	}
+	return token, ""
+}
+
+func isTokenByte(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		strings.IndexByte("-._~+/", c) >= 0
+}

@@ -1,0 +1,241 @@
+package httphandler
+
+import (
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// readBody reads a request's body, which must be JSON, into c.in. The connection's own bounds on
+// time hold. A body that arrives slowly holds no place among the requests that are served, and is
+// given up once too many others are on their way.
+func (h *Handler) readBody(c *incoming) error {
+	most := h.options.MaxBody
+	if err := checkContentType(c.r.Header); err != nil {
+		return err
+	}
+	if c.r.ContentLength > most {
+		return tooLarge(most)
+	}
+	body := io.Reader(c.r.Body)
+	if c.r.ContentLength < 0 {
+		body = http.MaxBytesReader(c.w, c.r.Body, most) // it also ends the connection
+	}
+	given, err := h.receive(c, body)
+	switch {
+	case given: // also if the end of the body was there already: its connection reads no more
+		c.w.Header().Set("Connection", "close")
+		return overloaded("the body came slowly, and too many others are on their way; nothing was reserved")
+	case err != nil:
+		return bodyError(err, most)
+	}
+	return nil
+}
+
+// receive reads a body, and reports whether it was given up.
+func (h *Handler) receive(c *incoming, body io.Reader) (given bool, err error) {
+	h.arrivals.begin(c)
+	defer func() { given = h.arrivals.end(c) }() // also if the reader panics
+	return false, h.appendAll(c, body)
+}
+
+// appendAll reads to the end, and no more than a body may have.
+func (h *Handler) appendAll(c *incoming, from io.Reader) error {
+	text := c.in[:0]
+	defer func() { c.in = text }()
+	for {
+		if len(text) == cap(text) {
+			text = slices.Grow(text, 1)
+			h.arrivals.grow(c, cap(text))
+		}
+		n, err := from.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		switch {
+		case int64(len(text)) > h.options.MaxBody:
+			return &http.MaxBytesError{Limit: h.options.MaxBody}
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func checkContentType(header http.Header) error {
+	refuse := func(field, value, reason string) error {
+		return apijson.Refusal(http.StatusUnsupportedMediaType, apijson.Invalid(field, value, reason))
+	}
+	if encoding := header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		return refuse("Content-Encoding", encoding, "must be left out")
+	}
+	given := header.Values("Content-Type")
+	if len(given) != 1 {
+		return refuse("Content-Type", strings.Join(given, ", "), "must be application/json")
+	}
+	if given[0] == "application/json" {
+		return nil
+	}
+	media, parameters, err := mime.ParseMediaType(given[0])
+	if err != nil || media != "application/json" {
+		return refuse("Content-Type", given[0], "must be application/json")
+	}
+	if charset, ok := parameters["charset"]; ok && !strings.EqualFold(charset, "utf-8") {
+		return refuse("Content-Type", given[0], "must have no charset but utf-8")
+	}
+	return nil
+}
+
+func tooLarge(most int64) error {
+	return apijson.Refusal(http.StatusRequestEntityTooLarge,
+		apijson.Invalid("body", "", "must have at most "+apijson.Shorten(most)+" bytes"))
+}
+
+// bodyError says why a body could not be read: the sender's fault, always.
+func bodyError(err error, most int64) error {
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return tooLarge(most)
+	}
+	status, reason := http.StatusBadRequest, "could not be read to its end"
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		status, reason = http.StatusRequestTimeout, "did not come in time"
+	}
+	return apijson.Refusal(status, &weir.Error{Code: weir.Invalid, Field: "body", Reason: reason, Err: err})
+}
+
+// Bodies that have not arrived whole take no place among the requests that are served, but they use
+// memory. A body may use freeOfBody without being counted; all that the others use beyond it is
+// bounded by mostArriving.
+const (
+	freeOfBody   = maxKept
+	mostArriving = 64 << 20
+)
+
+// arrivals are the requests whose bodies are on their way, in the order in which they began. When
+// there are too many of them, one of a caller that has its share or more is given up, the one that
+// began first: no caller gives up another's. When they hold too much memory it is the one that
+// began first: a body that is sent without delay is never the oldest for long, however many others
+// are slow.
+type arrivals struct {
+	most      int
+	mostBytes int64
+
+	mu          sync.Mutex
+	first, last *incoming
+	len         int
+	of          map[string]int // how many each caller has, of those that have any
+	bytes       int64
+}
+
+// arriving is what arrivals know of a request.
+type arriving struct {
+	prev, next *incoming
+	under      bool          // it is in the list
+	stopped    chan struct{} // closed once its reading was made to fail; nil if it was not given up
+	bytes      int64         // of its body beyond what is free
+}
+
+// begin files a request whose body is to be read.
+func (a *arrivals) begin(c *incoming) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	c.arriving = arriving{prev: a.last, under: true}
+	if a.last != nil {
+		a.last.arriving.next = c
+	} else {
+		a.first = c
+	}
+	a.last = c
+	a.of[c.caller]++
+	if a.len++; a.len > a.most {
+		a.giveUp(a.oldest())
+	}
+}
+
+// oldest returns the first one whose caller has as many as there are for each caller, or more.
+func (a *arrivals) oldest() *incoming {
+	share := a.len / len(a.of)
+	c := a.first
+	for a.of[c.caller] < share {
+		c = c.arriving.next // some caller has at least the average
+	}
+	return c
+}
+
+// grow counts the memory of a body.
+func (a *arrivals) grow(c *incoming, size int) {
+	beyond := int64(size) - freeOfBody
+	if beyond <= 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !c.arriving.under {
+		return
+	}
+	a.bytes += beyond - c.arriving.bytes
+	c.arriving.bytes = beyond
+	for next := a.first; next != nil && a.bytes > a.mostBytes; {
+		large := next
+		if next = next.arriving.next; large.arriving.bytes > 0 {
+			a.giveUp(large)
+		}
+	}
+}
+
+// end takes a request out whose body has arrived or failed, and reports whether it was given up.
+func (a *arrivals) end(c *incoming) bool {
+	a.mu.Lock()
+	a.remove(c)
+	stopped := c.arriving.stopped
+	a.mu.Unlock()
+	if stopped == nil {
+		return false
+	}
+	<-stopped
+	return true
+}
+
+// giveUp makes the reading of a body fail. The request cannot end meanwhile, because end waits for
+// it. Nothing else does: on HTTP/2 it takes until a goroutine of the connection has answered.
+func (a *arrivals) giveUp(c *incoming) {
+	a.remove(c)
+	stopped := make(chan struct{})
+	c.arriving.stopped = stopped
+	go func() {
+		defer close(stopped)
+		// Where the server cannot do this, its own bounds on time end the reading.
+		_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
+	}()
+}
+
+func (a *arrivals) remove(c *incoming) {
+	at := &c.arriving
+	if !at.under {
+		return
+	}
+	if at.prev != nil {
+		at.prev.arriving.next = at.next
+	} else {
+		a.first = at.next
+	}
+	if at.next != nil {
+		at.next.arriving.prev = at.prev
+	} else {
+		a.last = at.prev
+	}
+	a.len--
+	if a.of[c.caller]--; a.of[c.caller] == 0 {
+		delete(a.of, c.caller)
+	}
+	a.bytes -= at.bytes
+	at.prev, at.next, at.under, at.bytes = nil, nil, false, 0
+}

@@ -1,0 +1,108 @@
+package httphandler
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// echoService answers with what it was asked, or refuses with it, and keeps every request.
+type echoService struct {
+	weir.Service
+
+	mu   sync.Mutex
+	kept map[string]*weir.Request
+}
+
+func (s *echoService) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kept[r.Entity] = r
+	if r.Resource == "refused" {
+		return nil, &weir.Error{Code: weir.UnknownLimit, Field: "entity", Value: r.Entity, Reason: "is refused"}
+	}
+	l := &weir.Lease{ID: weir.LeaseID{1}}
+	for name, n := range r.Costs {
+		l.Limits = append(l.Limits, weir.LimitStatus{
+			Entity: r.Entity, Resource: r.Resource, Limit: name, Kind: weir.Bucket, Requested: n,
+		})
+	}
+	return l, nil
+}
+
+// Requests that work in memory which was used before see nothing of one another, and what a service
+// keeps of a request stays as it was.
+func TestMemoryIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := &echoService{kept: map[string]*weir.Request{}}
+	h := New(s, nil)
+	const callers, each = 8, 150
+	var all sync.WaitGroup
+	for caller := range callers {
+		all.Go(func() {
+			for i := range each {
+				entity := fmt.Sprintf("e%d-%d-%s", caller, i, strings.Repeat("x", i%40))
+				resource, status := "m", http.StatusOK
+				if i%3 == 1 {
+					resource, status = "refused", http.StatusNotFound
+				}
+				text := fmt.Sprintf(`{"entity":%q,"resource":%q,"costs":{"n":%d}}`, entity, resource, i)
+				if i%2 == 1 { // for the general reader
+					text = strings.Replace(text, `"n"`, `"\u006e"`, 1)
+				}
+				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/reserve", strings.NewReader(text))
+				r.Header.Set("Content-Type", "application/json")
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, r)
+				if w.Code != status || !strings.Contains(w.Body.String(), `"`+entity+`"`) {
+					t.Errorf("%s got %d %s", text, w.Code, w.Body)
+				}
+			}
+		})
+	}
+	all.Wait()
+	if len(s.kept) != callers*each {
+		t.Fatalf("%d requests came, want %d", len(s.kept), callers*each)
+	}
+	for entity, r := range s.kept {
+		var caller, i int64
+		if _, err := fmt.Sscanf(entity, "e%d-%d-", &caller, &i); err != nil {
+			t.Fatal(err)
+		}
+		if r.Entity != entity || !reflect.DeepEqual(r.Costs, weir.Costs{"n": i}) {
+			t.Errorf("%s became %+v", entity, r)
+		}
+	}
+}
+
+// A request leaves nothing behind but memory, and of that only so much.
+func TestLittleIsLeftBehind(t *testing.T) {
+	t.Parallel()
+	h := New(nil, nil)
+	for _, size := range [][2]int{{maxKept, maxKept}, {maxKept + 1, 1}, {1, maxKept + 1}} {
+		w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", nil)
+		c := h.begin(w, r)
+		c.in, c.out = make([]byte, size[0]), make([]byte, size[1])
+		c.query, c.identity = map[string]string{"a": "b"}, Identity{"somebody", RoleCall}
+		c.verb, c.said = apijson.NewComplete(), answer{body: 1}
+		h.end(c)
+		next := h.begin(w, r)
+		if cap(next.in) > maxKept || cap(next.out) > maxKept {
+			t.Errorf("%d and %d bytes were left behind", cap(next.in), cap(next.out))
+		}
+		empty := &incoming{
+			w: w, r: r, identity: Identity{Role: RoleAdmin}, in: next.in[:0], out: next.out[:0],
+		}
+		if !reflect.DeepEqual(next, empty) {
+			t.Errorf("left behind: %+v", next)
+		}
+	}
+}

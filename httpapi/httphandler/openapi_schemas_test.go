@@ -1,0 +1,224 @@
+package httphandler
+
+import (
+	"encoding"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// wireSchema says which schemas describe a struct of the wire.
+type wireSchema struct {
+	body any
+	// schemas have the struct's members between them.
+	schemas string
+	// use says which way it goes: requests refuse what they do not know, and answers always have
+	// what is never left out.
+	use string
+}
+
+const (
+	isRequest = "request"
+	isAnswer  = "answer"
+	isBoth    = "both"
+)
+
+func wireSchemas() []wireSchema {
+	return []wireSchema{
+		{apijson.ReserveRequest{}, "ReserveOne ReserveCharges ReserveFlat", isRequest},
+		{apijson.Charge{}, "Charge", isRequest},
+		{apijson.Requirement{}, "Requirement", isRequest},
+		{apijson.ActualAmount{}, "ActualAmount", isRequest},
+		{apijson.Limit{}, "BucketLimit WindowLimit ConcurrencyLimit BudgetLimit", isRequest},
+		{apijson.Lease{}, "Lease", isAnswer},
+		{apijson.LimitStatus{}, "LimitStatus", isAnswer},
+		{apijson.AdjustRequest{}, "AdjustRequest", isRequest},
+		{apijson.CompleteRequest{}, "CompleteRequest", isRequest},
+		{apijson.LeaseRequest{}, "LeaseRequest", isRequest},
+		{apijson.Receipt{}, "Receipt", isAnswer},
+		{apijson.LimitsStatus{}, "LimitsStatus", isAnswer},
+		{apijson.Explanation{}, "Explanation", isAnswer},
+		{apijson.LevelLimits{}, "LevelLimits", isAnswer},
+		{apijson.Problem{}, "Problem Denial", isAnswer},
+		{apijson.Mistake{}, "Mistake", isAnswer},
+		{apijson.System{}, "System", isAnswer},
+		{apijson.LimitSet{}, "LimitSet", isAnswer},
+		{apijson.Entity{}, "Entity", isAnswer},
+		{apijson.EntityList{}, "EntityList", isAnswer},
+		{apijson.Policy{}, "Policy", isAnswer},
+		{healthBody{}, "Health", isAnswer},
+		{httpapi.ActivityReport{}, "Activity", isAnswer},
+		{httpapi.ActivityErrors{}, "ActivityErrors", isAnswer},
+		{httpapi.ActivityLimit{}, "ActivityLimit", isAnswer},
+		{httpapi.ActivitySeconds{}, "ActivitySeconds", isAnswer},
+		{httpapi.ActivityDenial{}, "ActivityDenial", isAnswer},
+		{httpapi.ActivityExceeded{}, "ActivityExceeded", isAnswer},
+		{httpapi.ActivityEntity{}, "ActivityEntity", isAnswer},
+		// What is put is a part of what is answered.
+		{struct {
+			Limits map[string]apijson.Limit `json:"limits"`
+		}{}, "LimitSetRequest", isRequest},
+		{struct {
+			Parent  string `json:"parent,omitempty"`
+			Cascade bool   `json:"cascade,omitempty"`
+		}{}, "EntityRequest", isRequest},
+		{struct {
+			OnUnavailable string `json:"on_unavailable"`
+		}{}, "PolicyRequest", isRequest},
+	}
+}
+
+// schemaFaults compares the document's schemas with the structs: names, types, and what must be
+// there.
+func schemaFaults(d *apiDocument) []string {
+	var faults []string
+	described := map[string]bool{}
+	for _, w := range wireSchemas() {
+		for name := range strings.FieldsSeq(w.schemas) {
+			described[name] = true
+		}
+		faults = append(faults, w.faults(d)...)
+	}
+	for name, s := range d.Components.Schemas {
+		if len(s.Properties) > 0 && !described[name] {
+			faults = append(faults, name+" describes nothing")
+		}
+	}
+	return faults
+}
+
+func (w *wireSchema) faults(d *apiDocument) []string {
+	var faults []string
+	bad := func(format string, args ...any) {
+		faults = append(faults, w.schemas+": "+fmt.Sprintf(format, args...))
+	}
+	members := wireMembers(reflect.TypeOf(w.body))
+	missing := maps.Clone(members)
+	required := map[string]int{}
+	names := strings.Fields(w.schemas)
+	for _, name := range names {
+		s := d.Components.Schemas[name]
+		if s == nil {
+			bad("%s is not there", name)
+			continue
+		}
+		if closed := string(s.AdditionalProperties) == "false"; closed != (w.use == isRequest) {
+			bad("%s: closed to other members is %v", name, closed)
+		}
+		for property, p := range s.Properties {
+			m, ok := members[property]
+			if !ok {
+				bad("%s.%s is not on the wire", name, property)
+				continue
+			}
+			delete(missing, property)
+			if got := d.typeOf(p); got != "" && got != m.jsonType {
+				bad("%s.%s is %s, want %s", name, property, got, m.jsonType)
+			}
+		}
+		for _, property := range s.Required {
+			required[property]++
+			if s.Properties[property] == nil {
+				bad("%s requires %s, which it has not", name, property)
+			}
+		}
+	}
+	for _, property := range slices.Sorted(maps.Keys(missing)) {
+		bad("%s is not described", property)
+	}
+	for property, m := range members {
+		always := required[property] == len(names)
+		if always != m.always && (w.use == isAnswer || m.always && len(names) == 1 && !m.mayMiss) {
+			bad("%s: always there is %v, want %v", property, always, m.always)
+		}
+	}
+	return faults
+}
+
+// wireMember is a field of a struct on the wire.
+type wireMember struct {
+	jsonType string
+	always   bool // it is never left out
+	mayMiss  bool // a request may leave it out although the client never does
+}
+
+func wireMembers(t reflect.Type) map[string]wireMember {
+	members := map[string]wireMember{}
+	for field := range t.Fields() {
+		name, option, _ := strings.Cut(field.Tag.Get("json"), ",")
+		members[name] = wireMember{
+			jsonType: jsonType(field.Type),
+			// An entity is put without its name, but always answered with it.
+			always:  option != "omitempty" || name == "entity" && t == reflect.TypeFor[apijson.Entity](),
+			mayMiss: name == "costs", // a charge without costs takes slots
+		}
+	}
+	return members
+}
+
+// jsonType is how a Go type looks in JSON; empty if it can look in several ways.
+func jsonType(t reflect.Type) string {
+	switch {
+	case t == reflect.TypeFor[json.RawMessage]():
+		return ""
+	case t == reflect.TypeFor[json.Number]():
+		return "number"
+	case t.Implements(reflect.TypeFor[encoding.TextMarshaler]()):
+		return "string"
+	}
+	switch t.Kind() {
+	case reflect.Pointer:
+		return jsonType(t.Elem())
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Int64:
+		return "integer int64"
+	case reflect.Int:
+		return "integer"
+	case reflect.Slice:
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
+	default:
+		return t.String()
+	}
+}
+
+// typeOf is what a schema lets through; empty if it lets several types through.
+func (d *apiDocument) typeOf(s *apiSchema) string {
+	s = d.schema(s)
+	switch c := s.Const.(type) {
+	case string:
+		return "string"
+	case bool:
+		return "boolean"
+	case float64:
+		return "integer"
+	case nil:
+		if s.Type == "integer" && s.Format == "int64" {
+			return "integer int64"
+		}
+		if s.Type != "" {
+			return s.Type
+		}
+	default:
+		return fmt.Sprintf("%T", c)
+	}
+	found := ""
+	for i, one := range slices.Concat(s.AnyOf, s.OneOf) {
+		got := d.typeOf(one)
+		if i > 0 && got != found {
+			return ""
+		}
+		found = got
+	}
+	return found
+}

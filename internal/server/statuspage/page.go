@@ -1,0 +1,70 @@
+// Package statuspage counts what a server decides, and shows it. An [Activity] observes the limiter and
+// makes the answer to GET /v1/activity; [Page] serves the page at "/" that reads it.
+package statuspage
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"net/http"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// pageFiles are the status page. It is static: data comes from the API, with the reader's own
+// bearer token.
+//
+//go:embed page/index.html page/style.css page/app.js
+var pageFiles embed.FS
+
+// pagePolicy lets the page load its own files and ask its own server, and nothing else.
+const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
+	"img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+
+// Page returns the handler that serves the page at "/" and its files under "/page/", to GET and HEAD.
+func Page() http.Handler {
+	files := map[string]pageFile{}
+	for _, f := range []struct{ path, name, contentType string }{
+		{"/", "page/index.html", "text/html; charset=utf-8"},
+		{"/page/style.css", "page/style.css", "text/css; charset=utf-8"},
+		{"/page/app.js", "page/app.js", "text/javascript; charset=utf-8"},
+	} {
+		text, err := pageFiles.ReadFile(f.name)
+		if err != nil {
+			panic(err) // it is embedded above
+		}
+		sum := sha256.Sum256(text)
+		files[f.path] = pageFile{text, f.contentType, `"` + hex.EncodeToString(sum[:8]) + `"`}
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f, ok := files[r.URL.Path]
+		if !ok {
+			apijson.WriteProblem(w, apijson.Refusal(http.StatusNotFound,
+				apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")), nil)
+			return
+		}
+		f.serve(w, r)
+	})
+}
+
+type pageFile struct {
+	text        []byte
+	contentType string
+	tag         string
+}
+
+func (f *pageFile) serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Type", f.contentType)
+	header.Set("Content-Security-Policy", pagePolicy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	// A newer server has a newer page: browsers ask each time, and are told if it is the same.
+	header.Set("Cache-Control", "no-cache")
+	header.Set("ETag", f.tag)
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.text))
+}
