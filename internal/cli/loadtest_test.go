@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/load"
 )
 
@@ -94,10 +94,10 @@ func TestLoadtestGone(t *testing.T) {
 func TestLoadtestToken(t *testing.T) {
 	t.Parallel()
 	const token = "a-bearer-token-of-the-test"
-	authenticate := func(given string) (httpapi.Identity, bool) {
-		return httpapi.Identity{Name: "t", Role: httpapi.RoleCall}, given == token
+	authenticate := func(given string) (httphandler.Identity, bool) {
+		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
 	}
-	url, _ := liveServer(t, &httpapi.Options{Authenticate: authenticate}, nil)
+	url, _ := liveServer(t, &httphandler.Options{Authenticate: authenticate}, nil)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -21,7 +21,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -87,13 +87,13 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	clock := clockOf(ts)
 	limiter, err := weir.New(store, &weir.Options{Now: clock.now, CascadeDepth: 8})
 	ts.Check(err)
-	o := &httpapi.Options{
+	o := &httphandler.Options{
 		Admin: limiter, AdminNote: "holds until the next reload or restart", Now: clock.now,
 	}
 	if slices.Contains(args, "-tokens") {
 		o.Authenticate = authenticateRole
 	}
-	handler := httpapi.NewHandler(limiter, o)
+	handler := httphandler.New(limiter, o)
 	dated := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", clock.now().Format(http.TimeFormat)) // a client learns the time from it
 		handler.ServeHTTP(w, r)
@@ -112,13 +112,13 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(serverEnv, server.URL)
 }
 
-func authenticateRole(token string) (httpapi.Identity, bool) {
-	for _, role := range []httpapi.Role{httpapi.RoleRead, httpapi.RoleCall, httpapi.RoleAdmin} {
+func authenticateRole(token string) (httphandler.Identity, bool) {
+	for _, role := range []httphandler.Role{httphandler.RoleRead, httphandler.RoleCall, httphandler.RoleAdmin} {
 		if subtle.ConstantTimeCompare([]byte(token), []byte("the-token-of-"+role.String())) == 1 {
-			return httpapi.Identity{Name: role.String(), Role: role}, true
+			return httphandler.Identity{Name: role.String(), Role: role}, true
 		}
 	}
-	return httpapi.Identity{}, false
+	return httphandler.Identity{}, false
 }
 
 // scriptAdvance is a command of the scripts: "advance DURATION" moves the servers' time.

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/replay"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
@@ -41,7 +41,7 @@ entities:
 
 // liveServer serves limits on a loopback port; wrap, where it is given, stands in front.
 func liveServer(
-	t *testing.T, o *httpapi.Options, wrap func(http.Handler) http.Handler,
+	t *testing.T, o *httphandler.Options, wrap func(http.Handler) http.Handler,
 ) (string, *weir.Limiter) {
 	t.Helper()
 	m, err := manifest.Parse("limits.yaml", []byte(liveLimits))
@@ -56,7 +56,7 @@ func liveServer(
 	if err != nil {
 		t.Fatal(err)
 	}
-	var handler http.Handler = httpapi.NewHandler(limiter, o)
+	var handler http.Handler = httphandler.New(limiter, o)
 	if wrap != nil {
 		handler = wrap(handler)
 	}
@@ -225,10 +225,10 @@ func TestReplayServerGone(t *testing.T) {
 func TestReplayServerToken(t *testing.T) {
 	t.Parallel()
 	const token = "a-bearer-token-of-the-test"
-	authenticate := func(given string) (httpapi.Identity, bool) {
-		return httpapi.Identity{Name: "t", Role: httpapi.RoleCall}, given == token
+	authenticate := func(given string) (httphandler.Identity, bool) {
+		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
 	}
-	url, _ := liveServer(t, &httpapi.Options{Authenticate: authenticate}, nil)
+	url, _ := liveServer(t, &httphandler.Options{Authenticate: authenticate}, nil)
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/load"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -27,7 +28,7 @@ func TestClientDoubt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := httpapi.NewHandler(limiter, nil)
+	handler := httphandler.New(limiter, nil)
 	var requests atomic.Int64
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if n := requests.Add(1); r.Method == http.MethodPost && r.URL.Path != "/v1/cancel" && n%7 == 0 {
