@@ -31,7 +31,7 @@ func (h *Handler) answer(c *incoming, a *answer) error {
 
 // Refuse answers with a status and a problem as the API does, for a handler around it or beside it.
 func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
-	apijson.WriteProblem(w, apijson.Refusal(status, e), nil)
+	apijson.WriteProblem(w, nil, apijson.Refusal(status, e), nil)
 }
 
 // overloaded returns the error of a request that the handler has no room for. The service was not

@@ -171,13 +171,13 @@ func (h *Handler) work(ctx context.Context, t *route, c *incoming) (*answer, err
 // fail answers with an error, and logs what the answer leaves out.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.logHidden(r.Context(), err)
-	apijson.WriteProblem(w, err, h.rateLimits)
+	apijson.WriteProblem(w, nil, err, h.rateLimits)
 }
 
 // refuse answers a request of a route with an error.
 func (h *Handler) refuse(ctx context.Context, c *incoming, err error) {
 	h.logHidden(ctx, err)
-	c.out = apijson.WriteProblemIn(c.out[:0], c.w, err, h.rateLimits)
+	c.out = apijson.WriteProblem(c.w, c.out, err, h.rateLimits)
 }
 
 // maxKept is how many bytes a request may leave behind for the next one to use.

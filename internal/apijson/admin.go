@@ -6,19 +6,19 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// System is what GET /v1/admin/system answers.
+// System is the answer to GET /v1/admin/system.
 type System struct {
 	OnUnavailable weir.Policy      `json:"on_unavailable"`
 	Limits        map[string]Limit `json:"limits"`
 }
 
-// Policy is put to /v1/admin/system/on_unavailable.
+// Policy is put to /v1/admin/system/on_unavailable, and answered.
 type Policy struct {
 	OnUnavailable weir.Policy `json:"on_unavailable"`
 	Note          string      `json:"note,omitempty"`
 }
 
-// ReadPolicy reads what is put to /v1/admin/system/on_unavailable.
+// ReadPolicy reads the body of a PUT of the policy.
 func ReadPolicy(text []byte) (policy weir.Policy, err error) {
 	err = readMember(text, "on_unavailable", func(d *reader, v *value) { policy = weir.Policy(d.text(v)) })
 	return policy, err
@@ -44,19 +44,19 @@ func readMember(text []byte, name string, take func(d *reader, v *value)) error 
 	return d.err()
 }
 
-// LimitSet is the limits of one place: what is put, and what is answered.
+// LimitSet is the limits of one place. It is put and answered.
 type LimitSet struct {
 	Limits map[string]Limit `json:"limits"`
 	Note   string           `json:"note,omitempty"`
 }
 
-// ReadLimitSet reads the limits of a place; an empty object removes them.
+// ReadLimitSet reads the body of a PUT of limits. An empty object removes them.
 func ReadLimitSet(text []byte) (limits []weir.Limit, err error) {
 	err = readMember(text, "limits", func(d *reader, v *value) { limits = d.limitSet(v) })
 	return limits, err
 }
 
-// Entity is an entity: parent and cascade are put, limits only answered, by resource.
+// Entity is an entity. Parent and cascade are put; the answer has the limits by resource too.
 type Entity struct {
 	Entity  string                      `json:"entity,omitempty"`
 	Parent  string                      `json:"parent,omitempty"`
@@ -65,7 +65,7 @@ type Entity struct {
 	Note    string                      `json:"note,omitempty"`
 }
 
-// ReadEntity reads the parent and cascade that are put to an entity.
+// ReadEntity reads the body of a PUT of an entity.
 func ReadEntity(text []byte) (*Entity, error) {
 	v, err := parseDocument(text)
 	if err != nil {
@@ -87,13 +87,13 @@ func ReadEntity(text []byte) (*Entity, error) {
 	return body, d.err()
 }
 
-// EntityList answers the lists of entities. Next is where the next page begins, empty at the end.
+// EntityList is a page of entities. Next is where the next page begins; it is empty on the last one.
 type EntityList struct {
 	Entities []string `json:"entities"`
 	Next     string   `json:"next,omitempty"`
 }
 
-// ReadEntities reads a page of entities.
+// ReadEntities reads an [EntityList].
 func ReadEntities(body []byte) (*weir.EntityPage, error) {
 	b, err := Read[EntityList](body)
 	if err == nil && b.Entities == nil {

@@ -7,9 +7,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// What follows appends members of an object to a JSON text, as [encoding/json] writes them. A
-// member is its name with quotes and colon, and the comma before it if it is not the first:
-// `,"limit":`.
+// Appender is a body that appends itself to a text, byte for byte as [encoding/json] writes it.
+type Appender interface {
+	AppendJSON(text []byte) []byte
+}
+
+// The functions below append members of an object. The argument member is the member's name with
+// quotes and colon, and the comma before it if it is not the first: `,"limit":`.
 
 // appendText appends a string. One that needs escapes is left to [encoding/json].
 func appendText(text []byte, member, s string) []byte {
@@ -18,7 +22,7 @@ func appendText(text []byte, member, s string) []byte {
 		if !isPlain(s[i]) {
 			escaped, err := json.Marshal(s)
 			if err != nil {
-				panic(err) // there is no string that cannot be written
+				panic(err) // every string can be written
 			}
 			return append(text, escaped...)
 		}
@@ -28,12 +32,12 @@ func appendText(text []byte, member, s string) []byte {
 	return append(text, '"')
 }
 
-// isPlain is whether [encoding/json] writes a character as it is; not all of those are here.
+// isPlain reports whether c is one of the ASCII characters that [encoding/json] does not escape.
 func isPlain(c byte) bool {
 	return ' ' <= c && c <= '~' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&'
 }
 
-// appendSome appends a string, and nothing for an empty one.
+// appendSome appends a string unless it is empty.
 func appendSome(text []byte, member, s string) []byte {
 	if s == "" {
 		return text
@@ -46,7 +50,7 @@ func appendNumber(text []byte, member string, n int64) []byte {
 	return strconv.AppendInt(append(text, member...), n, 10)
 }
 
-// appendNonzero appends a number, and nothing for 0.
+// appendNonzero appends a number unless it is 0.
 func appendNonzero(text []byte, member string, n int64) []byte {
 	if n == 0 {
 		return text
@@ -54,12 +58,12 @@ func appendNonzero(text []byte, member string, n int64) []byte {
 	return appendNumber(text, member, n)
 }
 
-// appendBool appends a truth value.
+// appendBool appends a boolean.
 func appendBool(text []byte, member string, is bool) []byte {
 	return strconv.AppendBool(append(text, member...), is)
 }
 
-// appendTrue appends a member that is true, and nothing otherwise.
+// appendTrue appends a boolean if it is true.
 func appendTrue(text []byte, member string, is bool) []byte {
 	if !is {
 		return text
@@ -67,7 +71,7 @@ func appendTrue(text []byte, member string, is bool) []byte {
 	return appendBool(text, member, is)
 }
 
-// between is what stands before element i of an array: its beginning, or a comma.
+// between returns what precedes element i of an array: begin for the first one, otherwise a comma.
 func between(i int, begin string) string {
 	if i == 0 {
 		return begin
@@ -75,7 +79,7 @@ func between(i int, begin string) string {
 	return ","
 }
 
-// appendEnd ends an array of n elements; one without any was never begun.
+// appendEnd ends an array of n elements. One without elements was not begun.
 func appendEnd(text []byte, n int) []byte {
 	if n == 0 {
 		return text
@@ -88,9 +92,4 @@ func appendLeaseID(text []byte, member string, id weir.LeaseID) []byte {
 	text = append(append(text, member...), '"')
 	text, _ = id.AppendText(text) // it never fails
 	return append(text, '"')
-}
-
-// Appender is a body that writes itself, byte for byte as [encoding/json] would.
-type Appender interface {
-	AppendJSON(text []byte) []byte
 }

@@ -13,13 +13,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Invalid makes the error of a malformed request.
+// Invalid returns the error of a malformed request.
 func Invalid(field string, value any, reason string) *weir.Error {
 	return &weir.Error{Code: weir.Invalid, Field: field, Value: Shorten(value), Reason: reason}
 }
 
-// Shorten keeps a hostile value from filling an answer or a log, as the limiter's errors do. It is
-// valid UTF-8 whatever came in.
+// Shorten bounds the length of a value from outside, so that it cannot fill an answer or a log. What it
+// returns is valid UTF-8.
 func Shorten(value any) string {
 	s, ok := value.(string)
 	if !ok {
@@ -34,21 +34,20 @@ func Shorten(value any) string {
 	return cut + "… (" + strconv.Itoa(len(s)) + " bytes)"
 }
 
-// HTTPError is a refusal that HTTP has a status of its own for: the request never reached the
-// service.
+// HTTPError refuses a request before the service is asked, with a status of HTTP's own.
 type HTTPError struct {
 	Status int
 	fault  *weir.Error
-	header http.Header // what the status asks for besides, such as Allow
+	header http.Header // that the status requires, such as Allow
 }
 
-// Error returns the fault's line.
+// Error returns the text of the fault.
 func (e *HTTPError) Error() string { return e.fault.Error() }
 
 // Unwrap returns the fault.
 func (e *HTTPError) Unwrap() error { return e.fault }
 
-// Refusal makes an HTTPError; header has names and values in turn.
+// Refusal returns an [HTTPError]. The header has names and values in turn.
 func Refusal(status int, fault *weir.Error, header ...string) *HTTPError {
 	e := &HTTPError{Status: status, fault: fault, header: make(http.Header, len(header)/2)}
 	for i := 0; i+1 < len(header); i += 2 {
@@ -57,7 +56,7 @@ func Refusal(status int, fault *weir.Error, header ...string) *HTTPError {
 	return e
 }
 
-// FaultsOf returns the faults in an error, in order, without those that are only another's cause.
+// FaultsOf returns the faults that err wraps or joins, in order, but not the causes of faults.
 func FaultsOf(err error) []*weir.Error {
 	if f, ok := err.(*weir.Error); ok {
 		return []*weir.Error{f}
@@ -75,7 +74,7 @@ func FaultsOf(err error) []*weir.Error {
 	return nil
 }
 
-// Reword puts the caller's words for the fields of an error's faults.
+// Reword returns err with the fields of its faults renamed to what the caller calls them.
 func Reword(err error, word func(*weir.Error) string) error {
 	faults := FaultsOf(err)
 	if len(faults) == 0 {
@@ -90,7 +89,7 @@ func Reword(err error, word func(*weir.Error) string) error {
 	return Join(errs)
 }
 
-// Join returns a single error as it is, and several as one; nil for none.
+// Join returns nil for no error, a single error as it is, and several joined.
 func Join(errs []error) error {
 	if len(errs) == 1 {
 		return errs[0]
@@ -98,7 +97,7 @@ func Join(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// CheckText refuses what JSON would put something else for.
+// CheckText refuses a string that [encoding/json] would write as another one.
 func CheckText(field, s string) error {
 	if utf8.ValidString(s) {
 		return nil

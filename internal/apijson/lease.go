@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Lease answers a reservation that was admitted.
+// Lease is the answer to an admitted reservation.
 type Lease struct {
 	Allowed      bool          `json:"allowed"`
 	LeaseID      weir.LeaseID  `json:"lease_id"`
@@ -21,7 +21,7 @@ type Lease struct {
 	Limits       []LimitStatus `json:"limits"`
 }
 
-// LeaseOf is an admitted reservation as the wire says it.
+// LeaseOf returns the answer to an admitted reservation.
 func LeaseOf(l *weir.Lease) *Lease {
 	return &Lease{
 		Allowed: true, LeaseID: l.ID, ReservedAtMS: unixMS(l.ReservedAt),
@@ -30,10 +30,10 @@ func LeaseOf(l *weir.Lease) *Lease {
 	}
 }
 
-// LeaseText is a [Lease] that writes itself.
+// LeaseText appends the answer without making a [Lease] first: the handler's hot path.
 type LeaseText struct{ Lease *weir.Lease }
 
-// AppendJSON appends the lease as [encoding/json] writes LeaseOf of it.
+// AppendJSON appends what [encoding/json] makes of [LeaseOf].
 func (t LeaseText) AppendJSON(text []byte) []byte {
 	l := t.Lease
 	text = appendLeaseID(text, `{"allowed":true,"lease_id":`, l.ID)
@@ -52,7 +52,7 @@ func (t LeaseText) AppendJSON(text []byte) []byte {
 	return append(text, "]}"...)
 }
 
-// ReadLease reads the answer to a reservation under an ID.
+// ReadLease reads the answer to a reservation with a lease ID.
 func ReadLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
 	b, err := Read[Lease](body)
 	switch {
@@ -72,18 +72,17 @@ func ReadLease(body []byte, id weir.LeaseID) (*weir.Lease, error) {
 	}, nil
 }
 
-// Receipt is a [weir.Receipt].
+// Receipt is the answer to an update of a lease.
 type Receipt struct {
-	LeaseID      weir.LeaseID `json:"lease_id"`
-	AtMS         int64        `json:"at_unix_ms"`
-	ExpiresMS    int64        `json:"expires_at_unix_ms,omitempty"`
-	HoldsUntilMS int64        `json:"holds_until_unix_ms,omitempty"`
-	Degraded     bool         `json:"degraded,omitempty"`
-	// RefundInDoubt is that of [weir.Receipt].
-	RefundInDoubt bool `json:"refund_in_doubt,omitempty"`
+	LeaseID       weir.LeaseID `json:"lease_id"`
+	AtMS          int64        `json:"at_unix_ms"`
+	ExpiresMS     int64        `json:"expires_at_unix_ms,omitempty"`
+	HoldsUntilMS  int64        `json:"holds_until_unix_ms,omitempty"`
+	Degraded      bool         `json:"degraded,omitempty"`
+	RefundInDoubt bool         `json:"refund_in_doubt,omitempty"`
 }
 
-// ReceiptOf is a receipt as the wire says it.
+// ReceiptOf returns the answer to an update.
 func ReceiptOf(r *weir.Receipt) *Receipt {
 	return &Receipt{
 		LeaseID: r.LeaseID, AtMS: unixMS(r.At), ExpiresMS: unixMS(r.Expires),
@@ -91,10 +90,10 @@ func ReceiptOf(r *weir.Receipt) *Receipt {
 	}
 }
 
-// ReceiptText is a [Receipt] that writes itself.
+// ReceiptText appends the answer without making a [Receipt] first.
 type ReceiptText struct{ Receipt *weir.Receipt }
 
-// AppendJSON appends the receipt as [encoding/json] writes ReceiptOf of it.
+// AppendJSON appends what [encoding/json] makes of [ReceiptOf].
 func (t ReceiptText) AppendJSON(text []byte) []byte {
 	r := t.Receipt
 	text = appendLeaseID(text, `{"lease_id":`, r.LeaseID)
@@ -106,7 +105,7 @@ func (t ReceiptText) AppendJSON(text []byte) []byte {
 	return append(text, '}')
 }
 
-// ReadReceipt reads the answer to a verb on a lease.
+// ReadReceipt reads the answer to an update of a lease.
 func ReadReceipt(body []byte, id weir.LeaseID) (*weir.Receipt, error) {
 	b, err := Read[Receipt](body)
 	switch {
@@ -124,7 +123,7 @@ func ReadReceipt(body []byte, id weir.LeaseID) (*weir.Receipt, error) {
 	}, nil
 }
 
-// unixMS is an instant on the wire; 0 for none.
+// unixMS returns Unix milliseconds, and 0 for the zero time.
 func unixMS(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -132,7 +131,7 @@ func unixMS(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// instant is the zero time for zero: a wire without the field says that there is none.
+// instant is the inverse of unixMS. A member that is left out reads as 0.
 func instant(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}

@@ -14,13 +14,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Limit is a limit in the words of a limits file; durations are whole seconds.
+// Limit is a definition with the fields of a limits file. Durations are whole seconds.
 type Limit struct {
 	Kind         weir.Kind `json:"kind,omitempty"`
 	Capacity     int64     `json:"capacity"`
 	RefillAmount int64     `json:"refill_amount,omitempty"`
-	// RefillPeriod has a fraction where a bucket's period is no whole number of seconds, which a
-	// limits file cannot say.
+	// RefillPeriod has up to three decimals, because limits that the API sets may have a period that
+	// a limits file cannot express.
 	RefillPeriod json.Number `json:"refill_period,omitempty"`
 	Window       int64       `json:"window,omitempty"`
 	Timeout      int64       `json:"timeout,omitempty"`
@@ -29,7 +29,6 @@ type Limit struct {
 	Enforce      *bool       `json:"enforce,omitempty"`
 }
 
-// limitOf is a limit as the wire says it.
 func limitOf(l *weir.Limit) Limit {
 	b := Limit{
 		Kind: l.Kind, Capacity: l.Capacity, RefillAmount: l.RefillAmount,
@@ -45,7 +44,7 @@ func limitOf(l *weir.Limit) Limit {
 	return b
 }
 
-// LimitsOf are limits by name; never nil, so that none is an empty object.
+// LimitsOf returns limits by name. The map is never nil, so that an empty one is {}.
 func LimitsOf(limits []weir.Limit) map[string]Limit {
 	bodies := make(map[string]Limit, len(limits))
 	for i := range limits {
@@ -54,7 +53,7 @@ func LimitsOf(limits []weir.Limit) map[string]Limit {
 	return bodies
 }
 
-// secondsNumber writes a duration in seconds, with up to three digits behind the point.
+// secondsNumber returns a duration in seconds, with up to three decimals.
 func secondsNumber(d time.Duration) json.Number {
 	ms := d.Milliseconds()
 	text := strconv.FormatInt(ms/1000, 10)
@@ -64,14 +63,14 @@ func secondsNumber(d time.Duration) json.Number {
 	return json.Number(text)
 }
 
-// limitSet reads limits by name, in the document's order. The service validates them.
+// limitSet reads limits by name, in the order of the document. The service validates them.
 func (d *reader) limitSet(v *value) []weir.Limit {
 	limits := []weir.Limit{}
 	d.members(v, func(m *value) { limits = append(limits, d.limit(m)) })
 	return limits
 }
 
-// limit reads one limit. A zero that is written out is refused: in a [weir.Limit] it would mean the
+// limit reads one limit. It refuses an explicit zero where a zero field of [weir.Limit] means the
 // default.
 func (d *reader) limit(v *value) weir.Limit {
 	l := weir.Limit{Name: v.name}
@@ -107,7 +106,7 @@ func (d *reader) limit(v *value) weir.Limit {
 	return l
 }
 
-// ReadLimits reads limits by name, in order of their names.
+// ReadLimits returns limits in the order of their names.
 func ReadLimits(bodies map[string]Limit) ([]weir.Limit, error) {
 	if len(bodies) == 0 {
 		return nil, nil
@@ -124,8 +123,8 @@ func ReadLimits(bodies map[string]Limit) ([]weir.Limit, error) {
 	return out, nil
 }
 
-// limit is what a body says, with defaults filled in. A limit that only a newer server
-// understands is returned as far as it can be read.
+// limit returns the limit with defaults filled in. One that is not valid, perhaps because the server is
+// newer, is returned as it was read.
 func (b *Limit) limit(name string) (weir.Limit, error) {
 	period, err := parseSeconds(string(b.RefillPeriod))
 	if err != nil {
@@ -149,7 +148,7 @@ func seconds(n int64) time.Duration {
 	return time.Duration(n) * time.Second
 }
 
-// parseSeconds reads seconds with up to nine digits behind the point; nothing is zero.
+// parseSeconds reads seconds with up to nine decimals; an empty text is zero.
 func parseSeconds(text string) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
@@ -157,17 +156,18 @@ func parseSeconds(text string) (time.Duration, error) {
 	return time.ParseDuration(text + "s")
 }
 
-// CheckLimits refuses limits that the wire cannot say: a name twice, a duration that is no whole
-// number of its units. Then every mistake is told, as the limiter does.
+// CheckLimits refuses limits that JSON cannot express: a name that is given twice, a string that is not
+// UTF-8, or a duration that is not a whole number of units. It then returns every mistake, as the engine
+// would.
 func CheckLimits(limits []weir.Limit) error {
 	seen := make(map[string]bool, len(limits))
-	said := true
+	expressible := true
 	for i := range limits {
 		l := &limits[i]
-		said = said && !seen[l.Name] && sayable(l)
+		expressible = expressible && !seen[l.Name] && canExpress(l)
 		seen[l.Name] = true
 	}
-	if said {
+	if expressible {
 		return nil
 	}
 	var errs []error
@@ -190,7 +190,7 @@ func CheckLimits(limits []weir.Limit) error {
 	return errors.Join(errs...)
 }
 
-func sayable(l *weir.Limit) bool {
+func canExpress(l *weir.Limit) bool {
 	for _, s := range []string{l.Name, string(l.Kind), l.Every, l.Zone} {
 		if !utf8.ValidString(s) {
 			return false

@@ -21,8 +21,8 @@ const (
 	plainProblem  = "about:blank"
 )
 
-// Problem is every answer but a success: RFC 9457, with the members of a [weir.Error] or of a
-// [weir.DeniedError]. A denial has allowed false; no other problem has the member.
+// Problem is every answer but a success (RFC 9457), with the members of a [weir.Error] or of a
+// [weir.DeniedError]. A denial has allowed false; no other problem has that member.
 type Problem struct {
 	// Type, Title, Status and Detail are those of RFC 9457.
 	Type   string `json:"type"`
@@ -46,7 +46,7 @@ type Problem struct {
 	ViolatedPolicies []string `json:"violated-policies,omitempty"` //nolint:tagliatelle // Registered.
 }
 
-// Mistake is one of several mistakes.
+// Mistake is one of several mistakes in a request.
 type Mistake struct {
 	Code   weir.Code `json:"code"`
 	Field  string    `json:"field,omitempty"`
@@ -54,8 +54,8 @@ type Mistake struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// ProblemOf is an error as the wire says it. The causes of faults, and errors that are none of
-// weir's, stay inside: they may name what callers need not know.
+// ProblemOf returns the problem that tells an error. It leaves out causes, and errors that are not of
+// package weir, because they may name things that callers should not learn of.
 func ProblemOf(err error) *Problem {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return denialOf(denied)
@@ -71,7 +71,7 @@ func ProblemOf(err error) *Problem {
 		Code: first.Code, Field: first.Field, Value: first.Value, Reason: first.Reason,
 	}
 	if p.Status == http.StatusInternalServerError {
-		p.Status = http.StatusServiceUnavailable // no code of weir's: nobody knows the outcome
+		p.Status = http.StatusServiceUnavailable // not a code of weir's: the outcome is unknown
 	}
 	if plain, ok := errors.AsType[*HTTPError](err); ok {
 		p.Type, p.Title, p.Status = plainProblem, http.StatusText(plain.Status), plain.Status
@@ -85,7 +85,6 @@ func ProblemOf(err error) *Problem {
 	return p
 }
 
-// denialOf is a denial as the wire says it.
 func denialOf(e *weir.DeniedError) *Problem {
 	p := &Problem{
 		Type: quotaExceeded, Title: "Denied by a limit", Status: http.StatusTooManyRequests,
@@ -100,7 +99,7 @@ func denialOf(e *weir.DeniedError) *Problem {
 	return p
 }
 
-// detailOf is one line for people, without the cause.
+// detailOf returns one line for people, without the cause.
 func detailOf(f *weir.Error) string {
 	shown := *f
 	shown.Err = nil
@@ -139,8 +138,8 @@ func titleOf(c weir.Code) string {
 	return "Failed"
 }
 
-// headerOf adds what an error asks of the header: a denial Retry-After, a refusal what its status
-// goes with.
+// headerOf sets the header that an error requires: Retry-After for a denial or an overload, and that of
+// an [HTTPError].
 func headerOf(h http.Header, err error) {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		seconds := max(1, CeilUnits(denied.RetryAfter, time.Second))
@@ -155,8 +154,8 @@ func headerOf(h http.Header, err error) {
 	}
 }
 
-// httpStatus is the one table of codes and status codes, for the handler, and read backwards by the
-// client's tests. A denial is no code: it is 429.
+// httpStatus returns the status of a code; 500 is that of an unknown one. A denial has no code: its status
+// is 429.
 func httpStatus(c weir.Code) int {
 	switch c {
 	case weir.Invalid, weir.Unsupported:
@@ -175,7 +174,7 @@ func httpStatus(c weir.Code) int {
 	return http.StatusInternalServerError
 }
 
-// AppendJSON appends the problem as [encoding/json] writes it.
+// AppendJSON appends what [encoding/json] makes of the problem.
 func (p *Problem) AppendJSON(text []byte) []byte {
 	text = appendText(text, `{"type":`, p.Type)
 	text = appendText(text, `,"title":`, p.Title)
@@ -210,7 +209,7 @@ func (p *Problem) AppendJSON(text []byte) []byte {
 	return append(appendEnd(text, len(p.ViolatedPolicies)), '}')
 }
 
-// AppendJSON appends the mistake as [encoding/json] writes it.
+// AppendJSON appends what [encoding/json] makes of the mistake.
 func (m *Mistake) AppendJSON(text []byte) []byte {
 	text = appendText(text, `{"code":`, string(m.Code))
 	text = appendSome(text, `,"field":`, m.Field)
@@ -243,7 +242,7 @@ func (p *Problem) Fits() bool {
 	return false
 }
 
-// plainStatuses are those that HTTP has for a request that never reached the service.
+// plainStatuses are those of HTTP's own for a request that did not reach the service.
 var plainStatuses = []int{
 	http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusNotAcceptable,
 	http.StatusRequestEntityTooLarge, http.StatusRequestURITooLong,
@@ -255,7 +254,7 @@ func (p *Problem) Fault() *weir.Error {
 	return &weir.Error{Code: p.Code, Field: p.Field, Value: p.Value, Reason: p.Reason}
 }
 
-// Mistakes are all that a problem lists, joined, or the one that it is.
+// Mistakes returns the errors that the problem tells, joined.
 func (p *Problem) Mistakes() error {
 	if len(p.Errors) < 2 {
 		return p.Fault()
@@ -264,7 +263,7 @@ func (p *Problem) Mistakes() error {
 	for i, m := range p.Errors {
 		errs[i] = &weir.Error{Code: m.Code, Field: m.Field, Value: m.Value, Reason: m.Reason}
 	}
-	return errors.Join(errs...)
+	return Join(errs)
 }
 
 // Denial returns the denial of a reservation, or an error that says why p is not a complete one. A
@@ -284,28 +283,27 @@ func (p *Problem) Denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 	}, nil
 }
 
-// WriteProblem answers with an error. A denial gets the RateLimit headers, unless limits is nil.
-func WriteProblem(w http.ResponseWriter, err error, limits *RateLimits) {
-	WriteProblemIn(make([]byte, 0, 1024), w, err, limits)
-}
-
-// WriteProblemIn writes the problem in a buffer, and returns it as it is then.
-func WriteProblemIn(text []byte, w http.ResponseWriter, err error, limits *RateLimits) []byte {
+// WriteProblem answers with an error. It makes the text in a buffer, which may be nil, and returns that.
+// A denial gets the RateLimit headers, unless limits is nil.
+func WriteProblem(w http.ResponseWriter, buffer []byte, err error, limits *RateLimits) []byte {
+	if buffer == nil {
+		buffer = make([]byte, 0, 1024)
+	}
 	headerOf(w.Header(), err)
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok && limits != nil {
 		limits.denied(w.Header(), denied.Limits)
 	}
 	p := ProblemOf(err)
-	text = p.AppendJSON(text)
-	_ = WriteText(w, p.Status, ProblemType, text) // Who does not read the answer asks again.
+	text := p.AppendJSON(buffer[:0])
+	_ = WriteText(w, p.Status, ProblemType, text) // a caller that did not get the answer asks again
 	return text
 }
 
-// WriteText answers in one piece, so that who reads less than the length knows that something is
-// missing. The text is not kept.
+// WriteText answers in one piece, with its length, so that a client notices a truncated answer. It does
+// not keep the text.
 func WriteText(w http.ResponseWriter, status int, contentType string, text []byte) error {
 	header := w.Header()
-	// The names are as net/http spells them, and the values stand in one piece of memory.
+	// The names are canonical, and one array holds all values: one allocation instead of four.
 	values := [...]string{contentType, strconv.Itoa(len(text)), "no-store", "nosniff"}
 	header["Content-Type"] = values[0:1:1]
 	header["Content-Length"] = values[1:2:2]

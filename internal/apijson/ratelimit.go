@@ -14,9 +14,9 @@ import (
 const (
 	// maxStructured is the largest integer of a structured field (RFC 9651).
 	maxStructured = 999_999_999_999_999
-	// maxRateLimitHeader bounds each of the two headers: proxies refuse answers with large ones.
+	// maxRateLimitHeader bounds each of the two headers, because proxies refuse large ones.
 	maxRateLimitHeader = 4096
-	// The headers' names, as net/http spells them.
+	// The canonical names of the headers.
 	policyHeader = "Ratelimit-Policy"
 	stateHeader  = "Ratelimit"
 )
@@ -24,17 +24,17 @@ const (
 // RateLimits writes the headers RateLimit-Policy and RateLimit of
 // draft-ietf-httpapi-ratelimit-headers-10.
 type RateLimits struct {
-	// applied returns the limits of a subject, without I/O; nil where they are not known.
+	// applied returns the limits of a subject without I/O, or nil if they are not known.
 	applied func(weir.Subject) []weir.Limit
 	now     func() time.Time
 }
 
-// applier is a service that knows which limits it applied; [weir.Limiter] is one.
+// applier is a service that knows which limits it applied, such as [weir.Limiter].
 type applier interface {
 	Applied(s weir.Subject) []weir.Limit
 }
 
-// NewRateLimits makes the headers' writer for a service.
+// NewRateLimits returns the writer of the headers for a service.
 func NewRateLimits(s weir.Service, now func() time.Time) *RateLimits {
 	r := &RateLimits{applied: func(weir.Subject) []weir.Limit { return nil }, now: now}
 	if a, ok := s.(applier); ok {
@@ -43,20 +43,19 @@ func NewRateLimits(s weir.Service, now func() time.Time) *RateLimits {
 	return r
 }
 
-// Set adds both headers for the limits of a reservation.
+// Set adds both headers for the limits of an admitted reservation.
 func (r *RateLimits) Set(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, admittedState)
 }
 
-// denied adds both headers for the limits of a denial. Of a limit that was not exceeded it is not
-// said when there is more: that could be later than Retry-After, which the draft asks not to be
-// earlier than any t.
+// denied adds both headers for the limits of a denial. A limit that was not exceeded has no t, because its t
+// could be later than Retry-After, which must not be earlier than any t.
 func (r *RateLimits) denied(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, deniedState)
 }
 
-// write adds both headers for the limits that were judged. What does not fit is left out, limits
-// that are not exceeded first.
+// write adds both headers for the limits that were judged. Of those that do not fit, limits that are not
+// exceeded are left out first.
 func (r *RateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
 	var room [8]rateItem
 	items := rateItems(room[:0], limits)
@@ -69,14 +68,14 @@ func (r *RateLimits) write(h http.Header, limits []weir.LimitStatus, state rateP
 	text := appendList(space[:0], items, policyPart, now)
 	cut := len(text)
 	both := string(appendList(text, items, state, now))
-	// The names are as net/http spells them, and the values stand in one piece of memory.
+	// One array holds both values: one allocation instead of two.
 	values := [...]string{both[:cut], both[cut:]}
 	h[policyHeader] = values[0:1:1]
 	h[stateHeader] = values[1:2:2]
 }
 
-// define finds the definitions behind the items; none where it is not known, or is of another kind
-// by now. The limits of one subject stand beside one another.
+// define finds the definitions of the items, unless they are not known or have another kind by now. The
+// limits of one subject are adjacent.
 func (r *RateLimits) define(items []rateItem) {
 	var limits []weir.Limit
 	for i := range items {
@@ -93,7 +92,7 @@ func (r *RateLimits) define(items []rateItem) {
 	}
 }
 
-// fullSeconds is how long a bucket takes to regain the whole of a capacity, rounded up.
+// fullSeconds returns in how many seconds a bucket regains a whole capacity, rounded up.
 func fullSeconds(capacity int64, l *weir.Limit) int64 {
 	perSecond := uint64(time.Second / time.Millisecond)
 	hi, lo := bits.Mul64(uint64(max(0, capacity)), uint64(l.RefillPeriod.Milliseconds()))
@@ -112,7 +111,7 @@ func fullSeconds(capacity int64, l *weir.Limit) int64 {
 	return int64(min(seconds, maxStructured))
 }
 
-// milliUnits is false for what no bucket can hold.
+// milliUnits returns n in milli-units, and false if no bucket can hold as much.
 func milliUnits(n int64) (int64, bool) {
 	const most = math.MaxInt64/1000 - 1
 	return n * 1000, -most <= n && n <= most
@@ -121,15 +120,15 @@ func milliUnits(n int64) (int64, bool) {
 // rateItem is one limit in the RateLimit headers.
 type rateItem struct {
 	status *weir.LimitStatus
-	limit  *weir.Limit // nil where the definition is not known
-	// shared is whether another limit has the same name.
+	limit  *weir.Limit // the definition, or nil if it is not known
+	// shared is true if another limit has the same name.
 	shared bool
 }
 
-// fewItems is how many items are compared with each other.
+// fewItems is the number of items up to which each is compared with each other.
 const fewItems = 16
 
-// rateItems appends an item for each limit, without those that never deny.
+// rateItems appends an item for each limit that can deny.
 func rateItems(items []rateItem, limits []weir.LimitStatus) []rateItem {
 	for i := range limits {
 		if !limits[i].Shadow {
@@ -156,8 +155,8 @@ func rateItems(items []rateItem, limits []weir.LimitStatus) []rateItem {
 	return items
 }
 
-// name calls a limit by its name where only one has it, by entity, resource and name otherwise.
-// These may have slashes themselves, which are escaped: no two limits share a name.
+// name returns the name of a limit, or its entity, resource and name if another limit has the same name.
+// Slashes in these are escaped, so that no two limits have the same name.
 func (t *rateItem) name() string {
 	s := t.status
 	if !t.shared {
@@ -166,7 +165,7 @@ func (t *rateItem) name() string {
 	return escapeSlash(s.Entity) + "/" + escapeSlash(s.Resource) + "/" + escapeSlash(s.Limit)
 }
 
-// escapeSlash escapes slashes as in a path, and what they are escaped with.
+// escapeSlash percent-encodes slashes and percent signs.
 func escapeSlash(s string) string {
 	if strings.IndexByte(s, '%') < 0 && strings.IndexByte(s, '/') < 0 {
 		return s
@@ -174,7 +173,7 @@ func escapeSlash(s string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(s, "%", "%25"), "/", "%2F")
 }
 
-// violatedPolicies names the limits that were exceeded.
+// violatedPolicies returns the names of the limits that were exceeded.
 func violatedPolicies(limits []weir.LimitStatus) []string {
 	var room [8]rateItem
 	items := rateItems(room[:0], limits)
@@ -187,16 +186,16 @@ func violatedPolicies(limits []weir.LimitStatus) []string {
 	return violated
 }
 
-// ratePart is what is said of a limit.
+// ratePart is what an item says of a limit.
 type ratePart int
 
 const (
-	policyPart    ratePart = iota // how much there is in how many seconds
-	admittedState                 // how much is left, and after how many seconds there is more
-	deniedState                   // the same, without the wait for a limit that was not exceeded
+	policyPart    ratePart = iota // the capacity and the window in seconds
+	admittedState                 // what is available, and in how many seconds more will be
+	deniedState                   // the same, without the seconds if the limit was not exceeded
 )
 
-// append appends what is said of the limit.
+// append appends the item.
 func (t *rateItem) append(text []byte, part ratePart, now time.Time) []byte {
 	text = appendQuoted(text, t.name())
 	switch {
@@ -208,7 +207,7 @@ func (t *rateItem) append(text []byte, part ratePart, now time.Time) []byte {
 	return appendState(text, t.status, t.limit, now)
 }
 
-// appendPolicy says how much there is in how many seconds.
+// appendPolicy appends the capacity and the window in seconds.
 func appendPolicy(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time) []byte {
 	text = appendParameter(text, ";q=", s.Capacity)
 	switch {
@@ -226,7 +225,7 @@ func appendPolicy(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time
 	return text
 }
 
-// appendState says how much is left, and after how many seconds there is more.
+// appendState appends what is available, and in how many seconds more will be.
 func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time) []byte {
 	text = appendParameter(text, ";r=", max(0, s.Available))
 	var wait time.Duration
@@ -235,7 +234,7 @@ func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time)
 		wait = s.RetryAfter
 	case l == nil || s.Available >= s.Capacity:
 	case s.Kind == weir.Bucket:
-		// The part of a unit that is there already is not known: the wait may be shorter.
+		// A part of the next unit may be there already, so the wait may be shorter.
 		if milli, ok := milliUnits(s.Available); ok {
 			wait = l.RefillWait(milli, max(0, milli)+1000, now.UnixMilli())
 		}
@@ -249,8 +248,7 @@ func appendState(text []byte, s *weir.LimitStatus, l *weir.Limit, now time.Time)
 	return text
 }
 
-// appendList appends a list of a structured field, as far as there is room: what was exceeded
-// first.
+// appendList appends a list of a structured field, as far as it fits, with exceeded limits first.
 func appendList(text []byte, items []rateItem, part ratePart, now time.Time) []byte {
 	from := len(text)
 	for _, exceeded := range []bool{true, false} {
@@ -272,12 +270,13 @@ func appendList(text []byte, items []rateItem, part ratePart, now time.Time) []b
 	return text
 }
 
-// appendParameter appends an integer, no larger than a structured field can hold.
+// appendParameter appends an integer, at most the largest that a structured field can hold.
 func appendParameter(text []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(text, name...), min(n, maxStructured), 10)
 }
 
-// appendQuoted appends a string of a structured field, which has only printable ASCII.
+// appendQuoted appends a string of a structured field, with a question mark for each byte that is not
+// printable ASCII.
 func appendQuoted(text []byte, s string) []byte {
 	text = append(text, '"')
 	for i := range len(s) {

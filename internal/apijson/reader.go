@@ -12,17 +12,16 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// MaxMistakes bounds how many mistakes of one request are told.
+// MaxMistakes bounds how many mistakes of one request are reported.
 const MaxMistakes = 16
 
-// The bounds of one request, as the limiter has them: what is above is refused without reading it.
+// The bounds of one request, which are the engine's. What is above them is refused without reading it.
 const (
 	maxCharges = 16
 	maxCosts   = 32
 )
 
-// reader takes typed values out of a document and gathers every mistake on the way. What it returns
-// is worth nothing once there is a mistake.
+// reader reads typed values and collects the mistakes in them. After a mistake the values mean nothing.
 type reader struct{ mistakes []error }
 
 // err returns the mistakes, joined; nil if there are none.
@@ -34,15 +33,15 @@ func (d *reader) add(err error) {
 	}
 }
 
-// full is whether no more mistakes are told, so that there is nothing left to read for.
+// full reports whether there are as many mistakes as are reported, so that reading on is useless.
 func (d *reader) full() bool { return len(d.mistakes) >= MaxMistakes }
 
 func (d *reader) refuse(v *value, reason string) {
 	d.add(Invalid(v.path(), string(v.text), reason))
 }
 
-// fields reads an object whose members take knows by name; it returns false for a name that it does
-// not know.
+// fields reads an object with known members. The function take reads one of them, and returns false for
+// an unknown name.
 func (d *reader) fields(v *value, take func(name string, v *value) bool) {
 	if !d.is(v, "an object") {
 		return
@@ -55,7 +54,7 @@ func (d *reader) fields(v *value, take func(name string, v *value) bool) {
 	}))
 }
 
-// members reads an object whose names are free.
+// members reads an object with members of any name.
 func (d *reader) members(v *value, take func(v *value)) {
 	if !d.is(v, "an object") {
 		return
@@ -63,8 +62,8 @@ func (d *reader) members(v *value, take func(v *value)) {
 	d.add(v.each(func(m *value) bool { take(m); return !d.full() }))
 }
 
-// bounded reads an array, or an object whose names are free, of which a request may have only so
-// many members: those above are counted, not read.
+// bounded reads an array, or an object with members of any name. Members above the bound are counted, but
+// not read.
 func (d *reader) bounded(v *value, most int, take func(v *value)) {
 	n := 0
 	err := v.each(func(m *value) bool {
@@ -79,7 +78,7 @@ func (d *reader) bounded(v *value, most int, take func(v *value)) {
 	d.add(err)
 }
 
-// elements reads an array with an element for each charge.
+// elements reads an array that has an element for each charge.
 func (d *reader) elements(v *value, take func(v *value)) {
 	if d.is(v, "an array") {
 		d.bounded(v, maxCharges, take)
@@ -94,7 +93,7 @@ func (d *reader) is(v *value, what string) bool {
 	return true
 }
 
-// require refuses an object of if it lacks a member: then given is nil.
+// require refuses the object of if one of its members was not given.
 func (d *reader) require(of *value, member string, given *value) {
 	if given != nil || of.what() != "an object" {
 		return
@@ -105,7 +104,7 @@ func (d *reader) require(of *value, member string, given *value) {
 	d.add(Invalid(member, "", "must be given"))
 }
 
-// text reads a string that is not empty.
+// text reads a string, which must not be empty.
 func (d *reader) text(v *value) string {
 	if !d.is(v, "a string") {
 		return ""
@@ -121,7 +120,7 @@ func (d *reader) boolean(v *value) bool {
 	return d.is(v, "a boolean") && v.text[0] == 't'
 }
 
-// integer reads a whole number of 64 bits, written as one.
+// integer reads a whole number of 64 bits. It refuses other notations, such as 1e3 or 1.0.
 func (d *reader) integer(v *value) int64 {
 	if !d.is(v, "a number") {
 		return 0
@@ -137,7 +136,7 @@ func (d *reader) integer(v *value) int64 {
 	return n
 }
 
-// seconds reads a whole number of seconds, not zero: zero would mean the default.
+// seconds reads a whole number of seconds. It refuses zero, which would mean the default.
 func (d *reader) seconds(v *value) time.Duration {
 	before := len(d.mistakes)
 	n := d.integer(v)
@@ -147,7 +146,7 @@ func (d *reader) seconds(v *value) time.Duration {
 	return d.duration(v, n, int64(time.Second))
 }
 
-// periodSeconds reads seconds with at most three digits behind the point.
+// periodSeconds reads seconds with at most three decimals.
 func (d *reader) periodSeconds(v *value) time.Duration {
 	if !d.is(v, "a number") {
 		return 0
@@ -177,7 +176,7 @@ func (d *reader) duration(v *value, n, unit int64) time.Duration {
 	return time.Duration(n * unit)
 }
 
-// leaseID reads a ULID that is not zero.
+// leaseID reads a ULID, which must not be zero.
 func (d *reader) leaseID(v *value) weir.LeaseID {
 	if !d.is(v, "a string") {
 		return weir.LeaseID{}
@@ -191,7 +190,7 @@ func (d *reader) leaseID(v *value) weir.LeaseID {
 	return id
 }
 
-// costs reads amounts by limit name. Names and signs are judged by the service.
+// costs reads amounts by limit name. The service validates names and signs.
 func (d *reader) costs(v *value) weir.Costs {
 	costs := weir.Costs{}
 	if d.is(v, "an object") {
@@ -200,7 +199,8 @@ func (d *reader) costs(v *value) weir.Costs {
 	return costs
 }
 
-// amounts reads costs in a settlement, which may also name the slots that were taken unasked.
+// amounts reads what an update says of limits. They may be more than a request has costs, because a
+// concurrency limit that applies is taken without being named.
 func (d *reader) amounts(v *value) weir.Costs {
 	costs := weir.Costs{}
 	d.members(v, func(m *value) { costs[m.name] = d.integer(m) })
@@ -210,7 +210,7 @@ func (d *reader) amounts(v *value) weir.Costs {
 // What follows writes requests. The server judges them; refused here is only what the wire would
 // silently change, in the limiter's words.
 
-// Write encodes a body. Only strings and whole numbers go in, so that it cannot fail.
+// Write returns the JSON of a body. It cannot fail for strings and whole numbers.
 func Write(body any) ([]byte, error) {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -219,7 +219,7 @@ func Write(body any) ([]byte, error) {
 	return text, nil
 }
 
-// Read decodes an answer. Fields that are not known are a newer server's.
+// Read reads an answer. Members that are not known are skipped: a newer server may have added them.
 func Read[T any](body []byte) (*T, error) {
 	out := new(T)
 	if err := json.Unmarshal(body, out); err != nil {

@@ -303,6 +303,7 @@ func compareActuals(t *testing.T, r *Update, text Totals) {
 	one := weir.Costs{}
 	many := []weir.Costs{}
 	flat := []ActualAmount{}
+	var read []flatAmount
 	switch {
 	case text == nil:
 		if r.Totals != nil || r.flat != nil {
@@ -320,8 +321,9 @@ func compareActuals(t *testing.T, r *Update, text Totals) {
 		named := weir.Costs{}
 		for _, a := range flat {
 			named[a.Key+"#key#units"] = a.ActualAmount
+			read = append(read, flatAmount{a.Key, a.ActualAmount})
 		}
-		if !reflect.DeepEqual(r.flat, flat) || !reflect.DeepEqual(r.Totals, []weir.Costs{named}) {
+		if !reflect.DeepEqual(r.flat, read) || !reflect.DeepEqual(r.Totals, []weir.Costs{named}) {
 			t.Fatalf("%v as %v, encoding/json read %v", r.flat, r.Totals, flat)
 		}
 	default:

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ReserveRequest asks for a reservation. Exactly one of the three forms is given: entity, resource and
-// costs; charges; or requirements, the flat keys of ADR 30.
+// ReserveRequest is the body of a reserve in one of three forms: entity, resource and costs; charges; or
+// requirements, the flat keys of ADR 30.
 type ReserveRequest struct {
 	LeaseID      string           `json:"lease_id,omitempty"`
 	Entity       string           `json:"entity,omitempty"`
@@ -22,20 +22,21 @@ type ReserveRequest struct {
 	Limits       map[string]Limit `json:"limits,omitempty"`
 }
 
-// Charge is a [weir.Charge].
+// Charge is one of several charges.
 type Charge struct {
 	Entity   string     `json:"entity"`
 	Resource string     `json:"resource"`
 	Costs    weir.Costs `json:"costs,omitempty"`
 }
 
-// Requirement asks a flat key for an amount: key K is entity K, resource "key", limit "units".
+// Requirement asks for an amount of a flat key. Key K stands for entity K, resource "key", limit "units".
 type Requirement struct {
 	Key    string `json:"key"`
 	Amount int64  `json:"amount"`
 }
 
-// ReserveRequestOf is a request on the wire, but for its lease ID.
+// ReserveRequestOf returns the body of a request without its lease ID. It refuses only what JSON cannot
+// express; the server judges the rest.
 func ReserveRequestOf(r *weir.Request) (*ReserveRequest, error) {
 	if len(r.Charges) > 0 && (r.Entity != "" || r.Resource != "" || r.Costs != nil) {
 		return nil, Invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs")
@@ -69,21 +70,21 @@ func ReserveRequestOf(r *weir.Request) (*ReserveRequest, error) {
 	return b, nil
 }
 
-// The resource and the limit that a flat key stands for; the key is the entity.
+// The resource and limit of a flat key. The entity is the key.
 const (
 	flatResource = "key"
 	flatLimit    = "units"
 )
 
-// Reserve is a reserve as it was read.
+// Reserve is a reserve that the handler has read.
 type Reserve struct {
 	weir.Request
 
-	// Brings is whether the member limits was there, empty or not.
+	// Brings is true if the member limits was given, empty or not.
 	Brings bool
-	// requirements are the flat keys, in the document's order.
-	requirements []Requirement
-	// order says for each charge which requirement it stands for; nil without requirements.
+	// requirements are the flat keys in the order of the document.
+	requirements []flatAmount
+	// order has for each charge the index of its requirement. It is nil without requirements.
 	order []int
 }
 
@@ -161,43 +162,45 @@ func (d *reader) notEmpty(v *value, n int) {
 	}
 }
 
-func (d *reader) requirements(v *value) []Requirement {
-	requirements := []Requirement{}
-	d.elements(v, func(v *value) {
-		r := Requirement{}
-		r.Key, r.Amount = d.keyAmount(v, "amount")
-		if r.Key != "" && slices.ContainsFunc(requirements, func(other Requirement) bool {
-			return other.Key == r.Key
-		}) {
-			d.add(Invalid(v.path()+".key", r.Key, "is given twice"))
-		}
-		requirements = append(requirements, r)
-	})
+func (d *reader) requirements(v *value) []flatAmount {
+	var requirements []flatAmount
+	d.elements(v, func(v *value) { requirements = d.flatAmount(v, "amount", requirements) })
 	d.notEmpty(v, len(requirements))
 	return requirements
 }
 
-// keyAmount reads an object of a key and an amount, of which both must be there.
-func (d *reader) keyAmount(v *value, amountName string) (key string, amount int64) {
-	var keyGiven, amountGiven *value
+// flatAmount is an amount of a flat key.
+type flatAmount struct {
+	key    string
+	amount int64
+}
+
+// flatAmount reads an object with a key and an amount, and appends it to the list before it, in which the
+// key must not be.
+func (d *reader) flatAmount(v *value, amountName string, list []flatAmount) []flatAmount {
+	var f flatAmount
+	var key, amount *value
 	d.fields(v, func(name string, v *value) bool {
 		switch name {
 		case "key":
-			keyGiven, key = v, d.text(v)
+			key, f.key = v, d.text(v)
 		case amountName:
-			amountGiven, amount = v, d.integer(v)
+			amount, f.amount = v, d.integer(v)
 		default:
 			return false
 		}
 		return true
 	})
-	d.require(v, "key", keyGiven)
-	d.require(v, amountName, amountGiven)
-	return key, amount
+	d.require(v, "key", key)
+	d.require(v, amountName, amount)
+	if f.key != "" && slices.ContainsFunc(list, func(other flatAmount) bool { return other.key == f.key }) {
+		d.add(Invalid(v.path()+".key", f.key, "is given twice"))
+	}
+	return append(list, f)
 }
 
-// translate makes a charge of each requirement, in the order of the keys: the same keys are the
-// same request, however they are ordered.
+// translate makes a charge of each requirement. The charges are in the order of the keys, so that the same
+// keys in another order are the same request.
 func (r *Reserve) translate() {
 	r.Keyed = true
 	r.order = make([]int, len(r.requirements))
@@ -205,18 +208,17 @@ func (r *Reserve) translate() {
 		r.order[i] = i
 	}
 	slices.SortStableFunc(r.order, func(a, b int) int {
-		return cmp.Compare(r.requirements[a].Key, r.requirements[b].Key)
+		return cmp.Compare(r.requirements[a].key, r.requirements[b].key)
 	})
 	for _, at := range r.order {
 		q := &r.requirements[at]
 		r.Charges = append(r.Charges, weir.Charge{
-			Entity: q.Key, Resource: flatResource, Costs: weir.Costs{flatLimit: q.Amount},
+			Entity: q.key, Resource: flatResource, Costs: weir.Costs{flatLimit: q.amount},
 		})
 	}
 }
 
-// Reword returns err with the caller's words for fields: requirements instead of the charges that
-// stand for them.
+// Reword returns err with the names of requirements instead of those of the charges made of them.
 func (r *Reserve) Reword(err error) error {
 	if r.order == nil {
 		return err
@@ -224,13 +226,13 @@ func (r *Reserve) Reword(err error) error {
 	return Reword(err, r.word)
 }
 
-// word returns the caller's word for the field of a fault in a translated request. The service does
-// not always say which charge it means.
+// word returns the caller's name for the field of a fault. The service does not always say which charge it
+// means.
 func (r *Reserve) word(f *weir.Error) string {
 	for i, at := range r.order {
 		from, to := "charges["+strconv.Itoa(i)+"]", "requirements["+strconv.Itoa(at)+"]"
 		switch {
-		case f.Field == from+".entity", f.Field == "entity" && f.Value == r.requirements[at].Key:
+		case f.Field == from+".entity", f.Field == "entity" && f.Value == r.requirements[at].key:
 			return to + ".key"
 		case f.Field == from+".costs."+flatLimit, f.Field == "costs."+flatLimit && len(r.order) == 1:
 			return to + ".amount"
@@ -242,8 +244,8 @@ func (r *Reserve) word(f *weir.Error) string {
 	return f.Field
 }
 
-// scanReserve reads the body of a reserve in plain form: a single charge, and no limits brought. It
-// returns nil for any other; [parseReserve] returns the same for what this one reads.
+// scanReserve reads a body in plain form: a single charge, and no limits. It returns nil for any other.
+// What it returns is what [parseReserve] returns.
 func scanReserve(text []byte) *Reserve {
 	s := plainScan{text: text}
 	var id, entity, resource []byte
@@ -273,8 +275,8 @@ func scanReserve(text []byte) *Reserve {
 	return r
 }
 
-// ReadReserve reads the body of a reserve. With an error the request is nil if the body is not JSON;
-// otherwise only brings is meaningful.
+// ReadReserve reads the body of a reserve. With an error the result is nil if the body is not JSON, and
+// otherwise only Brings is meaningful.
 func ReadReserve(text []byte) (*Reserve, error) {
 	if r := scanReserve(text); r != nil {
 		return r, nil

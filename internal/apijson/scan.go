@@ -6,18 +6,18 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// maxPlain is the length of the longest document that is read in its plain form.
+// maxPlain is the length of the longest document that is scanned.
 const maxPlain = 4096
 
-// plainScan reads JSON in its plain form: objects, strings of printable ASCII without escapes, and
-// integers of at most eighteen digits. Whatever else there is, it gives up, and the whole document
-// is read again by the general reader (ADR 13). It never says what is wrong.
+// plainScan reads JSON in plain form: objects, strings of printable ASCII without escapes, and integers of
+// at most eighteen digits. At anything else it gives up without a reason, and the reader reads the whole
+// document again (ADR 13).
 type plainScan struct {
 	text []byte
 	at   int
 }
 
-// skip passes over white space, and is false at the end.
+// skip passes over white space. It returns false at the end of the document.
 func (s *plainScan) skip() bool {
 	for ; s.at < len(s.text); s.at++ {
 		switch s.text[s.at] {
@@ -29,7 +29,7 @@ func (s *plainScan) skip() bool {
 	return false
 }
 
-// take passes over one character, if it is the next one.
+// take passes over the character c and returns true, if c is the next one.
 func (s *plainScan) take(c byte) bool {
 	if !s.skip() || s.text[s.at] != c {
 		return false
@@ -38,7 +38,7 @@ func (s *plainScan) take(c byte) bool {
 	return true
 }
 
-// str reads a string that is not empty. It is a piece of the document.
+// str reads a string that is not empty. The result refers to the document.
 func (s *plainScan) str() ([]byte, bool) {
 	if !s.take('"') {
 		return nil, false
@@ -56,7 +56,7 @@ func (s *plainScan) str() ([]byte, bool) {
 	return nil, false
 }
 
-// integer reads a whole number. What follows it is looked at by whoever reads on.
+// integer reads a whole number. It does not look at what follows.
 func (s *plainScan) integer() (int64, bool) {
 	negative := s.take('-')
 	if !negative && !s.skip() {
@@ -79,7 +79,7 @@ func (s *plainScan) integer() (int64, bool) {
 	return n, true
 }
 
-// object reads an object; member reads the value of the member with a name.
+// object reads an object. The function member reads the value of one member.
 func (s *plainScan) object(member func(name []byte) bool) bool {
 	if !s.take('{') {
 		return false
@@ -101,12 +101,12 @@ func (s *plainScan) object(member func(name []byte) bool) bool {
 	}
 }
 
-// document reads the object that is the whole of the document.
+// document reads the object that makes up the whole document.
 func (s *plainScan) document(member func(name []byte) bool) bool {
 	return len(s.text) <= maxPlain && s.object(member) && !s.skip()
 }
 
-// strOnce reads a string that must not have been read before.
+// strOnce reads a string, unless into holds one already.
 func (s *plainScan) strOnce(into *[]byte) bool {
 	if *into != nil {
 		return false
@@ -116,7 +116,7 @@ func (s *plainScan) strOnce(into *[]byte) bool {
 	return ok
 }
 
-// integerOnce reads a number that must not have been read before.
+// integerOnce reads a number, unless one was given already.
 func (s *plainScan) integerOnce(into *int64, given *bool) bool {
 	if *given {
 		return false
@@ -126,17 +126,17 @@ func (s *plainScan) integerOnce(into *int64, given *bool) bool {
 	return ok
 }
 
-// scanLeaseID reads an ID that is one, and not zero.
+// scanLeaseID parses a lease ID and returns false if it is malformed or zero.
 func scanLeaseID(text []byte, id *weir.LeaseID) bool {
 	parsed, err := weir.ParseLeaseID(string(text))
 	*id = parsed
 	return err == nil && !parsed.IsZero()
 }
 
-// maxPlainCosts is how many costs an object in plain form may have: what fits a small map.
+// maxPlainCosts bounds the costs of an object in plain form: a map of eight has one group.
 const maxPlainCosts = 8
 
-// plainCosts are amounts by name as they stand in a document, in its own bytes.
+// plainCosts are amounts by name. The names refer to the document.
 type plainCosts struct {
 	given   bool
 	n       int
@@ -144,7 +144,7 @@ type plainCosts struct {
 	amounts [maxPlainCosts]int64
 }
 
-// read reads the object, which must not have been read before.
+// read reads the object, unless it was given already.
 func (c *plainCosts) read(s *plainScan) bool {
 	if c.given {
 		return false
@@ -170,7 +170,7 @@ func (c *plainCosts) has(name []byte) bool {
 	return false
 }
 
-// length is how many bytes the names have.
+// length returns how many bytes all names have.
 func (c *plainCosts) length() int {
 	n := 0
 	for _, name := range c.names[:c.n] {
@@ -179,7 +179,7 @@ func (c *plainCosts) length() int {
 	return n
 }
 
-// costs makes a map of them, with names that are kept together; nil where the object was not there.
+// costs returns the amounts with names that are kept in k, or nil if the object was not given.
 func (c *plainCosts) costs(k *keptText) weir.Costs {
 	if !c.given {
 		return nil
@@ -191,18 +191,17 @@ func (c *plainCosts) costs(k *keptText) weir.Costs {
 	return costs
 }
 
-// keptText copies pieces of a document, whose memory is used again, into one string: it keeps as
-// many bytes as they have, whatever stood between them.
+// keptText copies parts of a document into one string, because the memory of the document is used again.
 type keptText struct{ all strings.Builder }
 
-// newKeptText makes room for the pieces of a known length together.
+// newKeptText returns a keptText for parts with a known total length.
 func newKeptText(length int) *keptText {
 	k := &keptText{}
 	k.all.Grow(length)
 	return k
 }
 
-// keep returns a copy of a piece.
+// keep returns a copy of a part.
 func (k *keptText) keep(piece []byte) string {
 	from := k.all.Len()
 	k.all.Write(piece)

@@ -9,7 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// LimitStatus is a [weir.LimitStatus].
+// LimitStatus is the state of one limit.
 type LimitStatus struct {
 	Entity       string     `json:"entity"`
 	Resource     string     `json:"resource"`
@@ -26,7 +26,7 @@ type LimitStatus struct {
 	AtLeast      bool       `json:"retry_after_at_least,omitempty"`
 }
 
-// StatusesOf are statuses as the wire says them; never nil.
+// StatusesOf returns the states of limits. The slice is never nil, so that an empty one is [].
 func StatusesOf(limits []weir.LimitStatus) []LimitStatus {
 	bodies := make([]LimitStatus, len(limits))
 	for i := range limits {
@@ -44,7 +44,7 @@ func limitStatusOf(s *weir.LimitStatus) LimitStatus {
 	}
 }
 
-// AppendJSON appends the status as [encoding/json] writes it.
+// AppendJSON appends what [encoding/json] makes of the status.
 func (b *LimitStatus) AppendJSON(text []byte) []byte {
 	text = appendText(text, `{"entity":`, b.Entity)
 	text = appendText(text, `,"resource":`, b.Resource)
@@ -79,17 +79,17 @@ func statusesOf(bodies []LimitStatus) []weir.LimitStatus {
 	return out
 }
 
-// anyNegativeWait reports whether a limit is said to fit before now, which weir never says.
+// anyNegativeWait reports whether a retry-after is below zero, which weir never answers.
 func anyNegativeWait(bodies []LimitStatus) bool {
 	return slices.ContainsFunc(bodies, func(b LimitStatus) bool { return b.RetryAfterMS < 0 })
 }
 
-// LimitsStatus answers GET /v1/status and GET /v1/resources/{resource}/capacity.
+// LimitsStatus is the answer to GET /v1/status and GET /v1/resources/{resource}/capacity.
 type LimitsStatus struct {
 	Limits []LimitStatus `json:"limits"`
 }
 
-// ReadStatuses reads the statuses of limits.
+// ReadStatuses reads a [LimitsStatus].
 func ReadStatuses(body []byte) ([]weir.LimitStatus, error) {
 	b, err := Read[LimitsStatus](body)
 	if err == nil && b.Limits == nil {
@@ -104,7 +104,7 @@ func ReadStatuses(body []byte) ([]weir.LimitStatus, error) {
 	return statusesOf(b.Limits), nil
 }
 
-// Explanation is a [weir.Explanation].
+// Explanation is the answer to GET /v1/explain.
 type Explanation struct {
 	Entity   string           `json:"entity"`
 	Resource string           `json:"resource"`
@@ -120,7 +120,7 @@ type LevelLimits struct {
 	Limits map[string]Limit `json:"limits"`
 }
 
-// ExplanationOf is an explanation as the wire says it, parents included.
+// ExplanationOf returns an explanation with those of its parents.
 func ExplanationOf(e *weir.Explanation) *Explanation {
 	if e == nil {
 		return nil
@@ -135,7 +135,7 @@ func ExplanationOf(e *weir.Explanation) *Explanation {
 	return b
 }
 
-// ReadExplanation reads an explanation.
+// ReadExplanation reads an [Explanation].
 func ReadExplanation(body []byte) (*weir.Explanation, error) {
 	b, err := Read[Explanation](body)
 	if err != nil {
@@ -166,7 +166,7 @@ func (b *Explanation) explanation() (*weir.Explanation, error) {
 	return e, err
 }
 
-// CeilUnits is how many whole units a wait takes, rounded up: who comes back then does not come too
+// CeilUnits returns a wait in whole units, rounded up so that a caller who waits that long is not too
 // early.
 func CeilUnits(d, unit time.Duration) int64 {
 	if d <= 0 {
@@ -179,7 +179,7 @@ func CeilUnits(d, unit time.Duration) int64 {
 	return n
 }
 
-// milliseconds stays at the longest duration there is, as the limiter's waits do.
+// milliseconds returns ms as a duration, at most the longest one.
 func milliseconds(ms int64) time.Duration {
 	if ms > math.MaxInt64/int64(time.Millisecond) {
 		return math.MaxInt64

@@ -3,7 +3,6 @@ package apijson
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/weir-limiter/weir"
@@ -33,13 +32,15 @@ type LeaseRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
 }
 
-// Totals is one object of amounts by limit name, for all charges; or an array with one for each
+// Totals is an object of amounts by limit name, for all charges; or an array of such objects, one for each
 // charge in order; or an array of flat keys.
 type Totals = json.RawMessage
 
-// TotalsOf is one object where there is one set for all charges, an array where there is one
-// for each of them. Nothing named is an empty object.
+// TotalsOf returns an object for one set of amounts, and an array for several. No amounts are an empty
+// object, never null.
 func TotalsOf(field string, totals []weir.Costs) (Totals, error) {
+	all := make([]weir.Costs, max(1, len(totals)))
+	all[0] = weir.Costs{}
 	for i, c := range totals {
 		at := field
 		if len(totals) > 1 {
@@ -48,53 +49,41 @@ func TotalsOf(field string, totals []weir.Costs) (Totals, error) {
 		if err := checkNames(at, c); err != nil {
 			return nil, err
 		}
+		if all[i] = c; c == nil {
+			all[i] = weir.Costs{}
+		}
 	}
-	switch len(totals) {
-	case 0:
-		return Write(weir.Costs{})
-	case 1:
-		return Write(orEmpty(totals[0]))
+	if len(all) == 1 {
+		return Write(all[0])
 	}
-	whole := make([]weir.Costs, len(totals))
-	for i, c := range totals {
-		whole[i] = orEmpty(c)
-	}
-	return Write(whole)
+	return Write(all)
 }
 
-// orEmpty keeps null off the wire.
-func orEmpty(c weir.Costs) weir.Costs {
-	if c == nil {
-		return weir.Costs{}
-	}
-	return c
-}
-
-// Update is a verb on a lease as it was read. The zero value reads a cancel or an extend.
+// Update is an update that the handler reads. The zero value reads a cancel or an extend.
 type Update struct {
 	LeaseID weir.LeaseID
 	Seq     int64
 	Totals  []weir.Costs
-	// byCharge is whether the totals were an array.
+	// byCharge is true if the totals were an array.
 	byCharge bool
-	// flat are the flat keys that were named, which totals are made of; nil where there are none.
-	flat []ActualAmount
-	// field and amount are what the totals, and the amount of a flat key in them, are called.
+	// flat are the flat keys that Totals were made of, or nil.
+	flat []flatAmount
+	// field is the name of the totals, and amount that of the amount of a flat key in them.
 	field, amount string
 }
 
-// NewAdjust is an adjust that is to be read.
+// NewAdjust returns an update that reads an adjust.
 func NewAdjust() Update { return Update{field: "totals", amount: "amount"} }
 
-// NewComplete is a complete that is to be read; without actuals nothing is named.
+// NewComplete returns an update that reads a complete. The actuals may be left out.
 func NewComplete() Update {
 	return Update{field: "actuals", amount: "actual_amount"}
 }
 
-// adjusts is whether there must be a sequence number and totals.
+// adjusts reports whether a sequence number and totals are required.
 func (r *Update) adjusts() bool { return r.field == "totals" }
 
-// parseUpdate reads a body in any form that the verb of r has.
+// parseUpdate reads a body in any form that the verb of r may have.
 func parseUpdate(v *value, r *Update) error {
 	var d reader
 	adjusts := r.adjusts()
@@ -121,9 +110,8 @@ func parseUpdate(v *value, r *Update) error {
 	return d.err()
 }
 
-// totals reads one of three forms: an object for all charges, an array of objects by charge, or an
-// array of flat keys. An array is flat where its first element has a key that is a string: amounts
-// are numbers.
+// totals reads [Totals] in any form. An array is one of flat keys if its first element has a member "key"
+// that is a string, because amounts are numbers.
 func (d *reader) totals(v *value, r *Update) {
 	if v.what() == "an object" {
 		r.Totals = []weir.Costs{d.amounts(v)}
@@ -143,14 +131,7 @@ func (d *reader) totals(v *value, r *Update) {
 			r.Totals = append(r.Totals, d.amounts(v))
 			return
 		}
-		a := ActualAmount{}
-		a.Key, a.ActualAmount = d.keyAmount(v, r.amount)
-		if a.Key != "" && slices.ContainsFunc(r.flat, func(other ActualAmount) bool {
-			return other.Key == a.Key
-		}) {
-			d.add(Invalid(v.path()+".key", a.Key, "is given twice"))
-		}
-		r.flat = append(r.flat, a)
+		r.flat = d.flatAmount(v, r.amount, r.flat)
 	})
 	if flat {
 		r.translate()
@@ -168,24 +149,24 @@ func isFlat(v *value) (flat bool) {
 	return flat && err == nil
 }
 
-// flatName is the full name of the units of a flat key.
+// flatName returns the full name of the limit of a flat key.
 func flatName(key string) string {
 	return weir.Subject{Entity: key, Resource: flatResource}.FullName(flatLimit)
 }
 
-// translate makes totals by full name of the flat keys.
+// translate makes totals by full name from the flat keys.
 func (r *Update) translate() {
 	costs := make(weir.Costs, len(r.flat))
 	for i := range r.flat {
-		costs[flatName(r.flat[i].Key)] = r.flat[i].ActualAmount
+		costs[flatName(r.flat[i].key)] = r.flat[i].amount
 	}
 	r.Totals = []weir.Costs{costs}
 }
 
-// mustNameKeys is the service's reason to refuse totals of a lease with keys that name none.
+// mustNameKeys is the reason of the engine's error if totals of a keyed lease name no keys.
 const mustNameKeys = "must name the keys: several were reserved"
 
-// Reword puts the caller's words for what the service calls flat keys and totals.
+// Reword returns err with the caller's names for the flat keys and totals of the body.
 func (r *Update) Reword(err error) error {
 	if r.flat == nil && !r.byCharge {
 		return err
@@ -207,7 +188,7 @@ func (r *Update) Reword(err error) error {
 	return d.err()
 }
 
-// rewordFlat puts a flat key, or its amount, for the full name of its units.
+// rewordFlat replaces the full name of a limit by its flat key, or by the amount of that.
 func (r *Update) rewordFlat(f *weir.Error) {
 	if f.Code == weir.UnknownLease {
 		f.Reason = "is not known here as one with flat keys"
@@ -215,13 +196,13 @@ func (r *Update) rewordFlat(f *weir.Error) {
 	}
 	for i := range r.flat {
 		a := &r.flat[i]
-		name := flatName(a.Key)
+		name := flatName(a.key)
 		if f.Field != r.field+"."+name && f.Field != r.field+"."+Shorten(name) {
 			continue
 		}
 		f.Field = r.element(i) + "." + r.amount
 		if f.Value == Shorten(name) {
-			f.Field, f.Value = r.element(i)+".key", Shorten(a.Key)
+			f.Field, f.Value = r.element(i)+".key", Shorten(a.key)
 		}
 		return
 	}
@@ -229,9 +210,8 @@ func (r *Update) rewordFlat(f *weir.Error) {
 
 func (r *Update) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
 
-// scanUpdate reads the body of a verb on a lease in plain form: one object of amounts, if any. It
-// returns false for any other, and r is as it was; [parseUpdate] reads the same of what this one
-// reads.
+// scanUpdate reads a body in plain form: one object of amounts, if any. It returns false for any other, and
+// leaves r as it was. It reads what [parseUpdate] reads.
 func scanUpdate(text []byte, r *Update) bool {
 	s := plainScan{text: text}
 	var id []byte
@@ -256,7 +236,7 @@ func scanUpdate(text []byte, r *Update) bool {
 		return false
 	}
 	var lease weir.LeaseID
-	if !scanLeaseID(id, &lease) { // also where there is none
+	if !scanLeaseID(id, &lease) { // also false without an ID
 		return false
 	}
 	r.LeaseID, r.Seq = lease, seq
@@ -266,7 +246,7 @@ func scanUpdate(text []byte, r *Update) bool {
 	return true
 }
 
-// ReadUpdate reads the body of a verb on a lease into r, which says which verb it is.
+// ReadUpdate reads the body of an update into r, which says of which verb.
 func ReadUpdate(text []byte, r *Update) error {
 	if scanUpdate(text, r) {
 		return nil

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxMembers bounds the members of one object or array, more than any request has a use for: their
-// names are remembered to find repeated ones.
+// maxMembers bounds the members of one object or array, because names are remembered to find repeated
+// ones. No request needs as many.
 const maxMembers = 1024
 
-// value is a part of a JSON document whose syntax has been checked. It is a piece of the document's
-// own text, so that a hostile document costs no more memory than its length.
+// value is a part of a JSON document with valid syntax. It refers to the document's own text, so that a
+// hostile document uses no more memory than it is long.
 type value struct {
 	text  []byte
 	of    *value // nil at the top
@@ -36,7 +36,7 @@ func parseDocument(data []byte) (*value, error) {
 	return &value{text: bytes.TrimSpace(data), index: -1}, nil
 }
 
-// syntaxError says what is wrong with a document that is no JSON.
+// syntaxError returns the error of a document that is not JSON.
 func syntaxError(data []byte) error {
 	var whole json.RawMessage
 	err := json.Unmarshal(data, &whole)
@@ -47,7 +47,7 @@ func syntaxError(data []byte) error {
 	return Invalid("body", string(data), reason)
 }
 
-// path is where the value stands, in the words of errors: "charges[1].costs.tpm".
+// path returns where the value is in the document, for errors: "charges[1].costs.tpm".
 func (v *value) path() string {
 	switch {
 	case v.of == nil:
@@ -60,7 +60,7 @@ func (v *value) path() string {
 	return v.of.path() + "." + Shorten(v.name)
 }
 
-// what names the value's type.
+// what returns the type of the value, with an article.
 func (v *value) what() string {
 	switch v.text[0] {
 	case '{':
@@ -77,8 +77,8 @@ func (v *value) what() string {
 	return "a number"
 }
 
-// each calls yield with every member of an object or element of an array, in order, until it
-// returns false. It returns what is wrong with the whole: a repeated name, or too many.
+// each calls yield with every member of an object, or element of an array, in order, until yield returns
+// false. It returns an error for a repeated name or too many members.
 func (v *value) each(yield func(member *value) bool) error {
 	rest := v.text[1:]
 	names := make(map[string]struct{})
@@ -108,7 +108,7 @@ func (v *value) each(yield func(member *value) bool) error {
 	}
 }
 
-// skipValue returns the length of the value that text begins with.
+// skipValue returns the length of the value at the beginning of text.
 func skipValue(text []byte) int {
 	depth := 0
 	for i := 0; i < len(text); i++ {
@@ -122,7 +122,7 @@ func skipValue(text []byte) int {
 			depth++
 		case '}', ']':
 			if depth == 0 {
-				return i // the end of a number, and of what holds it
+				return i // a number ends where its object or array does
 			}
 			if depth--; depth == 0 {
 				return i + 1
@@ -136,7 +136,7 @@ func skipValue(text []byte) int {
 	return len(text)
 }
 
-// skipString returns the length of the string, quotes included, that text begins with.
+// skipString returns the length of the string at the beginning of text, with its quotes.
 func skipString(text []byte) int {
 	for i := 1; i < len(text); i++ {
 		switch text[i] {
@@ -149,14 +149,14 @@ func skipString(text []byte) int {
 	return len(text)
 }
 
-// unquote returns what a quoted string says.
+// unquote returns the string that is quoted.
 func unquote(quoted []byte) string {
 	if inner := quoted[1 : len(quoted)-1]; bytes.IndexByte(inner, '\\') < 0 {
 		return string(inner)
 	}
 	var s string
 	if err := json.Unmarshal(quoted, &s); err != nil {
-		return string(quoted) // the syntax has been checked: this does not happen
+		return string(quoted) // cannot happen: the syntax is valid
 	}
 	return s
 }
