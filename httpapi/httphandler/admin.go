@@ -9,45 +9,31 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// adminRoutes read and change the configuration.
-func adminRoutes() []route {
-	const (
-		system   = "/v1/admin/system"
-		resource = "/v1/admin/resources/{resource}/limits"
-		entity   = "/v1/admin/entities/{entity}"
-	)
-	admin := func(method, path string, serve endpoint, query ...string) route {
-		return route{method: method, path: path, role: RoleAdmin, query: query, serve: serve}
+func (h *Handler) getSystem(ctx context.Context, _ *incoming) (any, error) {
+	policy, err := h.options.Admin.Policy(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return []route{
-		admin("GET", system, (*Handler).getSystem),
-		admin("PUT", system+"/on_unavailable", (*Handler).putPolicy),
-		admin("GET", system+"/limits", at(systemPlace, (*Handler).getLimits)),
-		admin("PUT", system+"/limits", at(systemPlace, (*Handler).putLimits)),
-		admin("DELETE", system+"/limits", at(systemPlace, (*Handler).deleteLimits)),
-		admin("GET", resource, at(resourcePlace, (*Handler).getLimits)),
-		admin("PUT", resource, at(resourcePlace, (*Handler).putLimits)),
-		admin("DELETE", resource, at(resourcePlace, (*Handler).deleteLimits)),
-		admin("GET", "/v1/admin/entities", (*Handler).listEntities,
-			"parent", "resource", "after", "size"),
-		admin("GET", entity, (*Handler).getEntity),
-		admin("PUT", entity, (*Handler).putEntity),
-		admin("DELETE", entity, (*Handler).deleteEntity),
-		admin("GET", entity+"/limits", at(entityPlace, (*Handler).getLimits), "resource"),
-		admin("PUT", entity+"/limits", at(entityPlace, (*Handler).putLimits), "resource"),
-		admin("DELETE", entity+"/limits", at(entityPlace, (*Handler).deleteLimits), "resource"),
+	limits, err := h.options.Admin.Limits(ctx, weir.Subject{})
+	if err != nil {
+		return nil, err
 	}
+	return apijson.System{OnUnavailable: policy, Limits: apijson.LimitsOf(limits)}, nil
 }
 
-// at makes a route of what is done to the limits of a place.
-func at(
-	place func(*incoming) weir.Subject,
-	serve func(*Handler, context.Context, *incoming, weir.Subject) (*answer, error),
-) endpoint {
-	return func(h *Handler, ctx context.Context, c *incoming) (*answer, error) {
-		return serve(h, ctx, c, place(c))
+func (h *Handler) putPolicy(ctx context.Context, c *incoming) (any, error) {
+	policy, err := apijson.ReadPolicy(c.in)
+	if err != nil {
+		return nil, err
 	}
+	if err := h.options.Admin.SetPolicy(ctx, policy); err != nil {
+		return nil, err
+	}
+	return apijson.Policy{OnUnavailable: policy, Note: h.options.AdminNote}, nil
 }
+
+// place returns the place whose limits a request reads or changes.
+type place func(c *incoming) weir.Subject
 
 func systemPlace(*incoming) weir.Subject { return weir.Subject{} }
 
@@ -63,72 +49,52 @@ func entityPlace(c *incoming) weir.Subject {
 	return weir.Subject{Entity: c.r.PathValue("entity"), Resource: resource}
 }
 
-func (h *Handler) getSystem(ctx context.Context, _ *incoming) (*answer, error) {
-	policy, err := h.options.Admin.Policy(ctx)
-	if err != nil {
-		return nil, err
+func getLimits(at place) endpoint {
+	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
+		limits, err := h.options.Admin.Limits(ctx, at(c))
+		if err != nil {
+			return nil, err
+		}
+		return apijson.LimitSet{Limits: apijson.LimitsOf(limits)}, nil
 	}
-	limits, err := h.options.Admin.Limits(ctx, weir.Subject{})
-	if err != nil {
-		return nil, err
-	}
-	return &answer{body: apijson.System{OnUnavailable: policy, Limits: apijson.LimitsOf(limits)}}, nil
 }
 
-func (h *Handler) putPolicy(ctx context.Context, c *incoming) (*answer, error) {
-	policy, err := apijson.ReadPolicy(c.in)
-	if err != nil {
-		return nil, err
+func putLimits(at place) endpoint {
+	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
+		limits, err := apijson.ReadLimitSet(c.in)
+		if err != nil {
+			return nil, err
+		}
+		return h.setLimits(ctx, at(c), limits)
 	}
-	if err := h.options.Admin.SetPolicy(ctx, policy); err != nil {
-		return nil, err
-	}
-	return &answer{body: apijson.Policy{OnUnavailable: policy, Note: h.options.AdminNote}}, nil
 }
 
-func (h *Handler) getLimits(ctx context.Context, _ *incoming, at weir.Subject) (*answer, error) {
-	limits, err := h.options.Admin.Limits(ctx, at)
-	if err != nil {
-		return nil, err
+func deleteLimits(at place) endpoint {
+	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
+		return h.setLimits(ctx, at(c), nil)
 	}
-	return &answer{body: apijson.LimitSet{Limits: apijson.LimitsOf(limits)}}, nil
 }
 
-// putLimits answers with the limits as they are now, defaults filled in.
-func (h *Handler) putLimits(ctx context.Context, c *incoming, at weir.Subject) (*answer, error) {
-	limits, err := apijson.ReadLimitSet(c.in)
-	if err != nil {
-		return nil, err
-	}
-	return h.setLimits(ctx, at, limits)
-}
-
-func (h *Handler) deleteLimits(ctx context.Context, _ *incoming, at weir.Subject) (*answer, error) {
-	return h.setLimits(ctx, at, nil)
-}
-
-func (h *Handler) setLimits(
-	ctx context.Context, at weir.Subject, limits []weir.Limit,
-) (*answer, error) {
+// setLimits answers with the limits that are now configured, with defaults filled in.
+func (h *Handler) setLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) (any, error) {
 	if err := h.options.Admin.SetLimits(ctx, at, limits); err != nil {
 		return nil, err
 	}
 	normal := make([]weir.Limit, len(limits))
 	for i, l := range limits {
-		n, err := l.Normalize()
-		if err != nil {
+		var err error
+		if normal[i], err = l.Normalize(); err != nil {
 			return nil, err
 		}
-		normal[i] = n
 	}
-	return &answer{body: apijson.LimitSet{Limits: apijson.LimitsOf(normal), Note: h.options.AdminNote}}, nil
+	return apijson.LimitSet{Limits: apijson.LimitsOf(normal), Note: h.options.AdminNote}, nil
 }
 
-func (h *Handler) listEntities(ctx context.Context, c *incoming) (*answer, error) {
+func (h *Handler) listEntities(ctx context.Context, c *incoming) (any, error) {
 	return h.page(ctx, c, &weir.EntityQuery{Parent: c.query["parent"], Resource: c.query["resource"]})
 }
 
-func (h *Handler) getEntity(ctx context.Context, c *incoming) (*answer, error) {
+func (h *Handler) getEntity(ctx context.Context, c *incoming) (any, error) {
 	name := c.r.PathValue("entity")
 	e, err := h.options.Admin.Entity(ctx, name)
 	if err != nil {
@@ -141,10 +107,10 @@ func (h *Handler) getEntity(ctx context.Context, c *incoming) (*answer, error) {
 	for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
 		body.Limits[resource] = apijson.LimitsOf(e.Limits[resource])
 	}
-	return &answer{body: body}, nil
+	return body, nil
 }
 
-func (h *Handler) putEntity(ctx context.Context, c *incoming) (*answer, error) {
+func (h *Handler) putEntity(ctx context.Context, c *incoming) (any, error) {
 	body, err := apijson.ReadEntity(c.in)
 	if err != nil {
 		return nil, err
@@ -153,13 +119,13 @@ func (h *Handler) putEntity(ctx context.Context, c *incoming) (*answer, error) {
 	if err := h.options.Admin.SetEntity(ctx, body.Entity, body.Parent, body.Cascade); err != nil {
 		return nil, err
 	}
-	return &answer{body: body}, nil
+	return body, nil
 }
 
-func (h *Handler) deleteEntity(ctx context.Context, c *incoming) (*answer, error) {
+func (h *Handler) deleteEntity(ctx context.Context, c *incoming) (any, error) {
 	name := c.r.PathValue("entity")
 	if err := h.options.Admin.DeleteEntity(ctx, name); err != nil {
 		return nil, err
 	}
-	return &answer{body: apijson.Entity{Entity: name, Note: h.options.AdminNote}}, nil
+	return apijson.Entity{Entity: name, Note: h.options.AdminNote}, nil
 }

@@ -18,11 +18,11 @@ type Role int
 const (
 	// RoleNone may do nothing that needs a bearer token.
 	RoleNone Role = iota
-	// RoleRead may ask for status, explanations, children, capacity and activity.
+	// RoleRead may read status, explanations, children, capacity and activity.
 	RoleRead
 	// RoleCall may reserve, adjust, complete, cancel and extend as well.
 	RoleCall
-	// RoleAdmin may change what is configured, and bring limits in a reserve.
+	// RoleAdmin may change the configuration, and bring limits with a reserve.
 	RoleAdmin
 )
 
@@ -42,15 +42,15 @@ func (r Role) String() string {
 
 // Identity is who a bearer token belongs to.
 type Identity struct {
-	// Name is how logs call the caller.
+	// Name is the caller's in logs.
 	Name string
 	// Role is what the caller may do.
 	Role Role
 }
 
-// Require guards a handler beside this one as the API guards its own routes: next serves who has a
-// bearer token whose role is least or stronger, and everybody where Options.Authenticate is nil.
-// Others get a problem with status 401 or 403.
+// Require guards another handler as the API guards its own routes: next serves callers with a bearer token
+// of the role least or a stronger one, and everybody if Options.Authenticate is nil. Others get a problem
+// with status 401 or 403.
 func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.authenticate(&incoming{w: w, r: r}, least); err != nil {
@@ -62,8 +62,8 @@ func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	})
 }
 
-// authenticate finds out who calls, and refuses who may not. It reads nothing but the header, and
-// what is wrong with a bearer token is said without it.
+// authenticate sets the identity of the caller, and refuses one without the role. It reads only the header.
+// Its errors do not quote the bearer token.
 func (h *Handler) authenticate(c *incoming, least Role) error {
 	if h.options.Authenticate == nil {
 		return nil
@@ -90,14 +90,14 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 	return nil
 }
 
-// withCaller names the caller for the limiter: the bearer token's owner, or without bearer tokens
-// the address, because there is nothing else to tell callers apart by.
+// withCaller names the caller for the engine: the owner of the bearer token, or the address if no bearer
+// tokens are in use.
 func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	if h.options.Authenticate != nil {
 		c.caller = c.identity.Name
 		return weir.ContextWithCaller(ctx, c.caller)
 	}
-	if address, ok := ctx.Value(addressKey{}).(string); ok { // ConnContext has named it
+	if address, ok := ctx.Value(addressKey{}).(string); ok {
 		c.caller = address
 		return ctx
 	}
@@ -105,20 +105,20 @@ func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	return weir.ContextWithCaller(ctx, c.caller)
 }
 
-// addressKey finds the address that [ConnContext] has named as the caller.
+// addressKey is the context key of the address that [ConnContext] has named as the caller.
 type addressKey struct{}
 
-// ConnContext names the address at the other end of a connection as the caller (see
-// [weir.ContextWithCaller]). A [Handler] without bearer tokens does so for every request; with this
-// as [http.Server.ConnContext] it is done once for a connection.
+// ConnContext names the remote address of a connection as the caller (see [weir.ContextWithCaller]). A
+// [Handler] without bearer tokens does so for each request, unless this is the server's
+// [http.Server.ConnContext]: then it is done once for a connection.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	address := callerAddress(conn.RemoteAddr().String())
 	return context.WithValue(weir.ContextWithCaller(ctx, address), addressKey{}, address)
 }
 
-// callerAddress returns the name of an address, "" for one of no network. What a proxy says in
-// X-Forwarded-For is not trusted. Of an IPv6 address the first 64 bits count, since one host has
-// all of them.
+// callerAddress returns the address of a caller, or "" without a network. It does not trust
+// X-Forwarded-For. Of an IPv6 address it returns the first 64 bits, because one host has all addresses
+// below them.
 func callerAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {
@@ -141,7 +141,7 @@ func unauthorized(challenge, reason string) error {
 	}, "WWW-Authenticate", challenge)
 }
 
-// bearerToken takes the bearer token out of the header (RFC 6750), or says what is wrong.
+// bearerToken returns the bearer token of the header (RFC 6750), or the reason why there is none.
 func bearerToken(given []string) (token, reason string) {
 	if len(given) > 1 {
 		return "", "is given twice"

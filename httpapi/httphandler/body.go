@@ -15,9 +15,9 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// readBody reads a request's body, which must be JSON, into c.in. The connection's own bounds on
-// time hold. A body that arrives slowly holds no place among the requests that are served, and is
-// given up once too many others are on their way.
+// readBody reads the body of a request, which must be JSON, into c.in. The server bounds how long it may
+// take. A body that arrives slowly does not count among the requests that are served, and is given up if
+// too many others are arriving.
 func (h *Handler) readBody(c *incoming) error {
 	most := h.options.MaxBody
 	if err := checkContentType(c.r.Header); err != nil {
@@ -28,11 +28,11 @@ func (h *Handler) readBody(c *incoming) error {
 	}
 	body := io.Reader(c.r.Body)
 	if c.r.ContentLength < 0 {
-		body = http.MaxBytesReader(c.w, c.r.Body, most) // it also ends the connection
+		body = http.MaxBytesReader(c.w, c.r.Body, most) // also closes the connection
 	}
 	given, err := h.receive(c, body)
 	switch {
-	case given: // also if the end of the body was there already: its connection reads no more
+	case given: // even if the body has arrived: its connection reads no more
 		c.w.Header().Set("Connection", "close")
 		return overloaded("the body came slowly, and too many others are on their way; nothing was reserved")
 	case err != nil:
@@ -41,14 +41,14 @@ func (h *Handler) readBody(c *incoming) error {
 	return nil
 }
 
-// receive reads a body, and reports whether it was given up.
+// receive reads a body and reports whether it was given up.
 func (h *Handler) receive(c *incoming, body io.Reader) (given bool, err error) {
 	h.arrivals.begin(c)
-	defer func() { given = h.arrivals.end(c) }() // also if the reader panics
+	defer func() { given = h.arrivals.end(c) }() // also after a panic
 	return false, h.appendAll(c, body)
 }
 
-// appendAll reads to the end, and no more than a body may have.
+// appendAll reads a body to its end, within the bound on its length.
 func (h *Handler) appendAll(c *incoming, from io.Reader) error {
 	text := c.in[:0]
 	defer func() { c.in = text }()
@@ -99,7 +99,7 @@ func tooLarge(most int64) error {
 		apijson.Invalid("body", "", "must have at most "+apijson.Shorten(most)+" bytes"))
 }
 
-// bodyError says why a body could not be read: the sender's fault, always.
+// bodyError returns the error of a body that could not be read, which is always the sender's fault.
 func bodyError(err error, most int64) error {
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		return tooLarge(most)
@@ -111,19 +111,17 @@ func bodyError(err error, most int64) error {
 	return apijson.Refusal(status, &weir.Error{Code: weir.Invalid, Field: "body", Reason: reason, Err: err})
 }
 
-// Bodies that have not arrived whole take no place among the requests that are served, but they use
-// memory. A body may use freeOfBody without being counted; all that the others use beyond it is
-// bounded by mostArriving.
+// Bodies that have not arrived whole use memory. Each may use freeOfBody bytes that are not counted; what
+// all use beyond that is bounded by mostArriving.
 const (
 	freeOfBody   = maxKept
 	mostArriving = 64 << 20
 )
 
-// arrivals are the requests whose bodies are on their way, in the order in which they began. When
-// there are too many of them, one of a caller that has its share or more is given up, the one that
-// began first: no caller gives up another's. When they hold too much memory it is the one that
-// began first: a body that is sent without delay is never the oldest for long, however many others
-// are slow.
+// arrivals are the requests whose bodies are arriving, in the order in which they began. If there are too
+// many, the oldest of the callers that have their fraction or more is given up, so that no caller gives up
+// another's. If they use too much memory, the oldest of all is given up: a body that is sent without delay
+// is never the oldest for long.
 type arrivals struct {
 	most      int
 	mostBytes int64
@@ -131,23 +129,23 @@ type arrivals struct {
 	mu          sync.Mutex
 	first, last *incoming
 	len         int
-	of          map[string]int // how many each caller has, of those that have any
+	of          map[string]int // how many each caller has
 	bytes       int64
 }
 
-// arriving is what arrivals know of a request.
+// arriving is the part of a request that belongs to arrivals.
 type arriving struct {
 	prev, next *incoming
-	under      bool          // it is in the list
-	stopped    chan struct{} // closed once its reading was made to fail; nil if it was not given up
-	bytes      int64         // of its body beyond what is free
+	listed     bool          // it is in the list
+	stopped    chan struct{} // closed once reading fails; nil if it was not given up
+	bytes      int64         // of the body beyond freeOfBody
 }
 
-// begin files a request whose body is to be read.
+// begin adds a request whose body is about to be read.
 func (a *arrivals) begin(c *incoming) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	c.arriving = arriving{prev: a.last, under: true}
+	c.arriving = arriving{prev: a.last, listed: true}
 	if a.last != nil {
 		a.last.arriving.next = c
 	} else {
@@ -160,17 +158,17 @@ func (a *arrivals) begin(c *incoming) {
 	}
 }
 
-// oldest returns the first one whose caller has as many as there are for each caller, or more.
+// oldest returns the oldest request of the callers that have the average or more.
 func (a *arrivals) oldest() *incoming {
-	share := a.len / len(a.of)
+	average := a.len / len(a.of)
 	c := a.first
-	for a.of[c.caller] < share {
+	for a.of[c.caller] < average {
 		c = c.arriving.next // some caller has at least the average
 	}
 	return c
 }
 
-// grow counts the memory of a body.
+// grow counts the memory of a body that has grown to a size.
 func (a *arrivals) grow(c *incoming, size int) {
 	beyond := int64(size) - freeOfBody
 	if beyond <= 0 {
@@ -178,7 +176,7 @@ func (a *arrivals) grow(c *incoming, size int) {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !c.arriving.under {
+	if !c.arriving.listed {
 		return
 	}
 	a.bytes += beyond - c.arriving.bytes
@@ -191,7 +189,7 @@ func (a *arrivals) grow(c *incoming, size int) {
 	}
 }
 
-// end takes a request out whose body has arrived or failed, and reports whether it was given up.
+// end removes a request whose body has arrived or failed, and reports whether it was given up.
 func (a *arrivals) end(c *incoming) bool {
 	a.mu.Lock()
 	a.remove(c)
@@ -204,22 +202,22 @@ func (a *arrivals) end(c *incoming) bool {
 	return true
 }
 
-// giveUp makes the reading of a body fail. The request cannot end meanwhile, because end waits for
-// it. Nothing else does: on HTTP/2 it takes until a goroutine of the connection has answered.
+// giveUp makes reading a body fail. Only end waits for it, so that the request does not end before: on
+// HTTP/2 a goroutine of the connection must answer first.
 func (a *arrivals) giveUp(c *incoming) {
 	a.remove(c)
 	stopped := make(chan struct{})
 	c.arriving.stopped = stopped
 	go func() {
 		defer close(stopped)
-		// Where the server cannot do this, its own bounds on time end the reading.
+		// A server that cannot do this ends the reading by its own timeouts.
 		_ = http.NewResponseController(c.w).SetReadDeadline(time.Unix(1, 0))
 	}()
 }
 
 func (a *arrivals) remove(c *incoming) {
 	at := &c.arriving
-	if !at.under {
+	if !at.listed {
 		return
 	}
 	if at.prev != nil {
@@ -237,5 +235,5 @@ func (a *arrivals) remove(c *incoming) {
 		delete(a.of, c.caller)
 	}
 	a.bytes -= at.bytes
-	at.prev, at.next, at.under, at.bytes = nil, nil, false, 0
+	at.prev, at.next, at.listed, at.bytes = nil, nil, false, 0
 }

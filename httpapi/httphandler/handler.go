@@ -21,15 +21,15 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Handler serves a [weir.Service] over HTTP. It has no state of its own, so that any handler of a
-// service answers for every other. All methods may be called at once.
+// Handler serves a [weir.Service] over HTTP. It keeps no state of leases, so that any handler of a service
+// can answer for another. All methods may be called at once.
 type Handler struct {
 	service    weir.Service
 	options    Options
 	mux        *http.ServeMux
 	direct     map[string]*directRoute // by path, for POST
 	patterns   []string
-	slots      chan struct{} // one for each request of the API under way
+	serving    chan struct{} // holds an element for each request of the API that is served
 	arrivals   arrivals
 	document   []byte // the OpenAPI document
 	rateLimits *apijson.RateLimits
@@ -40,12 +40,12 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// New makes the handler of a service. The server around it bounds the time of headers,
-// bodies and answers; the handler bounds their size and number. Where the service says which limits
-// it applied, as [weir.Limiter.Applied] does, the RateLimit headers tell their windows too.
+// New returns a handler of a service. The server around it must bound the time that headers, bodies and
+// answers take; the handler bounds their size and number. If the service tells which limits it applied, as
+// [weir.Limiter.Applied] does, the RateLimit headers have their windows too.
 func New(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
-	h.slots = make(chan struct{}, h.options.MaxConcurrent)
+	h.serving = make(chan struct{}, h.options.MaxConcurrent)
 	h.document = openAPIFor(h.options.Version, h.options.Authenticate != nil)
 	h.arrivals.most, h.arrivals.of = h.options.MaxArriving, make(map[string]int)
 	h.arrivals.mostBytes = max(mostArriving, 2*h.options.MaxBody)
@@ -54,8 +54,8 @@ func New(s weir.Service, o *Options) *Handler {
 	return h
 }
 
-// Routes lists what is served, as "GET /v1/status". A request's Pattern is one of them once it has
-// been served; a path alone where the method was wrong, and "/" where the path was.
+// Routes returns the patterns that are served, such as "GET /v1/status". After a request was served, its
+// Pattern is one of them, or a path alone if the method was wrong, or "/" if the path was.
 func (h *Handler) Routes() []string { return slices.Clone(h.patterns) }
 
 // ServeHTTP answers one request.
@@ -70,7 +70,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.handler.ServeHTTP(w, r)
 		return
 	}
-	// The mux would redirect what is not in its plainest form, and nobody expects that of an API.
+	// The mux would redirect a path that is not clean, which callers of an API do not expect.
 	if escaped := r.URL.EscapedPath(); r.RequestURI == "*" || !isClean(escaped) {
 		r.Pattern = "/"
 		h.notFound(w, r)
@@ -79,7 +79,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// isClean reports whether a path is one that the mux takes as it is.
+// isClean reports whether the mux would take a path as it is.
 func isClean(escaped string) bool {
 	if escaped == "" || escaped[0] != '/' {
 		return false
@@ -88,7 +88,7 @@ func isClean(escaped string) bool {
 	return clean == escaped || clean != "/" && clean+"/" == escaped
 }
 
-// panicked answers for a service or handler that did not come to its end. The outcome is unknown.
+// panicked answers a request whose service or handler has panicked. The outcome is unknown.
 func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 	if err, ok := cause.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 		panic(cause)
@@ -101,110 +101,25 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 	})
 }
 
-// handle makes the handler of a route.
-func (h *Handler) handle(t *route) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := h.begin(w, r)
-		h.admit(r.Context(), t, c)
-		h.end(c)
-	})
-}
-
-// admit lets a request in: who asks, and whether its body arrives.
-func (h *Handler) admit(ctx context.Context, t *route, c *incoming) {
-	if t.role > RoleNone {
-		if err := h.authenticate(c, t.role); err != nil {
-			h.refuse(ctx, c, err)
-			return
-		}
-		h.options.LetIn(ctx)
-		ctx = h.withCaller(ctx, c)
-	}
-	if t.limited() {
-		if err := h.arrive(t, c); err != nil {
-			h.refuse(ctx, c, err)
-			return
-		}
-	}
-	h.serve(ctx, t, c)
-}
-
-// arrive reads what the caller sends: the query, and a body if the route wants one.
-func (h *Handler) arrive(t *route, c *incoming) (err error) {
-	if c.query, err = parseQuery(c.r.URL.RawQuery, t.query...); err != nil || !t.reads() {
-		return err
-	}
-	return h.readBody(c)
-}
-
-// serve answers a request that was let in.
-func (h *Handler) serve(ctx context.Context, t *route, c *incoming) {
-	if t.plain != nil {
-		t.plain.ServeHTTP(c.w, c.r)
-		return
-	}
-	answer, err := h.work(ctx, t, c)
-	if err != nil {
-		h.refuse(ctx, c, err)
-		return
-	}
-	if h.answer(c, answer) != nil && !c.made.IsZero() {
-		h.giveBack(ctx, c)
-	}
-}
-
-// work does what a request asks for, in a place among those that are served at once. The place is
-// free again before the answer is written, or clients that do not read theirs would keep others
-// out.
-func (h *Handler) work(ctx context.Context, t *route, c *incoming) (*answer, error) {
-	if t.limited() {
-		select {
-		case h.slots <- struct{}{}:
-			defer func() { <-h.slots }()
-		default:
-			return nil, overloaded("too many requests at once; nothing was reserved")
-		}
-	}
-	return t.serve(h, ctx, c)
-}
-
-// fail answers with an error, and logs what the answer leaves out.
-func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
-	h.logHidden(r.Context(), err)
-	apijson.WriteProblem(w, nil, err, h.rateLimits)
-}
-
-// refuse answers a request of a route with an error.
-func (h *Handler) refuse(ctx context.Context, c *incoming, err error) {
-	h.logHidden(ctx, err)
-	c.out = apijson.WriteProblem(c.w, c.out, err, h.rateLimits)
-}
-
-// maxKept is how many bytes a request may leave behind for the next one to use.
+// maxKept bounds the memory that a request leaves for the next one.
 const maxKept = 16 << 10
 
-// incoming is one request of a route, and the memory that it works in. Once it was answered another
-// request uses that again: nothing may keep a piece of it.
+// incoming is a request of a route, with its memory. After the answer another request uses the memory
+// again, so nothing may keep a part of it.
 type incoming struct {
 	w        http.ResponseWriter
 	r        *http.Request
 	identity Identity
-	caller   string // its name for the limiter
+	caller   string // the name of the caller for the engine
 	query    map[string]string
-	in, out  []byte // the request's body, and the answer's
+	in, out  []byte // the body and the answer
 	arriving arriving
-	verb     apijson.Update
-	said     answer
-	made     weir.LeaseID // of the lease that was reserved, if the caller brought no ID
+	update   apijson.Update
+	made     weir.LeaseID       // the ID of the lease, if it was reserved without one of the caller's
+	limits   []weir.LimitStatus // those of a reservation, for the RateLimit headers
 }
 
-// say makes the answer.
-func (c *incoming) say(body any, limits []weir.LimitStatus) *answer {
-	c.said = answer{body, limits}
-	return &c.said
-}
-
-// begin begins a request. It comes from an admin until a bearer token says otherwise.
+// begin returns the incoming of a request. Without bearer tokens every caller is admin.
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	c, ok := h.incoming.Get().(*incoming)
 	if !ok {
@@ -214,11 +129,66 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	return c
 }
 
-// end ends a request that was answered. One that panicked does not get here: something may be at
-// work on it still.
+// end keeps the memory of a request that was answered. It is not called after a panic, because something
+// may still use the memory then.
 func (h *Handler) end(c *incoming) {
 	if cap(c.in) <= maxKept && cap(c.out) <= maxKept {
 		*c = incoming{in: c.in[:0], out: c.out[:0]}
 		h.incoming.Put(c)
 	}
+}
+
+// handle returns the handler of a route.
+func (h *Handler) handle(t *route) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := h.begin(w, r)
+		h.process(r.Context(), t, c)
+		h.end(c)
+	})
+}
+
+// process authenticates the caller, carries out the request and answers it.
+func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
+	if t.role > RoleNone {
+		if err := h.authenticate(c, t.role); err != nil {
+			h.refuse(ctx, c, err)
+			return
+		}
+		h.options.LetIn(ctx)
+		ctx = h.withCaller(ctx, c)
+	}
+	if t.plain != nil {
+		t.plain.ServeHTTP(c.w, c.r)
+		return
+	}
+	body, err := h.carryOut(ctx, t, c)
+	if err != nil {
+		h.refuse(ctx, c, err)
+		return
+	}
+	if h.answer(c, body) != nil && !c.made.IsZero() {
+		h.giveBack(ctx, c)
+	}
+}
+
+// carryOut reads a request and calls its endpoint. It bounds how many endpoints run at once, but not how
+// many answers are written, because otherwise clients that do not read theirs would keep others out.
+func (h *Handler) carryOut(ctx context.Context, t *route, c *incoming) (body any, err error) {
+	if t.limited() {
+		if c.query, err = parseQuery(c.r.URL.RawQuery, t.query...); err != nil {
+			return nil, err
+		}
+		if t.hasBody() {
+			if err := h.readBody(c); err != nil {
+				return nil, err
+			}
+		}
+		select {
+		case h.serving <- struct{}{}:
+			defer func() { <-h.serving }()
+		default:
+			return nil, overloaded("too many requests at once; nothing was reserved")
+		}
+	}
+	return t.serve(h, ctx, c)
 }

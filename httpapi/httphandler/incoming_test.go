@@ -92,7 +92,7 @@ func TestLittleIsLeftBehind(t *testing.T) {
 		c := h.begin(w, r)
 		c.in, c.out = make([]byte, size[0]), make([]byte, size[1])
 		c.query, c.identity = map[string]string{"a": "b"}, Identity{"somebody", RoleCall}
-		c.verb, c.said = apijson.NewComplete(), answer{body: 1}
+		c.update, c.limits = apijson.NewComplete(), []weir.LimitStatus{{}}
 		h.end(c)
 		next := h.begin(w, r)
 		if cap(next.in) > maxKept || cap(next.out) > maxKept {

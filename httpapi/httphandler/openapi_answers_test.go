@@ -27,7 +27,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 		},
 	})
 	busy := fullHandler(w)
-	busy.slots = nil // no room at all
+	busy.serving = nil // no room at all
 	long := func() io.Reader { return strings.NewReader(strings.Repeat(" ", 1001)) }
 	slow := func() io.Reader { return iotest.ErrReader(os.ErrDeadlineExceeded) }
 	empty := func() io.Reader { return http.NoBody }

@@ -11,39 +11,37 @@ import (
 
 // Options tune a [Handler]. Nil means all defaults.
 type Options struct {
-	// Authenticate says who a bearer token belongs to, and false where nobody. It must compare in
+	// Authenticate returns whose a bearer token is, and false if it is nobody's. It must compare in
 	// constant time. Default: no bearer token is needed and everybody is admin, for loopback use.
 	Authenticate func(bearerToken string) (Identity, bool)
-	// LetIn is told of each request that needs a role, once its caller was found to have it and
-	// before its body is read; the context is the request's. Default: nobody.
+	// LetIn is called with the context of each request that needs a role, after its caller was found to
+	// have it and before its body is read. Default: nothing is called.
 	LetIn func(context.Context)
-	// HungUp reports whether the client of the request with this context has closed its connection.
-	// It is asked before the answer to a reserve whose lease ID the handler made is written, and must
-	// not wait. Default: false; the end of the request's context says so in any case, but net/http
-	// may end it later.
+	// HungUp reports whether the client of the request with this context has closed its connection. It
+	// is called before the answer to a reserve without a lease ID of the caller's is written, and must
+	// not wait. Default: only the context tells, which net/http may end later.
 	HungUp func(context.Context) bool
-	// Admin reads and changes the configuration. Default: the admin routes, children and capacity
-	// answer 404.
+	// Admin reads and changes the configuration. Default: the routes that need it answer 404.
 	Admin httpapi.Admin
-	// AdminNote is put as "note" into the answers to admin writes, such as "holds until the next
+	// AdminNote is the "note" in answers to changes of the configuration, such as "holds until the next
 	// reload or restart". Default: none.
 	AdminNote string
 	// Activity returns what GET /v1/activity answers, at a time. Default: the route answers 404.
 	Activity func(now time.Time) *httpapi.ActivityReport
-	// MaxBody is how many bytes a request's body may have. Default: 1 MiB.
+	// MaxBody bounds the bytes of a request's body. Default: 1 MiB.
 	MaxBody int64
-	// MaxConcurrent is how many requests of the API are served at once; one above it is answered
+	// MaxConcurrent bounds the requests of the API that are served at once. One above it is answered
 	// with 503 and charges nothing. Default: 1,024.
 	MaxConcurrent int
-	// MaxArriving is how many requests may have a body on its way at once. They are not among the
-	// MaxConcurrent; above it the oldest is given up with 503 and charges nothing.
+	// MaxArriving bounds the requests whose bodies have not arrived whole, which do not count towards
+	// MaxConcurrent. If there are more, the oldest is given up with 503 and charges nothing.
 	// Default: four times MaxConcurrent.
 	MaxArriving int
-	// Logger is told of failures that are not shown to callers. Default: [slog.DiscardHandler].
+	// Logger gets the failures that callers are not told of. Default: nothing is logged.
 	Logger *slog.Logger
-	// Ready says whether the service can answer; /readyz asks it. Default: always ready.
+	// Ready returns why the service cannot answer, for /readyz. Default: it always can.
 	Ready func(context.Context) error
-	// Version is the program's own, for the OpenAPI document. Default: that of the document.
+	// Version is the program's, for the OpenAPI document. Default: the document's own.
 	Version string
 	// Page serves "/" and the files under "/page/", without a bearer token. Default: these paths
 	// answer 404.

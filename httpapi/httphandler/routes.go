@@ -12,52 +12,106 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// endpoint is what a route does: a method of the handler.
-type endpoint func(h *Handler, ctx context.Context, c *incoming) (*answer, error)
+// endpoint carries out a request of a route, and returns the body of the answer.
+type endpoint func(h *Handler, ctx context.Context, c *incoming) (body any, err error)
 
 // route is one method on one path.
 type route struct {
 	method string
-	path   string // in the syntax of [http.ServeMux]
-	// role is what a caller must at least have; RoleNone needs no bearer token.
+	path   string // as a pattern of [http.ServeMux]
+	// role is the least role that a caller needs; RoleNone needs no bearer token.
 	role Role
-	// query are the parameters that the route knows.
+	// query has the names of the parameters that the route takes.
 	query []string
-	// serve answers with a body, or with an error.
 	serve endpoint
-	// plain answers by itself, instead of serve, and is no part of the API.
+	// plain answers instead of serve. Such a route is not a part of the API.
 	plain http.Handler
 }
 
 func (r *route) pattern() string { return r.method + " " + r.path }
 
-// limited is whether the route is part of the API, whose requests at once are bounded.
+// limited reports whether the route counts among those of which a bounded number is served at once.
 func (r *route) limited() bool { return strings.HasPrefix(r.path, "/v1/") }
 
-// reads is whether requests of the route have a body.
-func (r *route) reads() bool { return r.method == http.MethodPost || r.method == http.MethodPut }
+func (r *route) hasBody() bool { return r.method == http.MethodPost || r.method == http.MethodPut }
 
-// routes lists what the handler serves with its options.
+func get(path string, role Role, serve endpoint, query ...string) route {
+	return route{method: http.MethodGet, path: path, role: role, serve: serve, query: query}
+}
+
+func post(path string, serve endpoint) route {
+	return route{method: http.MethodPost, path: path, role: RoleCall, serve: serve}
+}
+
+func plain(path string, handler http.Handler) route {
+	return route{method: http.MethodGet, path: path, plain: handler}
+}
+
+// routes returns what the handler serves with its options.
 func (h *Handler) routes() []route {
-	routes := slices.Concat(h.healthRoutes(), verbRoutes(), askRoutes())
+	routes := []route{
+		get("/healthz", RoleNone, (*Handler).healthy),
+		get("/readyz", RoleNone, (*Handler).ready),
+		plain("/openapi.json", http.HandlerFunc(h.serveOpenAPI)),
+		post("/v1/reserve", (*Handler).reserve),
+		post("/v1/adjust", update(apijson.NewAdjust(), adjust)),
+		post("/v1/complete", update(apijson.NewComplete(), complete)),
+		post("/v1/cancel", update(apijson.Update{}, cancel)),
+		post("/v1/extend", update(apijson.Update{}, extend)),
+		get("/v1/status", RoleRead, (*Handler).status, "entity", "resource"),
+		get("/v1/explain", RoleRead, (*Handler).explain, "entity", "resource"),
+	}
 	if h.options.Admin != nil {
-		routes = slices.Concat(routes, listRoutes(), adminRoutes())
+		routes = append(routes,
+			get("/v1/entities/{entity}/children", RoleRead, (*Handler).children, "after", "size"),
+			get("/v1/resources/{resource}/capacity", RoleRead, (*Handler).capacity))
+		routes = append(routes, adminRoutes()...)
 	}
 	if h.options.Activity != nil {
-		routes = append(routes, route{
-			method: "GET", path: "/v1/activity", role: RoleRead, serve: (*Handler).recent,
-		})
+		routes = append(routes, get("/v1/activity", RoleRead, (*Handler).activity))
 	}
 	if page := h.options.StatusPage; page != nil {
-		routes = append(routes,
-			route{method: "GET", path: "/{$}", plain: page},
-			route{method: "GET", path: "/page/{file}", plain: page})
+		routes = append(routes, plain("/{$}", page), plain("/page/{file}", page))
 	}
 	return routes
 }
 
-// register puts the routes into the mux, and for each path an answer to the methods that it has
-// not.
+// adminRoutes read and change the configuration.
+func adminRoutes() []route {
+	const (
+		system   = "/v1/admin/system"
+		entities = "/v1/admin/entities"
+		entity   = entities + "/{entity}"
+	)
+	admin := func(method, path string, serve endpoint, query ...string) route {
+		return route{method: method, path: path, role: RoleAdmin, query: query, serve: serve}
+	}
+	routes := []route{
+		admin("GET", system, (*Handler).getSystem),
+		admin("PUT", system+"/on_unavailable", (*Handler).putPolicy),
+		admin("GET", entities, (*Handler).listEntities, "parent", "resource", "after", "size"),
+		admin("GET", entity, (*Handler).getEntity),
+		admin("PUT", entity, (*Handler).putEntity),
+		admin("DELETE", entity, (*Handler).deleteEntity),
+	}
+	for _, p := range []struct {
+		path  string
+		of    place
+		query []string
+	}{
+		{system + "/limits", systemPlace, nil},
+		{"/v1/admin/resources/{resource}/limits", resourcePlace, nil},
+		{entity + "/limits", entityPlace, []string{"resource"}},
+	} {
+		routes = append(routes,
+			admin("GET", p.path, getLimits(p.of), p.query...),
+			admin("PUT", p.path, putLimits(p.of), p.query...),
+			admin("DELETE", p.path, deleteLimits(p.of), p.query...))
+	}
+	return routes
+}
+
+// register adds the routes to the mux, and for each path an answer to other methods.
 func (h *Handler) register() {
 	allowed := map[string][]string{}
 	h.direct = make(map[string]*directRoute)
@@ -65,7 +119,7 @@ func (h *Handler) register() {
 		handler := h.handle(&r)
 		h.patterns = append(h.patterns, r.pattern())
 		h.mux.Handle(r.pattern(), handler)
-		if r.method == http.MethodPost && !strings.Contains(r.path, "{") {
+		if r.method == http.MethodPost {
 			h.direct[r.path] = &directRoute{r.pattern(), handler}
 		}
 		allowed[r.path] = append(allowed[r.path], r.method)
@@ -79,14 +133,14 @@ func (h *Handler) register() {
 	h.mux.Handle("/", http.HandlerFunc(h.notFound))
 }
 
-// directRoute is a route that is found by its path alone, without the mux.
+// directRoute is the route of a verb. It is found without the mux, which takes longer.
 type directRoute struct {
 	pattern string
 	handler http.Handler
 }
 
-// directly finds the route of a verb, which the mux would find too; nil for other requests. A path
-// that is one of these as it came in is in its plainest form.
+// directly returns the route of a verb, which the mux would find too, and nil for other requests. The path
+// of a verb is clean as it stands.
 func (h *Handler) directly(r *http.Request) *directRoute {
 	if r.Method != http.MethodPost || r.URL.RawPath != "" {
 		return nil
@@ -102,11 +156,12 @@ func (h *Handler) wrongMethod(allow string) http.Handler {
 }
 
 func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
-	h.fail(w, r, apijson.Refusal(http.StatusNotFound, apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")))
+	h.fail(w, r, apijson.Refusal(http.StatusNotFound,
+		apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")))
 }
 
-// parseQuery reads a query whose parameters must be among the known ones, each at most once and not
-// empty. Every mistake is told.
+// parseQuery reads a query. It refuses parameters that are unknown, repeated or empty, and reports every
+// mistake.
 func parseQuery(raw string, known ...string) (map[string]string, error) {
 	if raw == "" {
 		return nil, nil
@@ -134,7 +189,7 @@ func parseQuery(raw string, known ...string) (map[string]string, error) {
 	return query, apijson.Join(errs)
 }
 
-// pageSize reads the parameter size.
+// pageSize returns the parameter size, or 0 if it was not given.
 func pageSize(query map[string]string) (int, error) {
 	text, ok := query["size"]
 	if !ok {

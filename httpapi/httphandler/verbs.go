@@ -12,18 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// verbRoutes are what callers do with leases.
-func verbRoutes() []route {
-	return []route{
-		{method: "POST", path: "/v1/reserve", role: RoleCall, serve: (*Handler).reserve},
-		{method: "POST", path: "/v1/adjust", role: RoleCall, serve: (*Handler).adjust},
-		{method: "POST", path: "/v1/complete", role: RoleCall, serve: (*Handler).complete},
-		{method: "POST", path: "/v1/cancel", role: RoleCall, serve: (*Handler).cancel},
-		{method: "POST", path: "/v1/extend", role: RoleCall, serve: (*Handler).extend},
-	}
-}
-
-func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
+func (h *Handler) reserve(ctx context.Context, c *incoming) (any, error) {
 	r, err := apijson.ReadReserve(c.in)
 	if r != nil && r.Brings && c.identity.Role < RoleAdmin {
 		return nil, apijson.Refusal(http.StatusForbidden, &weir.Error{
@@ -33,9 +22,9 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	lease, err := h.take(ctx, r)
+	lease, err := h.service.Reserve(ctx, &r.Request)
 	if err != nil {
-		return nil, err
+		return nil, r.Reword(err)
 	}
 	if r.LeaseID.IsZero() && !lease.Degraded {
 		c.made = lease.ID
@@ -43,78 +32,52 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (*answer, error) {
 	if err := h.gone(ctx, c); err != nil {
 		return nil, err
 	}
-	left := lease.Limits
+	c.limits = lease.Limits
 	if lease.Replay {
-		left = h.leftNow(ctx, lease.Limits, r.Limits)
+		c.limits = h.statusNow(ctx, lease.Limits, r.Limits)
 	}
-	return c.say(apijson.LeaseText{Lease: lease}, left), nil
+	return apijson.LeaseText{Lease: lease}, nil
 }
 
-// take reserves.
-func (h *Handler) take(ctx context.Context, r *apijson.Reserve) (*weir.Lease, error) {
-	lease, err := h.service.Reserve(ctx, &r.Request)
-	if err != nil {
-		return nil, r.Reword(err)
+// update returns the endpoint of an update: it reads the body into a copy of empty, and calls do.
+func update(
+	empty apijson.Update, do func(context.Context, weir.Service, *apijson.Update) (*weir.Receipt, error),
+) endpoint {
+	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
+		u := &c.update
+		*u = empty
+		if err := apijson.ReadUpdate(c.in, u); err != nil {
+			return nil, err
+		}
+		receipt, err := do(ctx, h.service, u)
+		if err != nil {
+			return nil, u.Reword(err)
+		}
+		return apijson.ReceiptText{Receipt: receipt}, nil
 	}
-	return lease, nil
 }
 
-func (h *Handler) adjust(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, apijson.NewAdjust(), adjustLease)
+func adjust(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
+	return s.Adjust(ctx, u.LeaseID, u.Seq, u.Totals)
 }
 
-func (h *Handler) complete(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, apijson.NewComplete(), completeLease)
+func complete(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
+	return s.Complete(ctx, u.LeaseID, u.Totals)
 }
 
-func (h *Handler) cancel(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, apijson.Update{}, cancelLease)
+func cancel(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
+	return s.Cancel(ctx, u.LeaseID)
 }
 
-func (h *Handler) extend(ctx context.Context, c *incoming) (*answer, error) {
-	return h.settle(ctx, c, apijson.Update{}, extendLease)
+func extend(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
+	return s.Extend(ctx, u.LeaseID)
 }
 
-// settlement gives a verb on a lease to the service.
-type settlement func(context.Context, weir.Service, *apijson.Update) (*weir.Receipt, error)
-
-func adjustLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
-	return to.Adjust(ctx, s.LeaseID, s.Seq, s.Totals)
-}
-
-func completeLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
-	return to.Complete(ctx, s.LeaseID, s.Totals)
-}
-
-func cancelLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
-	return to.Cancel(ctx, s.LeaseID)
-}
-
-func extendLease(ctx context.Context, to weir.Service, s *apijson.Update) (*weir.Receipt, error) {
-	return to.Extend(ctx, s.LeaseID)
-}
-
-// settle reads a verb on a lease and gives it to the service.
-func (h *Handler) settle(
-	ctx context.Context, c *incoming, empty apijson.Update, do settlement,
-) (*answer, error) {
-	s := &c.verb
-	*s = empty
-	if err := apijson.ReadUpdate(c.in, s); err != nil {
-		return nil, err
-	}
-	receipt, err := do(ctx, h.service, s)
-	if err != nil {
-		return nil, s.Reword(err)
-	}
-	return c.say(apijson.ReceiptText{Receipt: receipt}, nil), nil
-}
-
-// giveBackTime is how long the handler tries to cancel the lease of a caller that has gone.
+// giveBackTime bounds the cancel of a lease whose caller has gone.
 const giveBackTime = 10 * time.Second
 
-// gone gives back a lease whose caller has hung up before the answer was written, and returns an
-// error then. A caller that brought the lease's ID can repeat the call, so its lease stays.
+// gone cancels a lease whose caller hung up before the answer was written, and returns an error then. A
+// caller that brought the lease ID can repeat the call, so its lease stays.
 func (h *Handler) gone(ctx context.Context, c *incoming) error {
 	if c.made.IsZero() || ctx.Err() == nil && !h.options.HungUp(ctx) {
 		return nil
@@ -125,8 +88,8 @@ func (h *Handler) gone(ctx context.Context, c *incoming) error {
 	}
 }
 
-// giveBack cancels a lease that nobody will settle, because the handler made its ID and its caller
-// does not hear of it.
+// giveBack cancels a lease that nobody will settle, because its ID was not the caller's and the caller did
+// not get the answer.
 func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer cancel()
@@ -141,23 +104,25 @@ func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	h.givenBack.Add(1)
 }
 
-// Abandoned counts the leases whose caller hung up before the answer to the reserve was written,
-// and whose ID the server made: those that were cancelled, and those that could not be and stay
-// charged until they end.
+// Abandoned returns how many leases had an ID of the server's making and a caller that hung up before the
+// answer was written: those that were cancelled, and those that could not be and stay charged until they
+// end.
 func (h *Handler) Abandoned() (cancelled, failed int64) {
 	return h.givenBack.Load(), h.notGivenBack.Load()
 }
 
-// leftNow returns the limits that a repeated reservation was judged by, as they are now: what its
-// answer repeats was left when it was first given. A limit that is gone by now is left out, and all
-// are where the service cannot tell. The request brought some of them lowered.
-func (h *Handler) leftNow(ctx context.Context, judged []weir.LimitStatus, brought []weir.Limit) []weir.LimitStatus {
-	known := map[weir.Subject][]weir.LimitStatus{}
-	left := make([]weir.LimitStatus, 0, len(judged))
+// statusNow returns the present status of the limits that judged a replayed reservation, for the RateLimit
+// headers; the answer itself repeats the status of the first time. It leaves out limits that were removed,
+// and all of them if the service does not answer. The request may have brought lower capacities.
+func (h *Handler) statusNow(
+	ctx context.Context, judged []weir.LimitStatus, brought []weir.Limit,
+) []weir.LimitStatus {
+	bySubject := map[weir.Subject][]weir.LimitStatus{}
+	present := make([]weir.LimitStatus, 0, len(judged))
 	for i := range judged {
 		then := &judged[i]
 		of := weir.Subject{Entity: then.Entity, Resource: then.Resource}
-		limits, ok := known[of]
+		limits, ok := bySubject[of]
 		if !ok {
 			var err error
 			limits, err = h.service.Status(ctx, of.Entity, of.Resource)
@@ -165,7 +130,7 @@ func (h *Handler) leftNow(ctx context.Context, judged []weir.LimitStatus, brough
 				h.logHidden(ctx, err)
 				return nil
 			}
-			known[of] = limits
+			bySubject[of] = limits
 		}
 		at := slices.IndexFunc(limits, func(s weir.LimitStatus) bool {
 			return s.Limit == then.Limit && s.Kind == then.Kind
@@ -180,7 +145,7 @@ func (h *Handler) leftNow(ctx context.Context, judged []weir.LimitStatus, brough
 			now.Available -= now.Capacity - then.Capacity
 			now.Capacity = then.Capacity
 		}
-		left = append(left, now)
+		present = append(present, now)
 	}
-	return left
+	return present
 }

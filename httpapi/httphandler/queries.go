@@ -1,0 +1,105 @@
+package httphandler
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// healthBody is the answer to /healthz and /readyz.
+type healthBody struct {
+	Status string `json:"status"`
+}
+
+func (h *Handler) healthy(context.Context, *incoming) (any, error) { return healthBody{"ok"}, nil }
+
+// ready tells the reason only if it is a [weir.Error], because anybody may ask. The code is unavailable,
+// or superseded as in the answer to a reserve.
+func (h *Handler) ready(ctx context.Context, _ *incoming) (any, error) {
+	err := h.options.Ready(ctx)
+	if err == nil {
+		return healthBody{"ok"}, nil
+	}
+	fault := &weir.Error{Code: weir.Unavailable, Reason: "not ready"}
+	if known, ok := errors.AsType[*weir.Error](err); ok {
+		if known.Code == weir.Superseded {
+			return nil, known
+		}
+		fault.Field, fault.Value, fault.Reason = known.Field, known.Value, known.Reason
+	}
+	return nil, apijson.Refusal(http.StatusServiceUnavailable, fault)
+}
+
+func (h *Handler) status(ctx context.Context, c *incoming) (any, error) {
+	if c.query["entity"] == "" {
+		return nil, apijson.Invalid("entity", "", "must be given")
+	}
+	limits, err := h.service.Status(ctx, c.query["entity"], c.query["resource"])
+	if err != nil {
+		return nil, err
+	}
+	return apijson.LimitsStatus{Limits: apijson.StatusesOf(limits)}, nil
+}
+
+func (h *Handler) explain(ctx context.Context, c *incoming) (any, error) {
+	var missing []error
+	for _, name := range []string{"entity", "resource"} {
+		if c.query[name] == "" {
+			missing = append(missing, apijson.Invalid(name, "", "must be given"))
+		}
+	}
+	if len(missing) > 0 {
+		return nil, apijson.Join(missing)
+	}
+	e, err := h.service.Explain(ctx, c.query["entity"], c.query["resource"])
+	if err != nil {
+		return nil, err
+	}
+	return apijson.ExplanationOf(e), nil
+}
+
+func (h *Handler) children(ctx context.Context, c *incoming) (any, error) {
+	page, err := h.page(ctx, c, &weir.EntityQuery{Parent: c.r.PathValue("entity")})
+	if err != nil {
+		return nil, apijson.Reword(err, func(f *weir.Error) string {
+			if f.Field == "parent" {
+				return "entity" // as in the path
+			}
+			return f.Field
+		})
+	}
+	return page, nil
+}
+
+// page answers with a page of entities.
+func (h *Handler) page(ctx context.Context, c *incoming, q *weir.EntityQuery) (any, error) {
+	size, err := pageSize(c.query)
+	if err != nil {
+		return nil, err
+	}
+	q.After, q.Size = c.query["after"], size
+	page, err := h.options.Admin.Entities(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	names := page.Names
+	if names == nil {
+		names = []string{}
+	}
+	return apijson.EntityList{Entities: names, Next: page.Next}, nil
+}
+
+func (h *Handler) capacity(ctx context.Context, c *incoming) (any, error) {
+	limits, err := h.options.Admin.Capacity(ctx, c.r.PathValue("resource"))
+	if err != nil {
+		return nil, err
+	}
+	return apijson.LimitsStatus{Limits: apijson.StatusesOf(limits)}, nil
+}
+
+func (h *Handler) activity(context.Context, *incoming) (any, error) {
+	return h.options.Activity(h.options.Now()), nil
+}
