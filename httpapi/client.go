@@ -13,31 +13,30 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Client calls a server. It is a [weir.Service] that answers as the one in the
-// server's process does: the same leases, denials and errors, but for the causes of errors. It
-// is an [Admin] too. All methods may be called at once.
+// Client calls a server. It is a [weir.Service] with the leases, denials and errors of the service
+// in the server's process, but without the causes of errors, and an [Admin]. All methods may be
+// called at once.
 //
-// A call whose outcome is unknown, because the server did not answer or because what answered
-// is not weir, is sent again as it was, with the same lease ID, so nothing is charged twice.
-// Then it fails with code [weir.Unavailable].
+// A call whose outcome is unknown, because the server did not answer or because the answer is not
+// weir's, is sent again as it was, with the same lease ID, so that nothing is charged twice. In the
+// end it fails with code [weir.Unavailable].
 //
-// A reservation that ends without a lease though an attempt may have reached the server,
-// because the context has ended or the attempts are used up, is *abandoned*: an attempt may
-// still be carried out. If the client made the lease ID, it cancels the lease in the background
-// for up to ten seconds, also if [ClientOptions.OnUnavailable] lets the caller go on. A cancel
-// that arrives before its reserve makes the server refuse the reserve; it is repeated
-// nevertheless, because another server may get it. If the caller brought the ID, the client
-// leaves it alone, so that the caller can repeat the call: a caller that does not, cancels it
-// by [Client.Cancel]. [Client.Stats] and [ClientOptions.OnAbandoned] tell what became of
-// abandoned reservations.
+// A reservation is abandoned if it ends without a lease, because the context has ended or the
+// attempts are used up, although an attempt may have reached the server and may still be carried
+// out. If the client made the lease ID, it cancels the lease in the background for up to ten
+// seconds, also if [ClientOptions.OnUnavailable] lets the caller go on. The server refuses a
+// reserve that arrives after its cancel; the cancel is repeated nevertheless, because another
+// server may get the reserve. If the caller brought the ID, the client does not cancel, so that the
+// caller can repeat the call; a caller that does not repeat it should call [Client.Cancel].
+// [Client.Stats] and [ClientOptions.OnAbandoned] tell what became of abandoned reservations.
 //
-// A deadline of the caller's is kept to nine tenths, so that the caller still hears what
-// happened.
+// The client keeps a tenth of the caller's deadline in reserve, so that the caller learns the
+// outcome.
 type Client struct {
 	base    string
 	options ClientOptions
 	http    *http.Client
-	own     *http.Transport // nil where the caller brought the HTTP client
+	own     *http.Transport // nil if the HTTP client is the caller's
 	clock   serverClock
 
 	abandoned abandoned
@@ -48,9 +47,9 @@ var (
 	_ Admin        = (*Client)(nil)
 )
 
-// NewClient returns a client of the server at an address such as "http://127.0.0.1:8080", perhaps
-// with a path in front of the API's own, or every mistake in the arguments, joined; each is a
-// [weir.Error] with code [weir.Invalid]. It sends nothing yet.
+// NewClient returns a client of the server at a URL such as "http://127.0.0.1:8080", which may have
+// a path. It sends nothing. It returns all mistakes in its arguments, joined; each is a
+// [weir.Error] with code [weir.Invalid].
 func NewClient(baseURL string, o *ClientOptions) (*Client, error) {
 	options, errs := o.withDefaults()
 	base, err := baseOf(baseURL)
@@ -65,9 +64,8 @@ func NewClient(baseURL string, o *ClientOptions) (*Client, error) {
 	return c, nil
 }
 
-// Close waits until the reservations that were abandoned are cancelled, up to
-// [ClientOptions.CancelFor], and closes idle connections, unless the HTTP client is the
-// caller's. Leases that are live stay charged.
+// Close waits until abandoned reservations are cancelled, for up to [ClientOptions.CancelFor], and
+// closes idle connections unless the HTTP client is the caller's. Live leases stay charged.
 func (c *Client) Close() error {
 	c.abandoned.wait()
 	if c.own != nil {
@@ -78,41 +76,41 @@ func (c *Client) Close() error {
 
 // ClientOptions tune a [Client]. Nil means all defaults.
 type ClientOptions struct {
-	// HTTPClient sends the requests. It is not changed; its redirects are not followed. Default: one
+	// HTTPClient sends the requests. It is not changed. Redirects are not followed. Default: a client
 	// with a transport of its own.
 	HTTPClient *http.Client
-	// BearerToken is sent with every request. Over plain http it can be read on the way: use https
-	// unless the server is on this machine or TLS ends in front of it. Default: none.
+	// BearerToken is sent with every request. Others can read it over plain http: use https unless the
+	// server is on this machine or behind a TLS proxy. Default: none.
 	BearerToken string
-	// Attempts is how often a call is sent whose outcome is unknown. Default: 4.
+	// Attempts bounds how often a call with an unknown outcome is sent. Default: 4.
 	Attempts int
-	// Backoff is the first pause between attempts, which doubles, up to two seconds; each pause is
-	// shortened by up to a half, so that callers do not come back together. Default: 50 ms.
+	// Backoff is the first pause between attempts. Pauses double up to two seconds, and each is
+	// shortened by up to a half at random, so that callers do not come back at once. Default: 50 ms.
 	Backoff time.Duration
-	// Timeout is that of one attempt. Default: five seconds.
+	// Timeout bounds one attempt. Default: five seconds.
 	Timeout time.Duration
-	// OnUnavailable says what a reservation becomes when the server cannot be reached: Block returns
-	// an error, Allow a degraded lease whose verbs do nothing. Default: Block.
+	// OnUnavailable says what a reservation becomes if the server cannot be reached: Block returns an
+	// error, Allow a degraded lease whose verbs do nothing. Default: Block.
 	OnUnavailable weir.Policy
-	// CancelFor is how long the client tries to cancel a reservation that it has abandoned (see
-	// [Client]), and so how long [Client.Close] may take. Negative: it does not; what was reserved
-	// stays charged until its lease ends. Default: ten seconds.
+	// CancelFor bounds how long the client tries to cancel an abandoned reservation (see [Client]),
+	// and so how long [Client.Close] takes. If it is negative, the client does not cancel, and what
+	// was reserved stays charged until its lease ends. Default: ten seconds.
 	CancelFor time.Duration
-	// OnAbandoned is told what became of each reservation that was abandoned: nil if nothing of it is
-	// charged any more, otherwise why it could not be cancelled. It may be called at once, also after
-	// Reserve has returned, and must not call Close. Default: nobody.
+	// OnAbandoned is called with each abandoned reservation: with nil if nothing of it stays charged,
+	// otherwise with why it could not be cancelled. Calls may be concurrent and come after Reserve has
+	// returned. It must not call Close. Default: nothing is called.
 	OnAbandoned func(id weir.LeaseID, err error)
-	// Now makes lease IDs. A clock that is wrong is corrected by the server's. Default: [time.Now].
+	// Now reads the clock for lease IDs, which is corrected by the server's. Default: [time.Now].
 	Now func() time.Time
-	// Note is told what the server says besides of a change, such as how long it holds.
-	// Default: nobody.
+	// Note is called with what the server notes about a change, such as how long it holds.
+	// Default: nothing is called.
 	Note func(text string)
 }
 
-// maxAttempts keeps a mistake in the options from becoming a flood.
+// maxAttempts keeps a mistake in the options from flooding a server.
 const maxAttempts = 1000
 
-// withDefaults returns the options with defaults filled in, or every mistake in them.
+// withDefaults returns the options with defaults filled in, and all mistakes in them.
 func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 	var out ClientOptions
 	if o != nil {
@@ -151,7 +149,7 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 		errs = append(errs, apijson.Invalid("OnUnavailable", string(out.OnUnavailable), "must be block or allow"))
 	}
 	if strings.ContainsFunc(out.BearerToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		// The value would be a secret in a log.
+		// The error must not quote it: it is a secret.
 		errs = append(errs, &weir.Error{Code: weir.Invalid, Field: "BearerToken",
 			Reason: "must be printable ASCII without spaces"})
 	}
@@ -164,12 +162,12 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 	return out, errs
 }
 
-// baseOf checks a server's address and returns it without a slash at its end.
+// baseOf checks the URL of a server and returns it without a trailing slash.
 func baseOf(server string) (string, error) {
 	u, err := url.Parse(server)
 	if err != nil {
 		if at := strings.LastIndexByte(server, '@'); at >= 0 {
-			server = "…" + server[at:] // what is before it may be a secret
+			server = "…" + server[at:] // the part before may be a secret
 		}
 		return "", apijson.Invalid("server", server, "is no URL")
 	}
@@ -187,8 +185,9 @@ func baseOf(server string) (string, error) {
 	return strings.TrimRight(u.String(), "/"), nil
 }
 
-// newHTTPClient sends by the caller's client, or by one of its own. Redirects are answers that weir
-// never gives: following one would send a reservation, and the bearer token, to somebody else.
+// newHTTPClient returns a copy of the caller's client, or a new one with its transport. It does not
+// follow redirects, because weir never answers with one: a reservation and the bearer token would
+// go elsewhere.
 func newHTTPClient(given *http.Client) (client *http.Client, own *http.Transport) {
 	out := http.Client{}
 	if given != nil {
@@ -201,7 +200,7 @@ func newHTTPClient(given *http.Client) (client *http.Client, own *http.Transport
 	return &out, own
 }
 
-// newTransport keeps enough connections for many callers of one server.
+// newTransport returns a transport that keeps enough connections for many callers of one server.
 func newTransport() *http.Transport {
 	dialer := &net.Dialer{Timeout: 5 * time.Second, KeepAlive: 30 * time.Second}
 	return &http.Transport{
@@ -212,11 +211,11 @@ func newTransport() *http.Transport {
 		MaxIdleConnsPerHost: 256,
 		IdleConnTimeout:     90 * time.Second,
 		TLSHandshakeTimeout: 5 * time.Second,
-		DisableCompression:  true, // answers are small, and what is bounded is what was sent
+		DisableCompression:  true, // answers are small, and bounded as they are sent
 	}
 }
 
-// joined wraps all mistakes of a constructor.
+// joined returns all mistakes in the arguments of a constructor.
 func joined(doing string, errs []error) error {
 	if len(errs) == 0 {
 		return nil

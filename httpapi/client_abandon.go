@@ -13,34 +13,33 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Bounds of the work for abandoned reservations.
+// Bounds on cancelling abandoned reservations.
 const (
-	mostAbandoned  = 4096 // at once
-	mostCancelling = 32   // cancels sent at once
-	// A cancel that is answered with unknown lease is repeated after pauses that double, from
-	// the first to the longest.
+	maxAbandoned  = 4096 // at once
+	maxCancelling = 32   // requests at once
+	// A cancel that is answered with unknown lease is repeated after pauses that double.
 	firstRepeat   = 50 * time.Millisecond
 	longestRepeat = time.Second
 )
 
-// ClientStats counts the reservations that a [Client] has abandoned: it ended without a lease,
-// under an ID of its own making, though an attempt may have reached the server.
+// ClientStats counts the reservations with IDs of its own that a [Client] has abandoned: they ended
+// without a lease, although an attempt may have reached the server.
 type ClientStats struct {
-	// Abandoned is how many there were. Each is in one of the counts below, unless
+	// Abandoned counts all of them. Each is also in one of the counts below, unless
 	// [ClientOptions.CancelFor] turns cancels off.
 	Abandoned int64
-	// Cancelled is how many the server had reserved, and gave back.
+	// Cancelled counts those that the server had reserved, and gave back.
 	Cancelled int64
-	// Absent is how many the server did not have when it was asked last; it refuses them from
+	// Absent counts those that the server did not have when it was last asked. It refuses them from
 	// then on.
 	Absent int64
-	// Failed is how many could not be cancelled: they stay charged until their leases end.
+	// Failed counts those that could not be cancelled. They stay charged until their leases end.
 	Failed int64
-	// UnderWay is how many are being cancelled.
+	// UnderWay counts those that are being cancelled.
 	UnderWay int64
 }
 
-// Stats returns what the client has counted so far.
+// Stats returns the counts of abandoned reservations.
 func (c *Client) Stats() ClientStats {
 	a := &c.abandoned
 	a.mu.Lock()
@@ -48,22 +47,22 @@ func (c *Client) Stats() ClientStats {
 	return a.stats
 }
 
-// abandoned are the reservations that a client has given up.
+// abandoned are the abandoned reservations of a client.
 type abandoned struct {
 	mu      sync.Mutex
 	stats   ClientStats
-	idle    *sync.Cond // signalled when none is under way; made by wait
+	idle    *sync.Cond // signalled when none is under way; nil until wait is called
 	sending chan struct{}
 }
 
-func newAbandoned() abandoned { return abandoned{sending: make(chan struct{}, mostCancelling)} }
+func newAbandoned() abandoned { return abandoned{sending: make(chan struct{}, maxCancelling)} }
 
-// begin counts a reservation, and returns false if there are too many.
+// begin counts a reservation. It returns false if too many are under way.
 func (a *abandoned) begin() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.stats.Abandoned++
-	if a.stats.UnderWay == mostAbandoned {
+	if a.stats.UnderWay == maxAbandoned {
 		a.stats.Failed++
 		return false
 	}
@@ -71,7 +70,8 @@ func (a *abandoned) begin() bool {
 	return true
 }
 
-// end counts what became of a reservation. absent is true if the server did not have it.
+// end counts what became of a reservation. The argument absent is true if the server did not have
+// it.
 func (a *abandoned) end(absent bool, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -88,11 +88,11 @@ func (a *abandoned) end(absent bool, err error) {
 	}
 }
 
-// crowded is true if there are so many that those which the server does not have make room.
+// crowded reports whether there are so many that those which the server does not have should end.
 func (a *abandoned) crowded() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.stats.UnderWay > mostAbandoned/2
+	return a.stats.UnderWay > maxAbandoned/2
 }
 
 // wait returns once no reservation is being cancelled.
@@ -107,8 +107,8 @@ func (a *abandoned) wait() {
 	}
 }
 
-// abandon cancels in the background what may have been reserved under an ID of the client's own.
-// pending is true if the reserve may still arrive.
+// abandon cancels in the background what may have been reserved with an ID of the client's own. The
+// argument pending is true if the reserve may still arrive.
 func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 	failed, _ := ctx.Value(abandonKey{}).(func(error))
 	report := func(err error) {
@@ -142,9 +142,9 @@ func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 	}()
 }
 
-// cancelAbandoned sends a cancel until its outcome is known. absent is true if the server does
-// not have the lease: while the reserve may still arrive, at another server perhaps, the cancel
-// is repeated.
+// cancelAbandoned sends a cancel until it has an answer. The result absent is true if the server
+// does not have the lease. While the reserve may still arrive, perhaps at another server, it
+// repeats such a cancel.
 func (c *Client) cancelAbandoned(
 	ctx context.Context, id weir.LeaseID, pending bool,
 ) (absent bool, err error) {
@@ -152,8 +152,8 @@ func (c *Client) cancelAbandoned(
 	if err != nil {
 		return false, err
 	}
-	k := &call{
-		method: http.MethodPost, path: "/v1/cancel", body: body, most: mostOfVerb,
+	k := &apiCall{
+		method: http.MethodPost, path: "/v1/cancel", body: body, most: maxVerbReply,
 		accept: func(body []byte) error {
 			_, err := apijson.ReadReceipt(body, id)
 			return err
@@ -182,25 +182,25 @@ func (c *Client) cancelAbandoned(
 	}
 }
 
-// cancelOnce makes one attempt, in its turn.
-func (c *Client) cancelOnce(ctx context.Context, k *call) (*doubt, error) {
+// cancelOnce makes one attempt, as soon as few enough others are made.
+func (c *Client) cancelOnce(ctx context.Context, k *apiCall) (*noAnswer, error) {
 	select {
 	case c.abandoned.sending <- struct{}{}:
 		defer func() { <-c.abandoned.sending }()
 	case <-ctx.Done():
-		return &doubt{cause: ctx.Err()}, nil
+		return &noAnswer{cause: ctx.Err()}, nil
 	}
 	r, err := c.send(ctx, k)
 	if err != nil {
-		return &doubt{cause: err}, nil
+		return &noAnswer{cause: err}, nil
 	}
 	return k.judge(r)
 }
 
-// arrival watches whether an attempt may have reached the server.
+// arrival records whether an attempt may have reached the server.
 type arrival struct{ asked, connected atomic.Bool }
 
-// trace makes the arrival watch the requests of a context.
+// trace returns a context whose requests are recorded.
 func (a *arrival) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn: func(string) { a.asked.Store(true) },
@@ -208,22 +208,21 @@ func (a *arrival) trace(ctx context.Context) context.Context {
 	})
 }
 
-// possible is false if no attempt had a connection. A round tripper that traces nothing says
-// nothing.
+// possible returns false if no attempt had a connection. A round tripper that does not trace may
+// have had one.
 func (a *arrival) possible() bool { return a.connected.Load() || !a.asked.Load() }
 
 type abandonKey struct{}
 
-// reporting is a service of which one caller is told when a reservation that it abandoned could
-// not be cancelled, if the service behind it is a [Client]. Its leases are those of the service
-// behind it.
+// reporting is a service that calls failed if a [Client] behind it could not cancel a reservation
+// that it abandoned. Its leases are those of the service behind it.
 type reporting struct {
 	weir.Service
 
 	failed func(error)
 }
 
-// Reserve tells the client whom to report to.
+// Reserve reserves with failed in the context, for the client.
 func (s reporting) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	return s.Service.Reserve(context.WithValue(ctx, abandonKey{}, s.failed), r)
 }

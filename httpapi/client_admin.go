@@ -10,32 +10,31 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Admin reads and changes what is configured, a piece at a time. [*weir.Limiter] and [*Client]
-// fulfil it; the rules are those of the limiter's methods of the same names.
+// Admin reads and changes the configuration, one place or entity at a time. [*weir.Limiter] and
+// [*Client] implement it, with the rules of the limiter's methods.
 type Admin interface {
-	// Limits returns the limits configured at exactly one place: the system's where the subject is
-	// zero, a resource's where it has no entity, an entity's otherwise, on [weir.DefaultResource] for
-	// every resource without limits of its own.
+	// Limits returns the limits that are configured at one place: the system's for the zero subject, a
+	// resource's for a subject without an entity, and otherwise an entity's. Its limits on
+	// [weir.DefaultResource] are those for every resource without limits of its own.
 	Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, error)
-	// SetLimits makes limits the only ones at a place; none removes them.
+	// SetLimits replaces the limits at a place; no limits remove them.
 	SetLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) error
 	// Policy and SetPolicy are the system's on_unavailable.
 	Policy(ctx context.Context) (weir.Policy, error)
 	SetPolicy(ctx context.Context, p weir.Policy) error
 	// Entity returns what is configured for an entity, or an error with code [weir.NotFound].
 	Entity(ctx context.Context, name string) (*weir.EntityDefinition, error)
-	// SetEntity declares an entity, or changes its parent and cascade; its limits stay.
+	// SetEntity declares an entity or changes its parent and cascade. Its limits stay.
 	SetEntity(ctx context.Context, name, parent string, cascade bool) error
-	// DeleteEntity removes an entity and its limits; [weir.Conflict] where it has children.
+	// DeleteEntity removes an entity and its limits. It returns [weir.Conflict] if there are children.
 	DeleteEntity(ctx context.Context, name string) error
-	// Entities lists names in order, a page at a time.
+	// Entities returns a page of names in order.
 	Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error)
-	// Capacity reports the limits of every entity that uses a resource or has limits of its own on
-	// it.
+	// Capacity returns the limits of every entity that uses a resource or has limits of its own on it.
 	Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error)
 }
 
-// Limits returns the limits configured at exactly one place; see [Admin].
+// Limits returns the limits that are configured at one place; see [Admin].
 func (c *Client) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, error) {
 	path, err := placePath(at)
 	if err != nil {
@@ -53,7 +52,7 @@ func (c *Client) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, err
 	})
 }
 
-// SetLimits makes limits the only ones at a place; see [Admin].
+// SetLimits replaces the limits at a place; see [Admin].
 func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) error {
 	path, err := placePath(at)
 	if err != nil {
@@ -110,11 +109,7 @@ func (c *Client) Entity(ctx context.Context, name string) (*weir.EntityDefinitio
 		if b.Entity != name {
 			return nil, errors.New("is about another entity: " + apijson.Shorten(b.Entity))
 		}
-		e := &weir.EntityDefinition{
-			Parent:  b.Parent,
-			Cascade: b.Cascade,
-			Limits:  map[string][]weir.Limit{},
-		}
+		e := &weir.EntityDefinition{Parent: b.Parent, Cascade: b.Cascade, Limits: map[string][]weir.Limit{}}
 		for resource, bodies := range b.Limits {
 			if e.Limits[resource], err = apijson.ReadLimits(bodies); err != nil {
 				return nil, err
@@ -150,13 +145,13 @@ func (c *Client) DeleteEntity(ctx context.Context, name string) error {
 		return b.Note, b.Entity == name
 	})
 	if out.unknown && errors.Is(out.err, weir.NotFound) {
-		return nil // an attempt before this one has removed it
+		return nil // an earlier attempt has removed it
 	}
 	return out.err
 }
 
-// Entities lists names in order, a page at a time; see [Admin]. To list the children of an entity
-// on any resource, the role read is enough.
+// Entities returns a page of names in order; see [Admin]. The role read is enough to list the
+// children of an entity on any resource.
 func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	if q == nil {
 		q = &weir.EntityQuery{}
@@ -173,19 +168,15 @@ func (c *Client) Entities(ctx context.Context, q *weir.EntityQuery) (*weir.Entit
 	if err != nil {
 		return nil, err
 	}
-	page, err := ask(
-		ctx,
-		c,
-		"/v1/entities/"+parent+"/children"+query("", "after", q.After, "size", size),
-		apijson.ReadEntities,
-	)
+	path := "/v1/entities/" + parent + "/children" + query("", "after", q.After, "size", size)
+	page, err := ask(ctx, c, path, apijson.ReadEntities)
 	if e, ok := errors.AsType[*weir.Error](err); ok && e.Field == "entity" {
-		e.Field = "parent" // what the query calls it
+		e.Field = "parent" // as in the query
 	}
 	return page, err
 }
 
-// placePath is where the limits of a place are.
+// placePath returns the path of the limits at a place.
 func placePath(at weir.Subject) (string, error) {
 	if at == (weir.Subject{}) {
 		return "/v1/admin/system/limits", nil
@@ -201,7 +192,7 @@ func placePath(at weir.Subject) (string, error) {
 	return "/v1/admin/entities/" + entity + "/limits" + query("", "resource", at.Resource), err
 }
 
-// edit is a call that changes what is configured. Repeating it changes nothing more.
+// edit changes the configuration. Repeating it changes nothing more.
 type edit struct {
 	method, path string
 	body         any // nil for none
@@ -209,21 +200,21 @@ type edit struct {
 
 func put(path string, body any) *edit { return &edit{http.MethodPut, path, body} }
 
-// change sends an edit. Note reads the answer: what the server notes, and whether it is about the
-// edit.
+// change sends an edit. The function note returns the note of an answer, and false if the answer is
+// about something else.
 func change[T any](
 	ctx context.Context, c *Client, e *edit, note func(answer *T) (text string, ok bool),
-) outcome {
+) callResult {
 	var body []byte
 	if e.body != nil {
 		var err error
 		if body, err = apijson.Write(e.body); err != nil {
-			return outcome{err: err}
+			return callResult{err: err}
 		}
 	}
 	text := ""
-	out := c.do(ctx, &call{
-		method: e.method, path: e.path, body: body, most: mostOfList,
+	out := c.do(ctx, &apiCall{
+		method: e.method, path: e.path, body: body, most: maxListReply,
 		accept: func(body []byte) error {
 			answer, err := apijson.Read[T](body)
 			if err != nil {

@@ -11,27 +11,19 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Status reports an entity's limits; see [weir.Service].
+// Status returns the status of an entity's limits; see [weir.Service].
 func (c *Client) Status(ctx context.Context, entity, resource string) ([]weir.LimitStatus, error) {
-	return ask(
-		ctx,
-		c,
-		"/v1/status"+query("entity", "entity", entity, "resource", resource),
-		apijson.ReadStatuses,
-	)
+	path := "/v1/status" + query("entity", "entity", entity, "resource", resource)
+	return ask(ctx, c, path, apijson.ReadStatuses)
 }
 
-// Explain says which limits apply to an (entity, resource); see [weir.Service].
+// Explain returns which limits apply to an entity on a resource; see [weir.Service].
 func (c *Client) Explain(ctx context.Context, entity, resource string) (*weir.Explanation, error) {
-	return ask(
-		ctx,
-		c,
-		"/v1/explain"+query("entity resource", "entity", entity, "resource", resource),
-		apijson.ReadExplanation,
-	)
+	path := "/v1/explain" + query("entity resource", "entity", entity, "resource", resource)
+	return ask(ctx, c, path, apijson.ReadExplanation)
 }
 
-// Capacity reports the limits of every entity that uses a resource; see [Admin].
+// Capacity returns the limits of every entity that uses a resource; see [Admin].
 func (c *Client) Capacity(ctx context.Context, resource string) ([]weir.LimitStatus, error) {
 	at, err := segment("resource", resource)
 	if err != nil {
@@ -40,8 +32,8 @@ func (c *Client) Capacity(ctx context.Context, resource string) ([]weir.LimitSta
 	return ask(ctx, c, "/v1/resources/"+at+"/capacity", apijson.ReadStatuses)
 }
 
-// Activity returns what the server has counted, or an error with code [weir.Invalid] or
-// [weir.NotFound] where it counts nothing.
+// Activity returns what the server has counted. A server that counts nothing is an error with code
+// [weir.Invalid] or [weir.NotFound].
 func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
 	return ask(ctx, c, "/v1/activity", func(body []byte) (*ActivityReport, error) {
 		report, err := apijson.Read[ActivityReport](body)
@@ -52,10 +44,10 @@ func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
 	})
 }
 
-// Ready returns nil where the server says that it can answer. It asks once.
+// Ready returns nil if the server answers that it is ready. It asks once.
 func (c *Client) Ready(ctx context.Context) error {
-	out := c.do(ctx, &call{
-		method: http.MethodGet, path: "/readyz", most: mostOfVerb, once: true,
+	out := c.do(ctx, &apiCall{
+		method: http.MethodGet, path: "/readyz", most: maxVerbReply, tries: 1,
 		accept: func(body []byte) error {
 			b, err := apijson.Read[struct {
 				Status string `json:"status"`
@@ -69,13 +61,13 @@ func (c *Client) Ready(ctx context.Context) error {
 	return out.err
 }
 
-// ask gets something that changes nothing.
+// ask sends a GET and returns what as reads from the answer.
 func ask[T any](
 	ctx context.Context, c *Client, path string, as func(body []byte) (T, error),
 ) (T, error) {
 	var answer T
-	out := c.do(ctx, &call{
-		method: http.MethodGet, path: path, most: mostOfList,
+	out := c.do(ctx, &apiCall{
+		method: http.MethodGet, path: path, most: maxListReply,
 		accept: func(body []byte) (err error) {
 			answer, err = as(body)
 			return err
@@ -88,8 +80,8 @@ func ask[T any](
 	return answer, nil
 }
 
-// query writes parameters, given as names and values in turn, without empty ones but for those that
-// must be given: the server has the words for a missing name.
+// query returns the query of names and values in turn. It leaves out empty values, unless must has
+// the name: then the server returns the error of the missing value.
 func query(must string, pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -103,7 +95,7 @@ func query(must string, pairs ...string) string {
 	return "?" + values.Encode()
 }
 
-// segment is a name as a part of a path. Servers take some names for directions instead.
+// segment returns a name as a part of a path. It refuses names that a path cannot have.
 func segment(field, name string) (string, error) {
 	switch name {
 	case "":
@@ -114,14 +106,13 @@ func segment(field, name string) (string, error) {
 	return url.PathEscape(name), nil
 }
 
-// Documented is what the wire has words for.
+// Documented are the types that the API has JSON for.
 type Documented interface {
 	*weir.Lease | *weir.DeniedError | *weir.Receipt | *weir.Explanation | []weir.LimitStatus | []weir.Limit
 }
 
-// Document returns a value as the wire says it, for [encoding/json]: the body that a server would
-// answer with, so that a program which prints it and one that reads the wire agree. Limits are an
-// object by name.
+// Document returns a value for [encoding/json] that is the body of a server's answer, so that a
+// program can print what the API answers. Limits are an object by name.
 func Document[T Documented](v T) any {
 	switch v := any(v).(type) {
 	case *weir.Lease:

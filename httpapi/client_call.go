@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -17,79 +18,73 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Bounds of an answer's body.
+// Bounds on the body of a reply, in bytes.
 const (
-	mostOfVerb = 1 << 20
-	mostOfList = 64 << 20
+	maxVerbReply = 1 << 20
+	maxListReply = 64 << 20
 )
 
-// longestPause is how far the doubling of pauses goes.
+// longestPause bounds the pause between attempts.
 const longestPause = 2 * time.Second
 
-// call is one call of the API. It is sent as it is until it has an answer.
-type call struct {
+// apiCall is one call of the API. Every attempt sends the same.
+type apiCall struct {
 	method string
 	path   string // with its query, escaped
-	body   []byte // nil where there is none
-	most   int64  // bytes of the answer
-	once   bool   // where asking again is the caller's to decide
-	tries  int    // attempts at most; 0 for as many as the options say
-	denies bool   // where 429 may be a denial
+	body   []byte // nil for none
+	most   int64  // bytes that the body of the reply may have
+	tries  int    // bounds the attempts; 0 for the bound of the options
+	denies bool   // 429 may be a denial
 	lease  weir.LeaseID
-	// accept reads a body of status 200. An error means that weir did not write it.
+	// accept reads the body of a reply with status 200. An error means that weir did not write it.
 	accept func(body []byte) error
 }
 
-// reply is what came back for one attempt.
+// reply is what came back for one attempt, from a server or from something before it.
 type reply struct {
 	status int
 	header http.Header
 	body   []byte
 }
 
-// outcome is what became of a call.
-type outcome struct {
-	// err is nil for a success; what the server answered; or Unavailable.
+// callResult is what became of a call.
+type callResult struct {
+	// err is nil after a success, the error that the server answered, or unavailable.
 	err error
-	// unknown is true where an attempt may have done what was asked without saying so.
+	// unknown is true if an attempt without an answer may have been carried out.
 	unknown bool
-	// pending is true if an attempt had no answer of weir's, so that it may still arrive.
+	// pending is true if an attempt may still arrive, because weir did not answer it.
 	pending bool
-	// attempts is how many were made.
+	// attempts is the number of attempts.
 	attempts int
-	// header is that of the last reply; nil without one.
+	// header is that of the last reply, or nil.
 	header http.Header
 }
 
-// doubt is why the outcome of an attempt is unknown.
-type doubt struct {
+// noAnswer is why an attempt has no answer of weir's, so that its outcome is unknown.
+type noAnswer struct {
 	cause error
-	fault *weir.Error   // what the server said of it, if it was the server
-	pause time.Duration // how long it asked to wait
-	// refused means that the server was too busy to do anything: this attempt changed nothing.
+	fault *weir.Error   // the server's own error, if it could tell one
+	pause time.Duration // the server's Retry-After
+	// refused is true if the server was too busy, so that this attempt changed nothing.
 	refused bool
 }
 
-// do sends a call until its outcome is known, the attempts are used up, or the context ends.
-func (c *Client) do(ctx context.Context, k *call) outcome {
+// do sends a call until it has an answer, the attempts are used up, or the context ends.
+func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 	if err := ctx.Err(); err != nil {
-		return outcome{err: &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}}
+		return callResult{err: &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}}
 	}
 	ctx, cancel := lessATenth(ctx)
 	defer cancel()
-	var out outcome
-	attempts := c.options.Attempts
-	if k.once {
-		attempts = 1
-	} else if k.tries > 0 {
-		attempts = k.tries
-	}
+	var out callResult
+	attempts := cmp.Or(k.tries, c.options.Attempts)
 	for n := 1; ; n++ {
 		out.attempts = n
 		r, err := c.send(ctx, k)
-		var why *doubt
+		var why *noAnswer
 		if err != nil {
-			why = &doubt{cause: err}
+			why = &noAnswer{cause: err}
 		} else {
 			out.header = r.header
 			why, out.err = k.judge(r)
@@ -97,7 +92,7 @@ func (c *Client) do(ctx context.Context, k *call) outcome {
 		if why == nil {
 			return out
 		}
-		// An attempt that was refused says nothing about one before it that had no answer.
+		// A refused attempt changes nothing about one before it that had no answer.
 		out.unknown = out.unknown || !why.refused
 		out.pending = out.pending || why.fault == nil
 		next := pauseBefore(n, c.options.Backoff, longestPause, min(why.pause, c.options.Timeout))
@@ -110,7 +105,7 @@ func (c *Client) do(ctx context.Context, k *call) outcome {
 	}
 }
 
-// lessATenth keeps a tenth of what is left of the caller's deadline.
+// lessATenth returns a context that ends when nine tenths of the time to the deadline have passed.
 func lessATenth(ctx context.Context) (context.Context, context.CancelFunc) {
 	deadline, ok := ctx.Deadline()
 	if !ok {
@@ -120,15 +115,15 @@ func lessATenth(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, left-left/10)
 }
 
-// send makes one attempt and reads what comes back, so that the connection can be used again.
-func (c *Client) send(ctx context.Context, k *call) (*reply, error) {
+// send makes one attempt and reads the whole reply, so that the connection can be used again.
+func (c *Client) send(ctx context.Context, k *apiCall) (*reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.options.Timeout)
 	defer cancel()
 	var body io.Reader
 	if k.body != nil {
 		body = bytes.NewReader(k.body)
 	}
-	//nolint:gosec,nolintlint // The client's maker chooses it; gosec sees it in some runs only.
+	//nolint:gosec,nolintlint // NewClient's caller chooses the URL; gosec sees it in some runs only.
 	req, err := http.NewRequestWithContext(ctx, k.method, c.base+k.path, body)
 	if err != nil {
 		return nil, fmt.Errorf("make the request: %w", err)
@@ -155,8 +150,8 @@ func (c *Client) send(ctx context.Context, k *call) (*reply, error) {
 	return &reply{resp.StatusCode, resp.Header, got}, nil
 }
 
-// pauseBefore is how long to wait before attempt n+1: first, doubled each time up to longest,
-// shortened by up to a half, and no less than the server asks for.
+// pauseBefore returns the pause before attempt n+1: first, doubled each time up to longest,
+// shortened by up to a half at random, and at least what the server asks for.
 func pauseBefore(n int, first, longest, asked time.Duration) time.Duration {
 	next := first
 	for range n - 1 {
@@ -170,7 +165,7 @@ func pauseBefore(n int, first, longest, asked time.Duration) time.Duration {
 	return max(next, asked)
 }
 
-// pause waits, and returns false if the context will have ended by then.
+// pause waits. It returns false at once if the context ends before.
 func pause(ctx context.Context, next time.Duration) bool {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= next {
 		return false
@@ -185,9 +180,9 @@ func pause(ctx context.Context, next time.Duration) bool {
 	}
 }
 
-// unavailable is the error of a call whose last attempt was in doubt. Ended is why the context has
-// ended, if it has.
-func (d *doubt) unavailable(ended error) *weir.Error {
+// unavailable returns the error of a call whose last attempt had no answer. The argument ended is
+// the error of the context, or nil.
+func (d *noAnswer) unavailable(ended error) *weir.Error {
 	cause := d.cause
 	if ended != nil && !errors.Is(cause, ended) {
 		cause = fmt.Errorf("%w, after: %w", ended, cause)
@@ -200,53 +195,53 @@ func (d *doubt) unavailable(ended error) *weir.Error {
 	return &e
 }
 
-// judge says what a reply means: a doubt where weir did not write it, or did not know; otherwise
-// nil and the error that it brings, nil for a success. What cannot be read is never taken for a
-// denial.
-func (k *call) judge(r *reply) (*doubt, error) {
+// judge returns the error that a reply tells, nil for a success. If weir did not write the reply,
+// or did not know the outcome, it returns why instead. A reply that cannot be read is never taken
+// for a denial.
+func (k *apiCall) judge(r *reply) (*noAnswer, error) {
 	if r.status == http.StatusOK {
 		if !r.isA("application/json") {
-			return r.doubt("is not JSON"), nil
+			return r.noAnswer("is not JSON"), nil
 		}
 		if err := k.accept(r.body); err != nil {
-			return r.doubt(err.Error()), nil
+			return r.noAnswer(err.Error()), nil
 		}
 		return nil, nil
 	}
 	if r.isA("application/problem+json") {
 		var p apijson.Problem
 		if err := json.Unmarshal(r.body, &p); err != nil {
-			return r.doubt(err.Error()), nil
+			return r.noAnswer(err.Error()), nil
 		}
 		if p.Status != r.status {
-			return r.doubt(fmt.Sprintf("says %d of itself", p.Status)), nil
+			return r.noAnswer(fmt.Sprintf("says %d of itself", p.Status)), nil
 		}
 		return k.judgeProblem(r, &p)
 	}
 	switch r.status {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
-		// Something in front of the server. To go on without a lease would hide it.
+		// Something in front of the server refuses. A degraded lease would hide that.
 		return nil, &weir.Error{Code: weir.PermissionDenied,
 			Reason: "the answer was " + r.statusText()}
 	}
-	return r.doubt("is none of weir's"), nil
+	return r.noAnswer("is none of weir's"), nil
 }
 
-func (k *call) judgeProblem(r *reply, p *apijson.Problem) (*doubt, error) {
+func (k *apiCall) judgeProblem(r *reply, p *apijson.Problem) (*noAnswer, error) {
 	if r.status == http.StatusTooManyRequests || p.Allowed != nil {
 		if !k.denies || r.status != http.StatusTooManyRequests {
-			return r.doubt("is no denial"), nil
+			return r.noAnswer("is no denial"), nil
 		}
 		denied, err := p.Denial(k.lease)
 		if err != nil {
-			return r.doubt(err.Error()), nil
+			return r.noAnswer(err.Error()), nil
 		}
 		return nil, denied
 	}
 	err := p.Fault()
 	switch {
 	case r.status == http.StatusServiceUnavailable && err.Code == weir.Unavailable:
-		d := r.doubt("")
+		d := r.noAnswer("")
 		d.cause = errors.New("the server answered " + r.statusText())
 		if err.Reason == "" && p.Detail != "" {
 			d.cause = fmt.Errorf("%w: %s", d.cause, p.Detail)
@@ -254,15 +249,15 @@ func (k *call) judgeProblem(r *reply, p *apijson.Problem) (*doubt, error) {
 		d.fault = err
 		return d, nil
 	case r.status == http.StatusServiceUnavailable && err.Code == weir.Overloaded:
-		d := r.doubt("says that the server is too busy")
+		d := r.noAnswer("says that the server is too busy")
 		err.RetryAfter = d.pause
 		d.fault, d.refused = err, true
 		return d, nil
 	case !p.Fits():
-		return r.doubt(fmt.Sprintf("does not go with code %q", err.Code)), nil
+		return r.noAnswer(fmt.Sprintf("does not go with code %q", err.Code)), nil
 	case r.status == http.StatusBadRequest && err.Field == "body":
-		// What was sent was right, so it was not what arrived.
-		return r.doubt("says that the body " + err.Reason), nil
+		// What was sent is right, so something else arrived.
+		return r.noAnswer("says that the body " + err.Reason), nil
 	}
 	return nil, p.Mistakes()
 }
@@ -272,9 +267,9 @@ func (r *reply) isA(media string) bool {
 	return err == nil && given == media
 }
 
-// doubt is one about a reply, which what it is wrong with.
-func (r *reply) doubt(wrong string) *doubt {
-	d := &doubt{cause: fmt.Errorf("the answer %s %s", r.statusText(), wrong)}
+// noAnswer returns that a reply is not an answer, for a reason, and how long it asks to wait.
+func (r *reply) noAnswer(wrong string) *noAnswer {
+	d := &noAnswer{cause: fmt.Errorf("the answer %s %s", r.statusText(), wrong)}
 	if r.status == http.StatusServiceUnavailable || r.status == http.StatusTooManyRequests {
 		if s, err := strconv.ParseInt(r.header.Get("Retry-After"), 10, 32); err == nil && s > 0 {
 			d.pause = time.Duration(s) * time.Second

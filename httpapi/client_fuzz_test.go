@@ -28,7 +28,7 @@ func FuzzReplies(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Fuzz(func(t *testing.T, status int, media, body string) {
-		k := &call{denies: true, lease: want, accept: func(body []byte) error {
+		k := &apiCall{denies: true, lease: want, accept: func(body []byte) error {
 			_, err := apijson.ReadLease(body, want)
 			return err
 		}}
@@ -47,7 +47,7 @@ func FuzzReplies(f *testing.F) {
 		switch fault, isFault := errors.AsType[*weir.Error](got); {
 		case why != nil:
 			if got != nil || why.cause == nil {
-				t.Errorf("a doubt with %v, because of %v", got, why.cause)
+				t.Errorf("no answer with %v, because of %v", got, why.cause)
 			}
 		case got == nil && !says(true, 200):
 			t.Errorf("taken for an admission: %d %q", status, body)

@@ -11,9 +11,8 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Reserve takes what the request asks, or is denied; see [weir.Service]. If it ends without a
-// lease while the outcome is unknown, it cancels in the background what may have been reserved;
-// see [Client].
+// Reserve takes what the request asks, or is denied; see [weir.Service]. A reservation that it
+// abandons is cancelled in the background; see [Client].
 func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if r == nil {
 		return nil, apijson.Invalid("request", nil, "must be given")
@@ -33,13 +32,13 @@ func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 		lease, out := c.reserve(arrived.trace(ctx), id, body, left)
 		switch {
 		case !out.unknown && refusesID(out.err):
-			// Nobody asked for this ID: its time was at fault, and nothing was charged.
+			// The server refuses the time in the client's own ID, and charges nothing.
 			if next := c.clock.correct(try, out.header, c.options.Now()); !next.IsZero() {
 				id = next
 				continue
 			}
 		case out.unknown && errors.Is(out.err, weir.Ended):
-			// The server has cancelled an earlier attempt, so nothing is charged under this ID.
+			// The server has cancelled an earlier attempt, so nothing is charged with this ID.
 			if left -= out.attempts; left > 0 {
 				id = c.clock.leaseID(c.options.Now())
 				continue
@@ -47,8 +46,7 @@ func (c *Client) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 			out.unknown = false
 			out.err = unanswered(out.err)
 		case out.unknown && refusesID(out.err):
-			// The server cannot tell whether the ID was used before, and it may have been a
-			// moment ago.
+			// The server has forgotten whether the ID was used, and an earlier attempt may have used it.
 			out.err = unanswered(out.err)
 		}
 		if out.unknown && out.err != nil && arrived.possible() {
@@ -62,19 +60,19 @@ func unanswered(cause error) *weir.Error {
 	return &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: cause}
 }
 
-// reserve sends a request under one lease ID, in every attempt the same. tries is how many
-// attempts there may be; 0 for as many as the options say.
+// reserve sends a request with one lease ID. The argument tries bounds the attempts; 0 means the
+// bound of the options.
 func (c *Client) reserve(
 	ctx context.Context, id weir.LeaseID, b *apijson.ReserveRequest, tries int,
-) (lease *weir.Lease, out outcome) {
+) (lease *weir.Lease, out callResult) {
 	b.LeaseID = id.String()
 	body, err := apijson.Write(b)
 	if err != nil {
-		return nil, outcome{err: err}
+		return nil, callResult{err: err}
 	}
 	sent := c.options.Now()
-	out = c.do(ctx, &call{
-		method: http.MethodPost, path: "/v1/reserve", body: body, most: mostOfVerb,
+	out = c.do(ctx, &apiCall{
+		method: http.MethodPost, path: "/v1/reserve", body: body, most: maxVerbReply,
 		denies: true, lease: id, tries: tries,
 		accept: func(body []byte) (err error) {
 			lease, err = apijson.ReadLease(body, id)
@@ -90,7 +88,7 @@ func (c *Client) reserve(
 	return lease, out
 }
 
-// reserved returns what became of a reservation.
+// reserved returns the result of a reservation to the caller.
 func (c *Client) reserved(
 	ctx context.Context, id weir.LeaseID, lease *weir.Lease, err error,
 ) (*weir.Lease, error) {
@@ -110,7 +108,7 @@ func (c *Client) reserved(
 	return nil, e
 }
 
-// refusesID reports whether an error is about the time in a lease ID.
+// refusesID reports whether an error refuses the time in a lease ID.
 func refusesID(err error) bool {
 	e, ok := errors.AsType[*weir.Error](err)
 	return ok && e.Code == weir.Invalid && e.Field == "lease_id"
@@ -124,7 +122,7 @@ func (c *Client) Adjust(
 	if err != nil {
 		return nil, err
 	}
-	return c.settle(ctx, "/v1/adjust", id, &apijson.AdjustRequest{LeaseID: id, Seq: seq, Totals: body})
+	return c.update(ctx, "/v1/adjust", id, &apijson.AdjustRequest{LeaseID: id, Seq: seq, Totals: body})
 }
 
 // Complete replaces what was reserved by what was used and ends the lease; see [weir.Service].
@@ -135,23 +133,23 @@ func (c *Client) Complete(
 	if err != nil {
 		return nil, err
 	}
-	return c.settle(ctx, "/v1/complete", id, &apijson.CompleteRequest{LeaseID: id, Actuals: body})
+	return c.update(ctx, "/v1/complete", id, &apijson.CompleteRequest{LeaseID: id, Actuals: body})
 }
 
 // Cancel gives everything back and ends the lease; see [weir.Service].
 func (c *Client) Cancel(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
-	return c.settle(ctx, "/v1/cancel", id, &apijson.LeaseRequest{LeaseID: id})
+	return c.update(ctx, "/v1/cancel", id, &apijson.LeaseRequest{LeaseID: id})
 }
 
 // Extend renews the lease and those of its holds that have not timed out; see [weir.Service].
 func (c *Client) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
-	return c.settle(ctx, "/v1/extend", id, &apijson.LeaseRequest{LeaseID: id})
+	return c.update(ctx, "/v1/extend", id, &apijson.LeaseRequest{LeaseID: id})
 }
 
-func (c *Client) settle(
+func (c *Client) update(
 	ctx context.Context, path string, id weir.LeaseID, b any,
 ) (receipt *weir.Receipt, err error) {
-	if id.IsZero() { // no lease has it, and the wire does not
+	if id.IsZero() { // no lease has it, and the server would refuse the body
 		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String(),
 			Reason: "is not known here"}
 	}
@@ -159,8 +157,8 @@ func (c *Client) settle(
 	if err != nil {
 		return nil, err
 	}
-	out := c.do(ctx, &call{
-		method: http.MethodPost, path: path, body: body, most: mostOfVerb,
+	out := c.do(ctx, &apiCall{
+		method: http.MethodPost, path: path, body: body, most: maxVerbReply,
 		accept: func(body []byte) (err error) {
 			receipt, err = apijson.ReadReceipt(body, id)
 			return err
@@ -172,13 +170,13 @@ func (c *Client) settle(
 	return receipt, nil
 }
 
-// degradedLife is how long a lease lives that no server knows: as long as a limiter's by default.
+// degradedLife is the lifetime of a degraded lease: the engine's default.
 const degradedLife = time.Hour
 
-// degraded is the service of leases that no server knows.
+// degraded is the service of degraded leases, which no server knows. Its verbs do nothing.
 type degraded struct{ *Client }
 
-// degrade makes a lease whose verbs do nothing.
+// degrade returns a degraded lease.
 func (c *Client) degrade(id weir.LeaseID) *weir.Lease {
 	at := c.instant()
 	return (&weir.Lease{
@@ -189,47 +187,47 @@ func (c *Client) degrade(id weir.LeaseID) *weir.Lease {
 func (c *Client) instant() time.Time { return c.options.Now().UTC().Truncate(time.Millisecond) }
 
 func (d degraded) live(id weir.LeaseID) (*weir.Receipt, error) {
-	r, err := d.over(id)
+	r, err := d.ended(id)
 	r.Expires = r.At.Add(degradedLife)
 	return r, err
 }
 
-func (d degraded) over(id weir.LeaseID) (*weir.Receipt, error) {
+func (d degraded) ended(id weir.LeaseID) (*weir.Receipt, error) {
 	return &weir.Receipt{LeaseID: id, At: d.instant(), Degraded: true}, nil
 }
 
-// Adjust does nothing.
+// Adjust answers that the lease lives on.
 func (d degraded) Adjust(
 	_ context.Context, id weir.LeaseID, _ int64, _ []weir.Costs,
 ) (*weir.Receipt, error) {
 	return d.live(id)
 }
 
-// Extend does nothing.
+// Extend answers that the lease lives on.
 func (d degraded) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 	return d.live(id)
 }
 
-// Complete does nothing.
+// Complete answers that the lease has ended.
 func (d degraded) Complete(
 	_ context.Context, id weir.LeaseID, _ []weir.Costs,
 ) (*weir.Receipt, error) {
-	return d.over(id)
+	return d.ended(id)
 }
 
-// Cancel does nothing.
+// Cancel answers that the lease has ended.
 func (d degraded) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
-	return d.over(id)
+	return d.ended(id)
 }
 
-// serverClock is how far the server's clock is ahead of the client's, in milliseconds, as far as
-// its answers have told. The time in a lease ID is held against the server's clock.
+// serverClock estimates from answers how far the server's clock is ahead of the client's, in
+// milliseconds, because the server judges the time in lease IDs.
 type serverClock struct {
 	offset atomic.Int64
 }
 
-// learn takes from an admission when the server made it, by its own clock, between two instants
-// of the client's. What is known stays unless the admission contradicts it.
+// learn takes note of an admission at an instant of the server's clock, between two instants of the
+// client's. It changes the offset only if the admission contradicts it.
 func (s *serverClock) learn(at, sent, received time.Time) {
 	low, high := at.UnixMilli()-received.UnixMilli(), at.UnixMilli()-sent.UnixMilli()
 	if low > high {
@@ -240,19 +238,19 @@ func (s *serverClock) learn(at, sent, received time.Time) {
 	}
 }
 
-// leaseID makes an ID at an instant of the client's clock.
+// leaseID returns a new ID for an instant of the client's clock.
 func (s *serverClock) leaseID(now time.Time) weir.LeaseID {
 	return weir.NewLeaseID(now.Add(time.Duration(s.offset.Load()) * time.Millisecond))
 }
 
-// corrections are ways to make an ID by the Date of the answer that refused the one before. A
-// Date is cut to the second. The first aims at the end of that second: a server that was opened
-// in it refuses IDs from before. The second goes as far ahead as is allowed, for a server whose
-// clock has been put back.
+// corrections are added to the Date of the answer that refused an ID, to make the next one. A Date
+// is cut to the second. The first correction is the end of that second, because a server that was
+// opened in it refuses earlier IDs. The second is as far ahead as a server allows, for one whose
+// clock was put back.
 var corrections = [...]time.Duration{time.Second, time.Minute}
 
-// correct makes an ID after a refusal; try counts from zero. It returns the zero ID where there
-// is no other way to make one.
+// correct returns the next ID after a refusal, counted by try from zero, or the zero ID if there is
+// none.
 func (s *serverClock) correct(try int, header http.Header, received time.Time) weir.LeaseID {
 	if try >= len(corrections) {
 		return weir.LeaseID{}

@@ -11,29 +11,29 @@ import (
 
 // MiddlewareOptions tune a [Middleware]. Nil means all defaults.
 type MiddlewareOptions struct {
-	// NoRateLimits leaves the RateLimit headers out of every answer. Default: false.
+	// NoRateLimits leaves the RateLimit headers out of all answers. Default: false.
 	NoRateLimits bool
-	// SettleFailed is told where the handler has answered but its lease could not be settled; a lease
-	// that stays live ends by itself. It is also told, in the background and perhaps after the request
-	// has ended, if the service is a [Client] and could not cancel a reservation that it abandoned.
-	// Default: nobody.
+	// SettleFailed is called if the lease of a request could not be settled after the handler has
+	// answered; a lease that stays live ends by itself. It is also called, in the background and
+	// perhaps after the request has ended, if the service is a [Client] that could not cancel a
+	// reservation that it abandoned. Default: nothing is called.
 	SettleFailed func(r *http.Request, err error)
 	// Now reads the clock, for the RateLimit headers of budgets. Default: [time.Now].
 	Now func() time.Time
 }
 
-// Middleware reserves before a handler runs and settles after it, as [weir.Do] does. Ask says
-// what a request asks; nil without an error lets it through, and an error refuses it. It must
-// leave the body to the handler.
+// Middleware reserves before a handler runs and settles after it, as [weir.Do] does. The function
+// ask returns what to reserve for a request. If it returns nil, the request passes without a
+// reservation, and if it returns an error, the request is refused. It must not read the body.
 //
 // A denial is answered with 429 and RateLimit headers, as a server does, and every other error
 // with the problem that goes with its code: 503 where the service is unavailable, 400 where ask
 // returns an error with code [weir.Invalid]. Those answers name entities and limits.
 //
-// The handler finds its lease by [LeaseFrom]. What it reports with [weir.Lease.Report] is
-// charged; reporting zeros gives back what was reserved. Without a report, a handler that returns
-// is charged what was reserved, whatever its status, and one that panics or whose client has gone
-// is charged nothing unless it called [weir.Lease.Sent]. A panic goes on up.
+// The handler gets its lease from [LeaseFrom]. What it reports with [weir.Lease.Report] is charged;
+// a report of zeros gives back what was reserved. Without a report, a handler that returns is
+// charged what was reserved, whatever its status, and one that panics or whose client has gone is
+// charged nothing unless it called [weir.Lease.Sent]. A panic is passed on.
 func Middleware(
 	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *MiddlewareOptions,
 ) func(http.Handler) http.Handler {
@@ -59,7 +59,7 @@ type middleware struct {
 	service weir.Service
 	ask     func(*http.Request) (*weir.Request, error)
 	options MiddlewareOptions
-	limits  *apijson.RateLimits // nil where the headers are left out
+	limits  *apijson.RateLimits // nil if the headers are left out
 }
 
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -92,8 +92,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 
 type leaseKey struct{}
 
-// LeaseFrom returns the lease under which a handler behind [Middleware] runs, nil where there is
-// none.
+// LeaseFrom returns the lease of a request to a handler behind [Middleware], or nil.
 func LeaseFrom(ctx context.Context) *weir.Lease {
 	lease, _ := ctx.Value(leaseKey{}).(*weir.Lease)
 	return lease

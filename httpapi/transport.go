@@ -16,32 +16,33 @@ import (
 type TransportOptions struct {
 	// Base sends the requests. Default: [http.DefaultTransport].
 	Base http.RoundTripper
-	// Wait makes a request wait, as [weir.Wait] does, until it fits or its context ends. Default: nil,
-	// a denial is returned at once.
+	// Wait makes a request wait, as [weir.Wait] does, until it fits or its context ends. Default: a
+	// denial is returned at once.
 	Wait *weir.WaitOptions
-	// Actuals says what a call has used, once its response has been read to the end or closed, or its
-	// context has ended. The response has no body; tail is the end of what was read of it, perhaps cut
-	// off at both sides. False leaves what was reserved. Default: always false.
+	// Actuals returns what a call has used. It is called after the response was read to the end or
+	// closed, or after the context has ended. The response has no body; tail is the end of what was
+	// read of it, which may be cut off at both sides. False leaves what was reserved. Default: always
+	// false.
 	Actuals func(resp *http.Response, tail []byte) (actuals []weir.Costs, ok bool)
-	// Tail is how many bytes of the end of a body are kept for Actuals. Default: 64 KiB.
+	// Tail is the number of bytes at the end of a body that are kept for Actuals. Default: 64 KiB.
 	Tail int
-	// SettleFailed is told where a lease could not be settled; one that stays live ends by itself. It
-	// is also told, in the background and perhaps after RoundTrip has returned, if the service is a
-	// [Client] and could not cancel a reservation that it abandoned. Default: nobody.
+	// SettleFailed is called if a lease could not be settled; one that stays live ends by itself. It
+	// is also called, in the background and perhaps after RoundTrip has returned, if the service is a
+	// [Client] that could not cancel a reservation that it abandoned. Default: nothing is called.
 	SettleFailed func(req *http.Request, err error)
 }
 
-// Transport reserves before each request that it sends, and settles once the response's body has
-// been read to its end or closed; until then it extends the lease. It is an [http.RoundTripper].
-// All methods may be called at once.
+// Transport is an [http.RoundTripper] that reserves before each request and settles after the body
+// of the response was read to its end or closed. Until then it extends the lease. All methods may
+// be called at once.
 //
-// A request that is denied, or cannot be reserved, is not sent: RoundTrip returns the
-// [weir.DeniedError] or [weir.Error], which [http.Client] wraps. A request that fails before its
-// headers were written gives back what was reserved. After that it stays charged unless Actuals
-// says otherwise, whatever the response's status and however much of it was read: the call may
-// have been billed.
+// A request that is denied, or for which nothing could be reserved, is not sent: RoundTrip returns
+// the [weir.DeniedError] or [weir.Error], which [http.Client] wraps. A request that fails before
+// its headers were written gives back what was reserved. After that it stays charged unless Actuals
+// says otherwise, whatever the status of the response and however much of it was read, because the
+// call may have been billed.
 //
-// Close of a body waits for the settlement, unless the request's context has ended.
+// Closing a body waits until the lease is settled, unless the context of the request has ended.
 type Transport struct {
 	service weir.Service
 	ask     func(*http.Request) (*weir.Request, error)
@@ -50,9 +51,10 @@ type Transport struct {
 
 var _ http.RoundTripper = (*Transport)(nil)
 
-// NewTransport puts a reservation around what the base transport sends. Ask says what a request
-// asks; nil without an error sends it without a reservation, and an error is returned instead of
-// sending it. It must not read the request's body, but may read a copy from GetBody.
+// NewTransport returns a transport that reserves from a service. The function ask returns what to
+// reserve for a request. If it returns nil, the request is sent without a reservation, and if it
+// returns an error, RoundTrip returns that. It must not read the body of the request, but may read
+// a copy from GetBody.
 func NewTransport(
 	s weir.Service, ask func(*http.Request) (*weir.Request, error), o *TransportOptions,
 ) *Transport {
@@ -93,7 +95,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return e.send()
 }
 
-// CloseIdleConnections closes those of the base transport; [http.Client] passes it on.
+// CloseIdleConnections closes the idle connections of the base transport, for [http.Client].
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.options.Base.(interface{ CloseIdleConnections() }); ok {
 		c.CloseIdleConnections()
@@ -118,22 +120,22 @@ func (w waiting) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, err
 	return weir.Wait(ctx, w.Service, r, w.options)
 }
 
-// exchange is one request and its response, under one lease. [weir.Do] runs beside it, extends the
-// lease for as long as the response is read, and settles at its end.
+// exchange is one request and its response under one lease. [weir.Do] runs in a goroutine beside
+// it, which extends the lease while the response is read, and settles it then.
 type exchange struct {
 	transport *Transport
 	req       *http.Request
 	lease     *weir.Lease
 
-	leases   chan *weir.Lease // the lease, once it is there
+	leases   chan *weir.Lease // gets the lease
 	answered chan struct{}    // closed when the base transport has returned
-	over     chan struct{}    // closed when there is nothing more to come of a response
-	settled  chan struct{}    // closed after the settlement
-	err      error            // of Do; to be read once settled is closed
+	over     chan struct{}    // closed when the response was read or closed
+	settled  chan struct{}    // closed when Do has returned
+	err      error            // of Do; valid after settled
 
-	unsent   bool           // nothing has left; to be read once answered is closed
-	response *http.Response // nil where there is none; as unsent
-	seen     http.Response  // what Actuals is shown
+	unsent   bool           // nothing was written; valid after answered
+	response *http.Response // or nil; valid after answered
+	seen     http.Response  // for Actuals
 	end      sync.Once
 	mu       sync.Mutex
 	tail     []byte
@@ -146,10 +148,10 @@ func newExchange(t *Transport, req *http.Request) *exchange {
 	}
 }
 
-// errNotSent makes Do give back what was reserved.
+// errNotSent makes Do cancel the lease.
 var errNotSent = errors.New("the request was not sent")
 
-// reserve returns once there is a lease, or an error.
+// reserve starts Do, and returns when there is a lease or an error.
 func (e *exchange) reserve(asked *weir.Request) error {
 	go func() {
 		defer close(e.settled)
@@ -162,7 +164,7 @@ func (e *exchange) reserve(asked *weir.Request) error {
 				held = true
 				return e.hold(ctx, lease)
 			})
-		if failed := settling(e.err); held && failed != nil {
+		if failed := withoutNotSent(e.err); held && failed != nil {
 			e.transport.options.SettleFailed(e.req, failed)
 		}
 	}()
@@ -174,8 +176,9 @@ func (e *exchange) reserve(asked *weir.Request) error {
 	}
 }
 
-// settling is what Do returned, without what made it cancel.
-func settling(err error) error {
+// withoutNotSent returns the error of Do without errNotSent, which Do joins with that of its
+// cancel.
+func withoutNotSent(err error) error {
 	if !errors.Is(err, errNotSent) {
 		return err
 	}
@@ -185,8 +188,8 @@ func settling(err error) error {
 	return nil
 }
 
-// hold is what runs under the lease: it lasts as long as the exchange. While the base transport is
-// sending, nobody can say what has left, so an ended context does not end it; it ends the base.
+// hold runs under the lease, until the exchange is over. While the base transport is sending it is
+// not known what was written, so hold does not end with the context; the base transport does.
 func (e *exchange) hold(ctx context.Context, lease *weir.Lease) error {
 	e.leases <- lease
 	<-e.answered
@@ -204,7 +207,7 @@ func (e *exchange) hold(ctx context.Context, lease *weir.Lease) error {
 	return nil
 }
 
-// send hands the request to the base transport, and returns the response with a body that settles.
+// send sends the request, and returns the response with a body that ends the exchange.
 func (e *exchange) send() (*http.Response, error) {
 	var traced, wrote atomic.Bool
 	base := e.transport.options.Base
@@ -223,11 +226,11 @@ func (e *exchange) send() (*http.Response, error) {
 		if resp == nil {
 			e.wait()
 		} else if empty {
-			e.finish(true) // some callers do not close what has nothing in it
+			e.finish(true) // some callers do not close an empty body
 		}
 	}()
 	sent := e.req.WithContext(httptrace.WithClientTrace(e.req.Context(), &httptrace.ClientTrace{
-		// A base that calls none of these says nothing: then the request counts as sent.
+		// If the base transport calls none of these, the request counts as sent.
 		GetConn:      func(string) { traced.Store(true) },
 		WroteHeaders: func() { wrote.Store(true) },
 	}))
@@ -249,8 +252,8 @@ func (e *exchange) send() (*http.Response, error) {
 	return resp, nil
 }
 
-// finish is called when nothing more will be read; whole says whether it is the reader who calls.
-func (e *exchange) finish(whole bool) {
+// finish ends the exchange when nothing more is read. If the reader calls it, trailers are valid.
+func (e *exchange) finish(byReader bool) {
 	e.end.Do(func() {
 		defer close(e.over)
 		actuals := e.transport.options.Actuals
@@ -261,7 +264,7 @@ func (e *exchange) finish(whole bool) {
 		tail := e.tail
 		e.tail = nil
 		e.mu.Unlock()
-		if whole {
+		if byReader {
 			e.seen.Trailer = e.response.Trailer
 		}
 		if used, ok := actuals(&e.seen, tail[max(0, len(tail)-e.transport.options.Tail):]); ok {
@@ -270,7 +273,7 @@ func (e *exchange) finish(whole bool) {
 	})
 }
 
-// keep remembers the end of what was read.
+// keep keeps the end of what was read.
 func (e *exchange) keep(read []byte) {
 	if e.transport.options.Actuals == nil || len(read) == 0 {
 		return
@@ -284,7 +287,7 @@ func (e *exchange) keep(read []byte) {
 	}
 }
 
-// wait returns after the settlement, or when nobody waits for it any more.
+// wait waits until Do has returned or the context of the request has ended.
 func (e *exchange) wait() {
 	select {
 	case <-e.settled:
@@ -292,14 +295,14 @@ func (e *exchange) wait() {
 	}
 }
 
-// exchangeBody is a response's body that tells its exchange what was read, and when it is over.
+// exchangeBody is the body of a response. It tells its exchange what was read, and when it is over.
 type exchangeBody struct {
 	io.ReadCloser
 
 	exchange *exchange
 }
 
-// watch wraps a body. That of a connection which has switched protocols is written to as well.
+// watch wraps a body. A body after a change of protocols can be written to, and so can the result.
 func (e *exchange) watch(body io.ReadCloser) io.ReadCloser {
 	watched := &exchangeBody{body, e}
 	if w, ok := body.(io.Writer); ok {
@@ -311,7 +314,7 @@ func (e *exchange) watch(body io.ReadCloser) io.ReadCloser {
 	return watched
 }
 
-// Read reads, and begins to settle after the last byte.
+// Read reads, and ends the exchange after the last byte.
 func (b *exchangeBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.exchange.keep(p[:n])
@@ -321,7 +324,7 @@ func (b *exchangeBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close settles and waits for it.
+// Close ends the exchange, and waits until it is settled.
 func (b *exchangeBody) Close() error {
 	err := b.ReadCloser.Close()
 	b.exchange.finish(true)

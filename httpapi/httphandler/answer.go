@@ -38,14 +38,14 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	apijson.WriteProblem(w, nil, err, h.rateLimits)
 }
 
-// Refuse answers with a status and a problem, as the API does. It is for handlers around a [Handler] or
-// beside it.
+// Refuse answers with a status and a problem, as the API does. It is for handlers around a
+// [Handler] or beside it.
 func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
 	apijson.WriteProblem(w, nil, apijson.Refusal(status, e), nil)
 }
 
-// overloaded returns the error of a request for which the handler has no capacity. The service was not
-// asked.
+// overloaded returns the error of a request for which the handler has no capacity. The service was
+// not asked.
 func overloaded(reason string) *weir.Error {
 	return &weir.Error{Code: weir.Overloaded, Reason: reason, RetryAfter: time.Second}
 }

@@ -48,9 +48,9 @@ type Identity struct {
 	Role Role
 }
 
-// Require guards another handler as the API guards its own routes: next serves callers with a bearer token
-// of the role least or a stronger one, and everybody if Options.Authenticate is nil. Others get a problem
-// with status 401 or 403.
+// Require guards another handler as the API guards its own routes: next serves callers with a
+// bearer token of the role least or a stronger one, and everybody if Options.Authenticate is nil.
+// Others get a problem with status 401 or 403.
 func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := h.authenticate(&incoming{w: w, r: r}, least); err != nil {
@@ -62,8 +62,8 @@ func (h *Handler) Require(least Role, next http.Handler) http.Handler {
 	})
 }
 
-// authenticate sets the identity of the caller, and refuses one without the role. It reads only the header.
-// Its errors do not quote the bearer token.
+// authenticate sets the identity of the caller, and refuses one without the role. It reads only the
+// header. Its errors do not quote the bearer token.
 func (h *Handler) authenticate(c *incoming, least Role) error {
 	if h.options.Authenticate == nil {
 		return nil
@@ -90,8 +90,8 @@ func (h *Handler) authenticate(c *incoming, least Role) error {
 	return nil
 }
 
-// withCaller names the caller for the engine: the owner of the bearer token, or the address if no bearer
-// tokens are in use.
+// withCaller names the caller for the engine: the owner of the bearer token, or the address if no
+// bearer tokens are in use.
 func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 	if h.options.Authenticate != nil {
 		c.caller = c.identity.Name
@@ -108,17 +108,17 @@ func (h *Handler) withCaller(ctx context.Context, c *incoming) context.Context {
 // addressKey is the context key of the address that [ConnContext] has named as the caller.
 type addressKey struct{}
 
-// ConnContext names the remote address of a connection as the caller (see [weir.ContextWithCaller]). A
-// [Handler] without bearer tokens does so for each request, unless this is the server's
-// [http.Server.ConnContext]: then it is done once for a connection.
+// ConnContext names the remote address of a connection as the caller (see
+// [weir.ContextWithCaller]). A [Handler] without bearer tokens does so for each request, unless
+// this is the server's [http.Server.ConnContext]: then it is done once for a connection.
 func ConnContext(ctx context.Context, conn net.Conn) context.Context {
 	address := callerAddress(conn.RemoteAddr().String())
 	return context.WithValue(weir.ContextWithCaller(ctx, address), addressKey{}, address)
 }
 
 // callerAddress returns the address of a caller, or "" without a network. It does not trust
-// X-Forwarded-For. Of an IPv6 address it returns the first 64 bits, because one host has all addresses
-// below them.
+// X-Forwarded-For. Of an IPv6 address it returns the first 64 bits, because one host has all
+// addresses below them.
 func callerAddress(remote string) string {
 	at, err := netip.ParseAddrPort(remote)
 	if err != nil {

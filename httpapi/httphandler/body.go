@@ -15,9 +15,9 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// readBody reads the body of a request, which must be JSON, into c.in. The server bounds how long it may
-// take. A body that arrives slowly does not count among the requests that are served, and is given up if
-// too many others are arriving.
+// readBody reads the body of a request, which must be JSON, into c.in. The server bounds how long
+// it may take. A body that arrives slowly does not count among the requests that are served, and is
+// given up if too many others are arriving.
 func (h *Handler) readBody(c *incoming) error {
 	most := h.options.MaxBody
 	if err := checkContentType(c.r.Header); err != nil {
@@ -111,17 +111,17 @@ func bodyError(err error, most int64) error {
 	return apijson.Refusal(status, &weir.Error{Code: weir.Invalid, Field: "body", Reason: reason, Err: err})
 }
 
-// Bodies that have not arrived whole use memory. Each may use freeOfBody bytes that are not counted; what
-// all use beyond that is bounded by mostArriving.
+// Bodies that have not arrived whole use memory. Each may use freeOfBody bytes that are not
+// counted; what all use beyond that is bounded by mostArriving.
 const (
 	freeOfBody   = maxKept
 	mostArriving = 64 << 20
 )
 
-// arrivals are the requests whose bodies are arriving, in the order in which they began. If there are too
-// many, the oldest of the callers that have their fraction or more is given up, so that no caller gives up
-// another's. If they use too much memory, the oldest of all is given up: a body that is sent without delay
-// is never the oldest for long.
+// arrivals are the requests whose bodies are arriving, in the order in which they began. If there
+// are too many, the oldest of the callers that have their fraction or more is given up, so that no
+// caller gives up another's. If they use too much memory, the oldest of all is given up: a body
+// that is sent without delay is never the oldest for long.
 type arrivals struct {
 	most      int
 	mostBytes int64
@@ -202,8 +202,8 @@ func (a *arrivals) end(c *incoming) bool {
 	return true
 }
 
-// giveUp makes reading a body fail. Only end waits for it, so that the request does not end before: on
-// HTTP/2 a goroutine of the connection must answer first.
+// giveUp makes reading a body fail. Only end waits for it, so that the request does not end before:
+// on HTTP/2 a goroutine of the connection must answer first.
 func (a *arrivals) giveUp(c *incoming) {
 	a.remove(c)
 	stopped := make(chan struct{})

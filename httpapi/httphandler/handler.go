@@ -1,9 +1,9 @@
 // Package httphandler serves a [weir.Service] over HTTP, in JSON with snake_case names.
 //
-// A request is routed, its caller authenticated, its query and body read within bounds, and the verb
-// carried out in one of a bounded number of slots; the answer is JSON, or a problem (RFC 9457) with the
-// code, field, value and reason of a [weir.Error]. The OpenAPI document at /openapi.json describes every
-// route.
+// A request is routed, its caller authenticated, its query and body read within bounds, and the
+// verb carried out in one of a bounded number of slots; the answer is JSON, or a problem (RFC 9457)
+// with the code, field, value and reason of a [weir.Error]. The OpenAPI document at /openapi.json
+// describes every route.
 package httphandler
 
 import (
@@ -21,8 +21,8 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// Handler serves a [weir.Service] over HTTP. It keeps no state of leases, so that any handler of a service
-// can answer for another. All methods may be called at once.
+// Handler serves a [weir.Service] over HTTP. It keeps no state of leases, so that any handler of a
+// service can answer for another. All methods may be called at once.
 type Handler struct {
 	service    weir.Service
 	options    Options
@@ -40,9 +40,9 @@ type Handler struct {
 
 var _ http.Handler = (*Handler)(nil)
 
-// New returns a handler of a service. The server around it must bound the time that headers, bodies and
-// answers take; the handler bounds their size and number. If the service tells which limits it applied, as
-// [weir.Limiter.Applied] does, the RateLimit headers have their windows too.
+// New returns a handler of a service. The server around it must bound the time that headers, bodies
+// and answers take; the handler bounds their size and number. If the service tells which limits it
+// applied, as [weir.Limiter.Applied] does, the RateLimit headers have their windows too.
 func New(s weir.Service, o *Options) *Handler {
 	h := &Handler{service: s, options: o.withDefaults(), mux: http.NewServeMux()}
 	h.serving = make(chan struct{}, h.options.MaxConcurrent)
@@ -54,8 +54,9 @@ func New(s weir.Service, o *Options) *Handler {
 	return h
 }
 
-// Routes returns the patterns that are served, such as "GET /v1/status". After a request was served, its
-// Pattern is one of them, or a path alone if the method was wrong, or "/" if the path was.
+// Routes returns the patterns that are served, such as "GET /v1/status". After a request was
+// served, its Pattern is one of them, or a path alone if the method was wrong, or "/" if the path
+// was.
 func (h *Handler) Routes() []string { return slices.Clone(h.patterns) }
 
 // ServeHTTP answers one request.
@@ -104,8 +105,8 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 // maxKept bounds the memory that a request leaves for the next one.
 const maxKept = 16 << 10
 
-// incoming is a request of a route, with its memory. After the answer another request uses the memory
-// again, so nothing may keep a part of it.
+// incoming is a request of a route, with its memory. After the answer another request uses the
+// memory again, so nothing may keep a part of it.
 type incoming struct {
 	w        http.ResponseWriter
 	r        *http.Request
@@ -129,8 +130,8 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	return c
 }
 
-// end keeps the memory of a request that was answered. It is not called after a panic, because something
-// may still use the memory then.
+// end keeps the memory of a request that was answered. It is not called after a panic, because
+// something may still use the memory then.
 func (h *Handler) end(c *incoming) {
 	if cap(c.in) <= maxKept && cap(c.out) <= maxKept {
 		*c = incoming{in: c.in[:0], out: c.out[:0]}
@@ -171,8 +172,9 @@ func (h *Handler) process(ctx context.Context, t *route, c *incoming) {
 	}
 }
 
-// carryOut reads a request and calls its endpoint. It bounds how many endpoints run at once, but not how
-// many answers are written, because otherwise clients that do not read theirs would keep others out.
+// carryOut reads a request and calls its endpoint. It bounds how many endpoints run at once, but
+// not how many answers are written, because otherwise clients that do not read theirs would keep
+// others out.
 func (h *Handler) carryOut(ctx context.Context, t *route, c *incoming) (body any, err error) {
 	if t.limited() {
 		if c.query, err = parseQuery(c.r.URL.RawQuery, t.query...); err != nil {

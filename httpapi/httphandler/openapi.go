@@ -31,8 +31,8 @@ const (
 `
 )
 
-// openAPIFor returns the document of a handler: with the version of the program, unless that is empty, and
-// without security if no bearer tokens are needed.
+// openAPIFor returns the document of a handler: with the version of the program, unless that is
+// empty, and without security if no bearer tokens are needed.
 func openAPIFor(version string, bearerTokens bool) []byte {
 	document := openAPI()
 	if version != "" {

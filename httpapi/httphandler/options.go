@@ -14,8 +14,8 @@ type Options struct {
 	// Authenticate returns whose a bearer token is, and false if it is nobody's. It must compare in
 	// constant time. Default: no bearer token is needed and everybody is admin, for loopback use.
 	Authenticate func(bearerToken string) (Identity, bool)
-	// LetIn is called with the context of each request that needs a role, after its caller was found to
-	// have it and before its body is read. Default: nothing is called.
+	// LetIn is called with the context of each request that needs a role, after its caller was found
+	// to have it and before its body is read. Default: nothing is called.
 	LetIn func(context.Context)
 	// HungUp reports whether the client of the request with this context has closed its connection. It
 	// is called before the answer to a reserve without a lease ID of the caller's is written, and must
@@ -23,8 +23,8 @@ type Options struct {
 	HungUp func(context.Context) bool
 	// Admin reads and changes the configuration. Default: the routes that need it answer 404.
 	Admin httpapi.Admin
-	// AdminNote is the "note" in answers to changes of the configuration, such as "holds until the next
-	// reload or restart". Default: none.
+	// AdminNote is the "note" in answers to changes of the configuration, such as "holds until the
+	// next reload or restart". Default: none.
 	AdminNote string
 	// Activity returns what GET /v1/activity answers, at a time. Default: the route answers 404.
 	Activity func(now time.Time) *httpapi.ActivityReport

@@ -16,8 +16,8 @@ type healthBody struct {
 
 func (h *Handler) healthy(context.Context, *incoming) (any, error) { return healthBody{"ok"}, nil }
 
-// ready tells the reason only if it is a [weir.Error], because anybody may ask. The code is unavailable,
-// or superseded as in the answer to a reserve.
+// ready tells the reason only if it is a [weir.Error], because anybody may ask. The code is
+// unavailable, or superseded as in the answer to a reserve.
 func (h *Handler) ready(ctx context.Context, _ *incoming) (any, error) {
 	err := h.options.Ready(ctx)
 	if err == nil {

@@ -139,8 +139,8 @@ type directRoute struct {
 	handler http.Handler
 }
 
-// directly returns the route of a verb, which the mux would find too, and nil for other requests. The path
-// of a verb is clean as it stands.
+// directly returns the route of a verb, which the mux would find too, and nil for other requests.
+// The path of a verb is clean as it stands.
 func (h *Handler) directly(r *http.Request) *directRoute {
 	if r.Method != http.MethodPost || r.URL.RawPath != "" {
 		return nil
@@ -160,8 +160,8 @@ func (h *Handler) notFound(w http.ResponseWriter, r *http.Request) {
 		apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")))
 }
 
-// parseQuery reads a query. It refuses parameters that are unknown, repeated or empty, and reports every
-// mistake.
+// parseQuery reads a query. It refuses parameters that are unknown, repeated or empty, and reports
+// every mistake.
 func parseQuery(raw string, known ...string) (map[string]string, error) {
 	if raw == "" {
 		return nil, nil

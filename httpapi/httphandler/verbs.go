@@ -76,8 +76,8 @@ func extend(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Recei
 // giveBackTime bounds the cancel of a lease whose caller has gone.
 const giveBackTime = 10 * time.Second
 
-// gone cancels a lease whose caller hung up before the answer was written, and returns an error then. A
-// caller that brought the lease ID can repeat the call, so its lease stays.
+// gone cancels a lease whose caller hung up before the answer was written, and returns an error
+// then. A caller that brought the lease ID can repeat the call, so its lease stays.
 func (h *Handler) gone(ctx context.Context, c *incoming) error {
 	if c.made.IsZero() || ctx.Err() == nil && !h.options.HungUp(ctx) {
 		return nil
@@ -88,8 +88,8 @@ func (h *Handler) gone(ctx context.Context, c *incoming) error {
 	}
 }
 
-// giveBack cancels a lease that nobody will settle, because its ID was not the caller's and the caller did
-// not get the answer.
+// giveBack cancels a lease that nobody will settle, because its ID was not the caller's and the
+// caller did not get the answer.
 func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), giveBackTime)
 	defer cancel()
@@ -104,16 +104,17 @@ func (h *Handler) giveBack(ctx context.Context, c *incoming) {
 	h.givenBack.Add(1)
 }
 
-// Abandoned returns how many leases had an ID of the server's making and a caller that hung up before the
-// answer was written: those that were cancelled, and those that could not be and stay charged until they
-// end.
+// Abandoned returns how many leases had an ID of the server's making and a caller that hung up
+// before the answer was written: those that were cancelled, and those that could not be and stay
+// charged until they end.
 func (h *Handler) Abandoned() (cancelled, failed int64) {
 	return h.givenBack.Load(), h.notGivenBack.Load()
 }
 
-// statusNow returns the present status of the limits that judged a replayed reservation, for the RateLimit
-// headers; the answer itself repeats the status of the first time. It leaves out limits that were removed,
-// and all of them if the service does not answer. The request may have brought lower capacities.
+// statusNow returns the present status of the limits that judged a replayed reservation, for the
+// RateLimit headers; the answer itself repeats the status of the first time. It leaves out limits
+// that were removed, and all of them if the service does not answer. The request may have brought
+// lower capacities.
 func (h *Handler) statusNow(
 	ctx context.Context, judged []weir.LimitStatus, brought []weir.Limit,
 ) []weir.LimitStatus {

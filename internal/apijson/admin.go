@@ -87,7 +87,8 @@ func ReadEntity(text []byte) (*Entity, error) {
 	return body, d.err()
 }
 
-// EntityList is a page of entities. Next is where the next page begins; it is empty on the last one.
+// EntityList is a page of entities. Next is where the next page begins; it is empty on the last
+// one.
 type EntityList struct {
 	Entities []string `json:"entities"`
 	Next     string   `json:"next,omitempty"`

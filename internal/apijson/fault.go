@@ -18,8 +18,8 @@ func Invalid(field string, value any, reason string) *weir.Error {
 	return &weir.Error{Code: weir.Invalid, Field: field, Value: Shorten(value), Reason: reason}
 }
 
-// Shorten bounds the length of a value from outside, so that it cannot fill an answer or a log. What it
-// returns is valid UTF-8.
+// Shorten bounds the length of a value from outside, so that it cannot fill an answer or a log.
+// What it returns is valid UTF-8.
 func Shorten(value any) string {
 	s, ok := value.(string)
 	if !ok {

@@ -123,8 +123,8 @@ func ReadLimits(bodies map[string]Limit) ([]weir.Limit, error) {
 	return out, nil
 }
 
-// limit returns the limit with defaults filled in. One that is not valid, perhaps because the server is
-// newer, is returned as it was read.
+// limit returns the limit with defaults filled in. One that is not valid, perhaps because the
+// server is newer, is returned as it was read.
 func (b *Limit) limit(name string) (weir.Limit, error) {
 	period, err := parseSeconds(string(b.RefillPeriod))
 	if err != nil {
@@ -156,9 +156,9 @@ func parseSeconds(text string) (time.Duration, error) {
 	return time.ParseDuration(text + "s")
 }
 
-// CheckLimits refuses limits that JSON cannot express: a name that is given twice, a string that is not
-// UTF-8, or a duration that is not a whole number of units. It then returns every mistake, as the engine
-// would.
+// CheckLimits refuses limits that JSON cannot express: a name that is given twice, a string that is
+// not UTF-8, or a duration that is not a whole number of units. It then returns every mistake, as
+// the engine would.
 func CheckLimits(limits []weir.Limit) error {
 	seen := make(map[string]bool, len(limits))
 	expressible := true

@@ -54,8 +54,8 @@ type Mistake struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// ProblemOf returns the problem that tells an error. It leaves out causes, and errors that are not of
-// package weir, because they may name things that callers should not learn of.
+// ProblemOf returns the problem that tells an error. It leaves out causes, and errors that are not
+// of package weir, because they may name things that callers should not learn of.
 func ProblemOf(err error) *Problem {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		return denialOf(denied)
@@ -138,8 +138,8 @@ func titleOf(c weir.Code) string {
 	return "Failed"
 }
 
-// headerOf sets the header that an error requires: Retry-After for a denial or an overload, and that of
-// an [HTTPError].
+// headerOf sets the header that an error requires: Retry-After for a denial or an overload, and
+// that of an [HTTPError].
 func headerOf(h http.Header, err error) {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
 		seconds := max(1, CeilUnits(denied.RetryAfter, time.Second))
@@ -154,8 +154,8 @@ func headerOf(h http.Header, err error) {
 	}
 }
 
-// httpStatus returns the status of a code; 500 is that of an unknown one. A denial has no code: its status
-// is 429.
+// httpStatus returns the status of a code; 500 is that of an unknown one. A denial has no code: its
+// status is 429.
 func httpStatus(c weir.Code) int {
 	switch c {
 	case weir.Invalid, weir.Unsupported:
@@ -283,8 +283,8 @@ func (p *Problem) Denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 	}, nil
 }
 
-// WriteProblem answers with an error. It makes the text in a buffer, which may be nil, and returns that.
-// A denial gets the RateLimit headers, unless limits is nil.
+// WriteProblem answers with an error. It makes the text in a buffer, which may be nil, and returns
+// that. A denial gets the RateLimit headers, unless limits is nil.
 func WriteProblem(w http.ResponseWriter, buffer []byte, err error, limits *RateLimits) []byte {
 	if buffer == nil {
 		buffer = make([]byte, 0, 1024)
@@ -299,8 +299,8 @@ func WriteProblem(w http.ResponseWriter, buffer []byte, err error, limits *RateL
 	return text
 }
 
-// WriteText answers in one piece, with its length, so that a client notices a truncated answer. It does
-// not keep the text.
+// WriteText answers in one piece, with its length, so that a client notices a truncated answer. It
+// does not keep the text.
 func WriteText(w http.ResponseWriter, status int, contentType string, text []byte) error {
 	header := w.Header()
 	// The names are canonical, and one array holds all values: one allocation instead of four.

@@ -48,14 +48,14 @@ func (r *RateLimits) Set(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, admittedState)
 }
 
-// denied adds both headers for the limits of a denial. A limit that was not exceeded has no t, because its t
-// could be later than Retry-After, which must not be earlier than any t.
+// denied adds both headers for the limits of a denial. A limit that was not exceeded has no t,
+// because its t could be later than Retry-After, which must not be earlier than any t.
 func (r *RateLimits) denied(h http.Header, limits []weir.LimitStatus) {
 	r.write(h, limits, deniedState)
 }
 
-// write adds both headers for the limits that were judged. Of those that do not fit, limits that are not
-// exceeded are left out first.
+// write adds both headers for the limits that were judged. Of those that do not fit, limits that
+// are not exceeded are left out first.
 func (r *RateLimits) write(h http.Header, limits []weir.LimitStatus, state ratePart) {
 	var room [8]rateItem
 	items := rateItems(room[:0], limits)
@@ -74,8 +74,8 @@ func (r *RateLimits) write(h http.Header, limits []weir.LimitStatus, state rateP
 	h[stateHeader] = values[1:2:2]
 }
 
-// define finds the definitions of the items, unless they are not known or have another kind by now. The
-// limits of one subject are adjacent.
+// define finds the definitions of the items, unless they are not known or have another kind by now.
+// The limits of one subject are adjacent.
 func (r *RateLimits) define(items []rateItem) {
 	var limits []weir.Limit
 	for i := range items {
@@ -155,8 +155,8 @@ func rateItems(items []rateItem, limits []weir.LimitStatus) []rateItem {
 	return items
 }
 
-// name returns the name of a limit, or its entity, resource and name if another limit has the same name.
-// Slashes in these are escaped, so that no two limits have the same name.
+// name returns the name of a limit, or its entity, resource and name if another limit has the same
+// name. Slashes in these are escaped, so that no two limits have the same name.
 func (t *rateItem) name() string {
 	s := t.status
 	if !t.shared {
@@ -275,8 +275,8 @@ func appendParameter(text []byte, name string, n int64) []byte {
 	return strconv.AppendInt(append(text, name...), min(n, maxStructured), 10)
 }
 
-// appendQuoted appends a string of a structured field, with a question mark for each byte that is not
-// printable ASCII.
+// appendQuoted appends a string of a structured field, with a question mark for each byte that is
+// not printable ASCII.
 func appendQuoted(text []byte, s string) []byte {
 	text = append(text, '"')
 	for i := range len(s) {

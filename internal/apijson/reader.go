@@ -15,13 +15,15 @@ import (
 // MaxMistakes bounds how many mistakes of one request are reported.
 const MaxMistakes = 16
 
-// The bounds of one request, which are the engine's. What is above them is refused without reading it.
+// The bounds of one request, which are the engine's. What is above them is refused without reading
+// it.
 const (
 	maxCharges = 16
 	maxCosts   = 32
 )
 
-// reader reads typed values and collects the mistakes in them. After a mistake the values mean nothing.
+// reader reads typed values and collects the mistakes in them. After a mistake the values mean
+// nothing.
 type reader struct{ mistakes []error }
 
 // err returns the mistakes, joined; nil if there are none.
@@ -40,8 +42,8 @@ func (d *reader) refuse(v *value, reason string) {
 	d.add(Invalid(v.path(), string(v.text), reason))
 }
 
-// fields reads an object with known members. The function take reads one of them, and returns false for
-// an unknown name.
+// fields reads an object with known members. The function take reads one of them, and returns false
+// for an unknown name.
 func (d *reader) fields(v *value, take func(name string, v *value) bool) {
 	if !d.is(v, "an object") {
 		return
@@ -62,8 +64,8 @@ func (d *reader) members(v *value, take func(v *value)) {
 	d.add(v.each(func(m *value) bool { take(m); return !d.full() }))
 }
 
-// bounded reads an array, or an object with members of any name. Members above the bound are counted, but
-// not read.
+// bounded reads an array, or an object with members of any name. Members above the bound are
+// counted, but not read.
 func (d *reader) bounded(v *value, most int, take func(v *value)) {
 	n := 0
 	err := v.each(func(m *value) bool {

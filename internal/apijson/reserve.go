@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ReserveRequest is the body of a reserve in one of three forms: entity, resource and costs; charges; or
-// requirements, the flat keys of ADR 30.
+// ReserveRequest is the body of a reserve in one of three forms: entity, resource and costs;
+// charges; or requirements, the flat keys of ADR 30.
 type ReserveRequest struct {
 	LeaseID      string           `json:"lease_id,omitempty"`
 	Entity       string           `json:"entity,omitempty"`
@@ -29,14 +29,15 @@ type Charge struct {
 	Costs    weir.Costs `json:"costs,omitempty"`
 }
 
-// Requirement asks for an amount of a flat key. Key K stands for entity K, resource "key", limit "units".
+// Requirement asks for an amount of a flat key. Key K stands for entity K, resource "key", limit
+// "units".
 type Requirement struct {
 	Key    string `json:"key"`
 	Amount int64  `json:"amount"`
 }
 
-// ReserveRequestOf returns the body of a request without its lease ID. It refuses only what JSON cannot
-// express; the server judges the rest.
+// ReserveRequestOf returns the body of a request without its lease ID. It refuses only what JSON
+// cannot express; the server judges the rest.
 func ReserveRequestOf(r *weir.Request) (*ReserveRequest, error) {
 	if len(r.Charges) > 0 && (r.Entity != "" || r.Resource != "" || r.Costs != nil) {
 		return nil, Invalid("charges", len(r.Charges), "must not stand beside entity, resource or costs")
@@ -175,8 +176,8 @@ type flatAmount struct {
 	amount int64
 }
 
-// flatAmount reads an object with a key and an amount, and appends it to the list before it, in which the
-// key must not be.
+// flatAmount reads an object with a key and an amount, and appends it to the list before it, in
+// which the key must not be.
 func (d *reader) flatAmount(v *value, amountName string, list []flatAmount) []flatAmount {
 	var f flatAmount
 	var key, amount *value
@@ -199,8 +200,8 @@ func (d *reader) flatAmount(v *value, amountName string, list []flatAmount) []fl
 	return append(list, f)
 }
 
-// translate makes a charge of each requirement. The charges are in the order of the keys, so that the same
-// keys in another order are the same request.
+// translate makes a charge of each requirement. The charges are in the order of the keys, so that
+// the same keys in another order are the same request.
 func (r *Reserve) translate() {
 	r.Keyed = true
 	r.order = make([]int, len(r.requirements))
@@ -226,8 +227,8 @@ func (r *Reserve) Reword(err error) error {
 	return Reword(err, r.word)
 }
 
-// word returns the caller's name for the field of a fault. The service does not always say which charge it
-// means.
+// word returns the caller's name for the field of a fault. The service does not always say which
+// charge it means.
 func (r *Reserve) word(f *weir.Error) string {
 	for i, at := range r.order {
 		from, to := "charges["+strconv.Itoa(i)+"]", "requirements["+strconv.Itoa(at)+"]"
@@ -244,8 +245,8 @@ func (r *Reserve) word(f *weir.Error) string {
 	return f.Field
 }
 
-// scanReserve reads a body in plain form: a single charge, and no limits. It returns nil for any other.
-// What it returns is what [parseReserve] returns.
+// scanReserve reads a body in plain form: a single charge, and no limits. It returns nil for any
+// other. What it returns is what [parseReserve] returns.
 func scanReserve(text []byte) *Reserve {
 	s := plainScan{text: text}
 	var id, entity, resource []byte
@@ -275,8 +276,8 @@ func scanReserve(text []byte) *Reserve {
 	return r
 }
 
-// ReadReserve reads the body of a reserve. With an error the result is nil if the body is not JSON, and
-// otherwise only Brings is meaningful.
+// ReadReserve reads the body of a reserve. With an error the result is nil if the body is not JSON,
+// and otherwise only Brings is meaningful.
 func ReadReserve(text []byte) (*Reserve, error) {
 	if r := scanReserve(text); r != nil {
 		return r, nil

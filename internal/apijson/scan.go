@@ -9,9 +9,9 @@ import (
 // maxPlain is the length of the longest document that is scanned.
 const maxPlain = 4096
 
-// plainScan reads JSON in plain form: objects, strings of printable ASCII without escapes, and integers of
-// at most eighteen digits. At anything else it gives up without a reason, and the reader reads the whole
-// document again (ADR 13).
+// plainScan reads JSON in plain form: objects, strings of printable ASCII without escapes, and
+// integers of at most eighteen digits. At anything else it gives up without a reason, and the
+// reader reads the whole document again (ADR 13).
 type plainScan struct {
 	text []byte
 	at   int
@@ -191,7 +191,8 @@ func (c *plainCosts) costs(k *keptText) weir.Costs {
 	return costs
 }
 
-// keptText copies parts of a document into one string, because the memory of the document is used again.
+// keptText copies parts of a document into one string, because the memory of the document is used
+// again.
 type keptText struct{ all strings.Builder }
 
 // newKeptText returns a keptText for parts with a known total length.

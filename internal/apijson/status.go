@@ -166,8 +166,8 @@ func (b *Explanation) explanation() (*weir.Explanation, error) {
 	return e, err
 }
 
-// CeilUnits returns a wait in whole units, rounded up so that a caller who waits that long is not too
-// early.
+// CeilUnits returns a wait in whole units, rounded up so that a caller who waits that long is not
+// too early.
 func CeilUnits(d, unit time.Duration) int64 {
 	if d <= 0 {
 		return 0

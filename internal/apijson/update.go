@@ -32,12 +32,12 @@ type LeaseRequest struct {
 	LeaseID weir.LeaseID `json:"lease_id"`
 }
 
-// Totals is an object of amounts by limit name, for all charges; or an array of such objects, one for each
-// charge in order; or an array of flat keys.
+// Totals is an object of amounts by limit name, for all charges; or an array of such objects, one
+// for each charge in order; or an array of flat keys.
 type Totals = json.RawMessage
 
-// TotalsOf returns an object for one set of amounts, and an array for several. No amounts are an empty
-// object, never null.
+// TotalsOf returns an object for one set of amounts, and an array for several. No amounts are an
+// empty object, never null.
 func TotalsOf(field string, totals []weir.Costs) (Totals, error) {
 	all := make([]weir.Costs, max(1, len(totals)))
 	all[0] = weir.Costs{}
@@ -110,8 +110,8 @@ func parseUpdate(v *value, r *Update) error {
 	return d.err()
 }
 
-// totals reads [Totals] in any form. An array is one of flat keys if its first element has a member "key"
-// that is a string, because amounts are numbers.
+// totals reads [Totals] in any form. An array is one of flat keys if its first element has a member
+// "key" that is a string, because amounts are numbers.
 func (d *reader) totals(v *value, r *Update) {
 	if v.what() == "an object" {
 		r.Totals = []weir.Costs{d.amounts(v)}
@@ -210,8 +210,8 @@ func (r *Update) rewordFlat(f *weir.Error) {
 
 func (r *Update) element(i int) string { return r.field + "[" + strconv.Itoa(i) + "]" }
 
-// scanUpdate reads a body in plain form: one object of amounts, if any. It returns false for any other, and
-// leaves r as it was. It reads what [parseUpdate] reads.
+// scanUpdate reads a body in plain form: one object of amounts, if any. It returns false for any
+// other, and leaves r as it was. It reads what [parseUpdate] reads.
 func scanUpdate(text []byte, r *Update) bool {
 	s := plainScan{text: text}
 	var id []byte

@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// maxMembers bounds the members of one object or array, because names are remembered to find repeated
-// ones. No request needs as many.
+// maxMembers bounds the members of one object or array, because names are remembered to find
+// repeated ones. No request needs as many.
 const maxMembers = 1024
 
-// value is a part of a JSON document with valid syntax. It refers to the document's own text, so that a
-// hostile document uses no more memory than it is long.
+// value is a part of a JSON document with valid syntax. It refers to the document's own text, so
+// that a hostile document uses no more memory than it is long.
 type value struct {
 	text  []byte
 	of    *value // nil at the top
@@ -77,8 +77,8 @@ func (v *value) what() string {
 	return "a number"
 }
 
-// each calls yield with every member of an object, or element of an array, in order, until yield returns
-// false. It returns an error for a repeated name or too many members.
+// each calls yield with every member of an object, or element of an array, in order, until yield
+// returns false. It returns an error for a repeated name or too many members.
 func (v *value) each(yield func(member *value) bool) error {
 	rest := v.text[1:]
 	names := make(map[string]struct{})
