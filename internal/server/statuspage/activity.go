@@ -14,29 +14,30 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// activityShards is how many parts an [Activity] has. Calls are spread over them by the random part
-// of their lease IDs, so that callers seldom wait for one another, be they one entity or many.
-const activityShards = 8
+// segmentCount is the number of parts of an [Activity], each with a lock of its own. Calls are
+// spread over them by the random part of their lease IDs, so that they seldom wait for one another,
+// even those of one entity.
+const segmentCount = 8
 
-// Activity is a [weir.Observer] that keeps figures of what was decided lately: counts since it was
-// made and for each of the last two minutes' seconds, the last denials, and who was seen last. What
-// it keeps is bounded, whatever callers send. All methods may be called at once.
+// Activity is a [weir.Observer] that counts what was decided: in all, in each second of the last
+// two minutes, and by limit. It also keeps the last denials and entities. Its memory is bounded,
+// whatever callers send. All methods may be called at once.
 type Activity struct {
-	since  time.Time
-	names  limitNames
-	clock  activityClock
-	order  atomic.Uint64 // numbers the reservations, since a clock may step back
-	shards [activityShards]activityShard
+	since    time.Time
+	names    limitNames
+	clock    secondClock
+	order    atomic.Uint64 // numbers the reservations, because a clock may step back
+	segments [segmentCount]segment
 }
 
 var _ weir.Observer = (*Activity)(nil)
 
-// NewActivity begins counting at a time. Each event brings its own.
+// NewActivity begins to count. Events bring their own time.
 func NewActivity(since time.Time) *Activity { return &Activity{since: since} }
 
-// Observe counts one call. It fulfils [weir.Observer].
+// Observe counts a call. It implements [weir.Observer].
 func (a *Activity) Observe(_ context.Context, e weir.Event) {
-	s := &a.shards[e.LeaseID[len(e.LeaseID)-1]%activityShards]
+	s := &a.segments[e.LeaseID[len(e.LeaseID)-1]%segmentCount]
 	switch denied, ok := errors.AsType[*weir.DeniedError](e.Err); {
 	case ok && e.Verb == weir.VerbReserve:
 		a.deny(s, &e, denied)
@@ -47,7 +48,7 @@ func (a *Activity) Observe(_ context.Context, e weir.Event) {
 	}
 }
 
-func (a *Activity) admit(s *activityShard, e *weir.Event) {
+func (a *Activity) admit(s *segment, e *weir.Event) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if e.Replay {
@@ -62,17 +63,17 @@ func (a *Activity) admit(s *activityShard, e *weir.Event) {
 	order := a.order.Add(1)
 	for i := range e.Limits {
 		l := &e.Limits[i]
-		a.see(s, e, i, order)
-		c := s.limit(a.names.place(l.Limit, l.Kind).index)
+		s.entities.touch(l.Entity, e.At.UnixMilli(), order)
+		c := s.limit(a.names.find(l.Limit, l.Kind).index)
 		c.admitted++
 		addUp(&c.reserved, l.Requested)
-		if l.Exceeded { // a shadow limit, or it would not have been admitted
+		if l.Exceeded { // a shadow limit, because the reservation was admitted
 			c.shadow++
 		}
 	}
 }
 
-func (a *Activity) deny(s *activityShard, e *weir.Event, denied *weir.DeniedError) {
+func (a *Activity) deny(s *segment, e *weir.Event, denied *weir.DeniedError) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.denied++
@@ -82,38 +83,33 @@ func (a *Activity) deny(s *activityShard, e *weir.Event, denied *weir.DeniedErro
 	d.begin(order, e.At, denied)
 	for i := range e.Limits {
 		l := &e.Limits[i]
-		entity := a.see(s, e, i, order)
+		entity := s.entities.touch(l.Entity, e.At.UnixMilli(), order)
 		if i == 0 {
 			d.Entity, d.Resource = entity, keep(l.Resource)
 		}
 		if !l.Exceeded {
 			continue
 		}
-		place := a.names.place(l.Limit, l.Kind)
-		c := s.limit(place.index)
+		counted := a.names.find(l.Limit, l.Kind)
+		c := s.limit(counted.index)
 		if l.Shadow {
 			c.shadow++
 			continue
 		}
 		c.denied++
-		if place.index == 0 {
-			place.key = limitKey{keep(l.Limit), weir.Kind(keep(string(l.Kind)))}
+		if counted.index == 0 {
+			counted.key = limitKey{keep(l.Limit), weir.Kind(keep(string(l.Kind)))}
 		}
-		d.exceed(entity, place.key, l)
+		d.exceed(entity, counted.key, l)
 	}
 }
 
-// see remembers the entity of a limit that was judged and returns its name, in memory of its own.
-func (a *Activity) see(s *activityShard, e *weir.Event, i int, order uint64) string {
-	return s.entities.touch(e.Limits[i].Entity, e.At.UnixMilli(), order)
-}
-
-// activityShard is what one part has counted.
-type activityShard struct {
+// segment is one part of an [Activity].
+type segment struct {
 	mu                                   sync.Mutex
 	admitted, denied, replayed, degraded int64
-	errors                               [len(activityCodes) + 1]int64 // the last one: no code of these
-	limits                               []limitCounts                 // by their places in limitNames
+	errors                               [len(countedCodes) + 1]int64 // the last one is for other errors
+	limits                               []limitCounts                // by the index of limitNames
 	seconds                              secondRing
 	denials                              denialRing
 	entities                             recentEntities
@@ -121,18 +117,18 @@ type activityShard struct {
 
 type limitCounts struct{ admitted, denied, shadow, reserved int64 }
 
-// activityCodes are the codes that are counted by name, in order.
-var activityCodes = [...]weir.Code{
+// countedCodes are the codes that are counted by name, in the order of the report.
+var countedCodes = [...]weir.Code{
 	weir.Conflict, weir.Ended, weir.Invalid, weir.NeverSatisfiable, weir.NoLimits, weir.NotFound,
 	weir.Overloaded, weir.PermissionDenied, weir.Superseded, weir.Unavailable, weir.UnknownLease, weir.UnknownLimit,
 	weir.Unsupported,
 }
 
-// fail counts an error, of any verb.
-func (s *activityShard) fail(err error) {
-	i := len(activityCodes)
+// fail counts an error of any verb.
+func (s *segment) fail(err error) {
+	i := len(countedCodes)
 	if e, ok := errors.AsType[*weir.Error](err); ok {
-		for j, code := range activityCodes {
+		for j, code := range countedCodes {
 			if e.Code == code {
 				i = j
 			}
@@ -143,27 +139,27 @@ func (s *activityShard) fail(err error) {
 	s.errors[i]++
 }
 
-// limit returns the counts of the limit with a place.
-func (s *activityShard) limit(i int) *limitCounts {
+// limit returns the counts of the limit with an index.
+func (s *segment) limit(i int) *limitCounts {
 	for len(s.limits) <= i {
 		s.limits = append(s.limits, limitCounts{})
 	}
 	return &s.limits[i]
 }
 
-// Report returns what has been counted up to now. Its lists are the caller's own.
+// Report returns what was counted up to now. It shares no memory with the activity.
 func (a *Activity) Report(now time.Time) *httpapi.ActivityReport {
 	end := a.clock.end(now)
 	m := merge{end: end, report: httpapi.ActivityReport{
 		SinceMS: a.since.UnixMilli(), NowMS: now.UnixMilli(),
 		Errors: []httpapi.ActivityErrors{}, Limits: []httpapi.ActivityLimit{},
 		Seconds: httpapi.ActivitySeconds{
-			From:     int64(end&secondMask) - activityWindow + 1,
-			Admitted: make([]int64, activityWindow), Denied: make([]int64, activityWindow),
+			From:     int64(end&secondMask) - reportSeconds + 1,
+			Admitted: make([]int64, reportSeconds), Denied: make([]int64, reportSeconds),
 		},
 	}}
-	for i := range a.shards {
-		m.add(&a.shards[i])
+	for i := range a.segments {
+		m.add(&a.segments[i])
 	}
 	m.countErrors()
 	m.countLimits(a.names.all())
@@ -172,18 +168,18 @@ func (a *Activity) Report(now time.Time) *httpapi.ActivityReport {
 	return &m.report
 }
 
-// merge puts the shards together.
+// merge adds up the segments.
 type merge struct {
 	end      uint64
 	report   httpapi.ActivityReport
-	errors   [len(activityCodes) + 1]int64
+	errors   [len(countedCodes) + 1]int64
 	limits   []limitCounts
 	denials  []recentDenial
 	entities []recentEntity
 }
 
-// add copies what the report needs from a shard, and no more, since callers wait for its lock.
-func (m *merge) add(s *activityShard) {
+// add copies what the report needs from a segment, and no more, because calls wait for its lock.
+func (m *merge) add(s *segment) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	r := &m.report
@@ -205,8 +201,8 @@ func (m *merge) add(s *activityShard) {
 		addUp(&sum.reserved, c.reserved)
 	}
 	s.seconds.addTo(&r.Seconds, m.end)
-	for _, d := range s.denials.slots {
-		d.Exceeded = append([]httpapi.ActivityExceeded{}, d.Exceeded...) // the slot uses its own again
+	for _, d := range s.denials.cells {
+		d.Exceeded = append([]httpapi.ActivityExceeded{}, d.Exceeded...) // the cell uses its own again
 		m.denials = append(m.denials, d)
 	}
 	if len(s.entities.entries) > 0 {
@@ -217,8 +213,8 @@ func (m *merge) add(s *activityShard) {
 func (m *merge) countErrors() {
 	for i, n := range m.errors {
 		code := weir.Code("other")
-		if i < len(activityCodes) {
-			code = activityCodes[i]
+		if i < len(countedCodes) {
+			code = countedCodes[i]
 		}
 		if n > 0 {
 			m.report.Errors = append(m.report.Errors, httpapi.ActivityErrors{Code: code, Count: n})
@@ -226,7 +222,7 @@ func (m *merge) countErrors() {
 	}
 }
 
-func (m *merge) countLimits(known map[limitKey]limitPlace) {
+func (m *merge) countLimits(known map[limitKey]countedLimit) {
 	keys := make([]limitKey, len(known)+1)
 	for key, p := range known {
 		keys[p.index] = key
@@ -247,20 +243,20 @@ func (m *merge) countLimits(known map[limitKey]limitPlace) {
 
 func (m *merge) listDenials() {
 	slices.SortFunc(m.denials, func(a, b recentDenial) int { return cmp.Compare(b.order, a.order) })
-	m.report.Denials = make([]httpapi.ActivityDenial, 0, min(len(m.denials), maxActivityDenials))
+	m.report.Denials = make([]httpapi.ActivityDenial, 0, min(len(m.denials), maxDenials))
 	for _, d := range m.denials[:cap(m.report.Denials)] {
 		m.report.Denials = append(m.report.Denials, d.ActivityDenial)
 	}
 }
 
-// listEntities keeps the newest of an entity's entries, since it has one in each shard that saw it.
-// Those of one reservation stay in the order in which they were first seen.
+// listEntities lists each entity once, by its newest entry, because it has one in each segment that
+// saw it. Entities of one reservation stay in the order in which they were judged.
 func (m *merge) listEntities() {
 	slices.SortStableFunc(m.entities, func(a, b recentEntity) int { return cmp.Compare(b.order, a.order) })
 	m.report.Entities = []httpapi.ActivityEntity{}
 	seen := map[string]bool{}
 	for _, e := range m.entities {
-		if len(m.report.Entities) == maxActivityEntities {
+		if len(m.report.Entities) == maxEntities {
 			return
 		}
 		if !seen[e.Entity] {

@@ -25,13 +25,13 @@ func noon() time.Time { return time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC) }
 // kept counts what an activity remembers.
 func (a *Activity) kept() map[string]int {
 	n := map[string]int{"limits": len(a.names.all())}
-	for i := range a.shards {
-		s := &a.shards[i]
+	for i := range a.segments {
+		s := &a.segments[i]
 		n["entities"] += len(s.entities.index)
 		n["links"] += max(len(s.entities.entries)-1, 0)
-		n["denials"] += len(s.denials.slots)
+		n["denials"] += len(s.denials.cells)
 		n["counts"] += len(s.limits)
-		for _, d := range s.denials.slots {
+		for _, d := range s.denials.cells {
 			n["exceeded"] = max(n["exceeded"], cap(d.Exceeded))
 		}
 	}
@@ -59,9 +59,9 @@ func TestActivityBounds(t *testing.T) {
 		after[round] = a.kept()
 	}
 	for what, most := range map[string]int{
-		"limits": maxActivityLimits, "counts": activityShards * (maxActivityLimits + 1), "exceeded": 1,
-		"entities": activityShards * maxActivityEntities, "links": activityShards * maxActivityEntities,
-		"denials": activityShards * maxActivityDenials,
+		"limits": maxLimits, "counts": segmentCount * (maxLimits + 1), "exceeded": 1,
+		"entities": segmentCount * maxEntities, "links": segmentCount * maxEntities,
+		"denials": segmentCount * maxDenials,
 	} {
 		if got := after[0][what]; got > most || got < most*9/10 {
 			t.Errorf("kept %d %s, want about %d and no more", got, what, most)
@@ -76,26 +76,26 @@ func TestActivityBounds(t *testing.T) {
 	if r.Admitted != events/2 || r.Denied != events/2 {
 		t.Errorf("admitted %d, denied %d; want %d each", r.Admitted, r.Denied, events/2)
 	}
-	if len(r.Entities) != maxActivityEntities || len(r.Denials) != maxActivityDenials {
+	if len(r.Entities) != maxEntities || len(r.Denials) != maxDenials {
 		t.Errorf("reported %d entities and %d denials", len(r.Entities), len(r.Denials))
 	}
-	if len(r.Limits) != maxActivityLimits+1 || r.Limits[0].Limit != "" {
+	if len(r.Limits) != maxLimits+1 || r.Limits[0].Limit != "" {
 		t.Fatalf("reported %d limits, the first is %+v", len(r.Limits), r.Limits[0])
 	}
 	const each = events / names
-	others := httpapi.ActivityLimit{Admitted: (names - maxActivityLimits) / 2 * each}
+	others := httpapi.ActivityLimit{Admitted: (names - maxLimits) / 2 * each}
 	others.Denied, others.Reserved = others.Admitted, others.Admitted
 	if r.Limits[0] != others {
 		t.Errorf("the other limits: %+v, want %+v", r.Limits[0], others)
 	}
 }
 
-// TestActivityOrder spreads entities and denials over the shards while the clock steps about: the
+// TestActivityOrder spreads entities and denials over the segments while the clock steps about: the
 // newest come first, and exactly those.
 func TestActivityOrder(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
-	const n = 3 * maxActivityEntities
+	const n = 3 * maxEntities
 	for i := range n {
 		at := noon().Add(time.Duration(i*7919%50) * time.Second)
 		err := &weir.DeniedError{RetryAfter: time.Duration(i) * time.Millisecond}
@@ -138,7 +138,7 @@ func TestActivitySeconds(t *testing.T) {
 		{"in a row", []int{0, 1, 1, 2}, 3, 3, map[int]int64{0: 1, 1: 2, 2: 1}},
 		{"the oldest that is shown", []int{0, 119}, 119, 119, map[int]int64{0: 1, 119: 1}},
 		{"too old", []int{0, 120}, 120, 120, map[int]int64{120: 1}},
-		{"a slot used again", []int{0, 0, 128}, 128, 128, map[int]int64{128: 1}},
+		{"a cell used again", []int{0, 0, 128}, 128, 128, map[int]int64{128: 1}},
 		{"all too old", []int{0, 1}, 4000, 4000, map[int]int64{}},
 		{"a little back", []int{100, 100, 40, 100}, 100, 100, map[int]int64{40: 1, 100: 3}},
 		{"a little back, and asked there", []int{100, 40}, 41, 100, map[int]int64{40: 1, 100: 1}},
@@ -156,14 +156,14 @@ func TestActivitySeconds(t *testing.T) {
 				a.Observe(t.Context(), activityEvent(second(at), i+3, &weir.DeniedError{}))
 			}
 			s := a.Report(second(c.now)).Seconds
-			if got := int(s.From-noon().Unix()) + activityWindow - 1; got != c.end {
+			if got := int(s.From-noon().Unix()) + reportSeconds - 1; got != c.end {
 				t.Errorf("the last second is %d, want %d", got, c.end)
 			}
 			for _, counts := range [][]int64{s.Admitted, s.Denied} {
 				got := map[int]int64{}
 				for i, n := range counts {
 					if n > 0 {
-						got[c.end-activityWindow+1+i] = n
+						got[c.end-reportSeconds+1+i] = n
 					}
 				}
 				if !reflect.DeepEqual(got, c.want) {
@@ -221,30 +221,30 @@ func TestActivityManyExceeded(t *testing.T) {
 			Limit: fmt.Sprintf("%d%s", i, strings.Repeat("l", 1000)), Exceeded: i%2 == 0})
 	}
 	limits[0].Shadow = true // it denies nobody
-	for range 2 * maxActivityDenials {
+	for range 2 * maxDenials {
 		a.Observe(t.Context(), activityEvent(noon(), 0, &weir.DeniedError{}, limits...))
 	}
 	r := a.Report(noon())
 	for _, d := range r.Denials {
-		if len(d.Exceeded) != maxActivityExceeded || d.More != 1 {
-			t.Fatalf("%d limits and %d more, want %d and 1", len(d.Exceeded), d.More, maxActivityExceeded)
+		if len(d.Exceeded) != maxExceeded || d.More != 1 {
+			t.Fatalf("%d limits and %d more, want %d and 1", len(d.Exceeded), d.More, maxExceeded)
 		}
-		if len(d.Entity) != maxActivityName || len(d.Exceeded[0].Limit) != maxActivityName {
+		if len(d.Entity) != maxNameBytes || len(d.Exceeded[0].Limit) != maxNameBytes {
 			t.Fatalf("names of %d and %d bytes", len(d.Entity), len(d.Exceeded[0].Limit))
 		}
 	}
-	if len(r.Denials) != maxActivityDenials || len(r.Limits) != 10 {
+	if len(r.Denials) != maxDenials || len(r.Limits) != 10 {
 		t.Errorf("%d denials and %d limits", len(r.Denials), len(r.Limits))
 	}
 }
 
-// TestActivityReportStays uses every slot of the denials again: a report does not change after it
+// TestActivityReportStays uses every cell of the denials again: a report does not change after it
 // was made. A denial without a limit has an empty list.
 func TestActivityReportStays(t *testing.T) {
 	t.Parallel()
 	a := NewActivity(noon())
 	deny := func(name string) {
-		for range maxActivityDenials {
+		for range maxDenials {
 			a.Observe(t.Context(), activityEvent(noon(), 0, &weir.DeniedError{},
 				weir.LimitStatus{Entity: name, Resource: name, Limit: name, Exceeded: true}))
 		}

@@ -12,32 +12,33 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 )
 
-// maxActivityLimits is how many pairs of name and kind are counted by themselves. Administrators
-// may bring limits of any name with a reservation, so their number needs a bound.
-const maxActivityLimits = 200
+// maxLimits bounds the pairs of name and kind that are counted by themselves, because requests may
+// bring limits with any name.
+const maxLimits = 200
 
-// limitKey is a limit's name and kind. The zero key stands for all that found no place.
+// limitKey is the name and kind of limits. The zero key stands for all limits beyond the bound.
 type limitKey struct {
 	name string
 	kind weir.Kind
 }
 
-// limitNames gives every name and kind a place above zero, in the order in which they come, and
-// place zero to those beyond the bound. Reading takes no lock: names come once and are asked for
-// ever.
+// limitNames numbers limits by name and kind from 1, in the order in which they come. Those beyond
+// the bound have the index 0. Reading takes no lock, because names are added once and read ever
+// after.
 type limitNames struct {
-	known atomic.Pointer[map[limitKey]limitPlace] // replaced, never changed
-	mu    sync.Mutex                              // for who replaces it
+	known atomic.Pointer[map[limitKey]countedLimit] // replaced, never changed
+	mu    sync.Mutex                                // for replacing it
 }
 
-// limitPlace is where a limit is counted. Its key is in memory of its own: a caller's name may be a
-// part of a whole request body.
-type limitPlace struct {
+// countedLimit is a numbered limit. The strings of its key are copies, because those of a caller
+// may hold a whole request body in memory.
+type countedLimit struct {
 	index int
 	key   limitKey
 }
 
-func (n *limitNames) place(name string, kind weir.Kind) limitPlace {
+// find returns the limit of a name and kind, and numbers a new one.
+func (n *limitNames) find(name string, kind weir.Kind) countedLimit {
 	key := limitKey{clip(name), weir.Kind(clip(string(kind)))}
 	if p, ok := n.all()[key]; ok {
 		return p
@@ -46,31 +47,31 @@ func (n *limitNames) place(name string, kind weir.Kind) limitPlace {
 	defer n.mu.Unlock()
 	known := n.all()
 	p, ok := known[key]
-	if ok || len(known) >= maxActivityLimits {
+	if ok || len(known) >= maxLimits {
 		return p
 	}
-	next := make(map[limitKey]limitPlace, len(known)+1)
+	next := make(map[limitKey]countedLimit, len(known)+1)
 	maps.Copy(next, known)
 	key = limitKey{strings.Clone(key.name), weir.Kind(strings.Clone(string(key.kind)))}
-	p = limitPlace{len(next) + 1, key}
+	p = countedLimit{len(next) + 1, key}
 	next[key] = p
 	n.known.Store(&next)
 	return p
 }
 
-func (n *limitNames) all() map[limitKey]limitPlace {
+func (n *limitNames) all() map[limitKey]countedLimit {
 	if known := n.known.Load(); known != nil {
 		return *known
 	}
 	return nil
 }
 
-// maxActivityName bounds each name that is kept, in bytes: the longest that an entity may have.
-const maxActivityName = 256
+// maxNameBytes bounds each name that is kept: the longest that an entity may have.
+const maxNameBytes = 256
 
-func clip(s string) string { return s[:min(len(s), maxActivityName)] }
+func clip(s string) string { return s[:min(len(s), maxNameBytes)] }
 
-// addUp adds d, unless it is negative, and stays at the largest int64 rather than overflow.
+// addUp adds d to n unless d is negative. It stops at the largest int64 instead of overflowing.
 func addUp(n *int64, d int64) {
 	if d > 0 {
 		*n += min(d, math.MaxInt64-*n)
@@ -78,24 +79,24 @@ func addUp(n *int64, d int64) {
 }
 
 const (
-	// activityWindow is how many seconds a report has, the one under way included.
-	activityWindow = 120
-	// secondSlots is a power of two above it, so that a second's slot is a mask away.
-	secondSlots = 128
-	// believedStep is how far the clock may be behind the latest second before it is believed: then
-	// it had been wrong, and the seconds that it made up are not comparable with those to come.
+	// reportSeconds is the number of seconds in a report, with the present one.
+	reportSeconds = 120
+	// secondCells is the next power of two, so that a mask finds the cell of a second.
+	secondCells = 128
+	// believedStep is how far an event may be behind the latest second before the clock counts as
+	// stepped back: then the seconds counted so far are not comparable with those to come.
 	believedStep = 60
-	// secondBits are the bits of a stamp that hold the second. Above them is its era.
+	// secondBits is the number of bits of a stamp that hold the second. The era is above them.
 	secondBits = 48
 	secondMask = 1<<secondBits - 1
 )
 
-// activityClock is the latest second that any call has brought, in one word: an era in the upper 16
-// bits, which changes whenever the clock is believed to step back, and the Unix second below it.
-type activityClock struct{ latest atomic.Uint64 }
+// secondClock is the latest second of any event, as a stamp: an era in the upper 16 bits, which
+// grows whenever the clock has stepped back, and the Unix second below it.
+type secondClock struct{ latest atomic.Uint64 }
 
-// stamp returns the era and second of an instant.
-func (c *activityClock) stamp(at time.Time) uint64 {
+// stamp returns the stamp of an instant.
+func (c *secondClock) stamp(at time.Time) uint64 {
 	for second := uint64(max(at.Unix(), 0)) & secondMask; ; {
 		old := c.latest.Load()
 		era, latest := old&^secondMask, old&secondMask
@@ -111,9 +112,9 @@ func (c *activityClock) stamp(at time.Time) uint64 {
 	}
 }
 
-// end is the stamp of the last second of a report made at an instant: not before what was counted,
-// unless the clock has stepped back since.
-func (c *activityClock) end(now time.Time) uint64 {
+// end returns the stamp of the last second of a report. It is not before the latest event, unless
+// the clock has stepped back since.
+func (c *secondClock) end(now time.Time) uint64 {
 	old := c.latest.Load()
 	second, latest := uint64(max(now.Unix(), 0))&secondMask, old&secondMask
 	if second < latest && latest-second <= believedStep {
@@ -122,31 +123,31 @@ func (c *activityClock) end(now time.Time) uint64 {
 	return old&^secondMask | second
 }
 
-// secondRing has the counts of the last seconds, each in the slot that its number points to.
-type secondRing [secondSlots]secondCounts
+// secondRing has the counts of the last seconds, each in the cell of its stamp.
+type secondRing [secondCells]secondCounts
 
 type secondCounts struct {
 	stamp            uint64
 	admitted, denied int64
 }
 
-// at returns the slot of a stamp. Whatever older was in it is gone.
+// at returns the cell of a stamp, and clears it if it holds an older second.
 func (r *secondRing) at(stamp uint64) *secondCounts {
-	c := &r[stamp%secondSlots]
+	c := &r[stamp%secondCells]
 	if c.stamp != stamp {
 		*c = secondCounts{stamp: stamp}
 	}
 	return c
 }
 
-// addTo adds the counts of the report's seconds, the last of which has the stamp end.
+// addTo adds the counts to a report whose last second has the stamp end.
 func (r *secondRing) addTo(s *httpapi.ActivitySeconds, end uint64) {
 	for i := range r {
 		c := &r[i]
-		age := end - c.stamp // huge where the stamp is of another era, or to come
-		if age < activityWindow {
-			addUp(&s.Admitted[activityWindow-1-age], c.admitted)
-			addUp(&s.Denied[activityWindow-1-age], c.denied)
+		age := end - c.stamp // huge if the stamp is of another era or later than end
+		if age < reportSeconds {
+			addUp(&s.Admitted[reportSeconds-1-age], c.admitted)
+			addUp(&s.Denied[reportSeconds-1-age], c.denied)
 		}
 	}
 }

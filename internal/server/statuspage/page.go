@@ -1,5 +1,5 @@
-// Package statuspage counts what a server decides, and shows it. An [Activity] observes the limiter and
-// makes the answer to GET /v1/activity; [Page] serves the page at "/" that reads it.
+// Package statuspage counts what a server decides, and shows it. An [Activity] observes the limiter
+// and makes the answer to GET /v1/activity; [Page] serves the page at "/" that reads it.
 package statuspage
 
 import (
@@ -13,17 +13,18 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// pageFiles are the status page. It is static: data comes from the API, with the reader's own
-// bearer token.
+// pageFiles are the files of the page. The page gets its data from the API, with the bearer token
+// of its reader.
 //
 //go:embed page/index.html page/style.css page/app.js
 var pageFiles embed.FS
 
-// pagePolicy lets the page load its own files and ask its own server, and nothing else.
+// pagePolicy allows the page to load its own files and to call its own server, and nothing else.
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; " +
 	"img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
 
-// Page returns the handler that serves the page at "/" and its files under "/page/", to GET and HEAD.
+// Page returns the handler that serves the page at "/" and its files under "/page/", to GET and
+// HEAD.
 func Page() http.Handler {
 	files := map[string]pageFile{}
 	for _, f := range []struct{ path, name, contentType string }{
@@ -63,7 +64,7 @@ func (f *pageFile) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// A newer server has a newer page: browsers ask each time, and are told if it is the same.
+	// A newer server has a newer page, so browsers revalidate it each time.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("ETag", f.tag)
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(f.text))

@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// maxActivityEntities is how many entities are remembered, enough to suggest names from.
-	maxActivityEntities = 250
-	maxActivityDenials  = 100
-	// maxActivityExceeded is how many limits of a denial are kept.
-	maxActivityExceeded = 8
+	// maxEntities is enough entities for the page to suggest names.
+	maxEntities = 250
+	maxDenials  = 100
+	// maxExceeded bounds the limits of a denial that are kept.
+	maxExceeded = 8
 )
 
-// recentEntities remembers the entities that were touched last. Each shard remembers as many as a
-// report has, so the newest of all are among theirs.
+// recentEntities are the entities that were judged last. Each segment keeps as many as a report
+// has, so the newest of all are among them.
 type recentEntities struct {
 	index   map[string]int32
-	entries []recentEntity // a ring of links through entry 0, the newest next to it
+	entries []recentEntity // a ring linked through entry 0, with the newest next to that
 }
 
 type recentEntity struct {
@@ -30,18 +30,18 @@ type recentEntity struct {
 	prev, next int32
 }
 
-// touch makes an entity the newest and returns its name as it is kept here.
+// touch makes an entity the newest, and returns a copy of its name.
 func (r *recentEntities) touch(entity string, atMS int64, order uint64) string {
 	if r.index == nil {
 		r.index = map[string]int32{}
 		r.entries = make([]recentEntity, 1, 8)
 	}
 	entity = clip(entity)
-	i := r.entries[0].next // most limits are of the entity before them
+	i := r.entries[0].next // adjacent limits are mostly of one entity
 	if i == 0 || r.entries[i].Entity != entity {
 		var ok bool
 		if i, ok = r.index[entity]; !ok {
-			i = r.place()
+			i = r.newEntry()
 			r.entries[i].Entity = keep(entity)
 			r.index[r.entries[i].Entity] = i
 		}
@@ -52,9 +52,9 @@ func (r *recentEntities) touch(entity string, atMS int64, order uint64) string {
 	return e.Entity
 }
 
-// place returns an entry for a new entity: a fresh one, or that of the oldest, which is forgotten.
-func (r *recentEntities) place() int32 {
-	if len(r.entries) <= maxActivityEntities {
+// newEntry returns an entry for a new entity: an unused one, or that of the oldest entity.
+func (r *recentEntities) newEntry() int32 {
+	if len(r.entries) <= maxEntities {
 		i := int32(len(r.entries))
 		r.entries = append(r.entries, recentEntity{prev: i, next: i})
 		return i
@@ -73,13 +73,13 @@ func (r *recentEntities) front(i int32) {
 	r.entries[0].next = i
 }
 
-// keep copies a name: the caller's may be a part of a whole request body.
+// keep returns a copy of a name, because that of a caller may hold a whole request body in memory.
 func keep(s string) string { return strings.Clone(clip(s)) }
 
-// denialRing has the last denials. Its slots are used again, with their lists.
+// denialRing has the last denials. Its cells are used again, with their slices.
 type denialRing struct {
-	slots []recentDenial
-	n     int // how many slots have been used again
+	cells []recentDenial
+	n     int // how many cells were used again
 }
 
 type recentDenial struct {
@@ -87,13 +87,13 @@ type recentDenial struct {
 	order uint64
 }
 
-// next returns the slot of the oldest denial, or a fresh one.
+// next returns an unused cell, or that of the oldest denial.
 func (r *denialRing) next() *recentDenial {
-	if len(r.slots) < maxActivityDenials {
-		r.slots = append(r.slots, recentDenial{})
-		return &r.slots[len(r.slots)-1]
+	if len(r.cells) < maxDenials {
+		r.cells = append(r.cells, recentDenial{})
+		return &r.cells[len(r.cells)-1]
 	}
-	d := &r.slots[r.n%maxActivityDenials]
+	d := &r.cells[r.n%maxDenials]
 	r.n++
 	return d
 }
@@ -107,9 +107,9 @@ func (d *recentDenial) begin(order uint64, at time.Time, denied *weir.DeniedErro
 	}
 }
 
-// exceed adds a limit that denied, on an entity and with a key that are kept already.
+// exceed adds a limit that denied. The entity and key are copies already.
 func (d *recentDenial) exceed(entity string, key limitKey, l *weir.LimitStatus) {
-	if len(d.Exceeded) == maxActivityExceeded {
+	if len(d.Exceeded) == maxExceeded {
 		d.More++
 		return
 	}
