@@ -15,14 +15,14 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// maxLimitsFile bounds a limits file; [manifest.Parse] takes less and says so.
+// maxLimitsFile bounds a limits file. The bound of [manifest.Parse] is lower, and its error better.
 const maxLimitsFile = 8 << 20
 
-// openTokens reads the bearer tokens, before the limiter is made: how many callers there are
-// decides how many leases one of them may have. It returns their source, nil without a file of them.
+// openTokens reads the bearer tokens before the limiter is made, because the number of callers
+// decides how many leases each may have. It returns their source, or nil without a file.
 func (s *Server) openTokens(ctx context.Context) (*source, error) {
 	if s.options.TokensFile == "" {
-		return nil, nil // None are in use.
+		return nil, nil // no bearer tokens are in use
 	}
 	s.tokens = &tokens{}
 	of := &source{
@@ -37,8 +37,8 @@ func (s *Server) openTokens(ctx context.Context) (*source, error) {
 	return of, nil
 }
 
-// openSources reads the other files for the first time. All mistakes are reported, joined, with those
-// in the file of bearer tokens in the place of that file.
+// openSources reads the other files for the first time. It returns all mistakes, joined; mistakes
+// has those in the file of bearer tokens.
 func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error) error {
 	o := &s.options
 	if o.LimitsFile != "" {
@@ -49,7 +49,7 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 		s.sources = append(s.sources, &source{
 			what: "limits", files: []string{o.LimitsFile}, options: []string{"limits"},
 			most: maxLimitsFile, load: s.firstLimits,
-			onlyChanges: s.editable, // an administrator may have written something since
+			onlyChanges: s.editable, // an administrator may have changed the configuration since
 		})
 	}
 	if tokens != nil {
@@ -66,7 +66,7 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 	var errs []error
 	for _, of := range s.sources {
 		if of == tokens {
-			errs = append(errs, mistakes) // it has been read
+			errs = append(errs, mistakes) // it was read before
 			continue
 		}
 		if _, err := of.read(ctx); err != nil {
@@ -83,8 +83,8 @@ func (s *Server) openSources(ctx context.Context, tokens *source, mistakes error
 	return errors.Join(errs...)
 }
 
-// firstLimits makes the limits file the configuration, unless the store was opened with it: then it
-// has decided whether they are in force.
+// firstLimits puts the limits file in force, unless the store was opened with it and so has
+// decided.
 func (s *Server) firstLimits(ctx context.Context, read []fileState) error {
 	if s.options.LimitsOpened != nil && bytes.Equal(s.options.LimitsOpened, read[0].data) {
 		s.announceLimits(ctx, read[0].name)
@@ -93,19 +93,19 @@ func (s *Server) firstLimits(ctx context.Context, read []fileState) error {
 	return s.loadLimits(ctx, read)
 }
 
-// announceLimits says whether the limits that the store was opened with are in force.
+// announceLimits logs whether the limits that the store was opened with are in force.
 func (s *Server) announceLimits(ctx context.Context, file string) {
 	switch err := s.ready(ctx); {
 	case err == nil:
 		s.options.Logger.LogAttrs(ctx, slog.LevelInfo, "limits are in force", slog.String("file", file))
 	case errors.Is(err, weir.Superseded):
 		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits are not in force: others are", slog.String("file", file))
-	default: // which is logged once more, with the error
+	default: // the error is logged when the server finds that it is not ready
 		s.options.Logger.LogAttrs(ctx, slog.LevelWarn, "limits may not be in force", slog.String("file", file))
 	}
 }
 
-// loadLimits makes the limits file the configuration.
+// loadLimits puts the limits file in force.
 func (s *Server) loadLimits(ctx context.Context, read []fileState) error {
 	name := read[0].name
 	m, err := manifest.Parse(name, read[0].data)
@@ -126,8 +126,7 @@ func (s *Server) loadLimits(ctx context.Context, read []fileState) error {
 	return nil
 }
 
-// loadCertificate makes the pair of files the certificate, and warns of what clients or strangers
-// will make of it.
+// loadCertificate puts the certificate and its key in force, and logs warnings about them.
 func (s *Server) loadCertificate(ctx context.Context, read []fileState) error {
 	if err := s.certificate.load(&read[0], &read[1]); err != nil {
 		return err
@@ -139,7 +138,7 @@ func (s *Server) loadCertificate(ctx context.Context, read []fileState) error {
 	return nil
 }
 
-// adminNote says how long an administrator's write holds, where that is not for good.
+// adminNote returns how long a change of the configuration holds, unless it is permanent.
 func (s *Server) adminNote() string {
 	switch {
 	case !s.volatile:
@@ -150,7 +149,7 @@ func (s *Server) adminNote() string {
 	return "holds until the limits file changes or a restart"
 }
 
-// tlsConfig is nil where there is no certificate.
+// tlsConfig returns nil without a certificate.
 func (s *Server) tlsConfig() *tls.Config {
 	if s.certificate == nil {
 		return nil
@@ -161,12 +160,12 @@ func (s *Server) tlsConfig() *tls.Config {
 // maxPEM bounds the files of a certificate and its key.
 const maxPEM = 1 << 20
 
-// certificate is what was last read from a pair of files.
+// certificate is the certificate in force.
 type certificate struct {
 	current atomic.Pointer[tls.Certificate]
 }
 
-// load takes a pair of files. Where they do not belong together, the pair in force stays.
+// load puts a certificate and its key in force, unless they do not match.
 func (c *certificate) load(cert, key *fileState) error {
 	pair, err := tls.X509KeyPair(cert.data, key.data)
 	if err != nil {
@@ -176,8 +175,8 @@ func (c *certificate) load(cert, key *fileState) error {
 	return nil
 }
 
-// warnings are what is wrong with the certificate in force, and yet no reason to serve without it.
-// A group may read the key: that is how a server without other rights gets it.
+// warnings returns what is wrong with the certificate in force, but no reason to refuse it. A group
+// may read the key, because that is how a server without privileges gets it.
 func (c *certificate) warnings(now time.Time, key *fileState) []string {
 	var all []string
 	if leaf := c.current.Load().Leaf; leaf != nil {
@@ -197,7 +196,7 @@ func (c *certificate) warnings(now time.Time, key *fileState) []string {
 	return all
 }
 
-// config makes every new connection use the pair that is in force by then.
+// config returns a configuration with which a new connection uses the certificate then in force.
 func (c *certificate) config() *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12,
@@ -207,7 +206,7 @@ func (c *certificate) config() *tls.Config {
 	}
 }
 
-// expires is when the certificate in force does.
+// expires returns when the certificate in force expires.
 func (c *certificate) expires() time.Time {
 	if leaf := c.current.Load().Leaf; leaf != nil {
 		return leaf.NotAfter

@@ -14,18 +14,18 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// observers tells each of them of a call, in order.
+// observers passes events on to several observers, in order.
 type observers []weir.Observer
 
-// Observe tells each.
+// Observe passes on an event.
 func (o observers) Observe(ctx context.Context, e weir.Event) {
 	for _, one := range o {
 		one.Observe(ctx, e)
 	}
 }
 
-// outcome is how a call of the limiter ended, in one word for a label: "admitted" for a reservation
-// and "done" for the other verbs, "replay", "degraded", "denied", or the code of the error.
+// outcome returns how a call of the limiter ended, as a label: "admitted" for a reservation and
+// "done" for other verbs, "replay", "degraded", "denied", or the code of the error.
 func outcome(e *weir.Event) string {
 	switch {
 	case e.Err != nil:
@@ -46,14 +46,14 @@ func outcome(e *weir.Event) string {
 	return "done"
 }
 
-// Observe counts a call of the limiter. It fulfils [weir.Observer].
+// Observe counts a call of the limiter. It implements [weir.Observer].
 func (m *metrics) Observe(_ context.Context, e weir.Event) {
 	out := outcome(&e)
 	told := m.decided.of(decisionLabels{e.Verb, out})
 	told.count.Inc()
 	told.took.Observe(e.Took.Seconds())
 	if out != "admitted" && out != "denied" {
-		return // a replay was counted when it was new
+		return // a replay was counted the first time
 	}
 	for i := range e.Limits {
 		l := &e.Limits[i]
@@ -65,7 +65,7 @@ func (m *metrics) Observe(_ context.Context, e weir.Event) {
 	}
 }
 
-// limitOutcome is what one limit said to a reservation: it may have held what another one denied.
+// limitOutcome returns what one limit decided, which is not always what the reservation became.
 func limitOutcome(l *weir.LimitStatus) string {
 	switch {
 	case l.Exceeded && l.Shadow:
@@ -76,20 +76,20 @@ func limitOutcome(l *weir.LimitStatus) string {
 	return "admitted"
 }
 
-// maxLimitLabels is how many names of limits have series of their own.
+// maxLimitLabels bounds the names of limits that have series of their own.
 const maxLimitLabels = 100
 
-// otherLabel stands for all that have none.
+// otherLabel stands for all other values of a label.
 const otherLabel = "other"
 
-// limitLabels bounds the names of limits in labels: the first ones met keep theirs. A request may
-// bring limits with names of its own.
+// limitLabels bounds the names of limits in labels, because requests may bring limits with any
+// name. The first names have labels of their own.
 type limitLabels struct {
 	mu    sync.RWMutex
-	names map[string]string // to themselves, in memory of their own
+	names map[string]string // each to a copy of itself
 }
 
-// label returns the name as it is kept, or "other" where there are too many already.
+// label returns the name, or "other" if there are too many.
 func (l *limitLabels) label(name string) string {
 	l.mu.RLock()
 	kept, known := l.names[name]
@@ -112,18 +112,18 @@ func (l *limitLabels) label(name string) string {
 	if len(l.names) >= maxLimitLabels {
 		return otherLabel
 	}
-	name = strings.Clone(name) // it may be a part of a whole request
+	name = strings.Clone(name) // the caller's may hold a whole request in memory
 	l.names[name] = name
 	return name
 }
 
-// requestLabels are those of an HTTP request. A status of 0 is an answer that was given up.
+// requestLabels are the labels of an HTTP request. The status is 0 if it got no answer.
 type requestLabels struct {
 	method, route string
 	status        int
 }
 
-// code is the status as a label.
+// code returns the status as a label.
 func (l requestLabels) code() string {
 	if l.status == 0 {
 		return "none"
@@ -131,71 +131,71 @@ func (l requestLabels) code() string {
 	return strconv.Itoa(l.status)
 }
 
-// decisionLabels are those of a call of the limiter.
+// decisionLabels are the labels of a call of the limiter.
 type decisionLabels struct {
 	verb    weir.Verb
 	outcome string
 }
 
-// judgedLabels are those of a limit that judged a reservation.
+// judgedLabels are the labels of a limit that judged a reservation.
 type judgedLabels struct {
 	limit   string
 	kind    weir.Kind
 	outcome string
 }
 
-// reservedLabels are those of units that a reservation took.
+// reservedLabels are the labels of units that were reserved.
 type reservedLabels struct {
 	limit string
 	kind  weir.Kind
 }
 
-// countAndTime counts something, and how long it took.
+// countAndTime counts something and how long it took.
 type countAndTime struct {
 	count prometheus.Counter
 	took  prometheus.Observer
 }
 
-// findSeries makes what remembers the series that each request asks for. A series begins when it is
-// first asked for, as it would without.
+// findSeries makes the caches of the series that every request uses. A series begins when it is
+// first used.
 func (m *metrics) findSeries() {
-	m.answered = newSeries(func(l requestLabels) countAndTime {
+	m.answered = newSeriesCache(func(l requestLabels) countAndTime {
 		return countAndTime{
 			m.requests.WithLabelValues(l.method, l.route, l.code()),
 			m.durations.WithLabelValues(l.method, l.route, l.code()),
 		}
 	})
-	m.decided = newSeries(func(l decisionLabels) countAndTime {
+	m.decided = newSeriesCache(func(l decisionLabels) countAndTime {
 		verb := string(l.verb)
 		return countAndTime{
 			m.decisions.WithLabelValues(verb, l.outcome), m.decisionTimes.WithLabelValues(verb),
 		}
 	})
-	m.judged = newSeries(func(l judgedLabels) prometheus.Counter {
+	m.judged = newSeriesCache(func(l judgedLabels) prometheus.Counter {
 		return m.limitDecisions.WithLabelValues(l.limit, string(l.kind), l.outcome)
 	})
-	m.reserved = newSeries(func(l reservedLabels) prometheus.Counter {
+	m.reserved = newSeriesCache(func(l reservedLabels) prometheus.Counter {
 		return m.unitsReserved.WithLabelValues(l.limit, string(l.kind))
 	})
 }
 
-// series remembers what was found for a set of labels, since a vector's own search is dear next to a
-// decision in memory. Labels are few and stay: reading takes no lock. All methods may be called at
-// once.
-type series[L comparable, M any] struct {
-	find  func(L) M // asks the vectors; called once for each set of labels
+// seriesCache keeps the series of label sets, because looking one up in a vector takes long
+// compared to a decision in memory. Label sets are few and stay, so reading takes no lock. All
+// methods may be called at once.
+type seriesCache[L comparable, M any] struct {
+	find  func(L) M // called once for each label set
 	known atomic.Pointer[map[L]M]
-	mu    sync.Mutex // for who replaces the map, which is never changed
+	mu    sync.Mutex // for replacing the map, which is never changed
 }
 
-func newSeries[L comparable, M any](find func(L) M) *series[L, M] {
-	s := &series[L, M]{find: find}
+func newSeriesCache[L comparable, M any](find func(L) M) *seriesCache[L, M] {
+	s := &seriesCache[L, M]{find: find}
 	s.known.Store(&map[L]M{})
 	return s
 }
 
-// of returns what belongs to a set of labels.
-func (s *series[L, M]) of(labels L) M {
+// of returns the series of a label set.
+func (s *seriesCache[L, M]) of(labels L) M {
 	if m, ok := (*s.known.Load())[labels]; ok {
 		return m
 	}

@@ -2,5 +2,5 @@
 
 package server
 
-// withoutWaiting is nothing where no name of a file stands for a pipe.
+// withoutWaiting is not needed on systems on which no file name is a pipe.
 const withoutWaiting = 0

@@ -4,5 +4,5 @@ package server
 
 import "syscall"
 
-// withoutWaiting opens a pipe that nobody writes to at once, too.
+// withoutWaiting makes opening a pipe return at once, even if nobody writes to it.
 const withoutWaiting = syscall.O_NONBLOCK

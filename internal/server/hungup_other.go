@@ -4,5 +4,5 @@ package server
 
 import "context"
 
-// hungUp reports false: only the end of the request's context tells that its client has gone.
+// hungUp returns false: only the context of a request tells that its client has gone.
 func hungUp(context.Context) bool { return false }

@@ -8,13 +8,11 @@ import (
 	"syscall"
 )
 
-// hungUp reports whether the client of the request under way has closed its connection, as far as the
-// system knows. net/http finds out in a goroutine of its own and ends the request's context then, but
-// a handler that does not wait is done before that. The last byte is only looked at, because net/http
-// reads it.
+// hungUp reports whether the client of the request under way has closed its connection, as far as
+// the system knows. net/http finds that out in a goroutine and ends the context of the request, but
+// later than a fast handler ends. hungUp peeks at the next byte and leaves it to net/http.
 //
-// Over TLS the end of the stream stands behind an alert, which is not read here; then the answer is
-// false.
+// It returns false over TLS, where an unread alert precedes the end of the stream.
 func hungUp(ctx context.Context) bool {
 	c, ok := ctx.Value(connKey{}).(*boundedConn)
 	if !ok || c == nil {

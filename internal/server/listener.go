@@ -13,39 +13,39 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// graceUnknown is how long a request whose caller was not let in keeps its connection from being
-// closed for a new one. Requests without a role, such as health checks, are answered far sooner.
+// graceUnknown is how long a request keeps its connection from eviction before its caller was let
+// in. Requests that need no role, such as health checks, take far less.
 const graceUnknown = time.Second
 
-// boundedListener keeps at most a number of connections open. When one more arrives, it closes the
-// connection that has been idle longest; a connection with a request under way is never closed.
-// Without an idle one the new connection waits.
+// boundedListener bounds the open connections. When one more arrives, it closes the connection that
+// has been idle longest, but never one with a request under way. If none is idle, the new
+// connection waits.
 //
-// A connection is idle from when it is accepted until a whole request header has arrived, and again
-// after each answer. It is idle in three more cases: the caller of its request was not let in within
-// [graceUnknown]; its request was refused, and the rest of the body has not arrived; or its request has
-// an answer, and net/http keeps the connection open only so that the client can read that answer.
+// A connection is idle after it was accepted, until a whole request header has arrived, and again
+// after each answer. It is also idle if the caller of its request was not let in within
+// [graceUnknown], if its request was refused and the rest of the body has not arrived, and if
+// net/http keeps it open only so that the client can read its last answer.
 type boundedListener struct {
 	net.Listener
 
 	most   int
 	closed chan struct{}
 	once   sync.Once
-	// open counts the open connections, active those of them with a request under way, and evicted
-	// those that were closed for a new one.
+	// open counts the open connections, active those with a request under way, and evicted those that
+	// were closed for a new one.
 	open, active, evicted atomic.Int64
 
 	mu sync.Mutex
-	// strangers are idle and never had a request whose caller was let in; known are idle and had
-	// one. pending have a request whose caller was not let in yet. answered have the last answer that
-	// they get. Each is in the order in which its connections came to it. Those in no list have a
-	// request under way.
+	// strangers are idle and never had a request whose caller was let in; known are idle and had one.
+	// pending have a request whose caller was not let in yet. answered have their last answer. Each
+	// list is in the order in which connections were added. Connections in no list have a request
+	// under way.
 	strangers, known, pending, answered connList
 
 	taken   int           // connections that are open or about to be
 	waiting bool          // Accept waits for changed
-	changed chan struct{} // a connection was closed or became idle
-	ended   bool          // no connection is wanted that has not had a request
+	changed chan struct{} // gets an element when a connection was closed or became idle
+	ended   bool          // connections without a request are no longer wanted
 }
 
 func newBoundedListener(l net.Listener, most int) *boundedListener {
@@ -54,7 +54,7 @@ func newBoundedListener(l net.Listener, most int) *boundedListener {
 	}
 }
 
-// Accept waits for a connection, and then for room for it.
+// Accept waits for a connection, and then until it may be open.
 func (l *boundedListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -66,19 +66,19 @@ func (l *boundedListener) Accept() (net.Conn, error) {
 		}
 		c := &boundedConn{Conn: conn, listener: l}
 		if !l.makeRoom() || !l.admit(c) {
-			_ = conn.Close() // nothing was said on it
+			_ = conn.Close() // nothing was sent on it
 			return nil, net.ErrClosed
 		}
 		return c, nil
 	}
 }
 
-// isOutOfFiles reports whether the process or the system has too many files open.
+// isOutOfFiles reports whether the process or the system has too many open files.
 func isOutOfFiles(err error) bool {
 	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
-// admit files a connection for which there is room, and reports whether it is still wanted.
+// admit adds a connection to the strangers, and reports whether it is still wanted.
 func (l *boundedListener) admit(c *boundedConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -91,7 +91,7 @@ func (l *boundedListener) admit(c *boundedConn) bool {
 	return true
 }
 
-// makeRoom waits until one more connection may be open, and counts it as taken. It reports false if
+// makeRoom waits until one more connection may be open, and counts it as taken. It returns false if
 // the listener was closed first.
 func (l *boundedListener) makeRoom() bool {
 	for {
@@ -113,7 +113,7 @@ func (l *boundedListener) makeRoom() bool {
 	}
 }
 
-// evictOne closes the connection that has been idle longest, if there is one.
+// evictOne closes the connection that has been idle longest, if any.
 func (l *boundedListener) evictOne() bool {
 	l.mu.Lock()
 	c, _ := l.victim(time.Now())
@@ -125,11 +125,10 @@ func (l *boundedListener) evictOne() bool {
 	return true
 }
 
-// victim takes the connection that goes first out of its list: of the strangers, the answered and
-// those that are pending for too long, the one that has been there longest, so that a new connection
-// has time to send its first request while there are older ones to close; then the known. Without
-// one it returns nil, and how long it takes at most until there may be one: 0 means until something
-// changes.
+// victim removes the connection to evict from its list: the oldest of the strangers, the answered
+// and those pending for too long, so that a new connection has time to send its first request while
+// there are older ones; otherwise the oldest of the known. Without one it returns nil and how long
+// to wait before the next look, 0 meaning until something changes.
 func (l *boundedListener) victim(now time.Time) (c *boundedConn, wait time.Duration) {
 	for _, list := range [...]*connList{&l.strangers, &l.answered, &l.pending} {
 		first := list.head
@@ -157,11 +156,11 @@ func (l *boundedListener) victim(now time.Time) (c *boundedConn, wait time.Durat
 
 func (l *boundedListener) evict(c *boundedConn) {
 	l.evicted.Add(1)
-	_ = c.Close() // its client finds out when it next uses it
+	_ = c.Close() // the client finds out when it next uses it
 }
 
-// await waits for a change, or for a time unless that is 0. It reports false once the listener is
-// closed.
+// await waits for a change, at most for a time unless that is 0. It returns false if the listener
+// was closed.
 func (l *boundedListener) await(most time.Duration) bool {
 	var late <-chan time.Time
 	if most > 0 {
@@ -178,14 +177,14 @@ func (l *boundedListener) await(most time.Duration) bool {
 	return true
 }
 
-// wake lets a waiting Accept look again. The caller holds mu.
+// wake makes a waiting Accept look again. The caller holds mu.
 func (l *boundedListener) wake() {
 	if !l.waiting {
 		return
 	}
 	select {
 	case l.changed <- struct{}{}:
-	default: // it has yet to look
+	default: // it will look anyway
 	}
 }
 
@@ -195,7 +194,7 @@ func (l *boundedListener) Close() error {
 	return l.Listener.Close()
 }
 
-// boundedConnOf returns the connection as this listener accepted it, nil for another one's.
+// boundedConnOf returns the connection that a listener accepted, or nil for another kind.
 func boundedConnOf(conn net.Conn) *boundedConn {
 	if wrapped, ok := conn.(interface{ NetConn() net.Conn }); ok { // TLS
 		conn = wrapped.NetConn()
@@ -204,7 +203,7 @@ func boundedConnOf(conn net.Conn) *boundedConn {
 	return c
 }
 
-// track follows what net/http says of a connection.
+// track moves a connection to the list of its state in net/http.
 func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
 	c := boundedConnOf(conn)
 	if c == nil || state != http.StateActive && state != http.StateIdle {
@@ -233,8 +232,8 @@ func (l *boundedListener) track(conn net.Conn, state http.ConnState) {
 	l.wake()
 }
 
-// fileAnswered files a connection that has its last answer.
-func (l *boundedListener) fileAnswered(c *boundedConn) {
+// moveToAnswered moves a connection that has its last answer.
+func (l *boundedListener) moveToAnswered(c *boundedConn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if c.over {
@@ -246,16 +245,16 @@ func (l *boundedListener) fileAnswered(c *boundedConn) {
 	l.wake()
 }
 
-// connKey finds the connection in the context of its requests.
+// connKey is the context key of a request's connection.
 type connKey struct{}
 
-// connContext puts a connection into the context of its requests, and its address as their caller:
-// done once here, it costs the requests nothing.
+// connContext returns the context of a connection's requests, with the connection and its address
+// as their caller.
 func connContext(ctx context.Context, conn net.Conn) context.Context {
 	return context.WithValue(httphandler.ConnContext(ctx, conn), connKey{}, boundedConnOf(conn))
 }
 
-// letIn notes that the caller of the request under way has been let in.
+// letIn records that the caller of the request under way was let in.
 func letIn(ctx context.Context) {
 	c, ok := ctx.Value(connKey{}).(*boundedConn)
 	if !ok || c == nil || c.known.Load() {
@@ -267,15 +266,15 @@ func letIn(ctx context.Context) {
 	c.leave()
 }
 
-// refused notes that a request was handled whose caller was not let in. net/http waits for the rest of
-// a body before it sends the answer; it is to wait for [graceUnknown] at most, and the connection is
-// idle from now on.
+// refused makes a connection idle after the handler, if the caller of its request was not let in.
+// net/http waits for the rest of the body before it sends the answer, but now for [graceUnknown] at
+// most.
 func refused(w http.ResponseWriter, r *http.Request) {
 	c, ok := r.Context().Value(connKey{}).(*boundedConn)
 	if !ok || c == nil || c.known.Load() || r.ContentLength == 0 {
 		return
 	}
-	// Without it Bounds.ReadTimeout ends the wait.
+	// If this fails, Bounds.ReadTimeout ends the wait.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(graceUnknown))
 	c.listener.mu.Lock()
 	defer c.listener.mu.Unlock()
@@ -286,8 +285,8 @@ func refused(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// closeFresh closes the connections that never had a whole request. net/http calls it when it shuts
-// down: it answers none of them from then on, and yet would wait for them for five seconds.
+// closeFresh closes the connections that never had a whole request. net/http calls it at shutdown:
+// it would answer none of them and yet wait for them for five seconds.
 func (l *boundedListener) closeFresh() {
 	l.mu.Lock()
 	l.ended = true
@@ -299,12 +298,12 @@ func (l *boundedListener) closeFresh() {
 	}
 	l.mu.Unlock()
 	for _, c := range fresh {
-		_ = c.Close() // nobody is there to be told
+		_ = c.Close() // there is nothing to do about an error
 	}
 }
 
-// boundedConn is a connection that makes room for another one when it is closed. What follows known
-// is guarded by the listener's mu.
+// boundedConn is a connection of a [boundedListener]. The fields after known are guarded by the
+// listener's mu.
 type boundedConn struct {
 	net.Conn
 
@@ -313,7 +312,7 @@ type boundedConn struct {
 
 	list       *connList // nil if a request is under way, or it is closed
 	prev, next *boundedConn
-	since      time.Time // when it came to its list
+	since      time.Time // when it was added to its list
 	active     bool
 	used       bool // it had a whole request
 	over       bool // it is closed
@@ -336,11 +335,11 @@ func (c *boundedConn) Close() error {
 	return err
 }
 
-// CloseWrite ends what is sent. net/http calls it after the last answer to a client that may still be
-// sending, and closes the connection half a second later; whoever opens many such connections would
-// keep others out for as long. Over TLS it is not called.
+// CloseWrite closes the sending side. net/http calls it after the last answer to a client that may
+// still be sending, and closes the connection half a second later, for which it must not keep
+// others out. It is not called over TLS.
 func (c *boundedConn) CloseWrite() error {
-	defer c.listener.fileAnswered(c)
+	defer c.listener.moveToAnswered(c)
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()
 	}
@@ -356,15 +355,15 @@ func (c *boundedConn) setActive(is bool) {
 	c.active = is
 }
 
-// leave takes the connection out of its list.
+// leave removes the connection from its list.
 func (c *boundedConn) leave() {
 	if c.list != nil {
 		c.list.remove(c)
 	}
 }
 
-// connList is a list of connections, linked through them: [container/list] would allocate an element
-// for each request, when its connection goes back to the idle ones.
+// connList is a list of connections, linked through them. [container/list] would allocate an
+// element for each request.
 type connList struct{ head, tail *boundedConn }
 
 func (l *connList) push(c *boundedConn, now time.Time) {

@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// denialLog is an observer that logs denials. Entities are in the logs at debug level only.
+// denialLog is an observer that logs denials, at debug level because they name entities.
 type denialLog struct {
 	logger *slog.Logger
 }
@@ -31,7 +31,7 @@ func (d denialLog) Observe(ctx context.Context, e weir.Event) {
 		slog.Any("reason", denied), slog.Duration("retry_after", denied.RetryAfter))
 }
 
-// httpErrors passes on what net/http says of connections. Most of it is the doing of clients.
+// httpErrors returns a logger for net/http's errors. Most of them are the fault of clients.
 func httpErrors(logger *slog.Logger) *log.Logger {
 	return log.New(httpErrorWriter{logger}, "", 0)
 }
@@ -53,19 +53,13 @@ func (w httpErrorWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// throttle is a [slog.Handler] that passes a warning about requests at most once a minute, so that
-// no caller can fill the log: the first at once, and later ones with how many were left out since.
-// What is left out is passed at debug level.
-type throttle struct {
-	slog.Handler
+// linePause is the least time between two equal lines of the log.
+const linePause = time.Minute
 
-	passed *passedLines
-}
-
-// passedLines are the lines that were passed last, by message and route: there are few of either.
+// passedLines limits how often a line is logged, by a key of which there must be few.
 type passedLines struct {
-	mu     sync.Mutex
-	byLine map[string]passedLine
+	mu    sync.Mutex
+	byKey map[string]passedLine
 }
 
 type passedLine struct {
@@ -73,16 +67,50 @@ type passedLine struct {
 	leftOut int64
 }
 
-func throttled(l *slog.Logger) *slog.Logger {
-	return slog.New(&throttle{l.Handler(), &passedLines{byLine: make(map[string]passedLine)}})
+// pass reports whether a line is logged now, and how many were left out since the last one that
+// was.
+func (p *passedLines) pass(key string, now time.Time) (leftOut int64, passes bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	last, ok := p.byKey[key]
+	if ok && now.Sub(last.at) < linePause {
+		last.leftOut++
+		p.byKey[key] = last
+		return 0, false
+	}
+	if p.byKey == nil {
+		p.byKey = make(map[string]passedLine)
+	}
+	p.byKey[key] = passedLine{at: now}
+	return last.leftOut, true
 }
 
-// Handle passes a record, or its debug form.
+// throttle is a [slog.Handler] that logs a warning about requests at most once a minute for each
+// message and route, with how many were left out, so that callers cannot fill the log. What is left
+// out is logged at debug level.
+type throttle struct {
+	slog.Handler
+
+	passed *passedLines
+}
+
+func throttled(l *slog.Logger) *slog.Logger {
+	return slog.New(&throttle{l.Handler(), &passedLines{}})
+}
+
+// Handle logs a record, at its own level or at debug level.
 func (h *throttle) Handle(ctx context.Context, r slog.Record) error {
 	if r.Level < slog.LevelWarn {
 		return h.Handler.Handle(ctx, r)
 	}
-	leftOut, passes := h.passed.pass(&r)
+	key := r.Message
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "route" {
+			key += " " + a.Value.String()
+		}
+		return a.Key != "route"
+	})
+	leftOut, passes := h.passed.pass(key, r.Time)
 	switch {
 	case !passes:
 		r.Level = slog.LevelDebug
@@ -96,52 +124,28 @@ func (h *throttle) Handle(ctx context.Context, r slog.Record) error {
 	return h.Handler.Handle(ctx, r)
 }
 
-// pass reports whether a record is passed as it is, and how many like it were not since the last.
-func (p *passedLines) pass(r *slog.Record) (leftOut int64, passes bool) {
-	line := r.Message
-	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "route" {
-			line += " " + a.Value.String()
-		}
-		return a.Key != "route"
-	})
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	last, ok := p.byLine[line]
-	if ok && r.Time.Sub(last.at) < faultPause {
-		last.leftOut++
-		p.byLine[line] = last
-		return 0, false
-	}
-	p.byLine[line] = passedLine{at: r.Time}
-	return last.leftOut, true
-}
-
-// WithAttrs keeps the count.
+// WithAttrs returns a handler with the same count of lines.
 func (h *throttle) WithAttrs(attrs []slog.Attr) slog.Handler {
 	return &throttle{h.Handler.WithAttrs(attrs), h.passed}
 }
 
-// WithGroup keeps the count.
+// WithGroup returns a handler with the same count of lines.
 func (h *throttle) WithGroup(name string) slog.Handler {
 	return &throttle{h.Handler.WithGroup(name), h.passed}
 }
 
-// faultPause is the least time between two lines of the log about a store that goes on failing.
-const faultPause = time.Minute
-
-// StoreFaults logs and counts what goes wrong in a store outside of calls. It is made before the
-// store, which is told to call [StoreFaults.Note]. All methods may be called at once.
+// StoreFaults logs and counts errors of a store outside of calls. It is made before the store,
+// which must call [StoreFaults.Note]. All methods may be called at once.
 type StoreFaults struct {
 	logger *slog.Logger
+	passed passedLines
 
-	mu sync.Mutex
-	// total counts all of them, untold those that are in no line yet.
-	total, untold int64
-	told, latest  time.Time
+	mu     sync.Mutex
+	total  int64
+	latest time.Time
 }
 
-// NewStoreFaults logs to a logger; nil is nobody.
+// NewStoreFaults returns StoreFaults that log to a logger, or nowhere for nil.
 func NewStoreFaults(logger *slog.Logger) *StoreFaults {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -149,27 +153,22 @@ func NewStoreFaults(logger *slog.Logger) *StoreFaults {
 	return &StoreFaults{logger: logger}
 }
 
-// Note counts an error. The first one is logged at once, others at most once a minute, with how many
-// there were since.
+// Note counts an error, and logs errors at most once a minute, with how many there were.
 func (f *StoreFaults) Note(err error) {
 	f.mu.Lock()
 	f.latest = time.Now()
 	f.total++
-	f.untold++
-	times, total := f.untold, f.total
-	tell := f.told.IsZero() || f.latest.Sub(f.told) >= faultPause
-	if tell {
-		f.told, f.untold = f.latest, 0
-	}
+	total := f.total
+	leftOut, passes := f.passed.pass("", f.latest)
 	f.mu.Unlock()
-	if tell {
+	if passes {
 		f.logger.LogAttrs(context.Background(), slog.LevelError, "the store failed",
 			slog.String("error", strings.TrimPrefix(err.Error(), "weir: ")),
-			slog.Int64("times", times), slog.Int64("total", total))
+			slog.Int64("times", leftOut+1), slog.Int64("total", total))
 	}
 }
 
-// count is how many there were. A nil f has none.
+// count returns how many errors there were. It returns 0 for a nil f.
 func (f *StoreFaults) count() float64 {
 	if f == nil {
 		return 0
@@ -179,7 +178,7 @@ func (f *StoreFaults) count() float64 {
 	return float64(f.total)
 }
 
-// last is when the last one was, in Unix seconds; 0 for never.
+// last returns when the last error was, in Unix seconds, or 0.
 func (f *StoreFaults) last() float64 {
 	if f == nil {
 		return 0

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// listen opens the address that an option names. Without bearer tokens it must be one that only
-// this machine reaches, unless open says that others may: then everybody would be admin.
+// listen listens on the address of an option. It must be a loopback address unless open is true,
+// because without bearer tokens everybody who reaches it is admin.
 func listen(ctx context.Context, option, address string, open bool) (net.Listener, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -30,15 +30,15 @@ func listen(ctx context.Context, option, address string, open bool) (net.Listene
 	if err != nil {
 		return nil, notListened(option, address, err)
 	}
-	if !open && !isLoopback(l.Addr()) { // the name may have changed its meaning since
+	if !open && !isLoopback(l.Addr()) { // the name may resolve to another address now
 		_ = l.Close() // nothing was accepted
 		return nil, reachable(option, address, l.Addr().String())
 	}
 	return l, nil
 }
 
-// notListened returns the error of an address that cannot be listened on. What [net] says of the
-// operation is left out: it names the address again.
+// notListened returns the error of an address that cannot be listened on, without the part of net's
+// error that names the address again.
 func notListened(option, address string, err error) *weir.Error {
 	e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be listened on", Err: err}
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -49,7 +49,7 @@ func notListened(option, address string, err error) *weir.Error {
 	return e
 }
 
-// checkLoopback refuses a host unless each of its addresses is a loopback one.
+// checkLoopback refuses a host unless all its addresses are loopback addresses.
 func checkLoopback(ctx context.Context, option, address, host string) error {
 	if host == "" {
 		return reachable(option, address, "every address of this machine")
@@ -58,7 +58,7 @@ func checkLoopback(ctx context.Context, option, address, host string) error {
 	if err != nil {
 		e := &weir.Error{Code: weir.Unavailable, Field: option, Value: address, Reason: "cannot be resolved", Err: err}
 		if lookup, ok := errors.AsType[*net.DNSError](err); ok {
-			e.Reason, e.Err = "cannot be resolved: "+lookup.Err, nil // not the name and its server again
+			e.Reason, e.Err = "cannot be resolved: "+lookup.Err, nil // without the name and its server
 		}
 		return e
 	}
@@ -94,7 +94,7 @@ func isLoopback(a net.Addr) bool {
 	return ok && tcp.AddrPort().Addr().Unmap().IsLoopback()
 }
 
-// onlyGet refuses what would be more than to look.
+// onlyGet refuses methods other than GET and HEAD.
 func onlyGet(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -106,7 +106,7 @@ func onlyGet(next http.Handler) http.Handler {
 	})
 }
 
-// onlyProbes serves nothing but health and metrics.
+// onlyProbes serves only health and metrics.
 func onlyProbes(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -119,9 +119,9 @@ func onlyProbes(next http.Handler) http.Handler {
 	})
 }
 
-// loopbackOnly refuses requests that were meant for another host, where nothing but the address
-// keeps strangers out: a page in a browser on this machine may have a name of its own that leads
-// here. The host of the address that is listened on is allowed too.
+// loopbackOnly refuses requests for other hosts if only the loopback address keeps strangers out: a
+// page in a browser on this machine may have a host name that resolves to this server. The host in
+// the listen address is allowed too.
 func (s *Server) loopbackOnly(listen string, next http.Handler) http.Handler {
 	if s.tokens != nil || s.options.NoTokens {
 		return next
@@ -145,8 +145,8 @@ func (s *Server) loopbackOnly(listen string, next http.Handler) http.Handler {
 	})
 }
 
-// namesLoopback reports whether a host without its port can only be this machine. HTTP/1.0 may name
-// none, and no browser speaks it.
+// namesLoopback reports whether a host without a port can only be this machine. HTTP/1.0 may have
+// no host, but browsers do not use it.
 func namesLoopback(host string) bool {
 	if ip, err := netip.ParseAddr(strings.Trim(host, "[]")); err == nil {
 		return ip.Unmap().IsLoopback()
@@ -155,7 +155,7 @@ func namesLoopback(host string) bool {
 	return name == "" || name == "localhost" || strings.HasSuffix(name, ".localhost")
 }
 
-// shorten keeps what a stranger wrote from filling an answer.
+// shorten bounds the length of a value from outside, so that it cannot fill an answer.
 func shorten(s string) string {
 	const most = 64
 	if len(s) <= most {

@@ -12,31 +12,31 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// metrics are what GET /metrics tells. No label has an entity, a resource or anything else that
-// callers choose freely: the number of series is bounded whatever they send.
+// metrics are the answer to GET /metrics. No label has an entity, a resource or anything else that
+// callers choose freely, so the number of series is bounded.
 type metrics struct {
 	registry *prometheus.Registry
 
 	requests  *prometheus.CounterVec
 	durations *prometheus.HistogramVec
-	answered  *series[requestLabels, countAndTime]
+	answered  *seriesCache[requestLabels, countAndTime]
 	inFlight  prometheus.Gauge
 	left      prometheus.Counter
 
 	decisions      *prometheus.CounterVec
 	decisionTimes  *prometheus.HistogramVec
-	decided        *series[decisionLabels, countAndTime]
+	decided        *seriesCache[decisionLabels, countAndTime]
 	limitDecisions *prometheus.CounterVec
-	judged         *series[judgedLabels, prometheus.Counter]
+	judged         *seriesCache[judgedLabels, prometheus.Counter]
 	unitsReserved  *prometheus.CounterVec
-	reserved       *series[reservedLabels, prometheus.Counter]
+	reserved       *seriesCache[reservedLabels, prometheus.Counter]
 	limits         limitLabels
 
 	reloads    *prometheus.CounterVec
 	lastReload *prometheus.GaugeVec
 }
 
-// durationBuckets reach from a decision in memory to the bounds of a request, in seconds.
+// durationBuckets are in seconds, from a decision in memory to the longest request.
 func durationBuckets() []float64 {
 	return []float64{
 		0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
@@ -96,19 +96,19 @@ func seconds(name, help string, labels ...string) *prometheus.HistogramVec {
 	}, labels)
 }
 
-// gauge registers what is read when somebody asks.
+// gauge registers a figure that is read at each scrape.
 func (m *metrics) gauge(name, help string, read func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(
 		prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
 
-// counter registers a count that somebody else keeps.
+// counter registers a count that is read at each scrape.
 func (m *metrics) counter(name, help string, read func() float64) {
 	m.registry.MustRegister(prometheus.NewCounterFunc(
 		prometheus.CounterOpts{Name: name, Help: help}, read))
 }
 
-// watchLimiter registers what the limiter counts itself.
+// watchLimiter registers the limiter's own counts.
 func (m *metrics) watchLimiter(l *weir.Limiter) {
 	m.gauge("weir_leases_live", "Leases that are live, as far as this server knows.",
 		func() float64 { return float64(l.LeaseStats().Live) })
@@ -124,7 +124,7 @@ func (m *metrics) watchLimiter(l *weir.Limiter) {
 		func() float64 { return float64(l.CacheStats().Size) })
 }
 
-// watchHandler registers what the handler did for callers that had gone.
+// watchHandler registers the handler's counts of callers that had gone.
 func (m *metrics) watchHandler(h *httphandler.Handler) {
 	m.counter("weir_abandoned_leases_cancelled_total",
 		"Leases given back because the caller hung up before the answer; the server had made the ID.",
@@ -134,7 +134,7 @@ func (m *metrics) watchHandler(h *httphandler.Handler) {
 		func() float64 { _, failed := h.Abandoned(); return float64(failed) })
 }
 
-// watchConnections registers what the listener counts.
+// watchConnections registers the listener's counts.
 func (m *metrics) watchConnections(l *boundedListener) {
 	m.gauge("weir_connections", "Connections that are open.",
 		func() float64 { return float64(l.open.Load()) })
@@ -144,24 +144,25 @@ func (m *metrics) watchConnections(l *boundedListener) {
 		func() float64 { return float64(l.evicted.Load()) })
 }
 
-// watchCertificate registers when the certificate ends.
+// watchCertificate registers when the certificate expires.
 func (m *metrics) watchCertificate(c *certificate) {
 	m.gauge("weir_certificate_not_after_timestamp_seconds", "When the TLS certificate in force expires.",
 		func() float64 { return float64(c.expires().Unix()) })
 }
 
-// counting is a store that counts what its operator must know of.
+// counting is a store with counts for its operator.
 type counting interface {
-	// Counts yields figures that only grow, by name, in snake_case, with what they are.
+	// Counts yields counts that only grow, by name in snake_case, with their help.
 	Counts(yield func(name, help string, read func() int64) bool)
 }
 
-// watchBackend registers what the store itself counts, and how far the clock is off the store's.
+// watchBackend registers the store's own counts and the offset of its clock.
 func (m *metrics) watchBackend(b weir.Backend) {
 	if c, ok := b.(counting); ok {
-		for name, of := range counted(c) {
-			m.counter("weir_store_"+name+"_total", of.help, func() float64 { return float64(of.read()) })
-		}
+		c.Counts(func(name, help string, read func() int64) bool {
+			m.counter("weir_store_"+name+"_total", help, func() float64 { return float64(read()) })
+			return true
+		})
 	}
 	if c, ok := b.(weir.ClockCorrector); ok {
 		m.gauge("weir_store_clock_offset_seconds",
@@ -170,21 +171,7 @@ func (m *metrics) watchBackend(b weir.Backend) {
 	}
 }
 
-type count struct {
-	help string
-	read func() int64
-}
-
-func counted(c counting) map[string]count {
-	all := make(map[string]count)
-	c.Counts(func(name, help string, read func() int64) bool {
-		all[name] = count{help, read}
-		return true
-	})
-	return all
-}
-
-// watchStore registers what the store told outside of calls.
+// watchStore registers errors of the store outside of calls.
 func (m *metrics) watchStore(f *StoreFaults) {
 	m.counter("weir_store_errors_total",
 		"Failures of the store outside of calls, such as a snapshot that could not be written.", f.count)
@@ -192,12 +179,12 @@ func (m *metrics) watchStore(f *StoreFaults) {
 		"When the store last failed outside of a call; 0 for never.", f.last)
 }
 
-// loaded notes that something is in force since now.
+// loaded records that a source was put in force now.
 func (m *metrics) loaded(what string, now time.Time) {
 	m.lastReload.WithLabelValues(what).Set(float64(now.UnixMilli()) / 1000)
 }
 
-// reloaded notes how an attempt to read something again ended.
+// reloaded records the result of reading a source again.
 func (m *metrics) reloaded(what string, now time.Time, err error) {
 	if err != nil {
 		m.reloads.WithLabelValues(what, "refused").Inc()
@@ -210,7 +197,7 @@ func (m *metrics) reloaded(what string, now time.Time, err error) {
 // handler answers GET /metrics.
 func (m *metrics) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{
-		MaxRequestsInFlight: 4, // each gathers everything
+		MaxRequestsInFlight: 4, // each gathers all metrics
 		Timeout:             10 * time.Second,
 	})
 }

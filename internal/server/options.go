@@ -12,93 +12,89 @@ import (
 
 // Options tune a [Server]. Nil means all defaults.
 type Options struct {
-	// Listen is the address to listen on, as host:port; port 0 takes a free one.
+	// Listen is the address to listen on, as host:port; port 0 means a free one.
 	// Default: a free port of 127.0.0.1.
 	Listen string
-	// ProbeListen is an address like Listen that serves /healthz, /readyz and /metrics alone, under
-	// the same rules, so that they answer however busy the other one is. Default: none.
+	// ProbeListen is another address, under the same rules, that serves only /healthz, /readyz and
+	// /metrics, so that they answer even if the server is busy. Default: none.
 	ProbeListen string
-	// LimitsFile is the configuration, for a store that keeps none itself. Default: none.
+	// LimitsFile is the configuration of a store that keeps none itself. Default: none.
 	LimitsFile string
 	// Namespace is the store's: a limits file that names another one is refused. Default: the store
 	// has none.
 	Namespace string
-	// LimitsOpened is what LimitsFile held when the store was opened with it. A file that still holds
-	// the same is not put in force when the server starts. Default: the store was opened with nothing.
+	// LimitsOpened are the contents of LimitsFile with which the store was opened. If the file is
+	// unchanged, it is not put in force when the server starts. Default: the store was opened without.
 	LimitsOpened []byte
-	// TokensFile names the bearer tokens that are let in. Default: none are needed, and everybody
-	// who reaches the address is admin.
+	// TokensFile has the bearer tokens that are let in. Default: none are needed, and everybody who
+	// reaches the address is admin.
 	TokensFile string
-	// NoTokens lets the server do without bearer tokens on an address that others can reach.
-	// Default: false.
+	// NoTokens allows an address that others can reach without bearer tokens. Default: false.
 	NoTokens bool
-	// CertFile and KeyFile are a certificate and its key, in PEM, for TLS. Default: no TLS.
+	// CertFile and KeyFile are a certificate and its key in PEM. Default: no TLS.
 	CertFile string
 	KeyFile  string
-	// Watch is how often the files are looked at; what has changed is read again once it has
-	// stood still for as long; at least [LeastWatch]. Below zero they are read again by
-	// [Server.Reload] alone. Default: one second.
+	// Watch is how often the files are looked at, at least [LeastWatch]. A changed file is read again
+	// after it was unchanged for as long. If it is negative, only [Server.Reload] reads files again.
+	// Default: one second.
 	Watch time.Duration
-	// Bounds are the limits of the server itself. Default: those of [Bounds].
+	// Bounds bound what clients can use. Default: the defaults of [Bounds].
 	Bounds Bounds
-	// Limiter tunes the limiter. Its Observer is told after the server's own. Default: all defaults.
+	// Limiter tunes the limiter. Its Observer is called after the server's own. Default: all defaults.
 	Limiter *weir.Options
-	// TraceEndpoint is the URL that a collector takes traces at, by OTLP over HTTP; the standard
-	// OTEL_ variables tune the rest. Default: no traces.
+	// TraceEndpoint is the URL of a collector of traces, by OTLP over HTTP. The standard OTEL_
+	// variables tune the rest. Default: no traces.
 	TraceEndpoint string
-	// StoreFaults counts what goes wrong in the store outside of calls, for the metrics.
-	// Default: they say that nothing does.
+	// StoreFaults counts errors of the store outside of calls, for the metrics. Default: none happen.
 	StoreFaults *StoreFaults
-	// Logger is told what happens. Default: nobody.
+	// Logger is the log. Default: nothing is logged.
 	Logger *slog.Logger
-	// Version is the program's own, for metrics and traces. Default: "(devel)".
+	// Version is the program's, for metrics and traces. Default: "(devel)".
 	Version string
 }
 
-// Bounds keep clients from using up the process. Zero fields are defaults.
+// Bounds keep clients from exhausting the process. A field that is zero has its default.
 type Bounds struct {
-	// MaxBody is how many bytes a request's body may have. Default: 1 MiB.
+	// MaxBody bounds the bytes of a request's body. Default: 1 MiB.
 	MaxBody int64
-	// MaxHeader is how many bytes a request's line and headers may have, about. Default: 32 KiB.
+	// MaxHeader bounds the bytes of a request's line and headers, approximately. Default: 32 KiB.
 	MaxHeader int
-	// MaxConcurrent is how many requests of the API are served at once; others are turned away
-	// before anything is charged. Default: 1,024.
+	// MaxConcurrent bounds the requests of the API that are served at once. Others are refused before
+	// anything is charged. Default: 1,024.
 	MaxConcurrent int
-	// MaxConnections is how many connections are open at once; others wait to be accepted.
-	// Default: 8,192.
+	// MaxConnections bounds the open connections; others wait to be accepted. Default: 8,192.
 	MaxConnections int
-	// HeaderTimeout is how long a request's headers may take. Default: 5 seconds.
+	// HeaderTimeout bounds the time in which headers arrive. Default: 5 seconds.
 	HeaderTimeout time.Duration
-	// ReadTimeout is how long a request may take to arrive, body included. Default: 15 seconds.
+	// ReadTimeout bounds the time in which a request arrives with its body. Default: 15 seconds.
 	ReadTimeout time.Duration
-	// WriteTimeout is how long a request may take from its headers to the end of the answer.
+	// WriteTimeout bounds the time from the headers of a request to the end of the answer.
 	// Default: 30 seconds.
 	WriteTimeout time.Duration
-	// IdleTimeout is how long a connection may wait for its next request. Default: 2 minutes.
+	// IdleTimeout bounds how long a connection waits for its next request. Default: 2 minutes.
 	IdleTimeout time.Duration
-	// ShutdownDelay is how long the server still accepts once it has begun to shut down and says so
-	// at /readyz: time for requests on their way, and for a load balancer to look elsewhere.
-	// Default: 250 milliseconds.
+	// ShutdownDelay is how long the server accepts connections after it has begun to shut down and to
+	// say so at /readyz, so that load balancers stop sending requests. Default: 250 milliseconds.
 	ShutdownDelay time.Duration
-	// ShutdownTimeout is how long the requests under way then have to end. Default: 30 seconds.
+	// ShutdownTimeout bounds the wait for the requests under way after that. Default: 30 seconds.
 	ShutdownTimeout time.Duration
 }
 
 // DefaultWatch is the default of Options.Watch.
 const DefaultWatch = time.Second
 
-// LeastWatch is the least that Options.Watch may be: each look reads the files whole.
+// LeastWatch is the least Options.Watch, because each look reads the whole files.
 const LeastWatch = 100 * time.Millisecond
 
-// DefaultBounds are the bounds with every default filled in.
+// DefaultBounds returns the bounds with all defaults.
 func DefaultBounds() Bounds {
 	var b Bounds
 	_ = b.setDefaults() // the defaults are in range
 	return b
 }
 
-// withDefaults returns the options with defaults filled in, or every mistake in them, joined.
-// Fields are named as the command line names them.
+// withDefaults returns the options with defaults filled in, or all mistakes in them, joined, with
+// the command line's names of fields.
 func (o *Options) withDefaults() (Options, error) {
 	var out Options
 	if o != nil {
@@ -129,7 +125,7 @@ func (o *Options) withDefaults() (Options, error) {
 	return out, errors.Join(append(errs, out.Bounds.setDefaults())...)
 }
 
-// maxTimeout is far more than any bound on time needs.
+// maxTimeout is far above any useful bound.
 const maxTimeout = 24 * time.Hour
 
 func (b *Bounds) setDefaults() error {
@@ -147,7 +143,7 @@ func (b *Bounds) setDefaults() error {
 	)
 }
 
-// bound gives a number its default, and refuses one that is out of range.
+// bound sets the default of a number, and refuses one that is out of range.
 func bound[T int | int64 | time.Duration](field string, n *T, byDefault, most T) error {
 	if *n == 0 {
 		*n = byDefault

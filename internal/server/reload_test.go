@@ -317,8 +317,8 @@ func TestAdminWrites(t *testing.T) {
 		if err := w.server.Reload(t.Context()); c.fine != (err == nil) {
 			t.Errorf("%s: got %v, want accepted %t", c.what, err, c.fine)
 		}
-		w.server.glance(t.Context())
-		w.server.glance(t.Context())
+		w.server.checkFiles(t.Context())
+		w.server.checkFiles(t.Context())
 		if got := w.capacity(t, ""); got != c.want {
 			t.Errorf("%s: got capacity %d, want %d", c.what, got, c.want)
 		}
@@ -357,7 +357,7 @@ func TestReloadMode(t *testing.T) {
 		}
 	}
 	for range 3 {
-		w.server.glance(t.Context())
+		w.server.checkFiles(t.Context())
 	}
 	figures := w.figures(t, adminToken)
 	for series, want := range map[string]float64{
@@ -386,7 +386,7 @@ func TestReloadMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		w.server.glance(t.Context())
+		w.server.checkFiles(t.Context())
 	}
 	of.load = load
 	if got := w.capacity(t, ""); got != 11 {
@@ -402,7 +402,7 @@ func TestReloadMeanwhile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		w.server.glance(t.Context())
+		w.server.checkFiles(t.Context())
 	}
 	if got := w.capacity(t, ""); got != 11 {
 		t.Errorf("other contents for a moment: got capacity %d, want 11 as in the file", got)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// recorder remembers the status that was answered.
+// recorder records the status of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
 }
 
-// WriteHeader notes the first final status.
+// WriteHeader records the first final status.
 func (r *recorder) WriteHeader(status int) {
 	if r.status == 0 && status >= http.StatusOK {
 		r.status = status
@@ -22,7 +22,7 @@ func (r *recorder) WriteHeader(status int) {
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write writes, with 200 where nothing else was said.
+// Write writes, with status 200 if there was no other.
 func (r *recorder) Write(p []byte) (int, error) {
 	if r.status == 0 {
 		r.status = http.StatusOK
@@ -30,13 +30,13 @@ func (r *recorder) Write(p []byte) (int, error) {
 	return r.ResponseWriter.Write(p)
 }
 
-// Unwrap lets [http.ResponseController] reach what it needs.
+// Unwrap returns the wrapped writer, for [http.ResponseController].
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// observed counts, traces and logs the requests to a handler. While the server shuts down, each
-// answer is the last one on its connection.
+// observed counts, traces and logs the requests to a handler. While the server shuts down it closes
+// each connection after the answer.
 func (s *Server) observed(next http.Handler) http.Handler {
-	//nolint:contextcheck // A traced request has a context that comes from its own.
+	//nolint:contextcheck // The context of a traced request is derived from its own.
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
 		s.metrics.inFlight.Inc()
@@ -50,7 +50,7 @@ func (s *Server) observed(next http.Handler) http.Handler {
 		ended := false
 		defer func() {
 			if ended && rec.status == 0 {
-				rec.status = http.StatusOK // as net/http says for who says nothing
+				rec.status = http.StatusOK // as net/http answers for a handler that writes nothing
 			}
 			served := servedRequest{
 				method: methodLabel(r.Method), route: routeLabel(traced.Pattern),
@@ -66,17 +66,17 @@ func (s *Server) observed(next http.Handler) http.Handler {
 	})
 }
 
-// servedRequest is what is told of a request once it was served. It has nothing that callers choose
-// freely.
+// servedRequest is what metrics, traces and logs have of a request. Callers can choose nothing of
+// it freely.
 type servedRequest struct {
 	method, route string
-	status        int // 0 where it was given up without an answer
+	status        int // 0 without an answer
 	took          time.Duration
 	// left is true if the client hung up before the answer.
 	left bool
 }
 
-// methodLabel keeps invented methods out of the labels.
+// methodLabel returns a method as a label, without those that HTTP does not have.
 func methodLabel(method string) string {
 	switch method {
 	case http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete,
@@ -86,12 +86,13 @@ func methodLabel(method string) string {
 	return otherLabel
 }
 
-// routeLabel is the path of a pattern such as "GET /v1/status", with parameters by name.
+// routeLabel returns the path of a pattern such as "GET /v1/status", with the names of its
+// parameters.
 func routeLabel(pattern string) string {
 	if _, path, ok := strings.Cut(pattern, " "); ok {
 		return path
 	}
-	if pattern == "" || pattern == "/" { // the pattern of what is no path here
+	if pattern == "" || pattern == "/" { // the pattern of unknown paths
 		return otherLabel
 	}
 	return pattern
@@ -108,8 +109,8 @@ func (m *metrics) served(r *servedRequest) {
 
 func (s *Server) logRequest(ctx context.Context, r *servedRequest) {
 	level := slog.LevelDebug
-	asked := r.route == "/readyz" && s.ending.Load() // the answer is what it should be
-	if r.status >= http.StatusInternalServerError && !asked && !r.left {
+	expected := r.route == "/readyz" && s.ending.Load() // 503 is the right answer
+	if r.status >= http.StatusInternalServerError && !expected && !r.left {
 		level = slog.LevelWarn
 	}
 	s.requestLog.LogAttrs(ctx, level, "request", slog.String("method", r.method),

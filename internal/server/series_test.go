@@ -14,7 +14,7 @@ func TestSeries(t *testing.T) {
 		number int
 	}
 	looked := map[labels]int{} // the series calls one at a time
-	s := newSeries(func(l labels) *labels {
+	s := newSeriesCache(func(l labels) *labels {
 		looked[l]++
 		return &l
 	})

@@ -1,9 +1,10 @@
-// Package server is the process around an [httphandler.Handler]: the listener with its bounds, TLS, the
-// bearer-token file, what is read again while it runs, metrics, traces, logs and an orderly end.
+// Package server is the process around an [httphandler.Handler]: the listener with its bounds, TLS,
+// bearer tokens, files that are read again while it runs, metrics, traces, logs and an orderly
+// shutdown.
 //
-// What is no HTTP at all never reaches the handler: a garbled request line, headers that are too
-// large and headers that come too slowly are answered by net/http itself, in plain text with 400 or
-// 431 or not at all, and the connection is closed. Every other answer is the handler's.
+// Requests that are not valid HTTP do not reach the handler. If a request line is malformed, or
+// headers are too large or too slow, net/http answers in plain text with 400 or 431, or not at all,
+// and closes the connection. The handler answers all other requests.
 package server
 
 import (
@@ -24,25 +25,25 @@ import (
 	"github.com/weir-limiter/weir/internal/server/statuspage"
 )
 
-// Server serves a store over HTTP until its context ends.
+// Server serves a store over HTTP.
 type Server struct {
 	options Options
 	metrics *metrics
 	traces  *traces
 	limiter *weir.Limiter
-	// volatile is true for a store whose configuration goes with the process, editable for one whose
-	// configuration administrators change a piece at a time.
+	// volatile is true if the configuration is lost with the process, and editable if administrators
+	// can change parts of it.
 	volatile, editable bool
-	// store is asked whether it is ready; nil for a store that always is.
+	// store tells whether it is ready; nil for a store that always is.
 	store readier
-	// tokens and certificate are nil where none are in use.
+	// tokens and certificate are nil if they are not in use.
 	tokens      *tokens
 	certificate *certificate
 	activity    *statuspage.Activity
 	listener    *boundedListener
-	probes      *boundedListener // nil without a listener for them
+	probes      *boundedListener // nil without a listener for probes
 	http        *http.Server
-	// requestLog is for what callers can cause as often as they like.
+	// requestLog is for lines that callers can cause at will.
 	requestLog *slog.Logger
 
 	reloading sync.Mutex // guards the sources
@@ -50,10 +51,9 @@ type Server struct {
 	ending    atomic.Bool
 }
 
-// New opens a server over a store and listens, but serves nothing yet: call [Server.Run], even if
-// only to close it. The server takes the store over, and closes it where New fails. Its errors,
-// joined, are [*weir.Error]s about options, with the command line's names of them in Field, or say
-// what is wrong with a file.
+// New opens a server over a store and listens, but serves nothing: call [Server.Run], even if only
+// to close it. The server owns the store, and closes it if New fails. The errors, joined, are
+// [*weir.Error]s about options, with the command line's names of them in Field, or [*FileError]s.
 func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -68,7 +68,7 @@ func New(ctx context.Context, b weir.Backend, o *Options) (*Server, error) {
 	return s, nil
 }
 
-// open makes the parts, and closes them where one fails.
+// open opens the parts, and closes them again if one fails.
 func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	defer func() {
 		if err != nil {
@@ -97,10 +97,10 @@ func (s *Server) open(ctx context.Context, b weir.Backend) (err error) {
 	return nil
 }
 
-// maxProbes bounds the connections for health and metrics.
+// maxProbes bounds the connections of the listener for probes.
 const maxProbes = 64
 
-// listen opens the addresses.
+// listen opens the listeners.
 func (s *Server) listen(ctx context.Context) error {
 	open := s.options.TokensFile != "" || s.options.NoTokens
 	l, err := listen(ctx, "listen", s.options.Listen, open)
@@ -121,11 +121,11 @@ func (s *Server) listen(ctx context.Context) error {
 // defaultMaxLeases is the limiter's own default of MaxLeases.
 const defaultMaxLeases = 1_000_000
 
-// openLimiter makes the limiter, and those who are told what it decides.
+// openLimiter makes the limiter with its observers.
 func (s *Server) openLimiter(b weir.Backend) error {
 	limiter := *s.options.Limiter
 	if s.tokens.callers() > 1 && limiter.MaxLeasesPerCaller == 0 {
-		// There are others: a caller does not get more while it is the only one that has called.
+		// The bound holds from the first call on, even while only one of several callers has called.
 		limiter.MaxLeasesPerCaller = max(1, cmp.Or(limiter.MaxLeases, defaultMaxLeases)/10)
 	}
 	now := limiter.Now
@@ -153,10 +153,10 @@ func (s *Server) openLimiter(b weir.Backend) error {
 	return nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address that the server listens on.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// ProbeAddr is where the server listens for health checks and metrics alone, nil if it does not.
+// ProbeAddr returns the address of the listener for probes, or nil.
 func (s *Server) ProbeAddr() net.Addr {
 	if s.probes == nil {
 		return nil
@@ -164,7 +164,7 @@ func (s *Server) ProbeAddr() net.Addr {
 	return s.probes.Addr()
 }
 
-// URL is where clients on this machine find the server.
+// URL returns the server's URL for clients on this machine.
 func (s *Server) URL() string {
 	scheme, address := "http", s.listener.Addr().String()
 	if s.options.CertFile != "" {
@@ -176,15 +176,15 @@ func (s *Server) URL() string {
 	return scheme + "://" + address
 }
 
-// Connections is how many connections are open.
+// Connections returns how many connections are open.
 func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 
-// handlers are all that is served, and what is served of it on the listener for probes.
+// handlers returns the handlers for the two listeners.
 func (s *Server) handlers() (all, probes http.Handler) {
 	o := &httphandler.Options{
 		Admin: s.limiter, AdminNote: s.adminNote(), Activity: s.activity.Report,
 		MaxBody: s.options.Bounds.MaxBody, MaxConcurrent: s.options.Bounds.MaxConcurrent,
-		// Half of the connections stay for those that do not send bodies slowly.
+		// Half of the connections stay available to requests whose bodies are not slow.
 		MaxArriving: min(4*s.options.Bounds.MaxConcurrent, max(1, s.options.Bounds.MaxConnections/2)),
 		Logger:      s.requestLog, Ready: s.ready, StatusPage: statuspage.Page(), Now: s.options.Limiter.Now,
 		LetIn: letIn, HungUp: hungUp, Version: s.options.Version,
@@ -207,7 +207,7 @@ func (s *Server) handlers() (all, probes http.Handler) {
 		s.observed(s.loopbackOnly(s.options.ProbeListen, onlyProbes(served)))
 }
 
-// newHTTP makes the server for a listener.
+// newHTTP returns the HTTP server for a listener.
 func (s *Server) newHTTP(ctx context.Context, l *boundedListener, h http.Handler) *http.Server {
 	b := &s.options.Bounds
 	of := &http.Server{
@@ -222,11 +222,10 @@ func (s *Server) newHTTP(ctx context.Context, l *boundedListener, h http.Handler
 	return of
 }
 
-// Run serves until ctx ends, and then shuts down in order: it says at /readyz that it ends, accepts
-// for ShutdownDelay more, lets the requests under way end, closes the store and sends the last
-// traces. It returns what failed of that; nil means that every request was answered that had come
-// in time, or that those which were cut are in the log, as traces that were lost are. It must be
-// called once.
+// Run serves until ctx ends, and then shuts down: it answers at /readyz that it ends, accepts
+// connections for another ShutdownDelay, waits for the requests under way, closes the store and
+// sends the last traces. It returns the errors of that. Requests that were cut off and traces that
+// were lost are not errors; they are in the log. It must be called once.
 func (s *Server) Run(ctx context.Context) error {
 	calm := context.WithoutCancel(ctx)
 	all, probes := s.handlers()
@@ -247,11 +246,11 @@ func (s *Server) Run(ctx context.Context) error {
 		err = errors.Join(err, s.http.Close())
 	case <-ctx.Done():
 		err = s.shutDown(calm)
-		if late := <-served; !errors.Is(late, http.ErrServerClosed) { // it may only now have begun
+		if late := <-served; !errors.Is(late, http.ErrServerClosed) { // it may have started only now
 			err = errors.Join(err, late)
 		}
 	}
-	err = errors.Join(err, stopProbes()) // they were answered until now
+	err = errors.Join(err, stopProbes()) // probes are answered until now
 	stop()
 	s.awaitWatch(calm, watched)
 	err = errors.Join(err, s.limiter.Close())
@@ -259,11 +258,11 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-// watchTimeout is how long the files may still be looked at when the server ends.
+// watchTimeout bounds the wait for the watch of files at shutdown.
 const watchTimeout = time.Second
 
-// awaitWatch waits for the watch to end, but not for a file system that does not answer: the store
-// is to be closed whatever becomes of the files.
+// awaitWatch waits for the watch to end, but not for a file system that does not answer, so that
+// the store is closed in any case.
 func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
 	select {
 	case <-watched:
@@ -272,7 +271,7 @@ func (s *Server) awaitWatch(ctx context.Context, watched <-chan struct{}) {
 	}
 }
 
-// announce logs where the server listens, and what may surprise about it.
+// announce logs where the server listens, and warnings about its options.
 func (s *Server) announce(ctx context.Context) {
 	log := s.options.Logger
 	if s.tokens == nil && s.options.NoTokens {
@@ -296,8 +295,8 @@ func serve(of *http.Server, l net.Listener) error {
 	return of.Serve(l)
 }
 
-// serveProbes serves health and metrics on the listener for them, if there is one, until stop is
-// called. That returns what failed.
+// serveProbes serves the listener for probes, if there is one, until stop is called. stop returns
+// what failed.
 func (s *Server) serveProbes(ctx context.Context, h http.Handler) (stop func() error) {
 	if s.probes == nil {
 		return func() error { return nil }
@@ -320,7 +319,7 @@ func (s *Server) serveProbes(ctx context.Context, h http.Handler) (stop func() e
 	}
 }
 
-// shutDown lets what is under way end, and counts what it had to cut.
+// shutDown waits for the requests under way, and logs how many it had to cut off.
 func (s *Server) shutDown(ctx context.Context) error {
 	began := time.Now()
 	log := s.options.Logger
@@ -342,18 +341,18 @@ func (s *Server) shutDown(ctx context.Context) error {
 	return nil
 }
 
-// readier is a store that may be unable to reserve for a while: one elsewhere that does not answer,
-// or one where this server's limits are not the ones in force.
+// readier is a store that may be unable to reserve for a while, because it does not answer or
+// because this server's limits are not in force there.
 type readier interface {
-	// Ready reports why the store cannot reserve.
+	// Ready returns why the store cannot reserve, or nil.
 	Ready(ctx context.Context) error
 }
 
-// readyWithin is how long a store has to say that it is ready, where nobody says.
+// readyWithin bounds Ready if the options do not bound the store.
 const readyWithin = time.Second
 
-// ready says whether new callers are welcome. The store has as long to answer as for any other
-// call.
+// ready returns why the server cannot reserve, or nil. The store has as long to answer as for other
+// calls.
 func (s *Server) ready(ctx context.Context) error {
 	if s.ending.Load() {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the server is shutting down"}

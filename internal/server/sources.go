@@ -14,30 +14,30 @@ import (
 
 // source is something that is read from files, and again when they change.
 type source struct {
-	// what it is: "limits", "tokens" or "certificate".
+	// what is "limits", "tokens" or "certificate".
 	what    string
 	files   []string
-	options []string // those that name the files
-	most    int64    // bytes in each file
-	// modes is true where it counts who may read the files.
+	options []string // the command line's names of the files
+	most    int64    // bytes that each file may have
+	// modes is true if the permissions of the files matter.
 	modes bool
-	// onlyChanges is true where the same contents are not put in force again: something else may
-	// have changed what is in force since, and that stays.
+	// onlyChanges is true if the same contents are not put in force again, because something else may
+	// have changed what is in force since.
 	onlyChanges bool
-	// load puts what was read in force, or says what is wrong and leaves what is.
+	// load puts what was read in force. With an error it changes nothing.
 	load func(ctx context.Context, read []fileState) error
-	// tried is what load was last called with; seen is what the watch saw last; inForce is what load
-	// last took.
+	// tried is what load was last called with, seen what the watch saw last, and inForce what load
+	// last put in force.
 	tried, seen, inForce fingerprint
 }
 
-// look is what the files are now.
+// look returns what the files are now.
 func (s *source) look() fingerprint {
 	return fingerprintOf(readFiles(s.files, s.most), s.modes)
 }
 
-// read loads a source, unless what it holds is in force already. It remembers the very bytes that it
-// loaded: what is not the same will be seen, however often the files changed meanwhile.
+// read loads a source, unless its contents are in force already. It takes the fingerprint of the
+// bytes that it loads, so that no later change is missed.
 func (s *source) read(ctx context.Context) (changed bool, err error) {
 	states := readFiles(s.files, s.most)
 	now := fingerprintOf(states, s.modes)
@@ -60,16 +60,16 @@ func (s *source) read(ctx context.Context) (changed bool, err error) {
 	return true, nil
 }
 
-// FileError is an error about what is in a file, or about reading it.
+// FileError is an error in a file, or in reading it.
 type FileError struct {
-	// Option and File are set if a file cannot be read: the option that names it, in the words of the
-	// command line, and its name.
+	// Option and File are set if a file cannot be read: the command line's option for it, and its
+	// name.
 	Option, File string
-	// Err says what is wrong; if File is empty, it also says in which file.
+	// Err is what is wrong. If File is empty, it names the file.
 	Err error
 }
 
-// Error returns what Err says, after the option and the file if they are set.
+// Error returns the text of Err, after the option and file if they are set.
 func (e *FileError) Error() string {
 	if e.Option == "" {
 		return e.Err.Error()
@@ -80,21 +80,21 @@ func (e *FileError) Error() string {
 // Unwrap returns Err.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// Reload reads every file again: limits, bearer tokens, certificate. What is wrong is reported,
-// joined, and logged, and what was in force before stays so. Limits that are the same as those last
-// put in force are not put in force again. It may be called at any time.
+// Reload reads every file again: limits, bearer tokens and certificate. It logs all mistakes and
+// returns them, joined; what was in force before stays in force then. Limits that are unchanged
+// since they were last put in force are not put in force again. It may be called at any time.
 func (s *Server) Reload(ctx context.Context) error {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	var errs []error
 	for _, of := range s.sources {
-		errs = append(errs, s.again(ctx, of))
+		errs = append(errs, s.reload(ctx, of))
 	}
 	return errors.Join(errs...)
 }
 
-// again reads a source while the server runs.
-func (s *Server) again(ctx context.Context, of *source) error {
+// reload reads a source again, and logs and counts the result.
+func (s *Server) reload(ctx context.Context, of *source) error {
 	changed, err := of.read(ctx)
 	s.metrics.reloaded(of.what, time.Now(), err)
 	for _, line := range mistakes(err) {
@@ -111,7 +111,7 @@ func (s *Server) again(ctx context.Context, of *source) error {
 	return err
 }
 
-// watch reads files again that have changed, until ctx ends.
+// watch reads changed files again until ctx ends.
 func (s *Server) watch(ctx context.Context) {
 	if s.options.Watch < 0 || len(s.sources) == 0 {
 		return
@@ -123,27 +123,27 @@ func (s *Server) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			s.glance(ctx)
+			s.checkFiles(ctx)
 		}
 	}
 }
 
-// glance looks at the files once. A change counts when it is seen twice the same: a file that is
-// being written may be valid and yet not whole.
-func (s *Server) glance(ctx context.Context) {
+// checkFiles looks for changed files once. A change counts when it was seen twice, because a file
+// that is being written may be valid and yet incomplete.
+func (s *Server) checkFiles(ctx context.Context) {
 	s.reloading.Lock()
 	defer s.reloading.Unlock()
 	for _, of := range s.sources {
 		now := of.look()
 		if now != of.tried && now == of.seen {
-			_ = s.again(ctx, of) // it is logged and counted
+			_ = s.reload(ctx, of) // the error is logged and counted
 		} else {
 			of.seen = now
 		}
 	}
 }
 
-// mistakes returns the lines of an error, one for each mistake.
+// mistakes returns a line for each error that err joins.
 func mistakes(err error) []string {
 	if err == nil {
 		return nil
@@ -161,18 +161,18 @@ func mistakes(err error) []string {
 	return []string{err.Error()}
 }
 
-// fingerprint stands for what a group of files is at one instant.
+// fingerprint is a hash of a group of files.
 type fingerprint [sha256.Size]byte
 
-// fileState is what a file was when it was read.
+// fileState is a file as it was read.
 type fileState struct {
 	name string
 	data []byte
 	mode os.FileMode
-	err  error // why it cannot be read, without the name
+	err  error // why it cannot be read, without its name
 }
 
-// readFiles reads each of the files, which have at most so many bytes.
+// readFiles reads files that may have so many bytes each.
 func readFiles(files []string, most int64) []fileState {
 	states := make([]fileState, 0, len(files))
 	for _, name := range files {
@@ -183,8 +183,8 @@ func readFiles(files []string, most int64) []fileState {
 	return states
 }
 
-// fingerprintOf stands for these contents and, where modes count, for them too. A file that cannot be
-// read counts by its error.
+// fingerprintOf returns the fingerprint of contents, and of modes if these matter. A file that
+// cannot be read is represented by its error.
 func fingerprintOf(states []fileState, modes bool) fingerprint {
 	h := sha256.New()
 	for i := range states {
@@ -202,10 +202,10 @@ func fingerprintOf(states []fileState, modes bool) fingerprint {
 	return fingerprint(h.Sum(nil))
 }
 
-// readFile returns what is in a regular file of at most so many bytes, and its mode. Its errors do not
-// name the file.
+// readFile returns the contents and mode of a regular file that may have so many bytes. Its errors
+// do not name the file.
 func readFile(name string, most int64) ([]byte, os.FileMode, error) {
-	info, err := os.Stat(name) // merely to open a device may do something
+	info, err := os.Stat(name) // opening a device may have effects
 	if err != nil {
 		return nil, 0, withoutPath(err)
 	}
@@ -215,8 +215,8 @@ func readFile(name string, most int64) ([]byte, os.FileMode, error) {
 	return readRegular(name, most)
 }
 
-// readRegular opens a file without waiting for anybody, as a pipe would make it, and looks at what it
-// has opened: the name may stand for something else than a moment ago.
+// readRegular opens a file without waiting, which opening a pipe would do, and checks again that it
+// is a regular one, because another file may have its name by now.
 func readRegular(name string, most int64) ([]byte, os.FileMode, error) {
 	f, err := os.OpenFile(name, os.O_RDONLY|withoutWaiting, 0)
 	if err != nil {
@@ -242,7 +242,7 @@ func readRegular(name string, most int64) ([]byte, os.FileMode, error) {
 
 var errNotRegular = errors.New("is not a regular file")
 
-// withoutPath returns the cause of an error of package os, which names the file.
+// withoutPath returns the cause of an error of package os, which would name the file.
 func withoutPath(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		return e.Err

@@ -24,21 +24,21 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 )
 
-// tokenDigest is the SHA-256 of a bearer token: the server keeps nothing that could be sent.
+// tokenDigest is the SHA-256 of a bearer token. The server does not keep the token itself.
 type tokenDigest [sha256.Size]byte
 
-// tokenEntry is a bearer token that is let in.
+// tokenEntry is one bearer token.
 type tokenEntry struct {
 	identity httphandler.Identity
 	digest   tokenDigest
 }
 
-// tokens are the bearer tokens that were last read from a file.
+// tokens are the bearer tokens in force.
 type tokens struct {
 	current atomic.Pointer[[]tokenEntry]
 }
 
-// load takes a file. Where anything is wrong with it, the bearer tokens in force stay.
+// load puts the bearer tokens of a file in force. With an error it changes nothing.
 func (t *tokens) load(file *fileState) error {
 	if err := checkPrivate(file.name, file.mode); err != nil {
 		return err
@@ -51,8 +51,7 @@ func (t *tokens) load(file *fileState) error {
 	return nil
 }
 
-// callers is how many bearer tokens may reserve. There are none where t is nil, or nothing was
-// loaded.
+// callers returns how many bearer tokens may reserve: 0 if t is nil or nothing was loaded.
 func (t *tokens) callers() (n int) {
 	if t == nil || t.current.Load() == nil {
 		return 0
@@ -66,7 +65,7 @@ func (t *tokens) callers() (n int) {
 }
 
 // checkPrivate refuses a file that others than its owner can read or write. Windows has no such
-// bits.
+// modes.
 func checkPrivate(file string, mode os.FileMode) error {
 	if runtime.GOOS == "windows" || mode.Perm()&0o077 == 0 {
 		return nil
@@ -75,8 +74,8 @@ func checkPrivate(file string, mode os.FileMode) error {
 		file, mode.Perm())
 }
 
-// authenticate finds whose a bearer token is. It compares with every entry, and each in constant
-// time, so that how long it takes says nothing of how near a guess was.
+// authenticate returns whose a bearer token is. It compares with every entry in constant time, so
+// that the time it takes tells nothing about a guess.
 func (t *tokens) authenticate(bearer string) (httphandler.Identity, bool) {
 	digest := tokenDigest(sha256.Sum256([]byte(bearer)))
 	entries := *t.current.Load()
@@ -94,22 +93,22 @@ func (t *tokens) authenticate(bearer string) (httphandler.Identity, bool) {
 const (
 	maxTokenFile    = 256 << 10
 	maxTokens       = 1000
-	maxTokenNesting = 16 // the YAML parser is slow where brackets nest deep
+	maxTokenNesting = 16 // the YAML parser is slow on deep brackets
 	leastToken      = 16 // characters
 	mostToken       = 1024
 )
 
-// tokenSyntax is what RFC 6750 lets a client send.
+// tokenSyntax is the syntax of a bearer token in RFC 6750.
 var tokenSyntax = regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`)
 
-// tokenName is what a name in the file may be.
+// tokenName is the syntax of a name in the file.
 var tokenName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// hidden stands in messages for what may be a secret.
+// hidden replaces in messages what may be a secret.
 const hidden = "(hidden)"
 
-// tokenMistake is a mistake in a bearer-token file and where it stands. No bearer token is in it, and
-// nothing that is long enough to be one.
+// tokenMistake is a mistake in a bearer-token file, with its position. It quotes nothing that is
+// long enough to be a bearer token.
 type tokenMistake struct {
 	file         string
 	line, column int
@@ -122,13 +121,13 @@ func (e *tokenMistake) Error() string {
 
 func (e *tokenMistake) Unwrap() error { return e.err }
 
-// tokenReader reads a bearer-token file and gathers its mistakes.
+// tokenReader reads a bearer-token file and collects its mistakes.
 type tokenReader struct {
 	file    string
 	entries []tokenEntry
 	found   []*tokenMistake
 	names   map[string]bool
-	digests map[tokenDigest]string // the names of whose they are
+	digests map[tokenDigest]string // to names
 }
 
 // parseTokens reads the bearer tokens of a file:
@@ -137,7 +136,7 @@ type tokenReader struct {
 //	  - {name: checkout, role: call, token: "at least 16 characters"}
 //	  - {name: ops, role: admin, sha256: "64 hexadecimal digits"}
 //
-// It returns every mistake, joined, in the order of the file.
+// It returns all mistakes, joined, in the order of the file.
 func parseTokens(file string, data []byte) ([]tokenEntry, error) {
 	r := &tokenReader{file: file, names: map[string]bool{}, digests: map[tokenDigest]string{}}
 	r.read(data)
@@ -152,7 +151,7 @@ func parseTokens(file string, data []byte) ([]tokenEntry, error) {
 }
 
 func (r *tokenReader) read(data []byte) {
-	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // some editors begin every file with it
+	data = bytes.TrimPrefix(data, []byte("\uFEFF")) // some editors write a byte order mark
 	if nesting(data) > maxTokenNesting {
 		r.add(nil, "", "", "the file nests too deep")
 		return
@@ -163,7 +162,7 @@ func (r *tokenReader) read(data []byte) {
 		if e, ok := errors.AsType[yaml.Error](err); ok {
 			at = e.GetToken()
 		}
-		r.add(at, "", "", "the file is not YAML") // the parser's words may quote a secret
+		r.add(at, "", "", "the file is not YAML") // the parser's error may quote a secret
 		return
 	}
 	if len(tree.Docs) != 1 || tree.Docs[0].Body == nil {
@@ -239,7 +238,7 @@ func (r *tokenReader) entry(path string, n ast.Node) {
 	r.entries = append(r.entries, e)
 }
 
-// complete notes what an entry lacks, and what it has too much.
+// complete refuses an entry that lacks a field, or has both a token and its hash.
 func (r *tokenReader) complete(path string, n ast.Node, given map[string]*token.Token) {
 	for _, field := range []string{"name", "role"} {
 		if given[field] == nil {
@@ -299,8 +298,8 @@ func (r *tokenReader) hash(n ast.Node, path, text string) tokenDigest {
 	return tokenDigest(digest)
 }
 
-// fields calls set for each field of a mapping, and notes those that are unknown or come twice. It
-// reports whether n is a mapping.
+// fields calls set for each field of a mapping, and refuses unknown and repeated ones. It reports
+// whether n is a mapping.
 func (r *tokenReader) fields(
 	n ast.Node, path string, known []string, set func(string, ast.Node),
 ) bool {
@@ -332,7 +331,7 @@ func (r *tokenReader) fields(
 	return true
 }
 
-// text returns what a scalar says, as it is written.
+// text returns a scalar as it is written.
 func (r *tokenReader) text(n ast.Node, path string) (string, bool) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode:
@@ -342,7 +341,7 @@ func (r *tokenReader) text(n ast.Node, path string) (string, bool) {
 	return "", false
 }
 
-// below is a field's path.
+// below returns the path of a field.
 func below(path, field string) string {
 	if path == "" {
 		return field
@@ -350,8 +349,8 @@ func below(path, field string) string {
 	return path + "." + field
 }
 
-// unlessSecret is what a message may quote: what is as long as a bearer token may be one, wherever it
-// stands.
+// unlessSecret returns text unless it is long enough to be a bearer token, which may be anywhere in
+// the file.
 func unlessSecret(text string) string {
 	if len(text) >= leastToken {
 		return hidden
@@ -359,7 +358,7 @@ func unlessSecret(text string) string {
 	return text
 }
 
-// add notes a mistake.
+// add adds a mistake at a token, or at the beginning of the file.
 func (r *tokenReader) add(at *token.Token, field, value, reason string) {
 	value = unlessSecret(value)
 	m := &tokenMistake{file: r.file, line: 1, column: 1, err: &weir.Error{
@@ -371,7 +370,7 @@ func (r *tokenReader) add(at *token.Token, field, value, reason string) {
 	r.found = append(r.found, m)
 }
 
-// nesting is how deep brackets nest, at most: those in comments and quotes count too.
+// nesting returns how deep brackets nest, with those in comments and quotes.
 func nesting(data []byte) int {
 	deepest, depth := 0, 0
 	for _, b := range data {

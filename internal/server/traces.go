@@ -25,13 +25,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// scope names the origin of spans.
+// scope is the name of the tracer.
 const scope = "github.com/weir-limiter/weir"
 
-// flushTimeout is how long the last spans have to be sent when the server ends.
+// flushTimeout bounds sending the last spans at shutdown.
 const flushTimeout = 2 * time.Second
 
-// traces makes spans for requests and for calls of the limiter. A nil one makes none.
+// traces makes spans of requests and of calls of the limiter. A nil traces makes none.
 type traces struct {
 	provider   *sdktrace.TracerProvider
 	tracer     trace.Tracer
@@ -39,8 +39,8 @@ type traces struct {
 	logger     *slog.Logger
 }
 
-// newTraces sends spans to a collector, or returns nil where none is named. Nothing of
-// OpenTelemetry is set for the whole process.
+// newTraces returns traces that are sent to a collector, or nil without one. It sets nothing of
+// OpenTelemetry for the whole process.
 func newTraces(ctx context.Context, o *Options) (*traces, error) {
 	if o.TraceEndpoint == "" {
 		return nil, nil
@@ -52,7 +52,7 @@ func newTraces(ctx context.Context, o *Options) (*traces, error) {
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
-	// OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES come last and win.
+	// The last one wins: OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES.
 	origin, err := resource.New(ctx, resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "weir"),
 			attribute.String("service.version", o.Version)),
@@ -70,8 +70,8 @@ func newTraces(ctx context.Context, o *Options) (*traces, error) {
 	}, nil
 }
 
-// checkEndpoint refuses a URL that spans cannot be sent to, or that has a user and a password: they
-// would not be sent. Of what is refused it tells no more than scheme and host.
+// checkEndpoint refuses a URL to which spans cannot be sent, or that has a user and password, which
+// would not be sent. Its errors quote at most scheme and host.
 func checkEndpoint(endpoint string) error {
 	const field = "trace endpoint"
 	u, err := url.Parse(endpoint)
@@ -87,14 +87,14 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// loggedExporter keeps failures to export out of OpenTelemetry's error handler, which is one for
-// the whole process.
+// loggedExporter logs failures to export, because OpenTelemetry's error handler is one for the
+// whole process.
 type loggedExporter struct {
 	sdktrace.SpanExporter
 	logger *slog.Logger
 }
 
-// ExportSpans sends spans, and logs where it cannot.
+// ExportSpans sends spans, and logs if it cannot.
 func (e *loggedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadOnlySpan) error {
 	if err := e.SpanExporter.ExportSpans(ctx, spans); err != nil {
 		e.logger.LogAttrs(ctx, slog.LevelWarn, "traces are lost",
@@ -103,12 +103,12 @@ func (e *loggedExporter) ExportSpans(ctx context.Context, spans []sdktrace.ReadO
 	return nil
 }
 
-// requestSpan is the span of a request; a nil one is none.
+// requestSpan is the span of a request, nil for none.
 type requestSpan struct {
 	span trace.Span
 }
 
-// begin starts the span of a request, as a part of the caller's trace if it says which.
+// begin starts the span of a request, in the caller's trace if the request names one.
 func (t *traces) begin(r *http.Request) (*http.Request, *requestSpan) {
 	if t == nil {
 		return r, nil
@@ -120,7 +120,7 @@ func (t *traces) begin(r *http.Request) (*http.Request, *requestSpan) {
 	return r.WithContext(ctx), &requestSpan{span}
 }
 
-// end ends it. Its name is the route; the path itself would name entities.
+// end ends the span. Its name is the route, because the path would name entities.
 func (s *requestSpan) end(r *servedRequest) {
 	if s == nil {
 		return
@@ -137,7 +137,7 @@ func (s *requestSpan) end(r *servedRequest) {
 	s.span.End()
 }
 
-// Observe makes the span of a call of the limiter, after it. It fulfils [weir.Observer].
+// Observe makes the span of a call of the limiter after the call. It implements [weir.Observer].
 func (t *traces) Observe(ctx context.Context, e weir.Event) {
 	if !trace.SpanFromContext(ctx).IsRecording() {
 		return
@@ -158,7 +158,7 @@ func (t *traces) Observe(ctx context.Context, e weir.Event) {
 	span.End(trace.WithTimestamp(e.At.Add(e.Took)))
 }
 
-// close sends what is left. A collector that does not take it is no reason to end badly.
+// close sends the last spans. It logs a failure, which is no error of the server.
 func (t *traces) close(ctx context.Context) {
 	if t == nil {
 		return
@@ -171,13 +171,13 @@ func (t *traces) close(ctx context.Context) {
 	}
 }
 
-// RouteTelemetry sends what OpenTelemetry says of itself to a logger, and warns of variables that it
-// leaves aside. It is for the command that owns the process, before traces are made: OpenTelemetry's
-// handlers are one for all of it.
+// RouteTelemetry sends OpenTelemetry's errors to a logger, and warns of variables that it will
+// ignore. The command must call it before traces are made, because it changes what is one for the
+// whole process.
 //
-// OpenTelemetry's own logger is silenced: it writes lines of its own form to standard error and quotes
-// the variables in them, OTEL_EXPORTER_OTLP_HEADERS with its secrets too. What it would say about the
-// variables is said here, without their values.
+// It silences OpenTelemetry's own logger, which writes lines of another form to standard error and
+// quotes variables with secrets, such as OTEL_EXPORTER_OTLP_HEADERS. The warnings do not quote
+// values.
 func RouteTelemetry(ctx context.Context, env func(string) string, logger *slog.Logger) {
 	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
 		logger.LogAttrs(context.WithoutCancel(ctx), slog.LevelWarn, "traces", slog.Any("error", err))
@@ -189,19 +189,20 @@ func RouteTelemetry(ctx context.Context, env func(string) string, logger *slog.L
 	}
 }
 
-// setZero sets something to its zero value, whose type has no name in a module that is used here.
+// setZero calls set with a zero value, whose type is of a module that is not imported here.
 func setZero[T any](set func(T)) {
 	var zero T
 	set(zero)
 }
 
-// variable is one that cannot be used, and why.
+// variable is an environment variable that cannot be used, and why.
 type variable struct {
 	name string
 	err  error
 }
 
-// unusable finds the variables that the exporter cannot use, for all signals and for traces alone.
+// unusable returns the variables that the exporter cannot use, of those for all signals and for
+// traces.
 func unusable(env func(string) string) []variable {
 	var all []variable
 	note := func(name string, err error) {
@@ -229,7 +230,8 @@ func unusable(env func(string) string) []variable {
 	return all
 }
 
-// checkHeaders wants name=value, name=value, with values percent-encoded. It quotes nothing of them.
+// checkHeaders checks for name=value, name=value, with percent-encoded values. Its errors quote
+// nothing.
 func checkHeaders(value string) error {
 	n := 0
 	for pair := range strings.SplitSeq(value, ",") {
