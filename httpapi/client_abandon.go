@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/http/httptrace"
 	"sync"
 	"sync/atomic"
@@ -148,16 +147,13 @@ func (c *Client) abandon(ctx context.Context, id weir.LeaseID, pending bool) {
 func (c *Client) cancelAbandoned(
 	ctx context.Context, id weir.LeaseID, pending bool,
 ) (absent bool, err error) {
-	body, err := apijson.Write(&apijson.LeaseRequest{LeaseID: id})
-	if err != nil {
-		return false, err
+	k := post("/v1/cancel", &apijson.LeaseRequest{LeaseID: id})
+	k.accept = func(body []byte) error {
+		_, err := apijson.ReadReceipt(body, id)
+		return err
 	}
-	k := &apiCall{
-		method: http.MethodPost, path: "/v1/cancel", body: body, most: maxVerbReply,
-		accept: func(body []byte) error {
-			_, err := apijson.ReadReceipt(body, id)
-			return err
-		},
+	if err := k.encode(); err != nil {
+		return false, err
 	}
 	for n := 1; ; n++ {
 		why, err := c.cancelOnce(ctx, k)

@@ -61,7 +61,7 @@ func (c *Client) SetLimits(ctx context.Context, at weir.Subject, limits []weir.L
 	if err := apijson.CheckLimits(limits); err != nil {
 		return err
 	}
-	k := &edit{method: http.MethodDelete, path: path}
+	k := remove(path)
 	if len(limits) > 0 {
 		k = put(path, &apijson.LimitSet{Limits: apijson.LimitsOf(limits)})
 	}
@@ -140,8 +140,7 @@ func (c *Client) DeleteEntity(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	k := &edit{method: http.MethodDelete, path: "/v1/admin/entities/" + at}
-	out := change(ctx, c, k, func(b *apijson.Entity) (string, bool) {
+	out := change(ctx, c, remove("/v1/admin/entities/"+at), func(b *apijson.Entity) (string, bool) {
 		return b.Note, b.Entity == name
 	})
 	if out.unknown && errors.Is(out.err, weir.NotFound) {
@@ -192,43 +191,32 @@ func placePath(at weir.Subject) (string, error) {
 	return "/v1/admin/entities/" + entity + "/limits" + query("", "resource", at.Resource), err
 }
 
-// edit changes the configuration. Repeating it changes nothing more.
-type edit struct {
-	method, path string
-	body         any // nil for none
-}
-
-func put(path string, body any) *edit { return &edit{http.MethodPut, path, body} }
-
-// change sends an edit. The function note returns the note of an answer, and false if the answer is
-// about something else.
+// change sends a change of the configuration, which can be repeated. The function note returns the
+// note of an answer, and false if the answer is about something else.
 func change[T any](
-	ctx context.Context, c *Client, e *edit, note func(answer *T) (text string, ok bool),
+	ctx context.Context, c *Client, k *apiCall, note func(answer *T) (text string, ok bool),
 ) callResult {
-	var body []byte
-	if e.body != nil {
-		var err error
-		if body, err = apijson.Write(e.body); err != nil {
-			return callResult{err: err}
+	text, out := call(ctx, c, k, func(body []byte) (string, error) {
+		answer, err := apijson.Read[T](body)
+		if err != nil {
+			return "", err
 		}
-	}
-	text := ""
-	out := c.do(ctx, &apiCall{
-		method: e.method, path: e.path, body: body, most: maxListReply,
-		accept: func(body []byte) error {
-			answer, err := apijson.Read[T](body)
-			if err != nil {
-				return err
-			}
-			var ok bool
-			if text, ok = note(answer); !ok {
-				return errors.New("is about something else")
-			}
-			return nil
-		},
+		text, ok := note(answer)
+		if !ok {
+			return "", errors.New("is about something else")
+		}
+		return text, nil
 	})
 	if out.err == nil && text != "" {
 		c.options.Note(text)
 	}
 	return out
+}
+
+func put(path string, body any) *apiCall {
+	return &apiCall{method: http.MethodPut, path: path, body: body, most: maxListReply}
+}
+
+func remove(path string) *apiCall {
+	return &apiCall{method: http.MethodDelete, path: path, most: maxListReply}
 }

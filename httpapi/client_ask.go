@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -46,38 +45,24 @@ func (c *Client) Activity(ctx context.Context) (*ActivityReport, error) {
 
 // Ready returns nil if the server answers that it is ready. It asks once.
 func (c *Client) Ready(ctx context.Context) error {
-	out := c.do(ctx, &apiCall{
-		method: http.MethodGet, path: "/readyz", most: maxVerbReply, tries: 1,
-		accept: func(body []byte) error {
-			b, err := apijson.Read[struct {
-				Status string `json:"status"`
-			}](body)
-			if err == nil && b.Status != "ok" {
-				err = errors.New("does not say that it is ready")
-			}
-			return err
-		},
+	k := get("/readyz")
+	k.tries = 1
+	_, out := call(ctx, c, k, func(body []byte) (*apijson.Health, error) {
+		b, err := apijson.Read[apijson.Health](body)
+		if err == nil && b.Status != "ok" {
+			err = errors.New("does not say that it is ready")
+		}
+		return b, err
 	})
 	return out.err
 }
 
-// ask sends a GET and returns what as reads from the answer.
+// ask sends a GET, and returns what read makes of the answer.
 func ask[T any](
-	ctx context.Context, c *Client, path string, as func(body []byte) (T, error),
+	ctx context.Context, c *Client, path string, read func(body []byte) (T, error),
 ) (T, error) {
-	var answer T
-	out := c.do(ctx, &apiCall{
-		method: http.MethodGet, path: path, most: maxListReply,
-		accept: func(body []byte) (err error) {
-			answer, err = as(body)
-			return err
-		},
-	})
-	if out.err != nil {
-		var none T
-		return none, out.err
-	}
-	return answer, nil
+	answer, out := call(ctx, c, get(path), read)
+	return answer, out.err
 }
 
 // query returns the query of names and values in turn. It leaves out empty values, unless must has

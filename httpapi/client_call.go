@@ -31,13 +31,47 @@ const longestPause = 2 * time.Second
 type apiCall struct {
 	method string
 	path   string // with its query, escaped
-	body   []byte // nil for none
+	body   any    // nil for none
 	most   int64  // bytes that the body of the reply may have
 	tries  int    // bounds the attempts; 0 for the bound of the options
 	denies bool   // 429 may be a denial
 	lease  weir.LeaseID
 	// accept reads the body of a reply with status 200. An error means that weir did not write it.
 	accept func(body []byte) error
+
+	text []byte // the body as it is sent
+}
+
+func get(path string) *apiCall {
+	return &apiCall{method: http.MethodGet, path: path, most: maxListReply}
+}
+
+func post(path string, body any) *apiCall {
+	return &apiCall{method: http.MethodPost, path: path, body: body, most: maxVerbReply}
+}
+
+// call sends an API call, and returns what read makes of the answer.
+func call[T any](
+	ctx context.Context, c *Client, k *apiCall, read func(body []byte) (T, error),
+) (T, callResult) {
+	var answer, none T
+	k.accept = func(body []byte) (err error) {
+		answer, err = read(body)
+		return err
+	}
+	out := c.do(ctx, k)
+	if out.err != nil {
+		return none, out
+	}
+	return answer, out
+}
+
+// encode makes the text of the body.
+func (k *apiCall) encode() (err error) {
+	if k.body != nil {
+		k.text, err = apijson.Write(k.body)
+	}
+	return err
 }
 
 // reply is what came back for one attempt, from a server or from something before it.
@@ -74,6 +108,9 @@ type noAnswer struct {
 func (c *Client) do(ctx context.Context, k *apiCall) callResult {
 	if err := ctx.Err(); err != nil {
 		return callResult{err: &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}}
+	}
+	if err := k.encode(); err != nil {
+		return callResult{err: err}
 	}
 	ctx, cancel := lessATenth(ctx)
 	defer cancel()
@@ -121,7 +158,7 @@ func (c *Client) send(ctx context.Context, k *apiCall) (*reply, error) {
 	defer cancel()
 	var body io.Reader
 	if k.body != nil {
-		body = bytes.NewReader(k.body)
+		body = bytes.NewReader(k.text)
 	}
 	//nolint:gosec,nolintlint // NewClient's caller chooses the URL; gosec sees it in some runs only.
 	req, err := http.NewRequestWithContext(ctx, k.method, c.base+k.path, body)

@@ -66,23 +66,13 @@ func (c *Client) reserve(
 	ctx context.Context, id weir.LeaseID, b *apijson.ReserveRequest, tries int,
 ) (lease *weir.Lease, out callResult) {
 	b.LeaseID = id.String()
-	body, err := apijson.Write(b)
-	if err != nil {
-		return nil, callResult{err: err}
-	}
+	k := post("/v1/reserve", b)
+	k.denies, k.lease, k.tries = true, id, tries
 	sent := c.options.Now()
-	out = c.do(ctx, &apiCall{
-		method: http.MethodPost, path: "/v1/reserve", body: body, most: maxVerbReply,
-		denies: true, lease: id, tries: tries,
-		accept: func(body []byte) (err error) {
-			lease, err = apijson.ReadLease(body, id)
-			return err
-		},
+	lease, out = call(ctx, c, k, func(body []byte) (*weir.Lease, error) {
+		return apijson.ReadLease(body, id)
 	})
-	if out.err != nil {
-		return nil, out
-	}
-	if !lease.Replay {
+	if out.err == nil && !lease.Replay {
 		c.clock.learn(lease.ReservedAt, sent, c.options.Now())
 	}
 	return lease, out
@@ -147,27 +137,16 @@ func (c *Client) Extend(ctx context.Context, id weir.LeaseID) (*weir.Receipt, er
 }
 
 func (c *Client) update(
-	ctx context.Context, path string, id weir.LeaseID, b any,
-) (receipt *weir.Receipt, err error) {
+	ctx context.Context, path string, id weir.LeaseID, body any,
+) (*weir.Receipt, error) {
 	if id.IsZero() { // no lease has it, and the server would refuse the body
 		return nil, &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String(),
 			Reason: "is not known here"}
 	}
-	body, err := apijson.Write(b)
-	if err != nil {
-		return nil, err
-	}
-	out := c.do(ctx, &apiCall{
-		method: http.MethodPost, path: path, body: body, most: maxVerbReply,
-		accept: func(body []byte) (err error) {
-			receipt, err = apijson.ReadReceipt(body, id)
-			return err
-		},
+	receipt, out := call(ctx, c, post(path, body), func(body []byte) (*weir.Receipt, error) {
+		return apijson.ReadReceipt(body, id)
 	})
-	if out.err != nil {
-		return nil, out.err
-	}
-	return receipt, nil
+	return receipt, out.err
 }
 
 // degradedLife is the lifetime of a degraded lease: the engine's default.

@@ -52,7 +52,7 @@ func wireSchemas() []wireSchema {
 		{apijson.Entity{}, "Entity", isAnswer},
 		{apijson.EntityList{}, "EntityList", isAnswer},
 		{apijson.Policy{}, "Policy", isAnswer},
-		{healthBody{}, "Health", isAnswer},
+		{apijson.Health{}, "Health", isAnswer},
 		{httpapi.ActivityReport{}, "Activity", isAnswer},
 		{httpapi.ActivityErrors{}, "ActivityErrors", isAnswer},
 		{httpapi.ActivityLimit{}, "ActivityLimit", isAnswer},

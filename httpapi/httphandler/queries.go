@@ -9,19 +9,16 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
-// healthBody is the answer to /healthz and /readyz.
-type healthBody struct {
-	Status string `json:"status"`
+func (h *Handler) healthy(context.Context, *incoming) (any, error) {
+	return apijson.Health{Status: "ok"}, nil
 }
-
-func (h *Handler) healthy(context.Context, *incoming) (any, error) { return healthBody{"ok"}, nil }
 
 // ready tells the reason only if it is a [weir.Error], because anybody may ask. The code is
 // unavailable, or superseded as in the answer to a reserve.
 func (h *Handler) ready(ctx context.Context, _ *incoming) (any, error) {
 	err := h.options.Ready(ctx)
 	if err == nil {
-		return healthBody{"ok"}, nil
+		return apijson.Health{Status: "ok"}, nil
 	}
 	fault := &weir.Error{Code: weir.Unavailable, Reason: "not ready"}
 	if known, ok := errors.AsType[*weir.Error](err); ok {

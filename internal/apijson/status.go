@@ -9,6 +9,11 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
+// Health is the answer to GET /healthz and GET /readyz.
+type Health struct {
+	Status string `json:"status"`
+}
+
 // LimitStatus is the state of one limit.
 type LimitStatus struct {
 	Entity       string     `json:"entity"`
