@@ -232,7 +232,7 @@ func (d *noAnswer) unavailable(ended error) *weir.Error {
 	return &e
 }
 
-// judge returns the error that a reply tells, nil for a success. If weir did not write the reply,
+// judge returns the error in a reply, nil for a success. If weir did not write the reply,
 // or did not know the outcome, it returns why instead. A reply that cannot be read is never taken
 // for a denial.
 func (k *apiCall) judge(r *reply) (*noAnswer, error) {

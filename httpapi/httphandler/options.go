@@ -19,7 +19,7 @@ type Options struct {
 	LetIn func(context.Context)
 	// HungUp reports whether the client of the request with this context has closed its connection. It
 	// is called before the answer to a reserve without a lease ID of the caller's is written, and must
-	// not wait. Default: only the context tells, which net/http may end later.
+	// not wait. Default: only the end of the context counts, which may come later.
 	HungUp func(context.Context) bool
 	// Admin reads and changes the configuration. Default: the routes that need it answer 404.
 	Admin httpapi.Admin

@@ -13,7 +13,7 @@ func (h *Handler) healthy(context.Context, *incoming) (any, error) {
 	return apijson.Health{Status: "ok"}, nil
 }
 
-// ready tells the reason only if it is a [weir.Error], because anybody may ask. The code is
+// ready shows the reason only if it is a [weir.Error], because anybody may ask. The code is
 // unavailable, or superseded as in the answer to a reserve.
 func (h *Handler) ready(ctx context.Context, _ *incoming) (any, error) {
 	err := h.options.Ready(ctx)

@@ -54,7 +54,7 @@ type Mistake struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-// ProblemOf returns the problem that tells an error. It leaves out causes, and errors that are not
+// ProblemOf returns the problem for an error. It leaves out causes, and errors that are not
 // of package weir, because they may name things that callers should not learn of.
 func ProblemOf(err error) *Problem {
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
@@ -249,12 +249,12 @@ var plainStatuses = []int{
 	http.StatusUnsupportedMediaType, http.StatusRequestHeaderFieldsTooLarge,
 }
 
-// Fault returns the error that the problem tells, or the first of several.
+// Fault returns the error in the problem, or the first of several.
 func (p *Problem) Fault() *weir.Error {
 	return &weir.Error{Code: p.Code, Field: p.Field, Value: p.Value, Reason: p.Reason}
 }
 
-// Mistakes returns the errors that the problem tells, joined.
+// Mistakes returns the errors in the problem, joined.
 func (p *Problem) Mistakes() error {
 	if len(p.Errors) < 2 {
 		return p.Fault()
@@ -310,6 +310,6 @@ func WriteText(w http.ResponseWriter, status int, contentType string, text []byt
 	header["Cache-Control"] = values[2:3:3]
 	header["X-Content-Type-Options"] = values[3:4:4]
 	w.WriteHeader(status)
-	_, err := w.Write(text) //nolint:gosec,nolintlint // JSON that says so is no page; gosec as in client_call.go.
+	_, err := w.Write(text) //nolint:gosec,nolintlint // A browser does not render JSON; gosec finds it in some runs only.
 	return err
 }

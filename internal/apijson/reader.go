@@ -201,7 +201,7 @@ func (d *reader) costs(v *value) weir.Costs {
 	return costs
 }
 
-// amounts reads what an update says of limits. They may be more than a request has costs, because a
+// amounts reads the amounts of an update. They may be more than a request has costs, because a
 // concurrency limit that applies is taken without being named.
 func (d *reader) amounts(v *value) weir.Costs {
 	costs := weir.Costs{}

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ActualAmount says what was used of a flat key.
+// ActualAmount is what was used of a flat key.
 type ActualAmount struct {
 	Key          string `json:"key"`
 	ActualAmount int64  `json:"actual_amount"`

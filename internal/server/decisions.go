@@ -156,26 +156,37 @@ type countAndTime struct {
 	took  prometheus.Observer
 }
 
-// findSeries makes the caches of the series that every request uses. A series begins when it is
-// first used.
-func (m *metrics) findSeries() {
+// makeSeries registers what every request counts, with caches of its series. A series begins when
+// it is first used.
+func (m *metrics) makeSeries() {
+	requests := m.counters("weir_requests_total",
+		"HTTP requests, by route and status code.", "method", "route", "code")
+	durations := m.seconds("weir_request_duration_seconds",
+		"How long HTTP requests took.", "method", "route", "code")
 	m.answered = newSeriesCache(func(l requestLabels) countAndTime {
 		return countAndTime{
-			m.requests.WithLabelValues(l.method, l.route, l.code()),
-			m.durations.WithLabelValues(l.method, l.route, l.code()),
+			requests.WithLabelValues(l.method, l.route, l.code()),
+			durations.WithLabelValues(l.method, l.route, l.code()),
 		}
 	})
+	decisions := m.counters("weir_decisions_total",
+		"Calls of the limiter, by verb and outcome.", "verb", "outcome")
+	decisionTimes := m.seconds("weir_decision_duration_seconds",
+		"How long calls of the limiter took, store included.", "verb")
 	m.decided = newSeriesCache(func(l decisionLabels) countAndTime {
 		verb := string(l.verb)
-		return countAndTime{
-			m.decisions.WithLabelValues(verb, l.outcome), m.decisionTimes.WithLabelValues(verb),
-		}
+		return countAndTime{decisions.WithLabelValues(verb, l.outcome), decisionTimes.WithLabelValues(verb)}
 	})
+	judged := m.counters("weir_limit_decisions_total",
+		"Reservations that a limit judged; denied only where it was exceeded itself.",
+		"limit", "kind", "outcome")
 	m.judged = newSeriesCache(func(l judgedLabels) prometheus.Counter {
-		return m.limitDecisions.WithLabelValues(l.limit, string(l.kind), l.outcome)
+		return judged.WithLabelValues(l.limit, string(l.kind), l.outcome)
 	})
+	reserved := m.counters("weir_units_reserved_total",
+		"Units that reservations took of limits, for each entity charged.", "limit", "kind")
 	m.reserved = newSeriesCache(func(l reservedLabels) prometheus.Counter {
-		return m.unitsReserved.WithLabelValues(l.limit, string(l.kind))
+		return reserved.WithLabelValues(l.limit, string(l.kind))
 	})
 }
 

@@ -4,5 +4,5 @@ package server
 
 import "context"
 
-// hungUp returns false: only the context of a request tells that its client has gone.
+// hungUp returns false: only the end of a request's context shows that its client has gone.
 func hungUp(context.Context) bool { return false }

@@ -17,83 +17,61 @@ import (
 type metrics struct {
 	registry *prometheus.Registry
 
-	requests  *prometheus.CounterVec
-	durations *prometheus.HistogramVec
-	answered  *seriesCache[requestLabels, countAndTime]
-	inFlight  prometheus.Gauge
-	left      prometheus.Counter
+	answered *seriesCache[requestLabels, countAndTime]
+	inFlight prometheus.Gauge
+	left     prometheus.Counter
 
-	decisions      *prometheus.CounterVec
-	decisionTimes  *prometheus.HistogramVec
-	decided        *seriesCache[decisionLabels, countAndTime]
-	limitDecisions *prometheus.CounterVec
-	judged         *seriesCache[judgedLabels, prometheus.Counter]
-	unitsReserved  *prometheus.CounterVec
-	reserved       *seriesCache[reservedLabels, prometheus.Counter]
-	limits         limitLabels
+	decided  *seriesCache[decisionLabels, countAndTime]
+	judged   *seriesCache[judgedLabels, prometheus.Counter]
+	reserved *seriesCache[reservedLabels, prometheus.Counter]
+	limits   limitLabels
 
 	reloads    *prometheus.CounterVec
 	lastReload *prometheus.GaugeVec
 }
 
-// durationBuckets are in seconds, from a decision in memory to the longest request.
-func durationBuckets() []float64 {
-	return []float64{
-		0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
-	}
-}
-
 func newMetrics(version string) *metrics {
-	m := &metrics{
-		registry: prometheus.NewRegistry(),
-		requests: counters("weir_requests_total",
-			"HTTP requests, by route and status code.", "method", "route", "code"),
-		durations: seconds("weir_request_duration_seconds",
-			"How long HTTP requests took.", "method", "route", "code"),
-		left: prometheus.NewCounter(prometheus.CounterOpts{
-			Name: "weir_requests_left_total", Help: "Requests whose client hung up before the answer.",
-		}),
-		inFlight: prometheus.NewGauge(prometheus.GaugeOpts{
-			Name: "weir_requests_in_flight", Help: "HTTP requests that are being served.",
-		}),
-		decisions: counters("weir_decisions_total",
-			"Calls of the limiter, by verb and outcome.", "verb", "outcome"),
-		decisionTimes: seconds("weir_decision_duration_seconds",
-			"How long calls of the limiter took, store included.", "verb"),
-		limitDecisions: counters("weir_limit_decisions_total",
-			"Reservations that a limit judged; denied only where it was exceeded itself.",
-			"limit", "kind", "outcome"),
-		unitsReserved: counters("weir_units_reserved_total",
-			"Units that reservations took of limits, for each entity charged.", "limit", "kind"),
-		reloads: counters("weir_reloads_total",
-			"Files read again, by what they hold; refused ones changed nothing.", "what", "outcome"),
-		lastReload: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "weir_reload_last_success_timestamp_seconds",
-			Help: "When what is in force was read.",
-		}, []string{"what"}),
-	}
-	m.findSeries()
-	build := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "weir_build_info", Help: "Always 1; the version of the program.",
-	}, []string{"version"})
-	build.WithLabelValues(version).Set(1)
-	m.registry.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		build, m.requests, m.durations, m.inFlight, m.left, m.decisions, m.decisionTimes,
-		m.limitDecisions, m.unitsReserved, m.reloads, m.lastReload,
-	)
+	m := &metrics{registry: prometheus.NewRegistry()}
+	m.left = prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "weir_requests_left_total", Help: "Requests whose client hung up before the answer.",
+	})
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{
+		Name: "weir_requests_in_flight", Help: "HTTP requests that are being served.",
+	})
+	m.reloads = m.counters("weir_reloads_total",
+		"Files read again, by what they hold; refused ones changed nothing.", "what", "outcome")
+	m.lastReload = m.gauges("weir_reload_last_success_timestamp_seconds",
+		"When what is in force was read.", "what")
+	m.gauges("weir_build_info", "Always 1; the version of the program.", "version").
+		WithLabelValues(version).Set(1)
+	m.registry.MustRegister(m.left, m.inFlight, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	m.makeSeries()
 	return m
 }
 
-func counters(name, help string, labels ...string) *prometheus.CounterVec {
-	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+// counters registers counters with labels.
+func (m *metrics) counters(name, help string, labels ...string) *prometheus.CounterVec {
+	v := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
 }
 
-func seconds(name, help string, labels ...string) *prometheus.HistogramVec {
-	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: name, Help: help, Buckets: durationBuckets(),
-	}, labels)
+// gauges registers gauges with labels.
+func (m *metrics) gauges(name, help string, labels ...string) *prometheus.GaugeVec {
+	v := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	m.registry.MustRegister(v)
+	return v
+}
+
+// seconds registers histograms of durations with labels. The buckets reach from a decision in
+// memory to the longest request.
+func (m *metrics) seconds(name, help string, labels ...string) *prometheus.HistogramVec {
+	v := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name, Help: help, Buckets: []float64{
+		0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10,
+	}}, labels)
+	m.registry.MustRegister(v)
+	return v
 }
 
 // gauge registers a figure that is read at each scrape.

@@ -34,7 +34,7 @@ type Server struct {
 	// volatile is true if the configuration is lost with the process, and editable if administrators
 	// can change parts of it.
 	volatile, editable bool
-	// store tells whether it is ready; nil for a store that always is.
+	// store knows whether it is ready; nil for a store that always is.
 	store readier
 	// tokens and certificate are nil if they are not in use.
 	tokens      *tokens
