@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -56,10 +57,10 @@ func NewClient(baseURL string, o *ClientOptions) (*Client, error) {
 	if err != nil {
 		errs = append(errs, err)
 	}
-	if err := joined("new client", errs); err != nil {
-		return nil, err
+	if len(errs) > 0 {
+		return nil, fmt.Errorf("weir: new client: %w", errors.Join(errs...))
 	}
-	c := &Client{base: base, options: options, abandoned: newAbandoned()}
+	c := &Client{base: base, options: options, abandoned: abandoned{sending: make(chan struct{}, maxCancelling)}}
 	c.http, c.own = newHTTPClient(options.HTTPClient)
 	return c, nil
 }
@@ -116,48 +117,38 @@ func (o *ClientOptions) withDefaults() (ClientOptions, []error) {
 	if o != nil {
 		out = *o
 	}
-	var errs []error
-	if out.Attempts == 0 {
-		out.Attempts = 4
-	}
-	if out.Attempts < 1 || out.Attempts > maxAttempts {
-		errs = append(
-			errs,
-			apijson.Invalid("Attempts", out.Attempts, fmt.Sprintf("must be from 1 to %d", maxAttempts)),
-		)
-	}
-	positive := func(field string, d *time.Duration, byDefault time.Duration) {
-		if *d == 0 {
-			*d = byDefault
-		}
-		if *d < 0 {
-			errs = append(errs, apijson.Invalid(field, *d, "must be above zero"))
-		}
-	}
-	positive("Backoff", &out.Backoff, 50*time.Millisecond)
-	positive("Timeout", &out.Timeout, 5*time.Second)
-	if out.CancelFor == 0 {
-		out.CancelFor = 10 * time.Second
-	}
+	out.Attempts = cmp.Or(out.Attempts, 4)
+	out.Backoff = cmp.Or(out.Backoff, 50*time.Millisecond)
+	out.Timeout = cmp.Or(out.Timeout, 5*time.Second)
+	out.OnUnavailable = cmp.Or(out.OnUnavailable, weir.Block)
+	out.CancelFor = cmp.Or(out.CancelFor, 10*time.Second)
 	if out.OnAbandoned == nil {
 		out.OnAbandoned = func(weir.LeaseID, error) {}
-	}
-	if out.OnUnavailable == "" {
-		out.OnUnavailable = weir.Block
-	}
-	if out.OnUnavailable != weir.Block && out.OnUnavailable != weir.Allow {
-		errs = append(errs, apijson.Invalid("OnUnavailable", string(out.OnUnavailable), "must be block or allow"))
-	}
-	if strings.ContainsFunc(out.BearerToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		// The error must not quote it: it is a secret.
-		errs = append(errs, &weir.Error{Code: weir.Invalid, Field: "BearerToken",
-			Reason: "must be printable ASCII without spaces"})
 	}
 	if out.Now == nil {
 		out.Now = time.Now
 	}
 	if out.Note == nil {
 		out.Note = func(string) {}
+	}
+	var errs []error
+	refuse := func(field string, value any, reason string) {
+		errs = append(errs, apijson.Invalid(field, value, reason))
+	}
+	if out.Attempts < 1 || out.Attempts > maxAttempts {
+		refuse("Attempts", out.Attempts, fmt.Sprintf("must be from 1 to %d", maxAttempts))
+	}
+	if out.Backoff < 0 {
+		refuse("Backoff", out.Backoff, "must be above zero")
+	}
+	if out.Timeout < 0 {
+		refuse("Timeout", out.Timeout, "must be above zero")
+	}
+	if out.OnUnavailable != weir.Block && out.OnUnavailable != weir.Allow {
+		refuse("OnUnavailable", string(out.OnUnavailable), "must be block or allow")
+	}
+	if strings.ContainsFunc(out.BearerToken, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		refuse("BearerToken", "", "must be printable ASCII without spaces") // its value is a secret
 	}
 	return out, errs
 }
@@ -213,12 +204,4 @@ func newTransport() *http.Transport {
 		TLSHandshakeTimeout: 5 * time.Second,
 		DisableCompression:  true, // answers are small, and bounded as they are sent
 	}
-}
-
-// joined returns all mistakes in the arguments of a constructor.
-func joined(doing string, errs []error) error {
-	if len(errs) == 0 {
-		return nil
-	}
-	return fmt.Errorf("weir: %s: %w", doing, errors.Join(errs...))
 }

@@ -50,11 +50,9 @@ func (c *Client) Stats() ClientStats {
 type abandoned struct {
 	mu      sync.Mutex
 	stats   ClientStats
-	idle    *sync.Cond // signalled when none is under way; nil until wait is called
-	sending chan struct{}
+	idle    *sync.Cond    // signalled when none is under way; nil until wait is called
+	sending chan struct{} // holds an element for each request
 }
-
-func newAbandoned() abandoned { return abandoned{sending: make(chan struct{}, maxCancelling)} }
 
 // begin counts a reservation. It returns false if too many are under way.
 func (a *abandoned) begin() bool {

@@ -8,11 +8,10 @@ import (
 	"strconv"
 )
 
+// openAPIDocument is the OpenAPI 3.1 document of all routes.
+//
 //go:embed openapi.json
 var openAPIDocument []byte
-
-// openAPI returns the OpenAPI 3.1 document of all routes. It is shared: do not change it.
-func openAPI() []byte { return openAPIDocument }
 
 // The version, and the parts about bearer tokens, that openAPIFor replaces or removes.
 const (
@@ -34,7 +33,7 @@ const (
 // openAPIFor returns the document of a handler: with the version of the program, unless that is
 // empty, and without security if no bearer tokens are needed.
 func openAPIFor(version string, bearerTokens bool) []byte {
-	document := openAPI()
+	document := openAPIDocument
 	if version != "" {
 		quoted, err := json.Marshal(version)
 		if err != nil {

@@ -51,7 +51,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 		t.Run(strconv.Itoa(c.status), func(t *testing.T) {
 			t.Parallel()
 			n := 0
-			for _, o := range readDocument(t, openAPI()).operations() {
+			for _, o := range readDocument(t, openAPIDocument).operations() {
 				concerned := map[string]bool{
 					secured: o.Security == nil, api: strings.HasPrefix(o.path, "/v1/"),
 					bodied: len(o.RequestBody.Content) > 0,

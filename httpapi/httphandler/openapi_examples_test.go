@@ -121,7 +121,7 @@ func (o *apiOperation) exampleAnswer(t *testing.T, h http.Handler, body json.Raw
 // requests and answers go together by name.
 func TestOpenAPIExamples(t *testing.T) {
 	t.Parallel()
-	d := readDocument(t, openAPI())
+	d := readDocument(t, openAPIDocument)
 	byID := map[string]*apiOperation{}
 	for _, o := range d.operations() {
 		byID[o.OperationID] = o
@@ -173,7 +173,7 @@ func TestOpenAPIExamples(t *testing.T) {
 // The examples of answers that are no success are true as well.
 func TestOpenAPIProblems(t *testing.T) {
 	t.Parallel()
-	d := readDocument(t, openAPI())
+	d := readDocument(t, openAPIDocument)
 	const id = `"lease_id":"01KJQ6PSG0D4ZVJ0W5Q2M8R3TA"`
 	for _, c := range []struct{ response, path, body string }{
 		{"Invalid", "/v1/reserve", `{"entity":"acme","resource":"gpt-4o","costs":{"tpm":-5}}`},

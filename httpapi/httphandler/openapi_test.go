@@ -27,10 +27,10 @@ func fullHandler(w *exampleWorld) *Handler {
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
 	h := fullHandler(newExampleWorld(t))
-	for _, fault := range documentFaults(t, openAPI(), h) {
+	for _, fault := range documentFaults(t, openAPIDocument, h) {
 		t.Error(fault)
 	}
-	d := readDocument(t, openAPI())
+	d := readDocument(t, openAPIDocument)
 	t.Logf("%d operations, %d schemas", len(d.operations()), len(d.Components.Schemas))
 	var patterns []string
 	for _, o := range d.operations() {
@@ -80,8 +80,8 @@ func TestOpenAPIFaults(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			text := strings.Replace(string(openAPI()), c.from, c.to, 1)
-			if text == string(openAPI()) {
+			text := strings.Replace(string(openAPIDocument), c.from, c.to, 1)
+			if text == string(openAPIDocument) {
 				t.Fatalf("the document has no %q", c.from)
 			}
 			faults := documentFaults(t, []byte(text), h)

@@ -162,7 +162,7 @@ func testSchemathesis(t *testing.T, seed, examples int) {
 	t.Helper()
 	s := newFuzzedServer(t, func(h http.Handler) http.Handler { return h })
 	report, output := fuzz(t, s, "--seed", strconv.Itoa(seed), "--max-examples", strconv.Itoa(examples))
-	operations := len(readDocument(t, openAPI()).operations())
+	operations := len(readDocument(t, openAPIDocument).operations())
 	if len(report.Failures) > 0 || len(report.Errors) > 0 || !report.Complete ||
 		report.Operations.Tested != operations {
 		t.Errorf("%+v\n%s", report, output)
@@ -193,7 +193,7 @@ func (s *fuzzedServer) checkReached(t *testing.T) {
 		"PUT /v1/admin/system/on_unavailable": {200, 400, 401, 415},
 		"GET /v1/admin/entities/{entity}":     {200, 400, 401, 404},
 	}
-	for _, o := range readDocument(t, openAPI()).operations() {
+	for _, o := range readDocument(t, openAPIDocument).operations() {
 		want := special[o.pattern()]
 		if want == nil {
 			want = []int{200}

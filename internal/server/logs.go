@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log"
 	"log/slog"
 	"strings"
 	"sync"
@@ -31,11 +30,7 @@ func (d denialLog) Observe(ctx context.Context, e weir.Event) {
 		slog.Any("reason", denied), slog.Duration("retry_after", denied.RetryAfter))
 }
 
-// httpErrors returns a logger for net/http's errors. Most of them are the fault of clients.
-func httpErrors(logger *slog.Logger) *log.Logger {
-	return log.New(httpErrorWriter{logger}, "", 0)
-}
-
+// httpErrorWriter logs net/http's errors. Most of them are the fault of clients.
 type httpErrorWriter struct {
 	logger *slog.Logger
 }

@@ -86,13 +86,13 @@ func TestFailuresAreLogged(t *testing.T) {
 func TestHTTPErrors(t *testing.T) {
 	t.Parallel()
 	log := &logBuffer{}
-	out := httpErrors(newTestLogger(log))
+	out := httpErrorWriter{newTestLogger(log)}
 	for line, level := range map[string]string{
 		"http: TLS handshake error from 192.0.2.1:1: EOF":   "DEBUG",
 		"http: panic serving 192.0.2.1:1: oh\ngoroutine 1":  "ERROR",
 		"http: Accept error: too many open files; retrying": "WARN",
 	} {
-		if _, err := io.WriteString(out.Writer(), line); err != nil {
+		if _, err := io.WriteString(out, line); err != nil {
 			t.Fatal(err)
 		}
 		first, _, _ := strings.Cut(line, "\n")

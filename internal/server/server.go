@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"log/slog"
 	"net"
 	"net/http"
@@ -214,7 +215,7 @@ func (s *Server) newHTTP(ctx context.Context, l *boundedListener, h http.Handler
 		Handler: h, BaseContext: func(net.Listener) context.Context { return ctx },
 		ReadHeaderTimeout: b.HeaderTimeout, ReadTimeout: b.ReadTimeout, WriteTimeout: b.WriteTimeout,
 		IdleTimeout: b.IdleTimeout, MaxHeaderBytes: b.MaxHeader,
-		ConnState: l.track, ConnContext: connContext, ErrorLog: httpErrors(s.options.Logger),
+		ConnState: l.track, ConnContext: connContext, ErrorLog: log.New(httpErrorWriter{s.options.Logger}, "", 0),
 		DisableGeneralOptionsHandler: true, // it would answer "OPTIONS *" with 200
 	}
 	of.RegisterOnShutdown(l.closeFresh)
