@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -127,7 +128,7 @@ leases can still be settled.`,
 				return nil, err
 			}
 			return &answer{body: entityBody{Entity: args[0], Note: c.note()}, table: func(b *bytes.Buffer) {
-				fmt.Fprintf(b, "deleted  %s\n", printable(args[0]))
+				fmt.Fprintf(b, "deleted  %s\n", text.Printable(args[0]))
 			}}, nil
 		}, nil
 	})
@@ -136,27 +137,27 @@ leases can still be settled.`,
 // entityAnswer prints what is configured for an entity.
 func entityAnswer(name string, e *weir.EntityDefinition) *answer {
 	return &answer{body: newEntityBody(name, e, ""), table: func(b *bytes.Buffer) {
-		head := table{columns: make([]column, 2)}
-		head.add("entity", name)
+		head := text.Table{Columns: make([]text.Column, 2)}
+		head.Add("entity", name)
 		if e.Parent != "" {
-			head.add("parent", e.Parent)
-			head.add("cascade", map[bool]string{true: "yes", false: "no"}[e.Cascade])
+			head.Add("parent", e.Parent)
+			head.Add("cascade", map[bool]string{true: "yes", false: "no"}[e.Cascade])
 		}
-		head.write(b)
+		head.Write(b)
 		b.WriteString("\n")
-		t := table{columns: []column{
+		t := text.Table{Columns: []text.Column{
 			{"RESOURCE", false}, {"LIMIT", false}, {"KIND", false}, {"CAPACITY", true},
 			{"DEFINITION", false},
 		}}
 		for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
 			for _, l := range e.Limits[resource] {
-				t.add(resource, l.Name, string(l.Kind), thousands(l.Capacity), manifest.FormatLimit(l))
+				t.Add(resource, l.Name, string(l.Kind), text.FormatInt(l.Capacity), manifest.FormatLimit(l))
 			}
 		}
-		if len(t.rows) == 0 {
+		if len(t.Rows) == 0 {
 			b.WriteString("no limits of its own\n")
 			return
 		}
-		t.write(b)
+		t.Write(b)
 	}}
 }

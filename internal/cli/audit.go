@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // recordsDefault is how many records a list prints unless told otherwise.
@@ -123,16 +124,16 @@ func (body *auditBody) table(b *bytes.Buffer) {
 		b.WriteString("no changes are recorded\n")
 		return
 	}
-	t := table{columns: []column{
+	t := text.Table{Columns: []text.Column{
 		{"TIME", false}, {"ACTION", false}, {"ENTITY", false}, {"RESOURCE", false}, {"BY", false},
 		{"DETAILS", false},
 	}}
 	for _, e := range body.Events {
-		t.add(e.Timestamp, e.Action, e.Entity, e.Resource, e.Principal, inWords(e.Details))
+		t.Add(e.Timestamp, e.Action, e.Entity, e.Resource, e.Principal, inWords(e.Details))
 	}
-	t.write(b)
+	t.Write(b)
 	if body.Next != "" {
-		b.WriteString("… more with --after " + printable(body.Next) + "\n")
+		b.WriteString("… more with --after " + text.Printable(body.Next) + "\n")
 	}
 }
 

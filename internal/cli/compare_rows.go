@@ -4,6 +4,7 @@ import (
 	"math/big"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // The names of the two limits files that are compared.
@@ -16,8 +17,8 @@ const (
 const missing = "-"
 
 // totalsHeads are the heads of the totals of two replays.
-func totalsHeads() []column {
-	return []column{{"", false}, {firstName, true}, {secondName, true}, {"CHANGE", true}}
+func totalsHeads() []text.Column {
+	return []text.Column{{"", false}, {firstName, true}, {secondName, true}, {"CHANGE", true}}
 }
 
 // totalsRows are the totals of two replays, with their differences.
@@ -55,24 +56,24 @@ func totalsRows(a, b *replay.Report, c *replay.Change) [][]string {
 }
 
 func countRow(name string, a, b int64) []string {
-	return []string{name, thousands(a), thousands(b), signed(b - a)}
+	return []string{name, text.FormatInt(a), text.FormatInt(b), signed(b - a)}
 }
 
 func sumRow(name string, a, b, change *big.Int) []string {
-	return []string{name, separate(a.String()), separate(b.String()), signedSum(change)}
+	return []string{name, text.GroupDigits(a.String()), text.GroupDigits(b.String()), signedSum(change)}
 }
 
 // waitRow compares durations in milliseconds, each of which may be missing.
 func waitRow(name string, a, b, change *int64) []string {
-	text := func(ms *int64) string {
+	cell := func(ms *int64) string {
 		if ms == nil {
 			return missing
 		}
-		return milliseconds(*ms)
+		return text.FormatMS(*ms)
 	}
-	row := []string{name, text(a), text(b), ""}
+	row := []string{name, cell(a), cell(b), ""}
 	if change != nil {
-		row[3] = milliseconds(*change)
+		row[3] = text.FormatMS(*change)
 		if *change > 0 {
 			row[3] = "+" + row[3]
 		}
@@ -85,20 +86,20 @@ func signed(n int64) string { return signedSum(big.NewInt(n)) }
 
 func signedSum(n *big.Int) string {
 	if n.Sign() > 0 {
-		return "+" + separate(n.String())
+		return "+" + text.GroupDigits(n.String())
 	}
-	return separate(n.String())
+	return text.GroupDigits(n.String())
 }
 
 // callsHeads are the heads of what became of each call.
-func callsHeads() []column {
-	return []column{{"ADMITTED BY", false}, {"CALLS", true}, {"%", true}, {"TOKENS", true}}
+func callsHeads() []text.Column {
+	return []text.Column{{"ADMITTED BY", false}, {"CALLS", true}, {"%", true}, {"TOKENS", true}}
 }
 
 // callsRows say how many calls both, one or none of two limits files admitted.
 func callsRows(c *replay.CallsCompared) [][]string {
 	row := func(name string, n *replay.CallCount) []string {
-		return []string{name, thousands(n.Calls), string(n.Percent), separate(n.Tokens.String())}
+		return []string{name, text.FormatInt(n.Calls), string(n.Percent), text.GroupDigits(n.Tokens.String())}
 	}
 	return [][]string{
 		row("both", &c.Both), row("only "+firstName, &c.OnlyFirst),
@@ -108,20 +109,20 @@ func callsRows(c *replay.CallsCompared) [][]string {
 
 // limitsHeads are the heads of the limits of two files; withResource where they belong to several.
 // Long ones can be read without those before them.
-func limitsHeads(withResource, long bool) []column {
-	heads := []column{{"ENTITY", false}}
+func limitsHeads(withResource, long bool) []text.Column {
+	heads := []text.Column{{"ENTITY", false}}
 	if withResource {
-		heads = append(heads, column{"RESOURCE", false})
+		heads = append(heads, text.Column{"RESOURCE", false})
 	}
-	heads = append(heads, column{"LIMIT", false}, column{"KIND", false})
+	heads = append(heads, text.Column{"LIMIT", false}, text.Column{"KIND", false})
 	for _, what := range []string{"ADMITTED", "DENIED", "USED %"} {
 		second := secondName
 		if long {
 			second = what + " " + secondName
 		}
-		heads = append(heads, column{what + " " + firstName, true}, column{second, true})
+		heads = append(heads, text.Column{what + " " + firstName, true}, text.Column{second, true})
 		if what != "USED %" {
-			heads = append(heads, column{"CHANGE", true})
+			heads = append(heads, text.Column{"CHANGE", true})
 		}
 	}
 	return heads
@@ -155,7 +156,7 @@ func comparedEntity(l *replay.LimitCompared) string {
 
 // kindsText is how a limit limits, in both files where they differ.
 func kindsText(l *replay.LimitCompared) string {
-	text := func(r *replay.LimitReport) string {
+	cell := func(r *replay.LimitReport) string {
 		switch {
 		case r == nil:
 			return ""
@@ -164,7 +165,7 @@ func kindsText(l *replay.LimitCompared) string {
 		}
 		return string(r.Kind)
 	}
-	a, b := text(l.First), text(l.Second)
+	a, b := cell(l.First), cell(l.Second)
 	switch {
 	case a == b:
 		return a
@@ -180,10 +181,10 @@ func kindsText(l *replay.LimitCompared) string {
 func countCells(l *replay.LimitCompared, count func(*replay.LimitReport) int64) []string {
 	cells := []string{missing, missing, ""}
 	if l.First != nil {
-		cells[0] = thousands(count(l.First))
+		cells[0] = text.FormatInt(count(l.First))
 	}
 	if l.Second != nil {
-		cells[1] = thousands(count(l.Second))
+		cells[1] = text.FormatInt(count(l.Second))
 	}
 	if l.First != nil && l.Second != nil {
 		cells[2] = signed(count(l.Second) - count(l.First))

@@ -7,16 +7,17 @@ import (
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // compared prints two replays beside each other.
 func (o *replayOutcome) compared(b *bytes.Buffer, drawn *chart.TextOptions) {
 	first, second := o.Report, o.Compare.Second
-	head := table{columns: make([]column, 2)}
+	head := text.Table{Columns: make([]text.Column, 2)}
 	for _, f := range comparedFacts(first, second) {
-		head.add(f.Name, f.Value)
+		head.Add(f.Name, f.Value)
 	}
-	head.write(b)
+	head.Write(b)
 	b.WriteString("\n")
 	rows, shadow := limitsRows(o.Compare.Limits, first.Resource == "")
 	writeRows(b, limitsHeads(first.Resource == "", false), rows)
@@ -33,15 +34,15 @@ func (o *replayOutcome) compared(b *bytes.Buffer, drawn *chart.TextOptions) {
 	writeRows(b, callsHeads(), callsRows(&o.Compare.Calls))
 	operations := first.Speed.Operations + second.Speed.Operations
 	fmt.Fprintf(b, "\nreplayed in %s, against both: %s operations\n",
-		wallText(first.Speed.WallMS+second.Speed.WallMS), thousands(operations))
+		wallText(first.Speed.WallMS+second.Speed.WallMS), text.FormatInt(operations))
 }
 
-func writeRows(b *bytes.Buffer, heads []column, rows [][]string) {
-	t := table{columns: heads}
+func writeRows(b *bytes.Buffer, heads []text.Column, rows [][]string) {
+	t := text.Table{Columns: heads}
 	for _, row := range rows {
-		t.add(row...)
+		t.Add(row...)
 	}
-	t.write(b)
+	t.Write(b)
 }
 
 // comparedFacts say what was replayed, and against which two files.

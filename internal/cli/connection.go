@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // instantLayout writes instants as the wire counts them: to the millisecond.
@@ -97,7 +98,7 @@ func (a *app) connect(cmd *cobra.Command, t *target) (*connection, error) {
 // tell shows what a server says about its changes: on standard error, so that results stay alone.
 func (a *app) tell(notes []string) {
 	for _, note := range notes {
-		_, _ = io.WriteString(a.streams.Err, "weir: note: "+printable(note)+"\n") // it has no better place to go
+		_, _ = io.WriteString(a.streams.Err, "weir: note: "+text.Printable(note)+"\n") // it has no better place to go
 	}
 }
 

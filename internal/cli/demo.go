@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 const demoHelp = `Show weir at work: start a server on this machine, send it an hour of recorded LLM
@@ -130,7 +131,7 @@ func (d *demoRun) play(ctx context.Context, trace *replay.Trace) error {
 	out, every := d.app.liveOutput(&lines{to: d.app.streams.Out})
 	d.say("serving %s on %s\n", f.file, d.server.url)
 	d.say("sending it %s of %s, %s times as fast as recorded\n\n",
-		plural(w.Calls(), "call", "calls"), f.trace, thousands(f.speed))
+		text.Plural(w.Calls(), "call", "calls"), f.trace, text.FormatInt(f.speed))
 	report, err := f.play(ctx, d.client, w, &livePlay{output: out, every: every, noteFirsts: true})
 	if report != nil {
 		var b bytes.Buffer

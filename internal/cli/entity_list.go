@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // entityPage is how many names are asked for at once: as many as a page may have.
@@ -85,10 +86,10 @@ func (f *entityFlags) plan(cmd *cobra.Command) (question, error) {
 				b.WriteString(f.none() + "\n")
 			}
 			for _, name := range body.Entities {
-				b.WriteString(printable(name) + "\n")
+				b.WriteString(text.Printable(name) + "\n")
 			}
 			if body.Next != "" {
-				fmt.Fprintf(b, "… more with --after %s\n", printable(body.Next))
+				fmt.Fprintf(b, "… more with --after %s\n", text.Printable(body.Next))
 			}
 		}}, nil
 	}, nil
@@ -96,19 +97,19 @@ func (f *entityFlags) plan(cmd *cobra.Command) (question, error) {
 
 // none says what it means that the list is empty.
 func (f *entityFlags) none() string {
-	text := "no entities are declared"
+	none := "no entities are declared"
 	switch q := &f.query; {
 	case q.Parent != "" && q.Resource != "":
-		text = "no children of " + q.Parent + " have limits of their own on " + q.Resource
+		none = "no children of " + q.Parent + " have limits of their own on " + q.Resource
 	case q.Parent != "":
-		text = q.Parent + " has no children"
+		none = q.Parent + " has no children"
 	case q.Resource != "":
-		text = "no entities have limits of their own on " + q.Resource
+		none = "no entities have limits of their own on " + q.Resource
 	}
 	if f.query.After != "" {
-		text += " after " + f.query.After
+		none += " after " + f.query.After
 	}
-	return printable(text)
+	return text.Printable(none)
 }
 
 // list asks for one page after the other.

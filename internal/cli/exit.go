@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // The exit codes.
@@ -95,27 +96,27 @@ func complaints(err error) []string {
 // errorLines returns a line for each error joined in err, with what is said around them. A line
 // break in the words of one of them is none: they may be somebody else's.
 func errorLines(err error) []string {
-	text := err.Error()
+	message := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var texts, lines []string
 		for _, e := range joined.Unwrap() {
 			texts, lines = append(texts, e.Error()), append(lines, errorLines(e)...)
 		}
-		if strings.Join(texts, "\n") == text { // otherwise it is a sentence about several errors
+		if strings.Join(texts, "\n") == message { // otherwise it is a sentence about several errors
 			return lines
 		}
-		return []string{printable(text)}
+		return []string{text.Printable(message)}
 	}
 	inner := errors.Unwrap(err)
 	if inner == nil {
-		return []string{printable(text)}
+		return []string{text.Printable(message)}
 	}
-	before, after, found := strings.Cut(text, inner.Error())
+	before, after, found := strings.Cut(message, inner.Error())
 	if !found {
-		return []string{printable(text)}
+		return []string{text.Printable(message)}
 	}
 	lines := errorLines(inner)
-	lines[0] = printable(before) + lines[0]
-	lines[len(lines)-1] += printable(after)
+	lines[0] = text.Printable(before) + lines[0]
+	lines[len(lines)-1] += text.Printable(after)
 	return lines
 }

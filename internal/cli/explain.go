@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -47,25 +48,25 @@ func (a *app) explainCommand() *cobra.Command {
 // writeExplanation prints what applies to an entity, and to each parent that is charged with it.
 func writeExplanation(b *bytes.Buffer, e *weir.Explanation) {
 	for ; e != nil; e = e.Parent {
-		fmt.Fprintf(b, "%s on %s\n", printable(e.Entity), printable(e.Resource))
+		fmt.Fprintf(b, "%s on %s\n", text.Printable(e.Entity), text.Printable(e.Resource))
 		if e.Level == "" {
 			b.WriteString("  no limits are configured\n")
 		} else {
-			explanationTable(e).write(b)
+			explanationTable(e).Write(b)
 		}
 		if e.Parent != nil {
-			fmt.Fprintf(b, "\ncascades: %s is charged too\n\n", printable(e.Parent.Entity))
+			fmt.Fprintf(b, "\ncascades: %s is charged too\n\n", text.Printable(e.Parent.Entity))
 		}
 	}
 }
 
-func explanationTable(e *weir.Explanation) *table {
-	t := &table{indent: "  ", columns: []column{
+func explanationTable(e *weir.Explanation) *text.Table {
+	t := &text.Table{Indent: "  ", Columns: []text.Column{
 		{"LEVEL", false}, {"LIMIT", false}, {"KIND", false}, {"DEFINITION", false}, {"APPLIES", false},
 	}}
 	add := func(level weir.Level, limits []weir.Limit, applies string) {
 		for _, l := range limits {
-			t.add(string(level), l.Name, string(l.Kind), manifest.FormatLimit(l), applies)
+			t.Add(string(level), l.Name, string(l.Kind), manifest.FormatLimit(l), applies)
 		}
 	}
 	add(e.Level, e.Limits, "yes")

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // standardInput is the file name that means it.
@@ -109,7 +111,7 @@ func (a *app) read(ctx context.Context, name string, most int64) ([]byte, error)
 }
 
 func tooLarge(name string, most int64) error {
-	return fmt.Errorf("%s: is larger than %s bytes", name, thousands(most))
+	return fmt.Errorf("%s: is larger than %s bytes", name, text.FormatInt(most))
 }
 
 // inputName is what messages call a file.

@@ -6,19 +6,20 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // leaseAnswer prints a lease and the limits that admitted it.
 func leaseAnswer(l *weir.Lease) *answer {
 	return &answer{body: httpapi.Document(l), table: func(b *bytes.Buffer) {
-		t := table{columns: make([]column, 2)}
-		t.add("lease", l.ID.String())
-		t.add("reserved", instant(l.ReservedAt))
+		t := text.Table{Columns: make([]text.Column, 2)}
+		t.Add("lease", l.ID.String())
+		t.Add("reserved", instant(l.ReservedAt))
 		addEnds(&t, &weir.Receipt{Expires: l.Expires, HoldsUntil: l.HoldsUntil, Degraded: l.Degraded})
 		if l.Replay {
-			t.add("repeated", "it had been reserved before, and was not charged again")
+			t.Add("repeated", "it had been reserved before, and was not charged again")
 		}
-		t.write(b)
+		t.Write(b)
 		if len(l.Limits) > 0 {
 			b.WriteString("\n")
 			writeStatuses(b, l.Limits, true)
@@ -47,11 +48,11 @@ func denialAnswer(e *weir.DeniedError) *answer {
 // receiptAnswer prints what a verb on a lease did.
 func receiptAnswer(r *weir.Receipt) *answer {
 	return &answer{body: httpapi.Document(r), table: func(b *bytes.Buffer) {
-		t := table{columns: make([]column, 2)}
-		t.add("lease", r.LeaseID.String())
-		t.add("at", instant(r.At))
+		t := text.Table{Columns: make([]text.Column, 2)}
+		t.Add("lease", r.LeaseID.String())
+		t.Add("at", instant(r.At))
 		addEnds(&t, r)
-		t.write(b)
+		t.Write(b)
 	}}
 }
 
@@ -62,17 +63,17 @@ const degradedNote = "nothing was charged: the store did not answer, and the pol
 const inDoubtNote = "what was given back may still be charged: the store did not answer that write"
 
 // addEnds adds when a lease and its slots end by themselves, as far as they do.
-func addEnds(t *table, r *weir.Receipt) {
+func addEnds(t *text.Table, r *weir.Receipt) {
 	if !r.Expires.IsZero() {
-		t.add("expires", instant(r.Expires))
+		t.Add("expires", instant(r.Expires))
 	}
 	if !r.HoldsUntil.IsZero() {
-		t.add("slots until", instant(r.HoldsUntil))
+		t.Add("slots until", instant(r.HoldsUntil))
 	}
 	if r.Degraded {
-		t.add("degraded", degradedNote)
+		t.Add("degraded", degradedNote)
 	}
 	if r.RefundInDoubt {
-		t.add("in doubt", inDoubtNote)
+		t.Add("in doubt", inDoubtNote)
 	}
 }

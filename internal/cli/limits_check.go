@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -116,7 +117,7 @@ func (r *limitsResult) table(b *bytes.Buffer) {
 			b.WriteString("\n")
 		}
 		if !f.Valid {
-			fmt.Fprintf(b, "%s: %s\n", f.File, plural(len(f.Errors), "mistake", "mistakes"))
+			fmt.Fprintf(b, "%s: %s\n", f.File, text.Plural(len(f.Errors), "mistake", "mistakes"))
 			continue
 		}
 		fmt.Fprintf(b, "%s: valid\n", f.File)

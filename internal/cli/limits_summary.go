@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -87,16 +88,16 @@ func summarize(m *manifest.Manifest) *limitsSummary {
 
 // table prints the counts; what is hidden is told below them.
 func (s *limitsSummary) table(b *bytes.Buffer, hidden int) {
-	t := table{indent: "  ", columns: make([]column, 2)}
-	t.add("namespace", s.Namespace)
-	t.add("on_unavailable", string(s.OnUnavailable))
-	entities := thousands(int64(s.Entities))
+	t := text.Table{Indent: "  ", Columns: make([]text.Column, 2)}
+	t.Add("namespace", s.Namespace)
+	t.Add("on_unavailable", string(s.OnUnavailable))
+	entities := text.FormatInt(int64(s.Entities))
 	if s.WithParent > 0 {
 		entities += fmt.Sprintf(" (%s, %s cascading)",
-			plural(s.WithParent, "with a parent", "with a parent"), thousands(int64(s.Cascading)))
+			text.Plural(s.WithParent, "with a parent", "with a parent"), text.FormatInt(int64(s.Cascading)))
 	}
-	t.add("entities", entities)
-	t.add("resources", thousands(int64(s.Resources)))
+	t.Add("entities", entities)
+	t.Add("resources", text.FormatInt(int64(s.Resources)))
 	var kinds []string
 	for _, k := range []struct {
 		name string
@@ -106,23 +107,23 @@ func (s *limitsSummary) table(b *bytes.Buffer, hidden int) {
 		{"concurrency", s.Kinds.Concurrency}, {"budget", s.Kinds.Budget},
 	} {
 		if k.n > 0 {
-			kinds = append(kinds, thousands(int64(k.n))+" "+k.name)
+			kinds = append(kinds, text.FormatInt(int64(k.n))+" "+k.name)
 		}
 	}
-	limits := thousands(int64(s.Limits))
+	limits := text.FormatInt(int64(s.Limits))
 	if len(kinds) > 0 {
 		limits += " (" + strings.Join(kinds, ", ") + ")"
 	}
 	if s.Shadow > 0 {
-		limits += fmt.Sprintf(", %s of them shadow", thousands(int64(s.Shadow)))
+		limits += fmt.Sprintf(", %s of them shadow", text.FormatInt(int64(s.Shadow)))
 	}
-	t.add("limits", limits)
+	t.Add("limits", limits)
 	if hidden > 0 {
-		t.add("hidden", "")
+		t.Add("hidden", "")
 	} else {
-		t.add("hidden", "nothing")
+		t.Add("hidden", "nothing")
 	}
-	t.write(b)
+	t.Write(b)
 }
 
 // hiddenLimits says which limits a level hides; see [manifest.HiddenLimits].

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // lines shows a replay where there is no terminal: a line now and then.
@@ -17,21 +18,21 @@ type lines struct {
 }
 
 func (l *lines) show(s *replay.State) {
-	text := fmt.Sprintf("%3d %%  %s of %s calls: %s admitted, %s denied", percentDone(s),
-		thousands(s.Done), thousands(s.Total), thousands(s.Admitted), thousands(s.Denied))
+	line := fmt.Sprintf("%3d %%  %s of %s calls: %s admitted, %s denied", percentDone(s),
+		text.FormatInt(s.Done), text.FormatInt(s.Total), text.FormatInt(s.Admitted), text.FormatInt(s.Denied))
 	if by := deniers(s, 3); len(by) > 0 {
-		text += " (" + strings.Join(by, ", ") + ")"
+		line += " (" + strings.Join(by, ", ") + ")"
 	}
 	if s.Errors > 0 {
-		text += ", " + plural(int(s.Errors), "error", "errors")
+		line += ", " + text.Plural(int(s.Errors), "error", "errors")
 	}
-	l.note(text)
+	l.note(line)
 }
 
-func (l *lines) note(text string) {
+func (l *lines) note(line string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, _ = io.WriteString(l.to, printable(text)+"\n") // the report comes in any case
+	_, _ = io.WriteString(l.to, text.Printable(line)+"\n") // the report comes in any case
 }
 
 func (l *lines) end() {}
@@ -44,7 +45,7 @@ func deniers(s *replay.State, most int) []string {
 	slices.SortStableFunc(rows, func(a, b replay.StateRow) int { return int(b.Denied - a.Denied) })
 	var by []string
 	for _, r := range rows[:min(len(rows), most)] {
-		by = append(by, fmt.Sprintf("%s %s %s", rowEntity(r.LimitReport), r.Limit, thousands(r.Denied)))
+		by = append(by, fmt.Sprintf("%s %s %s", rowEntity(r.LimitReport), r.Limit, text.FormatInt(r.Denied)))
 	}
 	return by
 }

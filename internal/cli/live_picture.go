@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // style is how a terminal may be written to.
@@ -25,12 +26,12 @@ type screenLine struct {
 // picture lays out what fits: the bar, the sums, and as many rows of the table as there is room
 // for.
 func (look style) picture(state *replay.State, columns, rows int) []screenLine {
-	sums := fmt.Sprintf("%s admitted, %s denied", thousands(state.Admitted), thousands(state.Denied))
+	sums := fmt.Sprintf("%s admitted, %s denied", text.FormatInt(state.Admitted), text.FormatInt(state.Denied))
 	if state.Errors > 0 {
-		sums += ", " + plural(int(state.Errors), "error", "errors")
+		sums += ", " + text.Plural(int(state.Errors), "error", "errors")
 	}
 	if state.Late > 0 {
-		sums += fmt.Sprintf(", %s sent late", thousands(state.Late))
+		sums += fmt.Sprintf(", %s sent late", text.FormatInt(state.Late))
 	}
 	lines := []screenLine{{text: look.headline(state, columns)}, {text: sums}}
 	// The cursor stands on a line of its own below the picture.
@@ -55,7 +56,7 @@ func (look style) picture(state *replay.State, columns, rows int) []screenLine {
 		lines = append(lines, line)
 	}
 	if hidden > 0 {
-		lines = append(lines, screenLine{text: "and " + plural(hidden, "limit", "limits") + " more"})
+		lines = append(lines, screenLine{text: "and " + text.Plural(hidden, "limit", "limits") + " more"})
 	}
 	return lines
 }
@@ -63,8 +64,8 @@ func (look style) picture(state *replay.State, columns, rows int) []screenLine {
 // headline is how far the replay is, with a bar if there is room for one.
 func (look style) headline(s *replay.State, columns int) string {
 	share := fmt.Sprintf("%3d %%", percentDone(s))
-	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", thousands(s.Done), thousands(s.Total),
-		thousands(s.PerSecond), (s.Left + time.Second - 1).Truncate(time.Second))
+	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", text.FormatInt(s.Done), text.FormatInt(s.Total),
+		text.FormatInt(s.PerSecond), (s.Left + time.Second - 1).Truncate(time.Second))
 	long := share + "  " + look.bar(big.NewInt(s.Done), big.NewInt(s.Total), 20) + "  " + rest
 	if utf8.RuneCountInString(long) <= columns {
 		return long
@@ -80,10 +81,10 @@ func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) 
 func (look style) table(rows []replay.StateRow, columns int) []string {
 	var lines []string
 	for left := range 4 {
-		t := table{columns: []column{{"ENTITY", false}, {"LIMIT", false}}}
+		t := text.Table{Columns: []text.Column{{"ENTITY", false}, {"LIMIT", false}}}
 		add := func(keep bool, head string, right bool) {
 			if keep {
-				t.columns = append(t.columns, column{head, right})
+				t.Columns = append(t.Columns, text.Column{head, right})
 			}
 		}
 		add(left < 2, "KIND", false)
@@ -93,10 +94,10 @@ func (look style) table(rows []replay.StateRow, columns int) []string {
 		add(true, "OF", true)
 		add(left < 1, " ", false)
 		for i := range rows {
-			t.add(look.cells(&rows[i], left)...)
+			t.Add(look.cells(&rows[i], left)...)
 		}
 		var b bytes.Buffer
-		t.write(&b)
+		t.Write(&b)
 		lines = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
 		if widest(lines) <= columns {
 			break
@@ -112,15 +113,15 @@ func (look style) cells(r *replay.StateRow, left int) []string {
 	if r.Shadow {
 		limit += " *"
 	}
-	cells := []string{shortenTo(rowEntity(r.LimitReport), longest), shortenTo(limit, longest)}
+	cells := []string{text.Shorten(rowEntity(r.LimitReport), longest), text.Shorten(limit, longest)}
 	if left < 2 {
 		cells = append(cells, string(r.Kind))
 	}
 	if left < 3 {
-		cells = append(cells, thousands(r.Admitted))
+		cells = append(cells, text.FormatInt(r.Admitted))
 	}
-	used, of := separate(r.InUse.String()), separate(r.Capacity.String())
-	cells = append(cells, thousands(r.Denied), used, of)
+	used, of := text.GroupDigits(r.InUse.String()), text.GroupDigits(r.Capacity.String())
+	cells = append(cells, text.FormatInt(r.Denied), used, of)
 	if left < 1 {
 		cells = append(cells, look.bar(r.InUse, r.Capacity, 10))
 	}
@@ -153,18 +154,4 @@ func widest(lines []string) int {
 		n = max(n, utf8.RuneCountInString(l))
 	}
 	return n
-}
-
-// cut drops what does not fit into a line.
-func cut(text string, columns int) string {
-	r := []rune(text)
-	return string(r[:min(len(r), columns)])
-}
-
-// shortenTo keeps the beginning of a long name.
-func shortenTo(text string, most int) string {
-	if r := []rune(text); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return text
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // pictured is a state with everything that can be seen.
@@ -115,7 +116,7 @@ func TestPicture(t *testing.T) {
 		lines := style{blocks: c.blocks}.picture(pictured(), c.columns, c.rows)
 		var shown []string
 		for _, l := range lines {
-			shown = append(shown, strings.TrimRight(cut(l.text, c.columns), " ")+"\n")
+			shown = append(shown, strings.TrimRight(text.Cut(l.text, c.columns), " ")+"\n")
 		}
 		if got := "\n" + strings.Join(shown, ""); got != c.want {
 			t.Errorf("%d columns, %d rows: got%s\nwant%s", c.columns, c.rows, got, c.want)

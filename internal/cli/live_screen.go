@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // What a terminal understands.
@@ -45,7 +46,7 @@ func (s *screen) show(state *replay.State) {
 	b.WriteString(ansiNoWrap)
 	s.back(&b)
 	for _, l := range lines {
-		text := cut(l.text, columns)
+		text := text.Cut(l.text, columns)
 		if s.style.color && l.ansi != "" {
 			text = l.ansi + text + ansiPlain
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // How often a replay is shown: as a picture, and as a line.
@@ -63,7 +64,7 @@ func (f *firsts) Reserved(a *replay.Attempt, v *replay.Verdict) error {
 		f.admitted = true
 		var asked []string
 		for _, name := range slices.Sorted(maps.Keys(a.Costs)) {
-			asked = append(asked, name+"="+thousands(a.Costs[name]))
+			asked = append(asked, name+"="+text.FormatInt(a.Costs[name]))
 		}
 		f.out.note(fmt.Sprintf("first admitted: %s on %s, %s",
 			a.Entity, a.Resource, strings.Join(asked, " ")))
@@ -71,7 +72,7 @@ func (f *firsts) Reserved(a *replay.Attempt, v *replay.Verdict) error {
 		f.denied = true
 		f.out.note(fmt.Sprintf("first denied:   %s on %s, by %s; it would fit in %s",
 			a.Entity, a.Resource, strings.Join(exceeded(v.Limits), " and "),
-			milliseconds(v.Denied.RetryAfter.Milliseconds())))
+			text.FormatMS(v.Denied.RetryAfter.Milliseconds())))
 	}
 	return nil
 }
@@ -84,7 +85,7 @@ func exceeded(limits []weir.LimitStatus) []string {
 	var by []string
 	for i := range limits {
 		if s := &limits[i]; s.Exceeded && !s.Shadow {
-			by = append(by, printable(fmt.Sprintf("%s of %s", s.Limit, s.Entity)))
+			by = append(by, text.Printable(fmt.Sprintf("%s of %s", s.Limit, s.Entity)))
 		}
 	}
 	return by

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 const loadtestHelp = `Send calls to a server that runs, and measure how it answers. A call reserves,
@@ -113,7 +114,7 @@ func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 		return misused(cmd, "give what the calls ask: ENTITY RESOURCE [NAME=N...], --request or --mix")
 	case len(args) > 0 && named:
 		return misused(cmd, "%q cannot stand beside --request or --mix: name all requests there",
-			shortenTo(strings.Join(args, " "), 64))
+			text.Shorten(strings.Join(args, " "), 64))
 	case given("duration") && f.options.Duration == 0:
 		return misused(cmd, "--duration 0s: must be from 1ms to 24h")
 	case given("concurrency") && f.options.Concurrency == 0:
@@ -184,7 +185,7 @@ func perSecond(n int64, span time.Duration) string {
 	}
 	tenths := (n*10*int64(time.Second/time.Microsecond) + us/2) / us // a day of a million a second fits
 	if tenths >= 1000 {
-		return thousands((tenths + 5) / 10)
+		return text.FormatInt((tenths + 5) / 10)
 	}
 	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
 }

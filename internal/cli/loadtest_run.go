@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // maxMixBytes bounds a file of requests.
@@ -64,11 +65,11 @@ func (a *app) readRequests(
 		given = []string{strings.Join(args, " ")}
 	}
 	var errs []error
-	for _, text := range given {
-		t, err := load.ParseTemplate(text)
+	for _, request := range given {
+		t, err := load.ParseTemplate(request)
 		if err != nil {
 			if len(args) == 0 {
-				err = fmt.Errorf("--request %q: %w", shortenTo(text, 64), err)
+				err = fmt.Errorf("--request %q: %w", text.Shorten(request, 64), err)
 			}
 			errs = append(errs, misused(cmd, "%w", err))
 			continue
@@ -109,7 +110,7 @@ func (a *app) watchLoad(r *load.Runner) (done func()) {
 			select {
 			case now := <-ticker.C:
 				columns, _ := t.size()
-				line := cut(t.style.loadLine(r.Progress(now)), columns)
+				line := text.Cut(t.style.loadLine(r.Progress(now)), columns)
 				said = true
 				_, _ = t.Write([]byte("\r" + ansiNoWrap + line + ansiEndLine + ansiWrap)) // no loss
 			case <-over:
@@ -134,6 +135,6 @@ func (look style) loadLine(p load.Progress) string {
 	}
 	share := min(int64(p.Elapsed)/max(int64(p.Total)/100, 1), 100)
 	bar := look.bar(big.NewInt(int64(p.Elapsed)), big.NewInt(int64(p.Total)), 10)
-	return fmt.Sprintf("%3d %%  %s  %s calls  %s/s  %s denied  %s failed  %s", share, bar, thousands(p.Calls),
-		perSecond(p.Calls, min(p.Elapsed, p.Total)), thousands(p.Denied), thousands(p.Failed), left)
+	return fmt.Sprintf("%3d %%  %s  %s calls  %s/s  %s denied  %s failed  %s", share, bar, text.FormatInt(p.Calls),
+		perSecond(p.Calls, min(p.Elapsed, p.Total)), text.FormatInt(p.Denied), text.FormatInt(p.Failed), left)
 }

@@ -6,30 +6,31 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // table prints the report for people.
 func (r *loadtestReport) table(b *bytes.Buffer) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	head := table{columns: []column{{}, {}}}
-	head.add("server", r.Server)
-	for i, text := range r.Requests {
+	head := text.Table{Columns: []text.Column{{}, {}}}
+	head.Add("server", r.Server)
+	for i, request := range r.Requests {
 		name := ""
 		switch i {
 		case 0:
 			name = "requests"
 		case shownRequests:
-			head.add("", fmt.Sprintf("and %s more", thousands(int64(len(r.Requests)-i))))
+			head.Add("", fmt.Sprintf("and %s more", text.FormatInt(int64(len(r.Requests)-i))))
 		}
 		if i < shownRequests {
-			head.add(name, text)
+			head.Add(name, request)
 		}
 	}
 	if r.Loop == "open" {
-		head.add("open loop", fmt.Sprintf("%s calls a second, at most %s under way",
-			thousands(r.Rate), plural(r.Concurrency, "request", "requests")))
+		head.Add("open loop", fmt.Sprintf("%s calls a second, at most %s under way",
+			text.FormatInt(r.Rate), text.Plural(r.Concurrency, "request", "requests")))
 	} else {
-		head.add("closed loop", plural(r.Concurrency, "caller", "callers"))
+		head.Add("closed loop", text.Plural(r.Concurrency, "caller", "callers"))
 	}
 	span := ms(r.DurationMS).String()
 	if r.elapsed < ms(r.DurationMS) {
@@ -38,9 +39,9 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 	if r.WarmupMS > 0 {
 		span += fmt.Sprintf(" after %v of warm-up", ms(r.WarmupMS))
 	}
-	head.add("measured", span+", think "+r.Think)
-	head.add("seed", fmt.Sprint(r.Seed))
-	head.write(b)
+	head.Add("measured", span+", think "+r.Think)
+	head.Add("seed", fmt.Sprint(r.Seed))
+	head.Write(b)
 	b.WriteByte('\n')
 	r.rows(b, "LATENCY", func(row *loadtestRow) load.Quantiles { return row.latency })
 	if r.Loop == "open" && len(r.Latency) > 0 {
@@ -59,17 +60,17 @@ const shownRequests = 8
 func (r *loadtestReport) rows(
 	b *bytes.Buffer, title string, of func(*loadtestRow) load.Quantiles,
 ) {
-	t := table{columns: []column{
+	t := text.Table{Columns: []text.Column{
 		{title, false}, {"RESULT", false}, {"COUNT", true}, {"PER SECOND", true}, {"P50", true},
 		{"P90", true}, {"P95", true}, {"P99", true}, {"P99.9", true}, {"MAX", true},
 	}}
 	for i := range r.Latency {
 		row := &r.Latency[i]
 		q := of(row)
-		t.add(row.Verb, row.Result, thousands(row.Count), perSecond(row.Count, r.served), brief(q.P50),
+		t.Add(row.Verb, row.Result, text.FormatInt(row.Count), perSecond(row.Count, r.served), brief(q.P50),
 			brief(q.P90), brief(q.P95), brief(q.P99), brief(q.P999), brief(q.Max))
 	}
-	t.write(b)
+	t.Write(b)
 }
 
 // denials prints which limits denied.
@@ -78,7 +79,7 @@ func (r *loadtestReport) denials(b *bytes.Buffer) {
 		return
 	}
 	b.WriteByte('\n')
-	t := table{columns: []column{
+	t := text.Table{Columns: []text.Column{
 		{"DENIED BY", false}, {"RESOURCE", false}, {"KIND", false}, {"OF", false}, {"DENIED", true},
 	}}
 	for _, d := range r.DeniedBy {
@@ -89,33 +90,33 @@ func (r *loadtestReport) denials(b *bytes.Buffer) {
 		case d.Parent:
 			of = "parent"
 		}
-		t.add(d.Limit, d.Resource, d.Kind, of, thousands(d.Denied))
+		t.Add(d.Limit, d.Resource, d.Kind, of, text.FormatInt(d.Denied))
 	}
-	t.write(b)
+	t.Write(b)
 }
 
 // foot sums up.
 func (r *loadtestReport) foot(b *bytes.Buffer) {
 	c := &r.Calls
-	t := table{columns: []column{{}, {}}}
-	t.add("calls", fmt.Sprintf("%s, %s a second: %s admitted, %s denied, %s failed", thousands(c.Started),
-		perSecond(c.Started, r.served), thousands(c.Admitted), thousands(c.Denied), thousands(c.Failed)))
+	t := text.Table{Columns: []text.Column{{}, {}}}
+	t.Add("calls", fmt.Sprintf("%s, %s a second: %s admitted, %s denied, %s failed", text.FormatInt(c.Started),
+		perSecond(c.Started, r.served), text.FormatInt(c.Admitted), text.FormatInt(c.Denied), text.FormatInt(c.Failed)))
 	if r.Loop == "open" {
-		t.add("planned", fmt.Sprintf("%s, %s a second: %s never sent, %s more than %v late, at most %v",
-			thousands(c.Planned), perSecond(c.Planned, r.elapsed), thousands(c.Unsent), thousands(c.Late),
+		t.Add("planned", fmt.Sprintf("%s, %s a second: %s never sent, %s more than %v late, at most %v",
+			text.FormatInt(c.Planned), perSecond(c.Planned, r.elapsed), text.FormatInt(c.Unsent), text.FormatInt(c.Late),
 			load.LateBy, time.Duration(c.LateMaxMS)*time.Millisecond))
 	}
 	for _, e := range r.Errors {
-		t.add("errors", fmt.Sprintf("%s: %s %s", e.Verb, thousands(e.Count), e.Code))
+		t.Add("errors", fmt.Sprintf("%s: %s %s", e.Verb, text.FormatInt(e.Count), e.Code))
 	}
 	if c.Degraded > 0 {
-		t.add("degraded", fmt.Sprintf("%s admitted without being charged: the store did not answer",
-			plural(int(c.Degraded), "call was", "calls were")))
+		t.Add("degraded", fmt.Sprintf("%s admitted without being charged: the store did not answer",
+			text.Plural(int(c.Degraded), "call was", "calls were")))
 	}
-	t.add("leases", fmt.Sprintf("%s taken, %s settled, %s left", thousands(r.Leases.Taken),
-		thousands(r.Leases.Settled), thousands(r.Leases.Left)))
+	t.Add("leases", fmt.Sprintf("%s taken, %s settled, %s left", text.FormatInt(r.Leases.Taken),
+		text.FormatInt(r.Leases.Settled), text.FormatInt(r.Leases.Left)))
 	if r.Stopped != "" {
-		t.add("stopped", r.Stopped)
+		t.Add("stopped", r.Stopped)
 	}
-	t.write(b)
+	t.Write(b)
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // manResult is what `weir man` prints.
@@ -32,7 +34,7 @@ so on. Pages that are there already are replaced.`,
 			return fmt.Errorf("man: %w", err)
 		}
 		return a.print(*output, r, func(b *bytes.Buffer) {
-			fmt.Fprintf(b, "%s in %s\n", plural(r.Pages, "manual page", "manual pages"), r.Folder)
+			fmt.Fprintf(b, "%s in %s\n", text.Plural(r.Pages, "manual page", "manual pages"), r.Folder)
 		})
 	})
 	return cmd

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 func (a *app) namespaceCommand() *cobra.Command {
@@ -40,17 +41,17 @@ func newNamespaceBody(n *dynamodb.Namespace) *namespaceBody {
 }
 
 func (n *namespaceBody) table(b *bytes.Buffer) {
-	t := table{columns: make([]column, 2)}
-	t.add("namespace", n.Name)
-	t.add("id", n.ID)
-	t.add("status", n.Status)
+	t := text.Table{Columns: make([]text.Column, 2)}
+	t.Add("namespace", n.Name)
+	t.Add("id", n.ID)
+	t.Add("status", n.Status)
 	if n.CreatedAt != "" {
-		t.add("created", n.CreatedAt)
+		t.Add("created", n.CreatedAt)
 	}
 	if n.DeletedAt != "" {
-		t.add("deleted", n.DeletedAt)
+		t.Add("deleted", n.DeletedAt)
 	}
-	t.write(b)
+	t.Write(b)
 }
 
 // namespaceArgument makes cmd one that takes a namespace's name or ID, and nothing else.

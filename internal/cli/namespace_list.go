@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // namespacesBody is what --output json prints of several namespaces.
@@ -60,11 +61,11 @@ func (body *namespacesBody) table(b *bytes.Buffer, none string) {
 		b.WriteString(none + "\n")
 		return
 	}
-	t := table{columns: []column{
+	t := text.Table{Columns: []text.Column{
 		{"NAMESPACE", false}, {"ID", false}, {"STATUS", false}, {"CREATED", false}, {"DELETED", false},
 	}}
 	for _, n := range body.Namespaces {
-		t.add(n.Name, n.ID, n.Status, n.CreatedAt, n.DeletedAt)
+		t.Add(n.Name, n.ID, n.Status, n.CreatedAt, n.DeletedAt)
 	}
-	t.write(b)
+	t.Write(b)
 }

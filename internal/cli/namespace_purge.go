@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // purgeBody is what --output json prints of a purge.
@@ -47,11 +48,11 @@ some; --scan reads the whole table for others, and costs as much as the table is
 			deleted, err := t.PurgeNamespace(ctx, args[0], scan, tell)
 			done()
 			if err != nil {
-				return nil, fmt.Errorf("%w (%s deleted so far)", err, plural(int(deleted), "item", "items"))
+				return nil, fmt.Errorf("%w (%s deleted so far)", err, text.Plural(int(deleted), "item", "items"))
 			}
 			return &answer{body: purgeBody{args[0], deleted}, table: func(b *bytes.Buffer) {
 				fmt.Fprintf(b, "purged   %s\ndeleted  %s\n",
-					printable(args[0]), plural(int(deleted), "item", "items"))
+					text.Printable(args[0]), text.Plural(int(deleted), "item", "items"))
 			}}, nil
 		}, nil
 	})
@@ -72,7 +73,7 @@ func (a *app) countProgress(what string) (tell func(n int64), done func()) {
 	tell = func(n int64) {
 		if now := time.Now(); now.Sub(last) >= progressEvery {
 			last, told = now, true
-			write("\r" + ansiNoWrap + thousands(n) + " " + what + ansiEndLine + ansiWrap)
+			write("\r" + ansiNoWrap + text.FormatInt(n) + " " + what + ansiEndLine + ansiWrap)
 		}
 	}
 	return tell, func() {

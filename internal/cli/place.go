@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -167,7 +168,7 @@ func limitsAnswer(limits []weir.Limit, note string) *answer {
 func systemAnswer(policy weir.Policy, limits []weir.Limit) *answer {
 	body := systemBody{OnUnavailable: policy, Limits: httpapi.Document(limits)}
 	return &answer{body: body, table: func(b *bytes.Buffer) {
-		fmt.Fprintf(b, "on_unavailable  %s\n\n", printable(string(policy)))
+		fmt.Fprintf(b, "on_unavailable  %s\n\n", text.Printable(string(policy)))
 		writeLimits(b, limits)
 	}}
 }
@@ -178,11 +179,11 @@ func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
 		b.WriteString("no limits\n")
 		return
 	}
-	t := table{columns: []column{
+	t := text.Table{Columns: []text.Column{
 		{"LIMIT", false}, {"KIND", false}, {"CAPACITY", true}, {"DEFINITION", false},
 	}}
 	for _, l := range limits {
-		t.add(l.Name, string(l.Kind), thousands(l.Capacity), manifest.FormatLimit(l))
+		t.Add(l.Name, string(l.Kind), text.FormatInt(l.Capacity), manifest.FormatLimit(l))
 	}
-	t.write(b)
+	t.Write(b)
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,29 +8,6 @@ import (
 
 	"github.com/weir-limiter/weir"
 )
-
-// TestPrintable: what a terminal would obey is shown instead.
-func TestPrintable(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"":                      "",
-		"acme/gpt-4o é 日本":      "acme/gpt-4o é 日本",
-		"\x1b[31mred\n\tx\x7f":  `\x1b[31mred\n\tx\x7f`,
-		"a\u202eb\u009b2J":      `a\u202eb\u009b2J`,
-		"half \xff of a letter": `half \xff of a letter`,
-		"told so: \ufffd":       "told so: \ufffd",
-	} {
-		if got := printable(text); got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
-	}
-	var b bytes.Buffer
-	cells := table{columns: make([]column, 2)}
-	cells.add("\x1b[2Jx\nforged", "1")
-	if cells.write(&b); b.String() != `\x1b[2Jx\nforged  1`+"\n" {
-		t.Errorf("got %q, want an escaped cell", b.String())
-	}
-}
 
 // TestForgedLines: a line break in the words of a server begins no line, and mistakes that are
 // joined still have one each.

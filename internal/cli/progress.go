@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // progressEvery is how often progress is told.
@@ -69,7 +70,7 @@ func (p *progress) line(now time.Time) string {
 		Left:      took / time.Duration(max(p.done, 1)) * time.Duration(p.total-p.done),
 	}
 	columns, _ := p.size()
-	return cut(p.style.headline(s, columns), columns)
+	return text.Cut(p.style.headline(s, columns), columns)
 }
 
 // Completed has nothing to count.

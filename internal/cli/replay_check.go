@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // check finds what is wrong with the flags.
@@ -52,7 +53,7 @@ func (f *replayFlags) checkWhere(cmd *cobra.Command) error {
 	case f.limits != "" && (given("token-file") || given("ca-cert")):
 		return errors.New("--token-file and --ca-cert go with --server")
 	case f.speed < 1 || f.speed > replay.MaxSpeed:
-		return fmt.Errorf("--speed %d: must be between 1 and %s", f.speed, thousands(replay.MaxSpeed))
+		return fmt.Errorf("--speed %d: must be between 1 and %s", f.speed, text.FormatInt(replay.MaxSpeed))
 	}
 	return nil
 }
@@ -71,7 +72,7 @@ func (f *replayFlags) checkWho(cmd *cobra.Command) error {
 	case f.read.Duration == "" && given("duration-unit"):
 		return errors.New("--duration-unit goes with --duration-column")
 	case f.entities < 1 || f.entities > replay.MaxEntities:
-		return fmt.Errorf("--entities %d: must be between 1 and %s", f.entities, thousands(replay.MaxEntities))
+		return fmt.Errorf("--entities %d: must be between 1 and %s", f.entities, text.FormatInt(replay.MaxEntities))
 	}
 	if err := replay.CheckResource(f.read.Resource); err != nil {
 		return fmt.Errorf("--resource %q: %w", f.read.Resource, err)

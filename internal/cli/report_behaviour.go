@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // retries says what became of the calls that came back.
@@ -14,11 +15,11 @@ func (r *replayPrint) retries(b *bytes.Buffer) {
 		return
 	}
 	fmt.Fprintf(b, "attempts  %s: %s admitted when they came, %s when they came back, %s gave up\n",
-		thousands(c.Attempts), plural(int(c.AdmittedFirst), "call", "calls"),
-		thousands(c.AdmittedLater), thousands(c.GivenUp))
+		text.FormatInt(c.Attempts), text.Plural(int(c.AdmittedFirst), "call", "calls"),
+		text.FormatInt(c.AdmittedLater), text.FormatInt(c.GivenUp))
 	w := c.WaitMS
 	fmt.Fprintf(b, "wait until admitted  half within %s, 95 %% within %s, 99 %% within %s, at most %s\n",
-		milliseconds(w.P50), milliseconds(w.P95), milliseconds(w.P99), milliseconds(w.Max))
+		text.FormatMS(w.P50), text.FormatMS(w.P95), text.FormatMS(w.P99), text.FormatMS(w.Max))
 }
 
 // estimates says how good the estimates were.
@@ -28,15 +29,15 @@ func (r *replayPrint) estimates(b *bytes.Buffer) {
 		return
 	}
 	b.WriteString("\n")
-	r.estimateRows().write(b)
+	r.estimateRows().Write(b)
 	b.WriteString("\n")
 }
 
 // estimateRows are the callers' scores, if there are several and not too many, and that of all
 // calls.
-func (r *replayPrint) estimateRows() *table {
+func (r *replayPrint) estimateRows() *text.Table {
 	e := r.Estimates
-	t := &table{columns: []column{
+	t := &text.Table{Columns: []text.Column{
 		{"ESTIMATE OF", false}, {"CALLS", true}, {"WITHIN", true}, {"%", true}, {"OVERRUNS", true},
 		{"TOKENS USED", true}, {"RESERVED IN VAIN", true}, {"%", true}, {"NOT RESERVED", true},
 	}}
@@ -45,9 +46,9 @@ func (r *replayPrint) estimateRows() *table {
 		if s.OverPercent != "" {
 			over = string(s.OverPercent)
 		}
-		t.add(name, thousands(s.Calls), thousands(s.Covered), string(s.CoveredPercent),
-			thousands(s.Overruns), separate(s.TokensUsed.String()), separate(s.TokensOver.String()),
-			over, separate(s.TokensUnder.String()))
+		t.Add(name, text.FormatInt(s.Calls), text.FormatInt(s.Covered), string(s.CoveredPercent),
+			text.FormatInt(s.Overruns), text.GroupDigits(s.TokensUsed.String()), text.GroupDigits(s.TokensOver.String()),
+			over, text.GroupDigits(s.TokensUnder.String()))
 	}
 	if e.CallersTotal > 1 {
 		for i := range e.Callers {

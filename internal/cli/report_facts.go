@@ -10,22 +10,23 @@ import (
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // facts say what was replayed, and how.
 func facts(r *replay.Report) []chart.Fact {
 	f := []chart.Fact{
 		{Name: "trace", Value: r.Trace},
-		{Name: "calls", Value: thousands(int64(r.Calls))},
+		{Name: "calls", Value: text.FormatInt(int64(r.Calls))},
 		{Name: "span", Value: fmt.Sprintf("%s, from %s to %s", replaySpan(r), r.From, r.To)},
 	}
 	add := func(name, value string) { f = append(f, chart.Fact{Name: name, Value: value}) }
 	entities := replay.TenantName(0)
 	if r.EntityColumn != "" {
-		entities = fmt.Sprintf("%s, by the column %s", thousands(int64(r.Entities)), r.EntityColumn)
+		entities = fmt.Sprintf("%s, by the column %s", text.FormatInt(int64(r.Entities)), r.EntityColumn)
 	} else if r.Entities > 1 {
 		entities = fmt.Sprintf("%s (%s to %s)",
-			thousands(int64(r.Entities)), entities, replay.TenantName(r.Entities-1))
+			text.FormatInt(int64(r.Entities)), entities, replay.TenantName(r.Entities-1))
 	}
 	add("entities", entities)
 	if r.EntityColumn == "" {
@@ -34,11 +35,11 @@ func facts(r *replay.Report) []chart.Fact {
 	if r.Resource != "" {
 		add("resource", r.Resource)
 	} else {
-		add("resources", thousands(int64(r.Resources)))
+		add("resources", text.FormatInt(int64(r.Resources)))
 	}
 	if r.Live != nil {
 		add("server", fmt.Sprintf("%s, %s times as fast as recorded",
-			r.Live.Server, thousands(r.Live.Speed)))
+			r.Live.Server, text.FormatInt(r.Live.Speed)))
 	} else {
 		add("limits", r.LimitsFile)
 	}
@@ -50,7 +51,7 @@ func facts(r *replay.Report) []chart.Fact {
 		add("estimate", r.Estimate)
 	}
 	if r.Retry != nil {
-		add("retry", "until "+milliseconds(r.Retry.PatienceMS)+" after a call came")
+		add("retry", "until "+text.FormatMS(r.Retry.PatienceMS)+" after a call came")
 	}
 	return f
 }
@@ -59,7 +60,7 @@ func facts(r *replay.Report) []chart.Fact {
 func replaySpan(r *replay.Report) string {
 	const day = 24 * time.Hour
 	if days := r.SpanMS / day.Milliseconds(); days >= 100_000 {
-		return thousands(days) + " days"
+		return text.FormatInt(days) + " days"
 	}
 	return (time.Duration(r.SpanMS) * time.Millisecond).Round(time.Second).String()
 }

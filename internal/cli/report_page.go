@@ -2,11 +2,11 @@ package cli
 
 import (
 	"fmt"
-	"math/big"
 	"time"
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // pageSide is a replay that a page shows: the only one, or one of two.
@@ -31,7 +31,7 @@ func (o *replayOutcome) page(command string) *chart.Page {
 	first := p.sides[0]
 	out := &chart.Page{
 		Title:    "Replay of " + first.Trace,
-		Subtitle: fmt.Sprintf("%s against %s", plural(first.Calls, "call", "calls"), first.against()),
+		Subtitle: fmt.Sprintf("%s against %s", text.Plural(first.Calls, "call", "calls"), first.against()),
 		Facts:    facts(first.Report),
 		Footer:   "Made by: " + command,
 	}
@@ -39,7 +39,7 @@ func (o *replayOutcome) page(command string) *chart.Page {
 		p.add(secondName, o.Compare.Second, o.samples[1])
 		first.name = firstName
 		out.Subtitle = fmt.Sprintf("%s against two limits files: %s is %s, %s is %s",
-			plural(first.Calls, "call", "calls"), firstName, first.LimitsFile,
+			text.Plural(first.Calls, "call", "calls"), firstName, first.LimitsFile,
 			secondName, p.sides[1].LimitsFile)
 		out.Facts, out.Tiles = comparedFacts(first.Report, o.Compare.Second), p.comparedTiles()
 	} else {
@@ -82,57 +82,43 @@ func (s *pageSide) titled(title string) string {
 func (s *pageSide) tiles() []chart.Tile {
 	t := &s.Totals
 	tiles := []chart.Tile{
-		{Name: "Calls", Value: thousands(t.Calls), Note: "in " + replaySpan(s.Report)},
-		{Name: "Admitted", Value: thousands(t.Admitted), Note: string(t.AdmittedPercent) + " %"},
-		{Name: "Denied", Value: thousands(t.Denied), Note: string(t.DeniedPercent) + " %", Tone: chart.Bad},
+		{Name: "Calls", Value: text.FormatInt(t.Calls), Note: "in " + replaySpan(s.Report)},
+		{Name: "Admitted", Value: text.FormatInt(t.Admitted), Note: string(t.AdmittedPercent) + " %"},
+		{Name: "Denied", Value: text.FormatInt(t.Denied), Note: string(t.DeniedPercent) + " %", Tone: chart.Bad},
 		{
-			Name: "Tokens admitted", Value: compact(t.TokensAdmitted),
-			Note: separate(t.TokensAdmitted.String()) + "; " + separate(t.TokensDenied.String()) + " denied",
+			Name: "Tokens admitted", Value: text.FormatCompact(t.TokensAdmitted),
+			Note: text.GroupDigits(t.TokensAdmitted.String()) + "; " + text.GroupDigits(t.TokensDenied.String()) + " denied",
 		},
 	}
 	if s.Retry != nil {
 		w := s.Retry.WaitMS
-		tiles[1].Note += ", " + thousands(s.Retry.AdmittedFirst) + " at once"
+		tiles[1].Note += ", " + text.FormatInt(s.Retry.AdmittedFirst) + " at once"
 		tiles = append(tiles, chart.Tile{
 			Name: "Waited until admitted", Value: roughly(w.P95),
-			Note: "95 % within that, half within " + milliseconds(w.P50),
+			Note: "95 % within that, half within " + text.FormatMS(w.P50),
 		})
 	} else if t.RetryAfterP50MS != nil {
 		tiles = append(tiles, chart.Tile{
 			Name: "Told to wait", Value: roughly(*t.RetryAfterP95MS),
-			Note: "95 % of the denials within that, half within " + milliseconds(*t.RetryAfterP50MS),
+			Note: "95 % of the denials within that, half within " + text.FormatMS(*t.RetryAfterP50MS),
 		})
 	}
 	if e := s.Estimates; e != nil && e.Calls > 0 {
 		tiles = append(tiles, chart.Tile{
 			Name: "Within the estimate", Value: string(e.CoveredPercent) + " %",
-			Note: separate(e.TokensOver.String()) + " tokens reserved in vain",
+			Note: text.GroupDigits(e.TokensOver.String()) + " tokens reserved in vain",
 		})
 	}
 	if t.Errors > 0 {
-		tiles = append(tiles, chart.Tile{Name: "Errors", Value: thousands(t.Errors), Tone: chart.Bad})
+		tiles = append(tiles, chart.Tile{Name: "Errors", Value: text.FormatInt(t.Errors), Tone: chart.Bad})
 	}
 	return tiles
-}
-
-// compact writes a number in a few digits, rounded down: 9,999, 14.1M, 2.03G.
-func compact(n *big.Int) string {
-	digits := n.String()
-	if len(digits) < 7 || n.Sign() < 0 {
-		return separate(digits)
-	}
-	power := min((len(digits)-1)/3, 6)
-	whole, rest := digits[:len(digits)-3*power], digits[len(digits)-3*power:]
-	if room := 3 - len(whole); room > 0 {
-		whole += "." + rest[:room]
-	}
-	return whole + "kMGTPE"[power-1:power]
 }
 
 // roughly writes a duration in milliseconds, to the second where it is long.
 func roughly(ms int64) string {
 	if ms < time.Minute.Milliseconds() {
-		return milliseconds(ms)
+		return text.FormatMS(ms)
 	}
 	return (time.Duration(ms) * time.Millisecond).Round(time.Second).String()
 }

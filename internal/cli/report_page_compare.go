@@ -5,6 +5,7 @@ import (
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // comparedTiles are the few numbers that matter most of two replays.
@@ -12,19 +13,19 @@ func (p *replayPage) comparedTiles() []chart.Tile {
 	c, a, b := p.compare, &p.sides[0].Totals, &p.sides[1].Totals
 	only := func(name string, n *replay.CallCount) chart.Tile {
 		return chart.Tile{
-			Name: "Only " + name + " admits", Value: thousands(n.Calls),
-			Note: string(n.Percent) + " %, " + separate(n.Tokens.String()) + " tokens",
+			Name: "Only " + name + " admits", Value: text.FormatInt(n.Calls),
+			Note: string(n.Percent) + " %, " + text.GroupDigits(n.Tokens.String()) + " tokens",
 		}
 	}
 	return []chart.Tile{
-		{Name: "Calls", Value: thousands(a.Calls), Note: "in " + replaySpan(p.sides[0].Report)},
+		{Name: "Calls", Value: text.FormatInt(a.Calls), Note: "in " + replaySpan(p.sides[0].Report)},
 		{
-			Name: "Admitted by " + firstName, Value: thousands(a.Admitted),
-			Note: string(a.AdmittedPercent) + " %, " + separate(a.TokensAdmitted.String()) + " tokens",
+			Name: "Admitted by " + firstName, Value: text.FormatInt(a.Admitted),
+			Note: string(a.AdmittedPercent) + " %, " + text.GroupDigits(a.TokensAdmitted.String()) + " tokens",
 		},
 		{
-			Name: "Admitted by " + secondName, Value: thousands(b.Admitted),
-			Note: string(b.AdmittedPercent) + " %, " + separate(b.TokensAdmitted.String()) + " tokens",
+			Name: "Admitted by " + secondName, Value: text.FormatInt(b.Admitted),
+			Note: string(b.AdmittedPercent) + " %, " + text.GroupDigits(b.TokensAdmitted.String()) + " tokens",
 		},
 		only(firstName, &c.Calls.OnlyFirst), only(secondName, &c.Calls.OnlySecond),
 	}
@@ -41,13 +42,13 @@ func (p *replayPage) differences() []chart.Section {
 	return []chart.Section{
 		{
 			Title: "Totals", Note: "The change is " + secondName + " less " + firstName + ".",
-			Table: pageTable(&table{columns: totalsHeads(), rows: totals}),
+			Table: pageTable(&text.Table{Columns: totalsHeads(), Rows: totals}),
 		},
 		{
 			Title: "The same calls",
 			Note: "Each call belongs to one of these. What one file alone admits is what changes " +
 				"for the callers.",
-			Table: pageTable(&table{columns: callsHeads(), rows: calls}),
+			Table: pageTable(&text.Table{Columns: callsHeads(), Rows: calls}),
 		},
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // overTime shows when what happened.
@@ -127,8 +128,8 @@ func (p *replayPage) waitsNote() string {
 			note += side.name + ": "
 		}
 		note += fmt.Sprintf("%s attempts; %s admitted when they came, %s when they came back, %s gave up.",
-			thousands(c.Attempts), plural(int(c.AdmittedFirst), "call was", "calls were"),
-			thousands(c.AdmittedLater), thousands(c.GivenUp))
+			text.FormatInt(c.Attempts), text.Plural(int(c.AdmittedFirst), "call was", "calls were"),
+			text.FormatInt(c.AdmittedLater), text.FormatInt(c.GivenUp))
 	}
 	return note
 }

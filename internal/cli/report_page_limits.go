@@ -5,18 +5,19 @@ import (
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // pageRows is how many limits a figure of bars has.
 const pageRows = 40
 
 // pageTable makes a table of a page from one for a terminal.
-func pageTable(t *table) *chart.Table {
-	out := &chart.Table{Rows: t.rows}
-	for _, c := range t.columns {
+func pageTable(t *text.Table) *chart.Table {
+	out := &chart.Table{Rows: t.Rows}
+	for _, c := range t.Columns {
 		out.Columns = append(out.Columns, chart.Column{
-			Name: pageHead(c.head), Number: c.right,
-			Alarm: strings.HasPrefix(c.head, "DENIED") || c.head == "ONLY IT",
+			Name: pageHead(c.Head), Number: c.Right,
+			Alarm: strings.HasPrefix(c.Head, "DENIED") || c.Head == "ONLY IT",
 		})
 	}
 	return out
@@ -43,7 +44,7 @@ func (p *replayPage) limitsSection() chart.Section {
 	if p.compare != nil {
 		rows, shadow := limitsRows(p.compare.Limits, p.sides[0].Resource == "")
 		heads := limitsHeads(p.sides[0].Resource == "", true)
-		s.Table = pageTable(&table{columns: heads, rows: rows})
+		s.Table = pageTable(&text.Table{Columns: heads, Rows: rows})
 		if shadow {
 			s.Table.Note = shadowNote + "."
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"html"
 	"math"
-	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // replayPageOf replays with a page, and returns what was printed as JSON and the page.
@@ -98,20 +98,20 @@ func (p pageTexts) show(t *testing.T, texts ...string) {
 func (p pageTexts) showReport(t *testing.T, r *replay.Report) {
 	t.Helper()
 	for _, l := range r.Limits {
-		p.show(t, rowEntity(l), thousands(l.Admitted), thousands(l.Denied), string(l.UsedPercent))
+		p.show(t, rowEntity(l), text.FormatInt(l.Admitted), text.FormatInt(l.Denied), string(l.UsedPercent))
 	}
 	for i := range r.Timeline.Intervals {
 		n := &r.Timeline.Intervals[i]
-		p.show(t, thousands(n.Arrived-n.Denied), thousands(n.Denied))
+		p.show(t, text.FormatInt(n.Arrived-n.Denied), text.FormatInt(n.Denied))
 	}
 	for _, l := range r.Timeline.Limits {
 		unit := " units"
 		if l.Kind == weir.Concurrency {
 			unit = " slots"
 		}
-		p.show(t, "capacity "+thousands(l.Capacity)+unit)
+		p.show(t, "capacity "+text.FormatInt(l.Capacity)+unit)
 	}
-	p.show(t, r.Trace, thousands(r.Totals.Admitted), thousands(r.Totals.Denied))
+	p.show(t, r.Trace, text.FormatInt(r.Totals.Admitted), text.FormatInt(r.Totals.Denied))
 }
 
 func TestPageOfReplay(t *testing.T) {
@@ -123,7 +123,7 @@ func TestPageOfReplay(t *testing.T) {
 	o, page := replayPageOf(t, trace, how...)
 	wellFormed(t, page)
 	textsOf(page).showReport(t, o.Report)
-	textsOf(page).show(t, thousands(o.Totals.Admitted), thousands(o.Totals.Denied), "Retry after", "How to read this page")
+	textsOf(page).show(t, text.FormatInt(o.Totals.Admitted), text.FormatInt(o.Totals.Denied), "Retry after", "How to read this page")
 	for _, absent := range []string{"Wait until admitted", "Estimates", "Attempts", "Only A admits"} {
 		if strings.Contains(page, absent) {
 			t.Errorf("the page has %s, which it knows nothing about", absent)
@@ -143,7 +143,7 @@ func TestPageOfReplay(t *testing.T) {
 		t.Error("the page does not draw attempts")
 	}
 	textsOf(page).show(t, "Wait until admitted", "Retry after", "Estimates",
-		thousands(e.Covered), separate(e.TokensOver.String()), string(e.CoveredPercent)+" %")
+		text.FormatInt(e.Covered), text.GroupDigits(e.TokensOver.String()), string(e.CoveredPercent)+" %")
 }
 
 // TestPageOfComparison: the page has the figures of both files, and draws them on one axis.
@@ -155,17 +155,17 @@ func TestPageOfComparison(t *testing.T) {
 	wellFormed(t, page)
 	texts, c := textsOf(page), &o.Compare.Calls
 	for _, l := range o.Compare.Limits {
-		texts.show(t, thousands(l.First.Admitted), thousands(l.Second.Admitted),
+		texts.show(t, text.FormatInt(l.First.Admitted), text.FormatInt(l.Second.Admitted),
 			signed(l.Second.Denied-l.First.Denied), string(l.First.UsedPercent), string(l.Second.UsedPercent))
 	}
 	for _, n := range []replay.CallCount{c.Both, c.OnlyFirst, c.OnlySecond, c.Neither} {
-		texts.show(t, thousands(n.Calls), string(n.Percent), separate(n.Tokens.String()))
+		texts.show(t, text.FormatInt(n.Calls), string(n.Percent), text.GroupDigits(n.Tokens.String()))
 	}
 	texts.show(t, "Only A admits", "Only B admits", "limits A", "limits B", "../../examples/demo.yaml",
 		"acme tpm: A", "acme tpm: B", "Estimates: A", "Estimates: B",
-		thousands(o.Compare.Second.Retry.Attempts), thousands(o.Retry.Attempts))
+		text.FormatInt(o.Compare.Second.Retry.Attempts), text.FormatInt(o.Retry.Attempts))
 	for name, r := range map[string]*replay.Report{"A": o.Report, "B": o.Compare.Second} {
-		if want := name + ": " + thousands(r.Retry.Attempts) + " attempts; "; !strings.Contains(page, want) {
+		if want := name + ": " + text.FormatInt(r.Retry.Attempts) + " attempts; "; !strings.Contains(page, want) {
 			t.Errorf("the page does not say %q", want)
 		}
 	}
@@ -205,7 +205,7 @@ func TestPageOfServer(t *testing.T) {
 	o, page := replayPageOf(t, liveTrace(t, 100),
 		"--server", server, "--speed", "1000", "--entities", "2", "--seed", "1")
 	wellFormed(t, page)
-	textsOf(page).show(t, thousands(o.Totals.Admitted), thousands(o.Totals.Denied), "acme parallel", "tenant-2 rpm",
+	textsOf(page).show(t, text.FormatInt(o.Totals.Admitted), text.FormatInt(o.Totals.Denied), "acme parallel", "tenant-2 rpm",
 		server+", 1,000 times as fast as recorded")
 	if o.Totals.Denied == 0 || o.Totals.Admitted == 0 {
 		t.Errorf("got %+v, want some of each", o.Totals)
@@ -262,20 +262,6 @@ func TestDistributionOfSizes(t *testing.T) {
 	for _, bounds := range [][]int64{tokenBounds(), waitBounds()} {
 		if !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) {
 			t.Errorf("%d do not ascend", bounds)
-		}
-	}
-}
-
-func TestCompactNumbers(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct{ digits, want string }{
-		{"0", "0"}, {"999", "999"}, {"1000", "1,000"}, {"999999", "999,999"}, {"1000000", "1.00M"},
-		{"1999999", "1.99M"}, {"14196770", "14.1M"}, {"999999999", "999M"}, {"2030000000", "2.03G"},
-		{"9223372036854775807", "9.22E"}, {"12345678901234567890123", "12345E"}, {"-1234567", "-1,234,567"},
-	} {
-		n, _ := new(big.Int).SetString(tt.digits, 10)
-		if got := compact(n); got != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.digits, got, tt.want)
 		}
 	}
 }

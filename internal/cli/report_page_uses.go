@@ -6,6 +6,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // usesNote says what the figures of uses draw.
@@ -66,7 +67,7 @@ func leftOut(l *replay.Timeline) string {
 		return ""
 	}
 	return fmt.Sprintf(" These are the first %d limits; %s not drawn.",
-		len(l.Limits), plural(l.RowsLeftOut, "more is", "more are"))
+		len(l.Limits), text.Plural(l.RowsLeftOut, "more is", "more are"))
 }
 
 // filled are the sections that have figures.

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // replayPrint prints a report for people.
@@ -32,29 +32,29 @@ func (r *replayPrint) table(b *bytes.Buffer) {
 }
 
 func (r *replayPrint) head(b *bytes.Buffer) {
-	t := table{columns: make([]column, 2)}
+	t := text.Table{Columns: make([]text.Column, 2)}
 	for _, f := range facts(r.Report) {
-		t.add(f.Name, f.Value)
+		t.Add(f.Name, f.Value)
 	}
-	t.write(b)
+	t.Write(b)
 }
 
 // limits prints the rows, and reports whether a shadow limit is among them.
 func (r *replayPrint) limits(b *bytes.Buffer) (shadow bool) {
 	t, shadow := r.limitsTable()
-	t.write(b)
+	t.Write(b)
 	return shadow
 }
 
 // limitsTable is the table of the limits; shadow reports whether a shadow limit is among them.
-func (r *replayPrint) limitsTable() (t *table, shadow bool) {
-	t = &table{columns: []column{{"ENTITY", false}}}
+func (r *replayPrint) limitsTable() (t *text.Table, shadow bool) {
+	t = &text.Table{Columns: []text.Column{{"ENTITY", false}}}
 	if r.Resource == "" {
-		t.columns = append(t.columns, column{"RESOURCE", false})
+		t.Columns = append(t.Columns, text.Column{"RESOURCE", false})
 	}
-	t.columns = append(t.columns, column{"LIMIT", false}, column{"KIND", false},
-		column{"ADMITTED", true}, column{"DENIED", true}, column{"ONLY IT", true}, column{"USED", true},
-		column{"AVAILABLE", true}, column{"UNIT", false}, column{"USED %", true})
+	t.Columns = append(t.Columns, text.Column{"LIMIT", false}, text.Column{"KIND", false},
+		text.Column{"ADMITTED", true}, text.Column{"DENIED", true}, text.Column{"ONLY IT", true}, text.Column{"USED", true},
+		text.Column{"AVAILABLE", true}, text.Column{"UNIT", false}, text.Column{"USED %", true})
 	for _, l := range r.Limits {
 		cells := []string{rowEntity(l)}
 		if r.Resource == "" {
@@ -68,8 +68,8 @@ func (r *replayPrint) limitsTable() (t *table, shadow bool) {
 		if l.UsedPercent != "" {
 			used = string(l.UsedPercent)
 		}
-		t.add(append(cells, name, string(l.Kind), thousands(l.Admitted), thousands(l.Denied),
-			thousands(l.DeniedOnly), separate(l.Used.String()), separate(l.Available.String()),
+		t.Add(append(cells, name, string(l.Kind), text.FormatInt(l.Admitted), text.FormatInt(l.Denied),
+			text.FormatInt(l.DeniedOnly), text.GroupDigits(l.Used.String()), text.GroupDigits(l.Available.String()),
 			strings.ReplaceAll(l.Unit, "_", "-"), used)...)
 	}
 	return t, shadow
@@ -80,7 +80,7 @@ func rowEntity(l *replay.LimitReport) string {
 	if l.Group == "" {
 		return l.Entity
 	}
-	return plural(l.Entities, strings.TrimSuffix(string(l.Group), "s"), string(l.Group))
+	return text.Plural(l.Entities, strings.TrimSuffix(string(l.Group), "s"), string(l.Group))
 }
 
 // rowResource is what a row calls its resources.
@@ -93,14 +93,14 @@ func rowResource(name string) string {
 
 func (r *replayPrint) foot(b *bytes.Buffer) {
 	c := &r.Totals
-	t := table{columns: []column{{"", false}, {"", true}, {"", true}, {"", true}}}
-	t.add("calls", thousands(c.Calls), "", "")
-	t.add("admitted", thousands(c.Admitted), string(c.AdmittedPercent)+" %",
-		separate(c.TokensAdmitted.String())+" tokens")
-	t.add("denied", thousands(c.Denied), string(c.DeniedPercent)+" %",
-		separate(c.TokensDenied.String())+" tokens")
-	t.add("errors", thousands(c.Errors), "", "")
-	t.write(b)
+	t := text.Table{Columns: []text.Column{{"", false}, {"", true}, {"", true}, {"", true}}}
+	t.Add("calls", text.FormatInt(c.Calls), "", "")
+	t.Add("admitted", text.FormatInt(c.Admitted), string(c.AdmittedPercent)+" %",
+		text.GroupDigits(c.TokensAdmitted.String())+" tokens")
+	t.Add("denied", text.FormatInt(c.Denied), string(c.DeniedPercent)+" %",
+		text.GroupDigits(c.TokensDenied.String())+" tokens")
+	t.Add("errors", text.FormatInt(c.Errors), "", "")
+	t.Write(b)
 	if r.Live != nil {
 		liveFoot(b, r.Live)
 	} else if c.Errors > 0 {
@@ -109,21 +109,18 @@ func (r *replayPrint) foot(b *bytes.Buffer) {
 	}
 	if c.RetryAfterP50MS != nil {
 		fmt.Fprintf(b, "retry after  half of the denials within %s, 95 %% within %s\n",
-			milliseconds(*c.RetryAfterP50MS), milliseconds(*c.RetryAfterP95MS))
+			text.FormatMS(*c.RetryAfterP50MS), text.FormatMS(*c.RetryAfterP95MS))
 	}
 	r.retries(b)
 	r.estimates(b)
 	fmt.Fprintf(b, "replayed in %s: %s operations, %s a second\n", wallText(r.Speed.WallMS),
-		thousands(r.Speed.Operations), thousands(r.Speed.OperationsPerSecond))
+		text.FormatInt(r.Speed.Operations), text.FormatInt(r.Speed.OperationsPerSecond))
 }
-
-// milliseconds writes a duration as people do: 12ms, 1.234s, 2m3.004s.
-func milliseconds(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
 
 // wallText writes how long something took, which may be very short.
 func wallText(ms int64) string {
 	if ms <= 0 {
 		return "less than 1ms"
 	}
-	return milliseconds(ms)
+	return text.FormatMS(ms)
 }

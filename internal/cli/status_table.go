@@ -5,38 +5,39 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // writeStatuses prints limits as they stand, with what was requested of them where something was.
 func writeStatuses(b *bytes.Buffer, all []weir.LimitStatus, requested bool) {
-	t := table{columns: []column{
+	t := text.Table{Columns: []text.Column{
 		{"ENTITY", false}, {"RESOURCE", false}, {"LIMIT", false}, {"KIND", false}, {"LEVEL", false},
 	}}
 	if requested {
-		t.columns = append(t.columns, column{"REQUESTED", true})
+		t.Columns = append(t.Columns, text.Column{"REQUESTED", true})
 	}
-	t.columns = append(t.columns, column{"AVAILABLE", true}, column{"CAPACITY", true})
+	t.Columns = append(t.Columns, text.Column{"AVAILABLE", true}, text.Column{"CAPACITY", true})
 	notes := make([]string, len(all))
 	for i := range all {
 		notes[i] = statusNote(&all[i])
 	}
 	noted := strings.Join(notes, "") != ""
 	if noted {
-		t.columns = append(t.columns, column{"NOTE", false})
+		t.Columns = append(t.Columns, text.Column{"NOTE", false})
 	}
 	for i := range all {
 		s := &all[i]
 		cells := []string{s.Entity, s.Resource, s.Limit, string(s.Kind), string(s.Level)}
 		if requested {
-			cells = append(cells, thousands(s.Requested))
+			cells = append(cells, text.FormatInt(s.Requested))
 		}
-		cells = append(cells, thousands(s.Available), thousands(s.Capacity))
+		cells = append(cells, text.FormatInt(s.Available), text.FormatInt(s.Capacity))
 		if noted {
 			cells = append(cells, notes[i])
 		}
-		t.add(cells...)
+		t.Add(cells...)
 	}
-	t.write(b)
+	t.Write(b)
 }
 
 // statusNote is what the figures of a limit do not say.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -83,8 +84,8 @@ func (p *suggestProgress) tell(s replay.SuggestProgress) {
 	p.last, p.told = now, true
 	columns, _ := p.size()
 	line := fmt.Sprintf("%d of %s sized, %s replays, %s calls", s.Sized,
-		plural(s.Limits, "limit", "limits"), thousands(s.Replays), thousands(s.Calls))
-	_, _ = io.WriteString(p.to, "\r"+ansiNoWrap+cut(line, columns)+ansiEndLine+ansiWrap) // no loss
+		text.Plural(s.Limits, "limit", "limits"), text.FormatInt(s.Replays), text.FormatInt(s.Calls))
+	_, _ = io.WriteString(p.to, "\r"+ansiNoWrap+text.Cut(line, columns)+ansiEndLine+ansiWrap) // no loss
 }
 
 // clear takes the line away.

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 func (a *app) tableCommand() *cobra.Command {
@@ -64,7 +65,7 @@ func newTableBody(info *dynamodb.TableInfo) *tableBody {
 
 // table writes all that is known of the table.
 func (body *tableBody) table(b *bytes.Buffer) {
-	t := table{columns: make([]column, 2)}
+	t := text.Table{Columns: make([]text.Column, 2)}
 	for _, row := range [][2]string{
 		{"table", body.Table},
 		{"arn", body.ARN},
@@ -72,8 +73,8 @@ func (body *tableBody) table(b *bytes.Buffer) {
 		{"kind", body.Kind},
 		{"created", body.CreatedAt},
 		{"indexes", strings.Join(body.Indexes, " ")},
-		{"items", thousands(body.Items) + " (DynamoDB counts every few hours)"},
-		{"bytes", thousands(body.Bytes)},
+		{"items", text.FormatInt(body.Items) + " (DynamoDB counts every few hours)"},
+		{"bytes", text.FormatInt(body.Bytes)},
 		{"stream", orNone(body.Stream)},
 		{"time to live", orNone(body.TTL)},
 		{"schema", orNone(body.SchemaVersion)},
@@ -82,12 +83,12 @@ func (body *tableBody) table(b *bytes.Buffer) {
 		{"updated", strings.TrimSpace(body.UpdatedAt + " " + body.UpdatedBy)},
 	} {
 		if row[1] != "" {
-			t.add(row[0], row[1])
+			t.Add(row[0], row[1])
 		}
 	}
-	t.write(b)
+	t.Write(b)
 	if body.Refused != "" {
-		b.WriteString("\nweir does not use this table: " + printable(body.Refused) + "\n")
+		b.WriteString("\nweir does not use this table: " + text.Printable(body.Refused) + "\n")
 	}
 	if len(body.LostReads) > 0 {
 		b.WriteString("\nOn a lean table these reads of the Python library do not work, " +
@@ -193,7 +194,7 @@ A table with other keys than weir's is refused, and so is one that DynamoDB prot
 				Deleted bool   `json:"deleted"`
 			}{t.Name, true}
 			return &answer{body: body, table: func(b *bytes.Buffer) {
-				b.WriteString("deleted  " + printable(t.Name) + "\n")
+				b.WriteString("deleted  " + text.Printable(t.Name) + "\n")
 			}}, nil
 		}, nil
 	})

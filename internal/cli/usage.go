@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 type (
@@ -192,14 +193,14 @@ func (body *usageListBody) table(b *bytes.Buffer) {
 		b.WriteString("no usage is recorded\n")
 		return
 	}
-	t := table{columns: []column{
+	t := text.Table{Columns: []text.Column{
 		{"START", false}, {"WINDOW", false}, {"ENTITY", false}, {"RESOURCE", false}, {"EVENTS", true},
 		{"UNITS", false},
 	}}
 	for _, u := range body.Usage {
-		t.add(u.WindowStart, u.Window, u.Entity, u.Resource, thousands(u.TotalEvents), countsInWords(u.Units))
+		t.Add(u.WindowStart, u.Window, u.Entity, u.Resource, text.FormatInt(u.TotalEvents), countsInWords(u.Units))
 	}
-	t.write(b)
+	t.Write(b)
 	if body.More {
 		b.WriteString("… more with a larger --size, or narrow --start and --end\n")
 	}
@@ -211,19 +212,19 @@ func summaryAnswer(body *usageBody) *answer {
 			b.WriteString("no usage is recorded\n")
 			return
 		}
-		head := table{columns: make([]column, 2)}
-		head.add("windows", thousands(int64(body.Windows))+" "+body.Window)
-		head.add("from", body.WindowStart)
-		head.add("until", body.WindowEnd)
-		head.add("events", thousands(body.TotalEvents))
-		head.write(b)
+		head := text.Table{Columns: make([]text.Column, 2)}
+		head.Add("windows", text.FormatInt(int64(body.Windows))+" "+body.Window)
+		head.Add("from", body.WindowStart)
+		head.Add("until", body.WindowEnd)
+		head.Add("events", text.FormatInt(body.TotalEvents))
+		head.Write(b)
 		b.WriteString("\n")
-		t := table{columns: []column{{"LIMIT", false}, {"UNITS", true}, {"PER WINDOW", true}}}
+		t := text.Table{Columns: []text.Column{{"LIMIT", false}, {"UNITS", true}, {"PER WINDOW", true}}}
 		for _, name := range slices.Sorted(maps.Keys(body.Units)) {
 			n := body.Units[name]
-			t.add(name, thousands(n), thousands(n/int64(body.Windows)))
+			t.Add(name, text.FormatInt(n), text.FormatInt(n/int64(body.Windows)))
 		}
-		t.write(b)
+		t.Write(b)
 	}}
 }
 
@@ -231,7 +232,7 @@ func summaryAnswer(body *usageBody) *answer {
 func countsInWords(counts map[string]int64) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		words = append(words, name+"="+thousands(counts[name]))
+		words = append(words, name+"="+text.FormatInt(counts[name]))
 	}
 	return strings.Join(words, " ")
 }

@@ -116,7 +116,7 @@ var rooms = []room{
 		imports: []string{
 			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
-			"internal/replay", "internal/chart", "internal/load", cobra, grpc, awsSDK,
+			"internal/replay", "internal/chart", "internal/load", "internal/text", cobra, grpc, awsSDK,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", testscript},
 	},
@@ -136,6 +136,7 @@ var rooms = []room{
 		imports: []string{root, "memory", "manifest", "estimator"},
 	},
 	{dir: "internal/chart"},
+	{dir: "internal/text"},
 	{
 		dir: "internal/load", imports: []string{root, histogram},
 		tests: []string{"memory", "httpapi", "httpapi/httphandler"},

@@ -1,0 +1,155 @@
+// Package text lays out text for people: columns, numbers, and names that may come from elsewhere.
+package text
+
+import (
+	"bytes"
+	"math/big"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// Column is a table's column; numbers stand at its right edge.
+type Column struct {
+	Head  string
+	Right bool
+}
+
+// Table is text in columns.
+type Table struct {
+	Indent  string
+	Columns []Column // a table without heads prints none
+	Rows    [][]string
+}
+
+// Add adds a row. What a terminal would not show is escaped.
+func (t *Table) Add(cells ...string) {
+	for i := range cells {
+		cells[i] = Printable(cells[i])
+	}
+	t.Rows = append(t.Rows, cells)
+}
+
+// Write prints the table: columns as wide as they must be, two spaces between them.
+func (t *Table) Write(b *bytes.Buffer) {
+	widths := make([]int, len(t.Columns))
+	heads := make([]string, len(t.Columns))
+	headed := false
+	for i, c := range t.Columns {
+		heads[i] = c.Head
+		headed = headed || c.Head != ""
+		widths[i] = utf8.RuneCountInString(c.Head)
+	}
+	for _, row := range t.Rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	if headed {
+		t.line(b, widths, heads)
+	}
+	for _, row := range t.Rows {
+		t.line(b, widths, row)
+	}
+}
+
+func (t *Table) line(b *bytes.Buffer, widths []int, cells []string) {
+	var line strings.Builder
+	line.WriteString(t.Indent)
+	for i, cell := range cells {
+		if i > 0 {
+			line.WriteString("  ")
+		}
+		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		if t.Columns[i].Right {
+			line.WriteString(pad + cell)
+		} else {
+			line.WriteString(cell + pad)
+		}
+	}
+	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+}
+
+// FormatInt writes a number with a comma before every third digit.
+func FormatInt(n int64) string { return GroupDigits(strconv.FormatInt(n, 10)) }
+
+// GroupDigits puts commas into the decimal digits of a whole number.
+func GroupDigits(digits string) string {
+	sign := ""
+	if strings.HasPrefix(digits, "-") {
+		sign, digits = "-", digits[1:]
+	}
+	var b strings.Builder
+	for i := range len(digits) {
+		if i > 0 && (len(digits)-i)%3 == 0 {
+			b.WriteByte(',')
+		}
+		b.WriteByte(digits[i])
+	}
+	return sign + b.String()
+}
+
+// Plural is a count with the word for what is counted, in the form that fits.
+func Plural(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return FormatInt(int64(n)) + " " + many
+}
+
+// Printable returns a text with everything in it escaped, as Go does, that a terminal would not
+// show but do: names and reasons may come from a server, and could otherwise move the cursor or
+// forge a line.
+func Printable(text string) string {
+	plain := true
+	for _, r := range text {
+		plain = plain && r != utf8.RuneError && strconv.IsPrint(r)
+	}
+	if plain {
+		return text
+	}
+	var b strings.Builder
+	for len(text) > 0 {
+		r, size := utf8.DecodeRuneInString(text)
+		if strconv.IsPrint(r) && (r != utf8.RuneError || size > 1) {
+			b.WriteString(text[:size])
+		} else {
+			quoted := strconv.Quote(text[:size])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[size:]
+	}
+	return b.String()
+}
+
+// Cut drops what does not fit into a line.
+func Cut(text string, columns int) string {
+	r := []rune(text)
+	return string(r[:min(len(r), columns)])
+}
+
+// Shorten keeps the beginning of a long name.
+func Shorten(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// FormatMS writes a duration as people do: 12ms, 1.234s, 2m3.004s.
+func FormatMS(ms int64) string { return (time.Duration(ms) * time.Millisecond).String() }
+
+// FormatCompact writes a number in a few digits, rounded down: 9,999, 14.1M, 2.03G.
+func FormatCompact(n *big.Int) string {
+	digits := n.String()
+	if len(digits) < 7 || n.Sign() < 0 {
+		return GroupDigits(digits)
+	}
+	power := min((len(digits)-1)/3, 6)
+	whole, rest := digits[:len(digits)-3*power], digits[len(digits)-3*power:]
+	if room := 3 - len(whole); room > 0 {
+		whole += "." + rest[:room]
+	}
+	return whole + "kMGTPE"[power-1:power]
+}

@@ -1,0 +1,57 @@
+package text
+
+import (
+	"bytes"
+	"math"
+	"math/big"
+	"testing"
+)
+
+func TestThousands(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int64]string{
+		0: "0", 7: "7", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567",
+		-1: "-1", -999: "-999", -1000: "-1,000", math.MinInt64: "-9,223,372,036,854,775,808",
+	} {
+		if got := FormatInt(n); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
+
+// TestPrintable: what a terminal would obey is shown instead.
+func TestPrintable(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"":                      "",
+		"acme/gpt-4o é 日本":      "acme/gpt-4o é 日本",
+		"\x1b[31mred\n\tx\x7f":  `\x1b[31mred\n\tx\x7f`,
+		"a\u202eb\u009b2J":      `a\u202eb\u009b2J`,
+		"half \xff of a letter": `half \xff of a letter`,
+		"told so: \ufffd":       "told so: \ufffd",
+	} {
+		if got := Printable(text); got != want {
+			t.Errorf("%q: got %s, want %s", text, got, want)
+		}
+	}
+	var b bytes.Buffer
+	cells := Table{Columns: make([]Column, 2)}
+	cells.Add("\x1b[2Jx\nforged", "1")
+	if cells.Write(&b); b.String() != `\x1b[2Jx\nforged  1`+"\n" {
+		t.Errorf("got %q, want an escaped cell", b.String())
+	}
+}
+
+func TestCompactNumbers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ digits, want string }{
+		{"0", "0"}, {"999", "999"}, {"1000", "1,000"}, {"999999", "999,999"}, {"1000000", "1.00M"},
+		{"1999999", "1.99M"}, {"14196770", "14.1M"}, {"999999999", "999M"}, {"2030000000", "2.03G"},
+		{"9223372036854775807", "9.22E"}, {"12345678901234567890123", "12345E"}, {"-1234567", "-1,234,567"},
+	} {
+		n, _ := new(big.Int).SetString(tt.digits, 10)
+		if got := FormatCompact(n); got != tt.want {
+			t.Errorf("%s: got %s, want %s", tt.digits, got, tt.want)
+		}
+	}
+}
