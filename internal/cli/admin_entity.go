@@ -137,7 +137,7 @@ leases can still be settled.`,
 // entityAnswer prints what is configured for an entity.
 func entityAnswer(name string, e *weir.EntityDefinition) *answer {
 	return &answer{body: newEntityBody(name, e, ""), table: func(b *bytes.Buffer) {
-		head := text.Table{Columns: make([]text.Column, 2)}
+		head := text.Table{}
 		head.Add("entity", name)
 		if e.Parent != "" {
 			head.Add("parent", e.Parent)
@@ -145,9 +145,9 @@ func entityAnswer(name string, e *weir.EntityDefinition) *answer {
 		}
 		head.Write(b)
 		b.WriteString("\n")
-		t := text.Table{Columns: []text.Column{
-			{"RESOURCE", false}, {"LIMIT", false}, {"KIND", false}, {"CAPACITY", true},
-			{"DEFINITION", false},
+		t := text.Table{Heads: []string{
+			"RESOURCE", "LIMIT", "KIND", ">CAPACITY",
+			"DEFINITION",
 		}}
 		for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
 			for _, l := range e.Limits[resource] {

@@ -4,9 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -124,12 +121,12 @@ func (body *auditBody) table(b *bytes.Buffer) {
 		b.WriteString("no changes are recorded\n")
 		return
 	}
-	t := text.Table{Columns: []text.Column{
-		{"TIME", false}, {"ACTION", false}, {"ENTITY", false}, {"RESOURCE", false}, {"BY", false},
-		{"DETAILS", false},
+	t := text.Table{Heads: []string{
+		"TIME", "ACTION", "ENTITY", "RESOURCE", "BY",
+		"DETAILS",
 	}}
 	for _, e := range body.Events {
-		t.Add(e.Timestamp, e.Action, e.Entity, e.Resource, e.Principal, inWords(e.Details))
+		t.Add(e.Timestamp, e.Action, e.Entity, e.Resource, e.Principal, text.FormatMap(e.Details, asJSON))
 	}
 	t.Write(b)
 	if body.Next != "" {
@@ -137,15 +134,11 @@ func (body *auditBody) table(b *bytes.Buffer) {
 	}
 }
 
-// inWords is a map on one line: name=value, in the order of the names.
-func inWords(details map[string]any) string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(details)) {
-		value, err := json.Marshal(details[name])
-		if err != nil {
-			value = []byte("?")
-		}
-		words = append(words, name+"="+string(value))
+// asJSON writes a value of an event's details.
+func asJSON(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "?"
 	}
-	return strings.Join(words, " ")
+	return string(data)
 }

@@ -17,8 +17,8 @@ const (
 const missing = "-"
 
 // totalsHeads are the heads of the totals of two replays.
-func totalsHeads() []text.Column {
-	return []text.Column{{"", false}, {firstName, true}, {secondName, true}, {"CHANGE", true}}
+func totalsHeads() []string {
+	return []string{"", ">" + firstName, ">" + secondName, ">CHANGE"}
 }
 
 // totalsRows are the totals of two replays, with their differences.
@@ -92,8 +92,8 @@ func signedSum(n *big.Int) string {
 }
 
 // callsHeads are the heads of what became of each call.
-func callsHeads() []text.Column {
-	return []text.Column{{"ADMITTED BY", false}, {"CALLS", true}, {"%", true}, {"TOKENS", true}}
+func callsHeads() []string {
+	return []string{"ADMITTED BY", ">CALLS", ">%", ">TOKENS"}
 }
 
 // callsRows say how many calls both, one or none of two limits files admitted.
@@ -109,20 +109,20 @@ func callsRows(c *replay.CallsCompared) [][]string {
 
 // limitsHeads are the heads of the limits of two files; withResource where they belong to several.
 // Long ones can be read without those before them.
-func limitsHeads(withResource, long bool) []text.Column {
-	heads := []text.Column{{"ENTITY", false}}
+func limitsHeads(withResource, long bool) []string {
+	heads := []string{"ENTITY"}
 	if withResource {
-		heads = append(heads, text.Column{"RESOURCE", false})
+		heads = append(heads, "RESOURCE")
 	}
-	heads = append(heads, text.Column{"LIMIT", false}, text.Column{"KIND", false})
+	heads = append(heads, "LIMIT", "KIND")
 	for _, what := range []string{"ADMITTED", "DENIED", "USED %"} {
 		second := secondName
 		if long {
 			second = what + " " + secondName
 		}
-		heads = append(heads, text.Column{what + " " + firstName, true}, text.Column{second, true})
+		heads = append(heads, ">"+what+" "+firstName, ">"+second)
 		if what != "USED %" {
-			heads = append(heads, text.Column{"CHANGE", true})
+			heads = append(heads, ">CHANGE")
 		}
 	}
 	return heads

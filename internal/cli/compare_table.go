@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"strings"
 
 	"github.com/weir-limiter/weir/internal/chart"
 	"github.com/weir-limiter/weir/internal/replay"
@@ -13,7 +14,7 @@ import (
 // compared prints two replays beside each other.
 func (o *replayOutcome) compared(b *bytes.Buffer, drawn *chart.TextOptions) {
 	first, second := o.Report, o.Compare.Second
-	head := text.Table{Columns: make([]text.Column, 2)}
+	head := text.Table{}
 	for _, f := range comparedFacts(first, second) {
 		head.Add(f.Name, f.Value)
 	}
@@ -37,8 +38,8 @@ func (o *replayOutcome) compared(b *bytes.Buffer, drawn *chart.TextOptions) {
 		wallText(first.Speed.WallMS+second.Speed.WallMS), text.FormatInt(operations))
 }
 
-func writeRows(b *bytes.Buffer, heads []text.Column, rows [][]string) {
-	t := text.Table{Columns: heads}
+func writeRows(b *bytes.Buffer, heads []string, rows [][]string) {
+	t := text.Table{Heads: heads}
 	for _, row := range rows {
 		t.Add(row...)
 	}
@@ -51,7 +52,7 @@ func comparedFacts(first, second *replay.Report) []chart.Fact {
 	for _, f := range facts(first) {
 		if f.Name != "limits" {
 			if f.Name == "costs" { // one file may have limits that the other lacks
-				f.Value = costsText(allCosts(first, second))
+				f.Value = text.FormatMap(allCosts(first, second), strings.Clone)
 			}
 			out = append(out, f)
 			continue

@@ -61,8 +61,8 @@ func writeExplanation(b *bytes.Buffer, e *weir.Explanation) {
 }
 
 func explanationTable(e *weir.Explanation) *text.Table {
-	t := &text.Table{Indent: "  ", Columns: []text.Column{
-		{"LEVEL", false}, {"LIMIT", false}, {"KIND", false}, {"DEFINITION", false}, {"APPLIES", false},
+	t := &text.Table{Indent: "  ", Heads: []string{
+		"LEVEL", "LIMIT", "KIND", "DEFINITION", "APPLIES",
 	}}
 	add := func(level weir.Level, limits []weir.Limit, applies string) {
 		for _, l := range limits {

@@ -12,7 +12,7 @@ import (
 // leaseAnswer prints a lease and the limits that admitted it.
 func leaseAnswer(l *weir.Lease) *answer {
 	return &answer{body: httpapi.Document(l), table: func(b *bytes.Buffer) {
-		t := text.Table{Columns: make([]text.Column, 2)}
+		t := text.Table{}
 		t.Add("lease", l.ID.String())
 		t.Add("reserved", instant(l.ReservedAt))
 		addEnds(&t, &weir.Receipt{Expires: l.Expires, HoldsUntil: l.HoldsUntil, Degraded: l.Degraded})
@@ -48,7 +48,7 @@ func denialAnswer(e *weir.DeniedError) *answer {
 // receiptAnswer prints what a verb on a lease did.
 func receiptAnswer(r *weir.Receipt) *answer {
 	return &answer{body: httpapi.Document(r), table: func(b *bytes.Buffer) {
-		t := text.Table{Columns: make([]text.Column, 2)}
+		t := text.Table{}
 		t.Add("lease", r.LeaseID.String())
 		t.Add("at", instant(r.At))
 		addEnds(&t, r)

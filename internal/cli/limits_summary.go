@@ -88,7 +88,7 @@ func summarize(m *manifest.Manifest) *limitsSummary {
 
 // table prints the counts; what is hidden is told below them.
 func (s *limitsSummary) table(b *bytes.Buffer, hidden int) {
-	t := text.Table{Indent: "  ", Columns: make([]text.Column, 2)}
+	t := text.Table{Indent: "  "}
 	t.Add("namespace", s.Namespace)
 	t.Add("on_unavailable", string(s.OnUnavailable))
 	entities := text.FormatInt(int64(s.Entities))

@@ -81,18 +81,17 @@ func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) 
 func (look style) table(rows []replay.StateRow, columns int) []string {
 	var lines []string
 	for left := range 4 {
-		t := text.Table{Columns: []text.Column{{"ENTITY", false}, {"LIMIT", false}}}
-		add := func(keep bool, head string, right bool) {
-			if keep {
-				t.Columns = append(t.Columns, text.Column{head, right})
-			}
+		t := text.Table{Heads: []string{"ENTITY", "LIMIT"}}
+		if left < 2 {
+			t.Heads = append(t.Heads, "KIND")
 		}
-		add(left < 2, "KIND", false)
-		add(left < 3, "ADMITTED", true)
-		add(true, "DENIED", true)
-		add(true, "USED NOW", true)
-		add(true, "OF", true)
-		add(left < 1, " ", false)
+		if left < 3 {
+			t.Heads = append(t.Heads, ">ADMITTED")
+		}
+		t.Heads = append(t.Heads, ">DENIED", ">USED NOW", ">OF")
+		if left < 1 {
+			t.Heads = append(t.Heads, " ")
+		}
 		for i := range rows {
 			t.Add(look.cells(&rows[i], left)...)
 		}

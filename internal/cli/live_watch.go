@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 	"time"
 
@@ -62,12 +60,8 @@ func (f *firsts) Reserved(a *replay.Attempt, v *replay.Verdict) error {
 	switch {
 	case v.Admitted() && !f.admitted:
 		f.admitted = true
-		var asked []string
-		for _, name := range slices.Sorted(maps.Keys(a.Costs)) {
-			asked = append(asked, name+"="+text.FormatInt(a.Costs[name]))
-		}
 		f.out.note(fmt.Sprintf("first admitted: %s on %s, %s",
-			a.Entity, a.Resource, strings.Join(asked, " ")))
+			a.Entity, a.Resource, text.FormatMap(a.Costs, text.FormatInt)))
 	case v.Denied != nil && !f.denied:
 		f.denied = true
 		f.out.note(fmt.Sprintf("first denied:   %s on %s, by %s; it would fit in %s",

@@ -12,7 +12,7 @@ import (
 // table prints the report for people.
 func (r *loadtestReport) table(b *bytes.Buffer) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	head := text.Table{Columns: []text.Column{{}, {}}}
+	head := text.Table{}
 	head.Add("server", r.Server)
 	for i, request := range r.Requests {
 		name := ""
@@ -60,9 +60,9 @@ const shownRequests = 8
 func (r *loadtestReport) rows(
 	b *bytes.Buffer, title string, of func(*loadtestRow) load.Quantiles,
 ) {
-	t := text.Table{Columns: []text.Column{
-		{title, false}, {"RESULT", false}, {"COUNT", true}, {"PER SECOND", true}, {"P50", true},
-		{"P90", true}, {"P95", true}, {"P99", true}, {"P99.9", true}, {"MAX", true},
+	t := text.Table{Heads: []string{
+		title, "RESULT", ">COUNT", ">PER SECOND", ">P50",
+		">P90", ">P95", ">P99", ">P99.9", ">MAX",
 	}}
 	for i := range r.Latency {
 		row := &r.Latency[i]
@@ -79,8 +79,8 @@ func (r *loadtestReport) denials(b *bytes.Buffer) {
 		return
 	}
 	b.WriteByte('\n')
-	t := text.Table{Columns: []text.Column{
-		{"DENIED BY", false}, {"RESOURCE", false}, {"KIND", false}, {"OF", false}, {"DENIED", true},
+	t := text.Table{Heads: []string{
+		"DENIED BY", "RESOURCE", "KIND", "OF", ">DENIED",
 	}}
 	for _, d := range r.DeniedBy {
 		of := "entity"
@@ -98,7 +98,7 @@ func (r *loadtestReport) denials(b *bytes.Buffer) {
 // foot sums up.
 func (r *loadtestReport) foot(b *bytes.Buffer) {
 	c := &r.Calls
-	t := text.Table{Columns: []text.Column{{}, {}}}
+	t := text.Table{}
 	t.Add("calls", fmt.Sprintf("%s, %s a second: %s admitted, %s denied, %s failed", text.FormatInt(c.Started),
 		perSecond(c.Started, r.served), text.FormatInt(c.Admitted), text.FormatInt(c.Denied), text.FormatInt(c.Failed)))
 	if r.Loop == "open" {

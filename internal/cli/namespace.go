@@ -41,7 +41,7 @@ func newNamespaceBody(n *dynamodb.Namespace) *namespaceBody {
 }
 
 func (n *namespaceBody) table(b *bytes.Buffer) {
-	t := text.Table{Columns: make([]text.Column, 2)}
+	t := text.Table{}
 	t.Add("namespace", n.Name)
 	t.Add("id", n.ID)
 	t.Add("status", n.Status)

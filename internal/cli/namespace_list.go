@@ -61,8 +61,8 @@ func (body *namespacesBody) table(b *bytes.Buffer, none string) {
 		b.WriteString(none + "\n")
 		return
 	}
-	t := text.Table{Columns: []text.Column{
-		{"NAMESPACE", false}, {"ID", false}, {"STATUS", false}, {"CREATED", false}, {"DELETED", false},
+	t := text.Table{Heads: []string{
+		"NAMESPACE", "ID", "STATUS", "CREATED", "DELETED",
 	}}
 	for _, n := range body.Namespaces {
 		t.Add(n.Name, n.ID, n.Status, n.CreatedAt, n.DeletedAt)

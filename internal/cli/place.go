@@ -179,8 +179,8 @@ func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
 		b.WriteString("no limits\n")
 		return
 	}
-	t := text.Table{Columns: []text.Column{
-		{"LIMIT", false}, {"KIND", false}, {"CAPACITY", true}, {"DEFINITION", false},
+	t := text.Table{Heads: []string{
+		"LIMIT", "KIND", ">CAPACITY", "DEFINITION",
 	}}
 	for _, l := range limits {
 		t.Add(l.Name, string(l.Kind), text.FormatInt(l.Capacity), manifest.FormatLimit(l))

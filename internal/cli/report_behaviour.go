@@ -37,9 +37,9 @@ func (r *replayPrint) estimates(b *bytes.Buffer) {
 // calls.
 func (r *replayPrint) estimateRows() *text.Table {
 	e := r.Estimates
-	t := &text.Table{Columns: []text.Column{
-		{"ESTIMATE OF", false}, {"CALLS", true}, {"WITHIN", true}, {"%", true}, {"OVERRUNS", true},
-		{"TOKENS USED", true}, {"RESERVED IN VAIN", true}, {"%", true}, {"NOT RESERVED", true},
+	t := &text.Table{Heads: []string{
+		"ESTIMATE OF", ">CALLS", ">WITHIN", ">%", ">OVERRUNS",
+		">TOKENS USED", ">RESERVED IN VAIN", ">%", ">NOT RESERVED",
 	}}
 	add := func(name string, s *replay.EstimateScore) {
 		over := "-"

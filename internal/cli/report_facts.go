@@ -2,8 +2,6 @@ package cli
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -44,7 +42,7 @@ func facts(r *replay.Report) []chart.Fact {
 		add("limits", r.LimitsFile)
 	}
 	add("latency", r.Latency)
-	if costs := costsText(r.Costs); costs != "" {
+	if costs := text.FormatMap(r.Costs, strings.Clone); costs != "" {
 		add("costs", costs)
 	}
 	if r.Estimates != nil {
@@ -63,13 +61,4 @@ func replaySpan(r *replay.Report) string {
 		return text.FormatInt(days) + " days"
 	}
 	return (time.Duration(r.SpanMS) * time.Millisecond).Round(time.Second).String()
-}
-
-// costsText lists costs by name.
-func costsText(costs map[string]string) string {
-	var texts []string
-	for _, name := range slices.Sorted(maps.Keys(costs)) {
-		texts = append(texts, name+"="+costs[name])
-	}
-	return strings.Join(texts, " ")
 }

@@ -42,13 +42,13 @@ func (p *replayPage) differences() []chart.Section {
 	return []chart.Section{
 		{
 			Title: "Totals", Note: "The change is " + secondName + " less " + firstName + ".",
-			Table: pageTable(&text.Table{Columns: totalsHeads(), Rows: totals}),
+			Table: pageTable(&text.Table{Heads: totalsHeads(), Rows: totals}),
 		},
 		{
 			Title: "The same calls",
 			Note: "Each call belongs to one of these. What one file alone admits is what changes " +
 				"for the callers.",
-			Table: pageTable(&text.Table{Columns: callsHeads(), Rows: calls}),
+			Table: pageTable(&text.Table{Heads: callsHeads(), Rows: calls}),
 		},
 	}
 }

@@ -14,10 +14,11 @@ const pageRows = 40
 // pageTable makes a table of a page from one for a terminal.
 func pageTable(t *text.Table) *chart.Table {
 	out := &chart.Table{Rows: t.Rows}
-	for _, c := range t.Columns {
+	for i := range t.Heads {
+		head, right := t.Head(i)
 		out.Columns = append(out.Columns, chart.Column{
-			Name: pageHead(c.Head), Number: c.Right,
-			Alarm: strings.HasPrefix(c.Head, "DENIED") || c.Head == "ONLY IT",
+			Name: pageHead(head), Number: right,
+			Alarm: strings.HasPrefix(head, "DENIED") || head == "ONLY IT",
 		})
 	}
 	return out
@@ -44,7 +45,7 @@ func (p *replayPage) limitsSection() chart.Section {
 	if p.compare != nil {
 		rows, shadow := limitsRows(p.compare.Limits, p.sides[0].Resource == "")
 		heads := limitsHeads(p.sides[0].Resource == "", true)
-		s.Table = pageTable(&text.Table{Columns: heads, Rows: rows})
+		s.Table = pageTable(&text.Table{Heads: heads, Rows: rows})
 		if shadow {
 			s.Table.Note = shadowNote + "."
 		}

@@ -32,7 +32,7 @@ func (r *replayPrint) table(b *bytes.Buffer) {
 }
 
 func (r *replayPrint) head(b *bytes.Buffer) {
-	t := text.Table{Columns: make([]text.Column, 2)}
+	t := text.Table{}
 	for _, f := range facts(r.Report) {
 		t.Add(f.Name, f.Value)
 	}
@@ -48,13 +48,13 @@ func (r *replayPrint) limits(b *bytes.Buffer) (shadow bool) {
 
 // limitsTable is the table of the limits; shadow reports whether a shadow limit is among them.
 func (r *replayPrint) limitsTable() (t *text.Table, shadow bool) {
-	t = &text.Table{Columns: []text.Column{{"ENTITY", false}}}
+	t = &text.Table{Heads: []string{"ENTITY"}}
 	if r.Resource == "" {
-		t.Columns = append(t.Columns, text.Column{"RESOURCE", false})
+		t.Heads = append(t.Heads, "RESOURCE")
 	}
-	t.Columns = append(t.Columns, text.Column{"LIMIT", false}, text.Column{"KIND", false},
-		text.Column{"ADMITTED", true}, text.Column{"DENIED", true}, text.Column{"ONLY IT", true}, text.Column{"USED", true},
-		text.Column{"AVAILABLE", true}, text.Column{"UNIT", false}, text.Column{"USED %", true})
+	t.Heads = append(t.Heads, "LIMIT", "KIND",
+		">ADMITTED", ">DENIED", ">ONLY IT", ">USED",
+		">AVAILABLE", "UNIT", ">USED %")
 	for _, l := range r.Limits {
 		cells := []string{rowEntity(l)}
 		if r.Resource == "" {
@@ -93,7 +93,7 @@ func rowResource(name string) string {
 
 func (r *replayPrint) foot(b *bytes.Buffer) {
 	c := &r.Totals
-	t := text.Table{Columns: []text.Column{{"", false}, {"", true}, {"", true}, {"", true}}}
+	t := text.Table{Heads: []string{"", ">", ">", ">"}}
 	t.Add("calls", text.FormatInt(c.Calls), "", "")
 	t.Add("admitted", text.FormatInt(c.Admitted), string(c.AdmittedPercent)+" %",
 		text.GroupDigits(c.TokensAdmitted.String())+" tokens")

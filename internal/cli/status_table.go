@@ -10,20 +10,20 @@ import (
 
 // writeStatuses prints limits as they stand, with what was requested of them where something was.
 func writeStatuses(b *bytes.Buffer, all []weir.LimitStatus, requested bool) {
-	t := text.Table{Columns: []text.Column{
-		{"ENTITY", false}, {"RESOURCE", false}, {"LIMIT", false}, {"KIND", false}, {"LEVEL", false},
+	t := text.Table{Heads: []string{
+		"ENTITY", "RESOURCE", "LIMIT", "KIND", "LEVEL",
 	}}
 	if requested {
-		t.Columns = append(t.Columns, text.Column{"REQUESTED", true})
+		t.Heads = append(t.Heads, ">REQUESTED")
 	}
-	t.Columns = append(t.Columns, text.Column{"AVAILABLE", true}, text.Column{"CAPACITY", true})
+	t.Heads = append(t.Heads, ">AVAILABLE", ">CAPACITY")
 	notes := make([]string, len(all))
 	for i := range all {
 		notes[i] = statusNote(&all[i])
 	}
 	noted := strings.Join(notes, "") != ""
 	if noted {
-		t.Columns = append(t.Columns, text.Column{"NOTE", false})
+		t.Heads = append(t.Heads, "NOTE")
 	}
 	for i := range all {
 		s := &all[i]

@@ -42,10 +42,10 @@ func (s *suggested) table(b *bytes.Buffer) {
 
 // limitsTable has a row for each limit that was sized.
 func (s *suggested) limitsTable() *text.Table {
-	t := &text.Table{Columns: []text.Column{
-		{"DECLARED AT", false}, {"LIMIT", false}, {"KIND", false}, {"CALLS", true}, {"NOW", true},
-		{"SUGGESTED", true}, {"CHANGE %", true}, {"DENIES NOW", true}, {"ALONE", true},
-		{"TOGETHER", true},
+	t := &text.Table{Heads: []string{
+		"DECLARED AT", "LIMIT", "KIND", ">CALLS", ">NOW",
+		">SUGGESTED", ">CHANGE %", ">DENIES NOW", ">ALONE",
+		">TOGETHER",
 	}}
 	for _, l := range s.Limits {
 		t.Add(l.Place, l.Limit, string(l.Kind), text.FormatInt(l.Calls),

@@ -65,7 +65,7 @@ func newTableBody(info *dynamodb.TableInfo) *tableBody {
 
 // table writes all that is known of the table.
 func (body *tableBody) table(b *bytes.Buffer) {
-	t := text.Table{Columns: make([]text.Column, 2)}
+	t := text.Table{}
 	for _, row := range [][2]string{
 		{"table", body.Table},
 		{"arn", body.ARN},

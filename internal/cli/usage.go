@@ -5,7 +5,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -193,12 +192,12 @@ func (body *usageListBody) table(b *bytes.Buffer) {
 		b.WriteString("no usage is recorded\n")
 		return
 	}
-	t := text.Table{Columns: []text.Column{
-		{"START", false}, {"WINDOW", false}, {"ENTITY", false}, {"RESOURCE", false}, {"EVENTS", true},
-		{"UNITS", false},
+	t := text.Table{Heads: []string{
+		"START", "WINDOW", "ENTITY", "RESOURCE", ">EVENTS",
+		"UNITS",
 	}}
 	for _, u := range body.Usage {
-		t.Add(u.WindowStart, u.Window, u.Entity, u.Resource, text.FormatInt(u.TotalEvents), countsInWords(u.Units))
+		t.Add(u.WindowStart, u.Window, u.Entity, u.Resource, text.FormatInt(u.TotalEvents), text.FormatMap(u.Units, text.FormatInt))
 	}
 	t.Write(b)
 	if body.More {
@@ -212,27 +211,18 @@ func summaryAnswer(body *usageBody) *answer {
 			b.WriteString("no usage is recorded\n")
 			return
 		}
-		head := text.Table{Columns: make([]text.Column, 2)}
+		head := text.Table{}
 		head.Add("windows", text.FormatInt(int64(body.Windows))+" "+body.Window)
 		head.Add("from", body.WindowStart)
 		head.Add("until", body.WindowEnd)
 		head.Add("events", text.FormatInt(body.TotalEvents))
 		head.Write(b)
 		b.WriteString("\n")
-		t := text.Table{Columns: []text.Column{{"LIMIT", false}, {"UNITS", true}, {"PER WINDOW", true}}}
+		t := text.Table{Heads: []string{"LIMIT", ">UNITS", ">PER WINDOW"}}
 		for _, name := range slices.Sorted(maps.Keys(body.Units)) {
 			n := body.Units[name]
 			t.Add(name, text.FormatInt(n), text.FormatInt(n/int64(body.Windows)))
 		}
 		t.Write(b)
 	}}
-}
-
-// countsInWords is counters on one line, in the order of their names.
-func countsInWords(counts map[string]int64) string {
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		words = append(words, name+"="+text.FormatInt(counts[name]))
-	}
-	return strings.Join(words, " ")
 }

@@ -3,24 +3,22 @@ package text
 
 import (
 	"bytes"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 )
 
-// Column is a table's column; numbers stand at its right edge.
-type Column struct {
-	Head  string
-	Right bool
-}
-
 // Table is text in columns.
 type Table struct {
-	Indent  string
-	Columns []Column // a table without heads prints none
-	Rows    [][]string
+	Indent string
+	// Heads name the columns. One that begins with ">" has numbers, which stand at its right edge.
+	// Columns without a head are to the left; a table without any prints no line for them.
+	Heads []string
+	Rows  [][]string
 }
 
 // Add adds a row. What a terminal would not show is escaped.
@@ -31,44 +29,48 @@ func (t *Table) Add(cells ...string) {
 	t.Rows = append(t.Rows, cells)
 }
 
+// Head returns the head of a column, and whether the column is at its right edge.
+func (t *Table) Head(i int) (name string, right bool) {
+	if i >= len(t.Heads) {
+		return "", false
+	}
+	return strings.CutPrefix(t.Heads[i], ">")
+}
+
 // Write prints the table: columns as wide as they must be, two spaces between them.
 func (t *Table) Write(b *bytes.Buffer) {
-	widths := make([]int, len(t.Columns))
-	heads := make([]string, len(t.Columns))
-	headed := false
-	for i, c := range t.Columns {
-		heads[i] = c.Head
-		headed = headed || c.Head != ""
-		widths[i] = utf8.RuneCountInString(c.Head)
+	heads := make([]string, len(t.Heads))
+	for i := range heads {
+		heads[i], _ = t.Head(i)
 	}
-	for _, row := range t.Rows {
+	rows := t.Rows
+	if strings.Join(heads, "") != "" {
+		rows = append([][]string{heads}, rows...)
+	}
+	var widths []int
+	for _, row := range rows {
 		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if headed {
-		t.line(b, widths, heads)
-	}
-	for _, row := range t.Rows {
-		t.line(b, widths, row)
-	}
-}
-
-func (t *Table) line(b *bytes.Buffer, widths []int, cells []string) {
-	var line strings.Builder
-	line.WriteString(t.Indent)
-	for i, cell := range cells {
-		if i > 0 {
-			line.WriteString("  ")
+	for _, row := range rows {
+		line := t.Indent
+		for i, cell := range row {
+			if i > 0 {
+				line += "  "
+			}
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if _, right := t.Head(i); right {
+				line += pad + cell
+			} else {
+				line += cell + pad
+			}
 		}
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
-		if t.Columns[i].Right {
-			line.WriteString(pad + cell)
-		} else {
-			line.WriteString(cell + pad)
-		}
+		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 }
 
 // FormatInt writes a number with a comma before every third digit.
@@ -88,6 +90,15 @@ func GroupDigits(digits string) string {
 		b.WriteByte(digits[i])
 	}
 	return sign + b.String()
+}
+
+// FormatMap writes name=value for each entry of a map, in the order of the names.
+func FormatMap[V any](m map[string]V, value func(V) string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		words = append(words, name+"="+value(m[name]))
+	}
+	return strings.Join(words, " ")
 }
 
 // Plural is a count with the word for what is counted, in the form that fits.

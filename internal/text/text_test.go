@@ -35,7 +35,7 @@ func TestPrintable(t *testing.T) {
 		}
 	}
 	var b bytes.Buffer
-	cells := Table{Columns: make([]Column, 2)}
+	cells := Table{}
 	cells.Add("\x1b[2Jx\nforged", "1")
 	if cells.Write(&b); b.String() != `\x1b[2Jx\nforged  1`+"\n" {
 		t.Errorf("got %q, want an escaped cell", b.String())
