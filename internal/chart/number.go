@@ -5,6 +5,8 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // size is what is drawn of a value.
@@ -71,22 +73,6 @@ func niceTop(largest uint64) uint64 {
 	}
 }
 
-// thousands writes a number with commas.
-func thousands(v int64) string {
-	digits, sign := strconv.FormatInt(v, 10), ""
-	if v < 0 {
-		sign, digits = "-", digits[1:]
-	}
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return sign + b.String()
-}
-
 // roundTop is niceTop for values of a unit.
 func roundTop(largest uint64, unit string) uint64 {
 	const second, minute, hour, day = 1000, 60_000, 3_600_000, 86_400_000
@@ -127,11 +113,11 @@ func compact(v uint64) string {
 func exact(v int64, unit string) string {
 	switch unit {
 	case "":
-		return thousands(v)
+		return text.FormatInt(v)
 	case Milliseconds:
 		return duration(v)
 	}
-	return thousands(v) + " " + unit
+	return text.FormatInt(v) + " " + unit
 }
 
 // plain writes a value in full; the unit is said elsewhere, unless it is of the number.
@@ -139,7 +125,7 @@ func plain(v int64, unit string) string {
 	if unit == Milliseconds {
 		return duration(v)
 	}
-	return thousands(v)
+	return text.FormatInt(v)
 }
 
 // short writes a value beside a scale.
@@ -164,7 +150,7 @@ func duration(ms int64) string {
 	}
 	const second, minute, hour, day = 1000, 60_000, 3_600_000, 86_400_000
 	two := func(large, small int64, names [2]string) string {
-		out := thousands(ms/large) + " " + names[0]
+		out := text.FormatInt(ms/large) + " " + names[0]
 		if rest := ms % large / small; rest > 0 {
 			out += " " + strconv.FormatInt(rest, 10) + " " + names[1]
 		}

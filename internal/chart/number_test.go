@@ -91,9 +91,9 @@ func TestSumsStayAtTheEnd(t *testing.T) {
 func TestNumbersInWords(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ got, want string }{
-		{thousands(0), "0"}, {thousands(-1), "-1"}, {thousands(999), "999"},
-		{thousands(1000), "1,000"}, {thousands(-123_456), "-123,456"},
-		{thousands(math.MinInt64), "-9,223,372,036,854,775,808"},
+		{plain(0, ""), "0"}, {plain(-1, ""), "-1"}, {plain(999, ""), "999"},
+		{plain(1000, ""), "1,000"}, {plain(-123_456, ""), "-123,456"},
+		{plain(math.MinInt64, ""), "-9,223,372,036,854,775,808"},
 		{compact(0), "0"}, {compact(999), "999"}, {compact(1000), "1k"}, {compact(1200), "1.2k"},
 		{compact(1250), "1.25k"}, {compact(12_500), "12.5k"}, {compact(240_000), "240k"},
 		{compact(14_000_000), "14M"}, {compact(math.MaxUint64), "18.4E"},

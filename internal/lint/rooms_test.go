@@ -133,9 +133,9 @@ var rooms = []room{
 	},
 	{
 		dir:     "internal/replay",
-		imports: []string{root, "memory", "manifest", "estimator"},
+		imports: []string{root, "memory", "manifest", "estimator", "internal/text"},
 	},
-	{dir: "internal/chart"},
+	{dir: "internal/chart", imports: []string{"internal/text"}},
 	{dir: "internal/text"},
 	{
 		dir: "internal/load", imports: []string{root, histogram},

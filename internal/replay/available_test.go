@@ -130,15 +130,3 @@ func TestQuantile(t *testing.T) {
 		}
 	}
 }
-
-func TestThousands(t *testing.T) {
-	t.Parallel()
-	for n, want := range map[int64]string{
-		0: "0", 7: "7", 999: "999", 1000: "1,000", 123456: "123,456", 1234567: "1,234,567",
-		math.MaxInt64: "9,223,372,036,854,775,807",
-	} {
-		if got := thousands(n); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // Bounds of a trace.
@@ -55,7 +57,7 @@ func (b *boundedReader) Read(into []byte) (int, error) {
 			b.inLine += end
 		}
 		if b.inLine > maxLine {
-			b.err = fmt.Errorf("%s:%d: the line is longer than %s bytes", b.name, b.line, thousands(maxLine))
+			b.err = fmt.Errorf("%s:%d: the line is longer than %s bytes", b.name, b.line, text.FormatInt(maxLine))
 			break
 		}
 		if end < 0 {
@@ -65,10 +67,10 @@ func (b *boundedReader) Read(into []byte) (int, error) {
 	}
 	switch {
 	case b.read > b.most:
-		b.err = fmt.Errorf("%s: is larger than %s bytes", b.name, thousands(b.most))
+		b.err = fmt.Errorf("%s: is larger than %s bytes", b.name, text.FormatInt(b.most))
 	case b.read-b.called > maxRecord:
 		b.err = fmt.Errorf("%s:%d: what follows goes on for more than %s bytes: a quote may never be closed",
-			b.name, b.after, thousands(maxRecord))
+			b.name, b.after, text.FormatInt(maxRecord))
 	}
 	return n, b.err
 }

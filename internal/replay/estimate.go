@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir/estimator"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // Estimate says how many tokens a call is taken to generate when it reserves. Its zero value is the
@@ -34,7 +35,7 @@ func (e *Estimate) Set(s string) error {
 	case kind == "fixed":
 		n, reason := parseTokens(value)
 		if reason == "" && n > maxFixed {
-			reason = "must be at most " + thousands(maxFixed)
+			reason = "must be at most " + text.FormatInt(maxFixed)
 		}
 		if reason != "" {
 			return fmt.Errorf("fixed:N: N %s", reason)

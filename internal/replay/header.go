@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // columns are where the fields of a call stand; negative where there is no such column.
@@ -80,9 +82,9 @@ func listed(header []string) string {
 	for _, name := range header[:min(len(header), most)] {
 		names = append(names, quoteName(name))
 	}
-	text := strings.Join(names, ", ")
+	list := strings.Join(names, ", ")
 	if left := len(header) - most; left > 0 {
-		text += fmt.Sprintf(" and %s more", thousands(int64(left)))
+		list += fmt.Sprintf(" and %s more", text.FormatInt(int64(left)))
 	}
-	return text
+	return list
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // names keeps one string for each entity and each resource of a trace, and one caller for each two
@@ -42,7 +43,7 @@ func (s *strings32) number(name string) (number int32, reason string) {
 		return 0, reason
 	}
 	if len(s.names) >= s.most {
-		return 0, fmt.Sprintf("is one too many: there may be %s of them", thousands(int64(s.most)))
+		return 0, fmt.Sprintf("is one too many: there may be %s of them", text.FormatInt(int64(s.most)))
 	}
 	name = strings.Clone(name) // what was read is a part of its line
 	number = int32(len(s.names))
@@ -60,7 +61,7 @@ func (n *names) caller(entity, resource int32, of func() Caller) (number int32, 
 		return number, ""
 	case len(n.callers) >= MaxEntities:
 		return 0, fmt.Sprintf("makes more than %s pairs of an entity and a resource",
-			thousands(MaxEntities))
+			text.FormatInt(MaxEntities))
 	}
 	number = int32(len(n.callers))
 	n.pairs[key] = number

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // plan is a workload together with the limits that a service has for it.
@@ -118,7 +119,7 @@ func (w *Workload) resources() string {
 	if len(names) == 1 {
 		return w.callers[0].Resource
 	}
-	return "any of " + plural(len(names), "resource", "resources")
+	return "any of " + text.Plural(len(names), "resource", "resources")
 }
 
 // charged reports whether any call has a cost on limits of that name.

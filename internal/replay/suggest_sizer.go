@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // sizer looks for capacities. Its methods may run at the same time for different declared limits.
@@ -38,8 +39,8 @@ func newSizer(
 	s.find()
 	s.told.Limits = len(s.sized)
 	if len(s.sized) > maxSized {
-		return nil, UnfitError("--suggest: the calls have " + thousands(int64(len(s.sized))) +
-			" limits to size, and " + thousands(maxSized) + " are the most")
+		return nil, UnfitError("--suggest: the calls have " + text.FormatInt(int64(len(s.sized))) +
+			" limits to size, and " + text.FormatInt(maxSized) + " are the most")
 	}
 	n := &needs{of: s.of, total: map[limitKey]int64{}}
 	if err := s.replay(ctx, s.plan, nil, s.firstTries(unbounded), n); err != nil {

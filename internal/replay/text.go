@@ -5,27 +5,6 @@ import (
 	"strings"
 )
 
-// thousands writes a number of at least 0 with a comma before every third digit.
-func thousands(n int64) string {
-	digits := strconv.FormatInt(n, 10)
-	var b strings.Builder
-	for i := range len(digits) {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteByte(digits[i])
-	}
-	return b.String()
-}
-
-// plural is a count with the word for what is counted, in the form that fits.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return thousands(int64(n)) + " " + many
-}
-
 // shorten keeps a hostile value from filling a message. It is valid UTF-8 whatever came in.
 func shorten(s string) string {
 	const most = 64

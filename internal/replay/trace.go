@@ -11,6 +11,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // traceReader reads a trace: comma-separated values with a header.
@@ -92,7 +94,7 @@ func (t *traceReader) read(ctx context.Context) error {
 			return errors.Join(t.errs...)
 		}
 		if len(t.calls) > t.mostCalls {
-			return fmt.Errorf("%s: has more than %s calls", t.name, thousands(int64(t.mostCalls)))
+			return fmt.Errorf("%s: has more than %s calls", t.name, text.FormatInt(int64(t.mostCalls)))
 		}
 	}
 }
@@ -145,7 +147,7 @@ func (t *traceReader) take(fields []string) {
 		}
 	case len(fields) != t.columns.width:
 		t.mistake("line", strings.Join(fields, ","), fmt.Sprintf("has %s, not %d like the header",
-			plural(len(fields), "column", "columns"), t.columns.width))
+			text.Plural(len(fields), "column", "columns"), t.columns.width))
 	default:
 		t.call(fields)
 	}
