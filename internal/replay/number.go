@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -45,16 +46,16 @@ func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
 	if per := u.perMS(); per > 0 {
 		return n / per, n%per != 0 || strings.Trim(decimals, "0") != "", ""
 	}
-	ms, ok := multiply(n, 1000)
-	if !ok {
+	if n > math.MaxInt64/1000 {
 		return 0, false, over64Bits
 	}
+	ms = 1000 * n
 	kept := (decimals + "000")[:3]
 	if len(decimals) > 3 {
 		more = strings.Trim(decimals[3:], "0") != ""
 	}
 	thousandths, _ := strconv.ParseInt(kept, 10, 64) // three digits
-	if ms > 1<<63-1-thousandths {
+	if ms > math.MaxInt64-thousandths {
 		return 0, false, over64Bits
 	}
 	return ms + thousandths, more, ""
