@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // compare replays a trace against two limits files.

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 

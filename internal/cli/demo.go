@@ -11,7 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/httpapi"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -39,7 +40,7 @@ type demoFlags struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	f := &demoFlags{replayFlags: replayFlags{
-		read: replay.ReadOptions{Resource: "llm"}, costs: replay.Costs{},
+		read: trace.ReadOptions{Resource: "llm"}, costs: replay.Costs{},
 		latency: replay.Latency{Base: 400 * time.Millisecond, PerToken: 15 * time.Millisecond},
 	}}
 	cmd := &cobra.Command{
@@ -125,7 +126,7 @@ type demoRun struct {
 }
 
 // play plays the trace, and prints what came of it.
-func (d *demoRun) play(ctx context.Context, trace *replay.Trace) error {
+func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 	f := d.flags
 	w := f.workload(trace)
 	out, every := d.app.liveOutput(&lines{to: d.app.streams.Out})

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
 

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -21,8 +22,10 @@ type gallery struct {
 }
 
 func (g *gallery) show(s *replay.State) { g.states = append(g.states, s) }
-func (g *gallery) note(text string)     { g.notes = append(g.notes, text) }
-func (g *gallery) end()                 { g.ended = true }
+
+func (g *gallery) note(text string) { g.notes = append(g.notes, text) }
+
+func (g *gallery) end() { g.ended = true }
 
 // tenCalls is a workload of ten calls of one unit, one every second, and a limiter that admits
 // four.
@@ -43,7 +46,7 @@ func tenCalls(t *testing.T) (*replay.Workload, *weir.Limiter) {
 	for i := range 10 {
 		fmt.Fprintf(&text, "%d,0,1\n", i)
 	}
-	trace, err := replay.ReadTrace(t.Context(), "t.csv", strings.NewReader(text.String()), nil)
+	trace, err := trace.ReadTrace(t.Context(), "t.csv", strings.NewReader(text.String()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

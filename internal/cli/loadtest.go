@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/lab/loadtest"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -50,7 +50,7 @@ type loadtestFlags struct {
 	target   target
 	requests []string
 	mix      string
-	options  load.Options
+	options  loadtest.Options
 	think    thinkFlag
 	output   *format
 }
@@ -81,9 +81,9 @@ func (a *app) loadtestCommand() *cobra.Command {
 	flags.StringArrayVar(&f.requests, "request", nil,
 		"a sort of request, as `TEXT` like '3x acme gpt-4o rpm=1' (repeatable)")
 	flags.StringVar(&f.mix, "mix", "", "`FILE` with such a text on each line, or - for standard input")
-	flags.DurationVar(&f.options.Duration, "duration", load.DefaultDuration, "how long to measure")
+	flags.DurationVar(&f.options.Duration, "duration", loadtest.DefaultDuration, "how long to measure")
 	flags.DurationVar(&f.options.Warmup, "warmup", 0, "make calls for this `DURATION` before, unmeasured")
-	flags.IntVar(&f.options.Concurrency, "concurrency", load.DefaultConcurrency,
+	flags.IntVar(&f.options.Concurrency, "concurrency", loadtest.DefaultConcurrency,
 		"`N` callers; with --rate, at most N requests at one time")
 	flags.Int64Var(&f.options.Rate, "rate", 0, "begin `N` calls a second: an open loop")
 	flags.Var(&f.think, "think", "time between reserving and settling, like 100ms or 50ms..150ms")
@@ -122,7 +122,7 @@ func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 	case given("rate") && f.options.Rate == 0:
 		return misused(cmd, "--rate 0: must be from 1 to 1000000")
 	}
-	f.options.Think = load.Span(f.think)
+	f.options.Think = loadtest.Span(f.think)
 	if !given("seed") {
 		f.options.Seed = uint64(rand.Uint32()) // short enough to be typed again
 	}
@@ -144,11 +144,11 @@ func optionErrors(cmd *cobra.Command, err error) error {
 }
 
 // thinkFlag is the value of --think.
-type thinkFlag load.Span
+type thinkFlag loadtest.Span
 
 // Set reads one duration, or two.
 func (t *thinkFlag) Set(s string) error {
-	span, err := load.ParseSpan(s)
+	span, err := loadtest.ParseSpan(s)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (t *thinkFlag) Set(s string) error {
 }
 
 // String returns the flag's text.
-func (t *thinkFlag) String() string { return load.Span(*t).String() }
+func (t *thinkFlag) String() string { return loadtest.Span(*t).String() }
 
 // Type names the value in the help.
 func (t *thinkFlag) Type() string { return "DURATION[..DURATION]" }

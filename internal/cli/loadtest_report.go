@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
 // loadtestReport is what a load test has found. Figures are those of the measured time, without the
@@ -64,7 +64,7 @@ type loadtestRow struct {
 	loadtestQuantiles
 	Service *loadtestQuantiles `json:"service,omitempty"`
 
-	latency, service load.Quantiles
+	latency, service loadtest.Quantiles
 }
 
 // loadtestQuantiles are in microseconds, rounded up.
@@ -99,7 +99,7 @@ type loadtestLeases struct {
 	Left    int64 `json:"left"`
 }
 
-func newLoadtestReport(m *load.Report, server string, requests []string) *loadtestReport {
+func newLoadtestReport(m *loadtest.Report, server string, requests []string) *loadtestReport {
 	o := &m.Options
 	r := &loadtestReport{
 		Server: server, Loop: "closed", Requests: requests, DurationMS: o.Duration.Milliseconds(),
@@ -112,9 +112,9 @@ func newLoadtestReport(m *load.Report, server string, requests []string) *loadte
 			LateMaxMS:        int64((m.LateMax + time.Millisecond - 1) / time.Millisecond),
 			PlannedPerSecond: jsonPerSecond(m.Planned, m.Elapsed),
 			StartedPerSecond: jsonPerSecond(m.Started, m.Served),
-			Admitted:         m.Count(load.Reserve, load.Admitted),
-			Denied:           m.Count(load.Reserve, load.Denied),
-			Failed:           m.Count(load.Reserve, load.Failed), Degraded: m.Degraded,
+			Admitted:         m.Count(loadtest.Reserve, loadtest.Admitted),
+			Denied:           m.Count(loadtest.Reserve, loadtest.Denied),
+			Failed:           m.Count(loadtest.Reserve, loadtest.Failed), Degraded: m.Degraded,
 		},
 		Latency: []loadtestRow{}, DeniedBy: []loadtestDeny{}, Errors: []loadtestErr{},
 		Leases:  loadtestLeases{m.Taken, m.Settled, m.Left},
@@ -137,7 +137,7 @@ func newLoadtestReport(m *load.Report, server string, requests []string) *loadte
 	return r
 }
 
-func newLoadtestRow(row *load.Row, m *load.Report) loadtestRow {
+func newLoadtestRow(row *loadtest.Row, m *loadtest.Report) loadtestRow {
 	out := loadtestRow{
 		Verb: string(row.Verb), Result: string(row.Result), Count: row.Count,
 		PerSecond:         jsonPerSecond(row.Count, m.Served),
@@ -149,7 +149,7 @@ func newLoadtestRow(row *load.Row, m *load.Report) loadtestRow {
 	return out
 }
 
-func inMicroseconds(q load.Quantiles) loadtestQuantiles {
+func inMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
 	us := func(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 	return loadtestQuantiles{us(q.P50), us(q.P90), us(q.P95), us(q.P99), us(q.P999), us(q.Max)}
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/lab/loadtest"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -32,7 +32,7 @@ func (a *app) loadtest(cmd *cobra.Command, args []string, f *loadtestFlags) (*lo
 	if f.target.server == "" {
 		f.target.server, f.target.byDefault = defaultServer, true
 	}
-	if _, err := load.New(nil, mix, &f.options); err != nil {
+	if _, err := loadtest.New(nil, mix, &f.options); err != nil {
 		return nil, optionErrors(cmd, err) // before anything else is looked at
 	}
 	server, err := a.dial(cmd, &f.target)
@@ -42,7 +42,7 @@ func (a *app) loadtest(cmd *cobra.Command, args []string, f *loadtestFlags) (*lo
 	defer server.close() //nolint:errcheck // It only drops connections.
 	keep := max(f.options.Concurrency, manyIdle)
 	f.target.transport.MaxIdleConns, f.target.transport.MaxIdleConnsPerHost = keep, keep
-	runner, err := load.New(server.service, mix, &f.options)
+	runner, err := loadtest.New(server.service, mix, &f.options)
 	if err != nil {
 		return nil, optionErrors(cmd, err)
 	}
@@ -59,14 +59,14 @@ func (a *app) loadtest(cmd *cobra.Command, args []string, f *loadtestFlags) (*lo
 // readRequests returns what the calls ask, and the same as text.
 func (a *app) readRequests(
 	ctx context.Context, cmd *cobra.Command, args []string, f *loadtestFlags,
-) (mix []load.Template, texts []string, err error) {
+) (mix []loadtest.Template, texts []string, err error) {
 	given := f.requests
 	if len(args) > 0 {
 		given = []string{strings.Join(args, " ")}
 	}
 	var errs []error
 	for _, request := range given {
-		t, err := load.ParseTemplate(request)
+		t, err := loadtest.ParseTemplate(request)
 		if err != nil {
 			if len(args) == 0 {
 				err = fmt.Errorf("--request %q: %w", text.Shorten(request, 64), err)
@@ -81,7 +81,7 @@ func (a *app) readRequests(
 		if err != nil {
 			return nil, nil, errors.Join(append(errs, err)...)
 		}
-		more, err := load.ParseMix(inputName(f.mix), data)
+		more, err := loadtest.ParseMix(inputName(f.mix), data)
 		errs = append(errs, err)
 		mix = append(mix, more...)
 	}
@@ -95,7 +95,7 @@ func (a *app) readRequests(
 const loadEvery = 250 * time.Millisecond
 
 // watchLoad shows on a terminal how far a run is until the function it returns is called.
-func (a *app) watchLoad(r *load.Runner) (done func()) {
+func (a *app) watchLoad(r *loadtest.Runner) (done func()) {
 	t := a.terminal()
 	if t == nil {
 		return func() {}
@@ -128,7 +128,7 @@ func (a *app) watchLoad(r *load.Runner) (done func()) {
 }
 
 // loadLine says how far a run is.
-func (look style) loadLine(p load.Progress) string {
+func (look style) loadLine(p loadtest.Progress) string {
 	left := "settling"
 	if p.Elapsed < p.Total {
 		left = (p.Total - p.Elapsed + time.Second - 1).Truncate(time.Second).String() + " left"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/lab/loadtest"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -43,10 +43,10 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 	head.Add("seed", fmt.Sprint(r.Seed))
 	head.Write(b)
 	b.WriteByte('\n')
-	r.rows(b, "LATENCY", func(row *loadtestRow) load.Quantiles { return row.latency })
+	r.rows(b, "LATENCY", func(row *loadtestRow) loadtest.Quantiles { return row.latency })
 	if r.Loop == "open" && len(r.Latency) > 0 {
 		b.WriteByte('\n')
-		r.rows(b, "SERVICE", func(row *loadtestRow) load.Quantiles { return row.service })
+		r.rows(b, "SERVICE", func(row *loadtestRow) loadtest.Quantiles { return row.service })
 	}
 	r.denials(b)
 	b.WriteByte('\n')
@@ -58,7 +58,7 @@ const shownRequests = 8
 
 // rows prints one kind of latency.
 func (r *loadtestReport) rows(
-	b *bytes.Buffer, title string, of func(*loadtestRow) load.Quantiles,
+	b *bytes.Buffer, title string, of func(*loadtestRow) loadtest.Quantiles,
 ) {
 	t := text.Table{Heads: []string{
 		title, "RESULT", ">COUNT", ">PER SECOND", ">P50",
@@ -104,7 +104,7 @@ func (r *loadtestReport) foot(b *bytes.Buffer) {
 	if r.Loop == "open" {
 		t.Add("planned", fmt.Sprintf("%s, %s a second: %s never sent, %s more than %v late, at most %v",
 			text.FormatInt(c.Planned), perSecond(c.Planned, r.elapsed), text.FormatInt(c.Unsent), text.FormatInt(c.Late),
-			load.LateBy, time.Duration(c.LateMaxMS)*time.Millisecond))
+			loadtest.LateBy, time.Duration(c.LateMaxMS)*time.Millisecond))
 	}
 	for _, e := range r.Errors {
 		t.Add("errors", fmt.Sprintf("%s: %s %s", e.Verb, text.FormatInt(e.Count), e.Code))

@@ -14,7 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
-	"github.com/weir-limiter/weir/internal/load"
+	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
 func loadReported(t *testing.T, out string) *loadtestReport {
@@ -134,23 +134,23 @@ func TestLoadtestToken(t *testing.T) {
 func TestLoadtestTable(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
-	q := load.Quantiles{P50: 1234 * time.Nanosecond, P90: 98765 * time.Nanosecond, P95: ms, P99: 123456 * time.Microsecond,
+	q := loadtest.Quantiles{P50: 1234 * time.Nanosecond, P90: 98765 * time.Nanosecond, P95: ms, P99: 123456 * time.Microsecond,
 		P999: 12345 * ms, Max: 61 * time.Second}
-	m := &load.Report{
-		Options: load.Options{
+	m := &loadtest.Report{
+		Options: loadtest.Options{
 			Duration: 10 * time.Second, Warmup: time.Second, Concurrency: 1, Rate: 1000, Seed: 7,
-			Think: load.Span{Least: ms, Most: 2 * ms},
+			Think: loadtest.Span{Least: ms, Most: 2 * ms},
 		},
 		Elapsed: 2 * time.Second, Served: 4 * time.Second,
-		Rows: []load.Row{
-			{Verb: load.Reserve, Result: load.Admitted, Count: 1000, Latency: q},
-			{Verb: load.Reserve, Result: load.Failed, Count: 30, Latency: q},
+		Rows: []loadtest.Row{
+			{Verb: loadtest.Reserve, Result: loadtest.Admitted, Count: 1000, Latency: q},
+			{Verb: loadtest.Reserve, Result: loadtest.Failed, Count: 30, Latency: q},
 		},
-		DeniedBy: []load.DeniedCount{
-			{DeniedBy: load.DeniedBy{Resource: "llm", Limit: "r\x1bpm", Kind: weir.Bucket, Parent: true}, Count: 1500},
-			{DeniedBy: load.DeniedBy{Contended: true}, Count: 2},
+		DeniedBy: []loadtest.DeniedCount{
+			{DeniedBy: loadtest.DeniedBy{Resource: "llm", Limit: "r\x1bpm", Kind: weir.Bucket, Parent: true}, Count: 1500},
+			{DeniedBy: loadtest.DeniedBy{Contended: true}, Count: 2},
 		},
-		Errors:  []load.ErrorCount{{Verb: load.Reserve, Code: weir.Unavailable, Count: 30}},
+		Errors:  []loadtest.ErrorCount{{Verb: loadtest.Reserve, Code: weir.Unavailable, Count: 30}},
 		Planned: 2000, Started: 1030, Unsent: 970, Late: 5, LateMax: 1234567 * time.Nanosecond, Degraded: 1,
 		Taken: 1000, Settled: 990, Left: 10, Stopped: context.Canceled,
 	}
@@ -199,16 +199,16 @@ stopped   interrupted
 func TestLoadLine(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		p    load.Progress
+		p    loadtest.Progress
 		want string
 	}{
-		{load.Progress{Total: 10 * time.Second}, "  0 %  ----------  0 calls  0/s  0 denied  0 failed  10s left"},
+		{loadtest.Progress{Total: 10 * time.Second}, "  0 %  ----------  0 calls  0/s  0 denied  0 failed  10s left"},
 		{
-			load.Progress{Elapsed: 2500 * time.Millisecond, Total: 10 * time.Second, Calls: 2500, Denied: 3, Failed: 1},
+			loadtest.Progress{Elapsed: 2500 * time.Millisecond, Total: 10 * time.Second, Calls: 2500, Denied: 3, Failed: 1},
 			" 25 %  ##--------  2,500 calls  1,000/s  3 denied  1 failed  8s left",
 		},
 		{
-			load.Progress{Elapsed: 11 * time.Second, Total: 10 * time.Second, Calls: 5},
+			loadtest.Progress{Elapsed: 11 * time.Second, Total: 10 * time.Second, Calls: 5},
 			"100 %  ##########  5 calls  0.5/s  0 denied  0 failed  settling",
 		},
 	} {

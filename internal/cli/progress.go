@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // TestProgress: a line that is written over itself, not oftener than people can read, and taken

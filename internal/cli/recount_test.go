@@ -9,7 +9,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // logLine is a line of a decision log, of any kind.

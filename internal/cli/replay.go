@@ -8,8 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-limiter/weir/internal/chart"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/lab/trace"
 )
 
 // replayFlags are the flags of `weir replay`.
@@ -19,7 +20,7 @@ type replayFlags struct {
 	speed     int64
 	entities  int
 	seed      uint64
-	read      replay.ReadOptions
+	read      trace.ReadOptions
 	latency   replay.Latency
 	costs     replay.Costs
 	estimate  replay.Estimate
@@ -91,8 +92,8 @@ func (a *app) replayCommand() *cobra.Command {
 }
 
 // traceFlags gives a command the flags for how a trace is written.
-func traceFlags(cmd *cobra.Command, o *replay.ReadOptions) {
-	o.TimeUnit, o.DurationUnit = replay.Seconds, replay.Milliseconds
+func traceFlags(cmd *cobra.Command, o *trace.ReadOptions) {
+	o.TimeUnit, o.DurationUnit = trace.Seconds, trace.Milliseconds
 	flags := cmd.Flags()
 	for _, f := range []struct {
 		into        *string

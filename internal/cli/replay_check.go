@@ -6,7 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -71,10 +72,10 @@ func (f *replayFlags) checkWho(cmd *cobra.Command) error {
 		return errors.New("--latency does not go with --duration-column, which says how long a call lasted")
 	case f.read.Duration == "" && given("duration-unit"):
 		return errors.New("--duration-unit goes with --duration-column")
-	case f.entities < 1 || f.entities > replay.MaxEntities:
-		return fmt.Errorf("--entities %d: must be between 1 and %s", f.entities, text.FormatInt(replay.MaxEntities))
+	case f.entities < 1 || f.entities > trace.MaxEntities:
+		return fmt.Errorf("--entities %d: must be between 1 and %s", f.entities, text.FormatInt(trace.MaxEntities))
 	}
-	if err := replay.CheckResource(f.read.Resource); err != nil {
+	if err := trace.CheckResource(f.read.Resource); err != nil {
 		return fmt.Errorf("--resource %q: %w", f.read.Resource, err)
 	}
 	return f.checkColumns()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )

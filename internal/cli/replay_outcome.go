@@ -3,8 +3,8 @@ package cli
 import (
 	"bytes"
 
-	"github.com/weir-limiter/weir/internal/chart"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // replayOutcome is what a replay came to, as it is printed in JSON, and what a page shows besides.

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -78,19 +79,19 @@ func (f *replayFlags) log(o *replay.Options) (*wholeFile, error) {
 }
 
 // workload says who makes the calls of a trace, and what they cost.
-func (f *replayFlags) workload(t *replay.Trace) *replay.Workload {
+func (f *replayFlags) workload(t *trace.Trace) *replay.Workload {
 	return replay.NewWorkload(t, &replay.WorkloadOptions{
 		Entities: f.entities, Seed: f.seed, Latency: f.latency, Costs: f.costs,
 	})
 }
 
 func (a *app) readTrace(
-	ctx context.Context, name string, o *replay.ReadOptions,
-) (*replay.Trace, error) {
-	r, err := a.open(ctx, name, replay.MaxTraceBytes)
+	ctx context.Context, name string, o *trace.ReadOptions,
+) (*trace.Trace, error) {
+	r, err := a.open(ctx, name, trace.MaxTraceBytes)
 	if err != nil {
 		return nil, err
 	}
-	t, err := replay.ReadTrace(ctx, inputName(name), r, o)
+	t, err := trace.ReadTrace(ctx, inputName(name), r, o)
 	return t, errors.Join(err, r.Close())
 }

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/chart"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // chartColumns is how wide a chart is where nobody says how wide a line may be: as wide as the

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/chart"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
 

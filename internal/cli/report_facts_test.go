@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // TestReplaySpan: spans are told in whole seconds, and are never negative, however long they are.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weir-limiter/weir/internal/chart"
+	"github.com/weir-limiter/weir/internal/lab/chart"
 )
 
 // pageFile is where a page is written; nil is nowhere.

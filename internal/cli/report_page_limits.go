@@ -3,8 +3,8 @@ package cli
 import (
 	"strings"
 
-	"github.com/weir-limiter/weir/internal/chart"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
 

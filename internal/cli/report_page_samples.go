@@ -4,8 +4,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/weir-limiter/weir/internal/chart"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // sizes counts numbers by how large they are, in bins whose ends are round. It needs as much memory

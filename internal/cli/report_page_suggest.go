@@ -3,7 +3,7 @@ package cli
 import (
 	"fmt"
 
-	"github.com/weir-limiter/weir/internal/chart"
+	"github.com/weir-limiter/weir/internal/lab/chart"
 	"github.com/weir-limiter/weir/internal/text"
 )
 

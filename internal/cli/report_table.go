@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/weir-limiter/weir/internal/chart"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
 

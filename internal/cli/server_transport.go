@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // attemptTimeout is how long one attempt to ask a server may take: as long as by the client's

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/replay"
+	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
 

@@ -116,7 +116,8 @@ var rooms = []room{
 		imports: []string{
 			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
-			"internal/replay", "internal/chart", "internal/load", "internal/text", cobra, grpc, awsSDK,
+			"internal/lab/trace", "internal/lab/replay", "internal/lab/chart", "internal/lab/loadtest",
+			"internal/text", cobra, grpc, awsSDK,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", testscript},
 	},
@@ -131,14 +132,17 @@ var rooms = []room{
 		dir: "internal/server/statuspage", imports: []string{root, "httpapi", "internal/apijson"},
 		tests: []string{"memory", "httpapi/httphandler"},
 	},
+	{dir: "internal/lab/trace", imports: []string{root, "internal/text"}},
 	{
-		dir:     "internal/replay",
-		imports: []string{root, "memory", "manifest", "estimator", "internal/text"},
+		dir: "internal/lab/replay",
+		imports: []string{
+			root, "memory", "manifest", "estimator", "internal/lab/trace", "internal/text",
+		},
 	},
-	{dir: "internal/chart", imports: []string{"internal/text"}},
+	{dir: "internal/lab/chart", imports: []string{"internal/text"}},
 	{dir: "internal/text"},
 	{
-		dir: "internal/load", imports: []string{root, histogram},
+		dir: "internal/lab/loadtest", imports: []string{root, histogram},
 		tests: []string{"memory", "httpapi", "httpapi/httphandler"},
 	},
 	{

@@ -1,0 +1,311 @@
+package chart
+
+import (
+	"strconv"
+	"strings"
+)
+
+func (c *Columns) view() *figureView {
+	each := apiece(most(c.Series), mostPlaces)
+	series := merge(c.Series, each, false)
+	places := most(series)
+	times := c.Times.normal(most(c.Series)).each(each)
+	top := roundTop(highest(series), c.Unit)
+	names := timeNames(times, places)
+	return &figureView{
+		Title: perStep(c.Title, c.Unit, times), Note: c.Note, Wide: true,
+		Keys: keys(series), Data: data("from", names, series, c.Unit),
+		Plot: &plotView{
+			Label: spoken(perStep(c.Title, c.Unit, times)),
+			Desc:  times.span(places) + ": " + described(series, c.Unit),
+			Scale: scaleLabels(top, c.Unit), Width: places * columnWidth, Height: plotHeight,
+			Grid:   []int{0, plotHeight / 2},
+			Shapes: shapes(series, rects(series, top, plotHeight, false)),
+			Hits: hits(places, columnWidth, func(i int) string {
+				return said(names[i], series, i, c.Unit)
+			}),
+			Ticks: timeTicks(times, places, wideRoom),
+		},
+	}
+}
+
+func (c *Comparison) view() *figureView {
+	n := max(most(c.Above.Series), most(c.Below.Series))
+	each := apiece(n, mostPlaces)
+	above, below := merge(c.Above.Series, each, false), merge(c.Below.Series, each, false)
+	places := max(most(above), most(below))
+	times := c.Times.normal(n).each(each)
+	top := roundTop(max(highest(above), highest(below)), c.Unit)
+	names := timeNames(times, places)
+	both := append(prefixed(c.Above.Name, above), prefixed(c.Below.Name, below)...)
+	scale := scaleLabels(top, c.Unit)
+	for i := len(scale) - 2; i >= 0; i-- {
+		scale = append(scale, scale[i])
+	}
+	return &figureView{
+		Title: perStep(c.Title, c.Unit, times), Note: c.Note, Wide: true,
+		Keys: keys(above), Data: data("from", names, both, c.Unit),
+		Plot: &plotView{
+			Label: spoken(perStep(c.Title, c.Unit, times)), Upper: c.Above.Name, Lower: c.Below.Name,
+			Desc:  times.span(places) + ": " + described(both, c.Unit),
+			Scale: scale, Width: places * columnWidth, Height: 2 * plotHeight,
+			Grid: []int{0, plotHeight / 2, plotHeight, plotHeight * 3 / 2, 2 * plotHeight},
+			Shapes: append(shapes(above, rects(above, top, plotHeight, false)),
+				shapes(below, rects(below, top, plotHeight, true))...),
+			Hits: hits(places, columnWidth, func(i int) string {
+				return said(names[i], both, i, c.Unit)
+			}),
+			Ticks: timeTicks(times, places, wideRoom),
+		},
+	}
+}
+
+// prefixed are series under names that say whose they are.
+func prefixed(side string, series []Series) []Series {
+	out := make([]Series, len(series))
+	for i, s := range series {
+		out[i] = Series{side + ": " + s.Name, s.Tone, s.Values}
+	}
+	return out
+}
+
+func (l *Lines) view() *figureView {
+	each := apiece(most(l.Series), mostPlaces)
+	series := merge(l.Series, each, true)
+	places := most(series)
+	times := l.Times.normal(most(l.Series)).each(each)
+	top := roundTop(l.largest(), l.Unit)
+	names := timeNames(times, places)
+	v := &figureView{
+		Title: l.Title, Note: l.Note, Keys: keys(series), Data: data("from", names, series, l.Unit),
+	}
+	p := &plotView{
+		Label: spoken(l.Title), Desc: times.span(places) + ": " + described(series, l.Unit),
+		Scale: scaleLabels(top, l.Unit), Width: places * columnWidth, Height: plotHeight,
+		Grid:  []int{0, plotHeight / 2},
+		Ticks: timeTicks(times, places, halfRoom),
+		Hits: hits(places, columnWidth, func(i int) string {
+			return said(names[i], series, i, l.Unit)
+		}),
+	}
+	classes := seriesClasses(series)
+	for k := range series {
+		if line := steps(series[k].Values, top); line != "" {
+			if len(series) == 1 {
+				p.Shapes = append(p.Shapes, shapeView{"area " + classes[k], line + "V" +
+					strconv.Itoa(plotHeight) + "H0z"})
+			}
+			p.Shapes = append(p.Shapes, shapeView{"line " + classes[k], line})
+		}
+	}
+	if l.Rule != nil {
+		y := strconv.Itoa(plotHeight - scale(size(l.Rule.Value), top, plotHeight))
+		p.Shapes = append(p.Shapes, shapeView{"rule", "M0 " + y + "H" + strconv.Itoa(p.Width)})
+		rule := l.Rule.Name + " " + exact(l.Rule.Value, l.Unit)
+		v.Keys = append(v.Keys, keyView{"rule", rule})
+		p.Desc = titled(p.Desc, rule)
+	}
+	v.Plot = p
+	return v
+}
+
+// steps is a line that is level over each interval.
+func steps(values []int64, top uint64) string {
+	text := ""
+	for i, v := range values {
+		y := strconv.Itoa(plotHeight - scale(size(v), top, plotHeight))
+		if i == 0 {
+			text = "M0 " + y
+		} else {
+			text += "V" + y
+		}
+		text += "H" + strconv.Itoa((i+1)*columnWidth)
+	}
+	return text
+}
+
+func (d *Distribution) view() *figureView {
+	names, n := d.binNames(), d.bins()
+	width := max(len(d.Series), 1)*columnWidth + columnGap*4
+	top := niceTop(largest(d.Series))
+	bars := make([][]rect, len(d.Series))
+	for k := range d.Series {
+		for i := range n {
+			if h := stack([]uint64{size(d.Series[k].at(i))}, top, plotHeight, leastHeight)[1]; h > 0 {
+				x := i*width + 2*columnGap + k*columnWidth
+				bars[k] = append(bars[k], rect{x, plotHeight - h, columnWidth - columnGap, h})
+			}
+		}
+	}
+	ticks := make([]tick, n)
+	for i := range ticks {
+		ticks[i] = tick{(2*i + 1) * 10_000 / (2 * n), d.binLabel(i)}
+	}
+	return &figureView{
+		Title: d.Title, Note: d.Note, Keys: keys(d.Series), Data: data("value", names, d.Series, ""),
+		Plot: &plotView{
+			Label: spoken(d.Title), Desc: described(d.Series, ""), Scale: scaleLabels(top, ""),
+			Width: n * width, Height: plotHeight, Grid: []int{0, plotHeight / 2},
+			Shapes: shapes(d.Series, bars),
+			Hits:   hits(n, width, func(i int) string { return said(names[i], d.Series, i, "") }),
+			Ticks:  tickViews(ticks, halfRoom),
+		},
+	}
+}
+
+// figureView is a figure as the template wants it: a plot or bars, and the numbers in a table.
+type figureView struct {
+	Title, Note string
+	// Wide figures have a row of the page for themselves.
+	Wide bool
+	Keys []keyView
+	Plot *plotView
+	Bars []barView
+	Data *dataView
+}
+
+// keyView is an entry of the legend.
+type keyView struct{ Class, Name string }
+
+// dataView is the table of a figure's numbers.
+type dataView struct {
+	Heads []string
+	Rows  []dataRow
+}
+
+type dataRow struct {
+	Name  string
+	Cells []string
+}
+
+// seriesClasses are how the series look: by their meaning, or by their place among those that have
+// none.
+func seriesClasses(series []Series) []string {
+	out := make([]string, len(series))
+	others := 0
+	for i := range series {
+		switch series[i].Tone {
+		case Good:
+			out[i] = "good"
+		case Bad:
+			out[i] = "bad"
+		default:
+			out[i] = "s" + strconv.Itoa(others%4)
+			others++
+		}
+	}
+	return out
+}
+
+// keys is the legend of several series.
+func keys(series []Series) []keyView {
+	classes := seriesClasses(series)
+	var out []keyView
+	for i := range series {
+		if series[i].Name != "" {
+			out = append(out, keyView{classes[i], series[i].Name})
+		}
+	}
+	return out
+}
+
+// data makes the table of the numbers: a row for each name, none without series.
+func data(first string, names []string, series []Series, unit string) *dataView {
+	v := &dataView{Heads: []string{first}}
+	for _, s := range series {
+		v.Heads = append(v.Heads, s.Name)
+	}
+	if len(series) == 0 {
+		return v
+	}
+	for i, name := range names {
+		row := dataRow{Name: name}
+		for k := range series {
+			row.Cells = append(row.Cells, plain(series[k].at(i), unit))
+		}
+		v.Rows = append(v.Rows, row)
+	}
+	return v
+}
+
+// said is a place in words: "18:15: admitted 120, denied 3".
+func said(name string, series []Series, i int, unit string) string {
+	parts := make([]string, len(series))
+	for k := range series {
+		parts[k] = strings.TrimSpace(series[k].Name + " " + exact(series[k].at(i), unit))
+	}
+	return name + ": " + strings.Join(parts, ", ")
+}
+
+// spoken is the title of a drawing, which must have one.
+func spoken(title string) string {
+	if title == "" {
+		return "figure"
+	}
+	return title
+}
+
+// described is the series in words, for those who do not see them.
+func described(series []Series, unit string) string {
+	parts := make([]string, len(series))
+	for k := range series {
+		highest := largest(series[k : k+1])
+		parts[k] = series[k].Name + " at most " + exact(int64(highest), unit)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// barView is a label with its bars.
+type barView struct {
+	Label string
+	Lines []barLine
+}
+
+// barLine is one bar and the numbers behind it.
+type barLine struct {
+	Text, Said string
+	Width      int
+	Shapes     []shapeView
+}
+
+func (b *Bars) view() *figureView {
+	v := &figureView{Title: b.Title, Note: b.Note, Bars: []barView{}}
+	if len(b.Series) > 1 {
+		v.Keys = keys(b.Series)
+	}
+	rows := max(len(b.Labels), most(b.Series))
+	top := b.top()
+	names := make([]string, rows)
+	for i := range rows {
+		names[i] = b.label(i)
+		bar := barView{Label: names[i]}
+		if b.Grouped {
+			for k := range b.Series {
+				bar.Lines = append(bar.Lines, b.line(i, k, k+1, top))
+			}
+		} else {
+			bar.Lines = append(bar.Lines, b.line(i, 0, len(b.Series), top))
+		}
+		v.Bars = append(v.Bars, bar)
+	}
+	v.Data = data("", names, b.Series, b.Unit)
+	return v
+}
+
+// line draws the series from one up to another.
+func (b *Bars) line(i, from, to int, top uint64) barLine {
+	series, classes := b.Series[from:to], seriesClasses(b.Series)
+	line := barLine{Said: said(b.label(i), series, i, b.Unit), Width: plotHeight}
+	edges := stack(column(series, i), top, plotHeight, leastHeight)
+	for k := range series {
+		if k > 0 {
+			line.Text += " + "
+		}
+		line.Text += plain(series[k].at(i), b.Unit)
+		if width := edges[k+1] - edges[k]; width > 0 {
+			line.Shapes = append(line.Shapes,
+				shapeView{classes[from+k], rect{edges[k], 0, width, columnWidth}.path()})
+		}
+	}
+	return line
+}

@@ -1,0 +1,266 @@
+package chart
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// TextOptions say what a terminal can show. Nil is for all defaults.
+type TextOptions struct {
+	// Width is how many cells a line may take, 20 to 400. Default: 80
+	Width int
+	// Height is how many lines the plot itself takes, 1 to 50. Default: 8
+	Height int
+	// ASCII is for terminals without block characters. Default: block characters
+	ASCII bool
+	// Color allows the escape sequences of colours. Default: none
+	Color bool
+}
+
+// WriteText draws a figure on a terminal. Its lines end with a line feed, have no spaces at their
+// ends, and no line is wider than the options say. Nil is no figure, and nothing is written. The
+// error is the writer's.
+func WriteText(w io.Writer, f Figure, o *TextOptions) error {
+	t := newTerminal(o)
+	if f != nil {
+		f.text(t)
+	}
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+// terminal collects lines.
+type terminal struct {
+	TextOptions
+
+	b strings.Builder
+}
+
+func newTerminal(o *TextOptions) *terminal {
+	t := &terminal{}
+	if o != nil {
+		t.TextOptions = *o
+	}
+	if t.Width == 0 {
+		t.Width = 80
+	}
+	if t.Height == 0 {
+		t.Height = 8
+	}
+	t.Width, t.Height = min(max(t.Width, 20), 400), min(max(t.Height, 1), 50)
+	return t
+}
+
+// line writes a line, cut where the terminal ends. It must not hold escape sequences.
+func (t *terminal) line(parts ...string) {
+	text := strings.TrimRight(strings.Join(parts, ""), " ")
+	t.b.WriteString(strings.TrimRight(shorten(text, t.Width, t.ASCII), " ") + "\n")
+}
+
+// safe is a text of the caller as it may be shown, shortened to so many cells.
+func (t *terminal) safe(text string, most int) string {
+	return strings.TrimRight(shorten(printable(text, t.ASCII), most, t.ASCII), " ")
+}
+
+// heading writes the title, on its right the names of the series, and the note.
+func (t *terminal) heading(title, note string, series []Series) {
+	title = t.safe(title, t.Width)
+	keys, width := t.keys(series)
+	if width > 0 && cells(title)+2+width <= t.Width {
+		t.b.WriteString(left(title, t.Width-width) + keys + "\n")
+	} else {
+		if title != "" {
+			t.line(title)
+		}
+		t.keyLines(series)
+	}
+	if note != "" {
+		t.line(t.safe(note, t.Width))
+	}
+}
+
+// keys are the names of the series behind their marks, and how many cells they take.
+func (t *terminal) keys(series []Series) (text string, width int) {
+	for i := range series {
+		name := t.safe(series[i].Name, t.Width)
+		if name == "" {
+			continue
+		}
+		if width > 0 {
+			text, width = text+"  ", width+2
+		}
+		text += t.paint(t.fill(i), t.color(series, i)) + " " + name
+		width += 2 + cells(name)
+	}
+	return text, width
+}
+
+// keyLines is for keys that do not fit beside the title.
+func (t *terminal) keyLines(series []Series) {
+	if text, width := t.keys(series); width > 0 && width <= t.Width {
+		t.b.WriteString(text + "\n")
+		return
+	}
+	for i := range series {
+		if name := t.safe(series[i].Name, t.Width-2); name != "" {
+			t.b.WriteString(t.paint(t.fill(i), t.color(series, i)) + " " + name + "\n")
+		}
+	}
+}
+
+// fill is the mark of a series by its place. Blocks in colours need no marks, and meet well.
+func (t *terminal) fill(i int) string {
+	if t.exact() {
+		return "█"
+	}
+	if t.ASCII {
+		return [...]string{"#", "!", "+", "="}[i%4]
+	}
+	return [...]string{"█", "▒", "░", "▓"}[i%4]
+}
+
+// exact reports whether a cell can show where one series ends and the next begins.
+func (t *terminal) exact() bool { return t.Color && !t.ASCII }
+
+// color is the number of a series' colour. Good and Bad differ in brightness as well.
+func (t *terminal) color(series []Series, i int) int {
+	const red, yellow, blue, magenta, cyan = 1, 3, 4, 5, 6
+	switch series[i].Tone {
+	case Good:
+		return cyan
+	case Bad:
+		return red
+	}
+	return [...]int{blue, yellow, magenta, cyan}[i%4]
+}
+
+// upright and sideways are parts of a block, in eighths.
+func (t *terminal) upright(eighths int) string {
+	if t.ASCII {
+		return [...]string{" ", ".", ".", ".", "o", "o", "o", "#", "#"}[eighths]
+	}
+	return [...]string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}[eighths]
+}
+
+func (t *terminal) sideways(eighths int) string {
+	if t.ASCII {
+		return [...]string{" ", ".", ".", ".", "-", "-", "-", "#", "#"}[eighths]
+	}
+	return [...]string{" ", "▏", "▎", "▍", "▌", "▋", "▊", "▉", "█"}[eighths]
+}
+
+// uncolored is where the terminal's own colour stays.
+const uncolored = -1
+
+// run is a text in one colour on another one.
+type run struct {
+	text        string
+	color, back int
+}
+
+// paint gives a text a colour, where there are colours.
+func (t *terminal) paint(text string, color int) string {
+	if !t.Color || text == "" {
+		return text
+	}
+	return run{text, color, uncolored}.escaped()
+}
+
+// painted joins runs, with as few escape sequences as that takes.
+func (t *terminal) painted(runs []run) string {
+	var b strings.Builder
+	for len(runs) > 0 {
+		n := 1
+		for n < len(runs) && runs[n].color == runs[0].color && runs[n].back == runs[0].back {
+			n++
+		}
+		whole := runs[0]
+		for _, r := range runs[1:n] {
+			whole.text += r.text
+		}
+		runs = runs[n:]
+		if t.Color && whole.color != uncolored {
+			whole.text = whole.escaped()
+		}
+		b.WriteString(whole.text)
+	}
+	return b.String()
+}
+
+// escaped is a run as a terminal understands it.
+func (r run) escaped() string {
+	back := ""
+	if r.back != uncolored {
+		back = ";4" + strconv.Itoa(r.back)
+	}
+	return "\x1b[3" + strconv.Itoa(r.color) + back + "m" + r.text + "\x1b[0m"
+}
+
+// cells is how many cells of a terminal a text takes.
+func cells(text string) int {
+	n := 0
+	for _, r := range text {
+		n += runeCells(r)
+	}
+	return n
+}
+
+// runeCells is near enough: marks take no cell, what East Asia writes and emoji take two.
+func runeCells(r rune) int {
+	switch {
+	case r < 0x300:
+		return 1
+	case unicode.In(r, unicode.Mn, unicode.Me):
+		return 0
+	case unicode.In(r, unicode.Han, unicode.Hangul, unicode.Hiragana, unicode.Katakana),
+		r >= 0x3000 && r <= 0x303F, r >= 0xFF01 && r <= 0xFF60, r >= 0xFFE0 && r <= 0xFFE6,
+		r >= 0x1F300 && r <= 0x1FAFF:
+		return 2
+	}
+	return 1
+}
+
+// printable escapes what would move the cursor, or, in plain ASCII, what that has not.
+func printable(text string, ascii bool) string {
+	var b strings.Builder
+	for len(text) > 0 {
+		r, n := utf8.DecodeRuneInString(text)
+		broken := r == utf8.RuneError && n == 1
+		if !broken && strconv.IsPrint(r) && (!ascii || r < utf8.RuneSelf) {
+			b.WriteString(text[:n])
+		} else {
+			quoted := strconv.QuoteToASCII(text[:n])
+			b.WriteString(quoted[1 : len(quoted)-1])
+		}
+		text = text[n:]
+	}
+	return b.String()
+}
+
+// shorten keeps the beginning of what takes more cells than there are.
+func shorten(text string, most int, ascii bool) string {
+	if cells(text) <= most {
+		return text
+	}
+	end := "…"
+	if ascii {
+		end = "~"
+	}
+	room := most - 1
+	for i, r := range text {
+		if room -= runeCells(r); room < 0 {
+			return text[:i] + end
+		}
+	}
+	return text
+}
+
+// left fills a text up to a width, right puts it to the end of one.
+func left(text string, width int) string { return text + blank(width-cells(text)) }
+
+func right(text string, width int) string { return blank(width-cells(text)) + text }
+
+func blank(n int) string { return strings.Repeat(" ", max(n, 0)) }

@@ -1,0 +1,206 @@
+package chart
+
+import (
+	"io"
+	"slices"
+	"strings"
+)
+
+func (b *Bars) text(t *terminal) {
+	t.heading(b.Title, b.Note, b.keyed())
+	rows := max(len(b.Labels), most(b.Series))
+	if rows == 0 || len(b.Series) == 0 {
+		t.line("nothing to show")
+		return
+	}
+	name := 0
+	for i := range rows {
+		name = max(name, cells(t.safe(b.label(i), t.Width/3)))
+	}
+	groups := [][]Series{b.Series} // of each label
+	if b.Grouped {
+		groups = slices.Collect(slices.Chunk(b.Series, 1))
+	}
+	numbers := t.numbers(b, groups, rows)
+	number := 0
+	for _, n := range numbers {
+		number = max(number, cells(n))
+	}
+	l := barLayout{terminal: t, top: b.top(), width: t.Width - name - number - 4, all: b.Series}
+	for i := range rows {
+		label := t.safe(b.label(i), t.Width/3)
+		for g, series := range groups {
+			beside := left(label, name) + "  " + right(numbers[i*len(groups)+g], number)
+			if l.width < 4 { // numbers say more than bars
+				t.line(beside)
+			} else {
+				t.b.WriteString(strings.TrimRight(beside+"  "+l.bar(series, i, g), " ") + "\n")
+			}
+			label = ""
+		}
+	}
+}
+
+// keyed are the series that need a name: one alone is named by the title.
+func (b *Bars) keyed() []Series {
+	if len(b.Series) < 2 {
+		return nil
+	}
+	return b.Series
+}
+
+func (b *Bars) label(i int) string {
+	if i < len(b.Labels) {
+		return b.Labels[i]
+	}
+	return ""
+}
+
+// top is the longest bar.
+func (b *Bars) top() uint64 {
+	if b.Grouped {
+		return largest(b.Series)
+	}
+	return highest(b.Series)
+}
+
+// numbers are what stands beside the bars: the values of their parts.
+func (t *terminal) numbers(b *Bars, groups [][]Series, rows int) []string {
+	width := make([]int, len(b.Series))
+	for k := range b.Series {
+		for i := range rows {
+			width[k] = max(width[k], cells(plain(b.Series[k].at(i), b.Unit)))
+		}
+	}
+	var out []string
+	for i := range rows {
+		for _, series := range groups {
+			var parts []string
+			for k := range series {
+				w := 0
+				if !b.Grouped {
+					w = width[k]
+				}
+				parts = append(parts, right(plain(series[k].at(i), b.Unit), w))
+			}
+			out = append(out, strings.Join(parts, "  "))
+		}
+	}
+	return out
+}
+
+// barLayout is where bars are drawn.
+type barLayout struct {
+	*terminal
+
+	top   uint64
+	width int
+	all   []Series // for the colours
+}
+
+// bar draws the parts of a bar. Group is the place of the first of them among all series.
+func (l *barLayout) bar(series []Series, i, group int) string {
+	values := column(series, i)
+	if len(values) == 1 {
+		long := stack(values, l.top, l.width*eighths, 1)[1]
+		text := strings.Repeat(l.fill(group), long/eighths)
+		if rest := long % eighths; rest > 0 {
+			text += l.sideways(rest)
+		}
+		return l.paint(text, l.color(l.all, group))
+	}
+	text, edges := "", stack(values, l.top, l.width, 1)
+	for k := range values {
+		text += l.paint(strings.Repeat(l.fill(k), edges[k+1]-edges[k]), l.color(l.all, k))
+	}
+	return text
+}
+
+func (d *Distribution) text(t *terminal) {
+	bars := Bars{
+		Title: d.Title, Note: d.Note, Labels: d.binNames(), Series: d.Series, Grouped: true,
+	}
+	if d.bins() == 0 {
+		bars.Labels = nil
+	}
+	bars.text(t)
+}
+
+// WriteSparks draws the first series of each of several figures as one line of text: its title, a
+// small column for each interval, and the highest value beside the rule. A column that is full is
+// at the rule, or at the highest value where there is none; those at the rule have another colour.
+// The error is the writer's.
+func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
+	t := newTerminal(o)
+	names, ends := make([]string, len(lines)), t.peaks(lines)
+	name, end, n := 0, 0, 0
+	for i, l := range lines {
+		names[i] = t.safe(l.Title, t.Width/3)
+		name, end = max(name, cells(names[i])), max(end, cells(ends[i]))
+		n = max(n, most(l.Series))
+	}
+	room := t.Width - name - end - 4
+	if room < 4 {
+		for i := range lines {
+			t.line(left(names[i], name), "  ", ends[i])
+		}
+	} else {
+		merged := apiece(n, room)
+		long := (n + merged - 1) / merged
+		wide := max(room/max(long, 1), 1)
+		for i, l := range lines {
+			text, width := t.spark(l, merged, wide)
+			t.b.WriteString(strings.TrimRight(left(names[i], name)+"  "+text+
+				blank(long*wide-width)+"  "+ends[i], " ") + "\n")
+		}
+	}
+	_, err := io.WriteString(w, t.b.String())
+	return err
+}
+
+// peaks say how high each first series is, below each other.
+func (t *terminal) peaks(lines []*Lines) []string {
+	peaks, rules := make([]string, len(lines)), make([]string, len(lines))
+	peak, rule := 0, 0
+	for i, l := range lines {
+		if len(l.Series) > 0 {
+			peaks[i] = t.safe(plain(int64(largest(l.Series[:1])), l.Unit), t.Width/3)
+		}
+		if l.Rule != nil {
+			rules[i] = t.safe(plain(l.Rule.Value, l.Unit), t.Width/3)
+		}
+		peak, rule = max(peak, cells(peaks[i])), max(rule, cells(rules[i]))
+	}
+	for i := range peaks {
+		peaks[i] = right(peaks[i], peak)
+		if rules[i] != "" {
+			peaks[i] += " of " + right(rules[i], rule)
+		}
+	}
+	return peaks
+}
+
+// spark draws a line of columns of so many intervals and cells each, and says how many cells it
+// takes.
+func (t *terminal) spark(l *Lines, merged, wide int) (text string, width int) {
+	if len(l.Series) == 0 {
+		return "", 0
+	}
+	series := merge(l.Series[:1], merged, true)
+	top := largest(series)
+	ruled := l.Rule != nil && l.Rule.Value > 0
+	if ruled {
+		top = size(l.Rule.Value)
+	}
+	var runs []run
+	for _, v := range series[0].Values {
+		high := stack([]uint64{size(v)}, top, eighths, 1)[1]
+		color := uncolored
+		if ruled && size(v) >= top {
+			color = t.color([]Series{{Tone: Bad}}, 0)
+		}
+		runs = append(runs, run{strings.Repeat(t.upright(high), wide), color, uncolored})
+	}
+	width = wide * len(runs)
+	return t.painted(runs), width
+}

@@ -1,0 +1,260 @@
+package chart
+
+import (
+	"strings"
+)
+
+// eighths are how many heights a cell can show.
+const eighths = 8
+
+// plot is an area of cells with a scale on its left and times below.
+type plot struct {
+	*terminal
+
+	series []Series
+	unit   string
+	top    uint64
+	rule   uint64 // a line across; 0 is none
+	times  Times
+	n      int
+	margin int // cells left of the axis
+	each   int // cells of one interval
+}
+
+// newPlot finds the layout of n intervals. The times are of the series as they are drawn.
+func (t *terminal) newPlot(series []Series, times Times, n int, top uint64, unit string) *plot {
+	p := &plot{terminal: t, series: series, unit: unit, times: times, top: top, n: n}
+	p.margin = max(cells(short(top, unit)), cells(short(top/2, unit)))
+	p.each = max((t.Width-p.margin-2)/max(p.n, 1), 1)
+	return p
+}
+
+// room is how many intervals fit beside any scale.
+func (t *terminal) room(top uint64, unit string) int {
+	return max(t.Width-2-max(cells(short(top, unit)), cells(short(top/2, unit))), 1)
+}
+
+// width is how many cells the plot has, without its margin.
+func (p *plot) width() int { return p.n * p.each }
+
+// draw writes the plot, from its top.
+func (p *plot) draw() {
+	columns := make([][]int, p.n)
+	for i := range columns {
+		columns[i] = p.edges(i)
+	}
+	rule := -1
+	if p.rule > 0 {
+		rule = min(scale(p.rule, p.top, p.Height*eighths)/eighths, p.Height-1)
+	}
+	for row := p.Height - 1; row >= 0; row-- {
+		var runs []run
+		for i := range columns {
+			runs = append(runs, p.cell(columns[i], row, row == rule))
+		}
+		for len(runs) > 0 && strings.TrimSpace(runs[len(runs)-1].text) == "" {
+			runs = runs[:len(runs)-1]
+		}
+		p.b.WriteString(p.scaleLabel(row) + p.painted(runs) + "\n")
+	}
+	p.axis()
+}
+
+// edges are where the series of an interval begin and end, in eighths of a row. Only the end of the
+// lowest can be shown more exactly than to a row, unless there are colours.
+func (p *plot) edges(i int) []int {
+	values := column(p.series, i)
+	if p.exact() || len(values) < 2 || sum(values[1:]) == 0 {
+		return stack(values, p.top, p.Height*eighths, 1)
+	}
+	return stackWhole(values, p.top, p.Height, eighths)
+}
+
+// cell draws what a column has in a row: the series that have the most of it, two at most.
+func (p *plot) cell(edges []int, row int, ruled bool) run {
+	low, high := row*eighths, (row+1)*eighths
+	var inside []int
+	for k := range len(edges) - 1 {
+		if edges[k] < high && edges[k+1] > low && edges[k+1] > edges[k] {
+			inside = append(inside, k)
+		}
+	}
+	filled := min(edges[len(edges)-1], high) - low
+	switch {
+	case len(inside) == 0 && ruled:
+		return run{strings.Repeat(p.ruleMark(), p.each), uncolored, uncolored}
+	case len(inside) == 0:
+		return run{blank(p.each), uncolored, uncolored}
+	case len(inside) == 1:
+		k := inside[0]
+		return run{strings.Repeat(p.part(k, filled), p.each), p.color(p.series, k), uncolored}
+	}
+	// A cell has two colours. What little is empty above them is filled.
+	below, above := inside[0], inside[len(inside)-1]
+	until := min(max(edges[below+1]-low, 1), eighths-1)
+	return run{strings.Repeat(p.upright(until), p.each),
+		p.color(p.series, below), p.color(p.series, above)}
+}
+
+// part is a cell with one series in it, filled so high.
+func (p *plot) part(k, filled int) string {
+	if filled < eighths && (k == 0 || p.exact()) {
+		return p.upright(filled)
+	}
+	return p.fill(k)
+}
+
+func (p *plot) ruleMark() string {
+	if p.ASCII {
+		return "-"
+	}
+	return "╌"
+}
+
+// scaleLabel is what stands left of a row: numbers at the top and at half the height.
+func (p *plot) scaleLabel(row int) string {
+	text := ""
+	switch {
+	case row == p.Height-1:
+		text = short(p.top, p.unit)
+	case p.Height >= 4 && p.Height%2 == 0 && row == p.Height/2-1 && p.top%2 == 0:
+		text = short(p.top/2, p.unit)
+	}
+	mark := " │"
+	switch {
+	case p.ASCII:
+		mark = " |"
+	case text != "":
+		mark = " ┤"
+	}
+	return right(text, p.margin) + mark
+}
+
+// axis writes the line below the plot and the times.
+func (p *plot) axis() {
+	corner, level, mark := "└", "─", "┬"
+	if p.ASCII {
+		corner, level, mark = "+", "-", "+"
+	}
+	width := p.width()
+	line := strings.Split(strings.Repeat(level, width), "")
+	labels, end := "", 0
+	for _, tick := range p.times.ticks(p.n, max(width/8, 1)) {
+		at := min(tick.at*width/10_000, width-1)
+		from := min(at, p.Width-p.margin-2-cells(tick.label))
+		if from < end || at < 0 {
+			continue
+		}
+		line[at] = mark
+		labels += blank(from-cells(labels)) + tick.label
+		end = cells(labels) + 2
+	}
+	p.line(right("0", p.margin), " ", corner, strings.Join(line, ""))
+	p.line(blank(p.margin+2), labels)
+}
+
+// perStep says what the values of a figure are of: "calls each 1 min".
+func perStep(title, unit string, times Times) string {
+	step := "each " + times.step()
+	switch {
+	case strings.EqualFold(title, unit) && title != "":
+		return title + " " + step
+	case unit == Milliseconds || unit == "":
+		return titled(title, step)
+	}
+	return titled(title, unit+" "+step)
+}
+
+// titled joins a title and what is behind it.
+func titled(title, rest string) string {
+	if title == "" || rest == "" {
+		return title + rest
+	}
+	return title + ", " + rest
+}
+
+// fitted finds a scale for several sets of series, of which one interval or a few fit into a cell.
+// Merged intervals change the scale, and the scale what fits, so it looks again.
+func (t *terminal) fitted(unit string, sets ...[]Series) sameScale {
+	s := sameScale{each: 1}
+	for _, series := range sets {
+		s.n = max(s.n, most(series))
+	}
+	for range 3 {
+		s.top = 0
+		for _, series := range sets {
+			s.top = max(s.top, roundTop(highest(merge(series, s.each, false)), unit))
+		}
+		each := apiece(s.n, t.room(s.top, unit))
+		if each <= s.each {
+			break
+		}
+		s.each = each
+	}
+	return s
+}
+
+// sameScale is what figures have in common that can be compared.
+type sameScale struct {
+	n    int // intervals
+	each int // intervals as one
+	top  uint64
+}
+
+// columns draws stacked columns. Side says whose they are.
+func (t *terminal) columns(c *Columns, side string, s sameScale) {
+	if s.n == 0 {
+		t.heading(titled(side, c.Title), c.Note, c.Series)
+		t.line("nothing to show")
+		return
+	}
+	series, times := merge(c.Series, s.each, false), c.Times.normal(s.n).each(s.each)
+	t.heading(titled(side, perStep(c.Title, c.Unit, times)), c.Note, series)
+	t.newPlot(series, times, (s.n+s.each-1)/s.each, s.top, c.Unit).draw()
+}
+
+func (c *Columns) text(t *terminal) { t.columns(c, "", t.fitted(c.Unit, c.Series)) }
+
+func (c *Comparison) text(t *terminal) {
+	scale := t.fitted(c.Unit, c.Above.Series, c.Below.Series)
+	for _, side := range []*Side{&c.Above, &c.Below} {
+		t.columns(&Columns{Title: c.Title, Unit: c.Unit, Times: c.Times, Series: side.Series},
+			side.Name, scale)
+	}
+	if c.Note != "" {
+		t.line(t.safe(c.Note, t.Width))
+	}
+}
+
+func (l *Lines) text(t *terminal) {
+	top := roundTop(l.largest(), l.Unit)
+	note := l.Note
+	if l.Rule != nil {
+		note = titled(l.Rule.Name+" "+exact(l.Rule.Value, l.Unit), note)
+	}
+	if most(l.Series) == 0 {
+		t.heading(l.Title, note, nil)
+		t.line("nothing to show")
+		return
+	}
+	n := most(l.Series)
+	each := apiece(n, t.room(top, l.Unit))
+	for i := range l.Series {
+		series := merge(l.Series[i:i+1], each, true)
+		t.line(t.safe(titled(l.Title, titled(series[0].Name, note)), t.Width))
+		p := t.newPlot(series, l.Times.normal(n).each(each), (n+each-1)/each, top, l.Unit)
+		if l.Rule != nil {
+			p.rule = size(l.Rule.Value)
+		}
+		p.draw()
+	}
+}
+
+// largest is the end of what the lines and their rule need.
+func (l *Lines) largest() uint64 {
+	top := largest(l.Series)
+	if l.Rule != nil {
+		top = max(top, size(l.Rule.Value))
+	}
+	return top
+}

@@ -1,0 +1,252 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Bounds of a template.
+const (
+	maxWeight = 1_000_000
+	maxName   = 999_999_999
+	maxCosts  = 32 // as many as a request may have
+)
+
+// Template is one sort of request: who asks, for what, and how much.
+type Template struct {
+	// Weight is how often it comes, beside the others of a mix; at least 1.
+	Weight   int64
+	Entity   Names
+	Resource string
+	Costs    []Amount
+}
+
+// Names are one name, or a row of numbered ones, all as likely.
+type Names struct {
+	prefix, suffix string
+	first, last    int64
+	numbered       bool
+}
+
+// Amount is the units asked of a limit, drawn evenly between two that are both possible.
+type Amount struct {
+	Limit       string
+	Least, Most int64
+}
+
+// ParseTemplate reads "[Nx] ENTITY RESOURCE [NAME=N|NAME=A..B]...", such as
+// "3x tenant-{1..100} gpt-4o rpm=1 tpm=500..4000". All mistakes are returned, joined; each is a
+// [weir.Error] with code [weir.Invalid]. Whether the names exist is for the service to say.
+func ParseTemplate(text string) (*Template, error) {
+	fields := strings.Fields(text)
+	t := &Template{Weight: 1}
+	var errs []error
+	if len(fields) > 0 && isWeight(fields[0]) {
+		n, err := strconv.ParseInt(strings.TrimSuffix(fields[0], "x"), 10, 64)
+		if err != nil || n < 1 || n > maxWeight {
+			errs = append(errs, invalid("weight", fields[0], fmt.Sprintf("must be from 1x to %dx", maxWeight)))
+		}
+		t.Weight, fields = n, fields[1:]
+	}
+	if len(fields) < 2 || strings.Contains(fields[1], "=") {
+		return nil, errors.Join(append(errs,
+			invalid("request", text, "must be [Nx] ENTITY RESOURCE [NAME=N...]"))...)
+	}
+	var err error
+	if t.Entity, err = parseNames(fields[0]); err != nil {
+		errs = append(errs, err)
+	}
+	t.Resource = fields[1]
+	if n := len(fields) - 2; n > maxCosts {
+		return nil, errors.Join(append(errs,
+			invalid("costs", n, fmt.Sprintf("at most %d in a request", maxCosts)))...)
+	}
+	seen := map[string]bool{}
+	for _, field := range fields[2:] {
+		a, err := parseAmount(field)
+		if err == nil && seen[a.Limit] {
+			err = invalid("costs."+shorten(a.Limit), field, "is given twice")
+		}
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		seen[a.Limit] = true
+		t.Costs = append(t.Costs, a)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// isWeight tells a weight from an entity, which may look like one where a weight stands before it.
+func isWeight(field string) bool {
+	digits, ok := strings.CutSuffix(field, "x")
+	return ok && isWhole(digits)
+}
+
+// parseNames reads a name with at most one {A..B} in it. No identifier has braces.
+func parseNames(s string) (Names, error) {
+	prefix, rest, opened := strings.Cut(s, "{")
+	if !opened {
+		return Names{prefix: s}, nil
+	}
+	inner, suffix, closed := strings.Cut(rest, "}")
+	low, high, ranged := strings.Cut(inner, "..")
+	if !closed || !ranged || !isWhole(low) || !isWhole(high) || strings.ContainsAny(suffix, "{}") {
+		return Names{}, invalid("entity", s, "must have at most one range, like tenant-{1..100}")
+	}
+	first, err1 := strconv.ParseInt(low, 10, 64)
+	last, err2 := strconv.ParseInt(high, 10, 64)
+	switch {
+	case err1 != nil || err2 != nil || last > maxName:
+		return Names{}, invalid("entity", s, fmt.Sprintf("must end at %d or before", maxName))
+	case first > last:
+		return Names{}, invalid("entity", s, "must not end before it begins")
+	}
+	return Names{prefix, suffix, first, last, true}, nil
+}
+
+// parseAmount reads NAME=N or NAME=A..B.
+func parseAmount(s string) (Amount, error) {
+	name, value, ok := strings.Cut(s, "=")
+	if !ok || name == "" {
+		return Amount{}, invalid("costs", s, "must be NAME=N or NAME=A..B")
+	}
+	low, high, ranged := strings.Cut(value, "..")
+	if !ranged {
+		high = low
+	}
+	field := "costs." + shorten(name)
+	if !isWhole(low) || !isWhole(high) {
+		return Amount{}, invalid(field, value, "must be a whole number in decimal digits, or two like 500..4000")
+	}
+	least, err1 := strconv.ParseInt(low, 10, 64)
+	most, err2 := strconv.ParseInt(high, 10, 64)
+	switch {
+	case err1 != nil || err2 != nil:
+		return Amount{}, invalid(field, value, fmt.Sprintf("must be at most %d", int64(math.MaxInt64)))
+	case least > most:
+		return Amount{}, invalid(field, value, "must not end before it begins")
+	}
+	return Amount{name, least, most}, nil
+}
+
+// ParseSpan reads a duration like 100ms, or two with two dots between them.
+func ParseSpan(s string) (Span, error) {
+	low, high, ranged := strings.Cut(s, "..")
+	if !ranged {
+		high = low
+	}
+	least, err1 := time.ParseDuration(low)
+	most, err2 := time.ParseDuration(high)
+	switch {
+	case err1 != nil || err2 != nil:
+		return Span{}, errors.New("must be a duration like 100ms, or two like 50ms..150ms")
+	case least < 0 || most < 0:
+		return Span{}, errors.New("must not be negative")
+	case least > most:
+		return Span{}, errors.New("must not end before it begins")
+	}
+	return Span{least, most}, nil
+}
+
+// String returns the template as [ParseTemplate] reads it.
+func (t *Template) String() string {
+	var b strings.Builder
+	if t.Weight != 1 || isWeight(t.Entity.String()) {
+		fmt.Fprintf(&b, "%dx ", t.Weight)
+	}
+	b.WriteString(t.Entity.String() + " " + t.Resource)
+	for _, a := range t.Costs {
+		b.WriteString(" " + a.Limit + "=" + a.text())
+	}
+	return b.String()
+}
+
+// String returns the names as a template has them.
+func (n Names) String() string {
+	if !n.numbered {
+		return n.prefix
+	}
+	return fmt.Sprintf("%s{%d..%d}%s", n.prefix, n.first, n.last, n.suffix)
+}
+
+// name returns the n-th name, counting from 0.
+func (n Names) name(at int64) string {
+	if !n.numbered {
+		return n.prefix
+	}
+	return n.prefix + strconv.FormatInt(n.first+at, 10) + n.suffix
+}
+
+// count is how many names there are.
+func (n Names) count() int64 { return n.last - n.first + 1 }
+
+// isWhole reports whether s has decimal digits and nothing else.
+func isWhole(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// shorten keeps what a user typed from filling the screen.
+func shorten(s string) string {
+	const most = 64 // as the library quotes
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if runes := []rune(s); len(runes) > most {
+		return string(runes[:most]) + "…"
+	}
+	return s
+}
+
+// maxTemplates bounds a mix.
+const maxTemplates = 1000
+
+// ParseMix reads a file with a template on each line, as [ParseTemplate] reads it. Empty lines are
+// skipped, and so is what follows a #. All mistakes are returned, each with the file's name and the
+// line.
+func ParseMix(name string, data []byte) ([]Template, error) {
+	var mix []Template
+	var errs []error
+	line := 0
+	for text := range strings.SplitSeq(string(data), "\n") {
+		line++
+		text, _, _ = strings.Cut(text, "#")
+		if strings.TrimSpace(text) == "" {
+			continue
+		}
+		if len(mix) == maxTemplates {
+			errs = append(errs, fmt.Errorf("%s:%d: is the line after %d requests, which are the most",
+				name, line, maxTemplates))
+			break
+		}
+		t, err := ParseTemplate(text)
+		if err != nil {
+			errs = append(errs, located(name, line, err)...)
+			continue
+		}
+		mix = append(mix, *t)
+	}
+	if len(errs) == 0 && len(mix) == 0 {
+		errs = append(errs, fmt.Errorf("%s: has no requests", name))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return mix, nil
+}
+
+// located puts a place in front of each error joined in err.
+func located(name string, line int, err error) []error {
+	errs := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		errs = joined.Unwrap()
+	}
+	out := make([]error, len(errs))
+	for i, err := range errs {
+		out[i] = fmt.Errorf("%s:%d: %w", name, line, err)
+	}
+	return out
+}

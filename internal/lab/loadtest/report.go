@@ -1,0 +1,117 @@
+package loadtest
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Report is what a run has measured: the requests that were due between the end of the warm-up and
+// the end of the run.
+type Report struct {
+	// Options are those of the run, with defaults filled in.
+	Options Options
+	// Elapsed is how long was measured; less than the duration where the run was stopped.
+	Elapsed time.Duration
+	// Served is how long it took to the last answer to what was due in that time; at least that time
+	// itself. Rates of answers count over it.
+	Served time.Duration
+	// Rows have the requests by verb and result; those that never came are left out.
+	Rows []Row
+	// DeniedBy are the limits that denied, the most frequent first.
+	DeniedBy []DeniedCount
+	// Errors are the requests that failed, by verb and code.
+	Errors []ErrorCount
+	// Planned calls were due; Started ones began, in an open loop perhaps up to ten seconds after
+	// the end. Unsent ones did not. In a closed loop whatever begins is planned.
+	Planned, Started, Unsent int64
+	// Late calls began more than [LateBy] after they were due, LateMax is by how much at most.
+	Late    int64
+	LateMax time.Duration
+	// Degraded leases were granted without asking the store.
+	Degraded int64
+	// Taken and Settled are the leases of the whole run, and how many were settled or are known to
+	// have ended; Left is how many may be live still, those that nobody knows of included.
+	Taken, Settled, Left int64
+	// Stopped is why the run ended early; nil if it did not.
+	Stopped error
+}
+
+// Row is one verb with one result.
+type Row struct {
+	Verb   Verb
+	Result Result
+	Count  int64
+	// Latency counts from when the request was due, Service from when it was sent. In a closed loop
+	// they are the same.
+	Latency, Service Quantiles
+}
+
+// DeniedBy names a limit, without whose it was: that of the entity which asked, or of a parent.
+type DeniedBy struct {
+	Resource, Limit string
+	Kind            weir.Kind
+	Parent          bool
+	// Contended is true for denials in which the store lost to other writers; the rest is empty.
+	Contended bool
+}
+
+// DeniedCount is how many requests a limit has denied. A request that exceeds several counts on
+// each.
+type DeniedCount struct {
+	DeniedBy
+
+	Count int64
+}
+
+// ErrorCount is how many requests failed in one way.
+type ErrorCount struct {
+	Verb  Verb
+	Code  weir.Code
+	Count int64
+}
+
+// Count is how many requests of a verb had a result.
+func (r *Report) Count(v Verb, result Result) int64 {
+	for i := range r.Rows {
+		if r.Rows[i].Verb == v && r.Rows[i].Result == result {
+			return r.Rows[i].Count
+		}
+	}
+	return 0
+}
+
+// report collects what was recorded.
+func (r *recorder) report() *Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := &Report{
+		Started: r.started, Late: r.late, LateMax: r.lateMax, Degraded: r.degraded,
+		Served: max(r.lastAnswer.Sub(r.from), 0), Taken: r.taken, Settled: r.settled, Left: r.left,
+	}
+	for _, k := range kinds {
+		if row := r.rows[k]; row != nil {
+			out.Rows = append(out.Rows, Row{
+				k.verb, k.result, row.count, row.latency.quantiles(), row.served.quantiles(),
+			})
+		}
+	}
+	for by, n := range r.deniedBy {
+		out.DeniedBy = append(out.DeniedBy, DeniedCount{by, n})
+	}
+	slices.SortFunc(out.DeniedBy, func(a, b DeniedCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Resource, b.Resource),
+			strings.Compare(a.Limit, b.Limit), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
+	for _, k := range slices.SortedFunc(maps.Keys(r.errors), func(a, b errorKey) int {
+		return cmp.Or(-strings.Compare(string(a.verb), string(b.verb)),
+			strings.Compare(string(a.code), string(b.code)))
+	}) {
+		out.Errors = append(out.Errors, ErrorCount{k.verb, k.code, r.errors[k]})
+	}
+	return out
+}

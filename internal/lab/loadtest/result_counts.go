@@ -1,0 +1,298 @@
+package loadtest
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// LateBy is how much later than planned a call may begin without being counted.
+const LateBy = 20 * time.Millisecond
+
+// maxInARow is how many requests may fail one after the other.
+const maxInARow = 100
+
+// Verb is what was asked.
+type Verb string
+
+// The verbs.
+const (
+	Reserve  Verb = "reserve"
+	Complete Verb = "complete"
+	Cancel   Verb = "cancel"
+)
+
+// Result is what became of a request.
+type Result string
+
+// The results. A denial is an answer; failed is what got none, or an error.
+const (
+	Admitted Result = "admitted"
+	Denied   Result = "denied"
+	Done     Result = "done"
+	Failed   Result = "failed"
+)
+
+// moments are those of one request. Due is when it was to be sent: in a closed loop when it was.
+type moments struct {
+	due, sent, answered time.Time
+}
+
+// kind is a row of the report.
+type kind struct {
+	verb   Verb
+	result Result
+}
+
+// kinds are the rows in their order.
+var kinds = []kind{
+	{Reserve, Admitted}, {Reserve, Denied}, {Reserve, Failed},
+	{Complete, Done}, {Complete, Failed}, {Cancel, Done}, {Cancel, Failed},
+}
+
+// row counts requests of a kind: from when they were due, and from when they were sent.
+type row struct {
+	count           int64
+	latency, served latencies
+}
+
+type errorKey struct {
+	verb Verb
+	code weir.Code
+}
+
+// recorder counts what becomes of the requests. Its methods may be called at once.
+type recorder struct {
+	// from and to bound what is measured: requests that were due between them.
+	from, to time.Time
+	giveUp   func(error)
+
+	mu       sync.Mutex
+	rows     map[kind]*row
+	errors   map[errorKey]int64
+	deniedBy map[DeniedBy]int64
+	degraded int64
+	// started counts calls, late those that began too late, lateMax by how much at most.
+	started, late int64
+	lateMax       time.Duration
+	lastAnswer    time.Time
+	// What follows counts from the first call on, measured or not.
+	calls, admitted, denied, failed int64
+	taken, settled                  int64
+	doubtful                        []doubtful
+	left                            int64
+	inARow                          int
+	answers                         int64
+	last                            error
+}
+
+func newRecorder() *recorder {
+	return &recorder{
+		rows: map[kind]*row{}, errors: map[errorKey]int64{}, deniedBy: map[DeniedBy]int64{},
+	}
+}
+
+// measures reports whether what is due then counts in the report.
+func (r *recorder) measures(due time.Time) bool { return !due.Before(r.from) && due.Before(r.to) }
+
+// stop ends what is measured before its time: what is settled in a hurry says nothing of usual
+// calls.
+func (r *recorder) stop(now time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if now.Before(r.to) {
+		r.to = now
+	}
+}
+
+// begun counts a call that was due and began.
+func (r *recorder) begun(due, sent time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls++
+	if !r.measures(due) {
+		return
+	}
+	r.started++
+	behind := sent.Sub(due)
+	r.lateMax = max(r.lateMax, behind)
+	if behind > LateBy {
+		r.late++
+	}
+}
+
+// reserved takes the answer to a reservation, and reports whether there is a lease to settle.
+func (r *recorder) reserved(at moments, c *call, lease *weir.Lease, err error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	denied, isDenial := errors.AsType[*weir.DeniedError](err)
+	switch {
+	case isDenial:
+		r.denied++
+		r.note(at, kind{Reserve, Denied})
+		if r.measures(at.due) {
+			r.blame(c.request.Entity, denied)
+		}
+	case err != nil:
+		r.failed++
+		r.fail(at, Reserve, err)
+		r.doubt(doubtful{id: leaseOf(err)})
+	default:
+		r.admitted++
+		r.note(at, kind{Reserve, Admitted})
+		if lease.Degraded {
+			if r.measures(at.due) {
+				r.degraded++
+			}
+			return false // it never was in the store
+		}
+		r.taken++
+		return true
+	}
+	return false
+}
+
+// ended takes the answer to a settlement.
+func (r *recorder) ended(at moments, verb Verb, id weir.LeaseID, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		r.settled++
+		r.note(at, kind{verb, Done})
+		return
+	}
+	r.fail(at, verb, err)
+	r.doubt(doubtful{id, true})
+}
+
+// note counts an answer.
+func (r *recorder) note(at moments, k kind) {
+	if k.result != Failed {
+		r.inARow = 0
+		r.answers++
+	}
+	if !r.measures(at.due) {
+		return
+	}
+	if r.rows[k] == nil {
+		r.rows[k] = &row{}
+	}
+	if at.answered.After(r.lastAnswer) {
+		r.lastAnswer = at.answered
+	}
+	row := r.rows[k]
+	row.count++
+	row.latency.add(at.answered.Sub(at.due))
+	row.served.add(at.answered.Sub(at.sent))
+}
+
+// fail counts a request without an answer, and ends the run after too many of them in a row.
+func (r *recorder) fail(at moments, verb Verb, err error) {
+	r.note(at, kind{verb, Failed})
+	r.last = fmt.Errorf("%s: %w", verb, err)
+	if r.measures(at.due) {
+		code := weir.Unavailable
+		if e, ok := errors.AsType[*weir.Error](err); ok {
+			code = e.Code
+		}
+		r.errors[errorKey{verb, code}]++
+	}
+	if r.inARow++; r.inARow == maxInARow {
+		r.giveUp(fmt.Errorf("gave up after %d errors in a row, the last one: %w", maxInARow, r.last))
+	}
+}
+
+// blame counts a denial on each limit that was exceeded.
+func (r *recorder) blame(entity string, denied *weir.DeniedError) {
+	if denied.Contended {
+		r.deniedBy[DeniedBy{Contended: true}]++
+	}
+	told := map[DeniedBy]bool{}
+	for i := range denied.Limits {
+		s := &denied.Limits[i]
+		by := DeniedBy{Resource: s.Resource, Limit: s.Limit, Kind: s.Kind, Parent: s.Entity != entity}
+		if s.Exceeded && !s.Shadow && !told[by] {
+			told[by] = true
+			r.deniedBy[by]++
+		}
+	}
+}
+
+// maxDoubtful bounds the leases that are looked after at the end.
+const maxDoubtful = 100_000
+
+// doubtful is a lease that may be live still.
+type doubtful struct {
+	id weir.LeaseID
+	// taken is whether it was counted; a reservation without an answer may not have made it.
+	taken bool
+}
+
+// doubt remembers a lease that may be live still.
+func (r *recorder) doubt(lease doubtful) {
+	switch {
+	case lease.id.IsZero():
+	case len(r.doubtful) >= maxDoubtful:
+		r.left++
+	default:
+		r.doubtful = append(r.doubtful, lease)
+	}
+}
+
+// leaseOf is the lease that a reservation may have made although it failed; zero if it made none.
+func leaseOf(err error) weir.LeaseID {
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Unavailable || e.Field != "lease_id" {
+		return weir.LeaseID{}
+	}
+	id, err := weir.ParseLeaseID(e.Value)
+	if err != nil {
+		return weir.LeaseID{}
+	}
+	return id
+}
+
+// longest is the longest latency that a histogram tells from longer ones. The longest of all is
+// kept beside it.
+const longest = time.Minute
+
+// latencies counts durations to three digits.
+type latencies struct {
+	histogram *hdrhistogram.Histogram
+	max       time.Duration
+}
+
+// Quantiles say within which time so many of a hundred were done, to three digits, rounded up.
+type Quantiles struct {
+	P50, P90, P95, P99, P999, Max time.Duration
+}
+
+func (l *latencies) add(d time.Duration) {
+	if l.histogram == nil {
+		l.histogram = hdrhistogram.New(1, int64(longest), 3)
+	}
+	d = max(d, 0) // clocks may jump
+	l.max = max(l.max, d)
+	if err := l.histogram.RecordValue(int64(min(d, longest))); err != nil {
+		panic("load: " + err.Error()) // only for a value outside of the bounds above
+	}
+}
+
+func (l *latencies) quantiles() Quantiles {
+	if l.histogram == nil {
+		return Quantiles{}
+	}
+	at := func(percent float64) time.Duration {
+		d := time.Duration(l.histogram.ValueAtPercentile(percent))
+		if d >= longest {
+			return l.max // more is not known
+		}
+		return min(d, l.max)
+	}
+	return Quantiles{at(50), at(90), at(95), at(99), at(99.9), l.max}
+}

@@ -1,0 +1,283 @@
+package loadtest_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/loadtest"
+)
+
+var errDown = errors.New("connection refused")
+
+// TestInterrupted: what is under way is settled at once, and there is a report of what there was.
+func TestInterrupted(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int64{0, 100} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.takes, f.settleTakes = 10*time.Millisecond, 10*time.Millisecond
+			minute := loadtest.Span{Least: time.Minute, Most: time.Minute}
+			r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{
+				Duration: time.Hour, Concurrency: 8, Rate: rate, Think: minute,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, interrupt := context.WithCancel(t.Context())
+			time.AfterFunc(2*time.Second, interrupt)
+			began := time.Now()
+			report, err := r.Run(ctx)
+			if !errors.Is(err, context.Canceled) || !errors.Is(report.Stopped, context.Canceled) {
+				t.Fatalf("rate %d: got %v and %v, want an interruption", rate, err, report.Stopped)
+			}
+			if took := time.Since(began); took > 3*time.Second || report.Elapsed != 2*time.Second {
+				t.Errorf("rate %d: took %v and measured %v, want about 2s", rate, took, report.Elapsed)
+			}
+			// Requests that the interrupt meets on their way come to their end.
+			if int64(f.completed) != report.Taken || f.cancelled != 0 {
+				t.Errorf("rate %d: got %d completed and %d cancelled, want all %d completed",
+					rate, f.completed, f.cancelled, report.Taken)
+			}
+			// What is settled in a hurry is not measured.
+			if report.Count(loadtest.Complete, loadtest.Done) != 0 || report.Served > 2010*time.Millisecond {
+				t.Errorf("rate %d: got %+v, want no completion measured", rate, report)
+			}
+			want := 8
+			if rate > 0 {
+				want = 200
+			}
+			if len(f.live) != 0 || report.Left != 0 || int(report.Settled) < want || report.Settled != report.Taken ||
+				report.Unsent != 0 || report.Planned < int64(want) {
+				t.Errorf("rate %d: got %d live and %+v, want at least %d, all settled", rate, len(f.live), report, want)
+			}
+		})
+	}
+}
+
+// TestHungService: a service that never answers does not keep a run alive, and what may be left is
+// told.
+func TestHungService(t *testing.T) {
+	t.Parallel()
+	for _, rate := range []int64{0, 10} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.settleTakes = 24 * time.Hour
+			f.takes = time.Millisecond
+			r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{
+				Duration: time.Second, Concurrency: 3, Rate: rate,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			began := time.Now()
+			report, err := r.Run(t.Context())
+			if took := time.Since(began); err != nil || took > time.Minute {
+				t.Errorf("rate %d: took %v and got %v", rate, took, err)
+			}
+			if report.Taken == 0 || report.Left != report.Taken || report.Settled != 0 || int(report.Left) != len(f.live) {
+				t.Errorf("rate %d: got %+v and %d live, want all of them left", rate, report, len(f.live))
+			}
+		})
+	}
+}
+
+// TestGiveUp: a hundred errors in a row end a run, of either loop; errors with answers between them
+// do not.
+func TestGiveUp(t *testing.T) {
+	t.Parallel()
+	down := &weir.Error{Code: weir.Unavailable, Reason: "the server did not answer", Err: errDown}
+	for _, rate := range []int64{0, 1000} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.takes = time.Millisecond
+			f.reserve = func(n int, _ *weir.Request) error {
+				if n >= 20 {
+					return down
+				}
+				return nil
+			}
+			r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{
+				Duration: time.Hour, Concurrency: 1, Rate: rate,
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := r.Run(t.Context())
+			want := "gave up after 100 errors in a row, the last one: reserve: " + down.Error()
+			if err == nil || err.Error() != want || !errors.Is(err, errDown) {
+				t.Fatalf("rate %d: got %v, want %s", rate, err, want)
+			}
+			if failed := report.Count(loadtest.Reserve, loadtest.Failed); failed < 100 || failed > 102 ||
+				len(report.Errors) != 1 || report.Errors[0] != (loadtest.ErrorCount{
+				Verb: loadtest.Reserve, Code: weir.Unavailable, Count: failed,
+			}) || len(f.live) > 0 {
+				t.Errorf("rate %d: got %+v and %d live", rate, report, len(f.live))
+			}
+
+			f = newFake()
+			f.takes = time.Millisecond
+			f.reserve = func(n int, _ *weir.Request) error {
+				if n%100 != 0 {
+					return down
+				}
+				return &weir.DeniedError{}
+			}
+			report = runLoad(t, f, &loadtest.Options{Duration: time.Second, Concurrency: 1, Rate: rate}, "a llm rpm=1")
+			if report.Count(loadtest.Reserve, loadtest.Failed) < 900 || report.Count(loadtest.Reserve, loadtest.Denied) != 10 {
+				t.Errorf("rate %d: got %+v, want it to go on", rate, report)
+			}
+		})
+	}
+}
+
+// TestNothingAnswered: a run without an answer has failed, although it was short.
+func TestNothingAnswered(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := newFake()
+		f.takes = 100 * time.Millisecond
+		f.reserve = func(int, *weir.Request) error { return errDown }
+		r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{Duration: time.Second, Concurrency: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		report, err := r.Run(t.Context())
+		if want := "no request was answered: reserve: connection refused"; err == nil || err.Error() != want ||
+			report.Count(loadtest.Reserve, loadtest.Failed) != 10 || report.Stopped != nil {
+			t.Errorf("got %v and %+v, want %s", err, report, want)
+		}
+	})
+}
+
+// TestSweep: a lease whose settlement failed, and one that a reservation without an answer may have
+// made, are cancelled at the end. What cannot be is left.
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		sweep   error
+		settled bool
+		left    bool
+	}{
+		{"cancelled", nil, true, false},
+		{"ended before", &weir.Error{Code: weir.Ended}, true, false},
+		{"completed before", &weir.Error{Code: weir.Conflict}, true, false},
+		{"never made", &weir.Error{Code: weir.UnknownLease}, false, false},
+		{"no answer", &weir.Error{Code: weir.Unavailable}, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				f := newFake()
+				f.takes = 100 * time.Millisecond
+				made := weir.NewLeaseID(time.Now())
+				f.reserve = func(n int, _ *weir.Request) error {
+					if n == 3 {
+						return &weir.Error{Code: weir.Unavailable, Field: "lease_id", Value: made.String(), Err: errDown}
+					}
+					return nil
+				}
+				f.settle = func(n int) error {
+					if n == 2 {
+						return &weir.Error{Code: weir.Unavailable, Err: errDown}
+					}
+					return nil
+				}
+				swept := map[weir.LeaseID]bool{}
+				f.sweep = func(id weir.LeaseID) error {
+					swept[id] = true
+					return c.sweep
+				}
+				r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{Duration: time.Second, Concurrency: 1})
+				if err != nil {
+					t.Fatal(err)
+				}
+				report, err := r.Run(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				// Every completion from the third on fails, seven in all, and one reservation.
+				// Where the reservation is found to have made a lease, that one was taken too.
+				taken := int64(9)
+				if c.settled {
+					taken = 10
+				}
+				if len(swept) != 8 || !swept[made] || report.Taken != taken || f.completed != 2 {
+					t.Errorf("got %d swept, %d completed and %+v", len(swept), f.completed, report)
+				}
+				if got := report.Settled == 2+8; got != c.settled {
+					t.Errorf("got %d settled, want all %v", report.Settled, c.settled)
+				}
+				if got := report.Left == 8; got != c.left || !c.left && report.Left != 0 {
+					t.Errorf("got %d left, want any %v", report.Left, c.left)
+				}
+			})
+		})
+	}
+}
+
+// TestRefused: options that make no sense are all named, and what the service knows to be wrong
+// ends a run before its first call.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	_, err := loadtest.New(newFake(), nil, &loadtest.Options{
+		Duration: -1, Warmup: -1, Concurrency: -1, Rate: -1, CancelPercent: 101,
+		Think: loadtest.Span{Least: 2, Most: 1},
+	})
+	for _, want := range []string{"duration", "warmup", "concurrency", "rate", "cancel", "think"} {
+		if !strings.Contains(fmt.Sprint(err), "invalid: "+want+` "`) || !errors.Is(err, weir.Invalid) {
+			t.Errorf("got %v, want %s in it", err, want)
+		}
+	}
+	for name, o := range map[string]*loadtest.Options{
+		"duration": {Duration: 25 * time.Hour}, "concurrency": {Concurrency: 5000}, "rate": {Rate: 1_000_001},
+		"think": {Think: loadtest.Span{Most: time.Hour}}, "warmup": {Warmup: 25 * time.Hour}, "mix": nil,
+		`think "0s..1m0s": would have more than 100000 calls thinking`: {
+			Rate: 10_000, Think: loadtest.Span{Most: time.Minute}, Duration: time.Minute,
+		},
+	} {
+		if _, err := loadtest.New(newFake(), nil, o); !strings.Contains(fmt.Sprint(err), "invalid: "+name) {
+			t.Errorf("got %v, want %s refused", err, name)
+		}
+	}
+	for _, c := range []struct {
+		text, want string
+		code       weir.Code
+	}{
+		{"a{1..2} llm rpm=1 tpm=2", "", ""},
+		{"a llm rpm=1 usd=3..4", `costs.usd "3..4": neither "a" nor an entity that it cascades to has such a limit on "llm"`, weir.UnknownLimit},
+		{"a llm rpm=1..11", `costs.rpm "1..11": a/llm can hold at most 10`, weir.NeverSatisfiable},
+		{"a{1..9} llm tpm=1", `costs.tpm "1": neither "a9" nor an entity`, weir.UnknownLimit},
+		{"a none rpm=1", `entity "a": nothing is configured for resource "none"`, weir.NoLimits},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			f := newFake()
+			f.takes = time.Second
+			f.limits = []weir.Limit{{Name: "rpm", Capacity: 10}, {Name: "tpm", Capacity: 1, Shadow: true}}
+			f.limitsOf = map[string][]weir.Limit{"a9": f.limits[:1]}
+			if c.code == weir.NoLimits {
+				f.limits = []weir.Limit{}
+			}
+			r, err := loadtest.New(f, mixOf(t, c.text), &loadtest.Options{Duration: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			report, err := r.Run(t.Context())
+			if c.code == "" {
+				if err != nil || len(f.asked) == 0 {
+					t.Errorf("%s: got %v, want it run", c.text, err)
+				}
+				return
+			}
+			if report != nil || !errors.Is(err, c.code) || !strings.Contains(err.Error(), c.want) || len(f.asked) > 0 {
+				t.Errorf("%s: got %v after %d requests, want %s", c.text, err, len(f.asked), c.want)
+			}
+		})
+	}
+}

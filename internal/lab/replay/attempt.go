@@ -1,0 +1,190 @@
+package replay
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/trace"
+)
+
+// Attempt is a call that asks: what for, and until when it lasts if it is admitted.
+type Attempt struct {
+	Call *trace.Call
+	// Try counts the attempts of a call, from 1.
+	Try int
+	// AtMS is when it asks, and EndMS when the call ends, in Unix milliseconds.
+	AtMS, EndMS      int64
+	Entity, Resource string
+	Lease            weir.LeaseID
+	// Estimate is how many tokens it is taken to generate.
+	Estimate int64
+	// Costs are what it reserves, and Actuals what it uses, without slots: those return when the call
+	// is settled.
+	Costs, Actuals weir.Costs
+
+	seq   int // which call of the workload
+	payer *payer
+}
+
+// attempt says what a call asks at an instant, when it is taken to generate so many tokens.
+func (p *plan) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
+	c := &p.calls[seq]
+	by := p.payers[c.Caller]
+	lasts, _ := p.lasts(c) // newPlan has checked it
+	a := &Attempt{
+		Call: c, Try: 1, AtMS: atMS, EndMS: atMS + lasts, Entity: by.Entity, Resource: by.Resource,
+		Estimate: estimate, Costs: make(weir.Costs, len(by.costs)), seq: seq, payer: by,
+	}
+	a.Actuals = a.Costs
+	if estimate != c.Output || by.slots() {
+		a.Actuals = make(weir.Costs, len(by.costs))
+	}
+	for i := range by.costs {
+		n := &by.costs[i]
+		if !n.slots {
+			a.Actuals[n.limit], _ = n.cost.units(c.Input, c.Output) // newPlan has checked it
+		}
+		units, ok := n.cost.units(c.Input, estimate)
+		if !ok {
+			return nil, p.overflow(c, *n, "the call's estimate")
+		}
+		a.Costs[n.limit] = units
+	}
+	return a, nil
+}
+
+// slots reports whether a concurrency limit has a cost of its own.
+func (p *payer) slots() bool {
+	for i := range p.costs {
+		if p.costs[i].slots {
+			return true
+		}
+	}
+	return false
+}
+
+// Verdict is the answer to an attempt: admitted, denied, or an error that is the call's own.
+type Verdict struct {
+	Limits []weir.LimitStatus
+	Denied *weir.DeniedError // nil if it is not
+	// Fault is never satisfiable; in real time any other error too, which leaves open what became of
+	// the call.
+	Fault *weir.Error
+	// Returns is true for a denied call that comes back.
+	Returns bool
+
+	// degraded is true where a call was admitted without being charged to any limit.
+	degraded bool
+}
+
+// newVerdict says what an answer means, or returns the error if it is not the call's own.
+func newVerdict(lease *weir.Lease, err error) (*Verdict, error) {
+	if err == nil {
+		return &Verdict{Limits: lease.Limits, degraded: lease.Degraded}, nil
+	}
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+		return &Verdict{Denied: denied, Limits: denied.Limits}, nil
+	}
+	if fault, ok := errors.AsType[*weir.Error](err); ok && fault.Code == weir.NeverSatisfiable {
+		return &Verdict{Fault: fault}, nil
+	}
+	return nil, err
+}
+
+// Admitted says that the call goes ahead.
+func (v *Verdict) Admitted() bool { return v.Denied == nil && v.Fault == nil }
+
+// Watcher is told of every event of a replay, one after the other. An error ends the replay.
+type Watcher interface {
+	// Reserved says what became of an attempt.
+	Reserved(a *Attempt, v *Verdict) error
+	// Completed says that an admitted call was settled at the instant at which it ended.
+	Completed(a *Attempt) error
+}
+
+const (
+	// DefaultPatience is how long after it came a call is tried again.
+	DefaultPatience = 10 * time.Minute
+	// MaxPatience bounds how long a call may be patient.
+	MaxPatience = 24 * time.Hour
+	// maxTries bounds how often one call asks.
+	maxTries = 1_000
+)
+
+// RetryOptions make denied calls come back at the instant that they were told.
+type RetryOptions struct {
+	// Patience is how long after it came a call is tried again; one that was told to come later gives
+	// up. Default: 10 minutes.
+	Patience time.Duration
+}
+
+// returns says when a denied call comes back, in Unix milliseconds; ok is false if it gives up.
+func (o *RetryOptions) returns(a *Attempt, v *Verdict) (atMS int64, ok bool) {
+	if o == nil || v.Denied == nil || a.Try >= maxTries {
+		return 0, false
+	}
+	patience := o.Patience
+	if patience == 0 {
+		patience = DefaultPatience
+	}
+	// A wait that is no whole number of milliseconds is longer than that, and time must pass.
+	wait := max(v.Denied.RetryAfter.Milliseconds(), 1)
+	if v.Denied.RetryAfter > time.Duration(wait)*time.Millisecond {
+		wait++
+	}
+	atMS = a.AtMS + wait
+	return atMS, atMS-a.Call.AtMS <= patience.Milliseconds()
+}
+
+// RetryReport says what became of calls that come back.
+type RetryReport struct {
+	PatienceMS int64 `json:"patience_ms"`
+	// Attempts are reservations: the first ones and those of calls that came back.
+	Attempts int64 `json:"attempts"`
+	// AdmittedFirst were admitted when they came, AdmittedLater when they came back, and GivenUp not
+	// at all.
+	AdmittedFirst int64 `json:"admitted_first"`
+	AdmittedLater int64 `json:"admitted_later"`
+	GivenUp       int64 `json:"given_up"`
+	// WaitMS is the time from when a call came until it was admitted, over all that were: 0 for those
+	// that were admitted when they came.
+	WaitMS Quantiles `json:"wait_ms"`
+}
+
+// retryCount counts for a [RetryReport].
+type retryCount struct {
+	report RetryReport
+	waits  distribution
+}
+
+// Reserved counts an attempt.
+func (r *retryCount) Reserved(a *Attempt, v *Verdict) error {
+	c := &r.report
+	c.Attempts++
+	switch {
+	case v.Admitted():
+		r.waits.add(a.AtMS - a.Call.AtMS)
+		if a.Try == 1 {
+			c.AdmittedFirst++
+		} else {
+			c.AdmittedLater++
+		}
+	case v.Denied != nil && !v.Returns:
+		c.GivenUp++
+	}
+	return nil
+}
+
+// Completed has nothing to count.
+func (*retryCount) Completed(*Attempt) error { return nil }
+
+func (r *retryCount) done(o *RetryOptions) *RetryReport {
+	out := r.report
+	out.PatienceMS = o.Patience.Milliseconds()
+	if o.Patience == 0 {
+		out.PatienceMS = DefaultPatience.Milliseconds()
+	}
+	out.WaitMS = r.waits.quantiles()
+	return &out
+}

@@ -1,0 +1,224 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/trace"
+	"github.com/weir-limiter/weir/internal/text"
+)
+
+// plan is a workload together with the limits that a service has for it.
+type plan struct {
+	*Workload
+
+	payers   []*payer   // by caller
+	subjects []*subject // callers by number, then their ancestors by name
+}
+
+// payer is a caller and what its calls cost.
+type payer struct {
+	trace.Caller
+
+	costs []namedCost // by name
+	// chain are the caller and its ancestors.
+	chain []*subject
+}
+
+// namedCost is what a call costs on limits of a name.
+type namedCost struct {
+	limit string
+	cost  Cost
+	// slots is true for a concurrency limit: its slots return by themselves when a call is settled.
+	slots bool
+}
+
+// subject is an entity with the limits that apply to it on a resource.
+type subject struct {
+	entity, resource string
+	parent           string // empty where it does not cascade
+	limits           []weir.Limit
+	caller           bool // false for those that make no calls of their own
+	rank             int32
+}
+
+// UnfitError says where the flags and the limits do not go together.
+type UnfitError string
+
+// Error returns what to mend.
+func (e UnfitError) Error() string { return string(e) }
+
+// planner asks a service which limits apply.
+type planner struct {
+	*plan
+
+	known map[[2]string]*subject // by entity and resource
+	told  map[string]bool        // what was said already
+	errs  []error
+}
+
+// newPlan asks which limits apply to each caller and its ancestors, and finds what each call costs
+// on them. It makes sure, before anything is replayed, that every call has costs and an end.
+func newPlan(ctx context.Context, s weir.Service, w *Workload) (*plan, error) {
+	p := &planner{
+		plan:  &plan{Workload: w, payers: make([]*payer, len(w.callers))},
+		known: map[[2]string]*subject{}, told: map[string]bool{},
+	}
+	for i, by := range w.callers {
+		if err := ctx.Err(); err != nil { // there may be a million of them
+			return nil, err
+		}
+		e, err := s.Explain(ctx, by.Entity, by.Resource)
+		if err != nil {
+			return nil, err
+		}
+		p.payers[i] = p.payer(by, e)
+	}
+	slices.SortFunc(p.subjects, func(a, b *subject) int {
+		if a.caller != b.caller {
+			return cmp.Compare(fromBool(b.caller), fromBool(a.caller))
+		}
+		return cmp.Or(cmp.Compare(a.rank, b.rank), strings.Compare(a.entity, b.entity),
+			strings.Compare(a.resource, b.resource))
+	})
+	for _, name := range slices.Sorted(maps.Keys(w.costs)) {
+		if !w.spare && !p.charged(name) {
+			p.errs = append(p.errs, w.uncharged(name))
+		}
+	}
+	if err := errors.Join(p.errs...); err != nil {
+		return nil, err
+	}
+	return p.plan, p.check()
+}
+
+// uncharged is the mistake of a cost that no call has.
+func (w *Workload) uncharged(name string) error {
+	return UnfitError(fmt.Sprintf(
+		"--cost %s: nobody in the replay has such a limit on %s", name, w.resources()))
+}
+
+func fromBool(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// resources names what is called.
+func (w *Workload) resources() string {
+	names := map[string]bool{}
+	for _, by := range w.callers {
+		names[by.Resource] = true
+	}
+	if len(names) == 1 {
+		return w.callers[0].Resource
+	}
+	return "any of " + text.Plural(len(names), "resource", "resources")
+}
+
+// charged reports whether any call has a cost on limits of that name.
+func (p *plan) charged(name string) bool {
+	return slices.ContainsFunc(p.payers, func(p *payer) bool {
+		return slices.ContainsFunc(p.costs, func(c namedCost) bool { return c.limit == name })
+	})
+}
+
+// payer finds the costs of a caller's calls on every limit of its chain. A concurrency limit needs
+// none: a call takes one slot. What lacks a cost is told once.
+func (p *planner) payer(by trace.Caller, e *weir.Explanation) *payer {
+	out := &payer{Caller: by}
+	costs := map[string]namedCost{}
+	limited := false
+	for at := e; at != nil; at = at.Parent {
+		for i := range at.Limits {
+			limited = true
+			p.cost(costs, at.Entity, &at.Limits[i])
+		}
+		s := p.subject(at)
+		out.chain = append(out.chain, s)
+		if at == e {
+			s.caller, s.rank = true, by.Rank
+		}
+	}
+	if !limited {
+		advice := "; --resource names another"
+		if p.trace.ModelColumn != "" {
+			advice = ", which the trace names"
+		}
+		p.tell("nobody "+by.Resource, fmt.Sprintf(
+			"nothing limits %s on the resource %s%s", by.Entity, by.Resource, advice))
+	}
+	for _, name := range slices.Sorted(maps.Keys(costs)) {
+		out.costs = append(out.costs, costs[name])
+	}
+	return out
+}
+
+// cost finds what a call costs on a limit.
+func (p *planner) cost(costs map[string]namedCost, entity string, l *weir.Limit) {
+	c, ok := p.costs.find(l.Name)
+	if l.Kind == weir.Concurrency {
+		if c, ok = p.costs[l.Name]; ok {
+			costs[l.Name] = namedCost{l.Name, c, true}
+		}
+		return
+	}
+	if !ok {
+		p.tell("cost "+l.Name, fmt.Sprintf(
+			"what does a call cost on the limit %s of %s? Say it with --cost %s=EXPR",
+			l.Name, entity, l.Name))
+	}
+	costs[l.Name] = namedCost{l.Name, c, costs[l.Name].slots}
+}
+
+// tell notes a mistake unless it was noted before.
+func (p *planner) tell(key, mistake string) {
+	if !p.told[key] {
+		p.told[key] = true
+		p.errs = append(p.errs, UnfitError(mistake))
+	}
+}
+
+// subject returns the one subject for an entity and a resource.
+func (p *planner) subject(e *weir.Explanation) *subject {
+	key := [2]string{e.Entity, e.Resource}
+	s := p.known[key]
+	if s == nil {
+		s = &subject{entity: e.Entity, resource: e.Resource, limits: e.Limits}
+		if e.Parent != nil {
+			s.parent = e.Parent.Entity
+		}
+		p.known[key] = s
+		p.subjects = append(p.subjects, s)
+	}
+	return s
+}
+
+// check looks at each call.
+func (p *plan) check() error {
+	for i := range p.calls {
+		c := &p.calls[i]
+		if _, ok := p.lasts(c); !ok {
+			return fmt.Errorf("%s:%d: the call would last an hour or more, and a lease does not",
+				p.trace.Name, c.Line)
+		}
+		for _, n := range p.payers[c.Caller].costs {
+			if _, ok := n.cost.units(c.Input, c.Output); !ok {
+				return p.overflow(c, n, "the call")
+			}
+		}
+	}
+	return nil
+}
+
+func (p *plan) overflow(c *trace.Call, n namedCost, of string) error {
+	return fmt.Errorf("%s:%d: the cost %s=%s of %s is more than 64 bits hold",
+		p.trace.Name, c.Line, n.limit, n.cost, of)
+}

@@ -1,0 +1,46 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/trace"
+)
+
+// explainer answers so many questions, and ends a context then.
+type explainer struct {
+	weir.Service
+
+	asked, most int
+	end         context.CancelFunc
+}
+
+func (e *explainer) Explain(_ context.Context, entity, resource string) (*weir.Explanation, error) {
+	if e.asked++; e.asked == e.most {
+		e.end()
+	}
+	limits := []weir.Limit{{Name: "rpm", Capacity: 1}}
+	return &weir.Explanation{Entity: entity, Resource: resource, Limits: limits}, nil
+}
+
+// TestPlanEnds: a million callers are asked about until the context ends, and no longer.
+func TestPlanEnds(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int]int{3: 3, 1000: 50} {
+		ctx, cancel := context.WithCancel(t.Context())
+		e := &explainer{most: most, end: cancel}
+		recorded := traceOf(each(50, 0, 1, 1)...)
+		recorded.EntityColumn = "who"
+		recorded.Callers = make([]trace.Caller, 50)
+		for i := range recorded.Callers {
+			recorded.Callers[i] = trace.Caller{Entity: TenantName(i), Resource: "llm"}
+		}
+		_, err := newPlan(ctx, e, NewWorkload(recorded, nil))
+		if e.asked != want || errors.Is(err, context.Canceled) != (most < 50) {
+			t.Errorf("ended after %d: asked %d times, got %v; want %d", most, e.asked, err, want)
+		}
+		cancel()
+	}
+}

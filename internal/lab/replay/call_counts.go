@@ -1,0 +1,231 @@
+package replay
+
+import (
+	"maps"
+	"math/big"
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
+
+// tally counts what became of the calls of a replay.
+type tally struct {
+	rows   map[limitKey]*limitCount
+	order  []*limitCount // subjects in their order, limits by name
+	totals totalCount
+	waits  distribution // the retry-after of each denial, in milliseconds
+
+	scratch big.Int
+}
+
+type limitKey struct{ entity, resource, limit string }
+
+// limitCount counts attempts on one limit of one entity. They are judged by all limits at once, so
+// that one denial counts on every limit that was exceeded.
+type limitCount struct {
+	subject *subject
+	limit   *weir.Limit
+	// admitted and denied are attempts that the limit was charged for, and that exceeded it; only
+	// are those that exceeded no other limit. Shadow limits deny nothing: there denied is what they
+	// would have, and only is what nothing else denied.
+	admitted, denied, only int64
+	// used is in units; in slot-milliseconds for a concurrency limit. What a call reserves counts
+	// until it is settled.
+	used big.Int
+	// capacity and available are the latest figures that an answer had; capacity is 0 before one.
+	capacity, available int64
+	// appeared is true for a limit that nobody knew of when the replay began. Its definition is
+	// known only as far as an answer tells it.
+	appeared bool
+}
+
+// totalCount counts calls. One that comes back is not denied yet.
+type totalCount struct {
+	calls, admitted, denied, faults int64
+	// The tokens of calls that can never be admitted count as denied; those of other errors as
+	// neither, since nobody knows.
+	tokensAdmitted, tokensDenied big.Int
+}
+
+func newTally(subjects []*subject) *tally {
+	t := &tally{rows: map[limitKey]*limitCount{}}
+	for _, s := range subjects {
+		for i := range s.limits {
+			row := &limitCount{subject: s, limit: &s.limits[i]}
+			t.rows[limitKey{s.entity, s.resource, row.limit.Name}] = row
+			t.order = append(t.order, row)
+		}
+	}
+	return t
+}
+
+// Reserved counts an attempt.
+func (t *tally) Reserved(a *Attempt, v *Verdict) error {
+	t.count(a, v)
+	enforced := 0
+	for i := range v.Limits {
+		if s := &v.Limits[i]; s.Exceeded && !s.Shadow {
+			enforced++
+		}
+	}
+	for i := range v.Limits {
+		s := &v.Limits[i]
+		row := t.row(s)
+		row.capacity, row.available = s.Capacity, s.Available
+		if v.Denied == nil {
+			row.admitted++
+			t.charge(row, a, s.Requested)
+		}
+		if s.Exceeded {
+			row.denied++
+			if s.Shadow && enforced == 0 || !s.Shadow && enforced == 1 {
+				row.only++
+			}
+		}
+	}
+	return nil
+}
+
+// count counts what became of a call, once that is known.
+func (t *tally) count(a *Attempt, v *Verdict) {
+	if a.Try == 1 {
+		t.totals.calls++
+	}
+	tokens := t.scratch.SetInt64(a.Call.Tokens())
+	switch {
+	case v.Fault != nil:
+		t.totals.faults++
+	case v.Denied != nil:
+		t.waits.add(v.Denied.RetryAfter.Milliseconds())
+		if v.Returns {
+			return
+		}
+		t.totals.denied++
+	default:
+		t.totals.admitted++
+		t.totals.tokensAdmitted.Add(&t.totals.tokensAdmitted, tokens)
+	}
+	if v.Denied != nil || v.Fault != nil && v.Fault.Code == weir.NeverSatisfiable {
+		t.totals.tokensDenied.Add(&t.totals.tokensDenied, tokens)
+	}
+}
+
+// row returns where a limit is counted. Limits appear while a replay runs where somebody changes
+// what a server has configured.
+func (t *tally) row(s *weir.LimitStatus) *limitCount {
+	key := limitKey{s.Entity, s.Resource, s.Limit}
+	row := t.rows[key]
+	if row == nil {
+		row = &limitCount{
+			subject:  t.subject(s),
+			limit:    &weir.Limit{Name: s.Limit, Kind: s.Kind, Capacity: s.Capacity, Shadow: s.Shadow},
+			appeared: true,
+		}
+		t.rows[key] = row
+		t.order = append(t.order, row)
+	}
+	return row
+}
+
+// subject returns the entity that a limit belongs to.
+func (t *tally) subject(s *weir.LimitStatus) *subject {
+	for _, c := range t.order {
+		if c.subject.entity == s.Entity && c.subject.resource == s.Resource {
+			return c.subject
+		}
+	}
+	return &subject{entity: s.Entity, resource: s.Resource}
+}
+
+// charge adds what an admitted call reserves of a limit.
+func (t *tally) charge(c *limitCount, a *Attempt, units int64) {
+	used := t.scratch.SetInt64(units)
+	if c.limit.Kind == weir.Concurrency {
+		held := a.EndMS - a.AtMS
+		if !c.appeared {
+			held = min(held, c.limit.Timeout.Milliseconds())
+		}
+		used.Mul(used, big.NewInt(held))
+	}
+	c.used.Add(&c.used, used)
+}
+
+// Completed puts what a call used in the place of what it reserved.
+func (t *tally) Completed(a *Attempt) error {
+	if a.Estimate == a.Call.Output {
+		return nil
+	}
+	for name, used := range a.Actuals {
+		change := t.scratch.SetInt64(used)
+		change.Sub(change, big.NewInt(a.Costs[name]))
+		for _, s := range a.payer.chain {
+			row := t.rows[limitKey{s.entity, s.resource, name}]
+			if row != nil && row.limit.Kind != weir.Concurrency {
+				row.used.Add(&row.used, change)
+			}
+		}
+	}
+	return nil
+}
+
+// maxDistinct bounds how many different numbers a distribution tells apart.
+const maxDistinct = 1 << 18
+
+// distribution counts numbers of at least 0. It is exact as long as there are not too many
+// different ones, and then rounds them up to multiples of 2, 4, 8 and so on, so that its size is
+// bounded.
+type distribution struct {
+	counts map[int64]int64 // by the number, without its lowest bits
+	drop   uint            // how many bits those are
+	total  int64
+	most   int64
+	// limit is how many different numbers there may be. Default: maxDistinct.
+	limit int
+}
+
+func (d *distribution) add(n int64) {
+	if d.counts == nil {
+		d.counts = map[int64]int64{}
+	}
+	d.counts[n>>d.drop]++
+	d.total++
+	d.most = max(d.most, n)
+	limit := d.limit
+	if limit == 0 {
+		limit = maxDistinct
+	}
+	for len(d.counts) > limit {
+		d.drop++
+		coarse := make(map[int64]int64, len(d.counts)/2)
+		for n, count := range d.counts {
+			coarse[n>>1] += count
+		}
+		d.counts = coarse
+	}
+}
+
+// quantile returns the smallest of the numbers that p percent of them do not exceed; 0 without any.
+func (d *distribution) quantile(p int64) int64 {
+	if d.total == 0 {
+		return 0
+	}
+	rank := (d.total*p + 99) / 100
+	for _, n := range slices.Sorted(maps.Keys(d.counts)) {
+		if rank -= d.counts[n]; rank <= 0 {
+			return min(n<<d.drop|(1<<d.drop-1), d.most)
+		}
+	}
+	return d.most
+}
+
+// Quantiles of a distribution: half of the numbers are at most P50, and so on.
+type Quantiles struct {
+	P50 int64 `json:"p50"`
+	P95 int64 `json:"p95"`
+	P99 int64 `json:"p99"`
+	Max int64 `json:"max"`
+}
+
+func (d *distribution) quantiles() Quantiles {
+	return Quantiles{d.quantile(50), d.quantile(95), d.quantile(99), d.most}
+}

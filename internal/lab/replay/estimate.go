@@ -1,0 +1,230 @@
+package replay
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weir-limiter/weir/estimator"
+	"github.com/weir-limiter/weir/internal/lab/trace"
+	"github.com/weir-limiter/weir/internal/text"
+)
+
+// Estimate says how many tokens a call is taken to generate when it reserves. Its zero value is the
+// truth: what the call did generate. It is the value of a flag.
+type Estimate struct {
+	fixed int64 // tokens; meant where set is
+	share int64 // of the calls, in parts per million; 0 where they do not learn
+	set   bool  // fixed
+}
+
+// maxLearned bounds of how many pairs of an entity and a model estimates are learned; each takes
+// some kilobytes.
+const maxLearned = 100_000
+
+// maxFixed bounds a fixed estimate, in tokens.
+const maxFixed = 1_000_000_000
+
+// Set reads the flag's text: truth, fixed:N or quantile:0.95.
+func (e *Estimate) Set(s string) error {
+	kind, value, _ := strings.Cut(s, ":")
+	switch {
+	case s == "truth":
+		*e = Estimate{}
+		return nil
+	case kind == "fixed":
+		n, reason := trace.ParseTokens(value)
+		if reason == "" && n > maxFixed {
+			reason = "must be at most " + text.FormatInt(maxFixed)
+		}
+		if reason != "" {
+			return fmt.Errorf("fixed:N: N %s", reason)
+		}
+		*e = Estimate{fixed: n, set: true}
+		return nil
+	case kind == "quantile":
+		share, ok := parseShare(value)
+		if !ok {
+			return errors.New("quantile:Q: Q must be between 0 and 1, like 0.95, with at most six decimals")
+		}
+		if _, err := estimator.New(&estimator.Options{Share: share}); err != nil {
+			return fmt.Errorf("quantile:%s: %w", value, err)
+		}
+		*e = Estimate{share: share}
+		return nil
+	}
+	return errors.New("must be truth, fixed:N or quantile:Q, like fixed:1024 or quantile:0.95")
+}
+
+// parseShare reads a share like 0.95 as parts per million, more than none and less than all.
+func parseShare(s string) (ppm int64, ok bool) {
+	whole, decimals, _ := strings.Cut(s, ".")
+	if strings.Trim(whole, "0") != "" || !trace.IsNumber(s) || len(decimals) > 6 {
+		return 0, false
+	}
+	ppm, err := strconv.ParseInt((decimals + "000000")[:6], 10, 64)
+	return ppm, err == nil && ppm > 0
+}
+
+// String returns the flag's text.
+func (e *Estimate) String() string {
+	switch {
+	case e.share > 0:
+		return "quantile:0." + strings.TrimRight(fmt.Sprintf("%06d", e.share), "0")
+	case e.set:
+		return "fixed:" + strconv.FormatInt(e.fixed, 10)
+	}
+	return "truth"
+}
+
+// Type names the values in the help.
+func (e *Estimate) Type() string { return "HOW" }
+
+// truth reports whether calls reserve what they use.
+func (e *Estimate) truth() bool { return !e.set && e.share == 0 }
+
+// estimates says what calls are taken to generate, learns from those that end, and counts how good
+// that was. It is a watcher. Nil knows the truth.
+type estimates struct {
+	how     Estimate
+	learned *estimator.Estimator // nil unless it learns
+	all     estimateCount
+	by      map[*payer]*estimateCount
+}
+
+// newEstimates learns, where it does, from so many pairs of an entity and a model.
+func newEstimates(how Estimate, pairs int) (*estimates, error) {
+	if how.truth() {
+		return nil, nil
+	}
+	e := &estimates{how: how, by: map[*payer]*estimateCount{}}
+	if how.share == 0 {
+		return e, nil
+	}
+	var err error
+	e.learned, err = estimator.New(&estimator.Options{Share: how.share, Keys: min(pairs, maxLearned)})
+	return e, err
+}
+
+// output is how many tokens a call is taken to generate.
+func (e *estimates) output(by *payer, c *trace.Call) int64 {
+	switch {
+	case e == nil:
+		return c.Output
+	case e.learned == nil:
+		return e.how.fixed
+	}
+	return e.learned.Estimate(estimator.Key{Entity: by.Entity, Model: by.Resource}).Tokens
+}
+
+// Reserved has nothing to count: how good an estimate was is known when the call ends.
+func (e *estimates) Reserved(*Attempt, *Verdict) error { return nil }
+
+// Completed learns from a call that has ended.
+func (e *estimates) Completed(a *Attempt) error {
+	if e.learned != nil {
+		key := estimator.Key{Entity: a.Entity, Model: a.Resource}
+		e.learned.Learn(key, a.Estimate, a.Call.Output)
+	}
+	one := e.by[a.payer]
+	if one == nil {
+		one = &estimateCount{}
+		e.by[a.payer] = one
+	}
+	e.all.add(a.Estimate, a.Call.Output)
+	one.add(a.Estimate, a.Call.Output)
+	return nil
+}
+
+// EstimateReport says how good the estimates of the calls' output were, over all calls that were
+// admitted and have ended.
+type EstimateReport struct {
+	EstimateScore
+
+	// Callers are the pairs of an entity and a model, the one with the worst coverage first; absent
+	// where they are more than eight.
+	Callers []CallerScore `json:"callers,omitempty"`
+	// CallersTotal is how many such pairs there were.
+	CallersTotal int `json:"callers_total"`
+}
+
+// CallerScore is the score of an entity's calls to a model.
+type CallerScore struct {
+	Entity string `json:"entity"`
+	Model  string `json:"model"`
+	EstimateScore
+}
+
+// EstimateScore compares what was estimated with what was used. Sums are in tokens.
+type EstimateScore struct {
+	Calls int64 `json:"calls"`
+	// Covered are the calls that generated at most what was estimated, and Overruns the others.
+	Covered         int64       `json:"covered"`
+	CoveredPercent  json.Number `json:"covered_percent,omitempty"`
+	Overruns        int64       `json:"overruns"`
+	TokensEstimated *big.Int    `json:"tokens_estimated"`
+	TokensUsed      *big.Int    `json:"tokens_used"`
+	// TokensOver were reserved and not used, TokensUnder used and not reserved.
+	TokensOver  *big.Int `json:"tokens_over"`
+	TokensUnder *big.Int `json:"tokens_under"`
+	// OverPercent is TokensOver as a share of TokensUsed.
+	OverPercent json.Number `json:"over_percent,omitempty"`
+}
+
+// estimateCount counts for a score.
+type estimateCount struct {
+	calls, covered             int64
+	estimated, used, over, low big.Int
+
+	scratch big.Int
+}
+
+func (c *estimateCount) add(estimated, used int64) {
+	sum := func(into *big.Int, n int64) { into.Add(into, c.scratch.SetInt64(n)) }
+	c.calls++
+	sum(&c.estimated, estimated)
+	sum(&c.used, used)
+	if used <= estimated {
+		c.covered++
+		sum(&c.over, estimated-used)
+		return
+	}
+	sum(&c.low, used-estimated)
+}
+
+func (c *estimateCount) score() EstimateScore {
+	return EstimateScore{
+		Calls: c.calls, Covered: c.covered, Overruns: c.calls - c.covered,
+		CoveredPercent:  percent(big.NewInt(c.covered), big.NewInt(c.calls)),
+		TokensEstimated: &c.estimated, TokensUsed: &c.used, TokensOver: &c.over, TokensUnder: &c.low,
+		OverPercent: percent(&c.over, &c.used),
+	}
+}
+
+// report returns nil where the truth was known.
+func (e *estimates) report() *EstimateReport {
+	if e == nil {
+		return nil
+	}
+	r := &EstimateReport{EstimateScore: e.all.score(), CallersTotal: len(e.by)}
+	if len(e.by) > shownEntities {
+		return r
+	}
+	for _, p := range slices.Collect(maps.Keys(e.by)) {
+		r.Callers = append(r.Callers, CallerScore{p.Entity, p.Resource, e.by[p].score()})
+	}
+	slices.SortFunc(r.Callers, func(a, b CallerScore) int {
+		// a's share is less than b's where a.Covered/a.Calls < b.Covered/b.Calls.
+		return cmp.Or(
+			new(big.Int).Mul(big.NewInt(a.Covered), big.NewInt(b.Calls)).Cmp(
+				new(big.Int).Mul(big.NewInt(b.Covered), big.NewInt(a.Calls))),
+			strings.Compare(a.Entity, b.Entity), strings.Compare(a.Model, b.Model))
+	})
+	return r
+}

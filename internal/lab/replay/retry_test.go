@@ -1,0 +1,235 @@
+package replay
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/trace"
+)
+
+// stubborn is a scribe that denies each call so many times, by its cost.
+type stubborn struct {
+	scribe
+
+	denials map[int64]int
+	after   time.Duration
+}
+
+func (s *stubborn) deny(cost int64) error {
+	if s.denials[cost]--; s.denials[cost] >= 0 {
+		return &weir.DeniedError{RetryAfter: s.after}
+	}
+	return nil
+}
+
+// retrying makes an engine for calls that come back, and what counts them.
+func retrying(t *testing.T, s *stubborn, patience time.Duration, calls ...trace.Call) (*engine, *counters) {
+	t.Helper()
+	s.decide = s.deny
+	e := engineOver(t, &s.scribe, "10ms", calls...)
+	c, err := newCounters(e.plan, Estimate{}, span{0, 10_000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.retry, c.retry = &RetryOptions{Patience: patience}, &retryCount{}
+	e.watchers = c.watchers(nil)
+	return e, c
+}
+
+// TestRetryOrder: at one instant completions come first, then calls that come back, then those that
+// come for the first time; each in the order of the trace. A call lasts from when it is admitted.
+func TestRetryOrder(t *testing.T) {
+	t.Parallel()
+	s := &stubborn{denials: map[int64]int{2: 2, 3: 1}, after: 10 * time.Millisecond}
+	e, c := retrying(t, s, time.Second,
+		callOf(2, 1000, 0, 1), // until 1010
+		callOf(3, 1000, 0, 2), // denied, again at 1010, admitted at 1020, until 1030
+		callOf(4, 1000, 0, 3), // denied, admitted at 1010, until 1020
+		callOf(5, 1010, 0, 4), // until 1020
+	)
+	if err := e.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	want := `at 1000
+reserve tenant-1 llm 1
+at 1000
+reserve tenant-1 llm 2
+at 1000
+reserve tenant-1 llm 3
+at 1010
+complete of 1000: [map[rpm:1]]
+at 1010
+reserve tenant-1 llm 2
+at 1010
+reserve tenant-1 llm 3
+at 1010
+reserve tenant-1 llm 4
+at 1020
+complete of 1010: [map[rpm:3]]
+at 1020
+complete of 1010: [map[rpm:4]]
+at 1020
+reserve tenant-1 llm 2
+at 1030
+complete of 1020: [map[rpm:2]]`
+	if got := strings.Join(s.notes, "\n"); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+	r := c.retry.done(e.retry)
+	if r.Attempts != 7 || r.AdmittedFirst != 2 || r.AdmittedLater != 2 || r.GivenUp != 0 ||
+		r.WaitMS != (Quantiles{0, 20, 20, 20}) || r.PatienceMS != 1000 {
+		t.Errorf("got %+v, want 7 attempts, 2 admitted first and 2 later, who waited 10 and 20", r)
+	}
+	if got := c.tally.totals; got.calls != 4 || got.admitted != 4 || got.denied != 0 {
+		t.Errorf("got %+v, want 4 calls, all admitted", got)
+	}
+}
+
+// TestRetryGivesUp: a call that is told to come back after its patience has ended does not wait for
+// that, and one that is denied too often gives up too.
+func TestRetryGivesUp(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		after    time.Duration
+		attempts int64
+		lastMS   int64
+	}{
+		{100 * time.Millisecond, 6, 500}, // at 0, 100, … 500
+		{101 * time.Millisecond, 5, 404},
+		{500 * time.Millisecond, 2, 500},
+		{501 * time.Millisecond, 1, 0},
+		{100*time.Millisecond + 1, 5, 404}, // rounded up
+		{0, 501, 500},                      // time must pass
+	} {
+		s := &stubborn{denials: map[int64]int{2: 1 << 30}, after: c.after}
+		e, counted := retrying(t, s, 500*time.Millisecond, callOf(2, 0, 5, 2))
+		if err := e.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		r, totals := counted.retry.report, counted.tally.totals
+		if r.Attempts != c.attempts || r.GivenUp != 1 || e.lastMS != c.lastMS ||
+			totals.denied != 1 || totals.tokensDenied.Int64() != 7 || totals.calls != 1 {
+			t.Errorf("%v: got %+v and %+v until %d, want %d attempts until %d and one that gave up",
+				c.after, r, totals, e.lastMS, c.attempts, c.lastMS)
+		}
+	}
+	s := &stubborn{denials: map[int64]int{2: 1 << 30}}
+	e, counted := retrying(t, s, time.Hour, callOf(2, 0, 5, 2))
+	if err := e.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if r := counted.retry.report; r.Attempts != maxTries || r.GivenUp != 1 {
+		t.Errorf("got %+v, want %d attempts", r, maxTries)
+	}
+}
+
+// slowBucket is a bucket limit by its definition, with nothing else: in milli-units, refilled with
+// what ⌊t·r/p⌋ grew by.
+type slowBucket struct{ capacity, perMinute, balance, atMS int64 }
+
+func (b *slowBucket) advance(atMS int64) {
+	gained := func(t int64) int64 { return t * b.perMinute * 1000 / 60_000 }
+	b.balance = min(b.capacity*1000, b.balance+gained(atMS)-gained(b.atMS))
+	b.atMS = atMS
+}
+
+// asker is a call of the slow replay.
+type asker struct {
+	arrivedMS, nextMS, cost int64
+	seq, tries              int
+	waited                  int64 // -1 until it is admitted
+	gone                    bool
+}
+
+// slowReplay retries calls against one bucket by looking at each of them again and again.
+func slowReplay(b *slowBucket, calls []trace.Call, patienceMS int64) []*asker {
+	var all []*asker
+	for i := range calls {
+		c := &calls[i]
+		all = append(all, &asker{arrivedMS: c.AtMS, nextMS: c.AtMS, cost: c.Output, seq: i, waited: -1})
+	}
+	for {
+		var next *asker
+		for _, a := range all {
+			if a.gone || next != nil && (a.nextMS > next.nextMS ||
+				a.nextMS == next.nextMS && min(a.tries, 1) <= min(next.tries, 1)) {
+				continue
+			}
+			next = a
+		}
+		if next == nil {
+			return all
+		}
+		next.tries++
+		b.advance(next.nextMS)
+		if b.balance >= next.cost*1000 {
+			b.balance -= next.cost * 1000
+			next.waited, next.gone = next.nextMS-next.arrivedMS, true
+			continue
+		}
+		// The first millisecond at which it would fit, one by one.
+		trial := *b
+		back := next.nextMS
+		for trial.balance < next.cost*1000 {
+			back++
+			trial.advance(back)
+		}
+		next.nextMS = back
+		next.gone = back-next.arrivedMS > patienceMS
+	}
+}
+
+// TestRetryAgainstSlowReplay: another replay of one bucket, written without heaps and with nothing
+// shared, makes the same calls wait for as long.
+func TestRetryAgainstSlowReplay(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 9))
+		var calls []trace.Call
+		at := int64(1_700_000_000_000)
+		for i := range 150 {
+			at += random.Int64N(400)
+			calls = append(calls, callOf(i+2, at, 0, 1+random.Int64N(30)))
+		}
+		patience := time.Duration(1+random.Int64N(20)) * time.Second
+		d := &weir.Definitions{System: []weir.Limit{{Name: "otpm", Capacity: 40, RefillAmount: 1700}}}
+		w := NewWorkload(traceOf(slices.Clone(calls)...), nil)
+		r, err := Run(t.Context(), d, w, &Options{Retry: &RetryOptions{Patience: patience}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := &slowBucket{capacity: 40, perMinute: 1700, balance: 40_000, atMS: calls[0].AtMS}
+		var attempts, first, later, gone int64
+		var waits []int64
+		for _, a := range slowReplay(b, calls, patience.Milliseconds()) {
+			attempts += int64(a.tries)
+			switch {
+			case a.waited < 0:
+				gone++
+				continue
+			case a.tries == 1:
+				first++
+			default:
+				later++
+			}
+			waits = append(waits, a.waited)
+		}
+		slices.Sort(waits)
+		n := len(waits)
+		wait := Quantiles{waits[(n+1)/2-1], waits[(n*95+99)/100-1], waits[(n*99+99)/100-1], waits[n-1]}
+		want := RetryReport{patience.Milliseconds(), attempts, first, later, gone, wait}
+		if *r.Retry != want {
+			t.Errorf("seed %d: got %+v, want %+v", seed, *r.Retry, want)
+		}
+		if later == 0 || first == 0 || seed == 0 && gone == 0 {
+			t.Errorf("seed %d: got %+v, want some of each", seed, want)
+		}
+		if seed == 0 {
+			t.Logf("%+v", want)
+		}
+	}
+}

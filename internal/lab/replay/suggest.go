@@ -1,0 +1,308 @@
+package replay
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/trace"
+)
+
+const (
+	// maxSized bounds how many limits are sized.
+	maxSized = 1_000
+	// commonSteps is in how many steps the share that each limit may deny by itself is lowered
+	// until all of them together deny few enough.
+	commonSteps = 64
+	// tellEvery is after how many calls of a replay progress is told.
+	tellEvery = 1024
+)
+
+// SuggestOptions say how calls behave while capacities are looked for.
+type SuggestOptions struct {
+	// Estimate says how many tokens a call is taken to generate when it reserves. Default: what it
+	// did generate.
+	Estimate Estimate
+	// Retry makes denied calls come back; they count as denied. Default: they do not come back.
+	Retry *RetryOptions
+	// Progress is told how far the search is, by one goroutine at a time. Default: nobody is.
+	Progress func(SuggestProgress)
+}
+
+// SuggestProgress says how far a search for capacities is.
+type SuggestProgress struct {
+	// Sized limits, of so many, have a capacity that denies few enough calls by itself.
+	Sized, Limits int
+	// Replays were run, with so many calls.
+	Replays, Calls int64
+}
+
+// Suggest looks for capacities of the enforced limits that would have denied at most a share of a
+// workload's calls when they came. Each limit, where the definitions have it, gets one capacity
+// with at most two significant digits; a bucket keeps the ratio of its refill to it, and periods
+// stay.
+//
+// Each limit is sized by itself first, by replays in which nothing else denies: the smallest
+// capacity that a search finds to deny at most the share of the calls that it judges. If all of
+// them together deny more than the share of all calls, each must do with less of it. What is
+// returned was replayed as a whole. The same arguments have the same outcome.
+//
+// Errors are those of [Run], and an [UnfitError] where no capacity is enough.
+func Suggest(
+	ctx context.Context, d *weir.Definitions, w *Workload, share Share, o *SuggestOptions,
+) (*Suggestions, error) {
+	if o == nil {
+		o = &SuggestOptions{}
+	}
+	s, err := newSizer(ctx, d, w, share, o)
+	if err != nil {
+		return nil, err
+	}
+	part, sizes, err := s.together(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.suggestions(ctx, part, sizes)
+}
+
+// together searches for the largest part of the share with which all limits together deny few
+// enough calls.
+func (s *sizer) together(ctx context.Context) (part int64, sizes []int64, err error) {
+	most := s.share.of(int64(len(s.calls)))
+	fits := func(part int64) (bool, error) {
+		tried, err := s.sizesFor(ctx, part)
+		if err != nil {
+			return false, err
+		}
+		f := s.firstTries(most)
+		if err := s.replay(ctx, s.plan, s.with(tried), f); err != nil || f.denied > most {
+			return false, err
+		}
+		sizes = tried
+		return true, nil
+	}
+	ok, err := fits(commonSteps)
+	if ok || err != nil {
+		return commonSteps, sizes, err
+	}
+	above := int64(commonSteps)
+	for above-part > 1 {
+		middle := part + (above-part)/2
+		switch ok, err := fits(middle); {
+		case err != nil:
+			return 0, nil, err
+		case ok:
+			part = middle
+		default:
+			above = middle
+		}
+	}
+	if part == 0 { // where each denies nothing by itself, all together deny nothing
+		if ok, err := fits(0); err != nil {
+			return 0, nil, err
+		} else if !ok {
+			return 0, nil, errNotTogether
+		}
+	}
+	return part, sizes, nil
+}
+
+var errNotTogether = errors.New("suggest: limits that deny nothing alone deny calls together")
+
+// with returns the definitions with other capacities, by declared limit.
+func (s *sizer) with(sizes []int64) *weir.Definitions {
+	by := map[string]*declared{}
+	for _, d := range s.sized {
+		by[d.field()] = d
+	}
+	return mapLists(s.definitions, func(place string, limits []weir.Limit) []weir.Limit {
+		out := append([]weir.Limit(nil), limits...)
+		for i := range out {
+			if d := by[place+".limits."+out[i].Name]; d != nil {
+				out[i] = d.sized(sizes[d.index])
+			}
+		}
+		return out
+	})
+}
+
+// Suggestions are capacities that would have denied at most a share of the calls.
+type Suggestions struct {
+	// Share is what may be denied, in per cent, and MayDeny so many calls.
+	Share   string `json:"share_percent"`
+	MayDeny int64  `json:"may_deny"`
+	Calls   int64  `json:"calls"`
+	// DeniedNow is how many calls the limits as they are denied when they came, and Denied how
+	// many the suggested ones do, as a whole replay of each counted them.
+	DeniedNow        int64  `json:"denied_now"`
+	DeniedNowPercent string `json:"denied_now_percent"`
+	Denied           int64  `json:"denied"`
+	DeniedPercent    string `json:"denied_percent"`
+	// EachMayDeny is the share, in per cent, that each limit may deny by itself of the calls that
+	// it judges, so that all together deny few enough.
+	EachMayDeny string            `json:"each_may_deny_percent"`
+	Limits      []*LimitSuggested `json:"limits"`
+	LeftOut     []LimitLeftOut    `json:"left_out"`
+	// Replays is how many replays it took.
+	Replays int64 `json:"replays"`
+
+	// Definitions are those that were replayed, with the suggested capacities.
+	Definitions *weir.Definitions `json:"-"`
+}
+
+// LimitSuggested is a capacity for a limit where the definitions have it, for all entities alike.
+type LimitSuggested struct {
+	// Field is its path in a limits file, and Place that of what it belongs to.
+	Field string    `json:"field"`
+	Place string    `json:"place"`
+	Limit string    `json:"limit"`
+	Kind  weir.Kind `json:"kind"`
+	// Calls is how many calls it judges.
+	Calls int64 `json:"calls"`
+	// Capacities are in units. Refill amounts, of a bucket, keep their ratio to them.
+	Capacity              int64 `json:"capacity"`
+	RefillAmount          int64 `json:"refill_amount,omitempty"`
+	SuggestedCapacity     int64 `json:"suggested_capacity"`
+	SuggestedRefillAmount int64 `json:"suggested_refill_amount,omitempty"`
+	// ChangePercent is the change of the capacity, rounded towards zero.
+	ChangePercent string `json:"change_percent"`
+	// Denials are calls that exceeded the limit when they came, or cost more than it holds: with
+	// all limits as they are, with the suggested capacity and nothing else, and with all that are
+	// suggested.
+	DeniedNow      int64 `json:"denied_now"`
+	DeniedAlone    int64 `json:"denied_alone"`
+	DeniedTogether int64 `json:"denied_together"`
+}
+
+// LimitLeftOut is a limit that keeps its capacity.
+type LimitLeftOut struct {
+	Field string `json:"field"`
+	Why   string `json:"why"`
+}
+
+// suggestions replays the limits as they are, and those that were found, and says what became of
+// both.
+func (s *sizer) suggestions(ctx context.Context, part int64, sizes []int64) (*Suggestions, error) {
+	now := make([]int64, len(s.sized))
+	for i, d := range s.sized {
+		now[i] = d.limit.Capacity
+	}
+	calls := int64(len(s.calls))
+	found := s.with(sizes)
+	before, blamed, err := s.verify(ctx, s.definitions, now)
+	if err != nil {
+		return nil, err
+	}
+	after, left, err := s.verify(ctx, found, sizes)
+	if err != nil {
+		return nil, err
+	}
+	out := &Suggestions{
+		Share: shareText(s.share.thousandths), MayDeny: s.share.of(calls), Calls: calls,
+		DeniedNow: before, DeniedNowPercent: shareOf(before, calls),
+		Denied: after, DeniedPercent: shareOf(after, calls),
+		EachMayDeny: shareText(s.share.thousandths * part / commonSteps),
+		Limits:      []*LimitSuggested{}, LeftOut: append([]LimitLeftOut{}, s.leftOut...),
+		Replays: s.told.Replays, Definitions: found,
+	}
+	if after > out.MayDeny {
+		return nil, fmt.Errorf("suggest: a second replay denies %d calls, and %d are the most",
+			after, out.MayDeny)
+	}
+	for i, d := range s.sized {
+		l := d.sized(sizes[i])
+		out.Limits = append(out.Limits, &LimitSuggested{
+			Field: d.field(), Place: d.place, Limit: l.Name, Kind: l.Kind, Calls: d.calls,
+			Capacity: d.limit.Capacity, RefillAmount: d.limit.RefillAmount,
+			SuggestedCapacity: l.Capacity, SuggestedRefillAmount: l.RefillAmount,
+			ChangePercent: changeText(d.limit.Capacity, l.Capacity),
+			DeniedNow:     blamed[i], DeniedTogether: left[i],
+			DeniedAlone: d.denied[roundUp(sizes[i])].calls,
+		})
+	}
+	return out, nil
+}
+
+// verify counts by a whole replay what some definitions deny when it comes first: all calls, and
+// those of each declared limit with these capacities.
+func (s *sizer) verify(
+	ctx context.Context, d *weir.Definitions, sizes []int64,
+) (denied int64, by []int64, err error) {
+	f, b := s.firstTries(unbounded), newBlame(s.of, sizes)
+	_, err = Run(ctx, d, s.Workload, &Options{
+		Estimate: s.options.Estimate, Retry: s.options.Retry, Watchers: []Watcher{f, b},
+	})
+	s.tell(func(p *SuggestProgress) { p.Replays++ })
+	return f.denied, b.denied, err
+}
+
+// changeText is by how many per cent a number changes, with a sign and one decimal, rounded
+// towards zero.
+func changeText(from, to int64) string {
+	n := new(big.Int).Sub(big.NewInt(to), big.NewInt(from))
+	sign := "+"
+	if n.Sign() < 0 {
+		sign = "-"
+	}
+	text := string(percent(n.Abs(n), big.NewInt(from)))
+	if strings.Trim(text, "0.") == "" {
+		return "0.0"
+	}
+	return sign + text
+}
+
+// wholeShare is all calls, as a [Share].
+const wholeShare = 100_000
+
+// Share is a share of calls, less than all of them, in thousandths of a per cent. It is the value
+// of a flag.
+type Share struct {
+	thousandths int64
+}
+
+// Set reads the flag's text: 1% or 0.125%.
+func (s *Share) Set(text string) error {
+	number, signed := strings.CutSuffix(text, "%")
+	whole, decimals, _ := strings.Cut(number, ".")
+	if !signed || !trace.IsNumber(number) || len(decimals) > 3 || len(whole) > 2 {
+		return errors.New("must be a share of the calls, from 0% to less than 100%, " +
+			"like 1% or 0.25%, with at most three decimals")
+	}
+	n, err := strconv.ParseInt(whole+(decimals + "000")[:3], 10, 64)
+	if err != nil {
+		return err // no number of five digits is too large
+	}
+	*s = Share{n}
+	return nil
+}
+
+// String returns the flag's text.
+func (s *Share) String() string { return shareText(s.thousandths) + "%" }
+
+// Type names the values in the help.
+func (s *Share) Type() string { return "SHARE" }
+
+// of is the largest whole number of calls that is at most that share of so many.
+func (s Share) of(calls int64) int64 { return s.thousandths * calls / wholeShare }
+
+// shareText writes thousandths of a per cent without zeros at the end.
+func shareText(thousandths int64) string {
+	text := strconv.FormatInt(thousandths/1000, 10)
+	if rest := thousandths % 1000; rest > 0 {
+		text += "." + strings.TrimRight(strconv.FormatInt(1000+rest, 10)[1:], "0")
+	}
+	return text
+}
+
+// shareOf is a part of some calls, in thousandths of a per cent, rounded up: what is more than
+// none does not look like none.
+func shareOf(part, calls int64) string {
+	if calls == 0 {
+		return "0"
+	}
+	return shareText((part*wholeShare + calls - 1) / calls)
+}

@@ -1,0 +1,242 @@
+package replay
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weir-limiter/weir"
+)
+
+const (
+	// A timeline has at most so many intervals, and at least half as many unless a replay is shorter
+	// than that many milliseconds.
+	maxIntervals = 120
+	// maxTimelineRows bounds how many limits a timeline follows.
+	maxTimelineRows = 40
+)
+
+// Timeline says when things happened, in equal intervals from the first call on. Interval i begins
+// at FromMS + i·IntervalMS.
+type Timeline struct {
+	FromMS     int64      `json:"from_unix_ms"`
+	IntervalMS int64      `json:"interval_ms"`
+	Intervals  []Interval `json:"intervals"`
+	// Limits are the first rows of the report's limits; RowsLeftOut counts those that are not here.
+	Limits      []*LimitTimeline `json:"limits"`
+	RowsLeftOut int              `json:"rows_left_out"`
+}
+
+// Interval counts what happened in an interval.
+type Interval struct {
+	// Arrived are calls that came, and Denied those of them that were not admitted when they came.
+	Arrived int64 `json:"arrived"`
+	Denied  int64 `json:"denied"`
+	// Admitted are calls that were admitted in the interval, whenever they came.
+	Admitted int64 `json:"admitted"`
+	// Errors are attempts that were neither admitted nor denied.
+	Errors int64 `json:"errors"`
+	// DeniedAttempts are all denials, those of calls that came back too.
+	DeniedAttempts int64 `json:"denied_attempts"`
+	// TokensAsked are those of the calls that came, TokensAdmitted of those that were admitted. They
+	// stay at the largest int64 when they would pass it.
+	TokensAsked    int64 `json:"tokens_asked"`
+	TokensAdmitted int64 `json:"tokens_admitted"`
+}
+
+// LimitTimeline follows one row of the report's limits.
+type LimitTimeline struct {
+	Entity   string    `json:"entity,omitempty"`
+	Group    Group     `json:"group,omitempty"`
+	Resource string    `json:"resource,omitempty"`
+	Limit    string    `json:"limit"`
+	Kind     weir.Kind `json:"kind"`
+	Shadow   bool      `json:"shadow"`
+	// Capacity is that of all limits of the row together.
+	Capacity int64 `json:"capacity"`
+	// Denied counts the attempts in each interval that exceeded it.
+	Denied []int64 `json:"denied"`
+	// PeakUse is, for each interval, the most that was in use: the capacity less the least that an
+	// answer said was available, added up where a row is several limits. It is -1 where no attempt
+	// asked.
+	PeakUse []int64 `json:"peak_use"`
+
+	used int64 // by the latest answer for each limit
+}
+
+// timeline fills a [Timeline]. It is a watcher.
+type timeline struct {
+	Timeline
+
+	rows map[limitKey]*limitUse
+}
+
+// limitUse is how much of a limit was in use by its latest answer.
+type limitUse struct {
+	row  *LimitTimeline
+	used int64
+}
+
+// newTimeline makes a timeline for calls that come within a span. What happens later makes its
+// intervals longer.
+func newTimeline(t *tally, s span) *timeline {
+	l := &timeline{rows: map[limitKey]*limitUse{}}
+	l.FromMS, l.IntervalMS = s.fromMS, s.ms()/maxIntervals+1
+	l.Limits = []*LimitTimeline{}
+	for _, r := range limitRows(t) {
+		if len(l.Limits) == maxTimelineRows {
+			l.RowsLeftOut++
+			continue
+		}
+		row := &LimitTimeline{
+			Entity: r.entity, Group: r.group, Resource: r.resource, Limit: r.limit, Kind: r.kind,
+			Shadow: r.shadow, Denied: []int64{}, PeakUse: []int64{},
+		}
+		for _, c := range r.counts {
+			row.Capacity = addUp(row.Capacity, c.limit.Capacity)
+			key := limitKey{c.subject.entity, c.subject.resource, c.limit.Name}
+			l.rows[key] = &limitUse{row: row}
+		}
+		l.Limits = append(l.Limits, row)
+	}
+	return l
+}
+
+// addUp adds numbers, and stays within 64 bits.
+func addUp(a, b int64) int64 {
+	switch {
+	case b > 0 && a > math.MaxInt64-b:
+		return math.MaxInt64
+	case b < 0 && a < math.MinInt64-b:
+		return math.MinInt64
+	}
+	return a + b
+}
+
+// at returns the number of the interval in which an instant lies, and makes sure that there is one.
+func (l *timeline) at(atMS int64) int {
+	for (atMS-l.FromMS)/l.IntervalMS >= maxIntervals {
+		l.halve()
+	}
+	i := int(max(atMS-l.FromMS, 0) / l.IntervalMS)
+	l.lengthen(i + 1)
+	return i
+}
+
+// lengthen adds intervals in which nothing has happened, until there are so many.
+func (l *timeline) lengthen(intervals int) {
+	for len(l.Intervals) < intervals {
+		l.Intervals = append(l.Intervals, Interval{})
+		for _, row := range l.Limits {
+			row.Denied, row.PeakUse = append(row.Denied, 0), append(row.PeakUse, -1)
+		}
+	}
+}
+
+// halve makes one interval of two.
+func (l *timeline) halve() {
+	l.IntervalMS *= 2
+	n := (len(l.Intervals) + 1) / 2
+	for i := range n {
+		sum := l.Intervals[2*i]
+		if 2*i+1 < len(l.Intervals) {
+			sum.add(&l.Intervals[2*i+1])
+		}
+		l.Intervals[i] = sum
+	}
+	l.Intervals = l.Intervals[:n]
+	for _, row := range l.Limits {
+		for i := range n {
+			denied, peak := row.Denied[2*i], row.PeakUse[2*i]
+			if 2*i+1 < len(row.Denied) {
+				denied, peak = denied+row.Denied[2*i+1], max(peak, row.PeakUse[2*i+1])
+			}
+			row.Denied[i], row.PeakUse[i] = denied, peak
+		}
+		row.Denied, row.PeakUse = row.Denied[:n], row.PeakUse[:n]
+	}
+}
+
+func (n *Interval) add(other *Interval) {
+	n.Arrived += other.Arrived
+	n.Denied += other.Denied
+	n.Admitted += other.Admitted
+	n.Errors += other.Errors
+	n.DeniedAttempts += other.DeniedAttempts
+	n.TokensAsked = addUp(n.TokensAsked, other.TokensAsked)
+	n.TokensAdmitted = addUp(n.TokensAdmitted, other.TokensAdmitted)
+}
+
+// Reserved counts an attempt.
+func (l *timeline) Reserved(a *Attempt, v *Verdict) error {
+	i := l.at(a.AtMS)
+	n := &l.Intervals[i]
+	tokens := a.Call.Tokens()
+	if a.Try == 1 {
+		n.Arrived++
+		n.TokensAsked = addUp(n.TokensAsked, tokens)
+	}
+	switch {
+	case v.Fault != nil:
+		n.Errors++
+	case v.Denied != nil:
+		n.DeniedAttempts++
+		if a.Try == 1 {
+			n.Denied++
+		}
+	default:
+		n.Admitted++
+		n.TokensAdmitted = addUp(n.TokensAdmitted, tokens)
+	}
+	for k := range v.Limits {
+		s := &v.Limits[k]
+		use := l.rows[limitKey{s.Entity, s.Resource, s.Limit}]
+		if use == nil {
+			continue
+		}
+		if s.Exceeded {
+			use.row.Denied[i]++
+		}
+		used := max(addUp(s.Capacity, -max(s.Available, -math.MaxInt64)), 0)
+		use.row.used = addUp(use.row.used, used-use.used)
+		use.used = used
+		use.row.PeakUse[i] = max(use.row.PeakUse[i], use.row.used)
+	}
+	return nil
+}
+
+// Completed has nothing to count.
+func (*timeline) Completed(*Attempt) error { return nil }
+
+// done returns what there is.
+func (l *timeline) done() *Timeline {
+	if l.Intervals == nil {
+		l.Intervals = []Interval{}
+	}
+	return &l.Timeline
+}
+
+// AlignTimelines returns the timelines of two replays of one workload with as many intervals, each
+// as long, so that they can be drawn on one axis. It changes neither.
+func AlignTimelines(a, b *Timeline) (first, second *Timeline) {
+	step := max(a.IntervalMS, b.IntervalMS)
+	wideA, wideB := a.widen(step), b.widen(step)
+	n := max(len(wideA.Intervals), len(wideB.Intervals))
+	wideA.lengthen(n)
+	wideB.lengthen(n)
+	return wideA.done(), wideB.done()
+}
+
+// widen returns a copy whose intervals are at least so long. They grow by doubling, and those of
+// one workload began alike.
+func (l *Timeline) widen(stepMS int64) *timeline {
+	wide := &timeline{Timeline: *l}
+	wide.Intervals, wide.Limits = slices.Clone(l.Intervals), make([]*LimitTimeline, len(l.Limits))
+	for i, row := range l.Limits {
+		wide.Limits[i] = new(*row)
+		wide.Limits[i].Denied, wide.Limits[i].PeakUse = slices.Clone(row.Denied), slices.Clone(row.PeakUse)
+	}
+	for wide.IntervalMS < stepMS {
+		wide.halve()
+	}
+	return wide
+}

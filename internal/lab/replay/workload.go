@@ -1,0 +1,207 @@
+package replay
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/lab/trace"
+)
+
+// WorkloadOptions say what a trace leaves open.
+type WorkloadOptions struct {
+	// Entities is over how many tenants the calls are spread, unless the trace says who called.
+	// Default: 1.
+	Entities int
+	// Seed decides who makes which call, and the lease IDs. Default: 0.
+	Seed uint64
+	// Latency is how long calls last, unless the trace says it. Default: a call ends in the
+	// millisecond in which it began.
+	Latency Latency
+	// Costs are what a call costs on limits by name. Default: what is built in.
+	Costs Costs
+}
+
+// Workload is what a replay asks: the calls of a trace, and who makes them. It does not change, so
+// that it can be replayed against many limits, also at the same time.
+type Workload struct {
+	trace   *trace.Trace
+	calls   []trace.Call
+	callers []trace.Caller
+	// spread is over how many tenants the calls were spread; 0 where the trace says who called.
+	spread  int
+	seed    uint64
+	latency Latency
+	costs   Costs
+	// spare allows costs that nothing charges.
+	spare bool
+}
+
+// The streams of random numbers that a seed begins: the second word of PCG's state.
+const (
+	tenantStream = 1
+	leaseStream  = 2
+)
+
+// NewWorkload says who makes the calls of a trace. The calls belong to the workload then: a second
+// one of the same trace would tell the first who calls.
+//
+// Where the trace does not say who called, the seed does, with the same answer for ever: call after
+// call takes the next 64 bits x from PCG with the state (seed, 1), and is made by the tenant
+// 1 + ⌊x · entities / 2⁶⁴⌋.
+func NewWorkload(t *trace.Trace, o *WorkloadOptions) *Workload {
+	if o == nil {
+		o = &WorkloadOptions{}
+	}
+	w := &Workload{
+		trace: t, calls: t.Calls, callers: t.Callers,
+		seed: o.Seed, latency: o.Latency, costs: o.Costs,
+	}
+	if t.EntityColumn == "" {
+		w.spread = max(o.Entities, 1)
+		w.spreadCalls()
+	}
+	return w
+}
+
+// Calls is how many calls there are.
+func (w *Workload) Calls() int { return len(w.calls) }
+
+// spreadCalls makes each call a tenant's.
+func (w *Workload) spreadCalls() {
+	random := rand.NewPCG(w.seed, tenantStream)
+	resources := map[string]int32{} // one number for each
+	numbers := make([]int32, len(w.trace.Callers))
+	for i, by := range w.trace.Callers {
+		if _, ok := resources[by.Resource]; !ok {
+			resources[by.Resource] = int32(i)
+		}
+		numbers[i] = resources[by.Resource]
+	}
+	known := map[[2]int32]int32{}
+	w.callers = nil
+	for i := range w.calls {
+		c := &w.calls[i]
+		high, _ := bits.Mul64(random.Uint64(), uint64(w.spread))
+		tenant, resource := int32(high), numbers[c.Caller]
+		number, ok := known[[2]int32{tenant, resource}]
+		if !ok {
+			number = int32(len(w.callers))
+			known[[2]int32{tenant, resource}] = number
+			name := w.trace.Callers[resource].Resource
+			w.callers = append(w.callers, trace.Caller{
+				Entity: TenantName(int(tenant)), Resource: name, Rank: tenant,
+			})
+		}
+		c.Caller = number
+	}
+	w.trace.Callers = w.callers
+}
+
+// TenantName is the entity that a tenant is; the first has the number 0.
+func TenantName(tenant int) string { return "tenant-" + strconv.Itoa(tenant+1) }
+
+// lasts is how long a call lasts, in milliseconds; ok is false for an hour or more.
+func (w *Workload) lasts(c *trace.Call) (ms int64, ok bool) {
+	if c.LastsMS >= 0 {
+		return int64(c.LastsMS), true
+	}
+	return w.latency.ms(c.Output)
+}
+
+// leaseIDs makes lease IDs that a seed determines.
+type leaseIDs struct {
+	random *rand.PCG
+}
+
+func newLeaseIDs(seed uint64) *leaseIDs {
+	return &leaseIDs{rand.NewPCG(seed, leaseStream)}
+}
+
+// next makes a ULID: 48 bits of the time, then the 80 highest of the next 128 random bits.
+func (l *leaseIDs) next(atMS int64) weir.LeaseID {
+	var id weir.LeaseID
+	for i := range 6 {
+		id[i] = byte(atMS >> (40 - 8*i))
+	}
+	hi, lo := l.random.Uint64(), l.random.Uint64()
+	for i := range 8 {
+		id[6+i] = byte(hi >> (56 - 8*i))
+	}
+	id[14], id[15] = byte(lo>>56), byte(lo>>48)
+	return id
+}
+
+// Latency is how long calls last: a part for each, and a part for each token it generates. It is
+// the value of a flag.
+type Latency struct {
+	Base, PerToken time.Duration
+}
+
+// ParseLatency reads "400ms+15ms", or the first part alone.
+func ParseLatency(s string) (Latency, error) {
+	base, perToken, both := strings.Cut(s, "+")
+	if !both {
+		perToken = "0"
+	}
+	var l Latency
+	var errs [2]error
+	l.Base, errs[0] = parsePart(base)
+	l.PerToken, errs[1] = parsePart(perToken)
+	switch {
+	case errs[0] != nil:
+		return Latency{}, errs[0]
+	case errs[1] != nil:
+		return Latency{}, errs[1]
+	case l.Base > trace.MaxCallMS*time.Millisecond:
+		return Latency{}, errors.New("must be less than an hour: a lease lives no longer")
+	}
+	return l, nil
+}
+
+func parsePart(s string) (time.Duration, error) {
+	d, err := time.ParseDuration(s)
+	switch {
+	case err != nil || strings.HasPrefix(s, "+"):
+		return 0, errors.New("must be BASE+PER_TOKEN, like 400ms+15ms")
+	case d < 0:
+		return 0, fmt.Errorf("%s must not be negative", s)
+	}
+	return d, nil
+}
+
+// ms is how long a call lasts, in milliseconds, rounded up; ok is false for an hour or more.
+func (l Latency) ms(generated int64) (ms int64, ok bool) {
+	const most = trace.MaxCallMS * time.Millisecond
+	if l.Base > most || generated > 0 && l.PerToken > (most-l.Base)/time.Duration(generated) {
+		return 0, false
+	}
+	d := l.Base + l.PerToken*time.Duration(generated)
+	return int64((d + time.Millisecond - 1) / time.Millisecond), true
+}
+
+// String returns the flag's text.
+func (l *Latency) String() string {
+	if l.PerToken == 0 {
+		return l.Base.String()
+	}
+	return l.Base.String() + "+" + l.PerToken.String()
+}
+
+// Set reads the flag's text.
+func (l *Latency) Set(s string) error {
+	parsed, err := ParseLatency(s)
+	if err != nil {
+		return err
+	}
+	*l = parsed
+	return nil
+}
+
+// Type names the value in the help.
+func (l *Latency) Type() string { return "BASE+PER_TOKEN" }

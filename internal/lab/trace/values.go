@@ -1,0 +1,165 @@
+package trace
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// What is said of a time that cannot be taken.
+const (
+	notTime     = "must be a time like 2023-11-16 18:17:03.9799600 or 2023-11-16T18:17:03Z, or a number"
+	notCalendar = "is no date and time of the calendar"
+	notInYears  = "must be from 1970 to 9999"
+)
+
+// parseInstant reads a time as Unix milliseconds, rounded down, or says what is wrong with it: RFC
+// 3339, the same with a space and without a zone (which is UTC then), or a number of units.
+func parseInstant(text string, u Unit) (atMS int64, reason string) {
+	if IsNumber(text) {
+		atMS, _, reason = numberMS(text, u)
+	} else {
+		atMS, reason = parseCalendar(text)
+	}
+	switch {
+	case reason != "":
+		return 0, reason
+	case atMS < 0 || atMS > MaxAtMS:
+		return 0, notInYears
+	}
+	return atMS, ""
+}
+
+// parseCalendar reads a date and a time.
+func parseCalendar(text string) (atMS int64, reason string) {
+	const date = len("2006-01-02")
+	const seconds = len("2006-01-02 15:04:05")
+	if len(text) < seconds || text[date] != ' ' && text[date] != 'T' || text[date+3] != ':' {
+		return 0, notTime
+	}
+	rest := text[seconds:]
+	if strings.HasPrefix(rest, ".") {
+		digits := len(rest[1:]) - len(strings.TrimLeft(rest[1:], "0123456789"))
+		if digits == 0 || digits > 9 {
+			return 0, notTime
+		}
+		rest = rest[1+digits:]
+	} else if strings.HasPrefix(rest, ",") {
+		return 0, notTime
+	}
+	if rest == "" {
+		text += "Z"
+	}
+	at, err := time.Parse(time.RFC3339Nano, text[:date]+"T"+text[date+1:])
+	switch {
+	case err != nil && strings.Contains(err.Error(), "out of range"):
+		return 0, notCalendar
+	case err != nil:
+		return 0, notTime
+	}
+	return at.UnixMilli(), ""
+}
+
+// FormatTime writes an instant for people.
+func FormatTime(atMS int64) string {
+	return time.UnixMilli(atMS).UTC().Format("2006-01-02T15:04:05.000Z")
+}
+
+// What is said of a number that cannot be taken.
+const (
+	notWhole   = "must be a whole number"
+	over64Bits = "is more than 64 bits hold"
+)
+
+// ParseTokens reads a whole number, or says what is wrong with it.
+func ParseTokens(text string) (n int64, reason string) {
+	digits := strings.TrimPrefix(text, "-")
+	switch {
+	case !digitsOnly(digits):
+		return 0, notWhole
+	case digits != text:
+		return 0, "must not be negative"
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0, over64Bits
+	}
+	return n, ""
+}
+
+// IsNumber reports whether a text is digits, perhaps with decimals.
+func IsNumber(text string) bool {
+	whole, decimals, dotted := strings.Cut(text, ".")
+	return digitsOnly(whole) && (!dotted || digitsOnly(decimals))
+}
+
+// numberMS turns a number of units into milliseconds, rounded down; more is true where something
+// was cut off.
+func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
+	whole, decimals, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole, 10, 64)
+	if err != nil {
+		return 0, false, over64Bits
+	}
+	if per := u.perMS(); per > 0 {
+		return n / per, n%per != 0 || strings.Trim(decimals, "0") != "", ""
+	}
+	if n > math.MaxInt64/1000 {
+		return 0, false, over64Bits
+	}
+	ms = 1000 * n
+	kept := (decimals + "000")[:3]
+	if len(decimals) > 3 {
+		more = strings.Trim(decimals[3:], "0") != ""
+	}
+	thousandths, _ := strconv.ParseInt(kept, 10, 64) // three digits
+	if ms > math.MaxInt64-thousandths {
+		return 0, false, over64Bits
+	}
+	return ms + thousandths, more, ""
+}
+
+// parseDurationMS reads how long a call lasted, as a number or as Go writes durations, rounded up
+// to a millisecond, or says what is wrong with it.
+func parseDurationMS(text string, u Unit) (ms int64, reason string) {
+	more := false
+	switch {
+	case IsNumber(text):
+		if ms, more, reason = numberMS(text, u); reason != "" {
+			return 0, reason
+		}
+		if more {
+			ms++
+		}
+	default:
+		d, err := time.ParseDuration(text)
+		switch {
+		case err != nil || strings.HasPrefix(text, "+"):
+			return 0, "must be a number of " + string(u) + ", or a duration like 1.5s"
+		case d < 0:
+			return 0, "must not be negative"
+		}
+		ms = int64((d + min(time.Millisecond-1, 1<<63-1-d)) / time.Millisecond)
+	}
+	if ms < 0 || ms > MaxCallMS {
+		return 0, "must be less than an hour: a lease lives no longer"
+	}
+	return ms, ""
+}
+
+// shorten keeps a hostile value from filling a message. It is valid UTF-8 whatever came in.
+func shorten(s string) string {
+	const most = 64
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "… (" + strconv.Itoa(len(s)) + " bytes)"
+}
+
+// digitsOnly reports whether a text is one or more decimal digits.
+func digitsOnly(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
+
+// MaxCallMS bounds how long a call lasts: less than a lease lives, so that it can be settled.
+const MaxCallMS = 60*60*1000 - 1
