@@ -22,7 +22,7 @@ func totalsHeads() []string {
 }
 
 // totalsRows are the totals of two replays, with their differences.
-func totalsRows(a, b *replay.Report, c *replay.Change) [][]string {
+func totalsRows(a, b *replay.Report, c *replay.Difference) [][]string {
 	x, y := &a.Totals, &b.Totals
 	rows := [][]string{
 		countRow("calls", x.Calls, y.Calls),

@@ -83,8 +83,8 @@ func callsComparison(first, second *replay.Report) *chart.Comparison {
 	}
 	return &chart.Comparison{
 		Title: "calls when they came", Times: chartTimes(a),
-		Above: chart.Side{Name: firstName, Series: sides[0]},
-		Below: chart.Side{Name: secondName, Series: sides[1]},
+		Above: chart.ComparisonSide{Name: firstName, Series: sides[0]},
+		Below: chart.ComparisonSide{Name: secondName, Series: sides[1]},
 	}
 }
 

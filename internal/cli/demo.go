@@ -40,7 +40,7 @@ type demoFlags struct {
 
 func (a *app) demoCommand() *cobra.Command {
 	f := &demoFlags{replayFlags: replayFlags{
-		read: trace.ReadOptions{Resource: "llm"}, costs: replay.Costs{},
+		read: trace.Options{Resource: "llm"}, costs: replay.Costs{},
 		latency: replay.Latency{Base: 400 * time.Millisecond, PerToken: 15 * time.Millisecond},
 	}}
 	cmd := &cobra.Command{

@@ -56,7 +56,7 @@ type firsts struct {
 }
 
 // Reserved looks whether it is the first of its kind.
-func (f *firsts) Reserved(a *replay.Attempt, v *replay.Verdict) error {
+func (f *firsts) Reserved(a *replay.Attempt, v *replay.Decision) error {
 	switch {
 	case v.Admitted() && !f.admitted:
 		f.admitted = true

@@ -46,7 +46,7 @@ func tenCalls(t *testing.T) (*replay.Workload, *weir.Limiter) {
 	for i := range 10 {
 		fmt.Fprintf(&text, "%d,0,1\n", i)
 	}
-	trace, err := trace.ReadTrace(t.Context(), "t.csv", strings.NewReader(text.String()), nil)
+	trace, err := trace.Read(t.Context(), "t.csv", strings.NewReader(text.String()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -122,7 +122,7 @@ func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 	case given("rate") && f.options.Rate == 0:
 		return misused(cmd, "--rate 0: must be from 1 to 1000000")
 	}
-	f.options.Think = loadtest.Span(f.think)
+	f.options.Think = loadtest.DurationRange(f.think)
 	if !given("seed") {
 		f.options.Seed = uint64(rand.Uint32()) // short enough to be typed again
 	}
@@ -144,7 +144,7 @@ func optionErrors(cmd *cobra.Command, err error) error {
 }
 
 // thinkFlag is the value of --think.
-type thinkFlag loadtest.Span
+type thinkFlag loadtest.DurationRange
 
 // Set reads one duration, or two.
 func (t *thinkFlag) Set(s string) error {
@@ -157,7 +157,7 @@ func (t *thinkFlag) Set(s string) error {
 }
 
 // String returns the flag's text.
-func (t *thinkFlag) String() string { return loadtest.Span(*t).String() }
+func (t *thinkFlag) String() string { return loadtest.DurationRange(*t).String() }
 
 // Type names the value in the help.
 func (t *thinkFlag) Type() string { return "DURATION[..DURATION]" }

@@ -139,7 +139,7 @@ func TestLoadtestTable(t *testing.T) {
 	m := &loadtest.Report{
 		Options: loadtest.Options{
 			Duration: 10 * time.Second, Warmup: time.Second, Concurrency: 1, Rate: 1000, Seed: 7,
-			Think: loadtest.Span{Least: ms, Most: 2 * ms},
+			Think: loadtest.DurationRange{Least: ms, Most: 2 * ms},
 		},
 		Elapsed: 2 * time.Second, Served: 4 * time.Second,
 		Rows: []loadtest.Row{

@@ -46,9 +46,9 @@ func newProgress(to io.Writer, total int, now func() time.Time) *progress {
 
 // Reserved counts a call when it is known what becomes of it: all of them may have come, and yet be
 // far from admitted.
-func (p *progress) Reserved(_ *replay.Attempt, v *replay.Verdict) error {
+func (p *progress) Reserved(_ *replay.Attempt, v *replay.Decision) error {
 	p.asked++
-	if !v.Returns {
+	if !v.Retries {
 		p.done++
 	}
 	if p.asked%64 != 0 {

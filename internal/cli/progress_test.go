@@ -22,7 +22,7 @@ func TestProgress(t *testing.T) {
 	p := newProgress(&out, 1000, func() time.Time { return now })
 	for range 640 {
 		now = now.Add(time.Millisecond)
-		if err := p.Reserved(&replay.Attempt{Try: 1}, &replay.Verdict{}); err != nil {
+		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,7 +45,7 @@ func TestProgress(t *testing.T) {
 	out.Reset()
 	p = newProgress(&out, 1000, func() time.Time { return now })
 	for range 640 {
-		if err := p.Reserved(&replay.Attempt{Try: 1}, &replay.Verdict{}); err != nil {
+		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,7 +65,7 @@ func TestProgressOfRetries(t *testing.T) {
 	p := newProgress(&out, 1000, func() time.Time { return now })
 	for i := range 256 {
 		now = now.Add(time.Millisecond)
-		if err := p.Reserved(&replay.Attempt{Try: 2}, &replay.Verdict{Returns: i >= 64}); err != nil {
+		if err := p.Reserved(&replay.Attempt{Number: 2}, &replay.Decision{Retries: i >= 64}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -79,7 +79,7 @@ func TestProgressOfRetries(t *testing.T) {
 	p = newProgress(&out, 1000, func() time.Time { return now })
 	now = now.Add(progressEvery)
 	for range 64 {
-		if err := p.Reserved(&replay.Attempt{Try: 1}, &replay.Verdict{Returns: true}); err != nil {
+		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{Retries: true}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -20,7 +20,7 @@ type replayFlags struct {
 	speed     int64
 	entities  int
 	seed      uint64
-	read      trace.ReadOptions
+	read      trace.Options
 	latency   replay.Latency
 	costs     replay.Costs
 	estimate  replay.Estimate
@@ -30,7 +30,7 @@ type replayFlags struct {
 	html      string
 	compare   string
 	// suggest is meant where suggests is set.
-	suggest     replay.Share
+	suggest     replay.Fraction
 	suggests    bool
 	suggestFile string
 	output      *format
@@ -92,7 +92,7 @@ func (a *app) replayCommand() *cobra.Command {
 }
 
 // traceFlags gives a command the flags for how a trace is written.
-func traceFlags(cmd *cobra.Command, o *trace.ReadOptions) {
+func traceFlags(cmd *cobra.Command, o *trace.Options) {
 	o.TimeUnit, o.DurationUnit = trace.Seconds, trace.Milliseconds
 	flags := cmd.Flags()
 	for _, f := range []struct {

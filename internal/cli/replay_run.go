@@ -86,12 +86,12 @@ func (f *replayFlags) workload(t *trace.Trace) *replay.Workload {
 }
 
 func (a *app) readTrace(
-	ctx context.Context, name string, o *trace.ReadOptions,
+	ctx context.Context, name string, o *trace.Options,
 ) (*trace.Trace, error) {
-	r, err := a.open(ctx, name, trace.MaxTraceBytes)
+	r, err := a.open(ctx, name, trace.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
-	t, err := trace.ReadTrace(ctx, inputName(name), r, o)
+	t, err := trace.Read(ctx, inputName(name), r, o)
 	return t, errors.Join(err, r.Close())
 }

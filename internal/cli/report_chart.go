@@ -39,7 +39,7 @@ func (r *replayPrint) charts(b *bytes.Buffer) {
 		lines = append(lines, &chart.Lines{
 			Title: r.rowTitle(row), Times: columns.Times,
 			Series: []chart.Series{{Name: "most in use", Values: row.PeakUse}},
-			Rule:   &chart.Rule{Name: "capacity", Value: row.Capacity},
+			Rule:   &chart.ReferenceLine{Name: "capacity", Value: row.Capacity},
 		})
 	}
 	b.WriteString("\n")

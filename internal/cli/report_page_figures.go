@@ -20,8 +20,8 @@ func (p *replayPage) overTime() chart.Section {
 		a, b := replay.AlignTimelines(first.Timeline, second.Timeline)
 		tokens := &chart.Comparison{
 			Title: "Tokens admitted", Unit: "tokens", Times: calls.Times,
-			Above: chart.Side{Name: firstName, Series: tokenSeries(a)[1:]},
-			Below: chart.Side{Name: secondName, Series: tokenSeries(b)[1:]},
+			Above: chart.ComparisonSide{Name: firstName, Series: tokenSeries(a)[1:]},
+			Below: chart.ComparisonSide{Name: secondName, Series: tokenSeries(b)[1:]},
 		}
 		s.Figures = []chart.Figure{calls, tokens}
 		return s
@@ -48,8 +48,8 @@ func (s *pageSide) tokens() chart.Figure {
 	if s.Retry != nil {
 		return &chart.Comparison{
 			Title: "Tokens of calls", Unit: "tokens", Times: times,
-			Above: chart.Side{Name: "that came", Series: []chart.Series{{Values: series[0].Values}}},
-			Below: chart.Side{Name: "that were admitted", Series: []chart.Series{{Values: series[1].Values}}},
+			Above: chart.ComparisonSide{Name: "that came", Series: []chart.Series{{Values: series[0].Values}}},
+			Below: chart.ComparisonSide{Name: "that were admitted", Series: []chart.Series{{Values: series[1].Values}}},
 		}
 	}
 	left := make([]int64, len(s.Timeline.Intervals))

@@ -87,7 +87,7 @@ func newReplaySamples() *replaySamples {
 }
 
 // Reserved takes what an attempt tells.
-func (s *replaySamples) Reserved(a *replay.Attempt, v *replay.Verdict) error {
+func (s *replaySamples) Reserved(a *replay.Attempt, v *replay.Decision) error {
 	switch {
 	case v.Denied != nil:
 		s.retryAfter.add(v.Denied.RetryAfter.Milliseconds())

@@ -86,7 +86,7 @@ func (s *pageSide) use(l *replay.Timeline, row *replay.LimitTimeline) *chart.Lin
 	f := &chart.Lines{
 		Title: s.titled(s.rowTitle(row)), Unit: "units", Times: chartTimes(l),
 		Series: []chart.Series{{Name: "most in use", Values: lastSeen(row)}},
-		Rule:   &chart.Rule{Name: "capacity", Value: row.Capacity},
+		Rule:   &chart.ReferenceLine{Name: "capacity", Value: row.Capacity},
 	}
 	if row.Kind == weir.Concurrency {
 		f.Unit = "slots"

@@ -16,7 +16,7 @@ import (
 const attemptTimeout = 5 * time.Second
 
 // manyIdle is how many connections a replay may keep open: as many as it has requests under way.
-const manyIdle = replay.MaxUnderWay
+const manyIdle = replay.MaxInFlight
 
 // finishKey is where a context keeps the one that ends the attempt which is under way.
 type finishKey struct{}

@@ -153,7 +153,7 @@ func TestLinesAndTheirRule(t *testing.T) {
 	lines := func(rule int64, values ...int64) string {
 		d := drawings(t, written(t, one(&chart.Lines{
 			Title: "t", Series: []chart.Series{{Name: "in use", Values: values}},
-			Rule: &chart.Rule{Name: "capacity", Value: rule},
+			Rule: &chart.ReferenceLine{Name: "capacity", Value: rule},
 		})))[0]
 		var out []string
 		for _, p := range d.Paths {
@@ -177,8 +177,8 @@ func TestLinesAndTheirRule(t *testing.T) {
 func TestComparisonHasOneScale(t *testing.T) {
 	t.Parallel()
 	d := drawings(t, written(t, one(&chart.Comparison{
-		Title: "Calls", Above: chart.Side{Name: "a", Series: calls()},
-		Below: chart.Side{Name: "b", Series: []chart.Series{{Name: "admitted", Tone: chart.Good, Values: []int64{40}}}},
+		Title: "Calls", Above: chart.ComparisonSide{Name: "a", Series: calls()},
+		Below: chart.ComparisonSide{Name: "b", Series: []chart.Series{{Name: "admitted", Tone: chart.Good, Values: []int64{40}}}},
 	})))[0]
 	good := d.bars(t, "good")
 	if want := (bar{50, 500, 9, 500}); good[4] != want {

@@ -17,7 +17,7 @@ const Milliseconds = "ms"
 // Figure is one of [*Columns], [*Lines], [*Bars], [*Distribution] and [*Comparison].
 type Figure interface {
 	// text draws the figure on a terminal.
-	text(t *terminal)
+	text(t *lineBuffer)
 	// view lays the figure out for a page.
 	view() *figureView
 }
@@ -63,11 +63,11 @@ type Lines struct {
 	// Series are the highest values of each interval.
 	Series []Series
 	// Rule is a line across, as the capacity. Default: none
-	Rule *Rule
+	Rule *ReferenceLine
 }
 
-// Rule is a value to compare with.
-type Rule struct {
+// ReferenceLine is a value to compare with.
+type ReferenceLine struct {
 	Name  string
 	Value int64
 }
@@ -95,11 +95,11 @@ type Comparison struct {
 	Unit  string
 	Times Times
 	// Above and Below are what is compared. Both have the same series.
-	Above, Below Side
+	Above, Below ComparisonSide
 }
 
-// Side is one of two things that are compared.
-type Side struct {
+// ComparisonSide is one of two things that are compared.
+type ComparisonSide struct {
 	Name   string
 	Series []Series
 }

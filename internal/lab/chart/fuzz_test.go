@@ -17,7 +17,7 @@ import (
 // figures are one of each kind, of the same series.
 func figures(series []chart.Series, name string, times chart.Times) []chart.Figure {
 	half := series[:len(series)/2]
-	rule := &chart.Rule{Name: name, Value: 5}
+	rule := &chart.ReferenceLine{Name: name, Value: 5}
 	if len(series) > 0 && len(series[0].Values) > 0 {
 		rule.Value = series[0].Values[0]
 	}
@@ -30,8 +30,8 @@ func figures(series []chart.Series, name string, times chart.Times) []chart.Figu
 		&chart.Distribution{Title: name, Unit: name, Bounds: []int64{-1, 0, 9}, Series: series},
 		chart.NewDistribution(name, chart.Milliseconds, series...),
 		&chart.Comparison{
-			Title: name, Times: times, Above: chart.Side{Name: name, Series: series},
-			Below: chart.Side{Series: half},
+			Title: name, Times: times, Above: chart.ComparisonSide{Name: name, Series: series},
+			Below: chart.ComparisonSide{Series: half},
 		},
 	}
 }

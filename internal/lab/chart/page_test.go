@@ -158,8 +158,8 @@ func TestPageHasNumbersInTables(t *testing.T) {
 			Unit: "tokens", Bounds: []int64{5}, Series: []chart.Series{{Name: "used", Values: []int64{2, 3}}},
 		}, []string{"value used", "up to 5 tokens 2", "above 5 tokens 3"}},
 		{"comparison", &chart.Comparison{
-			Times: minutes(), Above: chart.Side{Name: "x", Series: calls()[:1]},
-			Below: chart.Side{Name: "y", Series: []chart.Series{{Name: "n", Values: []int64{4}}}},
+			Times: minutes(), Above: chart.ComparisonSide{Name: "x", Series: calls()[:1]},
+			Below: chart.ComparisonSide{Name: "y", Series: []chart.Series{{Name: "n", Values: []int64{4}}}},
 		}, []string{
 			"from x: admitted y: n", "08:00 0 4", "08:01 10 0", "08:02 20 0", "08:03 30 0", "08:04 40 0",
 			"08:05 40 0",

@@ -23,15 +23,15 @@ type plotView struct {
 	Width, Height int
 	Grid          []int
 	Shapes        []shapeView
-	Hits          []hitView
+	Hits          []tooltipView
 	Ticks         []tickView
 }
 
 // shapeView is a path of one look.
 type shapeView struct{ Class, Path string }
 
-// hitView is an area that says what is drawn there.
-type hitView struct {
+// tooltipView is an area that says what is drawn there.
+type tooltipView struct {
 	X, Width int
 	Text     string
 }
@@ -88,10 +88,10 @@ func (r rect) path() string {
 }
 
 // hits are the areas of n places, each with its words.
-func hits(n, width int, words func(i int) string) []hitView {
-	out := make([]hitView, n)
+func hits(n, width int, words func(i int) string) []tooltipView {
+	out := make([]tooltipView, n)
 	for i := range out {
-		out[i] = hitView{i * width, width, words(i)}
+		out[i] = tooltipView{i * width, width, words(i)}
 	}
 	return out
 }

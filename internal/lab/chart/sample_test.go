@@ -133,7 +133,7 @@ func uses(n, limits int, times chart.Times) []chart.Figure {
 		out = append(out, &chart.Lines{
 			Title: names[i], Times: times,
 			Series: []chart.Series{{Name: "in use", Values: values}},
-			Rule:   &chart.Rule{Name: "capacity", Value: capacity[i]},
+			Rule:   &chart.ReferenceLine{Name: "capacity", Value: capacity[i]},
 		})
 	}
 	return out
@@ -168,8 +168,8 @@ func estimates() *chart.Distribution {
 func comparison(n int, times chart.Times) *chart.Comparison {
 	return &chart.Comparison{
 		Title: "Calls", Unit: "calls", Times: times,
-		Above: chart.Side{Name: "limits.yaml", Series: traffic(n, 1)},
-		Below: chart.Side{Name: "tighter.yaml", Series: traffic(n, 8)},
+		Above: chart.ComparisonSide{Name: "limits.yaml", Series: traffic(n, 1)},
+		Below: chart.ComparisonSide{Name: "tighter.yaml", Series: traffic(n, 8)},
 	}
 }
 
@@ -197,13 +197,13 @@ func hostilePage() *chart.Page {
 				&chart.Columns{Title: hostile, Note: hostile, Unit: hostile, Times: times, Series: series},
 				&chart.Lines{
 					Title: long, Note: long, Unit: long, Series: series,
-					Rule: &chart.Rule{Name: hostile, Value: 1<<63 - 1},
+					Rule: &chart.ReferenceLine{Name: hostile, Value: 1<<63 - 1},
 				},
 				&chart.Bars{Title: right, Unit: hostile, Labels: []string{hostile, long, right}, Series: series},
 				&chart.Distribution{Title: hostile, Unit: long, Bounds: []int64{-1, 5}, Series: series},
 				&chart.Comparison{
-					Title: hostile, Note: long, Unit: long, Above: chart.Side{long, series},
-					Below: chart.Side{hostile, series[:1]},
+					Title: hostile, Note: long, Unit: long, Above: chart.ComparisonSide{long, series},
+					Below: chart.ComparisonSide{hostile, series[:1]},
 				},
 			},
 		}},

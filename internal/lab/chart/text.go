@@ -32,15 +32,15 @@ func WriteText(w io.Writer, f Figure, o *TextOptions) error {
 	return err
 }
 
-// terminal collects lines.
-type terminal struct {
+// lineBuffer collects lines.
+type lineBuffer struct {
 	TextOptions
 
 	b strings.Builder
 }
 
-func newTerminal(o *TextOptions) *terminal {
-	t := &terminal{}
+func newTerminal(o *TextOptions) *lineBuffer {
+	t := &lineBuffer{}
 	if o != nil {
 		t.TextOptions = *o
 	}
@@ -55,18 +55,18 @@ func newTerminal(o *TextOptions) *terminal {
 }
 
 // line writes a line, cut where the terminal ends. It must not hold escape sequences.
-func (t *terminal) line(parts ...string) {
+func (t *lineBuffer) line(parts ...string) {
 	text := strings.TrimRight(strings.Join(parts, ""), " ")
 	t.b.WriteString(strings.TrimRight(shorten(text, t.Width, t.ASCII), " ") + "\n")
 }
 
 // safe is a text of the caller as it may be shown, shortened to so many cells.
-func (t *terminal) safe(text string, most int) string {
+func (t *lineBuffer) safe(text string, most int) string {
 	return strings.TrimRight(shorten(printable(text, t.ASCII), most, t.ASCII), " ")
 }
 
 // heading writes the title, on its right the names of the series, and the note.
-func (t *terminal) heading(title, note string, series []Series) {
+func (t *lineBuffer) heading(title, note string, series []Series) {
 	title = t.safe(title, t.Width)
 	keys, width := t.keys(series)
 	if width > 0 && cells(title)+2+width <= t.Width {
@@ -83,7 +83,7 @@ func (t *terminal) heading(title, note string, series []Series) {
 }
 
 // keys are the names of the series behind their marks, and how many cells they take.
-func (t *terminal) keys(series []Series) (text string, width int) {
+func (t *lineBuffer) keys(series []Series) (text string, width int) {
 	for i := range series {
 		name := t.safe(series[i].Name, t.Width)
 		if name == "" {
@@ -99,7 +99,7 @@ func (t *terminal) keys(series []Series) (text string, width int) {
 }
 
 // keyLines is for keys that do not fit beside the title.
-func (t *terminal) keyLines(series []Series) {
+func (t *lineBuffer) keyLines(series []Series) {
 	if text, width := t.keys(series); width > 0 && width <= t.Width {
 		t.b.WriteString(text + "\n")
 		return
@@ -112,7 +112,7 @@ func (t *terminal) keyLines(series []Series) {
 }
 
 // fill is the mark of a series by its place. Blocks in colours need no marks, and meet well.
-func (t *terminal) fill(i int) string {
+func (t *lineBuffer) fill(i int) string {
 	if t.exact() {
 		return "█"
 	}
@@ -123,10 +123,10 @@ func (t *terminal) fill(i int) string {
 }
 
 // exact reports whether a cell can show where one series ends and the next begins.
-func (t *terminal) exact() bool { return t.Color && !t.ASCII }
+func (t *lineBuffer) exact() bool { return t.Color && !t.ASCII }
 
 // color is the number of a series' colour. Good and Bad differ in brightness as well.
-func (t *terminal) color(series []Series, i int) int {
+func (t *lineBuffer) color(series []Series, i int) int {
 	const red, yellow, blue, magenta, cyan = 1, 3, 4, 5, 6
 	switch series[i].Tone {
 	case Good:
@@ -138,14 +138,14 @@ func (t *terminal) color(series []Series, i int) int {
 }
 
 // upright and sideways are parts of a block, in eighths.
-func (t *terminal) upright(eighths int) string {
+func (t *lineBuffer) upright(eighths int) string {
 	if t.ASCII {
 		return [...]string{" ", ".", ".", ".", "o", "o", "o", "#", "#"}[eighths]
 	}
 	return [...]string{" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"}[eighths]
 }
 
-func (t *terminal) sideways(eighths int) string {
+func (t *lineBuffer) sideways(eighths int) string {
 	if t.ASCII {
 		return [...]string{" ", ".", ".", ".", "-", "-", "-", "#", "#"}[eighths]
 	}
@@ -155,22 +155,22 @@ func (t *terminal) sideways(eighths int) string {
 // uncolored is where the terminal's own colour stays.
 const uncolored = -1
 
-// run is a text in one colour on another one.
-type run struct {
+// coloredText is a text in one colour on another one.
+type coloredText struct {
 	text        string
 	color, back int
 }
 
 // paint gives a text a colour, where there are colours.
-func (t *terminal) paint(text string, color int) string {
+func (t *lineBuffer) paint(text string, color int) string {
 	if !t.Color || text == "" {
 		return text
 	}
-	return run{text, color, uncolored}.escaped()
+	return coloredText{text, color, uncolored}.escaped()
 }
 
 // painted joins runs, with as few escape sequences as that takes.
-func (t *terminal) painted(runs []run) string {
+func (t *lineBuffer) painted(runs []coloredText) string {
 	var b strings.Builder
 	for len(runs) > 0 {
 		n := 1
@@ -191,7 +191,7 @@ func (t *terminal) painted(runs []run) string {
 }
 
 // escaped is a run as a terminal understands it.
-func (r run) escaped() string {
+func (r coloredText) escaped() string {
 	back := ""
 	if r.back != uncolored {
 		back = ";4" + strconv.Itoa(r.back)

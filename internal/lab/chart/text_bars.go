@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-func (b *Bars) text(t *terminal) {
+func (b *Bars) text(t *lineBuffer) {
 	t.heading(b.Title, b.Note, b.keyed())
 	rows := max(len(b.Labels), most(b.Series))
 	if rows == 0 || len(b.Series) == 0 {
@@ -26,7 +26,7 @@ func (b *Bars) text(t *terminal) {
 	for _, n := range numbers {
 		number = max(number, cells(n))
 	}
-	l := barLayout{terminal: t, top: b.top(), width: t.Width - name - number - 4, all: b.Series}
+	l := barLayout{lineBuffer: t, top: b.top(), width: t.Width - name - number - 4, all: b.Series}
 	for i := range rows {
 		label := t.safe(b.label(i), t.Width/3)
 		for g, series := range groups {
@@ -65,7 +65,7 @@ func (b *Bars) top() uint64 {
 }
 
 // numbers are what stands beside the bars: the values of their parts.
-func (t *terminal) numbers(b *Bars, groups [][]Series, rows int) []string {
+func (t *lineBuffer) numbers(b *Bars, groups [][]Series, rows int) []string {
 	width := make([]int, len(b.Series))
 	for k := range b.Series {
 		for i := range rows {
@@ -91,7 +91,7 @@ func (t *terminal) numbers(b *Bars, groups [][]Series, rows int) []string {
 
 // barLayout is where bars are drawn.
 type barLayout struct {
-	*terminal
+	*lineBuffer
 
 	top   uint64
 	width int
@@ -116,7 +116,7 @@ func (l *barLayout) bar(series []Series, i, group int) string {
 	return text
 }
 
-func (d *Distribution) text(t *terminal) {
+func (d *Distribution) text(t *lineBuffer) {
 	bars := Bars{
 		Title: d.Title, Note: d.Note, Labels: d.binNames(), Series: d.Series, Grouped: true,
 	}
@@ -159,7 +159,7 @@ func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 }
 
 // peaks say how high each first series is, below each other.
-func (t *terminal) peaks(lines []*Lines) []string {
+func (t *lineBuffer) peaks(lines []*Lines) []string {
 	peaks, rules := make([]string, len(lines)), make([]string, len(lines))
 	peak, rule := 0, 0
 	for i, l := range lines {
@@ -182,7 +182,7 @@ func (t *terminal) peaks(lines []*Lines) []string {
 
 // spark draws a line of columns of so many intervals and cells each, and says how many cells it
 // takes.
-func (t *terminal) spark(l *Lines, merged, wide int) (text string, width int) {
+func (t *lineBuffer) spark(l *Lines, merged, wide int) (text string, width int) {
 	if len(l.Series) == 0 {
 		return "", 0
 	}
@@ -192,14 +192,14 @@ func (t *terminal) spark(l *Lines, merged, wide int) (text string, width int) {
 	if ruled {
 		top = size(l.Rule.Value)
 	}
-	var runs []run
+	var runs []coloredText
 	for _, v := range series[0].Values {
 		high := stack([]uint64{size(v)}, top, eighths, 1)[1]
 		color := uncolored
 		if ruled && size(v) >= top {
 			color = t.color([]Series{{Tone: Bad}}, 0)
 		}
-		runs = append(runs, run{strings.Repeat(t.upright(high), wide), color, uncolored})
+		runs = append(runs, coloredText{strings.Repeat(t.upright(high), wide), color, uncolored})
 	}
 	width = wide * len(runs)
 	return t.painted(runs), width

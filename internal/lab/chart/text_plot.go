@@ -7,9 +7,9 @@ import (
 // eighths are how many heights a cell can show.
 const eighths = 8
 
-// plot is an area of cells with a scale on its left and times below.
-type plot struct {
-	*terminal
+// textPlot is an area of cells with a scale on its left and times below.
+type textPlot struct {
+	*lineBuffer
 
 	series []Series
 	unit   string
@@ -22,23 +22,23 @@ type plot struct {
 }
 
 // newPlot finds the layout of n intervals. The times are of the series as they are drawn.
-func (t *terminal) newPlot(series []Series, times Times, n int, top uint64, unit string) *plot {
-	p := &plot{terminal: t, series: series, unit: unit, times: times, top: top, n: n}
+func (t *lineBuffer) newPlot(series []Series, times Times, n int, top uint64, unit string) *textPlot {
+	p := &textPlot{lineBuffer: t, series: series, unit: unit, times: times, top: top, n: n}
 	p.margin = max(cells(short(top, unit)), cells(short(top/2, unit)))
 	p.each = max((t.Width-p.margin-2)/max(p.n, 1), 1)
 	return p
 }
 
-// room is how many intervals fit beside any scale.
-func (t *terminal) room(top uint64, unit string) int {
+// columnsLeft is how many intervals fit beside any scale.
+func (t *lineBuffer) columnsLeft(top uint64, unit string) int {
 	return max(t.Width-2-max(cells(short(top, unit)), cells(short(top/2, unit))), 1)
 }
 
 // width is how many cells the plot has, without its margin.
-func (p *plot) width() int { return p.n * p.each }
+func (p *textPlot) width() int { return p.n * p.each }
 
 // draw writes the plot, from its top.
-func (p *plot) draw() {
+func (p *textPlot) draw() {
 	columns := make([][]int, p.n)
 	for i := range columns {
 		columns[i] = p.edges(i)
@@ -48,7 +48,7 @@ func (p *plot) draw() {
 		rule = min(scale(p.rule, p.top, p.Height*eighths)/eighths, p.Height-1)
 	}
 	for row := p.Height - 1; row >= 0; row-- {
-		var runs []run
+		var runs []coloredText
 		for i := range columns {
 			runs = append(runs, p.cell(columns[i], row, row == rule))
 		}
@@ -62,7 +62,7 @@ func (p *plot) draw() {
 
 // edges are where the series of an interval begin and end, in eighths of a row. Only the end of the
 // lowest can be shown more exactly than to a row, unless there are colours.
-func (p *plot) edges(i int) []int {
+func (p *textPlot) edges(i int) []int {
 	values := column(p.series, i)
 	if p.exact() || len(values) < 2 || sum(values[1:]) == 0 {
 		return stack(values, p.top, p.Height*eighths, 1)
@@ -71,7 +71,7 @@ func (p *plot) edges(i int) []int {
 }
 
 // cell draws what a column has in a row: the series that have the most of it, two at most.
-func (p *plot) cell(edges []int, row int, ruled bool) run {
+func (p *textPlot) cell(edges []int, row int, ruled bool) coloredText {
 	low, high := row*eighths, (row+1)*eighths
 	var inside []int
 	for k := range len(edges) - 1 {
@@ -82,29 +82,29 @@ func (p *plot) cell(edges []int, row int, ruled bool) run {
 	filled := min(edges[len(edges)-1], high) - low
 	switch {
 	case len(inside) == 0 && ruled:
-		return run{strings.Repeat(p.ruleMark(), p.each), uncolored, uncolored}
+		return coloredText{strings.Repeat(p.ruleMark(), p.each), uncolored, uncolored}
 	case len(inside) == 0:
-		return run{blank(p.each), uncolored, uncolored}
+		return coloredText{blank(p.each), uncolored, uncolored}
 	case len(inside) == 1:
 		k := inside[0]
-		return run{strings.Repeat(p.part(k, filled), p.each), p.color(p.series, k), uncolored}
+		return coloredText{strings.Repeat(p.fraction(k, filled), p.each), p.color(p.series, k), uncolored}
 	}
 	// A cell has two colours. What little is empty above them is filled.
 	below, above := inside[0], inside[len(inside)-1]
 	until := min(max(edges[below+1]-low, 1), eighths-1)
-	return run{strings.Repeat(p.upright(until), p.each),
+	return coloredText{strings.Repeat(p.upright(until), p.each),
 		p.color(p.series, below), p.color(p.series, above)}
 }
 
-// part is a cell with one series in it, filled so high.
-func (p *plot) part(k, filled int) string {
+// fraction is a cell with one series in it, filled so high.
+func (p *textPlot) fraction(k, filled int) string {
 	if filled < eighths && (k == 0 || p.exact()) {
 		return p.upright(filled)
 	}
 	return p.fill(k)
 }
 
-func (p *plot) ruleMark() string {
+func (p *textPlot) ruleMark() string {
 	if p.ASCII {
 		return "-"
 	}
@@ -112,7 +112,7 @@ func (p *plot) ruleMark() string {
 }
 
 // scaleLabel is what stands left of a row: numbers at the top and at half the height.
-func (p *plot) scaleLabel(row int) string {
+func (p *textPlot) scaleLabel(row int) string {
 	text := ""
 	switch {
 	case row == p.Height-1:
@@ -131,7 +131,7 @@ func (p *plot) scaleLabel(row int) string {
 }
 
 // axis writes the line below the plot and the times.
-func (p *plot) axis() {
+func (p *textPlot) axis() {
 	corner, level, mark := "└", "─", "┬"
 	if p.ASCII {
 		corner, level, mark = "+", "-", "+"
@@ -175,7 +175,7 @@ func titled(title, rest string) string {
 
 // fitted finds a scale for several sets of series, of which one interval or a few fit into a cell.
 // Merged intervals change the scale, and the scale what fits, so it looks again.
-func (t *terminal) fitted(unit string, sets ...[]Series) sameScale {
+func (t *lineBuffer) fitted(unit string, sets ...[]Series) sameScale {
 	s := sameScale{each: 1}
 	for _, series := range sets {
 		s.n = max(s.n, most(series))
@@ -185,7 +185,7 @@ func (t *terminal) fitted(unit string, sets ...[]Series) sameScale {
 		for _, series := range sets {
 			s.top = max(s.top, roundTop(highest(merge(series, s.each, false)), unit))
 		}
-		each := apiece(s.n, t.room(s.top, unit))
+		each := apiece(s.n, t.columnsLeft(s.top, unit))
 		if each <= s.each {
 			break
 		}
@@ -202,7 +202,7 @@ type sameScale struct {
 }
 
 // columns draws stacked columns. Side says whose they are.
-func (t *terminal) columns(c *Columns, side string, s sameScale) {
+func (t *lineBuffer) columns(c *Columns, side string, s sameScale) {
 	if s.n == 0 {
 		t.heading(titled(side, c.Title), c.Note, c.Series)
 		t.line("nothing to show")
@@ -213,11 +213,11 @@ func (t *terminal) columns(c *Columns, side string, s sameScale) {
 	t.newPlot(series, times, (s.n+s.each-1)/s.each, s.top, c.Unit).draw()
 }
 
-func (c *Columns) text(t *terminal) { t.columns(c, "", t.fitted(c.Unit, c.Series)) }
+func (c *Columns) text(t *lineBuffer) { t.columns(c, "", t.fitted(c.Unit, c.Series)) }
 
-func (c *Comparison) text(t *terminal) {
+func (c *Comparison) text(t *lineBuffer) {
 	scale := t.fitted(c.Unit, c.Above.Series, c.Below.Series)
-	for _, side := range []*Side{&c.Above, &c.Below} {
+	for _, side := range []*ComparisonSide{&c.Above, &c.Below} {
 		t.columns(&Columns{Title: c.Title, Unit: c.Unit, Times: c.Times, Series: side.Series},
 			side.Name, scale)
 	}
@@ -226,7 +226,7 @@ func (c *Comparison) text(t *terminal) {
 	}
 }
 
-func (l *Lines) text(t *terminal) {
+func (l *Lines) text(t *lineBuffer) {
 	top := roundTop(l.largest(), l.Unit)
 	note := l.Note
 	if l.Rule != nil {
@@ -238,7 +238,7 @@ func (l *Lines) text(t *terminal) {
 		return
 	}
 	n := most(l.Series)
-	each := apiece(n, t.room(top, l.Unit))
+	each := apiece(n, t.columnsLeft(top, l.Unit))
 	for i := range l.Series {
 		series := merge(l.Series[i:i+1], each, true)
 		t.line(t.safe(titled(l.Title, titled(series[0].Name, note)), t.Width))

@@ -85,7 +85,7 @@ Calls each 1 min    ` + "\x1b[36m" + `█` + "\x1b[0m" + ` admitted  ` + "\x1b[3
 func TestTextOverTime(t *testing.T) {
 	t.Parallel()
 	use := &chart.Lines{
-		Title: "acme tpm", Times: minutes(), Rule: &chart.Rule{Name: "capacity", Value: 100},
+		Title: "acme tpm", Times: minutes(), Rule: &chart.ReferenceLine{Name: "capacity", Value: 100},
 		Series: []chart.Series{{Name: "in use", Values: []int64{100, 50, 0}}},
 	}
 	for _, p := range []picture{
@@ -116,8 +116,8 @@ Waits, each 5 min
 `},
 		{"both sides are as long", &chart.Comparison{
 			Title: "Calls", Unit: "calls", Times: minutes(),
-			Above: chart.Side{Name: "a.yaml", Series: calls()},
-			Below: chart.Side{Name: "b.yaml", Series: []chart.Series{{Name: "admitted", Values: []int64{80}}}},
+			Above: chart.ComparisonSide{Name: "a.yaml", Series: calls()},
+			Below: chart.ComparisonSide{Name: "b.yaml", Series: []chart.Series{{Name: "admitted", Values: []int64{80}}}},
 		}, chart.TextOptions{Width: 40, Height: 1}, `
 a.yaml, Calls each 1 min
 █ admitted  ▒ denied
@@ -204,11 +204,11 @@ func TestSparks(t *testing.T) {
 	lines := []*chart.Lines{
 		{
 			Title: "acme rpm", Series: []chart.Series{{Values: []int64{0, 50, 100, 150, 1, 25}}},
-			Rule: &chart.Rule{Name: "capacity", Value: 100},
+			Rule: &chart.ReferenceLine{Name: "capacity", Value: 100},
 		},
 		{
 			Title: "acme input_tokens", Series: []chart.Series{{Values: []int64{7_000_000, 14_000_000}}},
-			Rule: &chart.Rule{Name: "capacity", Value: 14_000_000},
+			Rule: &chart.ReferenceLine{Name: "capacity", Value: 14_000_000},
 		},
 		{Title: "no rule", Series: []chart.Series{{Values: []int64{1, 2}}}},
 		{Title: "no series"},

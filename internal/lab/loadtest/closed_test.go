@@ -18,13 +18,13 @@ func TestClosedLoop(t *testing.T) {
 		name              string
 		concurrency       int
 		takes             time.Duration
-		think             loadtest.Span
+		think             loadtest.DurationRange
 		calls, mostAtOnce int
 	}{
-		{"one", 1, 10 * ms, loadtest.Span{}, 100, 1},
-		{"eight", 8, 10 * ms, loadtest.Span{}, 800, 8},
-		{"half as fast", 8, 20 * ms, loadtest.Span{}, 400, 8},
-		{"thinking", 8, 10 * ms, loadtest.Span{Least: 30 * ms, Most: 30 * ms}, 200, 8},
+		{"one", 1, 10 * ms, loadtest.DurationRange{}, 100, 1},
+		{"eight", 8, 10 * ms, loadtest.DurationRange{}, 800, 8},
+		{"half as fast", 8, 20 * ms, loadtest.DurationRange{}, 400, 8},
+		{"thinking", 8, 10 * ms, loadtest.DurationRange{Least: 30 * ms, Most: 30 * ms}, 200, 8},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -63,7 +63,7 @@ func TestThink(t *testing.T) {
 		for _, rate := range []int64{0, 100} {
 			f := newFake()
 			f.takes = ms
-			think := loadtest.Span{Least: 50 * ms, Most: 150 * ms}
+			think := loadtest.DurationRange{Least: 50 * ms, Most: 150 * ms}
 			r := runLoad(t, f, &loadtest.Options{Duration: 20 * time.Second, Think: think, Rate: rate}, "a llm rpm=1")
 			var low, high, cut int
 			for _, kept := range f.kept {
@@ -90,7 +90,7 @@ func TestThink(t *testing.T) {
 			began := time.Now()
 			f = newFake()
 			f.takes = ms
-			hour := loadtest.Span{Least: 59 * time.Minute, Most: 59 * time.Minute}
+			hour := loadtest.DurationRange{Least: 59 * time.Minute, Most: 59 * time.Minute}
 			r = runLoad(t, f, &loadtest.Options{Duration: time.Second, Think: hour, Rate: rate / 100}, "a llm rpm=1")
 			if took := time.Since(began); took > 2*time.Second || r.Taken == 0 {
 				t.Errorf("rate %d: took %v for %d leases, want about a second", rate, took, r.Taken)

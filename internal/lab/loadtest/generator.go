@@ -26,17 +26,17 @@ type call struct {
 // generator makes the calls, one after the other, from one stream of random numbers. So a seed
 // decides what the n-th call asks, whoever makes it.
 type generator struct {
-	templates []*readied
+	templates []*preparedTemplate
 	weights   int64
-	think     Span
+	think     DurationRange
 	cancel    int
 
 	mu     sync.Mutex
 	random *rand.Rand
 }
 
-// readied is a template with what the service knows of its costs.
-type readied struct {
+// preparedTemplate is a template with what the service knows of its costs.
+type preparedTemplate struct {
 	Template
 
 	// slots are the costs on concurrency limits.
@@ -45,7 +45,7 @@ type readied struct {
 	costs, actuals weir.Costs
 }
 
-func newGenerator(templates []*readied, o *Options) *generator {
+func newGenerator(templates []*preparedTemplate, o *Options) *generator {
 	g := &generator{
 		templates: templates, think: o.Think, cancel: o.CancelPercent,
 		random: rand.New(rand.NewPCG(o.Seed, callStream)),
@@ -57,8 +57,8 @@ func newGenerator(templates []*readied, o *Options) *generator {
 }
 
 // newReadied works out what the calls of a template have in common.
-func newReadied(t *Template, slots map[string]bool) *readied {
-	r := &readied{Template: *t, slots: slots}
+func newReadied(t *Template, slots map[string]bool) *preparedTemplate {
+	r := &preparedTemplate{Template: *t, slots: slots}
 	for _, a := range t.Costs {
 		if a.Least != a.Most {
 			return r
@@ -69,7 +69,7 @@ func newReadied(t *Template, slots map[string]bool) *readied {
 }
 
 // amounts fills in the costs of one call.
-func (t *readied) amounts(draw func(Amount) int64) (costs, actuals weir.Costs) {
+func (t *preparedTemplate) amounts(draw func(Amount) int64) (costs, actuals weir.Costs) {
 	costs, actuals = make(weir.Costs, len(t.Costs)), make(weir.Costs, len(t.Costs))
 	for _, a := range t.Costs {
 		n := draw(a)
@@ -97,7 +97,7 @@ func (g *generator) next() *call {
 }
 
 // pick draws a template by its weight.
-func (g *generator) pick() *readied {
+func (g *generator) pick() *preparedTemplate {
 	at := g.between(1, g.weights)
 	for _, t := range g.templates {
 		if at -= t.Weight; at <= 0 {
@@ -116,10 +116,10 @@ func (g *generator) between(least, most int64) int64 {
 	return least + int64(g.random.Uint64N(uint64(most-least)+1))
 }
 
-// ready asks the service which limits apply, so that a mistake ends a run before its first call.
+// prepareTemplates asks the service which limits apply, so that a mistake ends a run before its first call.
 // Explain charges nothing. Of numbered entities the first and the last are asked for.
-func ready(ctx context.Context, s weir.Service, mix []Template) ([]*readied, error) {
-	var out []*readied
+func prepareTemplates(ctx context.Context, s weir.Service, mix []Template) ([]*preparedTemplate, error) {
+	var out []*preparedTemplate
 	var errs []error
 	for i := range mix {
 		t := &mix[i]

@@ -16,8 +16,8 @@ type loop struct {
 
 	calls *generator
 	start time.Time
-	// slots has an element for each request of an open loop that is under way; nil in a closed one.
-	slots chan struct{}
+	// semaphore has an element for each request of an open loop that is under way; nil in a closed one.
+	semaphore chan struct{}
 }
 
 // end is when no call is due anymore.
@@ -30,7 +30,7 @@ func (l *loop) run(ctx context.Context) time.Duration {
 	last := end
 	if l.options.Rate > 0 {
 		last = end.Add(drainTime)
-		l.slots = make(chan struct{}, l.options.Concurrency)
+		l.semaphore = make(chan struct{}, l.options.Concurrency)
 	}
 	// No call begins once sending has ended, and no lease is kept any longer once thinking has.
 	// Requests outlive both: to drop one would leave open whether it holds a lease.
@@ -50,20 +50,20 @@ func (l *loop) run(ctx context.Context) time.Duration {
 		l.record.stop(now)
 		close(noted)
 	})
-	if l.slots != nil {
-		l.open(sending, thinking, work, endThinking)
+	if l.semaphore != nil {
+		l.runOpenLoop(sending, thinking, work, endThinking)
 	} else {
-		l.closed(sending, thinking, work)
+		l.runClosedLoop(sending, thinking, work)
 	}
 	if !unnoted() {
 		<-noted
 	}
-	l.sweep(ctx)
+	l.cancelLeftovers(ctx)
 	return stopped
 }
 
-// closed lets each caller make one call after the other.
-func (l *loop) closed(sending, thinking, work context.Context) {
+// runClosedLoop lets each caller make one call after the other.
+func (l *loop) runClosedLoop(sending, thinking, work context.Context) {
 	end := l.end()
 	var callers sync.WaitGroup
 	for range l.options.Concurrency {
@@ -82,14 +82,14 @@ func (l *loop) closed(sending, thinking, work context.Context) {
 	callers.Wait()
 }
 
-// open begins each call at its instant, as soon as a request may be sent. Leases are kept until all
+// runOpenLoop begins each call at its instant, as soon as a request may be sent. Leases are kept until all
 // calls have begun, and to the end: what is settled before its time would delay those still to
 // come.
-func (l *loop) open(sending, thinking, work context.Context, endThinking func()) {
+func (l *loop) runOpenLoop(sending, thinking, work context.Context, endThinking func()) {
 	var calls sync.WaitGroup
 	for i := range instantsBefore(l.options.Warmup+l.options.Duration, l.options.Rate) {
-		due := l.start.Add(instant(i, l.options.Rate))
-		if !sleepUntil(sending, due) || !l.enter(sending) {
+		due := l.start.Add(startOf(i, l.options.Rate))
+		if !sleepUntil(sending, due) || !l.acquire(sending) {
 			break
 		}
 		c := l.calls.next()
@@ -103,11 +103,11 @@ func (l *loop) open(sending, thinking, work context.Context, endThinking func())
 
 // call makes one call. It has a slot, where there are any.
 func (l *loop) call(thinking, work context.Context, c *call, due time.Time) {
-	at := moments{due: due, sent: time.Now()}
+	at := timestamps{due: due, sent: time.Now()}
 	lease, err := l.service.Reserve(work, c.request)
 	at.answered = time.Now()
-	l.leave()
-	if !l.record.reserved(at, c, lease, err) {
+	l.release()
+	if !l.record.addReserved(at, c, lease, err) {
 		return
 	}
 	due = at.answered.Add(c.think)
@@ -123,13 +123,13 @@ func (l *loop) settle(work context.Context, c *call, id weir.LeaseID, due time.T
 	if c.cancels {
 		verb = Cancel
 	}
-	if !l.enter(work) {
+	if !l.acquire(work) {
 		now := time.Now()
-		l.record.ended(moments{due, now, now}, verb, id, work.Err())
+		l.record.addSettled(timestamps{due, now, now}, verb, id, work.Err())
 		return
 	}
-	at := moments{due: due, sent: time.Now()}
-	if l.slots == nil {
+	at := timestamps{due: due, sent: time.Now()}
+	if l.semaphore == nil {
 		at.due = at.sent // in a closed loop a request is due when its caller is ready
 	}
 	var err error
@@ -139,8 +139,8 @@ func (l *loop) settle(work context.Context, c *call, id weir.LeaseID, due time.T
 		_, err = l.service.Complete(work, id, c.totals())
 	}
 	at.answered = time.Now()
-	l.leave()
-	l.record.ended(at, verb, id, err)
+	l.release()
+	l.record.addSettled(at, verb, id, err)
 }
 
 // totals are what a call has used.
@@ -151,22 +151,22 @@ func (c *call) totals() []weir.Costs {
 	return []weir.Costs{c.actuals}
 }
 
-// enter waits until one more request may be under way; false means that ctx ended first.
-func (l *loop) enter(ctx context.Context) bool {
-	if l.slots == nil {
+// acquire waits until one more request may be under way; false means that ctx ended first.
+func (l *loop) acquire(ctx context.Context) bool {
+	if l.semaphore == nil {
 		return true
 	}
 	select {
-	case l.slots <- struct{}{}:
+	case l.semaphore <- struct{}{}:
 		return true
 	case <-ctx.Done():
 		return false
 	}
 }
 
-func (l *loop) leave() {
-	if l.slots != nil {
-		<-l.slots
+func (l *loop) release() {
+	if l.semaphore != nil {
+		<-l.semaphore
 	}
 }
 
@@ -177,8 +177,8 @@ func (l *loop) planned(stopped time.Duration) int64 {
 	return max(instantsBefore(until, o.Rate)-instantsBefore(o.Warmup, o.Rate), 0)
 }
 
-// instant is when the i-th call begins, counting from 0.
-func instant(i, rate int64) time.Duration {
+// startOf is when the i-th call begins, counting from 0.
+func startOf(i, rate int64) time.Duration {
 	const second = int64(time.Second)
 	return time.Duration(i/rate*second + i%rate*second/rate)
 }
@@ -206,9 +206,9 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// sweep cancels the leases whose settlement failed, and those that a reservation without an answer
+// cancelLeftovers cancels the leases whose settlement failed, and those that a reservation without an answer
 // may have made. What is not known to have ended by then is left.
-func (l *loop) sweep(ctx context.Context) {
+func (l *loop) cancelLeftovers(ctx context.Context) {
 	r := l.record
 	r.mu.Lock()
 	unsure := r.doubtful
@@ -219,7 +219,7 @@ func (l *loop) sweep(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
 	defer cancel()
-	leases := make(chan doubtful)
+	leases := make(chan uncertainLease)
 	var sweepers sync.WaitGroup
 	for range min(l.options.Concurrency, len(unsure)) {
 		sweepers.Go(func() {
@@ -237,7 +237,7 @@ func (l *loop) sweep(ctx context.Context) {
 }
 
 // swept takes the answer to a cancellation at the end.
-func (r *recorder) swept(lease doubtful, err error) {
+func (r *resultCounts) swept(lease uncertainLease, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -49,7 +49,7 @@ func TestMemory(t *testing.T) {
 		defer limiter.Close() //nolint:errcheck // It is in memory.
 		r, err := loadtest.New(paced{limiter}, mixOf(t, "bot llm rpm=1 parallel=1"), &loadtest.Options{
 			Duration: 10 * time.Second, Rate: 10,
-			Think: loadtest.Span{Least: 1990 * time.Millisecond, Most: 1990 * time.Millisecond},
+			Think: loadtest.DurationRange{Least: 1990 * time.Millisecond, Most: 1990 * time.Millisecond},
 		})
 		if err != nil {
 			t.Fatal(err)

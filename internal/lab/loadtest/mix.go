@@ -138,7 +138,7 @@ func parseAmount(s string) (Amount, error) {
 }
 
 // ParseSpan reads a duration like 100ms, or two with two dots between them.
-func ParseSpan(s string) (Span, error) {
+func ParseSpan(s string) (DurationRange, error) {
 	low, high, ranged := strings.Cut(s, "..")
 	if !ranged {
 		high = low
@@ -147,13 +147,13 @@ func ParseSpan(s string) (Span, error) {
 	most, err2 := time.ParseDuration(high)
 	switch {
 	case err1 != nil || err2 != nil:
-		return Span{}, errors.New("must be a duration like 100ms, or two like 50ms..150ms")
+		return DurationRange{}, errors.New("must be a duration like 100ms, or two like 50ms..150ms")
 	case least < 0 || most < 0:
-		return Span{}, errors.New("must not be negative")
+		return DurationRange{}, errors.New("must not be negative")
 	case least > most:
-		return Span{}, errors.New("must not end before it begins")
+		return DurationRange{}, errors.New("must not end before it begins")
 	}
-	return Span{least, most}, nil
+	return DurationRange{least, most}, nil
 }
 
 // String returns the template as [ParseTemplate] reads it.

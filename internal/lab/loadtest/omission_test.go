@@ -58,7 +58,7 @@ func TestCoordinatedOmission(t *testing.T) {
 		}
 
 		closed := runLoad(t, stalling(), &loadtest.Options{
-			Duration: 10 * time.Second, Concurrency: 1, Think: loadtest.Span{Least: 9 * ms, Most: 9 * ms},
+			Duration: 10 * time.Second, Concurrency: 1, Think: loadtest.DurationRange{Least: 9 * ms, Most: 9 * ms},
 		}, "a llm rpm=1")
 		got = rowOf(closed, loadtest.Reserve, loadtest.Admitted)
 		if !near(got.Latency.P99, ms) || !near(got.Latency.P999, ms) && got.Count > 1000 ||
@@ -113,7 +113,7 @@ func TestOpenLoopFlush(t *testing.T) {
 		f := newFake()
 		f.takes, f.settleTakes = ms, 15*ms
 		f.stall, f.stalls = 990, 200*ms // from 9.9 s on
-		hour := loadtest.Span{Least: 59 * time.Minute, Most: 59 * time.Minute}
+		hour := loadtest.DurationRange{Least: 59 * time.Minute, Most: 59 * time.Minute}
 		r := runLoad(t, f, &loadtest.Options{Duration: 10 * time.Second, Concurrency: 1, Rate: 100, Think: hour},
 			"a llm rpm=1")
 		got := rowOf(r, loadtest.Reserve, loadtest.Admitted)

@@ -86,7 +86,7 @@ func (r *Report) Count(v Verb, result Result) int64 {
 }
 
 // report collects what was recorded.
-func (r *recorder) report() *Report {
+func (r *resultCounts) report() *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	out := &Report{

@@ -38,8 +38,8 @@ const (
 	Failed   Result = "failed"
 )
 
-// moments are those of one request. Due is when it was to be sent: in a closed loop when it was.
-type moments struct {
+// timestamps are those of one request. Due is when it was to be sent: in a closed loop when it was.
+type timestamps struct {
 	due, sent, answered time.Time
 }
 
@@ -58,7 +58,7 @@ var kinds = []kind{
 // row counts requests of a kind: from when they were due, and from when they were sent.
 type row struct {
 	count           int64
-	latency, served latencies
+	latency, served latencyHistogram
 }
 
 type errorKey struct {
@@ -66,8 +66,8 @@ type errorKey struct {
 	code weir.Code
 }
 
-// recorder counts what becomes of the requests. Its methods may be called at once.
-type recorder struct {
+// resultCounts counts what becomes of the requests. Its methods may be called at once.
+type resultCounts struct {
 	// from and to bound what is measured: requests that were due between them.
 	from, to time.Time
 	giveUp   func(error)
@@ -84,25 +84,25 @@ type recorder struct {
 	// What follows counts from the first call on, measured or not.
 	calls, admitted, denied, failed int64
 	taken, settled                  int64
-	doubtful                        []doubtful
+	doubtful                        []uncertainLease
 	left                            int64
 	inARow                          int
 	answers                         int64
 	last                            error
 }
 
-func newRecorder() *recorder {
-	return &recorder{
+func newRecorder() *resultCounts {
+	return &resultCounts{
 		rows: map[kind]*row{}, errors: map[errorKey]int64{}, deniedBy: map[DeniedBy]int64{},
 	}
 }
 
 // measures reports whether what is due then counts in the report.
-func (r *recorder) measures(due time.Time) bool { return !due.Before(r.from) && due.Before(r.to) }
+func (r *resultCounts) measures(due time.Time) bool { return !due.Before(r.from) && due.Before(r.to) }
 
 // stop ends what is measured before its time: what is settled in a hurry says nothing of usual
 // calls.
-func (r *recorder) stop(now time.Time) {
+func (r *resultCounts) stop(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if now.Before(r.to) {
@@ -111,7 +111,7 @@ func (r *recorder) stop(now time.Time) {
 }
 
 // begun counts a call that was due and began.
-func (r *recorder) begun(due, sent time.Time) {
+func (r *resultCounts) begun(due, sent time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.calls++
@@ -126,8 +126,8 @@ func (r *recorder) begun(due, sent time.Time) {
 	}
 }
 
-// reserved takes the answer to a reservation, and reports whether there is a lease to settle.
-func (r *recorder) reserved(at moments, c *call, lease *weir.Lease, err error) bool {
+// addReserved takes the answer to a reservation, and reports whether there is a lease to settle.
+func (r *resultCounts) addReserved(at timestamps, c *call, lease *weir.Lease, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	denied, isDenial := errors.AsType[*weir.DeniedError](err)
@@ -136,12 +136,12 @@ func (r *recorder) reserved(at moments, c *call, lease *weir.Lease, err error) b
 		r.denied++
 		r.note(at, kind{Reserve, Denied})
 		if r.measures(at.due) {
-			r.blame(c.request.Entity, denied)
+			r.countDenials(c.request.Entity, denied)
 		}
 	case err != nil:
 		r.failed++
 		r.fail(at, Reserve, err)
-		r.doubt(doubtful{id: leaseOf(err)})
+		r.addUncertain(uncertainLease{id: leaseOf(err)})
 	default:
 		r.admitted++
 		r.note(at, kind{Reserve, Admitted})
@@ -157,8 +157,8 @@ func (r *recorder) reserved(at moments, c *call, lease *weir.Lease, err error) b
 	return false
 }
 
-// ended takes the answer to a settlement.
-func (r *recorder) ended(at moments, verb Verb, id weir.LeaseID, err error) {
+// addSettled takes the answer to a settlement.
+func (r *resultCounts) addSettled(at timestamps, verb Verb, id weir.LeaseID, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
@@ -167,11 +167,11 @@ func (r *recorder) ended(at moments, verb Verb, id weir.LeaseID, err error) {
 		return
 	}
 	r.fail(at, verb, err)
-	r.doubt(doubtful{id, true})
+	r.addUncertain(uncertainLease{id, true})
 }
 
 // note counts an answer.
-func (r *recorder) note(at moments, k kind) {
+func (r *resultCounts) note(at timestamps, k kind) {
 	if k.result != Failed {
 		r.inARow = 0
 		r.answers++
@@ -192,7 +192,7 @@ func (r *recorder) note(at moments, k kind) {
 }
 
 // fail counts a request without an answer, and ends the run after too many of them in a row.
-func (r *recorder) fail(at moments, verb Verb, err error) {
+func (r *resultCounts) fail(at timestamps, verb Verb, err error) {
 	r.note(at, kind{verb, Failed})
 	r.last = fmt.Errorf("%s: %w", verb, err)
 	if r.measures(at.due) {
@@ -207,8 +207,8 @@ func (r *recorder) fail(at moments, verb Verb, err error) {
 	}
 }
 
-// blame counts a denial on each limit that was exceeded.
-func (r *recorder) blame(entity string, denied *weir.DeniedError) {
+// countDenials counts a denial on each limit that was exceeded.
+func (r *resultCounts) countDenials(entity string, denied *weir.DeniedError) {
 	if denied.Contended {
 		r.deniedBy[DeniedBy{Contended: true}]++
 	}
@@ -223,21 +223,21 @@ func (r *recorder) blame(entity string, denied *weir.DeniedError) {
 	}
 }
 
-// maxDoubtful bounds the leases that are looked after at the end.
-const maxDoubtful = 100_000
+// maxUncertain bounds the leases that are looked after at the end.
+const maxUncertain = 100_000
 
-// doubtful is a lease that may be live still.
-type doubtful struct {
+// uncertainLease is a lease that may be live still.
+type uncertainLease struct {
 	id weir.LeaseID
 	// taken is whether it was counted; a reservation without an answer may not have made it.
 	taken bool
 }
 
-// doubt remembers a lease that may be live still.
-func (r *recorder) doubt(lease doubtful) {
+// addUncertain remembers a lease that may be live still.
+func (r *resultCounts) addUncertain(lease uncertainLease) {
 	switch {
 	case lease.id.IsZero():
-	case len(r.doubtful) >= maxDoubtful:
+	case len(r.doubtful) >= maxUncertain:
 		r.left++
 	default:
 		r.doubtful = append(r.doubtful, lease)
@@ -261,8 +261,8 @@ func leaseOf(err error) weir.LeaseID {
 // kept beside it.
 const longest = time.Minute
 
-// latencies counts durations to three digits.
-type latencies struct {
+// latencyHistogram counts durations to three digits.
+type latencyHistogram struct {
 	histogram *hdrhistogram.Histogram
 	max       time.Duration
 }
@@ -272,7 +272,7 @@ type Quantiles struct {
 	P50, P90, P95, P99, P999, Max time.Duration
 }
 
-func (l *latencies) add(d time.Duration) {
+func (l *latencyHistogram) add(d time.Duration) {
 	if l.histogram == nil {
 		l.histogram = hdrhistogram.New(1, int64(longest), 3)
 	}
@@ -283,7 +283,7 @@ func (l *latencies) add(d time.Duration) {
 	}
 }
 
-func (l *latencies) quantiles() Quantiles {
+func (l *latencyHistogram) quantiles() Quantiles {
 	if l.histogram == nil {
 		return Quantiles{}
 	}

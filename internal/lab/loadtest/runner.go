@@ -29,7 +29,7 @@ type Runner struct {
 	service weir.Service
 	mix     []Template
 	options Options
-	record  *recorder
+	record  *resultCounts
 
 	mu    sync.Mutex
 	start time.Time // zero before the first call
@@ -58,7 +58,7 @@ func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 // without a report. Otherwise there is a report beside every error: a run ends early when ctx does,
 // and after a hundred errors in a row. What is under way then is settled at once.
 func (r *Runner) Run(ctx context.Context) (*Report, error) {
-	templates, err := ready(ctx, r.service, r.mix)
+	templates, err := prepareTemplates(ctx, r.service, r.mix)
 	if err != nil {
 		return nil, err
 	}
@@ -86,11 +86,11 @@ func (r *Runner) Run(ctx context.Context) (*Report, error) {
 		report.Unsent = max(report.Planned-report.Started, 0)
 	}
 	report.Stopped = context.Cause(ctx)
-	return report, r.record.judge(report.Stopped)
+	return report, r.record.failure(report.Stopped)
 }
 
-// judge returns why a run failed: it was stopped, or nothing was answered.
-func (r *recorder) judge(stopped error) error {
+// failure returns why a run failed: it was stopped, or nothing was answered.
+func (r *resultCounts) failure(stopped error) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if stopped == nil && r.answers == 0 && r.last != nil {
@@ -140,8 +140,8 @@ const (
 	DefaultConcurrency = 10
 )
 
-// Span is a stretch of time from which one duration is drawn, evenly.
-type Span struct {
+// DurationRange is a stretch of time from which one duration is drawn, evenly.
+type DurationRange struct {
 	Least, Most time.Duration
 }
 
@@ -157,7 +157,7 @@ type Options struct {
 	// Rate is how many calls a second begin, which makes it an open loop. Default: 0, a closed loop.
 	Rate int64
 	// Think is the time between a reservation's answer and its settlement. Default: none.
-	Think Span
+	Think DurationRange
 	// CancelPercent is how many of a hundred leases are cancelled instead of completed. Default: 0.
 	CancelPercent int
 	// Seed decides what the calls ask: the same seed, the same calls in the same order. Default: 0.
@@ -209,7 +209,7 @@ func (o *Options) check() error {
 }
 
 // String returns the span as [ParseSpan] reads it.
-func (s Span) String() string {
+func (s DurationRange) String() string {
 	if s.Least == s.Most {
 		return s.Least.String()
 	}

@@ -22,7 +22,7 @@ func TestInterrupted(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f := newFake()
 			f.takes, f.settleTakes = 10*time.Millisecond, 10*time.Millisecond
-			minute := loadtest.Span{Least: time.Minute, Most: time.Minute}
+			minute := loadtest.DurationRange{Least: time.Minute, Most: time.Minute}
 			r, err := loadtest.New(f, mixOf(t, "a llm rpm=1"), &loadtest.Options{
 				Duration: time.Hour, Concurrency: 8, Rate: rate, Think: minute,
 			})
@@ -228,7 +228,7 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	_, err := loadtest.New(newFake(), nil, &loadtest.Options{
 		Duration: -1, Warmup: -1, Concurrency: -1, Rate: -1, CancelPercent: 101,
-		Think: loadtest.Span{Least: 2, Most: 1},
+		Think: loadtest.DurationRange{Least: 2, Most: 1},
 	})
 	for _, want := range []string{"duration", "warmup", "concurrency", "rate", "cancel", "think"} {
 		if !strings.Contains(fmt.Sprint(err), "invalid: "+want+` "`) || !errors.Is(err, weir.Invalid) {
@@ -237,9 +237,9 @@ func TestRefused(t *testing.T) {
 	}
 	for name, o := range map[string]*loadtest.Options{
 		"duration": {Duration: 25 * time.Hour}, "concurrency": {Concurrency: 5000}, "rate": {Rate: 1_000_001},
-		"think": {Think: loadtest.Span{Most: time.Hour}}, "warmup": {Warmup: 25 * time.Hour}, "mix": nil,
+		"think": {Think: loadtest.DurationRange{Most: time.Hour}}, "warmup": {Warmup: 25 * time.Hour}, "mix": nil,
 		`think "0s..1m0s": would have more than 100000 calls thinking`: {
-			Rate: 10_000, Think: loadtest.Span{Most: time.Minute}, Duration: time.Minute,
+			Rate: 10_000, Think: loadtest.DurationRange{Most: time.Minute}, Duration: time.Minute,
 		},
 	} {
 		if _, err := loadtest.New(newFake(), nil, o); !strings.Contains(fmt.Sprint(err), "invalid: "+name) {

@@ -11,8 +11,8 @@ import (
 // Attempt is a call that asks: what for, and until when it lasts if it is admitted.
 type Attempt struct {
 	Call *trace.Call
-	// Try counts the attempts of a call, from 1.
-	Try int
+	// Number counts the attempts of a call, from 1.
+	Number int
 	// AtMS is when it asks, and EndMS when the call ends, in Unix milliseconds.
 	AtMS, EndMS      int64
 	Entity, Resource string
@@ -24,16 +24,16 @@ type Attempt struct {
 	Costs, Actuals weir.Costs
 
 	seq   int // which call of the workload
-	payer *payer
+	payer *pricedCaller
 }
 
 // attempt says what a call asks at an instant, when it is taken to generate so many tokens.
-func (p *plan) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
+func (p *boundWorkload) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
 	c := &p.calls[seq]
 	by := p.payers[c.Caller]
-	lasts, _ := p.lasts(c) // newPlan has checked it
+	lasts, _ := p.lasts(c) // bindWorkload has checked it
 	a := &Attempt{
-		Call: c, Try: 1, AtMS: atMS, EndMS: atMS + lasts, Entity: by.Entity, Resource: by.Resource,
+		Call: c, Number: 1, AtMS: atMS, EndMS: atMS + lasts, Entity: by.Entity, Resource: by.Resource,
 		Estimate: estimate, Costs: make(weir.Costs, len(by.costs)), seq: seq, payer: by,
 	}
 	a.Actuals = a.Costs
@@ -43,7 +43,7 @@ func (p *plan) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
 	for i := range by.costs {
 		n := &by.costs[i]
 		if !n.slots {
-			a.Actuals[n.limit], _ = n.cost.units(c.Input, c.Output) // newPlan has checked it
+			a.Actuals[n.limit], _ = n.cost.units(c.Input, c.Output) // bindWorkload has checked it
 		}
 		units, ok := n.cost.units(c.Input, estimate)
 		if !ok {
@@ -55,7 +55,7 @@ func (p *plan) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
 }
 
 // slots reports whether a concurrency limit has a cost of its own.
-func (p *payer) slots() bool {
+func (p *pricedCaller) slots() bool {
 	for i := range p.costs {
 		if p.costs[i].slots {
 			return true
@@ -64,41 +64,41 @@ func (p *payer) slots() bool {
 	return false
 }
 
-// Verdict is the answer to an attempt: admitted, denied, or an error that is the call's own.
-type Verdict struct {
+// Decision is the answer to an attempt: admitted, denied, or an error that is the call's own.
+type Decision struct {
 	Limits []weir.LimitStatus
 	Denied *weir.DeniedError // nil if it is not
-	// Fault is never satisfiable; in real time any other error too, which leaves open what became of
+	// Err is never satisfiable; in real time any other error too, which leaves open what became of
 	// the call.
-	Fault *weir.Error
-	// Returns is true for a denied call that comes back.
-	Returns bool
+	Err *weir.Error
+	// Retries is true for a denied call that comes back.
+	Retries bool
 
 	// degraded is true where a call was admitted without being charged to any limit.
 	degraded bool
 }
 
-// newVerdict says what an answer means, or returns the error if it is not the call's own.
-func newVerdict(lease *weir.Lease, err error) (*Verdict, error) {
+// newDecision says what an answer means, or returns the error if it is not the call's own.
+func newDecision(lease *weir.Lease, err error) (*Decision, error) {
 	if err == nil {
-		return &Verdict{Limits: lease.Limits, degraded: lease.Degraded}, nil
+		return &Decision{Limits: lease.Limits, degraded: lease.Degraded}, nil
 	}
 	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
-		return &Verdict{Denied: denied, Limits: denied.Limits}, nil
+		return &Decision{Denied: denied, Limits: denied.Limits}, nil
 	}
 	if fault, ok := errors.AsType[*weir.Error](err); ok && fault.Code == weir.NeverSatisfiable {
-		return &Verdict{Fault: fault}, nil
+		return &Decision{Err: fault}, nil
 	}
 	return nil, err
 }
 
 // Admitted says that the call goes ahead.
-func (v *Verdict) Admitted() bool { return v.Denied == nil && v.Fault == nil }
+func (v *Decision) Admitted() bool { return v.Denied == nil && v.Err == nil }
 
 // Watcher is told of every event of a replay, one after the other. An error ends the replay.
 type Watcher interface {
 	// Reserved says what became of an attempt.
-	Reserved(a *Attempt, v *Verdict) error
+	Reserved(a *Attempt, v *Decision) error
 	// Completed says that an admitted call was settled at the instant at which it ended.
 	Completed(a *Attempt) error
 }
@@ -120,8 +120,8 @@ type RetryOptions struct {
 }
 
 // returns says when a denied call comes back, in Unix milliseconds; ok is false if it gives up.
-func (o *RetryOptions) returns(a *Attempt, v *Verdict) (atMS int64, ok bool) {
-	if o == nil || v.Denied == nil || a.Try >= maxTries {
+func (o *RetryOptions) returns(a *Attempt, v *Decision) (atMS int64, ok bool) {
+	if o == nil || v.Denied == nil || a.Number >= maxTries {
 		return 0, false
 	}
 	patience := o.Patience
@@ -159,18 +159,18 @@ type retryCount struct {
 }
 
 // Reserved counts an attempt.
-func (r *retryCount) Reserved(a *Attempt, v *Verdict) error {
+func (r *retryCount) Reserved(a *Attempt, v *Decision) error {
 	c := &r.report
 	c.Attempts++
 	switch {
 	case v.Admitted():
 		r.waits.add(a.AtMS - a.Call.AtMS)
-		if a.Try == 1 {
+		if a.Number == 1 {
 			c.AdmittedFirst++
 		} else {
 			c.AdmittedLater++
 		}
-	case v.Denied != nil && !v.Returns:
+	case v.Denied != nil && !v.Retries:
 		c.GivenUp++
 	}
 	return nil

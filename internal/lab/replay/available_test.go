@@ -43,7 +43,7 @@ func TestAvailable(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := newSpanned(span{from, from + c.ms}).available(&l).String(); got != c.want {
+		if got := newReplayRange(timeRange{from, from + c.ms}).available(&l).String(); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.name, got, c.want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestPeriodsOneByOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			for from := int64(0); from < 60*365*dayMS; from += step*dayMS + 12_345_678 {
-				s := span{from, from + 410*dayMS}
+				s := timeRange{from, from + 410*dayMS}
 				want := int64(0)
 				for at, to := time.UnixMilli(s.fromMS), time.UnixMilli(s.toMS); !at.After(to); want++ {
 					_, at = l.Period(at)
@@ -90,7 +90,7 @@ func TestPeriodsOfAges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := (span{0, trace.MaxAtMS}).periods(&l); got != want {
+		if got := (timeRange{0, trace.MaxAtMS}).periods(&l); got != want {
 			t.Errorf("%s: got %d, want %d", zone, got, want)
 		}
 	}

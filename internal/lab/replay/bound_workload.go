@@ -14,17 +14,17 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// plan is a workload together with the limits that a service has for it.
-type plan struct {
+// boundWorkload is a workload together with the limits that a service has for it.
+type boundWorkload struct {
 	*Workload
 
-	payers   []*payer   // by caller
-	subjects []*subject // callers by number, then their ancestors by name
+	payers   []*pricedCaller // by caller
+	subjects []*subject      // callers by number, then their ancestors by name
 }
 
-// payer is a caller and what its calls cost.
-type payer struct {
-	trace.Caller
+// pricedCaller is a caller and what its calls cost.
+type pricedCaller struct {
+	trace.EntityModel
 
 	costs []namedCost // by name
 	// chain are the caller and its ancestors.
@@ -54,21 +54,21 @@ type UnfitError string
 // Error returns what to mend.
 func (e UnfitError) Error() string { return string(e) }
 
-// planner asks a service which limits apply.
-type planner struct {
-	*plan
+// workloadBinder asks a service which limits apply.
+type workloadBinder struct {
+	*boundWorkload
 
 	known map[[2]string]*subject // by entity and resource
 	told  map[string]bool        // what was said already
 	errs  []error
 }
 
-// newPlan asks which limits apply to each caller and its ancestors, and finds what each call costs
+// bindWorkload asks which limits apply to each caller and its ancestors, and finds what each call costs
 // on them. It makes sure, before anything is replayed, that every call has costs and an end.
-func newPlan(ctx context.Context, s weir.Service, w *Workload) (*plan, error) {
-	p := &planner{
-		plan:  &plan{Workload: w, payers: make([]*payer, len(w.callers))},
-		known: map[[2]string]*subject{}, told: map[string]bool{},
+func bindWorkload(ctx context.Context, s weir.Service, w *Workload) (*boundWorkload, error) {
+	p := &workloadBinder{
+		boundWorkload: &boundWorkload{Workload: w, payers: make([]*pricedCaller, len(w.callers))},
+		known:         map[[2]string]*subject{}, told: map[string]bool{},
 	}
 	for i, by := range w.callers {
 		if err := ctx.Err(); err != nil { // there may be a million of them
@@ -95,7 +95,7 @@ func newPlan(ctx context.Context, s weir.Service, w *Workload) (*plan, error) {
 	if err := errors.Join(p.errs...); err != nil {
 		return nil, err
 	}
-	return p.plan, p.check()
+	return p.boundWorkload, p.check()
 }
 
 // uncharged is the mistake of a cost that no call has.
@@ -124,16 +124,16 @@ func (w *Workload) resources() string {
 }
 
 // charged reports whether any call has a cost on limits of that name.
-func (p *plan) charged(name string) bool {
-	return slices.ContainsFunc(p.payers, func(p *payer) bool {
+func (p *boundWorkload) charged(name string) bool {
+	return slices.ContainsFunc(p.payers, func(p *pricedCaller) bool {
 		return slices.ContainsFunc(p.costs, func(c namedCost) bool { return c.limit == name })
 	})
 }
 
-// payer finds the costs of a caller's calls on every limit of its chain. A concurrency limit needs
+// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit needs
 // none: a call takes one slot. What lacks a cost is told once.
-func (p *planner) payer(by trace.Caller, e *weir.Explanation) *payer {
-	out := &payer{Caller: by}
+func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *pricedCaller {
+	out := &pricedCaller{EntityModel: by}
 	costs := map[string]namedCost{}
 	limited := false
 	for at := e; at != nil; at = at.Parent {
@@ -152,7 +152,7 @@ func (p *planner) payer(by trace.Caller, e *weir.Explanation) *payer {
 		if p.trace.ModelColumn != "" {
 			advice = ", which the trace names"
 		}
-		p.tell("nobody "+by.Resource, fmt.Sprintf(
+		p.addMistake("nobody "+by.Resource, fmt.Sprintf(
 			"nothing limits %s on the resource %s%s", by.Entity, by.Resource, advice))
 	}
 	for _, name := range slices.Sorted(maps.Keys(costs)) {
@@ -162,7 +162,7 @@ func (p *planner) payer(by trace.Caller, e *weir.Explanation) *payer {
 }
 
 // cost finds what a call costs on a limit.
-func (p *planner) cost(costs map[string]namedCost, entity string, l *weir.Limit) {
+func (p *workloadBinder) cost(costs map[string]namedCost, entity string, l *weir.Limit) {
 	c, ok := p.costs.find(l.Name)
 	if l.Kind == weir.Concurrency {
 		if c, ok = p.costs[l.Name]; ok {
@@ -171,15 +171,15 @@ func (p *planner) cost(costs map[string]namedCost, entity string, l *weir.Limit)
 		return
 	}
 	if !ok {
-		p.tell("cost "+l.Name, fmt.Sprintf(
+		p.addMistake("cost "+l.Name, fmt.Sprintf(
 			"what does a call cost on the limit %s of %s? Say it with --cost %s=EXPR",
 			l.Name, entity, l.Name))
 	}
 	costs[l.Name] = namedCost{l.Name, c, costs[l.Name].slots}
 }
 
-// tell notes a mistake unless it was noted before.
-func (p *planner) tell(key, mistake string) {
+// addMistake notes a mistake unless it was noted before.
+func (p *workloadBinder) addMistake(key, mistake string) {
 	if !p.told[key] {
 		p.told[key] = true
 		p.errs = append(p.errs, UnfitError(mistake))
@@ -187,7 +187,7 @@ func (p *planner) tell(key, mistake string) {
 }
 
 // subject returns the one subject for an entity and a resource.
-func (p *planner) subject(e *weir.Explanation) *subject {
+func (p *workloadBinder) subject(e *weir.Explanation) *subject {
 	key := [2]string{e.Entity, e.Resource}
 	s := p.known[key]
 	if s == nil {
@@ -202,7 +202,7 @@ func (p *planner) subject(e *weir.Explanation) *subject {
 }
 
 // check looks at each call.
-func (p *plan) check() error {
+func (p *boundWorkload) check() error {
 	for i := range p.calls {
 		c := &p.calls[i]
 		if _, ok := p.lasts(c); !ok {
@@ -218,7 +218,7 @@ func (p *plan) check() error {
 	return nil
 }
 
-func (p *plan) overflow(c *trace.Call, n namedCost, of string) error {
+func (p *boundWorkload) overflow(c *trace.Call, n namedCost, of string) error {
 	return fmt.Errorf("%s:%d: the cost %s=%s of %s is more than 64 bits hold",
 		p.trace.Name, c.Line, n.limit, n.cost, of)
 }

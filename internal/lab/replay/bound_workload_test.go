@@ -33,11 +33,11 @@ func TestPlanEnds(t *testing.T) {
 		e := &explainer{most: most, end: cancel}
 		recorded := traceOf(each(50, 0, 1, 1)...)
 		recorded.EntityColumn = "who"
-		recorded.Callers = make([]trace.Caller, 50)
+		recorded.Callers = make([]trace.EntityModel, 50)
 		for i := range recorded.Callers {
-			recorded.Callers[i] = trace.Caller{Entity: TenantName(i), Resource: "llm"}
+			recorded.Callers[i] = trace.EntityModel{Entity: TenantName(i), Resource: "llm"}
 		}
-		_, err := newPlan(ctx, e, NewWorkload(recorded, nil))
+		_, err := bindWorkload(ctx, e, NewWorkload(recorded, nil))
 		if e.asked != want || errors.Is(err, context.Canceled) != (most < 50) {
 			t.Errorf("ended after %d: asked %d times, got %v; want %d", most, e.asked, err, want)
 		}

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// tally counts what became of the calls of a replay.
-type tally struct {
-	rows   map[limitKey]*limitCount
+// callCounts counts what became of the calls of a replay.
+type callCounts struct {
+	rows   map[subjectLimit]*limitCount
 	order  []*limitCount // subjects in their order, limits by name
 	totals totalCount
 	waits  distribution // the retry-after of each denial, in milliseconds
@@ -18,7 +18,7 @@ type tally struct {
 	scratch big.Int
 }
 
-type limitKey struct{ entity, resource, limit string }
+type subjectLimit struct{ entity, resource, limit string }
 
 // limitCount counts attempts on one limit of one entity. They are judged by all limits at once, so
 // that one denial counts on every limit that was exceeded.
@@ -47,12 +47,12 @@ type totalCount struct {
 	tokensAdmitted, tokensDenied big.Int
 }
 
-func newTally(subjects []*subject) *tally {
-	t := &tally{rows: map[limitKey]*limitCount{}}
+func newCallCounts(subjects []*subject) *callCounts {
+	t := &callCounts{rows: map[subjectLimit]*limitCount{}}
 	for _, s := range subjects {
 		for i := range s.limits {
 			row := &limitCount{subject: s, limit: &s.limits[i]}
-			t.rows[limitKey{s.entity, s.resource, row.limit.Name}] = row
+			t.rows[subjectLimit{s.entity, s.resource, row.limit.Name}] = row
 			t.order = append(t.order, row)
 		}
 	}
@@ -60,7 +60,7 @@ func newTally(subjects []*subject) *tally {
 }
 
 // Reserved counts an attempt.
-func (t *tally) Reserved(a *Attempt, v *Verdict) error {
+func (t *callCounts) Reserved(a *Attempt, v *Decision) error {
 	t.count(a, v)
 	enforced := 0
 	for i := range v.Limits {
@@ -87,17 +87,17 @@ func (t *tally) Reserved(a *Attempt, v *Verdict) error {
 }
 
 // count counts what became of a call, once that is known.
-func (t *tally) count(a *Attempt, v *Verdict) {
-	if a.Try == 1 {
+func (t *callCounts) count(a *Attempt, v *Decision) {
+	if a.Number == 1 {
 		t.totals.calls++
 	}
 	tokens := t.scratch.SetInt64(a.Call.Tokens())
 	switch {
-	case v.Fault != nil:
+	case v.Err != nil:
 		t.totals.faults++
 	case v.Denied != nil:
 		t.waits.add(v.Denied.RetryAfter.Milliseconds())
-		if v.Returns {
+		if v.Retries {
 			return
 		}
 		t.totals.denied++
@@ -105,15 +105,15 @@ func (t *tally) count(a *Attempt, v *Verdict) {
 		t.totals.admitted++
 		t.totals.tokensAdmitted.Add(&t.totals.tokensAdmitted, tokens)
 	}
-	if v.Denied != nil || v.Fault != nil && v.Fault.Code == weir.NeverSatisfiable {
+	if v.Denied != nil || v.Err != nil && v.Err.Code == weir.NeverSatisfiable {
 		t.totals.tokensDenied.Add(&t.totals.tokensDenied, tokens)
 	}
 }
 
 // row returns where a limit is counted. Limits appear while a replay runs where somebody changes
 // what a server has configured.
-func (t *tally) row(s *weir.LimitStatus) *limitCount {
-	key := limitKey{s.Entity, s.Resource, s.Limit}
+func (t *callCounts) row(s *weir.LimitStatus) *limitCount {
+	key := subjectLimit{s.Entity, s.Resource, s.Limit}
 	row := t.rows[key]
 	if row == nil {
 		row = &limitCount{
@@ -128,7 +128,7 @@ func (t *tally) row(s *weir.LimitStatus) *limitCount {
 }
 
 // subject returns the entity that a limit belongs to.
-func (t *tally) subject(s *weir.LimitStatus) *subject {
+func (t *callCounts) subject(s *weir.LimitStatus) *subject {
 	for _, c := range t.order {
 		if c.subject.entity == s.Entity && c.subject.resource == s.Resource {
 			return c.subject
@@ -138,7 +138,7 @@ func (t *tally) subject(s *weir.LimitStatus) *subject {
 }
 
 // charge adds what an admitted call reserves of a limit.
-func (t *tally) charge(c *limitCount, a *Attempt, units int64) {
+func (t *callCounts) charge(c *limitCount, a *Attempt, units int64) {
 	used := t.scratch.SetInt64(units)
 	if c.limit.Kind == weir.Concurrency {
 		held := a.EndMS - a.AtMS
@@ -151,7 +151,7 @@ func (t *tally) charge(c *limitCount, a *Attempt, units int64) {
 }
 
 // Completed puts what a call used in the place of what it reserved.
-func (t *tally) Completed(a *Attempt) error {
+func (t *callCounts) Completed(a *Attempt) error {
 	if a.Estimate == a.Call.Output {
 		return nil
 	}
@@ -159,7 +159,7 @@ func (t *tally) Completed(a *Attempt) error {
 		change := t.scratch.SetInt64(used)
 		change.Sub(change, big.NewInt(a.Costs[name]))
 		for _, s := range a.payer.chain {
-			row := t.rows[limitKey{s.entity, s.resource, name}]
+			row := t.rows[subjectLimit{s.entity, s.resource, name}]
 			if row != nil && row.limit.Kind != weir.Concurrency {
 				row.used.Add(&row.used, change)
 			}

@@ -37,7 +37,7 @@ type CompareOptions struct {
 // first.
 type Comparison struct {
 	Calls  CallsCompared    `json:"calls"`
-	Change Change           `json:"change"`
+	Change Difference       `json:"change"`
 	Limits []*LimitCompared `json:"limits"`
 	// Second is the whole report about the second file.
 	Second *Report `json:"second"`
@@ -92,7 +92,7 @@ func Compare(
 		reports[i] = r
 	}
 	return reports[0], &Comparison{
-		Calls: compareCalls(w.calls, admitted), Change: newChange(reports[0], reports[1]),
+		Calls: compareCalls(w.calls, admitted), Change: newDifference(reports[0], reports[1]),
 		Limits: compareLimits(reports[0].Limits, reports[1].Limits), Second: reports[1],
 	}, nil
 }
@@ -125,7 +125,7 @@ func (w *Workload) charges(ctx context.Context, of Candidate, charged map[string
 		return err
 	}
 	defer func() { err = errors.Join(err, limiter.Close()) }()
-	p, err := newPlan(ctx, limiter, w)
+	p, err := bindWorkload(ctx, limiter, w)
 	if err != nil {
 		return err
 	}
@@ -161,8 +161,8 @@ func flatten(err error) []error {
 	return all
 }
 
-// Change is the second figure less the first, for each of the totals.
-type Change struct {
+// Difference is the second figure less the first, for each of the totals.
+type Difference struct {
 	Admitted       int64    `json:"admitted"`
 	Denied         int64    `json:"denied"`
 	Errors         int64    `json:"errors"`
@@ -172,30 +172,30 @@ type Change struct {
 	RetryAfterP50MS *int64 `json:"retry_after_p50_ms,omitempty"`
 	RetryAfterP95MS *int64 `json:"retry_after_p95_ms,omitempty"`
 	// Retry is absent where denied calls did not come back.
-	Retry *RetryChange `json:"retry,omitempty"`
+	Retry *RetryDifference `json:"retry,omitempty"`
 	// Estimates is absent where calls reserved what they used.
-	Estimates *EstimateChange `json:"estimates,omitempty"`
+	Estimates *EstimateDifference `json:"estimates,omitempty"`
 }
 
-// RetryChange is about calls that come back.
-type RetryChange struct {
+// RetryDifference is about calls that come back.
+type RetryDifference struct {
 	Attempts  int64 `json:"attempts"`
 	GivenUp   int64 `json:"given_up"`
 	WaitP50MS int64 `json:"wait_p50_ms"`
 	WaitP95MS int64 `json:"wait_p95_ms"`
 }
 
-// EstimateChange is about the estimates of the calls' output.
-type EstimateChange struct {
+// EstimateDifference is about the estimates of the calls' output.
+type EstimateDifference struct {
 	Covered     int64    `json:"covered"`
 	Overruns    int64    `json:"overruns"`
 	TokensOver  *big.Int `json:"tokens_over"`
 	TokensUnder *big.Int `json:"tokens_under"`
 }
 
-func newChange(a, b *Report) Change {
+func newDifference(a, b *Report) Difference {
 	less := func(a, b *big.Int) *big.Int { return new(big.Int).Sub(b, a) }
-	c := Change{
+	c := Difference{
 		Admitted: b.Totals.Admitted - a.Totals.Admitted,
 		Denied:   b.Totals.Denied - a.Totals.Denied, Errors: b.Totals.Errors - a.Totals.Errors,
 		TokensAdmitted: less(a.Totals.TokensAdmitted, b.Totals.TokensAdmitted),
@@ -206,14 +206,14 @@ func newChange(a, b *Report) Change {
 		c.RetryAfterP95MS = new(*b.Totals.RetryAfterP95MS - *a.Totals.RetryAfterP95MS)
 	}
 	if a.Retry != nil && b.Retry != nil {
-		c.Retry = &RetryChange{
+		c.Retry = &RetryDifference{
 			Attempts: b.Retry.Attempts - a.Retry.Attempts, GivenUp: b.Retry.GivenUp - a.Retry.GivenUp,
 			WaitP50MS: b.Retry.WaitMS.P50 - a.Retry.WaitMS.P50,
 			WaitP95MS: b.Retry.WaitMS.P95 - a.Retry.WaitMS.P95,
 		}
 	}
 	if x, y := a.Estimates, b.Estimates; x != nil && y != nil {
-		c.Estimates = &EstimateChange{
+		c.Estimates = &EstimateDifference{
 			Covered: y.Covered - x.Covered, Overruns: y.Overruns - x.Overruns,
 			TokensOver:  less(x.TokensOver, y.TokensOver),
 			TokensUnder: less(x.TokensUnder, y.TokensUnder),
@@ -229,7 +229,7 @@ type admissions []uint64
 func newAdmissions(calls int) admissions { return make(admissions, (calls+63)/64) }
 
 // Reserved notes an attempt that was admitted. A call has at most one.
-func (s admissions) Reserved(a *Attempt, v *Verdict) error {
+func (s admissions) Reserved(a *Attempt, v *Decision) error {
 	if v.Admitted() {
 		s[a.seq/64] |= 1 << (a.seq % 64)
 	}

@@ -143,7 +143,7 @@ func TestCompareIsTwoRuns(t *testing.T) {
 // told notes that a replay has begun.
 type told struct{ events int }
 
-func (n *told) Reserved(*Attempt, *Verdict) error { n.events++; return nil }
+func (n *told) Reserved(*Attempt, *Decision) error { n.events++; return nil }
 
 func (n *told) Completed(*Attempt) error { n.events++; return nil }
 
@@ -207,9 +207,9 @@ func TestAdmissions(t *testing.T) {
 	s := newAdmissions(calls)
 	in := func(seq int) bool { return seq%3 == 0 || seq == 64 || seq == 127 }
 	for seq := range calls {
-		v := &Verdict{}
+		v := &Decision{}
 		if !in(seq) {
-			v.Fault = newFault()
+			v.Err = newFault()
 		}
 		if err := s.Reserved(&Attempt{seq: seq}, v); err != nil {
 			t.Fatal(err)

@@ -31,7 +31,7 @@ func (d *DecisionLog) line(v any) error { return d.json.Encode(v) }
 func (d *DecisionLog) end(atMS int64) error { return d.line(endLine{"end", atMS}) }
 
 // begin writes what is known before the first call: the run, and who is limited how.
-func (d *DecisionLog) begin(p *plan) error {
+func (d *DecisionLog) begin(p *boundWorkload) error {
 	run := runLine{
 		Kind: "run", Format: decisionFormat, Seed: p.seed, Trace: p.trace.Name, Limits: d.limits,
 	}
@@ -54,14 +54,14 @@ func (d *DecisionLog) begin(p *plan) error {
 }
 
 // Reserved writes an attempt.
-func (d *DecisionLog) Reserved(a *Attempt, v *Verdict) error {
+func (d *DecisionLog) Reserved(a *Attempt, v *Decision) error {
 	l := reserveLine{
 		Kind: "reserve", AtMS: a.AtMS, Lease: a.Lease,
 		Charges: []chargeLine{{a.Entity, a.Resource, a.Costs}},
 	}
 	switch {
-	case v.Fault != nil:
-		l.Error = string(v.Fault.Code)
+	case v.Err != nil:
+		l.Error = string(v.Err.Code)
 	case v.Denied != nil:
 		l.Allowed = new(false)
 		l.RetryAfterMS = new(v.Denied.RetryAfter.Milliseconds())

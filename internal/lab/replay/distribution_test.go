@@ -42,7 +42,7 @@ func (n number) before(other number) bool { return n < other }
 func TestHeap(t *testing.T) {
 	t.Parallel()
 	random := rand.New(rand.NewPCG(3, 4))
-	var h heap[number]
+	var h eventHeap[number]
 	var in, out []number
 	for range 1000 {
 		n := number(random.IntN(300))

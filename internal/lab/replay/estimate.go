@@ -95,7 +95,7 @@ type estimates struct {
 	how     Estimate
 	learned *estimator.Estimator // nil unless it learns
 	all     estimateCount
-	by      map[*payer]*estimateCount
+	by      map[*pricedCaller]*estimateCount
 }
 
 // newEstimates learns, where it does, from so many pairs of an entity and a model.
@@ -103,7 +103,7 @@ func newEstimates(how Estimate, pairs int) (*estimates, error) {
 	if how.truth() {
 		return nil, nil
 	}
-	e := &estimates{how: how, by: map[*payer]*estimateCount{}}
+	e := &estimates{how: how, by: map[*pricedCaller]*estimateCount{}}
 	if how.share == 0 {
 		return e, nil
 	}
@@ -113,7 +113,7 @@ func newEstimates(how Estimate, pairs int) (*estimates, error) {
 }
 
 // output is how many tokens a call is taken to generate.
-func (e *estimates) output(by *payer, c *trace.Call) int64 {
+func (e *estimates) output(by *pricedCaller, c *trace.Call) int64 {
 	switch {
 	case e == nil:
 		return c.Output
@@ -124,7 +124,7 @@ func (e *estimates) output(by *payer, c *trace.Call) int64 {
 }
 
 // Reserved has nothing to count: how good an estimate was is known when the call ends.
-func (e *estimates) Reserved(*Attempt, *Verdict) error { return nil }
+func (e *estimates) Reserved(*Attempt, *Decision) error { return nil }
 
 // Completed learns from a call that has ended.
 func (e *estimates) Completed(a *Attempt) error {

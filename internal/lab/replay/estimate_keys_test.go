@@ -22,7 +22,7 @@ func TestEstimatesKnowAll(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i := range pairs {
-			by := &payer{Caller: trace.Caller{Entity: fmt.Sprint("e", i), Resource: "llm"}}
+			by := &pricedCaller{EntityModel: trace.EntityModel{Entity: fmt.Sprint("e", i), Resource: "llm"}}
 			a := &Attempt{
 				Call: &trace.Call{Output: 7}, Entity: by.Entity, Resource: by.Resource, payer: by,
 			}

@@ -97,7 +97,7 @@ func TestLearnedEstimate(t *testing.T) {
 	t.Parallel()
 	recorded := traceOf()
 	recorded.EntityColumn = "who"
-	recorded.Callers = []trace.Caller{{Entity: "b", Resource: "y"}, {Entity: "a", Resource: "y"}}
+	recorded.Callers = []trace.EntityModel{{Entity: "b", Resource: "y"}, {Entity: "a", Resource: "y"}}
 	for i := range 4000 {
 		c := callOf(i+2, int64(i)*1000, 0, 100)
 		if c.Caller = int32(i % 2); c.Caller == 1 {

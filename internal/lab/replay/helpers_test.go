@@ -16,11 +16,11 @@ func callOf(line int, atMS, input, output int64) trace.Call {
 
 // traceOf is a trace of calls of the resource llm.
 func traceOf(calls ...trace.Call) *trace.Trace {
-	return &trace.Trace{Name: "t.csv", Calls: calls, Callers: []trace.Caller{{Resource: "llm"}}}
+	return &trace.Trace{Name: "t.csv", Calls: calls, Callers: []trace.EntityModel{{Resource: "llm"}}}
 }
 
 // planOver plans calls that cost as much as they generate.
-func planOver(t *testing.T, s weir.Service, latency string, calls ...trace.Call) *plan {
+func planOver(t *testing.T, s weir.Service, latency string, calls ...trace.Call) *boundWorkload {
 	t.Helper()
 	l, err := ParseLatency(latency)
 	if err != nil {
@@ -29,7 +29,7 @@ func planOver(t *testing.T, s weir.Service, latency string, calls ...trace.Call)
 	w := NewWorkload(traceOf(calls...), &WorkloadOptions{
 		Latency: l, Costs: Costs{"rpm": {output: 1}},
 	})
-	p, err := newPlan(t.Context(), s, w)
+	p, err := bindWorkload(t.Context(), s, w)
 	if err != nil {
 		t.Fatal(err)
 	}

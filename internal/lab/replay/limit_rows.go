@@ -42,11 +42,11 @@ const (
 )
 
 // limitReports makes the rows of a report.
-func limitReports(t *tally, s span) []*LimitReport {
+func limitReports(t *callCounts, s timeRange) []*LimitReport {
 	out := []*LimitReport{}
-	of := newSpanned(s)
+	of := newReplayRange(s)
 	for _, r := range limitRows(t) {
-		row := r.title()
+		row := r.newReport()
 		row.Unit, row.Used, row.Available = "units", new(big.Int), new(big.Int)
 		for _, c := range r.counts {
 			row.Admitted += c.admitted
@@ -85,8 +85,8 @@ type limitRow struct {
 	counts []*limitCount
 }
 
-// title is a report that says which row it is, and nothing else yet.
-func (r *limitRow) title() *LimitReport {
+// newReport is a report that says which row it is, and nothing else yet.
+func (r *limitRow) newReport() *LimitReport {
 	entities := map[string]bool{}
 	for _, c := range r.counts {
 		entities[c.subject.entity] = true
@@ -99,7 +99,7 @@ func (r *limitRow) title() *LimitReport {
 
 // limitRows puts the limits into rows: one for each entity and resource, or, where there are many
 // tenants, parents or resources, one for all of them that have the same limit by name and kind.
-func limitRows(t *tally) []*limitRow {
+func limitRows(t *callCounts) []*limitRow {
 	many := manyEntities(t)
 	resources := map[string]bool{}
 	for _, c := range t.order {
@@ -134,7 +134,7 @@ func groupOf(s *subject) Group {
 }
 
 // manyEntities says which groups have more entities than are shown one by one.
-func manyEntities(t *tally) map[Group]bool {
+func manyEntities(t *callCounts) map[Group]bool {
 	seen := map[string]bool{}
 	count := map[Group]int{}
 	for _, c := range t.order {
@@ -150,26 +150,26 @@ func manyEntities(t *tally) map[Group]bool {
 	return many
 }
 
-// span is the time of a replay: from the first call to the end of the last, in Unix milliseconds.
-type span struct {
+// timeRange is the time of a replay: from the first call to the end of the last, in Unix milliseconds.
+type timeRange struct {
 	fromMS, toMS int64
 }
 
-func (s span) ms() int64 { return s.toMS - s.fromMS }
+func (s timeRange) ms() int64 { return s.toMS - s.fromMS }
 
-// spanned is a span that counts the periods of each calendar once: very many limits may share one.
-type spanned struct {
-	span
+// replayRange is a span that counts the periods of each calendar once: very many limits may share one.
+type replayRange struct {
+	timeRange
 
 	periodsOf map[calendar]int64
 }
 
 type calendar struct{ every, zone string }
 
-func newSpanned(s span) *spanned { return &spanned{s, map[calendar]int64{}} }
+func newReplayRange(s timeRange) *replayRange { return &replayRange{s, map[calendar]int64{}} }
 
 // counted is how many calendar periods of a budget the span touches.
-func (s *spanned) counted(l *weir.Limit) int64 {
+func (s *replayRange) counted(l *weir.Limit) int64 {
 	key := calendar{l.Every, l.Zone}
 	n, known := s.periodsOf[key]
 	if !known {
@@ -183,7 +183,7 @@ func (s *spanned) counted(l *weir.Limit) int64 {
 // what it regains, a window's capacity as often as a window begins, one after the other, a budget's
 // capacity in each period touched, and a concurrency limit's slots all the time, in
 // slot-milliseconds.
-func (s *spanned) available(l *weir.Limit) *big.Int {
+func (s *replayRange) available(l *weir.Limit) *big.Int {
 	n := big.NewInt(l.Capacity)
 	switch l.Kind {
 	case weir.Window:
@@ -201,7 +201,7 @@ func (s *spanned) available(l *weir.Limit) *big.Int {
 
 // periods counts the calendar periods of a budget that the span touches. It may span thousands of
 // years by a slip of the trace, so hours and days are counted one by one only where clocks change.
-func (s span) periods(l *weir.Limit) int64 {
+func (s timeRange) periods(l *weir.Limit) int64 {
 	n := int64(0)
 	to := time.UnixMilli(s.toMS)
 	for at, _ := l.Period(time.UnixMilli(s.fromMS)); !at.After(to); {

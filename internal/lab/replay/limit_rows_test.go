@@ -52,7 +52,7 @@ func TestLimitReports(t *testing.T) {
 		}},
 	} {
 		var got []string
-		for _, r := range limitReports(newTally(c.subjects), span{}) {
+		for _, r := range limitReports(newCallCounts(c.subjects), timeRange{}) {
 			kind := string(r.Kind)
 			if r.Shadow {
 				kind += " shadow"
@@ -66,14 +66,14 @@ func TestLimitReports(t *testing.T) {
 	}
 }
 
-// TestTally: one denial counts on every limit that was exceeded; only one that denies alone counts
+// TestCallCounts: one denial counts on every limit that was exceeded; only one that denies alone counts
 // as the only one.
-func TestTally(t *testing.T) {
+func TestCallCounts(t *testing.T) {
 	t.Parallel()
 	limits := []weir.Limit{{Name: "a"}, {Name: "b"}, {Name: "s", Shadow: true}}
-	tally := newTally([]*subject{{entity: "e", limits: limits}})
+	tally := newCallCounts([]*subject{{entity: "e", limits: limits}})
 	reserve := func(denied bool, exceeded string) {
-		v := &Verdict{}
+		v := &Decision{}
 		if denied {
 			v.Denied = &weir.DeniedError{}
 		}
@@ -83,7 +83,7 @@ func TestTally(t *testing.T) {
 				Exceeded: slices.Contains([]byte(exceeded), l.Name[0]),
 			})
 		}
-		if err := tally.Reserved(&Attempt{Call: &trace.Call{Input: 1}, Try: 1}, v); err != nil {
+		if err := tally.Reserved(&Attempt{Call: &trace.Call{Input: 1}, Number: 1}, v); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,7 +94,7 @@ func TestTally(t *testing.T) {
 	reserve(true, "ab")
 	reserve(true, "abs")
 	for name, want := range map[string]string{"a": "2 4 2 6", "b": "2 2 0 6", "s": "2 3 1 6"} {
-		row := tally.rows[limitKey{"e", "", name}]
+		row := tally.rows[subjectLimit{"e", "", name}]
 		if got := fmt.Sprint(row.admitted, row.denied, row.only, " ", &row.used); got != want {
 			t.Errorf("%s: got admitted, denied, only and used %s, want %s", name, got, want)
 		}

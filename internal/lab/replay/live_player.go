@@ -43,16 +43,16 @@ func Play(
 	if o == nil {
 		o = &PlayOptions{}
 	}
-	of, err := newPlan(ctx, s, w)
+	of, err := bindWorkload(ctx, s, w)
 	if err != nil {
 		return nil, err
 	}
-	p, err := newPlayer(s, of, max(o.Speed, 1))
+	p, err := newLivePlayer(s, of, max(o.Speed, 1))
 	if err != nil {
 		return nil, err
 	}
 	began := time.Now()
-	planned := span{began.UnixMilli(), began.Add(p.lasts()).UnixMilli()}
+	planned := timeRange{began.UnixMilli(), began.Add(p.lasts()).UnixMilli()}
 	c, err := newCounters(of, o.Estimate, planned)
 	if err != nil {
 		return nil, err
@@ -66,16 +66,16 @@ func Play(
 	err = p.play(ctx)
 	ended := time.Now()
 	stop()
-	r := of.newReport(c, span{began.UnixMilli(), ended.UnixMilli()})
+	r := of.newReport(c, timeRange{began.UnixMilli(), ended.UnixMilli()})
 	r.Live = p.count.report(p.speed)
 	r.Speed = NewSpeed(p.count.operations, ended.Sub(began))
 	return r, err
 }
 
 const (
-	// MaxUnderWay bounds the requests that wait for an answer at one time. Calls that run, between
+	// MaxInFlight bounds the requests that wait for an answer at one time. Calls that run, between
 	// their reservation and their settlement, are bounded by the trace alone.
-	MaxUnderWay = 256
+	MaxInFlight = 256
 	// maxInARow is how many requests may fail one after the other.
 	maxInARow = 100
 	// settleTime is how long what is under way gets to end once the replay has been stopped.
@@ -84,11 +84,11 @@ const (
 	maxPlay = 30 * 24 * time.Hour
 )
 
-// player replays a workload in real time, divided by a speed. Each call is sent at its instant,
+// livePlayer replays a workload in real time, divided by a speed. Each call is sent at its instant,
 // whatever became of the others, and settled when it ends: its scaled latency after it was sent. So
 // a slow server does not slow its callers down, it makes them late.
-type player struct {
-	*plan
+type livePlayer struct {
+	*boundWorkload
 
 	service weir.Service
 	speed   int64
@@ -107,10 +107,10 @@ type player struct {
 	inARow   int
 }
 
-func newPlayer(service weir.Service, of *plan, speed int64) (*player, error) {
-	p := &player{
-		plan: of, service: service, speed: speed, start: time.Now(),
-		underWay: make(chan struct{}, MaxUnderWay),
+func newLivePlayer(service weir.Service, of *boundWorkload, speed int64) (*livePlayer, error) {
+	p := &livePlayer{
+		boundWorkload: of, service: service, speed: speed, start: time.Now(),
+		underWay: make(chan struct{}, MaxInFlight),
 	}
 	p.count.errors = map[weir.Code]int64{}
 	if span := of.calls[len(of.calls)-1].AtMS - of.calls[0].AtMS; span/speed > maxPlay.Milliseconds() {
@@ -121,7 +121,7 @@ func newPlayer(service weir.Service, of *plan, speed int64) (*player, error) {
 
 // play replays the whole workload. It stops sending when ctx ends, or when a hundred requests in a
 // row have failed, and then settles at once what is under way. It returns when nothing is.
-func (p *player) play(ctx context.Context) error {
+func (p *livePlayer) play(ctx context.Context) error {
 	ctx, p.stop = context.WithCancelCause(ctx)
 	defer p.stop(nil)
 	// Requests outlive ctx: to drop one would leave open whether it holds a lease.
@@ -135,13 +135,13 @@ func (p *player) play(ctx context.Context) error {
 	var calls sync.WaitGroup
 	for i := range p.calls {
 		due := p.start.Add(p.scaled(p.calls[i].AtMS - p.calls[0].AtMS))
-		if !sleepUntil(ctx, due) || !p.enter(ctx) {
+		if !sleepUntil(ctx, due) || !p.acquire(ctx) {
 			break
 		}
 		sent := time.Now()
 		a, err := p.sent(i, sent, sent.Sub(due))
 		if err != nil {
-			p.leave()
+			p.release()
 			p.stop(err)
 			break
 		}
@@ -153,17 +153,17 @@ func (p *player) play(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.count.judge()
+	return p.count.checkAnswered()
 }
 
 // scaled is how long so many milliseconds of the trace last.
-func (p *player) scaled(ms int64) time.Duration {
+func (p *livePlayer) scaled(ms int64) time.Duration {
 	const unit = int64(time.Millisecond)
 	return time.Duration(ms/p.speed*unit + ms%p.speed*unit/p.speed)
 }
 
 // lasts is how long sending the calls is planned to take.
-func (p *player) lasts() time.Duration {
+func (p *livePlayer) lasts() time.Duration {
 	return p.scaled(p.calls[len(p.calls)-1].AtMS - p.calls[0].AtMS)
 }
 
@@ -175,26 +175,26 @@ type liveAttempt struct {
 }
 
 // call reserves for one call, lets it run and settles it. ctx ends the run, work the requests.
-func (p *player) call(ctx, work context.Context, a *liveAttempt) {
+func (p *livePlayer) call(ctx, work context.Context, a *liveAttempt) {
 	lease, err := p.service.Reserve(work, &weir.Request{
 		Entity: a.Entity, Resource: a.Resource, Costs: a.Costs,
 	})
-	p.leave()
+	p.release()
 	if !p.reserved(a.Attempt, lease, err) {
 		return
 	}
 	sleepUntil(ctx, a.end) // stopped: what is left of the call is not waited for
-	if !p.enter(work) {
+	if !p.acquire(work) {
 		p.settled(a.Attempt, work.Err())
 		return
 	}
 	_, err = p.service.Complete(work, a.Lease, []weir.Costs{a.Actuals})
-	p.leave()
+	p.release()
 	p.settled(a.Attempt, err)
 }
 
-// enter waits until one more request may be under way; false means that ctx ended first.
-func (p *player) enter(ctx context.Context) bool {
+// acquire waits until one more request may be under way; false means that ctx ended first.
+func (p *livePlayer) acquire(ctx context.Context) bool {
 	select {
 	case p.underWay <- struct{}{}:
 		return true
@@ -203,10 +203,10 @@ func (p *player) enter(ctx context.Context) bool {
 	}
 }
 
-func (p *player) leave() { <-p.underWay }
+func (p *livePlayer) release() { <-p.underWay }
 
 // sent says what a call asks that is sent now, so much later than planned.
-func (p *player) sent(seq int, now time.Time, behind time.Duration) (*liveAttempt, error) {
+func (p *livePlayer) sent(seq int, now time.Time, behind time.Duration) (*liveAttempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count.sent++
@@ -225,19 +225,19 @@ func (p *player) sent(seq int, now time.Time, behind time.Duration) (*liveAttemp
 }
 
 // reserved takes the answer to a reservation, and reports whether the call goes ahead.
-func (p *player) reserved(a *Attempt, lease *weir.Lease, err error) bool {
+func (p *livePlayer) reserved(a *Attempt, lease *weir.Lease, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count.operations++
-	v, err := newVerdict(lease, err)
+	v, err := newDecision(lease, err)
 	if err != nil {
-		v = &Verdict{Fault: p.failed("reserve", err)}
+		v = &Decision{Err: p.failed("reserve", err)}
 	} else {
 		p.inARow = 0
 		p.count.answered++
 	}
-	if v.Fault != nil {
-		p.count.errors[v.Fault.Code]++
+	if v.Err != nil {
+		p.count.errors[v.Err.Code]++
 	}
 	if v.degraded {
 		p.count.degraded++
@@ -254,7 +254,7 @@ func (p *player) reserved(a *Attempt, lease *weir.Lease, err error) bool {
 }
 
 // settled takes the answer to a completion.
-func (p *player) settled(a *Attempt, err error) {
+func (p *livePlayer) settled(a *Attempt, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.count.operations++
@@ -272,7 +272,7 @@ func (p *player) settled(a *Attempt, err error) {
 }
 
 // failed notes a request that failed, and ends the replay after too many of them in a row.
-func (p *player) failed(verb string, err error) *weir.Error {
+func (p *livePlayer) failed(verb string, err error) *weir.Error {
 	fault, ok := errors.AsType[*weir.Error](err)
 	if !ok {
 		fault = &weir.Error{Code: weir.Unavailable, Err: err}
@@ -326,8 +326,8 @@ func (c *liveCount) report(speed int64) *LiveReport {
 	return r
 }
 
-// judge returns an error where there were calls and no answers.
-func (c *liveCount) judge() error {
+// checkAnswered returns an error where there were calls and no answers.
+func (c *liveCount) checkAnswered() error {
 	if c.answered == 0 && c.last != nil {
 		return fmt.Errorf("no call was answered: %w", c.last)
 	}

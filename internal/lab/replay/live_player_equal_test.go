@@ -59,7 +59,7 @@ func replayBoth(t *testing.T, limits string, calls []trace.Call) (live, virtual 
 
 // TestPlayerEqualsEngine: the same calls at the same instants have the same outcome in real time,
 // here a bubble's, as in virtual time, on every kind of limit. No two events meet in one
-// millisecond: there the engine has an order, and real time has none.
+// millisecond: there the simulator has an order, and real time has none.
 func TestPlayerEqualsEngine(t *testing.T) {
 	limits, err := os.ReadFile("../../../examples/demo.yaml")
 	if err != nil {
@@ -69,7 +69,7 @@ func TestPlayerEqualsEngine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := trace.ReadTrace(t.Context(), azureTrace, file, nil)
+	trace, err := trace.Read(t.Context(), azureTrace, file, nil)
 	if err = errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}

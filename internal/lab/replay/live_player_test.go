@@ -88,14 +88,14 @@ func (b *bystander) Explain(_ context.Context, entity, resource string) (*weir.E
 	}}, nil
 }
 
-// playerOver makes a player with a tally.
-func playerOver(t *testing.T, s weir.Service, speed int64, of *plan) (*player, *tally) {
+// playerOver makes a player with call counts.
+func playerOver(t *testing.T, s weir.Service, speed int64, of *boundWorkload) (*livePlayer, *callCounts) {
 	t.Helper()
-	p, err := newPlayer(s, of, speed)
+	p, err := newLivePlayer(s, of, speed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := newTally(of.subjects)
+	counts := newCallCounts(of.subjects)
 	p.watchers = []Watcher{counts}
 	return p, counts
 }
@@ -178,7 +178,7 @@ func TestPlayerLate(t *testing.T) {
 		s := newBystander()
 		s.takes = 30 * time.Millisecond
 		var calls []trace.Call
-		for i := range 2*MaxUnderWay + 3 {
+		for i := range 2*MaxInFlight + 3 {
 			calls = append(calls, callOf(i+2, 1000, 0, 1))
 		}
 		p, counts := playerOver(t, s, 1, planOver(t, s, "10m", calls...))
@@ -186,8 +186,8 @@ func TestPlayerLate(t *testing.T) {
 			t.Fatal(err)
 		}
 		// The first are in time, the next 30 ms late, the last three 60 ms.
-		if c := p.count; c.late != MaxUnderWay+3 || c.lateMax != 60*time.Millisecond {
-			t.Errorf("got %d late, at most %v, want %d and 60ms", c.late, c.lateMax, MaxUnderWay+3)
+		if c := p.count; c.late != MaxInFlight+3 || c.lateMax != 60*time.Millisecond {
+			t.Errorf("got %d late, at most %v, want %d and 60ms", c.late, c.lateMax, MaxInFlight+3)
 		}
 		if counts.totals.admitted != int64(len(calls)) || len(s.live) != 0 {
 			t.Errorf("got %d admitted and %d live, want %d and none",
@@ -353,23 +353,23 @@ func TestPlayerTooLong(t *testing.T) {
 	t.Parallel()
 	s := newBystander()
 	w := planOver(t, s, "1s", callOf(2, 0, 0, 1), callOf(3, 9e14, 0, 1)) // the year 30,489
-	if _, err := newPlayer(s, w, 1000); err == nil || !strings.Contains(err.Error(), "30 days") {
+	if _, err := newLivePlayer(s, w, 1000); err == nil || !strings.Contains(err.Error(), "30 days") {
 		t.Errorf("got %v, want a refusal", err)
 	}
-	p, err := newPlayer(s, w, MaxSpeed)
+	p, err := newLivePlayer(s, w, MaxSpeed)
 	if err != nil || p.lasts() != 9e8*time.Millisecond {
 		t.Errorf("got %v, want a replay of 250 hours", err)
 	}
 }
 
-// TestTallyOfChangedLimits: a limit that nobody knew of gets a row of its own.
-func TestTallyOfChangedLimits(t *testing.T) {
+// TestCallCountsOfChangedLimits: a limit that nobody knew of gets a row of its own.
+func TestCallCountsOfChangedLimits(t *testing.T) {
 	t.Parallel()
-	counts := newTally([]*subject{{entity: "a", caller: true, limits: []weir.Limit{
+	counts := newCallCounts([]*subject{{entity: "a", caller: true, limits: []weir.Limit{
 		{Name: "rpm", Kind: weir.Bucket, Capacity: 5, RefillAmount: 1, RefillPeriod: time.Second},
 	}}})
-	a := &Attempt{Call: &trace.Call{Input: 1}, Try: 1, EndMS: 2000}
-	v := &Verdict{Limits: []weir.LimitStatus{
+	a := &Attempt{Call: &trace.Call{Input: 1}, Number: 1, EndMS: 2000}
+	v := &Decision{Limits: []weir.LimitStatus{
 		{Entity: "a", Limit: "rpm", Kind: weir.Bucket, Capacity: 7, Available: 6, Requested: 1},
 		{Entity: "a", Limit: "new", Kind: weir.Concurrency, Capacity: 2, Available: 1, Requested: 1},
 		{Entity: "b", Limit: "new", Kind: weir.Window, Capacity: 2, Requested: 2},
@@ -378,7 +378,7 @@ func TestTallyOfChangedLimits(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	for _, r := range limitReports(counts, span{0, 2000}) {
+	for _, r := range limitReports(counts, timeRange{0, 2000}) {
 		row := fmt.Sprint(r.Entity, " ", r.Limit, " ", r.Admitted, " ", r.Used, "/", r.Available)
 		got = append(got, row)
 	}

@@ -10,8 +10,8 @@ const rateOver = 2 * time.Second
 
 // View looks at a replay that runs. It is for one goroutine.
 type View struct {
-	player *player
-	tally  *tally
+	player *livePlayer
+	tally  *callCounts
 	total  int64
 
 	rows   []*limitRow
@@ -46,7 +46,7 @@ type StateRow struct {
 	Denies bool
 }
 
-func newView(p *player, t *tally) *View {
+func newView(p *livePlayer, t *callCounts) *View {
 	return &View{player: p, tally: t, total: int64(len(p.calls))}
 }
 
@@ -89,7 +89,7 @@ func (v *View) rate(now sample) int64 {
 
 // state adds up what is known of a row.
 func (r *limitRow) state() StateRow {
-	row := StateRow{LimitReport: r.title(), InUse: new(big.Int), Capacity: new(big.Int)}
+	row := StateRow{LimitReport: r.newReport(), InUse: new(big.Int), Capacity: new(big.Int)}
 	for _, c := range r.counts {
 		row.Admitted += c.admitted
 		row.Denied += c.denied

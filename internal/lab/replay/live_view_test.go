@@ -13,7 +13,7 @@ import (
 func TestLiveRate(t *testing.T) {
 	t.Parallel()
 	start := time.Unix(1000, 0)
-	v := &View{player: &player{start: start}}
+	v := &View{player: &livePlayer{start: start}}
 	var got []int64
 	for i, done := range []int64{0, 10, 20, 30, 40, 40, 40, 40, 40, 41} {
 		got = append(got, v.rate(sample{start.Add(time.Duration(i) * 500 * time.Millisecond), done}))
@@ -29,15 +29,15 @@ func TestLiveRate(t *testing.T) {
 // TestLiveRowsGrow: a limit that appears while the replay runs gets a row in the table too.
 func TestLiveRowsGrow(t *testing.T) {
 	t.Parallel()
-	counts := newTally([]*subject{{entity: "a", limits: []weir.Limit{{Name: "rpm", Capacity: 5}}}})
-	of := &plan{Workload: &Workload{calls: []trace.Call{{}}}}
-	p := &player{plan: of, speed: 1, start: time.Unix(1000, 0)}
+	counts := newCallCounts([]*subject{{entity: "a", limits: []weir.Limit{{Name: "rpm", Capacity: 5}}}})
+	of := &boundWorkload{Workload: &Workload{calls: []trace.Call{{}}}}
+	p := &livePlayer{boundWorkload: of, speed: 1, start: time.Unix(1000, 0)}
 	v := newView(p, counts)
 	rows := v.Take(p.start).Rows
 	if len(rows) != 1 || rows[0].InUse.Sign() != 0 || rows[0].Capacity.Int64() != 5 {
 		t.Errorf("got %+v, want one row with nothing in use", rows)
 	}
-	_ = counts.Reserved(&Attempt{Call: &trace.Call{}, Try: 1}, &Verdict{Limits: []weir.LimitStatus{
+	_ = counts.Reserved(&Attempt{Call: &trace.Call{}, Number: 1}, &Decision{Limits: []weir.LimitStatus{
 		{Entity: "a", Limit: "new", Capacity: 9, Available: 2, Exceeded: true},
 	}})
 	rows = v.Take(p.start).Rows

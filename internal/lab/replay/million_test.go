@@ -49,7 +49,7 @@ func TestMillionLines(t *testing.T) { // It measures memory.
 	m := &lineMaker{left: lines}
 	m.rest.WriteString("who,TIMESTAMP,ContextTokens,GeneratedTokens,note\n")
 	before := live()
-	trace, err := trace.ReadTrace(t.Context(), "t.csv", m, &trace.ReadOptions{Entity: "who", TimeUnit: trace.Milliseconds})
+	trace, err := trace.Read(t.Context(), "t.csv", m, &trace.Options{Entity: "who", TimeUnit: trace.Milliseconds})
 	if err != nil {
 		t.Fatal(err)
 	}

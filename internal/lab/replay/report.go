@@ -57,7 +57,7 @@ type Totals struct {
 	RetryAfterP95MS *int64      `json:"retry_after_p95_ms,omitempty"`
 }
 
-func newTotals(t *tally) Totals {
+func newTotals(t *callCounts) Totals {
 	c := &t.totals
 	out := Totals{
 		Calls: c.calls, Admitted: c.admitted, Denied: c.denied, Errors: c.faults,
@@ -101,7 +101,7 @@ func percent(part, whole *big.Int) json.Number {
 }
 
 // newReport makes the report of a replay that was counted.
-func (p *plan) newReport(c *counters, s span) *Report {
+func (p *boundWorkload) newReport(c *counters, s timeRange) *Report {
 	r := &Report{
 		Trace: p.trace.Name, Calls: len(p.calls),
 		From: trace.FormatTime(s.fromMS), To: trace.FormatTime(s.toMS), SpanMS: s.ms(),

@@ -27,11 +27,11 @@ func (s *stubborn) deny(cost int64) error {
 }
 
 // retrying makes an engine for calls that come back, and what counts them.
-func retrying(t *testing.T, s *stubborn, patience time.Duration, calls ...trace.Call) (*engine, *counters) {
+func retrying(t *testing.T, s *stubborn, patience time.Duration, calls ...trace.Call) (*simulator, *counters) {
 	t.Helper()
 	s.decide = s.deny
-	e := engineOver(t, &s.scribe, "10ms", calls...)
-	c, err := newCounters(e.plan, Estimate{}, span{0, 10_000})
+	e := simulatorOver(t, &s.scribe, "10ms", calls...)
+	c, err := newCounters(e.boundWorkload, Estimate{}, timeRange{0, 10_000})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,19 +31,19 @@ type Options struct {
 // counters are what every replay counts with.
 type counters struct {
 	how       Estimate
-	tally     *tally
+	tally     *callCounts
 	timeline  *timeline
 	estimates *estimates
 	retry     *retryCount // nil where denied calls do not come back
 }
 
 // newCounters makes counters for a plan whose calls come within a span.
-func newCounters(p *plan, how Estimate, s span) (*counters, error) {
+func newCounters(p *boundWorkload, how Estimate, s timeRange) (*counters, error) {
 	e, err := newEstimates(how, len(p.payers))
 	if err != nil {
 		return nil, err
 	}
-	t := newTally(p.subjects)
+	t := newCallCounts(p.subjects)
 	return &counters{how: how, tally: t, timeline: newTimeline(t, s), estimates: e}, nil
 }
 
@@ -72,14 +72,14 @@ func Run(
 	if o == nil {
 		o = &Options{}
 	}
-	arrivals := span{w.calls[0].AtMS, w.calls[len(w.calls)-1].AtMS}
+	arrivals := timeRange{w.calls[0].AtMS, w.calls[len(w.calls)-1].AtMS}
 	clock := &virtualClock{atMS: arrivals.fromMS}
 	limiter, err := open(d, clock)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, limiter.Close()) }()
-	p, err := newPlan(ctx, limiter, w)
+	p, err := bindWorkload(ctx, limiter, w)
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func Run(
 	if err != nil {
 		return nil, err
 	}
-	e := &engine{
-		plan: p, service: limiter, ids: newLeaseIDs(w.seed), until: clock.until,
+	e := &simulator{
+		boundWorkload: p, service: limiter, ids: newLeaseIDs(w.seed), until: clock.until,
 		estimates: c.estimates, retry: o.Retry,
 	}
 	if o.Retry != nil {
@@ -111,7 +111,7 @@ func Run(
 			return nil, err
 		}
 	}
-	r := p.newReport(c, span{arrivals.fromMS, e.lastMS})
+	r := p.newReport(c, timeRange{arrivals.fromMS, e.lastMS})
 	r.Speed = NewSpeed(e.operations, took)
 	if o.Retry != nil {
 		r.Retry = c.retry.done(o.Retry)

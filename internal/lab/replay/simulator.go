@@ -8,14 +8,14 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// engine replays a plan against a service in virtual time: each call reserves when it comes, and is
+// simulator replays a plan against a service in virtual time: each call reserves when it comes, and is
 // settled when it ends. Events come in the order of their instants; at one instant completions come
 // before calls that come back, those before calls that come for the first time, and each in the
 // order of the trace.
 //
-// The engine knows no clock. Before each event it calls until, which sets one.
-type engine struct {
-	*plan
+// The simulator knows no clock. Before each event it calls until, which sets one.
+type simulator struct {
+	*boundWorkload
 
 	service   weir.Service
 	ids       *leaseIDs
@@ -25,8 +25,8 @@ type engine struct {
 	watchers  []Watcher
 
 	next    int // the first call that has not come yet
-	running heap[runningCall]
-	waiting heap[waitingCall]
+	running eventHeap[runningCall]
+	waiting eventHeap[waitingCall]
 	// operations counts the calls to the service, and lastMS is the instant of the latest.
 	operations int64
 	lastMS     int64
@@ -55,7 +55,7 @@ func (c waitingCall) before(other waitingCall) bool {
 }
 
 // run replays the whole plan, or stops at the first error that is not a call's own.
-func (e *engine) run(ctx context.Context) error {
+func (e *simulator) run(ctx context.Context) error {
 	for {
 		comes, returns := e.next < len(e.calls), len(e.waiting) > 0
 		arrival := int64(0)
@@ -84,8 +84,8 @@ func (e *engine) run(ctx context.Context) error {
 	}
 }
 
-// reach moves time to an event.
-func (e *engine) reach(ctx context.Context, atMS int64) error {
+// advanceTo moves time to an event.
+func (e *simulator) advanceTo(ctx context.Context, atMS int64) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -95,26 +95,26 @@ func (e *engine) reach(ctx context.Context, atMS int64) error {
 	return nil
 }
 
-func (e *engine) reserve(ctx context.Context, seq int, atMS int64, try int) error {
-	if err := e.reach(ctx, atMS); err != nil {
+func (e *simulator) reserve(ctx context.Context, seq int, atMS int64, try int) error {
+	if err := e.advanceTo(ctx, atMS); err != nil {
 		return err
 	}
 	a, err := e.attempt(seq, atMS, e.estimates.output(e.payers[e.calls[seq].Caller], &e.calls[seq]))
 	if err != nil {
 		return err
 	}
-	a.Try, a.Lease = try, e.ids.next(atMS)
+	a.Number, a.Lease = try, e.ids.next(atMS)
 	lease, err := e.service.Reserve(ctx, &weir.Request{
 		LeaseID: a.Lease, Entity: a.Entity, Resource: a.Resource, Costs: a.Costs,
 	})
-	v, err := newVerdict(lease, err)
+	v, err := newDecision(lease, err)
 	if err != nil {
 		return fmt.Errorf("%s:%d: reserve: %w", e.trace.Name, a.Call.Line, err)
 	}
 	if v.Admitted() {
 		e.running.push(runningCall{a.EndMS, atMS, a.Estimate, int32(seq), int32(try), a.Lease})
 	} else if back, ok := e.retry.returns(a, v); ok {
-		v.Returns = true
+		v.Retries = true
 		e.waiting.push(waitingCall{back, int32(seq), int32(try + 1)})
 	}
 	for _, w := range e.watchers {
@@ -126,15 +126,15 @@ func (e *engine) reserve(ctx context.Context, seq int, atMS int64, try int) erro
 }
 
 // complete settles a call that ends.
-func (e *engine) complete(ctx context.Context, c runningCall) error {
-	if err := e.reach(ctx, c.endMS); err != nil {
+func (e *simulator) complete(ctx context.Context, c runningCall) error {
+	if err := e.advanceTo(ctx, c.endMS); err != nil {
 		return err
 	}
 	a, err := e.attempt(int(c.seq), c.atMS, c.estimate)
 	if err != nil {
 		return err
 	}
-	a.Try, a.Lease = int(c.try), c.lease
+	a.Number, a.Lease = int(c.try), c.lease
 	if _, err := e.service.Complete(ctx, a.Lease, []weir.Costs{a.Actuals}); err != nil {
 		return fmt.Errorf("%s:%d: complete: %w", e.trace.Name, a.Call.Line, err)
 	}
@@ -161,10 +161,10 @@ type ordered[T any] interface {
 	before(other T) bool
 }
 
-// heap is a binary heap: the first element comes before all others.
-type heap[T ordered[T]] []T
+// eventHeap is a binary heap: the first element comes before all others.
+type eventHeap[T ordered[T]] []T
 
-func (h *heap[T]) push(v T) {
+func (h *eventHeap[T]) push(v T) {
 	*h = append(*h, v)
 	s := *h
 	for i := len(s) - 1; i > 0; {
@@ -177,7 +177,7 @@ func (h *heap[T]) push(v T) {
 	}
 }
 
-func (h *heap[T]) pop() T {
+func (h *eventHeap[T]) pop() T {
 	s := *h
 	top, last := s[0], len(s)-1
 	s[0] = s[last]

@@ -48,22 +48,22 @@ func (s *scribe) Explain(_ context.Context, entity, resource string) (*weir.Expl
 	return &weir.Explanation{Entity: entity, Resource: resource, Limits: []weir.Limit{s.limit}}, nil
 }
 
-// engineOver makes an engine whose calls cost as much as they generate.
-func engineOver(t *testing.T, s *scribe, latency string, calls ...trace.Call) *engine {
+// simulatorOver makes an engine whose calls cost as much as they generate.
+func simulatorOver(t *testing.T, s *scribe, latency string, calls ...trace.Call) *simulator {
 	t.Helper()
 	s.limit = weir.Limit{Name: "rpm", Kind: weir.Bucket, Capacity: 9}
-	return &engine{
-		plan: planOver(t, s, latency, calls...), service: s, ids: newLeaseIDs(1),
+	return &simulator{
+		boundWorkload: planOver(t, s, latency, calls...), service: s, ids: newLeaseIDs(1),
 		until: func(at int64) { s.notes = append(s.notes, fmt.Sprintf("at %d", at)) },
 	}
 }
 
-// TestEngineOrder: events come by their instants; at one instant completions before reservations,
+// TestSimulatorOrder: events come by their instants; at one instant completions before reservations,
 // in the order of the calls.
-func TestEngineOrder(t *testing.T) {
+func TestSimulatorOrder(t *testing.T) {
 	t.Parallel()
 	s := &scribe{deny: map[int64]error{4: &weir.DeniedError{RetryAfter: time.Second}}}
-	e := engineOver(t, s, "10ms+10ms",
+	e := simulatorOver(t, s, "10ms+10ms",
 		callOf(1, 1000, 0, 3), // until 1040
 		callOf(2, 1000, 0, 2), // until 1030
 		callOf(3, 1020, 0, 1), // until 1040
@@ -104,11 +104,11 @@ complete of 1060: [map[rpm:5]]`
 	}
 }
 
-// TestEngineWithoutLatency: a call ends in the millisecond in which it begins, before the next one.
-func TestEngineWithoutLatency(t *testing.T) {
+// TestSimulatorWithoutLatency: a call ends in the millisecond in which it begins, before the next one.
+func TestSimulatorWithoutLatency(t *testing.T) {
 	t.Parallel()
 	s := &scribe{}
-	if err := engineOver(t, s, "0", callOf(1, 5, 0, 1), callOf(2, 5, 0, 2)).run(t.Context()); err != nil {
+	if err := simulatorOver(t, s, "0", callOf(1, 5, 0, 1), callOf(2, 5, 0, 2)).run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{
@@ -126,20 +126,20 @@ type keen struct {
 	seen              []string
 }
 
-func (k *keen) Reserved(a *Attempt, v *Verdict) error {
-	k.seen = append(k.seen, fmt.Sprintf("%d %v %v", a.seq, v.Denied != nil, v.Fault != nil))
+func (k *keen) Reserved(a *Attempt, v *Decision) error {
+	k.seen = append(k.seen, fmt.Sprintf("%d %v %v", a.seq, v.Denied != nil, v.Err != nil))
 	return k.reserve
 }
 
 func (k *keen) Completed(*Attempt) error { return k.complete }
 
-// TestEngineErrors: a call's own error is a verdict, all others end the replay and say where.
-func TestEngineErrors(t *testing.T) {
+// TestSimulatorErrors: a call's own error is a decision, all others end the replay and say where.
+func TestSimulatorErrors(t *testing.T) {
 	t.Parallel()
 	calls := []trace.Call{callOf(2, 5, 0, 1), callOf(3, 9, 0, 2)}
 	never := &weir.Error{Code: weir.NeverSatisfiable}
 	s := &scribe{deny: map[int64]error{1: never, 2: &weir.DeniedError{}}}
-	e := engineOver(t, s, "0", calls...)
+	e := simulatorOver(t, s, "0", calls...)
 	k := &keen{}
 	e.watchers = []Watcher{k}
 	if err := e.run(t.Context()); err != nil {
@@ -150,16 +150,16 @@ func TestEngineErrors(t *testing.T) {
 	}
 
 	boom := errors.New("boom")
-	for want, e := range map[string]*engine{
-		"t.csv:3: reserve: boom":  engineOver(t, &scribe{deny: map[int64]error{2: boom}}, "0", calls...),
-		"t.csv:2: complete: boom": engineOver(t, &scribe{fail: boom}, "0", calls...),
+	for want, e := range map[string]*simulator{
+		"t.csv:3: reserve: boom":  simulatorOver(t, &scribe{deny: map[int64]error{2: boom}}, "0", calls...),
+		"t.csv:2: complete: boom": simulatorOver(t, &scribe{fail: boom}, "0", calls...),
 	} {
 		if err := e.run(t.Context()); !errors.Is(err, boom) || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
 	for _, k := range []*keen{{reserve: boom}, {complete: boom}} {
-		e := engineOver(t, &scribe{}, "0", calls...)
+		e := simulatorOver(t, &scribe{}, "0", calls...)
 		e.watchers = []Watcher{k}
 		if err := e.run(t.Context()); !errors.Is(err, boom) {
 			t.Errorf("got %v, want the watcher's error", err)
@@ -167,7 +167,7 @@ func TestEngineErrors(t *testing.T) {
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := engineOver(t, &scribe{}, "0", calls...).run(gone); !errors.Is(err, context.Canceled) {
+	if err := simulatorOver(t, &scribe{}, "0", calls...).run(gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's end", err)
 	}
 }

@@ -53,7 +53,7 @@ type SuggestProgress struct {
 //
 // Errors are those of [Run], and an [UnfitError] where no capacity is enough.
 func Suggest(
-	ctx context.Context, d *weir.Definitions, w *Workload, share Share, o *SuggestOptions,
+	ctx context.Context, d *weir.Definitions, w *Workload, share Fraction, o *SuggestOptions,
 ) (*Suggestions, error) {
 	if o == nil {
 		o = &SuggestOptions{}
@@ -62,24 +62,24 @@ func Suggest(
 	if err != nil {
 		return nil, err
 	}
-	part, sizes, err := s.together(ctx)
+	part, sizes, err := s.searchTogether(ctx)
 	if err != nil {
 		return nil, err
 	}
 	return s.suggestions(ctx, part, sizes)
 }
 
-// together searches for the largest part of the share with which all limits together deny few
+// searchTogether searches for the largest part of the share with which all limits together deny few
 // enough calls.
-func (s *sizer) together(ctx context.Context) (part int64, sizes []int64, err error) {
-	most := s.share.of(int64(len(s.calls)))
+func (s *sizer) searchTogether(ctx context.Context) (part int64, sizes []int64, err error) {
+	most := s.share.apply(int64(len(s.calls)))
 	fits := func(part int64) (bool, error) {
 		tried, err := s.sizesFor(ctx, part)
 		if err != nil {
 			return false, err
 		}
 		f := s.firstTries(most)
-		if err := s.replay(ctx, s.plan, s.with(tried), f); err != nil || f.denied > most {
+		if err := s.replay(ctx, s.boundWorkload, s.with(tried), f); err != nil || f.denied > most {
 			return false, err
 		}
 		sizes = tried
@@ -115,7 +115,7 @@ var errNotTogether = errors.New("suggest: limits that deny nothing alone deny ca
 
 // with returns the definitions with other capacities, by declared limit.
 func (s *sizer) with(sizes []int64) *weir.Definitions {
-	by := map[string]*declared{}
+	by := map[string]*sizedLimit{}
 	for _, d := range s.sized {
 		by[d.field()] = d
 	}
@@ -202,7 +202,7 @@ func (s *sizer) suggestions(ctx context.Context, part int64, sizes []int64) (*Su
 		return nil, err
 	}
 	out := &Suggestions{
-		Share: shareText(s.share.thousandths), MayDeny: s.share.of(calls), Calls: calls,
+		Share: shareText(s.share.thousandths), MayDeny: s.share.apply(calls), Calls: calls,
 		DeniedNow: before, DeniedNowPercent: shareOf(before, calls),
 		Denied: after, DeniedPercent: shareOf(after, calls),
 		EachMayDeny: shareText(s.share.thousandths * part / commonSteps),
@@ -232,11 +232,11 @@ func (s *sizer) suggestions(ctx context.Context, part int64, sizes []int64) (*Su
 func (s *sizer) verify(
 	ctx context.Context, d *weir.Definitions, sizes []int64,
 ) (denied int64, by []int64, err error) {
-	f, b := s.firstTries(unbounded), newBlame(s.of, sizes)
+	f, b := s.firstTries(unbounded), newDenialsByLimit(s.of, sizes)
 	_, err = Run(ctx, d, s.Workload, &Options{
 		Estimate: s.options.Estimate, Retry: s.options.Retry, Watchers: []Watcher{f, b},
 	})
-	s.tell(func(p *SuggestProgress) { p.Replays++ })
+	s.reportProgress(func(p *SuggestProgress) { p.Replays++ })
 	return f.denied, b.denied, err
 }
 
@@ -258,14 +258,14 @@ func changeText(from, to int64) string {
 // wholeShare is all calls, as a [Share].
 const wholeShare = 100_000
 
-// Share is a share of calls, less than all of them, in thousandths of a per cent. It is the value
+// Fraction is a share of calls, less than all of them, in thousandths of a per cent. It is the value
 // of a flag.
-type Share struct {
+type Fraction struct {
 	thousandths int64
 }
 
 // Set reads the flag's text: 1% or 0.125%.
-func (s *Share) Set(text string) error {
+func (s *Fraction) Set(text string) error {
 	number, signed := strings.CutSuffix(text, "%")
 	whole, decimals, _ := strings.Cut(number, ".")
 	if !signed || !trace.IsNumber(number) || len(decimals) > 3 || len(whole) > 2 {
@@ -276,18 +276,18 @@ func (s *Share) Set(text string) error {
 	if err != nil {
 		return err // no number of five digits is too large
 	}
-	*s = Share{n}
+	*s = Fraction{n}
 	return nil
 }
 
 // String returns the flag's text.
-func (s *Share) String() string { return shareText(s.thousandths) + "%" }
+func (s *Fraction) String() string { return shareText(s.thousandths) + "%" }
 
 // Type names the values in the help.
-func (s *Share) Type() string { return "SHARE" }
+func (s *Fraction) Type() string { return "SHARE" }
 
-// of is the largest whole number of calls that is at most that share of so many.
-func (s Share) of(calls int64) int64 { return s.thousandths * calls / wholeShare }
+// apply is the largest whole number of calls that is at most that share of so many.
+func (s Fraction) apply(calls int64) int64 { return s.thousandths * calls / wholeShare }
 
 // shareText writes thousandths of a per cent without zeros at the end.
 func shareText(thousandths int64) string {

@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// declared is an enforced limit where the definitions have it. It has one capacity, shared by all
+// sizedLimit is an enforced limit where the definitions have it. It has one capacity, shared by all
 // entities that it applies to.
-type declared struct {
+type sizedLimit struct {
 	// place is the list that it stands in: "system", "resources.llm",
 	// "entities.acme.resources.llm".
 	place string
@@ -24,21 +24,21 @@ type declared struct {
 	// over counts the calls by what they cost: by the smallest round number that is enough.
 	over map[int]int64
 	// denied is what capacities deny by themselves, by the count of the round number.
-	denied map[int]denial
+	denied map[int]denialCount
 }
 
-// denial is how many calls a capacity denied; where it was not tried to the end, at least so many.
-type denial struct {
+// denialCount is how many calls a capacity denied; where it was not tried to the end, at least so many.
+type denialCount struct {
 	calls int64
 	whole bool
 }
 
 // field is where the limit stands in a limits file.
-func (d *declared) field() string { return d.place + ".limits." + d.limit.Name }
+func (d *sizedLimit) field() string { return d.place + ".limits." + d.limit.Name }
 
 // sized returns the limit with another capacity. A bucket keeps the ratio of its refill to its
 // capacity, rounded up.
-func (d *declared) sized(capacity int64) weir.Limit {
+func (d *sizedLimit) sized(capacity int64) weir.Limit {
 	l := d.limit
 	l.Capacity = capacity
 	if l.Kind != weir.Bucket {
@@ -59,7 +59,7 @@ func (d *declared) sized(capacity int64) weir.Limit {
 }
 
 // largest counts the largest round number that the limit can have as its capacity.
-func (d *declared) largest() int {
+func (d *sizedLimit) largest() int {
 	i := lastRound
 	for i > 1 && d.sized(roundNumber(i)).Validate() != nil {
 		i--
@@ -69,7 +69,7 @@ func (d *declared) largest() int {
 
 // tooSmall counts the largest round number that surely denies more than so many calls by itself,
 // since more than that cost more; 0 if there is none.
-func (d *declared) tooSmall(allowed int64) int {
+func (d *sizedLimit) tooSmall(allowed int64) int {
 	more := int64(0)
 	for _, i := range slices.Backward(slices.Sorted(maps.Keys(d.over))) {
 		if more += d.over[i]; more > allowed {

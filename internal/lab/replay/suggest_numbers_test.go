@@ -44,13 +44,13 @@ func TestShare(t *testing.T) {
 		{"1e1%", "", 0},
 		{"1 %", "", 0}, {"٣%", "", 0}, {"5%", "5%", 440},
 	} {
-		var s Share
+		var s Fraction
 		err := s.Set(tt.text)
 		if ok := tt.want != ""; ok != (err == nil) {
 			t.Errorf("%q: got the error %v", tt.text, err)
-		} else if ok && (s.String() != tt.want || s.of(8819) != tt.of8819) {
+		} else if ok && (s.String() != tt.want || s.apply(8819) != tt.of8819) {
 			t.Errorf("%q: got %v and %d calls, want %s and %d", tt.text,
-				&s, s.of(8819), tt.want, tt.of8819)
+				&s, s.apply(8819), tt.want, tt.of8819)
 		}
 	}
 	for _, tt := range []struct {

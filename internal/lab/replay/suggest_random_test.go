@@ -83,7 +83,7 @@ type randomQuestion struct {
 
 	limits   *weir.Definitions
 	workload *Workload
-	share    Share
+	share    Fraction
 }
 
 func newRandomQuestion(t *testing.T, r *rand.Rand) *randomQuestion {
@@ -100,7 +100,7 @@ func newRandomQuestion(t *testing.T, r *rand.Rand) *randomQuestion {
 		Costs: Costs{"a": {call: 1}, "b": {input: 2, output: 1}},
 	})
 	q.workload.spare = true
-	q.share = Share{[]int64{0, 1000, 5000, 20_000, 60_000}[r.IntN(5)]}
+	q.share = Fraction{[]int64{0, 1000, 5000, 20_000, 60_000}[r.IntN(5)]}
 	if r.IntN(3) == 0 {
 		q.Retry = &RetryOptions{Patience: time.Minute}
 	}
@@ -115,7 +115,7 @@ func newRandomQuestion(t *testing.T, r *rand.Rand) *randomQuestion {
 // way than the search's.
 func (q *randomQuestion) alone(t *testing.T, l *LimitSuggested, capacity int64) int64 {
 	t.Helper()
-	d := &declared{limit: weir.Limit{
+	d := &sizedLimit{limit: weir.Limit{
 		Kind: l.Kind, Capacity: l.Capacity, RefillAmount: l.RefillAmount,
 	}}
 	other := shadowOthers(q.limits, l.Field, capacity, d.sized(capacity).RefillAmount)
@@ -131,9 +131,9 @@ func (c *sampled) check(t *testing.T, q *randomQuestion, l *LimitSuggested) {
 	t.Helper()
 	c.sized++
 	n := q.alone(t, l, l.SuggestedCapacity)
-	if n != l.DeniedAlone || n > q.share.of(l.Calls) {
+	if n != l.DeniedAlone || n > q.share.apply(l.Calls) {
 		t.Errorf("%s: %d denies %d alone, not %d, and may %d", l.Field, l.SuggestedCapacity, n,
-			l.DeniedAlone, q.share.of(l.Calls))
+			l.DeniedAlone, q.share.apply(l.Calls))
 	}
 	if n > 0 {
 		c.denying++
@@ -200,7 +200,7 @@ func TestSuggestAgain(t *testing.T) {
 			Entities: 3, Costs: Costs{"a": {call: 1}, "b": {input: 1}},
 		})
 		w.spare = true
-		s, err := Suggest(t.Context(), d, w, Share{7000}, nil)
+		s, err := Suggest(t.Context(), d, w, Fraction{7000}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

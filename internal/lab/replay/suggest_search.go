@@ -14,13 +14,13 @@ import (
 
 // sizer looks for capacities. Its methods may run at the same time for different declared limits.
 type sizer struct {
-	*plan // of the whole workload against the whole definitions
+	*boundWorkload // of the whole workload against the whole definitions
 
 	definitions *weir.Definitions // normalized
-	share       Share
+	share       Fraction
 	options     *SuggestOptions
-	sized       []*declared // in the order of the definitions
-	of          map[limitKey]*declared
+	sized       []*sizedLimit // in the order of the definitions
+	of          map[subjectLimit]*sizedLimit
 	leftOut     []LimitLeftOut
 
 	mu   sync.Mutex
@@ -29,13 +29,13 @@ type sizer struct {
 
 // newSizer finds the limits that are to be sized, and what the calls cost on them.
 func newSizer(
-	ctx context.Context, d *weir.Definitions, w *Workload, share Share, o *SuggestOptions,
+	ctx context.Context, d *weir.Definitions, w *Workload, share Fraction, o *SuggestOptions,
 ) (*sizer, error) {
 	d, err := d.Normalize()
 	if err != nil {
 		return nil, err
 	}
-	s := &sizer{definitions: d, share: share, options: o, of: map[limitKey]*declared{}}
+	s := &sizer{definitions: d, share: share, options: o, of: map[subjectLimit]*sizedLimit{}}
 	if err := s.plans(ctx, w); err != nil {
 		return nil, err
 	}
@@ -45,8 +45,8 @@ func newSizer(
 		return nil, UnfitError("--suggest: the calls have " + text.FormatInt(int64(len(s.sized))) +
 			" limits to size, and " + text.FormatInt(maxSized) + " are the most")
 	}
-	n := &needs{of: s.of, total: map[limitKey]int64{}}
-	if err := s.replay(ctx, s.plan, nil, s.firstTries(unbounded), n); err != nil {
+	n := &costCounter{of: s.of, total: map[subjectLimit]int64{}}
+	if err := s.replay(ctx, s.boundWorkload, nil, s.firstTries(unbounded), n); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -59,7 +59,7 @@ func (s *sizer) plans(ctx context.Context, w *Workload) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, limiter.Close()) }()
-	s.plan, err = newPlan(ctx, limiter, w)
+	s.boundWorkload, err = bindWorkload(ctx, limiter, w)
 	return err
 }
 
@@ -76,45 +76,45 @@ func (s *sizer) find() {
 	}
 	eachList(s.definitions, func(place string, limits []weir.Limit) {
 		for _, l := range limits {
-			d := &declared{
+			d := &sizedLimit{
 				place: place, limit: l, index: len(s.sized),
-				over: map[int]int64{}, denied: map[int]denial{},
+				over: map[int]int64{}, denied: map[int]denialCount{},
 			}
 			judged := subjects[listed{place, l.Name}]
 			switch {
 			case l.Shadow:
-				s.leave(d, "a shadow limit denies nothing")
+				s.exclude(d, "a shadow limit denies nothing")
 			case len(judged) == 0:
-				s.leave(d, "it judges no call of the trace")
+				s.exclude(d, "it judges no call of the trace")
 			default:
 				s.sized = append(s.sized, d)
 			}
 			for _, at := range judged {
 				if !l.Shadow {
-					s.of[limitKey{at.entity, at.resource, l.Name}] = d
+					s.of[subjectLimit{at.entity, at.resource, l.Name}] = d
 				}
 			}
 		}
 	})
 }
 
-func (s *sizer) leave(d *declared, why string) {
+func (s *sizer) exclude(d *sizedLimit, why string) {
 	s.leftOut = append(s.leftOut, LimitLeftOut{Field: d.field(), Why: why})
 }
 
 // firstTries counts denied calls until they are more than most.
-func (s *sizer) firstTries(most int64) *firstTries {
-	f := &firstTries{most: most}
+func (s *sizer) firstTries(most int64) *firstAttempts {
+	f := &firstAttempts{most: most}
 	f.tick = func() {
 		if f.calls%tellEvery == 0 {
-			s.tell(func(p *SuggestProgress) { p.Calls += tellEvery })
+			s.reportProgress(func(p *SuggestProgress) { p.Calls += tellEvery })
 		}
 	}
 	return f
 }
 
-// tell tells of a change in how far the search is.
-func (s *sizer) tell(change func(*SuggestProgress)) {
+// reportProgress tells of a change in how far the search is.
+func (s *sizer) reportProgress(change func(*SuggestProgress)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change(&s.told)
@@ -126,11 +126,11 @@ func (s *sizer) tell(change func(*SuggestProgress)) {
 // replay replays a plan against definitions, or without limits if there are none, until it ends or
 // has denied enough.
 func (s *sizer) replay(
-	ctx context.Context, p *plan, d *weir.Definitions, f *firstTries, others ...Watcher,
+	ctx context.Context, p *boundWorkload, d *weir.Definitions, f *firstAttempts, others ...Watcher,
 ) error {
 	clock := &virtualClock{p.calls[0].AtMS}
-	e := &engine{
-		plan: p, service: admitAll{}, ids: newLeaseIDs(p.seed), until: clock.until,
+	e := &simulator{
+		boundWorkload: p, service: admitAll{}, ids: newLeaseIDs(p.seed), until: clock.until,
 		retry: s.options.Retry, watchers: append([]Watcher{f}, others...),
 	}
 	var err error
@@ -151,7 +151,7 @@ func (s *sizer) replay(
 	if err = e.run(ctx); errors.Is(err, errEnough) {
 		err = nil
 	}
-	s.tell(func(p *SuggestProgress) { p.Replays++ })
+	s.reportProgress(func(p *SuggestProgress) { p.Replays++ })
 	return err
 }
 
@@ -161,17 +161,17 @@ func (s *sizer) replay(
 // The number of denied calls may rise with the capacity here and there, since a call that is
 // denied leaves room for others. So this is a search for a capacity that denies few enough while
 // the next smaller one denies too many; no smaller one can be ruled out without trying all.
-func (s *sizer) search(ctx context.Context, d *declared, allowed int64) (count int, err error) {
+func (s *sizer) search(ctx context.Context, d *sizedLimit, allowed int64) (count int, err error) {
 	largest := d.largest()
-	var a *alone // made when it is needed
+	var a *singleLimit // made when it is needed
 	fits := func(i int) (bool, error) {
 		if known, ok := d.denied[i]; ok && (known.whole || known.calls > allowed) {
 			return known.calls <= allowed, nil
 		}
 		if a == nil {
-			a = s.alone(d)
+			a = s.isolate(d)
 		}
-		tried, err := s.try(ctx, a, roundNumber(i), allowed)
+		tried, err := s.countDenials(ctx, a, roundNumber(i), allowed)
 		d.denied[i] = tried
 		return tried.whole, err
 	}
@@ -202,7 +202,7 @@ func (s *sizer) search(ctx context.Context, d *declared, allowed int64) (count i
 
 // bracket returns a capacity that denies too many calls, or none, and one that denies few enough,
 // closer to one another with each search.
-func (d *declared) bracket(s *sizer, allowed int64) (below, top int) {
+func (d *sizedLimit) bracket(s *sizer, allowed int64) (below, top int) {
 	top = min(roundUp(d.most), d.largest())
 	if s.options.Estimate.share == 0 { // what is learned depends on what is denied
 		below = d.tooSmall(allowed)
@@ -226,18 +226,18 @@ func (s *sizer) sizesFor(ctx context.Context, part int64) ([]int64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	sizes := make([]int64, len(s.sized))
-	next := make(chan *declared)
+	next := make(chan *sizedLimit)
 	var workers sync.WaitGroup
 	for range min(len(s.sized), runtime.GOMAXPROCS(0)) {
 		workers.Go(func() {
 			for d := range next {
-				i, err := s.search(ctx, d, s.share.of(d.calls*part)/commonSteps)
+				i, err := s.search(ctx, d, s.share.apply(d.calls*part)/commonSteps)
 				if err != nil {
 					cancel(err)
 					return
 				}
 				sizes[d.index] = roundNumber(i)
-				s.tell(func(p *SuggestProgress) { p.Sized = min(p.Sized+1, p.Limits) })
+				s.reportProgress(func(p *SuggestProgress) { p.Sized = min(p.Sized+1, p.Limits) })
 			}
 		})
 	}
@@ -252,24 +252,24 @@ func (s *sizer) sizesFor(ctx context.Context, part int64) ([]int64, error) {
 	return sizes, context.Cause(ctx)
 }
 
-// alone is how one declared limit is tried by itself: the calls that it judges, and the entities
+// singleLimit is how one declared limit is tried by itself: the calls that it judges, and the entities
 // that have it, while nothing else denies.
-type alone struct {
-	*plan
+type singleLimit struct {
+	*boundWorkload
 
-	of       *declared
+	of       *sizedLimit
 	entities map[string]bool // that are charged
 }
 
-// alone leaves out every call that the limit does not judge, as they change nothing for it: unless
+// isolate leaves out every call that the limit does not judge, as they change nothing for it: unless
 // estimates are learned from all of them.
-func (s *sizer) alone(d *declared) *alone {
-	a := &alone{of: d, entities: map[string]bool{}}
+func (s *sizer) isolate(d *sizedLimit) *singleLimit {
+	a := &singleLimit{of: d, entities: map[string]bool{}}
 	wanted := make([]bool, len(s.payers))
-	payers := make([]*payer, len(s.payers))
+	payers := make([]*pricedCaller, len(s.payers))
 	all := true
 	for i, by := range s.payers {
-		payers[i] = &payer{Caller: by.Caller, chain: by.chain}
+		payers[i] = &pricedCaller{EntityModel: by.EntityModel, chain: by.chain}
 		if wanted[i] = s.judges(d, by); wanted[i] {
 			payers[i].costs = by.only(d)
 		}
@@ -291,14 +291,14 @@ func (s *sizer) alone(d *declared) *alone {
 			}
 		}
 	}
-	a.plan = &plan{Workload: &w, payers: payers}
+	a.boundWorkload = &boundWorkload{Workload: &w, payers: payers}
 	return a
 }
 
 // judges reports whether the limit judges the calls of a caller.
-func (s *sizer) judges(d *declared, by *payer) bool {
+func (s *sizer) judges(d *sizedLimit, by *pricedCaller) bool {
 	for _, at := range by.chain {
-		if s.of[limitKey{at.entity, at.resource, d.limit.Name}] == d {
+		if s.of[subjectLimit{at.entity, at.resource, d.limit.Name}] == d {
 			return true
 		}
 	}
@@ -306,7 +306,7 @@ func (s *sizer) judges(d *declared, by *payer) bool {
 }
 
 // only returns the costs on limits of one name.
-func (p *payer) only(d *declared) []namedCost {
+func (p *pricedCaller) only(d *sizedLimit) []namedCost {
 	return slices.DeleteFunc(slices.Clone(p.costs), func(c namedCost) bool {
 		return c.limit != d.limit.Name
 	})
@@ -314,7 +314,7 @@ func (p *payer) only(d *declared) []namedCost {
 
 // definitions has the one limit, with a capacity. In the place of all others stand limits that
 // nobody asks for: a list without any limit would give way to another level's.
-func (a *alone) definitions(whole *weir.Definitions, capacity int64) *weir.Definitions {
+func (a *singleLimit) definitions(whole *weir.Definitions, capacity int64) *weir.Definitions {
 	other := "a"
 	if a.of.limit.Name == other {
 		other = "b"
@@ -337,11 +337,11 @@ func (a *alone) definitions(whole *weir.Definitions, capacity int64) *weir.Defin
 	})
 }
 
-// try replays against one capacity by itself, until more calls are denied than most.
-func (s *sizer) try(ctx context.Context, a *alone, capacity, most int64) (denial, error) {
+// countDenials replays against one capacity by itself, until more calls are denied than most.
+func (s *sizer) countDenials(ctx context.Context, a *singleLimit, capacity, most int64) (denialCount, error) {
 	f := s.firstTries(most)
-	if err := s.replay(ctx, a.plan, a.definitions(s.definitions, capacity), f); err != nil {
-		return denial{}, err
+	if err := s.replay(ctx, a.boundWorkload, a.definitions(s.definitions, capacity), f); err != nil {
+		return denialCount{}, err
 	}
-	return denial{calls: f.denied, whole: f.denied <= most}, nil
+	return denialCount{calls: f.denied, whole: f.denied <= most}, nil
 }

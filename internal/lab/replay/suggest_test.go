@@ -12,9 +12,9 @@ import (
 )
 
 // shareFor is a share by its flag's text.
-func shareFor(t *testing.T, text string) Share {
+func shareFor(t *testing.T, text string) Fraction {
 	t.Helper()
-	var s Share
+	var s Fraction
 	if err := s.Set(text); err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func firstDenied(t *testing.T, d *weir.Definitions, w *Workload, o *SuggestOptio
 
 type refusals struct{ n int64 }
 
-func (r *refusals) Reserved(a *Attempt, v *Verdict) error {
-	if a.Try == 1 && (v.Denied != nil || v.Fault != nil) {
+func (r *refusals) Reserved(a *Attempt, v *Decision) error {
+	if a.Number == 1 && (v.Denied != nil || v.Err != nil) {
 		r.n++
 	}
 	return nil
@@ -220,7 +220,7 @@ func TestSuggestDottedNames(t *testing.T) {
 	}
 	recorded := traceOf(calls...)
 	recorded.EntityColumn = "who"
-	recorded.Callers = []trace.Caller{
+	recorded.Callers = []trace.EntityModel{
 		{Entity: "a", Resource: "b.resources.c"}, {Entity: "a.resources.b", Resource: "c"},
 	}
 	s, err := Suggest(t.Context(), d, NewWorkload(recorded, nil), shareFor(t, "0%"), nil)
@@ -245,7 +245,7 @@ func TestSizedRefill(t *testing.T) {
 		{1, 9_000_000_000_000_000, 2000, 1<<63 - 1}, {7, 13, 7, 13},
 	} {
 		l := weir.Limit{Name: "x", Kind: weir.Bucket, Capacity: tt[0], RefillAmount: tt[1]}
-		d := &declared{limit: l}
+		d := &sizedLimit{limit: l}
 		if got := d.sized(tt[2]); got.Capacity != tt[2] || got.RefillAmount != tt[3] {
 			t.Errorf("%v: got %d and %d", tt, got.Capacity, got.RefillAmount)
 		}

@@ -17,7 +17,7 @@ func TestSuggestTogether(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	trace, err := trace.ReadTrace(t.Context(), "azure.csv", file, nil)
+	trace, err := trace.Read(t.Context(), "azure.csv", file, nil)
 	if err := errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}

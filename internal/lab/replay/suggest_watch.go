@@ -12,16 +12,16 @@ import (
 // errEnough ends a replay that has denied more than it may.
 var errEnough = errors.New("more is denied than may be")
 
-// firstTries counts the calls that were not admitted when they came, and ends the replay when they
+// firstAttempts counts the calls that were not admitted when they came, and ends the replay when they
 // are more than most. It is a watcher.
-type firstTries struct {
+type firstAttempts struct {
 	most, calls, denied int64
 	tick                func() // of each call
 }
 
 // Reserved counts a call when it comes for the first time.
-func (f *firstTries) Reserved(a *Attempt, v *Verdict) error {
-	if a.Try > 1 {
+func (f *firstAttempts) Reserved(a *Attempt, v *Decision) error {
+	if a.Number > 1 {
 		return nil
 	}
 	f.calls++
@@ -35,37 +35,37 @@ func (f *firstTries) Reserved(a *Attempt, v *Verdict) error {
 }
 
 // Completed has nothing to count.
-func (*firstTries) Completed(*Attempt) error { return nil }
+func (*firstAttempts) Completed(*Attempt) error { return nil }
 
-// blame counts, for each declared limit, the calls that exceeded it when they came for the first
+// denialsByLimit counts, for each declared limit, the calls that exceeded it when they came for the first
 // time, for whichever entity, or that cost more than it can hold. It is a watcher.
-type blame struct {
-	of     map[limitKey]*declared
+type denialsByLimit struct {
+	of     map[subjectLimit]*sizedLimit
 	sizes  []int64 // by declared limit
 	denied []int64 // by declared limit
 	latest []int   // the latest call that was counted there, and one more
 }
 
-func newBlame(of map[limitKey]*declared, sizes []int64) *blame {
-	return &blame{of, sizes, make([]int64, len(sizes)), make([]int, len(sizes))}
+func newDenialsByLimit(of map[subjectLimit]*sizedLimit, sizes []int64) *denialsByLimit {
+	return &denialsByLimit{of, sizes, make([]int64, len(sizes)), make([]int, len(sizes))}
 }
 
 // Reserved counts a call when it comes for the first time.
-func (b *blame) Reserved(a *Attempt, v *Verdict) error {
-	if a.Try > 1 || v.Admitted() {
+func (b *denialsByLimit) Reserved(a *Attempt, v *Decision) error {
+	if a.Number > 1 || v.Admitted() {
 		return nil
 	}
 	for i := range v.Limits {
 		if s := &v.Limits[i]; s.Exceeded {
-			b.count(a, b.of[limitKey{s.Entity, s.Resource, s.Limit}])
+			b.count(a, b.of[subjectLimit{s.Entity, s.Resource, s.Limit}])
 		}
 	}
-	if v.Fault == nil {
+	if v.Err == nil {
 		return nil
 	}
 	for _, s := range a.payer.chain {
 		for i := range s.limits {
-			d := b.of[limitKey{s.entity, s.resource, s.limits[i].Name}]
+			d := b.of[subjectLimit{s.entity, s.resource, s.limits[i].Name}]
 			if d != nil && d.units(a.Costs) > b.sizes[d.index] {
 				b.count(a, d)
 			}
@@ -74,7 +74,7 @@ func (b *blame) Reserved(a *Attempt, v *Verdict) error {
 	return nil
 }
 
-func (b *blame) count(a *Attempt, d *declared) {
+func (b *denialsByLimit) count(a *Attempt, d *sizedLimit) {
 	if d != nil && b.latest[d.index] != a.seq+1 {
 		b.latest[d.index] = a.seq + 1
 		b.denied[d.index]++
@@ -82,10 +82,10 @@ func (b *blame) count(a *Attempt, d *declared) {
 }
 
 // Completed has nothing to count.
-func (*blame) Completed(*Attempt) error { return nil }
+func (*denialsByLimit) Completed(*Attempt) error { return nil }
 
 // units is what costs say of the limit.
-func (d *declared) units(costs weir.Costs) int64 {
+func (d *sizedLimit) units(costs weir.Costs) int64 {
 	n, named := costs[d.limit.Name]
 	if !named && d.limit.Kind == weir.Concurrency {
 		return 1
@@ -93,18 +93,18 @@ func (d *declared) units(costs weir.Costs) int64 {
 	return n
 }
 
-// needs finds what calls cost on the declared limits when all are admitted. It is a watcher.
-type needs struct {
-	of    map[limitKey]*declared
-	total map[limitKey]int64 // units
+// costCounter finds what calls cost on the declared limits when all are admitted. It is a watcher.
+type costCounter struct {
+	of    map[subjectLimit]*sizedLimit
+	total map[subjectLimit]int64 // units
 }
 
 // Reserved counts the cost of a call.
-func (n *needs) Reserved(a *Attempt, _ *Verdict) error {
-	judged := make([]*declared, 0, 8)
+func (n *costCounter) Reserved(a *Attempt, _ *Decision) error {
+	judged := make([]*sizedLimit, 0, 8)
 	for _, s := range a.payer.chain {
 		for i := range s.limits {
-			key := limitKey{s.entity, s.resource, s.limits[i].Name}
+			key := subjectLimit{s.entity, s.resource, s.limits[i].Name}
 			d := n.of[key]
 			if d == nil {
 				continue
@@ -124,7 +124,7 @@ func (n *needs) Reserved(a *Attempt, _ *Verdict) error {
 }
 
 // Completed has nothing to count.
-func (*needs) Completed(*Attempt) error { return nil }
+func (*costCounter) Completed(*Attempt) error { return nil }
 
 // admitAll is a service that has no limits.
 type admitAll struct {

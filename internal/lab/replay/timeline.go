@@ -67,7 +67,7 @@ type LimitTimeline struct {
 type timeline struct {
 	Timeline
 
-	rows map[limitKey]*limitUse
+	rows map[subjectLimit]*limitUse
 }
 
 // limitUse is how much of a limit was in use by its latest answer.
@@ -78,8 +78,8 @@ type limitUse struct {
 
 // newTimeline makes a timeline for calls that come within a span. What happens later makes its
 // intervals longer.
-func newTimeline(t *tally, s span) *timeline {
-	l := &timeline{rows: map[limitKey]*limitUse{}}
+func newTimeline(t *callCounts, s timeRange) *timeline {
+	l := &timeline{rows: map[subjectLimit]*limitUse{}}
 	l.FromMS, l.IntervalMS = s.fromMS, s.ms()/maxIntervals+1
 	l.Limits = []*LimitTimeline{}
 	for _, r := range limitRows(t) {
@@ -93,7 +93,7 @@ func newTimeline(t *tally, s span) *timeline {
 		}
 		for _, c := range r.counts {
 			row.Capacity = addUp(row.Capacity, c.limit.Capacity)
-			key := limitKey{c.subject.entity, c.subject.resource, c.limit.Name}
+			key := subjectLimit{c.subject.entity, c.subject.resource, c.limit.Name}
 			l.rows[key] = &limitUse{row: row}
 		}
 		l.Limits = append(l.Limits, row)
@@ -115,7 +115,7 @@ func addUp(a, b int64) int64 {
 // at returns the number of the interval in which an instant lies, and makes sure that there is one.
 func (l *timeline) at(atMS int64) int {
 	for (atMS-l.FromMS)/l.IntervalMS >= maxIntervals {
-		l.halve()
+		l.mergePairs()
 	}
 	i := int(max(atMS-l.FromMS, 0) / l.IntervalMS)
 	l.lengthen(i + 1)
@@ -132,8 +132,8 @@ func (l *timeline) lengthen(intervals int) {
 	}
 }
 
-// halve makes one interval of two.
-func (l *timeline) halve() {
+// mergePairs makes one interval of two.
+func (l *timeline) mergePairs() {
 	l.IntervalMS *= 2
 	n := (len(l.Intervals) + 1) / 2
 	for i := range n {
@@ -167,20 +167,20 @@ func (n *Interval) add(other *Interval) {
 }
 
 // Reserved counts an attempt.
-func (l *timeline) Reserved(a *Attempt, v *Verdict) error {
+func (l *timeline) Reserved(a *Attempt, v *Decision) error {
 	i := l.at(a.AtMS)
 	n := &l.Intervals[i]
 	tokens := a.Call.Tokens()
-	if a.Try == 1 {
+	if a.Number == 1 {
 		n.Arrived++
 		n.TokensAsked = addUp(n.TokensAsked, tokens)
 	}
 	switch {
-	case v.Fault != nil:
+	case v.Err != nil:
 		n.Errors++
 	case v.Denied != nil:
 		n.DeniedAttempts++
-		if a.Try == 1 {
+		if a.Number == 1 {
 			n.Denied++
 		}
 	default:
@@ -189,7 +189,7 @@ func (l *timeline) Reserved(a *Attempt, v *Verdict) error {
 	}
 	for k := range v.Limits {
 		s := &v.Limits[k]
-		use := l.rows[limitKey{s.Entity, s.Resource, s.Limit}]
+		use := l.rows[subjectLimit{s.Entity, s.Resource, s.Limit}]
 		if use == nil {
 			continue
 		}
@@ -236,7 +236,7 @@ func (l *Timeline) widen(stepMS int64) *timeline {
 		wide.Limits[i].Denied, wide.Limits[i].PeakUse = slices.Clone(row.Denied), slices.Clone(row.PeakUse)
 	}
 	for wide.IntervalMS < stepMS {
-		wide.halve()
+		wide.mergePairs()
 	}
 	return wide
 }

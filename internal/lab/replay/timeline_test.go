@@ -69,7 +69,7 @@ func TestTimelineSums(t *testing.T) {
 // replay goes on.
 func TestTimelineIntervals(t *testing.T) {
 	t.Parallel()
-	counts := newTally([]*subject{{entity: "a", caller: true, limits: []weir.Limit{{Name: "x", Capacity: 9}}}})
+	counts := newCallCounts([]*subject{{entity: "a", caller: true, limits: []weir.Limit{{Name: "x", Capacity: 9}}}})
 	for _, c := range []struct {
 		lastMS   int64 // of the arrivals
 		events   []int64
@@ -82,10 +82,10 @@ func TestTimelineIntervals(t *testing.T) {
 		{119, []int64{0, 1, 1, 3, 120}, 2, nil},
 		{119, []int64{0, 1, 1, 3, 480}, 8, nil},
 	} {
-		l := newTimeline(counts, span{1000, 1000 + c.lastMS})
+		l := newTimeline(counts, timeRange{1000, 1000 + c.lastMS})
 		for _, at := range c.events {
-			a := &Attempt{Call: &trace.Call{Input: math.MaxInt64}, Try: 1, AtMS: 1000 + at}
-			v := &Verdict{Limits: []weir.LimitStatus{
+			a := &Attempt{Call: &trace.Call{Input: math.MaxInt64}, Number: 1, AtMS: 1000 + at}
+			v := &Decision{Limits: []weir.LimitStatus{
 				{Entity: "a", Limit: "x", Capacity: 9, Available: 9 - at%10, Exceeded: at == 3},
 				{Entity: "nobody", Limit: "x", Capacity: 9},
 			}}
@@ -105,9 +105,9 @@ func TestTimelineIntervals(t *testing.T) {
 			t.Errorf("%v: got %+v, want %d calls and no overflow", c.events, sum, len(c.events))
 		}
 	}
-	l := newTimeline(counts, span{0, 119})
+	l := newTimeline(counts, timeRange{0, 119})
 	for _, at := range []int64{0, 5} {
-		_ = l.Reserved(&Attempt{Call: &trace.Call{}, Try: 1, AtMS: at}, &Verdict{Limits: []weir.LimitStatus{
+		_ = l.Reserved(&Attempt{Call: &trace.Call{}, Number: 1, AtMS: at}, &Decision{Limits: []weir.LimitStatus{
 			{Entity: "a", Limit: "x", Capacity: 9, Available: 9 - at},
 		}})
 	}
@@ -124,9 +124,9 @@ func TestTimelineRows(t *testing.T) {
 		subjects = append(subjects, &subject{entity: TenantName(i), caller: true,
 			limits: []weir.Limit{{Name: "x", Capacity: 10}}})
 	}
-	l := newTimeline(newTally(subjects), span{0, 119})
+	l := newTimeline(newCallCounts(subjects), timeRange{0, 119})
 	for i, available := range []int64{4, 7, 9} {
-		_ = l.Reserved(&Attempt{Call: &trace.Call{}, Try: 1, AtMS: int64(i)}, &Verdict{Limits: []weir.LimitStatus{
+		_ = l.Reserved(&Attempt{Call: &trace.Call{}, Number: 1, AtMS: int64(i)}, &Decision{Limits: []weir.LimitStatus{
 			{Entity: TenantName(i % 2), Limit: "x", Capacity: 10, Available: available},
 		}})
 	}
@@ -139,7 +139,7 @@ func TestTimelineRows(t *testing.T) {
 	for i := range maxTimelineRows + 3 {
 		limits = append(limits, weir.Limit{Name: TenantName(i), Capacity: 1})
 	}
-	l = newTimeline(newTally([]*subject{{entity: "a", limits: limits}}), span{0, 9})
+	l = newTimeline(newCallCounts([]*subject{{entity: "a", limits: limits}}), timeRange{0, 9})
 	if len(l.Limits) != maxTimelineRows || l.RowsLeftOut != 3 {
 		t.Errorf("got %d rows and %d left out, want %d and 3", len(l.Limits), l.RowsLeftOut, maxTimelineRows)
 	}

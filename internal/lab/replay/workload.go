@@ -32,7 +32,7 @@ type WorkloadOptions struct {
 type Workload struct {
 	trace   *trace.Trace
 	calls   []trace.Call
-	callers []trace.Caller
+	callers []trace.EntityModel
 	// spread is over how many tenants the calls were spread; 0 where the trace says who called.
 	spread  int
 	seed    uint64
@@ -94,7 +94,7 @@ func (w *Workload) spreadCalls() {
 			number = int32(len(w.callers))
 			known[[2]int32{tenant, resource}] = number
 			name := w.trace.Callers[resource].Resource
-			w.callers = append(w.callers, trace.Caller{
+			w.callers = append(w.callers, trace.EntityModel{
 				Entity: TenantName(int(tenant)), Resource: name, Rank: tenant,
 			})
 		}

@@ -79,7 +79,7 @@ func TestLeaseIDs(t *testing.T) {
 func TestSpreadModels(t *testing.T) {
 	t.Parallel()
 	recorded := traceOf(make([]trace.Call, 100)...)
-	recorded.Callers = []trace.Caller{{Resource: "x"}, {Resource: "y"}}
+	recorded.Callers = []trace.EntityModel{{Resource: "x"}, {Resource: "y"}}
 	for i := range recorded.Calls {
 		recorded.Calls[i].Caller = int32(i % 2)
 	}
@@ -102,12 +102,12 @@ func TestSpreadModels(t *testing.T) {
 func TestCallers(t *testing.T) {
 	t.Parallel()
 	text := "when,in,out,who,what\n1,1,1,b,y\n2,1,1,a,x\n3,1,1,b,y\n4,1,1,b,x\n"
-	o := &trace.ReadOptions{Time: "when", Input: "in", Output: "out", Entity: "who", Model: "what"}
-	got, err := trace.ReadTrace(t.Context(), "t.csv", strings.NewReader(text), o)
+	o := &trace.Options{Time: "when", Input: "in", Output: "out", Entity: "who", Model: "what"}
+	got, err := trace.Read(t.Context(), "t.csv", strings.NewReader(text), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	callers := []trace.Caller{{Entity: "b", Resource: "y"}, {Entity: "a", Resource: "x"}, {Entity: "b", Resource: "x"}}
+	callers := []trace.EntityModel{{Entity: "b", Resource: "y"}, {Entity: "a", Resource: "x"}, {Entity: "b", Resource: "x"}}
 	if !reflect.DeepEqual(got.Callers, callers) {
 		t.Errorf("got callers %v, want %v", got.Callers, callers)
 	}

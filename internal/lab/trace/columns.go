@@ -17,14 +17,14 @@ type columns struct {
 	width int // of the header, 0 before it was read
 }
 
-// wanted is a column that is looked for, and the flag that names another.
-type wanted struct {
+// wantedColumn is a column that is looked for, and the flag that names another.
+type wantedColumn struct {
 	name, flag string
 	at         *int
 }
 
-func (c *columns) wanted(o *ReadOptions) []wanted {
-	return []wanted{
+func (c *columns) wanted(o *Options) []wantedColumn {
+	return []wantedColumn{
 		{o.Time, "--time-column", &c.time}, {o.Input, "--input-column", &c.input},
 		{o.Output, "--output-column", &c.output}, {o.Entity, "--entity-column", &c.entity},
 		{o.Model, "--model-column", &c.model}, {o.Duration, "--duration-column", &c.duration},
@@ -33,9 +33,9 @@ func (c *columns) wanted(o *ReadOptions) []wanted {
 
 // find looks for the columns in a header, and returns what is wrong with it. Names are matched
 // exactly.
-func (c *columns) find(o *ReadOptions, header []string) (reasons []string) {
+func (c *columns) find(o *Options, header []string) (reasons []string) {
 	c.width = len(header)
-	if reason := foreign(header); reason != "" {
+	if reason := describeHeader(header); reason != "" {
 		return []string{reason}
 	}
 	for _, w := range c.wanted(o) {
@@ -53,9 +53,9 @@ func (c *columns) find(o *ReadOptions, header []string) (reasons []string) {
 	return reasons
 }
 
-// foreign says what a header is that no program has written as UTF-8 with commas; empty if it may
+// describeHeader says what a header is that no program has written as UTF-8 with commas; empty if it may
 // be one.
-func foreign(header []string) string {
+func describeHeader(header []string) string {
 	first := header[0]
 	switch {
 	case strings.HasPrefix(first, "\xff\xfe"), strings.HasPrefix(first, "\xfe\xff"), strings.Contains(first, "\x00"):
@@ -91,24 +91,24 @@ func listed(header []string) string {
 	return list
 }
 
-// names keeps one string for each entity and each resource of a trace, and one caller for each two
+// nameTable keeps one string for each entity and each resource of a trace, and one caller for each two
 // of them that meet.
-type names struct {
-	entities, resources strings32
+type nameTable struct {
+	entities, resources stringTable
 	pairs               map[[2]int32]int32
-	callers             []Caller
+	callers             []EntityModel
 }
 
-func newNames() *names {
-	return &names{
-		entities:  strings32{known: map[string]int32{}, most: MaxEntities, check: checkEntity},
-		resources: strings32{known: map[string]int32{}, most: maxResources, check: checkResource},
+func newNames() *nameTable {
+	return &nameTable{
+		entities:  stringTable{known: map[string]int32{}, most: MaxEntities, check: checkEntity},
+		resources: stringTable{known: map[string]int32{}, most: maxResources, check: checkResource},
 		pairs:     map[[2]int32]int32{},
 	}
 }
 
-// strings32 numbers strings in the order in which they come.
-type strings32 struct {
+// stringTable numbers strings in the order in which they come.
+type stringTable struct {
 	known map[string]int32
 	names []string
 	most  int
@@ -116,7 +116,7 @@ type strings32 struct {
 }
 
 // number returns the number of a name, or says what is wrong with it.
-func (s *strings32) number(name string) (number int32, reason string) {
+func (s *stringTable) number(name string) (number int32, reason string) {
 	number, ok := s.known[name]
 	if ok {
 		return number, ""
@@ -135,7 +135,7 @@ func (s *strings32) number(name string) (number int32, reason string) {
 }
 
 // caller returns the number of who calls what, or says that there are too many.
-func (n *names) caller(entity, resource int32, of func() Caller) (number int32, reason string) {
+func (n *nameTable) caller(entity, resource int32, of func() EntityModel) (number int32, reason string) {
 	key := [2]int32{entity, resource}
 	number, ok := n.pairs[key]
 	switch {

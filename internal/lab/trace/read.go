@@ -17,13 +17,13 @@ import (
 
 // traceReader reads a trace: comma-separated values with a header.
 type traceReader struct {
-	*ReadOptions
+	*Options
 
 	name    string
 	csv     *csv.Reader
 	bounds  *boundedReader
 	columns columns
-	names   *names
+	names   *nameTable
 	calls   []Call
 	line    int
 	last    struct {
@@ -34,13 +34,13 @@ type traceReader struct {
 	errs []error
 }
 
-// ReadTrace reads a trace: comma-separated values (RFC 4180, with LF or CRLF) with a header, in the
+// Read reads a trace: comma-separated values (RFC 4180, with LF or CRLF) with a header, in the
 // order of their times unless they are to be sorted. It returns every call, or the first ten
 // mistakes, joined: each names the file, the line, the column with its value, and the reason.
 //
 // It takes at most 1 GiB and 10,000,000 calls, and keeps about 40 bytes of each.
-func ReadTrace(ctx context.Context, name string, r io.Reader, o *ReadOptions) (*Trace, error) {
-	t := &traceReader{ReadOptions: o.withDefaults(), name: name, names: newNames()}
+func Read(ctx context.Context, name string, r io.Reader, o *Options) (*Trace, error) {
+	t := &traceReader{Options: o.withDefaults(), name: name, names: newNames()}
 	t.bounds = &boundedReader{from: withoutMark(r), name: name, most: t.mostBytes, line: 1}
 	t.csv = csv.NewReader(t.bounds)
 	t.csv.FieldsPerRecord = -1
@@ -85,7 +85,7 @@ func (t *traceReader) read(ctx context.Context) error {
 		case err != nil:
 			return errors.Join(append(t.errs, err)...)
 		default:
-			t.take(fields)
+			t.readRow(fields)
 		}
 		t.bounds.called, t.bounds.after = t.csv.InputOffset(), t.line
 		headless := t.columns.width == 0 && len(t.errs) > 0
@@ -134,12 +134,12 @@ func (t *traceReader) mistake(field, value, reason string) {
 	t.errs = append(t.errs, errors.New(where+reason))
 }
 
-// take reads one line.
-func (t *traceReader) take(fields []string) {
+// readRow reads one line.
+func (t *traceReader) readRow(fields []string) {
 	t.line, _ = t.csv.FieldPos(0)
 	switch {
 	case t.columns.width == 0:
-		for _, reason := range t.columns.find(t.ReadOptions, fields) {
+		for _, reason := range t.columns.find(t.Options, fields) {
 			t.mistake("header", strings.Join(fields, ","), reason)
 		}
 		if len(t.errs) > 0 {
@@ -169,7 +169,7 @@ func (t *traceReader) call(fields []string) {
 	}
 	if at.duration >= 0 {
 		ms, reason := parseDurationMS(fields[at.duration], t.DurationUnit)
-		t.judge(t.Duration, fields[at.duration], reason)
+		t.noteIf(t.Duration, fields[at.duration], reason)
 		c.LastsMS = int32(ms)
 	}
 	c.Caller = t.caller(fields)
@@ -178,8 +178,8 @@ func (t *traceReader) call(fields []string) {
 	}
 }
 
-// judge notes a mistake if there is a reason.
-func (t *traceReader) judge(field, value, reason string) {
+// noteIf notes a mistake if there is a reason.
+func (t *traceReader) noteIf(field, value, reason string) {
 	if reason != "" {
 		t.mistake(field, value, reason)
 	}
@@ -187,7 +187,7 @@ func (t *traceReader) judge(field, value, reason string) {
 
 // at reads when a call came, which is not before the call above it.
 func (t *traceReader) at(text string) int64 {
-	atMS, reason := parseInstant(text, t.TimeUnit)
+	atMS, reason := parseTime(text, t.TimeUnit)
 	switch {
 	case reason != "":
 	case atMS < t.last.atMS && !t.Sort:
@@ -197,13 +197,13 @@ func (t *traceReader) at(text string) int64 {
 		t.last.atMS, t.last.line = atMS, t.line
 		t.last.text = append(t.last.text[:0], text...)
 	}
-	t.judge(t.Time, text, reason)
+	t.noteIf(t.Time, text, reason)
 	return atMS
 }
 
 func (t *traceReader) tokens(field, text string) int64 {
 	n, reason := ParseTokens(text)
-	t.judge(field, text, reason)
+	t.noteIf(field, text, reason)
 	return n
 }
 
@@ -213,19 +213,19 @@ func (t *traceReader) caller(fields []string) int32 {
 	known := len(t.errs)
 	if i := t.columns.entity; i >= 0 {
 		number, reason := t.names.entities.number(fields[i])
-		t.judge(t.Entity, fields[i], reason)
+		t.noteIf(t.Entity, fields[i], reason)
 		entity = number
 	}
 	if i := t.columns.model; i >= 0 {
 		number, reason := t.names.resources.number(fields[i])
-		t.judge(t.Model, fields[i], reason)
+		t.noteIf(t.Model, fields[i], reason)
 		resource = number
 	}
 	if len(t.errs) > known {
 		return 0
 	}
-	number, reason := t.names.caller(entity, resource, func() Caller {
-		by := Caller{Resource: t.Resource}
+	number, reason := t.names.caller(entity, resource, func() EntityModel {
+		by := EntityModel{Resource: t.Resource}
 		if t.columns.entity >= 0 {
 			by.Entity = t.names.entities.names[entity]
 		}
@@ -242,8 +242,8 @@ func (t *traceReader) caller(fields []string) int32 {
 
 // Bounds of a trace.
 const (
-	// MaxTraceBytes is how large a trace may be.
-	MaxTraceBytes = 1 << 30
+	// MaxBytes is how large a trace may be.
+	MaxBytes = 1 << 30
 	// MaxCalls is how many calls it may have.
 	MaxCalls = 10_000_000
 	// MaxEntities is over how many entities it may be spread, or how many it may name.

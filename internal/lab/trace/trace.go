@@ -21,8 +21,8 @@ const NoDuration = -1
 // Tokens are those that went in and those that came out.
 func (c *Call) Tokens() int64 { return c.Input + c.Output }
 
-// Caller is who calls what.
-type Caller struct {
+// EntityModel is who calls what.
+type EntityModel struct {
 	Entity, Resource string
 	// Rank puts tenants by their numbers; others stand by their names.
 	Rank int32
@@ -35,13 +35,13 @@ type Trace struct {
 	Calls []Call
 	// Callers are whom the calls name. Without a column for the entity there is one for each
 	// resource, and its entity is empty.
-	Callers []Caller
+	Callers []EntityModel
 	// EntityColumn, ModelColumn and DurationColumn are those that were read; empty for none.
 	EntityColumn, ModelColumn, DurationColumn string
 }
 
-// ReadOptions says how a trace is written.
-type ReadOptions struct {
+// Options says how a trace is written.
+type Options struct {
 	// Time, Input and Output are the columns for when a call came, how many tokens went in and how
 	// many came out. Default: TIMESTAMP, ContextTokens and GeneratedTokens.
 	Time, Input, Output string
@@ -66,8 +66,8 @@ type ReadOptions struct {
 }
 
 // withDefaults returns a copy with the defaults filled in.
-func (o *ReadOptions) withDefaults() *ReadOptions {
-	filled := ReadOptions{}
+func (o *Options) withDefaults() *Options {
+	filled := Options{}
 	if o != nil {
 		filled = *o
 	}
@@ -89,7 +89,7 @@ func (o *ReadOptions) withDefaults() *ReadOptions {
 		filled.DurationUnit = Milliseconds
 	}
 	if filled.mostBytes == 0 {
-		filled.mostBytes = MaxTraceBytes
+		filled.mostBytes = MaxBytes
 	}
 	if filled.mostCalls == 0 {
 		filled.mostCalls = MaxCalls

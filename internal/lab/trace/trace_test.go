@@ -63,7 +63,7 @@ func TestReadTrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, err := ReadTrace(t.Context(), "t.csv", strings.NewReader(c.text), nil)
+			got, err := Read(t.Context(), "t.csv", strings.NewReader(c.text), nil)
 			if err != nil || !reflect.DeepEqual(got.Calls, c.want) {
 				t.Errorf("got %v, %v, want %v", got, err, c.want)
 			}
@@ -127,7 +127,7 @@ func TestReadTraceMistakes(t *testing.T) {
 	} {
 		t.Run("", func(t *testing.T) {
 			t.Parallel()
-			_, err := ReadTrace(t.Context(), "t.csv", strings.NewReader(text), nil)
+			_, err := Read(t.Context(), "t.csv", strings.NewReader(text), nil)
 			if first, _, _ := strings.Cut(fmt.Sprint(err), "\n"); first != want {
 				t.Errorf("got %q, want %q", first, want)
 			}
@@ -141,27 +141,27 @@ func TestReadTraceBounds(t *testing.T) {
 	t.Parallel()
 	lines := traceHeader + strings.Repeat("2023-11-16 18:17:03,1,1\n", 3)
 	for _, c := range []struct {
-		options ReadOptions
+		options Options
 		want    string
 	}{
-		{ReadOptions{mostBytes: 111}, "t.csv: is larger than 111 bytes"},
-		{ReadOptions{mostBytes: 112}, ""},
-		{ReadOptions{mostCalls: 2}, "t.csv: has more than 2 calls"},
-		{ReadOptions{mostCalls: 3}, ""},
+		{Options{mostBytes: 111}, "t.csv: is larger than 111 bytes"},
+		{Options{mostBytes: 112}, ""},
+		{Options{mostCalls: 2}, "t.csv: has more than 2 calls"},
+		{Options{mostCalls: 3}, ""},
 	} {
-		_, err := ReadTrace(t.Context(), "t.csv", strings.NewReader(lines), &c.options)
+		_, err := Read(t.Context(), "t.csv", strings.NewReader(lines), &c.options)
 		if said := fmt.Sprint(err); said != c.want && (c.want != "" || err != nil) {
 			t.Errorf("%+v: got %v, want %q", c.options, err, c.want)
 		}
 	}
 	boom := errors.New("boom")
 	broken := io.MultiReader(strings.NewReader(lines), iotest.ErrReader(boom))
-	if _, err := ReadTrace(t.Context(), "t.csv", broken, nil); !errors.Is(err, boom) {
+	if _, err := Read(t.Context(), "t.csv", broken, nil); !errors.Is(err, boom) {
 		t.Errorf("got %v, want what the reader says", err)
 	}
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err := ReadTrace(gone, "t.csv", strings.NewReader(lines), nil)
+	_, err := Read(gone, "t.csv", strings.NewReader(lines), nil)
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the context's end", err)
 	}
@@ -174,7 +174,7 @@ func FuzzParseTrace(f *testing.F) {
 	f.Add([]byte("\uFEFF\"TIMESTAMP\",ContextTokens,GeneratedTokens\r\n2023-11-16 18:17:03,1,\"2\"\r\n"))
 	f.Add([]byte(traceHeader + "2023-02-29 00:00:00,-1,9223372036854775808\n,,\n\"\n"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		trace, err := ReadTrace(t.Context(), "t.csv", bytes.NewReader(data), nil)
+		trace, err := Read(t.Context(), "t.csv", bytes.NewReader(data), nil)
 		if err != nil {
 			for line := range strings.Lines(err.Error()) {
 				if !strings.HasPrefix(line, "t.csv:") {

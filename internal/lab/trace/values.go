@@ -14,9 +14,9 @@ const (
 	notInYears  = "must be from 1970 to 9999"
 )
 
-// parseInstant reads a time as Unix milliseconds, rounded down, or says what is wrong with it: RFC
+// parseTime reads a time as Unix milliseconds, rounded down, or says what is wrong with it: RFC
 // 3339, the same with a space and without a zone (which is UTC then), or a number of units.
-func parseInstant(text string, u Unit) (atMS int64, reason string) {
+func parseTime(text string, u Unit) (atMS int64, reason string) {
 	if IsNumber(text) {
 		atMS, _, reason = numberMS(text, u)
 	} else {
