@@ -9,7 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+
+	"github.com/spf13/cobra"
 )
 
 // Streams are what a command reads from and writes to.
@@ -27,12 +28,16 @@ type Streams struct {
 // denied.
 func Run(ctx context.Context, args []string, s Streams, env func(string) string) int {
 	a := &app{streams: s, env: env}
-	root := a.root()                                        //nolint:contextcheck // A command gets its context when it is executed.
-	root.SetArgs(append([]string{}, slices.Clone(args)...)) // nil would mean the process's own
-	root.SetIn(s.In)
-	out := &helpWriter{to: s.Out}
+	return a.execute(ctx, a.root(), args) //nolint:contextcheck // A command gets its context when it is executed.
+}
+
+// execute runs a command line on a tree of commands, and returns the exit code.
+func (a *app) execute(ctx context.Context, root *cobra.Command, args []string) int {
+	root.SetArgs(append([]string{}, args...)) // nil would mean the process's own
+	root.SetIn(a.streams.In)
+	out := &helpWriter{to: a.streams.Out}
 	root.SetOut(out)
-	root.SetErr(s.Err)
+	root.SetErr(a.streams.Err)
 	addCompletion(root)
 	err := errors.Join(root.ExecuteContext(ctx), failed(out.failure()))
 	a.complain(err)
