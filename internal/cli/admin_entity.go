@@ -11,20 +11,22 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
-func (a *app) entityCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+func entityCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
 		Use:   "entity",
 		Short: "Read and change entities and their limits",
 		Example: `  weir entity set acme-bot --parent acme --cascade
   weir entity set-limits acme-bot --resource gpt-4o rpm:100`,
 	})
-	cmd.AddCommand(a.getEntityCommand(), a.setEntityCommand(), a.deleteEntityCommand(),
-		a.listEntitiesCommand(), a.childrenCommand())
-	cmd.AddCommand(a.limitCommands(&place{
+	cmd.AddCommand(getEntityCommand(a), setEntityCommand(a), deleteEntityCommand(a),
+		listEntitiesCommand(a), childrenCommand(a))
+	cmd.AddCommand(limitCommands(a, &place{
 		group: "entity", names: []string{"ENTITY"}, example: "acme", inWords: "an entity",
 		flag: func(cmd *cobra.Command, at *weir.Subject) {
 			cmd.Flags().StringVarP(&at.Resource, "resource", "r", weir.DefaultResource,
@@ -37,12 +39,12 @@ func (a *app) entityCommand() *cobra.Command {
 
 // entityArgument makes cmd one that takes an entity, and nothing else.
 func entityArgument(cmd *cobra.Command) *cobra.Command {
-	cmd.Args = arguments(1, 1, "ENTITY")
+	cmd.Args = console.Arguments(1, 1, "ENTITY")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return cmd
 }
 
-func (a *app) getEntityCommand() *cobra.Command {
+func getEntityCommand(a *console.App) *cobra.Command {
 	cmd := entityArgument(&cobra.Command{
 		Use:     "get ENTITY",
 		Aliases: []string{"show"},
@@ -50,12 +52,12 @@ func (a *app) getEntityCommand() *cobra.Command {
 		Long:    "Print an entity's parent, whether it cascades, and its own limits.",
 		Example: "  weir entity get acme-bot",
 	})
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
-		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			e, err := c.admin.Entity(ctx, args[0])
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			e, err := c.Admin.Entity(ctx, args[0])
 			if err != nil {
 				return nil, err
 			}
@@ -64,7 +66,7 @@ func (a *app) getEntityCommand() *cobra.Command {
 	})
 }
 
-func (a *app) setEntityCommand() *cobra.Command {
+func setEntityCommand(a *console.App) *cobra.Command {
 	var parent string
 	var cascade bool
 	cmd := entityArgument(&cobra.Command{
@@ -80,14 +82,14 @@ With --cascade, the parent is charged whatever the entity is charged, all or not
   weir entity set acme-bot --cascade=false`,
 	})
 	cmd.Flags().StringVar(&parent, "parent", "", "`ENTITY` above this one, which must exist")
-	allowEmpty(cmd, "parent")
+	console.AllowEmpty(cmd, "parent")
 	cmd.Flags().BoolVar(&cascade, "cascade", false, "charge the parent too")
-	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
-		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			e, err := c.admin.Entity(ctx, args[0])
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			e, err := c.Admin.Entity(ctx, args[0])
 			if errors.Is(err, weir.NotFound) {
 				e, err = &weir.EntityDefinition{}, nil
 			}
@@ -101,17 +103,17 @@ With --cascade, the parent is charged whatever the entity is charged, all or not
 			if cmd.Flags().Changed("cascade") {
 				changed.Cascade = cascade
 			}
-			if err := c.admin.SetEntity(ctx, args[0], changed.Parent, changed.Cascade); err != nil {
+			if err := c.Admin.SetEntity(ctx, args[0], changed.Parent, changed.Cascade); err != nil {
 				return nil, err
 			}
 			found := entityAnswer(args[0], &changed)
-			found.body = newEntityBody(args[0], &changed, c.note())
+			found.Value = newEntityBody(args[0], &changed, c.Note())
 			return found, nil
 		}, nil
 	})
 }
 
-func (a *app) deleteEntityCommand() *cobra.Command {
+func deleteEntityCommand(a *console.App) *cobra.Command {
 	cmd := entityArgument(&cobra.Command{
 		Use:   "delete ENTITY",
 		Short: "Remove an entity and its limits",
@@ -119,15 +121,15 @@ func (a *app) deleteEntityCommand() *cobra.Command {
 leases can still be settled.`,
 		Example: "  weir entity delete acme-bot",
 	})
-	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
-		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			if err := c.admin.DeleteEntity(ctx, args[0]); err != nil {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			if err := c.Admin.DeleteEntity(ctx, args[0]); err != nil {
 				return nil, err
 			}
-			return &answer{body: entityBody{Entity: args[0], Note: c.note()}, table: func(b *bytes.Buffer) {
+			return &connect.Answer{Value: entityBody{Entity: args[0], Note: c.Note()}, Table: func(b *bytes.Buffer) {
 				fmt.Fprintf(b, "deleted  %s\n", text.Printable(args[0]))
 			}}, nil
 		}, nil
@@ -135,8 +137,8 @@ leases can still be settled.`,
 }
 
 // entityAnswer prints what is configured for an entity.
-func entityAnswer(name string, e *weir.EntityDefinition) *answer {
-	return &answer{body: newEntityBody(name, e, ""), table: func(b *bytes.Buffer) {
+func entityAnswer(name string, e *weir.EntityDefinition) *connect.Answer {
+	return &connect.Answer{Value: newEntityBody(name, e, ""), Table: func(b *bytes.Buffer) {
 		head := text.Table{}
 		head.Add("entity", name)
 		if e.Parent != "" {

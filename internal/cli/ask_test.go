@@ -17,6 +17,8 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -61,13 +63,13 @@ func TestReserveWait(t *testing.T) {
 				}
 				began := time.Now()
 				f := &reserveFlags{wait: c.wait}
-				lease, err := f.reserve(t.Context(), &connection{service: l}, r)
+				lease, err := f.reserve(t.Context(), &connect.Connection{Service: l}, r)
 				_, denied := errors.AsType[*weir.DeniedError](err)
 				if (lease != nil) != c.admitted || denied == c.admitted {
 					t.Errorf("got lease %v and %v, want admitted %v", lease, err, c.admitted)
 				}
-				if denied && exitCode(failed(err)) != exitDenied || len(complaints(err)) > 1 {
-					t.Errorf("got exit code %d and %q", exitCode(failed(err)), complaints(err))
+				if denied && console.ExitCode(console.FailedError(err)) != console.ExitDenied || len(console.ComplaintLines(err)) > 1 {
+					t.Errorf("got exit code %d and %q", console.ExitCode(console.FailedError(err)), console.ComplaintLines(err))
 				}
 				if took := time.Since(began); took > c.within {
 					t.Errorf("took %v, want at most %v", took, c.within)
@@ -103,15 +105,15 @@ func TestWaitFinishes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &reserveFlags{wait: time.Second}
 		r := &weir.Request{Entity: "acme", Resource: "gpt-4o"}
-		lease, err := f.reserve(t.Context(), &connection{service: slowService{oneSlot(t), time.Hour}}, r)
+		lease, err := f.reserve(t.Context(), &connect.Connection{Service: slowService{oneSlot(t), time.Hour}}, r)
 		if lease == nil || err != nil {
 			t.Errorf("got %v and %v, want a lease", lease, err)
 		}
 
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(time.Minute, interrupt)
-		lease, err = f.reserve(ctx, &connection{service: slowService{oneSlot(t), time.Hour}}, r)
-		got := complaints(failed(serviceError(err)))
+		lease, err = f.reserve(ctx, &connect.Connection{Service: slowService{oneSlot(t), time.Hour}}, r)
+		got := console.ComplaintLines(console.FailedError(connect.ServiceError(err)))
 		want := `interrupted: lease_id "01JD5W3T7M2Q8R4XKB6NCV9ZHE": the outcome is unknown`
 		if lease != nil || len(got) != 1 || got[0] != want {
 			t.Errorf("got %v and %q, want %q", lease, got, want)
@@ -131,11 +133,11 @@ func TestWaitInterrupted(t *testing.T) {
 		ctx, interrupt := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, interrupt)
 		f := &reserveFlags{wait: time.Hour}
-		lease, err := f.reserve(ctx, &connection{service: l}, r)
-		err = failed(serviceError(err))
-		lines := complaints(err)
-		if lease != nil || exitCode(err) != exitFailed || fmt.Sprint(lines) != "[interrupted]" {
-			t.Errorf("got %v, exit code %d and %q, want an interruption", lease, exitCode(err), lines)
+		lease, err := f.reserve(ctx, &connect.Connection{Service: l}, r)
+		err = console.FailedError(connect.ServiceError(err))
+		lines := console.ComplaintLines(err)
+		if lease != nil || console.ExitCode(err) != console.ExitFailed || fmt.Sprint(lines) != "[interrupted]" {
+			t.Errorf("got %v, exit code %d and %q, want an interruption", lease, console.ExitCode(err), lines)
 		}
 	})
 }
@@ -148,19 +150,19 @@ func TestServiceErrors(t *testing.T) {
 		err  error
 		want int
 	}{
-		{nil, exitDone},
-		{&weir.DeniedError{}, exitDenied},
-		{of(weir.Invalid), exitMisused},
-		{errors.Join(of(weir.Invalid), of(weir.Invalid)), exitMisused},
-		{of(weir.UnknownLimit), exitFailed},
-		{of(weir.NeverSatisfiable), exitFailed},
-		{of(weir.UnknownLease), exitFailed},
-		{of(weir.Conflict), exitFailed},
-		{of(weir.Unavailable), exitFailed},
-		{&weir.Error{Code: weir.Unavailable, Err: of(weir.Invalid)}, exitFailed},
-		{fmt.Errorf("x: %w", context.Canceled), exitFailed},
+		{nil, console.ExitDone},
+		{&weir.DeniedError{}, console.ExitDenied},
+		{of(weir.Invalid), console.ExitMisused},
+		{errors.Join(of(weir.Invalid), of(weir.Invalid)), console.ExitMisused},
+		{of(weir.UnknownLimit), console.ExitFailed},
+		{of(weir.NeverSatisfiable), console.ExitFailed},
+		{of(weir.UnknownLease), console.ExitFailed},
+		{of(weir.Conflict), console.ExitFailed},
+		{of(weir.Unavailable), console.ExitFailed},
+		{&weir.Error{Code: weir.Unavailable, Err: of(weir.Invalid)}, console.ExitFailed},
+		{fmt.Errorf("x: %w", context.Canceled), console.ExitFailed},
 	} {
-		if got := exitCode(failed(serviceError(c.err))); got != c.want {
+		if got := console.ExitCode(console.FailedError(connect.ServiceError(c.err))); got != c.want {
 			t.Errorf("%v: got %d, want %d", c.err, got, c.want)
 		}
 	}
@@ -181,7 +183,7 @@ func TestStoreInUse(t *testing.T) {
 	}
 	reserve := []string{"reserve", "acme", "gpt-4o", "rpm=1",
 		"--store", "memory:?snapshot=" + file, "--limits", limits}
-	if got := runWeir(t, reserve...); got.code != exitDone {
+	if got := runWeir(t, reserve...); got.code != console.ExitDone {
 		t.Fatalf("got %+v, want an admission", got)
 	}
 	other, err := memory.OpenSnapshot(file, nil)
@@ -190,16 +192,16 @@ func TestStoreInUse(t *testing.T) {
 	}
 	got := runWeir(t, reserve...)
 	want := "another store has it open (if a server has it open, ask that one with --server)"
-	if got.code != exitFailed || got.out != "" || !strings.Contains(got.err, want) {
+	if got.code != console.ExitFailed || got.out != "" || !strings.Contains(got.err, want) {
 		t.Errorf("got %+v, want %q", got, want)
 	}
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := runWeir(t, reserve...); got.code != exitDone {
+	if got := runWeir(t, reserve...); got.code != console.ExitDone {
 		t.Errorf("got %+v, want an admission again", got)
 	}
-	if got := runWeir(t, reserve...); got.code != exitDenied {
+	if got := runWeir(t, reserve...); got.code != console.ExitDenied {
 		t.Errorf("got %+v, want a denial: two were admitted", got)
 	}
 }
@@ -217,11 +219,13 @@ func TestUnwritten(t *testing.T) {
 			t.Fatal(err)
 		}
 		var out, errs bytes.Buffer
-		a := &app{Streams{strings.NewReader(""), &out, &errs}, func(string) string { return "" }}
+		a := &console.App{
+			Streams: console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, Env: noEnv,
+		}
 		quiet := &cobra.Command{Use: "x", SilenceErrors: true, SilenceUsage: true}
-		cmd := a.remote(quiet, reserves, func(*cobra.Command, []string) (question, error) {
-			return func(ctx context.Context, c *connection) (*answer, error) {
-				lease, err := c.service.Reserve(ctx, &weir.Request{Entity: "acme", Resource: "gpt-4o"})
+		cmd := connect.Command(a, quiet, connect.Reserves, func(*cobra.Command, []string) (connect.Action, error) {
+			return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+				lease, err := c.Service.Reserve(ctx, &weir.Request{Entity: "acme", Resource: "gpt-4o"})
 				if err == nil && vanishes {
 					err = os.RemoveAll(folder)
 				}
@@ -231,7 +235,7 @@ func TestUnwritten(t *testing.T) {
 		file := filepath.Join(folder, "state")
 		cmd.SetArgs([]string{"--store", "memory:?snapshot=" + file, "--limits", limits})
 		err := cmd.ExecuteContext(t.Context())
-		if got := exitCode(err) == exitFailed && out.Len() == 0; got != vanishes {
+		if got := console.ExitCode(err) == console.ExitFailed && out.Len() == 0; got != vanishes {
 			t.Errorf("vanishes %v: got %v and %q", vanishes, err, out.String())
 		}
 		if err := os.RemoveAll(folder); err != nil {
@@ -287,7 +291,7 @@ func TestEntityList(t *testing.T) {
 	} {
 		book := &bookOfNames{names: names}
 		f := &entityFlags{query: weir.EntityQuery{After: c.after}, most: c.most}
-		got, err := f.list(t.Context(), &connection{admin: book})
+		got, err := f.list(t.Context(), &connect.Connection{Admin: book})
 		if err != nil || got.Entities[0] != c.first || got.Entities[len(got.Entities)-1] != c.last ||
 			got.Next != c.next || book.asked != c.asked {
 			t.Errorf("%q, %d: got %v, %v and %d pages", c.after, c.most, got, err, book.asked)
@@ -295,7 +299,7 @@ func TestEntityList(t *testing.T) {
 	}
 	f := &entityFlags{}
 	endless := &bookOfNames{names: names, stuck: true}
-	if got, err := f.list(t.Context(), &connection{admin: endless}); err == nil {
+	if got, err := f.list(t.Context(), &connect.Connection{Admin: endless}); err == nil {
 		t.Errorf("got %d names of a list without an end, want an error", len(got.Entities))
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -31,17 +33,17 @@ type (
 	}
 )
 
-func (a *app) auditCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+func auditCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
 		Use:     "audit",
 		Short:   "Read who changed the configuration",
 		Example: "  weir audit list acme --store dynamodb://limits",
 	})
-	cmd.AddCommand(a.listAuditCommand())
+	cmd.AddCommand(listAuditCommand(a))
 	return cmd
 }
 
-func (a *app) listAuditCommand() *cobra.Command {
+func listAuditCommand(a *console.App) *cobra.Command {
 	var at weir.Subject
 	var after string
 	var most int
@@ -57,26 +59,26 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 		Example: `  weir audit list acme --store dynamodb://limits
   weir audit list --resource gpt-4o --store dynamodb://limits
   weir audit list --store dynamodb://limits --size 20`,
-		Args:              arguments(0, 1, ""),
+		Args:              console.Arguments(0, 1, ""),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	cmd.Flags().StringVarP(&at.Resource, "resource", "r", "", "`NAME` of the resource")
 	cmd.Flags().StringVar(&after, "after", "", "start after the event with this `ID`")
 	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` events")
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
-		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 			return nil, err
 		}
 		if most < 1 {
-			return nil, misused(cmd, "--size %d: must be above zero", most)
+			return nil, console.UsageError(cmd, "--size %d: must be above zero", most)
 		}
 		if _, err := weir.ParseLeaseID(after); after != "" && err != nil { // a ULID as well
-			return nil, misused(cmd, "--after %q: must be the ID of an event: a ULID, of 26 characters", after)
+			return nil, console.UsageError(cmd, "--after %q: must be the ID of an event: a ULID, of 26 characters", after)
 		}
 		if len(args) > 0 {
 			at.Entity = args[0]
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 			limiter, err := recordsOf(cmd, c)
 			if err != nil {
 				return nil, err
@@ -87,18 +89,18 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 }
 
 // recordsOf is the store's own limiter: a server does not hand out its records.
-func recordsOf(cmd *cobra.Command, c *connection) (*weir.Limiter, error) {
-	if limiter, ok := c.admin.(*weir.Limiter); ok {
+func recordsOf(cmd *cobra.Command, c *connect.Connection) (*weir.Limiter, error) {
+	if limiter, ok := c.Admin.(*weir.Limiter); ok {
 		return limiter, nil
 	}
-	return nil, misused(cmd, "the audit and the usage are read from the table, not from a server: "+
+	return nil, console.UsageError(cmd, "the audit and the usage are read from the table, not from a server: "+
 		"name it with --store dynamodb://TABLE")
 }
 
 // listAudit asks for most events and one more, to tell whether there are others.
 func listAudit(
 	ctx context.Context, l *weir.Limiter, at weir.Subject, after string, most int,
-) (*answer, error) {
+) (*connect.Answer, error) {
 	body := &auditBody{Events: []auditEventBody{}}
 	for e, err := range l.Audit(ctx, at, after) {
 		if err != nil {
@@ -113,7 +115,7 @@ func listAudit(
 			Resource: e.Resource, Principal: e.Principal, Details: e.Details,
 		})
 	}
-	return &answer{body: body, table: body.table}, nil
+	return &connect.Answer{Value: body, Table: body.table}, nil
 }
 
 func (body *auditBody) table(b *bytes.Buffer) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // A flag of replay that is refused is named, with the value where it has one, and nothing is
@@ -13,8 +15,8 @@ import (
 func TestBadInputReplayFlags(t *testing.T) {
 	t.Parallel()
 	const (
-		misuse = exitMisused
-		wrong  = exitFailed
+		misuse = console.ExitMisused
+		wrong  = console.ExitFailed
 	)
 	for _, tt := range []struct {
 		sent, flags string

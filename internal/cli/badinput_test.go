@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -247,7 +248,7 @@ func TestBadInputTrace(t *testing.T) {
 func runBad(t *testing.T, args ...string) (exit int, message string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	exit = Run(t.Context(), args, Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
+	exit = Run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
 		func(string) string { return "" })
 	if strings.Contains(out.String(), "admitted") {
 		t.Errorf("%v: printed %q, as if it had been done", args, out.String())

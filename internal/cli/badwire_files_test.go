@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // badServer is a server that must not start. In args and want, FILE is a file with the text and the
@@ -107,7 +109,7 @@ func runRefused(t *testing.T, args []string) (exit int, said string) {
 	ctx, cancel := context.WithTimeout(t.Context(), wireTimeout)
 	defer cancel()
 	var out bytes.Buffer
-	exit = Run(ctx, args, Streams{In: strings.NewReader(""), Out: &out, Err: &out},
+	exit = Run(ctx, args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &out},
 		func(string) string { return "" })
 	if listening.MatchString(out.String()) || ctx.Err() != nil {
 		t.Errorf("weir %q: it listened: %s", args, out.String())

@@ -14,12 +14,14 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"weir": func() {
-			s := Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+			s := console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
 			os.Exit(Run(context.Background(), os.Args[1:], s, os.Getenv))
 		},
 	})
@@ -86,7 +88,7 @@ type result struct {
 func runWeir(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
-	code := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &errs}, os.Getenv)
+	code := Run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, os.Getenv)
 	return result{code, out.String(), errs.String()}
 }
 
@@ -96,7 +98,7 @@ func hurry(e *testscript.Env) { e.Setenv("GORACE", "atexit_sleep_ms=0") }
 // TestHelpIsWrapped checks that no line of any command's help is wider than helpWidth.
 func TestHelpIsWrapped(t *testing.T) {
 	t.Parallel()
-	root := (&app{env: noEnv}).root()
+	root := newRoot((&console.App{Env: noEnv}))
 	n := 0
 	var look func(cmd *cobra.Command)
 	look = func(cmd *cobra.Command) {

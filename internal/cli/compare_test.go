@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/soak"
 )
@@ -33,7 +34,7 @@ func TestCompareAgainstLogs(t *testing.T) {
 		r := runWeir(t, append([]string{
 			"replay", trace, "--output", "json", "--limits", files[0], "--compare", files[1],
 		}, how...)...)
-		if r.code != exitDone || r.err != "" {
+		if r.code != console.ExitDone || r.err != "" {
 			t.Fatalf("got exit code %d, want 0: %s", r.code, r.err)
 		}
 		var got replayOutcome

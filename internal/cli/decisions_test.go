@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/soak"
 )
@@ -26,7 +27,7 @@ func replayLogged(t *testing.T, trace string, args ...string) (*replay.Report, [
 	log := filepath.Join(t.TempDir(), "decisions.jsonl")
 	args = append([]string{"replay", trace, "--output", "json", "--decisions", log}, args...)
 	r := runWeir(t, args...)
-	if r.code != exitDone || r.err != "" {
+	if r.code != console.ExitDone || r.err != "" {
 		t.Fatalf("got exit code %d, want 0: %s", r.code, r.err)
 	}
 	report := &replay.Report{}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -291,7 +292,7 @@ func (w *reachWorld) byCommand(t *testing.T, limits []weir.Limit) {
 	for _, command := range commands {
 		var out, errs bytes.Buffer
 		args := slices.Concat(command, text, []string{"--store", url})
-		s := Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
+		s := console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
 		if code := Run(t.Context(), args, s, func(string) string { return "" }); code != 0 {
 			t.Fatalf("weir %s: exit %d: %s", strings.Join(args, " "), code, &errs)
 		}

@@ -11,6 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/text"
@@ -38,7 +40,7 @@ type demoFlags struct {
 	exit   bool
 }
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *console.App) *cobra.Command {
 	f := &demoFlags{replayFlags: replayFlags{
 		read: trace.Options{Resource: "llm"}, costs: replay.Costs{},
 		latency: replay.Latency{Base: 400 * time.Millisecond, PerToken: 15 * time.Millisecond},
@@ -50,31 +52,31 @@ func (a *app) demoCommand() *cobra.Command {
 		Example: `  weir demo
   weir demo --speed 30 --seed 7
   weir demo --exit > demo.txt`,
-		Args: arguments(0, 0, ""),
+		Args: console.Arguments(0, 0, ""),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.trace, "trace", "testdata/azure-llm-2023-code.csv",
 		"the traffic: a trace `FILE` as replay reads it")
 	flags.StringVar(&f.file, "limits", "examples/demo.yaml", "the server's limits `FILE`")
-	flags.StringVar(&f.listen, "listen", defaultListen,
+	flags.StringVar(&f.listen, "listen", connect.DefaultListen,
 		"listen on `HOST:PORT`; port 0 takes a free one")
 	flags.Int64Var(&f.speed, "speed", 120, "`N` times as fast as recorded")
 	flags.IntVar(&f.entities, "entities", 4, "spread the calls over `N` tenants")
 	flags.Uint64Var(&f.seed, "seed", 1, "the number `S` decides who makes which call")
 	flags.Var(&f.latency, "latency", "how long calls last")
 	flags.BoolVar(&f.exit, "exit", false, "end once the lines are printed, not by an interrupt")
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, _ []string) error {
 		if err := checkDemoListen(cmd, f.listen); err != nil {
 			return err
 		}
-		f.target.server = defaultServer // only for the check: the address is known later
+		f.target.Server = connect.DefaultServer // only for the check: the address is known later
 		if err := f.check(cmd, f.trace); err != nil {
 			return err
 		}
-		err := a.demo(cmd.Context(), f, cmd.Flags().Changed("listen"))
+		err := runDemo(cmd.Context(), a, f, cmd.Flags().Changed("listen"))
 		switch _, unfit := errors.AsType[replay.UnfitError](err); {
 		case unfit:
-			return misused(cmd, "%w", err)
+			return console.UsageError(cmd, "%w", err)
 		case listens(err):
 			return fmt.Errorf("%w (--listen names another address)", err)
 		case errors.Is(err, fs.ErrNotExist):
@@ -86,21 +88,21 @@ func (a *app) demoCommand() *cobra.Command {
 	return cmd
 }
 
-// demo serves, plays, and stays up. It begins with what may be wrong with the files.
-func (a *app) demo(ctx context.Context, f *demoFlags, fixed bool) (err error) {
-	trace, err := a.readTrace(ctx, f.trace, &f.read)
+// runDemo serves, plays, and stays up. It begins with what may be wrong with the files.
+func runDemo(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (err error) {
+	trace, err := readTrace(ctx, a, f.trace, &f.read)
 	if err != nil {
 		return err
 	}
-	if _, err := a.readLimits(ctx, f.file); err != nil {
+	if _, err := connect.ReadLimits(ctx, a, f.file); err != nil {
 		return err
 	}
-	s, err := a.startDemoServer(ctx, f, fixed)
+	s, err := startDemoServer(ctx, a, f, fixed)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.stop()) }()
-	f.target.server = s.url
+	f.target.Server = s.url
 	client, err := httpapi.NewClient(s.url, nil)
 	if err != nil {
 		return err
@@ -119,7 +121,7 @@ func (a *app) demo(ctx context.Context, f *demoFlags, fixed bool) (err error) {
 
 // demoRun is a demo whose server is up.
 type demoRun struct {
-	app    *app
+	app    *console.App
 	flags  *demoFlags
 	server *demoServer
 	client *httpapi.Client
@@ -129,14 +131,14 @@ type demoRun struct {
 func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 	f := d.flags
 	w := f.workload(trace)
-	out, every := d.app.liveOutput(&lines{to: d.app.streams.Out})
+	out, every := newLiveOutput(d.app, &lines{to: d.app.Streams.Out})
 	d.say("serving %s on %s\n", f.file, d.server.url)
 	d.say("sending it %s of %s, %s times as fast as recorded\n\n",
 		text.Plural(w.Calls(), "call", "calls"), f.trace, text.FormatInt(f.speed))
 	report, err := f.play(ctx, d.client, w, &livePlay{output: out, every: every, noteFirsts: true})
 	if report != nil {
 		var b bytes.Buffer
-		(&replayPrint{Report: report, chart: d.app.chartOptions()}).table(&b)
+		(&replayPrint{Report: report, chart: chartOptions(d.app)}).table(&b)
 		d.say("\n%s", b.String())
 	}
 	return err
@@ -144,5 +146,5 @@ func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 
 // say prints to standard output. Who closed it has seen enough, and is not told so again and again.
 func (d *demoRun) say(format string, args ...any) {
-	_, _ = fmt.Fprintf(d.app.streams.Out, format, args...)
+	_, _ = fmt.Fprintf(d.app.Streams.Out, format, args...)
 }

@@ -12,19 +12,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // checkDemoListen refuses an address that the demo cannot listen on: without bearer tokens
 // everybody who reaches it is admin, and it has no flag for any.
 func checkDemoListen(cmd *cobra.Command, listen string) error {
 	refuse := func(reason string) error {
-		return misused(cmd, "%w", &weir.Error{
+		return console.UsageError(cmd, "%w", &weir.Error{
 			Code: weir.Invalid, Field: "listen", Value: listen, Reason: reason,
 		})
 	}
 	host, port, err := net.SplitHostPort(listen)
 	if err != nil {
-		return refuse("must be host:port, such as " + defaultListen)
+		return refuse("must be host:port, such as " + connect.DefaultListen)
 	}
 	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
 		return refuse("must have a port from 0 to 65535")

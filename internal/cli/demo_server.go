@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -23,11 +24,11 @@ type demoServer struct {
 
 // startDemoServer serves the demo's limits from memory. Where the usual port is taken, and nobody
 // asked for it, it takes a free one.
-func (a *app) startDemoServer(ctx context.Context, f *demoFlags, fixed bool) (*demoServer, error) {
-	outlivePipes()
-	s, err := a.newDemoServer(ctx, f, f.listen)
+func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (*demoServer, error) {
+	console.IgnoreBrokenPipes()
+	s, err := newDemoServer(ctx, a, f, f.listen)
 	if e, ok := errors.AsType[*weir.Error](err); ok && e.Field == "listen" && !fixed {
-		s, err = a.newDemoServer(ctx, f, "127.0.0.1:0")
+		s, err = newDemoServer(ctx, a, f, "127.0.0.1:0")
 	}
 	if err != nil {
 		return nil, err
@@ -39,8 +40,8 @@ func (a *app) startDemoServer(ctx context.Context, f *demoFlags, fixed bool) (*d
 	return d, nil
 }
 
-func (a *app) newDemoServer(
-	ctx context.Context, f *demoFlags, address string,
+func newDemoServer(
+	ctx context.Context, a *console.App, f *demoFlags, address string,
 ) (*server.Server, error) {
 	store, err := memory.Open(nil)
 	if err != nil {
@@ -48,11 +49,11 @@ func (a *app) newDemoServer(
 	}
 	errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
 	return server.New(ctx, store, &server.Options{
-		Listen: address, LimitsFile: f.file, Version: buildVersion().Version, Limiter: demoLimiter(),
+		Listen: address, LimitsFile: f.file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
 		// Nobody else depends on it, so nobody needs time to look elsewhere.
 		Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
 		// The file may be changed while the demo is up, and may have mistakes then.
-		Logger: slog.New(slog.NewTextHandler(a.streams.Err, errorsOnly)),
+		Logger: slog.New(slog.NewTextHandler(a.Streams.Err, errorsOnly)),
 	})
 }
 

@@ -12,6 +12,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 const demoLimits = "../../examples/demo.yaml"
@@ -103,7 +106,7 @@ func demoOutput(
 	done := make(chan int, 1)
 	go func() {
 		args := append([]string{"demo", "--limits", demoLimits, "--listen", "127.0.0.1:0"}, args...)
-		code := Run(ctx, args, Streams{strings.NewReader(""), write, &errs}, noEnv)
+		code := Run(ctx, args, console.Streams{In: strings.NewReader(""), Out: write, Err: &errs}, noEnv)
 		_ = write.Close()
 		done <- code
 	}()
@@ -165,7 +168,7 @@ func TestDemo(t *testing.T) {
 	}
 	pasteIntoShell(t, pasted)
 	checkPage(t, pasted[0].url)
-	if code, errs := end(); code != exitDone || errs != "" {
+	if code, errs := end(); code != console.ExitDone || errs != "" {
 		t.Errorf("got exit code %d and %q, want 0 and nothing", code, errs)
 	}
 	if _, _, err := pasted[0].send(context.WithoutCancel(t.Context())); err == nil {
@@ -222,7 +225,7 @@ func TestDemoInterrupted(t *testing.T) {
 	if !begun {
 		t.Error("got no decision, want one before the interrupt")
 	}
-	if code, errs := end(); code != exitFailed || errs != "weir: interrupted\n" {
+	if code, errs := end(); code != console.ExitFailed || errs != "weir: interrupted\n" {
 		t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs)
 	}
 }
@@ -232,23 +235,23 @@ func TestDemoInterrupted(t *testing.T) {
 func TestDemoExit(t *testing.T) {
 	t.Parallel()
 	var config net.ListenConfig
-	taken, err := config.Listen(t.Context(), "tcp", defaultListen)
+	taken, err := config.Listen(t.Context(), "tcp", connect.DefaultListen)
 	if err == nil {
 		defer func() { _ = taken.Close() }()
 	} // otherwise somebody else has it
 	trace := liveTrace(t, 3)
 	r := runWeir(t, "demo", "--limits", demoLimits, "--trace", trace, "--speed", "1000000", "--exit")
-	if r.code != exitDone || r.err != "" || strings.Count(r.out, "\ncurl ") != 3 {
+	if r.code != console.ExitDone || r.err != "" || strings.Count(r.out, "\ncurl ") != 3 {
 		t.Errorf("got exit code %d, %q and\n%s\nwant 0 and three lines", r.code, r.err, r.out)
 	}
-	if strings.Contains(r.out, defaultServer+"/") || strings.Contains(r.out, "Ctrl-C") {
+	if strings.Contains(r.out, connect.DefaultServer+"/") || strings.Contains(r.out, "Ctrl-C") {
 		t.Errorf("got\n%s\nwant another address, and no advice to interrupt", r.out)
 	}
 
-	r = runWeir(t, "demo", "--limits", demoLimits, "--trace", trace, "--listen", defaultListen,
+	r = runWeir(t, "demo", "--limits", demoLimits, "--trace", trace, "--listen", connect.DefaultListen,
 		"--exit")
-	want := `weir: unavailable: listen "` + defaultListen + `": `
-	if r.code != exitFailed || !strings.HasPrefix(r.err, want) ||
+	want := `weir: unavailable: listen "` + connect.DefaultListen + `": `
+	if r.code != console.ExitFailed || !strings.HasPrefix(r.err, want) ||
 		!strings.Contains(r.err, "(--listen names another address)") {
 		t.Errorf("got exit code %d and %q, want that the port asked for is taken", r.code, r.err)
 	}
@@ -263,33 +266,33 @@ func TestDemoMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--trace", "nowhere.csv"}, exitFailed, "(run the demo in a clone of weir, "},
+		{[]string{"--trace", "nowhere.csv"}, console.ExitFailed, "(run the demo in a clone of weir, "},
 		{
-			[]string{"--trace", trace, "--limits", "nowhere.yaml"}, exitFailed,
+			[]string{"--trace", trace, "--limits", "nowhere.yaml"}, console.ExitFailed,
 			"(run the demo in a clone of weir, or name files with --trace and --limits)",
 		},
-		{[]string{"--trace", trace, "--limits", trace}, exitFailed, "trace.csv:1:"},
+		{[]string{"--trace", trace, "--limits", trace}, console.ExitFailed, "trace.csv:1:"},
 		{
-			[]string{"--trace", trace, "--speed", "0"}, exitMisused,
+			[]string{"--trace", trace, "--speed", "0"}, console.ExitMisused,
 			"--speed 0: must be between 1 and 1,000,000 (see weir demo --help)",
 		},
-		{[]string{"--trace", trace, "--entities", "0"}, exitMisused, "--entities 0: must be "},
-		{[]string{"--trace", trace, "extra"}, exitMisused, "extra"},
+		{[]string{"--trace", trace, "--entities", "0"}, console.ExitMisused, "--entities 0: must be "},
+		{[]string{"--trace", trace, "extra"}, console.ExitMisused, "extra"},
 		{
-			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "nonsense"}, exitMisused,
+			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "nonsense"}, console.ExitMisused,
 			`listen "nonsense": must be host:port, such as 127.0.0.1:7117 (see weir demo --help)`,
 		},
 		{
-			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "0.0.0.0:0"}, exitMisused,
+			[]string{"--trace", trace, "--limits", demoLimits, "--listen", "0.0.0.0:0"}, console.ExitMisused,
 			`listen "0.0.0.0:0": must be a loopback address: the demo lets everybody in as admin (see`,
 		},
 		{
 			[]string{"--trace", trace, "--limits", "../../examples/limits.yaml", "--listen", "127.0.0.1:0"},
-			exitFailed, `../../examples/limits.yaml: the lines to try need the entity "you" as in ` +
+			console.ExitFailed, `../../examples/limits.yaml: the lines to try need the entity "you" as in ` +
 				`examples/demo.yaml: limit "parallel" on resource "one-at-a-time": is missing`,
 		},
-		{[]string{"--trace", ""}, exitMisused, "--trace must not be empty"},
-		{[]string{"--listen", ""}, exitMisused, "must be host:port"},
+		{[]string{"--trace", ""}, console.ExitMisused, "--trace must not be empty"},
+		{[]string{"--listen", ""}, console.ExitMisused, "must be host:port"},
 	} {
 		r := runWeir(t, append([]string{"demo"}, c.args...)...)
 		if r.code != c.code || r.out != "" || !strings.Contains(r.err, c.want) ||
@@ -303,7 +306,7 @@ func TestDemoMistakes(t *testing.T) {
 func TestDemoLimits(t *testing.T) {
 	t.Parallel()
 	r := runWeir(t, "limits", "check", demoLimits)
-	if r.code != exitDone || r.err != "" {
+	if r.code != console.ExitDone || r.err != "" {
 		t.Errorf("got exit code %d and %q, want no mistakes", r.code, r.err)
 	}
 }

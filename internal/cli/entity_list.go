@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -27,7 +29,7 @@ func (f *entityFlags) pages(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.most, "size", 0, "print at most `N` names (default all)")
 }
 
-func (a *app) listEntitiesCommand() *cobra.Command {
+func listEntitiesCommand(a *console.App) *cobra.Command {
 	f := &entityFlags{}
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -38,23 +40,23 @@ parent and children need not be declared to use the limits of a resource or the 
   weir entity list --parent acme
   weir entity list --with-limits-on gpt-4o
   weir entity list --size 100 --after acme-bot`,
-		Args: arguments(0, 0, ""),
+		Args: console.Arguments(0, 0, ""),
 	}
 	cmd.Flags().StringVar(&f.query.Parent, "parent", "", "only the children of this `ENTITY`")
 	cmd.Flags().StringVar(&f.query.Resource, "with-limits-on", "",
 		"only those with limits of their own on this `RESOURCE`, or on _default_")
 	f.pages(cmd)
-	return a.remote(cmd, reads, func(cmd *cobra.Command, _ []string) (question, error) {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, _ []string) (connect.Action, error) {
 		for _, name := range []string{"parent", "with-limits-on"} {
 			if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-				return nil, misused(cmd, "--%s must not be empty", name)
+				return nil, console.UsageError(cmd, "--%s must not be empty", name)
 			}
 		}
 		return f.plan(cmd)
 	})
 }
 
-func (a *app) childrenCommand() *cobra.Command {
+func childrenCommand(a *console.App) *cobra.Command {
 	f := &entityFlags{}
 	cmd := entityArgument(&cobra.Command{
 		Use:     "children ENTITY",
@@ -63,8 +65,8 @@ func (a *app) childrenCommand() *cobra.Command {
 		Example: "  weir entity children acme",
 	})
 	f.pages(cmd)
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
-		if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 			return nil, err
 		}
 		f.query.Parent = args[0]
@@ -72,16 +74,16 @@ func (a *app) childrenCommand() *cobra.Command {
 	})
 }
 
-func (f *entityFlags) plan(cmd *cobra.Command) (question, error) {
+func (f *entityFlags) plan(cmd *cobra.Command) (connect.Action, error) {
 	if cmd.Flags().Changed("size") && f.most < 1 {
-		return nil, misused(cmd, "--size %d: must be above zero", f.most)
+		return nil, console.UsageError(cmd, "--size %d: must be above zero", f.most)
 	}
-	return func(ctx context.Context, c *connection) (*answer, error) {
+	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 		body, err := f.list(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		return &answer{body: body, table: func(b *bytes.Buffer) {
+		return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
 			if len(body.Entities) == 0 {
 				b.WriteString(f.none() + "\n")
 			}
@@ -113,7 +115,7 @@ func (f *entityFlags) none() string {
 }
 
 // list asks for one page after the other.
-func (f *entityFlags) list(ctx context.Context, c *connection) (*entitiesBody, error) {
+func (f *entityFlags) list(ctx context.Context, c *connect.Connection) (*entitiesBody, error) {
 	left := f.most
 	if left == 0 {
 		left = math.MaxInt
@@ -122,7 +124,7 @@ func (f *entityFlags) list(ctx context.Context, c *connection) (*entitiesBody, e
 	q := f.query
 	for {
 		q.Size = min(left, entityPage)
-		page, err := c.admin.Entities(ctx, &q)
+		page, err := c.Admin.Entities(ctx, &q)
 		if err != nil {
 			return nil, err
 		}

@@ -4,69 +4,18 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 	"testing/iotest"
 	"testing/synctest"
 	"time"
 
-	"github.com/spf13/cobra"
-
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 )
-
-func TestExitCodes(t *testing.T) {
-	t.Parallel()
-	denied := fmt.Errorf("reserve: %w", &weir.DeniedError{RetryAfter: time.Second})
-	for _, c := range []struct {
-		err  error
-		want int
-	}{
-		{nil, exitDone},
-		{failed(nil), exitDone},
-		{failed(errors.New("boom")), exitFailed},
-		{failed(fmt.Errorf("x: %w", context.Canceled)), exitFailed},
-		{misused(&cobra.Command{Use: "x"}, "boom"), exitMisused},
-		{failed(misused(&cobra.Command{Use: "x"}, "boom")), exitMisused},
-		{errors.New("an error of cobra's"), exitMisused},
-		{failed(denied), exitDenied},
-	} {
-		if got := exitCode(c.err); got != c.want {
-			t.Errorf("%v: got %d, want %d", c.err, got, c.want)
-		}
-	}
-}
-
-// TestComplaints: each mistake is one line, and the program's name is in front once.
-func TestComplaints(t *testing.T) {
-	t.Parallel()
-	bad := &weir.Error{Code: weir.Invalid, Field: "costs.tpm", Value: "-1", Reason: "must not be negative"}
-	for _, c := range []struct {
-		err  error
-		want []string
-	}{
-		{nil, nil},
-		{errors.New("boom"), []string{"boom"}},
-		{bad, []string{`invalid: costs.tpm "-1": must not be negative`}},
-		{
-			failed(fmt.Errorf("t.csv:3: reserve: %w", bad)),
-			[]string{`t.csv:3: reserve: invalid: costs.tpm "-1": must not be negative`},
-		},
-		{errors.Join(errors.New("one"), errors.Join(bad, nil, errors.New("three"))), []string{
-			"one", `invalid: costs.tpm "-1": must not be negative`, "three",
-		}},
-		{errors.Join(errors.New("x"), context.Canceled), []string{"interrupted"}},
-	} {
-		if got := complaints(c.err); !slices.Equal(got, c.want) {
-			t.Errorf("%v: got %q, want %q", c.err, got, c.want)
-		}
-	}
-}
 
 // TestInterrupted: whoever waits for standard input is woken up, and an interrupted replay leaves
 // no log behind.
@@ -80,17 +29,17 @@ func TestInterrupted(t *testing.T) {
 		stop, interrupt := context.WithCancel(ctx)
 		time.AfterFunc(time.Second, interrupt)
 		var out, errs bytes.Buffer
-		code := Run(stop, []string{"limits", "check", "-"}, Streams{never, &out, &errs}, os.Getenv)
-		if code != exitFailed || errs.String() != "weir: interrupted\n" || ctx.Err() != nil {
+		code := Run(stop, []string{"limits", "check", "-"}, console.Streams{In: never, Out: &out, Err: &errs}, os.Getenv)
+		if code != console.ExitFailed || errs.String() != "weir: interrupted\n" || ctx.Err() != nil {
 			t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
 		}
 	})
 
 	dir := t.TempDir()
 	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
-	a := &app{streams: Streams{Err: io.Discard}, env: noEnv}
+	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}
 	f := &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")}
-	if _, err := a.replay(gone, liveTrace(t, 300), f); !errors.Is(err, context.Canceled) {
+	if _, err := replayVirtual(gone, a, liveTrace(t, 300), f); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want an interruption", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
@@ -119,15 +68,15 @@ func TestFullDisk(t *testing.T) {
 		var errs bytes.Buffer
 		full, close := io.Pipe()
 		full.CloseWithError(errors.New("no space left"))
-		code := Run(t.Context(), args, Streams{strings.NewReader(""), close, &errs}, os.Getenv)
-		if code != exitFailed || !strings.Contains(errs.String(), "no space left") {
+		code := Run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: close, Err: &errs}, os.Getenv)
+		if code != console.ExitFailed || !strings.Contains(errs.String(), "no space left") {
 			t.Errorf("%v: got exit code %d and %q, want 1 and the reason", args, code, errs.String())
 		}
 	}
 	var out, errs bytes.Buffer
 	broken := iotest.ErrReader(errors.New("input is gone"))
-	code := Run(t.Context(), []string{"limits", "check", "-"}, Streams{broken, &out, &errs}, os.Getenv)
-	if code != exitFailed || errs.String() != "weir: stdin: input is gone\n" {
+	code := Run(t.Context(), []string{"limits", "check", "-"}, console.Streams{In: broken, Out: &out, Err: &errs}, os.Getenv)
+	if code != console.ExitFailed || errs.String() != "weir: stdin: input is gone\n" {
 		t.Errorf("got exit code %d and %q, want 1 and the reason", code, errs.String())
 	}
 }
@@ -136,9 +85,9 @@ func TestFullDisk(t *testing.T) {
 func TestLargeLimits(t *testing.T) {
 	t.Parallel()
 	var out, errs bytes.Buffer
-	large := strings.NewReader(strings.Repeat("#", maxLimitsBytes+1))
-	code := Run(t.Context(), []string{"limits", "check", "-"}, Streams{large, &out, &errs}, os.Getenv)
-	if want := "weir: stdin: is larger than 8,388,608 bytes\n"; code != exitFailed || errs.String() != want {
+	large := strings.NewReader(strings.Repeat("#", connect.MaxLimitsBytes+1))
+	code := Run(t.Context(), []string{"limits", "check", "-"}, console.Streams{In: large, Out: &out, Err: &errs}, os.Getenv)
+	if want := "weir: stdin: is larger than 8,388,608 bytes\n"; code != console.ExitFailed || errs.String() != want {
 		t.Errorf("got exit code %d and %q, want 1 and %q", code, errs.String(), want)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
@@ -18,7 +20,7 @@ level that has any limits wins whole (entity and resource, entity and _default_,
 system), so the limits of a weaker level do not apply, even under other names. A parent that
 is charged too is explained with its own limits.`
 
-func (a *app) explainCommand() *cobra.Command {
+func explainCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain ENTITY RESOURCE",
 		Short: "Say which limits apply, and which ones they hide",
@@ -26,19 +28,19 @@ func (a *app) explainCommand() *cobra.Command {
 		Example: `  weir explain acme gpt-4o
   weir explain acme gpt-4o --store memory:?snapshot=weir.snapshot \
     --limits limits.yaml`,
-		Args:              arguments(2, 2, "an entity and a resource"),
+		Args:              console.Arguments(2, 2, "an entity and a resource"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
-		if err := refuseEmpty(cmd, args, "ENTITY", "RESOURCE"); err != nil {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "ENTITY", "RESOURCE"); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			e, err := c.service.Explain(ctx, args[0], args[1])
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			e, err := c.Service.Explain(ctx, args[0], args[1])
 			if err != nil {
 				return nil, err
 			}
-			return &answer{body: httpapi.Document(e), table: func(b *bytes.Buffer) {
+			return &connect.Answer{Value: httpapi.Document(e), Table: func(b *bytes.Buffer) {
 				writeExplanation(b, e)
 			}}, nil
 		}, nil

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // hangupsIgnored is whether hangups were ignored when the tests began, as under nohup: what they
@@ -52,7 +54,7 @@ func TestReplayHangup(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := <-ended
-	if code := cmd.ProcessState.ExitCode(); code != exitFailed || !slotsFree(t, limiter) {
+	if code := cmd.ProcessState.ExitCode(); code != console.ExitFailed || !slotsFree(t, limiter) {
 		t.Errorf("got exit code %d, %v, want 1 and all leases settled", code, err)
 	}
 }

@@ -3,15 +3,17 @@ package cli
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
 // leaseAnswer prints a lease and the limits that admitted it.
-func leaseAnswer(l *weir.Lease) *answer {
-	return &answer{body: httpapi.Document(l), table: func(b *bytes.Buffer) {
+func leaseAnswer(l *weir.Lease) *connect.Answer {
+	return &connect.Answer{Value: httpapi.Document(l), Table: func(b *bytes.Buffer) {
 		t := text.Table{}
 		t.Add("lease", l.ID.String())
 		t.Add("reserved", instant(l.ReservedAt))
@@ -28,8 +30,8 @@ func leaseAnswer(l *weir.Lease) *answer {
 }
 
 // denialAnswer prints the limits that were judged, and when to come back.
-func denialAnswer(e *weir.DeniedError) *answer {
-	return &answer{body: httpapi.Document(e), table: func(b *bytes.Buffer) {
+func denialAnswer(e *weir.DeniedError) *connect.Answer {
+	return &connect.Answer{Value: httpapi.Document(e), Table: func(b *bytes.Buffer) {
 		atLeast := ""
 		if e.AtLeast {
 			atLeast = "at least "
@@ -46,8 +48,8 @@ func denialAnswer(e *weir.DeniedError) *answer {
 }
 
 // receiptAnswer prints what a verb on a lease did.
-func receiptAnswer(r *weir.Receipt) *answer {
-	return &answer{body: httpapi.Document(r), table: func(b *bytes.Buffer) {
+func receiptAnswer(r *weir.Receipt) *connect.Answer {
+	return &connect.Answer{Value: httpapi.Document(r), Table: func(b *bytes.Buffer) {
 		t := text.Table{}
 		t.Add("lease", r.LeaseID.String())
 		t.Add("at", instant(r.At))
@@ -76,4 +78,15 @@ func addEnds(t *text.Table, r *weir.Receipt) {
 	if r.RefundInDoubt {
 		t.Add("in doubt", inDoubtNote)
 	}
+}
+
+// instantLayout writes instants as the wire counts them: to the millisecond.
+const instantLayout = "2006-01-02T15:04:05.000Z07:00"
+
+// instant writes a time for people; nothing for none.
+func instant(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(instantLayout)
 }

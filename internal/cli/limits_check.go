@@ -10,12 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
-
-// maxLimitsBytes bounds what is read of a limits file; [manifest.Parse] takes less and says so.
-const maxLimitsBytes = 8 << 20
 
 const limitsCheckHelp = `Check limits files: name every mistake by file, line and column, or print what a
 file declares and what its levels hide. The first level that has any limits wins whole (entity
@@ -25,17 +24,17 @@ apply at all.
 FILE is a limits file, or - for standard input. All files are read, also after one with
 mistakes; the exit code is 1 if any file has a mistake.`
 
-func (a *app) limitsCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+func limitsCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
 		Use:     "limits",
 		Short:   "Work with limits files",
 		Example: "  weir limits check limits.yaml",
 	})
-	cmd.AddCommand(a.limitsCheckCommand())
+	cmd.AddCommand(limitsCheckCommand(a))
 	return cmd
 }
 
-func (a *app) limitsCheckCommand() *cobra.Command {
+func limitsCheckCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check FILE...",
 		Short: "Find the mistakes in limits files",
@@ -43,39 +42,30 @@ func (a *app) limitsCheckCommand() *cobra.Command {
 		Example: `  weir limits check limits.yaml
   weir limits check --output json *.yaml
   generate-limits | weir limits check -`,
-		Args: arguments(1, -1, "at least one limits file, or - for standard input"),
+		Args: console.Arguments(1, -1, "at least one limits file, or - for standard input"),
 	}
-	output := outputFlag(cmd)
-	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+	output := console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		if slices.Contains(args, "") {
-			return misused(cmd, "FILE must not be empty")
+			return console.UsageError(cmd, "FILE must not be empty")
 		}
 		var errs []error
 		result := limitsResult{Files: []*limitsFile{}}
 		for _, name := range args {
-			f, err := a.checkLimits(cmd.Context(), name)
+			f, err := checkLimits(cmd.Context(), a, name)
 			errs = append(errs, err)
 			result.Files = append(result.Files, f)
 		}
-		err := a.print(*output, result, func(b *bytes.Buffer) { result.table(b) })
+		err := a.PrintResult(*output, result, func(b *bytes.Buffer) { result.table(b) })
 		return errors.Join(append(errs, err)...)
 	})
 	return cmd
 }
 
-// readLimits reads a limits file.
-func (a *app) readLimits(ctx context.Context, name string) (*manifest.Manifest, error) {
-	data, err := a.read(ctx, name, maxLimitsBytes)
-	if err != nil {
-		return nil, err
-	}
-	return manifest.Parse(inputName(name), data)
-}
-
 // checkLimits reads a limits file and says what is in it, and what is wrong with it.
-func (a *app) checkLimits(ctx context.Context, name string) (*limitsFile, error) {
-	m, err := a.readLimits(ctx, name)
-	f := &limitsFile{File: inputName(name), Valid: err == nil}
+func checkLimits(ctx context.Context, a *console.App, name string) (*limitsFile, error) {
+	m, err := connect.ReadLimits(ctx, a, name)
+	f := &limitsFile{File: console.InputName(name), Valid: err == nil}
 	if err != nil {
 		f.Errors = limitsMistakes(err)
 		return f, err

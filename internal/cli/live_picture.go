@@ -8,14 +8,10 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
-
-// style is how a terminal may be written to.
-type style struct {
-	color, blocks bool
-}
 
 // screenLine is a line of a picture.
 type screenLine struct {
@@ -23,9 +19,9 @@ type screenLine struct {
 	ansi string // how it looks; empty for plain
 }
 
-// picture lays out what fits: the bar, the sums, and as many rows of the table as there is room
+// render lays out what fits: the bar, the sums, and as many rows of the table as there is room
 // for.
-func (look style) picture(state *replay.State, columns, rows int) []screenLine {
+func render(look console.Style, state *replay.State, columns, rows int) []screenLine {
 	sums := fmt.Sprintf("%s admitted, %s denied", text.FormatInt(state.Admitted), text.FormatInt(state.Denied))
 	if state.Errors > 0 {
 		sums += ", " + text.Plural(int(state.Errors), "error", "errors")
@@ -33,7 +29,7 @@ func (look style) picture(state *replay.State, columns, rows int) []screenLine {
 	if state.Late > 0 {
 		sums += fmt.Sprintf(", %s sent late", text.FormatInt(state.Late))
 	}
-	lines := []screenLine{{text: look.headline(state, columns)}, {text: sums}}
+	lines := []screenLine{{text: headline(look, state, columns)}, {text: sums}}
 	// The cursor stands on a line of its own below the picture.
 	room := rows - len(lines) - 1
 	if room < 3 {
@@ -45,13 +41,13 @@ func (look style) picture(state *replay.State, columns, rows int) []screenLine {
 		shown = shown[:max(room-1, 0)]
 		hidden = len(state.Rows) - len(shown)
 	}
-	for i, text := range look.table(shown, columns) {
+	for i, text := range liveTable(look, shown, columns) {
 		line := screenLine{text: text}
 		switch {
 		case i == 0:
-			line.ansi = ansiBold
+			line.ansi = console.AnsiBold
 		case shown[i-1].Denies && !shown[i-1].Shadow:
-			line.ansi = ansiRed
+			line.ansi = console.AnsiRed
 		}
 		lines = append(lines, line)
 	}
@@ -62,11 +58,11 @@ func (look style) picture(state *replay.State, columns, rows int) []screenLine {
 }
 
 // headline is how far the replay is, with a bar if there is room for one.
-func (look style) headline(s *replay.State, columns int) string {
+func headline(look console.Style, s *replay.State, columns int) string {
 	share := fmt.Sprintf("%3d %%", percentDone(s))
 	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", text.FormatInt(s.Done), text.FormatInt(s.Total),
 		text.FormatInt(s.PerSecond), (s.Left + time.Second - 1).Truncate(time.Second))
-	long := share + "  " + look.bar(big.NewInt(s.Done), big.NewInt(s.Total), 20) + "  " + rest
+	long := share + "  " + look.Bar(big.NewInt(s.Done), big.NewInt(s.Total), 20) + "  " + rest
 	if utf8.RuneCountInString(long) <= columns {
 		return long
 	}
@@ -76,9 +72,9 @@ func (look style) headline(s *replay.State, columns int) string {
 // percentDone is the share of calls that are done, rounded down.
 func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) }
 
-// table lays the rows out, with fewer columns where all of them are too wide. The first line has
+// liveTable lays the rows out, with fewer columns where all of them are too wide. The first line has
 // the heads.
-func (look style) table(rows []replay.StateRow, columns int) []string {
+func liveTable(look console.Style, rows []replay.StateRow, columns int) []string {
 	var lines []string
 	for left := range 4 {
 		t := text.Table{Heads: []string{"ENTITY", "LIMIT"}}
@@ -93,7 +89,7 @@ func (look style) table(rows []replay.StateRow, columns int) []string {
 			t.Heads = append(t.Heads, " ")
 		}
 		for i := range rows {
-			t.Add(look.cells(&rows[i], left)...)
+			t.Add(liveCells(look, &rows[i], left)...)
 		}
 		var b bytes.Buffer
 		t.Write(&b)
@@ -105,8 +101,8 @@ func (look style) table(rows []replay.StateRow, columns int) []string {
 	return lines
 }
 
-// cells are the columns of a row, without those that were left out.
-func (look style) cells(r *replay.StateRow, left int) []string {
+// liveCells are the columns of a row, without those that were left out.
+func liveCells(look console.Style, r *replay.StateRow, left int) []string {
 	const longest = 24
 	limit := r.Limit
 	if r.Shadow {
@@ -122,29 +118,9 @@ func (look style) cells(r *replay.StateRow, left int) []string {
 	used, of := text.GroupDigits(r.InUse.String()), text.GroupDigits(r.Capacity.String())
 	cells = append(cells, text.FormatInt(r.Denied), used, of)
 	if left < 1 {
-		cells = append(cells, look.bar(r.InUse, r.Capacity, 10))
+		cells = append(cells, look.Bar(r.InUse, r.Capacity, 10))
 	}
 	return cells
-}
-
-// bar draws a share; more than the whole is full, less than nothing is empty.
-func (look style) bar(part, whole *big.Int, width int64) string {
-	n := int64(0)
-	if whole.Sign() > 0 {
-		filled := new(big.Int).Mul(part, big.NewInt(width))
-		filled.Quo(filled, whole)
-		switch {
-		case filled.Cmp(big.NewInt(width)) >= 0:
-			n = width
-		case filled.Sign() > 0:
-			n = filled.Int64()
-		}
-	}
-	full, empty := "#", "-"
-	if look.blocks {
-		full, empty = "█", "░"
-	}
-	return strings.Repeat(full, int(n)) + strings.Repeat(empty, int(width-n))
 }
 
 func widest(lines []string) int {

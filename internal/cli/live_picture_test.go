@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -113,7 +114,7 @@ acme      usd_micros *       5       999
 func TestPicture(t *testing.T) {
 	t.Parallel()
 	for _, c := range pictures {
-		lines := style{blocks: c.blocks}.picture(pictured(), c.columns, c.rows)
+		lines := render(console.Style{Blocks: c.blocks}, pictured(), c.columns, c.rows)
 		var shown []string
 		for _, l := range lines {
 			shown = append(shown, strings.TrimRight(text.Cut(l.text, c.columns), " ")+"\n")
@@ -132,13 +133,13 @@ func TestPictureOfLongNames(t *testing.T) {
 	t.Parallel()
 	s := pictured()
 	s.Rows[0].Entity = strings.Repeat("é", 256)
-	for _, l := range (style{}).picture(s, 100, 24) {
+	for _, l := range render((console.Style{}), s, 100, 24) {
 		if n := utf8.RuneCountInString(l.text); n > 100 {
 			t.Errorf("got %d characters: %s", n, l.text)
 		}
 	}
 	s.Rows = nil
-	got := (style{}).picture(s, 100, 24)
+	got := render((console.Style{}), s, 100, 24)
 	if len(got) != 4 || !strings.HasPrefix(got[3].text, "ENTITY") {
 		t.Errorf("got %v, want the heads alone", got)
 	}
@@ -181,11 +182,11 @@ func TestScreenColors(t *testing.T) {
 	t.Parallel()
 	for _, color := range []bool{true, false} {
 		var out bytes.Buffer
-		s := &screen{to: &out, size: func() (int, int) { return 100, 24 }, style: style{color: color}}
+		s := &screen{to: &out, size: func() (int, int) { return 100, 24 }, style: console.Style{Color: color}}
 		s.show(pictured())
 		var styled []string
 		for line := range strings.Lines(out.String()) {
-			if text, found := strings.CutSuffix(line, ansiPlain+ansiEndLine+"\r\n"); found {
+			if text, found := strings.CutSuffix(line, console.AnsiPlain+console.AnsiEndLine+"\r\n"); found {
 				styled = append(styled, text[:12])
 			}
 		}

@@ -6,34 +6,23 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
-)
-
-// What a terminal understands.
-const (
-	ansiUp      = "\x1b[%dA\r" // to the beginning of the line so many lines above
-	ansiErase   = "\x1b[J"     // from here to the end of the screen
-	ansiEndLine = "\x1b[K"     // from here to the end of the line
-	ansiNoWrap  = "\x1b[?7l"   // what does not fit into a line is not shown
-	ansiWrap    = "\x1b[?7h"
-	ansiBold    = "\x1b[1m"
-	ansiRed     = "\x1b[31m"
-	ansiPlain   = "\x1b[0m"
 )
 
 // screen shows a replay on a terminal: a bar and a table, drawn again and again in the same place.
 type screen struct {
 	to    io.Writer
 	size  func() (columns, rows int)
-	style style
+	style console.Style
 
 	mu    sync.Mutex
 	drawn int // lines
 }
 
-func newScreen(t *terminal) *screen {
-	return &screen{to: t, size: t.size, style: t.style}
+func newScreen(t *console.Terminal) *screen {
+	return &screen{to: t, size: t.Size, style: t.Style}
 }
 
 // show draws the picture anew.
@@ -41,18 +30,18 @@ func (s *screen) show(state *replay.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	columns, rows := s.size()
-	lines := s.style.picture(state, columns, rows)
+	lines := render(s.style, state, columns, rows)
 	var b strings.Builder
-	b.WriteString(ansiNoWrap)
+	b.WriteString(console.AnsiNoWrap)
 	s.back(&b)
 	for _, l := range lines {
 		text := text.Cut(l.text, columns)
-		if s.style.color && l.ansi != "" {
-			text = l.ansi + text + ansiPlain
+		if s.style.Color && l.ansi != "" {
+			text = l.ansi + text + console.AnsiPlain
 		}
-		b.WriteString(text + ansiEndLine + "\r\n")
+		b.WriteString(text + console.AnsiEndLine + "\r\n")
 	}
-	b.WriteString(ansiErase + ansiWrap)
+	b.WriteString(console.AnsiErase + console.AnsiWrap)
 	s.drawn = len(lines)
 	s.write(b.String())
 }
@@ -63,7 +52,7 @@ func (s *screen) note(text string) {
 	defer s.mu.Unlock()
 	var b strings.Builder
 	s.back(&b)
-	b.WriteString(ansiErase + text + "\r\n")
+	b.WriteString(console.AnsiErase + text + "\r\n")
 	s.drawn = 0
 	s.write(b.String())
 }
@@ -75,7 +64,7 @@ func (s *screen) end() {
 	if s.drawn > 0 {
 		var b strings.Builder
 		s.back(&b)
-		s.write(b.String() + ansiErase)
+		s.write(b.String() + console.AnsiErase)
 		s.drawn = 0
 	}
 }
@@ -83,7 +72,7 @@ func (s *screen) end() {
 // back goes to where the picture begins.
 func (s *screen) back(b *strings.Builder) {
 	if s.drawn > 0 {
-		fmt.Fprintf(b, ansiUp, s.drawn)
+		fmt.Fprintf(b, console.AnsiUp, s.drawn)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -42,20 +44,20 @@ repetitions where no answer came. Denials are answers, errors are none. After a 
 errors in a row it gives up. Stopped with an interrupt, it settles what is under way and
 reports what there was. The leases of calls that failed are cancelled at the end.
 
-It asks the server at --server (or WEIR_SERVER; ` + defaultServer + ` unless told
+It asks the server at --server (or WEIR_SERVER; ` + connect.DefaultServer + ` unless told
 otherwise). The bearer token stands in WEIR_TOKEN, or in a file named with --token-file.`
 
 // loadtestFlags are the flags of `weir loadtest`.
 type loadtestFlags struct {
-	target   target
+	target   connect.Target
 	requests []string
 	mix      string
 	options  loadtest.Options
 	think    thinkFlag
-	output   *format
+	output   *console.Format
 }
 
-func (a *app) loadtestCommand() *cobra.Command {
+func loadtestCommand(a *console.App) *cobra.Command {
 	f := &loadtestFlags{}
 	cmd := &cobra.Command{
 		Use: "loadtest {ENTITY RESOURCE [NAME=N...] | --request TEXT... | --mix FILE}",
@@ -74,10 +76,7 @@ func (a *app) loadtestCommand() *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.target.server, "server", "", "`URL` of the server to load (default "+defaultServer+")")
-	flags.StringVar(&f.target.tokenFile, "token-file", "", "`FILE` with the bearer token for the server")
-	flags.StringVar(&f.target.caCert, "ca-cert", "",
-		"`FILE` of certificates (PEM) to trust instead of the system's")
+	f.target.AddServerFlags(cmd, "`URL` of the server to load (default "+connect.DefaultServer+")")
 	flags.StringArrayVar(&f.requests, "request", nil,
 		"a sort of request, as `TEXT` like '3x acme gpt-4o rpm=1' (repeatable)")
 	flags.StringVar(&f.mix, "mix", "", "`FILE` with such a text on each line, or - for standard input")
@@ -89,14 +88,14 @@ func (a *app) loadtestCommand() *cobra.Command {
 	flags.Var(&f.think, "think", "time between reserving and settling, like 100ms or 50ms..150ms")
 	flags.IntVar(&f.options.CancelPercent, "cancel", 0, "cancel `N` of a hundred leases, complete the others")
 	flags.Uint64Var(&f.options.Seed, "seed", 0, "the number `S` decides what the calls ask (default random)")
-	f.output = outputFlag(cmd)
-	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+	f.output = console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		if err := f.check(cmd, args); err != nil {
 			return err
 		}
-		report, err := a.loadtest(cmd, args, f)
+		report, err := runLoadtest(a, cmd, args, f)
 		if report != nil { // a run that was stopped has one too
-			err = errors.Join(err, a.print(*f.output, report, report.table))
+			err = errors.Join(err, a.PrintResult(*f.output, report, report.table))
 		}
 		return err
 	})
@@ -106,21 +105,21 @@ func (a *app) loadtestCommand() *cobra.Command {
 // check finds what is wrong with the flags as such.
 func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 	given := cmd.Flags().Changed
-	if err := refuseBlankFlags(cmd); err != nil {
+	if err := console.RejectBlankFlags(cmd); err != nil {
 		return err
 	}
 	switch named := len(f.requests) > 0 || f.mix != ""; {
 	case len(args) == 0 && !named:
-		return misused(cmd, "give what the calls ask: ENTITY RESOURCE [NAME=N...], --request or --mix")
+		return console.UsageError(cmd, "give what the calls ask: ENTITY RESOURCE [NAME=N...], --request or --mix")
 	case len(args) > 0 && named:
-		return misused(cmd, "%q cannot stand beside --request or --mix: name all requests there",
+		return console.UsageError(cmd, "%q cannot stand beside --request or --mix: name all requests there",
 			text.Shorten(strings.Join(args, " "), 64))
 	case given("duration") && f.options.Duration == 0:
-		return misused(cmd, "--duration 0s: must be from 1ms to 24h")
+		return console.UsageError(cmd, "--duration 0s: must be from 1ms to 24h")
 	case given("concurrency") && f.options.Concurrency == 0:
-		return misused(cmd, "--concurrency 0: must be from 1 to 4096")
+		return console.UsageError(cmd, "--concurrency 0: must be from 1 to 4096")
 	case given("rate") && f.options.Rate == 0:
-		return misused(cmd, "--rate 0: must be from 1 to 1000000")
+		return console.UsageError(cmd, "--rate 0: must be from 1 to 1000000")
 	}
 	f.options.Think = loadtest.DurationRange(f.think)
 	if !given("seed") {
@@ -137,7 +136,7 @@ func optionErrors(cmd *cobra.Command, err error) error {
 	}
 	for i, err := range errs {
 		if e, ok := errors.AsType[*weir.Error](err); ok {
-			errs[i] = misused(cmd, "--%s %s: %s", e.Field, e.Value, e.Reason)
+			errs[i] = console.UsageError(cmd, "--%s %s: %s", e.Field, e.Value, e.Reason)
 		}
 	}
 	return errors.Join(errs...)

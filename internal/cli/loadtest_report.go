@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
@@ -118,7 +119,7 @@ func newLoadtestReport(m *loadtest.Report, server string, requests []string) *lo
 		},
 		Latency: []loadtestRow{}, DeniedBy: []loadtestDeny{}, Errors: []loadtestErr{},
 		Leases:  loadtestLeases{m.Taken, m.Settled, m.Left},
-		Stopped: strings.Join(complaints(m.Stopped), "; "),
+		Stopped: strings.Join(console.ComplaintLines(m.Stopped), "; "),
 	}
 	if o.Rate > 0 {
 		r.Loop = "open"

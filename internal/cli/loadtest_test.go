@@ -14,6 +14,8 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 )
 
@@ -49,8 +51,8 @@ func TestLoadtestInterrupted(t *testing.T) {
 			code := Run(ctx, append([]string{
 				"loadtest", "tenant-1", "llm", "rpm=1", "--server", url, "--think", "59m", "--duration", "2m",
 				"-o", "json",
-			}, args...), Streams{strings.NewReader(""), &out, &errs}, noEnv)
-			if code != exitFailed || errs.String() != "weir: interrupted\n" {
+			}, args...), console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
+			if code != console.ExitFailed || errs.String() != "weir: interrupted\n" {
 				t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
 			}
 			r := loadReported(t, out.String())
@@ -78,7 +80,7 @@ func TestLoadtestGone(t *testing.T) {
 	r := runWeir(t, "loadtest", "tenant-1", "llm", "rpm=1", "--server", url, "--duration", "1h",
 		"--concurrency", "50", "-o", "json")
 	want := "weir: gave up after 100 errors in a row, the last one: reserve: "
-	if r.code != exitFailed || !strings.HasPrefix(r.err, want) {
+	if r.code != console.ExitFailed || !strings.HasPrefix(r.err, want) {
 		t.Errorf("got exit code %d and %q, want that it gave up", r.code, r.err)
 	}
 	report := loadReported(t, r.out)
@@ -109,22 +111,22 @@ func TestLoadtestToken(t *testing.T) {
 		code int
 		want string
 	}{
-		{"none", nil, []string{"--server", url}, exitFailed, "weir: permission denied"},
+		{"none", nil, []string{"--server", url}, console.ExitFailed, "weir: permission denied"},
 		{
-			"a wrong one", map[string]string{tokenEnv: "another-bearer-token"}, []string{"--server", url},
-			exitFailed, "weir: permission denied",
+			"a wrong one", map[string]string{connect.TokenEnv: "another-bearer-token"}, []string{"--server", url},
+			console.ExitFailed, "weir: permission denied",
 		},
-		{"from the environment", map[string]string{tokenEnv: token, serverEnv: url}, nil, exitDone, ""},
-		{"from a file", nil, []string{"--token-file", file, "--server", url}, exitDone, ""},
+		{"from the environment", map[string]string{connect.TokenEnv: token, connect.ServerEnv: url}, nil, console.ExitDone, ""},
+		{"from a file", nil, []string{"--token-file", file, "--server", url}, console.ExitDone, ""},
 	} {
 		var out, errs bytes.Buffer
 		args := append([]string{"loadtest", "tenant-1", "llm", "rpm=1", "--duration", "50ms"}, c.args...)
-		code := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &errs},
+		code := Run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
 			func(name string) string { return c.env[name] })
 		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
 			t.Errorf("%s: got exit code %d and %q, want %d and %q", c.name, code, errs.String(), c.code, c.want)
 		}
-		if (out.Len() > 0) != (c.code == exitDone) || strings.Contains(errs.String()+out.String(), token) {
+		if (out.Len() > 0) != (c.code == console.ExitDone) || strings.Contains(errs.String()+out.String(), token) {
 			t.Errorf("%s: got %q, want a report only where it ran, and no bearer token", c.name, out.String())
 		}
 	}
@@ -212,7 +214,7 @@ func TestLoadLine(t *testing.T) {
 			"100 %  ##########  5 calls  0.5/s  0 denied  0 failed  settling",
 		},
 	} {
-		if got := (style{}).loadLine(c.p); got != c.want {
+		if got := loadLine((console.Style{}), c.p); got != c.want {
 			t.Errorf("got  %q\nwant %q", got, c.want)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -17,23 +18,23 @@ type manResult struct {
 	Pages  int    `json:"pages"`
 }
 
-func (a *app) manCommand() *cobra.Command {
+func manCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man FOLDER",
 		Short: "Write the manual pages",
 		Long: `Write a manual page for each command to a folder that exists: weir.1, weir-reserve.1 and
 so on. Pages that are there already are replaced.`,
 		Example:           "  weir man /usr/local/share/man/man1\n  man weir-reserve",
-		Args:              arguments(1, 1, "a folder"),
+		Args:              console.Arguments(1, 1, "a folder"),
 		ValidArgsFunction: cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs),
 	}
-	output := outputFlag(cmd)
-	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
+	output := console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
 		r := manResult{Folder: args[0]}
 		if err := writePages(cmd.Root(), &r); err != nil {
 			return fmt.Errorf("man: %w", err)
 		}
-		return a.print(*output, r, func(b *bytes.Buffer) {
+		return a.PrintResult(*output, r, func(b *bytes.Buffer) {
 			fmt.Fprintf(b, "%s in %s\n", text.Plural(r.Pages, "manual page", "manual pages"), r.Folder)
 		})
 	})

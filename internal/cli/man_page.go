@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // manSection is the section of the manual that commands stand in.
@@ -16,7 +18,7 @@ const manSection = "1"
 func manPage(cmd *cobra.Command) []byte {
 	cmd.InitDefaultHelpFlag()
 	p := &page{}
-	version := "weir " + buildVersion().Version
+	version := "weir " + console.BuildVersion().Version
 	p.macro("TH", strings.ToUpper(pageName(cmd)), manSection, "", version, "weir")
 	p.macro("SH", "NAME")
 	p.text(pageName(cmd) + " - " + cmd.Short)

@@ -7,19 +7,21 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-func (a *app) namespaceCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+func namespaceCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
 		Use:   "namespace",
 		Short: "Divide a DynamoDB table into namespaces",
 		Example: `  weir namespace register prod --store dynamodb://limits
   weir namespace list --store dynamodb://limits`,
 	})
-	cmd.AddCommand(a.registerNamespaceCommand(), a.listNamespacesCommand(), a.showNamespaceCommand(),
-		a.deleteNamespaceCommand(), a.recoverNamespaceCommand(), a.orphanNamespacesCommand(),
-		a.purgeNamespaceCommand())
+	cmd.AddCommand(registerNamespaceCommand(a), listNamespacesCommand(a), showNamespaceCommand(a),
+		deleteNamespaceCommand(a), recoverNamespaceCommand(a), orphanNamespacesCommand(a),
+		purgeNamespaceCommand(a))
 	return cmd
 }
 
@@ -55,28 +57,28 @@ func (n *namespaceBody) table(b *bytes.Buffer) {
 }
 
 // namespaceArgument makes cmd one that takes a namespace's name or ID, and nothing else.
-func (a *app) namespaceArgument(
+func namespaceArgument(a *console.App,
 	cmd *cobra.Command, what string,
 	ask func(ctx context.Context, t *dynamodb.Table, arg string) (*namespaceBody, error),
 ) *cobra.Command {
-	cmd.Args = arguments(1, 1, what)
+	cmd.Args = console.Arguments(1, 1, what)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	return a.onTable(cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
-		if err := refuseEmpty(cmd, args, what); err != nil {
+	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+		if err := console.RefuseEmpty(cmd, args, what); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			body, err := ask(ctx, t, args[0])
 			if err != nil {
 				return nil, err
 			}
-			return &answer{body: body, table: body.table}, nil
+			return &connect.Answer{Value: body, Table: body.table}, nil
 		}, nil
 	})
 }
 
-func (a *app) registerNamespaceCommand() *cobra.Command {
-	return a.namespaceArgument(&cobra.Command{
+func registerNamespaceCommand(a *console.App) *cobra.Command {
+	return namespaceArgument(a, &cobra.Command{
 		Use:   "register NAME",
 		Short: "Make a namespace",
 		Long: `Make a namespace: a world of entities, limits and balances of its own in the table. One
@@ -93,8 +95,8 @@ that is there already stays as it is. It is opened with ?namespace=NAME in the s
 	})
 }
 
-func (a *app) showNamespaceCommand() *cobra.Command {
-	return a.namespaceArgument(&cobra.Command{
+func showNamespaceCommand(a *console.App) *cobra.Command {
+	return namespaceArgument(a, &cobra.Command{
 		Use:     "show NAME",
 		Aliases: []string{"get"},
 		Short:   "Print what a name leads to",
@@ -108,7 +110,7 @@ func (a *app) showNamespaceCommand() *cobra.Command {
 // defaultNamespace is the namespace that programs open unless they are told otherwise.
 const defaultNamespace = "default"
 
-func (a *app) deleteNamespaceCommand() *cobra.Command {
+func deleteNamespaceCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Take a namespace's name away",
@@ -118,12 +120,12 @@ longer ready, and refuses reservations once its cached configuration has expired
 namespace, which programs open unless they are told otherwise, needs --yes.`,
 		Example: `  weir namespace delete prod --store dynamodb://limits
   weir namespace delete default --yes --store dynamodb://limits`,
-		Args:              arguments(1, 1, "NAME"),
+		Args:              console.Arguments(1, 1, "NAME"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	confirm := confirmFlag(cmd)
-	return a.onTable(cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
-		if err := refuseEmpty(cmd, args, "NAME"); err != nil {
+	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+		if err := console.RefuseEmpty(cmd, args, "NAME"); err != nil {
 			return nil, err
 		}
 		if args[0] == defaultNamespace {
@@ -132,18 +134,18 @@ namespace, which programs open unless they are told otherwise, needs --yes.`,
 				return nil, err
 			}
 		}
-		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			body, err := bodyOf(t.DeleteNamespace(ctx, args[0]))
 			if err != nil {
 				return nil, err
 			}
-			return &answer{body: body, table: body.table}, nil
+			return &connect.Answer{Value: body, Table: body.table}, nil
 		}, nil
 	})
 }
 
-func (a *app) recoverNamespaceCommand() *cobra.Command {
-	return a.namespaceArgument(&cobra.Command{
+func recoverNamespaceCommand(a *console.App) *cobra.Command {
+	return namespaceArgument(a, &cobra.Command{
 		Use:   "recover ID",
 		Short: "Give a deleted namespace its name back",
 		Long: `Give a deleted namespace its name back, with all its data. This is refused if the

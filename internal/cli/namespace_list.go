@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -15,8 +17,8 @@ type namespacesBody struct {
 	Namespaces []*namespaceBody `json:"namespaces"`
 }
 
-func (a *app) listNamespacesCommand() *cobra.Command {
-	return a.listOfNamespaces(&cobra.Command{
+func listNamespacesCommand(a *console.App) *cobra.Command {
+	return listOfNamespaces(a, &cobra.Command{
 		Use:     "list",
 		Short:   "List the namespaces of a table",
 		Long:    "List the namespaces that have a name, in the order of the names.",
@@ -24,8 +26,8 @@ func (a *app) listNamespacesCommand() *cobra.Command {
 	}, "no namespaces", (*dynamodb.Table).Namespaces)
 }
 
-func (a *app) orphanNamespacesCommand() *cobra.Command {
-	return a.listOfNamespaces(&cobra.Command{
+func orphanNamespacesCommand(a *console.App) *cobra.Command {
+	return listOfNamespaces(a, &cobra.Command{
 		Use:   "orphans",
 		Short: "List the namespaces that have data and no name",
 		Long: `List the namespaces whose data no name leads to: deleted ones, those whose purge was
@@ -36,13 +38,13 @@ the name is not on the table any more.`,
 }
 
 // listOfNamespaces makes cmd one that prints what list returns.
-func (a *app) listOfNamespaces(
+func listOfNamespaces(a *console.App,
 	cmd *cobra.Command, none string,
 	list func(*dynamodb.Table, context.Context) ([]dynamodb.Namespace, error),
 ) *cobra.Command {
-	cmd.Args = arguments(0, 0, "")
-	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
-		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+	cmd.Args = console.Arguments(0, 0, "")
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			all, err := list(t, ctx)
 			if err != nil {
 				return nil, err
@@ -51,7 +53,7 @@ func (a *app) listOfNamespaces(
 			for i := range all {
 				body.Namespaces = append(body.Namespaces, newNamespaceBody(&all[i]))
 			}
-			return &answer{body: body, table: func(b *bytes.Buffer) { body.table(b, none) }}, nil
+			return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) { body.table(b, none) }}, nil
 		}, nil
 	})
 }

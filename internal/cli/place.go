@@ -10,6 +10,8 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
@@ -39,8 +41,8 @@ type place struct {
 }
 
 // limitCommands are the commands that read and change the limits of one place.
-func (a *app) limitCommands(p *place) []*cobra.Command {
-	return []*cobra.Command{a.getLimitsCommand(p), a.setLimitsCommand(p), a.deleteLimitsCommand(p)}
+func limitCommands(a *console.App, p *place) []*cobra.Command {
+	return []*cobra.Command{getLimitsCommand(a, p), setLimitsCommand(a, p), deleteLimitsCommand(a, p)}
 }
 
 // command makes one of them; each has its own subject to be filled.
@@ -67,11 +69,11 @@ func (p *place) command(verb, arguments, short, long string) (*cobra.Command, *w
 
 // locate fills the subject from the arguments, and refuses those that would mean another place.
 func (p *place) locate(cmd *cobra.Command, args []string, at *weir.Subject) error {
-	if err := refuseEmpty(cmd, args[:len(p.names)], p.names...); err != nil {
+	if err := console.RefuseEmpty(cmd, args[:len(p.names)], p.names...); err != nil {
 		return err
 	}
 	if flag := cmd.Flags().Lookup("resource"); flag != nil && flag.Value.String() == "" {
-		return misused(cmd, "--resource must not be empty")
+		return console.UsageError(cmd, "--resource must not be empty")
 	}
 	if p.at != nil {
 		p.at(args, at)
@@ -89,25 +91,25 @@ func (p *place) argumentsOf(least, most int, what string) cobra.PositionalArgs {
 	if most >= 0 {
 		most += n
 	}
-	return arguments(n+least, most, what)
+	return console.Arguments(n+least, most, what)
 }
 
-func (a *app) getLimitsCommand(p *place) *cobra.Command {
+func getLimitsCommand(a *console.App, p *place) *cobra.Command {
 	cmd, at := p.command("get", "", "Print the limits of "+p.inWords,
 		"Print the limits that are configured for "+p.inWords+`. None is no mistake: a weaker level may
 have some, which weir explain tells.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.locate(cmd, args, at); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			limits, err := c.admin.Limits(ctx, *at)
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			limits, err := c.Admin.Limits(ctx, *at)
 			if err != nil {
 				return nil, err
 			}
 			if *at == (weir.Subject{}) {
-				policy, err := c.admin.Policy(ctx)
+				policy, err := c.Admin.Policy(ctx)
 				return systemAnswer(policy, limits), err
 			}
 			return limitsAnswer(limits, ""), nil
@@ -115,7 +117,7 @@ have some, which weir explain tells.`)
 	})
 }
 
-func (a *app) setLimitsCommand(p *place) *cobra.Command {
+func setLimitsCommand(a *console.App, p *place) *cobra.Command {
 	cmd, at := p.command("set", "LIMIT...", "Replace the limits of "+p.inWords,
 		"Make these limits the only ones of "+p.inWords+`, from the next call on.
 
@@ -123,7 +125,7 @@ What is in use counts on: a bucket keeps its balance, a lowered capacity trims i
 raised one leaves it to fill.`+limitArgumentHelp)
 	cmd.Example += " rpm:600 tpm:100000/min:200000"
 	cmd.Args = p.argumentsOf(1, -1, "at least one LIMIT")
-	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
+	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.locate(cmd, args, at); err != nil {
 			return nil, err
 		}
@@ -131,43 +133,43 @@ raised one leaves it to fill.`+limitArgumentHelp)
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			if err := c.admin.SetLimits(ctx, *at, limits); err != nil {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			if err := c.Admin.SetLimits(ctx, *at, limits); err != nil {
 				return nil, err
 			}
-			return limitsAnswer(limits, c.note()), nil
+			return limitsAnswer(limits, c.Note()), nil
 		}, nil
 	})
 }
 
-func (a *app) deleteLimitsCommand(p *place) *cobra.Command {
+func deleteLimitsCommand(a *console.App, p *place) *cobra.Command {
 	cmd, at := p.command("delete", "", "Remove the limits of "+p.inWords,
 		"Remove the limits of "+p.inWords+`, from the next call on: the next weaker level that has limits
 applies then. Where there are none, nothing changes.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
-	return a.remote(cmd, configures, func(cmd *cobra.Command, args []string) (question, error) {
+	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := p.locate(cmd, args, at); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			if err := c.admin.SetLimits(ctx, *at, nil); err != nil {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			if err := c.Admin.SetLimits(ctx, *at, nil); err != nil {
 				return nil, err
 			}
-			return limitsAnswer(nil, c.note()), nil
+			return limitsAnswer(nil, c.Note()), nil
 		}, nil
 	})
 }
 
 // limitsAnswer prints the limits of one place.
-func limitsAnswer(limits []weir.Limit, note string) *answer {
+func limitsAnswer(limits []weir.Limit, note string) *connect.Answer {
 	body := limitSetBody{Limits: httpapi.Document(limits), Note: note}
-	return &answer{body: body, table: func(b *bytes.Buffer) { writeLimits(b, limits) }}
+	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) { writeLimits(b, limits) }}
 }
 
 // systemAnswer prints what is configured for the system.
-func systemAnswer(policy weir.Policy, limits []weir.Limit) *answer {
+func systemAnswer(policy weir.Policy, limits []weir.Limit) *connect.Answer {
 	body := systemBody{OnUnavailable: policy, Limits: httpapi.Document(limits)}
-	return &answer{body: body, table: func(b *bytes.Buffer) {
+	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
 		fmt.Fprintf(b, "on_unavailable  %s\n\n", text.Printable(string(policy)))
 		writeLimits(b, limits)
 	}}

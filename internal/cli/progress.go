@@ -4,18 +4,16 @@ import (
 	"io"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
-
-// progressEvery is how often progress is told.
-const progressEvery = 100 * time.Millisecond
 
 // progress tells on a terminal how far a replay in virtual time is; nil tells nothing.
 type progress struct {
 	to    io.Writer
 	size  func() (columns, rows int)
-	style style
+	style console.Style
 	total int64
 	now   func() time.Time
 	began time.Time
@@ -25,14 +23,14 @@ type progress struct {
 	told        bool
 }
 
-// progress returns nil where nobody watches.
-func (a *app) progress(total int) *progress {
-	t := a.terminal()
+// startProgress returns nil where nobody watches.
+func startProgress(a *console.App, total int) *progress {
+	t := a.Terminal()
 	if t == nil {
 		return nil
 	}
-	p := newProgress(t.file, total, time.Now)
-	p.size, p.style = t.size, t.style
+	p := newProgress(t.File, total, time.Now)
+	p.size, p.style = t.Size, t.Style
 	return p
 }
 
@@ -40,7 +38,7 @@ func newProgress(to io.Writer, total int, now func() time.Time) *progress {
 	began := now()
 	return &progress{
 		to: to, total: int64(total), now: now, began: began, last: began,
-		size: func() (int, int) { return usualColumns, usualRows },
+		size: func() (int, int) { return console.UsualColumns, console.UsualRows },
 	}
 }
 
@@ -54,9 +52,9 @@ func (p *progress) Reserved(_ *replay.Attempt, v *replay.Decision) error {
 	if p.asked%64 != 0 {
 		return nil // the clock is slower than a call
 	}
-	if now := p.now(); now.Sub(p.last) >= progressEvery {
+	if now := p.now(); now.Sub(p.last) >= console.ProgressEvery {
 		p.last, p.told = now, true
-		p.write("\r" + ansiNoWrap + p.line(now) + ansiEndLine + ansiWrap)
+		p.write("\r" + console.AnsiNoWrap + p.line(now) + console.AnsiEndLine + console.AnsiWrap)
 	}
 	return nil
 }
@@ -70,7 +68,7 @@ func (p *progress) line(now time.Time) string {
 		Left:      took / time.Duration(max(p.done, 1)) * time.Duration(p.total-p.done),
 	}
 	columns, _ := p.size()
-	return text.Cut(p.style.headline(s, columns), columns)
+	return text.Cut(headline(p.style, s, columns), columns)
 }
 
 // Completed has nothing to count.
@@ -79,7 +77,7 @@ func (p *progress) Completed(*replay.Attempt) error { return nil }
 // clear takes the line away.
 func (p *progress) clear() {
 	if p != nil && p.told {
-		p.write("\r" + ansiEndLine)
+		p.write("\r" + console.AnsiEndLine)
 	}
 }
 

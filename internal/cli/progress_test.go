@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
@@ -77,7 +78,7 @@ func TestProgressOfRetries(t *testing.T) {
 
 	out.Reset()
 	p = newProgress(&out, 1000, func() time.Time { return now })
-	now = now.Add(progressEvery)
+	now = now.Add(console.ProgressEvery)
 	for range 64 {
 		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{Retries: true}); err != nil {
 			t.Fatal(err)
@@ -107,14 +108,14 @@ func TestProgressOnlyOnATerminal(t *testing.T) {
 		nobody["a device"] = device
 	}
 	for name, w := range nobody {
-		a := &app{streams: Streams{Out: w, Err: w}, env: func(string) string { return "xterm" }}
-		if a.progress(5) != nil {
+		a := &console.App{Streams: console.Streams{Out: w, Err: w}, Env: func(string) string { return "xterm" }}
+		if startProgress(a, 5) != nil {
 			t.Errorf("%s: got progress, want none", name)
 		}
-		if out, _ := a.liveOutput(nil); out != nil {
+		if out, _ := newLiveOutput(a, nil); out != nil {
 			t.Errorf("%s: got a live table, want none", name)
 		}
-		if out, _ := a.liveOutput(&lines{to: w}); out == nil {
+		if out, _ := newLiveOutput(a, &lines{to: w}); out == nil {
 			t.Errorf("%s: got nothing, want lines where they are wanted", name)
 		}
 	}

@@ -22,6 +22,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -109,7 +110,7 @@ func scriptServer(ts *testscript.TestScript, neg bool, args []string) {
 		server.Start()
 	}
 	ts.Defer(server.Close)
-	ts.Setenv(serverEnv, server.URL)
+	ts.Setenv(connect.ServerEnv, server.URL)
 }
 
 func authenticateRole(token string) (httphandler.Identity, bool) {
@@ -148,7 +149,7 @@ func scriptAsk(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 4 {
 		ts.Fatalf("usage: ask METHOD PATH BODY FILE")
 	}
-	url := ts.Getenv(serverEnv) + args[1]
+	url := ts.Getenv(connect.ServerEnv) + args[1]
 	req, err := http.NewRequestWithContext(
 		context.Background(), args[0], url, strings.NewReader(args[2]))
 	ts.Check(err)

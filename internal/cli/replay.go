@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/trace"
@@ -16,7 +18,7 @@ import (
 // replayFlags are the flags of `weir replay`.
 type replayFlags struct {
 	limits    string
-	target    target
+	target    connect.Target
 	speed     int64
 	entities  int
 	seed      uint64
@@ -33,10 +35,10 @@ type replayFlags struct {
 	suggest     replay.Fraction
 	suggests    bool
 	suggestFile string
-	output      *format
+	output      *console.Format
 }
 
-func (a *app) replayCommand() *cobra.Command {
+func replayCommand(a *console.App) *cobra.Command {
 	f := &replayFlags{costs: replay.Costs{}}
 	cmd := &cobra.Command{
 		Use:   "replay TRACE {--limits FILE | --server URL}",
@@ -58,15 +60,11 @@ func (a *app) replayCommand() *cobra.Command {
   weir replay trace.csv --limits limits.yaml --suggest 1% \
     --suggest-file suggested.yaml
   weir replay trace.csv --server http://127.0.0.1:7117 --speed 120`,
-		Args: arguments(1, 1, "a trace, or - for standard input"),
+		Args: console.Arguments(1, 1, "a trace, or - for standard input"),
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.limits, "limits", "", "limits `FILE`, or - for standard input")
-	flags.StringVar(&f.target.server, "server", "", "`URL` of a server to send the calls to instead")
-	flags.StringVar(&f.target.tokenFile, "token-file", "",
-		"`FILE` with the bearer token for the server")
-	flags.StringVar(&f.target.caCert, "ca-cert", "",
-		"`FILE` of certificates (PEM) to trust instead of the system's")
+	f.target.AddServerFlags(cmd, "`URL` of a server to send the calls to instead")
 	flags.Int64Var(&f.speed, "speed", 1, "with --server: `N` times as fast as recorded")
 	flags.IntVar(&f.entities, "entities", 1, "spread the calls over `N` tenants")
 	flags.Uint64Var(&f.seed, "seed", 0, "the number `S` decides who makes which call (default random)")
@@ -84,9 +82,9 @@ func (a *app) replayCommand() *cobra.Command {
 		"limits `FILE` to replay the same calls against as well, and compare")
 	suggestFlags(cmd, f)
 	traceFlags(cmd, &f.read)
-	f.output = outputFlag(cmd)
-	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
-		return a.runReplay(cmd, args[0], f)
+	f.output = console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
+		return runReplay(a, cmd, args[0], f)
 	})
 	return cmd
 }
@@ -119,7 +117,7 @@ func traceFlags(cmd *cobra.Command, o *trace.Options) {
 }
 
 // runReplay replays, and prints what came of it.
-func (a *app) runReplay(cmd *cobra.Command, trace string, f *replayFlags) error {
+func runReplay(a *console.App, cmd *cobra.Command, trace string, f *replayFlags) error {
 	if err := f.check(cmd, trace); err != nil {
 		return err
 	}
@@ -134,20 +132,20 @@ func (a *app) runReplay(cmd *cobra.Command, trace string, f *replayFlags) error 
 	o := newReplayOutcome(f)
 	switch {
 	case f.compare != "":
-		o.Report, o.Compare, err = a.compare(cmd.Context(), trace, f, o)
+		o.Report, o.Compare, err = compareFiles(cmd.Context(), a, trace, f, o)
 	case f.suggests:
-		o.Report, o.Suggest, err = a.suggest(cmd.Context(), trace, f, o.watchers(0)...)
+		o.Report, o.Suggest, err = suggestCapacities(cmd.Context(), a, trace, f, o.watchers(0)...)
 	case f.limits != "":
-		o.Report, err = a.replay(cmd.Context(), trace, f, o.watchers(0)...)
+		o.Report, err = replayVirtual(cmd.Context(), a, trace, f, o.watchers(0)...)
 	default:
-		o.Report, err = a.replayLive(cmd, trace, f, o.watchers(0)...)
+		o.Report, err = replayLive(a, cmd, trace, f, o.watchers(0)...)
 	}
 	if _, unfit := errors.AsType[replay.UnfitError](err); unfit {
-		return misused(cmd, "%w", err)
+		return console.UsageError(cmd, "%w", err)
 	}
 	if o.Report != nil { // a replay that was stopped has one too
 		err = errors.Join(err, page.write(func() *chart.Page { return o.page(f.commandLine(cmd, trace)) }),
-			a.print(*f.output, o, func(b *bytes.Buffer) { o.table(b, a.chartOptions()) }))
+			a.PrintResult(*f.output, o, func(b *bytes.Buffer) { o.table(b, chartOptions(a)) }))
 	}
 	return err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/text"
@@ -13,19 +14,19 @@ import (
 
 // check finds what is wrong with the flags.
 func (f *replayFlags) check(cmd *cobra.Command, trace string) error {
-	if err := refuseBlankFlags(cmd); err != nil {
+	if err := console.RejectBlankFlags(cmd); err != nil {
 		return err
 	}
 	if trace == "" {
-		return misused(cmd, "TRACE must not be empty")
+		return console.UsageError(cmd, "TRACE must not be empty")
 	}
 	for _, check := range []func(*cobra.Command) error{f.checkWhere, f.checkWho, f.checkHow, f.checkSuggest} {
 		if err := check(cmd); err != nil {
-			return misused(cmd, "%w", err)
+			return console.UsageError(cmd, "%w", err)
 		}
 	}
 	if err := f.checkFiles(trace); err != nil {
-		return misused(cmd, "%w", err)
+		return console.UsageError(cmd, "%w", err)
 	}
 	return nil
 }
@@ -34,10 +35,10 @@ func (f *replayFlags) check(cmd *cobra.Command, trace string) error {
 func (f *replayFlags) checkWhere(cmd *cobra.Command) error {
 	given := cmd.Flags().Changed
 	switch {
-	case f.limits == "" && f.target.server == "":
+	case f.limits == "" && f.target.Server == "":
 		return errors.New("give the limits to replay against with --limits FILE, " +
 			"or a server that has some with --server URL")
-	case f.limits != "" && f.target.server != "":
+	case f.limits != "" && f.target.Server != "":
 		return errors.New("--limits and --server do not go together: a server has its own limits")
 	case f.limits == "" && f.decisions != "":
 		return errors.New("--decisions goes with --limits: a server's decisions depend on its clock")

@@ -5,19 +5,21 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // checkFiles makes sure that standard input is read once, and that nothing is written over what is
 // read or over what else is written.
 func (f *replayFlags) checkFiles(trace string) error {
 	switch {
-	case f.limits == standardInput && trace == standardInput:
+	case f.limits == console.StandardInput && trace == console.StandardInput:
 		return errors.New("trace and limits cannot both come from standard input")
-	case f.compare == standardInput && (trace == standardInput || f.limits == standardInput):
+	case f.compare == console.StandardInput && (trace == console.StandardInput || f.limits == console.StandardInput):
 		return errors.New("only one of trace, --limits and --compare can come from standard input")
-	case f.decisions == standardInput:
+	case f.decisions == console.StandardInput:
 		return errors.New("--decisions -: the decisions must go to a file, the report goes to standard output")
-	case f.html == standardInput:
+	case f.html == console.StandardInput:
 		return errors.New("--html -: the page must be a file, the report goes to standard output")
 	}
 	read := []string{trace, f.limits, f.compare}

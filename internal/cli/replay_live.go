@@ -8,30 +8,32 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
 // replayLive plays a trace against a server and reports what became of it, also where it was
 // stopped.
-func (a *app) replayLive(
+func replayLive(a *console.App,
 	cmd *cobra.Command, trace string, f *replayFlags, watchers ...replay.Watcher,
 ) (*replay.Report, error) {
-	ctx, stop := untilHangup(cmd.Context())
+	ctx, stop := console.WithHangup(cmd.Context())
 	defer stop()
-	outlivePipes() // nobody may be left to read the report, and yet leases are settled
-	server, err := a.dial(cmd, &f.target)
+	console.IgnoreBrokenPipes() // nobody may be left to read the report, and yet leases are settled
+	server, err := connect.Dial(a, cmd, &f.target)
 	if err != nil {
 		return nil, err
 	}
-	defer server.close() //nolint:errcheck // It only drops connections.
-	t, err := a.readTrace(ctx, trace, &f.read)
+	defer server.Close() //nolint:errcheck // It only drops connections.
+	t, err := readTrace(ctx, a, trace, &f.read)
 	if err != nil {
 		return nil, err
 	}
-	out, every := a.liveOutput(nil)
+	out, every := newLiveOutput(a, nil)
 	play := &livePlay{output: out, every: every, watchers: watchers}
-	r, err := f.play(ctx, server.service, f.workload(t), play)
-	return r, f.target.advise(err)
+	r, err := f.play(ctx, server.Service, f.workload(t), play)
+	return r, f.target.Hint(err)
 }
 
 // livePlay says how a replay is shown.
@@ -44,10 +46,10 @@ type livePlay struct {
 	watchers []replay.Watcher
 }
 
-// liveOutput returns the terminal to show a replay on, otherwise lines on a writer, if there is
+// newLiveOutput returns the terminal to show a replay on, otherwise lines on a writer, if there is
 // one.
-func (a *app) liveOutput(plain *lines) (liveOutput, time.Duration) {
-	if t := a.terminal(); t != nil {
+func newLiveOutput(a *console.App, plain *lines) (liveOutput, time.Duration) {
+	if t := a.Terminal(); t != nil {
 		return newScreen(t), pictureEvery
 	}
 	if plain != nil {
@@ -69,8 +71,8 @@ func (f *replayFlags) play(
 	}
 	r, err := replay.Play(ctx, service, w, p)
 	if r != nil {
-		r.Live.Server = f.target.server
-		r.Live.Stopped = strings.Join(complaints(err), "; ")
+		r.Live.Server = f.target.Server
+		r.Live.Stopped = strings.Join(console.ComplaintLines(err), "; ")
 	}
 	return r, err
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
@@ -114,7 +115,7 @@ func TestReplayServer(t *testing.T) {
 	}
 	got := runWeir(t, append(args, "--server", url, "--speed", "1000")...)
 	want := runWeir(t, append(args, "--limits", file)...)
-	if got.code != exitDone || got.err != "" || want.code != exitDone {
+	if got.code != console.ExitDone || got.err != "" || want.code != console.ExitDone {
 		t.Fatalf("got exit codes %d and %d: %s%s", got.code, want.code, got.err, want.err)
 	}
 	live, virtual := replayReported(t, got.out), replayReported(t, want.out)
@@ -168,8 +169,8 @@ func TestReplayServerInterrupted(t *testing.T) {
 		"--entities", "2", "-o", "json",
 	}
 	began := time.Now()
-	code := Run(ctx, args, Streams{strings.NewReader(""), &out, &errs}, noEnv)
-	if code != exitFailed || errs.String() != "weir: interrupted\n" {
+	code := Run(ctx, args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
+	if code != console.ExitFailed || errs.String() != "weir: interrupted\n" {
 		t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
 	}
 	r := replayReported(t, out.String())
@@ -202,7 +203,7 @@ func TestReplayServerGone(t *testing.T) {
 	r := runWeir(t, "replay", liveTrace(t, 5000), "--server", url, "--speed", "2000",
 		"--entities", "2", "-o", "json")
 	want := "weir: gave up after 100 errors in a row, the last one: reserve: unavailable"
-	if r.code != exitFailed || !strings.HasPrefix(r.err, want) {
+	if r.code != console.ExitFailed || !strings.HasPrefix(r.err, want) {
 		t.Errorf("got exit code %d and %q, want that it gave up", r.code, r.err)
 	}
 	report := replayReported(t, r.out)
@@ -215,7 +216,7 @@ func TestReplayServerGone(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	r = runWeir(t, "replay", liveTrace(t, 1), "--server", s.URL)
-	if r.code != exitFailed || !strings.HasPrefix(r.err, "weir: unavailable") || r.out != "" {
+	if r.code != console.ExitFailed || !strings.HasPrefix(r.err, "weir: unavailable") || r.out != "" {
 		t.Errorf("got exit code %d, %q and %q, want a server that is unavailable", r.code, r.err, r.out)
 	}
 }
@@ -241,15 +242,15 @@ func TestReplayServerToken(t *testing.T) {
 		code int
 		want string
 	}{
-		{"none", "", nil, exitFailed, "weir: permission denied"},
-		{"a wrong one", "another-bearer-token", nil, exitFailed, "weir: permission denied"},
-		{"from the environment", token, nil, exitDone, ""},
-		{"from a file", "", []string{"--token-file", file}, exitDone, ""},
+		{"none", "", nil, console.ExitFailed, "weir: permission denied"},
+		{"a wrong one", "another-bearer-token", nil, console.ExitFailed, "weir: permission denied"},
+		{"from the environment", token, nil, console.ExitDone, ""},
+		{"from a file", "", []string{"--token-file", file}, console.ExitDone, ""},
 	} {
 		var out, errs bytes.Buffer
 		args := append([]string{"replay", trace, "--server", url, "--speed", "1000"}, c.args...)
 		env := func(name string) string { return map[string]string{"WEIR_TOKEN": c.env}[name] }
-		code := Run(t.Context(), args, Streams{strings.NewReader(""), &out, &errs}, env)
+		code := Run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, env)
 		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
 			t.Errorf("%s: got exit code %d and %q, want %d and %q",
 				c.name, code, errs.String(), c.code, c.want)
@@ -271,14 +272,14 @@ func TestReplayServerTrouble(t *testing.T) {
 		want string
 	}{
 		{
-			[]string{"--resource", "image"}, exitMisused,
+			[]string{"--resource", "image"}, console.ExitMisused,
 			"weir: nothing limits tenant-1 on the resource image; ",
 		},
 		{
-			[]string{"--cost", "usd=1"}, exitMisused,
+			[]string{"--cost", "usd=1"}, console.ExitMisused,
 			"weir: --cost usd: nobody in the replay has such a limit on llm",
 		},
-		{[]string{"--cost", "rpm=200"}, exitDone, ""}, // never satisfiable: each call's own error
+		{[]string{"--cost", "rpm=200"}, console.ExitDone, ""}, // never satisfiable: each call's own error
 	} {
 		args := append([]string{"replay", trace, "--server", url, "--speed", "1000"}, c.args...)
 		r := runWeir(t, args...)
@@ -286,13 +287,13 @@ func TestReplayServerTrouble(t *testing.T) {
 			t.Errorf("%q: got exit code %d and %q, want %d and %q", c.args, r.code, r.err, c.code, c.want)
 		}
 		const foot = "errors are no denials: 2 never satisfiable\n"
-		if c.code == exitDone && !strings.Contains(r.out, foot) {
+		if c.code == console.ExitDone && !strings.Contains(r.out, foot) {
 			t.Errorf("%q: got\n%s\nwant two calls that are never satisfiable", c.args, r.out)
 		}
 	}
 	r := runWeir(t, "replay", trace, "--server", "ftp://somewhere")
 	want := `server "ftp://somewhere": must begin with http`
-	if r.code != exitMisused || !strings.Contains(r.err, want) {
+	if r.code != console.ExitMisused || !strings.Contains(r.err, want) {
 		t.Errorf("got exit code %d and %q, want misuse", r.code, r.err)
 	}
 }

@@ -4,31 +4,33 @@ import (
 	"context"
 	"errors"
 
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// replay runs a trace against a limits file and reports what became of it.
-func (a *app) replay(
-	ctx context.Context, trace string, f *replayFlags, watchers ...replay.Watcher,
+// replayVirtual runs a trace against a limits file and reports what became of it.
+func replayVirtual(
+	ctx context.Context, a *console.App, trace string, f *replayFlags, watchers ...replay.Watcher,
 ) (*replay.Report, error) {
-	m, w, err := a.load(ctx, trace, f)
+	m, w, err := loadWorkload(ctx, a, trace, f)
 	if err != nil {
 		return nil, err
 	}
-	return a.replayAgainst(ctx, m, w, f, watchers)
+	return f.replayAgainst(ctx, a, m, w, watchers)
 }
 
-// load reads the limits and the trace.
-func (a *app) load(
-	ctx context.Context, trace string, f *replayFlags,
+// loadWorkload reads the limits and the trace.
+func loadWorkload(
+	ctx context.Context, a *console.App, trace string, f *replayFlags,
 ) (*manifest.Manifest, *replay.Workload, error) {
-	m, err := a.readLimits(ctx, f.limits)
+	m, err := connect.ReadLimits(ctx, a, f.limits)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := a.readTrace(ctx, trace, &f.read)
+	t, err := readTrace(ctx, a, trace, &f.read)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -36,11 +38,11 @@ func (a *app) load(
 }
 
 // replayAgainst runs a workload against limits, and writes the decisions where they are wanted.
-func (a *app) replayAgainst(
-	ctx context.Context, m *manifest.Manifest, w *replay.Workload, f *replayFlags, watchers []replay.Watcher,
+func (f *replayFlags) replayAgainst(
+	ctx context.Context, a *console.App, m *manifest.Manifest, w *replay.Workload, watchers []replay.Watcher,
 ) (*replay.Report, error) {
 	o := &replay.Options{Estimate: f.estimate, Retry: f.retries(), Watchers: watchers}
-	if p := a.progress(w.Calls()); p != nil {
+	if p := startProgress(a, w.Calls()); p != nil {
 		o.Watchers = append(o.Watchers, p)
 		defer p.clear()
 	}
@@ -48,13 +50,13 @@ func (a *app) replayAgainst(
 	if err != nil {
 		return nil, err
 	}
-	defer file.abandon()
+	defer file.Discard()
 	r, err := replay.Run(ctx, m.Definitions, w, o)
 	if err != nil {
-		return nil, file.blame(m.Locate(err))
+		return nil, file.NameError(m.Locate(err))
 	}
-	r.LimitsFile = inputName(f.limits)
-	return r, file.finish()
+	r.LimitsFile = console.InputName(f.limits)
+	return r, file.Commit()
 }
 
 // retries says how denied calls come back; nil if they do not.
@@ -66,15 +68,15 @@ func (f *replayFlags) retries() *replay.RetryOptions {
 }
 
 // log opens the file for the decisions where one is wanted; nil otherwise.
-func (f *replayFlags) log(o *replay.Options) (*wholeFile, error) {
+func (f *replayFlags) log(o *replay.Options) (*console.AtomicFile, error) {
 	if f.decisions == "" {
 		return nil, nil
 	}
-	file, err := createWhole("--decisions", f.decisions)
+	file, err := console.CreateWhole("--decisions", f.decisions)
 	if err != nil {
 		return nil, err
 	}
-	o.Log = replay.NewDecisionLog(file.out, inputName(f.limits))
+	o.Log = replay.NewDecisionLog(file.Out, console.InputName(f.limits))
 	return file, nil
 }
 
@@ -85,13 +87,13 @@ func (f *replayFlags) workload(t *trace.Trace) *replay.Workload {
 	})
 }
 
-func (a *app) readTrace(
-	ctx context.Context, name string, o *trace.Options,
+func readTrace(
+	ctx context.Context, a *console.App, name string, o *trace.Options,
 ) (*trace.Trace, error) {
-	r, err := a.open(ctx, name, trace.MaxBytes)
+	r, err := a.Open(ctx, name, trace.MaxBytes)
 	if err != nil {
 		return nil, err
 	}
-	t, err := trace.Read(ctx, inputName(name), r, o)
+	t, err := trace.Read(ctx, console.InputName(name), r, o)
 	return t, errors.Join(err, r.Close())
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
@@ -16,11 +17,11 @@ const chartColumns = 100
 const sparkRows = 12
 
 // chartOptions says how charts are drawn on standard output.
-func (a *app) chartOptions() *chart.TextOptions {
-	o := &chart.TextOptions{Width: chartColumns, ASCII: !a.speaksUTF8()}
-	if t := a.terminalAt(a.streams.Out); t != nil {
-		columns, _ := t.size()
-		o.Width, o.Color = min(columns, 2*chartColumns), t.style.color
+func chartOptions(a *console.App) *chart.TextOptions {
+	o := &chart.TextOptions{Width: chartColumns, ASCII: !a.SpeaksUTF8()}
+	if t := a.TerminalAt(a.Streams.Out); t != nil {
+		columns, _ := t.Size()
+		o.Width, o.Color = min(columns, 2*chartColumns), t.Style.Color
 	}
 	return o
 }

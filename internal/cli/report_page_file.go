@@ -8,18 +8,19 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/chart"
 )
 
 // pageFile is where a page is written; nil is nowhere.
-type pageFile struct{ *wholeFile }
+type pageFile struct{ *console.AtomicFile }
 
 // createPage begins the file for a page where one is wanted.
 func (f *replayFlags) createPage() (*pageFile, error) {
 	if f.html == "" {
 		return nil, nil
 	}
-	file, err := createWhole("--html", f.html)
+	file, err := console.CreateWhole("--html", f.html)
 	if err != nil {
 		return nil, err
 	}
@@ -31,23 +32,23 @@ func (p *pageFile) write(make func() *chart.Page) error {
 	if p == nil {
 		return nil
 	}
-	if err := make().Write(p.out); err != nil {
-		return named(p.flag, p.name, err)
+	if err := make().Write(p.Out); err != nil {
+		return console.NameFile(p.Flag, p.Name, err)
 	}
-	return p.finish()
+	return p.Commit()
 }
 
 // abandon removes a page that is not finished.
 func (p *pageFile) abandon() {
 	if p != nil {
-		p.wholeFile.abandon()
+		p.AtomicFile.Discard()
 	}
 }
 
 // commandLine is the command that makes the same replay again, with the seed that was drawn.
 func (f *replayFlags) commandLine(cmd *cobra.Command, trace string) string {
 	words := []string{cmd.CommandPath(), shellWord(trace)}
-	for _, flag := range visited(cmd.Flags().Visit) {
+	for _, flag := range console.Collect(cmd.Flags().Visit) {
 		value := "=" + shellWord(flag.Value.String())
 		switch flag.Name {
 		case "seed", "output":

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -23,7 +24,7 @@ func replayPageOf(t *testing.T, trace string, args ...string) (*replayOutcome, s
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "page.html")
 	r := runWeir(t, append([]string{"replay", trace, "--output", "json", "--html", name}, args...)...)
-	if r.code != exitDone || r.err != "" {
+	if r.code != console.ExitDone || r.err != "" {
 		t.Fatalf("got exit code %d, want 0: %s", r.code, r.err)
 	}
 	o := &replayOutcome{}
@@ -224,7 +225,7 @@ func TestPageOfServer(t *testing.T) {
 	r := runWeir(t, "replay", liveTrace(t, maxInARow+50),
 		"--server", broken, "--speed", "100000", "--html", name)
 	data, err := os.ReadFile(name)
-	if r.code != exitFailed || err != nil {
+	if r.code != console.ExitFailed || err != nil {
 		t.Fatalf("got exit code %d and %v, want 1 and a page: %s", r.code, err, r.err)
 	}
 	wellFormed(t, string(data))

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/manifest"
 )
 
@@ -36,7 +38,7 @@ type reserveFlags struct {
 	quiet   bool
 }
 
-func (a *app) reserveCommand() *cobra.Command {
+func reserveCommand(a *console.App) *cobra.Command {
 	f := &reserveFlags{}
 	cmd := &cobra.Command{
 		Use: "reserve ENTITY RESOURCE [NAME=N...] [+ ENTITY RESOURCE [NAME=N...]]...",
@@ -50,7 +52,7 @@ func (a *app) reserveCommand() *cobra.Command {
   weir reserve acme gpt-4o rpm=1 --wait 30s
   lease=$(weir reserve --quiet acme gpt-4o rpm=1 tpm=500) &&
     weir complete "$lease" tpm=412`,
-		Args:              arguments(2, -1, "an entity and a resource"),
+		Args:              console.Arguments(2, -1, "an entity and a resource"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	flags := cmd.Flags()
@@ -59,11 +61,11 @@ func (a *app) reserveCommand() *cobra.Command {
 		"bring a `LIMIT` like rpm:600, which may only lower what is stored (repeatable)")
 	flags.DurationVar(&f.wait, "wait", 0, "try again for this `DURATION` until the request fits")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print the lease ID alone")
-	return a.remote(cmd, reserves, f.plan)
+	return connect.Command(a, cmd, connect.Reserves, f.plan)
 }
 
 // plan reads the request from the command line.
-func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (question, error) {
+func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (connect.Action, error) {
 	r, err := parseCharges(args)
 	if err != nil {
 		return nil, err
@@ -78,14 +80,14 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (question, error)
 	}
 	switch {
 	case f.wait < 0:
-		return nil, misused(cmd, "--wait %v: must not be negative", f.wait)
+		return nil, console.UsageError(cmd, "--wait %v: must not be negative", f.wait)
 	case f.wait > 0 && f.leaseID != "":
-		return nil, misused(cmd, "--lease-id cannot stand beside --wait: every attempt needs its own")
+		return nil, console.UsageError(cmd, "--lease-id cannot stand beside --wait: every attempt needs its own")
 	case f.quiet && cmd.Flags().Changed("output"):
-		return nil, misused(cmd, "--quiet cannot stand beside --output")
+		return nil, console.UsageError(cmd, "--quiet cannot stand beside --output")
 	}
-	return func(ctx context.Context, c *connection) (*answer, error) {
-		outlivePipes() // nobody may be left to read the answer, and yet the lease must be named
+	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+		console.IgnoreBrokenPipes() // nobody may be left to read the answer, and yet the lease must be named
 		lease, err := f.reserve(ctx, c, r)
 		if denied, ok := errors.AsType[*weir.DeniedError](err); ok && !f.quiet {
 			return denialAnswer(denied), err
@@ -95,13 +97,13 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (question, error)
 		}
 		found := leaseAnswer(lease)
 		if f.quiet {
-			found = &answer{table: func(b *bytes.Buffer) { b.WriteString(lease.ID.String() + "\n") }}
+			found = &connect.Answer{Table: func(b *bytes.Buffer) { b.WriteString(lease.ID.String() + "\n") }}
 			if lease.Degraded {
-				c.notes = append(c.notes, "the lease is degraded: "+degradedNote)
+				c.Notes = append(c.Notes, "the lease is degraded: "+degradedNote)
 			}
 		}
 		if !lease.Degraded {
-			found.holds = lease.ID
+			found.LeaseID = lease.ID
 		}
 		return found, nil
 	}, nil
@@ -109,19 +111,19 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (question, error)
 
 // reserve asks once, or until the time to wait is over.
 func (f *reserveFlags) reserve(
-	ctx context.Context, c *connection, r *weir.Request,
+	ctx context.Context, c *connect.Connection, r *weir.Request,
 ) (*weir.Lease, error) {
 	if f.wait == 0 {
-		return c.service.Reserve(ctx, r)
+		return c.Service.Reserve(ctx, r)
 	}
 	waiting, cancel := context.WithTimeout(ctx, f.wait)
 	defer cancel()
 	under := ctx // a store has a timeout of its own
-	if c.onServer {
-		under = finishing(waiting, ctx)
+	if c.OnServer {
+		under = connect.DetachAttempts(waiting, ctx)
 	}
-	patient := unhurried{c.service, func(r *weir.Request) (*weir.Lease, error) {
-		return c.service.Reserve(under, r)
+	patient := unhurried{c.Service, func(r *weir.Request) (*weir.Lease, error) {
+		return c.Service.Reserve(under, r)
 	}}
 	lease, err := weir.Wait(waiting, patient, r, nil)
 	denied, ok := errors.AsType[*weir.DeniedError](err)

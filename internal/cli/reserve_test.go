@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // runFull runs the program where its results cannot be written.
@@ -24,7 +26,7 @@ func runFull(t *testing.T, args ...string) result {
 	var errs bytes.Buffer
 	full, out := io.Pipe()
 	full.CloseWithError(errors.New("no space left"))
-	code := Run(t.Context(), args, Streams{strings.NewReader(""), out, &errs}, noEnv)
+	code := Run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: out, Err: &errs}, noEnv)
 	return result{code, "", errs.String()}
 }
 
@@ -35,10 +37,10 @@ func TestReserveUntold(t *testing.T) {
 	for _, flag := range []string{"--quiet", "--output=json"} {
 		r := runFull(t, "reserve", "tenant-1", "llm", "rpm=1", "--server", url, flag)
 		id := regexp.MustCompile(`no space left: the lease ([0-9A-Z]{26}) was made: `).FindStringSubmatch(r.err)
-		if r.code != exitFailed || id == nil {
+		if r.code != console.ExitFailed || id == nil {
 			t.Fatalf("%s: got exit code %d and %q, want 1 and the lease", flag, r.code, r.err)
 		}
-		if done := runWeir(t, "cancel", id[1], "--server", url); done.code != exitDone {
+		if done := runWeir(t, "cancel", id[1], "--server", url); done.code != console.ExitDone {
 			t.Errorf("%s: got %q, want a lease to cancel", flag, done.err)
 		}
 	}
@@ -47,7 +49,7 @@ func TestReserveUntold(t *testing.T) {
 	}
 	for _, args := range [][]string{{"--help"}, {"completion", "bash"}, {"help", "serve"}} {
 		want := "weir: output: no space left\n"
-		if r := runFull(t, args...); r.code != exitFailed || r.err != want {
+		if r := runFull(t, args...); r.code != console.ExitFailed || r.err != want {
 			t.Errorf("%q: got exit code %d and %q, want 1 and %q", args, r.code, r.err, want)
 		}
 	}
@@ -76,7 +78,7 @@ func TestWaitOnServer(t *testing.T) {
 	over := time.NewTimer(2 * wait)
 	<-over.C
 	close(answer)
-	if r := <-done; r.code != exitDone || sent.Load() != 1 || slotsFree(t, limiter) {
+	if r := <-done; r.code != console.ExitDone || sent.Load() != 1 || slotsFree(t, limiter) {
 		t.Errorf("got exit code %d, %q and %d requests, want the lease after one", r.code, r.err, sent.Load())
 	}
 
@@ -90,7 +92,7 @@ func TestWaitOnServer(t *testing.T) {
 	}))
 	defer failing.Close()
 	r := runWeir(t, "reserve", "tenant-1", "llm", "rpm=1", "--wait", wait.String(), "--server", failing.URL)
-	if r.code != exitFailed || sent.Load() != 1 ||
+	if r.code != console.ExitFailed || sent.Load() != 1 ||
 		!regexp.MustCompile(`unavailable: lease_id "[0-9A-Z]{26}": `).MatchString(r.err) {
 		t.Errorf("got exit code %d, %q and %d requests, want 1, the lease ID and one", r.code, r.err, sent.Load())
 	}
@@ -119,7 +121,7 @@ func TestUnreached(t *testing.T) {
 	} {
 		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { c.answer(w) }))
 		r := runWeir(t, "status", "acme", "--server", s.URL)
-		if r.code != exitFailed || !strings.Contains(r.err, c.want) {
+		if r.code != console.ExitFailed || !strings.Contains(r.err, c.want) {
 			t.Errorf("%s: got exit code %d and %q, want 1 and %s", c.name, r.code, r.err, c.want)
 		}
 		r = runWeir(t, "status", "acme", "--server", strings.Replace(s.URL, "http:", "https:", 1))
@@ -141,8 +143,8 @@ func TestConfidential(t *testing.T) {
 		var out, errs bytes.Buffer
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		Run(ctx, []string{"status", "a", "--server", server}, Streams{strings.NewReader(""), &out, &errs},
-			func(name string) string { return map[string]string{tokenEnv: "a-bearer-token\n"}[name] })
+		Run(ctx, []string{"status", "a", "--server", server}, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
+			func(name string) string { return map[string]string{connect.TokenEnv: "a-bearer-token\n"}[name] })
 		warned := strings.HasPrefix(errs.String(), "weir: note: the bearer token is sent unencrypted")
 		if warned == want {
 			t.Errorf("%s: got %q, want a warning only where it is not confidential", server, errs.String())
@@ -164,10 +166,10 @@ func TestSettleInterrupted(t *testing.T) {
 			<-r.Context().Done()
 		}))
 		var out, errs bytes.Buffer
-		code := Run(ctx, append(args, "--server", s.URL), Streams{strings.NewReader(""), &out, &errs}, noEnv)
+		code := Run(ctx, append(args, "--server", s.URL), console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
 		want := fmt.Sprintf("weir: interrupted: lease %s: the outcome is unknown: "+
 			"the same command may be repeated\n", id)
-		if code != exitFailed || errs.String() != want {
+		if code != console.ExitFailed || errs.String() != want {
 			t.Errorf("%s: got exit code %d and %q, want 1 and %q", args[0], code, errs.String(), want)
 		}
 		s.Close()
@@ -185,15 +187,15 @@ func (degrading) Reserve(_ context.Context, _ *weir.Request) (*weir.Lease, error
 func TestQuietDegraded(t *testing.T) {
 	t.Parallel()
 	for _, quiet := range []bool{false, true} {
-		cmd := (&app{env: noEnv}).reserveCommand()
+		cmd := reserveCommand((&console.App{Env: noEnv}))
 		ask, err := (&reserveFlags{quiet: quiet}).plan(cmd, []string{"acme", "gpt-4o"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &connection{service: degrading{}}
+		c := &connect.Connection{Service: degrading{}}
 		found, err := ask(t.Context(), c)
-		if err != nil || !found.holds.IsZero() || (len(c.notes) == 1) != quiet {
-			t.Errorf("quiet %v: got %v, %+v and notes %q", quiet, err, found, c.notes)
+		if err != nil || !found.LeaseID.IsZero() || (len(c.Notes) == 1) != quiet {
+			t.Errorf("quiet %v: got %v, %+v and notes %q", quiet, err, found, c.Notes)
 		}
 	}
 }
@@ -206,8 +208,8 @@ func TestSettleInDoubt(t *testing.T) {
 		r.RefundInDoubt = doubt
 		found := receiptAnswer(r)
 		var b bytes.Buffer
-		found.table(&b)
-		text, err := json.Marshal(found.body)
+		found.Table(&b)
+		text, err := json.Marshal(found.Value)
 		if err != nil {
 			t.Fatal(err)
 		}

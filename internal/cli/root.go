@@ -6,6 +6,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 const rootHelp = `weir limits calls to LLM APIs: before a call it reserves what the call may use
@@ -17,9 +19,9 @@ Exit codes: 0 done, 1 failed, 2 misused, 3 denied.`
 // helpWidth is how many columns the help has.
 const helpWidth = 80
 
-// root builds the whole tree of commands.
-func (a *app) root() *cobra.Command {
-	root := group(&cobra.Command{
+// newRoot builds the whole tree of commands.
+func newRoot(a *console.App) *cobra.Command {
+	root := console.Group(&cobra.Command{
 		Use:   "weir",
 		Short: "Limit calls to LLM APIs",
 		Long:  rootHelp,
@@ -32,18 +34,18 @@ func (a *app) root() *cobra.Command {
 		SilenceUsage:  true,
 	})
 	root.RunE = showHelp
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(console.FlagError)
 	root.SetHelpCommand(helpCommand())
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
 		"Flags.FlagUsagesWrapped "+strconv.Itoa(helpWidth)+" "))
-	section(root, "Reserve and settle:", a.reserveCommand(), a.adjustCommand(), a.completeCommand(),
-		a.cancelCommand(), a.extendCommand(), a.statusCommand(), a.explainCommand())
-	section(root, "Configure:", a.limitsCommand(), a.systemCommand(), a.resourceCommand(),
-		a.entityCommand())
-	section(root, "Look after a DynamoDB table:", a.tableCommand(), a.namespaceCommand(),
-		a.auditCommand(), a.usageCommand())
-	section(root, "Run:", a.serveCommand(), a.demoCommand(), a.replayCommand(), a.loadtestCommand())
-	root.AddCommand(a.manCommand(), a.versionCommand())
+	section(root, "Reserve and settle:", reserveCommand(a), adjustCommand(a), completeCommand(a),
+		cancelCommand(a), extendCommand(a), statusCommand(a), explainCommand(a))
+	section(root, "Configure:", limitsCommand(a), systemCommand(a), resourceCommand(a),
+		entityCommand(a))
+	section(root, "Look after a DynamoDB table:", tableCommand(a), namespaceCommand(a),
+		auditCommand(a), usageCommand(a))
+	section(root, "Run:", serveCommand(a), demoCommand(a), replayCommand(a), loadtestCommand(a))
+	root.AddCommand(manCommand(a), versionCommand(a))
 	wrapHelp(root)
 	return root
 }
@@ -93,65 +95,6 @@ func section(root *cobra.Command, title string, cmds ...*cobra.Command) {
 	root.AddCommand(cmds...)
 }
 
-// group makes a command one that only has others below it.
-func group(cmd *cobra.Command) *cobra.Command {
-	cmd.SuggestionsMinimumDistance = 2
-	cmd.DisableFlagsInUseLine = true
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return misused(cmd, "unknown command %q%s", args[0], hint(cmd, args[0]))
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		return misused(cmd, "give a command: %s", strings.Join(commandsOf(cmd), ", "))
-	}
-	return cmd
-}
-
-// hint says which commands of a group an unknown name may stand for: those with a name like it, or
-// else all. The root has too many to name.
-func hint(of *cobra.Command, name string) string {
-	if near := of.SuggestionsFor(name); len(near) > 0 {
-		return ": did you mean " + listed(near, "or") + "?"
-	}
-	if !of.HasParent() {
-		return ""
-	}
-	return ": " + of.CommandPath() + " has " + listed(commandsOf(of), "and")
-}
-
-// commandsOf returns the names of the commands of a group.
-func commandsOf(group *cobra.Command) []string {
-	var names []string
-	for _, c := range group.Commands() {
-		names = append(names, c.Name())
-	}
-	return names
-}
-
-// listed joins names with commas, and the last one with a word.
-func listed(names []string, word string) string {
-	last := len(names) - 1
-	if last == 0 {
-		return names[0]
-	}
-	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
-}
-
-// addCompletion adds cobra's own command, which keeps the writer that root has by now.
-func addCompletion(root *cobra.Command) {
-	root.InitDefaultCompletionCmd()
-	for _, cmd := range root.Commands() {
-		if cmd.Name() == "completion" {
-			group(cmd)
-			for _, shell := range cmd.Commands() {
-				shell.RunE = run(shell.RunE)
-			}
-		}
-	}
-}
-
 func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -162,7 +105,7 @@ func helpCommand() *cobra.Command {
 				return found.Args(found, left)
 			}
 			if err != nil || len(left) > 0 {
-				return misused(cmd.Root(), "unknown command %q", strings.Join(args, " "))
+				return console.UsageError(cmd.Root(), "unknown command %q", strings.Join(args, " "))
 			}
 			found.InitDefaultHelpFlag()
 			return showHelp(found, nil)
@@ -171,5 +114,5 @@ func helpCommand() *cobra.Command {
 }
 
 func showHelp(cmd *cobra.Command, _ []string) error {
-	return failed(cmd.Help())
+	return console.FailedError(cmd.Help())
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/server"
 )
 
@@ -49,7 +50,7 @@ type serveOptions struct {
 	logLevel   string
 }
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(a *console.App) *cobra.Command {
 	o := serveOptions{format: textLogs}
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -62,11 +63,11 @@ func (a *app) serveCommand() *cobra.Command {
     --store 'tigerbeetle://10.0.0.1:3000,10.0.0.2:3000?cluster=7'
   weir serve --limits limits.yaml --listen :7117 --tokens tokens.yaml \
     --tls-cert cert.pem --tls-key key.pem`,
-		Args: arguments(0, 0, ""),
+		Args: console.Arguments(0, 0, ""),
 	}
 	o.flags(cmd)
-	cmd.RunE = run(func(cmd *cobra.Command, _ []string) error {
-		if err := errors.Join(o.refuseEmpty(cmd), o.refuseZero(cmd), a.refusePutInForce(cmd, &o)); err != nil {
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, _ []string) error {
+		if err := errors.Join(o.refuseEmpty(cmd), o.refuseZero(cmd), refusePutInForce(a, cmd, &o)); err != nil {
 			return err
 		}
 		if o.Watch == 0 {
@@ -75,10 +76,10 @@ func (a *app) serveCommand() *cobra.Command {
 		if o.limiter.CacheTTL == 0 {
 			o.limiter.CacheTTL = -1
 		}
-		err := a.serve(cmd.Context(), &o)
+		err := runServer(cmd.Context(), a, &o)
 		named := withDashes(cmd, err)
 		if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Invalid && flagAtFault(cmd, err) != "" {
-			return misused(cmd, "%w", named)
+			return console.UsageError(cmd, "%w", named)
 		}
 		return named
 	})
@@ -136,28 +137,28 @@ func withDashes(cmd *cobra.Command, err error) error {
 	return &named
 }
 
-// serve opens the store and serves it until ctx ends.
-func (a *app) serve(ctx context.Context, o *serveOptions) error {
+// runServer opens the store and serves it until ctx ends.
+func runServer(ctx context.Context, a *console.App, o *serveOptions) error {
 	// Before anything else: a hangup without a listener would end the process.
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
-	outlivePipes()
+	console.IgnoreBrokenPipes()
 
-	logger, err := o.logger(a.streams.Err)
+	logger, err := o.logger(a.Streams.Err)
 	if err != nil {
 		return err
 	}
 	o.Logger = logger
-	o.Version = buildVersion().Version
+	o.Version = console.BuildVersion().Version
 	o.Limiter = &o.limiter
-	o.TraceEndpoint = traceEndpoint(a.env)
+	o.TraceEndpoint = traceEndpoint(a.Env)
 	if o.TraceEndpoint != "" {
 		// It changes the whole process, which is this server's: nothing else in it makes traces.
-		server.RouteTelemetry(ctx, a.env, logger)
+		server.RouteTelemetry(ctx, a.Env, logger)
 	}
 	o.StoreFaults = server.NewStoreFaults(logger)
-	backend, err := a.openServed(ctx, o)
+	backend, err := openServed(ctx, a, o)
 	if err != nil {
 		return err
 	}
@@ -165,7 +166,7 @@ func (a *app) serve(ctx context.Context, o *serveOptions) error {
 	if err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(a.streams.Out, "weir: listening on %s\n", s.URL()); err != nil {
+	if _, err := fmt.Fprintf(a.Streams.Out, "weir: listening on %s\n", s.URL()); err != nil {
 		ended, cancel := context.WithCancel(ctx)
 		cancel()
 		return errors.Join(fmt.Errorf("output: %w", err), s.Run(ended))

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/server"
 )
 
@@ -20,7 +22,7 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.LimitsFile, "limits", "", "read limits and entities from `FILE`")
 	f.BoolVar(&o.putInForce, "put-in-force", false,
 		"put the limits of --limits in force, even if they were replaced by others before; only on TigerBeetle")
-	f.StringVar(&o.Listen, "listen", defaultListen, "listen on `HOST:PORT`; port 0 picks a free one")
+	f.StringVar(&o.Listen, "listen", connect.DefaultListen, "listen on `HOST:PORT`; port 0 picks a free one")
 	f.StringVar(&o.ProbeListen, "probe-listen", "",
 		"also listen on `HOST:PORT`, for /healthz, /readyz and /metrics only")
 	f.StringVar(&o.store, "store", "", "`URL` of the store (default $WEIR_STORE, or memory:)")
@@ -74,7 +76,7 @@ func (o *serveOptions) refuseEmpty(cmd *cobra.Command) error {
 		{"tls-key", o.KeyFile},
 	} {
 		if f.value == "" && cmd.Flags().Changed(f.name) {
-			errs = append(errs, misused(cmd, "--%s must not be empty", f.name))
+			errs = append(errs, console.UsageError(cmd, "--%s must not be empty", f.name))
 		}
 	}
 	return errors.Join(errs...)
@@ -92,13 +94,13 @@ func (o *serveOptions) refuseZero(cmd *cobra.Command) error {
 	} {
 		given := cmd.Flags().Lookup(name).Value.String()
 		if cmd.Flags().Changed(name) && (given == "0" || given == "0s") {
-			errs = append(errs, misused(cmd, "%w", &weir.Error{
+			errs = append(errs, console.UsageError(cmd, "%w", &weir.Error{
 				Code: weir.Invalid, Field: "--" + name, Value: given, Reason: "must be above 0",
 			}))
 		}
 	}
 	if o.Watch < 0 {
-		errs = append(errs, misused(cmd, "%w", &weir.Error{
+		errs = append(errs, console.UsageError(cmd, "%w", &weir.Error{
 			Code: weir.Invalid, Field: "--watch", Value: o.Watch.String(), Reason: "must be 0 or above",
 		}))
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -37,7 +38,7 @@ func TestServeProcess(*testing.T) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	serve := []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}
 	exit := Run(ctx, append(serve, strings.Split(args, "\n")...),
-		Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Getenv)
+		console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}, os.Getenv)
 	stop()
 	os.Exit(exit)
 }
@@ -212,10 +213,10 @@ func TestServeInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	var out, logs strings.Builder
-	streams := Streams{In: strings.NewReader(""), Out: &out, Err: &logs}
+	streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &logs}
 	code := Run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}, streams,
 		func(string) string { return "" })
-	if code != exitDone || !strings.HasPrefix(out.String(), "weir: listening on http://127.0.0.1:") {
+	if code != console.ExitDone || !strings.HasPrefix(out.String(), "weir: listening on http://127.0.0.1:") {
 		t.Errorf("got exit code %d, %q and %q", code, out.String(), logs.String())
 	}
 }
@@ -239,9 +240,9 @@ func TestServeTakenAddress(t *testing.T) {
 	} {
 		args := []string{"serve", "--listen", "127.0.0.1:0", "--log-level", "error", c.flag, c.address}
 		want := fmt.Sprintf("weir: unavailable: %s %q: %s\n", c.flag, c.address, c.want)
-		if r := runWeir(t, args...); r.code != exitFailed || r.err != want {
+		if r := runWeir(t, args...); r.code != console.ExitFailed || r.err != want {
 			t.Errorf("%s %s: got exit code %d and %s, want %d and %s", c.flag, c.address, r.code, r.err,
-				exitFailed, want)
+				console.ExitFailed, want)
 		}
 	}
 }
@@ -255,7 +256,7 @@ func TestServeEnvironment(t *testing.T) {
 		}
 		return ""
 	}
-	for flag, want := range map[string]int{"": exitMisused, "memory:": exitDone} {
+	for flag, want := range map[string]int{"": console.ExitMisused, "memory:": console.ExitDone} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		args := []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms"}
@@ -263,7 +264,7 @@ func TestServeEnvironment(t *testing.T) {
 			args = append(args, "--store", flag)
 		}
 		var out, logs strings.Builder
-		code := Run(ctx, args, Streams{In: strings.NewReader(""), Out: &out, Err: &logs}, env)
+		code := Run(ctx, args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &logs}, env)
 		if code != want {
 			t.Errorf("--store %q: got exit code %d and %s, want %d", flag, code, logs.String(), want)
 		}
@@ -278,13 +279,13 @@ func TestServeCascade(t *testing.T) {
 	if err := os.WriteFile(limits, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for depth, want := range map[string]int{"1": exitFailed, "2": exitDone} {
+	for depth, want := range map[string]int{"1": console.ExitFailed, "2": console.ExitDone} {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		var out, logs strings.Builder
 		code := Run(ctx, []string{"serve", "--listen", "127.0.0.1:0", "--shutdown-delay", "1ms",
 			"--limits", limits, "--cascade-depth", depth, "--cache-ttl", "0"},
-			Streams{In: strings.NewReader(""), Out: &out, Err: &logs}, func(string) string { return "" })
+			console.Streams{In: strings.NewReader(""), Out: &out, Err: &logs}, func(string) string { return "" })
 		if code != want {
 			t.Errorf("depth %s: got exit code %d and %s, want %d", depth, code, logs.String(), want)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -188,8 +189,8 @@ func TestPutInForceElsewhere(t *testing.T) {
 		{"--limits", limits}, {"--limits", limits, "--store", "memory:"}, {"--store", "dynamodb://limits"},
 	} {
 		r := runWeir(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--put-in-force"}, args...)...)
-		if r.code != exitMisused || r.err != want {
-			t.Errorf("%q: got exit code %d and %s, want %d and %s", args, r.code, r.err, exitMisused, want)
+		if r.code != console.ExitMisused || r.err != want {
+			t.Errorf("%q: got exit code %d and %s, want %d and %s", args, r.code, r.err, console.ExitMisused, want)
 		}
 	}
 }

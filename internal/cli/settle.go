@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 const adjustHelp = `Change what a live lease stands for: each limit named stands for TOTAL from now
@@ -39,7 +41,7 @@ occurs in two charges.`
 // receiptCall is what a verb on a lease asks.
 type receiptCall func(context.Context, weir.Service, weir.LeaseID) (*weir.Receipt, error)
 
-func (a *app) adjustCommand() *cobra.Command {
+func adjustCommand(a *console.App) *cobra.Command {
 	var seq int64
 	cmd := &cobra.Command{
 		Use:   "adjust LEASE NAME=TOTAL... --seq N",
@@ -47,16 +49,16 @@ func (a *app) adjustCommand() *cobra.Command {
 		Long:  adjustHelp,
 		Example: `  weir adjust 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=900 --seq 1
   weir adjust 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=1200 --seq 2`,
-		Args: arguments(2, -1, "a lease and what it stands for, as NAME=TOTAL"),
+		Args: console.Arguments(2, -1, "a lease and what it stands for, as NAME=TOTAL"),
 	}
 	cmd.Flags().Int64Var(&seq, "seq", 0, "`N` must be higher than in every adjust before (required)")
-	return a.leaseVerb(cmd, func(cmd *cobra.Command, args []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(cmd *cobra.Command, args []string) (receiptCall, error) {
 		totals, err := parseTotals("totals", args)
 		if err != nil {
 			return nil, err
 		}
 		if !cmd.Flags().Changed("seq") {
-			return nil, misused(cmd, "give --seq N, above that of every adjust of the lease before")
+			return nil, console.UsageError(cmd, "give --seq N, above that of every adjust of the lease before")
 		}
 		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Adjust(ctx, id, seq, totals)
@@ -64,7 +66,7 @@ func (a *app) adjustCommand() *cobra.Command {
 	})
 }
 
-func (a *app) completeCommand() *cobra.Command {
+func completeCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "complete LEASE [NAME=USED...]",
 		Short: "Settle a lease with what was really used",
@@ -72,9 +74,9 @@ func (a *app) completeCommand() *cobra.Command {
 		Example: `  weir complete 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=812
   weir complete 01JD5W3T7M2Q8R4XKB6NCV9ZHE tpm=812 + calls=2
   weir complete 01JD5W3T7M2Q8R4XKB6NCV9ZHE`,
-		Args: arguments(1, -1, "a lease"),
+		Args: console.Arguments(1, -1, "a lease"),
 	}
-	return a.leaseVerb(cmd, func(_ *cobra.Command, args []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(_ *cobra.Command, args []string) (receiptCall, error) {
 		actuals, err := parseTotals("actuals", args)
 		if err != nil {
 			return nil, err
@@ -85,30 +87,30 @@ func (a *app) completeCommand() *cobra.Command {
 	})
 }
 
-func (a *app) cancelCommand() *cobra.Command {
+func cancelCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "cancel LEASE",
 		Short:   "Give back everything that a lease reserved",
 		Long:    cancelHelp,
 		Example: "  weir cancel 01JD5W3T7M2Q8R4XKB6NCV9ZHE",
-		Args:    arguments(1, 1, "a lease"),
+		Args:    console.Arguments(1, 1, "a lease"),
 	}
-	return a.leaseVerb(cmd, func(*cobra.Command, []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(*cobra.Command, []string) (receiptCall, error) {
 		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Cancel(ctx, id)
 		}, nil
 	})
 }
 
-func (a *app) extendCommand() *cobra.Command {
+func extendCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "extend LEASE",
 		Short:   "Renew a lease and its slots",
 		Long:    extendHelp,
 		Example: "  weir extend 01JD5W3T7M2Q8R4XKB6NCV9ZHE",
-		Args:    arguments(1, 1, "a lease"),
+		Args:    console.Arguments(1, 1, "a lease"),
 	}
-	return a.leaseVerb(cmd, func(*cobra.Command, []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(*cobra.Command, []string) (receiptCall, error) {
 		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Extend(ctx, id)
 		}, nil
@@ -116,11 +118,11 @@ func (a *app) extendCommand() *cobra.Command {
 }
 
 // leaseVerb makes cmd a verb on the lease that its first argument names; plan gets the others.
-func (a *app) leaseVerb(
+func leaseVerb(a *console.App,
 	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (receiptCall, error),
 ) *cobra.Command {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	return a.remote(cmd, settles, func(cmd *cobra.Command, args []string) (question, error) {
+	return connect.Command(a, cmd, connect.Updates, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		id, err := weir.ParseLeaseID(args[0])
 		if err != nil {
 			return nil, err
@@ -129,8 +131,8 @@ func (a *app) leaseVerb(
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			receipt, err := ask(ctx, c.service, id)
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			receipt, err := ask(ctx, c.Service, id)
 			if errors.Is(err, context.Canceled) {
 				return nil, fmt.Errorf("interrupted: lease %s: the outcome is unknown: "+
 					"the same command may be repeated", id)

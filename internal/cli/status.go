@@ -8,32 +8,34 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 const statusHelp = `Print the limits of an entity on a resource, and what may still be taken
 of each: below zero is debt. Without RESOURCE, print every resource on which the entity has
 limits of its own or something in use. It changes nothing.`
 
-func (a *app) statusCommand() *cobra.Command {
+func statusCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status ENTITY [RESOURCE]",
 		Short: "Print how the limits of an entity stand",
 		Long:  statusHelp,
 		Example: `  weir status acme gpt-4o
   weir status acme --output json`,
-		Args:              arguments(1, 2, "an entity"),
+		Args:              console.Arguments(1, 2, "an entity"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
-		if err := refuseEmpty(cmd, args, "ENTITY", "RESOURCE"); err != nil {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "ENTITY", "RESOURCE"); err != nil {
 			return nil, err
 		}
 		resource := ""
 		if len(args) > 1 {
 			resource = args[1]
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
-			statuses, err := c.service.Status(ctx, args[0], resource)
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			statuses, err := c.Service.Status(ctx, args[0], resource)
 			if err != nil {
 				return nil, err
 			}
@@ -43,22 +45,12 @@ func (a *app) statusCommand() *cobra.Command {
 }
 
 // statusAnswer prints limits as they stand, or what it means that there are none.
-func statusAnswer(all []weir.LimitStatus, none string) *answer {
-	return &answer{body: httpapi.Document(all), table: func(b *bytes.Buffer) {
+func statusAnswer(all []weir.LimitStatus, none string) *connect.Answer {
+	return &connect.Answer{Value: httpapi.Document(all), Table: func(b *bytes.Buffer) {
 		if len(all) == 0 {
 			b.WriteString(none)
 			return
 		}
 		writeStatuses(b, all, false)
 	}}
-}
-
-// refuseEmpty refuses empty arguments: a variable that is not set must not mean another place.
-func refuseEmpty(cmd *cobra.Command, args []string, names ...string) error {
-	for i, arg := range args {
-		if arg == "" {
-			return misused(cmd, "%s must not be empty", names[min(i, len(names)-1)])
-		}
-	}
-	return nil
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // suggestFlags gives a command the flags for suggestions.
@@ -21,7 +23,7 @@ func (f *replayFlags) checkSuggest(cmd *cobra.Command) error {
 	switch {
 	case f.suggestFile != "" && !f.suggests:
 		return errors.New(suggestFileFlag + " goes with --suggest")
-	case f.suggestFile == standardInput:
+	case f.suggestFile == console.StandardInput:
 		return errors.New(suggestFileFlag + " -: the limits must be a file, " +
 			"the report goes to standard output")
 	case f.suggests && f.limits == "":

@@ -6,31 +6,32 @@ import (
 	"io"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// suggest replays a trace against a limits file, and looks for capacities that deny few enough.
-func (a *app) suggest(
-	ctx context.Context, trace string, f *replayFlags, watchers ...replay.Watcher,
+// suggestCapacities replays a trace against a limits file, and looks for capacities that deny few enough.
+func suggestCapacities(
+	ctx context.Context, a *console.App, trace string, f *replayFlags, watchers ...replay.Watcher,
 ) (*replay.Report, *suggested, error) {
 	file, err := f.createSuggested()
 	if err != nil {
 		return nil, nil, err
 	}
-	defer file.abandon()
-	m, w, err := a.load(ctx, trace, f)
+	defer file.Discard()
+	m, w, err := loadWorkload(ctx, a, trace, f)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := a.replayAgainst(ctx, m, w, f, watchers)
+	r, err := f.replayAgainst(ctx, a, m, w, watchers)
 	if err != nil {
 		return nil, nil, err
 	}
 	o := &replay.SuggestOptions{Estimate: f.estimate, Retry: f.retries()}
-	if t := a.terminal(); t != nil {
-		p := &suggestProgress{to: t.file, size: t.size, now: time.Now}
+	if t := a.Terminal(); t != nil {
+		p := &suggestProgress{to: t.File, size: t.Size, now: time.Now}
 		o.Progress = p.tell
 		defer p.clear()
 	}
@@ -38,21 +39,21 @@ func (a *app) suggest(
 	if err != nil {
 		return nil, nil, m.Locate(err)
 	}
-	return r, &suggested{s, f.suggestFile}, file.writeLimits(m, s)
+	return r, &suggested{s, f.suggestFile}, writeSuggested(file, m, s)
 }
 
 // createSuggested begins the file for the suggested limits; nil where none is wanted.
-func (f *replayFlags) createSuggested() (*wholeFile, error) {
+func (f *replayFlags) createSuggested() (*console.AtomicFile, error) {
 	if f.suggestFile == "" {
 		return nil, nil
 	}
-	return createWhole(suggestFileFlag, f.suggestFile)
+	return console.CreateWhole(suggestFileFlag, f.suggestFile)
 }
 
 const suggestFileFlag = "--suggest-file"
 
-// writeLimits writes the suggested limits as a limits file. Without a file it does nothing.
-func (d *wholeFile) writeLimits(m *manifest.Manifest, s *replay.Suggestions) error {
+// writeSuggested writes the suggested limits as a limits file. Without a file it does nothing.
+func writeSuggested(d *console.AtomicFile, m *manifest.Manifest, s *replay.Suggestions) error {
 	if d == nil {
 		return nil
 	}
@@ -60,10 +61,10 @@ func (d *wholeFile) writeLimits(m *manifest.Manifest, s *replay.Suggestions) err
 	if err != nil {
 		return err
 	}
-	if _, err := d.out.Write(text); err != nil {
-		return named(d.flag, d.name, err)
+	if _, err := d.Out.Write(text); err != nil {
+		return console.NameFile(d.Flag, d.Name, err)
 	}
-	return d.finish()
+	return d.Commit()
 }
 
 // suggestProgress tells on a terminal how far a search for capacities is.
@@ -78,19 +79,19 @@ type suggestProgress struct {
 // tell writes a line, now and then.
 func (p *suggestProgress) tell(s replay.SuggestProgress) {
 	now := p.now()
-	if now.Sub(p.last) < progressEvery {
+	if now.Sub(p.last) < console.ProgressEvery {
 		return
 	}
 	p.last, p.told = now, true
 	columns, _ := p.size()
 	line := fmt.Sprintf("%d of %s sized, %s replays, %s calls", s.Sized,
 		text.Plural(s.Limits, "limit", "limits"), text.FormatInt(s.Replays), text.FormatInt(s.Calls))
-	_, _ = io.WriteString(p.to, "\r"+ansiNoWrap+text.Cut(line, columns)+ansiEndLine+ansiWrap) // no loss
+	_, _ = io.WriteString(p.to, "\r"+console.AnsiNoWrap+text.Cut(line, columns)+console.AnsiEndLine+console.AnsiWrap) // no loss
 }
 
 // clear takes the line away.
 func (p *suggestProgress) clear() {
 	if p.told {
-		_, _ = io.WriteString(p.to, "\r"+ansiEndLine) // no loss
+		_, _ = io.WriteString(p.to, "\r"+console.AnsiEndLine) // no loss
 	}
 }

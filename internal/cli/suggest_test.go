@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
@@ -23,10 +24,10 @@ func TestSuggestProgress(t *testing.T) {
 	}
 	p.tell(replay.SuggestProgress{Sized: 1, Limits: 12, Replays: 1234, Calls: 5_000_000})
 	p.tell(replay.SuggestProgress{Sized: 2, Limits: 12})
-	now = now.Add(progressEvery)
+	now = now.Add(console.ProgressEvery)
 	p.tell(replay.SuggestProgress{Sized: 3, Limits: 12})
 	p.clear()
-	got := strings.NewReplacer(ansiNoWrap, "", ansiWrap, "", ansiEndLine, "|").Replace(b.String())
+	got := strings.NewReplacer(console.AnsiNoWrap, "", console.AnsiWrap, "", console.AnsiEndLine, "|").Replace(b.String())
 	if want := "\r1 of 12 limits sized, 1,234 re|" +
 		"\r3 of 12 limits sized, 0 replay|\r|"; got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -9,17 +9,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-func (a *app) tableCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+func tableCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
 		Use:   "table",
 		Short: "Make, describe and delete a DynamoDB table",
 		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
   weir table describe --store dynamodb://limits?region=eu-central-1`,
 	})
-	cmd.AddCommand(a.createTableCommand(), a.describeTableCommand(), a.deleteTableCommand())
+	cmd.AddCommand(createTableCommand(a), describeTableCommand(a), deleteTableCommand(a))
 	return cmd
 }
 
@@ -106,7 +108,7 @@ func orNone(s string) string {
 	return s
 }
 
-func (a *app) createTableCommand() *cobra.Command {
+func createTableCommand(a *console.App) *cobra.Command {
 	var lean, noStream bool
 	cmd := &cobra.Command{
 		Use:   "create",
@@ -122,13 +124,13 @@ names them. The kind of a table cannot be changed later.`,
 		Example: `  weir table create --store dynamodb://limits?region=eu-central-1
   weir table create --lean \
     --store dynamodb://limits?endpoint=http://127.0.0.1:8000`,
-		Args: arguments(0, 0, ""),
+		Args: console.Arguments(0, 0, ""),
 	}
 	cmd.Flags().BoolVar(&lean, "lean", false, "keep only keys in the index by resource")
 	cmd.Flags().BoolVar(&noStream, "no-stream", false,
 		"create it without the stream from which usage is counted")
-	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
-		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			t.Lean, t.NoStream = lean, noStream
 			made, err := t.Create(ctx)
 			if err != nil {
@@ -140,7 +142,7 @@ names them. The kind of a table cannot be changed later.`,
 			}
 			body := newTableBody(info)
 			body.Created = &made
-			return &answer{body: body, table: func(b *bytes.Buffer) {
+			return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
 				b.WriteString(map[bool]string{
 					true: "created", false: "exists already, and was not changed",
 				}[made] + "\n\n")
@@ -150,42 +152,42 @@ names them. The kind of a table cannot be changed later.`,
 	})
 }
 
-func (a *app) describeTableCommand() *cobra.Command {
+func describeTableCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "describe",
 		Short: "Print what a table is, and whether weir can use it",
 		Long: `Print a table's kind, indexes, size and version record, whether weir can use it, and
 which reads of the Python library it does not serve. It changes nothing.`,
 		Example: "  weir table describe --store dynamodb://limits?region=eu-central-1",
-		Args:    arguments(0, 0, ""),
+		Args:    console.Arguments(0, 0, ""),
 	}
-	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
-		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			info, err := t.Describe(ctx)
 			if err != nil {
 				return nil, err
 			}
 			body := newTableBody(info)
-			return &answer{body: body, table: body.table}, nil
+			return &connect.Answer{Value: body, Table: body.table}, nil
 		}, nil
 	})
 }
 
-func (a *app) deleteTableCommand() *cobra.Command {
+func deleteTableCommand(a *console.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete",
 		Short: "Delete a table with all that is on it",
 		Long: `Delete a table with all namespaces, limits and balances on it, and wait until it is gone.
 A table with other keys than weir's is refused, and so is one that DynamoDB protects.`,
 		Example: "  weir table delete --yes --store dynamodb://limits?region=eu-central-1",
-		Args:    arguments(0, 0, ""),
+		Args:    console.Arguments(0, 0, ""),
 	}
 	confirm := confirmFlag(cmd)
-	return a.onTable(cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
 		if err := confirm("deleting a table cannot be undone"); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, t *dynamodb.Table) (*answer, error) {
+		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			if err := t.Delete(ctx); err != nil {
 				return nil, err
 			}
@@ -193,7 +195,7 @@ A table with other keys than weir's is refused, and so is one that DynamoDB prot
 				Table   string `json:"table"`
 				Deleted bool   `json:"deleted"`
 			}{t.Name, true}
-			return &answer{body: body, table: func(b *bytes.Buffer) {
+			return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
 				b.WriteString("deleted  " + text.Printable(t.Name) + "\n")
 			}}, nil
 		}, nil

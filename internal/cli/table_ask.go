@@ -9,6 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/dynamodb"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/store"
 )
 
@@ -20,39 +22,39 @@ or dynamodb://TABLE?endpoint=http://127.0.0.1:8000. Credentials come from the AW
 chain.`
 
 // tableQuestion is what a command asks of a table.
-type tableQuestion func(ctx context.Context, table *dynamodb.Table) (*answer, error)
+type tableQuestion func(ctx context.Context, table *dynamodb.Table) (*connect.Answer, error)
 
 // onTable makes cmd one that looks after a table. What plan finds wrong with the arguments is
 // misuse, and nothing is asked then.
-func (a *app) onTable(
+func onTable(a *console.App,
 	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (tableQuestion, error),
 ) *cobra.Command {
 	var url string
 	cmd.Long += tableHelp
 	cmd.Flags().StringVar(&url, "store", "",
 		"`URL` of the table, like dynamodb://TABLE (default $WEIR_STORE)")
-	output := outputFlag(cmd)
-	cmd.RunE = run(func(cmd *cobra.Command, args []string) error {
-		if err := refuseBlankFlags(cmd); err != nil {
+	output := console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
+		if err := console.RejectBlankFlags(cmd); err != nil {
 			return err
 		}
 		ask, err := plan(cmd, args)
 		if err != nil {
-			return asMisused(cmd, err)
+			return console.AsUsageError(cmd, err)
 		}
-		url = cmp.Or(url, a.env(storeEnv))
+		url = cmp.Or(url, a.Env(connect.StoreEnv))
 		if url == "" {
-			return misused(cmd, "name the table with --store dynamodb://TABLE, or in %s", storeEnv)
+			return console.UsageError(cmd, "name the table with --store dynamodb://TABLE, or in %s", connect.StoreEnv)
 		}
 		table, err := store.Table(url)
 		if err != nil {
-			return misused(cmd, "%w", err)
+			return console.UsageError(cmd, "%w", err)
 		}
 		found, err := ask(cmd.Context(), table)
 		if found != nil {
-			err = errors.Join(err, a.print(*output, found.body, found.table))
+			err = errors.Join(err, a.PrintResult(*output, found.Value, found.Table))
 		}
-		return serviceError(err)
+		return connect.ServiceError(err)
 	})
 	return cmd
 }
@@ -64,7 +66,7 @@ func confirmFlag(cmd *cobra.Command) func(warning string) error {
 		if *sure {
 			return nil
 		}
-		return misused(cmd, "%s: give --yes if you mean it", warning)
+		return console.UsageError(cmd, "%s: give --yes if you mean it", warning)
 	}
 }
 
@@ -73,5 +75,5 @@ func reasonIn(err error) string {
 	if err == nil {
 		return ""
 	}
-	return complaints(fmt.Errorf("%w", err))[0]
+	return console.ComplaintLines(fmt.Errorf("%w", err))[0]
 }

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -42,18 +44,18 @@ const usageHelp = `
 Only a store on a DynamoDB table keeps usage, and it is asked directly: name it with
 --store. The table's aggregator must run, because it counts the usage.`
 
-func (a *app) usageCommand() *cobra.Command {
-	cmd := group(&cobra.Command{
+func usageCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
 		Use:   "usage",
 		Short: "Read how much was used",
 		Example: `  weir usage list acme --window hourly --store dynamodb://limits
   weir usage summary --resource gpt-4o --window daily --store dynamodb://limits`,
 	})
-	cmd.AddCommand(a.listUsageCommand(), a.summarizeUsageCommand())
+	cmd.AddCommand(listUsageCommand(a), summarizeUsageCommand(a))
 	return cmd
 }
 
-func (a *app) listUsageCommand() *cobra.Command {
+func listUsageCommand(a *console.App) *cobra.Command {
 	f := &usageFlags{}
 	var most int
 	cmd := &cobra.Command{
@@ -68,14 +70,14 @@ first on each resource; or what everybody used of a resource.` + usageHelp,
 	}
 	f.add(cmd, "")
 	cmd.Flags().IntVar(&most, "size", recordsDefault, "print at most `N` windows")
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if most < 1 {
-			return nil, misused(cmd, "--size %d: must be above zero", most)
+			return nil, console.UsageError(cmd, "--size %d: must be above zero", most)
 		}
 		if err := f.plan(cmd, args); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 			limiter, err := recordsOf(cmd, c)
 			if err != nil {
 				return nil, err
@@ -85,7 +87,7 @@ first on each resource; or what everybody used of a resource.` + usageHelp,
 	})
 }
 
-func (a *app) summarizeUsageCommand() *cobra.Command {
+func summarizeUsageCommand(a *console.App) *cobra.Command {
 	f := &usageFlags{}
 	cmd := &cobra.Command{
 		Use:   "summary [ENTITY]",
@@ -97,11 +99,11 @@ one length.` + usageHelp,
     --store dynamodb://limits`,
 	}
 	f.add(cmd, "hourly")
-	return a.remote(cmd, reads, func(cmd *cobra.Command, args []string) (question, error) {
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		if err := f.plan(cmd, args); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connection) (*answer, error) {
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 			limiter, err := recordsOf(cmd, c)
 			if err != nil {
 				return nil, err
@@ -116,7 +118,7 @@ one length.` + usageHelp,
 }
 
 func (f *usageFlags) add(cmd *cobra.Command, window string) {
-	cmd.Args = arguments(0, 1, "")
+	cmd.Args = console.Arguments(0, 1, "")
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	flags := cmd.Flags()
 	flags.StringVarP(&f.q.Resource, "resource", "r", "", "only on the resource with this `NAME`")
@@ -127,14 +129,14 @@ func (f *usageFlags) add(cmd *cobra.Command, window string) {
 }
 
 func (f *usageFlags) plan(cmd *cobra.Command, args []string) error {
-	if err := refuseEmpty(cmd, args, "ENTITY"); err != nil {
+	if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
 		return err
 	}
 	if len(args) > 0 {
 		f.q.Entity = args[0]
 	}
 	if f.q.Entity == "" && f.q.Resource == "" {
-		return misused(cmd, "give ENTITY, or --resource")
+		return console.UsageError(cmd, "give ENTITY, or --resource")
 	}
 	var err error
 	if f.q.Start, err = parseDay(cmd, "start", f.start); err != nil {
@@ -154,13 +156,13 @@ func parseDay(cmd *cobra.Command, flag, s string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339, s)
 	if err != nil {
-		return t, misused(cmd, "--%s %q: must be like 2026-01-31 or 2026-01-31T15:00:00Z", flag, s)
+		return t, console.UsageError(cmd, "--%s %q: must be like 2026-01-31 or 2026-01-31T15:00:00Z", flag, s)
 	}
 	return t, nil
 }
 
 // listUsage asks for most windows and one more, to tell whether there are others.
-func listUsage(ctx context.Context, l *weir.Limiter, q weir.Usage, most int) (*answer, error) {
+func listUsage(ctx context.Context, l *weir.Limiter, q weir.Usage, most int) (*connect.Answer, error) {
 	body := &usageListBody{Usage: []usageBody{}}
 	for u, err := range l.Usage(ctx, q) {
 		if err != nil {
@@ -172,7 +174,7 @@ func listUsage(ctx context.Context, l *weir.Limiter, q weir.Usage, most int) (*a
 		}
 		body.Usage = append(body.Usage, *newUsageBody(&u))
 	}
-	return &answer{body: body, table: body.table}, nil
+	return &connect.Answer{Value: body, Table: body.table}, nil
 }
 
 func newUsageBody(u *weir.Usage) *usageBody {
@@ -205,8 +207,8 @@ func (body *usageListBody) table(b *bytes.Buffer) {
 	}
 }
 
-func summaryAnswer(body *usageBody) *answer {
-	return &answer{body: body, table: func(b *bytes.Buffer) {
+func summaryAnswer(body *usageBody) *connect.Answer {
+	return &connect.Answer{Value: body, Table: func(b *bytes.Buffer) {
 		if body.Windows == 0 {
 			b.WriteString("no usage is recorded\n")
 			return

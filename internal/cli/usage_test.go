@@ -81,7 +81,7 @@ func TestUsageList(t *testing.T) {
 			t.Fatal(err)
 		}
 		var b bytes.Buffer
-		if found.table(&b); b.String() != want {
+		if found.Table(&b); b.String() != want {
 			t.Errorf("size %d: got\n%swant\n%s", size, &b, want)
 		}
 	}
@@ -100,7 +100,7 @@ func TestUsageSummary(t *testing.T) {
 	}
 	found := summaryAnswer(newUsageBody(total))
 	var b bytes.Buffer
-	found.table(&b)
+	found.Table(&b)
 	want := `windows  2 hourly
 from     2026-01-31T07:00:00Z
 until    2026-01-31T09:00:00Z
@@ -113,7 +113,7 @@ tpm    1,000,000     500,000
 	if b.String() != want {
 		t.Errorf("got\n%swant\n%s", &b, want)
 	}
-	text, err := json.Marshal(found.body)
+	text, err := json.Marshal(found.Value)
 	if err != nil {
 		t.Fatal(err)
 	}

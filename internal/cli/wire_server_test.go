@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/console"
 )
 
 // wireServer is `weir serve`, run in this process on a loopback port of its own.
@@ -33,7 +35,7 @@ func startWireServer(t *testing.T, args ...string) *wireServer {
 	go func() {
 		defer close(s.said.ended)
 		exit = Run(ctx, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...),
-			Streams{In: strings.NewReader(""), Out: s.said, Err: s.said}, func(string) string { return "" })
+			console.Streams{In: strings.NewReader(""), Out: s.said, Err: s.said}, func(string) string { return "" })
 	}()
 	s.stop = func() int {
 		cancel()

@@ -117,7 +117,7 @@ var rooms = []room{
 			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
 			"internal/lab/trace", "internal/lab/replay", "internal/lab/chart", "internal/lab/loadtest",
-			"internal/text", cobra, grpc, awsSDK,
+			"internal/text", "internal/console", "internal/connect", cobra, grpc, awsSDK,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", testscript},
 	},
@@ -131,6 +131,13 @@ var rooms = []room{
 	{
 		dir: "internal/server/statuspage", imports: []string{root, "httpapi", "internal/apijson"},
 		tests: []string{"memory", "httpapi/httphandler"},
+	},
+	{dir: "internal/console", imports: []string{root, "internal/text", cobra}},
+	{
+		dir: "internal/connect",
+		imports: []string{
+			root, "store", "memory", "httpapi", "manifest", "internal/console", "internal/text", cobra,
+		},
 	},
 	{dir: "internal/lab/trace", imports: []string{root, "internal/text"}},
 	{

@@ -1,6 +1,6 @@
 //go:build unix
 
-package cli
+package console
 
 import (
 	"context"
@@ -29,18 +29,18 @@ func TestNamedPipe(t *testing.T) {
 	}
 	defer hold.Close() //nolint:errcheck // Nothing was written.
 
-	a := &app{}
+	a := &App{}
 	for _, name := range []string{unopened, silent} {
 		ctx, interrupt := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() {
-			_, err := a.read(ctx, name, 100)
+			_, err := a.Read(ctx, name, 100)
 			ended <- err
 		}()
 		interrupt()
 		select {
 		case err := <-ended:
-			if got := complaints(err); len(got) != 1 || got[0] != "interrupted" {
+			if got := ComplaintLines(err); len(got) != 1 || got[0] != "interrupted" {
 				t.Errorf("%s: got %q, want an interruption", filepath.Base(name), got)
 			}
 		case <-time.After(time.Minute):
@@ -48,11 +48,11 @@ func TestNamedPipe(t *testing.T) {
 		}
 	}
 	go func() { _ = os.WriteFile(talking, []byte("version: 1"), 0) }() // the reading tells
-	if got, err := a.read(t.Context(), talking, 100); string(got) != "version: 1" || err != nil {
+	if got, err := a.Read(t.Context(), talking, 100); string(got) != "version: 1" || err != nil {
 		t.Errorf("got %q and %v, want what was written", got, err)
 	}
 	go func() { _ = os.WriteFile(talking, make([]byte, 101), 0) }() // the same
-	if _, err := a.read(t.Context(), talking, 100); err == nil {
+	if _, err := a.Read(t.Context(), talking, 100); err == nil {
 		t.Error("got no error, want that it is too large")
 	}
 }

@@ -1,4 +1,4 @@
-package cli
+package connect
 
 import (
 	"errors"
@@ -15,16 +15,16 @@ import (
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	const store = "memory:?snapshot=x"
-	both := map[string]string{serverEnv: "http://env", storeEnv: store + "-env"}
+	both := map[string]string{ServerEnv: "http://env", StoreEnv: store + "-env"}
 	for _, c := range []struct {
 		args          string
 		env           map[string]string
 		server, store string
 		byDefault     bool
 	}{
-		{"", nil, defaultServer, "", true},
-		{"", map[string]string{serverEnv: "http://env"}, "http://env", "", false},
-		{"", map[string]string{storeEnv: store}, "", store, false},
+		{"", nil, DefaultServer, "", true},
+		{"", map[string]string{ServerEnv: "http://env"}, "http://env", "", false},
+		{"", map[string]string{StoreEnv: store}, "", store, false},
 		{"", both, "http://env", "", false},
 		{"--server http://flag", both, "http://flag", "", false},
 		{"--server http://flag", nil, "http://flag", "", false},
@@ -32,12 +32,12 @@ func TestTarget(t *testing.T) {
 		{"--store " + store, nil, "", store, false},
 	} {
 		cmd := &cobra.Command{Use: "x"}
-		got := addTarget(cmd, reads)
+		got := addTarget(cmd, Reads)
 		if err := cmd.ParseFlags(strings.Fields(c.args)); err != nil {
 			t.Fatal(err)
 		}
 		err := got.resolve(cmd, func(name string) string { return c.env[name] })
-		if err != nil || got.server != c.server || got.store != c.store || got.byDefault != c.byDefault {
+		if err != nil || got.Server != c.server || got.store != c.store || got.Defaulted != c.byDefault {
 			t.Errorf("%q with %v: got %+v and %v, want %q, %q, %v",
 				c.args, c.env, got, err, c.server, c.store, c.byDefault)
 		}
@@ -51,19 +51,19 @@ func TestAdvice(t *testing.T) {
 	refused := &weir.Error{Code: weir.PermissionDenied, Reason: "a bearer token is needed"}
 	for _, c := range []struct {
 		name   string
-		target target
+		target Target
 		err    error
 		want   string
 	}{
-		{"nothing wrong", target{server: defaultServer, byDefault: true}, nil, ""},
-		{"no server where nobody named one", target{byDefault: true}, gone, "(is `weir serve` running? "},
-		{"no server where somebody did", target{server: "http://there"}, gone, ""},
-		{"a store in use", target{store: "memory:?snapshot=x"}, gone, "(if a server has it open, "},
-		{"no bearer token", target{anonymous: true}, refused, "(give a bearer token in WEIR_TOKEN"},
-		{"a weak bearer token", target{server: "http://there"}, refused, ""},
-		{"a denial", target{server: defaultServer, byDefault: true}, &weir.DeniedError{}, ""},
+		{"nothing wrong", Target{Server: DefaultServer, Defaulted: true}, nil, ""},
+		{"no server where nobody named one", Target{Defaulted: true}, gone, "(is `weir serve` running? "},
+		{"no server where somebody did", Target{Server: "http://there"}, gone, ""},
+		{"a store in use", Target{store: "memory:?snapshot=x"}, gone, "(if a server has it open, "},
+		{"no bearer token", Target{anonymous: true}, refused, "(give a bearer token in WEIR_TOKEN"},
+		{"a weak bearer token", Target{Server: "http://there"}, refused, ""},
+		{"a denial", Target{Server: DefaultServer, Defaulted: true}, &weir.DeniedError{}, ""},
 	} {
-		err := c.target.advise(c.err)
+		err := c.target.Hint(c.err)
 		advised := errors.Is(err, c.err) && (err == nil || strings.Contains(err.Error(), c.want))
 		if !advised || c.want == "" && strings.Contains(fmt.Sprint(err), "(") {
 			t.Errorf("%s: got %v, want %v with %q", c.name, err, c.err, c.want)

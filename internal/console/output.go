@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"bytes"
@@ -9,32 +9,32 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// format is how results are printed; it is the value of a flag.
-type format string
+// Format is how results are printed; it is the value of a flag.
+type Format string
 
 const (
-	tableFormat format = "table"
-	jsonFormat  format = "json"
+	tableFormat Format = "table"
+	jsonFormat  Format = "json"
 )
 
 // String returns the flag's text.
-func (f *format) String() string { return string(*f) }
+func (f *Format) String() string { return string(*f) }
 
 // Set reads the flag's text.
-func (f *format) Set(s string) error {
-	switch format(s) {
+func (f *Format) Set(s string) error {
+	switch Format(s) {
 	case tableFormat, jsonFormat:
-		*f = format(s)
+		*f = Format(s)
 		return nil
 	}
 	return errors.New("must be table or json")
 }
 
 // Type names the values in the help.
-func (f *format) Type() string { return "table|json" }
+func (f *Format) Type() string { return "table|json" }
 
-// outputFlag gives a command that prints results the flag for it.
-func outputFlag(cmd *cobra.Command) *format {
+// OutputFlag gives a command that prints results the flag for it.
+func OutputFlag(cmd *cobra.Command) *Format {
 	f := tableFormat
 	cmd.Flags().VarP(&f, "output", "o", "print a table for people, or JSON")
 	formats := []cobra.Completion{string(tableFormat), string(jsonFormat)}
@@ -45,8 +45,8 @@ func outputFlag(cmd *cobra.Command) *format {
 	return &f
 }
 
-// print writes a result: as JSON, or as the text that table writes.
-func (a *app) print(f format, result any, table func(*bytes.Buffer)) error {
+// PrintResult writes a result: as JSON, or as the text that table writes.
+func (a *App) PrintResult(f Format, result any, table func(*bytes.Buffer)) error {
 	var b bytes.Buffer
 	if f == jsonFormat {
 		e := json.NewEncoder(&b)
@@ -58,7 +58,7 @@ func (a *app) print(f format, result any, table func(*bytes.Buffer)) error {
 	} else {
 		table(&b)
 	}
-	if _, err := a.streams.Out.Write(b.Bytes()); err != nil {
+	if _, err := a.Streams.Out.Write(b.Bytes()); err != nil {
 		return fmt.Errorf("output: %w", err)
 	}
 	return nil

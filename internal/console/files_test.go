@@ -1,4 +1,4 @@
-package cli
+package console
 
 import (
 	"errors"
@@ -13,23 +13,23 @@ func TestWholeFileBlame(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	name := filepath.Join(dir, "decisions")
-	d, err := createWhole("--decisions", name)
+	d, err := CreateWhole("--decisions", name)
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, other := os.Open(filepath.Join(dir, "other"))
-	if got := d.blame(other); !errors.Is(got, os.ErrNotExist) || got.Error() != other.Error() {
+	if got := d.NameError(other); !errors.Is(got, os.ErrNotExist) || got.Error() != other.Error() {
 		t.Errorf("got %v, want %v", got, other)
 	}
 	if err := d.file.Close(); err != nil { // as a disk that is full fails
 		t.Fatal(err)
 	}
-	_, err = d.out.Write(make([]byte, 128<<10))
-	if got, want := d.blame(err), "--decisions "+name+": file already closed"; got.Error() != want {
+	_, err = d.Out.Write(make([]byte, 128<<10))
+	if got, want := d.NameError(err), "--decisions "+name+": file already closed"; got.Error() != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	d.abandon()
-	if got := (*wholeFile)(nil).blame(other); got.Error() != other.Error() {
+	d.Discard()
+	if got := (*AtomicFile)(nil).NameError(other); got.Error() != other.Error() {
 		t.Errorf("got %v without a file, want %v", got, other)
 	}
 	left, err := os.ReadDir(dir)

@@ -1,0 +1,134 @@
+package connect
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/text"
+)
+
+// Connection is an open way to the limits: a server's, or those of a store opened for one command.
+type Connection struct {
+	Service weir.Service
+	Admin   httpapi.Admin
+	Close   func() error
+	// OnServer is true where a server is asked.
+	OnServer bool
+	// Notes are what a server says about the changes it made.
+	Notes []string
+}
+
+// Note is what a server said, for JSON.
+func (c *Connection) Note() string {
+	if len(c.Notes) == 0 {
+		return ""
+	}
+	return c.Notes[len(c.Notes)-1]
+}
+
+// Answer is what a command prints.
+type Answer struct {
+	// Value is for --output json, and has the field names of the wire.
+	Value any
+	// Table writes the same for people.
+	Table func(b *bytes.Buffer)
+	// LeaseID is a lease that the answer is about and nobody else knows yet; otherwise zero.
+	LeaseID weir.LeaseID
+}
+
+// Action is what a command asks once it is connected. It may have an answer beside an error: a
+// denial is told in full.
+type Action func(ctx context.Context, c *Connection) (*Answer, error)
+
+// Command makes cmd one that asks or acts once, on a server or a store. What plan finds wrong with
+// the arguments is misuse, and nothing is asked then.
+func Command(a *console.App,
+	cmd *cobra.Command, does access, plan func(cmd *cobra.Command, args []string) (Action, error),
+) *cobra.Command {
+	t := addTarget(cmd, does)
+	output := console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
+		if err := console.RejectBlankFlags(cmd); err != nil {
+			return err
+		}
+		ask, err := plan(cmd, args)
+		if err != nil {
+			return console.AsUsageError(cmd, err)
+		}
+		if err := t.resolve(cmd, a.Env); err != nil {
+			return err
+		}
+		c, err := open(a, cmd, t)
+		if err != nil {
+			return t.Hint(err)
+		}
+		found, err := ask(cmd.Context(), c)
+		// A store keeps nothing of what was admitted unless it is closed well.
+		if closeErr := c.Close(); closeErr != nil {
+			return errors.Join(err, closeErr)
+		}
+		printNotes(a, c.Notes)
+		if found != nil {
+			err = errors.Join(err, found.untold(a.PrintResult(*output, found.Value, found.Table)))
+		}
+		return t.Hint(ServiceError(err))
+	})
+	return cmd
+}
+
+// open opens what the flags name.
+func open(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
+	if t.store != "" {
+		return openStore(a, cmd, t)
+	}
+	return Dial(a, cmd, t)
+}
+
+// printNotes shows what a server says about its changes: on standard error, so that results stay alone.
+func printNotes(a *console.App, notes []string) {
+	for _, note := range notes {
+		_, _ = io.WriteString(a.Streams.Err, "weir: note: "+text.Printable(note)+"\n") // it has no better place to go
+	}
+}
+
+// untold says what is left behind where an answer cannot be printed: a lease that nobody knows
+// could not be settled.
+func (a *Answer) untold(err error) error {
+	if err == nil || a.LeaseID.IsZero() {
+		return err
+	}
+	return fmt.Errorf("%w: the lease %s was made: what it reserved and its slots stay taken until it "+
+		"is settled or expires (weir cancel %s gives them back)", err, a.LeaseID, a.LeaseID)
+}
+
+// ServiceError decides how a command ends for what a service answered. A request that was wrong in
+// itself came from the command line.
+func ServiceError(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return interrupted(err)
+	case errors.Is(err, weir.Invalid) && !errors.Is(err, weir.Unavailable):
+		return console.ExitWith(console.ExitMisused, err)
+	}
+	return err
+}
+
+// interrupted keeps what the user must know of a call that was cut short: the lease that it may
+// have made.
+func interrupted(err error) error {
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok || e.Code != weir.Unavailable || e.Field != "lease_id" {
+		return context.Canceled
+	}
+	return fmt.Errorf("interrupted: %s %q: the outcome is unknown", e.Field, e.Value)
+}

@@ -1,0 +1,256 @@
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
+	"github.com/weir-limiter/weir/internal/console"
+)
+
+// Bounds of the files that say how to reach a server.
+const (
+	maxTokenBytes = 4 << 10
+	maxCertBytes  = 4 << 20
+)
+
+// Dial makes a client of the server that t names. It does not ask anything yet.
+func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
+	ctx := cmd.Context()
+	if err := t.checkServer(cmd); err != nil {
+		return nil, err
+	}
+	token, err := bearerToken(a, cmd, t.tokenFile)
+	if err != nil {
+		return nil, err
+	}
+	t.anonymous = token == ""
+	var trusted *x509.CertPool
+	if t.caCert != "" {
+		if trusted, err = certificates(ctx, a, t.caCert); err != nil {
+			return nil, err
+		}
+	}
+	t.Transport = newServerTransport(trusted)
+	c := &Connection{OnServer: true}
+	client, err := httpapi.NewClient(t.Server, &httpapi.ClientOptions{
+		BearerToken: token, HTTPClient: &http.Client{Transport: t.Transport}, Timeout: attemptTimeout,
+		Note: func(text string) { c.Notes = append(c.Notes, text) },
+	})
+	if err != nil {
+		if e, ok := errors.AsType[*weir.Error](err); ok {
+			err = e // there is one, and whose it is goes without saying
+		}
+		return nil, console.UsageError(cmd, "%w", err)
+	}
+	if token != "" && !t.confidential() {
+		printNotes(a, []string{"the bearer token is sent unencrypted, over plain http to another machine: " +
+			"use https"})
+	}
+	c.Service, c.Admin = client, client
+	c.Close = func() error {
+		t.Transport.CloseIdleConnections()
+		return client.Close()
+	}
+	return c, nil
+}
+
+// checkServer refuses an address without a scheme, in words that say so.
+func (t *Target) checkServer(cmd *cobra.Command) error {
+	for _, scheme := range []string{"http://", "https://"} {
+		if len(t.Server) >= len(scheme) && strings.EqualFold(t.Server[:len(scheme)], scheme) {
+			return nil
+		}
+	}
+	address := t.Server
+	if at := strings.LastIndexByte(address, '@'); at >= 0 {
+		address = "…" + address[at:] // what is before it may be a secret
+	}
+	return console.UsageError(cmd, "%w", &weir.Error{Code: weir.Invalid, Field: "server", Value: address,
+		Reason: "must begin with http:// or https://"})
+}
+
+// confidential says whether what is sent can be read by nobody on the way.
+func (t *Target) confidential() bool {
+	u, err := url.Parse(t.Server)
+	if err != nil || u.Scheme == "https" {
+		return true // an address that is none is told otherwise
+	}
+	host := u.Hostname()
+	if strings.EqualFold(host, "localhost") || strings.HasSuffix(strings.ToLower(host), ".localhost") {
+		return true
+	}
+	address, err := netip.ParseAddr(host)
+	return err == nil && address.Unmap().IsLoopback()
+}
+
+// bearerToken reads the bearer token from a file, otherwise from the environment. No message says
+// what was found in its place: it may be a secret.
+func bearerToken(a *console.App, cmd *cobra.Command, file string) (string, error) {
+	if file == "" {
+		token := strings.TrimRight(a.Env(TokenEnv), "\r\n")
+		if err := checkToken(token, TokenEnv); err != nil {
+			return "", console.UsageError(cmd, "%w", err)
+		}
+		return token, nil
+	}
+	if err := checkPrivate(file); err != nil {
+		return "", err
+	}
+	data, err := a.Read(cmd.Context(), file, maxTokenBytes)
+	if err != nil {
+		return "", err
+	}
+	token := strings.TrimRight(string(data), "\r\n")
+	if token == "" {
+		return "", fmt.Errorf("%s: has no bearer token", console.InputName(file))
+	}
+	return token, checkToken(token, console.InputName(file))
+}
+
+// checkToken says what is wrong with a bearer token, which may be empty.
+func checkToken(token, from string) error {
+	for i := range len(token) {
+		if token[i] <= ' ' || token[i] >= 0x7F {
+			return &weir.Error{
+				Code: weir.Invalid, Field: from, Reason: "must hold one bearer token, without spaces",
+			}
+		}
+	}
+	return nil
+}
+
+// checkPrivate refuses a file that others can read. Pipes and the like are whose they are.
+func checkPrivate(file string) error {
+	if file == console.StandardInput || runtime.GOOS == "windows" {
+		return nil
+	}
+	info, err := os.Stat(file)
+	if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0 {
+		return fmt.Errorf("%s: its mode %04o lets others read or change it: make it 0600",
+			file, info.Mode().Perm())
+	}
+	return nil // whoever opens it says what is wrong otherwise
+}
+
+// certificates reads those that are trusted.
+func certificates(ctx context.Context, a *console.App, file string) (*x509.CertPool, error) {
+	data, err := a.Read(ctx, file, maxCertBytes)
+	if err != nil {
+		return nil, err
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(data) {
+		return nil, fmt.Errorf("%s: has no certificate in PEM form", console.InputName(file))
+	}
+	return pool, nil
+}
+
+func tlsTrusting(trusted *x509.CertPool) *tls.Config {
+	return &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}
+}
+
+// attemptTimeout is how long one attempt to ask a server may take: as long as by the client's
+// default.
+const attemptTimeout = 5 * time.Second
+
+// ManyIdle is how many idle connections are kept: as many as a replay has requests under way.
+const ManyIdle = 256
+
+// finishKey is where a context keeps the one that ends the attempt which is under way.
+type finishKey struct{}
+
+// DetachAttempts returns a context for calls of a server whose attempts go on when it ends, until they
+// time out or until ends. How the one under way ended would be unknown otherwise; no other one
+// begins.
+func DetachAttempts(ctx, until context.Context) context.Context {
+	return context.WithValue(ctx, finishKey{}, until)
+}
+
+// serverTransport sends the requests of one command, and keeps what may explain a failure.
+type serverTransport struct {
+	*http.Transport
+
+	mu sync.Mutex
+	// seen is the last answer's status, and location where it points; zero where nothing answered.
+	seen     int
+	location string
+}
+
+// newServerTransport trusts the certificates in the pool; nil means the system's.
+func newServerTransport(trusted *x509.CertPool) *serverTransport {
+	base, ok := http.DefaultTransport.(*http.Transport)
+	if !ok {
+		base = &http.Transport{Proxy: http.ProxyFromEnvironment} // somebody has replaced it
+	}
+	t := &serverTransport{Transport: base.Clone()}
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = ManyIdle, ManyIdle
+	t.DisableCompression = true // what is bounded is what was sent
+	t.TLSClientConfig = tlsTrusting(trusted)
+	return t
+}
+
+// RoundTrip sends a request.
+func (t *serverTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	until, ok := r.Context().Value(finishKey{}).(context.Context)
+	if !ok {
+		return t.send(r)
+	}
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(until, attemptTimeout)
+	answer, err := t.send(r.WithContext(ctx)) //nolint:contextcheck // It has to outlive the request's own.
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	answer.Body = &lastBody{answer.Body, cancel}
+	return answer, nil
+}
+
+func (t *serverTransport) send(r *http.Request) (*http.Response, error) {
+	answer, err := t.Transport.RoundTrip(r)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.seen, t.location = 0, ""
+	if err == nil {
+		t.seen, t.location = answer.StatusCode, answer.Header.Get("Location")
+	}
+	return answer, err
+}
+
+// last returns the status of the last answer, and where it points.
+func (t *serverTransport) last() (status int, location string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.seen, t.location
+}
+
+// lastBody is a body with a context of its own, which ends with it.
+type lastBody struct {
+	io.ReadCloser
+
+	end context.CancelFunc
+}
+
+// Close ends the reading.
+func (b *lastBody) Close() error {
+	defer b.end()
+	return b.ReadCloser.Close()
+}

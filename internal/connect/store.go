@@ -1,0 +1,168 @@
+package connect
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/manifest"
+	"github.com/weir-limiter/weir/memory"
+	"github.com/weir-limiter/weir/store"
+)
+
+// openStore opens a store for one command.
+func openStore(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
+	if err := t.checkStore(cmd); err != nil {
+		return nil, err
+	}
+	ctx := cmd.Context()
+	m := &manifest.Manifest{}
+	if t.limits != "" {
+		var err error
+		if m, err = ReadLimits(ctx, a, t.limits); err != nil {
+			return nil, err
+		}
+	}
+	if namespace := store.Namespace(t.store); namespace != "" && t.limits != "" {
+		if err := m.CheckNamespace(namespace); err != nil {
+			return nil, err
+		}
+	}
+	if IsCluster(t.store) {
+		refused, err := ValidateFor(ctx, m.Definitions, weir.Options{CascadeDepth: deepest})
+		if err := errors.Join(m.Locate(refused), err); err != nil {
+			return nil, err
+		}
+	}
+	backend, err := store.Open(ctx, t.store, &store.Options{
+		Definitions: m.Definitions, ReadOnly: t.does == Reads, Follow: true,
+	})
+	if err != nil {
+		if IsURLError(err) {
+			return nil, console.UsageError(cmd, "%w", err)
+		}
+		return nil, m.Locate(err)
+	}
+	limiter, err := weir.New(backend, &weir.Options{
+		// What the file declares holds, however deep its entities cascade.
+		CascadeDepth: backend.Traits().CascadeDepth,
+	})
+	if err != nil {
+		return nil, errors.Join(err, backend.Close())
+	}
+	return &Connection{Service: limiter, Admin: limiter, Close: limiter.Close}, nil
+}
+
+// IsURLError reports whether a store was not opened because of its URL.
+func IsURLError(err error) bool {
+	e, ok := errors.AsType[*weir.Error](err)
+	return ok && e.Code == weir.Invalid && (e.Field == "store" || strings.HasPrefix(e.Field, "store."))
+}
+
+// checkStore refuses a store that would forget what the command did, and one that is not there for
+// a command that only looks at it or settles.
+func (t *Target) checkStore(cmd *cobra.Command) error {
+	query, memory := strings.CutPrefix(t.store, "memory:")
+	file, kept := snapshotFile(query)
+	switch {
+	case IsTable(t.store) && t.limits != "":
+		return console.UsageError(cmd, "--limits %s", LimitsOnTable)
+	case memory && !kept:
+		return console.UsageError(cmd, "--store %s: nothing would remain after the command: name a file with "+
+			"memory:?snapshot=FILE, or a server with --server", t.store)
+	case memory && t.does == Configures:
+		return console.UsageError(cmd, "--store memory: has its limits from the limits file, and a change would "+
+			"end with the command: change the file, or a server's limits with --server")
+	case memory && t.limits == "":
+		return console.UsageError(cmd, "give the store's limits with --limits FILE: a snapshot has none")
+	case isEmulator(t.store):
+		return console.UsageError(cmd, "--store %s: nothing would remain after the command: name a cluster's addresses "+
+			"with tigerbeetle://HOST:PORT, or a server with --server", t.store)
+	case IsCluster(t.store) && t.does == Configures:
+		return console.UsageError(cmd, "--store %s has its limits from the limits file: change the file, and reload the "+
+			"servers", tigerBeetleScheme)
+	case IsCluster(t.store) && t.limits == "":
+		return console.UsageError(cmd, "--limits %s", LimitsOfCluster)
+	case t.does == Reserves || file == "":
+		return nil
+	}
+	if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+		return &weir.Error{
+			Code: weir.Invalid, Field: "store.snapshot", Value: file,
+			Reason: "does not exist, and only a reservation begins one",
+		}
+	}
+	return nil // other troubles are told by whoever opens it
+}
+
+// IsTable reports whether a store's URL names a DynamoDB table, which keeps its own configuration.
+func IsTable(url string) bool { return strings.HasPrefix(url, "dynamodb:") }
+
+const tigerBeetleScheme = "tigerbeetle:"
+
+// IsCluster reports whether a store's URL is one of TigerBeetle.
+func IsCluster(url string) bool { return strings.HasPrefix(url, tigerBeetleScheme) }
+
+// isEmulator reports whether a store's URL is one of TigerBeetle in the process.
+func isEmulator(url string) bool {
+	name, _, _ := strings.Cut(url, "?")
+	return name == tigerBeetleScheme+"//emulator"
+}
+
+// deepest is how many ancestors a limiter can charge at most.
+const deepest = 8
+
+// LimitsOfCluster is why a limits file is needed beside a cluster.
+const LimitsOfCluster = "must name a limits file: a TigerBeetle cluster knows no names of limits and entities"
+
+// LimitsOnTable is why a limits file is refused beside a table.
+const LimitsOnTable = "is for a store that keeps no limits itself: those of a table are on it, and " +
+	"weir system, resource and entity set-limits change them"
+
+// snapshotFile returns the file that a memory store's URL names. A malformed one is refused when
+// it is opened, which creates nothing then.
+func snapshotFile(rest string) (file string, ok bool) {
+	_, query, _ := strings.Cut(rest, "?")
+	for pair := range strings.SplitSeq(query, "&") {
+		if encoded, found := strings.CutPrefix(pair, "snapshot="); found {
+			file, _ = url.PathUnescape(encoded)
+			return file, true
+		}
+	}
+	return "", false
+}
+
+// ValidateFor finds what a limiter would refuse in definitions before a store is opened that puts them
+// in force for other servers too. What it is played on can do what a store on TigerBeetle can. err
+// is about the options.
+func ValidateFor(ctx context.Context, d *weir.Definitions, o weir.Options) (refused, err error) {
+	b, err := memory.Open(nil)
+	if err != nil {
+		return nil, err
+	}
+	o.Observer = nil
+	l, err := weir.New(b, &o)
+	if err != nil {
+		return nil, errors.Join(err, b.Close())
+	}
+	return l.Configure(ctx, d), l.Close()
+}
+
+// ReadLimits reads a limits file.
+func ReadLimits(ctx context.Context, a *console.App, name string) (*manifest.Manifest, error) {
+	data, err := a.Read(ctx, name, MaxLimitsBytes)
+	if err != nil {
+		return nil, err
+	}
+	return manifest.Parse(console.InputName(name), data)
+}
+
+// MaxLimitsBytes bounds what is read of a limits file; [manifest.Parse] takes less and says so.
+const MaxLimitsBytes = 8 << 20

@@ -1,0 +1,148 @@
+package console
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Group makes a command one that only has others below it.
+func Group(cmd *cobra.Command) *cobra.Command {
+	cmd.SuggestionsMinimumDistance = 2
+	cmd.DisableFlagsInUseLine = true
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return UsageError(cmd, "unknown command %q%s", args[0], hint(cmd, args[0]))
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return UsageError(cmd, "give a command: %s", strings.Join(commandsOf(cmd), ", "))
+	}
+	return cmd
+}
+
+// hint says which commands of a group an unknown name may stand for: those with a name like it, or
+// else all. The root has too many to name.
+func hint(of *cobra.Command, name string) string {
+	if near := of.SuggestionsFor(name); len(near) > 0 {
+		return ": did you mean " + listed(near, "or") + "?"
+	}
+	if !of.HasParent() {
+		return ""
+	}
+	return ": " + of.CommandPath() + " has " + listed(commandsOf(of), "and")
+}
+
+// commandsOf returns the names of the commands of a group.
+func commandsOf(group *cobra.Command) []string {
+	var names []string
+	for _, c := range group.Commands() {
+		names = append(names, c.Name())
+	}
+	return names
+}
+
+// listed joins names with commas, and the last one with a word.
+func listed(names []string, word string) string {
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " " + word + " " + names[last]
+}
+
+// addCompletion adds cobra's own command, which keeps the writer that root has by now.
+func addCompletion(root *cobra.Command) {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			Group(cmd)
+			for _, shell := range cmd.Commands() {
+				shell.RunE = RunE(shell.RunE)
+			}
+		}
+	}
+}
+
+// Arguments makes sure that a command has from least to most arguments; most below zero is any
+// number. What names them when there are too few.
+func Arguments(least, most int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) < least:
+			return UsageError(cmd, "give %s", what)
+		case most >= 0 && len(args) > most:
+			return UsageError(cmd, "unexpected argument %q", args[most])
+		}
+		return nil
+	}
+}
+
+// RefuseEmpty refuses empty arguments: a variable that is not set must not mean another place.
+func RefuseEmpty(cmd *cobra.Command, args []string, names ...string) error {
+	for i, arg := range args {
+		if arg == "" {
+			return UsageError(cmd, "%s must not be empty", names[min(i, len(names)-1)])
+		}
+	}
+	return nil
+}
+
+// mayBeEmpty marks a flag for which empty means something of its own.
+const mayBeEmpty = "weir_may_be_empty"
+
+// AllowEmpty marks a flag of cmd.
+func AllowEmpty(cmd *cobra.Command, name string) {
+	if err := cmd.Flags().SetAnnotation(name, mayBeEmpty, nil); err != nil {
+		panic(err) // only where there is no such flag
+	}
+}
+
+// RejectBlankFlags refuses a flag that is given and yet empty, as a variable of a script may be
+// that was never set: a lease ID that is not there would charge twice.
+func RejectBlankFlags(cmd *cobra.Command) error {
+	var errs []error
+	for _, f := range Collect(cmd.Flags().Visit) {
+		_, fine := f.Annotations[mayBeEmpty]
+		if !fine && f.Value.Type() == "string" && f.Value.String() == "" {
+			errs = append(errs, UsageError(cmd, "--%s must not be empty", f.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Collect returns what a function visits.
+func Collect[T any](visit func(func(T))) []T {
+	var all []T
+	visit(func(v T) { all = append(all, v) })
+	return all
+}
+
+// FlagError says what is wrong with a flag. Where the words are those of a parser of Go's, it says
+// instead what the flag takes.
+func FlagError(cmd *cobra.Command, err error) error {
+	cause := errors.Unwrap(err)
+	if cause == nil {
+		return UsageError(cmd, "%w", err)
+	}
+	reason := ""
+	number, ok := errors.AsType[*strconv.NumError](cause)
+	switch {
+	case ok && number.Func == "ParseBool":
+		reason = "must be true or false"
+	case ok && number.Func == "ParseUint":
+		reason = fmt.Sprintf("must be a whole number from 0 to %d", uint64(math.MaxUint64))
+	case ok:
+		reason = fmt.Sprintf("must be a whole number, at most %d", int64(math.MaxInt64))
+	case strings.HasPrefix(cause.Error(), "time: "):
+		reason = "must be a duration like 30s or 5m"
+	default:
+		return UsageError(cmd, "%w", err)
+	}
+	return UsageError(cmd, "%s%s", strings.TrimSuffix(err.Error(), cause.Error()), reason)
+}

@@ -1,0 +1,133 @@
+package console
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
+)
+
+// The exit codes.
+const (
+	ExitDone    = 0
+	ExitFailed  = 1
+	ExitMisused = 2
+	ExitDenied  = 3
+)
+
+// exitError is an error of a command that was understood; the exit code says how it ended.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (f *exitError) Error() string { return f.err.Error() }
+
+func (f *exitError) Unwrap() error { return f.err }
+
+// ExitWith marks an error with the exit code that it ends with.
+func ExitWith(code int, err error) error { return &exitError{code, err} }
+
+// FailedError marks what went wrong while a command did what it was asked to.
+func FailedError(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
+	}
+	code := ExitFailed
+	if _, ok := errors.AsType[*weir.DeniedError](err); ok {
+		code = ExitDenied
+	}
+	return &exitError{code, err}
+}
+
+// UsageError marks what is wrong with the command line itself, and says where to read about it.
+func UsageError(cmd *cobra.Command, format string, args ...any) error {
+	err := fmt.Errorf(format, args...)
+	return &exitError{ExitMisused, fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+}
+
+// RunE makes a function the body of a command.
+func RunE(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return FailedError(body(cmd, args)) }
+}
+
+// ExitCode says how a run ended. What no command has marked comes from the parsing of the command
+// line.
+func ExitCode(err error) int {
+	if err == nil {
+		return ExitDone
+	}
+	if f, ok := errors.AsType[*exitError](err); ok {
+		return f.code
+	}
+	return ExitMisused
+}
+
+// complain prints an error: one line for each mistake joined in it.
+func (a *App) complain(err error) {
+	for _, line := range ComplaintLines(err) {
+		// An error that cannot be told has no better place to go.
+		_, _ = io.WriteString(a.Streams.Err, "weir: "+line+"\n")
+	}
+}
+
+// ComplaintLines returns the lines for an error, without the "weir: " that libraries put first.
+func ComplaintLines(err error) []string {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, context.Canceled):
+		return []string{"interrupted"}
+	}
+	var lines []string
+	for _, line := range errorLines(err) {
+		line = strings.TrimPrefix(line, "weir: ")
+		lines = append(lines, strings.ReplaceAll(line, ": weir: ", ": "))
+	}
+	return lines
+}
+
+// errorLines returns a line for each error joined in err, with what is said around them. A line
+// break in the words of one of them is none: they may be somebody else's.
+func errorLines(err error) []string {
+	message := err.Error()
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var texts, lines []string
+		for _, e := range joined.Unwrap() {
+			texts, lines = append(texts, e.Error()), append(lines, errorLines(e)...)
+		}
+		if strings.Join(texts, "\n") == message { // otherwise it is a sentence about several errors
+			return lines
+		}
+		return []string{text.Printable(message)}
+	}
+	inner := errors.Unwrap(err)
+	if inner == nil {
+		return []string{text.Printable(message)}
+	}
+	before, after, found := strings.Cut(message, inner.Error())
+	if !found {
+		return []string{text.Printable(message)}
+	}
+	lines := errorLines(inner)
+	lines[0] = text.Printable(before) + lines[0]
+	lines[len(lines)-1] += text.Printable(after)
+	return lines
+}
+
+// AsUsageError makes the mistakes in arguments the user's, unless they are that already.
+func AsUsageError(cmd *cobra.Command, err error) error {
+	if _, ok := errors.AsType[*exitError](err); ok {
+		return err
+	}
+	return UsageError(cmd, "%w", err)
+}

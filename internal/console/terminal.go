@@ -1,0 +1,118 @@
+package console
+
+import (
+	"math/big"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// The size of a terminal of which nobody says how large it is.
+const (
+	UsualColumns = 80
+	UsualRows    = 24
+)
+
+// Terminal is where people watch.
+type Terminal struct {
+	File  *os.File
+	Style Style
+	env   func(string) string
+}
+
+// Terminal returns the terminal that errors go to, otherwise the one that results go to; nil if
+// neither is one, or if it is a dumb one or nobody says which one it is.
+func (a *App) Terminal() *Terminal {
+	if t := a.TerminalAt(a.Streams.Err); t != nil {
+		return t
+	}
+	return a.TerminalAt(a.Streams.Out)
+}
+
+// TerminalAt returns the terminal that a stream is; nil as with terminal.
+func (a *App) TerminalAt(stream any) *Terminal {
+	if kind := a.Env("TERM"); kind == "" || kind == "dumb" {
+		return nil
+	}
+	f, ok := stream.(*os.File)
+	if !ok {
+		return nil
+	}
+	if _, _, ok := windowSize(f); !ok {
+		return nil
+	}
+	return &Terminal{f, Style{a.Env("NO_COLOR") == "", a.SpeaksUTF8()}, a.Env}
+}
+
+// SpeaksUTF8 says whether the locale has the characters that bars are drawn of.
+func (a *App) SpeaksUTF8() bool {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		if locale := a.Env(name); locale != "" { // the first that is set decides
+			locale = strings.ReplaceAll(strings.ToUpper(locale), "-", "")
+			return strings.Contains(locale, "UTF8")
+		}
+	}
+	return false
+}
+
+// Size returns the columns and rows to draw on. It is asked before each picture, since people drag
+// their windows.
+func (t *Terminal) Size() (columns, rows int) {
+	columns, rows, _ = windowSize(t.File)
+	return orElse(columns, t.env("COLUMNS"), UsualColumns), orElse(rows, t.env("LINES"), UsualRows)
+}
+
+// orElse returns the first of three that is a size.
+func orElse(told int, env string, usual int) int {
+	if told > 0 {
+		return told
+	}
+	if n, err := strconv.Atoi(env); err == nil && n > 0 {
+		return n
+	}
+	return usual
+}
+
+// Write writes to the terminal. What cannot be shown is no loss.
+func (t *Terminal) Write(b []byte) (int, error) { return t.File.Write(b) }
+
+// What a terminal understands.
+const (
+	AnsiUp      = "\x1b[%dA\r" // to the beginning of the line so many lines above
+	AnsiErase   = "\x1b[J"     // from here to the end of the screen
+	AnsiEndLine = "\x1b[K"     // from here to the end of the line
+	AnsiNoWrap  = "\x1b[?7l"   // what does not fit into a line is not shown
+	AnsiWrap    = "\x1b[?7h"
+	AnsiBold    = "\x1b[1m"
+	AnsiRed     = "\x1b[31m"
+	AnsiPlain   = "\x1b[0m"
+)
+
+// Style is how a terminal may be written to.
+type Style struct {
+	Color, Blocks bool
+}
+
+// Bar draws a share; more than the whole is full, less than nothing is empty.
+func (look Style) Bar(part, whole *big.Int, width int64) string {
+	n := int64(0)
+	if whole.Sign() > 0 {
+		filled := new(big.Int).Mul(part, big.NewInt(width))
+		filled.Quo(filled, whole)
+		switch {
+		case filled.Cmp(big.NewInt(width)) >= 0:
+			n = width
+		case filled.Sign() > 0:
+			n = filled.Int64()
+		}
+	}
+	full, empty := "#", "-"
+	if look.Blocks {
+		full, empty = "█", "░"
+	}
+	return strings.Repeat(full, int(n)) + strings.Repeat(empty, int(width-n))
+}
+
+// ProgressEvery is how often progress is told.
+const ProgressEvery = 100 * time.Millisecond
