@@ -135,10 +135,10 @@ func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 	d.say("serving %s on %s\n", f.file, d.server.url)
 	d.say("sending it %s of %s, %s times as fast as recorded\n\n",
 		text.Plural(w.Calls(), "call", "calls"), f.trace, text.FormatInt(f.speed))
-	report, err := f.play(ctx, d.client, w, &livePlay{output: out, every: every, noteFirsts: true})
-	if report != nil {
+	played, err := f.play(ctx, d.client, w, &livePlay{output: out, every: every, noteFirsts: true})
+	if played != nil {
 		var b bytes.Buffer
-		(&replayPrint{Report: report, chart: chartOptions(d.app)}).table(&b)
+		(&replayOutcome{Report: played}).table(&b, chartOptions(d.app))
 		d.say("\n%s", b.String())
 	}
 	return err

@@ -17,8 +17,7 @@ import (
 	"github.com/weir-limiter/weir/internal/console"
 )
 
-// TestInterrupted: whoever waits for standard input is woken up, and an interrupted replay leaves
-// no log behind.
+// TestInterrupted: an interrupt ends the wait for standard input.
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -34,7 +33,11 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
 		}
 	})
+}
 
+// TestReplayInterrupted: an interrupted replay leaves no log behind.
+func TestReplayInterrupted(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
 	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}

@@ -129,7 +129,7 @@ func runReplay(a *console.App, cmd *cobra.Command, trace string, f *replayFlags)
 		return err
 	}
 	defer page.abandon()
-	o := newReplayOutcome(f)
+	o := newReplayOutcome(f.html != "")
 	switch {
 	case f.compare != "":
 		o.Report, o.Compare, err = compareFiles(cmd.Context(), a, trace, f, o)

@@ -20,10 +20,10 @@ type replayOutcome struct {
 	samples [2]*replaySamples
 }
 
-// newReplayOutcome makes an outcome that is still empty.
-func newReplayOutcome(f *replayFlags) *replayOutcome {
+// newReplayOutcome makes an outcome that is still empty. For a page, samples are kept.
+func newReplayOutcome(withPage bool) *replayOutcome {
 	o := &replayOutcome{}
-	if f.html != "" {
+	if withPage {
 		o.samples = [2]*replaySamples{newReplaySamples(), newReplaySamples()}
 	}
 	return o

@@ -39,7 +39,7 @@ func suggestCapacities(
 	if err != nil {
 		return nil, nil, m.Locate(err)
 	}
-	return r, &suggested{s, f.suggestFile}, writeSuggested(file, m, s)
+	return r, newSuggested(s, f.suggestFile), writeSuggested(file, m, s)
 }
 
 // createSuggested begins the file for the suggested limits; nil where none is wanted.

@@ -16,6 +16,9 @@ type suggested struct {
 	file string
 }
 
+// newSuggested says which file the suggestions were written to; empty for none.
+func newSuggested(s *replay.Suggestions, file string) *suggested { return &suggested{s, file} }
+
 // table prints the suggestions.
 func (s *suggested) table(b *bytes.Buffer) {
 	fmt.Fprintf(b, "\nsuggested: capacities that deny at most %s %% of the calls, which is %s\n\n",
