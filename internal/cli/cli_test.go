@@ -124,3 +124,6 @@ func TestHelpIsWrapped(t *testing.T) {
 		t.Errorf("only %d commands were looked at", n)
 	}
 }
+
+// noEnv is an environment without variables.
+func noEnv(string) string { return "" }

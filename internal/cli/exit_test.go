@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -33,35 +32,6 @@ func TestInterrupted(t *testing.T) {
 			t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
 		}
 	})
-}
-
-// TestReplayInterrupted: an interrupted replay leaves no log behind.
-func TestReplayInterrupted(t *testing.T) {
-	t.Parallel()
-	dir := t.TempDir()
-	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
-	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}
-	f := &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")}
-	if _, err := replayVirtual(gone, a, liveTrace(t, 300), f); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want an interruption", err)
-	}
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("got %v, %v, want an empty folder", left, err)
-	}
-}
-
-// fading is a context that ends when it has been looked at so often.
-type fading struct {
-	context.Context
-
-	left int
-}
-
-func (f *fading) Err() error {
-	if f.left--; f.left < 0 {
-		return context.Canceled
-	}
-	return nil
 }
 
 // TestFullDisk: a result that cannot be written is a failure.
@@ -92,5 +62,14 @@ func TestLargeLimits(t *testing.T) {
 	code := Run(t.Context(), []string{"limits", "check", "-"}, console.Streams{In: large, Out: &out, Err: &errs}, os.Getenv)
 	if want := "weir: stdin: is larger than 8,388,608 bytes\n"; code != console.ExitFailed || errs.String() != want {
 		t.Errorf("got exit code %d and %q, want 1 and %q", code, errs.String(), want)
+	}
+}
+
+// TestDemoLimits: the file has no mistakes, and hides nothing without saying so.
+func TestDemoLimits(t *testing.T) {
+	t.Parallel()
+	r := runWeir(t, "limits", "check", "../../examples/demo.yaml")
+	if r.code != console.ExitDone || r.err != "" {
+		t.Errorf("got exit code %d and %q, want no mistakes", r.code, r.err)
 	}
 }

@@ -16,8 +16,11 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/manifest"
+	"github.com/weir-limiter/weir/memory"
 )
 
 // runFull runs the program where its results cannot be written.
@@ -220,25 +223,53 @@ func TestSettleInDoubt(t *testing.T) {
 	}
 }
 
-// TestDemoMemory: the lease of the demo's last line can be settled again and again, much later too.
-func TestDemoMemory(t *testing.T) {
-	t.Parallel()
-	s := &serverTime{at: remoteStart}
-	o := demoLimiter()
-	o.Now = s.now
-	l := oneSlotWith(t, o)
-	lease, err := l.Reserve(t.Context(), &weir.Request{Entity: demoEntity, Resource: "llm"})
+// liveLimits do not depend on when within an hour a call comes, nor in which order, since all calls
+// are alike.
+const liveLimits = `version: 1
+resources:
+  llm:
+    limits:
+      rpm: {capacity: 40, refill_amount: 1, refill_period: 86400}
+      tpm: {kind: window, capacity: 100000, window: 86400}
+entities:
+  acme:
+    resources: {llm: {limits: {parallel: {kind: concurrency, capacity: 1000, timeout: 600}}}}
+  tenant-1: {parent: acme, cascade: true}
+  tenant-2: {parent: acme, cascade: true}
+`
+
+// liveServer serves limits on a loopback port; wrap, where it is given, stands in front.
+func liveServer(
+	t *testing.T, o *httphandler.Options, wrap func(http.Handler) http.Handler,
+) (string, *weir.Limiter) {
+	t.Helper()
+	m, err := manifest.Parse("limits.yaml", []byte(liveLimits))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 3 {
-		if _, err := l.Complete(t.Context(), lease.ID, nil); err != nil {
-			t.Error(err)
-		}
-		s.advance(24 * time.Hour)
+	store, err := memory.Open(&memory.Options{Definitions: m.Definitions})
+	if err != nil {
+		t.Fatal(err)
 	}
-	s.advance(30 * 24 * time.Hour)
-	if _, err := l.Complete(t.Context(), lease.ID, nil); !errors.Is(err, weir.UnknownLease) {
-		t.Errorf("got %v, want it forgotten in the end", err)
+	limiter, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	var handler http.Handler = httphandler.New(limiter, o)
+	if wrap != nil {
+		handler = wrap(handler)
+	}
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL, limiter
+}
+
+// slotsFree reports whether every slot of acme's is free.
+func slotsFree(t *testing.T, l *weir.Limiter) bool {
+	t.Helper()
+	limits, err := l.Status(context.WithoutCancel(t.Context()), "acme", "llm")
+	if err != nil || len(limits) != 1 {
+		t.Fatalf("got %v, %v, want one limit", limits, err)
+	}
+	return limits[0].Available == limits[0].Capacity
 }

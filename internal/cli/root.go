@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/lab"
 )
 
 const rootHelp = `weir limits calls to LLM APIs: before a call it reserves what the call may use
@@ -44,7 +45,7 @@ func newRoot(a *console.App) *cobra.Command {
 		entityCommand(a))
 	section(root, "Look after a DynamoDB table:", tableCommand(a), namespaceCommand(a),
 		auditCommand(a), usageCommand(a))
-	section(root, "Run:", serveCommand(a), demoCommand(a), replayCommand(a), loadtestCommand(a))
+	section(root, "Run:", serveCommand(a), lab.DemoCommand(a), lab.ReplayCommand(a), lab.LoadtestCommand(a))
 	root.AddCommand(manCommand(a), versionCommand(a))
 	wrapHelp(root)
 	return root

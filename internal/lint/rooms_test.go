@@ -116,8 +116,7 @@ var rooms = []room{
 		imports: []string{
 			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
-			"internal/lab/trace", "internal/lab/replay", "internal/lab/chart", "internal/lab/loadtest",
-			"internal/text", "internal/console", "internal/connect", cobra, grpc, awsSDK,
+			"internal/lab", "internal/text", "internal/console", "internal/connect", cobra, grpc, awsSDK,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", testscript},
 	},
@@ -138,6 +137,27 @@ var rooms = []room{
 		imports: []string{
 			root, "store", "memory", "httpapi", "manifest", "internal/console", "internal/text", cobra,
 		},
+	},
+	{
+		dir: "internal/lab",
+		imports: []string{
+			root, "memory", "httpapi", "manifest", "internal/server", "internal/console",
+			"internal/connect", "internal/text", "internal/lab/chart", "internal/lab/live",
+			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report", "internal/lab/trace",
+			cobra,
+		},
+		tests: []string{"conformance", "httpapi/httphandler", testscript},
+	},
+	{
+		dir: "internal/lab/live",
+		imports: []string{
+			root, "internal/console", "internal/lab/replay", "internal/text",
+		},
+		tests: []string{"memory", "internal/lab/trace"},
+	},
+	{
+		dir:     "internal/lab/report",
+		imports: []string{root, "internal/lab/chart", "internal/lab/replay", "internal/text"},
 	},
 	{dir: "internal/lab/trace", imports: []string{root, "internal/text"}},
 	{

@@ -164,3 +164,14 @@ func FormatCompact(n *big.Int) string {
 	}
 	return whole + "kMGTPE"[power-1:power]
 }
+
+// FormatDifference writes a difference.
+func FormatDifference(n int64) string { return FormatBigDifference(big.NewInt(n)) }
+
+// FormatBigDifference writes a difference of any size.
+func FormatBigDifference(n *big.Int) string {
+	if n.Sign() > 0 {
+		return "+" + GroupDigits(n.String())
+	}
+	return GroupDigits(n.String())
+}

@@ -3,9 +3,11 @@ package replay
 import (
 	"encoding/json"
 	"math/big"
+	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // shownEntities is how many entities, or resources, a report lists one by one.
@@ -226,4 +228,12 @@ func evenPeriods(l *weir.Limit, at, to time.Time) (n, lengthMS int64) {
 	}
 	lengthMS = length.Milliseconds()
 	return max(to.UnixMilli()-at.UnixMilli()-1, 0) / lengthMS, lengthMS
+}
+
+// RowEntity is what a row calls its entities.
+func RowEntity(l *LimitReport) string {
+	if l.Group == "" {
+		return l.Entity
+	}
+	return text.Plural(l.Entities, strings.TrimSuffix(string(l.Group), "s"), string(l.Group))
 }

@@ -1,0 +1,60 @@
+//go:build unix
+
+package lab
+
+import (
+	"net/http"
+	"os/exec"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/weir-limiter/weir/internal/console"
+)
+
+// hangupsIgnored is whether hangups were ignored when the tests began, as under nohup: what they
+// start then ignores them too, also while a server in another test catches them here.
+var hangupsIgnored = signal.Ignored(syscall.SIGHUP)
+
+// TestReplayHangup: when its terminal is closed, a replay settles what is under way, as after an
+// interrupt.
+func TestReplayHangup(t *testing.T) {
+	t.Parallel()
+	if hangupsIgnored {
+		t.Skip("hangups are ignored here")
+	}
+	var reserved atomic.Int64
+	enough := make(chan struct{})
+	url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r)
+			if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
+				close(enough)
+			}
+		})
+	})
+	// Each call lasts a minute, so none ends by itself before the hangup.
+	cmd := exec.CommandContext(t.Context(), "weir", "replay", liveTrace(t, 10_000), "--server", url,
+		"--speed", "100", "--latency", "59m", "--entities", "2")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case <-enough:
+	case err := <-ended:
+		t.Fatalf("the replay ended by itself: %v", err)
+	}
+	if slotsFree(t, limiter) {
+		t.Error("got no slot in use, want some before the hangup")
+	}
+	if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	err := <-ended
+	if code := cmd.ProcessState.ExitCode(); code != console.ExitFailed || !slotsFree(t, limiter) {
+		t.Errorf("got exit code %d, %v, want 1 and all leases settled", code, err)
+	}
+}

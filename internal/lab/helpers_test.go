@@ -1,0 +1,59 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/spf13/cobra"
+
+	"github.com/weir-limiter/weir/internal/console"
+)
+
+// TestMain puts a program with the lab's commands into the PATH, for tests that need a process.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"weir": func() {
+			s := console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
+			os.Exit(run(context.Background(), os.Args[1:], s, os.Getenv))
+		},
+	})
+}
+
+// run runs a command line of the lab, as the program does.
+func run(ctx context.Context, args []string, s console.Streams, env func(string) string) int {
+	a := &console.App{Streams: s, Env: env}
+	root := &cobra.Command{Use: "weir", SilenceErrors: true, SilenceUsage: true}
+	root.SetFlagErrorFunc(console.FlagError)
+	root.AddCommand(ReplayCommand(a), LoadtestCommand(a), DemoCommand(a))
+	return a.Execute(ctx, root, args) //nolint:contextcheck // A command gets its context when it is executed.
+}
+
+// result is how a run of the program ended.
+type result struct {
+	code     int
+	out, err string
+}
+
+// runWeir runs the program in this process, with an empty standard input.
+func runWeir(t *testing.T, args ...string) result {
+	t.Helper()
+	var out, errs bytes.Buffer
+	streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
+	code := run(t.Context(), args, streams, os.Getenv)
+	return result{code, out.String(), errs.String()}
+}
+
+// runBad runs a command and returns its exit code and the mistakes that it told.
+func runBad(t *testing.T, args ...string) (exit int, message string) {
+	t.Helper()
+	var out, errs bytes.Buffer
+	exit = run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
+	if strings.Contains(out.String(), "admitted") {
+		t.Errorf("%v: printed %q, as if it had been done", args, out.String())
+	}
+	return exit, errs.String()
+}

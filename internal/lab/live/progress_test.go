@@ -1,0 +1,122 @@
+package live
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+)
+
+// TestProgress: a line that is written over itself, not oftener than people can read, and taken
+// away in the end.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := newProgress(&out, 1000, func() time.Time { return now })
+	for range 640 {
+		now = now.Add(time.Millisecond)
+		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Clear()
+	var want strings.Builder
+	for _, text := range []string{
+		" 12 %  ##------------------  128 of 1,000 calls  1,000/s  1s left",
+		" 25 %  #####---------------  256 of 1,000 calls  1,000/s  1s left",
+		" 38 %  #######-------------  384 of 1,000 calls  1,000/s  1s left",
+		" 51 %  ##########----------  512 of 1,000 calls  1,000/s  1s left",
+		" 64 %  ############--------  640 of 1,000 calls  1,000/s  1s left",
+	} {
+		want.WriteString("\r\x1b[?7l" + text + "\x1b[K\x1b[?7h")
+	}
+	want.WriteString("\r\x1b[K")
+	if got := out.String(); got != want.String() {
+		t.Errorf("got\n%q\nwant\n%q", got, want.String())
+	}
+
+	out.Reset()
+	p = newProgress(&out, 1000, func() time.Time { return now })
+	for range 640 {
+		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Clear()
+	if out.Len() > 0 {
+		t.Errorf("got %q within no time, want nothing", out.String())
+	}
+	(*Progress)(nil).Clear()
+}
+
+// TestProgressOfRetries: calls that come back again and again are not done, and the line still
+// moves.
+func TestProgressOfRetries(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	now := time.Unix(0, 0)
+	p := newProgress(&out, 1000, func() time.Time { return now })
+	for i := range 256 {
+		now = now.Add(time.Millisecond)
+		if err := p.Reserved(&replay.Attempt{Number: 2}, &replay.Decision{Retries: i >= 64}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "\r\x1b[?7l  6 %  #-------------------  64 of 1,000 calls  500/s  2s left\x1b[K\x1b[?7h" +
+		"\r\x1b[?7l  6 %  #-------------------  64 of 1,000 calls  250/s  4s left\x1b[K\x1b[?7h"
+	if got := out.String(); got != want {
+		t.Errorf("got\n%q\nwant\n%q", got, want)
+	}
+
+	out.Reset()
+	p = newProgress(&out, 1000, func() time.Time { return now })
+	now = now.Add(console.ProgressEvery)
+	for range 64 {
+		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{Retries: true}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "  0 of 1,000"; !strings.Contains(out.String(), want) {
+		t.Errorf("got %q before any call is done, want %q in it", out.String(), want)
+	}
+}
+
+// TestProgressOnlyOnATerminal: files, pipes and devices that are none get nothing. A terminal is in
+// the scripts.
+func TestProgressOnlyOnATerminal(t *testing.T) {
+	t.Parallel()
+	file, err := os.Create(filepath.Join(t.TempDir(), "err"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	device, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = device.Close() }()
+	nobody := map[string]io.Writer{"a buffer": &bytes.Buffer{}, "a file": file}
+	if runtime.GOOS != "windows" { // where every device counts as a terminal
+		nobody["a device"] = device
+	}
+	for name, w := range nobody {
+		a := &console.App{Streams: console.Streams{Out: w, Err: w}, Env: func(string) string { return "xterm" }}
+		if StartProgress(a, 5) != nil {
+			t.Errorf("%s: got progress, want none", name)
+		}
+		if out, _ := NewOutput(a, nil); out != nil {
+			t.Errorf("%s: got a live table, want none", name)
+		}
+		if out, _ := NewOutput(a, &Lines{To: w}); out == nil {
+			t.Errorf("%s: got nothing, want lines where they are wanted", name)
+		}
+	}
+}

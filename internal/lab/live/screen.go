@@ -1,0 +1,203 @@
+package live
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math/big"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/text"
+)
+
+// screen shows a replay on a terminal: a bar and a table, drawn again and again in the same place.
+type screen struct {
+	to    io.Writer
+	size  func() (columns, rows int)
+	style console.Style
+
+	mu    sync.Mutex
+	drawn int // lines
+}
+
+func newScreen(t *console.Terminal) *screen {
+	return &screen{to: t, size: t.Size, style: t.Style}
+}
+
+// show draws the picture anew.
+func (s *screen) show(state *replay.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	columns, rows := s.size()
+	lines := render(s.style, state, columns, rows)
+	var b strings.Builder
+	b.WriteString(console.AnsiNoWrap)
+	s.back(&b)
+	for _, l := range lines {
+		text := text.Cut(l.text, columns)
+		if s.style.Color && l.ansi != "" {
+			text = l.ansi + text + console.AnsiPlain
+		}
+		b.WriteString(text + console.AnsiEndLine + "\r\n")
+	}
+	b.WriteString(console.AnsiErase + console.AnsiWrap)
+	s.drawn = len(lines)
+	s.write(b.String())
+}
+
+// note writes a line that stays, above the picture.
+func (s *screen) note(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var b strings.Builder
+	s.back(&b)
+	b.WriteString(console.AnsiErase + text + "\r\n")
+	s.drawn = 0
+	s.write(b.String())
+}
+
+// end takes the picture away.
+func (s *screen) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.drawn > 0 {
+		var b strings.Builder
+		s.back(&b)
+		s.write(b.String() + console.AnsiErase)
+		s.drawn = 0
+	}
+}
+
+// back goes to where the picture begins.
+func (s *screen) back(b *strings.Builder) {
+	if s.drawn > 0 {
+		fmt.Fprintf(b, console.AnsiUp, s.drawn)
+	}
+}
+
+func (s *screen) write(text string) {
+	_, _ = io.WriteString(s.to, text) // what cannot be shown is no loss
+}
+
+// screenLine is a line of a picture.
+type screenLine struct {
+	text string
+	ansi string // how it looks; empty for plain
+}
+
+// render lays out what fits: the bar, the sums, and as many rows of the table as there is room
+// for.
+func render(look console.Style, state *replay.State, columns, rows int) []screenLine {
+	sums := fmt.Sprintf("%s admitted, %s denied", text.FormatInt(state.Admitted), text.FormatInt(state.Denied))
+	if state.Errors > 0 {
+		sums += ", " + text.Plural(int(state.Errors), "error", "errors")
+	}
+	if state.Late > 0 {
+		sums += fmt.Sprintf(", %s sent late", text.FormatInt(state.Late))
+	}
+	lines := []screenLine{{text: headline(look, state, columns)}, {text: sums}}
+	// The cursor stands on a line of its own below the picture.
+	room := rows - len(lines) - 1
+	if room < 3 {
+		return lines[:max(min(len(lines), rows-1), 0)]
+	}
+	lines = append(lines, screenLine{})
+	shown, hidden := state.Rows, 0
+	if room -= 2; len(shown) > room { // an empty line and the heads
+		shown = shown[:max(room-1, 0)]
+		hidden = len(state.Rows) - len(shown)
+	}
+	for i, text := range liveTable(look, shown, columns) {
+		line := screenLine{text: text}
+		switch {
+		case i == 0:
+			line.ansi = console.AnsiBold
+		case shown[i-1].Denies && !shown[i-1].Shadow:
+			line.ansi = console.AnsiRed
+		}
+		lines = append(lines, line)
+	}
+	if hidden > 0 {
+		lines = append(lines, screenLine{text: "and " + text.Plural(hidden, "limit", "limits") + " more"})
+	}
+	return lines
+}
+
+// headline is how far the replay is, with a bar if there is room for one.
+func headline(look console.Style, s *replay.State, columns int) string {
+	share := fmt.Sprintf("%3d %%", percentDone(s))
+	rest := fmt.Sprintf("%s of %s calls  %s/s  %v left", text.FormatInt(s.Done), text.FormatInt(s.Total),
+		text.FormatInt(s.PerSecond), (s.Left + time.Second - 1).Truncate(time.Second))
+	long := share + "  " + look.Bar(big.NewInt(s.Done), big.NewInt(s.Total), 20) + "  " + rest
+	if utf8.RuneCountInString(long) <= columns {
+		return long
+	}
+	return share + "  " + rest
+}
+
+// percentDone is the share of calls that are done, rounded down.
+func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) }
+
+// liveTable lays the rows out, with fewer columns where all of them are too wide. The first line has
+// the heads.
+func liveTable(look console.Style, rows []replay.StateRow, columns int) []string {
+	var lines []string
+	for left := range 4 {
+		t := text.Table{Heads: []string{"ENTITY", "LIMIT"}}
+		if left < 2 {
+			t.Heads = append(t.Heads, "KIND")
+		}
+		if left < 3 {
+			t.Heads = append(t.Heads, ">ADMITTED")
+		}
+		t.Heads = append(t.Heads, ">DENIED", ">USED NOW", ">OF")
+		if left < 1 {
+			t.Heads = append(t.Heads, " ")
+		}
+		for i := range rows {
+			t.Add(liveCells(look, &rows[i], left)...)
+		}
+		var b bytes.Buffer
+		t.Write(&b)
+		lines = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+		if widest(lines) <= columns {
+			break
+		}
+	}
+	return lines
+}
+
+// liveCells are the columns of a row, without those that were left out.
+func liveCells(look console.Style, r *replay.StateRow, left int) []string {
+	const longest = 24
+	limit := r.Limit
+	if r.Shadow {
+		limit += " *"
+	}
+	cells := []string{text.Shorten(replay.RowEntity(r.LimitReport), longest), text.Shorten(limit, longest)}
+	if left < 2 {
+		cells = append(cells, string(r.Kind))
+	}
+	if left < 3 {
+		cells = append(cells, text.FormatInt(r.Admitted))
+	}
+	used, of := text.GroupDigits(r.InUse.String()), text.GroupDigits(r.Capacity.String())
+	cells = append(cells, text.FormatInt(r.Denied), used, of)
+	if left < 1 {
+		cells = append(cells, look.Bar(r.InUse, r.Capacity, 10))
+	}
+	return cells
+}
+
+func widest(lines []string) int {
+	n := 0
+	for _, l := range lines {
+		n = max(n, utf8.RuneCountInString(l))
+	}
+	return n
+}

@@ -1,0 +1,304 @@
+package lab
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/lab/loadtest"
+	"github.com/weir-limiter/weir/internal/text"
+)
+
+// loadtestReport is what a load test has found. Figures are those of the measured time, without the
+// warm-up, except for the leases.
+type loadtestReport struct {
+	Server string `json:"server"`
+	// Loop is "closed" or "open".
+	Loop          string   `json:"loop"`
+	Requests      []string `json:"requests"`
+	DurationMS    int64    `json:"duration_ms"`
+	WarmupMS      int64    `json:"warmup_ms"`
+	Concurrency   int      `json:"concurrency"`
+	Rate          int64    `json:"rate,omitempty"`
+	Think         string   `json:"think"`
+	CancelPercent int      `json:"cancel_percent"`
+	Seed          uint64   `json:"seed"`
+
+	// ElapsedMS is how long was measured; less than the duration where the run was stopped.
+	ElapsedMS int64 `json:"elapsed_ms"`
+	// ServedMS is how long it took to the last answer to what was due in that time. Rates of what was
+	// done count over it.
+	ServedMS int64          `json:"served_ms"`
+	Calls    loadtestCalls  `json:"calls"`
+	Latency  []loadtestRow  `json:"latency"`
+	DeniedBy []loadtestDeny `json:"denied_by"`
+	Errors   []loadtestErr  `json:"errors"`
+	Leases   loadtestLeases `json:"leases"`
+	// Stopped is why the run ended early; empty if it did not.
+	Stopped string `json:"stopped,omitempty"`
+
+	elapsed, served time.Duration
+}
+
+// loadtestCalls counts calls. In a closed loop all that began were planned.
+type loadtestCalls struct {
+	Planned          int64       `json:"planned"`
+	Started          int64       `json:"started"`
+	Unsent           int64       `json:"unsent"`
+	Late             int64       `json:"late"`
+	LateMaxMS        int64       `json:"late_max_ms"`
+	PlannedPerSecond json.Number `json:"planned_per_second"`
+	StartedPerSecond json.Number `json:"started_per_second"`
+	Admitted         int64       `json:"admitted"`
+	Denied           int64       `json:"denied"`
+	Failed           int64       `json:"failed"`
+	Degraded         int64       `json:"degraded"`
+}
+
+// loadtestRow is one verb with one result. Latency counts from when a request was due; the service
+// time, which only an open loop has, from when it was sent.
+type loadtestRow struct {
+	Verb      string      `json:"verb"`
+	Result    string      `json:"result"`
+	Count     int64       `json:"count"`
+	PerSecond json.Number `json:"per_second"`
+	loadtestQuantiles
+	Service *loadtestQuantiles `json:"service,omitempty"`
+
+	latency, service loadtest.Quantiles
+}
+
+// loadtestQuantiles are in microseconds, rounded up.
+type loadtestQuantiles struct {
+	P50  int64 `json:"p50_us"`
+	P90  int64 `json:"p90_us"`
+	P95  int64 `json:"p95_us"`
+	P99  int64 `json:"p99_us"`
+	P999 int64 `json:"p999_us"`
+	Max  int64 `json:"max_us"`
+}
+
+type loadtestDeny struct {
+	Resource  string `json:"resource,omitempty"`
+	Limit     string `json:"limit,omitempty"`
+	Kind      string `json:"kind,omitempty"`
+	Parent    bool   `json:"parent"`
+	Contended bool   `json:"contended,omitempty"`
+	Denied    int64  `json:"denied"`
+}
+
+type loadtestErr struct {
+	Verb  string `json:"verb"`
+	Code  string `json:"code"`
+	Count int64  `json:"count"`
+}
+
+// loadtestLeases are those of the whole run.
+type loadtestLeases struct {
+	Taken   int64 `json:"taken"`
+	Settled int64 `json:"settled"`
+	Left    int64 `json:"left"`
+}
+
+func newLoadtestReport(m *loadtest.Report, server string, requests []string) *loadtestReport {
+	o := &m.Options
+	r := &loadtestReport{
+		Server: server, Loop: "closed", Requests: requests, DurationMS: o.Duration.Milliseconds(),
+		WarmupMS: o.Warmup.Milliseconds(), Concurrency: o.Concurrency, Rate: o.Rate,
+		Think: o.Think.String(), CancelPercent: o.CancelPercent, Seed: o.Seed,
+		ElapsedMS: m.Elapsed.Milliseconds(), ServedMS: m.Served.Milliseconds(),
+		elapsed: m.Elapsed, served: m.Served,
+		Calls: loadtestCalls{
+			Planned: m.Planned, Started: m.Started, Unsent: m.Unsent, Late: m.Late,
+			LateMaxMS:        int64((m.LateMax + time.Millisecond - 1) / time.Millisecond),
+			PlannedPerSecond: jsonPerSecond(m.Planned, m.Elapsed),
+			StartedPerSecond: jsonPerSecond(m.Started, m.Served),
+			Admitted:         m.Count(loadtest.Reserve, loadtest.Admitted),
+			Denied:           m.Count(loadtest.Reserve, loadtest.Denied),
+			Failed:           m.Count(loadtest.Reserve, loadtest.Failed), Degraded: m.Degraded,
+		},
+		Latency: []loadtestRow{}, DeniedBy: []loadtestDeny{}, Errors: []loadtestErr{},
+		Leases:  loadtestLeases{m.Taken, m.Settled, m.Left},
+		Stopped: strings.Join(console.ComplaintLines(m.Stopped), "; "),
+	}
+	if o.Rate > 0 {
+		r.Loop = "open"
+	}
+	for i := range m.Rows {
+		r.Latency = append(r.Latency, newLoadtestRow(&m.Rows[i], m))
+	}
+	for _, d := range m.DeniedBy {
+		r.DeniedBy = append(r.DeniedBy, loadtestDeny{
+			d.Resource, d.Limit, string(d.Kind), d.Parent, d.Contended, d.Count,
+		})
+	}
+	for _, e := range m.Errors {
+		r.Errors = append(r.Errors, loadtestErr{string(e.Verb), string(e.Code), e.Count})
+	}
+	return r
+}
+
+func newLoadtestRow(row *loadtest.Row, m *loadtest.Report) loadtestRow {
+	out := loadtestRow{
+		Verb: string(row.Verb), Result: string(row.Result), Count: row.Count,
+		PerSecond:         jsonPerSecond(row.Count, m.Served),
+		loadtestQuantiles: inMicroseconds(row.Latency), latency: row.Latency, service: row.Service,
+	}
+	if m.Options.Rate > 0 {
+		out.Service = new(inMicroseconds(row.Service))
+	}
+	return out
+}
+
+func inMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
+	us := func(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
+	return loadtestQuantiles{us(q.P50), us(q.P90), us(q.P95), us(q.P99), us(q.P999), us(q.Max)}
+}
+
+// jsonPerSecond writes a rate as JSON has numbers.
+func jsonPerSecond(n int64, span time.Duration) json.Number {
+	return json.Number(strings.ReplaceAll(perSecond(n, span), ",", ""))
+}
+
+// table prints the report for people.
+func (r *loadtestReport) table(b *bytes.Buffer) {
+	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+	head := text.Table{}
+	head.Add("server", r.Server)
+	for i, request := range r.Requests {
+		name := ""
+		switch i {
+		case 0:
+			name = "requests"
+		case shownRequests:
+			head.Add("", fmt.Sprintf("and %s more", text.FormatInt(int64(len(r.Requests)-i))))
+		}
+		if i < shownRequests {
+			head.Add(name, request)
+		}
+	}
+	if r.Loop == "open" {
+		head.Add("open loop", fmt.Sprintf("%s calls a second, at most %s under way",
+			text.FormatInt(r.Rate), text.Plural(r.Concurrency, "request", "requests")))
+	} else {
+		head.Add("closed loop", text.Plural(r.Concurrency, "caller", "callers"))
+	}
+	span := ms(r.DurationMS).String()
+	if r.elapsed < ms(r.DurationMS) {
+		span = fmt.Sprintf("%v of %s", r.elapsed.Round(time.Millisecond), span)
+	}
+	if r.WarmupMS > 0 {
+		span += fmt.Sprintf(" after %v of warm-up", ms(r.WarmupMS))
+	}
+	head.Add("measured", span+", think "+r.Think)
+	head.Add("seed", fmt.Sprint(r.Seed))
+	head.Write(b)
+	b.WriteByte('\n')
+	r.rows(b, "LATENCY", func(row *loadtestRow) loadtest.Quantiles { return row.latency })
+	if r.Loop == "open" && len(r.Latency) > 0 {
+		b.WriteByte('\n')
+		r.rows(b, "SERVICE", func(row *loadtestRow) loadtest.Quantiles { return row.service })
+	}
+	r.denials(b)
+	b.WriteByte('\n')
+	r.foot(b)
+}
+
+// shownRequests is how many sorts of requests a table names.
+const shownRequests = 8
+
+// rows prints one kind of latency.
+func (r *loadtestReport) rows(
+	b *bytes.Buffer, title string, of func(*loadtestRow) loadtest.Quantiles,
+) {
+	t := text.Table{Heads: []string{
+		title, "RESULT", ">COUNT", ">PER SECOND", ">P50",
+		">P90", ">P95", ">P99", ">P99.9", ">MAX",
+	}}
+	for i := range r.Latency {
+		row := &r.Latency[i]
+		q := of(row)
+		t.Add(row.Verb, row.Result, text.FormatInt(row.Count), perSecond(row.Count, r.served), brief(q.P50),
+			brief(q.P90), brief(q.P95), brief(q.P99), brief(q.P999), brief(q.Max))
+	}
+	t.Write(b)
+}
+
+// denials prints which limits denied.
+func (r *loadtestReport) denials(b *bytes.Buffer) {
+	if len(r.DeniedBy) == 0 {
+		return
+	}
+	b.WriteByte('\n')
+	t := text.Table{Heads: []string{
+		"DENIED BY", "RESOURCE", "KIND", "OF", ">DENIED",
+	}}
+	for _, d := range r.DeniedBy {
+		of := "entity"
+		switch {
+		case d.Contended:
+			d.Limit, of = "other writers", ""
+		case d.Parent:
+			of = "parent"
+		}
+		t.Add(d.Limit, d.Resource, d.Kind, of, text.FormatInt(d.Denied))
+	}
+	t.Write(b)
+}
+
+// foot sums up.
+func (r *loadtestReport) foot(b *bytes.Buffer) {
+	c := &r.Calls
+	t := text.Table{}
+	t.Add("calls", fmt.Sprintf("%s, %s a second: %s admitted, %s denied, %s failed", text.FormatInt(c.Started),
+		perSecond(c.Started, r.served), text.FormatInt(c.Admitted), text.FormatInt(c.Denied), text.FormatInt(c.Failed)))
+	if r.Loop == "open" {
+		t.Add("planned", fmt.Sprintf("%s, %s a second: %s never sent, %s more than %v late, at most %v",
+			text.FormatInt(c.Planned), perSecond(c.Planned, r.elapsed), text.FormatInt(c.Unsent), text.FormatInt(c.Late),
+			loadtest.LateBy, time.Duration(c.LateMaxMS)*time.Millisecond))
+	}
+	for _, e := range r.Errors {
+		t.Add("errors", fmt.Sprintf("%s: %s %s", e.Verb, text.FormatInt(e.Count), e.Code))
+	}
+	if c.Degraded > 0 {
+		t.Add("degraded", fmt.Sprintf("%s admitted without being charged: the store did not answer",
+			text.Plural(int(c.Degraded), "call was", "calls were")))
+	}
+	t.Add("leases", fmt.Sprintf("%s taken, %s settled, %s left", text.FormatInt(r.Leases.Taken),
+		text.FormatInt(r.Leases.Settled), text.FormatInt(r.Leases.Left)))
+	if r.Stopped != "" {
+		t.Add("stopped", r.Stopped)
+	}
+	t.Write(b)
+}
+
+// brief writes a latency in three digits.
+func brief(d time.Duration) string {
+	unit := 10 * time.Nanosecond
+	for _, u := range []time.Duration{
+		10 * time.Millisecond, time.Millisecond, 100 * time.Microsecond, 10 * time.Microsecond,
+		time.Microsecond, 100 * time.Nanosecond,
+	} {
+		if d >= 100*u {
+			unit = u
+			break
+		}
+	}
+	return d.Round(unit).String()
+}
+
+// perSecond writes how many a second that is, with a decimal where there are few.
+func perSecond(n int64, span time.Duration) string {
+	us := span.Microseconds()
+	if us <= 0 {
+		return "0"
+	}
+	tenths := (n*10*int64(time.Second/time.Microsecond) + us/2) / us // a day of a million a second fits
+	if tenths >= 1000 {
+		return text.FormatInt((tenths + 5) / 10)
+	}
+	return fmt.Sprintf("%d.%d", tenths/10, tenths%10)
+}

@@ -1,0 +1,130 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/connect"
+	"github.com/weir-limiter/weir/internal/console"
+)
+
+func loadReported(t *testing.T, out string) *loadtestReport {
+	t.Helper()
+	report := &loadtestReport{}
+	if err := json.Unmarshal([]byte(out), report); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return report
+}
+
+// TestLoadtestInterrupted: an interrupt settles what is under way and reports what there was, in
+// either loop.
+func TestLoadtestInterrupted(t *testing.T) {
+	t.Parallel()
+	for name, args := range map[string][]string{
+		"closed": {"--concurrency", "20"}, "open": {"--rate", "500"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			var reserved atomic.Int64
+			url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+				return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					h.ServeHTTP(w, r)
+					if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
+						cancel()
+					}
+				})
+			})
+			var out, errs bytes.Buffer
+			code := run(ctx, append([]string{
+				"loadtest", "tenant-1", "llm", "rpm=1", "--server", url, "--think", "59m", "--duration", "2m",
+				"-o", "json",
+			}, args...), console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
+			if code != console.ExitFailed || errs.String() != "weir: interrupted\n" {
+				t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
+			}
+			r := loadReported(t, out.String())
+			if r.Stopped != "interrupted" || r.Leases.Taken < 10 || r.Leases.Settled != r.Leases.Taken ||
+				r.Leases.Left != 0 || r.Loop != name || r.ElapsedMS >= r.DurationMS || !slotsFree(t, limiter) {
+				t.Errorf("got %+v, want every lease settled", r)
+			}
+		})
+	}
+}
+
+// TestLoadtestGone: a server that goes away ends the run after a hundred errors, with a report.
+func TestLoadtestGone(t *testing.T) {
+	t.Parallel()
+	var reserved atomic.Int64
+	url, _ := liveServer(t, nil, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/reserve" && reserved.Add(1) > 20 {
+				w.WriteHeader(http.StatusForbidden) // a proxy's, which is not repeated
+				return
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	r := runWeir(t, "loadtest", "tenant-1", "llm", "rpm=1", "--server", url, "--duration", "1h",
+		"--concurrency", "50", "-o", "json")
+	want := "weir: gave up after 100 errors in a row, the last one: reserve: "
+	if r.code != console.ExitFailed || !strings.HasPrefix(r.err, want) {
+		t.Errorf("got exit code %d and %q, want that it gave up", r.code, r.err)
+	}
+	report := loadReported(t, r.out)
+	if c := report.Calls; c.Admitted != 20 || c.Denied != 0 || c.Failed < 100 || len(report.Errors) != 1 ||
+		report.Errors[0].Verb != "reserve" || report.Errors[0].Count != c.Failed ||
+		!strings.HasPrefix(report.Stopped, "gave up") {
+		t.Errorf("got %+v, want 20 admitted and the others failed", report)
+	}
+}
+
+// TestLoadtestToken: a bearer token comes from the environment or a file; without one the server's
+// refusal ends the run before anything is sent.
+func TestLoadtestToken(t *testing.T) {
+	t.Parallel()
+	const token = "a-bearer-token-of-the-test"
+	authenticate := func(given string) (httphandler.Identity, bool) {
+		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
+	}
+	url, _ := liveServer(t, &httphandler.Options{Authenticate: authenticate}, nil)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name string
+		env  map[string]string
+		args []string
+		code int
+		want string
+	}{
+		{"none", nil, []string{"--server", url}, console.ExitFailed, "weir: permission denied"},
+		{
+			"a wrong one", map[string]string{connect.TokenEnv: "another-bearer-token"}, []string{"--server", url},
+			console.ExitFailed, "weir: permission denied",
+		},
+		{"from the environment", map[string]string{connect.TokenEnv: token, connect.ServerEnv: url}, nil, console.ExitDone, ""},
+		{"from a file", nil, []string{"--token-file", file, "--server", url}, console.ExitDone, ""},
+	} {
+		var out, errs bytes.Buffer
+		args := append([]string{"loadtest", "tenant-1", "llm", "rpm=1", "--duration", "50ms"}, c.args...)
+		code := run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
+			func(name string) string { return c.env[name] })
+		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
+			t.Errorf("%s: got exit code %d and %q, want %d and %q", c.name, code, errs.String(), c.code, c.want)
+		}
+		if (out.Len() > 0) != (c.code == console.ExitDone) || strings.Contains(errs.String()+out.String(), token) {
+			t.Errorf("%s: got %q, want a report only where it ran, and no bearer token", c.name, out.String())
+		}
+	}
+}

@@ -1,0 +1,330 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/manifest"
+	"github.com/weir-limiter/weir/memory"
+)
+
+// maxInARow is how many requests may fail one after the other.
+const maxInARow = 100
+
+// liveLimits do not depend on when within an hour a call comes, nor in which order, since all calls
+// are alike.
+const liveLimits = `version: 1
+resources:
+  llm:
+    limits:
+      rpm: {capacity: 40, refill_amount: 1, refill_period: 86400}
+      tpm: {kind: window, capacity: 100000, window: 86400}
+entities:
+  acme:
+    resources: {llm: {limits: {parallel: {kind: concurrency, capacity: 1000, timeout: 600}}}}
+  tenant-1: {parent: acme, cascade: true}
+  tenant-2: {parent: acme, cascade: true}
+`
+
+// liveServer serves limits on a loopback port; wrap, where it is given, stands in front.
+func liveServer(
+	t *testing.T, o *httphandler.Options, wrap func(http.Handler) http.Handler,
+) (string, *weir.Limiter) {
+	t.Helper()
+	m, err := manifest.Parse("limits.yaml", []byte(liveLimits))
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := memory.Open(&memory.Options{Definitions: m.Definitions})
+	if err != nil {
+		t.Fatal(err)
+	}
+	limiter, err := weir.New(store, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var handler http.Handler = httphandler.New(limiter, o)
+	if wrap != nil {
+		handler = wrap(handler)
+	}
+	s := httptest.NewServer(handler)
+	t.Cleanup(s.Close)
+	return s.URL, limiter
+}
+
+// liveTrace writes a trace of so many calls of 100 tokens, a second apart.
+func liveTrace(t *testing.T, calls int) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("TIMESTAMP,ContextTokens,GeneratedTokens\n")
+	at := time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range calls {
+		fmt.Fprintf(&b, "%s,90,10\n", at.Add(time.Duration(i)*time.Second).Format("2006-01-02 15:04:05"))
+	}
+	name := filepath.Join(t.TempDir(), "trace.csv")
+	if err := os.WriteFile(name, []byte(b.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// slotsFree reports whether every slot of acme's is free.
+func slotsFree(t *testing.T, l *weir.Limiter) bool {
+	t.Helper()
+	limits, err := l.Status(context.WithoutCancel(t.Context()), "acme", "llm")
+	if err != nil || len(limits) != 1 {
+		t.Fatalf("got %v, %v, want one limit", limits, err)
+	}
+	return limits[0].Available == limits[0].Capacity
+}
+
+func replayReported(t *testing.T, out string) *replay.Report {
+	t.Helper()
+	report := &replay.Report{}
+	if err := json.Unmarshal([]byte(out), report); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return report
+}
+
+// TestReplayServer: against a server the same becomes of the calls as in virtual time, and every
+// lease is settled.
+func TestReplayServer(t *testing.T) {
+	t.Parallel()
+	url, limiter := liveServer(t, nil, nil)
+	file := filepath.Join(t.TempDir(), "limits.yaml")
+	if err := os.WriteFile(file, []byte(liveLimits), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{
+		"replay", liveTrace(t, 150), "--entities", "2", "--seed", "3", "--latency", "2s", "-o", "json",
+	}
+	got := runWeir(t, append(args, "--server", url, "--speed", "1000")...)
+	want := runWeir(t, append(args, "--limits", file)...)
+	if got.code != console.ExitDone || got.err != "" || want.code != console.ExitDone {
+		t.Fatalf("got exit codes %d and %d: %s%s", got.code, want.code, got.err, want.err)
+	}
+	live, virtual := replayReported(t, got.out), replayReported(t, want.out)
+	if live.Totals.Admitted != 80 || live.Totals.Denied != 70 || live.Totals.Errors != 0 {
+		t.Errorf("got %+v, want 80 admitted and 70 denied", live.Totals)
+	}
+	for i, l := range live.Limits {
+		v := virtual.Limits[i]
+		if l.Entity != v.Entity || l.Limit != v.Limit || l.Admitted != v.Admitted ||
+			l.Denied != v.Denied || l.Unit == "units" && l.Used.Cmp(v.Used) != 0 {
+			t.Errorf("got %+v\nwant %+v", l, v)
+		}
+	}
+	if l := live.Live; l == nil || l.Server != url || l.Speed != 1000 || l.Sent != 150 ||
+		l.Unsettled != 0 || len(l.Errors) != 0 || l.Stopped != "" ||
+		live.LimitsFile != "" || virtual.Live != nil {
+		t.Errorf("got %+v, want what belongs to a server", l)
+	}
+	if !slotsFree(t, limiter) {
+		t.Error("got slots that are still occupied, want all leases settled")
+	}
+	r := runWeir(t, "replay", liveTrace(t, 3), "--server", url, "--speed", "1000000",
+		"--entities", "2")
+	for _, want := range []string{
+		"server    " + url + ", 1,000,000 times as fast as recorded\n", "sent  3 calls, ",
+		"\nENTITY    LIMIT     KIND         ADMITTED  DENIED ", "\nerrors    0\n",
+	} {
+		if !strings.Contains(r.out, want) {
+			t.Errorf("got\n%s\nwant %q in it", r.out, want)
+		}
+	}
+}
+
+// TestReplayServerInterrupted: an interrupt settles what is under way and reports what there was.
+func TestReplayServerInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	var reserved atomic.Int64
+	url, limiter := liveServer(t, nil, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			h.ServeHTTP(w, r)
+			if r.URL.Path == "/v1/reserve" && reserved.Add(1) == 10 {
+				cancel()
+			}
+		})
+	})
+	var out, errs bytes.Buffer
+	// Each call lasts a minute, so none ends by itself before the interrupt.
+	args := []string{
+		"replay", liveTrace(t, 10_000), "--server", url, "--speed", "100", "--latency", "59m",
+		"--entities", "2", "-o", "json",
+	}
+	began := time.Now()
+	code := run(ctx, args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
+	if code != console.ExitFailed || errs.String() != "weir: interrupted\n" {
+		t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
+	}
+	r := replayReported(t, out.String())
+	if r.Live.Stopped != "interrupted" || r.Live.Sent < 10 || r.Live.Sent > 9000 ||
+		r.Totals.Calls != r.Live.Sent || r.Live.Unsettled != 0 || r.Calls != 10_000 {
+		t.Errorf("got %+v and %+v, want a part of the calls, all of them settled", r.Live, r.Totals)
+	}
+	if free := slotsFree(t, limiter); r.Totals.Admitted < 10 || !free {
+		t.Errorf("got %d admitted and slots free %v, want at least 10 and true", r.Totals.Admitted, free)
+	}
+	t.Logf("%d sent, %d admitted, all settled after %v",
+		r.Live.Sent, r.Totals.Admitted, time.Since(began))
+}
+
+func noEnv(string) string { return "" }
+
+// TestReplayServerGone: a server that goes away is an error, counted as such and never as a denial,
+// and after a hundred of them the replay ends.
+func TestReplayServerGone(t *testing.T) {
+	t.Parallel()
+	var reserved atomic.Int64
+	url, _ := liveServer(t, nil, func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/v1/reserve" && reserved.Add(1) > 20 {
+				panic(http.ErrAbortHandler) // the connection breaks
+			}
+			h.ServeHTTP(w, r)
+		})
+	})
+	r := runWeir(t, "replay", liveTrace(t, 5000), "--server", url, "--speed", "2000",
+		"--entities", "2", "-o", "json")
+	want := "weir: gave up after 100 errors in a row, the last one: reserve: unavailable"
+	if r.code != console.ExitFailed || !strings.HasPrefix(r.err, want) {
+		t.Errorf("got exit code %d and %q, want that it gave up", r.code, r.err)
+	}
+	report := replayReported(t, r.out)
+	if c := report.Totals; c.Admitted != 20 || c.Denied != 0 || c.Errors < maxInARow ||
+		report.Live.Errors["unavailable"] != c.Errors ||
+		!strings.HasPrefix(report.Live.Stopped, "gave up") {
+		t.Errorf("got %+v and %+v, want 20 admitted, none denied, the others unavailable", c, report.Live)
+	}
+
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	r = runWeir(t, "replay", liveTrace(t, 1), "--server", s.URL)
+	if r.code != console.ExitFailed || !strings.HasPrefix(r.err, "weir: unavailable") || r.out != "" {
+		t.Errorf("got exit code %d, %q and %q, want a server that is unavailable", r.code, r.err, r.out)
+	}
+}
+
+// TestReplayServerToken: a bearer token comes from the environment or a file; without one the
+// server's refusal ends the replay before anything is sent.
+func TestReplayServerToken(t *testing.T) {
+	t.Parallel()
+	const token = "a-bearer-token-of-the-test"
+	authenticate := func(given string) (httphandler.Identity, bool) {
+		return httphandler.Identity{Name: "t", Role: httphandler.RoleCall}, given == token
+	}
+	url, _ := liveServer(t, &httphandler.Options{Authenticate: authenticate}, nil)
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(token+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	trace := liveTrace(t, 2)
+	for _, c := range []struct {
+		name string
+		env  string
+		args []string
+		code int
+		want string
+	}{
+		{"none", "", nil, console.ExitFailed, "weir: permission denied"},
+		{"a wrong one", "another-bearer-token", nil, console.ExitFailed, "weir: permission denied"},
+		{"from the environment", token, nil, console.ExitDone, ""},
+		{"from a file", "", []string{"--token-file", file}, console.ExitDone, ""},
+	} {
+		var out, errs bytes.Buffer
+		args := append([]string{"replay", trace, "--server", url, "--speed", "1000"}, c.args...)
+		env := func(name string) string { return map[string]string{"WEIR_TOKEN": c.env}[name] }
+		code := run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, env)
+		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
+			t.Errorf("%s: got exit code %d and %q, want %d and %q",
+				c.name, code, errs.String(), c.code, c.want)
+		}
+		if strings.Contains(errs.String()+out.String(), token) {
+			t.Errorf("%s: got the bearer token in the output", c.name)
+		}
+	}
+}
+
+// TestReplayServerTrouble: what a server's limits do not fit is misuse, as with a file.
+func TestReplayServerTrouble(t *testing.T) {
+	t.Parallel()
+	url, _ := liveServer(t, nil, nil)
+	trace := liveTrace(t, 2)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{
+			[]string{"--resource", "image"}, console.ExitMisused,
+			"weir: nothing limits tenant-1 on the resource image; ",
+		},
+		{
+			[]string{"--cost", "usd=1"}, console.ExitMisused,
+			"weir: --cost usd: nobody in the replay has such a limit on llm",
+		},
+		{[]string{"--cost", "rpm=200"}, console.ExitDone, ""}, // never satisfiable: each call's own error
+	} {
+		args := append([]string{"replay", trace, "--server", url, "--speed", "1000"}, c.args...)
+		r := runWeir(t, args...)
+		if r.code != c.code || !strings.HasPrefix(r.err, c.want) || c.want == "" && r.err != "" {
+			t.Errorf("%q: got exit code %d and %q, want %d and %q", c.args, r.code, r.err, c.code, c.want)
+		}
+		const foot = "errors are no denials: 2 never satisfiable\n"
+		if c.code == console.ExitDone && !strings.Contains(r.out, foot) {
+			t.Errorf("%q: got\n%s\nwant two calls that are never satisfiable", c.args, r.out)
+		}
+	}
+	r := runWeir(t, "replay", trace, "--server", "ftp://somewhere")
+	want := `server "ftp://somewhere": must begin with http`
+	if r.code != console.ExitMisused || !strings.Contains(r.err, want) {
+		t.Errorf("got exit code %d and %q, want misuse", r.code, r.err)
+	}
+}
+
+// TestReplayInterrupted: an interrupted replay leaves no log behind.
+func TestReplayInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
+	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}
+	f := &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")}
+	if _, err := replayVirtual(gone, a, liveTrace(t, 300), f); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want an interruption", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("got %v, %v, want an empty folder", left, err)
+	}
+}
+
+// fading is a context that ends when it has been looked at so often.
+type fading struct {
+	context.Context
+
+	left int
+}
+
+func (f *fading) Err() error {
+	if f.left--; f.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package report
+
+import (
+	"math"
+	"slices"
+
+	"github.com/weir-limiter/weir/internal/lab/chart"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+)
+
+// sizes counts numbers by how large they are, in bins whose ends are round. It needs as much memory
+// for ten million numbers as for ten.
+type sizes struct {
+	bounds []int64 // ascending; a last bin has what is above them
+	counts []int64
+}
+
+func newSizes(bounds []int64) *sizes { return &sizes{bounds, make([]int64, len(bounds)+1)} }
+
+func (s *sizes) add(n int64) {
+	i, _ := slices.BinarySearch(s.bounds, n)
+	s.counts[i]++
+}
+
+// tokenBounds are 0, 1, 2, 5, 10, 20, 50 and so on.
+func tokenBounds() []int64 {
+	bounds := []int64{0}
+	for step := int64(1); step < math.MaxInt64/10; step *= 10 {
+		bounds = append(bounds, step, 2*step, 5*step)
+	}
+	return bounds
+}
+
+// waitBounds are in milliseconds.
+func waitBounds() []int64 {
+	const second, minute, hour, day = 1_000, 60_000, 3_600_000, 86_400_000
+	return []int64{
+		0, 10, 20, 50, 100, 200, 500, second, 2 * second, 5 * second, 10 * second, 20 * second,
+		30 * second, minute, 2 * minute, 5 * minute, 10 * minute, 20 * minute, 30 * minute, hour,
+		2 * hour, 6 * hour, 12 * hour, day, 2 * day, 7 * day, 31 * day,
+	}
+}
+
+// namedSizes is a series of a figure.
+type namedSizes struct {
+	name string
+	*sizes
+}
+
+// distribution draws sizes with the same bounds, without the empty bins at both ends; nil where all
+// are empty.
+func distribution(title, unit string, of ...namedSizes) *chart.Distribution {
+	first, last := math.MaxInt, -1
+	for _, s := range of {
+		for i, n := range s.counts {
+			if n > 0 {
+				first, last = min(first, i), max(last, i)
+			}
+		}
+	}
+	if last < 0 {
+		return nil
+	}
+	d := &chart.Distribution{Title: title, Unit: unit}
+	d.Bounds = of[0].bounds[min(first, len(of[0].bounds)):min(last+1, len(of[0].bounds))]
+	for _, s := range of {
+		d.Series = append(d.Series, chart.Series{Name: s.name, Values: s.counts[first : last+1]})
+	}
+	return d
+}
+
+// replaySamples are the sizes that a page draws of one replay. It is a watcher.
+type replaySamples struct {
+	// retryAfter is what each denied attempt was told, and waits how long each admitted call had
+	// waited; both in milliseconds.
+	retryAfter, waits *sizes
+	// estimated and used are the tokens that calls which have ended were taken to generate, and
+	// generated.
+	estimated, used *sizes
+}
+
+func newReplaySamples() *replaySamples {
+	return &replaySamples{
+		retryAfter: newSizes(waitBounds()), waits: newSizes(waitBounds()),
+		estimated: newSizes(tokenBounds()), used: newSizes(tokenBounds()),
+	}
+}
+
+// Reserved takes what an attempt tells.
+func (s *replaySamples) Reserved(a *replay.Attempt, v *replay.Decision) error {
+	switch {
+	case v.Denied != nil:
+		s.retryAfter.add(v.Denied.RetryAfter.Milliseconds())
+	case v.Admitted():
+		s.waits.add(a.AtMS - a.Call.AtMS)
+	}
+	return nil
+}
+
+// Completed takes what a call tells that has ended.
+func (s *replaySamples) Completed(a *replay.Attempt) error {
+	s.estimated.add(a.Estimate)
+	s.used.add(a.Call.Output)
+	return nil
+}

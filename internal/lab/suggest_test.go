@@ -1,0 +1,35 @@
+package lab
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/lab/replay"
+)
+
+// TestSuggestProgress: a line now and then, as wide as the terminal, that goes away in the end.
+func TestSuggestProgress(t *testing.T) {
+	t.Parallel()
+	var b bytes.Buffer
+	now := time.UnixMilli(1_000_000)
+	p := &suggestProgress{
+		to: &b, now: func() time.Time { return now }, size: func() (int, int) { return 30, 9 },
+	}
+	p.clear()
+	if b.Len() > 0 {
+		t.Errorf("got %q before anything was told", &b)
+	}
+	p.tell(replay.SuggestProgress{Sized: 1, Limits: 12, Replays: 1234, Calls: 5_000_000})
+	p.tell(replay.SuggestProgress{Sized: 2, Limits: 12})
+	now = now.Add(console.ProgressEvery)
+	p.tell(replay.SuggestProgress{Sized: 3, Limits: 12})
+	p.clear()
+	got := strings.NewReplacer(console.AnsiNoWrap, "", console.AnsiWrap, "", console.AnsiEndLine, "|").Replace(b.String())
+	if want := "\r1 of 12 limits sized, 1,234 re|" +
+		"\r3 of 12 limits sized, 0 replay|\r|"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
