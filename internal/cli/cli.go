@@ -5,9 +5,16 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/lab"
 )
 
 // Run runs one command line, without the program's name, until it is done or ctx ends. Errors go to
@@ -16,4 +23,132 @@ import (
 func Run(ctx context.Context, args []string, s console.Streams, env func(string) string) int {
 	a := &console.App{Streams: s, Env: env}
 	return a.Execute(ctx, newRoot(a), args) //nolint:contextcheck // A command gets its context when it is executed.
+}
+
+const rootHelp = `weir limits calls to LLM APIs: before a call it reserves what the call may use
+(requests, tokens, a slot, money) on every limit that applies, all or nothing; after the call it
+settles what was really used.
+
+Exit codes: 0 done, 1 failed, 2 misused, 3 denied.`
+
+// helpWidth is how many columns the help has.
+const helpWidth = 80
+
+// newRoot builds the whole tree of commands.
+func newRoot(a *console.App) *cobra.Command {
+	root := console.Group(&cobra.Command{
+		Use:   "weir",
+		Short: "Limit calls to LLM APIs",
+		Long:  rootHelp,
+		Example: `  weir demo
+  weir limits check limits.yaml
+  weir serve --limits limits.yaml
+  weir reserve acme gpt-4o rpm=1 tpm=500
+  weir replay trace.csv --limits limits.yaml --entities 4`,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	})
+	root.RunE = showHelp
+	root.SetFlagErrorFunc(console.FlagError)
+	root.SetHelpCommand(helpCommand())
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), "Flags.FlagUsages ",
+		"Flags.FlagUsagesWrapped "+strconv.Itoa(helpWidth)+" "))
+	section(root, "Reserve and settle:", reserveCommand(a), adjustCommand(a), completeCommand(a),
+		cancelCommand(a), extendCommand(a), statusCommand(a), explainCommand(a))
+	section(root, "Configure:", limitsCommand(a), systemCommand(a), resourceCommand(a),
+		entityCommand(a))
+	section(root, "Look after a DynamoDB table:", tableCommand(a), namespaceCommand(a),
+		auditCommand(a), usageCommand(a))
+	section(root, "Run:", serveCommand(a), lab.DemoCommand(a), lab.ReplayCommand(a), lab.LoadtestCommand(a))
+	root.AddCommand(manCommand(a), versionCommand(a))
+	wrapHelp(root)
+	return root
+}
+
+// wrapHelp breaks the lines of the descriptions of a command, and of those below it, at helpWidth.
+// Paragraphs with an indented line stay as they are.
+func wrapHelp(cmd *cobra.Command) {
+	paragraphs := strings.Split(cmd.Long, "\n\n")
+	for i, p := range paragraphs {
+		if !strings.Contains("\n"+p, "\n ") {
+			paragraphs[i] = wrapped(p)
+		}
+	}
+	cmd.Long = strings.Join(paragraphs, "\n\n")
+	for _, c := range cmd.Commands() {
+		wrapHelp(c)
+	}
+}
+
+// wrapped returns a paragraph with its lines broken at helpWidth.
+func wrapped(paragraph string) string {
+	var b strings.Builder
+	column := 0
+	for word := range strings.FieldsSeq(paragraph) {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case column == 0:
+		case column+1+n > helpWidth:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += n
+	}
+	return b.String()
+}
+
+// section adds commands below a title of their own in the help.
+func section(root *cobra.Command, title string, cmds ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range cmds {
+		cmd.GroupID = title
+	}
+	root.AddCommand(cmds...)
+}
+
+func helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [COMMAND]",
+		Short: "Show what a command does",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			found, left, err := cmd.Root().Find(args)
+			if err == nil && len(left) > 0 && found.HasSubCommands() {
+				return found.Args(found, left)
+			}
+			if err != nil || len(left) > 0 {
+				return console.UsageError(cmd.Root(), "unknown command %q", strings.Join(args, " "))
+			}
+			found.InitDefaultHelpFlag()
+			return showHelp(found, nil)
+		},
+	}
+}
+
+func showHelp(cmd *cobra.Command, _ []string) error {
+	return console.FailedError(cmd.Help())
+}
+
+func versionCommand(a *console.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "version",
+		Short:   "Print the versions of weir and of Go",
+		Example: "  weir version\n  weir version --output json",
+		Args:    console.Arguments(0, 0, ""),
+	}
+	output := console.OutputFlag(cmd)
+	cmd.RunE = console.RunE(func(*cobra.Command, []string) error {
+		v := console.BuildVersion()
+		return a.PrintResult(*output, v, func(b *bytes.Buffer) {
+			b.WriteString("weir " + v.Version)
+			if v.Revision != "" {
+				b.WriteString(" (" + v.Revision + ")")
+			}
+			b.WriteString(" " + v.Go + " " + v.Platform + "\n")
+		})
+	})
+	return cmd
 }

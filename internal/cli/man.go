@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -58,4 +59,122 @@ func writePages(cmd *cobra.Command, r *manResult) error {
 		}
 	}
 	return nil
+}
+
+// manSection is the section of the manual that commands stand in.
+const manSection = "1"
+
+// manPage is a command's help as a manual page. It has no date, so that the same program writes the
+// same pages.
+func manPage(cmd *cobra.Command) []byte {
+	cmd.InitDefaultHelpFlag()
+	p := &page{}
+	version := "weir " + console.BuildVersion().Version
+	p.macro("TH", strings.ToUpper(pageName(cmd)), manSection, "", version, "weir")
+	p.macro("SH", "NAME")
+	p.text(pageName(cmd) + " - " + cmd.Short)
+	p.macro("SH", "SYNOPSIS")
+	p.literal(cmd.UseLine())
+	p.macro("SH", "DESCRIPTION")
+	description := cmd.Long
+	if description == "" {
+		description = cmd.Short + "."
+	}
+	p.text(description)
+	if cmd.HasAvailableSubCommands() {
+		p.macro("SH", "COMMANDS")
+		for _, below := range cmd.Commands() {
+			if below.IsAvailableCommand() {
+				p.macro("TP")
+				p.text(below.Name())
+				p.text(below.Short)
+			}
+		}
+	}
+	p.macro("SH", "OPTIONS")
+	p.literal(cmd.LocalFlags().FlagUsages())
+	if cmd.Example != "" {
+		p.macro("SH", "EXAMPLES")
+		p.literal(cmd.Example)
+	}
+	p.macro("SH", "EXIT STATUS")
+	p.text("0 done, 1 failed, 2 misused, 3 denied.")
+	if related := related(cmd); len(related) > 0 {
+		p.macro("SH", "SEE ALSO")
+		p.text(strings.Join(related, ", "))
+	}
+	return p.b.Bytes()
+}
+
+// pageName is what the page of a command is called.
+func pageName(cmd *cobra.Command) string { return strings.ReplaceAll(cmd.CommandPath(), " ", "-") }
+
+// related names the pages of the command above and of those below.
+func related(cmd *cobra.Command) []string {
+	var names []string
+	add := func(cmd *cobra.Command) {
+		names = append(names, fmt.Sprintf("%s(%s)", pageName(cmd), manSection))
+	}
+	if cmd.HasParent() {
+		add(cmd.Parent())
+	}
+	for _, below := range cmd.Commands() {
+		if below.IsAvailableCommand() {
+			add(below)
+		}
+	}
+	return names
+}
+
+// page is a text in the language of the manual, roff.
+type page struct{ b bytes.Buffer }
+
+// macro writes a request with its arguments.
+func (p *page) macro(name string, args ...string) {
+	p.b.WriteString("." + name)
+	for _, arg := range args {
+		p.b.WriteString(` "` + strings.ReplaceAll(roff(arg), `"`, `\(dq`) + `"`)
+	}
+	p.b.WriteString("\n")
+}
+
+// text writes paragraphs, which are filled. A paragraph whose lines are indented stays as it is.
+func (p *page) text(s string) {
+	for i, paragraph := range strings.Split(strings.Trim(s, "\n"), "\n\n") {
+		if i > 0 {
+			p.macro("PP")
+		}
+		if strings.HasPrefix(paragraph, " ") {
+			p.literal(paragraph)
+			continue
+		}
+		for line := range strings.SplitSeq(paragraph, "\n") {
+			p.line(line)
+		}
+	}
+}
+
+// literal writes lines that stay as they are.
+func (p *page) literal(s string) {
+	p.macro("nf")
+	for line := range strings.SplitSeq(strings.Trim(s, "\n"), "\n") {
+		p.line(line)
+	}
+	p.macro("fi")
+}
+
+// line writes one line of text, which must not be taken for a request.
+func (p *page) line(s string) {
+	s = roff(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = `\&` + s
+	}
+	p.b.WriteString(s + "\n")
+}
+
+// roff escapes what has a meaning in the language.
+func roff(s string) string {
+	return strings.NewReplacer(
+		`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`,
+	).Replace(s)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -15,6 +16,83 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 	"github.com/weir-limiter/weir/manifest"
 )
+
+func systemCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
+		Use:     "system",
+		Short:   "Read and change the system's limits and policy",
+		Example: "  weir system get-limits\n  weir system set-limits rpm:600",
+	})
+	cmd.AddCommand(limitCommands(a, &place{group: "system", inWords: "the system", old: true})...)
+	cmd.AddCommand(setPolicyCommand(a))
+	return cmd
+}
+
+func setPolicyCommand(a *console.App) *cobra.Command {
+	policies := []cobra.Completion{string(weir.Block), string(weir.Allow)}
+	cmd := &cobra.Command{
+		Use:   "set-policy block|allow",
+		Short: "Say what happens when the store does not answer",
+		Long: `Say what a reservation gets when the store does not answer: with block an error, with
+allow a lease that stands for nothing and is marked degraded. A denial is never hidden.`,
+		Example:           "  weir system set-policy block",
+		Args:              console.Arguments(1, 1, "block or allow"),
+		ValidArgsFunction: cobra.FixedCompletions(policies, cobra.ShellCompDirectiveNoFileComp),
+	}
+	return connect.Command(a, cmd, connect.Configures, func(_ *cobra.Command, args []string) (connect.Action, error) {
+		policy := weir.Policy(args[0])
+		if policy != weir.Block && policy != weir.Allow {
+			return nil, wrong("on_unavailable", args[0], "must be block or allow")
+		}
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			if err := c.Admin.SetPolicy(ctx, policy); err != nil {
+				return nil, err
+			}
+			return &connect.Answer{Value: policyBody{policy, c.Note()}, Table: func(b *bytes.Buffer) {
+				fmt.Fprintf(b, "on_unavailable  %s\n", policy)
+			}}, nil
+		}, nil
+	})
+}
+
+func resourceCommand(a *console.App) *cobra.Command {
+	cmd := console.Group(&cobra.Command{
+		Use:   "resource",
+		Short: "Read and change the limits of a resource",
+		Example: `  weir resource set-limits gpt-4o rpm:500 tpm:100000/min:200000
+  weir resource capacity gpt-4o`,
+	})
+	cmd.AddCommand(limitCommands(a, &place{
+		group: "resource", names: []string{"RESOURCE"}, example: "gpt-4o", inWords: "a resource",
+		old: true, at: func(args []string, at *weir.Subject) { at.Resource = args[0] },
+	})...)
+	cmd.AddCommand(capacityCommand(a))
+	return cmd
+}
+
+func capacityCommand(a *console.App) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "capacity RESOURCE",
+		Short: "Print how the limits of all who use a resource stand",
+		Long: `Print, for every entity that has something in use on a resource or limits of its own
+there, what may still be taken. It changes nothing.`,
+		Example:           "  weir resource capacity gpt-4o",
+		Args:              console.Arguments(1, 1, "RESOURCE"),
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
+		if err := console.RefuseEmpty(cmd, args, "RESOURCE"); err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+			statuses, err := c.Admin.Capacity(ctx, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return statusAnswer(statuses, "nobody uses "+args[0]+", or has limits of its own there\n"), nil
+		}, nil
+	})
+}
 
 const limitArgumentHelp = `
 
@@ -189,3 +267,46 @@ func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
 	}
 	t.Write(b)
 }
+
+// parseLimits reads limits as the command line has them, or says all that is wrong with them.
+func parseLimits(args []string) ([]weir.Limit, error) {
+	var errs []error
+	limits := make([]weir.Limit, 0, len(args))
+	for _, arg := range args {
+		l, err := manifest.ParseLimit(arg)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		limits = append(limits, l)
+	}
+	return limits, errors.Join(errs...)
+}
+
+// The bodies below are what --output json prints of the configuration, in the fields of the wire,
+// which a test holds them against. What a verb answers is httpapi's own.
+type (
+	limitSetBody struct {
+		Limits any    `json:"limits"`
+		Note   string `json:"note,omitempty"`
+	}
+	systemBody struct {
+		OnUnavailable weir.Policy `json:"on_unavailable"`
+		Limits        any         `json:"limits"`
+	}
+	policyBody struct {
+		OnUnavailable weir.Policy `json:"on_unavailable"`
+		Note          string      `json:"note,omitempty"`
+	}
+	entityBody struct {
+		Entity  string         `json:"entity"`
+		Parent  string         `json:"parent,omitempty"`
+		Cascade bool           `json:"cascade,omitempty"`
+		Limits  map[string]any `json:"limits,omitempty"`
+		Note    string         `json:"note,omitempty"`
+	}
+	entitiesBody struct {
+		Entities []string `json:"entities"`
+		Next     string   `json:"next,omitempty"`
+	}
+)
