@@ -23,7 +23,7 @@ func systemCommand(a *console.App) *cobra.Command {
 		Short:   "Read and change the system's limits and policy",
 		Example: "  weir system get-limits\n  weir system set-limits rpm:600",
 	})
-	cmd.AddCommand(limitCommands(a, &place{group: "system", inWords: "the system", old: true})...)
+	cmd.AddCommand(limitCommands(a, &placeKind{group: "system", description: "the system", legacyName: true})...)
 	cmd.AddCommand(setPolicyCommand(a))
 	return cmd
 }
@@ -42,7 +42,7 @@ allow a lease that stands for nothing and is marked degraded. A denial is never 
 	return connect.Command(a, cmd, connect.Configures, func(_ *cobra.Command, args []string) (connect.Action, error) {
 		policy := weir.Policy(args[0])
 		if policy != weir.Block && policy != weir.Allow {
-			return nil, wrong("on_unavailable", args[0], "must be block or allow")
+			return nil, argumentError("on_unavailable", args[0], "must be block or allow")
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
 			if err := c.Admin.SetPolicy(ctx, policy); err != nil {
@@ -62,9 +62,9 @@ func resourceCommand(a *console.App) *cobra.Command {
 		Example: `  weir resource set-limits gpt-4o rpm:500 tpm:100000/min:200000
   weir resource capacity gpt-4o`,
 	})
-	cmd.AddCommand(limitCommands(a, &place{
-		group: "resource", names: []string{"RESOURCE"}, example: "gpt-4o", inWords: "a resource",
-		old: true, at: func(args []string, at *weir.Subject) { at.Resource = args[0] },
+	cmd.AddCommand(limitCommands(a, &placeKind{
+		group: "resource", names: []string{"RESOURCE"}, example: "gpt-4o", description: "a resource",
+		legacyName: true, at: func(args []string, at *weir.Subject) { at.Resource = args[0] },
 	})...)
 	cmd.AddCommand(capacityCommand(a))
 	return cmd
@@ -105,13 +105,13 @@ kinds. With :shadow at its end the limit is counted but never denies:
   parallel:20:concurrency/300s       20 slots, each held for at most 300 seconds
   usd:50:budget/month@Europe/Berlin  50 a calendar month in that time zone`
 
-// place is a kind of place that limits are configured at: the system, a resource or an entity.
-type place struct {
-	group   string   // the command that these are below
-	names   []string // the arguments that say which one it is
-	example string   // such arguments
-	inWords string   // such a place in a sentence
-	old     bool     // the predecessor called its limits defaults
+// placeKind is a kind of place that limits are configured at: the system, a resource or an entity.
+type placeKind struct {
+	group       string   // the command that these are below
+	names       []string // the arguments that say which one it is
+	example     string   // such arguments
+	description string   // such a place in a sentence
+	legacyName  bool     // the predecessor called its limits defaults
 	// flag gives a command a further part of the place.
 	flag func(cmd *cobra.Command, at *weir.Subject)
 	// at makes the place of its arguments.
@@ -119,12 +119,12 @@ type place struct {
 }
 
 // limitCommands are the commands that read and change the limits of one place.
-func limitCommands(a *console.App, p *place) []*cobra.Command {
+func limitCommands(a *console.App, p *placeKind) []*cobra.Command {
 	return []*cobra.Command{getLimitsCommand(a, p), setLimitsCommand(a, p), deleteLimitsCommand(a, p)}
 }
 
 // command makes one of them; each has its own subject to be filled.
-func (p *place) command(verb, arguments, short, long string) (*cobra.Command, *weir.Subject) {
+func (p *placeKind) command(verb, arguments, short, long string) (*cobra.Command, *weir.Subject) {
 	at := &weir.Subject{}
 	line := func(words ...string) string {
 		return strings.Join(strings.Fields(strings.Join(words, " ")), " ") // some are empty
@@ -136,7 +136,7 @@ func (p *place) command(verb, arguments, short, long string) (*cobra.Command, *w
 		ValidArgsFunction: cobra.NoFileCompletions,
 		Example:           "  " + line("weir", p.group, verb+"-limits", p.example),
 	}
-	if p.old {
+	if p.legacyName {
 		cmd.Aliases = []string{verb + "-defaults"}
 	}
 	if p.flag != nil {
@@ -145,8 +145,8 @@ func (p *place) command(verb, arguments, short, long string) (*cobra.Command, *w
 	return cmd, at
 }
 
-// locate fills the subject from the arguments, and refuses those that would mean another place.
-func (p *place) locate(cmd *cobra.Command, args []string, at *weir.Subject) error {
+// parse fills the subject from the arguments, and refuses those that would mean another place.
+func (p *placeKind) parse(cmd *cobra.Command, args []string, at *weir.Subject) error {
 	if err := console.RefuseEmpty(cmd, args[:len(p.names)], p.names...); err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (p *place) locate(cmd *cobra.Command, args []string, at *weir.Subject) erro
 	return nil
 }
 
-func (p *place) argumentsOf(least, most int, what string) cobra.PositionalArgs {
+func (p *placeKind) argumentsOf(least, most int, what string) cobra.PositionalArgs {
 	n := len(p.names)
 	if what != "" {
 		what = strings.Join(append(p.names[:n:n], what), " and ")
@@ -172,13 +172,13 @@ func (p *place) argumentsOf(least, most int, what string) cobra.PositionalArgs {
 	return console.Arguments(n+least, most, what)
 }
 
-func getLimitsCommand(a *console.App, p *place) *cobra.Command {
-	cmd, at := p.command("get", "", "Print the limits of "+p.inWords,
-		"Print the limits that are configured for "+p.inWords+`. None is no mistake: a weaker level may
+func getLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
+	cmd, at := p.command("get", "", "Print the limits of "+p.description,
+		"Print the limits that are configured for "+p.description+`. None is no mistake: a weaker level may
 have some, which weir explain tells.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
 	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := p.locate(cmd, args, at); err != nil {
+		if err := p.parse(cmd, args, at); err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
@@ -195,16 +195,16 @@ have some, which weir explain tells.`)
 	})
 }
 
-func setLimitsCommand(a *console.App, p *place) *cobra.Command {
-	cmd, at := p.command("set", "LIMIT...", "Replace the limits of "+p.inWords,
-		"Make these limits the only ones of "+p.inWords+`, from the next call on.
+func setLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
+	cmd, at := p.command("set", "LIMIT...", "Replace the limits of "+p.description,
+		"Make these limits the only ones of "+p.description+`, from the next call on.
 
 What is in use counts on: a bucket keeps its balance, a lowered capacity trims it, a
 raised one leaves it to fill.`+limitArgumentHelp)
 	cmd.Example += " rpm:600 tpm:100000/min:200000"
 	cmd.Args = p.argumentsOf(1, -1, "at least one LIMIT")
 	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := p.locate(cmd, args, at); err != nil {
+		if err := p.parse(cmd, args, at); err != nil {
 			return nil, err
 		}
 		limits, err := parseLimits(args[len(p.names):])
@@ -220,13 +220,13 @@ raised one leaves it to fill.`+limitArgumentHelp)
 	})
 }
 
-func deleteLimitsCommand(a *console.App, p *place) *cobra.Command {
-	cmd, at := p.command("delete", "", "Remove the limits of "+p.inWords,
-		"Remove the limits of "+p.inWords+`, from the next call on: the next weaker level that has limits
+func deleteLimitsCommand(a *console.App, p *placeKind) *cobra.Command {
+	cmd, at := p.command("delete", "", "Remove the limits of "+p.description,
+		"Remove the limits of "+p.description+`, from the next call on: the next weaker level that has limits
 applies then. Where there are none, nothing changes.`)
 	cmd.Args = p.argumentsOf(0, 0, "")
 	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := p.locate(cmd, args, at); err != nil {
+		if err := p.parse(cmd, args, at); err != nil {
 			return nil, err
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {

@@ -28,8 +28,8 @@ func entityCommand(a *console.App) *cobra.Command {
 	})
 	cmd.AddCommand(getEntityCommand(a), setEntityCommand(a), deleteEntityCommand(a),
 		listEntitiesCommand(a), childrenCommand(a))
-	cmd.AddCommand(limitCommands(a, &place{
-		group: "entity", names: []string{"ENTITY"}, example: "acme", inWords: "an entity",
+	cmd.AddCommand(limitCommands(a, &placeKind{
+		group: "entity", names: []string{"ENTITY"}, example: "acme", description: "an entity",
 		flag: func(cmd *cobra.Command, at *weir.Subject) {
 			cmd.Flags().StringVarP(&at.Resource, "resource", "r", weir.DefaultResource,
 				"`NAME` of the resource, or _default_ for every one without limits of its own")

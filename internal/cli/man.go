@@ -68,7 +68,7 @@ const manSection = "1"
 // same pages.
 func manPage(cmd *cobra.Command) []byte {
 	cmd.InitDefaultHelpFlag()
-	p := &page{}
+	p := &roffPage{}
 	version := "weir " + console.BuildVersion().Version
 	p.macro("TH", strings.ToUpper(pageName(cmd)), manSection, "", version, "weir")
 	p.macro("SH", "NAME")
@@ -126,20 +126,20 @@ func related(cmd *cobra.Command) []string {
 	return names
 }
 
-// page is a text in the language of the manual, roff.
-type page struct{ b bytes.Buffer }
+// roffPage is a text in the language of the manual, roff.
+type roffPage struct{ b bytes.Buffer }
 
 // macro writes a request with its arguments.
-func (p *page) macro(name string, args ...string) {
+func (p *roffPage) macro(name string, args ...string) {
 	p.b.WriteString("." + name)
 	for _, arg := range args {
-		p.b.WriteString(` "` + strings.ReplaceAll(roff(arg), `"`, `\(dq`) + `"`)
+		p.b.WriteString(` "` + strings.ReplaceAll(escapeRoff(arg), `"`, `\(dq`) + `"`)
 	}
 	p.b.WriteString("\n")
 }
 
 // text writes paragraphs, which are filled. A paragraph whose lines are indented stays as it is.
-func (p *page) text(s string) {
+func (p *roffPage) text(s string) {
 	for i, paragraph := range strings.Split(strings.Trim(s, "\n"), "\n\n") {
 		if i > 0 {
 			p.macro("PP")
@@ -155,7 +155,7 @@ func (p *page) text(s string) {
 }
 
 // literal writes lines that stay as they are.
-func (p *page) literal(s string) {
+func (p *roffPage) literal(s string) {
 	p.macro("nf")
 	for line := range strings.SplitSeq(strings.Trim(s, "\n"), "\n") {
 		p.line(line)
@@ -164,16 +164,16 @@ func (p *page) literal(s string) {
 }
 
 // line writes one line of text, which must not be taken for a request.
-func (p *page) line(s string) {
-	s = roff(s)
+func (p *roffPage) line(s string) {
+	s = escapeRoff(s)
 	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
 		s = `\&` + s
 	}
 	p.b.WriteString(s + "\n")
 }
 
-// roff escapes what has a meaning in the language.
-func roff(s string) string {
+// escapeRoff escapes what has a meaning in the language.
+func escapeRoff(s string) string {
 	return strings.NewReplacer(
 		`\`, `\e`, "-", `\-`, "'", `\(aq`, "`", `\(ga`, "^", `\(ha`, "~", `\(ti`,
 	).Replace(s)

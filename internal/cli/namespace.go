@@ -66,7 +66,7 @@ func namespaceArgument(a *console.App,
 ) *cobra.Command {
 	cmd.Args = console.Arguments(1, 1, what)
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
-	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableAction, error) {
 		if err := console.RefuseEmpty(cmd, args, what); err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func showNamespaceCommand(a *console.App) *cobra.Command {
 		Long:    "Print the ID that a namespace's name leads to, and when it was registered.",
 		Example: "  weir namespace show prod --store dynamodb://limits",
 	}, "NAME", func(ctx context.Context, t *dynamodb.Table, name string) (*namespaceBody, error) {
-		return bodyOf(t.Namespace(ctx, name))
+		return namespaceResult(t.Namespace(ctx, name))
 	})
 }
 
@@ -127,7 +127,7 @@ namespace, which programs open unless they are told otherwise, needs --yes.`,
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	confirm := confirmFlag(cmd)
-	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableAction, error) {
 		if err := console.RefuseEmpty(cmd, args, "NAME"); err != nil {
 			return nil, err
 		}
@@ -138,7 +138,7 @@ namespace, which programs open unless they are told otherwise, needs --yes.`,
 			}
 		}
 		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
-			body, err := bodyOf(t.DeleteNamespace(ctx, args[0]))
+			body, err := namespaceResult(t.DeleteNamespace(ctx, args[0]))
 			if err != nil {
 				return nil, err
 			}
@@ -155,11 +155,11 @@ func recoverNamespaceCommand(a *console.App) *cobra.Command {
 name was registered again meanwhile, or if a purge has begun.`,
 		Example: "  weir namespace recover 37b3m1eXQTY --store dynamodb://limits",
 	}, "ID", func(ctx context.Context, t *dynamodb.Table, id string) (*namespaceBody, error) {
-		return bodyOf(t.RecoverNamespace(ctx, id))
+		return namespaceResult(t.RecoverNamespace(ctx, id))
 	})
 }
 
-func bodyOf(n *dynamodb.Namespace, err error) (*namespaceBody, error) {
+func namespaceResult(n *dynamodb.Namespace, err error) (*namespaceBody, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -197,7 +197,7 @@ func listOfNamespaces(a *console.App,
 	list func(*dynamodb.Table, context.Context) ([]dynamodb.Namespace, error),
 ) *cobra.Command {
 	cmd.Args = console.Arguments(0, 0, "")
-	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableAction, error) {
 		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			all, err := list(t, ctx)
 			if err != nil {
@@ -249,7 +249,7 @@ some; --scan reads the whole table for others, and costs as much as the table is
 	}
 	cmd.Flags().BoolVar(&scan, "scan", false, "read the whole table for what no index lists")
 	confirm := confirmFlag(cmd)
-	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(cmd *cobra.Command, args []string) (tableAction, error) {
 		if err := console.RefuseEmpty(cmd, args, "ID"); err != nil {
 			return nil, err
 		}

@@ -124,7 +124,7 @@ func (f *reserveFlags) reserve(
 	if c.OnServer {
 		under = connect.DetachAttempts(waiting, ctx)
 	}
-	patient := unhurried{c.Service, func(r *weir.Request) (*weir.Lease, error) {
+	patient := finishingService{c.Service, func(r *weir.Request) (*weir.Lease, error) {
 		return c.Service.Reserve(under, r)
 	}}
 	lease, err := weir.Wait(waiting, patient, r, nil)
@@ -138,16 +138,16 @@ func (f *reserveFlags) reserve(
 	return nil, fmt.Errorf("%w, after %v of waiting", denied, f.wait)
 }
 
-// unhurried finishes a reservation that has begun when the time to wait is over: how it ended would
+// finishingService finishes a reservation that has begun when the time to wait is over: how it ended would
 // be unknown otherwise.
-type unhurried struct {
+type finishingService struct {
 	weir.Service
 
 	reserve func(*weir.Request) (*weir.Lease, error)
 }
 
 // Reserve takes no notice of the context, which only ends the pauses between denials.
-func (u unhurried) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
+func (u finishingService) Reserve(_ context.Context, r *weir.Request) (*weir.Lease, error) {
 	return u.reserve(r)
 }
 
@@ -179,7 +179,7 @@ func parseCharges(args []string) (*weir.Request, error) {
 			at = fmt.Sprintf("charges[%d].", i)
 		}
 		if len(part) < 2 || strings.Contains(part[1], "=") {
-			errs = append(errs, wrong(at+"resource", strings.Join(part, " "),
+			errs = append(errs, argumentError(at+"resource", strings.Join(part, " "),
 				"must be ENTITY RESOURCE [NAME=N...]"))
 			continue
 		}
@@ -224,7 +224,7 @@ func parseAmounts(field string, args []string) (weir.Costs, error) {
 	for _, arg := range args {
 		name, n, err := parseAmount(field, arg)
 		if _, again := costs[name]; err == nil && again {
-			err = wrong(field+"."+name, arg, "is given twice")
+			err = argumentError(field+"."+name, arg, "is given twice")
 		}
 		if err != nil {
 			errs = append(errs, err)
@@ -239,17 +239,17 @@ func parseAmounts(field string, args []string) (weir.Costs, error) {
 func parseAmount(field, arg string) (name string, n int64, err error) {
 	name, digits, ok := strings.Cut(arg, "=")
 	if !ok || name == "" {
-		return "", 0, wrong(field, arg, "must be NAME=N")
+		return "", 0, argumentError(field, arg, "must be NAME=N")
 	}
 	whole := digits != "" && strings.Trim(digits, "0123456789") == ""
 	n, numErr := strconv.ParseInt(digits, 10, 64)
 	switch {
 	case numErr == nil && n < 0:
-		err = wrong(field+"."+name, digits, "must not be negative")
+		err = argumentError(field+"."+name, digits, "must not be negative")
 	case !whole:
-		err = wrong(field+"."+name, digits, "must be a whole number in decimal digits")
+		err = argumentError(field+"."+name, digits, "must be a whole number in decimal digits")
 	case numErr != nil:
-		err = wrong(field+"."+name, digits, fmt.Sprintf("must be at most %d", int64(math.MaxInt64)))
+		err = argumentError(field+"."+name, digits, fmt.Sprintf("must be at most %d", int64(math.MaxInt64)))
 	}
 	if err != nil {
 		return "", 0, err
@@ -257,8 +257,8 @@ func parseAmount(field, arg string) (name string, n int64, err error) {
 	return name, n, nil
 }
 
-// wrong is a mistake on the command line, in the words of the library's own errors.
-func wrong(field, value, reason string) error {
+// argumentError is a mistake on the command line, in the words of the library's own errors.
+func argumentError(field, value, reason string) error {
 	const most = 64 // as the library quotes
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	if runes := []rune(value); len(runes) > most {

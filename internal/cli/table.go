@@ -133,7 +133,7 @@ names them. The kind of a table cannot be changed later.`,
 	cmd.Flags().BoolVar(&lean, "lean", false, "keep only keys in the index by resource")
 	cmd.Flags().BoolVar(&noStream, "no-stream", false,
 		"create it without the stream from which usage is counted")
-	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableAction, error) {
 		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			t.Lean, t.NoStream = lean, noStream
 			made, err := t.Create(ctx)
@@ -165,7 +165,7 @@ which reads of the Python library it does not serve. It changes nothing.`,
 		Example: "  weir table describe --store dynamodb://limits?region=eu-central-1",
 		Args:    console.Arguments(0, 0, ""),
 	}
-	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableAction, error) {
 		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
 			info, err := t.Describe(ctx)
 			if err != nil {
@@ -187,7 +187,7 @@ A table with other keys than weir's is refused, and so is one that DynamoDB prot
 		Args:    console.Arguments(0, 0, ""),
 	}
 	confirm := confirmFlag(cmd)
-	return onTable(a, cmd, func(*cobra.Command, []string) (tableQuestion, error) {
+	return onTable(a, cmd, func(*cobra.Command, []string) (tableAction, error) {
 		if err := confirm("deleting a table cannot be undone"); err != nil {
 			return nil, err
 		}
@@ -213,13 +213,13 @@ The table is named with --store (or WEIR_STORE), as in dynamodb://TABLE?region=e
 or dynamodb://TABLE?endpoint=http://127.0.0.1:8000. Credentials come from the AWS SDK's own
 chain.`
 
-// tableQuestion is what a command asks of a table.
-type tableQuestion func(ctx context.Context, table *dynamodb.Table) (*connect.Answer, error)
+// tableAction is what a command asks of a table.
+type tableAction func(ctx context.Context, table *dynamodb.Table) (*connect.Answer, error)
 
 // onTable makes cmd one that looks after a table. What plan finds wrong with the arguments is
 // misuse, and nothing is asked then.
 func onTable(a *console.App,
-	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (tableQuestion, error),
+	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (tableAction, error),
 ) *cobra.Command {
 	var url string
 	cmd.Long += tableHelp

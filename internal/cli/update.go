@@ -42,8 +42,8 @@ const chargesHelp = `For a lease with several charges, give a set of NAME=N for 
 them, in the order of the request, with a + between them. One set is enough if no name
 occurs in two charges.`
 
-// receiptCall is what a verb on a lease asks.
-type receiptCall func(context.Context, weir.Service, weir.LeaseID) (*weir.Receipt, error)
+// updateCall is what a verb on a lease asks.
+type updateCall func(context.Context, weir.Service, weir.LeaseID) (*weir.Receipt, error)
 
 func adjustCommand(a *console.App) *cobra.Command {
 	var seq int64
@@ -56,7 +56,7 @@ func adjustCommand(a *console.App) *cobra.Command {
 		Args: console.Arguments(2, -1, "a lease and what it stands for, as NAME=TOTAL"),
 	}
 	cmd.Flags().Int64Var(&seq, "seq", 0, "`N` must be higher than in every adjust before (required)")
-	return leaseVerb(a, cmd, func(cmd *cobra.Command, args []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(cmd *cobra.Command, args []string) (updateCall, error) {
 		totals, err := parseTotals("totals", args)
 		if err != nil {
 			return nil, err
@@ -80,7 +80,7 @@ func completeCommand(a *console.App) *cobra.Command {
   weir complete 01JD5W3T7M2Q8R4XKB6NCV9ZHE`,
 		Args: console.Arguments(1, -1, "a lease"),
 	}
-	return leaseVerb(a, cmd, func(_ *cobra.Command, args []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(_ *cobra.Command, args []string) (updateCall, error) {
 		actuals, err := parseTotals("actuals", args)
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func cancelCommand(a *console.App) *cobra.Command {
 		Example: "  weir cancel 01JD5W3T7M2Q8R4XKB6NCV9ZHE",
 		Args:    console.Arguments(1, 1, "a lease"),
 	}
-	return leaseVerb(a, cmd, func(*cobra.Command, []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(*cobra.Command, []string) (updateCall, error) {
 		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Cancel(ctx, id)
 		}, nil
@@ -114,7 +114,7 @@ func extendCommand(a *console.App) *cobra.Command {
 		Example: "  weir extend 01JD5W3T7M2Q8R4XKB6NCV9ZHE",
 		Args:    console.Arguments(1, 1, "a lease"),
 	}
-	return leaseVerb(a, cmd, func(*cobra.Command, []string) (receiptCall, error) {
+	return leaseVerb(a, cmd, func(*cobra.Command, []string) (updateCall, error) {
 		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Extend(ctx, id)
 		}, nil
@@ -123,7 +123,7 @@ func extendCommand(a *console.App) *cobra.Command {
 
 // leaseVerb makes cmd a verb on the lease that its first argument names; plan gets the others.
 func leaseVerb(a *console.App,
-	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (receiptCall, error),
+	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (updateCall, error),
 ) *cobra.Command {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return connect.Command(a, cmd, connect.Updates, func(cmd *cobra.Command, args []string) (connect.Action, error) {
@@ -154,7 +154,7 @@ func leaseAnswer(l *weir.Lease) *connect.Answer {
 	return &connect.Answer{Value: httpapi.Document(l), Table: func(b *bytes.Buffer) {
 		t := text.Table{}
 		t.Add("lease", l.ID.String())
-		t.Add("reserved", instant(l.ReservedAt))
+		t.Add("reserved", formatTime(l.ReservedAt))
 		addEnds(&t, &weir.Receipt{Expires: l.Expires, HoldsUntil: l.HoldsUntil, Degraded: l.Degraded})
 		if l.Replay {
 			t.Add("repeated", "it had been reserved before, and was not charged again")
@@ -190,7 +190,7 @@ func receiptAnswer(r *weir.Receipt) *connect.Answer {
 	return &connect.Answer{Value: httpapi.Document(r), Table: func(b *bytes.Buffer) {
 		t := text.Table{}
 		t.Add("lease", r.LeaseID.String())
-		t.Add("at", instant(r.At))
+		t.Add("at", formatTime(r.At))
 		addEnds(&t, r)
 		t.Write(b)
 	}}
@@ -205,10 +205,10 @@ const inDoubtNote = "what was given back may still be charged: the store did not
 // addEnds adds when a lease and its slots end by themselves, as far as they do.
 func addEnds(t *text.Table, r *weir.Receipt) {
 	if !r.Expires.IsZero() {
-		t.Add("expires", instant(r.Expires))
+		t.Add("expires", formatTime(r.Expires))
 	}
 	if !r.HoldsUntil.IsZero() {
-		t.Add("slots until", instant(r.HoldsUntil))
+		t.Add("slots until", formatTime(r.HoldsUntil))
 	}
 	if r.Degraded {
 		t.Add("degraded", degradedNote)
@@ -218,13 +218,13 @@ func addEnds(t *text.Table, r *weir.Receipt) {
 	}
 }
 
-// instantLayout writes instants as the wire counts them: to the millisecond.
-const instantLayout = "2006-01-02T15:04:05.000Z07:00"
+// timeLayout writes instants as the wire counts them: to the millisecond.
+const timeLayout = "2006-01-02T15:04:05.000Z07:00"
 
-// instant writes a time for people; nothing for none.
-func instant(t time.Time) string {
+// formatTime writes a time for people; nothing for none.
+func formatTime(t time.Time) string {
 	if t.IsZero() {
 		return ""
 	}
-	return t.UTC().Format(instantLayout)
+	return t.UTC().Format(timeLayout)
 }

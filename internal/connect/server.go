@@ -220,7 +220,7 @@ func (t *serverTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		cancel()
 		return nil, err
 	}
-	answer.Body = &lastBody{answer.Body, cancel}
+	answer.Body = &contextBody{answer.Body, cancel}
 	return answer, nil
 }
 
@@ -242,15 +242,15 @@ func (t *serverTransport) last() (status int, location string) {
 	return t.seen, t.location
 }
 
-// lastBody is a body with a context of its own, which ends with it.
-type lastBody struct {
+// contextBody is a body with a context of its own, which ends with it.
+type contextBody struct {
 	io.ReadCloser
 
 	end context.CancelFunc
 }
 
 // Close ends the reading.
-func (b *lastBody) Close() error {
+func (b *contextBody) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()
 }

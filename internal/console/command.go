@@ -18,7 +18,7 @@ func Group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return nil
 		}
-		return UsageError(cmd, "unknown command %q%s", args[0], hint(cmd, args[0]))
+		return UsageError(cmd, "unknown command %q%s", args[0], suggestCommands(cmd, args[0]))
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		return UsageError(cmd, "give a command: %s", strings.Join(commandsOf(cmd), ", "))
@@ -26,9 +26,9 @@ func Group(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// hint says which commands of a group an unknown name may stand for: those with a name like it, or
+// suggestCommands says which commands of a group an unknown name may stand for: those with a name like it, or
 // else all. The root has too many to name.
-func hint(of *cobra.Command, name string) string {
+func suggestCommands(of *cobra.Command, name string) string {
 	if near := of.SuggestionsFor(name); len(near) > 0 {
 		return ": did you mean " + listed(near, "or") + "?"
 	}

@@ -21,9 +21,9 @@ const StandardInput = "-"
 // as a pipe or a terminal, is waited for until ctx ends.
 func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser, error) {
 	if name == StandardInput {
-		return readUntil(ctx, a.Streams.In, io.NopCloser(nil)), nil
+		return newContextReader(ctx, a.Streams.In, io.NopCloser(nil)), nil
 	}
-	f, err := openUntil(ctx, name)
+	f, err := openContext(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -37,14 +37,14 @@ func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser,
 	case info.Mode().IsRegular():
 		return f, nil
 	default:
-		return readUntil(ctx, f, f), nil
+		return newContextReader(ctx, f, f), nil
 	}
 	_ = f.Close() // it was only looked at
 	return nil, err
 }
 
-// openUntil opens a file until ctx ends: a named pipe is open only when somebody writes to it.
-func openUntil(ctx context.Context, name string) (*os.File, error) {
+// openContext opens a file until ctx ends: a named pipe is open only when somebody writes to it.
+func openContext(ctx context.Context, name string) (*os.File, error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
 		return os.Open(name) // at once
 	}
@@ -71,19 +71,19 @@ func openUntil(ctx context.Context, name string) (*os.File, error) {
 	}
 }
 
-// untilReader is a reader that ends with a context. What it reads from is closed with it.
-type untilReader struct {
+// contextReader is a reader that ends with a context. What it reads from is closed with it.
+type contextReader struct {
 	*io.PipeReader
 
 	from io.Closer
 }
 
 // Close ends the reading.
-func (u *untilReader) Close() error { return errors.Join(u.PipeReader.Close(), u.from.Close()) }
+func (u *contextReader) Close() error { return errors.Join(u.PipeReader.Close(), u.from.Close()) }
 
-// readUntil reads from r until ctx ends: nothing else would wake up who waits for a terminal or a
+// newContextReader reads from r until ctx ends: nothing else would wake up who waits for a terminal or a
 // pipe. A read that is under way then is left alone, unless to close what it reads from ends it.
-func readUntil(ctx context.Context, r io.Reader, from io.Closer) io.ReadCloser {
+func newContextReader(ctx context.Context, r io.Reader, from io.Closer) io.ReadCloser {
 	out, in := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })
 	go func() {
@@ -91,7 +91,7 @@ func readUntil(ctx context.Context, r io.Reader, from io.Closer) io.ReadCloser {
 		stop()
 		in.CloseWithError(err)
 	}()
-	return &untilReader{out, from}
+	return &contextReader{out, from}
 }
 
 // Read returns the whole of a file, or an error if it has more than most bytes.

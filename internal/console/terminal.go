@@ -60,11 +60,11 @@ func (a *App) SpeaksUTF8() bool {
 // their windows.
 func (t *Terminal) Size() (columns, rows int) {
 	columns, rows, _ = windowSize(t.File)
-	return orElse(columns, t.env("COLUMNS"), UsualColumns), orElse(rows, t.env("LINES"), UsualRows)
+	return firstSize(columns, t.env("COLUMNS"), UsualColumns), firstSize(rows, t.env("LINES"), UsualRows)
 }
 
-// orElse returns the first of three that is a size.
-func orElse(told int, env string, usual int) int {
+// firstSize returns the first of three that is a size.
+func firstSize(told int, env string, usual int) int {
 	if told > 0 {
 		return told
 	}

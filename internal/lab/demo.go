@@ -123,7 +123,7 @@ func runDemo(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (err
 	if err := d.play(ctx, trace); err != nil {
 		return err
 	}
-	return d.stay(ctx)
+	return d.keepRunning(ctx)
 }
 
 // demoRun is a demo whose server is up.
@@ -139,20 +139,20 @@ func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 	f := d.flags
 	w := f.workload(trace)
 	out, every := live.NewOutput(d.app, &live.Lines{To: d.app.Streams.Out})
-	d.say("serving %s on %s\n", f.file, d.server.url)
-	d.say("sending it %s of %s, %s times as fast as recorded\n\n",
+	d.printf("serving %s on %s\n", f.file, d.server.url)
+	d.printf("sending it %s of %s, %s times as fast as recorded\n\n",
 		text.Plural(w.Calls(), "call", "calls"), f.trace, text.FormatInt(f.speed))
-	played, err := f.play(ctx, d.client, w, &livePlay{output: out, every: every, noteFirsts: true})
+	played, err := f.play(ctx, d.client, w, &liveOptions{output: out, every: every, noteFirsts: true})
 	if played != nil {
 		var b bytes.Buffer
 		(&report.Result{Report: played}).Table(&b, chartOptions(d.app))
-		d.say("\n%s", b.String())
+		d.printf("\n%s", b.String())
 	}
 	return err
 }
 
-// say prints to standard output. Who closed it has seen enough, and is not told so again and again.
-func (d *demoRun) say(format string, args ...any) {
+// printf prints to standard output. Who closed it has seen enough, and is not told so again and again.
+func (d *demoRun) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.app.Streams.Out, format, args...)
 }
 

@@ -37,10 +37,10 @@ type (
 	}
 )
 
-// stay prints the lines to paste and keeps them working until ctx ends. Two leases do that: one
+// keepRunning prints the lines to paste and keeps them working until ctx ends. Two leases do that: one
 // holds the only slot that the denied call could have, the other is there to be settled. weir.Do
 // extends them, and gives them back in the end unless somebody has settled them.
-func (d *demoRun) stay(ctx context.Context) error {
+func (d *demoRun) keepRunning(ctx context.Context) error {
 	printed := false
 	held := &weir.Request{Entity: demoEntity, Resource: demoSingle, Costs: weir.Costs{"parallel": 1}}
 	spare := &weir.Request{
@@ -49,7 +49,7 @@ func (d *demoRun) stay(ctx context.Context) error {
 	err := weir.Do(ctx, d.client, held, func(ctx context.Context, _ *weir.Lease) error {
 		return weir.Do(ctx, d.client, spare, func(ctx context.Context, l *weir.Lease) error {
 			printed = true
-			if err := d.lines(l.ID); err != nil || d.flags.exit {
+			if err := d.printCommands(l.ID); err != nil || d.flags.exit {
 				return err
 			}
 			select {
@@ -67,12 +67,12 @@ func (d *demoRun) stay(ctx context.Context) error {
 		demoEntity, err)
 }
 
-// lines prints what to paste.
-func (d *demoRun) lines(spare weir.LeaseID) error {
+// printCommands prints what to paste.
+func (d *demoRun) printCommands(spare weir.LeaseID) error {
 	if d.flags.exit {
-		d.say("\nThe server ends now. Without --exit it stays up, for lines like these:\n")
+		d.printf("\nThe server ends now. Without --exit it stays up, for lines like these:\n")
 	} else {
-		d.say("\nThe server is still up: %s/ is its page. Ctrl-C ends it.\n", d.server.url)
+		d.printf("\nThe server is still up: %s/ is its page. Ctrl-C ends it.\n", d.server.url)
 	}
 	fits := weir.Costs{"rpm": 1, "tpm": 500}
 	for _, l := range []struct {
@@ -93,7 +93,7 @@ func (d *demoRun) lines(spare weir.LeaseID) error {
 		if err != nil {
 			return err
 		}
-		d.say("\n# %s\ncurl -i %s%s -H 'Content-Type: application/json' -d '%s'\n",
+		d.printf("\n# %s\ncurl -i %s%s -H 'Content-Type: application/json' -d '%s'\n",
 			l.title, d.server.url, l.path, body)
 	}
 	return nil
@@ -128,7 +128,7 @@ func listens(err error) bool {
 }
 
 // The limits that the printed lines need, by resource; the kind is empty where any will do.
-type demoNeed struct {
+type demoRequirement struct {
 	resource, limit string
 	kind            weir.Kind
 	// least and most bound the capacity.
@@ -137,14 +137,14 @@ type demoNeed struct {
 
 // check finds out, before anything is played, whether the lines to try can work with these limits.
 func (d *demoRun) check(ctx context.Context) error {
-	for _, need := range []demoNeed{
+	for _, need := range []demoRequirement{
 		{demoSingle, "parallel", weir.Concurrency, 1, 1},
 		{d.flags.read.Resource, "rpm", "", 2, 0},
 		{d.flags.read.Resource, "tpm", "", 2500, 0},
 	} {
 		e, err := d.client.Explain(ctx, demoEntity, need.resource)
 		if err == nil {
-			err = need.in(e.Limits)
+			err = need.missing(e.Limits)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: the lines to try need the entity %q as in examples/demo.yaml: %w",
@@ -154,8 +154,8 @@ func (d *demoRun) check(ctx context.Context) error {
 	return nil
 }
 
-// in says what is missing among the limits of the entity.
-func (n *demoNeed) in(limits []weir.Limit) error {
+// missing says what is missing among the limits of the entity.
+func (n *demoRequirement) missing(limits []weir.Limit) error {
 	for i := range limits {
 		l := &limits[i]
 		switch {

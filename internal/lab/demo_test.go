@@ -108,7 +108,7 @@ func demoOutput(
 	done := make(chan int, 1)
 	go func() {
 		args := append([]string{"demo", "--limits", demoLimits, "--listen", "127.0.0.1:0"}, args...)
-		code := run(ctx, args, console.Streams{In: strings.NewReader(""), Out: write, Err: &errs}, noEnv)
+		code := runE(ctx, args, console.Streams{In: strings.NewReader(""), Out: write, Err: &errs}, noEnv)
 		_ = write.Close()
 		done <- code
 	}()

@@ -18,13 +18,13 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"weir": func() {
 			s := console.Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr}
-			os.Exit(run(context.Background(), os.Args[1:], s, os.Getenv))
+			os.Exit(runE(context.Background(), os.Args[1:], s, os.Getenv))
 		},
 	})
 }
 
-// run runs a command line of the lab, as the program does.
-func run(ctx context.Context, args []string, s console.Streams, env func(string) string) int {
+// runE runs a command line of the lab, as the program does.
+func runE(ctx context.Context, args []string, s console.Streams, env func(string) string) int {
 	a := &console.App{Streams: s, Env: env}
 	root := &cobra.Command{Use: "weir", SilenceErrors: true, SilenceUsage: true}
 	root.SetFlagErrorFunc(console.FlagError)
@@ -43,7 +43,7 @@ func runWeir(t *testing.T, args ...string) result {
 	t.Helper()
 	var out, errs bytes.Buffer
 	streams := console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}
-	code := run(t.Context(), args, streams, os.Getenv)
+	code := runE(t.Context(), args, streams, os.Getenv)
 	return result{code, out.String(), errs.String()}
 }
 
@@ -51,7 +51,7 @@ func runWeir(t *testing.T, args ...string) result {
 func runBad(t *testing.T, args ...string) (exit int, message string) {
 	t.Helper()
 	var out, errs bytes.Buffer
-	exit = run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
+	exit = runE(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
 	if strings.Contains(out.String(), "admitted") {
 		t.Errorf("%v: printed %q, as if it had been done", args, out.String())
 	}

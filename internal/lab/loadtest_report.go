@@ -145,15 +145,15 @@ func newLoadtestRow(row *loadtest.Row, m *loadtest.Report) loadtestRow {
 	out := loadtestRow{
 		Verb: string(row.Verb), Result: string(row.Result), Count: row.Count,
 		PerSecond:         jsonPerSecond(row.Count, m.Served),
-		loadtestQuantiles: inMicroseconds(row.Latency), latency: row.Latency, service: row.Service,
+		loadtestQuantiles: toMicroseconds(row.Latency), latency: row.Latency, service: row.Service,
 	}
 	if m.Options.Rate > 0 {
-		out.Service = new(inMicroseconds(row.Service))
+		out.Service = new(toMicroseconds(row.Service))
 	}
 	return out
 }
 
-func inMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
+func toMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
 	us := func(d time.Duration) int64 { return int64((d + time.Microsecond - 1) / time.Microsecond) }
 	return loadtestQuantiles{us(q.P50), us(q.P90), us(q.P95), us(q.P99), us(q.P999), us(q.Max)}
 }
@@ -221,8 +221,8 @@ func (r *loadtestReport) rows(
 	for i := range r.Latency {
 		row := &r.Latency[i]
 		q := of(row)
-		t.Add(row.Verb, row.Result, text.FormatInt(row.Count), perSecond(row.Count, r.served), brief(q.P50),
-			brief(q.P90), brief(q.P95), brief(q.P99), brief(q.P999), brief(q.Max))
+		t.Add(row.Verb, row.Result, text.FormatInt(row.Count), perSecond(row.Count, r.served), formatLatency(q.P50),
+			formatLatency(q.P90), formatLatency(q.P95), formatLatency(q.P99), formatLatency(q.P999), formatLatency(q.Max))
 	}
 	t.Write(b)
 }
@@ -275,8 +275,8 @@ func (r *loadtestReport) foot(b *bytes.Buffer) {
 	t.Write(b)
 }
 
-// brief writes a latency in three digits.
-func brief(d time.Duration) string {
+// formatLatency writes a latency in three digits.
+func formatLatency(d time.Duration) string {
 	unit := 10 * time.Nanosecond
 	for _, u := range []time.Duration{
 		10 * time.Millisecond, time.Millisecond, 100 * time.Microsecond, 10 * time.Microsecond,

@@ -45,7 +45,7 @@ func TestLoadtestInterrupted(t *testing.T) {
 				})
 			})
 			var out, errs bytes.Buffer
-			code := run(ctx, append([]string{
+			code := runE(ctx, append([]string{
 				"loadtest", "tenant-1", "llm", "rpm=1", "--server", url, "--think", "59m", "--duration", "2m",
 				"-o", "json",
 			}, args...), console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
@@ -118,7 +118,7 @@ func TestLoadtestToken(t *testing.T) {
 	} {
 		var out, errs bytes.Buffer
 		args := append([]string{"loadtest", "tenant-1", "llm", "rpm=1", "--duration", "50ms"}, c.args...)
-		code := run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
+		code := runE(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs},
 			func(name string) string { return c.env[name] })
 		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
 			t.Errorf("%s: got exit code %d and %q, want %d and %q", c.name, code, errs.String(), c.code, c.want)

@@ -171,7 +171,7 @@ func TestReplayServerInterrupted(t *testing.T) {
 		"--entities", "2", "-o", "json",
 	}
 	began := time.Now()
-	code := run(ctx, args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
+	code := runE(ctx, args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, noEnv)
 	if code != console.ExitFailed || errs.String() != "weir: interrupted\n" {
 		t.Errorf("got exit code %d and %q, want 1 and an interruption", code, errs.String())
 	}
@@ -252,7 +252,7 @@ func TestReplayServerToken(t *testing.T) {
 		var out, errs bytes.Buffer
 		args := append([]string{"replay", trace, "--server", url, "--speed", "1000"}, c.args...)
 		env := func(name string) string { return map[string]string{"WEIR_TOKEN": c.env}[name] }
-		code := run(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, env)
+		code := runE(t.Context(), args, console.Streams{In: strings.NewReader(""), Out: &out, Err: &errs}, env)
 		if code != c.code || !strings.HasPrefix(errs.String(), c.want) || c.want == "" && errs.Len() > 0 {
 			t.Errorf("%s: got exit code %d and %q, want %d and %q",
 				c.name, code, errs.String(), c.code, c.want)

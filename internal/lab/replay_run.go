@@ -127,13 +127,13 @@ func replayLive(a *console.App,
 		return nil, err
 	}
 	out, every := live.NewOutput(a, nil)
-	play := &livePlay{output: out, every: every, watchers: watchers}
+	play := &liveOptions{output: out, every: every, watchers: watchers}
 	r, err := f.play(ctx, server.Service, f.workload(t), play)
 	return r, f.target.Hint(err)
 }
 
-// livePlay says how a replay is shown.
-type livePlay struct {
+// liveOptions says how a replay is shown.
+type liveOptions struct {
 	output live.Output // nil for not at all
 	every  time.Duration
 	// noteFirsts makes the first decisions appear as lines.
@@ -144,7 +144,7 @@ type livePlay struct {
 
 // play plays a workload against a service.
 func (f *replayFlags) play(
-	ctx context.Context, service weir.Service, w *replay.Workload, o *livePlay,
+	ctx context.Context, service weir.Service, w *replay.Workload, o *liveOptions,
 ) (*replay.Report, error) {
 	p := &replay.PlayOptions{Speed: f.speed, Estimate: f.estimate, Watchers: o.watchers}
 	if o.output != nil {
@@ -206,7 +206,7 @@ func suggestCapacities(
 	o := &replay.SuggestOptions{Estimate: f.estimate, Retry: f.retries()}
 	if t := a.Terminal(); t != nil {
 		p := &suggestProgress{to: t.File, size: t.Size, now: time.Now}
-		o.Progress = p.tell
+		o.Progress = p.show
 		defer p.clear()
 	}
 	s, err := replay.Suggest(ctx, m.Definitions, w, f.suggest, o)
@@ -248,8 +248,8 @@ type suggestProgress struct {
 	told bool
 }
 
-// tell writes a line, now and then.
-func (p *suggestProgress) tell(s replay.SuggestProgress) {
+// show writes a line, now and then.
+func (p *suggestProgress) show(s replay.SuggestProgress) {
 	now := p.now()
 	if now.Sub(p.last) < console.ProgressEvery {
 		return

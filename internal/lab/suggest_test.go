@@ -22,10 +22,10 @@ func TestSuggestProgress(t *testing.T) {
 	if b.Len() > 0 {
 		t.Errorf("got %q before anything was told", &b)
 	}
-	p.tell(replay.SuggestProgress{Sized: 1, Limits: 12, Replays: 1234, Calls: 5_000_000})
-	p.tell(replay.SuggestProgress{Sized: 2, Limits: 12})
+	p.show(replay.SuggestProgress{Sized: 1, Limits: 12, Replays: 1234, Calls: 5_000_000})
+	p.show(replay.SuggestProgress{Sized: 2, Limits: 12})
 	now = now.Add(console.ProgressEvery)
-	p.tell(replay.SuggestProgress{Sized: 3, Limits: 12})
+	p.show(replay.SuggestProgress{Sized: 3, Limits: 12})
 	p.clear()
 	got := strings.NewReplacer(console.AnsiNoWrap, "", console.AnsiWrap, "", console.AnsiEndLine, "|").Replace(b.String())
 	if want := "\r1 of 12 limits sized, 1,234 re|" +

@@ -28,7 +28,7 @@ func onTerminal(t *testing.T, env map[string]string, args ...string) (shown, out
 	})
 	var results strings.Builder
 	streams := console.Streams{In: strings.NewReader(""), Out: &results, Err: inside}
-	code := run(t.Context(), args, streams, func(name string) string { return env[name] })
+	code := runE(t.Context(), args, streams, func(name string) string { return env[name] })
 	_ = inside.Close()
 	reader.Wait()
 	if code != console.ExitDone {

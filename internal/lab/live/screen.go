@@ -15,8 +15,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// screen shows a replay on a terminal: a bar and a table, drawn again and again in the same place.
-type screen struct {
+// liveScreen shows a replay on a terminal: a bar and a table, drawn again and again in the same place.
+type liveScreen struct {
 	to    io.Writer
 	size  func() (columns, rows int)
 	style console.Style
@@ -25,19 +25,19 @@ type screen struct {
 	drawn int // lines
 }
 
-func newScreen(t *console.Terminal) *screen {
-	return &screen{to: t, size: t.Size, style: t.Style}
+func newScreen(t *console.Terminal) *liveScreen {
+	return &liveScreen{to: t, size: t.Size, style: t.Style}
 }
 
 // show draws the picture anew.
-func (s *screen) show(state *replay.State) {
+func (s *liveScreen) show(state *replay.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	columns, rows := s.size()
 	lines := render(s.style, state, columns, rows)
 	var b strings.Builder
 	b.WriteString(console.AnsiNoWrap)
-	s.back(&b)
+	s.moveUp(&b)
 	for _, l := range lines {
 		text := text.Cut(l.text, columns)
 		if s.style.Color && l.ansi != "" {
@@ -51,48 +51,48 @@ func (s *screen) show(state *replay.State) {
 }
 
 // note writes a line that stays, above the picture.
-func (s *screen) note(text string) {
+func (s *liveScreen) note(text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var b strings.Builder
-	s.back(&b)
+	s.moveUp(&b)
 	b.WriteString(console.AnsiErase + text + "\r\n")
 	s.drawn = 0
 	s.write(b.String())
 }
 
 // end takes the picture away.
-func (s *screen) end() {
+func (s *liveScreen) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.drawn > 0 {
 		var b strings.Builder
-		s.back(&b)
+		s.moveUp(&b)
 		s.write(b.String() + console.AnsiErase)
 		s.drawn = 0
 	}
 }
 
-// back goes to where the picture begins.
-func (s *screen) back(b *strings.Builder) {
+// moveUp goes to where the picture begins.
+func (s *liveScreen) moveUp(b *strings.Builder) {
 	if s.drawn > 0 {
 		fmt.Fprintf(b, console.AnsiUp, s.drawn)
 	}
 }
 
-func (s *screen) write(text string) {
+func (s *liveScreen) write(text string) {
 	_, _ = io.WriteString(s.to, text) // what cannot be shown is no loss
 }
 
-// screenLine is a line of a picture.
-type screenLine struct {
+// styledLine is a line of a picture.
+type styledLine struct {
 	text string
 	ansi string // how it looks; empty for plain
 }
 
 // render lays out what fits: the bar, the sums, and as many rows of the table as there is room
 // for.
-func render(look console.Style, state *replay.State, columns, rows int) []screenLine {
+func render(look console.Style, state *replay.State, columns, rows int) []styledLine {
 	sums := fmt.Sprintf("%s admitted, %s denied", text.FormatInt(state.Admitted), text.FormatInt(state.Denied))
 	if state.Errors > 0 {
 		sums += ", " + text.Plural(int(state.Errors), "error", "errors")
@@ -100,20 +100,20 @@ func render(look console.Style, state *replay.State, columns, rows int) []screen
 	if state.Late > 0 {
 		sums += fmt.Sprintf(", %s sent late", text.FormatInt(state.Late))
 	}
-	lines := []screenLine{{text: headline(look, state, columns)}, {text: sums}}
+	lines := []styledLine{{text: headline(look, state, columns)}, {text: sums}}
 	// The cursor stands on a line of its own below the picture.
 	room := rows - len(lines) - 1
 	if room < 3 {
 		return lines[:max(min(len(lines), rows-1), 0)]
 	}
-	lines = append(lines, screenLine{})
+	lines = append(lines, styledLine{})
 	shown, hidden := state.Rows, 0
 	if room -= 2; len(shown) > room { // an empty line and the heads
 		shown = shown[:max(room-1, 0)]
 		hidden = len(state.Rows) - len(shown)
 	}
 	for i, text := range liveTable(look, shown, columns) {
-		line := screenLine{text: text}
+		line := styledLine{text: text}
 		switch {
 		case i == 0:
 			line.ansi = console.AnsiBold
@@ -123,7 +123,7 @@ func render(look console.Style, state *replay.State, columns, rows int) []screen
 		lines = append(lines, line)
 	}
 	if hidden > 0 {
-		lines = append(lines, screenLine{text: "and " + text.Plural(hidden, "limit", "limits") + " more"})
+		lines = append(lines, styledLine{text: "and " + text.Plural(hidden, "limit", "limits") + " more"})
 	}
 	return lines
 }

@@ -150,7 +150,7 @@ func TestPictureOfLongNames(t *testing.T) {
 func TestScreen(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
-	s := &screen{to: &out, size: func() (int, int) { return 20, 3 }}
+	s := &liveScreen{to: &out, size: func() (int, int) { return 20, 3 }}
 	state := &replay.State{Total: 10}
 	said := func(want string) {
 		t.Helper()
@@ -182,7 +182,7 @@ func TestScreenColors(t *testing.T) {
 	t.Parallel()
 	for _, color := range []bool{true, false} {
 		var out bytes.Buffer
-		s := &screen{to: &out, size: func() (int, int) { return 100, 24 }, style: console.Style{Color: color}}
+		s := &liveScreen{to: &out, size: func() (int, int) { return 100, 24 }, style: console.Style{Color: color}}
 		s.show(pictured())
 		var styled []string
 		for line := range strings.Lines(out.String()) {

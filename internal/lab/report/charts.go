@@ -68,7 +68,7 @@ func replaySpan(r *replay.Report) string {
 const sparkRows = 12
 
 // charts draws what happened over time.
-func (r *replayPrint) charts(b *bytes.Buffer) {
+func (r *reportPrinter) charts(b *bytes.Buffer) {
 	l := r.Timeline
 	if l == nil || len(l.Intervals) < 2 {
 		return
@@ -90,7 +90,7 @@ func (r *replayPrint) charts(b *bytes.Buffer) {
 }
 
 // attempts draws what became of the attempts: of the calls, where none comes back.
-func (r *replayPrint) attempts() *chart.Columns {
+func (r *reportPrinter) attempts() *chart.Columns {
 	l := r.Timeline
 	var admitted, denied, errors []int64
 	failed := false
@@ -118,7 +118,7 @@ func (r *replayPrint) attempts() *chart.Columns {
 }
 
 // rowTitle names a limit.
-func (r *replayPrint) rowTitle(row *replay.LimitTimeline) string {
+func (r *reportPrinter) rowTitle(row *replay.LimitTimeline) string {
 	title := row.Entity
 	if row.Group != "" {
 		title = string(row.Group)

@@ -8,16 +8,16 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// sizes counts numbers by how large they are, in bins whose ends are round. It needs as much memory
+// histogram counts numbers by how large they are, in bins whose ends are round. It needs as much memory
 // for ten million numbers as for ten.
-type sizes struct {
+type histogram struct {
 	bounds []int64 // ascending; a last bin has what is above them
 	counts []int64
 }
 
-func newSizes(bounds []int64) *sizes { return &sizes{bounds, make([]int64, len(bounds)+1)} }
+func newSizes(bounds []int64) *histogram { return &histogram{bounds, make([]int64, len(bounds)+1)} }
 
-func (s *sizes) add(n int64) {
+func (s *histogram) add(n int64) {
 	i, _ := slices.BinarySearch(s.bounds, n)
 	s.counts[i]++
 }
@@ -41,15 +41,15 @@ func waitBounds() []int64 {
 	}
 }
 
-// namedSizes is a series of a figure.
-type namedSizes struct {
+// namedHistogram is a series of a figure.
+type namedHistogram struct {
 	name string
-	*sizes
+	*histogram
 }
 
 // distribution draws sizes with the same bounds, without the empty bins at both ends; nil where all
 // are empty.
-func distribution(title, unit string, of ...namedSizes) *chart.Distribution {
+func distribution(title, unit string, of ...namedHistogram) *chart.Distribution {
 	first, last := math.MaxInt, -1
 	for _, s := range of {
 		for i, n := range s.counts {
@@ -73,10 +73,10 @@ func distribution(title, unit string, of ...namedSizes) *chart.Distribution {
 type replaySamples struct {
 	// retryAfter is what each denied attempt was told, and waits how long each admitted call had
 	// waited; both in milliseconds.
-	retryAfter, waits *sizes
+	retryAfter, waits *histogram
 	// estimated and used are the tokens that calls which have ended were taken to generate, and
 	// generated.
-	estimated, used *sizes
+	estimated, used *histogram
 }
 
 func newReplaySamples() *replaySamples {

@@ -9,7 +9,7 @@ import (
 func TestDistributionOfSizes(t *testing.T) {
 	t.Parallel()
 	a, b := newSizes([]int64{0, 10, 100}), newSizes([]int64{0, 10, 100})
-	if d := distribution("none", "ms", namedSizes{"a", a}, namedSizes{"b", b}); d != nil {
+	if d := distribution("none", "ms", namedHistogram{"a", a}, namedHistogram{"b", b}); d != nil {
 		t.Errorf("got %+v of nothing, want nil", d)
 	}
 	for _, n := range []int64{1, 10, 11, 1000, math.MaxInt64} {
@@ -17,13 +17,13 @@ func TestDistributionOfSizes(t *testing.T) {
 	}
 	b.add(100)
 	for _, tt := range []struct {
-		of         []namedSizes
+		of         []namedHistogram
 		bounds     []int64
 		first, end []int64
 	}{
-		{[]namedSizes{{"a", a}}, []int64{10, 100}, []int64{2, 1, 2}, []int64{2, 1, 2}},
-		{[]namedSizes{{"b", b}}, []int64{100}, []int64{1}, []int64{1}},
-		{[]namedSizes{{"b", b}, {"a", a}}, []int64{10, 100}, []int64{0, 1, 0}, []int64{2, 1, 2}},
+		{[]namedHistogram{{"a", a}}, []int64{10, 100}, []int64{2, 1, 2}, []int64{2, 1, 2}},
+		{[]namedHistogram{{"b", b}}, []int64{100}, []int64{1}, []int64{1}},
+		{[]namedHistogram{{"b", b}, {"a", a}}, []int64{10, 100}, []int64{0, 1, 0}, []int64{2, 1, 2}},
 	} {
 		d := distribution("some", "ms", tt.of...)
 		last := d.Series[len(d.Series)-1]

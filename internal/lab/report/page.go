@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// pageSide is a replay that a page shows: the only one, or one of two.
-type pageSide struct {
-	*replayPrint
+// pageReplay is a replay that a page shows: the only one, or one of two.
+type pageReplay struct {
+	*reportPrinter
 
 	name    string // empty for the only one
 	samples *replaySamples
@@ -21,7 +21,7 @@ type pageSide struct {
 // replayPage makes a page about one replay or two. It has nothing in it that differs between two
 // runs of one command.
 type replayPage struct {
-	sides   []*pageSide
+	sides   []*pageReplay
 	compare *replay.Comparison // nil for one
 }
 
@@ -60,11 +60,11 @@ func (o *Result) Page(command string) *chart.Page {
 }
 
 func (p *replayPage) add(name string, r *replay.Report, s *replaySamples) {
-	p.sides = append(p.sides, &pageSide{replayPrint: &replayPrint{Report: r}, name: name, samples: s})
+	p.sides = append(p.sides, &pageReplay{reportPrinter: &reportPrinter{Report: r}, name: name, samples: s})
 }
 
 // against is what the calls were replayed against.
-func (s *pageSide) against() string {
+func (s *pageReplay) against() string {
 	if s.Live != nil {
 		return "the server " + s.Live.Server
 	}
@@ -72,7 +72,7 @@ func (s *pageSide) against() string {
 }
 
 // titled puts the side's name behind a title.
-func (s *pageSide) titled(title string) string {
+func (s *pageReplay) titled(title string) string {
 	if s.name == "" {
 		return title
 	}
@@ -80,7 +80,7 @@ func (s *pageSide) titled(title string) string {
 }
 
 // tiles are the few numbers that matter most.
-func (s *pageSide) tiles() []chart.Tile {
+func (s *pageReplay) tiles() []chart.Tile {
 	t := &s.Totals
 	tiles := []chart.Tile{
 		{Name: "Calls", Value: text.FormatInt(t.Calls), Note: "in " + replaySpan(s.Report)},
@@ -95,12 +95,12 @@ func (s *pageSide) tiles() []chart.Tile {
 		w := s.Retry.WaitMS
 		tiles[1].Note += ", " + text.FormatInt(s.Retry.AdmittedFirst) + " at once"
 		tiles = append(tiles, chart.Tile{
-			Name: "Waited until admitted", Value: roughly(w.P95),
+			Name: "Waited until admitted", Value: formatDuration(w.P95),
 			Note: "95 % within that, half within " + text.FormatMS(w.P50),
 		})
 	} else if t.RetryAfterP50MS != nil {
 		tiles = append(tiles, chart.Tile{
-			Name: "Told to wait", Value: roughly(*t.RetryAfterP95MS),
+			Name: "Told to wait", Value: formatDuration(*t.RetryAfterP95MS),
 			Note: "95 % of the denials within that, half within " + text.FormatMS(*t.RetryAfterP50MS),
 		})
 	}
@@ -116,8 +116,8 @@ func (s *pageSide) tiles() []chart.Tile {
 	return tiles
 }
 
-// roughly writes a duration in milliseconds, to the second where it is long.
-func roughly(ms int64) string {
+// formatDuration writes a duration in milliseconds, to the second where it is long.
+func formatDuration(ms int64) string {
 	if ms < time.Minute.Milliseconds() {
 		return text.FormatMS(ms)
 	}

@@ -68,7 +68,7 @@ func (p *replayPage) limitsSection() chart.Section {
 const shadowNote = "* A shadow limit denies nothing: “denied” is what it would have denied"
 
 // denials shows which limits denied, and which of them denied alone; nil where none did.
-func (s *pageSide) denials() *chart.Bars {
+func (s *pageReplay) denials() *chart.Bars {
 	b := &chart.Bars{
 		Title: "Denials by limit", Unit: s.asked(),
 		Note: "One denial counts on every limit that was exceeded. Limits that denied nothing are left out.",
@@ -123,7 +123,7 @@ func (p *replayPage) denialsCompared() *chart.Bars {
 }
 
 // asked is what asks: a call, or each of its attempts.
-func (s *pageSide) asked() string {
+func (s *pageReplay) asked() string {
 	if s.Retry != nil {
 		return "attempts"
 	}
@@ -131,7 +131,7 @@ func (s *pageSide) asked() string {
 }
 
 // limitTitle names a row of the report.
-func (s *pageSide) limitTitle(l *replay.LimitReport) string {
+func (s *pageReplay) limitTitle(l *replay.LimitReport) string {
 	title := replay.RowEntity(l)
 	if s.Resource == "" {
 		title += " " + rowResource(l.Resource)

@@ -49,21 +49,21 @@ func (o *Result) Table(b *bytes.Buffer, drawn *chart.TextOptions) {
 		o.compared(b, drawn)
 		return
 	}
-	(&replayPrint{Report: o.Report, chart: drawn}).table(b)
+	(&reportPrinter{Report: o.Report, chart: drawn}).table(b)
 	if o.Suggest != nil {
 		o.Suggest.table(b)
 	}
 }
 
-// replayPrint prints a report for people.
-type replayPrint struct {
+// reportPrinter prints a report for people.
+type reportPrinter struct {
 	*replay.Report
 
 	chart *chart.TextOptions
 }
 
 // table prints the report.
-func (r *replayPrint) table(b *bytes.Buffer) {
+func (r *reportPrinter) table(b *bytes.Buffer) {
 	r.head(b)
 	b.WriteString("\n")
 	shadow := r.limits(b)
@@ -76,7 +76,7 @@ func (r *replayPrint) table(b *bytes.Buffer) {
 	r.foot(b)
 }
 
-func (r *replayPrint) head(b *bytes.Buffer) {
+func (r *reportPrinter) head(b *bytes.Buffer) {
 	t := text.Table{}
 	for _, f := range facts(r.Report) {
 		t.Add(f.Name, f.Value)
@@ -85,14 +85,14 @@ func (r *replayPrint) head(b *bytes.Buffer) {
 }
 
 // limits prints the rows, and reports whether a shadow limit is among them.
-func (r *replayPrint) limits(b *bytes.Buffer) (shadow bool) {
+func (r *reportPrinter) limits(b *bytes.Buffer) (shadow bool) {
 	t, shadow := r.limitsTable()
 	t.Write(b)
 	return shadow
 }
 
 // limitsTable is the table of the limits; shadow reports whether a shadow limit is among them.
-func (r *replayPrint) limitsTable() (t *text.Table, shadow bool) {
+func (r *reportPrinter) limitsTable() (t *text.Table, shadow bool) {
 	t = &text.Table{Heads: []string{"ENTITY"}}
 	if r.Resource == "" {
 		t.Heads = append(t.Heads, "RESOURCE")
@@ -128,7 +128,7 @@ func rowResource(name string) string {
 	return name
 }
 
-func (r *replayPrint) foot(b *bytes.Buffer) {
+func (r *reportPrinter) foot(b *bytes.Buffer) {
 	c := &r.Totals
 	t := text.Table{Heads: []string{"", ">", ">", ">"}}
 	t.Add("calls", text.FormatInt(c.Calls), "", "")
@@ -163,7 +163,7 @@ func wallText(ms int64) string {
 }
 
 // retries says what became of the calls that came back.
-func (r *replayPrint) retries(b *bytes.Buffer) {
+func (r *reportPrinter) retries(b *bytes.Buffer) {
 	c := r.Retry
 	if c == nil {
 		return
@@ -177,7 +177,7 @@ func (r *replayPrint) retries(b *bytes.Buffer) {
 }
 
 // estimates says how good the estimates were.
-func (r *replayPrint) estimates(b *bytes.Buffer) {
+func (r *reportPrinter) estimates(b *bytes.Buffer) {
 	e := r.Estimates
 	if e == nil || e.Calls == 0 {
 		return
@@ -189,7 +189,7 @@ func (r *replayPrint) estimates(b *bytes.Buffer) {
 
 // estimateRows are the callers' scores, if there are several and not too many, and that of all
 // calls.
-func (r *replayPrint) estimateRows() *text.Table {
+func (r *reportPrinter) estimateRows() *text.Table {
 	e := r.Estimates
 	t := &text.Table{Heads: []string{
 		"ESTIMATE OF", ">CALLS", ">WITHIN", ">%", ">OVERRUNS",
