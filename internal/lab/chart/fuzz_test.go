@@ -28,7 +28,7 @@ func figures(series []chart.Series, name string, times chart.Times) []chart.Figu
 		&chart.Bars{Title: name, Labels: []string{name, "b"}, Series: series},
 		&chart.Bars{Labels: []string{name}, Series: series, Grouped: true},
 		&chart.Distribution{Title: name, Unit: name, Bounds: []int64{-1, 0, 9}, Series: series},
-		chart.NewDistribution(name, chart.Milliseconds, series...),
+		binned(name, chart.Milliseconds, series...),
 		&chart.Comparison{
 			Title: name, Times: times, Above: chart.ComparisonSide{Name: name, Series: series},
 			Below: chart.ComparisonSide{Series: half},

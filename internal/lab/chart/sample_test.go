@@ -3,6 +3,7 @@ package chart_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,6 +140,23 @@ func uses(n, limits int, times chart.Times) []chart.Figure {
 	return out
 }
 
+// binned counts samples in bins that end at powers of four.
+func binned(title, unit string, samples ...chart.Series) *chart.Distribution {
+	d := &chart.Distribution{Title: title, Unit: unit, Bounds: []int64{0}}
+	for b := int64(1); b < 1<<20; b *= 4 {
+		d.Bounds = append(d.Bounds, b)
+	}
+	for _, s := range samples {
+		counts := make([]int64, len(d.Bounds)+1)
+		for _, v := range s.Values {
+			i, _ := slices.BinarySearch(d.Bounds, v)
+			counts[i]++
+		}
+		d.Series = append(d.Series, chart.Series{Name: s.Name, Tone: s.Tone, Values: counts})
+	}
+	return d
+}
+
 func waits() *chart.Distribution {
 	random := rand.New(rand.NewPCG(3, 3))
 	var values []int64
@@ -148,7 +166,7 @@ func waits() *chart.Distribution {
 	for range 3000 {
 		values = append(values, 0)
 	}
-	d := chart.NewDistribution("Wait until admitted", chart.Milliseconds,
+	d := binned("Wait until admitted", chart.Milliseconds,
 		chart.Series{Name: "calls", Values: values})
 	d.Note = "Half within 0 ms, 95 % within 12.4 s, all within 1 min 20 s."
 	return d
@@ -161,7 +179,7 @@ func estimates() *chart.Distribution {
 		v := int64(random.ExpFloat64() * 200)
 		truth, estimate = append(truth, v), append(estimate, 300+random.Int64N(300))
 	}
-	return chart.NewDistribution("Output tokens of a call", "tokens",
+	return binned("Output tokens of a call", "tokens",
 		chart.Series{Name: "used", Values: truth}, chart.Series{Name: "estimated", Values: estimate})
 }
 
