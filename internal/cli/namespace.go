@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -257,9 +255,15 @@ some; --scan reads the whole table for others, and costs as much as the table is
 			return nil, err
 		}
 		return func(ctx context.Context, t *dynamodb.Table) (*connect.Answer, error) {
-			tell, done := countProgress(a, "items deleted")
+			var tell func(int64)
+			line := a.ProgressLine()
+			if line != nil {
+				tell = func(n int64) {
+					line.Update(func(int) string { return text.FormatInt(n) + " items deleted" })
+				}
+			}
 			deleted, err := t.PurgeNamespace(ctx, args[0], scan, tell)
-			done()
+			line.Clear()
 			if err != nil {
 				return nil, fmt.Errorf("%w (%s deleted so far)", err, text.Plural(int(deleted), "item", "items"))
 			}
@@ -269,29 +273,4 @@ some; --scan reads the whole table for others, and costs as much as the table is
 			}}, nil
 		}, nil
 	})
-}
-
-// countProgress tells on a terminal how many there are by now. Where nobody watches, tell is nil.
-// done takes the line away.
-func countProgress(a *console.App, what string) (tell func(n int64), done func()) {
-	t := a.Terminal()
-	if t == nil {
-		return nil, func() {}
-	}
-	var last time.Time
-	told := false
-	write := func(text string) {
-		_, _ = io.WriteString(t.File, text) // progress that cannot be told is no loss
-	}
-	tell = func(n int64) {
-		if now := time.Now(); now.Sub(last) >= console.ProgressEvery {
-			last, told = now, true
-			write("\r" + console.AnsiNoWrap + text.FormatInt(n) + " " + what + console.AnsiEndLine + console.AnsiWrap)
-		}
-	}
-	return tell, func() {
-		if told {
-			write("\r" + console.AnsiEndLine)
-		}
-	}
 }

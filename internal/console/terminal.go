@@ -1,17 +1,20 @@
 package console
 
 import (
+	"io"
 	"math/big"
 	"os"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // The size of a terminal of which nobody says how large it is.
 const (
 	UsualColumns = 80
-	UsualRows    = 24
+	usualRows    = 24
 )
 
 // Terminal is where people watch.
@@ -60,7 +63,7 @@ func (a *App) SpeaksUTF8() bool {
 // their windows.
 func (t *Terminal) Size() (columns, rows int) {
 	columns, rows, _ = windowSize(t.File)
-	return firstSize(columns, t.env("COLUMNS"), UsualColumns), firstSize(rows, t.env("LINES"), UsualRows)
+	return firstSize(columns, t.env("COLUMNS"), UsualColumns), firstSize(rows, t.env("LINES"), usualRows)
 }
 
 // firstSize returns the first of three that is a size.
@@ -116,3 +119,77 @@ func (look Style) Bar(part, whole *big.Int, width int64) string {
 
 // ProgressEvery is how often progress is told.
 const ProgressEvery = 100 * time.Millisecond
+
+// ProgressLine is a line on a terminal that is written over itself. Nil is where nobody watches.
+type ProgressLine struct {
+	To    io.Writer
+	Style Style
+	// Columns is asked before each line. Default: 80
+	Columns func() int
+	Now     func() time.Time
+	// Last is when the line was written.
+	Last time.Time
+
+	shown bool
+}
+
+// ProgressLine returns a line on the terminal, or nil where nobody watches.
+func (a *App) ProgressLine() *ProgressLine {
+	t := a.Terminal()
+	if t == nil {
+		return nil
+	}
+	columns := func() int {
+		columns, _ := t.Size()
+		return columns
+	}
+	return &ProgressLine{To: t.File, Style: t.Style, Columns: columns, Now: time.Now}
+}
+
+// Update writes what line returns for a width, unless the line was written just before.
+func (l *ProgressLine) Update(line func(columns int) string) {
+	now := l.Now()
+	if now.Sub(l.Last) < ProgressEvery {
+		return
+	}
+	l.Last, l.shown = now, true
+	columns := UsualColumns
+	if l.Columns != nil {
+		columns = l.Columns()
+	}
+	l.write("\r" + AnsiNoWrap + text.Cut(line(columns), columns) + AnsiEndLine + AnsiWrap)
+}
+
+// Clear takes the line away.
+func (l *ProgressLine) Clear() {
+	if l != nil && l.shown {
+		l.write("\r" + AnsiEndLine)
+	}
+}
+
+func (l *ProgressLine) write(s string) {
+	_, _ = io.WriteString(l.To, s) // progress that cannot be told is no loss
+}
+
+// Every calls tick every so often until stop is called, and then end.
+func Every(d time.Duration, tick func(now time.Time), end func()) (stop func()) {
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(d)
+		defer ticker.Stop()
+		for {
+			select {
+			case now := <-ticker.C:
+				tick(now)
+			case <-over:
+				end()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -53,9 +52,9 @@ func (f *replayFlags) replayAgainst(
 	ctx context.Context, a *console.App, m *manifest.Manifest, w *replay.Workload, watchers []replay.Watcher,
 ) (*replay.Report, error) {
 	o := &replay.Options{Estimate: f.estimate, Retry: f.retries(), Watchers: watchers}
-	if p := live.StartProgress(a, w.Calls()); p != nil {
-		o.Watchers = append(o.Watchers, p)
-		defer p.Clear()
+	if line := a.ProgressLine(); line != nil {
+		o.Watchers = append(o.Watchers, live.NewProgress(line, w.Calls()))
+		defer line.Clear()
 	}
 	file, err := f.log(o)
 	if err != nil {
@@ -179,9 +178,9 @@ func compareFiles(
 	}
 	w := f.workload(t)
 	o := &replay.CompareOptions{Estimate: f.estimate, Retry: f.retries()}
-	if p := live.StartProgress(a, 2*w.Calls()); p != nil {
-		o.Watchers = append(o.Watchers, p)
-		defer p.Clear()
+	if line := a.ProgressLine(); line != nil {
+		o.Watchers = append(o.Watchers, live.NewProgress(line, 2*w.Calls()))
+		defer line.Clear()
 	}
 	return replay.Compare(ctx, w, of, o)
 }
@@ -204,10 +203,11 @@ func suggestCapacities(
 		return nil, nil, err
 	}
 	o := &replay.SuggestOptions{Estimate: f.estimate, Retry: f.retries()}
-	if t := a.Terminal(); t != nil {
-		p := &suggestProgress{to: t.File, size: t.Size, now: time.Now}
-		o.Progress = p.show
-		defer p.clear()
+	if line := a.ProgressLine(); line != nil {
+		o.Progress = func(p replay.SuggestProgress) {
+			line.Update(func(int) string { return suggestProgress(p) })
+		}
+		defer line.Clear()
 	}
 	s, err := replay.Suggest(ctx, m.Definitions, w, f.suggest, o)
 	if err != nil {
@@ -239,33 +239,10 @@ func writeSuggested(d *console.AtomicFile, m *manifest.Manifest, s *replay.Sugge
 	return d.Commit()
 }
 
-// suggestProgress tells on a terminal how far a search for capacities is.
-type suggestProgress struct {
-	to   io.Writer
-	size func() (columns, rows int)
-	now  func() time.Time
-	last time.Time
-	told bool
-}
-
-// show writes a line, now and then.
-func (p *suggestProgress) show(s replay.SuggestProgress) {
-	now := p.now()
-	if now.Sub(p.last) < console.ProgressEvery {
-		return
-	}
-	p.last, p.told = now, true
-	columns, _ := p.size()
-	line := fmt.Sprintf("%d of %s sized, %s replays, %s calls", s.Sized,
-		text.Plural(s.Limits, "limit", "limits"), text.FormatInt(s.Replays), text.FormatInt(s.Calls))
-	_, _ = io.WriteString(p.to, "\r"+console.AnsiNoWrap+text.Cut(line, columns)+console.AnsiEndLine+console.AnsiWrap) // no loss
-}
-
-// clear takes the line away.
-func (p *suggestProgress) clear() {
-	if p.told {
-		_, _ = io.WriteString(p.to, "\r"+console.AnsiEndLine) // no loss
-	}
+// suggestProgress says how far a search for capacities is.
+func suggestProgress(p replay.SuggestProgress) string {
+	return fmt.Sprintf("%d of %s sized, %s replays, %s calls", p.Sized,
+		text.Plural(p.Limits, "limit", "limits"), text.FormatInt(p.Replays), text.FormatInt(p.Calls))
 }
 
 // chartOptions says how charts are drawn on standard output.

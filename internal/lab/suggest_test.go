@@ -15,18 +15,19 @@ func TestSuggestProgress(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
 	now := time.UnixMilli(1_000_000)
-	p := &suggestProgress{
-		to: &b, now: func() time.Time { return now }, size: func() (int, int) { return 30, 9 },
+	line := &console.ProgressLine{
+		To: &b, Now: func() time.Time { return now }, Columns: func() int { return 30 },
 	}
-	p.clear()
+	show := func(p replay.SuggestProgress) { line.Update(func(int) string { return suggestProgress(p) }) }
+	line.Clear()
 	if b.Len() > 0 {
 		t.Errorf("got %q before anything was told", &b)
 	}
-	p.show(replay.SuggestProgress{Sized: 1, Limits: 12, Replays: 1234, Calls: 5_000_000})
-	p.show(replay.SuggestProgress{Sized: 2, Limits: 12})
+	show(replay.SuggestProgress{Sized: 1, Limits: 12, Replays: 1234, Calls: 5_000_000})
+	show(replay.SuggestProgress{Sized: 2, Limits: 12})
 	now = now.Add(console.ProgressEvery)
-	p.show(replay.SuggestProgress{Sized: 3, Limits: 12})
-	p.clear()
+	show(replay.SuggestProgress{Sized: 3, Limits: 12})
+	line.Clear()
 	got := strings.NewReplacer(console.AnsiNoWrap, "", console.AnsiWrap, "", console.AnsiEndLine, "|").Replace(b.String())
 	if want := "\r1 of 12 limits sized, 1,234 re|" +
 		"\r3 of 12 limits sized, 0 replay|\r|"; got != want {

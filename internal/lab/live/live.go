@@ -33,25 +33,7 @@ type Output interface {
 
 // Watch shows a replay every so often until stop is called.
 func Watch(v *replay.View, out Output, every time.Duration) (stop func()) {
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(every)
-		defer ticker.Stop()
-		for {
-			select {
-			case now := <-ticker.C:
-				out.show(v.Take(now))
-			case <-over:
-				out.end()
-				return
-			}
-		}
-	}()
-	return func() {
-		close(over)
-		<-ended
-	}
+	return console.Every(every, func(now time.Time) { out.show(v.Take(now)) }, out.end)
 }
 
 // FirstCalls notes the first call that is admitted and the first that is denied.

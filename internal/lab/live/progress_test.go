@@ -20,14 +20,15 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	p := newProgress(&out, 1000, func() time.Time { return now })
+	line := &console.ProgressLine{To: &out, Now: func() time.Time { return now }}
+	p := NewProgress(line, 1000)
 	for range 640 {
 		now = now.Add(time.Millisecond)
 		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.Clear()
+	line.Clear()
 	var want strings.Builder
 	for _, text := range []string{
 		" 12 %  ##------------------  128 of 1,000 calls  1,000/s  1s left",
@@ -44,17 +45,18 @@ func TestProgress(t *testing.T) {
 	}
 
 	out.Reset()
-	p = newProgress(&out, 1000, func() time.Time { return now })
+	line = &console.ProgressLine{To: &out, Now: line.Now}
+	p = NewProgress(line, 1000)
 	for range 640 {
 		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	p.Clear()
+	line.Clear()
 	if out.Len() > 0 {
 		t.Errorf("got %q within no time, want nothing", out.String())
 	}
-	(*Progress)(nil).Clear()
+	(*console.ProgressLine)(nil).Clear()
 }
 
 // TestProgressOfRetries: calls that come back again and again are not done, and the line still
@@ -63,7 +65,8 @@ func TestProgressOfRetries(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
 	now := time.Unix(0, 0)
-	p := newProgress(&out, 1000, func() time.Time { return now })
+	line := &console.ProgressLine{To: &out, Now: func() time.Time { return now }}
+	p := NewProgress(line, 1000)
 	for i := range 256 {
 		now = now.Add(time.Millisecond)
 		if err := p.Reserved(&replay.Attempt{Number: 2}, &replay.Decision{Retries: i >= 64}); err != nil {
@@ -77,7 +80,8 @@ func TestProgressOfRetries(t *testing.T) {
 	}
 
 	out.Reset()
-	p = newProgress(&out, 1000, func() time.Time { return now })
+	line = &console.ProgressLine{To: &out, Now: line.Now}
+	p = NewProgress(line, 1000)
 	now = now.Add(console.ProgressEvery)
 	for range 64 {
 		if err := p.Reserved(&replay.Attempt{Number: 1}, &replay.Decision{Retries: true}); err != nil {
@@ -109,7 +113,7 @@ func TestProgressOnlyOnATerminal(t *testing.T) {
 	}
 	for name, w := range nobody {
 		a := &console.App{Streams: console.Streams{Out: w, Err: w}, Env: func(string) string { return "xterm" }}
-		if StartProgress(a, 5) != nil {
+		if a.ProgressLine() != nil {
 			t.Errorf("%s: got progress, want none", name)
 		}
 		if out, _ := NewOutput(a, nil); out != nil {

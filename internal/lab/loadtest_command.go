@@ -246,35 +246,13 @@ const loadEvery = 250 * time.Millisecond
 
 // watchLoad shows on a terminal how far a run is until the function it returns is called.
 func watchLoad(a *console.App, r *loadtest.Runner) (done func()) {
-	t := a.Terminal()
-	if t == nil {
+	line := a.ProgressLine()
+	if line == nil {
 		return func() {}
 	}
-	over, ended := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(loadEvery)
-		defer ticker.Stop()
-		said := false
-		for {
-			select {
-			case now := <-ticker.C:
-				columns, _ := t.Size()
-				line := text.Cut(loadLine(t.Style, r.Progress(now)), columns)
-				said = true
-				_, _ = t.Write([]byte("\r" + console.AnsiNoWrap + line + console.AnsiEndLine + console.AnsiWrap)) // no loss
-			case <-over:
-				if said {
-					_, _ = t.Write([]byte("\r" + console.AnsiEndLine)) // no loss
-				}
-				return
-			}
-		}
-	}()
-	return func() {
-		close(over)
-		<-ended
-	}
+	return console.Every(loadEvery, func(now time.Time) {
+		line.Update(func(int) string { return loadLine(line.Style, r.Progress(now)) })
+	}, line.Clear)
 }
 
 // loadLine says how far a run is.
