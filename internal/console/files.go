@@ -126,49 +126,50 @@ func InputName(name string) string {
 }
 
 // AtomicFile is a file that is written whole or not at all. It gets its name when it is complete;
-// until then it has another in the same folder.
+// until then it has another in the same folder. Nil is no file: its methods do nothing.
 type AtomicFile struct {
-	Flag, Name string
+	flag, name string
 	file       *os.File
-	Out        *bufio.Writer
+	out        *bufio.Writer
 }
 
-// CreateWhole begins the file that a flag names.
-func CreateWhole(flag, name string) (*AtomicFile, error) {
+// CreateAtomic begins the file that a flag names; it returns nil for an empty name.
+func CreateAtomic(flag, name string) (*AtomicFile, error) {
+	if name == "" {
+		return nil, nil
+	}
 	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("%s %s: is no regular file", flag, name)
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	d := &AtomicFile{flag, name, file, bufio.NewWriterSize(file, 64<<10)}
 	if err != nil {
-		return nil, NameFile(flag, name, err)
+		return nil, d.failed(err)
 	}
-	return &AtomicFile{flag, name, file, bufio.NewWriterSize(file, 64<<10)}, nil
+	return d, nil
 }
 
-// NameFile says what went wrong with a file by the name that it was to have: until it is complete it
-// has another one, which is nobody's business.
-func NameFile(flag, name string, err error) error {
+// failed says what went wrong by the name that the file was to have: nobody knows the other one.
+func (d *AtomicFile) failed(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err
 	}
 	if e, ok := errors.AsType[*os.LinkError](err); ok {
 		err = e.Err
 	}
-	return fmt.Errorf("%s %s: %w", flag, name, err)
+	return fmt.Errorf("%s %s: %w", d.flag, d.name, err)
 }
 
-// NameError names the file in an error about it that came from elsewhere. Other errors stay.
-func (d *AtomicFile) NameError(err error) error {
-	if d == nil || d.file == nil {
-		return err
+// Write writes to the file. An error names the flag and the file that was wanted.
+func (d *AtomicFile) Write(data []byte) (int, error) {
+	n, err := d.out.Write(data)
+	if err != nil {
+		err = d.failed(err)
 	}
-	if e, ok := errors.AsType[*fs.PathError](err); ok && e.Path == d.file.Name() {
-		return NameFile(d.Flag, d.Name, err)
-	}
-	return err
+	return n, err
 }
 
-// Discard removes an unfinished file. After finish it does nothing.
+// Discard removes an unfinished file. After Commit it does nothing.
 func (d *AtomicFile) Discard() {
 	if d == nil || d.file == nil {
 		return
@@ -178,18 +179,18 @@ func (d *AtomicFile) Discard() {
 	d.file = nil
 }
 
-// Commit gives the file its name. Without a file it does nothing.
+// Commit gives the file its name.
 func (d *AtomicFile) Commit() error {
 	if d == nil {
 		return nil
 	}
-	err := errors.Join(d.Out.Flush(), d.file.Close())
+	err := errors.Join(d.out.Flush(), d.file.Close())
 	if err == nil {
-		err = os.Rename(d.file.Name(), d.Name)
+		err = os.Rename(d.file.Name(), d.name)
 	}
 	if err != nil {
 		_ = os.Remove(d.file.Name())
-		err = NameFile(d.Flag, d.Name, err)
+		err = d.failed(err)
 	}
 	d.file = nil
 	return err

@@ -9,16 +9,67 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
-	"github.com/weir-limiter/weir/internal/lab/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/lab/report"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/text"
 )
+
+// replayFlags are the flags of `weir replay`.
+type replayFlags struct {
+	limits    string
+	target    connect.Target
+	speed     int64
+	entities  int
+	seed      uint64
+	read      trace.Options
+	latency   replay.Latency
+	costs     replay.Costs
+	estimate  replay.Estimate
+	retry     bool
+	patience  time.Duration
+	decisions string
+	html      string
+	compare   string
+	// suggest is meant where suggests is set.
+	suggest     replay.Fraction
+	suggests    bool
+	suggestFile string
+	output      *console.Format
+}
+
+// traceFlags gives a command the flags for how a trace is written.
+func traceFlags(cmd *cobra.Command, o *trace.Options) {
+	o.TimeUnit, o.DurationUnit = trace.Seconds, trace.Milliseconds
+	flags := cmd.Flags()
+	for _, f := range []struct {
+		into        *string
+		name, value string
+		usage       string
+	}{
+		{&o.Time, "time-column", "TIMESTAMP", "the trace's column `NAME` for when a call came"},
+		{&o.Input, "input-column", "ContextTokens", "the column `NAME` for the tokens that went in"},
+		{&o.Output, "output-column", "GeneratedTokens", "the column `NAME` for the tokens that came out"},
+		{&o.Entity, "entity-column", "", "the column `NAME` for who called, instead of --entities"},
+		{&o.Model, "model-column", "", "the column `NAME` for the resource, instead of --resource"},
+		{
+			&o.Duration, "duration-column", "",
+			"the column `NAME` for how long a call lasted, instead of --latency",
+		},
+		{&o.Resource, "resource", "llm", "`NAME` of the resource that the calls use"},
+	} {
+		flags.StringVar(f.into, f.name, f.value, f.usage)
+	}
+	flags.Var(&o.TimeUnit, "time-unit", "what times count that are numbers")
+	flags.Var(&o.DurationUnit, "duration-unit", "what durations count that are numbers")
+	flags.BoolVar(&o.Sort, "sort", false, "sort the calls by time")
+}
 
 // check finds what is wrong with the flags.
 func (f *replayFlags) check(cmd *cobra.Command, trace string) error {
@@ -162,15 +213,6 @@ func sameFile(a, b string) bool {
 	return errX == nil && errY == nil && os.SameFile(x, y)
 }
 
-// suggestFlags gives a command the flags for suggestions.
-func suggestFlags(cmd *cobra.Command, f *replayFlags) {
-	flags := cmd.Flags()
-	flags.Var(&f.suggest, "suggest",
-		"look for capacities that deny at most a share of the calls, like 1%")
-	flags.StringVar(&f.suggestFile, "suggest-file", "",
-		"with --suggest: `FILE` to write the limits to with the capacities that were found")
-}
-
 // checkSuggest looks at what goes with suggestions.
 func (f *replayFlags) checkSuggest(cmd *cobra.Command) error {
 	f.suggests = cmd.Flags().Changed("suggest")
@@ -187,39 +229,6 @@ func (f *replayFlags) checkSuggest(cmd *cobra.Command) error {
 			"write the suggested limits to a file, and compare with that")
 	}
 	return nil
-}
-
-// pageFile is where a page is written; nil is nowhere.
-type pageFile struct{ *console.AtomicFile }
-
-// createPage begins the file for a page where one is wanted.
-func (f *replayFlags) createPage() (*pageFile, error) {
-	if f.html == "" {
-		return nil, nil
-	}
-	file, err := console.CreateWhole("--html", f.html)
-	if err != nil {
-		return nil, err
-	}
-	return &pageFile{file}, nil
-}
-
-// write writes the page that is made, whole or not at all.
-func (p *pageFile) write(make func() *chart.Page) error {
-	if p == nil {
-		return nil
-	}
-	if err := make().Write(p.Out); err != nil {
-		return console.NameFile(p.Flag, p.Name, err)
-	}
-	return p.Commit()
-}
-
-// abandon removes a page that is not finished.
-func (p *pageFile) abandon() {
-	if p != nil {
-		p.AtomicFile.Discard()
-	}
 }
 
 // commandLine is the command that makes the same replay again, with the seed that was drawn.

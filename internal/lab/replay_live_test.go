@@ -20,6 +20,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/lab/report"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -306,8 +307,11 @@ func TestReplayInterrupted(t *testing.T) {
 	dir := t.TempDir()
 	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
 	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}
-	f := &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")}
-	if _, err := replayVirtual(gone, a, liveTrace(t, 300), f); !errors.Is(err, context.Canceled) {
+	r := &replayRun{
+		replayFlags: &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")},
+		app:         a, trace: liveTrace(t, 300), result: report.NewResult(false),
+	}
+	if _, _, err := r.againstFile(gone); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want an interruption", err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {

@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"time"
 
@@ -21,114 +23,178 @@ import (
 	"github.com/weir-limiter/weir/manifest"
 )
 
-// replayVirtual runs a trace against a limits file and reports what became of it.
-func replayVirtual(
-	ctx context.Context, a *console.App, trace string, f *replayFlags, watchers ...replay.Watcher,
-) (*replay.Report, error) {
-	m, w, err := loadWorkload(ctx, a, trace, f)
-	if err != nil {
-		return nil, err
-	}
-	return f.replayAgainst(ctx, a, m, w, watchers)
+// replayRun is one run of `weir replay`.
+type replayRun struct {
+	*replayFlags
+
+	app    *console.App
+	trace  string
+	result *report.Result
 }
 
-// loadWorkload reads the limits and the trace.
-func loadWorkload(
-	ctx context.Context, a *console.App, trace string, f *replayFlags,
-) (*manifest.Manifest, *replay.Workload, error) {
-	m, err := connect.ReadLimits(ctx, a, f.limits)
+// run replays, and prints what came of it.
+func (r *replayRun) run(cmd *cobra.Command) error {
+	if err := r.check(cmd, r.trace); err != nil {
+		return err
+	}
+	if !cmd.Flags().Changed("seed") && r.read.Entity == "" {
+		r.seed = uint64(rand.Uint32()) // short enough to be typed again
+	}
+	page, err := console.CreateAtomic("--html", r.html)
+	if err != nil {
+		return err
+	}
+	defer page.Discard()
+	r.result = report.NewResult(page != nil)
+	switch {
+	case r.compare != "":
+		err = r.compareFiles(cmd.Context())
+	case r.suggests:
+		err = r.suggestCapacities(cmd.Context())
+	case r.limits != "":
+		_, _, err = r.againstFile(cmd.Context())
+	default:
+		err = r.againstServer(cmd)
+	}
+	if _, unfit := errors.AsType[replay.UnfitError](err); unfit {
+		return console.UsageError(cmd, "%w", err)
+	}
+	if r.result.Report == nil {
+		return err
+	}
+	// A replay that was stopped has a report too.
+	if page != nil {
+		pageErr := r.result.Page(r.commandLine(cmd, r.trace)).Write(page)
+		if pageErr == nil {
+			pageErr = page.Commit()
+		}
+		err = errors.Join(err, pageErr)
+	}
+	return errors.Join(err, r.app.PrintResult(*r.output, r.result, func(b *bytes.Buffer) {
+		r.result.Table(b, chartOptions(r.app))
+	}))
+}
+
+// againstFile replays the trace against the limits file, and writes the decisions if they are wanted.
+func (r *replayRun) againstFile(ctx context.Context) (*manifest.Manifest, *replay.Workload, error) {
+	m, err := connect.ReadLimits(ctx, r.app, r.limits)
 	if err != nil {
 		return nil, nil, err
 	}
-	t, err := readTrace(ctx, a, trace, &f.read)
+	t, err := readTrace(ctx, r.app, r.trace, &r.read)
 	if err != nil {
 		return nil, nil, err
 	}
-	return m, f.workload(t), nil
-}
-
-// replayAgainst runs a workload against limits, and writes the decisions where they are wanted.
-func (f *replayFlags) replayAgainst(
-	ctx context.Context, a *console.App, m *manifest.Manifest, w *replay.Workload, watchers []replay.Watcher,
-) (*replay.Report, error) {
-	o := &replay.Options{Estimate: f.estimate, Retry: f.retries(), Watchers: watchers}
-	if line := a.ProgressLine(); line != nil {
+	w := r.workload(t)
+	o := &replay.Options{Estimate: r.estimate, Retry: r.retries(), Watchers: r.result.Watchers(0)}
+	if line := r.app.ProgressLine(); line != nil {
 		o.Watchers = append(o.Watchers, live.NewProgress(line, w.Calls()))
 		defer line.Clear()
 	}
-	file, err := f.log(o)
+	log, err := console.CreateAtomic("--decisions", r.decisions)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	defer log.Discard()
+	if log != nil {
+		o.Log = replay.NewDecisionLog(log, console.InputName(r.limits))
+	}
+	played, err := replay.Run(ctx, m.Definitions, w, o)
+	if err != nil {
+		return nil, nil, m.Locate(err)
+	}
+	played.LimitsFile = console.InputName(r.limits)
+	r.result.Report = played
+	return m, w, log.Commit()
+}
+
+// compareFiles replays the trace against two limits files.
+func (r *replayRun) compareFiles(ctx context.Context) error {
+	var of [2]replay.Candidate
+	for i, name := range []string{r.limits, r.compare} {
+		m, err := connect.ReadLimits(ctx, r.app, name)
+		if err != nil {
+			return err
+		}
+		of[i] = replay.Candidate{File: console.InputName(name), Limits: m, Watchers: r.result.Watchers(i)}
+	}
+	t, err := readTrace(ctx, r.app, r.trace, &r.read)
+	if err != nil {
+		return err
+	}
+	w := r.workload(t)
+	o := &replay.CompareOptions{Estimate: r.estimate, Retry: r.retries()}
+	if line := r.app.ProgressLine(); line != nil {
+		o.Watchers = append(o.Watchers, live.NewProgress(line, 2*w.Calls()))
+		defer line.Clear()
+	}
+	r.result.Report, r.result.Compare, err = replay.Compare(ctx, w, of, o)
+	return err
+}
+
+// suggestCapacities replays the trace against the limits file, and looks for capacities that deny
+// few enough.
+func (r *replayRun) suggestCapacities(ctx context.Context) error {
+	file, err := console.CreateAtomic(report.SuggestFileFlag, r.suggestFile)
+	if err != nil {
+		return err
 	}
 	defer file.Discard()
-	r, err := replay.Run(ctx, m.Definitions, w, o)
+	m, w, err := r.againstFile(ctx)
 	if err != nil {
-		return nil, file.NameError(m.Locate(err))
+		r.result.Report = nil
+		return err
 	}
-	r.LimitsFile = console.InputName(f.limits)
-	return r, file.Commit()
-}
-
-// retries says how denied calls come back; nil if they do not.
-func (f *replayFlags) retries() *replay.RetryOptions {
-	if !f.retry {
+	o := &replay.SuggestOptions{Estimate: r.estimate, Retry: r.retries()}
+	if line := r.app.ProgressLine(); line != nil {
+		o.Progress = func(p replay.SuggestProgress) {
+			line.Update(func(int) string { return suggestProgress(p) })
+		}
+		defer line.Clear()
+	}
+	s, err := replay.Suggest(ctx, m.Definitions, w, r.suggest, o)
+	if err != nil {
+		r.result.Report = nil
+		return m.Locate(err)
+	}
+	r.result.Suggest = report.NewSuggested(s, r.suggestFile)
+	if file == nil {
 		return nil
 	}
-	return &replay.RetryOptions{Patience: f.patience}
-}
-
-// log opens the file for the decisions where one is wanted; nil otherwise.
-func (f *replayFlags) log(o *replay.Options) (*console.AtomicFile, error) {
-	if f.decisions == "" {
-		return nil, nil
-	}
-	file, err := console.CreateWhole("--decisions", f.decisions)
+	limits, err := manifest.Format(m.Namespace, s.Definitions)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	o.Log = replay.NewDecisionLog(file.Out, console.InputName(f.limits))
-	return file, nil
-}
-
-// workload says who makes the calls of a trace, and what they cost.
-func (f *replayFlags) workload(t *trace.Trace) *replay.Workload {
-	return replay.NewWorkload(t, &replay.WorkloadOptions{
-		Entities: f.entities, Seed: f.seed, Latency: f.latency, Costs: f.costs,
-	})
-}
-
-func readTrace(
-	ctx context.Context, a *console.App, name string, o *trace.Options,
-) (*trace.Trace, error) {
-	r, err := a.Open(ctx, name, trace.MaxBytes)
-	if err != nil {
-		return nil, err
+	if _, err := file.Write(limits); err != nil {
+		return err
 	}
-	t, err := trace.Read(ctx, console.InputName(name), r, o)
-	return t, errors.Join(err, r.Close())
+	return file.Commit()
 }
 
-// replayLive plays a trace against a server and reports what became of it, also where it was
-// stopped.
-func replayLive(a *console.App,
-	cmd *cobra.Command, trace string, f *replayFlags, watchers ...replay.Watcher,
-) (*replay.Report, error) {
+// suggestProgress says how far a search for capacities is.
+func suggestProgress(p replay.SuggestProgress) string {
+	return fmt.Sprintf("%d of %s sized, %s replays, %s calls", p.Sized,
+		text.Plural(p.Limits, "limit", "limits"), text.FormatInt(p.Replays), text.FormatInt(p.Calls))
+}
+
+// againstServer plays the trace against a server, and reports also where it was stopped.
+func (r *replayRun) againstServer(cmd *cobra.Command) error {
 	ctx, stop := console.WithHangup(cmd.Context())
 	defer stop()
 	console.IgnoreBrokenPipes() // nobody may be left to read the report, and yet leases are settled
-	server, err := connect.Dial(a, cmd, &f.target)
+	server, err := connect.Dial(r.app, cmd, &r.target)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer server.Close() //nolint:errcheck // It only drops connections.
-	t, err := readTrace(ctx, a, trace, &f.read)
+	t, err := readTrace(ctx, r.app, r.trace, &r.read)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	out, every := live.NewOutput(a, nil)
-	play := &liveOptions{output: out, every: every, watchers: watchers}
-	r, err := f.play(ctx, server.Service, f.workload(t), play)
-	return r, f.target.Hint(err)
+	out, every := live.NewOutput(r.app, nil)
+	play := &liveOptions{output: out, every: every, watchers: r.result.Watchers(0)}
+	r.result.Report, err = r.play(ctx, server.Service, r.workload(t), play)
+	return r.target.Hint(err)
 }
 
 // liveOptions says how a replay is shown.
@@ -160,89 +226,30 @@ func (f *replayFlags) play(
 	return r, err
 }
 
-// compareFiles replays a trace against two limits files.
-func compareFiles(
-	ctx context.Context, a *console.App, trace string, f *replayFlags, out *report.Result,
-) (*replay.Report, *replay.Comparison, error) {
-	var of [2]replay.Candidate
-	for i, name := range []string{f.limits, f.compare} {
-		m, err := connect.ReadLimits(ctx, a, name)
-		if err != nil {
-			return nil, nil, err
-		}
-		of[i] = replay.Candidate{File: console.InputName(name), Limits: m, Watchers: out.Watchers(i)}
-	}
-	t, err := readTrace(ctx, a, trace, &f.read)
-	if err != nil {
-		return nil, nil, err
-	}
-	w := f.workload(t)
-	o := &replay.CompareOptions{Estimate: f.estimate, Retry: f.retries()}
-	if line := a.ProgressLine(); line != nil {
-		o.Watchers = append(o.Watchers, live.NewProgress(line, 2*w.Calls()))
-		defer line.Clear()
-	}
-	return replay.Compare(ctx, w, of, o)
-}
-
-// suggestCapacities replays a trace against a limits file, and looks for capacities that deny few enough.
-func suggestCapacities(
-	ctx context.Context, a *console.App, trace string, f *replayFlags, watchers ...replay.Watcher,
-) (*replay.Report, *report.Suggested, error) {
-	file, err := f.createSuggested()
-	if err != nil {
-		return nil, nil, err
-	}
-	defer file.Discard()
-	m, w, err := loadWorkload(ctx, a, trace, f)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := f.replayAgainst(ctx, a, m, w, watchers)
-	if err != nil {
-		return nil, nil, err
-	}
-	o := &replay.SuggestOptions{Estimate: f.estimate, Retry: f.retries()}
-	if line := a.ProgressLine(); line != nil {
-		o.Progress = func(p replay.SuggestProgress) {
-			line.Update(func(int) string { return suggestProgress(p) })
-		}
-		defer line.Clear()
-	}
-	s, err := replay.Suggest(ctx, m.Definitions, w, f.suggest, o)
-	if err != nil {
-		return nil, nil, m.Locate(err)
-	}
-	return r, report.NewSuggested(s, f.suggestFile), writeSuggested(file, m, s)
-}
-
-// createSuggested begins the file for the suggested limits; nil where none is wanted.
-func (f *replayFlags) createSuggested() (*console.AtomicFile, error) {
-	if f.suggestFile == "" {
-		return nil, nil
-	}
-	return console.CreateWhole(report.SuggestFileFlag, f.suggestFile)
-}
-
-// writeSuggested writes the suggested limits as a limits file. Without a file it does nothing.
-func writeSuggested(d *console.AtomicFile, m *manifest.Manifest, s *replay.Suggestions) error {
-	if d == nil {
+// retries says how denied calls come back; nil if they do not.
+func (f *replayFlags) retries() *replay.RetryOptions {
+	if !f.retry {
 		return nil
 	}
-	text, err := manifest.Format(m.Namespace, s.Definitions)
-	if err != nil {
-		return err
-	}
-	if _, err := d.Out.Write(text); err != nil {
-		return console.NameFile(d.Flag, d.Name, err)
-	}
-	return d.Commit()
+	return &replay.RetryOptions{Patience: f.patience}
 }
 
-// suggestProgress says how far a search for capacities is.
-func suggestProgress(p replay.SuggestProgress) string {
-	return fmt.Sprintf("%d of %s sized, %s replays, %s calls", p.Sized,
-		text.Plural(p.Limits, "limit", "limits"), text.FormatInt(p.Replays), text.FormatInt(p.Calls))
+// workload says who makes the calls of a trace, and what they cost.
+func (f *replayFlags) workload(t *trace.Trace) *replay.Workload {
+	return replay.NewWorkload(t, &replay.WorkloadOptions{
+		Entities: f.entities, Seed: f.seed, Latency: f.latency, Costs: f.costs,
+	})
+}
+
+func readTrace(
+	ctx context.Context, a *console.App, name string, o *trace.Options,
+) (*trace.Trace, error) {
+	r, err := a.Open(ctx, name, trace.MaxBytes)
+	if err != nil {
+		return nil, err
+	}
+	t, err := trace.Read(ctx, console.InputName(name), r, o)
+	return t, errors.Join(err, r.Close())
 }
 
 // chartOptions says how charts are drawn on standard output.
