@@ -78,23 +78,23 @@ Only a store on a DynamoDB table keeps an audit, and it is asked directly: name 
 		if len(args) > 0 {
 			at.Entity = args[0]
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			limiter, err := recordsOf(cmd, c)
-			if err != nil {
-				return nil, err
-			}
-			return listAudit(ctx, limiter, at, after, most)
-		}, nil
+		return fromRecords(cmd, func(ctx context.Context, l *weir.Limiter) (*connect.Answer, error) {
+			return listAudit(ctx, l, at, after, most)
+		}), nil
 	})
 }
 
-// recordsOf is the store's own limiter: a server does not hand out its records.
-func recordsOf(cmd *cobra.Command, c *connect.Connection) (*weir.Limiter, error) {
-	if limiter, ok := c.Admin.(*weir.Limiter); ok {
-		return limiter, nil
+// fromRecords is an action on the store's own limiter: a server does not hand out its records.
+func fromRecords(
+	cmd *cobra.Command, do func(context.Context, *weir.Limiter) (*connect.Answer, error),
+) connect.Action {
+	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
+		if limiter, ok := c.Admin.(*weir.Limiter); ok {
+			return do(ctx, limiter)
+		}
+		return nil, console.UsageError(cmd, "the audit and the usage are read from the table, not from a server: "+
+			"name it with --store dynamodb://TABLE")
 	}
-	return nil, console.UsageError(cmd, "the audit and the usage are read from the table, not from a server: "+
-		"name it with --store dynamodb://TABLE")
 }
 
 // listAudit asks for most events and one more, to tell whether there are others.
@@ -123,10 +123,7 @@ func (body *auditBody) table(b *bytes.Buffer) {
 		b.WriteString("no changes are recorded\n")
 		return
 	}
-	t := text.Table{Heads: []string{
-		"TIME", "ACTION", "ENTITY", "RESOURCE", "BY",
-		"DETAILS",
-	}}
+	t := text.Table{Heads: []string{"TIME", "ACTION", "ENTITY", "RESOURCE", "BY", "DETAILS"}}
 	for _, e := range body.Events {
 		t.Add(e.Timestamp, e.Action, e.Entity, e.Resource, e.Principal, text.FormatMap(e.Details, asJSON))
 	}

@@ -142,7 +142,7 @@ func versionCommand(a *console.App) *cobra.Command {
 	output := console.OutputFlag(cmd)
 	cmd.RunE = console.RunE(func(*cobra.Command, []string) error {
 		v := console.BuildVersion()
-		return a.PrintResult(*output, v, func(b *bytes.Buffer) {
+		return a.PrintResult(output, v, func(b *bytes.Buffer) {
 			b.WriteString("weir " + v.Version)
 			if v.Revision != "" {
 				b.WriteString(" (" + v.Revision + ")")

@@ -80,18 +80,14 @@ there, what may still be taken. It changes nothing.`,
 		Args:              console.Arguments(1, 1, "RESOURCE"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := console.RefuseEmpty(cmd, args, "RESOURCE"); err != nil {
+	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
+		statuses, err := c.Admin.Capacity(ctx, args[0])
+		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			statuses, err := c.Admin.Capacity(ctx, args[0])
-			if err != nil {
-				return nil, err
-			}
-			return statusAnswer(statuses, "nobody uses "+args[0]+", or has limits of its own there\n"), nil
-		}, nil
-	})
+		return statusAnswer(statuses, "nobody uses "+args[0]+", or has limits of its own there\n"), nil
+	}
+	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "RESOURCE"))
 }
 
 const limitArgumentHelp = `
@@ -259,9 +255,7 @@ func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
 		b.WriteString("no limits\n")
 		return
 	}
-	t := text.Table{Heads: []string{
-		"LIMIT", "KIND", ">CAPACITY", "DEFINITION",
-	}}
+	t := text.Table{Heads: []string{"LIMIT", "KIND", ">CAPACITY", "DEFINITION"}}
 	for _, l := range limits {
 		t.Add(l.Name, string(l.Kind), text.FormatInt(l.Capacity), manifest.FormatLimit(l))
 	}

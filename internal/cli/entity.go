@@ -54,18 +54,14 @@ func getEntityCommand(a *console.App) *cobra.Command {
 		Long:    "Print an entity's parent, whether it cascades, and its own limits.",
 		Example: "  weir entity get acme-bot",
 	})
-	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
+	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
+		e, err := c.Admin.Entity(ctx, args[0])
+		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			e, err := c.Admin.Entity(ctx, args[0])
-			if err != nil {
-				return nil, err
-			}
-			return entityAnswer(args[0], e), nil
-		}, nil
-	})
+		return entityAnswer(args[0], e), nil
+	}
+	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "ENTITY"))
 }
 
 func setEntityCommand(a *console.App) *cobra.Command {
@@ -86,33 +82,29 @@ With --cascade, the parent is charged whatever the entity is charged, all or not
 	cmd.Flags().StringVar(&parent, "parent", "", "`ENTITY` above this one, which must exist")
 	console.AllowEmpty(cmd, "parent")
 	cmd.Flags().BoolVar(&cascade, "cascade", false, "charge the parent too")
-	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
+	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
+		e, err := c.Admin.Entity(ctx, args[0])
+		if errors.Is(err, weir.NotFound) {
+			e, err = &weir.EntityDefinition{}, nil
+		}
+		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			e, err := c.Admin.Entity(ctx, args[0])
-			if errors.Is(err, weir.NotFound) {
-				e, err = &weir.EntityDefinition{}, nil
-			}
-			if err != nil {
-				return nil, err
-			}
-			changed := *e
-			if cmd.Flags().Changed("parent") {
-				changed.Parent = parent
-			}
-			if cmd.Flags().Changed("cascade") {
-				changed.Cascade = cascade
-			}
-			if err := c.Admin.SetEntity(ctx, args[0], changed.Parent, changed.Cascade); err != nil {
-				return nil, err
-			}
-			found := entityAnswer(args[0], &changed)
-			found.Value = newEntityBody(args[0], &changed, c.Note())
-			return found, nil
-		}, nil
-	})
+		changed := *e
+		if cmd.Flags().Changed("parent") {
+			changed.Parent = parent
+		}
+		if cmd.Flags().Changed("cascade") {
+			changed.Cascade = cascade
+		}
+		if err := c.Admin.SetEntity(ctx, args[0], changed.Parent, changed.Cascade); err != nil {
+			return nil, err
+		}
+		found := entityAnswer(args[0], &changed)
+		found.Value = newEntityBody(args[0], &changed, c.Note())
+		return found, nil
+	}
+	return connect.Command(a, cmd, connect.Configures, connect.OnNames(do, "ENTITY"))
 }
 
 func deleteEntityCommand(a *console.App) *cobra.Command {
@@ -123,19 +115,15 @@ func deleteEntityCommand(a *console.App) *cobra.Command {
 leases can still be settled.`,
 		Example: "  weir entity delete acme-bot",
 	})
-	return connect.Command(a, cmd, connect.Configures, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := console.RefuseEmpty(cmd, args, "ENTITY"); err != nil {
+	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
+		if err := c.Admin.DeleteEntity(ctx, args[0]); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			if err := c.Admin.DeleteEntity(ctx, args[0]); err != nil {
-				return nil, err
-			}
-			return &connect.Answer{Value: entityBody{Entity: args[0], Note: c.Note()}, Table: func(b *bytes.Buffer) {
-				fmt.Fprintf(b, "deleted  %s\n", text.Printable(args[0]))
-			}}, nil
-		}, nil
-	})
+		return &connect.Answer{Value: entityBody{Entity: args[0], Note: c.Note()}, Table: func(b *bytes.Buffer) {
+			fmt.Fprintf(b, "deleted  %s\n", text.Printable(args[0]))
+		}}, nil
+	}
+	return connect.Command(a, cmd, connect.Configures, connect.OnNames(do, "ENTITY"))
 }
 
 // entityAnswer prints what is configured for an entity.
@@ -149,10 +137,7 @@ func entityAnswer(name string, e *weir.EntityDefinition) *connect.Answer {
 		}
 		head.Write(b)
 		b.WriteString("\n")
-		t := text.Table{Heads: []string{
-			"RESOURCE", "LIMIT", "KIND", ">CAPACITY",
-			"DEFINITION",
-		}}
+		t := text.Table{Heads: []string{"RESOURCE", "LIMIT", "KIND", ">CAPACITY", "DEFINITION"}}
 		for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
 			for _, l := range e.Limits[resource] {
 				t.Add(resource, l.Name, string(l.Kind), text.FormatInt(l.Capacity), manifest.FormatLimit(l))

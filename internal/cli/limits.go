@@ -57,7 +57,7 @@ func limitsCheckCommand(a *console.App) *cobra.Command {
 			errs = append(errs, err)
 			result.Files = append(result.Files, f)
 		}
-		err := a.PrintResult(*output, result, func(b *bytes.Buffer) { result.table(b) })
+		err := a.PrintResult(output, result, func(b *bytes.Buffer) { result.table(b) })
 		return errors.Join(append(errs, err)...)
 	})
 	return cmd

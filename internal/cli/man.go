@@ -35,7 +35,7 @@ so on. Pages that are there already are replaced.`,
 		if err := writePages(cmd.Root(), &r); err != nil {
 			return fmt.Errorf("man: %w", err)
 		}
-		return a.PrintResult(*output, r, func(b *bytes.Buffer) {
+		return a.PrintResult(output, r, func(b *bytes.Buffer) {
 			fmt.Fprintf(b, "%s in %s\n", text.Plural(r.Pages, "manual page", "manual pages"), r.Folder)
 		})
 	})

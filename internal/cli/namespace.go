@@ -215,9 +215,7 @@ func (body *namespacesBody) table(b *bytes.Buffer, none string) {
 		b.WriteString(none + "\n")
 		return
 	}
-	t := text.Table{Heads: []string{
-		"NAMESPACE", "ID", "STATUS", "CREATED", "DELETED",
-	}}
+	t := text.Table{Heads: []string{"NAMESPACE", "ID", "STATUS", "CREATED", "DELETED"}}
 	for _, n := range body.Namespaces {
 		t.Add(n.Name, n.ID, n.Status, n.CreatedAt, n.DeletedAt)
 	}

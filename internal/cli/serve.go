@@ -50,12 +50,12 @@ type serveOptions struct {
 	store   string
 	// putInForce is true to put an older limits file in force.
 	putInForce bool
-	format     logFormat
+	format     *console.Choice
 	logLevel   string
 }
 
 func serveCommand(a *console.App) *cobra.Command {
-	o := serveOptions{format: textLogs}
+	o := serveOptions{format: console.NewChoice("text", "json")}
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve a store over HTTP",

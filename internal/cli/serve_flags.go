@@ -33,7 +33,7 @@ func (o *serveOptions) flags(cmd *cobra.Command) {
 	f.StringVar(&o.KeyFile, "tls-key", "", "private key of the certificate, in `FILE` (PEM)")
 	f.DurationVar(&o.Watch, "watch", server.DefaultWatch,
 		"how often to look for changed files, at least 100ms; 0 for never")
-	f.Var(&o.format, "log-format", "format of the log")
+	f.Var(o.format, "log-format", "format of the log")
 	f.StringVar(&o.logLevel, "log-level", "info", "lowest `LEVEL` to log: debug, info, warn or error")
 
 	l := &o.limiter
@@ -107,30 +107,6 @@ func (o *serveOptions) refuseZero(cmd *cobra.Command) error {
 	return errors.Join(errs...)
 }
 
-// logFormat is how logs are written; it is the value of a flag.
-type logFormat string
-
-const (
-	textLogs logFormat = "text"
-	jsonLogs logFormat = "json"
-)
-
-// String returns the flag's text.
-func (f *logFormat) String() string { return string(*f) }
-
-// Set reads the flag's text.
-func (f *logFormat) Set(s string) error {
-	switch logFormat(s) {
-	case textLogs, jsonLogs:
-		*f = logFormat(s)
-		return nil
-	}
-	return errors.New("must be text or json")
-}
-
-// Type names the values in the help.
-func (f *logFormat) Type() string { return "text|json" }
-
 // logger makes the log.
 func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
 	var level slog.Level
@@ -144,7 +120,7 @@ func (o *serveOptions) logger(w io.Writer) (*slog.Logger, error) {
 			Reason: "must be debug, info, warn or error"}
 	}
 	options := &slog.HandlerOptions{Level: level}
-	if o.format == jsonLogs {
+	if o.format.String() == "json" {
 		return slog.New(slog.NewJSONHandler(w, options)), nil
 	}
 	return slog.New(slog.NewTextHandler(w, options)), nil

@@ -30,22 +30,18 @@ func statusCommand(a *console.App) *cobra.Command {
 		Args:              console.Arguments(1, 2, "an entity"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := console.RefuseEmpty(cmd, args, "ENTITY", "RESOURCE"); err != nil {
-			return nil, err
-		}
+	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
 		resource := ""
 		if len(args) > 1 {
 			resource = args[1]
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			statuses, err := c.Service.Status(ctx, args[0], resource)
-			if err != nil {
-				return nil, err
-			}
-			return statusAnswer(statuses, args[0]+" uses nothing, and has no limits of its own\n"), nil
-		}, nil
-	})
+		statuses, err := c.Service.Status(ctx, args[0], resource)
+		if err != nil {
+			return nil, err
+		}
+		return statusAnswer(statuses, args[0]+" uses nothing, and has no limits of its own\n"), nil
+	}
+	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "ENTITY", "RESOURCE"))
 }
 
 // statusAnswer prints limits as they stand, or what it means that there are none.
@@ -61,9 +57,7 @@ func statusAnswer(all []weir.LimitStatus, none string) *connect.Answer {
 
 // writeStatuses prints limits as they stand, with what was requested of them where something was.
 func writeStatuses(b *bytes.Buffer, all []weir.LimitStatus, requested bool) {
-	t := text.Table{Heads: []string{
-		"ENTITY", "RESOURCE", "LIMIT", "KIND", "LEVEL",
-	}}
+	t := text.Table{Heads: []string{"ENTITY", "RESOURCE", "LIMIT", "KIND", "LEVEL"}}
 	if requested {
 		t.Heads = append(t.Heads, ">REQUESTED")
 	}
@@ -133,20 +127,16 @@ func explainCommand(a *console.App) *cobra.Command {
 		Args:              console.Arguments(2, 2, "an entity and a resource"),
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
-	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, args []string) (connect.Action, error) {
-		if err := console.RefuseEmpty(cmd, args, "ENTITY", "RESOURCE"); err != nil {
+	do := func(ctx context.Context, c *connect.Connection, args []string) (*connect.Answer, error) {
+		e, err := c.Service.Explain(ctx, args[0], args[1])
+		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			e, err := c.Service.Explain(ctx, args[0], args[1])
-			if err != nil {
-				return nil, err
-			}
-			return &connect.Answer{Value: httpapi.Document(e), Table: func(b *bytes.Buffer) {
-				writeExplanation(b, e)
-			}}, nil
-		}, nil
-	})
+		return &connect.Answer{Value: httpapi.Document(e), Table: func(b *bytes.Buffer) {
+			writeExplanation(b, e)
+		}}, nil
+	}
+	return connect.Command(a, cmd, connect.Reads, connect.OnNames(do, "ENTITY", "RESOURCE"))
 }
 
 // writeExplanation prints what applies to an entity, and to each parent that is charged with it.

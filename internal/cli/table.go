@@ -244,7 +244,7 @@ func onTable(a *console.App,
 		}
 		found, err := ask(cmd.Context(), table)
 		if found != nil {
-			err = errors.Join(err, a.PrintResult(*output, found.Value, found.Table))
+			err = errors.Join(err, a.PrintResult(output, found.Value, found.Table))
 		}
 		return connect.ServiceError(err)
 	})

@@ -77,13 +77,9 @@ first on each resource; or what everybody used of a resource.` + usageHelp,
 		if err := f.plan(cmd, args); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			limiter, err := recordsOf(cmd, c)
-			if err != nil {
-				return nil, err
-			}
-			return listUsage(ctx, limiter, f.q, most)
-		}, nil
+		return fromRecords(cmd, func(ctx context.Context, l *weir.Limiter) (*connect.Answer, error) {
+			return listUsage(ctx, l, f.q, most)
+		}), nil
 	})
 }
 
@@ -103,17 +99,13 @@ one length.` + usageHelp,
 		if err := f.plan(cmd, args); err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			limiter, err := recordsOf(cmd, c)
-			if err != nil {
-				return nil, err
-			}
-			total, err := limiter.UsageTotal(ctx, f.q)
+		return fromRecords(cmd, func(ctx context.Context, l *weir.Limiter) (*connect.Answer, error) {
+			total, err := l.UsageTotal(ctx, f.q)
 			if err != nil {
 				return nil, err
 			}
 			return summaryAnswer(newUsageBody(total)), nil
-		}, nil
+		}), nil
 	})
 }
 
@@ -194,10 +186,7 @@ func (body *usageListBody) table(b *bytes.Buffer) {
 		b.WriteString("no usage is recorded\n")
 		return
 	}
-	t := text.Table{Heads: []string{
-		"START", "WINDOW", "ENTITY", "RESOURCE", ">EVENTS",
-		"UNITS",
-	}}
+	t := text.Table{Heads: []string{"START", "WINDOW", "ENTITY", "RESOURCE", ">EVENTS", "UNITS"}}
 	for _, u := range body.Usage {
 		t.Add(u.WindowStart, u.Window, u.Entity, u.Resource, text.FormatInt(u.TotalEvents), text.FormatMap(u.Units, text.FormatInt))
 	}

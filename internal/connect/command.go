@@ -48,11 +48,12 @@ type Answer struct {
 // denial is told in full.
 type Action func(ctx context.Context, c *Connection) (*Answer, error)
 
-// Command makes cmd one that asks or acts once, on a server or a store. What plan finds wrong with
-// the arguments is misuse, and nothing is asked then.
-func Command(a *console.App,
-	cmd *cobra.Command, does access, plan func(cmd *cobra.Command, args []string) (Action, error),
-) *cobra.Command {
+// Plan makes an action of a command's arguments and flags. What it finds wrong with them is misuse.
+type Plan func(cmd *cobra.Command, args []string) (Action, error)
+
+// Command makes cmd one that asks or acts once, on a server or a store. Nothing is asked where the
+// plan fails.
+func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.Command {
 	t := addTarget(cmd, does)
 	output := console.OutputFlag(cmd)
 	cmd.RunE = console.RunE(func(cmd *cobra.Command, args []string) error {
@@ -77,11 +78,23 @@ func Command(a *console.App,
 		}
 		printNotes(a, c.Notes)
 		if found != nil {
-			err = errors.Join(err, found.untold(a.PrintResult(*output, found.Value, found.Table)))
+			err = errors.Join(err, found.untold(a.PrintResult(output, found.Value, found.Table)))
 		}
 		return t.Hint(ServiceError(err))
 	})
 	return cmd
+}
+
+// OnNames is the plan of a command whose arguments are names. An empty one is refused: a variable of
+// a script that is not set must not mean another place.
+func OnNames(
+	do func(ctx context.Context, c *Connection, args []string) (*Answer, error), names ...string,
+) Plan {
+	return func(cmd *cobra.Command, args []string) (Action, error) {
+		return func(ctx context.Context, c *Connection) (*Answer, error) {
+			return do(ctx, c, args)
+		}, console.RefuseEmpty(cmd, args, names...)
+	}
 }
 
 // open opens what the flags name.

@@ -32,12 +32,12 @@ last two need --limits. A flag takes precedence over both variables, and WEIR_SE
 WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
 --token-file.`
 
-// access says what a command does where it goes.
-type access int
+// Access says what a command does where it goes.
+type Access int
 
 const (
 	// Reads changes and creates nothing.
-	Reads access = iota
+	Reads Access = iota
 	// Updates changes what must be there already.
 	Updates
 	// Reserves may begin the state of a store.
@@ -48,7 +48,7 @@ const (
 
 // Target is where a command goes.
 type Target struct {
-	does access
+	does Access
 
 	// Server is the URL of a server; empty if a store is opened.
 	Server    string
@@ -65,7 +65,7 @@ type Target struct {
 }
 
 // addTarget gives a command the flags that say where it goes.
-func addTarget(cmd *cobra.Command, does access) *Target {
+func addTarget(cmd *cobra.Command, does Access) *Target {
 	t := &Target{does: does}
 	cmd.Long += targetHelp
 	t.AddServerFlags(cmd, "`URL` of the server to ask (default "+DefaultServer+")")

@@ -5,50 +5,51 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// Format is how results are printed; it is the value of a flag.
-type Format string
-
-const (
-	tableFormat Format = "table"
-	jsonFormat  Format = "json"
-)
-
-// String returns the flag's text.
-func (f *Format) String() string { return string(*f) }
-
-// Set reads the flag's text.
-func (f *Format) Set(s string) error {
-	switch Format(s) {
-	case tableFormat, jsonFormat:
-		*f = Format(s)
-		return nil
-	}
-	return errors.New("must be table or json")
+// Choice is the value of a flag that takes one of a few words.
+type Choice struct {
+	value   string
+	choices []string
 }
 
-// Type names the values in the help.
-func (f *Format) Type() string { return "table|json" }
+// NewChoice returns a choice between words, of which the first is the default.
+func NewChoice(choices ...string) *Choice { return &Choice{choices[0], choices} }
 
-// OutputFlag gives a command that prints results the flag for it.
-func OutputFlag(cmd *cobra.Command) *Format {
-	f := tableFormat
-	cmd.Flags().VarP(&f, "output", "o", "print a table for people, or JSON")
-	formats := []cobra.Completion{string(tableFormat), string(jsonFormat)}
-	complete := cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp)
+// String returns the flag's text.
+func (c *Choice) String() string { return c.value }
+
+// Set reads the flag's text.
+func (c *Choice) Set(s string) error {
+	if !slices.Contains(c.choices, s) {
+		return errors.New("must be " + listed(c.choices, "or"))
+	}
+	c.value = s
+	return nil
+}
+
+// Type names the words in the help.
+func (c *Choice) Type() string { return strings.Join(c.choices, "|") }
+
+// OutputFlag gives a command that prints results the flag that says how.
+func OutputFlag(cmd *cobra.Command) *Choice {
+	c := NewChoice("table", "json")
+	cmd.Flags().VarP(c, "output", "o", "print a table for people, or JSON")
+	complete := cobra.FixedCompletions(c.choices, cobra.ShellCompDirectiveNoFileComp)
 	if err := cmd.RegisterFlagCompletionFunc("output", complete); err != nil {
 		panic(err) // only where there is no such flag
 	}
-	return &f
+	return c
 }
 
 // PrintResult writes a result: as JSON, or as the text that table writes.
-func (a *App) PrintResult(f Format, result any, table func(*bytes.Buffer)) error {
+func (a *App) PrintResult(format *Choice, result any, table func(*bytes.Buffer)) error {
 	var b bytes.Buffer
-	if f == jsonFormat {
+	if format.value == "json" {
 		e := json.NewEncoder(&b)
 		e.SetEscapeHTML(false)
 		e.SetIndent("", "  ")

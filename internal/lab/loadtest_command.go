@@ -56,7 +56,7 @@ type loadtestFlags struct {
 	mix      string
 	options  loadtest.Options
 	think    thinkFlag
-	output   *console.Format
+	output   *console.Choice
 }
 
 // LoadtestCommand makes `weir loadtest`.
@@ -98,7 +98,7 @@ func LoadtestCommand(a *console.App) *cobra.Command {
 		}
 		report, err := runLoadtest(a, cmd, args, f)
 		if report != nil { // a run that was stopped has one too
-			err = errors.Join(err, a.PrintResult(*f.output, report, report.table))
+			err = errors.Join(err, a.PrintResult(f.output, report, report.table))
 		}
 		return err
 	})

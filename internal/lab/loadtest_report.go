@@ -233,9 +233,7 @@ func (r *loadtestReport) denials(b *bytes.Buffer) {
 		return
 	}
 	b.WriteByte('\n')
-	t := text.Table{Heads: []string{
-		"DENIED BY", "RESOURCE", "KIND", "OF", ">DENIED",
-	}}
+	t := text.Table{Heads: []string{"DENIED BY", "RESOURCE", "KIND", "OF", ">DENIED"}}
 	for _, d := range r.DeniedBy {
 		of := "entity"
 		switch {

@@ -41,7 +41,7 @@ type replayFlags struct {
 	suggest     replay.Fraction
 	suggests    bool
 	suggestFile string
-	output      *console.Format
+	output      *console.Choice
 }
 
 // traceFlags gives a command the flags for how a trace is written.

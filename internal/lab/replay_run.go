@@ -70,7 +70,7 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 		}
 		err = errors.Join(err, pageErr)
 	}
-	return errors.Join(err, r.app.PrintResult(*r.output, r.result, func(b *bytes.Buffer) {
+	return errors.Join(err, r.app.PrintResult(r.output, r.result, func(b *bytes.Buffer) {
 		r.result.Table(b, chartOptions(r.app))
 	}))
 }
