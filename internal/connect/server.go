@@ -46,10 +46,10 @@ func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 			return nil, err
 		}
 	}
-	t.Transport = newServerTransport(trusted)
+	t.transport = newServerTransport(trusted, max(t.Idle, manyIdle))
 	c := &Connection{OnServer: true}
 	client, err := httpapi.NewClient(t.Server, &httpapi.ClientOptions{
-		BearerToken: token, HTTPClient: &http.Client{Transport: t.Transport}, Timeout: attemptTimeout,
+		BearerToken: token, HTTPClient: &http.Client{Transport: t.transport}, Timeout: attemptTimeout,
 		Note: func(text string) { c.Notes = append(c.Notes, text) },
 	})
 	if err != nil {
@@ -64,7 +64,7 @@ func Dial(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	}
 	c.Service, c.Admin = client, client
 	c.Close = func() error {
-		t.Transport.CloseIdleConnections()
+		t.transport.CloseIdleConnections()
 		return client.Close()
 	}
 	return c, nil
@@ -169,8 +169,8 @@ func tlsTrusting(trusted *x509.CertPool) *tls.Config {
 // default.
 const attemptTimeout = 5 * time.Second
 
-// ManyIdle is how many idle connections are kept: as many as a replay has requests under way.
-const ManyIdle = 256
+// manyIdle is how many idle connections are kept: as many as a replay has requests under way.
+const manyIdle = 256
 
 // finishKey is where a context keeps the one that ends the attempt which is under way.
 type finishKey struct{}
@@ -193,13 +193,13 @@ type serverTransport struct {
 }
 
 // newServerTransport trusts the certificates in the pool; nil means the system's.
-func newServerTransport(trusted *x509.CertPool) *serverTransport {
+func newServerTransport(trusted *x509.CertPool, idle int) *serverTransport {
 	base, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
 		base = &http.Transport{Proxy: http.ProxyFromEnvironment} // somebody has replaced it
 	}
 	t := &serverTransport{Transport: base.Clone()}
-	t.MaxIdleConns, t.MaxIdleConnsPerHost = ManyIdle, ManyIdle
+	t.MaxIdleConns, t.MaxIdleConnsPerHost = idle, idle
 	t.DisableCompression = true // what is bounded is what was sent
 	t.TLSClientConfig = tlsTrusting(trusted)
 	return t

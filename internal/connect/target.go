@@ -60,8 +60,10 @@ type Target struct {
 	// Defaulted reports whether no flag and no variable named the server.
 	Defaulted bool
 	anonymous bool // no bearer token was given
-	// Transport is how a server is reached; nil before.
-	Transport *serverTransport
+	// Idle is how many idle connections to a server are kept. Default: 256, which are the least
+	Idle int
+	// transport is how a server is reached; nil before.
+	transport *serverTransport
 }
 
 // addTarget gives a command the flags that say where it goes.
@@ -149,8 +151,8 @@ func (t *Target) Hint(err error) error {
 // adviseUnreached says what may help where no answer of weir's came.
 func (t *Target) adviseUnreached(err error) string {
 	status, location := 0, ""
-	if t.Transport != nil {
-		status, location = t.Transport.last()
+	if t.transport != nil {
+		status, location = t.transport.last()
 	}
 	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
 	secure := strings.HasPrefix(strings.ToLower(t.Server), "https:")

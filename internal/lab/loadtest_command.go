@@ -185,13 +185,12 @@ func runLoadtest(a *console.App, cmd *cobra.Command, args []string, f *loadtestF
 	if _, err := loadtest.New(nil, mix, &f.options); err != nil {
 		return nil, optionErrors(cmd, err) // before anything else is looked at
 	}
+	f.target.Idle = f.options.Concurrency
 	server, err := connect.Dial(a, cmd, &f.target)
 	if err != nil {
 		return nil, err
 	}
 	defer server.Close() //nolint:errcheck // It only drops connections.
-	keep := max(f.options.Concurrency, connect.ManyIdle)
-	f.target.Transport.MaxIdleConns, f.target.Transport.MaxIdleConnsPerHost = keep, keep
 	runner, err := loadtest.New(server.Service, mix, &f.options)
 	if err != nil {
 		return nil, optionErrors(cmd, err)

@@ -31,12 +31,12 @@ type loadtestReport struct {
 	ElapsedMS int64 `json:"elapsed_ms"`
 	// ServedMS is how long it took to the last answer to what was due in that time. Rates of what was
 	// done count over it.
-	ServedMS int64          `json:"served_ms"`
-	Calls    loadtestCalls  `json:"calls"`
-	Latency  []loadtestRow  `json:"latency"`
-	DeniedBy []loadtestDeny `json:"denied_by"`
-	Errors   []loadtestErr  `json:"errors"`
-	Leases   loadtestLeases `json:"leases"`
+	ServedMS int64                  `json:"served_ms"`
+	Calls    loadtestCalls          `json:"calls"`
+	Latency  []loadtestRow          `json:"latency"`
+	DeniedBy []loadtest.DeniedCount `json:"denied_by"`
+	Errors   []loadtest.ErrorCount  `json:"errors"`
+	Leases   loadtestLeases         `json:"leases"`
 	// Stopped is why the run ended early; empty if it did not.
 	Stopped string `json:"stopped,omitempty"`
 
@@ -81,21 +81,6 @@ type loadtestQuantiles struct {
 	Max  int64 `json:"max_us"`
 }
 
-type loadtestDeny struct {
-	Resource  string `json:"resource,omitempty"`
-	Limit     string `json:"limit,omitempty"`
-	Kind      string `json:"kind,omitempty"`
-	Parent    bool   `json:"parent"`
-	Contended bool   `json:"contended,omitempty"`
-	Denied    int64  `json:"denied"`
-}
-
-type loadtestErr struct {
-	Verb  string `json:"verb"`
-	Code  string `json:"code"`
-	Count int64  `json:"count"`
-}
-
 // loadtestLeases are those of the whole run.
 type loadtestLeases struct {
 	Taken   int64 `json:"taken"`
@@ -120,23 +105,17 @@ func newLoadtestReport(m *loadtest.Report, server string, requests []string) *lo
 			Denied:           m.Count(loadtest.Reserve, loadtest.Denied),
 			Failed:           m.Count(loadtest.Reserve, loadtest.Failed), Degraded: m.Degraded,
 		},
-		Latency: []loadtestRow{}, DeniedBy: []loadtestDeny{}, Errors: []loadtestErr{},
-		Leases:  loadtestLeases{m.Taken, m.Settled, m.Left},
-		Stopped: strings.Join(console.ComplaintLines(m.Stopped), "; "),
+		Latency:  []loadtestRow{},
+		DeniedBy: append([]loadtest.DeniedCount{}, m.DeniedBy...), // never null in JSON
+		Errors:   append([]loadtest.ErrorCount{}, m.Errors...),
+		Leases:   loadtestLeases{m.Taken, m.Settled, m.Left},
+		Stopped:  strings.Join(console.ComplaintLines(m.Stopped), "; "),
 	}
 	if o.Rate > 0 {
 		r.Loop = "open"
 	}
 	for i := range m.Rows {
 		r.Latency = append(r.Latency, newLoadtestRow(&m.Rows[i], m))
-	}
-	for _, d := range m.DeniedBy {
-		r.DeniedBy = append(r.DeniedBy, loadtestDeny{
-			d.Resource, d.Limit, string(d.Kind), d.Parent, d.Contended, d.Count,
-		})
-	}
-	for _, e := range m.Errors {
-		r.Errors = append(r.Errors, loadtestErr{string(e.Verb), string(e.Code), e.Count})
 	}
 	return r
 }
@@ -242,7 +221,7 @@ func (r *loadtestReport) denials(b *bytes.Buffer) {
 		case d.Parent:
 			of = "parent"
 		}
-		t.Add(d.Limit, d.Resource, d.Kind, of, text.FormatInt(d.Denied))
+		t.Add(d.Limit, d.Resource, string(d.Kind), of, text.FormatInt(d.Count))
 	}
 	t.Write(b)
 }
@@ -259,7 +238,7 @@ func (r *loadtestReport) foot(b *bytes.Buffer) {
 			loadtest.LateBy, time.Duration(c.LateMaxMS)*time.Millisecond))
 	}
 	for _, e := range r.Errors {
-		t.Add("errors", fmt.Sprintf("%s: %s %s", e.Verb, text.FormatInt(e.Count), e.Code))
+		t.Add("errors", fmt.Sprintf("%s: %s %s", e.Verb, text.FormatInt(e.Count), string(e.Code)))
 	}
 	if c.Degraded > 0 {
 		t.Add("degraded", fmt.Sprintf("%s admitted without being charged: the store did not answer",

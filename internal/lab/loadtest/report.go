@@ -53,11 +53,12 @@ type Row struct {
 
 // DeniedBy names a limit, without whose it was: that of the entity which asked, or of a parent.
 type DeniedBy struct {
-	Resource, Limit string
-	Kind            weir.Kind
-	Parent          bool
+	Resource string    `json:"resource,omitempty"`
+	Limit    string    `json:"limit,omitempty"`
+	Kind     weir.Kind `json:"kind,omitempty"`
+	Parent   bool      `json:"parent"`
 	// Contended is true for denials in which the store lost to other writers; the rest is empty.
-	Contended bool
+	Contended bool `json:"contended,omitempty"`
 }
 
 // DeniedCount is how many requests a limit has denied. A request that exceeds several counts on
@@ -65,14 +66,14 @@ type DeniedBy struct {
 type DeniedCount struct {
 	DeniedBy
 
-	Count int64
+	Count int64 `json:"denied"`
 }
 
 // ErrorCount is how many requests failed in one way.
 type ErrorCount struct {
-	Verb  Verb
-	Code  weir.Code
-	Count int64
+	Verb  Verb      `json:"verb"`
+	Code  weir.Code `json:"code"`
+	Count int64     `json:"count"`
 }
 
 // Count is how many requests of a verb had a result.
