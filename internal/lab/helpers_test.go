@@ -29,7 +29,7 @@ func runE(ctx context.Context, args []string, s console.Streams, env func(string
 	root := &cobra.Command{Use: "weir", SilenceErrors: true, SilenceUsage: true}
 	root.SetFlagErrorFunc(console.FlagError)
 	root.AddCommand(ReplayCommand(a), LoadtestCommand(a), DemoCommand(a))
-	return a.Execute(ctx, root, args) //nolint:contextcheck // A command gets its context when it is executed.
+	return a.Execute(ctx, root, args)
 }
 
 // result is how a run of the program ended.
