@@ -27,7 +27,7 @@ func OpenTerminal(t *testing.T, columns, rows uint16) (outside, inside *os.File)
 	}
 	var number, locked int32
 	control(syscall.TIOCSPTLCK, unsafe.Pointer(&locked)) //nolint:gosec // The standard library has no other way to ask.
-	control(syscall.TIOCGPTN, unsafe.Pointer(&number)) //nolint:gosec // The standard library has no other way to ask.
+	control(syscall.TIOCGPTN, unsafe.Pointer(&number))   //nolint:gosec // The standard library has no other way to ask.
 	size := [4]uint16{rows, columns}
 	control(syscall.TIOCSWINSZ, unsafe.Pointer(&size)) //nolint:gosec // The standard library has no other way to ask.
 	inside, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)

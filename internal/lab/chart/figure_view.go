@@ -5,59 +5,54 @@ import (
 	"strings"
 )
 
+// overTime is the view of a figure over time, without what is drawn and its scale.
+func overTime(title, unit string, times Times, series []Series, room int) *figureView {
+	places := most(series)
+	names := timeNames(times, places)
+	return &figureView{
+		Title: title, Keys: keys(series), Data: data("from", names, series, unit),
+		Plot: &plotView{
+			Label: spoken(title), Desc: times.span(places) + ": " + described(series, unit),
+			Width: places * columnWidth, Height: plotHeight, Grid: []int{0, plotHeight / 2},
+			Hits: hits(places, columnWidth, func(i int) string {
+				return said(names[i], series, i, unit)
+			}),
+			Ticks: timeTicks(times, places, room),
+		},
+	}
+}
+
 func (c *Columns) view() *figureView {
 	each := apiece(most(c.Series), mostPlaces)
 	series := merge(c.Series, each, false)
-	places := most(series)
 	times := c.Times.normal(most(c.Series)).each(each)
 	top := roundTop(highest(series), c.Unit)
-	names := timeNames(times, places)
-	return &figureView{
-		Title: perStep(c.Title, c.Unit, times), Note: c.Note, Wide: true,
-		Keys: keys(series), Data: data("from", names, series, c.Unit),
-		Plot: &plotView{
-			Label: spoken(perStep(c.Title, c.Unit, times)),
-			Desc:  times.span(places) + ": " + described(series, c.Unit),
-			Scale: scaleLabels(top, c.Unit), Width: places * columnWidth, Height: plotHeight,
-			Grid:   []int{0, plotHeight / 2},
-			Shapes: shapes(series, rects(series, top, plotHeight, false)),
-			Hits: hits(places, columnWidth, func(i int) string {
-				return said(names[i], series, i, c.Unit)
-			}),
-			Ticks: timeTicks(times, places, wideRoom),
-		},
-	}
+	v := overTime(perStep(c.Title, c.Unit, times), c.Unit, times, series, wideRoom)
+	v.Note, v.Wide = c.Note, true
+	v.Plot.Scale = scaleLabels(top, c.Unit)
+	v.Plot.Shapes = shapes(series, rects(series, top, plotHeight, false))
+	return v
 }
 
 func (c *Comparison) view() *figureView {
 	n := max(most(c.Above.Series), most(c.Below.Series))
 	each := apiece(n, mostPlaces)
 	above, below := merge(c.Above.Series, each, false), merge(c.Below.Series, each, false)
-	places := max(most(above), most(below))
 	times := c.Times.normal(n).each(each)
 	top := roundTop(max(highest(above), highest(below)), c.Unit)
-	names := timeNames(times, places)
 	both := append(prefixed(c.Above.Name, above), prefixed(c.Below.Name, below)...)
 	scale := scaleLabels(top, c.Unit)
 	for i := len(scale) - 2; i >= 0; i-- {
 		scale = append(scale, scale[i])
 	}
-	return &figureView{
-		Title: perStep(c.Title, c.Unit, times), Note: c.Note, Wide: true,
-		Keys: keys(above), Data: data("from", names, both, c.Unit),
-		Plot: &plotView{
-			Label: spoken(perStep(c.Title, c.Unit, times)), Upper: c.Above.Name, Lower: c.Below.Name,
-			Desc:  times.span(places) + ": " + described(both, c.Unit),
-			Scale: scale, Width: places * columnWidth, Height: 2 * plotHeight,
-			Grid: []int{0, plotHeight / 2, plotHeight, plotHeight * 3 / 2, 2 * plotHeight},
-			Shapes: append(shapes(above, rects(above, top, plotHeight, false)),
-				shapes(below, rects(below, top, plotHeight, true))...),
-			Hits: hits(places, columnWidth, func(i int) string {
-				return said(names[i], both, i, c.Unit)
-			}),
-			Ticks: timeTicks(times, places, wideRoom),
-		},
-	}
+	v := overTime(perStep(c.Title, c.Unit, times), c.Unit, times, both, wideRoom)
+	v.Note, v.Wide, v.Keys = c.Note, true, keys(above)
+	p := v.Plot
+	p.Upper, p.Lower, p.Scale, p.Height = c.Above.Name, c.Below.Name, scale, 2*plotHeight
+	p.Grid = []int{0, plotHeight / 2, plotHeight, plotHeight * 3 / 2, 2 * plotHeight}
+	p.Shapes = append(shapes(above, rects(above, top, plotHeight, false)),
+		shapes(below, rects(below, top, plotHeight, true))...)
+	return v
 }
 
 // prefixed are series under names that say whose they are.
@@ -72,22 +67,12 @@ func prefixed(side string, series []Series) []Series {
 func (l *Lines) view() *figureView {
 	each := apiece(most(l.Series), mostPlaces)
 	series := merge(l.Series, each, true)
-	places := most(series)
 	times := l.Times.normal(most(l.Series)).each(each)
 	top := roundTop(l.largest(), l.Unit)
-	names := timeNames(times, places)
-	v := &figureView{
-		Title: l.Title, Note: l.Note, Keys: keys(series), Data: data("from", names, series, l.Unit),
-	}
-	p := &plotView{
-		Label: spoken(l.Title), Desc: times.span(places) + ": " + described(series, l.Unit),
-		Scale: scaleLabels(top, l.Unit), Width: places * columnWidth, Height: plotHeight,
-		Grid:  []int{0, plotHeight / 2},
-		Ticks: timeTicks(times, places, halfRoom),
-		Hits: hits(places, columnWidth, func(i int) string {
-			return said(names[i], series, i, l.Unit)
-		}),
-	}
+	v := overTime(l.Title, l.Unit, times, series, halfRoom)
+	v.Note = l.Note
+	p := v.Plot
+	p.Scale = scaleLabels(top, l.Unit)
 	classes := seriesClasses(series)
 	for k := range series {
 		if line := steps(series[k].Values, top); line != "" {
@@ -105,7 +90,6 @@ func (l *Lines) view() *figureView {
 		v.Keys = append(v.Keys, keyView{"rule", rule})
 		p.Desc = titled(p.Desc, rule)
 	}
-	v.Plot = p
 	return v
 }
 
