@@ -89,7 +89,7 @@ func (f *reserveFlags) plan(cmd *cobra.Command, args []string) (connect.Action, 
 		return nil, console.UsageError(cmd, "--quiet cannot stand beside --output")
 	}
 	return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-		console.IgnoreBrokenPipes() // nobody may be left to read the answer, and yet the lease must be named
+		console.IgnoreBrokenPipes() // the lease must be named even if the output is closed
 		lease, err := f.reserve(ctx, c, r)
 		if denied, ok := errors.AsType[*weir.DeniedError](err); ok && !f.quiet {
 			return denialAnswer(denied), err

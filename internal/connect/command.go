@@ -15,18 +15,18 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Connection is an open way to the limits: a server's, or those of a store opened for one command.
+// Connection is an open connection to a server, or a store that is open for one command.
 type Connection struct {
 	Service weir.Service
 	Admin   httpapi.Admin
 	Close   func() error
 	// OnServer is true where a server is asked.
 	OnServer bool
-	// Notes are what a server says about the changes it made.
+	// Notes are the remarks of a server about the changes it made.
 	Notes []string
 }
 
-// Note is what a server said, for JSON.
+// Note returns the last remark of the server, for JSON.
 func (c *Connection) Note() string {
 	if len(c.Notes) == 0 {
 		return ""
@@ -40,12 +40,12 @@ type Answer struct {
 	Value any
 	// Table writes the same for people.
 	Table func(b *bytes.Buffer)
-	// LeaseID is a lease that the answer is about and nobody else knows yet; otherwise zero.
+	// LeaseID is a new lease that only this answer names; otherwise zero.
 	LeaseID weir.LeaseID
 }
 
-// Action is what a command asks once it is connected. It may have an answer beside an error: a
-// denial is told in full.
+// Action is what a command does once it is connected. It may return an answer beside an error, because
+// a denial is printed in full.
 type Action func(ctx context.Context, c *Connection) (*Answer, error)
 
 // Plan makes an action of a command's arguments and flags. What it finds wrong with them is misuse.
@@ -112,8 +112,8 @@ func printNotes(a *console.App, notes []string) {
 	}
 }
 
-// untold says what is left behind where an answer cannot be printed: a lease that nobody knows
-// could not be settled.
+// untold names the lease in the error if an answer cannot be printed: without its ID the lease could
+// not be settled.
 func (a *Answer) untold(err error) error {
 	if err == nil || a.LeaseID.IsZero() {
 		return err
@@ -122,8 +122,8 @@ func (a *Answer) untold(err error) error {
 		"is settled or expires (weir cancel %s gives them back)", err, a.LeaseID, a.LeaseID)
 }
 
-// ServiceError decides how a command ends for what a service answered. A request that was wrong in
-// itself came from the command line.
+// ServiceError marks an error of a service with the exit code that fits: an invalid request came from
+// the command line.
 func ServiceError(err error) error {
 	switch {
 	case err == nil:
@@ -136,8 +136,7 @@ func ServiceError(err error) error {
 	return err
 }
 
-// interrupted keeps what the user must know of a call that was cut short: the lease that it may
-// have made.
+// interrupted keeps the lease that an interrupted call may have made, because the user must know it.
 func interrupted(err error) error {
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Unavailable || e.Field != "lease_id" {

@@ -85,7 +85,7 @@ func (t *Target) checkServer(cmd *cobra.Command) error {
 		Reason: "must begin with http:// or https://"})
 }
 
-// confidential says whether what is sent can be read by nobody on the way.
+// confidential reports whether others on the network cannot read what is sent.
 func (t *Target) confidential() bool {
 	u, err := url.Parse(t.Server)
 	if err != nil || u.Scheme == "https" {
@@ -145,7 +145,7 @@ func checkPrivate(file string) error {
 		return fmt.Errorf("%s: its mode %04o lets others read or change it: make it 0600",
 			file, info.Mode().Perm())
 	}
-	return nil // whoever opens it says what is wrong otherwise
+	return nil // other errors are those of opening it
 }
 
 // certificates reads those that are trusted.
@@ -196,7 +196,7 @@ type serverTransport struct {
 func newServerTransport(trusted *x509.CertPool, idle int) *serverTransport {
 	base, ok := http.DefaultTransport.(*http.Transport)
 	if !ok {
-		base = &http.Transport{Proxy: http.ProxyFromEnvironment} // somebody has replaced it
+		base = &http.Transport{Proxy: http.ProxyFromEnvironment} // it was replaced
 	}
 	t := &serverTransport{Transport: base.Clone()}
 	t.MaxIdleConns, t.MaxIdleConnsPerHost = idle, idle

@@ -99,7 +99,7 @@ func (t *Target) checkStore(cmd *cobra.Command) error {
 			Reason: "does not exist, and only a reservation begins one",
 		}
 	}
-	return nil // other troubles are told by whoever opens it
+	return nil // other errors are those of opening it
 }
 
 // IsTable reports whether a store's URL names a DynamoDB table, which keeps its own configuration.

@@ -32,21 +32,21 @@ last two need --limits. A flag takes precedence over both variables, and WEIR_SE
 WEIR_STORE. The bearer token for a server is in WEIR_TOKEN, or in a file named with
 --token-file.`
 
-// Access says what a command does where it goes.
+// Access says what a command does to its target.
 type Access int
 
 const (
-	// Reads changes and creates nothing.
+	// Reads is for commands that change and create nothing.
 	Reads Access = iota
-	// Updates changes what must be there already.
+	// Updates is for commands that change what must exist.
 	Updates
-	// Reserves may begin the state of a store.
+	// Reserves is for commands that may create the state of a store.
 	Reserves
-	// Configures changes limits and entities.
+	// Configures is for commands that change limits and entities.
 	Configures
 )
 
-// Target is where a command goes.
+// Target is the server or the store that a command acts on.
 type Target struct {
 	does Access
 
@@ -87,7 +87,7 @@ func (t *Target) AddServerFlags(cmd *cobra.Command, usage string) {
 		"`FILE` of certificates (PEM) to trust instead of the system's")
 }
 
-// resolve decides between a server and a store, and refuses flags of the other one.
+// resolve chooses between a server and a store, and refuses flags of the other.
 func (t *Target) resolve(cmd *cobra.Command, env func(string) string) error {
 	given := cmd.Flags().Changed
 	switch {
@@ -118,13 +118,13 @@ func (t *Target) resolve(cmd *cobra.Command, env func(string) string) error {
 }
 
 // The address that serve listens on unless told otherwise, and where the client commands look for a
-// server. It is a loopback address: nobody else can reach it.
+// server. It is a loopback address: other machines cannot reach it.
 const (
 	DefaultListen = "127.0.0.1:7117"
 	DefaultServer = "http://" + DefaultListen
 )
 
-// Hint says what may help where nobody answers, or lets the caller in.
+// Hint adds to an error what may help if no server answered or the caller was refused.
 func (t *Target) Hint(err error) error {
 	if err == nil {
 		return nil

@@ -34,7 +34,7 @@ func (f *exitError) Unwrap() error { return f.err }
 // ExitWith marks an error with the exit code that it ends with.
 func ExitWith(code int, err error) error { return &exitError{code, err} }
 
-// FailedError marks what went wrong while a command did what it was asked to.
+// FailedError marks an error of a command that was understood, with the exit code that fits.
 func FailedError(err error) error {
 	if err == nil {
 		return nil
@@ -49,19 +49,19 @@ func FailedError(err error) error {
 	return &exitError{code, err}
 }
 
-// UsageError marks what is wrong with the command line itself, and says where to read about it.
+// UsageError returns an error about the command line itself, which names the help to read.
 func UsageError(cmd *cobra.Command, format string, args ...any) error {
 	err := fmt.Errorf(format, args...)
 	return &exitError{ExitMisused, fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 }
 
-// RunE makes a function the body of a command.
+// RunE makes a cobra command of a function whose errors are failures, not misuse.
 func RunE(body func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return FailedError(body(cmd, args)) }
 }
 
-// ExitCode says how a run ended. What no command has marked comes from the parsing of the command
-// line.
+// ExitCode returns the exit code for an error. Errors that no command has marked come from parsing the
+// command line.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone
@@ -97,7 +97,7 @@ func ComplaintLines(err error) []string {
 }
 
 // errorLines returns a line for each error joined in err, with what is said around them. A line
-// break in the words of one of them is none: they may be somebody else's.
+// break in the words of one of them is none: they may come from a server.
 func errorLines(err error) []string {
 	message := err.Error()
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {

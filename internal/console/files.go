@@ -13,12 +13,12 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// StandardInput is the file name that means it.
+// StandardInput is the file name that stands for standard input.
 const StandardInput = "-"
 
-// Open opens a file to read, or standard input. A folder, or a file of more than most bytes, is
-// refused; what has no size must be bounded by whoever reads it. What makes its reader wait, such
-// as a pipe or a terminal, is waited for until ctx ends.
+// Open opens a file to read, or standard input. It refuses a folder, and a file of more than most bytes;
+// the caller must bound what it reads from a file without a size. Reads from a pipe or a terminal wait
+// until ctx ends.
 func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser, error) {
 	if name == StandardInput {
 		return newContextReader(ctx, a.Streams.In, io.NopCloser(nil)), nil
@@ -43,7 +43,7 @@ func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser,
 	return nil, err
 }
 
-// openContext opens a file until ctx ends: a named pipe is open only when somebody writes to it.
+// openContext opens a file until ctx ends: opening a named pipe waits for its writer.
 func openContext(ctx context.Context, name string) (*os.File, error) {
 	if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
 		return os.Open(name) // at once
@@ -59,7 +59,7 @@ func openContext(ctx context.Context, name string) (*os.File, error) {
 		case done <- opened{f, err}:
 		case <-ctx.Done():
 			if err == nil {
-				_ = f.Close() // nobody wants it anymore
+				_ = f.Close() // the caller has left
 			}
 		}
 	}()
@@ -71,7 +71,7 @@ func openContext(ctx context.Context, name string) (*os.File, error) {
 	}
 }
 
-// contextReader is a reader that ends with a context. What it reads from is closed with it.
+// contextReader reads until a context ends. Closing it closes its source.
 type contextReader struct {
 	*io.PipeReader
 
@@ -117,7 +117,7 @@ func tooLarge(name string, most int64) error {
 	return fmt.Errorf("%s: is larger than %s bytes", name, text.FormatInt(most))
 }
 
-// InputName is what messages call a file.
+// InputName returns the name of a file for messages.
 func InputName(name string) string {
 	if name == StandardInput {
 		return "stdin"
@@ -149,7 +149,7 @@ func CreateAtomic(flag, name string) (*AtomicFile, error) {
 	return d, nil
 }
 
-// failed says what went wrong by the name that the file was to have: nobody knows the other one.
+// failed names the flag and the file that was wanted, not the temporary file.
 func (d *AtomicFile) failed(err error) error {
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
 		err = e.Err

@@ -4,10 +4,10 @@ package console
 
 import "context"
 
-// WithHangup changes nothing where no signal tells that the terminal was closed.
+// WithHangup has no effect: there is no signal for a closed terminal.
 func WithHangup(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithCancel(ctx)
 }
 
-// IgnoreBrokenPipes does nothing where no signal tells that nobody reads anymore.
+// IgnoreBrokenPipes has no effect: there is no signal for a broken pipe.
 func IgnoreBrokenPipes() {}

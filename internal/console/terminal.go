@@ -11,21 +11,21 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// The size of a terminal of which nobody says how large it is.
+// The size of a terminal that does not tell its own.
 const (
 	UsualColumns = 80
 	usualRows    = 24
 )
 
-// Terminal is where people watch.
+// Terminal is a terminal that people watch.
 type Terminal struct {
 	File  *os.File
 	Style Style
 	env   func(string) string
 }
 
-// Terminal returns the terminal that errors go to, otherwise the one that results go to; nil if
-// neither is one, or if it is a dumb one or nobody says which one it is.
+// Terminal returns the terminal that errors go to, or else the one that results go to. It returns nil
+// if neither is a terminal, or if TERM is unset or dumb.
 func (a *App) Terminal() *Terminal {
 	if t := a.TerminalAt(a.Streams.Err); t != nil {
 		return t
@@ -33,7 +33,7 @@ func (a *App) Terminal() *Terminal {
 	return a.TerminalAt(a.Streams.Out)
 }
 
-// TerminalAt returns the terminal that a stream is; nil as with terminal.
+// TerminalAt returns the terminal that a stream leads to, or nil as Terminal does.
 func (a *App) TerminalAt(stream any) *Terminal {
 	if kind := a.Env("TERM"); kind == "" || kind == "dumb" {
 		return nil
@@ -48,7 +48,7 @@ func (a *App) TerminalAt(stream any) *Terminal {
 	return &Terminal{f, Style{a.Env("NO_COLOR") == "", a.SpeaksUTF8()}, a.Env}
 }
 
-// SpeaksUTF8 says whether the locale has the characters that bars are drawn of.
+// SpeaksUTF8 reports whether the locale has the characters that bars are drawn with.
 func (a *App) SpeaksUTF8() bool {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if locale := a.Env(name); locale != "" { // the first that is set decides
@@ -59,14 +59,13 @@ func (a *App) SpeaksUTF8() bool {
 	return false
 }
 
-// Size returns the columns and rows to draw on. It is asked before each picture, since people drag
-// their windows.
+// Size returns the columns and rows to draw on. Ask before each picture, because windows are resized.
 func (t *Terminal) Size() (columns, rows int) {
 	columns, rows, _ = windowSize(t.File)
 	return firstSize(columns, t.env("COLUMNS"), UsualColumns), firstSize(rows, t.env("LINES"), usualRows)
 }
 
-// firstSize returns the first of three that is a size.
+// firstSize returns the first of the three that is a valid size.
 func firstSize(told int, env string, usual int) int {
 	if told > 0 {
 		return told
@@ -80,9 +79,9 @@ func firstSize(told int, env string, usual int) int {
 // Write writes to the terminal. What cannot be shown is no loss.
 func (t *Terminal) Write(b []byte) (int, error) { return t.File.Write(b) }
 
-// What a terminal understands.
+// Escape sequences.
 const (
-	AnsiUp      = "\x1b[%dA\r" // to the beginning of the line so many lines above
+	AnsiUp      = "\x1b[%dA\r" // to the beginning of the line n lines above
 	AnsiErase   = "\x1b[J"     // from here to the end of the screen
 	AnsiEndLine = "\x1b[K"     // from here to the end of the line
 	AnsiNoWrap  = "\x1b[?7l"   // what does not fit into a line is not shown
@@ -92,12 +91,12 @@ const (
 	AnsiPlain   = "\x1b[0m"
 )
 
-// Style is how a terminal may be written to.
+// Style says whether a terminal shows colours and block characters.
 type Style struct {
 	Color, Blocks bool
 }
 
-// Bar draws a share; more than the whole is full, less than nothing is empty.
+// Bar draws part of whole as a bar. More than the whole is a full bar, less than nothing an empty one.
 func (look Style) Bar(part, whole *big.Int, width int64) string {
 	n := int64(0)
 	if whole.Sign() > 0 {
@@ -117,10 +116,10 @@ func (look Style) Bar(part, whole *big.Int, width int64) string {
 	return strings.Repeat(full, int(n)) + strings.Repeat(empty, int(width-n))
 }
 
-// ProgressEvery is how often progress is told.
+// ProgressEvery is the shortest time between two updates of a progress line.
 const ProgressEvery = 100 * time.Millisecond
 
-// ProgressLine is a line on a terminal that is written over itself. Nil is where nobody watches.
+// ProgressLine is a line on a terminal that shows progress and is overwritten by each update.
 type ProgressLine struct {
 	To    io.Writer
 	Style Style
@@ -133,7 +132,7 @@ type ProgressLine struct {
 	shown bool
 }
 
-// ProgressLine returns a line on the terminal, or nil where nobody watches.
+// ProgressLine returns a line on the terminal, or nil if there is no terminal.
 func (a *App) ProgressLine() *ProgressLine {
 	t := a.Terminal()
 	if t == nil {
@@ -146,7 +145,7 @@ func (a *App) ProgressLine() *ProgressLine {
 	return &ProgressLine{To: t.File, Style: t.Style, Columns: columns, Now: time.Now}
 }
 
-// Update writes what line returns for a width, unless the line was written just before.
+// Update writes what line returns for a width, unless the line was written less than ProgressEvery ago.
 func (l *ProgressLine) Update(line func(columns int) string) {
 	now := l.Now()
 	if now.Sub(l.Last) < ProgressEvery {
@@ -160,7 +159,7 @@ func (l *ProgressLine) Update(line func(columns int) string) {
 	l.write("\r" + AnsiNoWrap + text.Cut(line(columns), columns) + AnsiEndLine + AnsiWrap)
 }
 
-// Clear takes the line away.
+// Clear erases the line. It does nothing on nil.
 func (l *ProgressLine) Clear() {
 	if l != nil && l.shown {
 		l.write("\r" + AnsiEndLine)
@@ -168,10 +167,10 @@ func (l *ProgressLine) Clear() {
 }
 
 func (l *ProgressLine) write(s string) {
-	_, _ = io.WriteString(l.To, s) // progress that cannot be told is no loss
+	_, _ = io.WriteString(l.To, s) // progress that cannot be shown is no loss
 }
 
-// Every calls tick every so often until stop is called, and then end.
+// Every calls tick at intervals of d until stop is called, and then end.
 func Every(d time.Duration, tick func(now time.Time), end func()) (stop func()) {
 	over, ended := make(chan struct{}), make(chan struct{})
 	go func() {

@@ -171,8 +171,8 @@ type demoServer struct {
 	err chan error // one, when it has ended
 }
 
-// startDemoServer serves the demo's limits from memory. Where the usual port is taken, and nobody
-// asked for it, it takes a free one.
+// startDemoServer serves the demo's limits from memory. If the default port is taken and no flag asked
+// for it, it takes a free one.
 func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (*demoServer, error) {
 	console.IgnoreBrokenPipes()
 	s, err := newDemoServer(ctx, a, f, f.listen)
@@ -199,7 +199,7 @@ func newDemoServer(
 	errorsOnly := &slog.HandlerOptions{Level: slog.LevelError}
 	return server.New(ctx, store, &server.Options{
 		Listen: address, LimitsFile: f.file, Version: console.BuildVersion().Version, Limiter: demoLimiter(),
-		// Nobody else depends on it, so nobody needs time to look elsewhere.
+		// No client needs time to find another server.
 		Bounds: server.Bounds{ShutdownDelay: time.Millisecond, ShutdownTimeout: demoShutdown},
 		// The file may be changed while the demo is up, and may have mistakes then.
 		Logger: slog.New(slog.NewTextHandler(a.Streams.Err, errorsOnly)),
@@ -238,7 +238,7 @@ type (
 
 // keepRunning prints the lines to paste and keeps them working until ctx ends. Two leases do that: one
 // holds the only slot that the denied call could have, the other is there to be settled. weir.Do
-// extends them, and gives them back in the end unless somebody has settled them.
+// extends them, and gives them back in the end unless the user has settled them.
 func (d *demoRun) keepRunning(ctx context.Context) error {
 	printed := false
 	held := &weir.Request{Entity: demoEntity, Resource: demoSingle, Costs: weir.Costs{"parallel": 1}}
@@ -254,7 +254,7 @@ func (d *demoRun) keepRunning(ctx context.Context) error {
 			select {
 			case <-ctx.Done():
 			case err := <-d.server.err:
-				d.server.err <- err // for whoever stops it
+				d.server.err <- err // stop reads it too
 			}
 			return nil
 		})

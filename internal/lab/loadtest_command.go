@@ -171,7 +171,7 @@ const maxMixBytes = 1 << 20
 func runLoadtest(a *console.App, cmd *cobra.Command, args []string, f *loadtestFlags) (*loadtestReport, error) {
 	ctx, stop := console.WithHangup(cmd.Context())
 	defer stop()
-	console.IgnoreBrokenPipes() // nobody may be left to read the report, and yet leases are settled
+	console.IgnoreBrokenPipes() // leases are settled even if the output is closed
 	mix, texts, err := readRequests(ctx, a, cmd, args, f)
 	if err != nil {
 		return nil, err

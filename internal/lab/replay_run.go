@@ -181,7 +181,7 @@ func suggestProgress(p replay.SuggestProgress) string {
 func (r *replayRun) againstServer(cmd *cobra.Command) error {
 	ctx, stop := console.WithHangup(cmd.Context())
 	defer stop()
-	console.IgnoreBrokenPipes() // nobody may be left to read the report, and yet leases are settled
+	console.IgnoreBrokenPipes() // leases are settled even if the output is closed
 	server, err := connect.Dial(r.app, cmd, &r.target)
 	if err != nil {
 		return err
@@ -262,6 +262,5 @@ func chartOptions(a *console.App) *chart.TextOptions {
 	return o
 }
 
-// chartColumns is how wide a chart is where nobody says how wide a line may be: as wide as the
-// table.
+// chartColumns is the width of a chart if no terminal gives one: as wide as the table.
 const chartColumns = 100

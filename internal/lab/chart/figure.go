@@ -4,7 +4,7 @@
 // A figure is plain data ([Columns], [Lines], [Bars], [Distribution], [Comparison]) and is drawn in
 // both places: [WriteText] and [WriteSparks] write text, [Page.Write] writes a page of figures and
 // tables. Nothing a figure holds makes them fail or panic: what is negative is drawn as nothing,
-// what is missing counts as 0, and names stay text, in which characters that nobody would see are
+// what is missing counts as 0, and names stay text, in which invisible characters are
 // escaped.
 //
 // All geometry is in integers.
@@ -154,7 +154,7 @@ func largest(series []Series) uint64 {
 // remain.
 func apiece(n, places int) int { return max((n+places-1)/places, 1) }
 
-// merge puts so many neighbours each together. It adds their values, or takes the largest of them.
+// merge joins each neighbours into one: it adds their values, or takes the largest of them.
 func merge(series []Series, each int, largest bool) []Series {
 	if each <= 1 {
 		return series
@@ -199,7 +199,7 @@ func stack(values []uint64, top uint64, height, least int) []int {
 	return edges
 }
 
-// stackWhole is stack in whole rows of so many steps each. The last may reach to the end of its
+// stackWhole is stack in whole rows of row steps each. The last may reach to the end of its
 // row.
 func stackWhole(values []uint64, top uint64, rows, row int) []int {
 	whole := sum(values)

@@ -33,7 +33,7 @@ func plus(a, b int64) int64 {
 	return a + b
 }
 
-// scale is where a value lies on a scale from 0 to top that is so long, to the nearest.
+// scale returns where a value lies on a scale from 0 to top of the given length, to the nearest.
 func scale(v, top uint64, length int) int {
 	if length <= 0 || top == 0 {
 		return 0

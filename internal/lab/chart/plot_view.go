@@ -36,7 +36,7 @@ type tooltipView struct {
 	Text     string
 }
 
-// tickView is a label below the plot, at so many per cent of its width. Minor ones are left out
+// tickView is a label below the plot, at a percentage of its width. Minor ones are left out
 // where the plot is narrow.
 type tickView struct {
 	At, Anchor, Label string

@@ -60,7 +60,7 @@ func (t *lineBuffer) line(parts ...string) {
 	t.b.WriteString(strings.TrimRight(shorten(text, t.Width, t.ASCII), " ") + "\n")
 }
 
-// safe is a text of the caller as it may be shown, shortened to so many cells.
+// safe is a text of the caller as it may be shown, shortened to most cells.
 func (t *lineBuffer) safe(text string, most int) string {
 	return strings.TrimRight(shorten(printable(text, t.ASCII), most, t.ASCII), " ")
 }

@@ -180,7 +180,7 @@ func (t *lineBuffer) peaks(lines []*Lines) []string {
 	return peaks
 }
 
-// spark draws a line of columns of so many intervals and cells each, and says how many cells it
+// spark draws a line of columns with each intervals to a cell, and says how many cells it
 // takes.
 func (t *lineBuffer) spark(l *Lines, merged, wide int) (text string, width int) {
 	if len(l.Series) == 0 {

@@ -32,7 +32,7 @@ func (t Times) normal(n int) Times {
 	return t
 }
 
-// each is t with so many intervals as one.
+// each returns t with n intervals joined into one.
 func (t Times) each(n int) Times {
 	t.Step *= time.Duration(n)
 	return t
@@ -89,7 +89,7 @@ func sameDay(a, b time.Time) bool {
 	return a.YearDay() == b.YearDay() && a.Year() == b.Year()
 }
 
-// ticks are at most so many round instants within n intervals, or the first where none is round.
+// ticks returns at most most round instants within n intervals, or the first if none is round.
 func (t Times) ticks(n, most int) []tick {
 	whole := time.Duration(n) * t.Step
 	if whole <= 0 || most < 1 {
@@ -131,7 +131,7 @@ func (t Times) tickLabel(at, apart time.Duration) string {
 	return when.Format("05.000")
 }
 
-// roundStep is the smallest round distance of which at most so many fit.
+// roundStep returns the smallest round distance of which at most most fit.
 func roundStep(whole time.Duration, most int) time.Duration {
 	const ms = time.Millisecond
 	for _, step := range []time.Duration{
@@ -152,7 +152,7 @@ func roundStep(whole time.Duration, most int) time.Duration {
 	return step
 }
 
-// fits reports whether no more than so many multiples of a step lie within a time.
+// fits reports whether at most most multiples of a step lie within a time.
 func fits(whole, step time.Duration, most int) bool { return (whole-1)/step < time.Duration(most) }
 
 // untilRound is how long it is to the next instant that the clock on the wall shows as a multiple.

@@ -15,7 +15,7 @@ type Progress struct {
 	asked, done, total int64
 }
 
-// NewProgress begins to tell of a replay of so many calls.
+// NewProgress shows on a line how far a replay of total calls is.
 func NewProgress(line *console.ProgressLine, total int) *Progress {
 	line.Last = line.Now()
 	return &Progress{line: line, began: line.Last, total: int64(total)}

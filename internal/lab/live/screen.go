@@ -29,7 +29,7 @@ func newScreen(t *console.Terminal) *liveScreen {
 	return &liveScreen{to: t, size: t.Size, style: t.Style}
 }
 
-// show draws the picture anew.
+// show draws the picture again in the same place.
 func (s *liveScreen) show(state *replay.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

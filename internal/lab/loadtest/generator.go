@@ -24,7 +24,7 @@ type call struct {
 }
 
 // generator makes the calls, one after the other, from one stream of random numbers. So a seed
-// decides what the n-th call asks, whoever makes it.
+// decides what the n-th call asks, in whichever goroutine it is made.
 type generator struct {
 	templates []*preparedTemplate
 	weights   int64

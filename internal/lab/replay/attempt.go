@@ -27,7 +27,7 @@ type Attempt struct {
 	payer *pricedCaller
 }
 
-// attempt says what a call asks at an instant, when it is taken to generate so many tokens.
+// attempt returns what a call asks at an instant if it is estimated to generate estimate tokens.
 func (p *boundWorkload) attempt(seq int, atMS, estimate int64) (*Attempt, error) {
 	c := &p.calls[seq]
 	by := p.payers[c.Caller]

@@ -34,7 +34,7 @@ type limitCount struct {
 	used big.Int
 	// capacity and available are the latest figures that an answer had; capacity is 0 before one.
 	capacity, available int64
-	// appeared is true for a limit that nobody knew of when the replay began. Its definition is
+	// appeared reports whether the limit was configured after the replay began. Its definition is
 	// known only as far as an answer tells it.
 	appeared bool
 }
@@ -43,7 +43,7 @@ type limitCount struct {
 type totalCount struct {
 	calls, admitted, denied, faults int64
 	// The tokens of calls that can never be admitted count as denied; those of other errors as
-	// neither, since nobody knows.
+	// neither, because it is unknown what became of them.
 	tokensAdmitted, tokensDenied big.Int
 }
 
@@ -110,7 +110,7 @@ func (t *callCounts) count(a *Attempt, v *Decision) {
 	}
 }
 
-// row returns where a limit is counted. Limits appear while a replay runs where somebody changes
+// row returns where a limit is counted. Limits appear while a replay runs if someone changes
 // what a server has configured.
 func (t *callCounts) row(s *weir.LimitStatus) *limitCount {
 	key := subjectLimit{s.Entity, s.Resource, s.Limit}

@@ -22,7 +22,7 @@ type Candidate struct {
 	Watchers []Watcher
 }
 
-// CompareOptions say how calls behave, against both limits files alike.
+// CompareOptions say how calls behave, the same against both limits files.
 type CompareOptions struct {
 	// Estimate says how many tokens a call is taken to generate when it reserves. Default: what it
 	// did generate.

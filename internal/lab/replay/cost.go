@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Cost is what a call costs on a limit: so much for the call, and for each token that goes in or
+// Cost is what a call costs on a limit: an amount for the call, and for each token that goes in or
 // comes out. No part is negative.
 type Cost struct {
 	call, input, output int64

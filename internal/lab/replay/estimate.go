@@ -98,7 +98,7 @@ type estimates struct {
 	by      map[*pricedCaller]*estimateCount
 }
 
-// newEstimates learns, where it does, from so many pairs of an entity and a model.
+// newEstimates returns estimates; if they are learned, then for up to pairs entities and models.
 func newEstimates(how Estimate, pairs int) (*estimates, error) {
 	if how.truth() {
 		return nil, nil

@@ -26,7 +26,7 @@ type PlayOptions struct {
 	// Watchers are told of every event. Default: none.
 	Watchers []Watcher
 	// Watch is called when the first call is about to be sent, and what it returns when all is over.
-	// Default: nobody watches.
+	// Default: none.
 	Watch func(*View) (stop func())
 }
 
@@ -156,7 +156,7 @@ func (p *livePlayer) play(ctx context.Context) error {
 	return p.count.checkAnswered()
 }
 
-// scaled is how long so many milliseconds of the trace last.
+// scaled returns how long ms milliseconds of the trace last.
 func (p *livePlayer) scaled(ms int64) time.Duration {
 	const unit = int64(time.Millisecond)
 	return time.Duration(ms/p.speed*unit + ms%p.speed*unit/p.speed)
@@ -205,7 +205,7 @@ func (p *livePlayer) acquire(ctx context.Context) bool {
 
 func (p *livePlayer) release() { <-p.underWay }
 
-// sent says what a call asks that is sent now, so much later than planned.
+// sent returns what a call asks that is sent now, later than planned by behind.
 func (p *livePlayer) sent(seq int, now time.Time, behind time.Duration) (*liveAttempt, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

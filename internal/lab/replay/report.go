@@ -23,7 +23,7 @@ type Report struct {
 	// Resource is what all calls used; empty where they used several.
 	Resource  string `json:"resource,omitempty"`
 	Resources int    `json:"resources"`
-	// LimitsFile is where the limits came from. Whoever asked for the report fills it in.
+	// LimitsFile is where the limits came from. The caller fills it in.
 	LimitsFile string `json:"limits_file,omitempty"`
 	// Latency is how long the calls lasted, or the trace's column that says it.
 	Latency  string            `json:"latency"`
@@ -79,7 +79,7 @@ type Speed struct {
 	OperationsPerSecond int64 `json:"operations_per_second"`
 }
 
-// NewSpeed returns the speed of so many operations in so long.
+// NewSpeed returns the speed of a number of operations in a wall time.
 func NewSpeed(operations int64, wall time.Duration) Speed {
 	perSecond, ok := multiply(operations, int64(time.Second))
 	if !ok {
@@ -143,7 +143,7 @@ type LiveReport struct {
 	// Unsettled leases could not be completed. Degraded ones were admitted without a charge.
 	Unsettled int64 `json:"unsettled"`
 	Degraded  int64 `json:"degraded"`
-	// Stopped is why the replay ended early; empty if it did not. Whoever asked for the report fills
-	// it in, and Server.
+	// Stopped is why the replay ended early; empty if it did not. The caller fills it in, and
+	// Server.
 	Stopped string `json:"stopped,omitempty"`
 }

@@ -3,7 +3,7 @@
 // [NewWorkload] says who makes the calls of a trace and what they cost. [Run]
 // replays that in virtual time against a limiter of its own, as often as it is asked to and each
 // time with other limits if need be; [Play] sends it in real time to a service that runs. Both
-// return a [Report], which is data: printing it is for whoever asked.
+// return a [Report], which is data; package report prints it.
 package replay
 
 import (

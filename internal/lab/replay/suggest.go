@@ -29,15 +29,15 @@ type SuggestOptions struct {
 	Estimate Estimate
 	// Retry makes denied calls come back; they count as denied. Default: they do not come back.
 	Retry *RetryOptions
-	// Progress is told how far the search is, by one goroutine at a time. Default: nobody is.
+	// Progress is told how far the search is, by one goroutine at a time. Default: none.
 	Progress func(SuggestProgress)
 }
 
 // SuggestProgress says how far a search for capacities is.
 type SuggestProgress struct {
-	// Sized limits, of so many, have a capacity that denies few enough calls by itself.
+	// Sized of the Limits have a capacity that denies few enough calls by itself.
 	Sized, Limits int
-	// Replays were run, with so many calls.
+	// Replays were run, with Calls calls in all.
 	Replays, Calls int64
 }
 
@@ -132,7 +132,7 @@ func (s *sizer) with(sizes []int64) *weir.Definitions {
 
 // Suggestions are capacities that would have denied at most a share of the calls.
 type Suggestions struct {
-	// Share is what may be denied, in per cent, and MayDeny so many calls.
+	// Share is what may be denied, in per cent, and MayDeny the same in calls.
 	Share   string `json:"share_percent"`
 	MayDeny int64  `json:"may_deny"`
 	Calls   int64  `json:"calls"`
@@ -154,7 +154,7 @@ type Suggestions struct {
 	Definitions *weir.Definitions `json:"-"`
 }
 
-// LimitSuggested is a capacity for a limit where the definitions have it, for all entities alike.
+// LimitSuggested is a capacity for a limit where the definitions have it, the same for all entities.
 type LimitSuggested struct {
 	// Field is its path in a limits file, and Place that of what it belongs to.
 	Field string    `json:"field"`
@@ -286,7 +286,7 @@ func (s *Fraction) String() string { return shareText(s.thousandths) + "%" }
 // Type names the values in the help.
 func (s *Fraction) Type() string { return "SHARE" }
 
-// apply is the largest whole number of calls that is at most that share of so many.
+// apply returns the largest whole number of calls that is at most the fraction of n.
 func (s Fraction) apply(calls int64) int64 { return s.thousandths * calls / wholeShare }
 
 // shareText writes thousandths of a per cent without zeros at the end.

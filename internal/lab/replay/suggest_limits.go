@@ -27,7 +27,7 @@ type sizedLimit struct {
 	denied map[int]denialCount
 }
 
-// denialCount is how many calls a capacity denied; where it was not tried to the end, at least so many.
+// denialCount is how many calls a capacity denied; at least calls if it was not tried to the end.
 type denialCount struct {
 	calls int64
 	whole bool
@@ -67,7 +67,7 @@ func (d *sizedLimit) largest() int {
 	return i
 }
 
-// tooSmall counts the largest round number that surely denies more than so many calls by itself,
+// tooSmall counts the largest round number that surely denies more than allowed calls by itself,
 // since more than that cost more; 0 if there is none.
 func (d *sizedLimit) tooSmall(allowed int64) int {
 	more := int64(0)

@@ -155,7 +155,7 @@ func (s *sizer) replay(
 	return err
 }
 
-// search looks for the smallest round capacity that denies at most so many calls by itself. What
+// search looks for the smallest round capacity that denies at most allowed calls by itself. What
 // it learns it keeps for the next search.
 //
 // The number of denied calls may rise with the capacity here and there, since a call that is
@@ -313,7 +313,7 @@ func (p *pricedCaller) only(d *sizedLimit) []namedCost {
 }
 
 // definitions has the one limit, with a capacity. In the place of all others stand limits that
-// nobody asks for: a list without any limit would give way to another level's.
+// no call asks for: a list without any limit would give way to another level's.
 func (a *singleLimit) definitions(whole *weir.Definitions, capacity int64) *weir.Definitions {
 	other := "a"
 	if a.of.limit.Name == other {

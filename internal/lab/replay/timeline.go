@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// A timeline has at most so many intervals, and at least half as many unless a replay is shorter
+	// A timeline has at most maxIntervals intervals, and at least half as many unless a replay is shorter
 	// than that many milliseconds.
 	maxIntervals = 120
 	// maxTimelineRows bounds how many limits a timeline follows.
@@ -122,7 +122,7 @@ func (l *timeline) at(atMS int64) int {
 	return i
 }
 
-// lengthen adds intervals in which nothing has happened, until there are so many.
+// lengthen adds empty intervals until there are as many as asked for.
 func (l *timeline) lengthen(intervals int) {
 	for len(l.Intervals) < intervals {
 		l.Intervals = append(l.Intervals, Interval{})
@@ -226,8 +226,8 @@ func AlignTimelines(a, b *Timeline) (first, second *Timeline) {
 	return wideA.done(), wideB.done()
 }
 
-// widen returns a copy whose intervals are at least so long. They grow by doubling, and those of
-// one workload began alike.
+// widen returns a copy whose intervals have at least that length. They grow by doubling, and those of
+// one workload began with the same length.
 func (l *Timeline) widen(stepMS int64) *timeline {
 	wide := &timeline{Timeline: *l}
 	wide.Intervals, wide.Limits = slices.Clone(l.Intervals), make([]*LimitTimeline, len(l.Limits))

@@ -22,7 +22,7 @@ type Result struct {
 	// Suggest is absent where nothing was to be suggested.
 	Suggest *Suggested `json:"suggest,omitempty"`
 
-	// samples are those of the first and of the second replay; nil where nobody wants a page.
+	// samples are those of the first and of the second replay; nil without a page.
 	samples [2]*replaySamples
 }
 
