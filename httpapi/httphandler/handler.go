@@ -102,43 +102,6 @@ func (h *Handler) panicked(w http.ResponseWriter, r *http.Request, cause any) {
 	})
 }
 
-// maxKept bounds the memory that a request leaves for the next one.
-const maxKept = 16 << 10
-
-// incoming is a request of a route, with its memory. After the answer another request uses the
-// memory again, so nothing may keep a part of it.
-type incoming struct {
-	w        http.ResponseWriter
-	r        *http.Request
-	identity Identity
-	caller   string // the name of the caller for the engine
-	query    map[string]string
-	in, out  []byte // the body and the answer
-	arriving arriving
-	update   apijson.Update
-	made     weir.LeaseID       // the ID of the lease, if it was reserved without one of the caller's
-	limits   []weir.LimitStatus // those of a reservation, for the RateLimit headers
-}
-
-// begin returns the incoming of a request. Without bearer tokens every caller is admin.
-func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
-	c, ok := h.incoming.Get().(*incoming)
-	if !ok {
-		c = &incoming{in: make([]byte, 0, 512), out: make([]byte, 0, 1024)}
-	}
-	c.w, c.r, c.identity = w, r, Identity{Role: RoleAdmin}
-	return c
-}
-
-// end keeps the memory of a request that was answered. It is not called after a panic, because
-// something may still use the memory then.
-func (h *Handler) end(c *incoming) {
-	if cap(c.in) <= maxKept && cap(c.out) <= maxKept {
-		*c = incoming{in: c.in[:0], out: c.out[:0]}
-		h.incoming.Put(c)
-	}
-}
-
 // handle returns the handler of a route.
 func (h *Handler) handle(t *route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

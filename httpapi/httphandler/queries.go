@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strconv"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
@@ -99,4 +100,17 @@ func (h *Handler) capacity(ctx context.Context, c *incoming) (any, error) {
 
 func (h *Handler) activity(context.Context, *incoming) (any, error) {
 	return h.options.Activity(h.options.Now()), nil
+}
+
+// pageSize returns the parameter size, or 0 if it was not given.
+func pageSize(query map[string]string) (int, error) {
+	text, ok := query["size"]
+	if !ok {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 16)
+	if err != nil || n < 1 || n > 1000 {
+		return 0, apijson.Invalid("size", text, "must be between 1 and 1000")
+	}
+	return int(n), nil
 }

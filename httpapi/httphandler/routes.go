@@ -1,19 +1,14 @@
 package httphandler
 
 import (
-	"context"
 	"maps"
 	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/weir-limiter/weir/internal/apijson"
 )
-
-// endpoint carries out a request of a route, and returns the body of the answer.
-type endpoint func(h *Handler, ctx context.Context, c *incoming) (body any, err error)
 
 // route is one method on one path.
 type route struct {
@@ -187,17 +182,4 @@ func parseQuery(raw string, known ...string) (map[string]string, error) {
 		}
 	}
 	return query, apijson.Join(errs)
-}
-
-// pageSize returns the parameter size, or 0 if it was not given.
-func pageSize(query map[string]string) (int, error) {
-	text, ok := query["size"]
-	if !ok {
-		return 0, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 16)
-	if err != nil || n < 1 || n > 1000 {
-		return 0, apijson.Invalid("size", text, "must be between 1 and 1000")
-	}
-	return int(n), nil
 }

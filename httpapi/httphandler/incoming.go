@@ -12,6 +12,46 @@ import (
 	"github.com/weir-limiter/weir/internal/apijson"
 )
 
+// maxKept bounds the memory that a request leaves for the next one.
+const maxKept = 16 << 10
+
+// incoming is a request of a route, with its memory. After the answer another request uses the
+// memory again, so nothing may keep a part of it.
+type incoming struct {
+	w        http.ResponseWriter
+	r        *http.Request
+	identity Identity
+	caller   string // the name of the caller for the engine
+	query    map[string]string
+	in, out  []byte // the body and the answer
+	arriving arriving
+	update   apijson.Update
+	made     weir.LeaseID       // the ID of the lease, if it was reserved without one of the caller's
+	limits   []weir.LimitStatus // those of a reservation, for the RateLimit headers
+}
+
+// begin returns the incoming of a request. Without bearer tokens every caller is admin.
+func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
+	c, ok := h.incoming.Get().(*incoming)
+	if !ok {
+		c = &incoming{in: make([]byte, 0, 512), out: make([]byte, 0, 1024)}
+	}
+	c.w, c.r, c.identity = w, r, Identity{Role: RoleAdmin}
+	return c
+}
+
+// end keeps the memory of a request that was answered. It is not called after a panic, because
+// something may still use the memory then.
+func (h *Handler) end(c *incoming) {
+	if cap(c.in) <= maxKept && cap(c.out) <= maxKept {
+		*c = incoming{in: c.in[:0], out: c.out[:0]}
+		h.incoming.Put(c)
+	}
+}
+
+// endpoint carries out a request of a route, and returns the body of the answer.
+type endpoint func(h *Handler, ctx context.Context, c *incoming) (body any, err error)
+
 // answer answers a request with status 200. An error means that the caller did not get the answer.
 func (h *Handler) answer(c *incoming, body any) error {
 	h.rateLimits.Set(c.w.Header(), c.limits)
