@@ -1,9 +1,9 @@
 // Package httphandler serves a [weir.Service] over HTTP, in JSON with snake_case names.
 //
-// A request is routed, its caller authenticated, its query and body read within bounds, and the
-// verb carried out in one of a bounded number of slots; the answer is JSON, or a problem (RFC 9457)
-// with the code, field, value and reason of a [weir.Error]. The OpenAPI document at /openapi.json
-// describes every route.
+// A request is routed and its caller authenticated; then its query and body are read, within bounds
+// on their length and number, and it is carried out, as one of a bounded number at once. The answer
+// is JSON, or a problem (RFC 9457) with the code, field, value and reason of a [weir.Error]. The
+// OpenAPI document at /openapi.json describes every route.
 package httphandler
 
 import (
