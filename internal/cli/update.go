@@ -42,8 +42,11 @@ const chargesHelp = `For a lease with several charges, give a set of NAME=N for 
 them, in the order of the request, with a + between them. One set is enough if no name
 occurs in two charges.`
 
-// updateCall is what a verb on a lease asks.
-type updateCall func(context.Context, weir.Service, weir.LeaseID) (*weir.Receipt, error)
+// updateCall is a call that updates a lease, in the form of a method of [weir.Service].
+type updateCall func(weir.Service, context.Context, weir.LeaseID) (*weir.Receipt, error)
+
+// planUpdate makes the call of a command's flags, and of its arguments behind the lease.
+type planUpdate func(cmd *cobra.Command, args []string) (updateCall, error)
 
 func adjustCommand(a *console.App) *cobra.Command {
 	var seq int64
@@ -56,7 +59,7 @@ func adjustCommand(a *console.App) *cobra.Command {
 		Args: console.Arguments(2, -1, "a lease and what it stands for, as NAME=TOTAL"),
 	}
 	cmd.Flags().Int64Var(&seq, "seq", 0, "`N` must be higher than in every adjust before (required)")
-	return leaseVerb(a, cmd, func(cmd *cobra.Command, args []string) (updateCall, error) {
+	return updateCommand(a, cmd, func(cmd *cobra.Command, args []string) (updateCall, error) {
 		totals, err := parseTotals("totals", args)
 		if err != nil {
 			return nil, err
@@ -64,7 +67,7 @@ func adjustCommand(a *console.App) *cobra.Command {
 		if !cmd.Flags().Changed("seq") {
 			return nil, console.UsageError(cmd, "give --seq N, above that of every adjust of the lease before")
 		}
-		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
+		return func(s weir.Service, ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Adjust(ctx, id, seq, totals)
 		}, nil
 	})
@@ -80,12 +83,12 @@ func completeCommand(a *console.App) *cobra.Command {
   weir complete 01JD5W3T7M2Q8R4XKB6NCV9ZHE`,
 		Args: console.Arguments(1, -1, "a lease"),
 	}
-	return leaseVerb(a, cmd, func(_ *cobra.Command, args []string) (updateCall, error) {
+	return updateCommand(a, cmd, func(_ *cobra.Command, args []string) (updateCall, error) {
 		actuals, err := parseTotals("actuals", args)
 		if err != nil {
 			return nil, err
 		}
-		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
+		return func(s weir.Service, ctx context.Context, id weir.LeaseID) (*weir.Receipt, error) {
 			return s.Complete(ctx, id, actuals)
 		}, nil
 	})
@@ -99,10 +102,8 @@ func cancelCommand(a *console.App) *cobra.Command {
 		Example: "  weir cancel 01JD5W3T7M2Q8R4XKB6NCV9ZHE",
 		Args:    console.Arguments(1, 1, "a lease"),
 	}
-	return leaseVerb(a, cmd, func(*cobra.Command, []string) (updateCall, error) {
-		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
-			return s.Cancel(ctx, id)
-		}, nil
+	return updateCommand(a, cmd, func(*cobra.Command, []string) (updateCall, error) {
+		return weir.Service.Cancel, nil
 	})
 }
 
@@ -114,17 +115,13 @@ func extendCommand(a *console.App) *cobra.Command {
 		Example: "  weir extend 01JD5W3T7M2Q8R4XKB6NCV9ZHE",
 		Args:    console.Arguments(1, 1, "a lease"),
 	}
-	return leaseVerb(a, cmd, func(*cobra.Command, []string) (updateCall, error) {
-		return func(ctx context.Context, s weir.Service, id weir.LeaseID) (*weir.Receipt, error) {
-			return s.Extend(ctx, id)
-		}, nil
+	return updateCommand(a, cmd, func(*cobra.Command, []string) (updateCall, error) {
+		return weir.Service.Extend, nil
 	})
 }
 
-// leaseVerb makes cmd a verb on the lease that its first argument names; plan gets the others.
-func leaseVerb(a *console.App,
-	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (updateCall, error),
-) *cobra.Command {
+// updateCommand makes cmd one that updates the lease that its first argument names.
+func updateCommand(a *console.App, cmd *cobra.Command, plan planUpdate) *cobra.Command {
 	cmd.ValidArgsFunction = cobra.NoFileCompletions
 	return connect.Command(a, cmd, connect.Updates, func(cmd *cobra.Command, args []string) (connect.Action, error) {
 		id, err := weir.ParseLeaseID(args[0])
@@ -136,7 +133,7 @@ func leaseVerb(a *console.App,
 			return nil, err
 		}
 		return func(ctx context.Context, c *connect.Connection) (*connect.Answer, error) {
-			receipt, err := ask(ctx, c.Service, id)
+			receipt, err := ask(c.Service, ctx, id)
 			if errors.Is(err, context.Canceled) {
 				return nil, fmt.Errorf("interrupted: lease %s: the outcome is unknown: "+
 					"the same command may be repeated", id)

@@ -123,7 +123,7 @@ func (r *replayRun) compareFiles(ctx context.Context) error {
 		return err
 	}
 	w := r.workload(t)
-	o := &replay.CompareOptions{Estimate: r.estimate, Retry: r.retries()}
+	o := &replay.Options{Estimate: r.estimate, Retry: r.retries()}
 	if line := r.app.ProgressLine(); line != nil {
 		o.Watchers = append(o.Watchers, live.NewProgress(line, 2*w.Calls()))
 		defer line.Clear()

@@ -22,17 +22,6 @@ type Candidate struct {
 	Watchers []Watcher
 }
 
-// CompareOptions say how calls behave, the same against both limits files.
-type CompareOptions struct {
-	// Estimate says how many tokens a call is taken to generate when it reserves. Default: what it
-	// did generate.
-	Estimate Estimate
-	// Retry makes denied calls come back. Default: they do not.
-	Retry *RetryOptions
-	// Watchers are told of every event of both replays, one after the other. Default: none.
-	Watchers []Watcher
-}
-
 // Comparison says how replaying the same calls against a second limits file came out, beside the
 // first.
 type Comparison struct {
@@ -64,13 +53,14 @@ type CallCount struct {
 // different with the second. Before anything is replayed it makes sure that the workload goes
 // together with both.
 //
-// A cost may be on a limit that only one of the files has. An error about a file begins with its
+// The watchers are told of both replays, one after the other, and no log is written. A cost may be on
+// a limit that only one of the files has. An error about a file begins with its
 // name; otherwise errors are those of [Run].
 func Compare(
-	ctx context.Context, w *Workload, of [2]Candidate, o *CompareOptions,
+	ctx context.Context, w *Workload, of [2]Candidate, o *Options,
 ) (*Report, *Comparison, error) {
 	if o == nil {
-		o = &CompareOptions{}
+		o = &Options{}
 	}
 	spare := *w // each file may lack what the other has
 	spare.spare = true

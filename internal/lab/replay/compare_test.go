@@ -103,7 +103,7 @@ func comparedText(c *Comparison) string {
 func TestCompareIsTwoRuns(t *testing.T) {
 	t.Parallel()
 	of := [2]Candidate{candidate(t, "a.yaml", firstTwo), candidate(t, "b.yaml", smallOnes)}
-	o := &CompareOptions{Retry: &RetryOptions{}}
+	o := &Options{Retry: &RetryOptions{}}
 	if err := o.Estimate.Set("fixed:4"); err != nil {
 		t.Fatal(err)
 	}
@@ -184,7 +184,7 @@ func TestCompareMistakes(t *testing.T) {
 		}
 		seen := &told{}
 		_, _, err := Compare(t.Context(), fiveCalls(tt.costs), [2]Candidate{fine, second},
-			&CompareOptions{Watchers: []Watcher{seen}})
+			&Options{Watchers: []Watcher{seen}})
 		if tt.want == "" {
 			if err != nil || seen.events == 0 {
 				t.Errorf("%s: got %v after %d events, want no error", tt.name, err, seen.events)
