@@ -144,7 +144,7 @@ func TestPageOfReplay(t *testing.T) {
 		t.Error("the page does not draw attempts")
 	}
 	textsOf(page).show(t, "Wait until admitted", "Retry after", "Estimates",
-		text.FormatInt(e.Covered), text.GroupDigits(e.TokensOver.String()), string(e.CoveredPercent)+" %")
+		text.FormatInt(e.Covered), text.FormatBig(e.TokensOver), string(e.CoveredPercent)+" %")
 }
 
 // TestPageOfComparison: the page has the figures of both files, and draws them on one axis.
@@ -160,7 +160,7 @@ func TestPageOfComparison(t *testing.T) {
 			text.FormatDifference(l.Second.Denied-l.First.Denied), string(l.First.UsedPercent), string(l.Second.UsedPercent))
 	}
 	for _, n := range []replay.CallCount{c.Both, c.OnlyFirst, c.OnlySecond, c.Neither} {
-		texts.show(t, text.FormatInt(n.Calls), string(n.Percent), text.GroupDigits(n.Tokens.String()))
+		texts.show(t, text.FormatInt(n.Calls), string(n.Percent), text.FormatBig(n.Tokens))
 	}
 	texts.show(t, "Only A admits", "Only B admits", "limits A", "limits B", "../../examples/demo.yaml",
 		"acme tpm: A", "acme tpm: B", "Estimates: A", "Estimates: B",

@@ -74,10 +74,13 @@ func (t *Table) Write(b *bytes.Buffer) {
 }
 
 // FormatInt writes a number with a comma before every third digit.
-func FormatInt(n int64) string { return GroupDigits(strconv.FormatInt(n, 10)) }
+func FormatInt(n int64) string { return groupDigits(strconv.FormatInt(n, 10)) }
 
-// GroupDigits puts commas into the decimal digits of a whole number.
-func GroupDigits(digits string) string {
+// FormatBig writes a number of any size with a comma before every third digit.
+func FormatBig(n *big.Int) string { return groupDigits(n.String()) }
+
+// groupDigits puts commas into the decimal digits of a whole number.
+func groupDigits(digits string) string {
 	sign := ""
 	if strings.HasPrefix(digits, "-") {
 		sign, digits = "-", digits[1:]
@@ -155,7 +158,7 @@ func FormatMS(ms int64) string { return (time.Duration(ms) * time.Millisecond).S
 func FormatCompact(n *big.Int) string {
 	digits := n.String()
 	if len(digits) < 7 || n.Sign() < 0 {
-		return GroupDigits(digits)
+		return groupDigits(digits)
 	}
 	power := min((len(digits)-1)/3, 6)
 	whole, rest := digits[:len(digits)-3*power], digits[len(digits)-3*power:]
@@ -171,7 +174,7 @@ func FormatDifference(n int64) string { return FormatBigDifference(big.NewInt(n)
 // FormatBigDifference writes a difference of any size.
 func FormatBigDifference(n *big.Int) string {
 	if n.Sign() > 0 {
-		return "+" + GroupDigits(n.String())
+		return "+" + groupDigits(n.String())
 	}
-	return GroupDigits(n.String())
+	return groupDigits(n.String())
 }

@@ -186,7 +186,7 @@ func liveCells(look console.Style, r *replay.StateRow, left int) []string {
 	if left < 3 {
 		cells = append(cells, text.FormatInt(r.Admitted))
 	}
-	used, of := text.GroupDigits(r.InUse.String()), text.GroupDigits(r.Capacity.String())
+	used, of := text.FormatBig(r.InUse), text.FormatBig(r.Capacity)
 	cells = append(cells, text.FormatInt(r.Denied), used, of)
 	if left < 1 {
 		cells = append(cells, look.Bar(r.InUse, r.Capacity, 10))

@@ -65,7 +65,7 @@ func countRow(name string, a, b int64) []string {
 }
 
 func sumRow(name string, a, b, change *big.Int) []string {
-	return []string{name, text.GroupDigits(a.String()), text.GroupDigits(b.String()), text.FormatBigDifference(change)}
+	return []string{name, text.FormatBig(a), text.FormatBig(b), text.FormatBigDifference(change)}
 }
 
 // waitRow compares durations in milliseconds, each of which may be missing.
@@ -94,7 +94,7 @@ func callsHeads() []string {
 // callsRows say how many calls both, one or none of two limits files admitted.
 func callsRows(c *replay.CallsCompared) [][]string {
 	row := func(name string, n *replay.CallCount) []string {
-		return []string{name, text.FormatInt(n.Calls), string(n.Percent), text.GroupDigits(n.Tokens.String())}
+		return []string{name, text.FormatInt(n.Calls), string(n.Percent), text.FormatBig(n.Tokens)}
 	}
 	return [][]string{
 		row("both", &c.Both), row("only "+firstName, &c.OnlyFirst),
@@ -197,12 +197,7 @@ func usedCell(r *replay.LimitReport) string {
 // compared prints two replays beside each other.
 func (o *Result) compared(b *bytes.Buffer, drawn *chart.TextOptions) {
 	first, second := o.Report, o.Compare.Second
-	head := text.Table{}
-	for _, f := range comparedFacts(first, second) {
-		head.Add(f.Name, f.Value)
-	}
-	head.Write(b)
-	b.WriteString("\n")
+	writeFacts(b, comparedFacts(first, second))
 	rows, shadow := limitsRows(o.Compare.Limits, first.Resource == "")
 	writeRows(b, limitsHeads(first.Resource == "", false), rows)
 	if shadow {

@@ -88,7 +88,7 @@ func (s *pageReplay) tiles() []chart.Tile {
 		{Name: "Denied", Value: text.FormatInt(t.Denied), Note: string(t.DeniedPercent) + " %", Tone: chart.Bad},
 		{
 			Name: "Tokens admitted", Value: text.FormatCompact(t.TokensAdmitted),
-			Note: text.GroupDigits(t.TokensAdmitted.String()) + "; " + text.GroupDigits(t.TokensDenied.String()) + " denied",
+			Note: text.FormatBig(t.TokensAdmitted) + "; " + text.FormatBig(t.TokensDenied) + " denied",
 		},
 	}
 	if s.Retry != nil {
@@ -107,7 +107,7 @@ func (s *pageReplay) tiles() []chart.Tile {
 	if e := s.Estimates; e != nil && e.Calls > 0 {
 		tiles = append(tiles, chart.Tile{
 			Name: "Within the estimate", Value: string(e.CoveredPercent) + " %",
-			Note: text.GroupDigits(e.TokensOver.String()) + " tokens reserved in vain",
+			Note: text.FormatBig(e.TokensOver) + " tokens reserved in vain",
 		})
 	}
 	if t.Errors > 0 {
@@ -130,18 +130,18 @@ func (p *replayPage) comparedTiles() []chart.Tile {
 	only := func(name string, n *replay.CallCount) chart.Tile {
 		return chart.Tile{
 			Name: "Only " + name + " admits", Value: text.FormatInt(n.Calls),
-			Note: string(n.Percent) + " %, " + text.GroupDigits(n.Tokens.String()) + " tokens",
+			Note: string(n.Percent) + " %, " + text.FormatBig(n.Tokens) + " tokens",
 		}
 	}
 	return []chart.Tile{
 		{Name: "Calls", Value: text.FormatInt(a.Calls), Note: "in " + replaySpan(p.sides[0].Report)},
 		{
 			Name: "Admitted by " + firstName, Value: text.FormatInt(a.Admitted),
-			Note: string(a.AdmittedPercent) + " %, " + text.GroupDigits(a.TokensAdmitted.String()) + " tokens",
+			Note: string(a.AdmittedPercent) + " %, " + text.FormatBig(a.TokensAdmitted) + " tokens",
 		},
 		{
 			Name: "Admitted by " + secondName, Value: text.FormatInt(b.Admitted),
-			Note: string(b.AdmittedPercent) + " %, " + text.GroupDigits(b.TokensAdmitted.String()) + " tokens",
+			Note: string(b.AdmittedPercent) + " %, " + text.FormatBig(b.TokensAdmitted) + " tokens",
 		},
 		only(firstName, &c.Calls.OnlyFirst), only(secondName, &c.Calls.OnlySecond),
 	}

@@ -64,9 +64,9 @@ type reportPrinter struct {
 
 // table prints the report.
 func (r *reportPrinter) table(b *bytes.Buffer) {
-	r.head(b)
-	b.WriteString("\n")
-	shadow := r.limits(b)
+	writeFacts(b, facts(r.Report))
+	limits, shadow := r.limitsTable()
+	limits.Write(b)
 	if shadow {
 		b.WriteString("\n* a shadow limit denies nothing: DENIED is what it would have denied,\n" +
 			"  ONLY IT what nothing else denied\n")
@@ -76,19 +76,14 @@ func (r *reportPrinter) table(b *bytes.Buffer) {
 	r.foot(b)
 }
 
-func (r *reportPrinter) head(b *bytes.Buffer) {
+// writeFacts prints what was replayed and how, and an empty line.
+func writeFacts(b *bytes.Buffer, facts []chart.Fact) {
 	t := text.Table{}
-	for _, f := range facts(r.Report) {
+	for _, f := range facts {
 		t.Add(f.Name, f.Value)
 	}
 	t.Write(b)
-}
-
-// limits prints the rows, and reports whether a shadow limit is among them.
-func (r *reportPrinter) limits(b *bytes.Buffer) (shadow bool) {
-	t, shadow := r.limitsTable()
-	t.Write(b)
-	return shadow
+	b.WriteString("\n")
 }
 
 // limitsTable is the table of the limits; shadow reports whether a shadow limit is among them.
@@ -114,7 +109,7 @@ func (r *reportPrinter) limitsTable() (t *text.Table, shadow bool) {
 			used = string(l.UsedPercent)
 		}
 		t.Add(append(cells, name, string(l.Kind), text.FormatInt(l.Admitted), text.FormatInt(l.Denied),
-			text.FormatInt(l.DeniedOnly), text.GroupDigits(l.Used.String()), text.GroupDigits(l.Available.String()),
+			text.FormatInt(l.DeniedOnly), text.FormatBig(l.Used), text.FormatBig(l.Available),
 			strings.ReplaceAll(l.Unit, "_", "-"), used)...)
 	}
 	return t, shadow
@@ -133,9 +128,9 @@ func (r *reportPrinter) foot(b *bytes.Buffer) {
 	t := text.Table{Heads: []string{"", ">", ">", ">"}}
 	t.Add("calls", text.FormatInt(c.Calls), "", "")
 	t.Add("admitted", text.FormatInt(c.Admitted), string(c.AdmittedPercent)+" %",
-		text.GroupDigits(c.TokensAdmitted.String())+" tokens")
+		text.FormatBig(c.TokensAdmitted)+" tokens")
 	t.Add("denied", text.FormatInt(c.Denied), string(c.DeniedPercent)+" %",
-		text.GroupDigits(c.TokensDenied.String())+" tokens")
+		text.FormatBig(c.TokensDenied)+" tokens")
 	t.Add("errors", text.FormatInt(c.Errors), "", "")
 	t.Write(b)
 	if r.Live != nil {
@@ -201,8 +196,8 @@ func (r *reportPrinter) estimateRows() *text.Table {
 			over = string(s.OverPercent)
 		}
 		t.Add(name, text.FormatInt(s.Calls), text.FormatInt(s.Covered), string(s.CoveredPercent),
-			text.FormatInt(s.Overruns), text.GroupDigits(s.TokensUsed.String()), text.GroupDigits(s.TokensOver.String()),
-			over, text.GroupDigits(s.TokensUnder.String()))
+			text.FormatInt(s.Overruns), text.FormatBig(s.TokensUsed), text.FormatBig(s.TokensOver),
+			over, text.FormatBig(s.TokensUnder))
 	}
 	if e.CallersTotal > 1 {
 		for i := range e.Callers {
