@@ -58,8 +58,8 @@ func (n *namespaceBody) table(b *bytes.Buffer) {
 }
 
 // namespaceArgument makes cmd one that takes a namespace's name or ID, and nothing else.
-func namespaceArgument(a *console.App,
-	cmd *cobra.Command, what string,
+func namespaceArgument(
+	a *console.App, cmd *cobra.Command, what string,
 	ask func(ctx context.Context, t *dynamodb.Table, arg string) (*namespaceBody, error),
 ) *cobra.Command {
 	cmd.Args = console.Arguments(1, 1, what)
@@ -190,8 +190,8 @@ the name is not on the table any more.`,
 }
 
 // listOfNamespaces makes cmd one that prints what list returns.
-func listOfNamespaces(a *console.App,
-	cmd *cobra.Command, none string,
+func listOfNamespaces(
+	a *console.App, cmd *cobra.Command, none string,
 	list func(*dynamodb.Table, context.Context) ([]dynamodb.Namespace, error),
 ) *cobra.Command {
 	cmd.Args = console.Arguments(0, 0, "")

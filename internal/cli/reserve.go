@@ -138,8 +138,8 @@ func (f *reserveFlags) reserve(
 	return nil, fmt.Errorf("%w, after %v of waiting", denied, f.wait)
 }
 
-// finishingService finishes a reservation that has begun when the time to wait is over: how it ended would
-// be unknown otherwise.
+// finishingService finishes a reservation that has begun when the time to wait is over: how it
+// ended would be unknown otherwise.
 type finishingService struct {
 	weir.Service
 

@@ -218,8 +218,8 @@ type tableAction func(ctx context.Context, table *dynamodb.Table) (*connect.Answ
 
 // onTable makes cmd one that looks after a table. What plan finds wrong with the arguments is
 // misuse, and nothing is asked then.
-func onTable(a *console.App,
-	cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (tableAction, error),
+func onTable(
+	a *console.App, cmd *cobra.Command, plan func(cmd *cobra.Command, args []string) (tableAction, error),
 ) *cobra.Command {
 	var url string
 	cmd.Long += tableHelp

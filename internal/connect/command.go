@@ -44,8 +44,8 @@ type Answer struct {
 	LeaseID weir.LeaseID
 }
 
-// Action is what a command does once it is connected. It may return an answer beside an error, because
-// a denial is printed in full.
+// Action is what a command does once it is connected. It may return an answer beside an error,
+// because a denial is printed in full.
 type Action func(ctx context.Context, c *Connection) (*Answer, error)
 
 // Plan makes an action of a command's arguments and flags. What it finds wrong with them is misuse.
@@ -85,8 +85,8 @@ func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.
 	return cmd
 }
 
-// OnNames is the plan of a command whose arguments are names. An empty one is refused: a variable of
-// a script that is not set must not mean another place.
+// OnNames is the plan of a command whose arguments are names. An empty one is refused: a variable
+// of a script that is not set must not mean another place.
 func OnNames(
 	do func(ctx context.Context, c *Connection, args []string) (*Answer, error), names ...string,
 ) Plan {
@@ -105,15 +105,16 @@ func open(a *console.App, cmd *cobra.Command, t *Target) (*Connection, error) {
 	return Dial(a, cmd, t)
 }
 
-// printNotes shows what a server says about its changes: on standard error, so that results stay alone.
+// printNotes shows what a server says about its changes: on standard error, so that results stay
+// alone.
 func printNotes(a *console.App, notes []string) {
 	for _, note := range notes {
 		_, _ = io.WriteString(a.Streams.Err, "weir: note: "+text.Printable(note)+"\n") // it has no better place to go
 	}
 }
 
-// untold names the lease in the error if an answer cannot be printed: without its ID the lease could
-// not be settled.
+// untold names the lease in the error if an answer cannot be printed: without its ID the lease
+// could not be settled.
 func (a *Answer) untold(err error) error {
 	if err == nil || a.LeaseID.IsZero() {
 		return err
@@ -122,8 +123,8 @@ func (a *Answer) untold(err error) error {
 		"is settled or expires (weir cancel %s gives them back)", err, a.LeaseID, a.LeaseID)
 }
 
-// ServiceError marks an error of a service with the exit code that fits: an invalid request came from
-// the command line.
+// ServiceError marks an error of a service with the exit code that fits: an invalid request came
+// from the command line.
 func ServiceError(err error) error {
 	switch {
 	case err == nil:
@@ -136,7 +137,8 @@ func ServiceError(err error) error {
 	return err
 }
 
-// interrupted keeps the lease that an interrupted call may have made, because the user must know it.
+// interrupted keeps the lease that an interrupted call may have made, because the user must know
+// it.
 func interrupted(err error) error {
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || e.Code != weir.Unavailable || e.Field != "lease_id" {

@@ -175,8 +175,8 @@ const manyIdle = 256
 // finishKey is where a context keeps the one that ends the attempt which is under way.
 type finishKey struct{}
 
-// DetachAttempts returns a context for calls of a server whose attempts go on when it ends, until they
-// time out or until ends. How the one under way ended would be unknown otherwise; no other one
+// DetachAttempts returns a context for calls of a server whose attempts go on when it ends, until
+// they time out or until ends. How the one under way ended would be unknown otherwise; no other one
 // begins.
 func DetachAttempts(ctx, until context.Context) context.Context {
 	return context.WithValue(ctx, finishKey{}, until)

@@ -139,9 +139,9 @@ func snapshotFile(rest string) (file string, ok bool) {
 	return "", false
 }
 
-// ValidateFor finds what a limiter would refuse in definitions before a store is opened that puts them
-// in force for other servers too. What it is played on can do what a store on TigerBeetle can. err
-// is about the options.
+// ValidateFor finds what a limiter would refuse in definitions before a store is opened that puts
+// them in force for other servers too. What it is played on can do what a store on TigerBeetle can.
+// err is about the options.
 func ValidateFor(ctx context.Context, d *weir.Definitions, o weir.Options) (refused, err error) {
 	b, err := memory.Open(nil)
 	if err != nil {

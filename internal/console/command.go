@@ -26,8 +26,8 @@ func Group(cmd *cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// suggestCommands says which commands of a group an unknown name may stand for: those with a name like it, or
-// else all. The root has too many to name.
+// suggestCommands says which commands of a group an unknown name may stand for: those with a name
+// like it, or else all. The root has too many to name.
 func suggestCommands(of *cobra.Command, name string) string {
 	if near := of.SuggestionsFor(name); len(near) > 0 {
 		return ": did you mean " + listed(near, "or") + "?"

@@ -60,8 +60,8 @@ func RunE(body func(cmd *cobra.Command, args []string) error) func(*cobra.Comman
 	return func(cmd *cobra.Command, args []string) error { return FailedError(body(cmd, args)) }
 }
 
-// ExitCode returns the exit code for an error. Errors that no command has marked come from parsing the
-// command line.
+// ExitCode returns the exit code for an error. Errors that no command has marked come from parsing
+// the command line.
 func ExitCode(err error) int {
 	if err == nil {
 		return ExitDone

@@ -16,9 +16,9 @@ import (
 // StandardInput is the file name that stands for standard input.
 const StandardInput = "-"
 
-// Open opens a file to read, or standard input. It refuses a folder, and a file of more than most bytes;
-// the caller must bound what it reads from a file without a size. Reads from a pipe or a terminal wait
-// until ctx ends.
+// Open opens a file to read, or standard input. It refuses a folder, and a file of more than most
+// bytes; the caller must bound what it reads from a file without a size. Reads from a pipe or a
+// terminal wait until ctx ends.
 func (a *App) Open(ctx context.Context, name string, most int64) (io.ReadCloser, error) {
 	if name == StandardInput {
 		return newContextReader(ctx, a.Streams.In, io.NopCloser(nil)), nil
@@ -81,8 +81,9 @@ type contextReader struct {
 // Close ends the reading.
 func (u *contextReader) Close() error { return errors.Join(u.PipeReader.Close(), u.from.Close()) }
 
-// newContextReader reads from r until ctx ends: nothing else would wake up who waits for a terminal or a
-// pipe. A read that is under way then is left alone, unless to close what it reads from ends it.
+// newContextReader reads from r until ctx ends: nothing else would wake up who waits for a terminal
+// or a pipe. A read that is under way then is left alone, unless to close what it reads from ends
+// it.
 func newContextReader(ctx context.Context, r io.Reader, from io.Closer) io.ReadCloser {
 	out, in := io.Pipe()
 	stop := context.AfterFunc(ctx, func() { in.CloseWithError(ctx.Err()) })

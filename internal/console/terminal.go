@@ -24,8 +24,8 @@ type Terminal struct {
 	env   func(string) string
 }
 
-// Terminal returns the terminal that errors go to, or else the one that results go to. It returns nil
-// if neither is a terminal, or if TERM is unset or dumb.
+// Terminal returns the terminal that errors go to, or else the one that results go to. It returns
+// nil if neither is a terminal, or if TERM is unset or dumb.
 func (a *App) Terminal() *Terminal {
 	if t := a.TerminalAt(a.Streams.Err); t != nil {
 		return t
@@ -59,7 +59,8 @@ func (a *App) SpeaksUTF8() bool {
 	return false
 }
 
-// Size returns the columns and rows to draw on. Ask before each picture, because windows are resized.
+// Size returns the columns and rows to draw on. Ask before each picture, because windows are
+// resized.
 func (t *Terminal) Size() (columns, rows int) {
 	columns, rows, _ = windowSize(t.File)
 	return firstSize(columns, t.env("COLUMNS"), UsualColumns), firstSize(rows, t.env("LINES"), usualRows)
@@ -96,7 +97,8 @@ type Style struct {
 	Color, Blocks bool
 }
 
-// Bar draws part of whole as a bar. More than the whole is a full bar, less than nothing an empty one.
+// Bar draws part of whole as a bar. More than the whole is a full bar, less than nothing an empty
+// one.
 func (look Style) Bar(part, whole *big.Int, width int64) string {
 	n := int64(0)
 	if whole.Sign() > 0 {
@@ -145,7 +147,8 @@ func (a *App) ProgressLine() *ProgressLine {
 	return &ProgressLine{To: t.File, Style: t.Style, Columns: columns, Now: time.Now}
 }
 
-// Update writes what line returns for a width, unless the line was written less than ProgressEvery ago.
+// Update writes what line returns for a width, unless the line was written less than ProgressEvery
+// ago.
 func (l *ProgressLine) Update(line func(columns int) string) {
 	now := l.Now()
 	if now.Sub(l.Last) < ProgressEvery {

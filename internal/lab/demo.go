@@ -156,7 +156,8 @@ func (d *demoRun) play(ctx context.Context, trace *trace.Trace) error {
 	return err
 }
 
-// printf prints to standard output. Who closed it has seen enough, and is not told so again and again.
+// printf prints to standard output. Who closed it has seen enough, and is not told so again and
+// again.
 func (d *demoRun) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(d.app.Streams.Out, format, args...)
 }
@@ -171,8 +172,8 @@ type demoServer struct {
 	err chan error // one, when it has ended
 }
 
-// startDemoServer serves the demo's limits from memory. If the default port is taken and no flag asked
-// for it, it takes a free one.
+// startDemoServer serves the demo's limits from memory. If the default port is taken and no flag
+// asked for it, it takes a free one.
 func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bool) (*demoServer, error) {
 	console.IgnoreBrokenPipes()
 	s, err := newDemoServer(ctx, a, f, f.listen)
@@ -236,9 +237,9 @@ type (
 	}
 )
 
-// keepRunning prints the lines to paste and keeps them working until ctx ends. Two leases do that: one
-// holds the only slot that the denied call could have, the other is there to be settled. weir.Do
-// extends them, and gives them back in the end unless the user has settled them.
+// keepRunning prints the lines to paste and keeps them working until ctx ends. Two leases do that:
+// one holds the only slot that the denied call could have, the other is there to be settled.
+// weir.Do extends them, and gives them back in the end unless the user has settled them.
 func (d *demoRun) keepRunning(ctx context.Context) error {
 	printed := false
 	held := &weir.Request{Entity: demoEntity, Resource: demoSingle, Costs: weir.Costs{"parallel": 1}}

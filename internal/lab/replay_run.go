@@ -75,7 +75,8 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	}))
 }
 
-// againstFile replays the trace against the limits file, and writes the decisions if they are wanted.
+// againstFile replays the trace against the limits file, and writes the decisions if they are
+// wanted.
 func (r *replayRun) againstFile(ctx context.Context) (*manifest.Manifest, *replay.Workload, error) {
 	m, err := connect.ReadLimits(ctx, r.app, r.limits)
 	if err != nil {

@@ -15,7 +15,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// liveScreen shows a replay on a terminal: a bar and a table, drawn again and again in the same place.
+// liveScreen shows a replay on a terminal: a bar and a table, drawn again and again in the same
+// place.
 type liveScreen struct {
 	to    io.Writer
 	size  func() (columns, rows int)
@@ -143,8 +144,8 @@ func headline(look console.Style, s *replay.State, columns int) string {
 // percentDone is the share of calls that are done, rounded down.
 func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) }
 
-// liveTable lays the rows out, with fewer columns where all of them are too wide. The first line has
-// the heads.
+// liveTable lays the rows out, with fewer columns where all of them are too wide. The first line
+// has the heads.
 func liveTable(look console.Style, rows []replay.StateRow, columns int) []string {
 	var lines []string
 	for left := range 4 {

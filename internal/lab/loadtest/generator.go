@@ -116,8 +116,8 @@ func (g *generator) between(least, most int64) int64 {
 	return least + int64(g.random.Uint64N(uint64(most-least)+1))
 }
 
-// prepareTemplates asks the service which limits apply, so that a mistake ends a run before its first call.
-// Explain charges nothing. Of numbered entities the first and the last are asked for.
+// prepareTemplates asks the service which limits apply, so that a mistake ends a run before its
+// first call. Explain charges nothing. Of numbered entities the first and the last are asked for.
 func prepareTemplates(ctx context.Context, s weir.Service, mix []Template) ([]*preparedTemplate, error) {
 	var out []*preparedTemplate
 	var errs []error

@@ -16,7 +16,8 @@ type loop struct {
 
 	calls *generator
 	start time.Time
-	// semaphore has an element for each request of an open loop that is under way; nil in a closed one.
+	// semaphore has an element for each request of an open loop that is under way; nil in a closed
+	// one.
 	semaphore chan struct{}
 }
 
@@ -82,9 +83,9 @@ func (l *loop) runClosedLoop(sending, thinking, work context.Context) {
 	callers.Wait()
 }
 
-// runOpenLoop begins each call at its instant, as soon as a request may be sent. Leases are kept until all
-// calls have begun, and to the end: what is settled before its time would delay those still to
-// come.
+// runOpenLoop begins each call at its instant, as soon as a request may be sent. Leases are kept
+// until all calls have begun, and to the end: what is settled before its time would delay those
+// still to come.
 func (l *loop) runOpenLoop(sending, thinking, work context.Context, endThinking func()) {
 	var calls sync.WaitGroup
 	for i := range instantsBefore(l.options.Warmup+l.options.Duration, l.options.Rate) {
@@ -206,8 +207,8 @@ func sleepUntil(ctx context.Context, at time.Time) bool {
 	return ctx.Err() == nil
 }
 
-// cancelLeftovers cancels the leases whose settlement failed, and those that a reservation without an answer
-// may have made. What is not known to have ended by then is left.
+// cancelLeftovers cancels the leases whose settlement failed, and those that a reservation without
+// an answer may have made. What is not known to have ended by then is left.
 func (l *loop) cancelLeftovers(ctx context.Context) {
 	r := l.record
 	r.mu.Lock()

@@ -35,7 +35,8 @@ type Report struct {
 	// Degraded leases were granted without asking the store.
 	Degraded int64
 	// Taken and Settled are the leases of the whole run, and how many were settled or are known to
-	// have ended; Left is how many may be live still, including leases whose reservation got no answer.
+	// have ended; Left is how many may be live still, including leases whose reservation got no
+	// answer.
 	Taken, Settled, Left int64
 	// Stopped is why the run ended early; nil if it did not.
 	Stopped error

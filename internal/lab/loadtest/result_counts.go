@@ -267,8 +267,8 @@ type latencyHistogram struct {
 	max       time.Duration
 }
 
-// Quantiles are the times within which 50, 90, 95, 99 and 99.9 % of the requests were done, to three
-// digits, rounded up.
+// Quantiles are the times within which 50, 90, 95, 99 and 99.9 % of the requests were done, to
+// three digits, rounded up.
 type Quantiles struct {
 	P50, P90, P95, P99, P999, Max time.Duration
 }

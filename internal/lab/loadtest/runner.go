@@ -1,9 +1,10 @@
 // Package loadtest makes calls to a [weir.Service] and measures how it answers.
 //
-// A call reserves, thinks, and settles. In a closed loop each caller makes one call after the other,
-// so a slow service is asked less. In an open loop calls begin at planned instants, whatever became
-// of those before, and latencies count from those instants: if a service stands still for a second,
-// every call that came within the second is seen to wait, not only the one that was being served.
+// A call reserves, thinks, and settles. In a closed loop each caller makes one call after the
+// other, so a slow service is asked less. In an open loop calls begin at planned instants, whatever
+// became of those before, and latencies count from those instants: if a service stands still for a
+// second, every call that came within the second is seen to wait, not only the one that was being
+// served.
 package loadtest
 
 import (

@@ -63,8 +63,8 @@ type workloadBinder struct {
 	errs  []error
 }
 
-// bindWorkload asks which limits apply to each caller and its ancestors, and finds what each call costs
-// on them. It makes sure, before anything is replayed, that every call has costs and an end.
+// bindWorkload asks which limits apply to each caller and its ancestors, and finds what each call
+// costs on them. It makes sure, before anything is replayed, that every call has costs and an end.
 func bindWorkload(ctx context.Context, s weir.Service, w *Workload) (*boundWorkload, error) {
 	p := &workloadBinder{
 		boundWorkload: &boundWorkload{Workload: w, payers: make([]*pricedCaller, len(w.callers))},
@@ -130,8 +130,8 @@ func (p *boundWorkload) charged(name string) bool {
 	})
 }
 
-// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit needs
-// none: a call takes one slot. What lacks a cost is told once.
+// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit
+// needs none: a call takes one slot. What lacks a cost is told once.
 func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *pricedCaller {
 	out := &pricedCaller{EntityModel: by}
 	costs := map[string]namedCost{}

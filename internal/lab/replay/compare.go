@@ -53,9 +53,9 @@ type CallCount struct {
 // different with the second. Before anything is replayed it makes sure that the workload goes
 // together with both.
 //
-// The watchers are told of both replays, one after the other, and no log is written. A cost may be on
-// a limit that only one of the files has. An error about a file begins with its
-// name; otherwise errors are those of [Run].
+// The watchers are told of both replays, one after the other, and no log is written. A cost may be
+// on a limit that only one of the files has. An error about a file begins with its name; otherwise
+// errors are those of [Run].
 func Compare(
 	ctx context.Context, w *Workload, of [2]Candidate, o *Options,
 ) (*Report, *Comparison, error) {

@@ -152,14 +152,16 @@ func manyEntities(t *callCounts) map[Group]bool {
 	return many
 }
 
-// timeRange is the time of a replay: from the first call to the end of the last, in Unix milliseconds.
+// timeRange is the time of a replay: from the first call to the end of the last, in Unix
+// milliseconds.
 type timeRange struct {
 	fromMS, toMS int64
 }
 
 func (s timeRange) ms() int64 { return s.toMS - s.fromMS }
 
-// replayRange is a span that counts the periods of each calendar once: very many limits may share one.
+// replayRange is a span that counts the periods of each calendar once: very many limits may share
+// one.
 type replayRange struct {
 	timeRange
 

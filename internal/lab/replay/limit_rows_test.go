@@ -66,8 +66,8 @@ func TestLimitReports(t *testing.T) {
 	}
 }
 
-// TestCallCounts: one denial counts on every limit that was exceeded; only one that denies alone counts
-// as the only one.
+// TestCallCounts: one denial counts on every limit that was exceeded; only one that denies alone
+// counts as the only one.
 func TestCallCounts(t *testing.T) {
 	t.Parallel()
 	limits := []weir.Limit{{Name: "a"}, {Name: "b"}, {Name: "s", Shadow: true}}

@@ -8,10 +8,10 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// simulator replays a plan against a service in virtual time: each call reserves when it comes, and is
-// settled when it ends. Events come in the order of their instants; at one instant completions come
-// before calls that come back, those before calls that come for the first time, and each in the
-// order of the trace.
+// simulator replays a plan against a service in virtual time: each call reserves when it comes, and
+// is settled when it ends. Events come in the order of their instants; at one instant completions
+// come before calls that come back, those before calls that come for the first time, and each in
+// the order of the trace.
 //
 // The simulator knows no clock. Before each event it calls until, which sets one.
 type simulator struct {

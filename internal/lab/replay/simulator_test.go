@@ -58,8 +58,8 @@ func simulatorOver(t *testing.T, s *scribe, latency string, calls ...trace.Call)
 	}
 }
 
-// TestSimulatorOrder: events come by their instants; at one instant completions before reservations,
-// in the order of the calls.
+// TestSimulatorOrder: events come by their instants; at one instant completions before
+// reservations, in the order of the calls.
 func TestSimulatorOrder(t *testing.T) {
 	t.Parallel()
 	s := &scribe{deny: map[int64]error{4: &weir.DeniedError{RetryAfter: time.Second}}}
@@ -104,7 +104,8 @@ complete of 1060: [map[rpm:5]]`
 	}
 }
 
-// TestSimulatorWithoutLatency: a call ends in the millisecond in which it begins, before the next one.
+// TestSimulatorWithoutLatency: a call ends in the millisecond in which it begins, before the next
+// one.
 func TestSimulatorWithoutLatency(t *testing.T) {
 	t.Parallel()
 	s := &scribe{}

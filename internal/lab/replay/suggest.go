@@ -154,7 +154,8 @@ type Suggestions struct {
 	Definitions *weir.Definitions `json:"-"`
 }
 
-// LimitSuggested is a capacity for a limit where the definitions have it, the same for all entities.
+// LimitSuggested is a capacity for a limit where the definitions have it, the same for all
+// entities.
 type LimitSuggested struct {
 	// Field is its path in a limits file, and Place that of what it belongs to.
 	Field string    `json:"field"`
@@ -258,8 +259,8 @@ func changeText(from, to int64) string {
 // wholeShare is all calls, as a [Share].
 const wholeShare = 100_000
 
-// Fraction is a share of calls, less than all of them, in thousandths of a per cent. It is the value
-// of a flag.
+// Fraction is a share of calls, less than all of them, in thousandths of a per cent. It is the
+// value of a flag.
 type Fraction struct {
 	thousandths int64
 }

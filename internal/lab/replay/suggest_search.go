@@ -252,8 +252,8 @@ func (s *sizer) sizesFor(ctx context.Context, part int64) ([]int64, error) {
 	return sizes, context.Cause(ctx)
 }
 
-// singleLimit is how one declared limit is tried by itself: the calls that it judges, and the entities
-// that have it, while nothing else denies.
+// singleLimit is how one declared limit is tried by itself: the calls that it judges, and the
+// entities that have it, while nothing else denies.
 type singleLimit struct {
 	*boundWorkload
 
@@ -261,8 +261,8 @@ type singleLimit struct {
 	entities map[string]bool // that are charged
 }
 
-// isolate leaves out every call that the limit does not judge, as they change nothing for it: unless
-// estimates are learned from all of them.
+// isolate leaves out every call that the limit does not judge, as they change nothing for it:
+// unless estimates are learned from all of them.
 func (s *sizer) isolate(d *sizedLimit) *singleLimit {
 	a := &singleLimit{of: d, entities: map[string]bool{}}
 	wanted := make([]bool, len(s.payers))

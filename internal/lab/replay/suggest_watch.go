@@ -12,8 +12,8 @@ import (
 // errEnough ends a replay that has denied more than it may.
 var errEnough = errors.New("more is denied than may be")
 
-// firstAttempts counts the calls that were not admitted when they came, and ends the replay when they
-// are more than most. It is a watcher.
+// firstAttempts counts the calls that were not admitted when they came, and ends the replay when
+// they are more than most. It is a watcher.
 type firstAttempts struct {
 	most, calls, denied int64
 	tick                func() // of each call
@@ -37,8 +37,8 @@ func (f *firstAttempts) Reserved(a *Attempt, v *Decision) error {
 // Completed has nothing to count.
 func (*firstAttempts) Completed(*Attempt) error { return nil }
 
-// denialsByLimit counts, for each declared limit, the calls that exceeded it when they came for the first
-// time, for whichever entity, or that cost more than it can hold. It is a watcher.
+// denialsByLimit counts, for each declared limit, the calls that exceeded it when they came for the
+// first time, for whichever entity, or that cost more than it can hold. It is a watcher.
 type denialsByLimit struct {
 	of     map[subjectLimit]*sizedLimit
 	sizes  []int64 // by declared limit

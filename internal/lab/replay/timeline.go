@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// A timeline has at most maxIntervals intervals, and at least half as many unless a replay is shorter
-	// than that many milliseconds.
+	// A timeline has at most maxIntervals intervals, and at least half as many unless a replay is
+	// shorter than that many milliseconds.
 	maxIntervals = 120
 	// maxTimelineRows bounds how many limits a timeline follows.
 	maxTimelineRows = 40
@@ -226,8 +226,8 @@ func AlignTimelines(a, b *Timeline) (first, second *Timeline) {
 	return wideA.done(), wideB.done()
 }
 
-// widen returns a copy whose intervals have at least that length. They grow by doubling, and those of
-// one workload began with the same length.
+// widen returns a copy whose intervals have at least that length. They grow by doubling, and those
+// of one workload began with the same length.
 func (l *Timeline) widen(stepMS int64) *timeline {
 	wide := &timeline{Timeline: *l}
 	wide.Intervals, wide.Limits = slices.Clone(l.Intervals), make([]*LimitTimeline, len(l.Limits))

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/replay"
 )
 
-// histogram counts numbers by how large they are, in bins whose ends are round. It needs as much memory
-// for ten million numbers as for ten.
+// histogram counts numbers by how large they are, in bins whose ends are round. It needs as much
+// memory for ten million numbers as for ten.
 type histogram struct {
 	bounds []int64 // ascending; a last bin has what is above them
 	counts []int64

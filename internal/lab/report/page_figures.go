@@ -242,8 +242,8 @@ func (s *pageReplay) use(l *replay.Timeline, row *replay.LimitTimeline) *chart.L
 	return f
 }
 
-// fillGaps returns the peaks of a limit. If no call asked in an interval, a window or a budget still
-// holds what it held before.
+// fillGaps returns the peaks of a limit. If no call asked in an interval, a window or a budget
+// still holds what it held before.
 func fillGaps(row *replay.LimitTimeline) []int64 {
 	out := make([]int64, len(row.PeakUse))
 	last := int64(0)

@@ -53,8 +53,8 @@ func (c *columns) find(o *Options, header []string) (reasons []string) {
 	return reasons
 }
 
-// describeHeader says what a header is that no program has written as UTF-8 with commas; empty if it may
-// be one.
+// describeHeader says what a header is that no program has written as UTF-8 with commas; empty if
+// it may be one.
 func describeHeader(header []string) string {
 	first := header[0]
 	switch {
@@ -91,8 +91,8 @@ func listed(header []string) string {
 	return list
 }
 
-// nameTable keeps one string for each entity and each resource of a trace, and one caller for each two
-// of them that meet.
+// nameTable keeps one string for each entity and each resource of a trace, and one caller for each
+// two of them that meet.
 type nameTable struct {
 	entities, resources stringTable
 	pairs               map[[2]int32]int32
