@@ -1,6 +1,12 @@
 package weir
 
-import "context"
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
 
 // resolveSubject says which limits apply to a subject: the first level that has any wins whole.
 func (l *Limiter) resolveSubject(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
@@ -61,4 +67,244 @@ func (l *Limiter) readConfig(ctx context.Context, s Subject) (*Config, error) {
 	}
 	l.policy.read(config.OnUnavailable, epoch)
 	return config, nil
+}
+
+// CacheStats counts what the limiter's cache of resolutions did.
+type CacheStats struct {
+	// Hits and Misses count look-ups since the limiter was opened.
+	Hits, Misses int64
+	// Size is how many resolutions are kept; TTL is for how long each may be used.
+	Size int
+	TTL  time.Duration
+}
+
+// CacheStats returns the counts so far.
+func (l *Limiter) CacheStats() CacheStats { return l.cache.stats() }
+
+// DropCache forgets every resolution, so that the next call of each subject reads its configuration.
+func (l *Limiter) DropCache() { l.cache.drop() }
+
+// resolutionCache keeps resolutions, negative ones too. Each shard has a young and an old map: what
+// is used moves to the young one, and when that is full, or as old as a resolution may be, it becomes
+// the old one. So the size is bounded, and what nobody asks for goes, without a list to maintain.
+type resolutionCache struct {
+	ttl        int64       // milliseconds; below zero: nothing is kept
+	room       int         // entries in a young map
+	seed       fingerprint // so that no caller can choose the shards
+	generation atomic.Int64
+	shards     [16]cacheShard
+}
+
+type cacheShard struct {
+	mu           sync.Mutex
+	young, old   map[Subject]*Resolved
+	interned     map[internKey]*Resolved
+	turn         int64 // when young becomes old, in milliseconds
+	hits, misses int64
+	// fast counts hits that did not come this far.
+	fast atomic.Int64
+}
+
+// fresh reports whether a resolution may be used. One from a time that has not come yet was made while
+// the clock was wrong.
+func (r *Resolved) fresh(now, ttl int64) bool { return r.until > now && r.until <= now+ttl }
+
+// counter is where the n-th memory counts what it has found.
+func (c *resolutionCache) counter(n int64) *atomic.Int64 {
+	return &c.shards[uint64(n)%uint64(len(c.shards))].fast
+}
+
+// internKey tells resolutions apart. Most subjects have the same as others, since their limits are those
+// of the system or the resource: those share one, while it is new.
+type internKey struct {
+	levels     [6]levelKey
+	parent     string
+	undeclared bool
+}
+
+type levelKey struct {
+	level Level
+	first *Limit
+	n     int
+}
+
+func keyOf(r *Resolved) (key internKey, ok bool) {
+	if len(r.Limits) == 0 || len(r.Hidden) >= len(key.levels) {
+		return key, false
+	}
+	key.parent, key.undeclared = r.Parent, r.Undeclared
+	key.levels[0] = levelKey{r.Level, &r.Limits[0], len(r.Limits)}
+	for i, h := range r.Hidden {
+		if len(h.Limits) == 0 {
+			return key, false
+		}
+		key.levels[i+1] = levelKey{h.Level, &h.Limits[0], len(h.Limits)}
+	}
+	return key, true
+}
+
+func newResolutionCache(ttl time.Duration, size int) *resolutionCache {
+	c := &resolutionCache{ttl: ttl.Milliseconds(), seed: fingerprint(rand.Uint64())}
+	if ttl < 0 {
+		c.ttl = -1
+	}
+	c.room = max(1, size/len(c.shards))
+	c.drop()
+	return c
+}
+
+func (c *resolutionCache) shard(s Subject) *cacheShard {
+	return &c.shards[uint64(c.seed.string(s.Entity))%uint64(len(c.shards))]
+}
+
+// get returns what is fresh, or nil.
+func (c *resolutionCache) get(s Subject, now int64) *Resolved {
+	if c.ttl < 0 {
+		return nil
+	}
+	shard := c.shard(s)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	e, young := shard.young[s]
+	if !young {
+		e = shard.old[s]
+	}
+	if shard.turn <= now {
+		c.age(shard, now)
+		young = false
+	}
+	if e == nil || !e.fresh(now, c.ttl) {
+		shard.misses++
+		return nil
+	}
+	if !young {
+		c.insert(shard, s, e, now)
+	}
+	shard.hits++
+	return e
+}
+
+// peek returns what is fresh, or nil, without counting or keeping it for longer.
+func (c *resolutionCache) peek(s Subject, now int64) *Resolved {
+	shard := c.shard(s)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	e, young := shard.young[s]
+	if !young {
+		e = shard.old[s]
+	}
+	if e == nil || !e.fresh(now, c.ttl) {
+		return nil
+	}
+	return e
+}
+
+// put keeps a resolution, unless the cache was dropped since its configuration was read. It returns the
+// one to use, which may be that of another subject.
+func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) *Resolved {
+	if c.ttl < 0 {
+		return r
+	}
+	shard := c.shard(s)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	if c.generation.Load() != generation {
+		return r
+	}
+	r.until, r.generation = now+c.ttl, generation
+	r = shard.intern(r, c.ttl)
+	c.insert(shard, s, r, now)
+	return r
+}
+
+// intern returns a resolution that says the same and can be used nearly as long, or keeps this one for
+// others.
+func (s *cacheShard) intern(r *Resolved, ttl int64) *Resolved {
+	const few, share = 64, 16
+	key, ok := keyOf(r)
+	if !ok {
+		return r
+	}
+	if same := s.interned[key]; same != nil && same.until <= r.until && same.until > r.until-ttl/share {
+		return same
+	}
+	if len(s.interned) >= few {
+		clear(s.interned)
+	}
+	s.interned[key] = r
+	return r
+}
+
+func (c *resolutionCache) insert(shard *cacheShard, s Subject, r *Resolved, now int64) {
+	if len(shard.young) >= c.room {
+		c.age(shard, now)
+	}
+	shard.young[s] = r
+}
+
+// age makes the young map the old one.
+func (c *resolutionCache) age(shard *cacheShard, now int64) {
+	shard.old, shard.young = shard.young, make(map[Subject]*Resolved)
+	shard.turn = now + c.ttl
+}
+
+// drop forgets everything. The generation moves first: a resolution read before is not kept.
+func (c *resolutionCache) drop() {
+	c.generation.Add(1)
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		s.young, s.old = make(map[Subject]*Resolved), nil
+		s.interned = make(map[internKey]*Resolved)
+		s.mu.Unlock()
+	}
+}
+
+func (c *resolutionCache) stats() CacheStats {
+	stats := CacheStats{TTL: max(0, time.Duration(c.ttl)*time.Millisecond)}
+	for i := range c.shards {
+		s := &c.shards[i]
+		s.mu.Lock()
+		stats.Size += len(s.young) + len(s.old)
+		stats.Hits += s.hits + s.fast.Load()
+		stats.Misses += s.misses
+		s.mu.Unlock()
+	}
+	return stats
+}
+
+// storedPolicy is the policy of the store's configuration, as last read or set. What was read before a
+// change of this process does not come back after it.
+type storedPolicy struct {
+	policy atomic.Pointer[Policy]
+	epoch  atomic.Int64 // counts the changes
+	mu     sync.Mutex
+}
+
+// last returns the policy; empty where none is known.
+func (s *storedPolicy) last() Policy {
+	if p := s.policy.Load(); p != nil {
+		return *p
+	}
+	return ""
+}
+
+// set says what the policy has been changed to.
+func (s *storedPolicy) set(p Policy) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.epoch.Add(1)
+	s.policy.Store(&p)
+}
+
+// read says what was read, and at which epoch the reading began.
+func (s *storedPolicy) read(p Policy, epoch int64) {
+	if known := s.policy.Load(); known != nil && *known == p {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.epoch.Load() == epoch {
+		s.policy.Store(&p)
+	}
 }
