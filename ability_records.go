@@ -65,16 +65,16 @@ type Usage struct {
 func (l *Limiter) Audit(ctx context.Context, at Subject, after string) iter.Seq2[AuditEvent, error] {
 	reader, ok := l.backend.(recordReader)
 	if !ok {
-		return failing[AuditEvent](fault(Unsupported, "store", "", "keeps no audit"))
+		return errSeq[AuditEvent](fault(Unsupported, "store", "", "keeps no audit"))
 	}
 	whole := at
 	if whole.Entity != "" && whole.Resource == "" {
 		whole.Resource = DefaultResource // any: only the entity is to be checked
 	}
-	if _, err := l.place(whole); err != nil {
-		return failing[AuditEvent](err)
+	if _, err := l.levelOf(whole); err != nil {
+		return errSeq[AuditEvent](err)
 	}
-	return classified(reader.ReadAudit(ctx, at, after))
+	return classifySeq(reader.ReadAudit(ctx, at, after))
 }
 
 // Usage yields the recorded usage that q asks for, later windows first on each resource. Where q
@@ -84,9 +84,9 @@ func (l *Limiter) Audit(ctx context.Context, at Subject, after string) iter.Seq2
 func (l *Limiter) Usage(ctx context.Context, q Usage) iter.Seq2[Usage, error] {
 	reader, err := l.usageReader(q)
 	if err != nil {
-		return failing[Usage](err)
+		return errSeq[Usage](err)
 	}
-	return classified(reader.ReadUsage(ctx, q))
+	return classifySeq(reader.ReadUsage(ctx, q))
 }
 
 // UsageTotal sums the recorded usage that q asks for. Windows of different lengths would count
@@ -159,16 +159,16 @@ func (l *Limiter) usageReader(q Usage) (recordReader, error) {
 	return reader, nil
 }
 
-// failing is a list that is nothing but an error.
-func failing[T any](err error) iter.Seq2[T, error] {
+// errSeq is a list that is nothing but an error.
+func errSeq[T any](err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		yield(none, err)
 	}
 }
 
-// classified is a list whose error is an [*Error].
-func classified[T any](list iter.Seq2[T, error]) iter.Seq2[T, error] {
+// classifySeq is a list whose error is an [*Error].
+func classifySeq[T any](list iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		for v, err := range list {
 			if err != nil {

@@ -16,7 +16,7 @@ import (
 
 // Limits returns the limits that are configured at exactly one place, by name; none is no error.
 func (l *Limiter) Limits(ctx context.Context, at Subject) ([]Limit, error) {
-	level, err := l.place(at)
+	level, err := l.levelOf(at)
 	if err != nil {
 		return nil, err
 	}
@@ -42,7 +42,7 @@ func (l *Limiter) SetLimits(ctx context.Context, at Subject, limits []Limit) err
 	if err != nil {
 		return err
 	}
-	if _, err := l.place(at); err != nil {
+	if _, err := l.levelOf(at); err != nil {
 		return err
 	}
 	normal, err := normalizeLimits("limits", limits)
@@ -54,7 +54,7 @@ func (l *Limiter) SetLimits(ctx context.Context, at Subject, limits []Limit) err
 			return err
 		}
 	}
-	return l.change(ctx, func(ctx context.Context) error {
+	return l.changeConfig(ctx, func(ctx context.Context) error {
 		return editor.WriteLimits(ctx, l.options.Now(), at, normal)
 	})
 }
@@ -82,7 +82,7 @@ func (l *Limiter) SetPolicy(ctx context.Context, p Policy) error {
 	if p != Block && p != Allow {
 		return invalid("on_unavailable", string(p), "must be block or allow")
 	}
-	return l.change(ctx, func(ctx context.Context) error {
+	return l.changeConfig(ctx, func(ctx context.Context) error {
 		if err := editor.WritePolicy(ctx, l.options.Now(), p); err != nil {
 			return err
 		}
@@ -94,15 +94,15 @@ func (l *Limiter) SetPolicy(ctx context.Context, p Policy) error {
 // Applied returns the limits of a subject that the cache knows, and nil where it knows none: it never
 // asks the store, and time stands at the latest call. They are shared: do not change them.
 func (l *Limiter) Applied(s Subject) []Limit {
-	r := l.cache.peek(l.cacheKey(s), l.leases.high.Load())
+	r := l.cache.peek(l.cacheKey(s), l.leases.latestNow.Load())
 	if r == nil {
 		return nil
 	}
 	return r.Limits
 }
 
-// place says which level a place is, or what is wrong with it.
-func (l *Limiter) place(at Subject) (Level, error) {
+// levelOf says which level a place is, or what is wrong with it.
+func (l *Limiter) levelOf(at Subject) (Level, error) {
 	if at.Entity != "" {
 		if reason := checkEntity(at.Entity, l.traits.EntitySlash); reason != "" {
 			return "", invalid("entity", at.Entity, reason)
@@ -122,21 +122,21 @@ func (l *Limiter) place(at Subject) (Level, error) {
 	return LevelEntity, nil
 }
 
-// change checks and does something to the configuration, one change at a time, and forgets what was
+// changeConfig checks and does something to the configuration, one change at a time, and forgets what was
 // resolved before.
-func (l *Limiter) change(ctx context.Context, write func(ctx context.Context) error) error {
+func (l *Limiter) changeConfig(ctx context.Context, write func(ctx context.Context) error) error {
 	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
 	select {
-	case l.changing <- struct{}{}: // also for a caller who is about to leave
+	case l.configLock <- struct{}{}: // also for a caller who is about to leave
 	default:
 		select {
-		case l.changing <- struct{}{}:
+		case l.configLock <- struct{}{}:
 		case <-storeCtx.Done():
 			return &Error{Code: Unavailable, Reason: "another change is under way", Err: storeCtx.Err()}
 		}
 	}
-	defer func() { <-l.changing }()
+	defer func() { <-l.configLock }()
 	err := write(storeCtx)
 	l.DropCache() // whatever came of it: a write that is reported as failed may have happened
 	if err != nil {
@@ -170,7 +170,7 @@ func (l *Limiter) Configure(ctx context.Context, d *Definitions) error {
 	if err != nil {
 		return fmt.Errorf("weir: configure: %w", err)
 	}
-	return l.change(ctx, func(ctx context.Context) error {
+	return l.changeConfig(ctx, func(ctx context.Context) error {
 		if err := writer.WriteConfig(ctx, l.options.Now(), normal); err != nil {
 			return err
 		}

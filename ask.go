@@ -129,7 +129,7 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explan
 			return first, nil
 		}
 		if depth == l.options.CascadeDepth {
-			return nil, tooLong(storeCtx, l.resolve, Subject{entity, resource}, depth)
+			return nil, checkChain(storeCtx, l.resolve, Subject{entity, resource}, depth)
 		}
 		e.Parent = &Explanation{}
 		at, e = r.Parent, e.Parent

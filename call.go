@@ -10,31 +10,31 @@ import (
 	"time"
 )
 
-// call is the working memory of one call. Where the store is in the process it is used again by
+// scratch is the working memory of one call. Where the store is in the process it is used again by
 // another call afterwards; a store that is elsewhere may still be busy with what it was given when
 // a call is given up.
-type call struct {
-	limiter *Limiter
-	memo    [4]remembered
-	turn    int
-	hits    int64         // in memo, not yet counted
-	counter *atomic.Int64 // where they are counted
+type scratch struct {
+	limiter  *Limiter
+	memo     [4]memoEntry
+	memoNext int
+	hits     int64         // in memo, not yet counted
+	counter  *atomic.Int64 // where they are counted
 
-	one     [1]Charge
-	charges []Charge
-	costs   costBook
-	named   costBook // by a settlement
+	chargeBuf   [1]Charge
+	charges     []Charge
+	costs       costLists
+	namedTotals costLists // by a settlement
 
 	reservation Reservation
 	planner     planner
 	taken       []Taken
 	lease       *Lease // for the answer; nil if the store makes the outcome
 
-	settling settling
-	update   Update
-	changes  []Change
-	parts    []Part
-	totals   [][]Part
+	op      updateOp
+	update  Update
+	changes []Change
+	parts   []Part
+	totals  [][]Part
 
 	outcome Outcome
 
@@ -42,23 +42,23 @@ type call struct {
 }
 
 // newLeaseID is [NewLeaseID] from a source that nobody else waits for.
-func (c *call) newLeaseID(now time.Time) LeaseID {
+func (c *scratch) newLeaseID(now time.Time) LeaseID {
 	return makeLeaseID(now.UnixMilli(), c.random.Uint64(), uint32(c.random.Uint64()))
 }
 
-// remembered is a resolution that a call has used, by the subject that the cache keeps it under.
-type remembered struct {
+// memoEntry is a resolution that a call has used, by the subject that the cache keeps it under.
+type memoEntry struct {
 	key      Subject
 	resolved *Resolved
 }
 
 // resolve is [Limiter.resolveSubject], but looks first at what the calls before have used: there
 // are a few of these memories, one for each processor, and nobody waits for another.
-func (c *call) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
+func (c *scratch) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
 	cache := c.limiter.cache
 	key := c.limiter.cacheKey(s)
 	if mode != Fresh {
-		now, generation := c.limiter.leases.high.Load(), cache.generation.Load()
+		now, generation := c.limiter.leases.latestNow.Load(), cache.generation.Load()
 		for i := range c.memo {
 			m := &c.memo[i]
 			if m.resolved == nil || m.key != key {
@@ -73,25 +73,25 @@ func (c *call) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resol
 	}
 	r, key, err := c.limiter.resolveKept(ctx, s, mode)
 	if err == nil && r != nil && r.until != 0 {
-		c.memo[c.turn%len(c.memo)] = remembered{key, r}
-		c.turn++
+		c.memo[c.memoNext%len(c.memo)] = memoEntry{key, r}
+		c.memoNext++
 	}
 	return r, err
 }
 
-// callPool hands out working memory.
-type callPool struct {
+// scratchPool hands out working memory.
+type scratchPool struct {
 	pool sync.Pool
 	made atomic.Int64
 	// generators are those of calls whose memory is not used again.
 	generators sync.Pool
 }
 
-func (l *Limiter) newCall() *call {
-	if c, ok := l.calls.pool.Get().(*call); ok {
+func (l *Limiter) newScratch() *scratch {
+	if c, ok := l.calls.pool.Get().(*scratch); ok {
 		return c
 	}
-	c := &call{limiter: l, random: l.calls.generator(), named: costBook{full: true}}
+	c := &scratch{limiter: l, random: l.calls.generator(), namedTotals: costLists{full: true}}
 	c.counter = l.cache.counter(l.calls.made.Add(1))
 	c.reservation = Reservation{
 		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
@@ -106,7 +106,7 @@ func (l *Limiter) newCall() *call {
 }
 
 // generator returns one for lease IDs, which nobody else uses.
-func (p *callPool) generator() *rand.ChaCha8 {
+func (p *scratchPool) generator() *rand.ChaCha8 {
 	if g, ok := p.generators.Get().(*rand.ChaCha8); ok {
 		return g
 	}
@@ -117,16 +117,16 @@ func (p *callPool) generator() *rand.ChaCha8 {
 	return rand.NewChaCha8(seed)
 }
 
-// endCall takes working memory back. What it points to stays alive until the next call overwrites
+// releaseScratch takes working memory back. What it points to stays alive until the next call overwrites
 // it; there is one for each processor, and little in it.
-func (l *Limiter) endCall(c *call) {
+func (l *Limiter) releaseScratch(c *scratch) {
 	if c.hits > 0 {
 		c.counter.Add(c.hits)
 		c.hits = 0
 	}
 	if l.traits.Local {
 		c.costs.reset()
-		c.named.reset()
+		c.namedTotals.reset()
 		l.calls.pool.Put(c)
 		return
 	}
@@ -134,15 +134,15 @@ func (l *Limiter) endCall(c *call) {
 	c.random = nil
 }
 
-// leaseRoom is a lease in one piece with the statuses of so many limits: callers keep both, and one
+// leaseWithStatuses is a lease in one piece with the statuses of so many limits: callers keep both, and one
 // piece of memory costs less than two.
-type leaseRoom[Statuses any] struct {
+type leaseWithStatuses[Statuses any] struct {
 	lease    Lease
 	statuses Statuses
 }
 
 // planOutcome returns an outcome for the plan that was made. The call's lease lies beside its statuses.
-func (c *call) planOutcome(e *leaseEntry) *Outcome {
+func (c *scratch) planOutcome(e *leaseEntry) *Outcome {
 	takes := c.planner.made.Takes
 	out := &c.outcome
 	*out = Outcome{Taken: slices.Grow(c.taken[:0], len(takes))[:len(takes)]}
@@ -153,29 +153,29 @@ func (c *call) planOutcome(e *leaseEntry) *Outcome {
 			out.Taken[i].Pieces = e.holdings[:len(takes)][i].Pieces[:0]
 		}
 	}
-	out.Limits, c.lease = statuses(len(takes))
+	out.Limits, c.lease = newStatuses(len(takes))
 	return out
 }
 
-// statuses returns room for the statuses of n limits, and for a lease.
-func statuses(n int) ([]LimitStatus, *Lease) {
+// newStatuses returns room for the statuses of n limits, and for a lease.
+func newStatuses(n int) ([]LimitStatus, *Lease) {
 	switch {
 	case n == 1:
-		room := &leaseRoom[[1]LimitStatus]{}
+		room := &leaseWithStatuses[[1]LimitStatus]{}
 		return room.statuses[:], &room.lease
 	case n <= 4:
-		room := &leaseRoom[[4]LimitStatus]{}
+		room := &leaseWithStatuses[[4]LimitStatus]{}
 		return room.statuses[:n:n], &room.lease
 	case n <= 8:
-		room := &leaseRoom[[8]LimitStatus]{}
+		room := &leaseWithStatuses[[8]LimitStatus]{}
 		return room.statuses[:n:n], &room.lease
 	}
 	return make([]LimitStatus, n), &Lease{}
 }
 
-// holdings returns n holdings, those of a lease that has ended if there is one. Only their parts and
+// newHoldings returns n holdings, those of a lease that has ended if there is one. Only their parts and
 // pieces are of use, as memory.
-func (p *planner) holdings(n int) []Holding {
+func (p *planner) newHoldings(n int) []Holding {
 	e := p.entry
 	var room []Holding
 	if e != nil {

@@ -22,7 +22,7 @@ func (c *namedCost) limit() string {
 	if c.key == 0 {
 		return c.name
 	}
-	return c.name[strings.LastIndexByte(c.name, keyMark)+1:]
+	return c.name[strings.LastIndexByte(c.name, nameSeparator)+1:]
 }
 
 // costList has costs in the order of their names.
@@ -88,10 +88,10 @@ func (list costList) findKey(key uint64, limit string) (units int64, ok bool) {
 	return 0, false
 }
 
-// costBook has the costs of each charge of a request, or the totals of a settlement, as lists.
-type costBook struct {
-	lists []costList
-	all   costList // the memory of the lists
+// costLists has the costs of each charge of a request, or the totals of a settlement, as lists.
+type costLists struct {
+	lists  []costList
+	buffer costList // the memory of the lists
 	// names are those of the last costs that were in order. The next ones mostly have the same, and to
 	// look them up is quicker than to walk a map.
 	names []string
@@ -101,13 +101,13 @@ type costBook struct {
 
 // add reads the costs of the next charge, or says what is wrong with them: a malformed name or a
 // negative amount, the first by name.
-func (b *costBook) add(c Costs, field string) error {
-	from := len(b.all)
+func (b *costLists) add(c Costs, field string) error {
+	from := len(b.buffer)
 	known := b.addNamed(c)
 	if !known {
-		b.all = c.appendTo(b.all[:from])
+		b.buffer = c.appendTo(b.buffer[:from])
 	}
-	list := b.all[from:len(b.all):len(b.all)]
+	list := b.buffer[from:len(b.buffer):len(b.buffer)]
 	b.lists = append(b.lists, list)
 	if err := list.check(field, !known, b.full); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (b *costBook) add(c Costs, field string) error {
 }
 
 // addNamed reads costs that have the names that are known, and no other.
-func (b *costBook) addNamed(c Costs) bool {
+func (b *costLists) addNamed(c Costs) bool {
 	if len(c) != len(b.names) {
 		return false
 	}
@@ -135,10 +135,10 @@ func (b *costBook) addNamed(c Costs) bool {
 		if !ok {
 			return false
 		}
-		b.all = append(b.all, namedCost{name: name, units: units})
+		b.buffer = append(b.buffer, namedCost{name: name, units: units})
 	}
 	return true
 }
 
 // reset empties the book and keeps its memory.
-func (b *costBook) reset() { b.lists, b.all = b.lists[:0], b.all[:0] }
+func (b *costLists) reset() { b.lists, b.buffer = b.lists[:0], b.buffer[:0] }

@@ -13,7 +13,7 @@ func TestCostBookForgetsNothingWrong(t *testing.T) {
 	t.Parallel()
 	names := []string{"rpm", "tpm", "a", "b", "usd_micros", "parallel", "wcu", "é", "", "-x", "in.out"}
 	rng := rand.New(rand.NewPCG(7, 7))
-	used := &costBook{}
+	used := &costLists{}
 	counts := map[string]int{}
 	for range 20_000 {
 		costs := Costs{}
@@ -21,7 +21,7 @@ func TestCostBookForgetsNothingWrong(t *testing.T) {
 			costs[names[min(rng.IntN(40)%len(names), rng.IntN(len(names)))]] = int64(rng.IntN(50)) - 1
 		}
 		used.reset()
-		fresh := &costBook{}
+		fresh := &costLists{}
 		got, want := used.add(costs, "costs"), fresh.add(costs, "costs")
 		if (got == nil) != (want == nil) || got != nil && got.Error() != want.Error() {
 			t.Fatalf("%v: got %v, want %v", costs, got, want)

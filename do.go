@@ -19,7 +19,7 @@ func Do(ctx context.Context, s Service, r *Request, call func(context.Context, *
 		return err
 	}
 	if ctx.Err() != nil { // the context ended after the reservation: nothing has been sent
-		return errors.Join(ctx.Err(), lease.settle(ctx, false))
+		return errors.Join(ctx.Err(), lease.settleReported(ctx, false))
 	}
 	if lease.Replay {
 		return lease.Do(ctx, call)
@@ -64,7 +64,7 @@ func (l *Lease) do(
 	defer func() {
 		// Also while panicking: a panic must not leave slots occupied.
 		stop()
-		if failed := l.settle(ctx, succeeded && ctx.Err() == nil); failed != nil {
+		if failed := l.settleReported(ctx, succeeded && ctx.Err() == nil); failed != nil {
 			err = errors.Join(err, failed)
 		}
 	}()
@@ -73,7 +73,7 @@ func (l *Lease) do(
 	return err
 }
 
-func (l *Lease) settle(ctx context.Context, succeeded bool) error {
+func (l *Lease) settleReported(ctx context.Context, succeeded bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleGrace)
 	defer cancel()
 	var err error

@@ -52,19 +52,19 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 	case parent == name:
 		return invalid("parent", parent, "is the entity itself")
 	}
-	return l.change(ctx, func(ctx context.Context) error {
+	return l.changeConfig(ctx, func(ctx context.Context) error {
 		if cascade {
 			if err := l.checkDepth(ctx, name, parent); err != nil {
 				return err
 			}
 		}
-		return ownField(editor.WriteEntity(ctx, l.options.Now(), name, parent, cascade), parent)
+		return reparentError(editor.WriteEntity(ctx, l.options.Now(), name, parent, cascade), parent)
 	})
 }
 
-// ownField puts a mistake that a store found in its whole configuration into the words of the
+// reparentError puts a mistake that a store found in its whole configuration into the words of the
 // caller, who only named a parent: whatever does not fit, it is that.
-func ownField(err error, parent string) error {
+func reparentError(err error, parent string) error {
 	e, ok := errors.AsType[*Error](err)
 	if !ok || e.Code != Invalid || !strings.HasPrefix(e.Field, "entities.") {
 		return err
@@ -84,7 +84,7 @@ func (l *Limiter) DeleteEntity(ctx context.Context, name string) error {
 	if reason := checkEntity(name, l.traits.EntitySlash); reason != "" {
 		return invalid("entity", name, reason)
 	}
-	return l.change(ctx, func(ctx context.Context) error {
+	return l.changeConfig(ctx, func(ctx context.Context) error {
 		return editor.DeleteEntity(ctx, l.options.Now(), name)
 	})
 }

@@ -13,37 +13,37 @@ type fingerprint hash.Hash
 
 const fingerprintSeed = fingerprint(hash.Seed)
 
-func (f fingerprint) int(n int64) fingerprint { return fingerprint(hash.Hash(f).Word(uint64(n))) }
+func (f fingerprint) addInt(n int64) fingerprint { return fingerprint(hash.Hash(f).Word(uint64(n))) }
 
-func (f fingerprint) string(s string) fingerprint { return fingerprint(hash.Hash(f).String(s)) }
+func (f fingerprint) addString(s string) fingerprint { return fingerprint(hash.Hash(f).String(s)) }
 
-// id is a hash of a lease ID, to find it by.
-func (f fingerprint) id(id LeaseID) fingerprint {
+// addLeaseID is a hash of a lease ID, to find it by.
+func (f fingerprint) addLeaseID(id LeaseID) fingerprint {
 	h := hash.Hash(f).Word(binary.LittleEndian.Uint64(id[:8]))
 	return fingerprint(h.Word(binary.LittleEndian.Uint64(id[8:])))
 }
 
-func (f fingerprint) costs(list costList) fingerprint {
-	f = f.int(int64(len(list)))
+func (f fingerprint) addCosts(list costList) fingerprint {
+	f = f.addInt(int64(len(list)))
 	for i := range list {
-		f = f.string(list[i].name).int(list[i].units)
+		f = f.addString(list[i].name).addInt(list[i].units)
 	}
 	return f
 }
 
 // fingerprintRequest covers all that decides a reservation: charges in order, and brought limits.
 func fingerprintRequest(charges []Charge, costs []costList, brought []Limit) uint64 {
-	f := fingerprintSeed.int(int64(len(charges)))
+	f := fingerprintSeed.addInt(int64(len(charges)))
 	for i := range charges {
-		f = f.string(charges[i].Entity).string(charges[i].Resource).costs(costs[i])
+		f = f.addString(charges[i].Entity).addString(charges[i].Resource).addCosts(costs[i])
 	}
 	for i := range brought {
 		l := &brought[i]
-		f = f.string(l.Name).string(string(l.Kind)).int(l.Capacity).int(l.RefillAmount).
-			int(int64(l.RefillPeriod)).int(int64(l.Window)).int(int64(l.Timeout)).
-			string(l.Every).string(l.Zone)
+		f = f.addString(l.Name).addString(string(l.Kind)).addInt(l.Capacity).addInt(l.RefillAmount).
+			addInt(int64(l.RefillPeriod)).addInt(int64(l.Window)).addInt(int64(l.Timeout)).
+			addString(l.Every).addString(l.Zone)
 		if l.Shadow {
-			f = f.int(1)
+			f = f.addInt(1)
 		}
 	}
 	return uint64(f)
@@ -56,11 +56,11 @@ func fingerprintTotals(totals []costList) uint64 {
 		named = named || len(list) > 0
 	}
 	if !named {
-		return uint64(fingerprintSeed.int(0))
+		return uint64(fingerprintSeed.addInt(0))
 	}
-	f := fingerprintSeed.int(int64(len(totals)))
+	f := fingerprintSeed.addInt(int64(len(totals)))
 	for _, list := range totals {
-		f = f.costs(list)
+		f = f.addCosts(list)
 	}
 	return uint64(f)
 }

@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// keyMark separates the parts of a full name. No entity, resource or limit has it in its name.
-const keyMark = '#'
+// nameSeparator separates the parts of a full name. No entity, resource or limit has it in its name.
+const nameSeparator = '#'
 
 // FullName returns the full name of a limit of the charge on s, as the totals of a lease whose
 // request was [Request.Keyed] have it: entity, resource and limit, with a '#' between them.
 func (s Subject) FullName(limit string) string {
-	return s.Entity + string(keyMark) + s.Resource + string(keyMark) + limit
+	return s.Entity + string(nameSeparator) + s.Resource + string(nameSeparator) + limit
 }
 
 // key returns the hash by which a lease knows the charge on s. It is the same in every process.
 func (s Subject) key() uint64 {
-	return uint64(fingerprintSeed.string(s.Entity).string(s.Resource))
+	return uint64(fingerprintSeed.addString(s.Entity).addString(s.Resource))
 }
 
 // keysOf returns the keys of a request's charges, of which no two may be equal.
@@ -36,8 +36,8 @@ func keysOf(charges []Charge) ([]uint64, error) {
 // checkFullName takes a full name apart, or says what is wrong with it. A name without two marks is
 // none: then key is 0.
 func checkFullName(name string) (key uint64, reason string) {
-	last := strings.LastIndexByte(name, keyMark)
-	middle := strings.LastIndexByte(name[:max(last, 0)], keyMark)
+	last := strings.LastIndexByte(name, nameSeparator)
+	middle := strings.LastIndexByte(name[:max(last, 0)], nameSeparator)
 	if middle < 0 {
 		return 0, ""
 	}
@@ -55,7 +55,7 @@ func checkFullName(name string) (key uint64, reason string) {
 // have: two of them may differ at their ends alone.
 func shortenName(name string) string {
 	const longest = maxEntityLen + 1 + maxResourceLen + 1 + maxLimitLen
-	if len(name) <= longest && strings.Count(name, string(keyMark)) >= 2 {
+	if len(name) <= longest && strings.Count(name, string(nameSeparator)) >= 2 {
 		return name
 	}
 	return shorten(name)

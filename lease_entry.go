@@ -5,42 +5,42 @@ package weir
 // an entry too, but one that is the caller's alone.
 type leaseEntry struct {
 	id          LeaseID
-	caller      *leaseCaller // who reserved it
+	caller      *callerQuota // who reserved it
 	counted     bool         // as a live lease
-	state       leaseCondition
+	state       leasePhase
 	degraded    bool
 	inDoubt     bool // something that was given back may still be charged
 	charges     uint8
 	fingerprint uint64 // of the request
 	// at, expires, seqAt and endedAt are in milliseconds.
-	at, expires int64
-	seq, seqAt  int64
-	endedAt     int64
-	endedAs     uint64   // the fingerprint of what was named then
-	keys        []uint64 // of the charges; nil if the request was not keyed
-	holdings    []Holding
-	limits      []LimitStatus
-	oneHolding  [1]Holding // memory for holdings, as one is the most usual number
-	onePart     [1]Part
-	planned     int64 // when the definitions in holdings have to be looked up again, in milliseconds
-	planOf      int64 // the generation of the cache that they are from
+	at, expires           int64
+	seq, seqAt            int64
+	endedAt               int64
+	endedAs               uint64   // the fingerprint of what was named then
+	keys                  []uint64 // of the charges; nil if the request was not keyed
+	holdings              []Holding
+	limits                []LimitStatus
+	holdingBuf            [1]Holding // memory for holdings, as one is the most usual number
+	partBuf               [1]Part
+	definitionsUntil      int64 // when the definitions in holdings have to be looked up again, in milliseconds
+	definitionsGeneration int64 // the generation of the cache that they are from
 
 	busy       bool
-	alone      bool          // made for one caller, in no shard
-	place      leasePlace    // its slot
+	detached   bool          // made for one caller, in no shard
+	ref        leaseRef      // its slot
 	wait       chan struct{} // closed on release; nil while nobody waits
 	list       *leaseList
 	prev, next *leaseEntry
 	due        int64 // when it expires, as filed in a live list
-	filing     int64 // of those due in one millisecond, the one filed last expires last
+	sequence   int64 // of those due in one millisecond, the one filed last expires last
 }
 
-// leaseCondition is what is known of a lease.
-type leaseCondition uint8
+// leasePhase is what is known of a lease.
+type leasePhase uint8
 
 const (
-	leaseUnborn leaseCondition = iota // nothing was reserved
-	leaseHeld
+	leasePending leasePhase = iota // nothing was reserved
+	leaseLive
 	leaseCompleted
 	leaseCancelled
 	leaseExpired
@@ -48,10 +48,10 @@ const (
 )
 
 // ended is true for leases that are over.
-func (c leaseCondition) ended() bool { return c > leaseHeld }
+func (c leasePhase) ended() bool { return c > leaseLive }
 
 // state is the word for it.
-func (c leaseCondition) state() LeaseState {
+func (c leasePhase) state() LeaseState {
 	switch c {
 	case leaseCompleted:
 		return LeaseCompleted
@@ -66,7 +66,7 @@ func (c leaseCondition) state() LeaseState {
 	}
 }
 
-func conditionOf(s LeaseState) leaseCondition {
+func phaseOf(s LeaseState) leasePhase {
 	switch s {
 	case LeaseCompleted:
 		return leaseCompleted
@@ -75,24 +75,24 @@ func conditionOf(s LeaseState) leaseCondition {
 	case LeaseExpired:
 		return leaseExpired
 	default:
-		return leaseHeld
+		return leaseLive
 	}
 }
 
-// bear fills an unborn entry.
-func (e *leaseEntry) bear(r LeaseRecord) {
+// activate fills a pending entry.
+func (e *leaseEntry) activate(r LeaseRecord) {
 	e.fingerprint, e.charges = r.Fingerprint, uint8(r.Charges)
 	e.at, e.expires = r.At.UnixMilli(), r.Expires.UnixMilli()
 	e.seq, e.seqAt = r.Seq, r.SeqAt.UnixMilli()
 	e.keys, e.holdings, e.limits = r.Keys, r.Holdings, r.Limits
-	if e.state = conditionOf(r.State); e.state.ended() {
+	if e.state = phaseOf(r.State); e.state.ended() {
 		e.endedAs = r.EndFingerprint
 		e.end(e.state, r.EndedAt.UnixMilli())
 	}
 }
 
 // end makes a lease an ended one, which holds nothing.
-func (e *leaseEntry) end(as leaseCondition, atMS int64) {
+func (e *leaseEntry) end(as leasePhase, atMS int64) {
 	e.state, e.endedAt = as, atMS
 	e.keys, e.holdings, e.limits = nil, e.holdings[:0], nil
 }

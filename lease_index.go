@@ -12,16 +12,16 @@ import (
 // Leases that are forgotten stay in their map until that goes as a whole, which is soon: whoever gets a
 // place asks whether it is still the lease's.
 type leaseIndex struct {
-	chunks []leaseChunk // in the order of time; never empty
-	spare  []leaseSlot  // of a chunk that is gone, empty
+	chunks []indexChunk // in the order of time; never empty
+	spare  []leaseCell  // of a chunk that is gone, empty
 	seed   fingerprint
 	len    int // leases that are not forgotten
 }
 
-// leaseChunk has the IDs from one millisecond up to the next chunk's; the first also has older ones.
-type leaseChunk struct {
+// indexChunk has the IDs from one millisecond up to the next chunk's; the first also has older ones.
+type indexChunk struct {
 	from, newest int64 // milliseconds
-	places       leasePlaces
+	places       leaseHash
 	left         int // leases that are not forgotten
 }
 
@@ -30,7 +30,7 @@ type leaseChunk struct {
 const fullChunk = 64
 
 func newLeaseIndex(seed fingerprint) leaseIndex {
-	return leaseIndex{chunks: make([]leaseChunk, 1), seed: seed}
+	return leaseIndex{chunks: make([]indexChunk, 1), seed: seed}
 }
 
 // chunk returns the number of the chunk that has the IDs of a millisecond.
@@ -54,22 +54,22 @@ func (x *leaseIndex) chunk(ms int64) int {
 	return low
 }
 
-func (x *leaseIndex) get(id LeaseID) (leasePlace, bool) {
+func (x *leaseIndex) get(id LeaseID) (leaseRef, bool) {
 	return x.chunks[x.chunk(id.ms())].places.get(id, x.seed)
 }
 
 // move makes another place that of a lease that is there.
-func (x *leaseIndex) move(id LeaseID, place leasePlace) {
+func (x *leaseIndex) move(id LeaseID, place leaseRef) {
 	x.chunks[x.chunk(id.ms())].places.move(id, place, x.seed)
 }
 
 // add notes the place of a new lease; valid says which others are not forgotten.
-func (x *leaseIndex) add(id LeaseID, place leasePlace, valid func(LeaseID, leasePlace) bool) {
+func (x *leaseIndex) add(id LeaseID, place leaseRef, valid func(LeaseID, leaseRef) bool) {
 	ms := id.ms()
 	at := x.chunk(ms)
 	c := &x.chunks[at]
 	if len(c.places.slots) >= 2*fullChunk && c.places.full() {
-		c.renew(x.seed, valid)
+		c.rehash(x.seed, valid)
 	}
 	switch full := c.places.len >= fullChunk && ms > c.newest && at == len(x.chunks)-1; {
 	case full && c.left == 0: // it would never go
@@ -77,9 +77,9 @@ func (x *leaseIndex) add(id LeaseID, place leasePlace, valid func(LeaseID, lease
 		c.places.len = 0
 	case full:
 		if x.spare == nil {
-			x.spare = make([]leaseSlot, 2*fullChunk)
+			x.spare = make([]leaseCell, 2*fullChunk)
 		}
-		x.chunks = append(x.chunks, leaseChunk{from: ms, places: leasePlaces{slots: x.spare}})
+		x.chunks = append(x.chunks, indexChunk{from: ms, places: leaseHash{slots: x.spare}})
 		x.spare = nil
 		c = &x.chunks[at+1]
 	}
@@ -89,10 +89,10 @@ func (x *leaseIndex) add(id LeaseID, place leasePlace, valid func(LeaseID, lease
 	x.len++
 }
 
-// renew gives a full chunk as much room as those need that are not forgotten. One ID that was far ahead
+// rehash gives a full chunk as much room as those need that are not forgotten. One ID that was far ahead
 // must not keep the next chunk from beginning for longer.
-func (c *leaseChunk) renew(seed fingerprint, valid func(LeaseID, leasePlace) bool) {
-	c.places.keep(c.left, seed, valid)
+func (c *indexChunk) rehash(seed fingerprint, valid func(LeaseID, leaseRef) bool) {
+	c.places.rebuild(c.left, seed, valid)
 	c.newest = 0
 	for i := range c.places.slots {
 		if s := &c.places.slots[i]; !s.id.IsZero() {
@@ -101,9 +101,9 @@ func (c *leaseChunk) renew(seed fingerprint, valid func(LeaseID, leasePlace) boo
 	}
 }
 
-// leave notes that a lease is forgotten; valid says which others are not. One that came to nothing has a
+// forget notes that a lease is forgotten; valid says which others are not. One that came to nothing has a
 // slot that others will get, so its place is taken from it at once.
-func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePlace) bool) {
+func (x *leaseIndex) forget(id LeaseID, unborn bool, valid func(LeaseID, leaseRef) bool) {
 	at := x.chunk(id.ms())
 	c := &x.chunks[at]
 	if c.left--; unborn {
@@ -116,7 +116,7 @@ func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePla
 	}
 	// The first is soon gone as a whole, unless it is large.
 	if c.places.len >= fullChunk && c.left < c.places.len/8 && (at > 0 || c.places.len > 4*fullChunk) {
-		x.reuse(c.places.keep(c.left, x.seed, valid))
+		x.reuse(c.places.rebuild(c.left, x.seed, valid))
 	}
 }
 
@@ -124,7 +124,7 @@ func (x *leaseIndex) leave(id LeaseID, unborn bool, valid func(LeaseID, leasePla
 func (x *leaseIndex) remove(at int) {
 	x.reuse(x.chunks[at].places.slots)
 	if at == 0 {
-		x.chunks[0] = leaseChunk{}
+		x.chunks[0] = indexChunk{}
 		x.chunks = x.chunks[1:]
 		return
 	}
@@ -132,41 +132,41 @@ func (x *leaseIndex) remove(at int) {
 }
 
 // reuse keeps the memory of a chunk for the next one, if it is of the usual size.
-func (x *leaseIndex) reuse(slots []leaseSlot) {
+func (x *leaseIndex) reuse(slots []leaseCell) {
 	if len(slots) == 2*fullChunk {
 		clear(slots)
 		x.spare = slots
 	}
 }
 
-// leasePlaces maps lease IDs to places: a table with a power of two of slots, in which an ID stands in
+// leaseHash maps lease IDs to places: a table with a power of two of slots, in which an ID stands in
 // the first free slot after the one that its hash names. Nothing is taken out singly, and there are no
 // pointers for the collector to follow.
-type leasePlaces struct {
-	slots []leaseSlot
+type leaseHash struct {
+	slots []leaseCell
 	len   int
 }
 
-// leaseSlot is empty where the ID is zero, which is no lease's.
-type leaseSlot struct {
+// leaseCell is empty where the ID is zero, which is no lease's.
+type leaseCell struct {
 	id    LeaseID
-	place leasePlace
+	place leaseRef
 }
 
 // leastSlots is how many slots the smallest table has.
 const leastSlots = 16
 
 // slot returns the number of the slot that an ID has or would get.
-func (p *leasePlaces) slot(id LeaseID, seed fingerprint) int {
+func (p *leaseHash) slot(id LeaseID, seed fingerprint) int {
 	last := len(p.slots) - 1
-	at := int(seed.id(id)) & last
+	at := int(seed.addLeaseID(id)) & last
 	for p.slots[at].id != id && !p.slots[at].id.IsZero() {
 		at = (at + 1) & last
 	}
 	return at
 }
 
-func (p *leasePlaces) get(id LeaseID, seed fingerprint) (leasePlace, bool) {
+func (p *leaseHash) get(id LeaseID, seed fingerprint) (leaseRef, bool) {
 	if p.len == 0 {
 		return 0, false
 	}
@@ -175,9 +175,9 @@ func (p *leasePlaces) get(id LeaseID, seed fingerprint) (leasePlace, bool) {
 }
 
 // full is true where the table grows before it takes another.
-func (p *leasePlaces) full() bool { return p.len >= len(p.slots)/4*3 }
+func (p *leaseHash) full() bool { return p.len >= len(p.slots)/4*3 }
 
-func (p *leasePlaces) set(id LeaseID, place leasePlace, seed fingerprint) {
+func (p *leaseHash) set(id LeaseID, place leaseRef, seed fingerprint) {
 	if p.full() {
 		p.resize(max(leastSlots, 2*len(p.slots)), seed, nil)
 	}
@@ -190,13 +190,13 @@ func (p *leasePlaces) set(id LeaseID, place leasePlace, seed fingerprint) {
 }
 
 // move gives another place to an ID that is there.
-func (p *leasePlaces) move(id LeaseID, place leasePlace, seed fingerprint) {
+func (p *leaseHash) move(id LeaseID, place leaseRef, seed fingerprint) {
 	p.slots[p.slot(id, seed)].place = place
 }
 
-// keep makes the table anew with those that are valid, of which there are so many, and returns the
+// rebuild makes the table anew with those that are valid, of which there are so many, and returns the
 // memory of the old one.
-func (p *leasePlaces) keep(n int, seed fingerprint, valid func(LeaseID, leasePlace) bool) []leaseSlot {
+func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(LeaseID, leaseRef) bool) []leaseCell {
 	old := p.slots
 	size := leastSlots
 	for size < 2*n {
@@ -208,9 +208,9 @@ func (p *leasePlaces) keep(n int, seed fingerprint, valid func(LeaseID, leasePla
 
 // resize moves the places to a table of another size, without those that are not valid; nil means all
 // are.
-func (p *leasePlaces) resize(size int, seed fingerprint, valid func(LeaseID, leasePlace) bool) {
+func (p *leaseHash) resize(size int, seed fingerprint, valid func(LeaseID, leaseRef) bool) {
 	old := p.slots
-	p.slots, p.len = make([]leaseSlot, size), 0
+	p.slots, p.len = make([]leaseCell, size), 0
 	for i := range old {
 		if s := &old[i]; !s.id.IsZero() && (valid == nil || valid(s.id, s.place)) {
 			p.slots[p.slot(s.id, seed)] = *s

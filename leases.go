@@ -19,42 +19,42 @@ import (
 // Nothing here wakes up by itself: expiry is judged when a lease is asked for, and every call
 // sweeps a few leases that are due in its shard.
 type leaseTable struct {
-	shards []leaseShard
+	shards []leaseSegment
 	seed   fingerprint // so that no caller can choose the shard of the IDs that it brings
 	// memory is how long ended leases are remembered, in milliseconds, and memorySize how many at most.
 	memory     int64
 	memorySize int
-	high       atomic.Int64 // the latest now, see clock
-	early      atomic.Int64 // lease IDs older than this may have been used before the table was opened
+	latestNow  atomic.Int64 // the latest now, see clock
+	horizon    atomic.Int64 // lease IDs older than this may have been used before the table was opened
 	// callers have the horizons that lease IDs forgotten early have moved.
-	callers leaseCallers
-	// blank has entries that were used and are empty now, with room for holdings. It stays empty where
+	callers callerQuotas
+	// entries has entries that were used and are empty now, with room for holdings. It stays empty where
 	// a store may still read the holdings of a lease after its answer.
-	blank sync.Pool
-	reuse bool
+	entries sync.Pool
+	reuse   bool
 }
 
-// leaseShard is one part of the table.
-type leaseShard struct {
+// leaseSegment is one part of the table.
+type leaseSegment struct {
 	mu    sync.Mutex
 	index leaseIndex
 	slots []*leaseEntry // the leases that have not ended
-	free  []leasePlace  // the slots that are empty
+	free  []leaseRef    // the slots that are empty
 	// live has a list for each lifetime: leases of one lifetime end in the order of their renewal, so
 	// no heap is needed.
-	live    []*leaseList
-	filings int64
-	ended   endedLeases
-	room    int   // for ended leases
-	quiet   int64 // nothing is due before this instant, in milliseconds
+	live     []*leaseList
+	sequence int64
+	ended    endedLeases
+	maxEnded int   // for ended leases
+	nextDue  int64 // nothing is due before this instant, in milliseconds
 }
 
-// leasePlace says where a lease is: in a slot, or among those that have ended.
-type leasePlace uint32
+// leaseRef says where a lease is: in a slot, or among those that have ended.
+type leaseRef uint32
 
 const (
-	leaseHasEnded leasePlace = 1 << 31
-	leaseNowhere             = leaseHasEnded - 1
+	leaseHasEnded leaseRef = 1 << 31
+	leaseNowhere           = leaseHasEnded - 1
 )
 
 // A call clears away at most sweepLeast due leases of its shard and a sixteenth of those there are:
@@ -77,16 +77,16 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 		n = 1 // so that a small memory forgets exactly the oldest
 	}
 	t := &leaseTable{
-		shards: make([]leaseShard, n), seed: fingerprint(rand.Uint64()),
+		shards: make([]leaseSegment, n), seed: fingerprint(rand.Uint64()),
 		memory: o.LeaseMemory.Milliseconds(), memorySize: o.LeaseMemorySize,
 	}
 	t.callers.open(o)
 	for i := range t.shards {
 		t.shards[i].index = newLeaseIndex(t.seed)
-		t.shards[i].room = max(1, o.LeaseMemorySize/n)
+		t.shards[i].maxEnded = max(1, o.LeaseMemorySize/n)
 	}
-	t.high.Store(opened.UnixMilli())
-	t.early.Store(opened.UnixMilli())
+	t.latestNow.Store(opened.UnixMilli())
+	t.horizon.Store(opened.UnixMilli())
 	return t
 }
 
@@ -95,11 +95,11 @@ func newLeaseTable(o *Options, opened time.Time) *leaseTable {
 func (t *leaseTable) clock(now time.Time) int64 {
 	ms := now.UnixMilli()
 	for {
-		high := t.high.Load()
+		high := t.latestNow.Load()
 		if ms <= high && high-ms <= clockReset {
 			return high
 		}
-		if t.high.CompareAndSwap(high, ms) {
+		if t.latestNow.CompareAndSwap(high, ms) {
 			return ms
 		}
 	}
@@ -107,10 +107,10 @@ func (t *leaseTable) clock(now time.Time) int64 {
 
 // checkID refuses an ID that a caller has brought and that may have been forgotten, or is too far
 // ahead.
-func (t *leaseTable) checkID(id LeaseID, now int64, by *leaseCaller) error {
-	ms, early := id.ms(), by.early.Load()
+func (t *leaseTable) checkID(id LeaseID, now int64, by *callerQuota) error {
+	ms, early := id.ms(), by.horizon.Load()
 	switch {
-	case ms < max(now-t.memory, t.early.Load()):
+	case ms < max(now-t.memory, t.horizon.Load()):
 		return invalid("lease_id", id, "is too old to tell whether it was used before")
 	case ms < early:
 		return invalid("lease_id", id, fmt.Sprintf("may have been used before: IDs of this caller from before "+
@@ -122,16 +122,16 @@ func (t *leaseTable) checkID(id LeaseID, now int64, by *leaseCaller) error {
 	return nil
 }
 
-func (t *leaseTable) shard(id LeaseID) *leaseShard {
-	return &t.shards[uint64(t.seed.id(id))>>32&uint64(len(t.shards)-1)]
+func (t *leaseTable) shard(id LeaseID) *leaseSegment {
+	return &t.shards[uint64(t.seed.addLeaseID(id))>>32&uint64(len(t.shards)-1)]
 }
 
 // acquire gives the caller the entry of a lease, waiting for whoever works on it. Without one it
-// makes an unborn entry if create says so, otherwise it returns nil. What has been forgotten counts
+// makes a pending entry if create says so, otherwise it returns nil. What has been forgotten counts
 // as absent.
 func (t *leaseTable) acquire(ctx context.Context, id LeaseID, now int64, create bool) (*leaseEntry, error) {
 	for {
-		e, busy := t.try(id, now, create)
+		e, busy := t.tryAcquire(id, now, create)
 		if busy == nil {
 			return e, nil
 		}
@@ -144,9 +144,9 @@ func (t *leaseTable) acquire(ctx context.Context, id LeaseID, now int64, create 
 	}
 }
 
-// try is acquire without waiting: where somebody works on the entry, it returns a channel that is
+// tryAcquire is acquire without waiting: where somebody works on the entry, it returns a channel that is
 // closed when they are done.
-func (t *leaseTable) try(id LeaseID, now int64, create bool) (e *leaseEntry, busy <-chan struct{}) {
+func (t *leaseTable) tryAcquire(id LeaseID, now int64, create bool) (e *leaseEntry, busy <-chan struct{}) {
 	s := t.shard(id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -185,36 +185,36 @@ func (t *leaseTable) try(id LeaseID, now int64, create bool) (e *leaseEntry, bus
 
 // entry returns a new entry, in no shard.
 func (t *leaseTable) entry(id LeaseID) *leaseEntry {
-	e, ok := t.blank.Get().(*leaseEntry)
+	e, ok := t.entries.Get().(*leaseEntry)
 	if !ok {
 		e = &leaseEntry{}
-		e.oneHolding[0].Parts = e.onePart[:0]
-		e.holdings = e.oneHolding[:0]
+		e.holdingBuf[0].Parts = e.partBuf[:0]
+		e.holdings = e.holdingBuf[:0]
 	}
 	e.id, e.caller = id, &t.callers.own
 	return e
 }
 
-// bring takes over an entry that was born outside, under an ID that nobody else can know yet.
-func (t *leaseTable) bring(e *leaseEntry, now int64) {
+// insert takes over an entry that was made outside the table, under an ID that nobody else can know yet.
+func (t *leaseTable) insert(e *leaseEntry, now int64) {
 	s := t.shard(e.id)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sweep(t, now)
 	s.add(e)
-	t.tally(e)
+	t.countLive(e)
 	s.file(e)
 }
 
-// tally keeps the count of live leases: e was filed as what it is now.
-func (t *leaseTable) tally(e *leaseEntry) {
-	switch live := e.state == leaseHeld; {
+// countLive keeps the count of live leases: e was filed as what it is now.
+func (t *leaseTable) countLive(e *leaseEntry) {
+	switch live := e.state == leaseLive; {
 	case live && !e.counted:
 		t.callers.count(e.caller)
 	case !live && e.counted:
-		t.callers.give(e.caller)
+		t.callers.release(e.caller)
 	}
-	e.counted = e.state == leaseHeld
+	e.counted = e.state == leaseLive
 }
 
 // recycle takes back an entry that is in no shard any more. What its holdings point to stays until
@@ -225,16 +225,16 @@ func (t *leaseTable) recycle(e *leaseEntry) {
 	}
 	const most = 16 // holdings; more are not worth keeping
 	if n := cap(e.holdings); n == 0 || n > most {
-		e.holdings = e.oneHolding[:0]
+		e.holdings = e.holdingBuf[:0]
 	}
-	e.state, e.degraded, e.inDoubt, e.keys, e.limits = leaseUnborn, false, false, nil, nil
-	e.seq, e.due, e.filing, e.planned, e.caller = 0, 0, 0, 0, nil
-	t.blank.Put(e)
+	e.state, e.degraded, e.inDoubt, e.keys, e.limits = leasePending, false, false, nil, nil
+	e.seq, e.due, e.sequence, e.definitionsUntil, e.caller = 0, 0, 0, 0, nil
+	t.entries.Put(e)
 }
 
 // release gives an entry back and files it by what became of it.
 func (t *leaseTable) release(e *leaseEntry) {
-	if e.alone {
+	if e.detached {
 		return
 	}
 	s := t.shard(e.id)
@@ -243,16 +243,16 @@ func (t *leaseTable) release(e *leaseEntry) {
 	wait := e.wait
 	e.wait = nil
 	gone := true
-	t.tally(e)
+	t.countLive(e)
 	switch e.state {
-	case leaseUnborn:
+	case leasePending:
 		s.remove(e)
-		s.index.leave(e.id, true, s.valid)
-	case leaseHeld:
+		s.index.forget(e.id, true, s.valid)
+	case leaseLive:
 		s.file(e)
 		gone = false
 	default:
-		s.remember(t, e)
+		s.moveToEnded(t, e)
 	}
 	s.mu.Unlock()
 	if wait != nil {
@@ -264,13 +264,13 @@ func (t *leaseTable) release(e *leaseEntry) {
 }
 
 // find returns the place of a lease.
-func (s *leaseShard) find(id LeaseID) (leasePlace, bool) {
+func (s *leaseSegment) find(id LeaseID) (leaseRef, bool) {
 	place, ok := s.index.get(id)
 	return place, ok && s.valid(id, place)
 }
 
 // valid reports whether a place is still that of a lease.
-func (s *leaseShard) valid(id LeaseID, place leasePlace) bool {
+func (s *leaseSegment) valid(id LeaseID, place leaseRef) bool {
 	if place&leaseHasEnded != 0 {
 		return s.ended.has(id, place)
 	}
@@ -278,30 +278,30 @@ func (s *leaseShard) valid(id LeaseID, place leasePlace) bool {
 }
 
 // add gives an entry a slot.
-func (s *leaseShard) add(e *leaseEntry) {
+func (s *leaseSegment) add(e *leaseEntry) {
 	if n := len(s.free); n > 0 {
-		e.place = s.free[n-1]
+		e.ref = s.free[n-1]
 		s.free = s.free[:n-1]
-		s.slots[e.place] = e
+		s.slots[e.ref] = e
 	} else {
-		e.place = leasePlace(len(s.slots))
+		e.ref = leaseRef(len(s.slots))
 		s.slots = append(s.slots, e)
 	}
-	s.index.add(e.id, e.place, s.valid)
+	s.index.add(e.id, e.ref, s.valid)
 }
 
 // remove takes an entry out of its slot and its list. The index still has its place.
-func (s *leaseShard) remove(e *leaseEntry) {
+func (s *leaseSegment) remove(e *leaseEntry) {
 	if e.list != nil {
 		e.list.remove(e)
 	}
-	s.slots[e.place] = nil
-	s.free = append(s.free, e.place)
+	s.slots[e.ref] = nil
+	s.free = append(s.free, e.ref)
 	s.compact()
 }
 
 // file puts a live lease at the end of the list for its lifetime.
-func (s *leaseShard) file(e *leaseEntry) {
+func (s *leaseSegment) file(e *leaseEntry) {
 	due := e.expires
 	if e.list != nil {
 		if e.due == due {
@@ -309,9 +309,9 @@ func (s *leaseShard) file(e *leaseEntry) {
 		}
 		e.list.remove(e)
 	}
-	s.filings++
-	e.due, e.filing = due, s.filings
-	s.quiet = min(s.quiet, due)
+	s.sequence++
+	e.due, e.sequence = due, s.sequence
+	s.nextDue = min(s.nextDue, due)
 	for _, l := range s.live {
 		if l.tail == nil || l.tail.due <= due {
 			l.push(e)
@@ -324,50 +324,50 @@ func (s *leaseShard) file(e *leaseEntry) {
 }
 
 // expire ends a live lease whose time is over and that nobody works on.
-func (s *leaseShard) expire(t *leaseTable, e *leaseEntry) {
+func (s *leaseSegment) expire(t *leaseTable, e *leaseEntry) {
 	e.end(leaseExpired, e.expires)
-	t.tally(e)
-	s.remember(t, e)
+	t.countLive(e)
+	s.moveToEnded(t, e)
 	// It is not used again: a million leases may expire at once, and few come after them.
 }
 
-// remember moves an ended lease to the ended ones. If there are too many, it forgets the oldest of
+// moveToEnded moves an ended lease to the ended ones. If there are too many, it forgets the oldest of
 // the caller that has the most.
-func (s *leaseShard) remember(t *leaseTable, e *leaseEntry) {
+func (s *leaseSegment) moveToEnded(t *leaseTable, e *leaseEntry) {
 	s.remove(e)
 	s.index.move(e.id, s.ended.push(e.caller, endedLease{
-		id: e.id, at: e.endedAt, fingerprint: e.endedAs, as: e.state, degraded: e.degraded,
+		id: e.id, at: e.endedAt, fingerprint: e.endedAs, phase: e.state, degraded: e.degraded,
 		inDoubt: e.inDoubt,
 	}))
 	if s.ended.len() == 1 {
-		s.quiet = min(s.quiet, s.ended.first().forgetAt(t.memory)+1)
+		s.nextDue = min(s.nextDue, s.ended.first().forgetAt(t.memory)+1)
 	}
-	for s.ended.kept > s.room {
+	for s.ended.count > s.maxEnded {
 		s.forget(s.ended.most())
 	}
-	if s.ended.len() > 2*s.ended.kept+blockEnded {
-		s.ended.compact(func(id LeaseID, at leasePlace) { s.index.move(id, at) })
+	if s.ended.len() > 2*s.ended.count+blockEnded {
+		s.ended.compact(func(id LeaseID, at leaseRef) { s.index.move(id, at) })
 	}
 }
 
 // forgetOldest drops the first of the ended leases. Its ID, and any older one, is refused from now
 // on.
-func (s *leaseShard) forgetOldest() {
-	if e := s.ended.first(); !e.gone() {
+func (s *leaseSegment) forgetOldest() {
+	if e := s.ended.first(); !e.forgotten() {
 		s.forget(e)
 	}
 	s.ended.pop()
 }
 
 // forget drops an ended lease, and moves the horizon of its caller.
-func (s *leaseShard) forget(e *endedLease) {
+func (s *leaseSegment) forget(e *endedLease) {
 	id := e.id
-	s.ended.drop(e).forgot(id.ms() + 1)
-	s.index.leave(id, false, s.valid)
+	s.ended.drop(e).raiseHorizon(id.ms() + 1)
+	s.index.forget(id, false, s.valid)
 }
 
 // compact makes the slots anew where most are empty.
-func (s *leaseShard) compact() {
+func (s *leaseSegment) compact() {
 	const small = 256
 	if len(s.slots) <= small || len(s.free) < len(s.slots)/4*3 {
 		return
@@ -375,17 +375,17 @@ func (s *leaseShard) compact() {
 	var slots []*leaseEntry
 	for _, e := range s.slots {
 		if e != nil {
-			e.place = leasePlace(len(slots))
+			e.ref = leaseRef(len(slots))
 			slots = append(slots, e)
-			s.index.move(e.id, e.place)
+			s.index.move(e.id, e.ref)
 		}
 	}
 	s.slots, s.free = slots, nil
 }
 
 // sweep ends live leases that are due and forgets ended ones that need not be remembered.
-func (s *leaseShard) sweep(t *leaseTable, now int64) {
-	if now < s.quiet {
+func (s *leaseSegment) sweep(t *leaseTable, now int64) {
+	if now < s.nextDue {
 		return
 	}
 	const fewLists = 8
@@ -407,21 +407,21 @@ func (s *leaseShard) sweep(t *leaseTable, now int64) {
 		s.expire(t, e)
 	}
 	for ; budget > 0 && s.ended.len() > 0; budget-- {
-		if e := s.ended.first(); !e.gone() && e.forgetAt(t.memory) >= now {
+		if e := s.ended.first(); !e.forgotten() && e.forgetAt(t.memory) >= now {
 			quiet = min(quiet, e.forgetAt(t.memory)+1)
 			break
 		}
 		s.forgetOldest()
 	}
-	if s.quiet = quiet; budget == 0 {
-		s.quiet = now
+	if s.nextDue = quiet; budget == 0 {
+		s.nextDue = now
 	}
 }
 
 // firstDue returns the live lease that ends first, of those that nobody works on, and whether
 // somebody works on one that might be earlier. They must be remembered in the order in which they
 // end, or the memory would not forget the oldest.
-func (s *leaseShard) firstDue() (first *leaseEntry, busy bool) {
+func (s *leaseSegment) firstDue() (first *leaseEntry, busy bool) {
 	for _, l := range s.live {
 		h := l.head
 		if h == nil {
@@ -431,7 +431,7 @@ func (s *leaseShard) firstDue() (first *leaseEntry, busy bool) {
 			busy = true
 			continue
 		}
-		if first == nil || h.due < first.due || h.due == first.due && h.filing < first.filing {
+		if first == nil || h.due < first.due || h.due == first.due && h.sequence < first.sequence {
 			first = h
 		}
 	}

@@ -52,49 +52,49 @@ const (
 	sharedCallers = 64
 )
 
-// leaseCaller is what the lease table knows of one caller.
-type leaseCaller struct {
+// callerQuota is what the lease table knows of one caller.
+type callerQuota struct {
 	number      uint32       // 0 is the program itself
 	live, ended atomic.Int64 // leases
-	early       atomic.Int64 // lease IDs older than this may have been forgotten
+	horizon     atomic.Int64 // lease IDs older than this may have been forgotten
 }
 
-// forgot moves the horizon to a time, in milliseconds.
-func (c *leaseCaller) forgot(floor int64) {
+// raiseHorizon moves the horizon to a time, in milliseconds.
+func (c *callerQuota) raiseHorizon(floor int64) {
 	for {
-		early := c.early.Load()
-		if early >= floor || c.early.CompareAndSwap(early, floor) {
+		early := c.horizon.Load()
+		if early >= floor || c.horizon.CompareAndSwap(early, floor) {
 			return
 		}
 	}
 }
 
-// leaseCallers bounds the live leases of all callers and of each, and finds the callers' accounts.
-type leaseCallers struct {
-	own           leaseCaller // of calls that name no caller
+// callerQuotas bounds the live leases of all callers and of each, and finds the callers' accounts.
+type callerQuotas struct {
+	own           callerQuota // of calls that name no caller
 	most, mostOf  int64       // live leases, of all and of one caller
 	always        bool        // mostOf holds for a caller that is alone, too
 	live, refused atomic.Int64
 
 	mu     sync.RWMutex
-	byName map[string]*leaseCaller
-	shared [sharedCallers]*leaseCaller
+	byName map[string]*callerQuota
+	shared [sharedCallers]*callerQuota
 	seed   maphash.Seed
 	last   uint32 // the number of the newest
 	swept  int64  // when accounts without leases were last dropped, in milliseconds
 }
 
-func (c *leaseCallers) open(o *Options) {
+func (c *callerQuotas) open(o *Options) {
 	c.most, c.mostOf = int64(o.MaxLeases), int64(o.MaxLeasesPerCaller)
 	c.always = c.mostOf > 0
 	if !c.always {
 		c.mostOf = max(1, c.most/10)
 	}
-	c.byName, c.seed = make(map[string]*leaseCaller), maphash.MakeSeed()
+	c.byName, c.seed = make(map[string]*callerQuota), maphash.MakeSeed()
 }
 
-// of returns the account of the caller that a context names.
-func (c *leaseCallers) of(ctx context.Context, now, memory int64) *leaseCaller {
+// quotaFor returns the account of the caller that a context names.
+func (c *callerQuotas) quotaFor(ctx context.Context, now, memory int64) *callerQuota {
 	name := callerOf(ctx)
 	if name == "" {
 		return &c.own
@@ -114,45 +114,45 @@ func (c *leaseCallers) of(ctx context.Context, now, memory int64) *leaseCaller {
 		c.sweep(now, memory)
 	}
 	if len(c.byName) < maxCallers {
-		known = c.account()
+		known = c.newQuota()
 		c.byName[name] = known
 		return known
 	}
 	at := &c.shared[maphash.String(c.seed, name)%sharedCallers]
 	if *at == nil {
-		*at = c.account()
+		*at = c.newQuota()
 	}
 	return *at
 }
 
-func (c *leaseCallers) account() *leaseCaller {
+func (c *callerQuotas) newQuota() *callerQuota {
 	c.last++
-	return &leaseCaller{number: c.last}
+	return &callerQuota{number: c.last}
 }
 
 // sweep drops the accounts that have nothing to tell any more, at most once a second.
-func (c *leaseCallers) sweep(now, memory int64) {
+func (c *callerQuotas) sweep(now, memory int64) {
 	if now-c.swept < time.Second.Milliseconds() && now >= c.swept {
 		return
 	}
 	c.swept = now
 	for name, a := range c.byName {
-		if a.live.Load() == 0 && a.ended.Load() == 0 && a.early.Load() <= now-memory {
+		if a.live.Load() == 0 && a.ended.Load() == 0 && a.horizon.Load() <= now-memory {
 			delete(c.byName, name)
 		}
 	}
 }
 
-// take counts a lease that is about to live, or returns an error with code [Overloaded] if there
+// acquire counts a lease that is about to live, or returns an error with code [Overloaded] if there
 // are too many.
-func (c *leaseCallers) take(of *leaseCaller) error {
+func (c *callerQuotas) acquire(of *callerQuota) error {
 	if c.fits(of) {
 		return nil
 	}
 	c.refused.Add(1)
 	reason := fmt.Sprintf("all callers together have %d live leases, the most there may be", c.most)
 	if of != &c.own && c.live.Load() < c.most {
-		reason = fmt.Sprintf("this caller has %d live leases, the most for one caller", c.share())
+		reason = fmt.Sprintf("this caller has %d live leases, the most for one caller", c.perCaller())
 	}
 	return &Error{
 		Code: Overloaded, RetryAfter: time.Second,
@@ -161,18 +161,18 @@ func (c *leaseCallers) take(of *leaseCaller) error {
 }
 
 // fits counts a lease that is about to live, unless there are too many.
-func (c *leaseCallers) fits(of *leaseCaller) bool {
+func (c *callerQuotas) fits(of *callerQuota) bool {
 	mine, all := of.live.Add(1), c.live.Add(1)
-	if all <= c.most && (of == &c.own || mine <= c.share()) {
+	if all <= c.most && (of == &c.own || mine <= c.perCaller()) {
 		return true
 	}
-	c.give(of)
+	c.release(of)
 	return false
 }
 
-// share is how many leases one caller may have: while it is the only one, all but what another one
+// perCaller is how many leases one caller may have: while it is the only one, all but what another one
 // would get.
-func (c *leaseCallers) share() int64 {
+func (c *callerQuotas) perCaller() int64 {
 	if c.always {
 		return c.mostOf
 	}
@@ -186,20 +186,20 @@ func (c *leaseCallers) share() int64 {
 }
 
 // count counts a lease that lives already, whatever the bounds say.
-func (c *leaseCallers) count(of *leaseCaller) {
+func (c *callerQuotas) count(of *callerQuota) {
 	of.live.Add(1)
 	c.live.Add(1)
 }
 
-// give counts a lease that does not live any more.
-func (c *leaseCallers) give(of *leaseCaller) {
+// release counts a lease that does not live any more.
+func (c *callerQuotas) release(of *callerQuota) {
 	of.live.Add(-1)
 	c.live.Add(-1)
 }
 
-// place counts a lease that is about to live, or returns an error with code [Overloaded]. Leases
+// admit counts a lease that is about to live, or returns an error with code [Overloaded]. Leases
 // that have expired take no place: if there is none, all parts of the table are swept first.
-func (t *leaseTable) place(of *leaseCaller, now time.Time) error {
+func (t *leaseTable) admit(of *callerQuota, now time.Time) error {
 	if t.callers.fits(of) {
 		return nil
 	}
@@ -210,7 +210,7 @@ func (t *leaseTable) place(of *leaseCaller, now time.Time) error {
 		s.sweep(t, at)
 		s.mu.Unlock()
 	}
-	return t.callers.take(of)
+	return t.callers.acquire(of)
 }
 
 // LeaseStats are figures of a limiter's leases.
@@ -231,6 +231,6 @@ func (l *Limiter) LeaseStats() LeaseStats {
 }
 
 // caller returns the account of the caller that a context names.
-func (t *leaseTable) caller(ctx context.Context, now int64) *leaseCaller {
-	return t.callers.of(ctx, now, t.memory)
+func (t *leaseTable) caller(ctx context.Context, now int64) *callerQuota {
+	return t.callers.quotaFor(ctx, now, t.memory)
 }

@@ -3,18 +3,18 @@ package weir
 // endedLease is what is remembered of a lease that has ended, so that its last call can be
 // repeated. There may be a million: it has no pointers.
 type endedLease struct {
-	id          LeaseID    // zero once it was forgotten
-	at          int64      // when it ended, in milliseconds
-	fingerprint uint64     // of what was named then
-	caller      uint32     // the number of who reserved it
-	next        leasePlace // that of the caller's next one, if there is one
-	as          leaseCondition
+	id          LeaseID  // zero once it was forgotten
+	at          int64    // when it ended, in milliseconds
+	fingerprint uint64   // of what was named then
+	caller      uint32   // the number of who reserved it
+	next        leaseRef // that of the caller's next one, if there is one
+	phase       leasePhase
 	degraded    bool
 	inDoubt     bool
 }
 
-// gone is true once it was forgotten.
-func (e *endedLease) gone() bool { return e.id.IsZero() }
+// forgotten is true once it was forgotten.
+func (e *endedLease) forgotten() bool { return e.id.IsZero() }
 
 // forgetAt is the last instant at which an ended lease is remembered. An ID may be ahead of the
 // clock that made it a lease; until its own time is past the horizon it could be used again.
@@ -23,8 +23,8 @@ func (e *endedLease) forgetAt(memory int64) int64 { return max(e.at, e.id.ms()) 
 // entry hands out what is remembered.
 func (e *endedLease) entry() *leaseEntry {
 	return &leaseEntry{
-		id: e.id, state: e.as, degraded: e.degraded, inDoubt: e.inDoubt,
-		endedAt: e.at, endedAs: e.fingerprint, alone: true,
+		id: e.id, state: e.phase, degraded: e.degraded, inDoubt: e.inDoubt,
+		endedAt: e.at, endedAs: e.fingerprint, detached: true,
 	}
 }
 
@@ -35,20 +35,20 @@ type endedLeases struct {
 	spare  *endedBlock
 	from   uint32 // the number of the first
 	next   uint32 // the number after the last
-	kept   int    // those that are not gone
+	count  int    // those that are not gone
 
-	own     endedOf             // those of the caller with number 0
-	of      map[uint32]*endedOf // those of others; nil at first
-	largest *endedOf            // has had the most
-	peak    int                 // how many it had then
+	own      callerEnded             // those of the caller with number 0
+	byCaller map[uint32]*callerEnded // those of others; nil at first
+	largest  *callerEnded            // has had the most
+	peak     int                     // how many it had then
 }
 
-// endedOf are the ended leases of one caller in a queue, gone ones included until they are passed.
-type endedOf struct {
-	caller      *leaseCaller
+// callerEnded are the ended leases of one caller in a queue, gone ones included until they are passed.
+type callerEnded struct {
+	caller      *callerQuota
 	kept        int // those that are not gone
 	len         int
-	first, last leasePlace
+	first, last leaseRef
 }
 
 const blockEnded = 256
@@ -57,13 +57,13 @@ type endedBlock [blockEnded]endedLease
 
 func (q *endedLeases) len() int { return int(q.next - q.from) }
 
-func (q *endedLeases) push(by *leaseCaller, e endedLease) leasePlace {
+func (q *endedLeases) push(by *callerQuota, e endedLease) leaseRef {
 	e.caller = by.number
 	place := q.put(e)
-	of := q.account(by)
+	of := q.partFor(by)
 	q.link(of, place)
 	of.kept++
-	q.kept++
+	q.count++
 	by.ended.Add(1)
 	if q.largest == nil || of.kept >= q.largest.kept {
 		q.largest, q.peak = of, of.kept
@@ -71,33 +71,33 @@ func (q *endedLeases) push(by *leaseCaller, e endedLease) leasePlace {
 	return place
 }
 
-// account returns the part of a caller.
-func (q *endedLeases) account(by *leaseCaller) *endedOf {
+// partFor returns the part of a caller.
+func (q *endedLeases) partFor(by *callerQuota) *callerEnded {
 	if by.number == 0 {
 		q.own.caller = by
 		return &q.own
 	}
-	of := q.of[by.number]
+	of := q.byCaller[by.number]
 	if of == nil {
-		if q.of == nil {
-			q.of = make(map[uint32]*endedOf)
+		if q.byCaller == nil {
+			q.byCaller = make(map[uint32]*callerEnded)
 		}
-		of = &endedOf{caller: by}
-		q.of[by.number] = of
+		of = &callerEnded{caller: by}
+		q.byCaller[by.number] = of
 	}
 	return of
 }
 
-// part returns the part that an entry belongs to.
-func (q *endedLeases) part(e *endedLease) *endedOf {
+// partOf returns the part that an entry belongs to.
+func (q *endedLeases) partOf(e *endedLease) *callerEnded {
 	if e.caller == 0 {
 		return &q.own
 	}
-	return q.of[e.caller]
+	return q.byCaller[e.caller]
 }
 
 // link puts the entry at a place, which is the newest, behind the others of its caller.
-func (q *endedLeases) link(of *endedOf, place leasePlace) {
+func (q *endedLeases) link(of *callerEnded, place leaseRef) {
 	if of.len == 0 {
 		of.first = place
 	} else {
@@ -107,11 +107,11 @@ func (q *endedLeases) link(of *endedOf, place leasePlace) {
 	of.len++
 }
 
-// pass takes the first entry of a caller out of its part.
-func (q *endedLeases) pass(of *endedOf) {
+// skipFirst takes the first entry of a caller out of its part.
+func (q *endedLeases) skipFirst(of *callerEnded) {
 	of.first = q.at(of.first).next
 	if of.len--; of.len == 0 && of != &q.own {
-		delete(q.of, of.caller.number)
+		delete(q.byCaller, of.caller.number)
 		if q.largest == of {
 			q.largest = nil
 		}
@@ -119,11 +119,11 @@ func (q *endedLeases) pass(of *endedOf) {
 }
 
 // drop makes an entry one that is gone, and returns whose it was.
-func (q *endedLeases) drop(e *endedLease) *leaseCaller {
-	of := q.part(e)
+func (q *endedLeases) drop(e *endedLease) *callerQuota {
+	of := q.partOf(e)
 	e.id = LeaseID{}
 	of.kept--
-	q.kept--
+	q.count--
 	of.caller.ended.Add(-1)
 	return of.caller
 }
@@ -133,7 +133,7 @@ func (q *endedLeases) drop(e *endedLease) *leaseCaller {
 func (q *endedLeases) most() *endedLease {
 	if q.largest == nil || q.largest.kept <= q.peak/2 {
 		q.largest = &q.own
-		for _, of := range q.of {
+		for _, of := range q.byCaller {
 			if of.kept > q.largest.kept {
 				q.largest = of
 			}
@@ -141,44 +141,44 @@ func (q *endedLeases) most() *endedLease {
 		q.peak = q.largest.kept
 	}
 	of := q.largest
-	for q.at(of.first).gone() {
-		q.pass(of)
+	for q.at(of.first).forgotten() {
+		q.skipFirst(of)
 	}
 	return q.at(of.first)
 }
 
 // compact makes the queue anew without those that are gone, and tells of the new places.
-func (q *endedLeases) compact(moved func(LeaseID, leasePlace)) {
+func (q *endedLeases) compact(moved func(LeaseID, leaseRef)) {
 	old := *q
 	largest := uint32(0)
 	if old.largest != nil && old.largest != &q.own {
 		largest = old.largest.caller.number
 	}
 	*q = endedLeases{from: old.next, next: old.next}
-	q.own = endedOf{caller: old.own.caller}
+	q.own = callerEnded{caller: old.own.caller}
 	for n := old.from; n != old.next; n++ {
-		e := old.at(leasePlace(n)&^leaseHasEnded | leaseHasEnded)
-		if e.gone() {
+		e := old.at(leaseRef(n)&^leaseHasEnded | leaseHasEnded)
+		if e.forgotten() {
 			continue
 		}
 		of := &q.own
 		if e.caller != 0 {
-			of = q.account(old.of[e.caller].caller)
+			of = q.partFor(old.byCaller[e.caller].caller)
 		}
 		place := q.put(*e)
 		q.link(of, place)
 		of.kept++
-		q.kept++
+		q.count++
 		moved(e.id, place)
 	}
 	if q.largest = &q.own; largest != 0 {
-		q.largest = q.of[largest] // nil makes most compare
+		q.largest = q.byCaller[largest] // nil makes most compare
 	}
 	q.peak = old.peak
 }
 
 // put appends an entry and returns its place.
-func (q *endedLeases) put(e endedLease) leasePlace {
+func (q *endedLeases) put(e endedLease) leaseRef {
 	at := q.from%blockEnded + (q.next - q.from)
 	if int(at/blockEnded) == len(q.blocks) {
 		if q.spare == nil {
@@ -187,25 +187,25 @@ func (q *endedLeases) put(e endedLease) leasePlace {
 		q.blocks, q.spare = append(q.blocks, q.spare), nil
 	}
 	q.blocks[at/blockEnded][at%blockEnded] = e
-	place := leasePlace(q.next)&^leaseHasEnded | leaseHasEnded
+	place := leaseRef(q.next)&^leaseHasEnded | leaseHasEnded
 	q.next++
 	return place
 }
 
-// behind is how far a place is from that of the first.
-func (q *endedLeases) behind(p leasePlace) uint32 {
+// offset is how far a place is from that of the first.
+func (q *endedLeases) offset(p leaseRef) uint32 {
 	return (uint32(p) - q.from) &^ uint32(leaseHasEnded)
 }
 
 // at returns the one at a place, which is in the queue.
-func (q *endedLeases) at(p leasePlace) *endedLease {
-	at := q.from%blockEnded + q.behind(p)
+func (q *endedLeases) at(p leaseRef) *endedLease {
+	at := q.from%blockEnded + q.offset(p)
 	return &q.blocks[at/blockEnded][at%blockEnded]
 }
 
 // has reports whether a lease is at a place.
-func (q *endedLeases) has(id LeaseID, p leasePlace) bool {
-	return q.behind(p) < q.next-q.from && q.at(p).id == id
+func (q *endedLeases) has(id LeaseID, p leaseRef) bool {
+	return q.offset(p) < q.next-q.from && q.at(p).id == id
 }
 
 func (q *endedLeases) first() *endedLease { return &q.blocks[0][q.from%blockEnded] }
@@ -213,9 +213,9 @@ func (q *endedLeases) first() *endedLease { return &q.blocks[0][q.from%blockEnde
 // pop takes out the first, which is gone.
 func (q *endedLeases) pop() {
 	first := q.first()
-	place := leasePlace(q.from)&^leaseHasEnded | leaseHasEnded
-	if of := q.part(first); of != nil && of.len > 0 && of.first == place {
-		q.pass(of)
+	place := leaseRef(q.from)&^leaseHasEnded | leaseHasEnded
+	if of := q.partOf(first); of != nil && of.len > 0 && of.first == place {
+		q.skipFirst(of)
 	}
 	if q.from++; q.from%blockEnded == 0 {
 		q.spare, q.blocks[0] = q.blocks[0], nil

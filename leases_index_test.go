@@ -9,14 +9,14 @@ import (
 // indexWorld keeps a shard's places beside a plain map.
 type indexWorld struct {
 	t     *testing.T
-	shard leaseShard
+	shard leaseSegment
 	plain map[LeaseID]bool // true once it has ended
 }
 
 func newIndexWorld(t *testing.T) *indexWorld {
 	w := &indexWorld{t: t, plain: map[LeaseID]bool{}}
 	w.shard.index = newLeaseIndex(fingerprint(rand.Uint64()))
-	w.shard.room = math.MaxInt
+	w.shard.maxEnded = math.MaxInt
 	return w
 }
 
@@ -59,12 +59,12 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 				for id, e := range live { // any
 					if rng.IntN(8) == 0 { // came to nothing
 						w.shard.remove(e)
-						w.shard.index.leave(id, true, w.shard.valid)
+						w.shard.index.forget(id, true, w.shard.valid)
 						delete(w.plain, id)
 						gone = append(gone, id)
 					} else {
 						e.end(leaseCompleted, now)
-						w.shard.remember(table, e)
+						w.shard.moveToEnded(table, e)
 						w.plain[id] = true
 					}
 					delete(live, id)
@@ -111,7 +111,7 @@ func TestLeaseIndexAfterSilence(t *testing.T) {
 				e := table.entry(makeLeaseID(now, rand.Uint64(), rand.Uint32()))
 				w.shard.add(e)
 				e.end(leaseCompleted, now)
-				w.shard.remember(table, e)
+				w.shard.moveToEnded(table, e)
 				w.plain[e.id] = true
 			}
 			w.check()
@@ -139,14 +139,14 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 			refused := table.entry(makeLeaseID(1<<47, rand.Uint64(), rand.Uint32()))
 			w.shard.add(refused)
 			w.shard.remove(refused)
-			w.shard.index.leave(refused.id, true, w.shard.valid)
+			w.shard.index.forget(refused.id, true, w.shard.valid)
 		}
 		for range 100 * fullChunk {
 			now++
 			e := table.entry(makeLeaseID(now, rand.Uint64(), rand.Uint32()))
 			w.shard.add(e)
 			e.end(leaseCompleted, now)
-			w.shard.remember(table, e)
+			w.shard.moveToEnded(table, e)
 			w.plain[e.id] = true
 		}
 		w.check()
@@ -162,10 +162,10 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 func TestEndedLeasesRunOver(t *testing.T) {
 	t.Parallel()
 	for _, from := range []uint32{0, 1<<31 - 300, math.MaxUint32 - 300} {
-		q, own := endedLeases{from: from, next: from}, leaseCaller{}
+		q, own := endedLeases{from: from, next: from}, callerQuota{}
 		type placed struct {
 			id    LeaseID
-			place leasePlace
+			place leaseRef
 		}
 		var in []placed
 		for i := range 900 {

@@ -24,7 +24,7 @@ func (t *leaseTable) live(tb testing.TB, id LeaseID, at time.Time) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	e.bear(LeaseRecord{ID: id, State: LeaseLive, At: at, Expires: at.Add(time.Hour)})
+	e.activate(LeaseRecord{ID: id, State: LeaseLive, At: at, Expires: at.Add(time.Hour)})
 	t.release(e)
 }
 

@@ -18,15 +18,15 @@ type Limiter struct {
 	leases    *leaseTable
 	cache     *resolutionCache
 	resolve   Resolver
-	policy    storedPolicy
+	policy    cachedPolicy
 	declarer  Declarer       // nil where the store cannot tell
 	recoverer LeaseRecoverer // nil where the store keeps no leases
 	voider    LeaseVoider    // nil if the store does not record voided IDs
 	lazy      LazyReserver   // nil if the store wants its plans made first
 	refuser   Refuser        // nil if the store never refuses
-	calls     callPool
+	calls     scratchPool
 
-	changing chan struct{} // full while the configuration is checked and changed
+	configLock chan struct{} // full while the configuration is checked and changed
 }
 
 var _ Service = (*Limiter)(nil)
@@ -47,7 +47,7 @@ func New(b Backend, o *Options) (*Limiter, error) {
 		options.Now = func() time.Time { return now().Add(c.ClockOffset()) }
 	}
 	l := &Limiter{
-		backend: b, traits: traits, options: options, changing: make(chan struct{}, 1),
+		backend: b, traits: traits, options: options, configLock: make(chan struct{}, 1),
 	}
 	l.leases = newLeaseTable(&options, options.Now())
 	l.declarer, _ = b.(Declarer)
@@ -56,7 +56,7 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	l.lazy, _ = b.(LazyReserver)
 	if l.recoverer, _ = b.(LeaseRecoverer); l.recoverer != nil {
 		if early, ok := l.recoverer.Recovered(); ok {
-			l.leases.early.Store(early.UnixMilli() + 1)
+			l.leases.horizon.Store(early.UnixMilli() + 1)
 		}
 		l.voider, _ = b.(LeaseVoider)
 	}
@@ -98,9 +98,9 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 
 // reserve also says whether the lease had been reserved before.
 func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Lease, bool, error) {
-	c := l.newCall()
-	defer l.endCall(c)
-	brought, err := r.open(c, l.traits.EntitySlash)
+	c := l.newScratch()
+	defer l.releaseScratch(c)
+	brought, err := r.normalize(c, l.traits.EntitySlash)
 	if err != nil {
 		return nil, false, err
 	}
@@ -114,13 +114,13 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	of.ID, of.New, of.Charges, of.Brought = r.LeaseID, r.LeaseID.IsZero(), c.charges, brought
 	of.Fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
 	if r.LeaseID.IsZero() {
-		return l.reserveNew(ctx, now, c)
+		return l.reserveFresh(ctx, now, c)
 	}
-	return l.reserveBrought(ctx, now, c)
+	return l.reserveWithID(ctx, now, c)
 }
 
-// reserveNew takes a lease under an ID of its own. Nobody can ask for it before it is there.
-func (l *Limiter) reserveNew(ctx context.Context, now time.Time, c *call) (*Lease, bool, error) {
+// reserveFresh takes a lease under an ID of its own. Nobody can ask for it before it is there.
+func (l *Limiter) reserveFresh(ctx context.Context, now time.Time, c *scratch) (*Lease, bool, error) {
 	leaseNow := l.leases.clock(now)
 	r := &c.reservation
 	r.ID = c.newLeaseID(now)
@@ -129,23 +129,23 @@ func (l *Limiter) reserveNew(ctx context.Context, now time.Time, c *call) (*Leas
 	took := false
 	defer func() {
 		if !took { // the store panicked
-			l.leases.tally(entry)
+			l.leases.countLive(entry)
 		}
 	}()
-	lease, replay, err := l.take(ctx, now, entry, c)
+	lease, replay, err := l.reserveInStore(ctx, now, entry, c)
 	took = true
-	if entry.state == leaseUnborn {
-		l.leases.tally(entry)
+	if entry.state == leasePending {
+		l.leases.countLive(entry)
 		l.leases.recycle(entry)
 	} else {
-		l.leases.bring(entry, leaseNow)
+		l.leases.insert(entry, leaseNow)
 	}
 	return lease, replay, err
 }
 
-// reserveBrought takes a lease under the caller's ID, or answers again.
-func (l *Limiter) reserveBrought(
-	ctx context.Context, now time.Time, c *call,
+// reserveWithID takes a lease under the caller's ID, or answers again.
+func (l *Limiter) reserveWithID(
+	ctx context.Context, now time.Time, c *scratch,
 ) (*Lease, bool, error) {
 	leaseNow, r := l.leases.clock(now), &c.reservation
 	entry, err := l.acquire(ctx, r.ID, leaseNow, true)
@@ -153,59 +153,59 @@ func (l *Limiter) reserveBrought(
 		return nil, false, err
 	}
 	defer func() { l.leases.release(entry) }()
-	again, err := l.revive(ctx, now, leaseNow, entry)
+	again, err := l.recheckEnded(ctx, now, leaseNow, entry)
 	if err != nil {
 		return nil, false, err
 	}
 	entry = again
-	if entry.state != leaseUnborn {
+	if entry.state != leasePending {
 		if err := l.refresh(ctx, now, entry); err != nil {
 			return nil, false, err
 		}
-		lease, err := l.known(entry, r.Fingerprint, now)
+		lease, err := l.answerKnown(entry, r.Fingerprint, now)
 		return lease, true, err
 	}
 	entry.caller = l.leases.caller(ctx, leaseNow)
 	if err := l.leases.checkID(r.ID, leaseNow, entry.caller); err != nil {
-		return l.tooOld(ctx, now, entry, r.Fingerprint, err)
+		return l.recoverTooOld(ctx, now, entry, r.Fingerprint, err)
 	}
-	return l.take(ctx, now, entry, c)
+	return l.reserveInStore(ctx, now, entry, c)
 }
 
-// tooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older
+// recoverTooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older
 // than this process, perhaps, and not forgotten.
-func (l *Limiter) tooOld(
+func (l *Limiter) recoverTooOld(
 	ctx context.Context, now time.Time, e *leaseEntry, print uint64, refused error,
 ) (*Lease, bool, error) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
-	if err := l.recover(storeCtx, now, e); errors.Is(err, UnknownLease) {
+	if err := l.recoverLease(storeCtx, now, e); errors.Is(err, UnknownLease) {
 		return nil, false, refused
 	} else if err != nil {
 		return nil, false, err
 	}
-	lease, err := l.known(e, print, now)
+	lease, err := l.answerKnown(e, print, now)
 	return lease, true, err
 }
 
-// known answers a reservation whose lease is known.
-func (l *Limiter) known(e *leaseEntry, print uint64, now time.Time) (*Lease, error) {
+// answerKnown answers a reservation whose lease is known.
+func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*Lease, error) {
 	switch {
 	case e.state.ended():
-		return nil, ended(e)
+		return nil, endedError(e)
 	case e.fingerprint != print:
 		return nil, fault(Conflict, "lease_id", e.id, "is a lease with other content")
 	}
-	lease := l.handle(e, now, &Lease{})
+	lease := l.newLease(e, now, &Lease{})
 	lease.Replay = true
 	return lease, nil
 }
 
-func unknownLease(id LeaseID) *Error {
+func unknownLeaseError(id LeaseID) *Error {
 	return fault(UnknownLease, "lease_id", id, "is not known here")
 }
 
-func ended(e *leaseEntry) *Error {
+func endedError(e *leaseEntry) *Error {
 	what := "was " + string(e.state.state())
 	if e.state == leaseVoided {
 		what = "was cancelled before it was reserved,"
@@ -214,9 +214,9 @@ func ended(e *leaseEntry) *Error {
 		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano))
 }
 
-// handle makes the caller's side of a live lease.
-func (l *Limiter) handle(e *leaseEntry, now time.Time, lease *Lease) *Lease {
-	lease.ID, lease.ReservedAt, lease.Expires = e.id, instant(e.at, now), instant(e.expires, now)
+// newLease makes the caller's side of a live lease.
+func (l *Limiter) newLease(e *leaseEntry, now time.Time, lease *Lease) *Lease {
+	lease.ID, lease.ReservedAt, lease.Expires = e.id, timeLike(e.at, now), timeLike(e.expires, now)
 	lease.HoldsUntil, lease.Degraded = holdsUntil(e.holdings, now), e.degraded
 	lease.Seq, lease.Limits = e.seq, e.limits
 	return lease.Bind(l)
@@ -238,23 +238,23 @@ func holdsUntil(holdings []Holding, now time.Time) time.Time {
 	if first == 0 {
 		return time.Time{}
 	}
-	return instant(first, now)
+	return timeLike(first, now)
 }
 
 // wholeMS cuts an instant to the millisecond.
-func wholeMS(t time.Time) time.Time { return instant(t.UnixMilli(), t) }
+func wholeMS(t time.Time) time.Time { return timeLike(t.UnixMilli(), t) }
 
-// instant is a millisecond in the zone of another instant.
-func instant(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
+// timeLike is a millisecond in the zone of another instant.
+func timeLike(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
 
-// take asks the store for a new lease, unless the caller has gone while its call waited.
-func (l *Limiter) take(
-	ctx context.Context, now time.Time, e *leaseEntry, c *call,
+// reserveInStore asks the store for a new lease, unless the caller has gone while its call waited.
+func (l *Limiter) reserveInStore(
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
 ) (*Lease, bool, error) {
-	if err := gone(ctx); err != nil {
+	if err := callerGone(ctx); err != nil {
 		return nil, false, err
 	}
-	if err := l.leases.place(e.caller, now); err != nil {
+	if err := l.leases.admit(e.caller, now); err != nil {
 		return nil, false, err
 	}
 	e.counted = true
@@ -263,9 +263,9 @@ func (l *Limiter) take(
 	r := &c.reservation
 	p, out, err := l.askStore(storeCtx, now, e, c)
 	if p == nil && !r.New && l.recoverer != nil { // it may have been reserved when it could be planned
-		unknown := l.recover(storeCtx, now, e)
+		unknown := l.recoverLease(storeCtx, now, e)
 		if unknown == nil {
-			lease, err := l.known(e, r.Fingerprint, now)
+			lease, err := l.answerKnown(e, r.Fingerprint, now)
 			return lease, true, err
 		}
 		if errors.Is(err, Superseded) && !errors.Is(unknown, UnknownLease) {
@@ -283,14 +283,14 @@ func (l *Limiter) take(
 		lease, err := l.recoverReplay(storeCtx, now, e)
 		return lease, true, err
 	case out.Denied:
-		return nil, false, denied(r.ID, out)
+		return nil, false, newDeniedError(r.ID, out)
 	}
-	return l.born(now, e, c, p, out), false, nil
+	return l.keepLease(now, e, c, p, out), false, nil
 }
 
 // askStore plans a reservation and gives the plan to the store. The plan is nil if there is none.
 func (l *Limiter) askStore(
-	ctx context.Context, now time.Time, e *leaseEntry, c *call,
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
 ) (*Plan, *Outcome, error) {
 	if l.lazy != nil {
 		return l.lazy.ReserveLazily(ctx, now, &c.reservation)
@@ -307,7 +307,7 @@ func (l *Limiter) askStore(
 }
 
 // plan resolves the reservation, unless the caller goes meanwhile.
-func (c *call) plan(ctx context.Context, e *leaseEntry) (*Plan, error) {
+func (c *scratch) plan(ctx context.Context, e *leaseEntry) (*Plan, error) {
 	p := &c.planner
 	p.reset()
 	p.r, p.costs = &c.reservation, c.costs.lists
@@ -320,13 +320,13 @@ func (c *call) plan(ctx context.Context, e *leaseEntry) (*Plan, error) {
 		return nil, err
 	}
 	if local {
-		e.planned, e.planOf = p.valid()
+		e.definitionsUntil, e.definitionsGeneration = p.validity()
 	}
-	return plan, gone(ctx)
+	return plan, callerGone(ctx)
 }
 
-// born makes a lease of what the store has taken.
-func (l *Limiter) born(now time.Time, e *leaseEntry, c *call, p *Plan, out *Outcome) *Lease {
+// keepLease makes a lease of what the store has taken.
+func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *Plan, out *Outcome) *Lease {
 	lease := c.lease
 	if lease == nil { // the store made the outcome
 		lease = &Lease{}
@@ -343,16 +343,16 @@ func (l *Limiter) born(now time.Time, e *leaseEntry, c *call, p *Plan, out *Outc
 	for i := range holdings {
 		holdings[i].take(p.Takes[i], &out.Taken[i])
 	}
-	e.bear(LeaseRecord{
+	e.activate(LeaseRecord{
 		ID: p.ID, State: LeaseLive, Fingerprint: p.Fingerprint, At: out.At, Expires: expires,
 		Charges: p.Charges, Keys: p.Keys, Holdings: holdings, Limits: out.Limits,
 	})
-	return l.handle(e, now, lease)
+	return l.newLease(e, now, lease)
 }
 
-// gone returns an error if the caller has gone. It is called after the last wait before a
+// callerGone returns an error if the caller has gone. It is called after the last wait before a
 // reservation is written: what is reserved for a caller that has gone, nobody settles.
-func gone(ctx context.Context) error {
+func callerGone(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Code: Unavailable, Reason: "the caller has gone", Err: err}
 	}
@@ -371,8 +371,8 @@ func nameLease(err error, id LeaseID) error {
 	return &named
 }
 
-// denied makes the error of a denial.
-func denied(id LeaseID, out *Outcome) *DeniedError {
+// newDeniedError makes the error of a denial.
+func newDeniedError(id LeaseID, out *Outcome) *DeniedError {
 	e := &DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
 	for i := range out.Limits {
 		s := &out.Limits[i]
@@ -386,24 +386,24 @@ func denied(id LeaseID, out *Outcome) *DeniedError {
 
 // recoverReplay fetches a lease that the store had taken for another process, or before a restart.
 func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntry) (*Lease, error) {
-	if err := l.recover(ctx, now, e); err != nil {
+	if err := l.recoverLease(ctx, now, e); err != nil {
 		return nil, err
 	}
-	return l.known(e, e.fingerprint, now)
+	return l.answerKnown(e, e.fingerprint, now)
 }
 
-// recover fills an unborn entry from the store, if the store keeps leases and knows this one.
-func (l *Limiter) recover(ctx context.Context, now time.Time, e *leaseEntry) error {
+// recoverLease fills a pending entry from the store, if the store keeps leases and knows this one.
+func (l *Limiter) recoverLease(ctx context.Context, now time.Time, e *leaseEntry) error {
 	if l.recoverer != nil {
 		record, err := l.recoverer.RecoverLease(ctx, now, e.id)
 		if err != nil {
 			return classify(err)
 		}
-		if record = l.remembered(now, record); record != nil {
-			e.planned = 0 // its definitions are those of its own time
-			e.bear(*record)
+		if record = l.withinMemory(now, record); record != nil {
+			e.definitionsUntil = 0 // its definitions are those of its own time
+			e.activate(*record)
 			return nil
 		}
 	}
-	return unknownLease(e.id)
+	return unknownLeaseError(e.id)
 }

@@ -49,7 +49,7 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 type planner struct {
 	r        *Reservation
 	costs    []costList // of each charge
-	subjects []planned
+	subjects []plannedSubject
 	count    int // limits, at most
 	made     Plan
 
@@ -60,11 +60,11 @@ type planner struct {
 	entry *leaseEntry
 }
 
-type planned struct {
+type plannedSubject struct {
 	subject  Subject
 	resolved *Resolved
 	charges  []int
-	charged  bool // by a charge of its own, not only as an ancestor
+	direct   bool // by a charge of its own, not only as an ancestor
 }
 
 // reset empties the planner and keeps its memory.
@@ -72,9 +72,9 @@ func (p *planner) reset() {
 	*p = planner{subjects: p.subjects[:0], list: p.list[:0], judges: p.judges[:0]}
 }
 
-// valid says until when the definitions of the plan are in force, as far as the cache knows, and of
+// validity says until when the definitions of the plan are in force, as far as the cache knows, and of
 // which generation they are.
-func (p *planner) valid() (until, generation int64) {
+func (p *planner) validity() (until, generation int64) {
 	first := p.subjects[0].resolved
 	until, generation = first.until, first.generation
 	for i := range p.subjects {
@@ -104,14 +104,14 @@ func (p *planner) charge(ctx context.Context, i int) error {
 		if res.Level == "" && len(p.r.Brought) > 0 {
 			res = &Resolved{Level: LevelRequest, Limits: p.r.Brought, Parent: res.Parent}
 		}
-		res = p.reach(at, res, i, n == 0)
+		res = p.addSubject(at, res, i, n == 0)
 		chain[n] = res
 		n++
 		if res.Parent == "" {
 			break
 		}
 		if n > p.r.Depth || n == len(chain) {
-			return tooLong(ctx, p.r.Resolve, Subject{c.Entity, c.Resource}, n-1)
+			return checkChain(ctx, p.r.Resolve, Subject{c.Entity, c.Resource}, n-1)
 		}
 		at.Entity = res.Parent
 	}
@@ -121,10 +121,10 @@ func (p *planner) charge(ctx context.Context, i int) error {
 // maxAncestors is how far up a chain that is too long is followed, to say whether it ends.
 const maxAncestors = 32
 
-// tooLong refuses a chain of parents that goes on after so many levels: to charge only the first
+// checkChain refuses a chain of parents that goes on after so many levels: to charge only the first
 // of them would spend past the others. It says if the chain is a cycle, which another program can
 // have stored.
-func tooLong(ctx context.Context, resolve Resolver, of Subject, levels int) error {
+func checkChain(ctx context.Context, resolve Resolver, of Subject, levels int) error {
 	entity, next := of.Entity, ""
 	seen := make(map[string]bool)
 	for n := 0; of.Entity != "" && n <= maxAncestors; n++ {
@@ -145,24 +145,24 @@ func tooLong(ctx context.Context, resolve Resolver, of Subject, levels int) erro
 		fmt.Sprintf("cascades further than %d levels, to %q", levels, shorten(next)))
 }
 
-// reach notes that charge i falls on a subject, and returns what applies to it: for all charges the
+// addSubject notes that charge i falls on a subject, and returns what applies to it: for all charges the
 // same, also where the configuration has changed between two of them.
-func (p *planner) reach(s Subject, res *Resolved, i int, own bool) *Resolved {
+func (p *planner) addSubject(s Subject, res *Resolved, i int, own bool) *Resolved {
 	p.count += len(res.Limits)
 	for j := range p.subjects {
 		if at := &p.subjects[j]; at.subject == s {
 			at.charges = append(at.charges, i)
-			at.charged = at.charged || own
+			at.direct = at.direct || own
 			return at.resolved
 		}
 	}
 	if n := len(p.subjects); n < cap(p.subjects) { // with the list of charges of one before
 		p.subjects = p.subjects[:n+1]
 	} else {
-		p.subjects = append(p.subjects, planned{})
+		p.subjects = append(p.subjects, plannedSubject{})
 	}
 	at := &p.subjects[len(p.subjects)-1]
-	*at = planned{s, res, append(at.charges[:0], i), own}
+	*at = plannedSubject{s, res, append(at.charges[:0], i), own}
 	return res
 }
 
@@ -209,7 +209,7 @@ func (p *planner) judged() []Judged {
 
 // takes adds up the costs that fall on one limit of one subject.
 func (p *planner) takes() []Take {
-	holdings, takes := p.holdings(p.count), p.list[:0]
+	holdings, takes := p.newHoldings(p.count), p.list[:0]
 	for i := range p.subjects {
 		s := &p.subjects[i]
 		for j := range s.resolved.Limits {
@@ -237,8 +237,8 @@ func (p *planner) takes() []Take {
 
 // ceiling is the limit's capacity, or the lower one that the request brought for an entity that it
 // names itself. An ancestor's limits are shared by others, so a request cannot lower them.
-func (p *planner) ceiling(s *planned, l *Limit) int64 {
-	if s.charged {
+func (p *planner) ceiling(s *plannedSubject, l *Limit) int64 {
+	if s.direct {
 		for i := range p.r.Brought {
 			if b := &p.r.Brought[i]; b.Name == l.Name {
 				return min(l.Capacity, b.Capacity)
@@ -257,7 +257,7 @@ func (p *planner) checkBrought() error {
 		for j := range p.subjects {
 			s := &p.subjects[j]
 			stored := s.resolved.limit(b.Name)
-			if !s.charged || stored == nil {
+			if !s.direct || stored == nil {
 				continue
 			}
 			found = true

@@ -37,13 +37,13 @@ type Request struct {
 	Limits []Limit
 }
 
-// open checks a request and puts it into the form that everything behind the door uses: charges,
+// normalize checks a request and puts it into the form that everything behind the door uses: charges,
 // their costs as lists, and the limits it brings, normalized.
-func (r *Request) open(c *call, slash bool) (brought []Limit, err error) {
+func (r *Request) normalize(c *scratch, slash bool) (brought []Limit, err error) {
 	charges := r.Charges
 	if len(charges) == 0 {
-		c.one[0] = Charge{r.Entity, r.Resource, r.Costs}
-		charges = c.one[:]
+		c.chargeBuf[0] = Charge{r.Entity, r.Resource, r.Costs}
+		charges = c.chargeBuf[:]
 	} else if r.Entity != "" || r.Resource != "" || r.Costs != nil {
 		return nil, invalid("charges", len(charges), "must not stand beside entity, resource or costs")
 	}

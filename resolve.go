@@ -20,7 +20,7 @@ func (l *Limiter) resolveKept(
 ) (r *Resolved, key Subject, err error) {
 	key = l.cacheKey(s)
 	if mode != Fresh {
-		if r := l.cache.get(key, l.leases.high.Load()); r != nil || mode == Cached {
+		if r := l.cache.get(key, l.leases.latestNow.Load()); r != nil || mode == Cached {
 			return r, key, nil
 		}
 	}
@@ -43,7 +43,7 @@ func (l *Limiter) resolveKept(
 	if config.Cascade {
 		r.Parent = config.Parent
 	}
-	return l.cache.put(key, r, l.leases.high.Load(), generation), key, nil
+	return l.cache.put(key, r, l.leases.latestNow.Load(), generation), key, nil
 }
 
 // cacheKey is the subject under which a resolution is kept. Where the store says which entities it
@@ -89,17 +89,17 @@ func (l *Limiter) DropCache() { l.cache.drop() }
 // the old one. So the size is bounded, and what nobody asks for goes, without a list to maintain.
 type resolutionCache struct {
 	ttl        int64       // milliseconds; below zero: nothing is kept
-	room       int         // entries in a young map
+	size       int         // entries in a young map
 	seed       fingerprint // so that no caller can choose the shards
 	generation atomic.Int64
-	shards     [16]cacheShard
+	shards     [16]cacheSegment
 }
 
-type cacheShard struct {
+type cacheSegment struct {
 	mu           sync.Mutex
 	young, old   map[Subject]*Resolved
 	interned     map[internKey]*Resolved
-	turn         int64 // when young becomes old, in milliseconds
+	rotateAt     int64 // when young becomes old, in milliseconds
 	hits, misses int64
 	// fast counts hits that did not come this far.
 	fast atomic.Int64
@@ -128,7 +128,7 @@ type levelKey struct {
 	n     int
 }
 
-func keyOf(r *Resolved) (key internKey, ok bool) {
+func internKeyOf(r *Resolved) (key internKey, ok bool) {
 	if len(r.Limits) == 0 || len(r.Hidden) >= len(key.levels) {
 		return key, false
 	}
@@ -148,13 +148,13 @@ func newResolutionCache(ttl time.Duration, size int) *resolutionCache {
 	if ttl < 0 {
 		c.ttl = -1
 	}
-	c.room = max(1, size/len(c.shards))
+	c.size = max(1, size/len(c.shards))
 	c.drop()
 	return c
 }
 
-func (c *resolutionCache) shard(s Subject) *cacheShard {
-	return &c.shards[uint64(c.seed.string(s.Entity))%uint64(len(c.shards))]
+func (c *resolutionCache) shard(s Subject) *cacheSegment {
+	return &c.shards[uint64(c.seed.addString(s.Entity))%uint64(len(c.shards))]
 }
 
 // get returns what is fresh, or nil.
@@ -169,8 +169,8 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 	if !young {
 		e = shard.old[s]
 	}
-	if shard.turn <= now {
-		c.age(shard, now)
+	if shard.rotateAt <= now {
+		c.rotate(shard, now)
 		young = false
 	}
 	if e == nil || !e.fresh(now, c.ttl) {
@@ -219,9 +219,9 @@ func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) *Re
 
 // intern returns a resolution that says the same and can be used nearly as long, or keeps this one for
 // others.
-func (s *cacheShard) intern(r *Resolved, ttl int64) *Resolved {
+func (s *cacheSegment) intern(r *Resolved, ttl int64) *Resolved {
 	const few, share = 64, 16
-	key, ok := keyOf(r)
+	key, ok := internKeyOf(r)
 	if !ok {
 		return r
 	}
@@ -235,17 +235,17 @@ func (s *cacheShard) intern(r *Resolved, ttl int64) *Resolved {
 	return r
 }
 
-func (c *resolutionCache) insert(shard *cacheShard, s Subject, r *Resolved, now int64) {
-	if len(shard.young) >= c.room {
-		c.age(shard, now)
+func (c *resolutionCache) insert(shard *cacheSegment, s Subject, r *Resolved, now int64) {
+	if len(shard.young) >= c.size {
+		c.rotate(shard, now)
 	}
 	shard.young[s] = r
 }
 
-// age makes the young map the old one.
-func (c *resolutionCache) age(shard *cacheShard, now int64) {
+// rotate makes the young map the old one.
+func (c *resolutionCache) rotate(shard *cacheSegment, now int64) {
 	shard.old, shard.young = shard.young, make(map[Subject]*Resolved)
-	shard.turn = now + c.ttl
+	shard.rotateAt = now + c.ttl
 }
 
 // drop forgets everything. The generation moves first: a resolution read before is not kept.
@@ -273,16 +273,16 @@ func (c *resolutionCache) stats() CacheStats {
 	return stats
 }
 
-// storedPolicy is the policy of the store's configuration, as last read or set. What was read before a
+// cachedPolicy is the policy of the store's configuration, as last read or set. What was read before a
 // change of this process does not come back after it.
-type storedPolicy struct {
+type cachedPolicy struct {
 	policy atomic.Pointer[Policy]
 	epoch  atomic.Int64 // counts the changes
 	mu     sync.Mutex
 }
 
 // last returns the policy; empty where none is known.
-func (s *storedPolicy) last() Policy {
+func (s *cachedPolicy) last() Policy {
 	if p := s.policy.Load(); p != nil {
 		return *p
 	}
@@ -290,7 +290,7 @@ func (s *storedPolicy) last() Policy {
 }
 
 // set says what the policy has been changed to.
-func (s *storedPolicy) set(p Policy) {
+func (s *cachedPolicy) set(p Policy) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.epoch.Add(1)
@@ -298,7 +298,7 @@ func (s *storedPolicy) set(p Policy) {
 }
 
 // read says what was read, and at which epoch the reading began.
-func (s *storedPolicy) read(p Policy, epoch int64) {
+func (s *cachedPolicy) read(p Policy, epoch int64) {
 	if known := s.policy.Load(); known != nil && *known == p {
 		return
 	}

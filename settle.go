@@ -13,31 +13,31 @@ func (l *Limiter) Adjust(ctx context.Context, id LeaseID, seq int64, totals []Co
 	if seq < 1 {
 		return nil, invalid("seq", seq, "must be above zero")
 	}
-	return l.settle(ctx, settling{verb: VerbAdjust, id: id, seq: seq, field: "totals", totals: totals})
+	return l.update(ctx, updateOp{verb: VerbAdjust, id: id, seq: seq, totalsName: "totals", totals: totals})
 }
 
 // Complete replaces what was reserved by what was used and ends the lease; see [Service].
 func (l *Limiter) Complete(ctx context.Context, id LeaseID, actuals []Costs) (*Receipt, error) {
-	return l.settle(ctx, settling{verb: VerbComplete, id: id, field: "actuals", totals: actuals})
+	return l.update(ctx, updateOp{verb: VerbComplete, id: id, totalsName: "actuals", totals: actuals})
 }
 
 // Cancel gives everything back and ends the lease; see [Service].
 func (l *Limiter) Cancel(ctx context.Context, id LeaseID) (*Receipt, error) {
-	return l.settle(ctx, settling{verb: VerbCancel, id: id})
+	return l.update(ctx, updateOp{verb: VerbCancel, id: id})
 }
 
 // Extend renews the lease and those of its holds that have not timed out; see [Service].
 func (l *Limiter) Extend(ctx context.Context, id LeaseID) (*Receipt, error) {
-	return l.settle(ctx, settling{verb: VerbExtend, id: id})
+	return l.update(ctx, updateOp{verb: VerbExtend, id: id})
 }
 
-// settling is one call of a verb on a lease.
-type settling struct {
-	verb   Verb
-	id     LeaseID
-	seq    int64
-	field  string // what the totals are called on the wire
-	totals []Costs
+// updateOp is one call of a verb on a lease.
+type updateOp struct {
+	verb       Verb
+	id         LeaseID
+	seq        int64
+	totalsName string // what the totals are called on the wire
+	totals     []Costs
 
 	lists       []costList // of totals
 	now         time.Time
@@ -48,13 +48,13 @@ type settling struct {
 	degraded    bool
 }
 
-func (l *Limiter) settle(ctx context.Context, of settling) (*Receipt, error) {
-	c := l.newCall()
-	defer l.endCall(c)
-	c.settling = of
-	s := &c.settling
+func (l *Limiter) update(ctx context.Context, of updateOp) (*Receipt, error) {
+	c := l.newScratch()
+	defer l.releaseScratch(c)
+	c.op = of
+	s := &c.op
 	s.now = l.options.Now()
-	receipt, err := l.settleLease(ctx, c)
+	receipt, err := l.updateLease(ctx, c)
 	if l.options.Observer != nil {
 		l.observe(ctx, s.now, Event{Verb: s.verb, LeaseID: s.id, Replay: s.replay,
 			Degraded: s.degraded, RefundInDoubt: receipt != nil && receipt.RefundInDoubt, Err: err})
@@ -62,17 +62,17 @@ func (l *Limiter) settle(ctx context.Context, of settling) (*Receipt, error) {
 	return receipt, err
 }
 
-func (l *Limiter) settleLease(ctx context.Context, c *call) (*Receipt, error) {
-	s := &c.settling
+func (l *Limiter) updateLease(ctx context.Context, c *scratch) (*Receipt, error) {
+	s := &c.op
 	for i, costs := range s.totals {
-		if err := c.named.add(costs, s.field); err != nil {
+		if err := c.namedTotals.add(costs, s.totalsName); err != nil {
 			if len(s.totals) > 1 { // say which
-				err = c.named.lists[i].check(fmt.Sprintf("%s[%d]", s.field, i), true, true)
+				err = c.namedTotals.lists[i].check(fmt.Sprintf("%s[%d]", s.totalsName, i), true, true)
 			}
 			return nil, err
 		}
 	}
-	s.lists = c.named.lists
+	s.lists = c.namedTotals.lists
 	s.fingerprint = fingerprintTotals(s.lists)
 	leaseNow := l.leases.clock(s.now)
 	entry, err := l.acquireKnown(ctx, s, leaseNow)
@@ -82,32 +82,32 @@ func (l *Limiter) settleLease(ctx context.Context, c *call) (*Receipt, error) {
 	defer l.leases.release(entry)
 	s.degraded = entry.degraded
 	if entry.state.ended() {
-		return l.settleEnded(s, entry)
+		return l.answerEnded(s, entry)
 	}
-	if s.repeats(entry) {
-		return l.repeat(s, entry), nil
+	if s.replays(entry) {
+		return l.answerReplay(s, entry), nil
 	}
-	return l.apply(ctx, c, entry)
+	return l.applyUpdate(ctx, c, entry)
 }
 
-// repeats is true for an adjust that has been carried out, or came too late.
-func (s *settling) repeats(e *leaseEntry) bool { return s.verb == VerbAdjust && s.seq <= e.seq }
+// replays is true for an adjust that has been carried out, or came too late.
+func (s *updateOp) replays(e *leaseEntry) bool { return s.verb == VerbAdjust && s.seq <= e.seq }
 
-// repeat answers like the last adjust.
-func (l *Limiter) repeat(s *settling, e *leaseEntry) *Receipt {
+// answerReplay answers like the last adjust.
+func (l *Limiter) answerReplay(s *updateOp, e *leaseEntry) *Receipt {
 	s.replay = true
-	return l.receipt(s, e, instant(e.seqAt, s.now))
+	return l.receipt(s, e, timeLike(e.seqAt, s.now))
 }
 
 // acquireKnown gives the entry of a lease that is known here, or that the store can recover. A
 // cancel of any other one voids its ID.
-func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64) (*leaseEntry, error) {
+func (l *Limiter) acquireKnown(ctx context.Context, s *updateOp, leaseNow int64) (*leaseEntry, error) {
 	entry, err := l.acquire(ctx, s.id, leaseNow, l.recoverer != nil || s.verb == VerbCancel)
 	if err != nil {
 		return nil, err
 	}
 	if entry == nil {
-		return nil, unknownLease(s.id)
+		return nil, unknownLeaseError(s.id)
 	}
 	known := false
 	defer func() {
@@ -115,11 +115,11 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 			l.leases.release(entry)
 		}
 	}()
-	if entry.state == leaseUnborn {
+	if entry.state == leasePending {
 		entry.caller = l.leases.caller(ctx, leaseNow)
 		storeCtx, cancel := l.storeContext(ctx)
 		defer cancel()
-		err := l.recover(storeCtx, s.now, entry)
+		err := l.recoverLease(storeCtx, s.now, entry)
 		if s.verb == VerbCancel && errors.Is(err, UnknownLease) {
 			err = l.void(storeCtx, s.now, leaseNow, entry)
 		}
@@ -127,7 +127,7 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 			return nil, err
 		}
 	}
-	again, err := l.revive(ctx, s.now, leaseNow, entry)
+	again, err := l.recheckEnded(ctx, s.now, leaseNow, entry)
 	if err != nil {
 		return nil, err
 	}
@@ -141,7 +141,7 @@ func (l *Limiter) acquireKnown(ctx context.Context, s *settling, leaseNow int64)
 // remembered.
 func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry) error {
 	if l.leases.checkID(e.id, leaseNow, e.caller) != nil {
-		return unknownLease(e.id)
+		return unknownLeaseError(e.id)
 	}
 	if l.voider != nil {
 		exists, err := l.voider.VoidLease(ctx, now, e.id)
@@ -149,37 +149,37 @@ func (l *Limiter) void(ctx context.Context, now time.Time, leaseNow int64, e *le
 			return classify(err)
 		}
 		if exists {
-			return l.recover(ctx, now, e)
+			return l.recoverLease(ctx, now, e)
 		}
 	}
 	e.end(leaseVoided, now.UnixMilli())
-	return unknownLease(e.id)
+	return unknownLeaseError(e.id)
 }
 
-// settleEnded answers a verb on a lease that has ended: the same settlement again is a replay.
-func (l *Limiter) settleEnded(s *settling, e *leaseEntry) (*Receipt, error) {
+// answerEnded answers a verb on a lease that has ended: the same settlement again is a replay.
+func (l *Limiter) answerEnded(s *updateOp, e *leaseEntry) (*Receipt, error) {
 	switch {
 	case e.state == leaseVoided:
-		return nil, unknownLease(e.id)
+		return nil, unknownLeaseError(e.id)
 	case s.verb == VerbComplete && e.state == leaseCompleted && s.fingerprint == e.endedAs,
 		s.verb == VerbCancel && e.state == leaseCancelled:
 		s.replay = true
-		return l.receipt(s, e, instant(e.endedAt, s.now)), nil
+		return l.receipt(s, e, timeLike(e.endedAt, s.now)), nil
 	case s.verb == VerbComplete && e.state == leaseCompleted:
 		return nil, fault(Conflict, "lease_id", e.id, "was completed with other actuals")
 	case s.verb == VerbComplete && e.state == leaseCancelled,
 		s.verb == VerbCancel && e.state == leaseCompleted:
 		return nil, fault(Conflict, "lease_id", e.id, "was "+string(e.state.state()))
 	}
-	return nil, ended(e)
+	return nil, endedError(e)
 }
 
 // maxStale is how often an update is made again because the lease was changed elsewhere.
 const maxStale = 16
 
-// apply changes what a live lease stands for. The entry changes only after a definite answer.
-func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, error) {
-	s := &c.settling
+// applyUpdate changes what a live lease stands for. The entry changes only after a definite answer.
+func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*Receipt, error) {
+	s := &c.op
 	s.charges, s.keys = e.charges, e.keys
 	if e.degraded {
 		c.update.Lifetime = l.options.LeaseLifetime
@@ -189,7 +189,7 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 	defer cancel()
 	for range maxStale {
 		if err := c.makeUpdate(ctx, e); err != nil {
-			return l.mistaken(ctx, s, e, err)
+			return l.checkUpdate(ctx, s, e, err)
 		}
 		out := c.updateOutcome()
 		err := l.backend.Update(storeCtx, s.now, &c.update, out)
@@ -202,10 +202,10 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 		}
 		e.replace(stale.Lease)
 		if e.state.ended() {
-			return l.settleEnded(s, e)
+			return l.answerEnded(s, e)
 		}
-		if s.repeats(e) {
-			return l.repeat(s, e), nil
+		if s.replays(e) {
+			return l.answerReplay(s, e), nil
 		}
 	}
 	return nil, &Error{Code: Unavailable, Reason: "the lease was changed elsewhere each time"}
@@ -215,8 +215,8 @@ func (l *Limiter) apply(ctx context.Context, c *call, e *leaseEntry) (*Receipt, 
 // kept, it does not take away.
 func (e *leaseEntry) replace(r *LeaseRecord) {
 	known, limits := e.holdings, e.limits
-	e.planned = 0 // its definitions are those of its own time
-	e.bear(*r)
+	e.definitionsUntil = 0 // its definitions are those of its own time
+	e.activate(*r)
 	if len(known) != len(e.holdings) {
 		return
 	}
@@ -228,8 +228,8 @@ func (e *leaseEntry) replace(r *LeaseRecord) {
 }
 
 // makeUpdate says what is to become of each holding.
-func (c *call) makeUpdate(ctx context.Context, e *leaseEntry) error {
-	s, u := &c.settling, &c.update
+func (c *scratch) makeUpdate(ctx context.Context, e *leaseEntry) error {
+	s, u := &c.op, &c.update
 	u.ID, u.Verb, u.Seq, u.Fingerprint = e.id, s.verb, max(s.seq, e.seq), s.fingerprint
 	u.Lifetime = c.limiter.options.LeaseLifetime
 	c.changes = slices.Grow(c.changes[:0], len(e.holdings))[:len(e.holdings)]
@@ -252,7 +252,7 @@ func (c *call) makeUpdate(ctx context.Context, e *leaseEntry) error {
 }
 
 // updateOutcome returns an outcome for the update that was made.
-func (c *call) updateOutcome() *Outcome {
+func (c *scratch) updateOutcome() *Outcome {
 	n := len(c.update.Changes)
 	out := &c.outcome
 	*out = Outcome{Taken: slices.Grow(c.taken[:0], n)[:n]}
@@ -264,8 +264,8 @@ func (c *call) updateOutcome() *Outcome {
 }
 
 // applied notes what an update has done.
-func (l *Limiter) applied(c *call, e *leaseEntry, out *Outcome) *Receipt {
-	s := &c.settling
+func (l *Limiter) applied(c *scratch, e *leaseEntry, out *Outcome) *Receipt {
+	s := &c.op
 	e.inDoubt = e.inDoubt || out.RefundInDoubt
 	switch s.verb {
 	case VerbComplete:
@@ -290,20 +290,20 @@ func (l *Limiter) applied(c *call, e *leaseEntry, out *Outcome) *Receipt {
 	return l.receipt(s, e, out.At)
 }
 
-func (l *Limiter) receipt(s *settling, e *leaseEntry, at time.Time) *Receipt {
+func (l *Limiter) receipt(s *updateOp, e *leaseEntry, at time.Time) *Receipt {
 	r := &Receipt{LeaseID: e.id, At: at, Degraded: e.degraded, RefundInDoubt: e.inDoubt}
 	if !e.state.ended() {
-		r.Expires, r.HoldsUntil = instant(e.expires, s.now), holdsUntil(e.holdings, s.now)
+		r.Expires, r.HoldsUntil = timeLike(e.expires, s.now), holdsUntil(e.holdings, s.now)
 	}
 	return r
 }
 
-// inForce finds the definition that each holding's limit has by now. An update never fails for want of
+// definitionsInForce finds the definition that each holding's limit has by now. An update never fails for want of
 // it: if it cannot be had at once, the one of the reservation stands.
-func (c *call) inForce(ctx context.Context, e *leaseEntry) {
+func (c *scratch) inForce(ctx context.Context, e *leaseEntry) {
 	l, changes := c.limiter, c.update.Changes
-	now := l.leases.high.Load()
-	if e.planOf == l.cache.generation.Load() && e.planned > now && e.planned <= now+l.cache.ttl {
+	now := l.leases.latestNow.Load()
+	if e.definitionsGeneration == l.cache.generation.Load() && e.definitionsUntil > now && e.definitionsUntil <= now+l.cache.ttl {
 		for i := range changes { // what the cache would say
 			changes[i].Limit = changes[i].Holding.Limit
 		}

@@ -9,8 +9,8 @@ import (
 // splitTotals turns what a settlement names into what each holding shall stand for, or says which
 // name is wrong. A limit that is not named keeps what it stands for; slots return when the lease
 // ends.
-func (c *call) splitTotals(e *leaseEntry) error {
-	s := &c.settling
+func (c *scratch) splitTotals(e *leaseEntry) error {
+	s := &c.op
 	if len(s.lists) > 0 {
 		if err := s.checkNames(e); err != nil {
 			return err
@@ -41,7 +41,7 @@ func (c *call) splitTotals(e *leaseEntry) error {
 }
 
 // named is what a settlement says of one limit of a charge.
-func (s *settling) named(e *leaseEntry, charge int, name string) (int64, bool) {
+func (s *updateOp) named(e *leaseEntry, charge int, name string) (int64, bool) {
 	if len(s.lists) == 0 {
 		return 0, false
 	}
@@ -57,12 +57,12 @@ func (s *settling) named(e *leaseEntry, charge int, name string) (int64, bool) {
 }
 
 // checkNames holds every name that a settlement gives against what was reserved.
-func (s *settling) checkNames(e *leaseEntry) error {
+func (s *updateOp) checkNames(e *leaseEntry) error {
 	if len(s.lists) > 1 && len(e.keys) > 1 {
-		return invalid(s.field, len(s.lists), mustNameKeys)
+		return invalid(s.totalsName, len(s.lists), mustNameKeys)
 	}
 	if len(s.lists) > 1 && len(s.lists) != int(e.charges) {
-		return invalid(s.field, len(s.lists),
+		return invalid(s.totalsName, len(s.lists),
 			fmt.Sprintf("give one set for all charges, or one for each of the %d", int(e.charges)))
 	}
 	var keys []error // every mistake that is about a key
@@ -77,9 +77,9 @@ func (s *settling) checkNames(e *leaseEntry) error {
 				continue
 			}
 			if err.Code == Invalid {
-				err.Field = s.field + "." + shortenName(list[j].name)
+				err.Field = s.totalsName + "." + shortenName(list[j].name)
 				if charge >= 0 {
-					err.Field = fmt.Sprintf("%s[%d].%s", s.field, i, list[j].name)
+					err.Field = fmt.Sprintf("%s[%d].%s", s.totalsName, i, list[j].name)
 				}
 			}
 			if list[j].key == 0 || err.Code != Invalid {
@@ -159,10 +159,10 @@ func checkReserved(holdings []Holding, charge int, name string, n int64) *Error 
 }
 
 // sum adds up what a holding shall stand for, and refuses what its counter could not hold.
-func (s *settling) sum(h *Holding, parts []Part) (int64, error) {
+func (s *updateOp) sum(h *Holding, parts []Part) (int64, error) {
 	sum, fits := sumParts(parts)
 	if !fits || h.Limit.Kind == Bucket && sum > maxBucketUnits {
-		return 0, invalid(s.field+"."+h.Limit.Name, sum, "is more than a limit can count")
+		return 0, invalid(s.totalsName+"."+h.Limit.Name, sum, "is more than a limit can count")
 	}
 	return sum, nil
 }

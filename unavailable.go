@@ -10,22 +10,22 @@ import (
 // storeContext bounds a call to the store: the store's own timeout, or what is left of the caller's
 // deadline less a tenth, so that the caller still hears what happened.
 func (l *Limiter) storeContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return l.bounded(ctx, l.options.StoreTimeout, l.options.StoreTimeout)
+	return l.withTimeout(ctx, l.options.StoreTimeout, l.options.StoreTimeout)
 }
 
-// administration is how long the store gets for a call of an administrator who sets no deadline: it may
+// adminTimeout is how long the store gets for a call of an administrator who sets no deadline: it may
 // concern thousands of items, and no request waits for it.
-const administration = time.Minute
+const adminTimeout = time.Minute
 
 // administerContext bounds a call that is on no request's path: what is left of the caller's deadline
 // less a tenth, however long, so that a large change has the time it needs.
 func (l *Limiter) administerContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return l.bounded(ctx, math.MaxInt64, max(administration, l.options.StoreTimeout))
+	return l.withTimeout(ctx, math.MaxInt64, max(adminTimeout, l.options.StoreTimeout))
 }
 
-// bounded gives a call to the store nine tenths of what the caller has left, and no more than most; a
+// withTimeout gives a call to the store nine tenths of what the caller has left, and no more than most; a
 // caller without a deadline gets so much.
-func (l *Limiter) bounded(
+func (l *Limiter) withTimeout(
 	ctx context.Context, most, without time.Duration,
 ) (context.Context, context.CancelFunc) {
 	if l.traits.Local {
@@ -42,7 +42,7 @@ func (l *Limiter) bounded(
 // acquire waits for a lease no longer than for the store, which is what the call that holds it waits
 // for.
 func (l *Limiter) acquire(ctx context.Context, id LeaseID, now int64, create bool) (*leaseEntry, error) {
-	if e, busy := l.leases.try(id, now, create); busy == nil {
+	if e, busy := l.leases.tryAcquire(id, now, create); busy == nil {
 		return e, nil // as nearly always: no timer is needed
 	}
 	storeCtx, cancel := l.storeContext(ctx)
@@ -75,10 +75,10 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 // degrade makes a lease that the store knows nothing of.
 func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *Reservation) *Lease {
 	at := wholeMS(now)
-	e.bear(LeaseRecord{
+	e.activate(LeaseRecord{
 		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: at,
 		Expires: at.Add(r.Lifetime), Charges: len(r.Charges),
 	})
 	e.degraded = true
-	return l.handle(e, now, &Lease{})
+	return l.newLease(e, now, &Lease{})
 }
