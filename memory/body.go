@@ -18,29 +18,29 @@ import (
 
 // The least that an element takes in a body, in bytes.
 const (
-	leastState   = 4
-	leastItem    = 3 + leastState
-	leastQueue   = 2
-	leastEntry   = 2
-	leastPeriod  = 3
-	leastRecord  = 16 + 1 + 9
-	leastHolding = 7
-	leastPart    = 2
-	leastPiece   = 3
-	leastStatus  = 10
-	leastKey     = 1
+	minState   = 4
+	minSubject = 3 + minState
+	minQueue   = 2
+	minEntry   = 2
+	minPeriod  = 3
+	minRecord  = 16 + 1 + 9
+	minHolding = 7
+	minPart    = 2
+	minPiece   = 3
+	minStatus  = 10
+	minKey     = 1
 )
 
 // encode appends all that was frozen. It fails only where a count is not what it can be: that must
 // not get into a file.
-func (s *SnapshotStore) encode(buffer []byte, f *frozen) ([]byte, error) {
+func (s *SnapshotStore) encode(buffer []byte, f *snapshotHeader) ([]byte, error) {
 	c := newWriter(buffer)
-	c.int(&f.early)
-	c.count(f.items, leastItem)
+	c.varint(&f.early)
+	c.count(f.items, minSubject)
 	for i := range s.store.stripes {
 		f.items -= s.store.stripes[i].write(c)
 	}
-	c.count(f.records, leastRecord)
+	c.count(f.records, minRecord)
 	f.records -= s.records.write(c)
 	if !c.check(f.items == 0 && f.records == 0) {
 		return buffer, errMalformed
@@ -51,18 +51,18 @@ func (s *SnapshotStore) encode(buffer []byte, f *frozen) ([]byte, error) {
 // decode takes over all that a body has. The store must be empty; after an error it is of no use.
 func (s *SnapshotStore) decode(body []byte) error {
 	c := newReader(body)
-	c.int(&s.records.early)
-	for range c.count(0, leastItem) {
-		it := &item{}
-		c.item(it)
+	c.varint(&s.records.horizon)
+	for range c.count(0, minSubject) {
+		it := &subjectState{}
+		c.subjectState(it)
 		hash := s.store.hashOf(it.subject)
 		p := &s.store.stripes[s.store.stripeOf(it.subject.Entity)]
 		if c.check(p.items.find(it.subject, hash) == nil) {
 			p.ensure(it.subject, hash).states = it.states
 		}
 	}
-	for range c.count(0, leastRecord) {
-		r := &record{}
+	for range c.count(0, minRecord) {
+		r := &leaseRecord{}
 		c.record(r)
 		if c.check(s.records.byID[r.ID] == nil) {
 			s.records.insert(r)
@@ -74,10 +74,10 @@ func (s *SnapshotStore) decode(body []byte) error {
 	return nil
 }
 
-func (c *codec) item(it *item) {
+func (c *codec) subjectState(it *subjectState) {
 	c.text(&it.subject.Entity)
 	c.name(&it.subject.Resource)
-	states := list(c, &it.states, leastState)
+	states := list(c, &it.states, minState)
 	c.check(len(states) > 0)
 	for i := range states {
 		s := &states[i]
@@ -107,14 +107,14 @@ func (c *codec) bucket(b *kernel.Bucket) {
 	c.positive(&b.Rate.CapacityMilli)
 	c.positive(&b.Rate.RefillMilli)
 	c.positive(&b.Rate.PeriodMS)
-	c.int(&b.BalanceMilli)
-	c.int(&b.SeenMS)
+	c.varint(&b.BalanceMilli)
+	c.varint(&b.SeenMS)
 	c.check(b.BalanceMilli <= b.Rate.CapacityMilli)
 }
 
 func (c *codec) occupancy(o *kernel.Occupancy) {
-	c.int(&o.SeenMS)
-	queues := list(c, &o.Queues, leastQueue)
+	c.varint(&o.SeenMS)
+	queues := list(c, &o.Queues, minQueue)
 	var total int64
 	for i := range queues {
 		q := &queues[i]
@@ -129,7 +129,7 @@ func (c *codec) occupancy(o *kernel.Occupancy) {
 // queue writes each instant as the distance from the one before, and returns the sum of the units.
 func (c *codec) queue(q *kernel.Queue, last int64) (total int64) {
 	entries := q.Entries()
-	for i := range list(c, &entries, leastEntry) {
+	for i := range list(c, &entries, minEntry) {
 		e := &entries[i]
 		gap := e.UntilMS - last
 		c.positive(&gap)
@@ -146,12 +146,12 @@ func (c *codec) queue(q *kernel.Queue, last int64) (total int64) {
 }
 
 func (c *codec) budget(b *kernel.Budget) {
-	c.int(&b.SeenMS)
+	c.varint(&b.SeenMS)
 	var total int64
-	for i := range list(c, &b.Periods, leastPeriod) {
+	for i := range list(c, &b.Periods, minPeriod) {
 		p := &b.Periods[i]
-		c.int(&p.StartMS)
-		c.int(&p.EndMS)
+		c.varint(&p.StartMS)
+		c.varint(&p.EndMS)
 		c.natural(&p.Used, math.MaxInt64)
 		c.check(p.StartMS < p.EndMS)
 		total = c.sum(total, p.Used)
@@ -163,11 +163,11 @@ var leaseStates = [...]weir.LeaseState{
 	weir.LeaseVoided,
 }
 
-func (c *codec) record(r *record) {
+func (c *codec) record(r *leaseRecord) {
 	c.bytes(r.ID[:])
 	oneOf(c, &r.State, leaseStates[:])
-	c.uint(&r.Fingerprint)
-	c.uint(&r.EndFingerprint)
+	c.uvarint(&r.Fingerprint)
+	c.uvarint(&r.EndFingerprint)
 	for _, t := range []*time.Time{&r.At, &r.Expires, &r.SeqAt, &r.EndedAt} {
 		c.time(t)
 	}
@@ -177,27 +177,27 @@ func (c *codec) record(r *record) {
 	if r.State != weir.LeaseLive {
 		return
 	}
-	for i := range list(c, &r.Holdings, leastHolding) {
+	for i := range list(c, &r.Holdings, minHolding) {
 		c.holding(&r.Holdings[i])
 	}
-	for i := range list(c, &r.Limits, leastStatus) {
+	for i := range list(c, &r.Limits, minStatus) {
 		c.status(&r.Limits[i])
 	}
 	if keyed {
-		for i := range list(c, &r.Keys, leastKey) {
-			c.uint(&r.Keys[i])
+		for i := range list(c, &r.Keys, minKey) {
+			c.uvarint(&r.Keys[i])
 		}
 		c.check(len(r.Keys) == r.Charges)
 	}
 }
 
 // charges is how many charges a lease has, written as a number below zero if they have keys.
-func (c *codec) charges(r *record) (keyed bool) {
+func (c *codec) charges(r *leaseRecord) (keyed bool) {
 	n := int64(r.Charges)
 	if len(r.Keys) > 0 {
 		n = -n
 	}
-	c.int(&n)
+	c.varint(&n)
 	c.check(-math.MaxInt32 <= n && n <= math.MaxInt32)
 	if c.reading && !c.failed {
 		r.Charges = int(max(n, -n))
@@ -211,7 +211,7 @@ func (c *codec) time(t *time.Time) {
 	if !t.IsZero() {
 		ms = t.UnixMilli()
 	}
-	if c.int(&ms); c.reading && ms != math.MinInt64 {
+	if c.varint(&ms); c.reading && ms != math.MinInt64 {
 		*t = time.UnixMilli(ms)
 	}
 }
@@ -221,8 +221,8 @@ func (c *codec) holding(h *weir.Holding) {
 	c.name(&h.Resource)
 	c.limit(&h.Limit)
 	c.name((*string)(&h.Level))
-	c.int(&h.Ceiling)
-	for i := range list(c, &h.Parts, leastPart) {
+	c.varint(&h.Ceiling)
+	for i := range list(c, &h.Parts, minPart) {
 		charge := int64(h.Parts[i].Charge)
 		c.natural(&charge, math.MaxInt32)
 		c.natural(&h.Parts[i].Units, math.MaxInt64)
@@ -230,11 +230,11 @@ func (c *codec) holding(h *weir.Holding) {
 			h.Parts[i].Charge = int(charge)
 		}
 	}
-	for i := range list(c, &h.Pieces, leastPiece) {
+	for i := range list(c, &h.Pieces, minPiece) {
 		p := &h.Pieces[i]
 		c.natural(&p.Units, math.MaxInt64)
-		c.int(&p.Until)
-		c.int(&p.Mark)
+		c.varint(&p.Until)
+		c.varint(&p.Mark)
 	}
 }
 
@@ -244,9 +244,9 @@ func (c *codec) status(s *weir.LimitStatus) {
 	c.name(&s.Limit)
 	c.kind(&s.Kind)
 	c.name((*string)(&s.Level))
-	c.int(&s.Capacity)
-	c.int(&s.Available)
-	c.int(&s.Requested)
+	c.varint(&s.Capacity)
+	c.varint(&s.Available)
+	c.varint(&s.Requested)
 	c.flags(&s.Exceeded, &s.Shadow, &s.AtLeast)
-	c.int((*int64)(&s.RetryAfter))
+	c.varint((*int64)(&s.RetryAfter))
 }

@@ -57,7 +57,7 @@ func (c *codec) check(ok bool) bool {
 // grow makes room for n bytes more.
 func (c *codec) grow(n int) { c.data = slices.Grow(c.data, n) }
 
-func (c *codec) uint(v *uint64) {
+func (c *codec) uvarint(v *uint64) {
 	if !c.reading {
 		c.data = binary.AppendUvarint(c.data, *v)
 		return
@@ -68,7 +68,7 @@ func (c *codec) uint(v *uint64) {
 	}
 }
 
-func (c *codec) int(v *int64) {
+func (c *codec) varint(v *int64) {
 	if !c.reading {
 		c.data = binary.AppendVarint(c.data, *v)
 		return
@@ -81,13 +81,13 @@ func (c *codec) int(v *int64) {
 
 // natural is a number from 0 to most.
 func (c *codec) natural(v *int64, most int64) {
-	c.int(v)
+	c.varint(v)
 	c.check(*v >= 0 && *v <= most)
 }
 
 // positive is a number above zero.
 func (c *codec) positive(v *int64) {
-	c.int(v)
+	c.varint(v)
 	c.check(*v > 0)
 }
 
@@ -100,8 +100,8 @@ func (c *codec) bytes(b []byte) {
 	}
 }
 
-// code is a number below n that takes a byte.
-func (c *codec) code(v, n int) int {
+// enum is a number below n that takes a byte.
+func (c *codec) enum(v, n int) int {
 	b := [1]byte{byte(v)}
 	c.bytes(b[:])
 	if !c.check(int(b[0]) < n) {
@@ -118,7 +118,7 @@ func (c *codec) flags(flags ...*bool) {
 			b |= 1 << i
 		}
 	}
-	b = c.code(b, 1<<len(flags))
+	b = c.enum(b, 1<<len(flags))
 	if c.reading {
 		for i := range flags {
 			*flags[i] = b&(1<<i) != 0
@@ -129,7 +129,7 @@ func (c *codec) flags(flags ...*bool) {
 // count is how many elements follow, each of at least size bytes.
 func (c *codec) count(n, size int) int {
 	v := uint64(n)
-	c.uint(&v)
+	c.uvarint(&v)
 	if c.reading && !c.check(v <= uint64(len(c.data)/size)) {
 		return 0
 	}
@@ -158,7 +158,7 @@ func (c *codec) text(s *string) {
 // name is a string that recurs.
 func (c *codec) name(s *string) {
 	n := c.numbers[*s]
-	c.uint(&n)
+	c.uvarint(&n)
 	switch {
 	case n == 0:
 		c.text(s)
@@ -181,9 +181,9 @@ func (c *codec) kind(k *weir.Kind) { oneOf(c, k, kinds[:]) }
 func oneOf[T comparable](c *codec, v *T, of []T) {
 	i := slices.Index(of, *v)
 	if c.reading {
-		*v = of[c.code(0, len(of))]
+		*v = of[c.enum(0, len(of))]
 	} else if c.check(i >= 0) {
-		c.code(i, len(of))
+		c.enum(i, len(of))
 	}
 }
 
@@ -194,7 +194,7 @@ func (c *codec) limit(l **weir.Limit) {
 		return
 	}
 	var n uint64
-	c.uint(&n)
+	c.uvarint(&n)
 	*l = &weir.Limit{}
 	switch {
 	case n == 0:
@@ -214,13 +214,13 @@ func (c *codec) writeLimit(l *weir.Limit) {
 		if n, ok = c.known[plain]; !ok {
 			c.known[plain] = uint64(len(c.known) + 1)
 			c.met[l] = c.known[plain]
-			c.uint(&n)
+			c.uvarint(&n)
 			c.newLimit(&plain)
 			return
 		}
 		c.met[l] = n
 	}
-	c.uint(&n)
+	c.uvarint(&n)
 }
 
 // plainLimit copies what a limit says, without what normalizing has attached.
@@ -235,11 +235,11 @@ func plainLimit(l *weir.Limit) weir.Limit {
 func (c *codec) newLimit(l *weir.Limit) {
 	c.name(&l.Name)
 	c.kind(&l.Kind)
-	c.int(&l.Capacity)
-	c.int(&l.RefillAmount)
-	c.int((*int64)(&l.RefillPeriod))
-	c.int((*int64)(&l.Window))
-	c.int((*int64)(&l.Timeout))
+	c.varint(&l.Capacity)
+	c.varint(&l.RefillAmount)
+	c.varint((*int64)(&l.RefillPeriod))
+	c.varint((*int64)(&l.Window))
+	c.varint((*int64)(&l.Timeout))
 	c.name(&l.Every)
 	c.name(&l.Zone)
 	c.flags(&l.Shadow)

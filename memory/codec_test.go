@@ -77,7 +77,7 @@ func BenchmarkEncode(b *testing.B) {
 			ID: weir.NewLeaseID(now), State: weir.LeaseLive, At: out.At, Expires: out.At.Add(time.Hour),
 			Holdings: out.Holdings, Limits: out.Limits,
 		}
-		s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: 600_000}, 0)
+		s.records.add(now.UnixMilli(), &leaseRecord{LeaseRecord: lease, memory: 600_000}, 0)
 	}
 	var buffer []byte
 	for b.Loop() {

@@ -39,13 +39,13 @@ func busyStore(t testing.TB) *SnapshotStore {
 			ID: weir.LeaseID{15: byte(i)}, State: weir.LeaseLive, Fingerprint: 7, At: out.At,
 			Expires: out.At.Add(time.Hour), Charges: 1, Holdings: out.Holdings, Limits: out.Limits,
 		}
-		s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: 600_000}, 0)
+		s.records.add(now.UnixMilli(), &leaseRecord{LeaseRecord: lease, memory: 600_000}, 0)
 		if entity == "ended" {
 			st := &Settlement{ID: lease.ID, Verb: weir.VerbCancel, Memory: time.Minute}
 			s.records.update(now.UnixMilli(), st.update(), &weir.Outcome{At: out.At})
 		}
 	}
-	s.records.early = now.UnixMilli()
+	s.records.horizon = now.UnixMilli()
 	return s
 }
 
@@ -60,9 +60,9 @@ func bareStore(t testing.TB) *SnapshotStore {
 
 // snapshot appends the state of this instant.
 func (s *SnapshotStore) snapshot(buffer []byte) ([]byte, error) {
-	s.gate.Lock()
+	s.callLock.Lock()
 	f := s.freeze()
-	s.gate.Unlock()
+	s.callLock.Unlock()
 	return s.encode(buffer, f)
 }
 

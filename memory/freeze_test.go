@@ -109,7 +109,7 @@ func (w *freezeWorld) state(body []byte) (items map[weir.Subject]string, leases 
 	for i := range s.store.stripes {
 		for _, it := range s.store.stripes[i].dense {
 			c := newWriter(nil)
-			c.item(it)
+			c.subjectState(it)
 			items[it.subject] = string(c.data)
 		}
 	}
@@ -137,15 +137,15 @@ func TestFrozenStateIsOfOneInstant(t *testing.T) {
 		}
 		f := w.s.freeze()
 		c := newWriter(nil)
-		c.int(&f.early)
-		c.count(f.items, leastItem)
+		c.varint(&f.early)
+		c.count(f.items, minSubject)
 		for i := range w.s.store.stripes {
 			for range w.rng.IntN(8) {
 				w.act()
 			}
 			f.items -= w.s.store.stripes[i].write(c)
 		}
-		c.count(f.records, leastRecord)
+		c.count(f.records, minRecord)
 		f.records -= w.s.records.write(c)
 		if f.items != 0 || f.records != 0 || c.failed {
 			t.Fatalf("seed %d: got %d items and %d records too few", seed, f.items, f.records)
@@ -177,7 +177,7 @@ func TestFrozenPlacesMove(t *testing.T) {
 	limits := sweepLimits(t)[:1]
 	p := &s.store.stripes[0]
 	var subjects []weir.Subject
-	for i := 0; len(subjects) < 3*pieceSize; i++ {
+	for i := 0; len(subjects) < 3*chunkSize; i++ {
 		takes := takesOf("e"+strconv.Itoa(i), limits)
 		if s.store.stripeOf(takes[0].Entity) != 0 {
 			continue
@@ -188,13 +188,13 @@ func TestFrozenPlacesMove(t *testing.T) {
 		subjects = append(subjects, takes[0].Subject)
 	}
 	f := s.freeze()
-	for at := range pieceSize { // as a first piece does
+	for at := range chunkSize { // as a first chunk does
 		p.freezer.due(&p.dense[at].epoch)
 	}
-	for range pieceSize { // others take their places
+	for range chunkSize { // others take their places
 		p.remove(p.dense[0])
 	}
-	if got := p.write(newWriter(nil)) + pieceSize; got != f.items {
+	if got := p.write(newWriter(nil)) + chunkSize; got != f.items {
 		t.Errorf("got %d items, want %d", got, f.items)
 	}
 }
@@ -210,9 +210,9 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	w := &freezeWorld{t: t, s: s, limits: sweepLimits(t)[:1], now: freezeEpoch, rng: rand.New(rand.NewPCG(1, 1))}
 	w.reserve()
 	last := &s.store.stripes[stripeCount-1]
-	s.gate.Lock() // nobody holds a stripe
+	s.callLock.Lock() // nobody holds a stripe
 	frozen := s.freeze()
-	s.gate.Unlock()
+	s.callLock.Unlock()
 	last.mu.Lock()
 	var done atomic.Bool
 	ended := make(chan error, 1)
@@ -286,11 +286,11 @@ func TestSnapshotPause(t *testing.T) {
 			cancel()
 			for what, of := range map[string]*SnapshotStore{"a snapshot": w.s, "a snapshot of another store": other.s} {
 				done := make(chan struct{})
-				of.gate.Lock()
+				of.callLock.Lock()
 				began := time.Now()
 				f := of.freeze()
 				stopped := time.Since(began)
-				of.gate.Unlock()
+				of.callLock.Unlock()
 				go func() {
 					defer close(done)
 					if _, err := of.encode(nil, f); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// record is a lease as a snapshot keeps it, so that another process can go on with it. Its holdings
+// leaseRecord is a lease as a snapshot keeps it, so that another process can go on with it. Its holdings
 // are its own: those of an outcome belong to the limiter. Its limits are shared with whoever was
 // told of them: nobody changes them.
-type record struct {
+type leaseRecord struct {
 	weir.LeaseRecord
 	// memory is how long (ms) it is remembered once it has ended.
 	memory int64
@@ -24,11 +24,11 @@ type record struct {
 	due int64
 	// order is the instant (ms) by which it is filed among its like, and filing tells those of one
 	// millisecond apart: live leases by when they end, ended ones by when they did.
-	order, filing int64
-	// place is the record's own in the heap that it is in.
-	place int
-	// at is the record's own place among all, and epoch that of the last snapshot that has seen it.
-	at    int32
+	order, sequence int64
+	// heapIndex is the record's own in the heap that it is in.
+	heapIndex int
+	// index is the record's own place among all, and epoch that of the last snapshot that has seen it.
+	index int32
 	epoch uint32
 }
 
@@ -42,10 +42,10 @@ func cloneHoldings(holdings []weir.Holding) []weir.Holding {
 	return out
 }
 
-// file works out when the record is due. The heap that it is in must be told.
-func (t *records) file(r *record) {
-	t.filings++
-	r.filing = t.filings
+// schedule works out when the record is due. The heap that it is in must be told.
+func (t *leaseRecords) schedule(r *leaseRecord) {
+	t.sequence++
+	r.sequence = t.sequence
 	r.due = r.Expires.UnixMilli()
 	r.order = r.due
 	if r.State != weir.LeaseLive {
@@ -54,16 +54,16 @@ func (t *records) file(r *record) {
 	}
 }
 
-// records are the leases of a store. No stripe may be locked when their lock is taken.
-type records struct {
+// leaseRecords are the leases of a store. No stripe may be locked when their lock is taken.
+type leaseRecords struct {
 	mu   sync.Mutex
-	byID map[weir.LeaseID]*record
+	byID map[weir.LeaseID]*leaseRecord
 	// live and ended have every record once, the first in order on top.
 	live, ended recordHeap
-	filings     int64
+	sequence    int64
 	// dense has all of them, so that a snapshot can walk them. The freezer says which it is to see.
-	dense   []*record
-	freezer freezer[record]
+	dense   []*leaseRecord
+	freezer copyOnWrite[leaseRecord]
 	// most is how many ended ones there may be, as the limiter says with every call. More are
 	// forgotten early, the oldest first.
 	most int
@@ -71,20 +71,20 @@ type records struct {
 	memory int64
 	// peak is the most records that the map has held since it was made.
 	peak int
-	// early is the newest lease time (ms) of which something was forgotten early; 0 if none.
-	early int64
+	// horizon is the newest lease time (ms) of which something was forgotten early; 0 if none.
+	horizon int64
 }
 
 // memoryByDefault is how long (ms) a voided ID is remembered if no call has said how long leases
 // are: as long as the limiter's option says by default.
 const memoryByDefault = 600_000
 
-func newRecords() records {
-	return records{byID: make(map[weir.LeaseID]*record), most: math.MaxInt, memory: memoryByDefault}
+func newRecords() leaseRecords {
+	return leaseRecords{byID: make(map[weir.LeaseID]*leaseRecord), most: math.MaxInt, memory: memoryByDefault}
 }
 
 // find returns a copy of what is known of a lease at now, or nil.
-func (t *records) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
+func (t *leaseRecords) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.sweep(now) // what ended before may leave no room for it
@@ -99,7 +99,7 @@ func (t *records) find(now int64, id weir.LeaseID) *weir.LeaseRecord {
 
 // current returns what is known of a lease at now, or nil. A live lease whose time is over becomes
 // an expired one.
-func (t *records) current(now int64, id weir.LeaseID) *record {
+func (t *leaseRecords) current(now int64, id weir.LeaseID) *leaseRecord {
 	r := t.byID[id]
 	if r != nil && r.State == weir.LeaseLive && r.due <= now {
 		t.expire(r)
@@ -113,7 +113,7 @@ func (t *records) current(now int64, id weir.LeaseID) *record {
 }
 
 // add keeps a lease that was reserved, and forgets others that are due.
-func (t *records) add(now int64, r *record, most int) {
+func (t *leaseRecords) add(now int64, r *leaseRecord, most int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.limit(most)
@@ -125,16 +125,16 @@ func (t *records) add(now int64, r *record, most int) {
 	t.sweep(now)
 }
 
-func (t *records) insert(r *record) {
+func (t *leaseRecords) insert(r *leaseRecord) {
 	t.byID[r.ID] = r
-	r.at, r.epoch = int32(len(t.dense)), t.freezer.epoch
+	r.index, r.epoch = int32(len(t.dense)), t.freezer.epoch
 	t.dense = append(t.dense, r)
 	t.peak = max(t.peak, len(t.byID))
-	t.file(r)
+	t.schedule(r)
 	heap.Push(t.heapOf(r), r)
 }
 
-func (t *records) heapOf(r *record) *recordHeap {
+func (t *leaseRecords) heapOf(r *leaseRecord) *recordHeap {
 	if r.State == weir.LeaseLive {
 		return &t.live
 	}
@@ -142,7 +142,7 @@ func (t *records) heapOf(r *record) *recordHeap {
 }
 
 // update notes what an update has made of a lease. One that was forgotten stays so.
-func (t *records) update(now int64, u *weir.Update, out *weir.Outcome) {
+func (t *leaseRecords) update(now int64, u *weir.Update, out *weir.Outcome) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.sweep(now)
@@ -151,55 +151,55 @@ func (t *records) update(now int64, u *weir.Update, out *weir.Outcome) {
 	if r == nil || r.State != weir.LeaseLive {
 		return
 	}
-	t.keep(r)
+	t.preserve(r)
 	switch u.Verb {
 	case weir.VerbAdjust:
 		r.Seq, r.SeqAt, r.Holdings = u.Seq, out.At, cloneHoldings(u.Holdings(out))
 	case weir.VerbExtend:
 		r.Expires, r.Holdings = u.Expires(out.At), cloneHoldings(u.Holdings(out))
-		t.file(r)
-		heap.Fix(&t.live, r.place)
+		t.schedule(r)
+		heap.Fix(&t.live, r.heapIndex)
 	case weir.VerbComplete:
 		t.memory = u.Memory.Milliseconds()
 		r.memory, r.EndFingerprint = t.memory, u.Fingerprint
-		t.end(r, weir.LeaseCompleted, out.At)
+		t.markEnded(r, weir.LeaseCompleted, out.At)
 	case weir.VerbCancel:
 		t.memory = u.Memory.Milliseconds()
 		r.memory, r.EndFingerprint = t.memory, u.Fingerprint
-		t.end(r, weir.LeaseCancelled, out.At)
+		t.markEnded(r, weir.LeaseCancelled, out.At)
 	}
 }
 
 // void keeps the ID of a lease that was cancelled before it was reserved. It returns true, and
 // keeps nothing, if there is a lease with that ID.
-func (t *records) void(now int64, id weir.LeaseID) (exists bool) {
+func (t *leaseRecords) void(now int64, id weir.LeaseID) (exists bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	defer t.sweep(now)
 	if r := t.current(now, id); r != nil {
 		return r.State != weir.LeaseVoided
 	}
-	t.insert(&record{LeaseRecord: weir.LeaseRecord{
+	t.insert(&leaseRecord{LeaseRecord: weir.LeaseRecord{
 		ID: id, State: weir.LeaseVoided, EndedAt: time.UnixMilli(now),
 	}, memory: t.memory})
 	t.limit(t.most)
 	return false
 }
 
-func (t *records) expire(r *record) { t.end(r, weir.LeaseExpired, r.Expires) }
+func (t *leaseRecords) expire(r *leaseRecord) { t.markEnded(r, weir.LeaseExpired, r.Expires) }
 
-// end makes a live lease an ended one, and forgets the oldest where there are too many.
-func (t *records) end(r *record, state weir.LeaseState, at time.Time) {
-	t.keep(r)
-	heap.Remove(&t.live, r.place)
+// markEnded makes a live lease an ended one, and forgets the oldest where there are too many.
+func (t *leaseRecords) markEnded(r *leaseRecord, state weir.LeaseState, at time.Time) {
+	t.preserve(r)
+	heap.Remove(&t.live, r.heapIndex)
 	r.State, r.EndedAt, r.Keys, r.Holdings, r.Limits = state, at, nil, nil, nil
-	t.file(r)
+	t.schedule(r)
 	heap.Push(&t.ended, r)
 	t.limit(t.most)
 }
 
 // limit forgets the oldest ended leases where there are more than most; 0 changes nothing.
-func (t *records) limit(most int) {
+func (t *leaseRecords) limit(most int) {
 	if most > 0 {
 		t.most = most
 	}
@@ -211,22 +211,22 @@ func (t *records) limit(most int) {
 // drop forgets a record. IDs as old as that of an ended one cannot be told apart from forgotten
 // ones any more: by time they are refused anyhow, unless the clock was wrong or the memory has
 // grown since.
-func (t *records) drop(r *record) {
+func (t *leaseRecords) drop(r *leaseRecord) {
 	if r.State != weir.LeaseLive {
-		t.early = max(t.early, r.ID.Time().UnixMilli())
+		t.horizon = max(t.horizon, r.ID.Time().UnixMilli())
 	}
-	heap.Remove(t.heapOf(r), r.place)
+	heap.Remove(t.heapOf(r), r.heapIndex)
 	delete(t.byID, r.ID)
 	last := t.dense[len(t.dense)-1]
-	t.keep(r)
-	t.keep(last) // a snapshot may have passed the place that it comes to
-	last.at = r.at
-	t.dense[r.at], t.dense[len(t.dense)-1] = last, nil
+	t.preserve(r)
+	t.preserve(last) // a snapshot may have passed the place that it comes to
+	last.index = r.index
+	t.dense[r.index], t.dense[len(t.dense)-1] = last, nil
 	t.dense = t.dense[:len(t.dense)-1]
 }
 
 // sweep ends and forgets a few leases that are due: more than one call can add.
-func (t *records) sweep(now int64) {
+func (t *leaseRecords) sweep(now int64) {
 	for range 8 {
 		switch {
 		case len(t.live) > 0 && t.live[0].due <= now:
@@ -241,36 +241,36 @@ func (t *records) sweep(now int64) {
 }
 
 // shrink makes the map anew where it is mostly empty: it does not give memory back by itself.
-func (t *records) shrink() {
+func (t *leaseRecords) shrink() {
 	const small = 1024
 	if t.peak <= small || len(t.byID) > t.peak/4 {
 		return
 	}
-	byID := make(map[weir.LeaseID]*record, len(t.byID))
+	byID := make(map[weir.LeaseID]*leaseRecord, len(t.byID))
 	maps.Copy(byID, t.byID)
 	t.byID, t.peak = byID, len(byID)
 	t.live = append(make(recordHeap, 0, len(t.live)), t.live...)
 	t.ended = append(make(recordHeap, 0, len(t.ended)), t.ended...)
-	t.dense = append(make([]*record, 0, len(t.dense)), t.dense...)
+	t.dense = append(make([]*leaseRecord, 0, len(t.dense)), t.dense...)
 }
 
 // recordHeap is a [heap.Interface] whose records know their places.
-type recordHeap []*record
+type recordHeap []*leaseRecord
 
 func (h recordHeap) Len() int { return len(h) }
 func (h recordHeap) Less(i, j int) bool {
-	return cmp.Or(cmp.Compare(h[i].order, h[j].order), cmp.Compare(h[i].filing, h[j].filing)) < 0
+	return cmp.Or(cmp.Compare(h[i].order, h[j].order), cmp.Compare(h[i].sequence, h[j].sequence)) < 0
 }
 
 func (h recordHeap) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
+	h[i].heapIndex, h[j].heapIndex = i, j
 }
 
 // Push appends a record; for package heap.
 func (h *recordHeap) Push(r any) {
-	r.(*record).place = len(*h)
-	*h = append(*h, r.(*record))
+	r.(*leaseRecord).heapIndex = len(*h)
+	*h = append(*h, r.(*leaseRecord))
 }
 
 // Pop removes the last record; for package heap.

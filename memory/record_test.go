@@ -13,12 +13,12 @@ var recordStart = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC)
 // recordWorld drives records alone.
 type recordWorld struct {
 	t *testing.T
-	records
+	leaseRecords
 	now time.Time
 }
 
 func newRecordWorld(t *testing.T, most int) *recordWorld {
-	w := &recordWorld{t: t, records: newRecords(), now: recordStart}
+	w := &recordWorld{t: t, leaseRecords: newRecords(), now: recordStart}
 	w.most = most
 	return w
 }
@@ -26,7 +26,7 @@ func newRecordWorld(t *testing.T, most int) *recordWorld {
 // live adds a lease of n seconds of the start that lives for an hour.
 func (w *recordWorld) live(n int) weir.LeaseID {
 	id := weir.NewLeaseID(recordStart.Add(time.Duration(n) * time.Second))
-	w.add(w.now.UnixMilli(), &record{
+	w.add(w.now.UnixMilli(), &leaseRecord{
 		LeaseRecord: weir.LeaseRecord{
 			ID: id, State: weir.LeaseLive, At: w.now, Expires: w.now.Add(time.Hour),
 			Holdings: make([]weir.Holding, 1), Limits: make([]weir.LimitStatus, 1),
@@ -40,18 +40,18 @@ func (w *recordWorld) settle(id weir.LeaseID, verb weir.Verb) {
 	st := &Settlement{
 		ID: id, Verb: verb, Fingerprint: 9, Memory: 10 * time.Minute, Lifetime: time.Hour,
 	}
-	w.records.update(w.now.UnixMilli(), st.update(), &weir.Outcome{At: w.now})
+	w.leaseRecords.update(w.now.UnixMilli(), st.update(), &weir.Outcome{At: w.now})
 }
 
 // consistent checks that every record is in the right heap, at its place.
 func (w *recordWorld) consistent() {
 	w.t.Helper()
-	if len(w.records.live)+len(w.ended) != len(w.byID) {
-		w.t.Fatalf("got %d live and %d ended of %d", len(w.records.live), len(w.ended), len(w.byID))
+	if len(w.leaseRecords.live)+len(w.ended) != len(w.byID) {
+		w.t.Fatalf("got %d live and %d ended of %d", len(w.leaseRecords.live), len(w.ended), len(w.byID))
 	}
-	for ended, h := range map[bool]recordHeap{false: w.records.live, true: w.ended} {
+	for ended, h := range map[bool]recordHeap{false: w.leaseRecords.live, true: w.ended} {
 		for i, r := range h {
-			if r.place != i || (r.State != weir.LeaseLive) != ended || i > 0 && h.Less(i, (i-1)/2) {
+			if r.heapIndex != i || (r.State != weir.LeaseLive) != ended || i > 0 && h.Less(i, (i-1)/2) {
 				w.t.Fatalf("heap: got %+v at %d", r, i)
 			}
 			if ended && (r.Holdings != nil || r.Limits != nil) {
@@ -76,8 +76,8 @@ func TestRecordsForgetTheOldestFirst(t *testing.T) {
 		if i >= 3 {
 			early = recordStart.Add(time.Duration(want-1) * time.Second).UnixMilli()
 		}
-		if w.early != early {
-			t.Errorf("after %d: got early %d, want %d", i+1, w.early, early)
+		if w.horizon != early {
+			t.Errorf("after %d: got early %d, want %d", i+1, w.horizon, early)
 		}
 	}
 	for i, known := range []bool{false, false, true, true, true} {
@@ -93,7 +93,7 @@ func TestRecoveredSaysTheNewestForgottenEarly(t *testing.T) {
 	if got, ok := s.Recovered(); !got.IsZero() || ok {
 		t.Errorf("at first: got %v, want zero", got)
 	}
-	s.records.early = recordStart.UnixMilli()
+	s.records.horizon = recordStart.UnixMilli()
 	body, err := s.snapshot(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -116,8 +116,8 @@ func TestRecordsForgottenMoveTheFloor(t *testing.T) {
 	w.settle(first, weir.VerbComplete)
 	w.now = w.now.Add(10*time.Minute + time.Millisecond)
 	w.settle(second, weir.VerbComplete)
-	if want := recordStart.UnixMilli(); w.early != want || len(w.byID) != 1 {
-		t.Errorf("got early %d, %d records; want %d, one left", w.early, len(w.byID), want)
+	if want := recordStart.UnixMilli(); w.horizon != want || len(w.byID) != 1 {
+		t.Errorf("got early %d, %d records; want %d, one left", w.horizon, len(w.byID), want)
 	}
 }
 

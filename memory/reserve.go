@@ -11,17 +11,17 @@ import (
 // Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's count
 // cannot hold is not taken on it. It never fails.
 func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
-	var few [8]seat
+	var few [8]activeTake
 	seats := few[:]
 	if len(p.Takes) > len(few) {
-		seats = make([]seat, len(p.Takes))
+		seats = make([]activeTake, len(p.Takes))
 	}
 	var set stripeSet
 	for i := range p.Takes {
 		t, seat := &p.Takes[i], &seats[i]
 		seat.cost = t.Cost()
 		if i > 0 && t.Subject == p.Takes[i-1].Subject {
-			seat.follow(&seats[i-1].spot)
+			seat.sameSubjectAs(&seats[i-1].limitRef)
 		} else {
 			seat.locate(s, &set, t.Subject)
 		}
@@ -33,26 +33,26 @@ func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *wei
 	return nil
 }
 
-// seat is a take while it is judged.
-type seat struct {
-	spot
+// activeTake is a take while it is judged.
+type activeTake struct {
+	limitRef
 	cost int64
 }
 
 // decide judges all takes under their stripes' locks, then applies them all or none.
 func (s *Store) decide(
-	now int64, takes []weir.Take, seats []seat, set *stripeSet, out *weir.Outcome,
+	now int64, takes []weir.Take, seats []activeTake, set *stripeSet, out *weir.Outcome,
 ) {
 	s.lock(set)
 	defer s.unlock(set)
-	var it *item
+	var it *subjectState
 	exceeded := false
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
 		if seat.first {
 			it = seat.stripe.find(t.Subject, seat.hash)
 		}
-		seat.open(now, it, t.Limit, t.Limit)
+		seat.load(now, it, t.Limit, t.Limit)
 		seat.define(now, t.Limit)
 		if judge(now, t, seat, &out.Limits[i]) {
 			exceeded = true
@@ -63,13 +63,13 @@ func (s *Store) decide(
 		return
 	}
 	if exceeded { // what fits can be counted
-		leaveOut(now, takes, seats, out)
+		skipUncountable(now, takes, seats, out)
 	}
 	apply(now, takes, seats, out)
 }
 
-// leaveOut makes a shadow limit, which never denies, take nothing of what it cannot count.
-func leaveOut(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
+// skipUncountable makes a shadow limit, which never denies, take nothing of what it cannot count.
+func skipUncountable(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) {
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
 		if !out.Limits[i].Exceeded || seat.counter.Counts(now, kernel.Claim{To: seat.cost}) {
@@ -83,7 +83,7 @@ func leaveOut(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
 }
 
 // judge writes the status of one take as it was found, and reports whether its limit is exceeded.
-func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
+func judge(now int64, t *weir.Take, seat *activeTake, status *weir.LimitStatus) bool {
 	l := t.Limit
 	available, retryAfter, fits := kernel.Judge(seat.counter, now, seat.cost, t.Ceiling, l.Capacity)
 	// Field by field, since a whole would be put together elsewhere and copied.
@@ -95,10 +95,10 @@ func judge(now int64, t *weir.Take, seat *seat, status *weir.LimitStatus) bool {
 }
 
 // apply takes everything and notes where the lease's units are.
-func apply(now int64, takes []weir.Take, seats []seat, out *weir.Outcome) {
+func apply(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) {
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
-		seat.keep(t.Subject, t.Limit)
+		seat.store(t.Subject, t.Limit)
 		out.Limits[i].Available -= seat.cost
 		if piece, ok := seat.counter.Take(now, seat.cost); ok {
 			out.Taken[i].Pieces = append(out.Taken[i].Pieces, piece)

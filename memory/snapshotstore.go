@@ -43,7 +43,7 @@ type SnapshotOptions struct {
 // change.
 type SnapshotStore struct {
 	store   *Store
-	records records
+	records leaseRecords
 	file    string
 	lock    *fileLock
 	onError func(error)
@@ -51,12 +51,12 @@ type SnapshotStore struct {
 	recovered bool
 	readOnly  bool
 
-	// gate is held for reading by every call that changes anything, for writing while the state is
+	// callLock is held for reading by every call that changes anything, for writing while the state is
 	// frozen.
-	gate    sync.RWMutex
-	closed  bool
-	changed atomic.Bool
-	buffer  []byte
+	callLock sync.RWMutex
+	closed   bool
+	changed  atomic.Bool
+	buffer   []byte
 
 	stop, stopped chan struct{}
 	closing       sync.Once
@@ -90,7 +90,7 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 		store: store, records: newRecords(), onError: options.OnError,
 		stop: make(chan struct{}), stopped: make(chan struct{}),
 	}
-	if s.file, err = realPath(file); err != nil {
+	if s.file, err = resolveLinks(file); err != nil {
 		return nil, badFile(file, "cannot be found", err)
 	}
 	if options.ReadOnly {
@@ -102,10 +102,10 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 	if s.lock, err = lockFile(s.file + ".lock"); err != nil {
 		return nil, unavailable(file, err)
 	}
-	if err := s.read(); err != nil {
+	if err := s.readSnapshot(); err != nil {
 		return nil, errors.Join(err, s.lock.release())
 	}
-	go s.run(options.Every)
+	go s.writeLoop(options.Every)
 	return s, nil
 }
 
@@ -114,7 +114,7 @@ func OpenSnapshot(file string, o *SnapshotOptions) (*SnapshotStore, error) {
 func (s *SnapshotStore) readOnce() error {
 	s.readOnly = true
 	close(s.stopped)
-	if err := s.read(); err != nil {
+	if err := s.readSnapshot(); err != nil {
 		return err
 	}
 	if !s.recovered {
@@ -123,8 +123,8 @@ func (s *SnapshotStore) readOnce() error {
 	return nil
 }
 
-// realPath follows links, so that a file has one lock however it is called.
-func realPath(file string) (string, error) {
+// resolveLinks follows links, so that a file has one lock however it is called.
+func resolveLinks(file string) (string, error) {
 	file, err := filepath.Abs(file)
 	if err != nil {
 		return "", err
@@ -139,8 +139,8 @@ func realPath(file string) (string, error) {
 	return filepath.Join(folder, filepath.Base(file)), nil
 }
 
-// read takes over the file's snapshot, if there is one.
-func (s *SnapshotStore) read() error {
+// readSnapshot takes over the file's snapshot, if there is one.
+func (s *SnapshotStore) readSnapshot() error {
 	if info, err := os.Stat(s.file); err == nil && !info.Mode().IsRegular() { // a pipe would be waited for
 		return badFile(s.file, "is not a regular file", nil)
 	}
@@ -167,8 +167,8 @@ func (s *SnapshotStore) read() error {
 // is.
 const pausePerByte = 80 * time.Nanosecond
 
-// run writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
-func (s *SnapshotStore) run(every time.Duration) {
+// writeLoop writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
+func (s *SnapshotStore) writeLoop(every time.Duration) {
 	defer close(s.stopped)
 	timer := time.NewTimer(every)
 	defer timer.Stop()
@@ -177,7 +177,7 @@ func (s *SnapshotStore) run(every time.Duration) {
 		case <-s.stop:
 			return
 		case <-timer.C:
-			if err := s.write(); err != nil && s.onError != nil {
+			if err := s.writeSnapshot(); err != nil && s.onError != nil {
 				s.onError(err)
 			}
 			timer.Reset(max(every, time.Duration(len(s.buffer))*pausePerByte))
@@ -185,15 +185,15 @@ func (s *SnapshotStore) run(every time.Duration) {
 	}
 }
 
-// write makes a snapshot of this instant, if anything has changed since the last one.
-func (s *SnapshotStore) write() error {
-	s.gate.Lock()
+// writeSnapshot makes a snapshot of this instant, if anything has changed since the last one.
+func (s *SnapshotStore) writeSnapshot() error {
+	s.callLock.Lock()
 	if !s.changed.Swap(false) {
-		s.gate.Unlock()
+		s.callLock.Unlock()
 		return nil
 	}
 	frozen := s.freeze()
-	s.gate.Unlock()
+	s.callLock.Unlock()
 	var err error
 	s.buffer, err = s.encode(beginEnvelope(s.buffer[:0]), frozen)
 	if err == nil {
@@ -213,11 +213,11 @@ func (s *SnapshotStore) Close() error {
 	s.closing.Do(func() {
 		close(s.stop)
 		<-s.stopped
-		s.gate.Lock()
+		s.callLock.Lock()
 		s.closed = true
-		s.gate.Unlock()
+		s.callLock.Unlock()
 		if !s.readOnly {
-			s.closeErr = errors.Join(s.write(), s.lock.release())
+			s.closeErr = errors.Join(s.writeSnapshot(), s.lock.release())
 		}
 	})
 	return s.closeErr
@@ -237,7 +237,7 @@ func (s *SnapshotStore) Reserve(
 	if err := s.enter(); err != nil {
 		return err
 	}
-	defer s.gate.RUnlock()
+	defer s.callLock.RUnlock()
 	if err := ctx.Err(); err != nil { // the call may have waited for a snapshot
 		return &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
 	}
@@ -249,7 +249,7 @@ func (s *SnapshotStore) Reserve(
 		Expires: p.Expires(out.At), Charges: p.Charges, Keys: p.Keys,
 		Holdings: cloneHoldings(p.Holdings(out)), Limits: out.Limits,
 	}
-	s.records.add(now.UnixMilli(), &record{LeaseRecord: lease, memory: p.Memory.Milliseconds()}, p.MemorySize)
+	s.records.add(now.UnixMilli(), &leaseRecord{LeaseRecord: lease, memory: p.Memory.Milliseconds()}, p.MemorySize)
 	return nil
 }
 
@@ -276,7 +276,7 @@ func (s *SnapshotStore) Update(ctx context.Context, now time.Time, u *weir.Updat
 	if err := s.enter(); err != nil {
 		return err
 	}
-	defer s.gate.RUnlock()
+	defer s.callLock.RUnlock()
 	if err := s.store.Update(ctx, now, u, out); err != nil {
 		return err
 	}
@@ -286,13 +286,13 @@ func (s *SnapshotStore) Update(ctx context.Context, now time.Time, u *weir.Updat
 
 // enter begins a call that may change something; it ends with gate.RUnlock.
 func (s *SnapshotStore) enter() error {
-	s.gate.RLock()
+	s.callLock.RLock()
 	err := s.checkWritable()
 	if s.closed {
 		err = &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
 	}
 	if err != nil {
-		s.gate.RUnlock()
+		s.callLock.RUnlock()
 		return err
 	}
 	if !s.changed.Load() {
@@ -330,7 +330,7 @@ func (s *SnapshotStore) VoidLease(
 	if err := s.enter(); err != nil {
 		return false, err
 	}
-	defer s.gate.RUnlock()
+	defer s.callLock.RUnlock()
 	return s.records.void(now.UnixMilli(), id), nil
 }
 
@@ -339,10 +339,10 @@ func (s *SnapshotStore) VoidLease(
 func (s *SnapshotStore) Recovered() (early time.Time, ok bool) {
 	s.records.mu.Lock()
 	defer s.records.mu.Unlock()
-	if s.records.early == 0 {
+	if s.records.horizon == 0 {
 		return time.Time{}, s.recovered
 	}
-	return time.UnixMilli(s.records.early), s.recovered
+	return time.UnixMilli(s.records.horizon), s.recovered
 }
 
 // snapshotAdvice says what to do about a file that cannot be read as a snapshot.

@@ -126,7 +126,7 @@ func (s *Store) report(
 	for i := range of.Limits {
 		l := &of.Limits[i]
 		available := l.Capacity
-		if st := it.find(l); st != nil {
+		if st := it.stateOf(l); st != nil {
 			available = st.counter.Peek(now, l.Definition())
 		}
 		out = append(out, weir.LimitStatus{

@@ -14,15 +14,15 @@ const stripeCount = 256
 // stripe holds the items of the entities that hash to it.
 type stripe struct {
 	mu    sync.Mutex
-	items itemTable
+	items stateTable
 	// dense has every item once, so that the sweep can walk them.
-	dense []*item
+	dense []*subjectState
 	// cursor is where in dense the sweep goes on.
 	cursor int
 	// peak is the most items that there have been since the table was made.
 	peak int
-	// freezer has what a snapshot is to see of the items.
-	freezer freezer[*item]
+	// copyOnWrite has what a snapshot is to see of the items.
+	freezer copyOnWrite[*subjectState]
 }
 
 // stripeOf returns the position of an entity's stripe. It depends on the entity alone, so that a
@@ -38,11 +38,11 @@ func (s *Store) hashOf(of weir.Subject) uint64 {
 }
 
 // ensure returns the subject's item, made if there was none.
-func (p *stripe) ensure(of weir.Subject, hash uint64) *item {
+func (p *stripe) ensure(of weir.Subject, hash uint64) *subjectState {
 	if it := p.items.find(of, hash); it != nil {
 		return it
 	}
-	it := &item{subject: of, hash: hash, at: int32(len(p.dense)), epoch: p.freezer.epoch}
+	it := &subjectState{subject: of, hash: hash, index: int32(len(p.dense)), epoch: p.freezer.epoch}
 	p.items.insert(it, hash)
 	p.dense = append(p.dense, it)
 	p.peak = max(p.peak, len(p.dense))
@@ -50,22 +50,22 @@ func (p *stripe) ensure(of weir.Subject, hash uint64) *item {
 }
 
 // find returns a subject's item, which may then be changed, or nil.
-func (p *stripe) find(of weir.Subject, hash uint64) *item {
+func (p *stripe) find(of weir.Subject, hash uint64) *subjectState {
 	it := p.items.find(of, hash)
 	if it != nil {
-		p.keep(it)
+		p.preserve(it)
 	}
 	return it
 }
 
 // remove forgets an item; the last one takes its place.
-func (p *stripe) remove(it *item) {
+func (p *stripe) remove(it *subjectState) {
 	last := len(p.dense) - 1
-	p.keep(it)
-	p.keep(p.dense[last]) // a snapshot may have passed the place that it comes to
+	p.preserve(it)
+	p.preserve(p.dense[last]) // a snapshot may have passed the place that it comes to
 	p.items.remove(it, it.hash)
-	p.dense[it.at] = p.dense[last]
-	p.dense[it.at].at = it.at
+	p.dense[it.index] = p.dense[last]
+	p.dense[it.index].index = it.index
 	p.dense[last] = nil
 	p.dense = p.dense[:last]
 }
@@ -78,7 +78,7 @@ func (p *stripe) shrink() {
 		return
 	}
 	p.items.shrink()
-	p.dense = append(make([]*item, 0, len(p.dense)), p.dense...)
+	p.dense = append(make([]*subjectState, 0, len(p.dense)), p.dense...)
 	p.peak = len(p.dense)
 }
 

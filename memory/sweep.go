@@ -9,9 +9,9 @@ import (
 // The sweep's pace: every stripe is walked about once in lapMS of the callers' time, and one call
 // looks at no more than sweepMost items.
 const (
-	lapMS     = 60_000
-	turnMS    = lapMS / stripeCount
-	sweepMost = 1024
+	sweepInterval  = 60_000
+	stripeInterval = sweepInterval / stripeCount
+	sweepMost      = 1024
 )
 
 // sweeper forgets what is no longer in use, stripe after stripe, whoever is calling: so the stripes
@@ -27,18 +27,18 @@ type sweeper struct {
 // sweep forgets a bounded number of idle states, if it is time to. No lock may be held.
 func (s *Store) sweep(now int64) {
 	w := &s.sweeper
-	if early := w.due.Load() - now; early > 0 && early <= lapMS || !w.mu.TryLock() {
+	if early := w.due.Load() - now; early > 0 && early <= sweepInterval || !w.mu.TryLock() {
 		return
 	}
 	defer w.mu.Unlock()
 	// After a long silence one lap is enough; and where a clock was far ahead, the next lap is now.
-	due := min(max(w.due.Load(), now-lapMS), now)
+	due := min(max(w.due.Load(), now-sweepInterval), now)
 	for left := sweepMost; left > 0 && due <= now; {
 		n, done := s.stripes[w.stripe].sweep(now, left)
 		left -= n + 1
 		if done {
 			w.stripe = (w.stripe + 1) % stripeCount
-			due += turnMS
+			due += stripeInterval
 		}
 	}
 	w.due.Store(due)
@@ -51,9 +51,9 @@ func (p *stripe) sweep(now int64, most int) (n int, done bool) {
 	defer p.mu.Unlock()
 	for ; n < most && p.cursor < len(p.dense); n++ {
 		it := p.dense[p.cursor]
-		idle := func(s state) bool { return s.counter.Idle(now, idleMS) }
+		idle := func(s limitState) bool { return s.counter.Idle(now, idleMS) }
 		if slices.ContainsFunc(it.states, idle) {
-			p.keep(it)
+			p.preserve(it)
 			it.states = slices.DeleteFunc(it.states, idle)
 		}
 		if len(it.states) > 0 {

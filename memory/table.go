@@ -2,24 +2,24 @@ package memory
 
 import "github.com/weir-limiter/weir"
 
-// itemTable finds the items of a stripe. It has a power of two of slots; an item stands in the first
+// stateTable finds the items of a stripe. It has a power of two of slots; an item stands in the first
 // free one after the slot that its hash names. A look-up reads one slot and the item, where a map would
 // read three places: with many entities each is a miss of the processor's cache.
-type itemTable struct {
-	slots []itemSlot
+type stateTable struct {
+	slots []stateCell
 	len   int
 }
 
-// itemSlot is empty where it has no item.
-type itemSlot struct {
+// stateCell is empty where it has no item.
+type stateCell struct {
 	hash uint64
-	item *item
+	item *subjectState
 }
 
 const leastSlots = 4
 
 // find returns a subject's item, or nil.
-func (t *itemTable) find(of weir.Subject, hash uint64) *item {
+func (t *stateTable) find(of weir.Subject, hash uint64) *subjectState {
 	if t.len == 0 {
 		return nil
 	}
@@ -33,15 +33,15 @@ func (t *itemTable) find(of weir.Subject, hash uint64) *item {
 }
 
 // insert adds an item that is not there.
-func (t *itemTable) insert(it *item, hash uint64) {
+func (t *stateTable) insert(it *subjectState, hash uint64) {
 	if t.len >= len(t.slots)/4*3 {
 		t.resize(max(leastSlots, 2*len(t.slots)))
 	}
 	t.len++
-	t.place(itemSlot{hash, it})
+	t.insertCell(stateCell{hash, it})
 }
 
-func (t *itemTable) place(s itemSlot) {
+func (t *stateTable) insertCell(s stateCell) {
 	last := len(t.slots) - 1
 	at := int(s.hash) & last
 	for t.slots[at].item != nil {
@@ -52,7 +52,7 @@ func (t *itemTable) place(s itemSlot) {
 
 // remove takes out an item that is there. Those after it move up, so that no gap comes between them and
 // the slots that their hashes name.
-func (t *itemTable) remove(it *item, hash uint64) {
+func (t *stateTable) remove(it *subjectState, hash uint64) {
 	last := len(t.slots) - 1
 	at := int(hash) & last
 	for t.slots[at].item != it {
@@ -65,12 +65,12 @@ func (t *itemTable) remove(it *item, hash uint64) {
 			at = next
 		}
 	}
-	t.slots[at] = itemSlot{}
+	t.slots[at] = stateCell{}
 	t.len--
 }
 
 // shrink makes the table anew with as little room as its items need.
-func (t *itemTable) shrink() {
+func (t *stateTable) shrink() {
 	size := leastSlots
 	for t.len >= size/2 {
 		size *= 2
@@ -78,12 +78,12 @@ func (t *itemTable) shrink() {
 	t.resize(size)
 }
 
-func (t *itemTable) resize(size int) {
+func (t *stateTable) resize(size int) {
 	old := t.slots
-	t.slots = make([]itemSlot, size)
+	t.slots = make([]stateCell, size)
 	for _, s := range old {
 		if s.item != nil {
-			t.place(s)
+			t.insertCell(s)
 		}
 	}
 }

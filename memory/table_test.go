@@ -15,7 +15,7 @@ func TestItemTableAgainstAMap(t *testing.T) {
 	t.Parallel()
 	for _, spread := range []uint64{0, 3, 1<<64 - 1} { // of the hashes: one, four, all
 		rng := rand.New(rand.NewPCG(spread, 2))
-		table, plain := itemTable{}, map[weir.Subject]*item{}
+		table, plain := stateTable{}, map[weir.Subject]*subjectState{}
 		hashOf := func(of weir.Subject) uint64 { return uint64(hash.Seed.String(of.Entity).String(of.Resource)) & spread }
 		check := func() {
 			t.Helper()
@@ -34,7 +34,7 @@ func TestItemTableAgainstAMap(t *testing.T) {
 			i := rng.IntN(60)
 			of := weir.Subject{Entity: strconv.Itoa(i % 30), Resource: strconv.Itoa(i / 30)}
 			if it := plain[of]; it == nil {
-				it = &item{subject: of}
+				it = &subjectState{subject: of}
 				table.insert(it, hashOf(of))
 				plain[of] = it
 				added++

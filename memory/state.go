@@ -7,23 +7,23 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// item holds the states of all limits of one (entity, resource).
-type item struct {
+// subjectState holds the states of all limits of one (entity, resource).
+type subjectState struct {
 	subject weir.Subject
 	hash    uint64
-	// at is the item's place among its stripe's.
-	at int32
+	// index is the item's place among its stripe's.
+	index int32
 	// epoch is that of the last snapshot that has seen the item; see freezer.
 	epoch  uint32
-	states []state
-	// one and bucket are memory for the first state, as most items have one limit, a bucket.
-	one    [1]state
-	bucket kernel.Bucket
+	states []limitState
+	// stateBuf and bucketBuf are memory for the first state, as most items have one limit, a bucket.
+	stateBuf  [1]limitState
+	bucketBuf kernel.Bucket
 }
 
-// state is what one limit counts. A limit that changes its kind gets another state, and finds the
+// limitState is what one limit counts. A limit that changes its kind gets another state, and finds the
 // old one if it changes back.
-type state struct {
+type limitState struct {
 	name    string
 	kind    weir.Kind
 	counter kernel.Counter
@@ -31,8 +31,8 @@ type state struct {
 	limit *weir.Limit
 }
 
-// find returns the state of a limit, or nil; also of no item.
-func (it *item) find(l *weir.Limit) *state {
+// stateOf returns the state of a limit, or nil; also of no item.
+func (it *subjectState) stateOf(l *weir.Limit) *limitState {
 	if it == nil {
 		return nil
 	}
@@ -49,22 +49,22 @@ func (it *item) find(l *weir.Limit) *state {
 	return nil
 }
 
-// put keeps a limit's counter, and returns where it is from then on.
-func (it *item) put(l *weir.Limit, c kernel.Counter) kernel.Counter {
+// setCounter keeps a limit's counter, and returns where it is from then on.
+func (it *subjectState) setCounter(l *weir.Limit, c kernel.Counter) kernel.Counter {
 	if len(it.states) == 0 {
-		it.states = it.one[:0]
+		it.states = it.stateBuf[:0]
 		if b, ok := c.(*kernel.Bucket); ok {
-			it.bucket = *b
-			c = &it.bucket
+			it.bucketBuf = *b
+			c = &it.bucketBuf
 		}
 	}
-	it.states = append(it.states, state{l.Name, l.Kind, c, l})
+	it.states = append(it.states, limitState{l.Name, l.Kind, c, l})
 	return c
 }
 
 // inUse reports whether any limit has something in use at now.
-func (it *item) inUse(now int64) bool {
-	return slices.ContainsFunc(it.states, func(s state) bool { return s.counter.InUse(now) })
+func (it *subjectState) inUse(now int64) bool {
+	return slices.ContainsFunc(it.states, func(s limitState) bool { return s.counter.InUse(now) })
 }
 
 // idleMS is when the sweep drops a state: ten seconds after its counter is forgotten, so that a

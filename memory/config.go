@@ -12,17 +12,17 @@ import (
 // WriteLimits makes limits the only ones at a place, with the next call. It fails only on limits that
 // are malformed, and then changes nothing.
 func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, limits []weir.Limit) error {
-	return s.edit(func(d *weir.Definitions) error {
+	return s.editConfig(func(d *weir.Definitions) error {
 		switch {
 		case at.Entity != "":
 			e, declared := d.Entities[at.Entity]
 			if !declared && len(limits) == 0 {
 				return nil // taking away what is not there declares nobody
 			}
-			e.Limits = replace(e.Limits, at.Resource, limits)
+			e.Limits = withLevel(e.Limits, at.Resource, limits)
 			d.Entities[at.Entity] = e
 		case at.Resource != "":
-			d.Resources = replace(d.Resources, at.Resource, limits)
+			d.Resources = withLevel(d.Resources, at.Resource, limits)
 		default:
 			d.System = limits
 		}
@@ -32,7 +32,7 @@ func (s *Store) WriteLimits(_ context.Context, _ time.Time, at weir.Subject, lim
 
 // WritePolicy makes p the system's policy.
 func (s *Store) WritePolicy(_ context.Context, _ time.Time, p weir.Policy) error {
-	return s.edit(func(d *weir.Definitions) error {
+	return s.editConfig(func(d *weir.Definitions) error {
 		d.OnUnavailable = p
 		return nil
 	})
@@ -41,7 +41,7 @@ func (s *Store) WritePolicy(_ context.Context, _ time.Time, p weir.Policy) error
 // WriteEntity declares an entity or changes its parent and cascade. A parent that does not exist and a
 // cycle are [*weir.Error]s with code [weir.Invalid].
 func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string, cascade bool) error {
-	return s.edit(func(d *weir.Definitions) error {
+	return s.editConfig(func(d *weir.Definitions) error {
 		e := d.Entities[name]
 		e.Parent, e.Cascade = parent, cascade
 		d.Entities[name] = e
@@ -52,7 +52,7 @@ func (s *Store) WriteEntity(_ context.Context, _ time.Time, name, parent string,
 // DeleteEntity removes an entity and its limits: [weir.NotFound] where it is not declared,
 // [weir.Conflict] where it has children.
 func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error {
-	return s.edit(func(d *weir.Definitions) error {
+	return s.editConfig(func(d *weir.Definitions) error {
 		if _, ok := d.Entities[name]; !ok {
 			return &weir.Error{Code: weir.NotFound, Field: "entity", Value: name, Reason: "is not declared"}
 		}
@@ -68,9 +68,9 @@ func (s *Store) DeleteEntity(_ context.Context, _ time.Time, name string) error 
 	})
 }
 
-// edit puts a changed copy of the configuration in force. Readers keep the one that they have, so the
+// editConfig puts a changed copy of the configuration in force. Readers keep the one that they have, so the
 // maps that a change touches must be copies.
-func (s *Store) edit(change func(d *weir.Definitions) error) error {
+func (s *Store) editConfig(change func(d *weir.Definitions) error) error {
 	s.editing.Lock()
 	defer s.editing.Unlock()
 	d := *s.config.Load()
@@ -81,8 +81,8 @@ func (s *Store) edit(change func(d *weir.Definitions) error) error {
 	return s.configure(&d)
 }
 
-// replace returns a copy of the levels in which one has other limits.
-func replace(levels map[string][]weir.Limit, name string, limits []weir.Limit) map[string][]weir.Limit {
+// withLevel returns a copy of the levels in which one has other limits.
+func withLevel(levels map[string][]weir.Limit, name string, limits []weir.Limit) map[string][]weir.Limit {
 	out := make(map[string][]weir.Limit, len(levels)+1)
 	maps.Copy(out, levels)
 	if out[name] = limits; len(limits) == 0 {

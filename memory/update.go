@@ -1,0 +1,96 @@
+package memory
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
+)
+
+// activeChange is a change of an update while it is applied.
+type activeChange struct {
+	limitRef
+	limit *weir.Limit // the definition in force
+	claim kernel.Claim
+}
+
+// Update makes a lease stand for something else. It is refused, with [weir.Invalid] and before anything
+// is applied, if a count would no longer fit 64 bits.
+func (s *Store) Update(_ context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+	var few [8]activeChange
+	changes := few[:min(len(few), len(u.Changes))]
+	if len(u.Changes) > len(few) {
+		changes = make([]activeChange, len(u.Changes))
+	}
+	var set stripeSet
+	for i := range u.Changes {
+		c, of := &changes[i], &u.Changes[i]
+		c.limit = of.Limit
+		c.claim = kernel.Claim{Pieces: of.Holding.Pieces, From: of.From, To: of.To, Ends: u.Ends()}
+		if i > 0 && of.Holding.Subject == u.Changes[i-1].Holding.Subject {
+			c.sameSubjectAs(&changes[i-1].limitRef)
+		} else {
+			c.locate(s, &set, of.Holding.Subject)
+		}
+	}
+	out.At = wholeMS(now)
+	ms := now.UnixMilli()
+	if err := s.applyChanges(ms, u, changes, &set, out); err != nil {
+		return err
+	}
+	s.sweep(ms)
+	return nil
+}
+
+// applyChanges checks every change under the stripes' locks, then applies them all.
+func (s *Store) applyChanges(
+	now int64, u *weir.Update, changes []activeChange, set *stripeSet, out *weir.Outcome,
+) error {
+	s.lock(set)
+	defer s.unlock(set)
+	var it *subjectState
+	for i := range changes {
+		c, h := &changes[i], u.Changes[i].Holding
+		if c.first {
+			it = c.stripe.find(h.Subject, c.hash)
+		}
+		c.load(now, it, h.Limit, c.limit)
+		if c.claim.To > c.claim.From && !c.counter.Counts(now, c.claim) {
+			if !c.limit.Shadow {
+				return changeError(&u.Changes[i])
+			}
+			c.claim.To = c.claim.From // it stands for what it did
+			out.Taken[i].Units = c.claim.From
+		}
+	}
+	for i := range changes {
+		out.Taken[i].Pieces = changes[i].apply(now, u.Verb, u.Changes[i].Holding.Subject)
+	}
+	return nil
+}
+
+// apply makes the change and returns where the lease's units are. A state that was
+// forgotten is created again, so that an overrun always counts. An extend is about slots alone, and renews only
+// what there is.
+func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []weir.Piece {
+	if verb == weir.VerbExtend {
+		slots, ok := c.counter.(*kernel.Concurrency)
+		if !ok || c.state == nil {
+			return c.claim.Pieces
+		}
+		c.define(now, c.limit)
+		return slots.Extend(now, c.claim.Pieces)
+	}
+	c.store(of, c.limit)
+	c.define(now, c.limit)
+	return c.counter.Settle(now, c.claim)
+}
+
+func changeError(c *weir.Change) error {
+	return &weir.Error{
+		Code: weir.Invalid, Field: "totals." + c.Limit.Name, Value: strconv.FormatInt(c.To, 10),
+		Reason: "is more than can be counted",
+	}
+}
