@@ -146,9 +146,6 @@ func (p *placeKind) parse(cmd *cobra.Command, args []string, at *weir.Subject) e
 	if err := console.RefuseEmpty(cmd, args[:len(p.names)], p.names...); err != nil {
 		return err
 	}
-	if flag := cmd.Flags().Lookup("resource"); flag != nil && flag.Value.String() == "" {
-		return console.UsageError(cmd, "--resource must not be empty")
-	}
 	if p.at != nil {
 		p.at(args, at)
 	}

@@ -195,11 +195,6 @@ parent and children need not be declared to use the limits of a resource or the 
 		"only those with limits of their own on this `RESOURCE`, or on _default_")
 	f.pages(cmd)
 	return connect.Command(a, cmd, connect.Reads, func(cmd *cobra.Command, _ []string) (connect.Action, error) {
-		for _, name := range []string{"parent", "with-limits-on"} {
-			if flag := cmd.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-				return nil, console.UsageError(cmd, "--%s must not be empty", name)
-			}
-		}
 		return f.plan(cmd)
 	})
 }

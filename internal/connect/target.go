@@ -93,10 +93,6 @@ func (t *Target) resolve(cmd *cobra.Command, env func(string) string) error {
 	switch {
 	case given("server") && given("store"):
 		return console.UsageError(cmd, "--server and --store are two places: give one of them")
-	case given("server") && t.Server == "":
-		return console.UsageError(cmd, "--server must not be empty")
-	case given("store") && t.store == "":
-		return console.UsageError(cmd, "--store must not be empty")
 	case given("server") || given("store"):
 	case env(ServerEnv) != "":
 		t.Server = env(ServerEnv)
