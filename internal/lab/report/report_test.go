@@ -2,6 +2,9 @@ package report
 
 import (
 	"bytes"
+	"math"
+	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/weir-limiter/weir/internal/lab/replay"
@@ -37,5 +40,75 @@ stopped early: one; two
 `
 	if got := b.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
+func TestCompareRows(t *testing.T) {
+	t.Parallel()
+	bucket := &replay.LimitReport{
+		Entity: "acme", Limit: "rpm", Kind: "bucket", Admitted: 1234, Denied: 5, Used: big.NewInt(1), UsedPercent: "1.5",
+	}
+	shadow := &replay.LimitReport{Entity: "acme", Limit: "rpm", Kind: "window", Shadow: true, Admitted: 34, Denied: 7}
+	for _, tt := range []struct {
+		name string
+		row  *replay.LimitCompared
+		want []string
+	}{
+		{"both", &replay.LimitCompared{Limit: "rpm", First: bucket, Second: bucket}, []string{
+			"acme", "rpm", "bucket", "1,234", "1,234", "0", "5", "5", "0", "1.5", "1.5",
+		}},
+		{"another kind", &replay.LimitCompared{Limit: "rpm", First: bucket, Second: shadow}, []string{
+			"acme", "rpm", "bucket, B: window *", "1,234", "34", "-1,200", "5", "7", "+2", "1.5", "-",
+		}},
+		{"only the first", &replay.LimitCompared{Limit: "rpm", First: bucket}, []string{
+			"acme", "rpm", "bucket, only A", "1,234", "-", "", "5", "-", "", "1.5", "-",
+		}},
+		{"only the second", &replay.LimitCompared{Limit: "rpm", Second: shadow}, []string{
+			"acme", "rpm", "window *, only B", "-", "34", "", "-", "7", "", "-", "-",
+		}},
+	} {
+		rows, stars := limitsRows([]*replay.LimitCompared{tt.row}, false)
+		if !slices.Equal(rows[0], tt.want) {
+			t.Errorf("%s: got %q, want %q", tt.name, rows[0], tt.want)
+		}
+		if want := tt.row.Second == shadow; stars != want {
+			t.Errorf("%s: got a shadow limit %v, want %v", tt.name, stars, want)
+		}
+		if heads := limitsHeads(false, true); len(heads) != len(tt.want) {
+			t.Errorf("%s: got %d heads, want %d", tt.name, len(heads), len(tt.want))
+		}
+	}
+}
+
+func TestDistributionOfSizes(t *testing.T) {
+	t.Parallel()
+	a, b := newSizes([]int64{0, 10, 100}), newSizes([]int64{0, 10, 100})
+	if d := distribution("none", "ms", namedHistogram{"a", a}, namedHistogram{"b", b}); d != nil {
+		t.Errorf("got %+v of nothing, want nil", d)
+	}
+	for _, n := range []int64{1, 10, 11, 1000, math.MaxInt64} {
+		a.add(n)
+	}
+	b.add(100)
+	for _, tt := range []struct {
+		of         []namedHistogram
+		bounds     []int64
+		first, end []int64
+	}{
+		{[]namedHistogram{{"a", a}}, []int64{10, 100}, []int64{2, 1, 2}, []int64{2, 1, 2}},
+		{[]namedHistogram{{"b", b}}, []int64{100}, []int64{1}, []int64{1}},
+		{[]namedHistogram{{"b", b}, {"a", a}}, []int64{10, 100}, []int64{0, 1, 0}, []int64{2, 1, 2}},
+	} {
+		d := distribution("some", "ms", tt.of...)
+		last := d.Series[len(d.Series)-1]
+		if !slices.Equal(d.Bounds, tt.bounds) || !slices.Equal(d.Series[0].Values, tt.first) ||
+			!slices.Equal(last.Values, tt.end) {
+			t.Errorf("got %v with %v, want %v with %v and %v", d.Bounds, d.Series, tt.bounds, tt.first, tt.end)
+		}
+	}
+	for _, bounds := range [][]int64{tokenBounds(), waitBounds()} {
+		if !slices.IsSorted(bounds) || len(slices.Compact(slices.Clone(bounds))) != len(bounds) {
+			t.Errorf("%d do not ascend", bounds)
+		}
 	}
 }

@@ -2,13 +2,51 @@ package lab
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/lab/replay"
+	"github.com/weir-limiter/weir/internal/lab/report"
 )
+
+// TestReplayInterrupted: an interrupted replay leaves no log behind.
+func TestReplayInterrupted(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	gone := &fading{Context: t.Context(), left: 200} // of about 600 looks
+	a := &console.App{Streams: console.Streams{Err: io.Discard}, Env: noEnv}
+	r := &replayRun{
+		replayFlags: &replayFlags{limits: "../../examples/limits.yaml", decisions: filepath.Join(dir, "log.jsonl")},
+		app:         a, trace: liveTrace(t, 300), result: report.NewResult(false),
+	}
+	if _, _, err := r.againstFile(gone); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v, want an interruption", err)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("got %v, %v, want an empty folder", left, err)
+	}
+}
+
+// fading is a context that ends when it has been looked at so often.
+type fading struct {
+	context.Context
+
+	left int
+}
+
+func (f *fading) Err() error {
+	if f.left--; f.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
 
 // TestSuggestProgress: a line now and then, as wide as the terminal, that goes away in the end.
 func TestSuggestProgress(t *testing.T) {
