@@ -126,7 +126,7 @@ func limitsHeads(withResource, long bool) []string {
 // limitsRows put the limits of two files beside each other.
 func limitsRows(limits []*replay.LimitCompared, withResource bool) (rows [][]string, shadow bool) {
 	for _, l := range limits {
-		row := []string{comparedEntity(l)}
+		row := []string{replay.RowEntity(eitherRow(l))}
 		if withResource {
 			row = append(row, rowResource(l.Resource))
 		}
@@ -141,12 +141,12 @@ func limitsRows(limits []*replay.LimitCompared, withResource bool) (rows [][]str
 	return rows, shadow
 }
 
-// comparedEntity is what a row calls its entities.
-func comparedEntity(l *replay.LimitCompared) string {
+// eitherRow returns the row of a limit in the first file, or that in the second if only it has one.
+func eitherRow(l *replay.LimitCompared) *replay.LimitReport {
 	if l.First != nil {
-		return replay.RowEntity(l.First)
+		return l.First
 	}
-	return replay.RowEntity(l.Second)
+	return l.Second
 }
 
 // kindsText is how a limit limits, in both files where they differ.

@@ -42,24 +42,22 @@ func pageHead(head string) string {
 // limitsSection shows what each limit admitted and denied.
 func (p *replayPage) limitsSection() chart.Section {
 	s := chart.Section{Title: "Limits"}
+	var shadow bool
+	note := shadowNote + ", “only it” what nothing else denied."
 	if p.compare != nil {
-		rows, shadow := limitsRows(p.compare.Limits, p.sides[0].Resource == "")
-		heads := limitsHeads(p.sides[0].Resource == "", true)
-		s.Table = pageTable(&text.Table{Heads: heads, Rows: rows})
-		if shadow {
-			s.Table.Note = shadowNote + "."
-		}
-		if bars := p.denialsCompared(); bars != nil {
-			s.Figures = []chart.Figure{bars}
-		}
-		return s
+		var rows [][]string
+		rows, shadow = limitsRows(p.compare.Limits, p.sides[0].Resource == "")
+		s.Table = pageTable(&text.Table{Heads: limitsHeads(p.sides[0].Resource == "", true), Rows: rows})
+		note = shadowNote + "."
+	} else {
+		var t *text.Table
+		t, shadow = p.sides[0].limitsTable()
+		s.Table = pageTable(t)
 	}
-	t, shadow := p.sides[0].limitsTable()
-	s.Table = pageTable(t)
 	if shadow {
-		s.Table.Note = shadowNote + ", “only it” what nothing else denied."
+		s.Table.Note = note
 	}
-	if bars := p.sides[0].denials(); bars != nil {
+	if bars := p.denials(); bars != nil {
 		s.Figures = []chart.Figure{bars}
 	}
 	return s
@@ -67,55 +65,40 @@ func (p *replayPage) limitsSection() chart.Section {
 
 const shadowNote = "* A shadow limit denies nothing: “denied” is what it would have denied"
 
-// denials shows which limits denied, and which of them denied alone; nil where none did.
-func (s *pageReplay) denials() *chart.Bars {
+// denials draws how often each limit denied: alone and with others, or in each of two files. It
+// returns nil if none did.
+func (p *replayPage) denials() *chart.Bars {
+	side := p.sides[0]
 	b := &chart.Bars{
-		Title: "Denials by limit", Unit: s.asked(),
+		Title: "Denials by limit", Unit: side.asked(), Grouped: p.compare != nil,
 		Note: "One denial counts on every limit that was exceeded. Limits that denied nothing are left out.",
 	}
-	var only, others []int64
-	for _, l := range s.Limits {
-		if l.Denied == 0 || len(b.Labels) == pageRows {
-			continue
+	var x, y []int64
+	add := func(l *replay.LimitReport, first, second int64) {
+		if first+second > 0 && len(b.Labels) < pageRows {
+			b.Labels = append(b.Labels, side.limitTitle(l))
+			x, y = append(x, first), append(y, second)
 		}
-		b.Labels = append(b.Labels, s.limitTitle(l))
-		only, others = append(only, l.DeniedOnly), append(others, l.Denied-l.DeniedOnly)
 	}
-	b.Series = []chart.Series{
-		{Name: "only this limit", Tone: chart.Bad, Values: only}, {Name: "others too", Values: others},
-	}
-	if len(b.Labels) == 0 {
-		return nil
-	}
-	return b
-}
-
-// denialsCompared shows the denials by each limit of both files; nil where there are none.
-func (p *replayPage) denialsCompared() *chart.Bars {
-	b := &chart.Bars{
-		Title: "Denials by limit", Unit: p.sides[0].asked(), Grouped: true,
-		Note: "One denial counts on every limit that was exceeded. Limits that denied nothing are left out.",
-	}
-	denied := func(r *replay.LimitReport) int64 {
-		if r == nil {
-			return 0
+	if p.compare == nil {
+		for _, l := range side.Limits {
+			add(l, l.DeniedOnly, l.Denied-l.DeniedOnly)
 		}
-		return r.Denied
-	}
-	var first, second []int64
-	for _, l := range p.compare.Limits {
-		x, y := denied(l.First), denied(l.Second)
-		if x+y == 0 || len(b.Labels) == pageRows {
-			continue
+		b.Series = []chart.Series{
+			{Name: "only this limit", Tone: chart.Bad, Values: x}, {Name: "others too", Values: y},
 		}
-		either := l.First
-		if either == nil {
-			either = l.Second
+	} else {
+		denied := func(r *replay.LimitReport) int64 {
+			if r == nil {
+				return 0
+			}
+			return r.Denied
 		}
-		b.Labels = append(b.Labels, p.sides[0].limitTitle(either))
-		first, second = append(first, x), append(second, y)
+		for _, l := range p.compare.Limits {
+			add(eitherRow(l), denied(l.First), denied(l.Second))
+		}
+		b.Series = []chart.Series{{Name: firstName, Values: x}, {Name: secondName, Values: y}}
 	}
-	b.Series = []chart.Series{{Name: firstName, Values: first}, {Name: secondName, Values: second}}
 	if len(b.Labels) == 0 {
 		return nil
 	}
