@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -257,21 +256,6 @@ func writeLimits(b *bytes.Buffer, limits []weir.Limit) {
 		t.Add(l.Name, string(l.Kind), text.FormatInt(l.Capacity), manifest.FormatLimit(l))
 	}
 	t.Write(b)
-}
-
-// parseLimits reads limits as the command line has them, or says all that is wrong with them.
-func parseLimits(args []string) ([]weir.Limit, error) {
-	var errs []error
-	limits := make([]weir.Limit, 0, len(args))
-	for _, arg := range args {
-		l, err := manifest.ParseLimit(arg)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		limits = append(limits, l)
-	}
-	return limits, errors.Join(errs...)
 }
 
 // The bodies below are what --output json prints of the configuration, in the fields of the wire,

@@ -165,11 +165,3 @@ func (f Costs) find(limit string) (Cost, bool) {
 	c, ok := builtinCosts[limit]
 	return c, ok
 }
-
-// multiply multiplies numbers of at least 0.
-func multiply(a, b int64) (product int64, ok bool) {
-	if a > 0 && b > (1<<63-1)/a {
-		return 0, false
-	}
-	return a * b, true
-}

@@ -3,7 +3,6 @@ package replay
 import (
 	"encoding/json"
 	"math/big"
-	"time"
 
 	"github.com/weir-limiter/weir/internal/lab/trace"
 )
@@ -72,34 +71,6 @@ func newTotals(t *callCounts) Totals {
 	return out
 }
 
-// Speed says how quick the replay was.
-type Speed struct {
-	WallMS              int64 `json:"wall_ms"`
-	Operations          int64 `json:"operations"`
-	OperationsPerSecond int64 `json:"operations_per_second"`
-}
-
-// NewSpeed returns the speed of a number of operations in a wall time.
-func NewSpeed(operations int64, wall time.Duration) Speed {
-	perSecond, ok := multiply(operations, int64(time.Second))
-	if !ok {
-		perSecond = operations
-	}
-	return Speed{wall.Milliseconds(), operations, perSecond / max(int64(wall), 1)}
-}
-
-// percent is a share with one decimal, rounded down; empty where there is no whole.
-func percent(part, whole *big.Int) json.Number {
-	if whole.Sign() == 0 {
-		return ""
-	}
-	n := new(big.Int).Mul(part, big.NewInt(1000))
-	n.Quo(n, whole)
-	tenths := new(big.Int)
-	n.QuoRem(n, big.NewInt(10), tenths)
-	return json.Number(n.String() + "." + tenths.String())
-}
-
 // newReport makes the report of a replay that was counted.
 func (p *boundWorkload) newReport(c *counters, s timeRange) *Report {
 	r := &Report{
@@ -146,4 +117,35 @@ type LiveReport struct {
 	// Stopped is why the replay ended early; empty if it did not. The caller fills it in, and
 	// Server.
 	Stopped string `json:"stopped,omitempty"`
+}
+
+// counters are what every replay counts with.
+type counters struct {
+	how       Estimate
+	tally     *callCounts
+	timeline  *timeline
+	estimates *estimates
+	retry     *retryCount // nil where denied calls do not come back
+}
+
+// newCounters makes counters for a plan whose calls come within a span.
+func newCounters(p *boundWorkload, how Estimate, s timeRange) (*counters, error) {
+	e, err := newEstimates(how, len(p.payers))
+	if err != nil {
+		return nil, err
+	}
+	t := newCallCounts(p.subjects)
+	return &counters{how: how, tally: t, timeline: newTimeline(t, s), estimates: e}, nil
+}
+
+// watchers are the counters, and those that are told after them.
+func (c *counters) watchers(others []Watcher) []Watcher {
+	all := []Watcher{c.tally, c.timeline}
+	if c.estimates != nil {
+		all = append(all, c.estimates)
+	}
+	if c.retry != nil {
+		all = append(all, c.retry)
+	}
+	return append(all, others...)
 }

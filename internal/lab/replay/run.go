@@ -28,37 +28,6 @@ type Options struct {
 	Watchers []Watcher
 }
 
-// counters are what every replay counts with.
-type counters struct {
-	how       Estimate
-	tally     *callCounts
-	timeline  *timeline
-	estimates *estimates
-	retry     *retryCount // nil where denied calls do not come back
-}
-
-// newCounters makes counters for a plan whose calls come within a span.
-func newCounters(p *boundWorkload, how Estimate, s timeRange) (*counters, error) {
-	e, err := newEstimates(how, len(p.payers))
-	if err != nil {
-		return nil, err
-	}
-	t := newCallCounts(p.subjects)
-	return &counters{how: how, tally: t, timeline: newTimeline(t, s), estimates: e}, nil
-}
-
-// watchers are the counters, and those that are told after them.
-func (c *counters) watchers(others []Watcher) []Watcher {
-	all := []Watcher{c.tally, c.timeline}
-	if c.estimates != nil {
-		all = append(all, c.estimates)
-	}
-	if c.retry != nil {
-		all = append(all, c.retry)
-	}
-	return append(all, others...)
-}
-
 // Run replays a workload in virtual time, against a limiter of its own with the limits that are
 // defined, and reports what became of it. It changes neither; the same arguments have the same
 // outcome.

@@ -345,3 +345,13 @@ func (s *sizer) countDenials(ctx context.Context, a *singleLimit, capacity, most
 	}
 	return denialCount{calls: f.denied, whole: f.denied <= most}, nil
 }
+
+const (
+	// maxSized bounds how many limits are sized.
+	maxSized = 1_000
+	// commonSteps is in how many steps the share that each limit may deny by itself is lowered
+	// until all of them together deny few enough.
+	commonSteps = 64
+	// tellEvery is after how many calls of a replay progress is told.
+	tellEvery = 1024
+)

@@ -101,17 +101,6 @@ func newTimeline(t *callCounts, s timeRange) *timeline {
 	return l
 }
 
-// addUp adds numbers, and stays within 64 bits.
-func addUp(a, b int64) int64 {
-	switch {
-	case b > 0 && a > math.MaxInt64-b:
-		return math.MaxInt64
-	case b < 0 && a < math.MinInt64-b:
-		return math.MinInt64
-	}
-	return a + b
-}
-
 // at returns the number of the interval in which an instant lies, and makes sure that there is one.
 func (l *timeline) at(atMS int64) int {
 	for (atMS-l.FromMS)/l.IntervalMS >= maxIntervals {
