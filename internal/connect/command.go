@@ -3,36 +3,19 @@ package connect
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/console"
 	"github.com/weir-limiter/weir/internal/text"
 )
-
-// Connection is an open connection to a server, or a store that is open for one command.
-type Connection struct {
-	Service weir.Service
-	Admin   httpapi.Admin
-	Close   func() error
-	// OnServer is true where a server is asked.
-	OnServer bool
-	// Notes are the remarks of a server about the changes it made.
-	Notes []string
-}
-
-// Note returns the last remark of the server, for JSON.
-func (c *Connection) Note() string {
-	if len(c.Notes) == 0 {
-		return ""
-	}
-	return c.Notes[len(c.Notes)-1]
-}
 
 // Answer is what a command prints.
 type Answer struct {
@@ -78,7 +61,7 @@ func Command(a *console.App, cmd *cobra.Command, does Access, plan Plan) *cobra.
 		}
 		printNotes(a, c.Notes)
 		if found != nil {
-			err = errors.Join(err, found.untold(a.PrintResult(output, found.Value, found.Table)))
+			err = errors.Join(err, found.printError(a.PrintResult(output, found.Value, found.Table)))
 		}
 		return t.Hint(ServiceError(err))
 	})
@@ -113,9 +96,9 @@ func printNotes(a *console.App, notes []string) {
 	}
 }
 
-// untold names the lease in the error if an answer cannot be printed: without its ID the lease
+// printError names the lease in the error if an answer cannot be printed: without its ID the lease
 // could not be settled.
-func (a *Answer) untold(err error) error {
+func (a *Answer) printError(err error) error {
 	if err == nil || a.LeaseID.IsZero() {
 		return err
 	}
@@ -145,4 +128,51 @@ func interrupted(err error) error {
 		return context.Canceled
 	}
 	return fmt.Errorf("interrupted: %s %q: the outcome is unknown", e.Field, e.Value)
+}
+
+// Hint adds to an error what may help if no server answered or the caller was refused.
+func (t *Target) Hint(err error) error {
+	if err == nil {
+		return nil
+	}
+	advice := ""
+	switch {
+	case IsTable(t.store) && errors.Is(err, weir.UnknownLease):
+		advice = "a lease on a table lives in the process that made it, such as weir serve"
+	case IsTable(t.store), IsCluster(t.store):
+	case t.store != "" && errors.Is(err, weir.Unavailable):
+		advice = "if a server has it open, ask that one with --server"
+	case t.store != "":
+	case errors.Is(err, weir.Unavailable):
+		advice = t.connectHint(err)
+	case errors.Is(err, weir.PermissionDenied) && t.anonymous:
+		advice = "give a bearer token in " + TokenEnv + " or with --token-file"
+	}
+	if advice == "" {
+		return err
+	}
+	return fmt.Errorf("%w (%s)", err, advice)
+}
+
+// connectHint says what may help where no answer of weir's came.
+func (t *Target) connectHint(err error) string {
+	status, location := 0, ""
+	if t.transport != nil {
+		status, location = t.transport.last()
+	}
+	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
+	secure := strings.HasPrefix(strings.ToLower(t.Server), "https:")
+	switch {
+	case unknown:
+		return "--ca-cert names the certificates to trust"
+	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest && location != "":
+		return fmt.Sprintf("it leads to %q: name the server itself with --server", location)
+	case secure && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
+		return "it speaks no TLS: its address begins with http://"
+	case !secure && status == http.StatusBadRequest:
+		return "if it speaks TLS, its address begins with https://"
+	case t.Defaulted:
+		return "is `weir serve` running? --server names another place"
+	}
+	return ""
 }

@@ -3,15 +3,10 @@
 package connect
 
 import (
-	"crypto/x509"
-	"errors"
-	"fmt"
-	"net/http"
-	"strings"
-
 	"github.com/spf13/cobra"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/internal/console"
 )
 
@@ -120,49 +115,21 @@ const (
 	DefaultServer = "http://" + DefaultListen
 )
 
-// Hint adds to an error what may help if no server answered or the caller was refused.
-func (t *Target) Hint(err error) error {
-	if err == nil {
-		return nil
-	}
-	advice := ""
-	switch {
-	case IsTable(t.store) && errors.Is(err, weir.UnknownLease):
-		advice = "a lease on a table lives in the process that made it, such as weir serve"
-	case IsTable(t.store), IsCluster(t.store):
-	case t.store != "" && errors.Is(err, weir.Unavailable):
-		advice = "if a server has it open, ask that one with --server"
-	case t.store != "":
-	case errors.Is(err, weir.Unavailable):
-		advice = t.adviseUnreached(err)
-	case errors.Is(err, weir.PermissionDenied) && t.anonymous:
-		advice = "give a bearer token in " + TokenEnv + " or with --token-file"
-	}
-	if advice == "" {
-		return err
-	}
-	return fmt.Errorf("%w (%s)", err, advice)
+// Connection is an open connection to a server, or a store that is open for one command.
+type Connection struct {
+	Service weir.Service
+	Admin   httpapi.Admin
+	Close   func() error
+	// OnServer is true where a server is asked.
+	OnServer bool
+	// Notes are the remarks of a server about the changes it made.
+	Notes []string
 }
 
-// adviseUnreached says what may help where no answer of weir's came.
-func (t *Target) adviseUnreached(err error) string {
-	status, location := 0, ""
-	if t.transport != nil {
-		status, location = t.transport.last()
+// Note returns the last remark of the server, for JSON.
+func (c *Connection) Note() string {
+	if len(c.Notes) == 0 {
+		return ""
 	}
-	_, unknown := errors.AsType[x509.UnknownAuthorityError](err)
-	secure := strings.HasPrefix(strings.ToLower(t.Server), "https:")
-	switch {
-	case unknown:
-		return "--ca-cert names the certificates to trust"
-	case status >= http.StatusMultipleChoices && status < http.StatusBadRequest && location != "":
-		return fmt.Sprintf("it leads to %q: name the server itself with --server", location)
-	case secure && strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"):
-		return "it speaks no TLS: its address begins with http://"
-	case !secure && status == http.StatusBadRequest:
-		return "if it speaks TLS, its address begins with https://"
-	case t.Defaulted:
-		return "is `weir serve` running? --server names another place"
-	}
-	return ""
+	return c.Notes[len(c.Notes)-1]
 }

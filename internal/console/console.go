@@ -35,7 +35,7 @@ func (a *App) Execute(ctx context.Context, root *cobra.Command, args []string) i
 	root.SetErr(a.Streams.Err)
 	addCompletion(root)
 	err := errors.Join(root.ExecuteContext(ctx), FailedError(out.failure()))
-	a.complain(err)
+	a.printError(err)
 	return ExitCode(err)
 }
 

@@ -72,8 +72,8 @@ func ExitCode(err error) int {
 	return ExitMisused
 }
 
-// complain prints an error: one line for each mistake joined in it.
-func (a *App) complain(err error) {
+// printError prints an error: one line for each mistake joined in it.
+func (a *App) printError(err error) {
 	for _, line := range ComplaintLines(err) {
 		// An error that cannot be told has no better place to go.
 		_, _ = io.WriteString(a.Streams.Err, "weir: "+line+"\n")

@@ -252,3 +252,63 @@ func (r *resultCounts) swept(lease uncertainLease, err error) {
 		r.left++
 	}
 }
+
+// Run makes the calls and returns what it measured. What the service says of the mix beforehand (an
+// unknown limit, a cost that can never fit, a caller it does not let in) is returned at once,
+// without a report. Otherwise there is a report beside every error: a run ends early when ctx does,
+// and after a hundred errors in a row. What is under way then is settled at once.
+func (r *Runner) Run(ctx context.Context) (*Report, error) {
+	templates, err := prepareTemplates(ctx, r.service, r.mix)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	start := time.Now()
+	r.record.from = start.Add(r.options.Warmup)
+	r.record.to = r.record.from.Add(r.options.Duration)
+	r.record.giveUp = stop
+	r.mu.Lock()
+	r.start = start
+	r.mu.Unlock()
+
+	l := &loop{
+		Runner: r, calls: newGenerator(templates, &r.options), start: start,
+	}
+	stopped := l.run(ctx)
+	report := r.record.report()
+	report.Options = r.options
+	report.Elapsed = max(min(stopped, r.options.Warmup+r.options.Duration)-r.options.Warmup, 0)
+	report.Served = max(report.Served, report.Elapsed)
+	report.Planned, report.Unsent = report.Started, 0
+	if r.options.Rate > 0 {
+		report.Planned = l.planned(stopped)
+		report.Unsent = max(report.Planned-report.Started, 0)
+	}
+	report.Stopped = context.Cause(ctx)
+	return report, r.record.failure(report.Stopped)
+}
+
+// Progress is how far a run is.
+type Progress struct {
+	// Elapsed counts from the first call, of Total; both with the warm-up.
+	Elapsed, Total time.Duration
+	// Calls have begun; of those, the others have ended.
+	Calls, Admitted, Denied, Failed int64
+}
+
+// Progress says how far the run is at now.
+func (r *Runner) Progress(now time.Time) Progress {
+	p := Progress{Total: r.options.Warmup + r.options.Duration}
+	r.mu.Lock()
+	start := r.start
+	r.mu.Unlock()
+	if !start.IsZero() {
+		p.Elapsed = max(now.Sub(start), 0)
+	}
+	c := r.record
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p.Calls, p.Admitted, p.Denied, p.Failed = c.calls, c.admitted, c.denied, c.failed
+	return p
+}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weir-limiter/weir"
 )
 
 // Bounds of a template.
@@ -249,4 +251,21 @@ func located(name string, line int, err error) []error {
 		out[i] = fmt.Errorf("%s:%d: %w", name, line, err)
 	}
 	return out
+}
+
+// DurationRange is a stretch of time from which one duration is drawn, evenly.
+type DurationRange struct {
+	Least, Most time.Duration
+}
+
+// String returns the span as [ParseSpan] reads it.
+func (s DurationRange) String() string {
+	if s.Least == s.Most {
+		return s.Least.String()
+	}
+	return s.Least.String() + ".." + s.Most.String()
+}
+
+func invalid(field string, value any, reason string) *weir.Error {
+	return &weir.Error{Code: weir.Invalid, Field: field, Value: shorten(fmt.Sprint(value)), Reason: reason}
 }

@@ -1,10 +1,6 @@
 package loadtest
 
 import (
-	"cmp"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -87,33 +83,32 @@ func (r *Report) Count(v Verb, result Result) int64 {
 	return 0
 }
 
-// report collects what was recorded.
-func (r *resultCounts) report() *Report {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	out := &Report{
-		Started: r.started, Late: r.late, LateMax: r.lateMax, Degraded: r.degraded,
-		Served: max(r.lastAnswer.Sub(r.from), 0), Taken: r.taken, Settled: r.settled, Left: r.left,
-	}
-	for _, k := range kinds {
-		if row := r.rows[k]; row != nil {
-			out.Rows = append(out.Rows, Row{
-				k.verb, k.result, row.count, row.latency.quantiles(), row.served.quantiles(),
-			})
-		}
-	}
-	for by, n := range r.deniedBy {
-		out.DeniedBy = append(out.DeniedBy, DeniedCount{by, n})
-	}
-	slices.SortFunc(out.DeniedBy, func(a, b DeniedCount) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Resource, b.Resource),
-			strings.Compare(a.Limit, b.Limit), strings.Compare(string(a.Kind), string(b.Kind)))
-	})
-	for _, k := range slices.SortedFunc(maps.Keys(r.errors), func(a, b errorKey) int {
-		return cmp.Or(-strings.Compare(string(a.verb), string(b.verb)),
-			strings.Compare(string(a.code), string(b.code)))
-	}) {
-		out.Errors = append(out.Errors, ErrorCount{k.verb, k.code, r.errors[k]})
-	}
-	return out
+// Verb is what was asked.
+type Verb string
+
+// The verbs.
+const (
+	Reserve  Verb = "reserve"
+	Complete Verb = "complete"
+	Cancel   Verb = "cancel"
+)
+
+// Result is what became of a request.
+type Result string
+
+// The results. A denial is an answer; failed is what got none, or an error.
+const (
+	Admitted Result = "admitted"
+	Denied   Result = "denied"
+	Done     Result = "done"
+	Failed   Result = "failed"
+)
+
+// kind is a row of the report.
+type kind struct {
+	verb   Verb
+	result Result
 }
+
+// LateBy is how much later than planned a call may begin without being counted.
+const LateBy = 20 * time.Millisecond

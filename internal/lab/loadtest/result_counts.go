@@ -1,8 +1,12 @@
 package loadtest
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -11,42 +15,12 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// LateBy is how much later than planned a call may begin without being counted.
-const LateBy = 20 * time.Millisecond
-
 // maxInARow is how many requests may fail one after the other.
 const maxInARow = 100
-
-// Verb is what was asked.
-type Verb string
-
-// The verbs.
-const (
-	Reserve  Verb = "reserve"
-	Complete Verb = "complete"
-	Cancel   Verb = "cancel"
-)
-
-// Result is what became of a request.
-type Result string
-
-// The results. A denial is an answer; failed is what got none, or an error.
-const (
-	Admitted Result = "admitted"
-	Denied   Result = "denied"
-	Done     Result = "done"
-	Failed   Result = "failed"
-)
 
 // timestamps are those of one request. Due is when it was to be sent: in a closed loop when it was.
 type timestamps struct {
 	due, sent, answered time.Time
-}
-
-// kind is a row of the report.
-type kind struct {
-	verb   Verb
-	result Result
 }
 
 // kinds are the rows in their order.
@@ -296,4 +270,45 @@ func (l *latencyHistogram) quantiles() Quantiles {
 		return min(d, l.max)
 	}
 	return Quantiles{at(50), at(90), at(95), at(99), at(99.9), l.max}
+}
+
+// failure returns why a run failed: it was stopped, or nothing was answered.
+func (r *resultCounts) failure(stopped error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if stopped == nil && r.answers == 0 && r.last != nil {
+		return fmt.Errorf("no request was answered: %w", r.last)
+	}
+	return stopped
+}
+
+// report collects what was recorded.
+func (r *resultCounts) report() *Report {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := &Report{
+		Started: r.started, Late: r.late, LateMax: r.lateMax, Degraded: r.degraded,
+		Served: max(r.lastAnswer.Sub(r.from), 0), Taken: r.taken, Settled: r.settled, Left: r.left,
+	}
+	for _, k := range kinds {
+		if row := r.rows[k]; row != nil {
+			out.Rows = append(out.Rows, Row{
+				k.verb, k.result, row.count, row.latency.quantiles(), row.served.quantiles(),
+			})
+		}
+	}
+	for by, n := range r.deniedBy {
+		out.DeniedBy = append(out.DeniedBy, DeniedCount{by, n})
+	}
+	slices.SortFunc(out.DeniedBy, func(a, b DeniedCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), strings.Compare(a.Resource, b.Resource),
+			strings.Compare(a.Limit, b.Limit), strings.Compare(string(a.Kind), string(b.Kind)))
+	})
+	for _, k := range slices.SortedFunc(maps.Keys(r.errors), func(a, b errorKey) int {
+		return cmp.Or(-strings.Compare(string(a.verb), string(b.verb)),
+			strings.Compare(string(a.code), string(b.code)))
+	}) {
+		out.Errors = append(out.Errors, ErrorCount{k.verb, k.code, r.errors[k]})
+	}
+	return out
 }

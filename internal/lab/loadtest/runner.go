@@ -8,7 +8,6 @@
 package loadtest
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"sync"
@@ -53,76 +52,6 @@ func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 	return &Runner{service: s, mix: mix, options: options, record: newRecorder()}, nil
 }
 
-// Run makes the calls and returns what it measured. What the service says of the mix beforehand (an
-// unknown limit, a cost that can never fit, a caller it does not let in) is returned at once,
-// without a report. Otherwise there is a report beside every error: a run ends early when ctx does,
-// and after a hundred errors in a row. What is under way then is settled at once.
-func (r *Runner) Run(ctx context.Context) (*Report, error) {
-	templates, err := prepareTemplates(ctx, r.service, r.mix)
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	start := time.Now()
-	r.record.from = start.Add(r.options.Warmup)
-	r.record.to = r.record.from.Add(r.options.Duration)
-	r.record.giveUp = stop
-	r.mu.Lock()
-	r.start = start
-	r.mu.Unlock()
-
-	l := &loop{
-		Runner: r, calls: newGenerator(templates, &r.options), start: start,
-	}
-	stopped := l.run(ctx)
-	report := r.record.report()
-	report.Options = r.options
-	report.Elapsed = max(min(stopped, r.options.Warmup+r.options.Duration)-r.options.Warmup, 0)
-	report.Served = max(report.Served, report.Elapsed)
-	report.Planned, report.Unsent = report.Started, 0
-	if r.options.Rate > 0 {
-		report.Planned = l.planned(stopped)
-		report.Unsent = max(report.Planned-report.Started, 0)
-	}
-	report.Stopped = context.Cause(ctx)
-	return report, r.record.failure(report.Stopped)
-}
-
-// failure returns why a run failed: it was stopped, or nothing was answered.
-func (r *resultCounts) failure(stopped error) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if stopped == nil && r.answers == 0 && r.last != nil {
-		return fmt.Errorf("no request was answered: %w", r.last)
-	}
-	return stopped
-}
-
-// Progress is how far a run is.
-type Progress struct {
-	// Elapsed counts from the first call, of Total; both with the warm-up.
-	Elapsed, Total time.Duration
-	// Calls have begun; of those, the others have ended.
-	Calls, Admitted, Denied, Failed int64
-}
-
-// Progress says how far the run is at now.
-func (r *Runner) Progress(now time.Time) Progress {
-	p := Progress{Total: r.options.Warmup + r.options.Duration}
-	r.mu.Lock()
-	start := r.start
-	r.mu.Unlock()
-	if !start.IsZero() {
-		p.Elapsed = max(now.Sub(start), 0)
-	}
-	c := r.record
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	p.Calls, p.Admitted, p.Denied, p.Failed = c.calls, c.admitted, c.denied, c.failed
-	return p
-}
-
 // Bounds of the options.
 const (
 	maxDuration    = 24 * time.Hour
@@ -139,11 +68,6 @@ const (
 	DefaultDuration    = 30 * time.Second
 	DefaultConcurrency = 10
 )
-
-// DurationRange is a stretch of time from which one duration is drawn, evenly.
-type DurationRange struct {
-	Least, Most time.Duration
-}
 
 // Options tune a [Runner]. Nil means all defaults.
 type Options struct {
@@ -206,16 +130,4 @@ func (o *Options) check() error {
 			"would have more than %d calls thinking at one time, at %d a second", maxThinking, o.Rate))
 	}
 	return errors.Join(errs...)
-}
-
-// String returns the span as [ParseSpan] reads it.
-func (s DurationRange) String() string {
-	if s.Least == s.Most {
-		return s.Least.String()
-	}
-	return s.Least.String() + ".." + s.Most.String()
-}
-
-func invalid(field string, value any, reason string) *weir.Error {
-	return &weir.Error{Code: weir.Invalid, Field: field, Value: shorten(fmt.Sprint(value)), Reason: reason}
 }

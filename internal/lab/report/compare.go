@@ -2,7 +2,6 @@ package report
 
 import (
 	"bytes"
-	"fmt"
 	"maps"
 	"math/big"
 	"strings"
@@ -192,28 +191,6 @@ func usedCell(r *replay.LimitReport) string {
 		return missing
 	}
 	return string(r.UsedPercent)
-}
-
-// compared prints two replays beside each other.
-func (o *Result) compared(b *bytes.Buffer, drawn *chart.TextOptions) {
-	first, second := o.Report, o.Compare.Second
-	writeFacts(b, comparedFacts(first, second))
-	rows, shadow := limitsRows(o.Compare.Limits, first.Resource == "")
-	writeRows(b, limitsHeads(first.Resource == "", false), rows)
-	if shadow {
-		b.WriteString("\n* a shadow limit denies nothing: DENIED is what it would have denied\n")
-	}
-	if l := first.Timeline; l != nil && len(l.Intervals) > 1 {
-		b.WriteString("\n")
-		_ = chart.WriteText(b, callsComparison(first, second), drawn) // a buffer takes everything
-	}
-	b.WriteString("\n")
-	writeRows(b, totalsHeads(), totalsRows(first, second, &o.Compare.Change))
-	b.WriteString("\n")
-	writeRows(b, callsHeads(), callsRows(&o.Compare.Calls))
-	operations := first.Speed.Operations + second.Speed.Operations
-	fmt.Fprintf(b, "\nreplayed in %s, against both: %s operations\n",
-		wallText(first.Speed.WallMS+second.Speed.WallMS), text.FormatInt(operations))
 }
 
 func writeRows(b *bytes.Buffer, heads []string, rows [][]string) {

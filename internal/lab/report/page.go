@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -23,40 +22,6 @@ type pageReplay struct {
 type replayPage struct {
 	sides   []*pageReplay
 	compare *replay.Comparison // nil for one
-}
-
-// Page makes the page; command is how to make it again.
-func (o *Result) Page(command string) *chart.Page {
-	p := &replayPage{compare: o.Compare}
-	p.add("", o.Report, o.samples[0])
-	first := p.sides[0]
-	out := &chart.Page{
-		Title:    "Replay of " + first.Trace,
-		Subtitle: fmt.Sprintf("%s against %s", text.Plural(first.Calls, "call", "calls"), first.against()),
-		Facts:    facts(first.Report),
-		Footer:   "Made by: " + command,
-	}
-	if o.Compare != nil {
-		p.add(secondName, o.Compare.Second, o.samples[1])
-		first.name = firstName
-		out.Subtitle = fmt.Sprintf("%s against two limits files: %s is %s, %s is %s",
-			text.Plural(first.Calls, "call", "calls"), firstName, first.LimitsFile,
-			secondName, p.sides[1].LimitsFile)
-		out.Facts, out.Tiles = comparedFacts(first.Report, o.Compare.Second), p.comparedTiles()
-	} else {
-		out.Tiles = first.tiles()
-	}
-	if first.Live != nil && first.Live.Stopped != "" {
-		out.Facts = append(out.Facts, chart.Fact{Name: "stopped early", Value: first.Live.Stopped})
-	}
-	for _, s := range [][]chart.Section{
-		p.differences(), {p.overTime(), p.limitsSection()}, o.Suggest.sections(), p.uses(), p.waits(),
-		p.estimated(),
-		{reading(first.Report, o.Compare != nil)},
-	} {
-		out.Sections = append(out.Sections, s...)
-	}
-	return out
 }
 
 func (p *replayPage) add(name string, r *replay.Report, s *replaySamples) {
@@ -199,4 +164,32 @@ func reading(r *replay.Report, compared bool) chart.Section {
 		words = append(words, "A and B had the same calls by the same callers with the same costs, each file alone.")
 	}
 	return chart.Section{Title: "How to read this page", Note: strings.Join(words, " ")}
+}
+
+// pageTable makes a table of a page from one for a terminal.
+func pageTable(t *text.Table) *chart.Table {
+	out := &chart.Table{Rows: t.Rows}
+	for i := range t.Heads {
+		head, right := t.Head(i)
+		out.Columns = append(out.Columns, chart.Column{
+			Name: pageHead(head), Number: right,
+			Alarm: strings.HasPrefix(head, "DENIED") || head == "ONLY IT",
+		})
+	}
+	return out
+}
+
+// pageHead writes a head without capitals but the first letter, and A and B, which are names.
+func pageHead(head string) string {
+	words := strings.Fields(head)
+	for i, word := range words {
+		if word == firstName || word == secondName {
+			continue
+		}
+		words[i] = strings.ToLower(word)
+		if i == 0 {
+			words[i] = word[:1] + words[i][1:]
+		}
+	}
+	return strings.Join(words, " ")
 }

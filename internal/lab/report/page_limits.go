@@ -1,8 +1,6 @@
 package report
 
 import (
-	"strings"
-
 	"github.com/weir-limiter/weir/internal/lab/chart"
 	"github.com/weir-limiter/weir/internal/lab/replay"
 	"github.com/weir-limiter/weir/internal/text"
@@ -10,34 +8,6 @@ import (
 
 // pageRows is how many limits a figure of bars has.
 const pageRows = 40
-
-// pageTable makes a table of a page from one for a terminal.
-func pageTable(t *text.Table) *chart.Table {
-	out := &chart.Table{Rows: t.Rows}
-	for i := range t.Heads {
-		head, right := t.Head(i)
-		out.Columns = append(out.Columns, chart.Column{
-			Name: pageHead(head), Number: right,
-			Alarm: strings.HasPrefix(head, "DENIED") || head == "ONLY IT",
-		})
-	}
-	return out
-}
-
-// pageHead writes a head without capitals but the first letter, and A and B, which are names.
-func pageHead(head string) string {
-	words := strings.Fields(head)
-	for i, word := range words {
-		if word == firstName || word == secondName {
-			continue
-		}
-		words[i] = strings.ToLower(word)
-		if i == 0 {
-			words[i] = word[:1] + words[i][1:]
-		}
-	}
-	return strings.Join(words, " ")
-}
 
 // limitsSection shows what each limit admitted and denied.
 func (p *replayPage) limitsSection() chart.Section {

@@ -13,48 +13,6 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Result is what a replay came to, as it is printed in JSON, and what a page shows besides.
-type Result struct {
-	*replay.Report
-
-	// Compare is absent where nothing was compared.
-	Compare *replay.Comparison `json:"compare,omitempty"`
-	// Suggest is absent where nothing was to be suggested.
-	Suggest *Suggested `json:"suggest,omitempty"`
-
-	// samples are those of the first and of the second replay; nil without a page.
-	samples [2]*replaySamples
-}
-
-// NewResult makes an outcome that is still empty. For a page, samples are kept.
-func NewResult(withPage bool) *Result {
-	o := &Result{}
-	if withPage {
-		o.samples = [2]*replaySamples{newReplaySamples(), newReplaySamples()}
-	}
-	return o
-}
-
-// Watchers are told what the page wants to know of a replay.
-func (o *Result) Watchers(number int) []replay.Watcher {
-	if o.samples[number] == nil {
-		return nil
-	}
-	return []replay.Watcher{o.samples[number]}
-}
-
-// Table prints the outcome for people.
-func (o *Result) Table(b *bytes.Buffer, drawn *chart.TextOptions) {
-	if o.Compare != nil {
-		o.compared(b, drawn)
-		return
-	}
-	(&reportPrinter{Report: o.Report, chart: drawn}).table(b)
-	if o.Suggest != nil {
-		o.Suggest.table(b)
-	}
-}
-
 // reportPrinter prints a report for people.
 type reportPrinter struct {
 	*replay.Report
