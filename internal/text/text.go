@@ -57,19 +57,20 @@ func (t *Table) Write(b *bytes.Buffer) {
 		}
 	}
 	for _, row := range rows {
-		line := t.Indent
+		var line strings.Builder
+		line.WriteString(t.Indent)
 		for i, cell := range row {
 			if i > 0 {
-				line += "  "
+				line.WriteString("  ")
 			}
 			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
 			if _, right := t.Head(i); right {
-				line += pad + cell
+				line.WriteString(pad + cell)
 			} else {
-				line += cell + pad
+				line.WriteString(cell + pad)
 			}
 		}
-		b.WriteString(strings.TrimRight(line, " ") + "\n")
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weir-limiter/weir/internal/text"
 )
 
 // TextOptions say what a terminal can show. Nil is for all defaults.
@@ -223,19 +225,19 @@ func runeCells(r rune) int {
 	return 1
 }
 
-// printable escapes what would move the cursor, or, in plain ASCII, what that has not.
-func printable(text string, ascii bool) string {
+// printable escapes what would move the cursor, and in plain ASCII all other characters too.
+func printable(s string, ascii bool) string {
+	s = text.Printable(s)
+	if !ascii {
+		return s
+	}
 	var b strings.Builder
-	for len(text) > 0 {
-		r, n := utf8.DecodeRuneInString(text)
-		broken := r == utf8.RuneError && n == 1
-		if !broken && strconv.IsPrint(r) && (!ascii || r < utf8.RuneSelf) {
-			b.WriteString(text[:n])
+	for _, r := range s {
+		if r < utf8.RuneSelf {
+			b.WriteRune(r)
 		} else {
-			quoted := strconv.QuoteToASCII(text[:n])
-			b.WriteString(quoted[1 : len(quoted)-1])
+			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
 		}
-		text = text[n:]
 	}
 	return b.String()
 }
