@@ -17,8 +17,8 @@ import (
 // secondsPerDay counts how long an event is kept.
 const secondsPerDay = 24 * 60 * 60
 
-// record adds an event to the audit.
-func (t *transaction) record(action, owner, resource string, details map[string]any) error {
+// addAuditEvent adds an event to the audit.
+func (t *configTransaction) addAuditEvent(action, owner, resource string, details map[string]any) error {
 	// Events of one transaction stay in their order: each has a millisecond of its own.
 	id, err := schema.NewULID(t.now.UnixMilli()+int64(t.events), rand.Reader)
 	if err != nil {
@@ -38,8 +38,8 @@ func (t *transaction) record(action, owner, resource string, details map[string]
 	return nil
 }
 
-// keepFor reads from the system's configuration, which may be nil, how long events are kept.
-func (t *transaction) keepFor(system schema.Item) error {
+// setRetention reads from the system's configuration, which may be nil, how long events are kept.
+func (t *configTransaction) setRetention(system schema.Item) error {
 	t.retention = schema.RetentionDays
 	if system == nil {
 		return nil
@@ -72,8 +72,8 @@ const (
 	callerAsks        = 3
 )
 
-// caller remembers whose credentials a store uses.
-type caller struct {
+// principalLookup remembers whose credentials a store uses.
+type principalLookup struct {
 	mu       sync.Mutex
 	patience time.Duration // principalPatience where it is 0
 	asks     int           // that took too long; callerAsks once there was an answer

@@ -18,11 +18,11 @@ import (
 // reservation at a time in a process that may have to be given back to an item whose limits have
 // changed.
 
-// mayBeBlind reports whether a reservation may be written before its configuration has been read,
+// canReserveUnplanned reports whether a reservation may be written before its configuration has been read,
 // because the limiter has none that is fresh. The configuration comes first if the request brings
 // limits, if it has several charges, which may meet on one limit, or no costs, so that only the
 // configuration says what is charged, and if this process has changed the configuration itself.
-func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
+func (s *Store) canReserveUnplanned(ctx context.Context, r *weir.Reservation) bool {
 	if len(r.Charges) != 1 || len(r.Brought) > 0 || len(r.Charges[0].Costs) == 0 ||
 		s.options.NoSpeculation || s.options.Transactional || s.gone.Load() {
 		return false
@@ -36,7 +36,7 @@ func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
 	for { // the entity, then the parent that it cascades to
 		resolved, err := r.Resolve(ctx, of, weir.Cached)
 		switch {
-		case err != nil || s.unread(of):
+		case err != nil || s.configStale(of):
 			return false
 		case resolved == nil:
 			return true
@@ -47,32 +47,32 @@ func (s *Store) mayBeBlind(ctx context.Context, r *weir.Reservation) bool {
 	}
 }
 
-// planBlind plans by what the items said last, or by what is asked if they are not known, and
+// planFromItems plans by what the items said last, or by what is asked if they are not known, and
 // begins to read the configuration. It returns nil if the items are known not to have what
 // applies, or if another caller reads the configuration already.
-func (s *Store) planBlind(
+func (s *Store) planFromItems(
 	ctx context.Context, now time.Time, r *weir.Reservation, x *resolution,
-) *journey {
-	j := &journey{
-		now: now.UnixMilli(), at: wholeMS(now), blind: true, resolution: x, charges: r.Charges,
+) *reserveOp {
+	j := &reserveOp{
+		now: now.UnixMilli(), at: wholeMS(now), unplanned: true, resolution: x, charges: r.Charges,
 		plan: r.Plan,
 	}
 	c := &r.Charges[0]
-	child := j.errand(s, weir.Subject{Entity: c.Entity, Resource: c.Resource})
-	known := j.ask(child)
-	parent := child.spot.cascadesTo()
+	child := j.chargeFor(s, weir.Subject{Entity: c.Entity, Resource: c.Resource})
+	known := j.addTakes(child)
+	parent := child.state.cascadeParentOf()
 	if child.resolved != nil {
 		parent = child.resolved.Parent
 	}
 	if parent != "" {
-		known = j.follow(s, child, parent) && known
+		known = j.addParent(s, child, parent) && known
 	}
 	behind := false
 	named := make(map[string]bool)
-	for _, e := range j.errands {
-		behind = behind || e.resolved == nil && e.spot.behind() || s.unread(e.spot.subject)
-		for k := range e.asks {
-			a := &e.asks[k]
+	for _, e := range j.itemCharges {
+		behind = behind || e.resolved == nil && e.state.itemStale() || s.configStale(e.state.subject)
+		for k := range e.takes {
+			a := &e.takes[k]
 			named[a.name] = true
 			// What can never be satisfied is an error, and the plan says which.
 			behind = behind || a.limit != nil && a.milli/1000 > a.limit.Capacity
@@ -82,12 +82,12 @@ func (s *Store) planBlind(
 		j.release()
 		return nil
 	}
-	for _, e := range j.errands {
+	for _, e := range j.itemCharges {
 		if e.resolved != nil {
 			continue
 		}
 		began := false
-		if e.reading, began = s.read(ctx, x.ask, e.spot); !began {
+		if e.configRead, began = s.startRead(ctx, x.ask, e.state); !began {
 			j.release()
 			return nil
 		}
@@ -95,25 +95,25 @@ func (s *Store) planBlind(
 	return j
 }
 
-// ask adds the costs to an errand: those of the limits that apply to it or, if the configuration is
+// addTakes adds the costs to an errand: those of the limits that apply to it or, if the configuration is
 // not at hand, that its item has. It adds all of them, and reports false, if the item is not known.
-func (j *journey) ask(e *errand) (known bool) {
-	if f := j.resolution.of(e.spot.subject); f != nil {
+func (j *reserveOp) addTakes(e *itemCharge) (known bool) {
+	if f := j.resolution.of(e.state.subject); f != nil {
 		e.resolved = f.resolved
 	}
-	m := e.spot.line(0).seen()
+	m := e.state.queue(0).lastImage()
 	costs := j.charges[0].Costs
 	for _, name := range slices.Sorted(maps.Keys(costs)) {
-		a := ask{name: name, milli: costs[name] * 1000}
+		a := itemTake{name: name, milli: costs[name] * 1000}
 		if e.resolved != nil {
-			a.limit = (&terms{limits: e.resolved.Limits}).limit(name)
+			a.limit = (&itemConfig{limits: e.resolved.Limits}).limit(name)
 			if a.limit == nil {
 				continue
 			}
 		} else if m != nil && m.limit(name) == nil {
 			continue
 		}
-		e.asks = append(e.asks, a)
+		e.takes = append(e.takes, a)
 	}
 	return m != nil || e.resolved != nil
 }
@@ -121,86 +121,86 @@ func (j *journey) ask(e *errand) (known bool) {
 // maxUnits is the most that a bucket can be asked for.
 const maxUnits = 9_223_372_036_854_775
 
-// follow adds the errand of a parent. It reports whether what is charged there is known.
-func (j *journey) follow(s *Store, child *errand, parent string) (known bool) {
-	if e := j.above(s, child, parent); e != nil {
-		return j.ask(e)
+// addParent adds the errand of a parent. It reports whether what is charged there is known.
+func (j *reserveOp) addParent(s *Store, child *itemCharge, parent string) (known bool) {
+	if e := j.parentCharge(s, child, parent); e != nil {
+		return j.addTakes(e)
 	}
 	return true // it is on its way
 }
 
-// above adds an errand of a parent that nothing is asked of yet; nil if it is there.
-func (j *journey) above(s *Store, child *errand, parent string) *errand {
-	before := len(j.errands)
-	e := j.errand(s, weir.Subject{Entity: parent, Resource: child.spot.subject.Resource})
-	if len(j.errands) == before {
+// parentCharge adds an errand of a parent that nothing is asked of yet; nil if it is there.
+func (j *reserveOp) parentCharge(s *Store, child *itemCharge, parent string) *itemCharge {
+	before := len(j.itemCharges)
+	e := j.chargeFor(s, weir.Subject{Entity: parent, Resource: child.state.subject.Resource})
+	if len(j.itemCharges) == before {
 		return nil
 	}
 	return e
 }
 
-// followItem adds the errand of the parent that the child's item tells, after the child has been
+// addItemParent adds the errand of the parent that the child's item tells, after the child has been
 // charged. If another caller reads the parent's configuration already, it waits for that.
-func (j *journey) followItem(ctx context.Context, s *Store, child *errand) {
-	parent := child.spot.cascadesTo()
+func (j *reserveOp) addItemParent(ctx context.Context, s *Store, child *itemCharge) {
+	parent := child.state.cascadeParentOf()
 	if parent == "" {
 		return
 	}
-	e := j.above(s, child, parent)
+	e := j.parentCharge(s, child, parent)
 	if e == nil {
 		return
 	}
-	if f, err := j.resolution.resolve(ctx, e.spot.subject, weir.Cached); f == nil && err == nil {
+	if f, err := j.resolution.resolve(ctx, e.state.subject, weir.Cached); f == nil && err == nil {
 		began := false
-		if e.reading, began = s.read(ctx, j.resolution.ask, e.spot); !began {
-			resolved, err := e.reading.wait(ctx)
+		if e.configRead, began = s.startRead(ctx, j.resolution.ask, e.state); !began {
+			resolved, err := e.configRead.wait(ctx)
 			if err != nil {
-				e.found = verdict{ruling: failed, err: err}
+				e.found = waiterResult{kind: failed, err: err}
 				return
 			}
-			j.resolution.keep(found{e.spot.subject, resolved, e.reading.changes})
+			j.resolution.keep(found{e.state.subject, resolved, e.configRead.changes})
 		}
 	}
-	j.ask(e)
+	j.addTakes(e)
 }
 
-// confirm waits for the configuration that a blind journey was sent without, and plans by it. It
+// confirmPlan waits for the configuration that a blind journey was sent without, and plans by it. It
 // reports whether all that the plan takes was taken, and nothing else, under the definitions that
 // the plan has; then the journey has the plan's outcome.
-func (j *journey) confirm(ctx context.Context) (bool, error) {
-	for _, e := range j.errands {
-		if e.reading == nil {
+func (j *reserveOp) confirmPlan(ctx context.Context) (bool, error) {
+	for _, e := range j.itemCharges {
+		if e.configRead == nil {
 			continue
 		}
-		resolved, err := e.reading.wait(ctx)
+		resolved, err := e.configRead.wait(ctx)
 		if err != nil {
 			return false, err
 		}
-		j.resolution.keep(found{e.spot.subject, resolved, e.reading.changes})
+		j.resolution.keep(found{e.state.subject, resolved, e.configRead.changes})
 	}
 	made, err := j.plan(ctx)
 	if err != nil {
 		return false, err
 	}
-	if !j.agrees(made) {
+	if !j.matchesPlan(made) {
 		return false, nil
 	}
 	j.made, j.out = made, made.Outcome()
 	j.out.At = j.at
-	for _, e := range j.errands {
-		f := j.resolution.of(e.spot.subject)
+	for _, e := range j.itemCharges {
+		f := j.resolution.of(e.state.subject)
 		e.resolved = f.resolved
-		e.spot.verify(f.changes, f.resolved)
+		e.state.markVerified(f.changes, f.resolved)
 	}
 	return true, nil
 }
 
-// agrees reports whether a plan takes what was taken. It gives each ask its place in the plan.
-func (j *journey) agrees(plan *weir.Plan) bool {
+// matchesPlan reports whether a plan takes what was taken. It gives each ask its place in the plan.
+func (j *reserveOp) matchesPlan(plan *weir.Plan) bool {
 	asks := 0
-	for _, e := range j.errands {
-		asks += len(e.asks)
-		if e.found.ruling != taken {
+	for _, e := range j.itemCharges {
+		asks += len(e.takes)
+		if e.found.kind != taken {
 			return false
 		}
 	}
@@ -209,7 +209,7 @@ func (j *journey) agrees(plan *weir.Plan) bool {
 	}
 	for i := range plan.Takes {
 		t := &plan.Takes[i]
-		a := j.taken(t)
+		a := j.takenFor(t)
 		if a == nil || a.milli != t.Cost()*1000 {
 			return false
 		}
@@ -218,16 +218,16 @@ func (j *journey) agrees(plan *weir.Plan) bool {
 	return true
 }
 
-// taken returns the ask that has taken of a limit under the definition that a plan has; nil if
+// takenFor returns the ask that has taken of a limit under the definition that a plan has; nil if
 // there is none.
-func (j *journey) taken(t *weir.Take) *ask {
-	for _, e := range j.errands {
-		if e.spot.subject != t.Subject {
+func (j *reserveOp) takenFor(t *weir.Take) *itemTake {
+	for _, e := range j.itemCharges {
+		if e.state.subject != t.Subject {
 			continue
 		}
-		for k := range e.asks {
-			a := &e.asks[k]
-			if a.name == t.Limit.Name && k < len(e.found.found) && e.found.found[k].is(t.Limit) {
+		for k := range e.takes {
+			a := &e.takes[k]
+			if a.name == t.Limit.Name && k < len(e.found.found) && e.found.found[k].matches(t.Limit) {
 				return a
 			}
 		}

@@ -6,9 +6,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// changes remembers which places of the configuration this process has changed, so that it never
+// configChanges remembers which places of the configuration this process has changed, so that it never
 // goes by what an item had before. Each change has a number.
-type changes struct {
+type configChanges struct {
 	mu     sync.Mutex
 	number uint64
 	places map[weir.Subject]uint64
@@ -20,7 +20,7 @@ const maxPlaces = 10_000
 
 // note counts a change of a place: of the system where both parts are empty, of a resource, of an
 // entity on a resource, or of an entity everywhere.
-func (c *changes) note(at weir.Subject) {
+func (c *configChanges) note(at weir.Subject) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.number++
@@ -38,14 +38,14 @@ func (c *changes) note(at weir.Subject) {
 }
 
 // latest is the number of the last change.
-func (c *changes) latest() uint64 {
+func (c *configChanges) latest() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.number
 }
 
 // since reports whether anything that concerns a subject has changed since a number.
-func (c *changes) since(of weir.Subject, number uint64) bool {
+func (c *configChanges) since(of weir.Subject, number uint64) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.number <= number {
@@ -56,27 +56,27 @@ func (c *changes) since(of weir.Subject, number uint64) bool {
 		c.places[weir.Subject{Resource: of.Resource}] > number
 }
 
-// unread reports whether this process has changed the configuration of a subject since it read it.
-func (s *Store) unread(of weir.Subject) bool {
-	return s.changes.latest() > 0 && s.changes.since(of, s.verified(of))
+// configStale reports whether this process has changed the configuration of a subject since it read it.
+func (s *Store) configStale(of weir.Subject) bool {
+	return s.configChanges.latest() > 0 && s.configChanges.since(of, s.verifiedAt(of))
 }
 
-// verified is the number of the last change that a subject's configuration was read after.
-func (s *Store) verified(of weir.Subject) uint64 {
-	p := s.spots.get(s, of)
+// verifiedAt is the number of the last change that a subject's configuration was read after.
+func (s *Store) verifiedAt(of weir.Subject) uint64 {
+	p := s.subjects.get(s, of)
 	defer p.release()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.checked
+	return p.verifiedAt
 }
 
-// verify notes that the configuration was read after a change, and what applies; nil where that is
+// markVerified notes that the configuration was read after a change, and what applies; nil where that is
 // not at hand.
-func (p *spot) verify(number uint64, r *weir.Resolved) {
+func (p *subjectState) markVerified(number uint64, r *weir.Resolved) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.checked = max(p.checked, number)
+	p.verifiedAt = max(p.verifiedAt, number)
 	if r != nil {
-		p.terms, p.charged = &terms{level: r.Level, limits: r.Limits}, r.Parent
+		p.config, p.cascadeParent = &itemConfig{level: r.Level, limits: r.Limits}, r.Parent
 	}
 }

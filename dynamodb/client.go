@@ -24,18 +24,18 @@ import (
 // would make every burst of callers dial again.
 const idleConnections = 256
 
-// connection is the way to one table. All methods may be called at once.
-type connection struct {
+// tableClient is the way to one table. All methods may be called at once.
+type tableClient struct {
 	client *ddb.Client
 	table  string
-	clock  *clock
+	clock  *serverClock
 	now    func() time.Time
 	// readOnly refuses every call that writes.
 	readOnly bool
 }
 
 // connect makes a client for a table. It asks nothing yet.
-func connect(ctx context.Context, table string, o *Options) (*connection, error) {
+func connect(ctx context.Context, table string, o *Options) (*tableClient, error) {
 	if o == nil {
 		o = &Options{}
 	}
@@ -46,7 +46,7 @@ func connect(ctx context.Context, table string, o *Options) (*connection, error)
 	if err != nil {
 		return nil, err
 	}
-	c := &connection{table: table, clock: &clock{}, now: o.Now, readOnly: o.ReadOnly}
+	c := &tableClient{table: table, clock: &serverClock{}, now: o.Now, readOnly: o.ReadOnly}
 	if c.now == nil {
 		c.now = time.Now
 	}
@@ -124,12 +124,12 @@ func newHTTPClient() *awshttp.BuildableClient {
 
 // watch puts weir's middleware into every call: around the repetition, around each attempt, and
 // just before the HTTP client.
-func (c *connection) watch(stack *middleware.Stack) error {
-	watched := &attempts{clock: c.clock, now: c.now}
+func (c *tableClient) watch(stack *middleware.Stack) error {
+	watched := &attemptMiddleware{clock: c.clock, now: c.now}
 	if err := errors.Join(
-		stack.Finalize.Insert(&calls{readOnly: c.readOnly}, "Retry", middleware.Before),
+		stack.Finalize.Insert(&callMiddleware{readOnly: c.readOnly}, "Retry", middleware.Before),
 		stack.Finalize.Insert(watched, "Retry", middleware.After),
-		stack.Deserialize.Add(sending{}, middleware.After),
+		stack.Deserialize.Add(sendMiddleware{}, middleware.After),
 	); err != nil {
 		return fmt.Errorf("weir: watch calls: %w", err)
 	}

@@ -14,17 +14,17 @@ import (
 // closer.
 const clockTolerance = 2 * time.Second
 
-// clock compares the process's clock with that of the answers. An answer's Date has whole seconds,
+// serverClock compares the process's clock with that of the answers. An answer's Date has whole seconds,
 // so each says only between which two bounds the offset lies; what all of them say together is
 // narrow.
-type clock struct{ known atomic.Pointer[offsetBounds] }
+type serverClock struct{ known atomic.Pointer[offsetBounds] }
 
 // offsetBounds are between which the offset lies: what must be added to the process's clock.
 type offsetBounds struct{ least, most time.Duration }
 
 // observe takes what one answer says. It is free of locks and, once the bounds are narrow, of
 // writes.
-func (c *clock) observe(before, after time.Time, metadata middleware.Metadata) {
+func (c *serverClock) observe(before, after time.Time, metadata middleware.Metadata) {
 	if date, ok := dateOf(metadata); ok {
 		c.narrow(offsetBounds{least: date.Sub(after), most: date.Add(time.Second).Sub(before)})
 	}
@@ -42,7 +42,7 @@ func dateOf(metadata middleware.Metadata) (time.Time, bool) {
 
 // narrow brings in the bounds of one answer. Where they do not meet those known, one of the clocks
 // was set or has drifted, and what was known is no longer true.
-func (c *clock) narrow(b offsetBounds) {
+func (c *serverClock) narrow(b offsetBounds) {
 	for {
 		old := c.known.Load()
 		next := b
@@ -62,7 +62,7 @@ func (c *clock) narrow(b offsetBounds) {
 }
 
 // offset is the middle of the bounds, or 0 unless they are certain of more than the tolerance.
-func (c *clock) offset() time.Duration {
+func (c *serverClock) offset() time.Duration {
 	b := c.known.Load()
 	if b == nil || b.least <= clockTolerance && b.most >= -clockTolerance {
 		return 0

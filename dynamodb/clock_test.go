@@ -49,7 +49,7 @@ func TestClockOffset(t *testing.T) {
 					}
 					time.Sleep(230 * time.Millisecond)
 				}
-				got := (&Store{connection: c}).ClockOffset()
+				got := (&Store{tableClient: c}).ClockOffset()
 				switch {
 				case !tc.reported && got != 0:
 					t.Errorf("got %v, want nothing", got)

@@ -11,14 +11,14 @@ import (
 // commit is one turn of a line: write, and let the image of a refused condition say which write
 // comes next, until everybody in the batch has an answer.
 type commit struct {
-	*line
-	members []*member
-	rides   []*ride
-	// sending is the number of the latest reservation when the call under way was sent.
-	sending uint64
-	// read are the terms as they were read in this turn, consistently; nil if they were not.
-	read  *terms
-	owner owner
+	*itemQueue
+	waiters []*waiter
+	updates []*itemUpdate
+	// sentAt is the number of the latest reservation when the call under way was sent.
+	sentAt uint64
+	// config are the terms as they were read in this turn, consistently; nil if they were not.
+	config *itemConfig
+	owner  owner
 	// refused is true once a write was refused: another one has changed the item.
 	refused bool
 	round   int
@@ -27,27 +27,27 @@ type commit struct {
 const (
 	// maxRounds is how many writes a reservation waits for before it is denied as contended.
 	maxRounds = 4
-	// maxRideRounds is how many writes what is never denied tries to go by an image.
-	maxRideRounds = 16
+	// maxUpdateRounds is how many writes what is never denied tries to go by an image.
+	maxUpdateRounds = 16
 )
 
 // commit answers a batch.
-func (l *line) commit(b *batch) {
-	c := &commit{line: l, members: b.members, rides: b.rides}
+func (l *itemQueue) commit(b *batch) {
+	c := &commit{itemQueue: l, waiters: b.members, updates: b.rides}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*l.store.options.WriteTimeout)
 	defer cancel()
 	for ; c.pending(); c.round++ {
-		if c.round >= maxRounds && len(c.members) > 0 {
-			c.contend()
+		if c.round >= maxRounds && len(c.waiters) > 0 {
+			c.answerContended()
 			continue
 		}
-		w, r, err := c.next(ctx)
+		w, r, err := c.nextWrite(ctx)
 		if err != nil {
-			c.fail(err)
+			c.failAll(err)
 			return
 		}
 		if w != nil {
-			c.make(ctx, w, r)
+			c.sendWrite(ctx, w, r)
 		}
 	}
 }
@@ -55,63 +55,63 @@ func (l *line) commit(b *batch) {
 // pending reports whether anything is left to write. Rides that change nothing wait for those that
 // do: they are answered last.
 func (c *commit) pending() bool {
-	work := len(c.members) > 0
-	for _, r := range c.rides {
-		if r.forget {
-			c.lose()
-			r.forget = false
+	work := len(c.waiters) > 0
+	for _, r := range c.updates {
+		if r.itemDeleted {
+			c.itemDeleted()
+			r.itemDeleted = false
 		}
-		work = work || len(r.changes) > 0 || r.refill || r.reread
+		work = work || len(r.deltas) > 0 || r.refill || r.reread
 	}
 	if work {
 		return true
 	}
-	for _, r := range c.rides {
+	for _, r := range c.updates {
 		r.finish(nil)
 	}
-	c.rides = nil
+	c.updates = nil
 	return false
 }
 
 // now is the latest now of all.
 func (c *commit) now() int64 {
 	now := int64(math.MinInt64)
-	for _, m := range c.members {
+	for _, m := range c.waiters {
 		now = max(now, m.now)
 	}
-	for _, r := range c.rides {
+	for _, r := range c.updates {
 		now = max(now, r.now)
 	}
 	return now
 }
 
-// next decides which write comes next. Nil is none: then somebody was answered, or something was
+// nextWrite decides which write comes next. Nil is none: then somebody was answered, or something was
 // read.
-func (c *commit) next(ctx context.Context) (*write, *reckoning, error) {
+func (c *commit) nextWrite(ctx context.Context) (*write, *evaluation, error) {
 	switch {
-	case c.doubtful:
-		return nil, nil, c.look(ctx)
-	case c.gone, c.image != nil && c.image.item.Stub:
-		return c.nextBlank(ctx)
-	case c.image == nil && (c.store.options.NoSpeculation || len(c.rides) > 0 || len(named(c.members)) > maxDefined):
-		return nil, nil, c.look(ctx)
+	case c.uncertain:
+		return nil, nil, c.readItem(ctx)
+	case c.deleted, c.image != nil && c.image.item.Stub:
+		return c.nextCreate(ctx)
+	case c.image == nil && (c.store.options.NoSpeculation || len(c.updates) > 0 || len(limitNames(c.waiters)) > maxDefined):
+		return nil, nil, c.readItem(ctx)
 	case c.image == nil:
-		return c.cold(alike(c.members), c.now()), nil, nil
-	case c.round > maxRideRounds:
+		return c.coldWrite(sameDefinitionPrefix(c.waiters), c.now()), nil, nil
+	case c.round > maxUpdateRounds:
 		c.dropRereads()
 		if !c.pending() {
 			return nil, nil, nil
 		}
-		return c.force(c.rides), reckon(c.image, c.rides, nil), nil
-	case (c.store.options.NoSpeculation || c.image.restricted()) && !c.current(c.members):
-		return nil, nil, c.look(ctx) // one that was switched off may be on again
+		return c.forcedWrite(c.updates), evaluate(c.image, c.updates, nil), nil
+	case (c.store.options.NoSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.waiters):
+		return nil, nil, c.readItem(ctx) // one that was switched off may be on again
 	}
 	return c.nextKnown(ctx)
 }
 
-// current reports whether the image is of an instant at which all these members were under way, so
+// imageCurrentFor reports whether the image is of an instant at which all these members were under way, so
 // that who does not fit it is denied.
-func (c *commit) current(members []*member) bool {
+func (c *commit) imageCurrentFor(members []*waiter) bool {
 	for _, m := range members {
 		if m.number > c.seenAt {
 			return false
@@ -120,25 +120,25 @@ func (c *commit) current(members []*member) bool {
 	return c.seenAt > 0
 }
 
-// look reads the item.
-func (c *commit) look(ctx context.Context) error {
-	c.sending = c.store.calls.Load()
+// readItem reads the item.
+func (c *commit) readItem(ctx context.Context) error {
+	c.sentAt = c.store.calls.Load()
 	item, err := c.store.getItem(ctx, c.id().Key(), true)
 	if err != nil {
 		return err
 	}
-	return c.learn(ctx, item, nil)
+	return c.setImage(ctx, item, nil)
 }
 
-// learn takes in the item as it is now. Of a write that was made, leads is the image that it led
+// setImage takes in the item as it is now. Of a write that was made, leads is the image that it led
 // to.
-func (c *commit) learn(ctx context.Context, item schema.Item, leads *image) error {
-	c.doubtful = false
+func (c *commit) setImage(ctx context.Context, item schema.Item, leads *image) error {
+	c.uncertain = false
 	if item == nil {
-		c.image, c.gone, c.seenAt = nil, true, c.sending
+		c.image, c.deleted, c.seenAt = nil, true, c.sentAt
 		return nil
 	}
-	b, err := c.spot.parse(item)
+	b, err := c.state.parseItem(item)
 	if err != nil {
 		c.image = nil
 		return err
@@ -146,84 +146,84 @@ func (c *commit) learn(ctx context.Context, item schema.Item, leads *image) erro
 	if leads == nil {
 		leads = c.image
 	}
-	c.image, c.gone, c.seenAt = learn(b, leads, c.spot.count(), c.now()), false, c.sending
-	c.crowd(ctx)
+	c.image, c.deleted, c.seenAt = newImage(b, leads, c.state.shardCount(), c.now()), false, c.sentAt
+	c.doubleIfBusy(ctx)
 	return nil
 }
 
 // nextKnown goes by the image.
-func (c *commit) nextKnown(ctx context.Context) (*write, *reckoning, error) {
-	c.refuse()
+func (c *commit) nextKnown(ctx context.Context) (*write, *evaluation, error) {
+	c.rejectUnjudgeable()
 	c.limitRefunds()
-	c.refuseRides()
-	if len(c.members) == 0 && len(c.rides) > 0 && c.image.restricted() { // only counted on
-		return c.force(c.rides), reckon(c.image, c.rides, nil), nil
+	c.rejectOverflowing()
+	if len(c.waiters) == 0 && len(c.updates) > 0 && c.image.restricted() { // only counted on
+		return c.forcedWrite(c.updates), evaluate(c.image, c.updates, nil), nil
 	}
-	if n := c.spot.count(); n > c.image.shards {
-		c.image = learn(c.image.item, c.image, n, c.now())
+	if n := c.state.shardCount(); n > c.image.shards {
+		c.image = newImage(c.image.item, c.image, n, c.now())
 	}
-	if c.read == nil && (c.differs() || c.image.lapsed(c.now())) {
-		return nil, nil, c.readTerms(ctx)
+	if c.config == nil && (c.configStale() || c.image.configExpired(c.now())) {
+		return nil, nil, c.readItemConfig(ctx)
 	}
-	if c.read != nil {
+	if c.config != nil {
 		c.answerStale()
 	}
 	if !c.pending() {
 		return nil, nil, nil
 	}
 	base := c.image
-	if c.read != nil && !c.read.fulfilled(base) {
-		base = base.adapt(c.read, c.ghosts)
+	if c.config != nil && !c.config.matches(base) {
+		base = base.withConfig(c.config, c.removedLimits)
 	}
-	r := reckon(base, c.rides, c.members)
-	if len(r.short) > 0 && c.current(r.short) {
+	r := evaluate(base, c.updates, c.waiters)
+	if len(r.denied) > 0 && c.imageCurrentFor(r.denied) {
 		if base, r = c.nextDenied(base, r); r == nil {
 			return nil, nil, nil
 		}
 	}
-	if len(r.fits) == 0 && len(c.rides) == 0 { // only the item itself may deny
-		if len(r.short[0].asks) > maxDefined {
-			return nil, nil, c.look(ctx)
+	if len(r.admitted) == 0 && len(c.updates) == 0 { // only the item itself may deny
+		if len(r.denied[0].asks) > maxDefined {
+			return nil, nil, c.readItem(ctx)
 		}
-		return c.cold(r.short[:1], c.now()), nil, nil
+		return c.coldWrite(r.denied[:1], c.now()), nil, nil
 	}
-	if len(r.short) > 0 { // they are judged by what this write returns
-		r = reckon(base, c.rides, r.fits)
+	if len(r.denied) > 0 { // they are judged by what this write returns
+		r = evaluate(base, c.updates, r.admitted)
 	}
-	if base == c.image && !c.forced() && base.commutes(r) && (!c.store.options.NoSpeculation || c.round > 1) {
-		return c.speculative(base, r), r, nil
+	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.store.options.NoSpeculation || c.round > 1) {
+		return c.speculativeWrite(base, r), r, nil
 	}
-	t := c.read
+	t := c.config
 	if t == nil {
-		if t = c.agreed(); t == nil && base.item.TTL != 0 && base.item.TTL <= seconds(r.latest) ||
-			t != nil && !t.fulfilled(base) {
-			return nil, nil, c.readTerms(ctx)
+		if t = c.agreedConfig(); t == nil && base.item.TTL != 0 && base.item.TTL <= seconds(r.latest) ||
+			t != nil && !t.matches(base) {
+			return nil, nil, c.readItemConfig(ctx)
 		}
 	}
-	return c.normal(c.image, r, t), r, nil
+	return c.normalWrite(c.image, r, t), r, nil
 }
 
 // nextDenied denies those that are short, and returns what the next write goes by; no reckoning if
 // there is none.
-func (c *commit) nextDenied(base *image, r *reckoning) (*image, *reckoning) {
+func (c *commit) nextDenied(base *image, r *evaluation) (*image, *evaluation) {
 	now := c.now()
-	c.deny(r)
+	c.answerDenied(r)
 	if c.pending() {
 		return base, r
 	}
-	adapted := base != c.image && !c.read.standing
-	c.image = c.image.noting(r.after)
+	adapted := base != c.image && !c.config.fallback
+	c.image = c.image.withSeen(r.after)
 	if !adapted {
 		return base, nil
 	}
 	// From now on the limits gain under what was read. Only the item can tell that to others.
-	c.rides = append(c.rides, &ride{now: now, reread: true})
-	return r.after, reckon(r.after, c.rides, nil)
+	c.updates = append(c.updates, &itemUpdate{now: now, reread: true})
+	return r.after, evaluate(r.after, c.updates, nil)
 }
 
-// forced reports whether a ride asks for the time of the refill to move.
-func (c *commit) forced() bool {
-	for _, r := range c.rides {
+// refillRequested reports whether a ride asks for the time of the refill to move.
+func (c *commit) refillRequested() bool {
+	for _, r := range c.updates {
 		if r.refill || r.reread {
 			return true
 		}
@@ -231,60 +231,60 @@ func (c *commit) forced() bool {
 	return false
 }
 
-// make sends a write and hears what became of it.
-func (c *commit) make(ctx context.Context, w *write, r *reckoning) {
+// sendWrite sends a write and hears what became of it.
+func (c *commit) sendWrite(ctx context.Context, w *write, r *evaluation) {
 	attempt, cancel := context.WithTimeout(ctx, c.store.options.WriteTimeout)
 	defer cancel()
-	c.sending = c.store.calls.Load()
+	c.sentAt = c.store.calls.Load()
 	item, err := w.send(attempt, c.store)
 	switch o := outcomeOf(err); o.kind {
 	case writeApplied:
-		c.applied(ctx, item, w, r)
+		c.handleApplied(ctx, item, w, r)
 	case writeRefused:
-		if w.beside != nil {
-			if o.image = refusedItem(o.reasons); o.image == nil {
+		if w.donorUpdate != nil {
+			if o.image = cancelledItem(o.reasons); o.image == nil {
 				return // the other shard has changed meanwhile
 			}
 		}
 		before := c.image
 		c.refused = true
-		if err := c.learn(ctx, o.image, nil); err != nil {
-			c.fail(err)
-		} else if before != nil && c.image != nil && !before.sameTerms(c.image) {
-			c.read = nil // somebody else has brought it to what may be newer
+		if err := c.setImage(ctx, o.image, nil); err != nil {
+			c.failAll(err)
+		} else if before != nil && c.image != nil && !before.sameDefinitions(c.image) {
+			c.config = nil // somebody else has brought it to what may be newer
 		}
 	case writeConflicted: // another transaction was quicker: it may have changed anything
 		c.seenAt = 0
 	case writeUnknown:
-		c.unknown(err, w, r)
+		c.failAmbiguous(err, w, r)
 	default:
-		c.fail(classify(err))
+		c.failAll(classify(err))
 	}
 }
 
-// applied answers those that went along.
-func (c *commit) applied(ctx context.Context, item schema.Item, w *write, r *reckoning) {
+// handleApplied answers those that went along.
+func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *write, r *evaluation) {
 	if r == nil { // nobody knew the item
-		c.appliedCold(item, w.went)
+		c.handleColdApplied(item, w.waiters)
 		return
 	}
 	removed := c.image
-	if err := c.learn(ctx, item, w.leads); err != nil {
-		c.fail(err)
+	if err := c.setImage(ctx, item, w.after); err != nil {
+		c.failAll(err)
 		return
 	}
-	c.ghosts = bury(c.ghosts, removed, c.image)
-	r.correct(c.image)
-	c.conclude(r)
+	c.removedLimits = rememberRemoved(c.removedLimits, removed, c.image)
+	r.correctFound(c.image)
+	c.answerAdmitted(r)
 }
 
-// appliedCold works out what those found who went along in a write on an item that was not known,
+// handleColdApplied works out what those found who went along in a write on an item that was not known,
 // and moves the time of the refill where the share had been full: otherwise the time until now
 // would be credited once more.
-func (c *commit) appliedCold(item schema.Item, went []*member) {
-	b, err := c.spot.parse(item)
+func (c *commit) handleColdApplied(item schema.Item, went []*waiter) {
+	b, err := c.state.parseItem(item)
 	if err != nil {
-		c.fail(err)
+		c.failAll(err)
 		return
 	}
 	was := b.Copy()
@@ -297,123 +297,123 @@ func (c *commit) appliedCold(item schema.Item, went []*member) {
 			}
 		}
 	}
-	shards := c.spot.count()
-	r := reckon(learn(was, nil, shards, c.now()), nil, went)
-	c.image, c.gone, c.seenAt = r.after.storing(b), false, c.sending
-	r.fits, r.fitting = append(r.fits, r.short...), append(r.fitting, r.lacking...)
-	c.conclude(r)
+	shards := c.state.shardCount()
+	r := evaluate(newImage(was, nil, shards, c.now()), nil, went)
+	c.image, c.deleted, c.seenAt = r.after.withStored(b), false, c.sentAt
+	r.admitted, r.admittedResults = append(r.admitted, r.denied...), append(r.admittedResults, r.deniedResults...)
+	c.answerAdmitted(r)
 	for i := range c.image.limits {
 		l := &c.image.limits[i]
-		if l.balance < l.lazy(b.RefilledMS, l.seen, shards) {
-			c.rides = append(c.rides, &ride{now: l.seen, refill: true})
+		if l.balance < l.storedBalanceAt(b.RefilledMS, l.seen, shards) {
+			c.updates = append(c.updates, &itemUpdate{now: l.seen, refill: true})
 			return
 		}
 	}
 }
 
-// conclude tells those that went along that they have what they asked. Who has left gives it back
+// answerAdmitted tells those that went along that they have what they asked. Who has left gives it back
 // with the next write.
-func (c *commit) conclude(r *reckoning) {
-	for i, m := range r.fits {
-		v := r.fitting[i]
-		v.ruling = taken
-		if v.err = c.objection(m); v.err != nil { // it was not known when the write was sent
-			v.ruling = failed
+func (c *commit) answerAdmitted(r *evaluation) {
+	for i, m := range r.admitted {
+		v := r.admittedResults[i]
+		v.kind = taken
+		if v.err = c.judgeError(m); v.err != nil { // it was not known when the write was sent
+			v.kind = failed
 		}
-		if !m.tell(v) || v.err != nil {
-			c.submit(nil, compensation(m.now, m.asks, v.found))
+		if !m.deliver(v) || v.err != nil {
+			c.enqueue(nil, compensation(m.now, m.asks, v.found))
 		}
 	}
-	c.dismiss(r.fits)
-	for _, r := range c.rides {
-		c.haunt(r)
+	c.removeWaiters(r.admitted)
+	for _, r := range c.updates {
+		c.updateRemoved(r)
 		r.finish(nil)
 	}
-	c.rides = nil
+	c.updates = nil
 }
 
-// deny answers those that do not fit the image.
-func (c *commit) deny(r *reckoning) {
-	for i, m := range r.short {
-		m.tell(r.lacking[i])
+// answerDenied answers those that do not fit the image.
+func (c *commit) answerDenied(r *evaluation) {
+	for i, m := range r.denied {
+		m.deliver(r.deniedResults[i])
 	}
-	c.dismiss(r.short)
-	r.short, r.lacking = nil, nil
+	c.removeWaiters(r.denied)
+	r.denied, r.deniedResults = nil, nil
 }
 
-// dismiss takes members out who have their answer.
-func (c *commit) dismiss(gone []*member) {
-	if len(gone) == len(c.members) {
-		c.members = nil
+// removeWaiters takes members out who have their answer.
+func (c *commit) removeWaiters(gone []*waiter) {
+	if len(gone) == len(c.waiters) {
+		c.waiters = nil
 		return
 	}
-	is := make(map[*member]bool, len(gone))
+	is := make(map[*waiter]bool, len(gone))
 	for _, m := range gone {
 		is[m] = true
 	}
-	c.members = slices.DeleteFunc(slices.Clone(c.members), func(m *member) bool { return is[m] })
+	c.waiters = slices.DeleteFunc(slices.Clone(c.waiters), func(m *waiter) bool { return is[m] })
 }
 
 // answer takes members out and tells them a verdict, unless they have theirs.
-func (c *commit) answer(which func(*member) bool, v verdict) {
-	left := c.members[:0:0]
-	for _, m := range c.members {
+func (c *commit) answer(which func(*waiter) bool, v waiterResult) {
+	left := c.waiters[:0:0]
+	for _, m := range c.waiters {
 		if which(m) {
-			m.tell(v)
+			m.deliver(v)
 			continue
 		}
 		left = append(left, m)
 	}
-	c.members = left
+	c.waiters = left
 }
 
-// contend ends the reservations; rides go on.
-func (c *commit) contend() {
-	c.store.counts.contended.Add(int64(len(c.members)))
-	c.answer(func(*member) bool { return true }, verdict{ruling: contended})
+// answerContended ends the reservations; rides go on.
+func (c *commit) answerContended() {
+	c.store.counts.contended.Add(int64(len(c.waiters)))
+	c.answer(func(*waiter) bool { return true }, waiterResult{kind: contended})
 }
 
-// fail ends everybody: nothing was written.
-func (c *commit) fail(err error) {
-	c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: err})
-	for _, r := range c.rides {
-		if r.done == nil && (len(r.changes) > 0 || r.refill) {
-			c.later(r, err)
+// failAll ends everybody: nothing was written.
+func (c *commit) failAll(err error) {
+	c.answer(func(*waiter) bool { return true }, waiterResult{kind: failed, err: err})
+	for _, r := range c.updates {
+		if r.done == nil && (len(r.deltas) > 0 || r.refill) {
+			c.requeue(r, err)
 			continue
 		}
 		r.finish(err)
 	}
-	c.rides = nil
+	c.updates = nil
 }
 
-// unknown ends everybody where nobody knows whether the write was made. Each goes by what is safe:
+// failAmbiguous ends everybody where nobody knows whether the write was made. Each goes by what is safe:
 // what was asked may be charged, and is not given back; what was given back may be missing, and is
 // not given again.
-func (c *commit) unknown(err error, w *write, r *reckoning) {
-	c.doubtful, c.gone, c.seenAt = true, false, 0
-	went := w.went
+func (c *commit) failAmbiguous(err error, w *write, r *evaluation) {
+	c.uncertain, c.deleted, c.seenAt = true, false, 0
+	went := w.waiters
 	if r != nil {
-		went = r.fits
+		went = r.admitted
 	}
 	for _, m := range went {
 		for k := range m.asks {
 			c.store.counts.ambiguous(m.asks[k].milli)
 		}
 	}
-	for _, r := range c.rides {
-		for _, ch := range r.changes {
+	for _, r := range c.updates {
+		for _, ch := range r.deltas {
 			c.store.counts.ambiguous(max(ch.milli, -ch.milli))
 		}
 		switch {
 		case r.refill: // it does no harm when it is done twice
-			c.later(r, err)
-		case r.refunds() && (len(r.changes) > 0 || !r.reread): // a second write might return it twice
+			c.requeue(r, err)
+		case r.refundsOnly() && (len(r.deltas) > 0 || !r.reread): // a second write might return it twice
 			r.inDoubt = true
 			r.finish(nil)
 		default:
 			r.finish(classify(err))
 		}
 	}
-	c.rides = nil
-	c.fail(classify(err))
+	c.updates = nil
+	c.failAll(classify(err))
 }

@@ -6,90 +6,90 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// nextBlank makes the item, for those who know its configuration.
-func (c *commit) nextBlank(ctx context.Context) (*write, *reckoning, error) {
-	if c.gone {
-		c.dropNeedless()
+// nextCreate makes the item, for those who know its configuration.
+func (c *commit) nextCreate(ctx context.Context) (*write, *evaluation, error) {
+	if c.deleted {
+		c.dropUnneededUpdates()
 	}
-	c.answer(func(m *member) bool { return m.blind() }, verdict{ruling: missing})
+	c.answer(func(m *waiter) bool { return m.unplanned() }, waiterResult{kind: missing})
 	if !c.pending() {
 		return nil, nil, nil
 	}
-	if err := c.readTerms(ctx); err != nil {
+	if err := c.readItemConfig(ctx); err != nil {
 		return nil, nil, err
 	}
 	c.answerStale()
 	if !c.pending() {
 		return nil, nil, nil
 	}
-	m := c.blank(c.read, c.owner, c.now())
+	m := c.blankImage(c.config, c.owner, c.now())
 	if c.shard > 0 {
 		return c.nextShard(ctx, m)
 	}
-	if err := c.gather(ctx, m); err != nil || c.spot.count() > m.shards {
+	if err := c.restoreFirstShard(ctx, m); err != nil || c.state.shardCount() > m.shards {
 		return nil, nil, err
 	}
-	r := reckon(m, c.rides, c.members)
-	c.deny(r)
-	return c.create(r, c.read), r, nil
+	r := evaluate(m, c.updates, c.waiters)
+	c.answerDenied(r)
+	return c.createWrite(r, c.config), r, nil
 }
 
 // nextShard makes a shard with half of what another one has. Reservations that find that others are
 // quicker, or that there is no other one yet, go on elsewhere; what is never denied begins an empty
 // shard in the end.
-func (c *commit) nextShard(ctx context.Context, m *image) (*write, *reckoning, error) {
+func (c *commit) nextShard(ctx context.Context, m *image) (*write, *evaluation, error) {
 	if c.round > 1 {
-		c.turnAway(m)
+		c.redirectWaiters(m)
 	}
 	if !c.pending() {
 		return nil, nil, nil
 	}
-	half, found, err := c.halve(ctx, m)
-	if err != nil || c.spot.count() > m.shards { // then the shares are smaller
+	half, found, err := c.splitShard(ctx, m)
+	if err != nil || c.state.shardCount() > m.shards { // then the shares are smaller
 		return nil, nil, err
 	}
 	if !found {
-		c.turnAway(m)
+		c.redirectWaiters(m)
 	}
 	if !c.pending() {
 		return nil, nil, nil
 	}
-	r := reckon(m, c.rides, c.members)
-	w := c.create(r, c.read)
-	w.beside = half
+	r := evaluate(m, c.updates, c.waiters)
+	w := c.createWrite(r, c.config)
+	w.donorUpdate = half
 	return w, r, nil
 }
 
-// turnAway sends reservations on to other shards, as this one is not made.
-func (c *commit) turnAway(m *image) {
-	r := reckon(m, nil, c.members)
-	r.short, r.lacking = append(r.short, r.fits...), append(r.lacking, r.fitting...)
-	for i := range r.lacking {
-		r.lacking[i].ruling = denied
+// redirectWaiters sends reservations on to other shards, as this one is not made.
+func (c *commit) redirectWaiters(m *image) {
+	r := evaluate(m, nil, c.waiters)
+	r.denied, r.deniedResults = append(r.denied, r.admitted...), append(r.deniedResults, r.admittedResults...)
+	for i := range r.deniedResults {
+		r.deniedResults[i].kind = denied
 	}
-	c.deny(r)
+	c.answerDenied(r)
 }
 
-// dropNeedless ends the rides for which no item is made: those that only give back, because an item
+// dropUnneededUpdates ends the rides for which no item is made: those that only give back, because an item
 // that is not there is full, and all of them if the namespace was deleted, because then a purge has
 // removed the item and no other may remove a new one.
-func (c *commit) dropNeedless() {
+func (c *commit) dropUnneededUpdates() {
 	purged := c.store.gone.Load()
-	c.endRides(func(r *ride) (bool, error) { return purged || r.refunds(), nil })
+	c.endUpdates(func(r *itemUpdate) (bool, error) { return purged || r.refundsOnly(), nil })
 }
 
-// gather gives a first shard that is made anew all that no other one has or can come to have.
-func (c *commit) gather(ctx context.Context, blank *image) error {
+// restoreFirstShard gives a first shard that is made anew all that no other one has or can come to have.
+func (c *commit) restoreFirstShard(ctx context.Context, blank *image) error {
 	if blank.shards == 1 {
 		return nil
 	}
-	images, err := c.spot.readAll(ctx, c.now())
+	images, err := c.state.readAll(ctx, c.now())
 	if err != nil || len(images) > blank.shards {
 		return err
 	}
 	for i := range blank.limits {
 		l := &blank.limits[i]
-		if _, ghost := c.ghosts[l.Name]; !ghost {
+		if _, ghost := c.removedLimits[l.Name]; !ghost {
 			l.balance += firstShare(&l.BucketLimit, images) - l.rate.CapacityMilli
 			if l.balance < l.rate.CapacityMilli {
 				l.seen = c.now()
@@ -105,7 +105,7 @@ func firstShare(l *schema.BucketLimit, images []*image) int64 {
 	left := l.Capacity
 	share := shareOf(l, len(images)).CapacityMilli
 	for shard := 1; shard < len(images); shard++ {
-		for of := shard; of > 0; of = splitFrom(of) {
+		for of := shard; of > 0; of = parentShard(of) {
 			if images[of] != nil {
 				left -= share
 				break

@@ -10,54 +10,54 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// agreed are the terms by what the members know; nil where none of them knows all.
-func (c *commit) agreed() *terms {
-	for _, m := range c.members {
+// agreedConfig are the terms by what the members know; nil where none of them knows all.
+func (c *commit) agreedConfig() *itemConfig {
+	for _, m := range c.waiters {
 		if m.resolved != nil {
-			return &terms{level: m.resolved.Level, limits: m.resolved.Limits}
+			return &itemConfig{level: m.resolved.Level, limits: m.resolved.Limits}
 		}
 	}
 	return nil
 }
 
-// differs reports whether the configuration must be read before anything is written: a member knows
+// configStale reports whether the configuration must be read before anything is written: a member knows
 // another one than the item has, or a ride asks for it. It sends back the blind members that the
 // image must not judge: their configuration is being read.
-func (c *commit) differs() bool {
-	c.answer(func(m *member) bool {
-		return m.blind() && (c.refused || !c.image.has(m) || c.image.forgets(m))
-	}, verdict{ruling: stale})
-	for _, m := range c.members {
-		if !c.image.has(m) {
+func (c *commit) configStale() bool {
+	c.answer(func(m *waiter) bool {
+		return m.unplanned() && (c.refused || !c.image.hasAll(m) || c.image.startsFullFor(m))
+	}, waiterResult{kind: stale})
+	for _, m := range c.waiters {
+		if !c.image.hasAll(m) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.rides, func(r *ride) bool { return r.reread })
+	return slices.ContainsFunc(c.updates, func(r *itemUpdate) bool { return r.reread })
 }
 
-// readTerms reads the configuration, consistently. Where nothing is stored, what the callers
+// readItemConfig reads the configuration, consistently. Where nothing is stored, what the callers
 // brought themselves counts, and without any what the item has. What must not be judged by ends
 // reservations; settlements never fail for it.
-func (c *commit) readTerms(ctx context.Context) error {
-	config, err := c.store.readSubject(ctx, c.spot.subject, true)
+func (c *commit) readItemConfig(ctx context.Context) error {
+	config, err := c.store.readSubject(ctx, c.state.subject, true)
 	if err != nil {
 		return err
 	}
 	c.owner = ownerOf(config)
 	if fault := config.chargeable(); fault != nil {
-		c.answer(func(*member) bool { return true }, verdict{ruling: failed, err: fault})
-		c.read = c.standing()
+		c.answer(func(*waiter) bool { return true }, waiterResult{kind: failed, err: fault})
+		c.config = c.fallbackConfig()
 	} else if l := config.winner(); l != nil {
-		c.read = &terms{level: l.level, limits: l.limits}
-	} else if c.read = c.own(); c.read == nil {
-		c.read = c.standing()
+		c.config = &itemConfig{level: l.level, limits: l.limits}
+	} else if c.config = c.broughtConfig(); c.config == nil {
+		c.config = c.fallbackConfig()
 	}
 	return nil
 }
 
-// forgets reports whether a limit that a member asks of is as one that nobody has used. Under a
+// startsFullFor reports whether a limit that a member asks of is as one that nobody has used. Under a
 // raised capacity it would begin full, which could not be told any more once it had been charged.
-func (m *image) forgets(of *member) bool {
+func (m *image) startsFullFor(of *waiter) bool {
 	for k := range of.asks {
 		if c := m.limit(of.asks[k].name); c.idle(max(of.now, c.seen)) {
 			return true
@@ -66,23 +66,23 @@ func (m *image) forgets(of *member) bool {
 	return false
 }
 
-// own are the terms that a member brought itself; nil if none did.
-func (c *commit) own() *terms {
-	for _, m := range c.members {
-		if m.resolved != nil && ownLevel(m.resolved.Level) {
-			return &terms{level: m.resolved.Level, limits: m.resolved.Limits}
+// broughtConfig are the terms that a member brought itself; nil if none did.
+func (c *commit) broughtConfig() *itemConfig {
+	for _, m := range c.waiters {
+		if m.resolved != nil && isBrought(m.resolved.Level) {
+			return &itemConfig{level: m.resolved.Level, limits: m.resolved.Limits}
 		}
 	}
 	return nil
 }
 
-// ownLevel reports whether limits of a level are stored nowhere.
-func ownLevel(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.LevelRequest }
+// isBrought reports whether limits of a level are stored nowhere.
+func isBrought(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.LevelRequest }
 
-// standing are the terms where none can be had: the limits that the item has, or, where there is no
+// fallbackConfig are the terms where none can be had: the limits that the item has, or, where there is no
 // item, those that leases were reserved under.
-func (c *commit) standing() *terms {
-	t := &terms{standing: true}
+func (c *commit) fallbackConfig() *itemConfig {
+	t := &itemConfig{fallback: true}
 	if c.image != nil {
 		for i := range c.image.limits {
 			if l := &c.image.limits[i]; !l.Incomplete {
@@ -91,8 +91,8 @@ func (c *commit) standing() *terms {
 		}
 		return t
 	}
-	for _, r := range c.rides {
-		for _, ch := range r.changes {
+	for _, r := range c.updates {
+		for _, ch := range r.deltas {
 			if ch.limit != nil && t.limit(ch.name) == nil {
 				t.limits = append(t.limits, *ch.limit)
 			}
@@ -103,60 +103,60 @@ func (c *commit) standing() *terms {
 
 // answerStale sends those back who were judged by another configuration than the one just read.
 func (c *commit) answerStale() {
-	c.answer(func(m *member) bool {
-		if m.resolved != nil && m.resolved.Level != c.read.level {
+	c.answer(func(m *waiter) bool {
+		if m.resolved != nil && m.resolved.Level != c.config.level {
 			return true
 		}
 		for k := range m.asks {
-			l := c.read.limit(m.asks[k].name)
+			l := c.config.limit(m.asks[k].name)
 			if l == nil || m.asks[k].limit != nil && !l.Same(*m.asks[k].limit) {
 				return true
 			}
 		}
 		return false
-	}, verdict{ruling: stale})
+	}, waiterResult{kind: stale})
 }
 
 // restricted reports whether something about the item keeps weir from judging by it.
 func (m *image) restricted() bool {
 	return m.item.Disabled || len(m.item.Unjudged) > 0 ||
-		slices.ContainsFunc(m.limits, func(c counter) bool { return len(c.Unjudged) > 0 })
+		slices.ContainsFunc(m.limits, func(c limitImage) bool { return len(c.Unjudged) > 0 })
 }
 
-// lapsed reports whether what the item says was to hold no longer than now: then the configuration
+// configExpired reports whether what the item says was to hold no longer than now: then the configuration
 // must be read (ADR 17).
-func (m *image) lapsed(now int64) bool {
+func (m *image) configExpired(now int64) bool {
 	return m.item.ValidUntil != nil && *m.item.ValidUntil <= now
 }
 
-// refuse answers the members whose item, or whose limits on it, weir cannot judge.
-func (c *commit) refuse() {
+// rejectUnjudgeable answers the members whose item, or whose limits on it, weir cannot judge.
+func (c *commit) rejectUnjudgeable() {
 	if !c.image.restricted() {
 		return
 	}
-	left := c.members[:0:0]
-	for _, m := range c.members {
-		if err := c.objection(m); err != nil {
-			m.tell(verdict{ruling: failed, err: err})
+	left := c.waiters[:0:0]
+	for _, m := range c.waiters {
+		if err := c.judgeError(m); err != nil {
+			m.deliver(waiterResult{kind: failed, err: err})
 			continue
 		}
 		left = append(left, m)
 	}
-	c.members = left
+	c.waiters = left
 }
 
-// objection says why weir must not judge a member by the image; nil if it may.
-func (c *commit) objection(m *member) error {
+// judgeError says why weir must not judge a member by the image; nil if it may.
+func (c *commit) judgeError(m *waiter) error {
 	switch it := c.image.item; {
 	case it.Disabled:
-		return switchedOff(c.spot.subject)
+		return disabledError(c.state.subject)
 	case len(it.Unjudged) > 0:
-		return unjudged(c.id().PK(), it.Unjudged[0])
+		return unsupportedAttribute(c.id().PK(), it.Unjudged[0])
 	}
 	for k := range m.asks {
 		l := c.image.limit(m.asks[k].name)
 		if l != nil && len(l.Unjudged) > 0 {
-			return unjudged(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
+			return unsupportedAttribute(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
 		}
 	}
 	return nil
@@ -165,29 +165,29 @@ func (c *commit) objection(m *member) error {
 // dropRereads ends the rides that were to bring the item to the configuration, where other writers
 // were quicker each time.
 func (c *commit) dropRereads() {
-	c.endRides(func(r *ride) (bool, error) {
-		return r.reread && len(r.changes) == 0,
+	c.endUpdates(func(r *itemUpdate) (bool, error) {
+		return r.reread && len(r.deltas) == 0,
 			&weir.Error{Code: weir.Unavailable, Reason: "other writers were quicker each time"}
 	})
 }
 
-// endRides takes rides out, and tells each with what it ended.
-func (c *commit) endRides(ends func(*ride) (bool, error)) {
-	left := c.rides[:0:0]
-	for _, r := range c.rides {
+// endUpdates takes rides out, and tells each with what it ended.
+func (c *commit) endUpdates(ends func(*itemUpdate) (bool, error)) {
+	left := c.updates[:0:0]
+	for _, r := range c.updates {
 		if ended, err := ends(r); ended {
 			r.finish(err)
 			continue
 		}
 		left = append(left, r)
 	}
-	c.rides = left
+	c.updates = left
 }
 
-// refuseRides ends the rides that a balance cannot count.
-func (c *commit) refuseRides() {
+// rejectOverflowing ends the rides that a balance cannot count.
+func (c *commit) rejectOverflowing() {
 	sums := make(map[string]int64)
-	c.endRides(func(r *ride) (bool, error) {
+	c.endUpdates(func(r *itemUpdate) (bool, error) {
 		err := c.image.countable(r, sums)
 		return err != nil, err
 	})
@@ -197,33 +197,33 @@ func (c *commit) refuseRides() {
 // was taken. If it lowered the capacity, it has trimmed the balance without what was taken: to
 // give back all of that would fill the bucket again.
 func (c *commit) limitRefunds() {
-	for _, r := range c.rides {
-		for i := range r.changes {
-			ch := &r.changes[i]
-			if ch.from == nil {
+	for _, r := range c.updates {
+		for i := range r.deltas {
+			ch := &r.deltas[i]
+			if ch.before == nil {
 				continue
 			}
 			l := c.image.limit(ch.name)
-			if l == nil || l.Incomplete || l.defined(&ch.from.BucketLimit) {
+			if l == nil || l.Incomplete || l.sameDefinition(&ch.before.BucketLimit) {
 				continue
 			}
 			ceiling := shareOf(&l.BucketLimit, c.image.shards).CapacityMilli
-			before, taken := ch.from.balance, -ch.milli
+			before, taken := ch.before.balance, -ch.milli
 			ch.milli = min(before-taken, ceiling) - min(before, ceiling)
-			ch.from = nil
+			ch.before = nil
 		}
 	}
 }
 
-func (m *image) countable(r *ride, sums map[string]int64) error {
-	for _, ch := range r.changes {
+func (m *image) countable(r *itemUpdate, sums map[string]int64) error {
+	for _, ch := range r.deltas {
 		if l := m.limit(ch.name); l != nil && ch.milli > 0 &&
 			(sums[ch.name] > math.MaxInt64-ch.milli || min(l.Balance, l.balance) < math.MinInt64+sums[ch.name]+ch.milli) {
 			return fault(weir.Invalid, "totals."+ch.name, strconv.FormatInt(ch.milli/1000, 10),
 				"is more than can be counted")
 		}
 	}
-	for _, ch := range r.changes {
+	for _, ch := range r.deltas {
 		if ch.milli > 0 {
 			sums[ch.name] += ch.milli
 		}
@@ -231,9 +231,9 @@ func (m *image) countable(r *ride, sums map[string]int64) error {
 	return nil
 }
 
-// bury remembers limits that were just removed from the item, for leases that still stand for them
+// rememberRemoved remembers limits that were just removed from the item, for leases that still stand for them
 // and in case they come back, and forgets those that did.
-func bury(ghosts map[string]counter, before, after *image) map[string]counter {
+func rememberRemoved(ghosts map[string]limitImage, before, after *image) map[string]limitImage {
 	for name := range ghosts {
 		if after.limit(name) != nil {
 			delete(ghosts, name)
@@ -245,7 +245,7 @@ func bury(ghosts map[string]counter, before, after *image) map[string]counter {
 	for i := range before.limits {
 		if l := before.limits[i]; !l.Incomplete && after.limit(l.Name) == nil {
 			if ghosts == nil {
-				ghosts = make(map[string]counter)
+				ghosts = make(map[string]limitImage)
 			}
 			ghosts[l.Name] = l
 		}
@@ -253,23 +253,23 @@ func bury(ghosts map[string]counter, before, after *image) map[string]counter {
 	return ghosts
 }
 
-// lose forgets the item, which was deleted, and remembers its limits.
-func (c *commit) lose() {
+// itemDeleted forgets the item, which was deleted, and remembers its limits.
+func (c *commit) itemDeleted() {
 	if c.image != nil {
-		if c.ghosts == nil {
-			c.ghosts = make(map[string]counter)
+		if c.removedLimits == nil {
+			c.removedLimits = make(map[string]limitImage)
 		}
 		for i := range c.image.limits {
-			c.ghosts[c.image.limits[i].Name] = c.image.limits[i]
+			c.removedLimits[c.image.limits[i].Name] = c.image.limits[i]
 		}
 	}
-	c.image, c.gone = nil, false
+	c.image, c.deleted = nil, false
 }
 
-// haunt settles what is left of a ride with the limits that were removed.
-func (c *commit) haunt(r *ride) {
-	for _, ch := range r.changes {
-		g, ok := c.ghosts[ch.name]
+// updateRemoved settles what is left of a ride with the limits that were removed.
+func (c *commit) updateRemoved(r *itemUpdate) {
+	for _, ch := range r.deltas {
+		g, ok := c.removedLimits[ch.name]
 		if !ok || c.image != nil && c.image.limit(ch.name) != nil {
 			continue
 		}
@@ -277,14 +277,14 @@ func (c *commit) haunt(r *ride) {
 		if ch.milli >= 0 {
 			g.balance -= ch.milli
 		} else {
-			g.give(-ch.milli)
+			g.refund(-ch.milli)
 		}
-		c.ghosts[ch.name] = g
+		c.removedLimits[ch.name] = g
 	}
 }
 
-// switchedOff says that somebody has disabled a bucket on the table.
-func switchedOff(of weir.Subject) error {
+// disabledError says that somebody has disabled a bucket on the table.
+func disabledError(of weir.Subject) error {
 	return fault(weir.PermissionDenied, "resource", of.Entity+"/"+of.Resource,
 		"is switched off on this table")
 }

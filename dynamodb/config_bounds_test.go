@@ -89,7 +89,7 @@ func TestTooManyLimits(t *testing.T) {
 			t.Errorf("%+v: got %+v, want nothing recorded", at, events)
 		}
 		config, err := s.readSubject(t.Context(), at, true)
-		if err != nil || config.known() || config.winner() != nil {
+		if err != nil || config.declared() || config.winner() != nil {
 			t.Errorf("%+v: got %+v, %v; want nothing configured", at, config, err)
 		}
 	}

@@ -43,8 +43,8 @@ func (s *Store) afterConfigChange(ctx context.Context, c configChange) error {
 		at.Resource = ""
 	}
 	if c.kind != policyChanged {
-		s.changes.note(at)
-		s.spots.each(func(p *spot) { p.changed(&c) })
+		s.configChanges.note(at)
+		s.subjects.forEach(func(p *subjectState) { p.invalidate(&c) })
 	}
 	if c.kind == limitsChanged && at.Entity != "" && at.Resource != weir.DefaultResource {
 		return s.syncBuckets(ctx, c.now.UnixMilli(), at)
@@ -52,18 +52,18 @@ func (s *Store) afterConfigChange(ctx context.Context, c configChange) error {
 	return nil
 }
 
-// changed forgets what a change may have made wrong.
-func (p *spot) changed(c *configChange) {
-	p.forgive()
+// invalidate forgets what a change may have made wrong.
+func (p *subjectState) invalidate(c *configChange) {
+	p.forgetDenials()
 	if c.at.Entity != p.subject.Entity || c.kind == limitsChanged {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.parent, p.known = "", false
-	for _, l := range p.lines {
+	p.parent, p.parentKnown = "", false
+	for _, l := range p.queues {
 		if c.kind == entityDeleted {
-			l.submit(nil, &ride{now: c.now.UnixMilli(), forget: true})
+			l.enqueue(nil, &itemUpdate{now: c.now.UnixMilli(), itemDeleted: true})
 		}
 	}
 }

@@ -20,8 +20,8 @@ const (
 	maxSends = 6
 )
 
-// transaction is a change of the configuration with its audit: whole or nothing.
-type transaction struct {
+// configTransaction is a change of the configuration with its audit: whole or nothing.
+type configTransaction struct {
 	table     string
 	namespace string
 	now       time.Time
@@ -33,7 +33,7 @@ type transaction struct {
 }
 
 // put writes a whole item.
-func (t *transaction) put(item schema.Item, e *expression) {
+func (t *configTransaction) put(item schema.Item, e *expression) {
 	p := &types.Put{TableName: &t.table, Item: item}
 	if e != nil {
 		p.ConditionExpression = e.condition()
@@ -43,10 +43,10 @@ func (t *transaction) put(item schema.Item, e *expression) {
 }
 
 // update changes an item.
-func (t *transaction) update(key schema.Key, e *expression) { t.updateBy(key, e.update(), e) }
+func (t *configTransaction) update(key schema.Key, e *expression) { t.updateBy(key, e.update(), e) }
 
 // updateBy changes an item by an expression of its own.
-func (t *transaction) updateBy(key schema.Key, update *string, e *expression) {
+func (t *configTransaction) updateBy(key schema.Key, update *string, e *expression) {
 	t.items = append(t.items, types.TransactWriteItem{Update: &types.Update{
 		TableName: &t.table, Key: key.Item(), UpdateExpression: update,
 		ConditionExpression:      e.condition(),
@@ -55,7 +55,7 @@ func (t *transaction) updateBy(key schema.Key, update *string, e *expression) {
 }
 
 // remove deletes an item.
-func (t *transaction) remove(key schema.Key, e *expression) {
+func (t *configTransaction) remove(key schema.Key, e *expression) {
 	t.items = append(t.items, types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &t.table, Key: key.Item(), ConditionExpression: e.condition(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
@@ -63,7 +63,7 @@ func (t *transaction) remove(key schema.Key, e *expression) {
 }
 
 // check requires something of an item that the transaction does not change.
-func (t *transaction) check(key schema.Key, e *expression) {
+func (t *configTransaction) check(key schema.Key, e *expression) {
 	t.items = append(t.items, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: &t.table, Key: key.Item(), ConditionExpression: e.condition(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
@@ -76,14 +76,14 @@ var errMoved = errors.New("the configuration has changed meanwhile")
 // changeConfig plans a change from what it reads and writes it. Where others were faster it is
 // planned anew. A plan without items is done already.
 func (s *Store) changeConfig(
-	ctx context.Context, now time.Time, plan func(ctx context.Context, t *transaction) error,
+	ctx context.Context, now time.Time, plan func(ctx context.Context, t *configTransaction) error,
 ) error {
 	principal, err := s.principal(ctx)
 	if err != nil {
 		return err
 	}
 	for attempt := range maxPlans {
-		t := &transaction{table: s.table, namespace: s.namespace, now: now, principal: principal}
+		t := &configTransaction{table: s.table, namespace: s.namespace, now: now, principal: principal}
 		if err := plan(ctx, t); err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (s *Store) changeConfig(
 }
 
 // send writes a transaction. Its token makes it safe to send again where an answer was lost.
-func (s *Store) send(ctx context.Context, now time.Time, t *transaction) error {
+func (s *Store) send(ctx context.Context, now time.Time, t *configTransaction) error {
 	token := weir.NewLeaseID(now).String()
 	in := &ddb.TransactWriteItemsInput{TransactItems: t.items, ClientRequestToken: &token}
 	var err error

@@ -103,7 +103,7 @@ func (s *Store) behind(t *testing.T, faults *testkit.Faults) *Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	faulty := &Store{connection: c, namespace: s.namespace, options: s.options}
+	faulty := &Store{tableClient: c, namespace: s.namespace, options: s.options}
 	faulty.start()
 	t.Cleanup(func() { _ = faulty.Close() })
 	return faulty

@@ -35,34 +35,34 @@ func parseLevel(level weir.Level, item schema.Item) *levelConfig {
 		return l
 	}
 	l.config = c
-	place := placeOf(c)
+	place := placeName(c)
 	for i := range c.Limits {
 		stored := &c.Limits[i]
-		limit, err := judgeable(stored, place)
+		limit, err := toLimit(stored, place)
 		if err != nil {
-			l.blame(err)
+			l.setFault(err)
 			continue
 		}
 		l.limits = append(l.limits, limit)
 	}
 	for _, attribute := range c.Unjudged {
 		if attribute != schema.AttrDisabled { // see access
-			l.blame(unjudged(place, attribute))
+			l.setFault(unsupportedAttribute(place, attribute))
 		}
 	}
 	slices.SortFunc(l.limits, func(a, b weir.Limit) int { return strings.Compare(a.Name, b.Name) })
 	return l
 }
 
-// blame keeps the first fault.
-func (l *levelConfig) blame(err error) {
+// setFault keeps the first fault.
+func (l *levelConfig) setFault(err error) {
 	if l.fault == nil {
 		l.fault = err
 	}
 }
 
-// any reports whether the level has limits, weir's or others, so that it wins over weaker ones.
-func (l *levelConfig) any() bool { return len(l.limits) > 0 || l.fault != nil }
+// hasLimits reports whether the level has limits, weir's or others, so that it wins over weaker ones.
+func (l *levelConfig) hasLimits() bool { return len(l.limits) > 0 || l.fault != nil }
 
 // access is what the level says of access. A word that weir does not know means what it means to
 // older versions of the Python library: that the limits hold.
@@ -87,11 +87,11 @@ func (l *levelConfig) cascade() *bool {
 // longestPeriod is a bound on stored seconds that keeps them inside of a [time.Duration].
 const longestPeriod = 200 * 365 * 24 * 3600
 
-// judgeable makes a stored limit one of weir's, or says why there is none that does the same.
-func judgeable(l *schema.Limit, place string) (weir.Limit, error) {
+// toLimit makes a stored limit one of weir's, or says why there is none that does the same.
+func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	place += ".limits." + l.Name
 	if len(l.Unjudged) > 0 {
-		return weir.Limit{}, unjudged(place, l.Unjudged[0])
+		return weir.Limit{}, unsupportedAttribute(place, l.Unjudged[0])
 	}
 	limit, err := weir.Limit{
 		Name: l.Name, Kind: weir.Bucket, Capacity: l.Capacity, RefillAmount: l.Refill,
@@ -105,14 +105,14 @@ func judgeable(l *schema.Limit, place string) (weir.Limit, error) {
 	return limit, nil
 }
 
-// unjudged says that a level has an attribute by which weir does not judge.
-func unjudged(place, attribute string) error {
+// unsupportedAttribute says that a level has an attribute by which weir does not judge.
+func unsupportedAttribute(place, attribute string) error {
 	return fault(weir.Unsupported, place, attribute, "is nothing that weir can judge by, and without it "+
 		"more might be admitted: set the limits anew without it, or charge here with the Python library alone")
 }
 
-// placeOf names where a configuration stands, in the words of a limits file.
-func placeOf(c *schema.Config) string {
+// placeName names where a configuration stands, in the words of a limits file.
+func placeName(c *schema.Config) string {
 	switch {
 	case c.Entity != "":
 		return "entities." + c.Entity + ".resources." + c.Resource
@@ -126,8 +126,8 @@ func placeOf(c *schema.Config) string {
 // are, is one write of each bucket item, and DynamoDB's expressions have an end (see maxDefined).
 const maxLimits = 36
 
-// checkNumber refuses more limits of one place than bucket items can follow.
-func checkNumber(field string, limits []weir.Limit) error {
+// checkLimitCount refuses more limits of one place than bucket items can follow.
+func checkLimitCount(field string, limits []weir.Limit) error {
 	if len(limits) <= maxLimits {
 		return nil
 	}

@@ -29,14 +29,14 @@ func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, 
 	if err != nil {
 		return nil, err
 	}
-	if err := s.seeNamespace(c.also[0]); err != nil {
+	if err := s.checkNamespaceItem(c.also[0]); err != nil {
 		return nil, err
 	}
 	if err := c.chargeable(); err != nil {
 		return nil, err
 	}
 	out := &weir.Config{
-		Parent: c.parent(), Cascade: c.cascades(), Known: c.known(), OnUnavailable: c.onUnavailable(),
+		Parent: c.parent(), Cascade: c.cascades(), Known: c.declared(), OnUnavailable: c.onUnavailable(),
 	}
 	for _, l := range c.levels {
 		if len(l.limits) > 0 {
@@ -107,14 +107,14 @@ func parseEntity(item schema.Item) (*schema.Entity, error) {
 	return e, nil
 }
 
-// known reports whether the entity is declared: by its META, or by limits of its own, since the
+// declared reports whether the entity is declared: by its META, or by limits of its own, since the
 // Python library makes no META for these.
-func (c *subjectConfig) known() bool {
+func (c *subjectConfig) declared() bool {
 	if c.entity != nil {
 		return true
 	}
 	for _, l := range c.levels {
-		if (l.level == weir.LevelEntity || l.level == weir.LevelEntityDefault) && l.any() {
+		if (l.level == weir.LevelEntity || l.level == weir.LevelEntityDefault) && l.hasLimits() {
 			return true
 		}
 	}
@@ -155,7 +155,7 @@ func (c *subjectConfig) access() schema.Access {
 // winner is the level that applies: the strongest that has limits; nil if none has.
 func (c *subjectConfig) winner() *levelConfig {
 	for _, l := range c.levels {
-		if l.any() {
+		if l.hasLimits() {
 			return l
 		}
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // register counts an entity's first configuration on a resource.
-func (t *transaction) register(resource string) {
+func (t *configTransaction) register(resource string) {
 	key := schema.EntityConfigResourcesKey(t.namespace)
 	e := t.inNamespace(key)
 	e.addNumber(resource, 1)
@@ -18,7 +18,7 @@ func (t *transaction) register(resource string) {
 
 // unregister takes entities' configurations off the registry as it was read, which may be nil. A
 // resource that nobody is left on goes.
-func (t *transaction) unregister(read schema.Item, resources ...string) error {
+func (t *configTransaction) unregister(read schema.Item, resources ...string) error {
 	counts := map[string]int64{}
 	if read != nil {
 		r, err := schema.ParseEntityConfigResources(read)
@@ -51,7 +51,7 @@ func (t *transaction) unregister(read schema.Item, resources ...string) error {
 }
 
 // listResource puts a resource on the list of those with limits, or takes it off.
-func (t *transaction) listResource(resource string, listed bool) {
+func (t *configTransaction) listResource(resource string, listed bool) {
 	key := schema.ResourcesKey(t.namespace)
 	e := t.inNamespace(key)
 	update := *e.update()
@@ -65,7 +65,7 @@ func (t *transaction) listResource(resource string, listed bool) {
 
 // inNamespace begins the update of an item that may not be there yet, so that the namespace's index
 // has it.
-func (t *transaction) inNamespace(key schema.Key) *expression {
+func (t *configTransaction) inNamespace(key schema.Key) *expression {
 	e := &expression{}
 	e.setIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
 	e.setIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))

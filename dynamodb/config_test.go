@@ -147,7 +147,7 @@ func TestLimitsRemoved(t *testing.T) {
 	for _, at := range places {
 		s.mustSet(t, at)
 	}
-	if own, err := s.readDefinition(t.Context(), "acme"); err != nil || own.known() {
+	if own, err := s.readDefinition(t.Context(), "acme"); err != nil || own.declared() {
 		t.Errorf("after removing nothing: known, or %v", err)
 	}
 	for range 2 {
@@ -371,7 +371,7 @@ func TestPlannedAnew(t *testing.T) {
 	write := func(capacity int64, disturb int) error {
 		limits := []schema.Limit{{Name: "rpm", Capacity: capacity, Refill: 1, Seconds: 1}}
 		plans = 0
-		return s.changeConfig(t.Context(), configNow, func(ctx context.Context, tx *transaction) error {
+		return s.changeConfig(t.Context(), configNow, func(ctx context.Context, tx *configTransaction) error {
 			plans++
 			err := s.planLimits(ctx, tx, weir.Subject{}, limits)
 			if plans <= disturb {

@@ -20,7 +20,7 @@ func (s *Store) WriteLimits(
 		return err
 	}
 	defer s.running.end()
-	if err := checkNumber("limits", limits); err != nil {
+	if err := checkLimitCount("limits", limits); err != nil {
 		return err
 	}
 	stored, err := storedLimits(limits)
@@ -31,7 +31,7 @@ func (s *Store) WriteLimits(
 		return fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table's "+
 			"registry needs the name for itself")
 	}
-	err = s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
+	err = s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
 		return s.planLimits(ctx, t, at, stored)
 	})
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Store) WriteLimits(
 
 // planLimits says what has to be written, so that a place has these limits.
 func (s *Store) planLimits(
-	ctx context.Context, t *transaction, at weir.Subject, limits []schema.Limit,
+	ctx context.Context, t *configTransaction, at weir.Subject, limits []schema.Limit,
 ) error {
 	target := &schema.Config{Namespace: s.namespace, Entity: at.Entity, Resource: at.Resource}
 	keys := []schema.Key{
@@ -55,7 +55,7 @@ func (s *Store) planLimits(
 	if err != nil {
 		return err
 	}
-	if err := t.keepFor(items[0]); err != nil {
+	if err := t.setRetention(items[0]); err != nil {
 		return err
 	}
 	old := items[1]
@@ -64,7 +64,7 @@ func (s *Store) planLimits(
 			return unreadable(err)
 		}
 	}
-	had := parseLevel("", old).any()
+	had := parseLevel("", old).hasLimits()
 	if len(limits) == 0 && !had {
 		return nil
 	}
@@ -74,8 +74,8 @@ func (s *Store) planLimits(
 	if declared && reflect.DeepEqual(target.Item(), old) {
 		return nil // as when a call is repeated whose answer was lost
 	}
-	e := keptAsRead(old, target)
-	gone := len(limits) == 0 && saysNothing(target)
+	e := unchangedElsewhere(old, target)
+	gone := len(limits) == 0 && isEmpty(target)
 	if gone {
 		t.remove(target.Key(), e)
 	} else {
@@ -100,24 +100,24 @@ func (s *Store) planLimits(
 			return err
 		}
 	}
-	return t.recordLimits(at, target, before)
+	return t.addLimitsEvent(at, target, before)
 }
 
-// recordLimits adds the change of a place's limits to the audit.
-func (t *transaction) recordLimits(at weir.Subject, c *schema.Config, before []schema.Limit) error {
+// addLimitsEvent adds the change of a place's limits to the audit.
+func (t *configTransaction) addLimitsEvent(at weir.Subject, c *schema.Config, before []schema.Limit) error {
 	system := at == weir.Subject{}
 	owner := auditOwner(at)
 	switch {
 	case len(c.Limits) > 0 && system:
 		details := schema.SystemLimitsDetails(c.Limits, c.OnUnavailable)
-		return t.record(schema.ActionLimitsSet, owner, "", details)
+		return t.addAuditEvent(schema.ActionLimitsSet, owner, "", details)
 	case len(c.Limits) > 0:
-		return t.record(schema.ActionLimitsSet, owner, at.Resource, schema.LimitsDetails(c.Limits))
+		return t.addAuditEvent(schema.ActionLimitsSet, owner, at.Resource, schema.LimitsDetails(c.Limits))
 	case system:
 		details := schema.SystemDeletedDetails(before, c.OnUnavailable)
-		return t.record(schema.ActionLimitsDeleted, owner, "", details)
+		return t.addAuditEvent(schema.ActionLimitsDeleted, owner, "", details)
 	}
-	return t.record(schema.ActionLimitsDeleted, owner, at.Resource, nil)
+	return t.addAuditEvent(schema.ActionLimitsDeleted, owner, at.Resource, nil)
 }
 
 // WritePolicy makes p the system's policy, and leaves its limits.
@@ -126,13 +126,13 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 		return err
 	}
 	defer s.running.end()
-	err := s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
+	err := s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
 		key := schema.SystemConfigKey(s.namespace)
 		item, err := s.getItem(ctx, key, true)
 		if err != nil {
 			return err
 		}
-		if err := t.keepFor(item); err != nil {
+		if err := t.setRetention(item); err != nil {
 			return err
 		}
 		system := &schema.Config{Namespace: s.namespace}
@@ -151,7 +151,7 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 		e.setIfAbsent(schema.AttrGSI4PK, schema.String(s.namespace))
 		e.setIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
 		t.update(key, e)
-		return t.record(schema.ActionLimitsSet, schema.AuditSystem, "",
+		return t.addAuditEvent(schema.ActionLimitsSet, schema.AuditSystem, "",
 			schema.SystemLimitsDetails(system.Limits, system.OnUnavailable))
 	})
 	if err != nil {
@@ -166,8 +166,8 @@ func (e *expression) setIfAbsent(attribute string, v types.AttributeValue) {
 	e.set = append(e.set, a+" = if_not_exists("+a+", "+e.value(v)+")")
 }
 
-// unchanged requires an attribute to be as it was read.
-func (e *expression) unchanged(read schema.Item, attribute string) {
+// requireUnchanged requires an attribute to be as it was read.
+func (e *expression) requireUnchanged(read schema.Item, attribute string) {
 	if v, ok := read[attribute]; ok {
 		e.conditions = append(e.conditions, e.name(attribute)+" = "+e.value(v))
 		return
@@ -175,9 +175,9 @@ func (e *expression) unchanged(read schema.Item, attribute string) {
 	e.absent(attribute)
 }
 
-// keptAsRead is the condition under which an item may be replaced by what was made of it:
+// unchangedElsewhere is the condition under which an item may be replaced by what was made of it:
 // everything that does not belong to its limits is still as it was read.
-func keptAsRead(read schema.Item, target *schema.Config) *expression {
+func unchangedElsewhere(read schema.Item, target *schema.Config) *expression {
 	e := &expression{}
 	if read == nil {
 		e.absent(schema.AttrPK)
@@ -187,18 +187,18 @@ func keptAsRead(read schema.Item, target *schema.Config) *expression {
 	for _, a := range []string{
 		schema.AttrDisabled, schema.AttrCascade, schema.AttrOnUnavailable, schema.AttrRetention,
 	} {
-		e.unchanged(read, a)
+		e.requireUnchanged(read, a)
 	}
 	for a := range target.Extra {
 		if a != schema.AttrDisabled {
-			e.unchanged(read, a)
+			e.requireUnchanged(read, a)
 		}
 	}
 	return e
 }
 
-// saysNothing reports whether a configuration without limits need not be kept.
-func saysNothing(c *schema.Config) bool {
+// isEmpty reports whether a configuration without limits need not be kept.
+func isEmpty(c *schema.Config) bool {
 	return c.Access == schema.AccessInherit && c.Cascade == nil && c.OnUnavailable == "" &&
 		c.RetentionDays == 0 && len(c.Extra) == 0
 }

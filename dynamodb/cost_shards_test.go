@@ -76,11 +76,11 @@ func warmShards(s *scene) *party {
 // refill has a process write every shard, so that it knows all of them as they are.
 func (s *scene) refill(p *party, entity string) {
 	s.t.Helper()
-	spot := p.store.spots.get(p.store, weir.Subject{Entity: entity, Resource: costResource})
+	spot := p.store.subjects.get(p.store, weir.Subject{Entity: entity, Resource: costResource})
 	defer spot.release()
 	for shard := range costShards {
 		done := make(chan error, 1)
-		spot.line(shard).submit(nil, &ride{
+		spot.queue(shard).enqueue(nil, &itemUpdate{
 			now: s.clock.Now().UnixMilli(), refill: true, done: func(err error) { done <- err },
 		})
 		if err := <-done; err != nil {

@@ -32,7 +32,7 @@ func (s *Store) bucketGroups(
 				return
 			}
 			if len(group) == 0 || group[len(group)-1].Resource != id.Resource {
-				if resources == maxAtOnce && !flush() {
+				if resources == maxParallel && !flush() {
 					return
 				}
 				resources++

@@ -49,7 +49,7 @@ func (s *Store) forgetDeleted(ctx context.Context, now time.Time, name string) e
 }
 
 func (s *Store) deleteDeclared(
-	ctx context.Context, now time.Time, name string, d *definition,
+	ctx context.Context, now time.Time, name string, d *entityConfig,
 ) error {
 	deleted, err := s.deleteState(ctx, name)
 	if err != nil {
@@ -65,7 +65,7 @@ func (s *Store) deleteDeclared(
 			return err
 		}
 	}
-	err = s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
+	err = s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
 		return s.planDelete(ctx, t, name, deleted)
 	})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *Store) deleteDeclared(
 func (s *Store) finishDeletion(ctx context.Context, now time.Time, name string) error {
 	in := partition(schema.AuditPK(s.namespace, auditOwner(weir.Subject{Entity: name})),
 		schema.SKAuditPrefix, true)
-	in.ScanIndexForward, in.Limit = new(false), new(int32(maxAtOnce)) // of one instant in any order
+	in.ScanIndexForward, in.Limit = new(false), new(int32(maxParallel)) // of one instant in any order
 	for page, err := range s.queryPages(ctx, in) {
 		if err != nil {
 			return err
@@ -106,12 +106,12 @@ func (s *Store) finishDeletion(ctx context.Context, now time.Time, name string) 
 }
 
 // deletable reads an entity, and refuses one that is not declared and one with children.
-func (s *Store) deletable(ctx context.Context, name string) (*definition, error) {
+func (s *Store) deletable(ctx context.Context, name string) (*entityConfig, error) {
 	d, err := s.readDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if !d.known() {
+	if !d.declared() {
 		return nil, fault(weir.NotFound, "entity", name, "is not declared")
 	}
 	if d.entity != nil {
@@ -210,7 +210,7 @@ func (s *Store) deleteGroup(ctx context.Context, group []storedBucket) (int64, e
 		}
 	}
 	var deleted atomic.Int64
-	err := atOnce(len(firsts), func(i int) error {
+	err := parallel(len(firsts), func(i int) error {
 		records := keysOnly(partition(firsts[i].PK, schema.SKOperationPrefix, true))
 		n, err := s.deleteFound(ctx, records)
 		deleted.Add(n)
@@ -230,7 +230,7 @@ func (s *Store) deleteGroup(ctx context.Context, group []storedBucket) (int64, e
 // deleteConfigs deletes as many configurations of an entity as one transaction may.
 func (s *Store) deleteConfigs(ctx context.Context, now time.Time, name string) (int64, error) {
 	var n int64
-	err := s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
+	err := s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
 		d, err := s.deletable(ctx, name)
 		if err != nil {
 			return err
@@ -244,7 +244,7 @@ func (s *Store) deleteConfigs(ctx context.Context, now time.Time, name string) (
 }
 
 // planDelete says what has to be written, so that an entity of which the rest is gone is gone too.
-func (s *Store) planDelete(ctx context.Context, t *transaction, name string, deleted int64) error {
+func (s *Store) planDelete(ctx context.Context, t *configTransaction, name string, deleted int64) error {
 	d, err := s.deletable(ctx, name)
 	if err != nil {
 		return err
@@ -253,7 +253,7 @@ func (s *Store) planDelete(ctx context.Context, t *transaction, name string, del
 	if err != nil {
 		return err
 	}
-	if err := t.keepFor(system); err != nil {
+	if err := t.setRetention(system); err != nil {
 		return err
 	}
 	resources := slices.Sorted(maps.Keys(d.levels))
@@ -267,16 +267,16 @@ func (s *Store) planDelete(ctx context.Context, t *transaction, name string, del
 		t.check(schema.MetaKey(s.namespace, name), x)
 	} else {
 		x.exists(schema.AttrPK)
-		x.atVersion(d.entity)
+		x.requireVersion(d.entity)
 		t.remove(d.entity.Key(), x)
 		deleted++
 	}
-	return t.record(schema.ActionEntityDeleted, name, "", schema.DeletedDetails(deleted, true))
+	return t.addAuditEvent(schema.ActionEntityDeleted, name, "", schema.DeletedDetails(deleted, true))
 }
 
 // planConfigsGone takes configurations of an entity away, and off the registry.
 func (s *Store) planConfigsGone(
-	ctx context.Context, t *transaction, name string, resources []string,
+	ctx context.Context, t *configTransaction, name string, resources []string,
 ) error {
 	if len(resources) == 0 {
 		return nil

@@ -117,8 +117,8 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 		return len(rest)
 	})
 	t.Logf("in %d parts", n)
-	if r.most > maxAtOnce {
-		t.Errorf("got %d requests at once, want at most %d", r.most, maxAtOnce)
+	if r.most > maxParallel {
+		t.Errorf("got %d requests at once, want at most %d", r.most, maxParallel)
 	}
 	if item := s.item(t, record); item != nil {
 		t.Errorf("left: %v", item)
@@ -144,11 +144,11 @@ func TestManyBucketsAreToldInParts(t *testing.T) {
 		return slow.WriteEntity(ctx, configNow, "acme", "top", true)
 	}
 	t.Logf("in %d parts", r.tries(t, 70, change, untold))
-	if r.most > maxAtOnce {
-		t.Errorf("got %d requests at once, want at most %d", r.most, maxAtOnce)
+	if r.most > maxParallel {
+		t.Errorf("got %d requests at once, want at most %d", r.most, maxParallel)
 	}
 	// Those of the requests that were cut short may have been made twice.
-	if got, want := r.updates.Load(), int64(len(ids)+maxAtOnce*10); got > want {
+	if got, want := r.updates.Load(), int64(len(ids)+maxParallel*10); got > want {
 		t.Errorf("got %d buckets told, want at most %d", got, want)
 	}
 	r.left.Store(1 << 30)

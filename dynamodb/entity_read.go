@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// definition is all that the table has configured for one entity itself.
-type definition struct {
+// entityConfig is all that the table has configured for one entity itself.
+type entityConfig struct {
 	// entity is the META; nil if there is none.
 	entity *schema.Entity
 	// levels are its configurations by resource, [weir.DefaultResource] among them.
@@ -19,7 +19,7 @@ type definition struct {
 }
 
 // readDefinition reads META and the configurations of an entity, consistently.
-func (s *Store) readDefinition(ctx context.Context, name string) (*definition, error) {
+func (s *Store) readDefinition(ctx context.Context, name string) (*entityConfig, error) {
 	in := &ddb.QueryInput{
 		ConsistentRead:           new(true),
 		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"), // usage comes behind META
@@ -29,7 +29,7 @@ func (s *Store) readDefinition(ctx context.Context, name string) (*definition, e
 			":v1": schema.String(schema.SKConfig), ":v2": schema.String(schema.SKMeta),
 		},
 	}
-	d := &definition{levels: make(map[string]*levelConfig)}
+	d := &entityConfig{levels: make(map[string]*levelConfig)}
 	for page, err := range s.queryPages(ctx, in) {
 		if err != nil {
 			return nil, err
@@ -50,13 +50,13 @@ func (s *Store) readDefinition(ctx context.Context, name string) (*definition, e
 	return d, nil
 }
 
-// known reports whether the entity is declared, see [subjectConfig.known].
-func (d *definition) known() bool {
+// declared reports whether the entity is declared, see [subjectConfig.known].
+func (d *entityConfig) declared() bool {
 	if d.entity != nil {
 		return true
 	}
 	for _, l := range d.levels {
-		if l.any() {
+		if l.hasLimits() {
 			return true
 		}
 	}
@@ -71,7 +71,7 @@ func (s *Store) ReadEntity(ctx context.Context, name string) (*weir.EntityDefini
 	}
 	defer s.running.end()
 	d, err := s.readDefinition(ctx, name)
-	if err != nil || !d.known() {
+	if err != nil || !d.declared() {
 		return nil, err
 	}
 	out := &weir.EntityDefinition{Limits: make(map[string][]weir.Limit)}

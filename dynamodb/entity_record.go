@@ -45,14 +45,14 @@ func (s *Store) EditEntity(
 		return err
 	}
 	defer s.running.end()
-	return s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
+	return s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
 		items, err := s.batchGet(ctx, []schema.Key{
 			schema.MetaKey(s.namespace, name), schema.SystemConfigKey(s.namespace),
 		}, true)
 		if err != nil {
 			return err
 		}
-		if err := t.keepFor(items[1]); err != nil {
+		if err := t.setRetention(items[1]); err != nil {
 			return err
 		}
 		e, err := parseEntity(items[0])
@@ -75,13 +75,13 @@ func (s *Store) EditEntity(
 		for _, a := range []string{
 			schema.AttrVersion, schema.AttrPGen, schema.AttrPInc, schema.AttrParent, schema.AttrCascade,
 		} {
-			x.unchanged(items[0], a)
+			x.requireUnchanged(items[0], a)
 		}
 		x.setText(schema.AttrName, display)
 		x.set = append(x.set, x.name(schema.AttrMetadata)+" = "+x.value(stored))
 		x.setNumber(schema.AttrVersion, e.Version+1)
 		t.update(e.Key(), x)
-		return t.record(actionMetadataSet, name, "", map[string]any{
+		return t.addAuditEvent(actionMetadataSet, name, "", map[string]any{
 			schema.AttrName: display, schema.AttrMetadata: metadata,
 		})
 	})

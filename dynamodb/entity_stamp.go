@@ -27,7 +27,7 @@ func (s *Store) restamp(ctx context.Context, e *schema.Entity) error {
 			if err := c.read(ctx, group); err != nil {
 				return err
 			}
-			err := atOnce(len(group), func(i int) error {
+			err := parallel(len(group), func(i int) error {
 				b := group[i]
 				cascade := c.known[b.id.Resource]
 				if b.stamped(e, cascade) {
@@ -95,7 +95,7 @@ func (s *Store) stamp(
 	ctx context.Context, id schema.BucketID, e *schema.Entity, cascade bool,
 ) error {
 	x := &expression{}
-	x.pinned(e)
+	x.requireGeneration(e)
 	x.set = append(x.set, x.name(schema.AttrCascade)+" = "+x.value(schema.Bool(cascade)))
 	x.setText(schema.AttrPInc, e.Mark())
 	x.setNumber(schema.AttrPGen, e.Generation)
@@ -125,8 +125,8 @@ func (s *Store) stamp(
 	return classify(err)
 }
 
-// pinned is the condition under which a bucket may take over the parent of an entity's generation.
-func (e *expression) pinned(owner *schema.Entity) {
+// requireGeneration is the condition under which a bucket may take over the parent of an entity's generation.
+func (e *expression) requireGeneration(owner *schema.Entity) {
 	mark, generation := e.name(schema.AttrPInc), e.name(schema.AttrPGen)
 	e.exists(schema.AttrPK)
 	e.conditions = append(e.conditions, "("+strings.Join([]string{

@@ -287,7 +287,7 @@ func TestManyConfigsDeleted(t *testing.T) {
 		t.Fatal(err)
 	}
 	d, err := s.readDefinition(t.Context(), "acme")
-	if err != nil || d.known() || len(d.levels) != 0 {
+	if err != nil || d.declared() || len(d.levels) != 0 {
 		t.Errorf("left: %+v, %v", d, err)
 	}
 	if registry := s.item(t, schema.EntityConfigResourcesKey(s.namespace)); len(registry) != 4 {

@@ -29,7 +29,7 @@ func (s *Store) WriteEntity(
 	}
 	defer s.running.end()
 	var written *schema.Entity
-	err := s.changeConfig(ctx, now, func(ctx context.Context, t *transaction) error {
+	err := s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
 		e, err := s.planEntity(ctx, t, name, parent, cascade)
 		written = e
 		return err
@@ -47,7 +47,7 @@ func (s *Store) WriteEntity(
 
 // planEntity says what has to be written, so that an entity has this parent and cascade.
 func (s *Store) planEntity(
-	ctx context.Context, t *transaction, name, parent string, cascade bool,
+	ctx context.Context, t *configTransaction, name, parent string, cascade bool,
 ) (*schema.Entity, error) {
 	items, err := s.batchGet(ctx, []schema.Key{
 		schema.MetaKey(s.namespace, name), schema.SystemConfigKey(s.namespace), schema.VersionKey(),
@@ -55,7 +55,7 @@ func (s *Store) planEntity(
 	if err != nil {
 		return nil, err
 	}
-	if err := t.keepFor(items[1]); err != nil {
+	if err := t.setRetention(items[1]); err != nil {
 		return nil, err
 	}
 	if parent != "" {
@@ -85,7 +85,7 @@ func (s *Store) planEntity(
 }
 
 // move changes an entity's parent and cascade, on condition that they are as they were read.
-func (t *transaction) move(
+func (t *configTransaction) move(
 	e *schema.Entity, read schema.Item, parent string, cascade bool,
 ) (*schema.Entity, error) {
 	before := *e
@@ -97,7 +97,7 @@ func (t *transaction) move(
 	for _, a := range []string{
 		schema.AttrParent, schema.AttrCascade, schema.AttrPGen, schema.AttrPInc, schema.AttrVersion,
 	} {
-		x.unchanged(read, a)
+		x.requireUnchanged(read, a)
 	}
 	x.set = append(x.set, x.name(schema.AttrParent)+" = "+x.value(schema.StringOrNull(parent)),
 		x.name(schema.AttrCascade)+" = "+x.value(schema.Bool(cascade)))
@@ -116,7 +116,7 @@ func (t *transaction) move(
 	if before.Cascade != cascade {
 		details[schema.AttrCascade] = cascade
 	}
-	return e, t.record(schema.ActionEntityParentChanged, e.ID, "", details)
+	return e, t.addAuditEvent(schema.ActionEntityParentChanged, e.ID, "", details)
 }
 
 // newEntity is an entity of which nothing has been said.
@@ -132,7 +132,7 @@ func newEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
 }
 
 // declare writes an entity that must not be there yet.
-func (t *transaction) declare(e *schema.Entity) error {
+func (t *configTransaction) declare(e *schema.Entity) error {
 	item, err := e.Item()
 	if err != nil {
 		return err
@@ -140,12 +140,12 @@ func (t *transaction) declare(e *schema.Entity) error {
 	x := &expression{}
 	x.absent(schema.AttrPK)
 	t.put(item, x)
-	return t.record(schema.ActionEntityCreated, e.ID, "", schema.CreatedDetails(e))
+	return t.addAuditEvent(schema.ActionEntityCreated, e.ID, "", schema.CreatedDetails(e))
 }
 
 // planParent requires the parent to exist, and none of its ancestors to be the entity. A parent
 // that the Python library knows only by its limits is declared with it.
-func (s *Store) planParent(ctx context.Context, t *transaction, name, parent string) error {
+func (s *Store) planParent(ctx context.Context, t *configTransaction, name, parent string) error {
 	field := "entities." + name + ".parent"
 	at := parent
 	seen := make(map[string]bool)
@@ -171,7 +171,7 @@ func (s *Store) planParent(ctx context.Context, t *transaction, name, parent str
 			}
 			return s.declareParent(ctx, t, field, name, parent)
 		}
-		t.keepAncestor(e, item, at == parent, name)
+		t.requireAncestor(e, item, at == parent, name)
 		if e.Parent == "" {
 			return nil
 		}
@@ -184,15 +184,15 @@ func (s *Store) planParent(ctx context.Context, t *transaction, name, parent str
 // writes and reads it; the Python library leaves it alone.
 const attrNewestChild = "newest_child"
 
-// keepAncestor requires an ancestor to be as it was read. A parent gets another version, and learns
+// requireAncestor requires an ancestor to be as it was read. A parent gets another version, and learns
 // of the child: of two that declare a child and delete its parent at once, one is refused, and then
 // sees what the other did, though the index may not show it yet.
-func (t *transaction) keepAncestor(
+func (t *configTransaction) requireAncestor(
 	e *schema.Entity, read schema.Item, isParent bool, child string,
 ) {
 	x := &expression{}
 	x.exists(schema.AttrPK)
-	x.unchanged(read, schema.AttrParent)
+	x.requireUnchanged(read, schema.AttrParent)
 	if !isParent {
 		t.check(e.Key(), x)
 		return
@@ -202,9 +202,9 @@ func (t *transaction) keepAncestor(
 	t.update(e.Key(), x)
 }
 
-// atVersion requires an entity to have been changed by nobody since it was read, but by the Python
+// requireVersion requires an entity to have been changed by nobody since it was read, but by the Python
 // library, which has no versions.
-func (e *expression) atVersion(read *schema.Entity) {
+func (e *expression) requireVersion(read *schema.Entity) {
 	if read.Version == 0 {
 		e.absentOr(schema.AttrVersion, "=", 0)
 		return
@@ -213,13 +213,13 @@ func (e *expression) atVersion(read *schema.Entity) {
 }
 
 func (s *Store) declareParent(
-	ctx context.Context, t *transaction, field, child, parent string,
+	ctx context.Context, t *configTransaction, field, child, parent string,
 ) error {
 	own, err := s.readDefinition(ctx, parent)
 	if err != nil {
 		return err
 	}
-	if !own.known() {
+	if !own.declared() {
 		return fault(weir.Invalid, field, parent, "is not declared among the entities")
 	}
 	e, err := newEntity(s.namespace, parent, t.now)
@@ -232,7 +232,7 @@ func (s *Store) declareParent(
 
 // requireMoves sees to it that nobody uses the table who would put an old parent back onto a
 // bucket: clients and functions older than 0.17 know nothing of generations.
-func (t *transaction) requireMoves(item schema.Item) error {
+func (t *configTransaction) requireMoves(item schema.Item) error {
 	if item == nil {
 		return fault(weir.Unsupported, "table", t.table, "has no version record any more")
 	}
@@ -249,7 +249,7 @@ func (t *transaction) requireMoves(item schema.Item) error {
 	}
 	x := &expression{}
 	x.exists(schema.AttrPK)
-	x.unchanged(item, schema.AttrClientMin)
+	x.requireUnchanged(item, schema.AttrClientMin)
 	x.setText(schema.AttrClientMin, movesSince)
 	t.update(schema.VersionKey(), x)
 	return nil

@@ -44,8 +44,8 @@ func classify(err error) error {
 	return e
 }
 
-// late says that the caller did not wait for the answer.
-func late(ctx context.Context) error {
+// abandonedError says that the caller did not wait for the answer.
+func abandonedError(ctx context.Context) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
 	}

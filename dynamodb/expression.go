@@ -97,8 +97,8 @@ func (e *expression) absentOr(attribute, comparison string, n int64) {
 		"(attribute_not_exists("+a+") OR "+a+" "+comparison+" "+e.number(n)+")")
 }
 
-// same requires an attribute to have the number that was read, or still not to be there.
-func (e *expression) same(attribute string, read *int64) {
+// requireSame requires an attribute to have the number that was read, or still not to be there.
+func (e *expression) requireSame(attribute string, read *int64) {
 	if read == nil {
 		e.absent(attribute)
 		return

@@ -79,7 +79,7 @@ func (r *stormRun) available(t *testing.T) map[string]int64 {
 				continue
 			}
 			c := m.limit("rpm")
-			held[entity] += max(0, c.lazy(m.item.RefilledMS, now, m.shards)) / 1000
+			held[entity] += max(0, c.storedBalanceAt(m.item.RefilledMS, now, m.shards)) / 1000
 		}
 	}
 	return held

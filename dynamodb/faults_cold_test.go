@@ -25,17 +25,17 @@ func TestFaultsLateRefund(t *testing.T) {
 					Refill: share * int64(shards), PeriodMS: 1000,
 				}}}
 			}
-			full := learn(item(5_000), nil, shards, now).clone()
+			full := newImage(item(5_000), nil, shards, now).clone()
 			full.limits[0].touch(now, shards)
 			if got := full.limits[0].balance; got != share {
 				t.Fatalf("the share holds %d, want %d", got, share)
 			}
-			after := learn(item(8_000), full, shards, now)
-			if got := after.limits[0].at(now); got != share {
+			after := newImage(item(8_000), full, shards, now)
+			if got := after.limits[0].balanceAt(now); got != share {
 				t.Errorf("after the refund the share holds %d, want %d", got, share)
 			}
-			less := learn(item(1_000), full, shards, now)
-			if got, want := less.limits[0].at(now), int64(share-4_000); got != want {
+			less := newImage(item(1_000), full, shards, now)
+			if got, want := less.limits[0].balanceAt(now), int64(share-4_000); got != want {
 				t.Errorf("after a charge of others the share holds %d, want %d", got, want)
 			}
 		})

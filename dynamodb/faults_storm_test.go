@@ -166,13 +166,13 @@ func (r *stormRun) split(t *testing.T) {
 		if _, err := side.limiter.Reserve(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
-		p := side.store.spots.get(side.store, weir.Subject{Entity: entity, Resource: faultResource})
+		p := side.store.subjects.get(side.store, weir.Subject{Entity: entity, Resource: faultResource})
 		for _, shards := range []int{1, 2} {
-			side.store.double(t.Context(), p, shards)
+			side.store.doubleShards(t.Context(), p, shards)
 			side.store.running.wait()
 		}
-		if p.release(); p.count() != 4 {
-			t.Fatalf("%s has %d shards", entity, p.count())
+		if p.release(); p.shardCount() != 4 {
+			t.Fatalf("%s has %d shards", entity, p.shardCount())
 		}
 	}
 }

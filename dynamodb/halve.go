@@ -10,60 +10,60 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// halve puts half of what another shard has into the blank image of a new one, and returns the
+// splitShard puts half of what another shard has into the blank image of a new one, and returns the
 // write that takes it there: both are made in one transaction, so that nothing is there twice. An
 // empty new shard would hold up every request with a slow limit that is drawn to it, and gain its
 // share beside what the others keep above theirs (ADR 19). The write is nil where there is nothing
 // to halve; found is false where there is no shard to take from.
-func (c *commit) halve(ctx context.Context, blank *image) (w *dynamodb.UpdateItemInput, found bool, err error) {
-	images, err := c.spot.readShards(ctx, c.now())
+func (c *commit) splitShard(ctx context.Context, blank *image) (w *dynamodb.UpdateItemInput, found bool, err error) {
+	images, err := c.state.readShards(ctx, c.now())
 	if err != nil {
 		return nil, false, err
 	}
-	from := donor(images, c.shard)
+	from := splitSource(images, c.shard)
 	if from < 0 || images[from].restricted() {
 		return nil, false, nil
 	}
-	l, m, t := c.spot.line(from), images[from], c.read
-	if t.standing {
+	l, m, t := c.state.queue(from), images[from], c.config
+	if t.fallback {
 		t = nil
-	} else if !t.fulfilled(m) {
-		m = m.adapt(t, l.lost())
+	} else if !t.matches(m) {
+		m = m.withConfig(t, l.removed())
 	}
-	move := &ride{now: c.now()}
+	move := &itemUpdate{now: c.now()}
 	for i := range blank.limits {
 		to := &blank.limits[i]
 		has := m.limit(to.Name)
-		if has == nil || has.Incomplete || !to.defined(&has.BucketLimit) {
+		if has == nil || has.Incomplete || !to.sameDefinition(&has.BucketLimit) {
 			continue
 		}
 		if n := min(has.peek(move.now, m.shards)/2, to.rate.CapacityMilli); n > 0 {
 			to.balance = n
-			move.changes = append(move.changes, change{name: to.Name, milli: n, moves: true})
+			move.deltas = append(move.deltas, delta{name: to.Name, milli: n, betweenShards: true})
 		}
 	}
-	if len(move.changes) == 0 {
+	if len(move.deltas) == 0 {
 		return nil, true, nil
 	}
-	r := reckon(m, []*ride{move}, nil)
-	for _, ch := range move.changes { // what moves must still be there
+	r := evaluate(m, []*itemUpdate{move}, nil)
+	for _, ch := range move.deltas { // what moves must still be there
 		i := r.after.index(ch.name)
 		r.asked[i], r.need[i] = true, r.net[i]
 	}
-	return l.normal(images[from], r, t).update, true, nil
+	return l.normalWrite(images[from], r, t).update, true, nil
 }
 
-// donor is the shard that a new one takes half of: the nearest it descends from that has more than
+// splitSource is the shard that a new one takes half of: the nearest it descends from that has more than
 // its share of something, otherwise the nearest that is there; -1 if there is none.
-func donor(images []*image, shard int) int {
+func splitSource(images []*image, shard int) int {
 	nearest := -1
 	for shard > 0 {
-		shard = splitFrom(shard)
+		shard = parentShard(shard)
 		m := images[shard]
 		if m == nil || m.item.Stub {
 			continue
 		}
-		if m.above() {
+		if m.aboveShare() {
 			return shard
 		}
 		if nearest < 0 {
@@ -73,8 +73,8 @@ func donor(images []*image, shard int) int {
 	return nearest
 }
 
-// above reports whether a shard has more than its share of some limit.
-func (m *image) above() bool {
+// aboveShare reports whether a shard has more than its share of some limit.
+func (m *image) aboveShare() bool {
 	for i := range m.limits {
 		if c := &m.limits[i]; !c.Incomplete && c.balance > c.rate.CapacityMilli {
 			return true
@@ -83,12 +83,12 @@ func (m *image) above() bool {
 	return false
 }
 
-// splitFrom is the shard whose half a shard was before the doubling that made it.
-func splitFrom(shard int) int { return shard - 1<<(bits.Len(uint(shard))-1) }
+// parentShard is the shard whose half a shard was before the doubling that made it.
+func parentShard(shard int) int { return shard - 1<<(bits.Len(uint(shard))-1) }
 
-// refusedItem is the image of the item that a transaction was to put, where its condition did not
+// cancelledItem is the image of the item that a transaction was to put, where its condition did not
 // hold.
-func refusedItem(reasons []types.CancellationReason) schema.Item {
+func cancelledItem(reasons []types.CancellationReason) schema.Item {
 	if len(reasons) == 0 || text(reasons[0].Code) != reasonCondition {
 		return nil
 	}

@@ -26,7 +26,7 @@ const (
 )
 
 // getItem reads an item; nil if there is none.
-func (c *connection) getItem(
+func (c *tableClient) getItem(
 	ctx context.Context, key schema.Key, consistent bool,
 ) (schema.Item, error) {
 	out, err := c.client.GetItem(ctx, &ddb.GetItemInput{
@@ -40,7 +40,7 @@ func (c *connection) getItem(
 
 // batchGet reads items by their keys. The answer has one for each key, in the order of the keys,
 // and nil where there is no item. A key may occur twice.
-func (c *connection) batchGet(
+func (c *tableClient) batchGet(
 	ctx context.Context, keys []schema.Key, consistent bool,
 ) ([]schema.Item, error) {
 	found := make(map[schema.Key]schema.Item, len(keys))
@@ -70,7 +70,7 @@ func (c *connection) batchGet(
 }
 
 // batchGetOnce reads the items of one call into found, and returns the keys that DynamoDB left out.
-func (c *connection) batchGetOnce(
+func (c *tableClient) batchGetOnce(
 	ctx context.Context, keys []schema.Item, consistent bool, found map[schema.Key]schema.Item,
 ) ([]schema.Item, error) {
 	out, err := c.client.BatchGetItem(ctx, &ddb.BatchGetItemInput{
@@ -93,7 +93,7 @@ func (c *connection) batchGetOnce(
 
 // batchDelete deletes items by their keys. What is not there is no mistake; nor is a key that
 // occurs twice. It is not atomic: after an error, some are deleted.
-func (c *connection) batchDelete(ctx context.Context, keys []schema.Key) error {
+func (c *tableClient) batchDelete(ctx context.Context, keys []schema.Key) error {
 	known := make(map[schema.Key]bool, len(keys))
 	var left []types.WriteRequest
 	for _, key := range keys {
@@ -121,7 +121,7 @@ func (c *connection) batchDelete(ctx context.Context, keys []schema.Key) error {
 
 // backOffAfter waits after a call that left something undone, longer each time, and returns how
 // many such calls there were by now.
-func (*connection) backOffAfter(ctx context.Context, attempt int, undone bool) (int, error) {
+func (*tableClient) backOffAfter(ctx context.Context, attempt int, undone bool) (int, error) {
 	if !undone {
 		return 0, nil
 	}
@@ -143,7 +143,7 @@ func backOff(ctx context.Context, attempt int) error {
 }
 
 // queryPages asks a query page by page. It ends with the first error.
-func (c *connection) queryPages(
+func (c *tableClient) queryPages(
 	ctx context.Context, in *ddb.QueryInput,
 ) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {
@@ -164,7 +164,7 @@ func (c *connection) queryPages(
 }
 
 // queryAll asks a query to its end.
-func (c *connection) queryAll(ctx context.Context, in *ddb.QueryInput) ([]schema.Item, error) {
+func (c *tableClient) queryAll(ctx context.Context, in *ddb.QueryInput) ([]schema.Item, error) {
 	var items []schema.Item
 	for page, err := range c.queryPages(ctx, in) {
 		if err != nil {

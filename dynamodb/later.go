@@ -8,28 +8,28 @@ const (
 	maxLater   = 8
 )
 
-// later puts a compensation in the line again. After the last attempt what was to be given back
+// requeue puts a compensation in the line again. After the last attempt what was to be given back
 // stays charged, and is counted as unknown.
-func (l *line) later(r *ride, err error) {
+func (l *itemQueue) requeue(r *itemUpdate, err error) {
 	s := l.store
-	if r.tries++; r.tries > maxLater || s.closed.Load() && r.tries > 1 {
-		for _, ch := range r.changes {
+	if r.attempts++; r.attempts > maxLater || s.closed.Load() && r.attempts > 1 {
+		for _, ch := range r.deltas {
 			s.counts.ambiguous(max(ch.milli, -ch.milli))
 		}
-		s.report(err)
+		s.reportError(err)
 		return
 	}
-	l.spot.hold()
+	l.state.retain()
 	s.running.run(func() {
-		defer l.spot.release()
+		defer l.state.release()
 		if !s.closed.Load() {
-			pause := time.NewTimer(firstLater << (r.tries - 1))
+			pause := time.NewTimer(firstLater << (r.attempts - 1))
 			defer pause.Stop()
 			select {
 			case <-pause.C:
 			case <-s.ending:
 			}
 		}
-		l.submit(nil, r)
+		l.enqueue(nil, r)
 	})
 }

@@ -8,69 +8,69 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// line is the process's way to one bucket item: one write at a time, in which all go along that
+// itemQueue is the process's way to one bucket item: one write at a time, in which all go along that
 // have arrived meanwhile. A lone one goes at once; there is no timer.
-type line struct {
+type itemQueue struct {
 	store *Store
-	spot  *spot
+	state *subjectState
 	shard int
 
 	mu      sync.Mutex
-	members []*member
-	rides   []*ride
+	waiters []*waiter
+	updates []*itemUpdate
 	running bool
-	// shown and shownGhosts are what others may look at: the image after the last commit, and ghosts.
-	shown       *image
-	adopted     *image     // what another way has made of the item
-	underway    []*ride    // those of the commit that goes on
-	asked       []sighting // limits that were judged without a write since
-	shownGhosts map[string]counter
+	// published and shownGhosts are what others may look at: the image after the last commit, and ghosts.
+	published        *image
+	externalImage    *image        // what another way has made of the item
+	inFlight         []*itemUpdate // those of the commit that goes on
+	seenLimits       []seenLimit   // limits that were judged without a write since
+	publishedRemoved map[string]limitImage
 
 	// What follows belongs to whoever runs the line.
 
 	image *image // nil: not known
 	// seenAt is the number of the latest reservation when the call was sent that the image is from.
 	seenAt uint64
-	// gone is true where the item is known not to be there.
-	gone bool
-	// doubtful is true after a write without an answer: the item is looked at before it is written
+	// deleted is true where the item is known not to be there.
+	deleted bool
+	// uncertain is true after a write without an answer: the item is looked at before it is written
 	// again, and image is as it was before that write, since it may know more than the item says.
-	doubtful bool
-	// ghosts are limits that were removed from the configuration, as they were: they may come back.
-	ghosts map[string]counter
+	uncertain bool
+	// removedLimits are limits that were removed from the configuration, as they were: they may come back.
+	removedLimits map[string]limitImage
 }
 
-// maxMembers is how many reservations one write takes along.
-const maxMembers = 100
+// maxWaiters is how many reservations one write takes along.
+const maxWaiters = 100
 
-// submit puts a reservation or a ride in the line; either may be nil. The line runs in a goroutine
+// enqueue puts a reservation or a ride in the line; either may be nil. The line runs in a goroutine
 // of its own, since a write must not end with the one who happened to begin it.
-func (l *line) submit(m *member, r *ride) {
-	if r != nil && len(r.changes) > 0 {
-		l.spot.forgive()
+func (l *itemQueue) enqueue(m *waiter, r *itemUpdate) {
+	if r != nil && len(r.deltas) > 0 {
+		l.state.forgetDenials()
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if m != nil {
-		l.members = append(l.members, m)
+		l.waiters = append(l.waiters, m)
 	}
 	if r != nil {
-		l.rides = append(l.rides, r)
+		l.updates = append(l.updates, r)
 	}
 	if !l.running {
 		l.running = true
 		l.store.running.begin()
-		l.spot.hold()
+		l.state.retain()
 		go l.run()
 	}
 }
 
 // run writes until nobody is left.
-func (l *line) run() {
+func (l *itemQueue) run() {
 	defer l.store.running.end()
-	defer l.spot.release()
+	defer l.state.release()
 	for {
-		b := l.next()
+		b := l.nextBatch()
 		if b == nil {
 			return
 		}
@@ -80,31 +80,31 @@ func (l *line) run() {
 
 // batch is who goes along in one commit.
 type batch struct {
-	members []*member
-	rides   []*ride
+	members []*waiter
+	rides   []*itemUpdate
 }
 
-// next takes the next batch out of the line; nil when there is none, and then the line stands.
-func (l *line) next() *batch {
+// nextBatch takes the next batch out of the line; nil when there is none, and then the line stands.
+func (l *itemQueue) nextBatch() *batch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.adopted != nil {
-		l.image, l.gone, l.adopted, l.ghosts = l.adopted, false, nil, maps.Clone(l.shownGhosts)
+	if l.externalImage != nil {
+		l.image, l.deleted, l.externalImage, l.removedLimits = l.externalImage, false, nil, maps.Clone(l.publishedRemoved)
 	}
 	if l.image != nil {
-		l.image = l.image.touched(l.asked...)
+		l.image = l.image.withSeenLimits(l.seenLimits...)
 	}
-	l.asked = nil
-	l.shown, l.shownGhosts = l.image, maps.Clone(l.ghosts)
-	b := &batch{rides: slices.Clone(l.rides)}
-	l.underway, l.rides = l.rides, nil
+	l.seenLimits = nil
+	l.published, l.publishedRemoved = l.image, maps.Clone(l.removedLimits)
+	b := &batch{rides: slices.Clone(l.updates)}
+	l.inFlight, l.updates = l.updates, nil
 	n := 0
-	for ; n < len(l.members) && len(b.members) < maxMembers; n++ {
-		if m := l.members[n]; m.state.CompareAndSwap(waiting, sent) { // the others have left
+	for ; n < len(l.waiters) && len(b.members) < maxWaiters; n++ {
+		if m := l.waiters[n]; m.state.CompareAndSwap(waiting, sent) { // the others have left
 			b.members = append(b.members, m)
 		}
 	}
-	l.members = append(l.members[:0:0], l.members[n:]...)
+	l.waiters = append(l.waiters[:0:0], l.waiters[n:]...)
 	if len(b.members) == 0 && len(b.rides) == 0 {
 		l.running = false
 		return nil
@@ -112,52 +112,52 @@ func (l *line) next() *batch {
 	return b
 }
 
-// seen is the image after the last commit; nil where the item is not known.
-func (l *line) seen() *image {
+// lastImage is the image after the last commit; nil where the item is not known.
+func (l *itemQueue) lastImage() *image {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.shown
+	return l.published
 }
 
-// expected is that image after what is given back or charged in any case and is on its way.
-func (l *line) expected() *image {
+// expectedImage is that image after what is given back or charged in any case and is on its way.
+func (l *itemQueue) expectedImage() *image {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shown == nil || len(l.rides)+len(l.underway) == 0 {
-		return l.shown
+	if l.published == nil || len(l.updates)+len(l.inFlight) == 0 {
+		return l.published
 	}
-	return reckon(l.shown, slices.Concat(l.underway, l.rides), nil).after
+	return evaluate(l.published, slices.Concat(l.inFlight, l.updates), nil).after
 }
 
-// adopt takes over what another way than the line has made of the item, and of which image.
-func (l *line) adopt(m, before *image) {
+// setExternalImage takes over what another way than the line has made of the item, and of which image.
+func (l *itemQueue) setExternalImage(m, before *image) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.shownGhosts = bury(maps.Clone(l.shownGhosts), before, m)
-	l.adopted, l.shown = m, m
+	l.publishedRemoved = rememberRemoved(maps.Clone(l.publishedRemoved), before, m)
+	l.externalImage, l.published = m, m
 }
 
-// note notes that a limit was judged or settled without a write.
-func (l *line) note(n sighting) {
+// noteSeen notes that a limit was judged or settled without a write.
+func (l *itemQueue) noteSeen(n seenLimit) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.shown == nil {
+	if l.published == nil {
 		return
 	}
-	l.shown = l.shown.touched(n)
+	l.published = l.published.withSeenLimits(n)
 	switch {
 	case l.running:
-		l.asked = append(l.asked, n)
-	case l.adopted != nil:
-		l.adopted = l.shown
+		l.seenLimits = append(l.seenLimits, n)
+	case l.externalImage != nil:
+		l.externalImage = l.published
 	default:
-		l.image = l.shown
+		l.image = l.published
 	}
 }
 
 // id names the item.
-func (l *line) id() schema.BucketID {
-	of := l.spot.subject
+func (l *itemQueue) id() schema.BucketID {
+	of := l.state.subject
 	return schema.BucketID{
 		Namespace: l.store.namespace, Entity: of.Entity, Resource: of.Resource, Shard: l.shard,
 	}

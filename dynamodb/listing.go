@@ -14,9 +14,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// behindNames sorts behind every character of a name, and beforeNames before every one.
+// afterNames sorts behind every character of a name, and beforeNames before every one.
 const (
-	behindNames = "~"
+	afterNames  = "~"
 	beforeNames = " "
 )
 
@@ -66,14 +66,14 @@ func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]
 		ids = append(ids, id)
 	}
 	found := make(map[string]bool)
-	used, err := s.used(ctx, now, ids)
+	used, err := s.subjectsInUse(ctx, now, ids)
 	if err != nil {
 		return nil, err
 	}
 	for of := range used {
 		found[of.Resource] = true
 	}
-	for of := range s.haunted(now) {
+	for of := range s.removedInUse(now) {
 		if of.Entity == entity {
 			found[of.Resource] = true
 		}
@@ -83,7 +83,7 @@ func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]
 		return nil, err
 	}
 	for resource, level := range own.levels {
-		if resource != weir.DefaultResource && level.any() {
+		if resource != weir.DefaultResource && level.hasLimits() {
 			found[resource] = true
 		}
 	}
@@ -113,7 +113,7 @@ func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([
 		}
 	}
 	found := make(map[string]bool)
-	used, err := s.used(ctx, now, ids)
+	used, err := s.subjectsInUse(ctx, now, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (s *Store) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.B
 
 // childNames yields the children of an entity that come behind after, in order.
 func (s *Store) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
-	in := s.namesBehind(schema.GSI1, schema.ParentPK(s.namespace, parent), schema.ChildPrefix, after)
+	in := s.namesAfter(schema.GSI1, schema.ParentPK(s.namespace, parent), schema.ChildPrefix, after)
 	return s.names(ctx, in, func(item schema.Item) (string, error) {
 		return schema.ParseChildSK(textOf(item, schema.AttrGSI1SK))
 	})
@@ -162,15 +162,15 @@ func (s *Store) childNames(ctx context.Context, parent, after string) iter.Seq2[
 
 // customNames yields the entities with a configuration item on a resource that come behind after.
 func (s *Store) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
-	in := s.namesBehind(schema.GSI3, schema.EntityConfigPK(s.namespace, resource), "", after)
+	in := s.namesAfter(schema.GSI3, schema.EntityConfigPK(s.namespace, resource), "", after)
 	return s.names(ctx, in, func(item schema.Item) (string, error) {
 		return textOf(item, schema.AttrGSI3SK), nil
 	})
 }
 
-// namesBehind is the query for the items of an index whose sort key is prefix and a name behind
+// namesAfter is the query for the items of an index whose sort key is prefix and a name behind
 // after.
-func (s *Store) namesBehind(index, pk, prefix, after string) *ddb.QueryInput {
+func (s *Store) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	low := prefix + after
 	if after != "" || low == "" { // a key's value must not be empty
 		low += beforeNames
@@ -180,7 +180,7 @@ func (s *Store) namesBehind(index, pk, prefix, after string) *ddb.QueryInput {
 		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
 		ExpressionAttributeNames: map[string]string{"#n0": index + "PK", "#n1": index + "SK"},
 		ExpressionAttributeValues: schema.Item{
-			":v0": schema.String(pk), ":v1": schema.String(low), ":v2": schema.String(prefix + behindNames),
+			":v0": schema.String(pk), ":v1": schema.String(low), ":v2": schema.String(prefix + afterNames),
 		},
 	}
 }
@@ -221,7 +221,7 @@ func (s *Store) withLimitsOn(
 	return func(yield func(string, error) bool) {
 		var batch []string
 		flush := func() bool {
-			kept, err := s.keepCustom(ctx, resource, batch)
+			kept, err := s.filterWithLimits(ctx, resource, batch)
 			if err != nil {
 				yield("", err)
 				return false
@@ -247,8 +247,8 @@ func (s *Store) withLimitsOn(
 	}
 }
 
-// keepCustom returns those of the entities that have limits of their own on a resource.
-func (s *Store) keepCustom(ctx context.Context, resource string, names []string) ([]string, error) {
+// filterWithLimits returns those of the entities that have limits of their own on a resource.
+func (s *Store) filterWithLimits(ctx context.Context, resource string, names []string) ([]string, error) {
 	keys := make([]schema.Key, len(names))
 	for i, name := range names {
 		keys[i] = schema.EntityConfigKey(s.namespace, name, resource)
@@ -259,7 +259,7 @@ func (s *Store) keepCustom(ctx context.Context, resource string, names []string)
 	}
 	var kept []string
 	for i, item := range items {
-		if parseLevel(weir.LevelEntity, item).any() {
+		if parseLevel(weir.LevelEntity, item).hasLimits() {
 			kept = append(kept, names[i])
 		}
 	}

@@ -12,8 +12,8 @@ import (
 // as much as so many rows of the answer.
 const manyRows = 100
 
-// seenName is an entity that has rows in the namespace's index.
-type seenName struct {
+// indexedName is an entity that has rows in the namespace's index.
+type indexedName struct {
 	name string
 	// declared is true where a row of a META or a configuration was seen.
 	declared bool
@@ -21,9 +21,9 @@ type seenName struct {
 	cut bool
 }
 
-// seenRows are the names in some rows of the index.
-type seenRows struct {
-	names []seenName
+// indexedRows are the names in some rows of the index.
+type indexedRows struct {
+	names []indexedName
 	rows  int
 	// more is true where there may be other rows behind, perhaps of the last name.
 	more bool
@@ -36,9 +36,9 @@ func (s *Store) declaredNames(
 	ctx context.Context, after string, wanted int,
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		var names []seenName
+		var names []indexedName
 		for limit, more := manyRows, true; more; {
-			seen, err := s.seeNames(ctx, after, limit)
+			seen, err := s.readNames(ctx, after, limit)
 			if err != nil {
 				yield("", err)
 				return
@@ -51,7 +51,7 @@ func (s *Store) declaredNames(
 			if more && len(names) < min(wanted, maxBatchGet) {
 				continue
 			}
-			if names, err = s.keepDeclared(ctx, names); err != nil {
+			if names, err = s.filterDeclared(ctx, names); err != nil {
 				yield("", err)
 				return
 			}
@@ -68,7 +68,7 @@ func (s *Store) declaredNames(
 
 // next is how many rows to ask for, so that as many more names may be among them: few, where an entity
 // has so many that the rest of the last one's are better skipped, which the next ones may have too.
-func (r *seenRows) next(names int) int {
+func (r *indexedRows) next(names int) int {
 	n := len(r.names)
 	if n == 0 || r.rows >= n*manyRows {
 		return manyRows
@@ -76,11 +76,11 @@ func (r *seenRows) next(names int) int {
 	return max(manyRows, min(r.rows*names/n, 4*r.rows))
 }
 
-// seeNames reads so many rows behind a name, or as many as one answer holds.
-func (s *Store) seeNames(ctx context.Context, after string, limit int) (*seenRows, error) {
-	in := keysOnly(s.namesBehind(schema.GSI4, s.namespace, schema.EntityPK(s.namespace, ""), after))
+// readNames reads so many rows behind a name, or as many as one answer holds.
+func (s *Store) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
+	in := keysOnly(s.namesAfter(schema.GSI4, s.namespace, schema.EntityPK(s.namespace, ""), after))
 	in.TableName, in.Limit = &s.table, new(int32(limit))
-	r := &seenRows{more: true}
+	r := &indexedRows{more: true}
 	for r.more && r.rows == 0 {
 		out, err := s.client.Query(ctx, in)
 		if err != nil {
@@ -88,7 +88,7 @@ func (s *Store) seeNames(ctx context.Context, after string, limit int) (*seenRow
 		}
 		in.ExclusiveStartKey, r.more = out.LastEvaluatedKey, len(out.LastEvaluatedKey) > 0
 		for _, row := range out.Items {
-			if err := r.see(row); err != nil {
+			if err := r.add(row); err != nil {
 				return nil, err
 			}
 		}
@@ -99,15 +99,15 @@ func (s *Store) seeNames(ctx context.Context, after string, limit int) (*seenRow
 	return r, nil
 }
 
-// see takes in a row, which comes behind those before it.
-func (r *seenRows) see(row schema.Item) error {
+// add takes in a row, which comes behind those before it.
+func (r *indexedRows) add(row schema.Item) error {
 	_, name, err := schema.ParseEntityPK(textOf(row, schema.AttrPK))
 	if err != nil {
 		return unreadable(err)
 	}
 	r.rows++
 	if n := len(r.names); n == 0 || r.names[n-1].name != name {
-		r.names = append(r.names, seenName{name: name})
+		r.names = append(r.names, indexedName{name: name})
 	}
 	sk := textOf(row, schema.AttrSK)
 	if sk == schema.SKMeta || strings.HasPrefix(sk, schema.SKConfig+"#") {
@@ -116,9 +116,9 @@ func (r *seenRows) see(row schema.Item) error {
 	return nil
 }
 
-// keepDeclared keeps the names of declared entities, and reads of the table what was not seen.
-func (s *Store) keepDeclared(ctx context.Context, seen []seenName) ([]seenName, error) {
-	var open []*seenName
+// filterDeclared keeps the names of declared entities, and reads of the table what was not seen.
+func (s *Store) filterDeclared(ctx context.Context, seen []indexedName) ([]indexedName, error) {
+	var open []*indexedName
 	var keys []schema.Key
 	for i := range seen {
 		if n := &seen[i]; n.cut && !n.declared {
@@ -130,7 +130,7 @@ func (s *Store) keepDeclared(ctx context.Context, seen []seenName) ([]seenName, 
 	if err != nil {
 		return nil, err
 	}
-	err = atOnce(len(open), func(i int) error {
+	err = parallel(len(open), func(i int) error {
 		if metas[i] != nil {
 			open[i].declared = true
 			return nil
@@ -139,7 +139,7 @@ func (s *Store) keepDeclared(ctx context.Context, seen []seenName) ([]seenName, 
 		open[i].declared, err = s.anyConfig(ctx, keys[i].PK)
 		return err
 	})
-	var kept []seenName
+	var kept []indexedName
 	for _, n := range seen {
 		if n.declared {
 			kept = append(kept, n)

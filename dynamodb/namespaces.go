@@ -71,16 +71,16 @@ func checkNamespace(field, name string) error {
 }
 
 // forward reads what a name leads to; nil if it is not registered.
-func (c *connection) forward(ctx context.Context, name string) (*schema.Namespace, error) {
+func (c *tableClient) forward(ctx context.Context, name string) (*schema.Namespace, error) {
 	return c.namespaceItem(ctx, schema.NamespaceKey(name))
 }
 
 // reverse reads what is known of an ID; nil if there is none.
-func (c *connection) reverse(ctx context.Context, id string) (*schema.Namespace, error) {
+func (c *tableClient) reverse(ctx context.Context, id string) (*schema.Namespace, error) {
 	return c.namespaceItem(ctx, schema.NamespaceIDKey(id))
 }
 
-func (c *connection) namespaceItem(ctx context.Context, key schema.Key) (*schema.Namespace, error) {
+func (c *tableClient) namespaceItem(ctx context.Context, key schema.Key) (*schema.Namespace, error) {
 	item, err := c.getItem(ctx, key, true)
 	if err != nil || item == nil {
 		return nil, err
@@ -88,18 +88,18 @@ func (c *connection) namespaceItem(ctx context.Context, key schema.Key) (*schema
 	return readNamespace(item)
 }
 
-// vacated reports whether an item that leads from a name to an ID says that the name is free.
-func vacated(n *schema.Namespace) bool {
+// isVacated reports whether an item that leads from a name to an ID says that the name is free.
+func isVacated(n *schema.Namespace) bool {
 	return n.Status == schema.StatusDeleted || n.Status == schema.StatusPurging
 }
 
 // resolveNamespace finds the namespace that a name leads to.
-func (c *connection) resolveNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
+func (c *tableClient) resolveNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
 	n, err := c.forward(ctx, name)
 	switch {
 	case err != nil:
 		return nil, err
-	case n == nil || vacated(n):
+	case n == nil || isVacated(n):
 		return nil, fault(weir.NotFound, "store.namespace", name,
 			"is not registered on table "+c.table+": run weir namespace register "+name)
 	}
@@ -111,7 +111,7 @@ const registerAttempts = 3
 
 // registerNamespace makes a namespace of that name, unless there is one. Both of its items are
 // written at once or not at all.
-func (c *connection) registerNamespace(
+func (c *tableClient) registerNamespace(
 	ctx context.Context, name string,
 ) (n *schema.Namespace, made bool, err error) {
 	for range registerAttempts {
@@ -119,7 +119,7 @@ func (c *connection) registerNamespace(
 		if err != nil {
 			return nil, false, err
 		}
-		if n != nil && vacated(n) { // its data stays an orphan
+		if n != nil && isVacated(n) { // its data stays an orphan
 			_, err = c.deleteNamespace(ctx, name)
 			if err != nil && !errors.Is(err, weir.NotFound) {
 				return nil, false, err
@@ -153,7 +153,7 @@ func (c *connection) registerNamespace(
 }
 
 // putNew puts an item that must not be there yet.
-func (c *connection) putNew(item schema.Item) types.TransactWriteItem {
+func (c *tableClient) putNew(item schema.Item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &c.table, Item: item, ConditionExpression: new("attribute_not_exists(#n0)"),
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK},
@@ -161,7 +161,7 @@ func (c *connection) putNew(item schema.Item) types.TransactWriteItem {
 }
 
 // namespaces reads the whole registry: by name, and by ID.
-func (c *connection) namespaces(ctx context.Context) (byName, byID []schema.Namespace, err error) {
+func (c *tableClient) namespaces(ctx context.Context) (byName, byID []schema.Namespace, err error) {
 	if byID, err = c.registry(ctx, schema.SKNamespaceIDPrefix); err != nil {
 		return nil, nil, err
 	}
@@ -170,7 +170,7 @@ func (c *connection) namespaces(ctx context.Context) (byName, byID []schema.Name
 }
 
 // registry reads all items of one kind, in the order of their keys.
-func (c *connection) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
+func (c *tableClient) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
 	pk := schema.SystemPK(schema.RegistryNamespace)
 	items, err := c.queryAll(ctx, partition(pk, prefix, true))
 	if err != nil {
@@ -188,7 +188,7 @@ func (c *connection) registry(ctx context.Context, prefix string) ([]schema.Name
 }
 
 // orphans lists the namespaces whose data no name leads to, in the order of their IDs.
-func (c *connection) orphans(ctx context.Context) ([]schema.Namespace, error) {
+func (c *tableClient) orphans(ctx context.Context) ([]schema.Namespace, error) {
 	byName, byID, err := c.namespaces(ctx)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 )
 
 // erase deletes items without looking at them.
-func (c *connection) erase(t *testing.T, keys ...schema.Key) {
+func (c *tableClient) erase(t *testing.T, keys ...schema.Key) {
 	t.Helper()
 	if err := c.batchDelete(t.Context(), keys); err != nil {
 		t.Fatal(err)
@@ -17,7 +17,7 @@ func (c *connection) erase(t *testing.T, keys ...schema.Key) {
 
 // restore writes both items of a namespace as the Python library recovers it, without looking
 // whether a purge has begun.
-func (c *connection) restore(t *testing.T, n *Namespace, back bool) {
+func (c *tableClient) restore(t *testing.T, n *Namespace, back bool) {
 	t.Helper()
 	item := &schema.Namespace{
 		ID: n.ID, Name: n.Name, Status: schema.StatusActive, CreatedAt: n.CreatedAt,
@@ -85,24 +85,24 @@ func TestNamespaceWithoutWayBack(t *testing.T) {
 func TestNamespaceRecoveredInPurge(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(*testing.T, *connection, *Namespace)
+		meanwhile func(*testing.T, *tableClient, *Namespace)
 		refused   bool
 		orphan    string // its status afterwards
 	}{
-		"nothing": {meanwhile: func(*testing.T, *connection, *Namespace) {}},
-		"recovered": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+		"nothing": {meanwhile: func(*testing.T, *tableClient, *Namespace) {}},
+		"recovered": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
 			c.restore(t, n, true)
 		}, refused: true},
-		"half recovered": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+		"half recovered": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
 			c.restore(t, n, false)
 		}, refused: true, orphan: "purging"},
-		"recovered and deleted": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+		"recovered and deleted": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
 			c.restore(t, n, true)
 			if _, err := c.deleteNamespace(t.Context(), n.Name); err != nil {
 				t.Error(err)
 			}
 		}, refused: true, orphan: "deleted"},
-		"purged": {meanwhile: func(t *testing.T, c *connection, n *Namespace) {
+		"purged": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
 			c.erase(t, schema.NamespaceIDKey(n.ID))
 		}},
 	} {

@@ -10,7 +10,7 @@ import (
 )
 
 // deleteNamespace takes a name away and keeps the data under its ID.
-func (c *connection) deleteNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
+func (c *tableClient) deleteNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
 	n, err := c.forward(ctx, name)
 	if err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func (c *connection) deleteNamespace(ctx context.Context, name string) (*schema.
 	if err != nil {
 		return nil, err
 	}
-	t := &transaction{table: c.table}
+	t := &configTransaction{table: c.table}
 	named := &expression{}
 	named.equalText(schema.AttrNamespaceID, n.ID)
 	t.remove(schema.NamespaceKey(name), named)
@@ -35,7 +35,7 @@ func (c *connection) deleteNamespace(ctx context.Context, name string) (*schema.
 		n.Status, n.DeletedAt = schema.StatusDeleted, schema.Timestamp(c.now())
 		e.setText(schema.AttrStatus, n.Status)
 		e.setText(schema.AttrDeletedAt, n.DeletedAt)
-		e.leadBack(n)
+		e.restoreReverse(n)
 		e.differentText(schema.AttrStatus, schema.StatusPurging)
 		t.update(schema.NamespaceIDKey(n.ID), e)
 	}
@@ -43,13 +43,13 @@ func (c *connection) deleteNamespace(ctx context.Context, name string) (*schema.
 }
 
 // transact writes a change of the registry.
-func (c *connection) transact(ctx context.Context, t *transaction) error {
+func (c *tableClient) transact(ctx context.Context, t *configTransaction) error {
 	_, err := c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{TransactItems: t.items})
 	return err
 }
 
 // changed is what to say of a change of the registry that ended with err.
-func (c *connection) changed(field, value string, err error) error {
+func (c *tableClient) changed(field, value string, err error) error {
 	switch outcomeOf(err).kind {
 	case writeApplied:
 		return nil
@@ -60,7 +60,7 @@ func (c *connection) changed(field, value string, err error) error {
 }
 
 // recoverNamespace makes the name of a deleted namespace lead to its data again.
-func (c *connection) recoverNamespace(ctx context.Context, id string) (*schema.Namespace, error) {
+func (c *tableClient) recoverNamespace(ctx context.Context, id string) (*schema.Namespace, error) {
 	n, err := c.reverse(ctx, id)
 	if err != nil {
 		return nil, err
@@ -91,29 +91,29 @@ func (c *connection) recoverNamespace(ctx context.Context, id string) (*schema.N
 		return nil, fault(weir.Conflict, "namespace_id", id,
 			"cannot have its name back: "+n.Name+" was registered again, as "+taken.ID)
 	}
-	return n, c.revive(ctx, n)
+	return n, c.restoreNamespace(ctx, n)
 }
 
-// revive writes both items of a namespace that was deleted, or lost its name.
-func (c *connection) revive(ctx context.Context, n *schema.Namespace) error {
+// restoreNamespace writes both items of a namespace that was deleted, or lost its name.
+func (c *tableClient) restoreNamespace(ctx context.Context, n *schema.Namespace) error {
 	back := &expression{}
 	back.equalText(schema.AttrStatus, n.Status)
 	n.Status, n.DeletedAt = schema.StatusActive, ""
 	back.setText(schema.AttrStatus, n.Status)
 	back.removeAll(schema.AttrDeletedAt)
-	back.leadBack(n)
+	back.restoreReverse(n)
 	forward := *n
 	forward.Reverse, forward.Extra = false, nil
 	free := &expression{}
 	free.conditions = append(free.conditions, "attribute_not_exists("+free.name(schema.AttrPK)+") OR "+
 		free.name(schema.AttrNamespaceID)+" = "+free.text(n.ID))
-	t := &transaction{table: c.table}
+	t := &configTransaction{table: c.table}
 	t.put(forward.Item(), free)
 	t.update(schema.NamespaceIDKey(n.ID), back)
 	return c.changed("namespace_id", n.ID, c.transact(ctx, t))
 }
 
-func (c *connection) noSuchID(id string) error {
+func (c *tableClient) noSuchID(id string) error {
 	return fault(weir.NotFound, "namespace_id", id,
 		"is the ID of no namespace on table "+c.table+": weir namespace orphans lists the deleted ones")
 }

@@ -31,7 +31,7 @@ func readNamespace(item schema.Item) (*schema.Namespace, error) {
 }
 
 // nameOf searches all names for one that leads to an ID; empty if none does.
-func (c *connection) nameOf(ctx context.Context, id string) (string, error) {
+func (c *tableClient) nameOf(ctx context.Context, id string) (string, error) {
 	byName, err := c.registry(ctx, schema.SKNamespacePrefix)
 	if err != nil {
 		return "", err
@@ -44,8 +44,8 @@ func (c *connection) nameOf(ctx context.Context, id string) (string, error) {
 	return "", nil
 }
 
-// leadBack gives the item that leads back to a name what it lacks of it.
-func (e *expression) leadBack(n *schema.Namespace) {
+// restoreReverse gives the item that leads back to a name what it lacks of it.
+func (e *expression) restoreReverse(n *schema.Namespace) {
 	back := *n
 	back.Reverse = true
 	whole := back.Item()

@@ -16,7 +16,7 @@ const purgePasses = 8
 
 // purge deletes everything under the ID of a namespace.
 type purge struct {
-	*connection
+	*tableClient
 	id       string
 	progress func(deleted int64) // nil for nobody
 	deleted  int64               // as far as it is; an item that its index shows again counts again
@@ -25,15 +25,15 @@ type purge struct {
 // purgeNamespace deletes all data of a deleted namespace, and then what the registry knows of it.
 // From its first write on it cannot be undone; where it is interrupted, the next one goes on. An ID
 // that the registry does not know may have left items behind, which go too.
-func (c *connection) purgeNamespace(
+func (c *tableClient) purgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (deleted int64, err error) {
-	p := &purge{connection: c, id: id, progress: progress}
+	p := &purge{tableClient: c, id: id, progress: progress}
 	known, err := p.begin(ctx)
 	if err != nil {
 		return 0, err
 	}
-	if err := p.sweep(ctx, scan); err != nil {
+	if err := p.deleteAll(ctx, scan); err != nil {
 		return p.deleted, err
 	}
 	switch {
@@ -66,7 +66,7 @@ func (p *purge) begin(ctx context.Context) (*schema.Namespace, error) {
 			": only a deleted namespace can be purged: run weir namespace recover "+p.id+
 			", and then weir namespace delete "+n.Name)
 	}
-	t := &transaction{table: p.table}
+	t := &configTransaction{table: p.table}
 	e := &expression{}
 	e.setText(schema.AttrStatus, schema.StatusPurging)
 	e.equalText(schema.AttrStatus, n.Status)
@@ -76,7 +76,7 @@ func (p *purge) begin(ctx context.Context) (*schema.Namespace, error) {
 }
 
 // requireNoName is a condition: the name that the namespace had does not lead to it.
-func (p *purge) requireNoName(t *transaction, n *schema.Namespace) {
+func (p *purge) requireNoName(t *configTransaction, n *schema.Namespace) {
 	if n.Name == "" {
 		return
 	}
@@ -88,7 +88,7 @@ func (p *purge) requireNoName(t *transaction, n *schema.Namespace) {
 // forget deletes what the registry knows of the namespace, unless it is in use again: the Python
 // library recovers without looking whether a purge has begun meanwhile.
 func (p *purge) forget(ctx context.Context, n *schema.Namespace) error {
-	t := &transaction{table: p.table}
+	t := &configTransaction{table: p.table}
 	e := &expression{}
 	e.conditions = append(e.conditions, "attribute_not_exists("+e.name(schema.AttrPK)+") OR "+
 		e.name(schema.AttrStatus)+" = "+e.text(schema.StatusPurging))
@@ -102,9 +102,9 @@ func (p *purge) forget(ctx context.Context, n *schema.Namespace) error {
 	return classify(err)
 }
 
-// sweep deletes. The system's partition goes last: it says what else there is, which an interrupted
+// deleteAll deletes. The system's partition goes last: it says what else there is, which an interrupted
 // sweep must still find.
-func (p *purge) sweep(ctx context.Context, scan bool) error {
+func (p *purge) deleteAll(ctx context.Context, scan bool) error {
 	system := schema.SystemPK(p.id)
 	for attempt := range purgePasses {
 		if attempt > 0 {

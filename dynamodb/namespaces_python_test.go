@@ -164,7 +164,7 @@ func checkRegistry(
 }
 
 // checkAlike compares the attributes that weir and Python write for a namespace, and their types.
-func checkAlike(t *testing.T, c *connection, weirs, pythons string) {
+func checkAlike(t *testing.T, c *tableClient, weirs, pythons string) {
 	t.Helper()
 	shape := func(name string, reverse bool) map[string]string {
 		n, err := c.forward(t.Context(), name)

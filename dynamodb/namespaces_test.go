@@ -157,7 +157,7 @@ func TestNamespaceLost(t *testing.T) {
 
 // fill writes n items of every kind into a namespace, and three that no index lists, as the Python
 // library's provisioner wrote them.
-func fill(t *testing.T, c *connection, ns string, n int) {
+func fill(t *testing.T, c *tableClient, ns string, n int) {
 	t.Helper()
 	var items []schema.Item
 	for i := range n {
@@ -185,7 +185,7 @@ func fill(t *testing.T, c *connection, ns string, n int) {
 }
 
 // under counts the items under an ID, however they are listed.
-func under(t *testing.T, c *connection, ns string) int {
+func under(t *testing.T, c *tableClient, ns string) int {
 	t.Helper()
 	n := 0
 	in := &ddb.ScanInput{TableName: &c.table}
@@ -254,7 +254,7 @@ func TestNamespacePurgeResumes(t *testing.T) {
 	if _, err := table.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
-	p := &purge{connection: c, id: n.ID}
+	p := &purge{tableClient: c, id: n.ID}
 	if _, err := p.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func Open(ctx context.Context, table string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{connection: c}
+	s := &Store{tableClient: c}
 	if o != nil {
 		s.options = *o
 	}

@@ -8,13 +8,13 @@ import (
 
 // readBuckets reads all shards of buckets, as far as the process knows of them; nil for one that is
 // not there.
-func (s *Store) readBuckets(ctx context.Context, now int64, spots ...*spot) ([][]*image, error) {
+func (s *Store) readBuckets(ctx context.Context, now int64, spots ...*subjectState) ([][]*image, error) {
 	var keys []schema.Key
 	images := make([][]*image, len(spots))
 	for i, p := range spots {
-		images[i] = make([]*image, p.count())
+		images[i] = make([]*image, p.shardCount())
 		for shard := range images[i] {
-			keys = append(keys, p.line(shard).id().Key())
+			keys = append(keys, p.queue(shard).id().Key())
 		}
 	}
 	items, err := s.batchGet(ctx, keys, true)
@@ -24,11 +24,11 @@ func (s *Store) readBuckets(ctx context.Context, now int64, spots ...*spot) ([][
 	for i, p := range spots {
 		for shard := range images[i] {
 			if item := items[shard]; item != nil {
-				b, err := p.parse(item)
+				b, err := p.parseItem(item)
 				if err != nil {
 					return nil, err
 				}
-				images[i][shard] = learn(b, p.line(shard).seen(), p.count(), now)
+				images[i][shard] = newImage(b, p.queue(shard).lastImage(), p.shardCount(), now)
 			}
 		}
 		items = items[len(images[i]):]
@@ -37,7 +37,7 @@ func (s *Store) readBuckets(ctx context.Context, now int64, spots ...*spot) ([][
 }
 
 // readShards reads all shards of the bucket that the process knows of.
-func (p *spot) readShards(ctx context.Context, now int64) ([]*image, error) {
+func (p *subjectState) readShards(ctx context.Context, now int64) ([]*image, error) {
 	images, err := p.store.readBuckets(ctx, now, p)
 	if err != nil {
 		return nil, err
@@ -46,22 +46,22 @@ func (p *spot) readShards(ctx context.Context, now int64) ([]*image, error) {
 }
 
 // readAll reads all shards of the bucket, also those that the process did not know of.
-func (p *spot) readAll(ctx context.Context, now int64) ([]*image, error) {
+func (p *subjectState) readAll(ctx context.Context, now int64) ([]*image, error) {
 	for {
 		images, err := p.readShards(ctx, now)
-		if err != nil || p.count() <= len(images) {
+		if err != nil || p.shardCount() <= len(images) {
 			return images, err
 		}
 	}
 }
 
-// parse reads an item of the bucket, and takes in what it says of the bucket as a whole.
-func (p *spot) parse(item schema.Item) (*schema.Bucket, error) {
+// parseItem reads an item of the bucket, and takes in what it says of the bucket as a whole.
+func (p *subjectState) parseItem(item schema.Item) (*schema.Bucket, error) {
 	b, err := schema.ParseBucket(item)
 	if err != nil {
 		return nil, unreadable(err)
 	}
-	p.grow(b.Shards)
-	p.owner(b.Cascade, b.Parent)
+	p.raiseShards(b.Shards)
+	p.setOwner(b.Cascade, b.Parent)
 	return b, nil
 }

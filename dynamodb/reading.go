@@ -15,9 +15,9 @@ func (s *Store) enterReading() error {
 	return s.enter()
 }
 
-// reading is one read of a subject's configuration. Every caller that needs the configuration while
+// configRead is one read of a subject's configuration. Every caller that needs the configuration while
 // the read is under way shares it.
-type reading struct {
+type configRead struct {
 	// changes is the number of this process's last change of the configuration when the read began.
 	changes uint64
 	done    chan struct{} // closed when resolved and err are set
@@ -26,31 +26,31 @@ type reading struct {
 	err      error
 }
 
-// read returns the read of the spot's configuration that is under way, or begins one; began says
+// startRead returns the read of the spot's configuration that is under way, or begins one; began says
 // which. A read that began before this process's last change of the configuration is not joined.
 // The read does not end with the caller that began it, because others may wait for it.
-func (s *Store) read(ctx context.Context, resolve weir.Resolver, p *spot) (r *reading, began bool) {
+func (s *Store) startRead(ctx context.Context, resolve weir.Resolver, p *subjectState) (r *configRead, began bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if r := p.reading; r != nil && !s.changes.since(p.subject, r.changes) {
+	if r := p.reading; r != nil && !s.configChanges.since(p.subject, r.changes) {
 		return r, false
 	}
-	r = &reading{changes: s.changes.latest(), done: make(chan struct{})}
+	r = &configRead{changes: s.configChanges.latest(), done: make(chan struct{})}
 	p.reading = r
-	p.hold()
+	p.retain()
 	s.running.run(func() {
 		defer p.release()
-		defer p.endReading(r)
+		defer p.endConfigRead(r)
 		defer close(r.done)
-		ctx, cancel := s.aside(ctx)
+		ctx, cancel := s.backgroundContext(ctx)
 		defer cancel()
 		r.resolved, r.err = resolve(ctx, p.subject, weir.Usual)
 	})
 	return r, true
 }
 
-// endReading removes a read that has ended, so that the next caller begins another one.
-func (p *spot) endReading(r *reading) {
+// endConfigRead removes a read that has ended, so that the next caller begins another one.
+func (p *subjectState) endConfigRead(r *configRead) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.reading == r {
@@ -59,12 +59,12 @@ func (p *spot) endReading(r *reading) {
 }
 
 // wait returns what was read, or an error if the read failed or ctx ended first.
-func (r *reading) wait(ctx context.Context) (*weir.Resolved, error) {
+func (r *configRead) wait(ctx context.Context) (*weir.Resolved, error) {
 	select {
 	case <-r.done:
 		return r.resolved, r.err
 	case <-ctx.Done():
-		return nil, late(ctx)
+		return nil, abandonedError(ctx)
 	}
 }
 
@@ -96,16 +96,16 @@ func (x *resolution) resolve(
 			return f.resolved, nil
 		}
 	}
-	changes := x.store.changes.latest()
+	changes := x.store.configChanges.latest()
 	first := mode
 	if mode == weir.Usual {
 		first = weir.Cached
 	}
 	r, err := x.ask(ctx, of, first)
 	if err == nil && r == nil && mode == weir.Usual {
-		p := x.store.spots.get(x.store, of)
+		p := x.store.subjects.get(x.store, of)
 		defer p.release()
-		reading, _ := x.store.read(ctx, x.ask, p)
+		reading, _ := x.store.startRead(ctx, x.ask, p)
 		changes = reading.changes
 		r, err = reading.wait(ctx)
 	}

@@ -32,7 +32,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	}
 	defer s.running.end()
 	//nolint:contextcheck // A read outlives the caller who began it: others wait for it too.
-	return s.probe.ask(ctx, s.now(), func(done func(error)) {
+	return s.probe.latest(ctx, s.now(), func(done func(error)) {
 		s.counts.probes.Add(1)
 		s.running.run(func() { done(s.checkNamespace()) })
 	})
@@ -46,12 +46,12 @@ func (p *probe) passed(now time.Time) {
 	close(p.answered)
 }
 
-// ask returns the latest answer, after begin has asked for another if it is too old. begin must not
+// latest returns the latest answer, after begin has asked for another if it is too old. begin must not
 // block; it calls done once.
-func (p *probe) ask(ctx context.Context, now time.Time, begin func(done func(error))) error {
+func (p *probe) latest(ctx context.Context, now time.Time, begin func(done func(error))) error {
 	p.mu.Lock()
 	age := now.Sub(p.at)
-	if p.answered == nil || p.over() && (age >= probeEvery || age < 0) {
+	if p.answered == nil || p.done() && (age >= probeEvery || age < 0) {
 		answered := make(chan struct{})
 		p.at, p.answered = now, answered
 		begin(func(err error) {
@@ -66,15 +66,15 @@ func (p *probe) ask(ctx context.Context, now time.Time, begin func(done func(err
 	select {
 	case <-answered:
 	case <-ctx.Done():
-		return late(ctx)
+		return abandonedError(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.err
 }
 
-// over reports whether the last probe was answered.
-func (p *probe) over() bool {
+// done reports whether the last probe was answered.
+func (p *probe) done() bool {
 	select {
 	case <-p.answered:
 		return true
@@ -92,13 +92,13 @@ func (s *Store) checkNamespace() error {
 	if err != nil {
 		return classify(err)
 	}
-	return s.seeNamespace(item)
+	return s.checkNamespaceItem(item)
 }
 
-// seeNamespace returns an error if the item that the namespace's name has in the registry says
+// checkNamespaceItem returns an error if the item that the namespace's name has in the registry says
 // that the namespace which was opened is gone: it was deleted, or the name leads to another one
 // by now. It remembers which.
-func (s *Store) seeNamespace(item schema.Item) error {
+func (s *Store) checkNamespaceItem(item schema.Item) error {
 	err := s.namespaceFault(item)
 	s.gone.Store(err != nil)
 	return err
@@ -116,7 +116,7 @@ func (s *Store) namespaceFault(item schema.Item) error {
 		}
 	}
 	switch {
-	case n == nil || vacated(n):
+	case n == nil || isVacated(n):
 		return fault(weir.NotFound, "store.namespace", name,
 			"was deleted from table "+s.table+": "+recovery+" brings it back")
 	case n.ID != s.namespace:

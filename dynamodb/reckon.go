@@ -6,43 +6,43 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// reckoning is what a batch comes to on an image: who fits, and what the item shall be afterwards.
-type reckoning struct {
-	after *image
-	fits  []*member
-	short []*member
+// evaluation is what a batch comes to on an image: who fits, and what the item shall be afterwards.
+type evaluation struct {
+	after    *image
+	admitted []*waiter
+	denied   []*waiter
 	// net is what the write takes from each limit, below zero where it gives back; need is the least
 	// that must be stored besides what is credited; both by position in the image, in milli-units.
 	net, need []int64
 	// charged and asked say of which limits something is charged, and which of them may not fall below
 	// what is needed.
 	charged, asked []bool
-	// given is what was given back to each limit, and trimmed whether there was more to give back than
+	// refunded is what was given back to each limit, and trimmed whether there was more to give back than
 	// the limit had room for, by this image.
-	given   []int64
-	trimmed []bool
+	refunded []int64
+	trimmed  []bool
 	// verdicts are those of the members that fit, and of those that do not.
-	fitting, lacking []verdict
+	admittedResults, deniedResults []waiterResult
 	// latest is the latest now of all.
 	latest int64
-	// counts is by how much the counter of what was consumed moves.
-	counts []int64
+	// consumed is by how much the counter of what was consumed moves.
+	consumed []int64
 }
 
-// reckon applies rides, then judges members in their order. Every one that fits is taken into
+// evaluate applies rides, then judges members in their order. Every one that fits is taken into
 // account for those after it.
-func reckon(m *image, rides []*ride, members []*member) *reckoning {
+func evaluate(m *image, rides []*itemUpdate, members []*waiter) *evaluation {
 	n := len(m.limits)
-	r := &reckoning{
-		after: m.clone(), net: make([]int64, n), need: make([]int64, n), counts: make([]int64, n),
-		charged: make([]bool, n), asked: make([]bool, n), given: make([]int64, n), trimmed: make([]bool, n),
+	r := &evaluation{
+		after: m.clone(), net: make([]int64, n), need: make([]int64, n), consumed: make([]int64, n),
+		charged: make([]bool, n), asked: make([]bool, n), refunded: make([]int64, n), trimmed: make([]bool, n),
 		latest: math.MinInt64,
 	}
 	for i := range r.need {
 		r.need[i] = math.MinInt64
 	}
 	for _, ride := range rides {
-		r.ride(ride)
+		r.applyUpdate(ride)
 	}
 	for _, m := range members {
 		r.judge(m)
@@ -50,38 +50,38 @@ func reckon(m *image, rides []*ride, members []*member) *reckoning {
 	return r
 }
 
-// ride applies what is never denied. A limit that the item does not have is nobody's business here.
-func (r *reckoning) ride(of *ride) {
+// applyUpdate applies what is never denied. A limit that the item does not have is nobody's business here.
+func (r *evaluation) applyUpdate(of *itemUpdate) {
 	r.latest = max(r.latest, of.now)
-	for _, ch := range of.changes {
+	for _, ch := range of.deltas {
 		i := r.after.index(ch.name)
 		if i < 0 || r.after.limits[i].Incomplete {
 			continue
 		}
-		if !r.undo(i, &ch) {
-			r.change(i, &ch, of.now)
+		if !r.undoDelta(i, &ch) {
+			r.applyDelta(i, &ch, of.now)
 		}
-		if !ch.moves {
-			r.counts[i] += ch.milli
+		if !ch.betweenShards {
+			r.consumed[i] += ch.milli
 		}
 	}
 }
 
-// undo gives back what was taken from a limit that was forgotten until then, if nobody has asked it
+// undoDelta gives back what was taken from a limit that was forgotten until then, if nobody has asked it
 // since: then it is forgotten again.
-func (r *reckoning) undo(i int, ch *change) bool {
-	c, was := &r.after.limits[i], ch.from
+func (r *evaluation) undoDelta(i int, ch *delta) bool {
+	c, was := &r.after.limits[i], ch.before
 	if was == nil || !was.forgotten || !c.untouchedSince(was, -ch.milli) {
 		return false
 	}
 	c.balance, c.seen = was.balance, was.fullSince
 	r.net[i] += ch.milli
-	r.given[i] -= ch.milli
+	r.refunded[i] -= ch.milli
 	return true
 }
 
-// change charges a limit, or gives back to it.
-func (r *reckoning) change(i int, ch *change, now int64) {
+// applyDelta charges a limit, or gives back to it.
+func (r *evaluation) applyDelta(i int, ch *delta, now int64) {
 	c := &r.after.limits[i]
 	c.touch(now, r.after.shards)
 	before := c.balance
@@ -89,17 +89,17 @@ func (r *reckoning) change(i int, ch *change, now int64) {
 		c.balance -= ch.milli
 		r.charged[i] = true
 	} else {
-		c.give(-ch.milli)
-		r.given[i] += c.balance - before
+		c.refund(-ch.milli)
+		r.refunded[i] += c.balance - before
 		r.trimmed[i] = r.trimmed[i] || c.balance-before < -ch.milli
 	}
 	r.net[i] += before - c.balance
 }
 
 // judge decides on one member, all or nothing.
-func (r *reckoning) judge(m *member) {
+func (r *evaluation) judge(m *waiter) {
 	r.latest = max(r.latest, m.now)
-	found := make([]counter, len(m.asks))
+	found := make([]limitImage, len(m.asks))
 	fits := true
 	for k := range m.asks {
 		a := &m.asks[k]
@@ -108,31 +108,31 @@ func (r *reckoning) judge(m *member) {
 		found[k] = *c
 		fits = fits && c.balance >= a.needs(r.after.shards)
 	}
-	v := verdict{found: found, shards: r.after.shards}
+	v := waiterResult{found: found, shards: r.after.shards}
 	if !fits {
 		for k := range m.asks {
-			r.after.limit(m.asks[k].name).forgetAgain()
+			r.after.limit(m.asks[k].name).untouch()
 		}
-		v.ruling = denied
-		r.short, r.lacking = append(r.short, m), append(r.lacking, v)
+		v.kind = denied
+		r.denied, r.deniedResults = append(r.denied, m), append(r.deniedResults, v)
 		return
 	}
-	r.fits, r.fitting = append(r.fits, m), append(r.fitting, v)
+	r.admitted, r.admittedResults = append(r.admitted, m), append(r.admittedResults, v)
 	for k := range m.asks {
 		a := &m.asks[k]
 		i := r.after.index(a.name)
 		r.need[i] = max(r.need[i], r.net[i]+a.needs(r.after.shards))
 		r.after.limits[i].balance -= a.milli
 		r.net[i] += a.milli
-		r.counts[i] += a.milli
+		r.consumed[i] += a.milli
 		r.charged[i] = r.charged[i] || a.milli > 0
 		r.asked[i] = true
 	}
 }
 
-// correct moves what the members that fit have found by what others took or gave back in the
+// correctFound moves what the members that fit have found by what others took or gave back in the
 // meantime, as the item tells that was written.
-func (r *reckoning) correct(m *image) {
+func (r *evaluation) correctFound(m *image) {
 	for i := range r.after.limits {
 		a := &r.after.limits[i]
 		c := m.limit(a.Name)
@@ -140,13 +140,13 @@ func (r *reckoning) correct(m *image) {
 			continue
 		}
 		at := max(a.seen, c.seen)
-		moved := c.at(at) - a.at(at)
+		moved := c.balanceAt(at) - a.balanceAt(at)
 		if moved == 0 {
 			continue
 		}
-		for f := range r.fitting {
-			for k := range r.fitting[f].found {
-				if found := &r.fitting[f].found[k]; found.Name == a.Name {
+		for f := range r.admittedResults {
+			for k := range r.admittedResults[f].found {
+				if found := &r.admittedResults[f].found[k]; found.Name == a.Name {
 					found.balance += moved
 					found.forgotten = false // others have used it
 				}
@@ -165,40 +165,40 @@ func (m *image) index(name string) int {
 	return -1
 }
 
-// has reports whether the image has every limit that a member asks, with the definition that it
+// hasAll reports whether the image has every limit that a member asks, with the definition that it
 // knows.
-func (m *image) has(of *member) bool {
+func (m *image) hasAll(of *waiter) bool {
 	for k := range of.asks {
 		a := &of.asks[k]
 		c := m.limit(a.name)
-		if c == nil || c.Incomplete || a.limit != nil && !c.is(a.limit) {
+		if c == nil || c.Incomplete || a.limit != nil && !c.matches(a.limit) {
 			return false
 		}
 	}
 	return true
 }
 
-// is reports whether the limit is stored as it is defined.
-func (c *counter) is(l *weir.Limit) bool {
+// matches reports whether the limit is stored as it is defined.
+func (c *limitImage) matches(l *weir.Limit) bool {
 	return c.Capacity == l.Capacity*1000 && c.Refill == l.RefillAmount*1000 &&
 		c.PeriodMS == l.RefillPeriod.Milliseconds()
 }
 
-// noting is the image with what was reckoned on it, where nothing is written: limits that were
+// withSeen is the image with what was reckoned on it, where nothing is written: limits that were
 // asked have been seen.
-func (m *image) noting(after *image) *image {
+func (m *image) withSeen(after *image) *image {
 	c := m.clone()
 	for i := range c.limits {
 		if a := after.limit(c.limits[i].Name); a != nil {
 			l := &c.limits[i]
-			l.balance, l.seen, l.rate, l.whole = a.balance, a.seen, a.rate, a.whole
+			l.balance, l.seen, l.rate, l.capacity = a.balance, a.seen, a.rate, a.capacity
 		}
 	}
 	return c
 }
 
-// sighting is a limit that was judged or settled without a write.
-type sighting struct {
+// seenLimit is a limit that was judged or settled without a write.
+type seenLimit struct {
 	name string
 	now  int64
 	// limit is the definition in force, if the item may have another one; nil if it has not.
@@ -207,8 +207,8 @@ type sighting struct {
 	denied bool
 }
 
-// touched is the image after limits were asked.
-func (m *image) touched(all ...sighting) *image {
+// withSeenLimits is the image after limits were asked.
+func (m *image) withSeenLimits(all ...seenLimit) *image {
 	if len(all) == 0 {
 		return m
 	}
@@ -220,12 +220,12 @@ func (m *image) touched(all ...sighting) *image {
 		}
 		item := l.BucketLimit
 		if a.limit != nil {
-			s := stored(a.limit)
+			s := storedLimit(a.limit)
 			l.Capacity, l.Refill, l.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
 		}
 		l.touch(a.now, c.shards)
 		if a.denied {
-			l.forgetAgain()
+			l.untouch()
 		}
 		l.BucketLimit = item
 	}

@@ -226,7 +226,7 @@ func TestPrincipalOfTheCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Store{connection: c}
+	s := &Store{tableClient: c}
 	s.caller.patience = time.Minute // a moto that has just begun takes its time
 	got, err := s.principal(t.Context())
 	if err != nil || !strings.HasPrefix(got, "arn:aws:sts::") {

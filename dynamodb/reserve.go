@@ -7,25 +7,25 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// errand is what one reservation has to do on one (entity, resource).
-type errand struct {
-	spot     *spot
-	asks     []ask
-	resolved *weir.Resolved // nil where it is not at hand
-	reading  *reading       // under way for a blind journey; nil where the configuration is at hand
-	member   *member
-	shard    int
-	// draws are where it was taken, once it was.
-	draws []draw
-	found verdict
+// itemCharge is what one reservation has to do on one (entity, resource).
+type itemCharge struct {
+	state      *subjectState
+	takes      []itemTake
+	resolved   *weir.Resolved // nil where it is not at hand
+	configRead *configRead    // under way for a blind journey; nil where the configuration is at hand
+	waiter     *waiter
+	shard      int
+	// shardTakes are where it was taken, once it was.
+	shardTakes []shardTake
+	found      waiterResult
 }
 
-// draw is what an errand took from one shard.
-type draw struct {
+// shardTake is what an errand took from one shard.
+type shardTake struct {
 	shard int
-	asks  []ask
+	asks  []itemTake
 	// found are the limits asked, as the shard had them before, in the order of the asks.
-	found []counter
+	found []limitImage
 }
 
 // Reserve takes what a plan asks, or nothing. If bucket items have other limits than the plan, they are
@@ -69,9 +69,9 @@ func (s *Store) reserve(
 	x := &resolution{store: s, ask: r.Resolve, plan: made}
 	mine := *r
 	mine.Resolve = x.resolve
-	how := byRead
+	how := fromRead
 	if made == nil {
-		how, x.plan = byKnown, mine.Plan
+		how, x.plan = fromCache, mine.Plan
 	}
 	for {
 		j, err := s.plan(ctx, now, &mine, x, how)
@@ -79,18 +79,18 @@ func (s *Store) reserve(
 			return nil, nil, err
 		}
 		j.number = number
-		out, again, err := s.carryOut(ctx, j)
+		out, again, err := s.execute(ctx, j)
 		j.release()
 		if err != nil || !again {
 			return j.made, out, err
 		}
 		switch how {
-		case byKnown:
-			how = byRead
-			if !j.blind {
-				how = byAnew
+		case fromCache:
+			how = fromRead
+			if !j.unplanned {
+				how = fromConsistentRead
 			}
-		case byAnewThrice:
+		case fromThirdRead:
 			return j.made, out, nil
 		default:
 			how++
@@ -98,33 +98,33 @@ func (s *Store) reserve(
 	}
 }
 
-// planning says how much a plan may rest on what is known.
-type planning int
+// planSource says how much a plan may rest on what is known.
+type planSource int
 
 const (
-	// byKnown writes before the configuration has been read where it is not at hand.
-	byKnown planning = iota
-	// byRead goes by the configuration as the limiter has it, or reads it first.
-	byRead
-	// byAnew reads it again, because what the limiter had was out of date.
-	byAnew
-	byAnewTwice
-	// byAnewThrice is the last: who changes the configuration that often has to wait.
-	byAnewThrice
+	// fromCache writes before the configuration has been read where it is not at hand.
+	fromCache planSource = iota
+	// fromRead goes by the configuration as the limiter has it, or reads it first.
+	fromRead
+	// fromConsistentRead reads it again, because what the limiter had was out of date.
+	fromConsistentRead
+	fromSecondRead
+	// fromThirdRead is the last: who changes the configuration that often has to wait.
+	fromThirdRead
 )
 
-// journey is a reservation with all its errands.
-type journey struct {
+// reserveOp is a reservation with all its errands.
+type reserveOp struct {
 	now int64
 	at  time.Time
 	// number is that of the reservation, however often it is planned.
-	number  uint64
-	errands []*errand
-	made    *weir.Plan
-	out     *weir.Outcome
-	// blind is true where the configuration was not at hand. Until it has been confirmed the
+	number      uint64
+	itemCharges []*itemCharge
+	made        *weir.Plan
+	out         *weir.Outcome
+	// unplanned is true where the configuration was not at hand. Until it has been confirmed the
 	// journey has no outcome.
-	blind      bool
+	unplanned  bool
 	resolution *resolution
 	// charges are the request's, and plan is its plan, which resolves by the resolution; both for a
 	// blind journey.
@@ -132,28 +132,28 @@ type journey struct {
 	plan    func(context.Context) (*weir.Plan, error)
 }
 
-func (j *journey) release() {
-	for _, e := range j.errands {
-		e.spot.release()
+func (j *reserveOp) release() {
+	for _, e := range j.itemCharges {
+		e.state.release()
 	}
 }
 
 // plan finds out what to do where: by the configuration if it is at hand or must be, otherwise by
 // what the items themselves will say.
 func (s *Store) plan(
-	ctx context.Context, now time.Time, r *weir.Reservation, x *resolution, how planning,
-) (*journey, error) {
-	if how == byKnown && s.mayBeBlind(ctx, r) {
-		if j := s.planBlind(ctx, now, r, x); j != nil {
+	ctx context.Context, now time.Time, r *weir.Reservation, x *resolution, how planSource,
+) (*reserveOp, error) {
+	if how == fromCache && s.canReserveUnplanned(ctx, r) {
+		if j := s.planFromItems(ctx, now, r, x); j != nil {
 			return j, nil
 		}
 	}
 	for _, c := range r.Charges {
 		of := weir.Subject{Entity: c.Entity, Resource: c.Resource}
-		if how < byAnew && !s.outdated(ctx, r.Resolve, of) {
+		if how < fromConsistentRead && !s.engineStale(ctx, r.Resolve, of) {
 			continue
 		}
-		if err := s.renew(ctx, r.Resolve, of); err != nil {
+		if err := s.rereadConfig(ctx, r.Resolve, of); err != nil {
 			return nil, err
 		}
 	}
@@ -161,7 +161,7 @@ func (s *Store) plan(
 	if err != nil {
 		return nil, err
 	}
-	j := &journey{now: now.UnixMilli(), at: wholeMS(now), made: made, out: made.Outcome(), resolution: x}
+	j := &reserveOp{now: now.UnixMilli(), at: wholeMS(now), made: made, out: made.Outcome(), resolution: x}
 	j.out.At = j.at
 	for i := range made.Takes {
 		t := &made.Takes[i]
@@ -170,22 +170,22 @@ func (s *Store) plan(
 			j.release()
 			return nil, err
 		}
-		e := j.errand(s, t.Subject)
-		e.asks = append(e.asks, ask{
-			name: t.Limit.Name, milli: milli, lowered: (t.Limit.Capacity - t.Ceiling) * 1000,
+		e := j.chargeFor(s, t.Subject)
+		e.takes = append(e.takes, itemTake{
+			name: t.Limit.Name, milli: milli, belowCapacity: (t.Limit.Capacity - t.Ceiling) * 1000,
 			limit: t.Limit, holding: i,
 		})
 	}
-	for _, e := range j.errands {
-		f := x.of(e.spot.subject)
+	for _, e := range j.itemCharges {
+		f := x.of(e.state.subject)
 		if f == nil { // of a plan that was made before
-			resolved, err := r.Resolve(ctx, e.spot.subject, weir.Usual)
+			resolved, err := r.Resolve(ctx, e.state.subject, weir.Usual)
 			if err != nil {
 				j.release()
 				return nil, err
 			}
-			x.keep(found{e.spot.subject, resolved, 0})
-			f = x.of(e.spot.subject)
+			x.keep(found{e.state.subject, resolved, 0})
+			f = x.of(e.state.subject)
 		}
 		e.resolved = f.resolved
 		if f.resolved.Level == "" { // limits that the request brought
@@ -193,30 +193,30 @@ func (s *Store) plan(
 				Level: weir.LevelRequest, Limits: r.Brought, Parent: f.resolved.Parent,
 			}
 		}
-		e.spot.verify(f.changes, e.resolved)
+		e.state.markVerified(f.changes, e.resolved)
 	}
 	return j, nil
 }
 
-// outdated reports whether the limiter keeps a configuration that this process has changed: it may
+// engineStale reports whether the limiter keeps a configuration that this process has changed: it may
 // not have heard of that yet.
-func (s *Store) outdated(ctx context.Context, resolve weir.Resolver, of weir.Subject) bool {
-	if !s.unread(of) {
+func (s *Store) engineStale(ctx context.Context, resolve weir.Resolver, of weir.Subject) bool {
+	if !s.configStale(of) {
 		return false
 	}
 	old, err := resolve(ctx, of, weir.Cached)
 	return err == nil && old != nil
 }
 
-// errand is that of a subject.
-func (j *journey) errand(s *Store, of weir.Subject) *errand {
-	for _, e := range j.errands {
-		if e.spot.subject == of {
+// chargeFor is that of a subject.
+func (j *reserveOp) chargeFor(s *Store, of weir.Subject) *itemCharge {
+	for _, e := range j.itemCharges {
+		if e.state.subject == of {
 			return e
 		}
 	}
-	e := &errand{spot: s.spots.get(s, of)}
-	j.errands = append(j.errands, e)
+	e := &itemCharge{state: s.subjects.get(s, of)}
+	j.itemCharges = append(j.itemCharges, e)
 	return e
 }
 
@@ -229,8 +229,8 @@ func milliOf(t *weir.Take) (int64, error) {
 	return cost * 1000, nil
 }
 
-// renew has the limiter read a subject's configuration anew, and the store with it see every write.
-func (s *Store) renew(ctx context.Context, resolve weir.Resolver, of weir.Subject) error {
+// rereadConfig has the limiter read a subject's configuration anew, and the store with it see every write.
+func (s *Store) rereadConfig(ctx context.Context, resolve weir.Resolver, of weir.Subject) error {
 	for range 2 { // the subject, and whom it cascades to
 		r, err := resolve(withConsistent(ctx), of, weir.Fresh)
 		if err != nil {
@@ -244,42 +244,42 @@ func (s *Store) renew(ctx context.Context, resolve weir.Resolver, of weir.Subjec
 	return nil
 }
 
-// carryOut does all errands at once. again is true where the reservation must be planned anew.
-func (s *Store) carryOut(ctx context.Context, j *journey) (out *weir.Outcome, again bool, err error) {
-	if j.refusedBefore() {
+// execute does all errands at once. again is true where the reservation must be planned anew.
+func (s *Store) execute(ctx context.Context, j *reserveOp) (out *weir.Outcome, again bool, err error) {
+	if j.deniedFromMemory() {
 		return j.deniedOutcome(), false, nil
 	}
-	if s.options.Transactional && !j.blind {
-		return s.carryOutTogether(ctx, j)
+	if s.options.Transactional && !j.unplanned {
+		return s.executeTransactional(ctx, j)
 	}
-	return s.carryOutApart(ctx, j)
+	return s.executeParallel(ctx, j)
 }
 
-// carryOutApart does each errand on its own. Where one is denied, the others give back.
-func (s *Store) carryOutApart(ctx context.Context, j *journey) (out *weir.Outcome, again bool, err error) {
-	for _, e := range j.errands {
-		e.draws, e.found = nil, verdict{}
-		j.begin(e)
+// executeParallel does each errand on its own. Where one is denied, the others give back.
+func (s *Store) executeParallel(ctx context.Context, j *reserveOp) (out *weir.Outcome, again bool, err error) {
+	for _, e := range j.itemCharges {
+		e.shardTakes, e.found = nil, waiterResult{}
+		j.enqueue(e)
 	}
-	for i := 0; i < len(j.errands); i++ { // a blind journey may learn of a parent on the way
-		e := j.errands[i]
-		if e.member == nil {
-			j.begin(e)
+	for i := 0; i < len(j.itemCharges); i++ { // a blind journey may learn of a parent on the way
+		e := j.itemCharges[i]
+		if e.waiter == nil {
+			j.enqueue(e)
 		}
-		j.end(ctx, e)
-		if !j.blind || i > 0 || e.found.ruling != taken || e.resolved != nil {
+		j.await(ctx, e)
+		if !j.unplanned || i > 0 || e.found.kind != taken || e.resolved != nil {
 			continue
 		}
-		j.followItem(ctx, s, e)
+		j.addItemParent(ctx, s, e)
 	}
-	return s.concludeJourney(ctx, j)
+	return s.finishReserve(ctx, j)
 }
 
-// concludeJourney answers, and gives back what was taken in vain.
-func (s *Store) concludeJourney(ctx context.Context, j *journey) (out *weir.Outcome, again bool, err error) {
+// finishReserve answers, and gives back what was taken in vain.
+func (s *Store) finishReserve(ctx context.Context, j *reserveOp) (out *weir.Outcome, again bool, err error) {
 	all := true
-	for _, e := range j.errands {
-		switch e.found.ruling {
+	for _, e := range j.itemCharges {
+		switch e.found.kind {
 		case taken:
 			continue
 		case failed:
@@ -291,21 +291,21 @@ func (s *Store) concludeJourney(ctx context.Context, j *journey) (out *weir.Outc
 		}
 		all = false
 	}
-	if j.blind && err == nil {
-		if all, err = j.confirm(ctx); err == nil && !all {
+	if j.unplanned && err == nil {
+		if all, err = j.confirmPlan(ctx); err == nil && !all {
 			again = true
 		}
 	}
 	if all && err == nil {
-		return j.admittedOutcome(), false, nil
+		return j.admitted(), false, nil
 	}
-	for _, e := range j.errands {
-		e.giveBack(j.now)
+	for _, e := range j.itemCharges {
+		e.compensate(j.now)
 	}
 	if err != nil {
 		return nil, false, err
 	}
-	if again && j.blind {
+	if again && j.unplanned {
 		return nil, true, nil
 	}
 	if again {
@@ -314,54 +314,54 @@ func (s *Store) concludeJourney(ctx context.Context, j *journey) (out *weir.Outc
 		return out, true, nil
 	}
 	out = j.deniedOutcome()
-	j.remember() // what each limit has is known only now
+	j.rememberDenials() // what each limit has is known only now
 	return out, false, nil
 }
 
-// begin puts the errand in the line of a shard. One of a blind journey may have nothing to take.
-func (j *journey) begin(e *errand) {
-	if len(e.asks) == 0 {
+// enqueue puts the errand in the line of a shard. One of a blind journey may have nothing to take.
+func (j *reserveOp) enqueue(e *itemCharge) {
+	if len(e.takes) == 0 {
 		return
 	}
-	e.shard = e.spot.draw()
-	e.member = j.member(e)
-	e.spot.line(e.shard).submit(e.member, nil)
+	e.shard = e.state.pickShard()
+	e.waiter = j.waiterFor(e)
+	e.state.queue(e.shard).enqueue(e.waiter, nil)
 }
 
-// end waits for the errand, and goes on to other shards where one has too little.
-func (j *journey) end(ctx context.Context, e *errand) {
-	if e.member == nil {
+// await waits for the errand, and goes on to other shards where one has too little.
+func (j *reserveOp) await(ctx context.Context, e *itemCharge) {
+	if e.waiter == nil {
 		return
 	}
-	e.found = e.member.wait(ctx)
-	if e.found.ruling == taken {
-		e.draws = []draw{{e.shard, e.asks, e.found.found}}
+	e.found = e.waiter.wait(ctx)
+	if e.found.kind == taken {
+		e.shardTakes = []shardTake{{e.shard, e.takes, e.found.found}}
 		return
 	}
-	if e.found.ruling == denied && e.spot.count() > 1 && !j.blind {
-		j.elsewhere(ctx, e)
+	if e.found.kind == denied && e.state.shardCount() > 1 && !j.unplanned {
+		j.tryOtherShards(ctx, e)
 	}
 }
 
 // wait waits for the answer, or for the caller to go.
-func (m *member) wait(ctx context.Context) verdict {
+func (m *waiter) wait(ctx context.Context) waiterResult {
 	select {
 	case v := <-m.answer:
 		return v
 	case <-ctx.Done():
 	}
-	if m.leave() {
-		return verdict{ruling: failed, err: late(ctx)}
+	if m.abandon() {
+		return waiterResult{kind: failed, err: abandonedError(ctx)}
 	}
 	return <-m.answer
 }
 
-// giveBack returns what an errand took in vain, with the next write of each item.
-func (e *errand) giveBack(now int64) {
-	for _, d := range e.draws {
-		e.spot.line(d.shard).submit(nil, compensation(now, d.asks, d.found))
+// compensate returns what an errand took in vain, with the next write of each item.
+func (e *itemCharge) compensate(now int64) {
+	for _, d := range e.shardTakes {
+		e.state.queue(d.shard).enqueue(nil, compensation(now, d.asks, d.found))
 	}
-	e.draws = nil
+	e.shardTakes = nil
 }
 
 // wholeMS cuts an instant to the millisecond.

@@ -11,19 +11,19 @@ import (
 // isUnavailable reports whether an error says that the table did not answer.
 func isUnavailable(err error) bool { return errors.Is(err, weir.Unavailable) }
 
-// admittedOutcome is the answer to a reservation that was taken everywhere.
-func (j *journey) admittedOutcome() *weir.Outcome {
-	for _, e := range j.errands {
-		for k := range e.asks {
-			a := &e.asks[k]
+// admitted is the answer to a reservation that was taken everywhere.
+func (j *reserveOp) admitted() *weir.Outcome {
+	for _, e := range j.itemCharges {
+		for k := range e.takes {
+			a := &e.takes[k]
 			taken := &j.out.Taken[a.holding]
-			j.status(e, k)
+			j.fillStatus(e, k)
 			j.out.Limits[a.holding].Available -= a.milli / 1000
 			taken.Pieces = taken.Pieces[:0]
-			for _, d := range e.draws {
+			for _, d := range e.shardTakes {
 				for i := range d.asks {
-					if d.asks[i].name == a.name && (d.shard != 0 || len(e.draws) > 1) {
-						taken.Pieces = append(taken.Pieces, piece{d.asks[i].milli, d.shard}.kept())
+					if d.asks[i].name == a.name && (d.shard != 0 || len(e.shardTakes) > 1) {
+						taken.Pieces = append(taken.Pieces, shardPiece{d.asks[i].milli, d.shard}.toDriver())
 					}
 				}
 			}
@@ -33,21 +33,21 @@ func (j *journey) admittedOutcome() *weir.Outcome {
 }
 
 // deniedOutcome is the answer to one that some limit denied.
-func (j *journey) deniedOutcome() *weir.Outcome {
+func (j *reserveOp) deniedOutcome() *weir.Outcome {
 	out := j.out
 	out.Denied = true
-	for _, e := range j.errands {
-		out.Contended = out.Contended || e.found.ruling == contended
-		for k := range e.asks {
-			j.status(e, k)
+	for _, e := range j.itemCharges {
+		out.Contended = out.Contended || e.found.kind == contended
+		for k := range e.takes {
+			j.fillStatus(e, k)
 		}
 	}
 	return out
 }
 
-// status fills in what one ask found.
-func (j *journey) status(e *errand, k int) {
-	a := &e.asks[k]
+// fillStatus fills in what one ask found.
+func (j *reserveOp) fillStatus(e *itemCharge, k int) {
+	a := &e.takes[k]
 	t := &j.made.Takes[a.holding]
 	st := &j.out.Limits[a.holding]
 	st.Entity, st.Resource, st.Limit = t.Entity, t.Resource, t.Limit.Name
@@ -65,9 +65,9 @@ func (j *journey) status(e *errand, k int) {
 	if others != nil { // what a shard has above its share for a while
 		balance = min(balance, c.Capacity)
 	}
-	st.Available = kernel.Units(balance) - a.lowered/1000
-	st.Exceeded = e.found.ruling == denied && balance < a.milli+a.lowered
-	if e.found.ruling == denied && others != nil && !e.lacks() && c.balance < a.milli+a.lowered {
+	st.Available = kernel.Units(balance) - a.belowCapacity/1000
+	st.Exceeded = e.found.kind == denied && balance < a.milli+a.belowCapacity
+	if e.found.kind == denied && others != nil && !e.exceeded() && c.balance < a.milli+a.belowCapacity {
 		st.Exceeded = true // enough, but scattered
 	}
 	if st.Exceeded {
@@ -77,25 +77,25 @@ func (j *journey) status(e *errand, k int) {
 			all.balance, all.rate = balance, shareOf(&c.BucketLimit, 1)
 			c = &all
 		}
-		st.RetryAfter = wait(c, j.now, a.milli+a.lowered)
+		st.RetryAfter = waitFor(c, j.now, a.milli+a.belowCapacity)
 		if st.AtLeast {
 			st.RetryAfter = max(st.RetryAfter, time.Millisecond)
 		}
 	}
 }
 
-// lacks reports whether all shards together have too little of some limit.
-func (e *errand) lacks() bool {
-	for k := range e.asks {
-		a := &e.asks[k]
-		if e.found.found[k].balance+e.found.others[k] < a.milli+a.lowered {
+// exceeded reports whether all shards together have too little of some limit.
+func (e *itemCharge) exceeded() bool {
+	for k := range e.takes {
+		a := &e.takes[k]
+		if e.found.found[k].balance+e.found.others[k] < a.milli+a.belowCapacity {
 			return true
 		}
 	}
 	return false
 }
 
-// wait is how long it takes until a counter holds so much.
-func wait(c *counter, now, milli int64) time.Duration {
+// waitFor is how long it takes until a counter holds so much.
+func waitFor(c *limitImage, now, milli int64) time.Duration {
 	return kernel.Duration(c.wait(now, milli))
 }

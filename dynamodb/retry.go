@@ -52,24 +52,24 @@ func conflicted(err error) aws.Ternary {
 	return aws.UnknownTernary
 }
 
-// calls looks at each call, outside of the SDK's repetition.
-type calls struct{ readOnly bool }
+// callMiddleware looks at each call, outside of the SDK's repetition.
+type callMiddleware struct{ readOnly bool }
 
 // ID names the middleware.
-func (*calls) ID() string { return "WeirCalls" }
+func (*callMiddleware) ID() string { return "WeirCalls" }
 
 // HandleFinalize makes a call, with all its attempts. Once one of them may have been applied, the
 // outcome is unknown whatever a later one said, unless that was a condition: a transaction that had
 // been applied would have been known again.
-func (r *calls) HandleFinalize(
+func (r *callMiddleware) HandleFinalize(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (middleware.FinalizeOutput, middleware.Metadata, error) {
-	if r.readOnly && !reads(middleware.GetOperationName(ctx)) {
+	if r.readOnly && !isReadCall(middleware.GetOperationName(ctx)) {
 		return middleware.FinalizeOutput{}, middleware.Metadata{}, &weir.Error{
 			Code: weir.Unsupported, Reason: "the table was opened for reading only",
 		}
 	}
-	c := &call{}
+	c := &sdkCall{}
 	out, metadata, err := next.HandleFinalize(context.WithValue(ctx, callKey{}, c), in)
 	if err != nil && c.doubt.Load() {
 		if kind := outcomeOf(err).kind; kind != writeUnknown && kind != writeRefused {
@@ -79,44 +79,44 @@ func (r *calls) HandleFinalize(
 	return out, metadata, err
 }
 
-// call is what the attempts of one call have in common.
-type call struct{ doubt atomic.Bool }
+// sdkCall is what the attempts of one call have in common.
+type sdkCall struct{ doubt atomic.Bool }
 
 type callKey struct{}
 
-// attempts looks at each attempt of each call, inside of the SDK's repetition. It reads the clock
+// attemptMiddleware looks at each attempt of each call, inside of the SDK's repetition. It reads the clock
 // of the answers, and marks a write of which nobody knows whether it was applied, so that it is
 // neither repeated nor taken for failed.
-type attempts struct {
-	clock *clock
+type attemptMiddleware struct {
+	clock *serverClock
 	now   func() time.Time
 }
 
 // ID names the middleware.
-func (*attempts) ID() string { return "WeirAttempts" }
+func (*attemptMiddleware) ID() string { return "WeirAttempts" }
 
 // HandleFinalize sends one attempt.
-func (a *attempts) HandleFinalize(
+func (a *attemptMiddleware) HandleFinalize(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (middleware.FinalizeOutput, middleware.Metadata, error) {
-	at := &attempt{}
+	at := &httpAttempt{}
 	before := a.now()
 	out, metadata, err := next.HandleFinalize(context.WithValue(ctx, attemptKey{}, at), in)
 	a.clock.observe(before, a.now(), metadata)
-	if err == nil || !writes(ctx) || !at.mayHaveArrived(err) || refuses(err) {
+	if err == nil || !isWrite(ctx) || !at.mayHaveArrived(err) || isRejection(err) {
 		return out, metadata, err
 	}
-	if c, ok := ctx.Value(callKey{}).(*call); ok {
+	if c, ok := ctx.Value(callKey{}).(*sdkCall); ok {
 		c.doubt.Store(true)
 	}
-	if writesOnce(ctx) {
+	if unsafeToRetry(ctx) {
 		err = &unknownError{err}
 	}
 	return out, metadata, err
 }
 
-// reads reports whether a call changes nothing.
-func reads(operation string) bool {
+// isReadCall reports whether a call changes nothing.
+func isReadCall(operation string) bool {
 	switch operation {
 	case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan", "DescribeTable",
 		"DescribeTimeToLive":
@@ -125,15 +125,15 @@ func reads(operation string) bool {
 	return false
 }
 
-// writes reports whether a call changes items by conditions or sums. A batch only deletes, which
+// isWrite reports whether a call changes items by conditions or sums. A batch only deletes, which
 // may be repeated.
-func writes(ctx context.Context) bool {
-	return writesOnce(ctx) || middleware.GetOperationName(ctx) == "TransactWriteItems"
+func isWrite(ctx context.Context) bool {
+	return unsafeToRetry(ctx) || middleware.GetOperationName(ctx) == "TransactWriteItems"
 }
 
-// writesOnce reports whether a call counts twice when it is sent twice. A transaction has a mark by
+// unsafeToRetry reports whether a call counts twice when it is sent twice. A transaction has a mark by
 // which DynamoDB knows it again.
-func writesOnce(ctx context.Context) bool {
+func unsafeToRetry(ctx context.Context) bool {
 	switch middleware.GetOperationName(ctx) {
 	case "UpdateItem", "PutItem", "DeleteItem":
 		return true
@@ -141,9 +141,9 @@ func writesOnce(ctx context.Context) bool {
 	return false
 }
 
-// refuses reports whether DynamoDB itself said that it did not do something. What it says of its
+// isRejection reports whether DynamoDB itself said that it did not do something. What it says of its
 // own failures, from 500 on, leaves that open.
-func refuses(err error) bool {
+func isRejection(err error) bool {
 	status, ok := errors.AsType[interface {
 		error
 		HTTPStatusCode() int
@@ -155,8 +155,8 @@ func refuses(err error) bool {
 	return ok
 }
 
-// attempt is what is known of one attempt.
-type attempt struct {
+// httpAttempt is what is known of one attempt.
+type httpAttempt struct {
 	sent      atomic.Bool // it was handed to the HTTP client
 	dialling  atomic.Bool // which looked for a connection
 	connected atomic.Bool // and had one
@@ -164,7 +164,7 @@ type attempt struct {
 
 // mayHaveArrived is false only where the call that ended with err certainly never left: there was
 // no connection. An HTTP client that does not say how it connects is taken to have sent.
-func (a *attempt) mayHaveArrived(err error) bool {
+func (a *httpAttempt) mayHaveArrived(err error) bool {
 	if !a.sent.Load() || a.connected.Load() {
 		return a.sent.Load()
 	}
@@ -174,19 +174,19 @@ func (a *attempt) mayHaveArrived(err error) bool {
 
 type attemptKey struct{}
 
-// sending is the innermost middleware, just before the HTTP client.
-type sending struct{}
+// sendMiddleware is the innermost middleware, just before the HTTP client.
+type sendMiddleware struct{}
 
 // ID names the middleware.
-func (sending) ID() string { return "WeirSending" }
+func (sendMiddleware) ID() string { return "WeirSending" }
 
 // HandleDeserialize notes that an attempt leaves, and how far it comes.
-func (sending) HandleDeserialize(
+func (sendMiddleware) HandleDeserialize(
 	ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler,
 ) (middleware.DeserializeOutput, middleware.Metadata, error) {
-	if a, ok := ctx.Value(attemptKey{}).(*attempt); ok {
+	if a, ok := ctx.Value(attemptKey{}).(*httpAttempt); ok {
 		a.sent.Store(true)
-		if writes(ctx) {
+		if isWrite(ctx) {
 			ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 				GetConn: func(string) { a.dialling.Store(true) },
 				GotConn: func(httptrace.GotConnInfo) { a.connected.Store(true) },

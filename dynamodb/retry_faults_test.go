@@ -13,7 +13,7 @@ import (
 )
 
 // faulty is a connection to a table through faults.
-func faulty(t *testing.T, table *Table, seed uint64) (*connection, *testkit.Faults) {
+func faulty(t *testing.T, table *Table, seed uint64) (*tableClient, *testkit.Faults) {
 	t.Helper()
 	var rules []testkit.FaultRule
 	for _, fault := range []testkit.Fault{
@@ -43,7 +43,7 @@ func TestFaultyWrites(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	const writes, callers, seed = 400, 4, 20261121
-	for name, add := range map[string]func(context.Context, *connection, schema.Key) error{
+	for name, add := range map[string]func(context.Context, *tableClient, schema.Key) error{
 		"update": addOne, "transaction": addOneInTransaction,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestFaultyWrites(t *testing.T) {
 	}
 }
 
-func addOne(ctx context.Context, c *connection, key schema.Key) error {
+func addOne(ctx context.Context, c *tableClient, key schema.Key) error {
 	_, err := c.client.UpdateItem(ctx, &ddb.UpdateItemInput{
 		TableName: &c.table, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),
 		ExpressionAttributeNames:  map[string]string{"#n0": "n"},
@@ -101,7 +101,7 @@ func addOne(ctx context.Context, c *connection, key schema.Key) error {
 	return err
 }
 
-func addOneInTransaction(ctx context.Context, c *connection, key schema.Key) error {
+func addOneInTransaction(ctx context.Context, c *tableClient, key schema.Key) error {
 	_, err := c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{Update: &types.Update{
 			TableName: &c.table, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),

@@ -85,7 +85,7 @@ func unreached() reply {
 func fine() reply { return says(http.StatusOK, "{}") }
 
 // wired is a connection whose calls go through a transport.
-func wired(t *testing.T, transport http.RoundTripper) *connection {
+func wired(t *testing.T, transport http.RoundTripper) *tableClient {
 	t.Helper()
 	c, err := connect(t.Context(), "limits", &Options{
 		Config: &aws.Config{
@@ -101,7 +101,7 @@ func wired(t *testing.T, transport http.RoundTripper) *connection {
 }
 
 // write writes an item for a test.
-func (c *connection) write(t *testing.T, item schema.Item) {
+func (c *tableClient) write(t *testing.T, item schema.Item) {
 	t.Helper()
 	in := &ddb.PutItemInput{TableName: &c.table, Item: item}
 	if _, err := c.client.PutItem(t.Context(), in); err != nil {
@@ -109,18 +109,18 @@ func (c *connection) write(t *testing.T, item schema.Item) {
 	}
 }
 
-func (c *connection) sendPut(ctx context.Context) error {
+func (c *tableClient) sendPut(ctx context.Context) error {
 	_, err := c.client.PutItem(ctx, &ddb.PutItemInput{TableName: &c.table, Item: schema.Item{}})
 	return err
 }
 
-func (c *connection) sendUpdate(ctx context.Context, options ...func(*ddb.Options)) error {
+func (c *tableClient) sendUpdate(ctx context.Context, options ...func(*ddb.Options)) error {
 	in := &ddb.UpdateItemInput{TableName: &c.table, Key: schema.Item{}}
 	_, err := c.client.UpdateItem(ctx, in, options...)
 	return err
 }
 
-func (c *connection) sendTransact(ctx context.Context) error {
+func (c *tableClient) sendTransact(ctx context.Context) error {
 	_, err := c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{
 			Delete: &types.Delete{TableName: &c.table, Key: schema.Item{}},
@@ -129,7 +129,7 @@ func (c *connection) sendTransact(ctx context.Context) error {
 	return err
 }
 
-func (c *connection) sendRead(ctx context.Context) error {
+func (c *tableClient) sendRead(ctx context.Context) error {
 	_, err := c.getItem(ctx, schema.VersionKey(), false)
 	return err
 }
@@ -155,12 +155,12 @@ func TestWriteOutcomes(t *testing.T) {
 	denied, missing := fails("AccessDeniedException", ""), fails("ResourceNotFoundException", "")
 	cut, strange := says(http.StatusOK, `{"Attr`), says(http.StatusBadRequest, "<html>")
 	cancelled := func(why string) reply { return fails("TransactionCanceledException", why) }
-	update := func(c *connection, ctx context.Context) error { return c.sendUpdate(ctx) }
-	put := (*connection).sendPut
-	transact, read := (*connection).sendTransact, (*connection).sendRead
+	update := func(c *tableClient, ctx context.Context) error { return c.sendUpdate(ctx) }
+	put := (*tableClient).sendPut
+	transact, read := (*tableClient).sendTransact, (*tableClient).sendRead
 	const all = callAttempts
 	for name, tc := range map[string]struct {
-		call    func(*connection, context.Context) error
+		call    func(*tableClient, context.Context) error
 		replies []reply
 		kind    writeKind
 		sent    int64

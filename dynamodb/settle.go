@@ -22,10 +22,10 @@ func (s *Store) Update(ctx context.Context, now time.Time, u *weir.Update, out *
 	}
 	defer s.running.end()
 	out.At = wholeMS(now)
-	t := s.unsettled.take(u.ID)
+	t := s.unfinished.remove(u.ID)
 	if u.Verb == weir.VerbExtend {
 		if t != nil {
-			s.unsettled.keep(now, u, t)
+			s.unfinished.put(now, u, t)
 		}
 		for i := range u.Changes {
 			out.Taken[i].Pieces = u.Changes[i].Holding.Pieces
@@ -33,65 +33,65 @@ func (s *Store) Update(ctx context.Context, now time.Time, u *weir.Update, out *
 		return nil
 	}
 	if t == nil {
-		t = newSettlement(u.Changes)
+		t = newLeaseUpdate(u.Changes)
 	}
 	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // the one before is still on its way
-		s.unsettled.keep(now, u, t)
+		s.unfinished.put(now, u, t)
 		return err
 	}
-	if err := t.send(s, now, u); err != nil {
-		s.unsettled.keep(now, u, t)
+	if err := t.enqueue(s, now, u); err != nil {
+		s.unfinished.put(now, u, t)
 		return err
 	}
 	if err := t.wait(ctx); err != nil {
-		s.unsettled.keep(now, u, t)
+		s.unfinished.put(now, u, t)
 		return err
 	}
 	out.RefundInDoubt = t.inDoubt()
-	t.noteUnmoved(s, now, u)
+	t.noteSeen(s, now, u)
 	for i := range u.Changes {
 		for _, p := range t.pieces[i] {
-			out.Taken[i].Pieces = append(out.Taken[i].Pieces, p.kept())
+			out.Taken[i].Pieces = append(out.Taken[i].Pieces, p.toDriver())
 		}
 	}
 	return nil
 }
 
-// settlement is what a lease stands for on the table while it is settled.
-type settlement struct {
-	mu     sync.Mutex
-	pieces [][]piece     // of each holding
-	open   int           // rides that are on their way
-	err    error         // the first that failed
-	done   chan struct{} // closed when none is on its way
-	moved  []bool        // for each holding, whether something was sent for it
-	doubt  bool          // a refund may not have been made
+// leaseUpdate is what a lease stands for on the table while it is settled.
+type leaseUpdate struct {
+	mu        sync.Mutex
+	pieces    [][]shardPiece // of each holding
+	inFlight  int            // rides that are on their way
+	err       error          // the first that failed
+	done      chan struct{}  // closed when none is on its way
+	touched   []bool         // for each holding, whether something was sent for it
+	uncertain bool           // a refund may not have been made
 }
 
-func newSettlement(changes []weir.Change) *settlement {
-	t := &settlement{pieces: make([][]piece, len(changes)), done: make(chan struct{})}
+func newLeaseUpdate(changes []weir.Change) *leaseUpdate {
+	t := &leaseUpdate{pieces: make([][]shardPiece, len(changes)), done: make(chan struct{})}
 	close(t.done)
 	for i := range changes {
 		if len(changes[i].Holding.Pieces) == 0 {
-			t.pieces[i] = []piece{{milli: changes[i].From * 1000}}
+			t.pieces[i] = []shardPiece{{milli: changes[i].From * 1000}}
 			continue
 		}
 		for _, p := range changes[i].Holding.Pieces {
-			t.pieces[i] = append(t.pieces[i], pieceOf(p))
+			t.pieces[i] = append(t.pieces[i], shardPieceOf(p))
 		}
 	}
 	return t
 }
 
 // wait waits until nothing is on its way, and returns what went wrong, once.
-func (t *settlement) wait(ctx context.Context) error {
+func (t *leaseUpdate) wait(ctx context.Context) error {
 	t.mu.Lock()
 	done := t.done
 	t.mu.Unlock()
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return late(ctx)
+		return abandonedError(ctx)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -102,46 +102,46 @@ func (t *settlement) wait(ctx context.Context) error {
 
 // inDoubt reports whether a refund may not have been made, in this settlement or one before it
 // that did not get through.
-func (t *settlement) inDoubt() bool {
+func (t *leaseUpdate) inDoubt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.doubt
+	return t.uncertain
 }
 
-// step is a change of one piece.
-type step struct {
+// pieceDelta is a change of one piece.
+type pieceDelta struct {
 	holding, piece int
 	milli          int64
 	shard          int
 }
 
-// send puts everything on its way that is not yet as it shall be, or nothing: one ride of charges
+// enqueue puts everything on its way that is not yet as it shall be, or nothing: one ride of charges
 // and one of refunds for each item, since after a write without an answer they go different ways.
-func (t *settlement) send(s *Store, now time.Time, u *weir.Update) error {
-	steps, err := t.steps(u)
+func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
+	steps, err := t.pieceDeltas(u)
 	if err != nil {
 		return err
 	}
-	t.moved = make([]bool, len(u.Changes))
+	t.touched = make([]bool, len(u.Changes))
 	type place struct {
 		of     weir.Subject
 		shard  int
 		refund bool
 	}
-	rides := make(map[place]*ride)
-	moved := make(map[place][]step)
+	rides := make(map[place]*itemUpdate)
+	moved := make(map[place][]pieceDelta)
 	var order []place
 	for _, p := range steps {
 		h := u.Changes[p.holding].Holding
-		t.moved[p.holding] = true
+		t.touched[p.holding] = true
 		at := place{h.Subject, p.shard, p.milli < 0}
 		r := rides[at]
 		if r == nil {
-			r = &ride{now: now.UnixMilli()}
+			r = &itemUpdate{now: now.UnixMilli()}
 			rides[at] = r
 			order = append(order, at)
 		}
-		r.changes = append(r.changes, change{
+		r.deltas = append(r.deltas, delta{
 			name: h.Limit.Name, milli: p.milli, limit: u.Changes[p.holding].Limit,
 		})
 		moved[at] = append(moved[at], p)
@@ -149,52 +149,52 @@ func (t *settlement) send(s *Store, now time.Time, u *weir.Update) error {
 	if len(order) == 0 {
 		return nil
 	}
-	lines := make([]*line, len(order))
+	lines := make([]*itemQueue, len(order))
 	for i, at := range order {
-		p := s.spots.get(s, at.of)
+		p := s.subjects.get(s, at.of)
 		defer p.release()
-		lines[i] = p.line(at.shard)
-		if m := lines[i].expected(); m != nil { // all or nothing, as far as the items are known
+		lines[i] = p.queue(at.shard)
+		if m := lines[i].expectedImage(); m != nil { // all or nothing, as far as the items are known
 			if err := m.countable(rides[at], make(map[string]int64)); err != nil {
 				return err
 			}
 		}
 	}
 	t.mu.Lock()
-	t.open, t.done = len(order), make(chan struct{})
+	t.inFlight, t.done = len(order), make(chan struct{})
 	t.mu.Unlock()
 	for i, at := range order {
 		r := rides[at]
 		r.done = func(err error) { t.finish(moved[at], r.inDoubt, err) }
-		r.reread = s.unread(at.of)
-		lines[i].submit(nil, r)
+		r.reread = s.configStale(at.of)
+		lines[i].enqueue(nil, r)
 	}
 	return nil
 }
 
-// noteUnmoved notes that limits were settled on which nothing moved: they have been seen.
-func (t *settlement) noteUnmoved(s *Store, now time.Time, u *weir.Update) {
+// noteSeen notes that limits were settled on which nothing moved: they have been seen.
+func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *weir.Update) {
 	for i := range u.Changes {
 		h := u.Changes[i].Holding
-		if t.moved[i] {
+		if t.touched[i] {
 			continue
 		}
-		p := s.spots.get(s, h.Subject)
+		p := s.subjects.get(s, h.Subject)
 		var inForce *weir.Limit
-		if s.unread(h.Subject) {
+		if s.configStale(h.Subject) {
 			inForce = u.Changes[i].Limit
 		}
-		seen := sighting{name: h.Limit.Name, now: now.UnixMilli(), limit: inForce}
-		p.line(t.pieces[i][0].shard).note(seen)
+		seen := seenLimit{name: h.Limit.Name, now: now.UnixMilli(), limit: inForce}
+		p.queue(t.pieces[i][0].shard).noteSeen(seen)
 		p.release()
 	}
 }
 
 // finish notes what became of a ride.
-func (t *settlement) finish(steps []step, inDoubt bool, err error) {
+func (t *leaseUpdate) finish(steps []pieceDelta, inDoubt bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.doubt = t.doubt || inDoubt
+	t.uncertain = t.uncertain || inDoubt
 	if err == nil {
 		for _, p := range steps {
 			t.pieces[p.holding][p.piece].milli += p.milli
@@ -202,15 +202,15 @@ func (t *settlement) finish(steps []step, inDoubt bool, err error) {
 	} else if t.err == nil {
 		t.err = err
 	}
-	if t.open--; t.open == 0 {
+	if t.inFlight--; t.inFlight == 0 {
 		close(t.done)
 	}
 }
 
-// steps are what is to be done. More is charged where the units are; less is taken off what was
+// pieceDeltas are what is to be done. More is charged where the units are; less is taken off what was
 // added last.
-func (t *settlement) steps(u *weir.Update) ([]step, error) {
-	var steps []step
+func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
+	var steps []pieceDelta
 	for i := range u.Changes {
 		c := &u.Changes[i]
 		left, ok := kernel.Milli(c.To)
@@ -222,12 +222,12 @@ func (t *settlement) steps(u *weir.Update) ([]step, error) {
 			left -= p.milli
 		}
 		if left > 0 {
-			steps = append(steps, step{i, 0, left, t.pieces[i][0].shard})
+			steps = append(steps, pieceDelta{i, 0, left, t.pieces[i][0].shard})
 		}
 		for k := len(t.pieces[i]) - 1; left < 0 && k >= 0; k-- {
 			p := &t.pieces[i][k]
 			if n := min(p.milli, -left); n > 0 {
-				steps = append(steps, step{i, k, -n, p.shard})
+				steps = append(steps, pieceDelta{i, k, -n, p.shard})
 				left += n
 			}
 		}
@@ -235,39 +235,39 @@ func (t *settlement) steps(u *weir.Update) ([]step, error) {
 	return steps, nil
 }
 
-// unsettled keeps the settlements that did not get through, by lease, until the lease has ended by
+// unfinishedUpdates keeps the settlements that did not get through, by lease, until the lease has ended by
 // itself: then nobody asks for it any more.
-type unsettled struct {
+type unfinishedUpdates struct {
 	mu    sync.Mutex
-	of    map[weir.LeaseID]kept
+	of    map[weir.LeaseID]unfinishedUpdate
 	sweep int // how many there are when the ended ones are dropped next
 }
 
-type kept struct {
-	*settlement
+type unfinishedUpdate struct {
+	*leaseUpdate
 	until int64 // Unix ms
 }
 
 // leastSweep is below how many the ended ones are not worth looking for.
 const leastSweep = 1000
 
-func (u *unsettled) take(id weir.LeaseID) *settlement {
+func (u *unfinishedUpdates) remove(id weir.LeaseID) *leaseUpdate {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	t := u.of[id].settlement
+	t := u.of[id].leaseUpdate
 	delete(u.of, id)
 	return t
 }
 
-func (u *unsettled) keep(now time.Time, of *weir.Update, t *settlement) {
+func (u *unfinishedUpdates) put(now time.Time, of *weir.Update, t *leaseUpdate) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.of == nil {
-		u.of, u.sweep = make(map[weir.LeaseID]kept), leastSweep
+		u.of, u.sweep = make(map[weir.LeaseID]unfinishedUpdate), leastSweep
 	}
 	if len(u.of) >= u.sweep {
-		maps.DeleteFunc(u.of, func(_ weir.LeaseID, k kept) bool { return k.until < now.UnixMilli() })
+		maps.DeleteFunc(u.of, func(_ weir.LeaseID, k unfinishedUpdate) bool { return k.until < now.UnixMilli() })
 		u.sweep = max(leastSweep, 2*len(u.of))
 	}
-	u.of[of.ID] = kept{t, of.Expires(now).UnixMilli()}
+	u.of[of.ID] = unfinishedUpdate{t, of.Expires(now).UnixMilli()}
 }

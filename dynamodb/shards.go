@@ -8,64 +8,64 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// draw chooses a shard: at random, so that all of them are used alike.
-func (p *spot) draw() int {
-	if n := p.count(); n > 1 {
+// pickShard chooses a shard: at random, so that all of them are used alike.
+func (p *subjectState) pickShard() int {
+	if n := p.shardCount(); n > 1 {
 		return rand.IntN(n)
 	}
 	return 0
 }
 
-// elsewhere goes on where one shard had too little: the others are read once, and then asked in the
+// tryOtherShards goes on where one shard had too little: the others are read once, and then asked in the
 // order of what they have; and where no shard has enough but all of them together have, it is drawn
 // from several.
-func (j *journey) elsewhere(ctx context.Context, e *errand) {
+func (j *reserveOp) tryOtherShards(ctx context.Context, e *itemCharge) {
 	now := j.now
 	tried := e.found
-	images, err := e.spot.readAll(ctx, now)
+	images, err := e.state.readAll(ctx, now)
 	if err != nil {
-		e.found = verdict{ruling: failed, err: err}
+		e.found = waiterResult{kind: failed, err: err}
 		return
 	}
-	for _, shard := range e.promising(images, now) {
-		m := j.member(e)
-		e.spot.line(shard).submit(m, nil)
+	for _, shard := range e.shardsWithEnough(images, now) {
+		m := j.waiterFor(e)
+		e.state.queue(shard).enqueue(m, nil)
 		v := m.wait(ctx)
-		if v.ruling != denied {
+		if v.kind != denied {
 			e.found, e.shard = v, shard
-			if v.ruling == taken {
-				e.draws = []draw{{shard, e.asks, v.found}}
+			if v.kind == taken {
+				e.shardTakes = []shardTake{{shard, e.takes, v.found}}
 			}
 			return
 		}
 		tried, e.shard = v, shard
 	}
-	if j.scattered(ctx, e, images) {
+	if j.takeFromShards(ctx, e, images) {
 		return
 	}
 	e.found = tried
-	e.sumUp(images, now)
+	e.addShardTotals(images, now)
 }
 
-// sumUp adds to what was found what the other shards have.
-func (e *errand) sumUp(images []*image, now int64) {
+// addShardTotals adds to what was found what the other shards have.
+func (e *itemCharge) addShardTotals(images []*image, now int64) {
 	e.found.shards = len(images)
-	if len(images) < 2 || len(e.found.found) < len(e.asks) {
+	if len(images) < 2 || len(e.found.found) < len(e.takes) {
 		return
 	}
-	e.found.others = make([]int64, len(e.asks))
-	for k := range e.asks {
+	e.found.others = make([]int64, len(e.takes))
+	for k := range e.takes {
 		for i, m := range images {
 			if i != e.shard {
-				e.found.others[k] += m.left(&e.asks[k], now)
+				e.found.others[k] += m.available(&e.takes[k], now)
 			}
 		}
 	}
 }
 
-// left is what a shard has of a limit; nothing where there is no such shard.
+// available is what a shard has of a limit; nothing where there is no such shard.
 // One that has not met a limit yet that was added has a share of it.
-func (m *image) left(a *ask, now int64) int64 {
+func (m *image) available(a *itemTake, now int64) int64 {
 	if m == nil {
 		return 0
 	}
@@ -74,16 +74,16 @@ func (m *image) left(a *ask, now int64) int64 {
 	case c != nil && !c.Incomplete:
 		return c.peek(now, m.shards)
 	case a.limit != nil:
-		l := stored(a.limit)
+		l := storedLimit(a.limit)
 		return shareOf(&l, m.shards).CapacityMilli
 	}
 	return 0
 }
 
-// promising are the shards that were not asked and have enough, the fullest first. The first one
+// shardsWithEnough are the shards that were not asked and have enough, the fullest first. The first one
 // has what no other has when it is made; another one that is not there takes what it has from
 // these.
-func (e *errand) promising(images []*image, now int64) []int {
+func (e *itemCharge) shardsWithEnough(images []*image, now int64) []int {
 	var shards []int
 	for i, m := range images {
 		if m == nil && i == 0 {
@@ -93,32 +93,32 @@ func (e *errand) promising(images []*image, now int64) []int {
 			continue
 		}
 		enough := true
-		for k := range e.asks {
-			a := &e.asks[k]
-			enough = enough && m.left(a, now) >= a.needs(len(images))
+		for k := range e.takes {
+			a := &e.takes[k]
+			enough = enough && m.available(a, now) >= a.needs(len(images))
 		}
 		if enough {
 			shards = append(shards, i)
 		}
 	}
-	first := &e.asks[0]
+	first := &e.takes[0]
 	slices.SortStableFunc(shards, func(a, b int) int {
-		return int(min(1, max(-1, images[b].left(first, now)-images[a].left(first, now))))
+		return int(min(1, max(-1, images[b].available(first, now)-images[a].available(first, now))))
 	})
 	return shards
 }
 
-// scattered takes the errand in parts from several shards, where they have enough together.
-func (j *journey) scattered(ctx context.Context, e *errand, images []*image) bool {
+// takeFromShards takes the errand in parts from several shards, where they have enough together.
+func (j *reserveOp) takeFromShards(ctx context.Context, e *itemCharge, images []*image) bool {
 	now := j.now
-	parts := make([][]ask, len(images))
-	for k := range e.asks {
-		a := e.asks[k]
+	parts := make([][]itemTake, len(images))
+	for k := range e.takes {
+		a := e.takes[k]
 		left := a.milli
 		var all int64
 		for i, m := range images {
 			part := a
-			has := m.left(&a, now)
+			has := m.available(&a, now)
 			part.milli = min(left, max(0, has-(a.needs(len(images))-a.milli)))
 			all += has
 			if part.milli > 0 {
@@ -126,42 +126,42 @@ func (j *journey) scattered(ctx context.Context, e *errand, images []*image) boo
 				left -= part.milli
 			}
 		}
-		if left > 0 || a.milli == 0 && all < a.lowered { // nothing is asked, but nothing is owed either
+		if left > 0 || a.milli == 0 && all < a.belowCapacity { // nothing is asked, but nothing is owed either
 			return false
 		}
 	}
-	members := make([]*member, len(images))
+	members := make([]*waiter, len(images))
 	for i, asks := range parts {
 		if len(asks) > 0 {
-			members[i] = j.part(e, asks)
-			e.spot.line(i).submit(members[i], nil)
+			members[i] = j.waiterForPart(e, asks)
+			e.state.queue(i).enqueue(members[i], nil)
 		}
 	}
 	all := true
-	var failure verdict
+	var failure waiterResult
 	for i, m := range members {
 		if m == nil {
 			continue
 		}
 		v := m.wait(ctx)
-		if v.ruling == taken {
-			e.draws = append(e.draws, draw{i, parts[i], v.found})
+		if v.kind == taken {
+			e.shardTakes = append(e.shardTakes, shardTake{i, parts[i], v.found})
 			continue
 		}
-		if all = false; failure.ruling != failed {
+		if all = false; failure.kind != failed {
 			failure = v
 		}
 	}
 	if !all {
-		e.giveBack(now)
-		if failure.ruling == failed {
+		e.compensate(now)
+		if failure.kind == failed {
 			e.found = failure
 			return true
 		}
 		return false
 	}
-	e.found.ruling = taken
-	e.sumUp(images, now)
+	e.found.kind = taken
+	e.addShardTotals(images, now)
 	return true
 }
 
@@ -173,11 +173,11 @@ const (
 	leastShare = 10_000
 )
 
-// crowd doubles the shards of a bucket whose item takes more writes than DynamoDB allows for one,
+// doubleIfBusy doubles the shards of a bucket whose item takes more writes than DynamoDB allows for one,
 // unless some limit is too small to be split.
-func (c *commit) crowd(ctx context.Context) {
+func (c *commit) doubleIfBusy(ctx context.Context) {
 	m := c.image
-	if m == nil || m.shards*2 > maxShards || !c.spot.spread(m.shards, c.now()) {
+	if m == nil || m.shards*2 > maxShards || !c.state.canDouble(m.shards, c.now()) {
 		return
 	}
 	w := m.item.Writes
@@ -192,14 +192,14 @@ func (c *commit) crowd(ctx context.Context) {
 			return
 		}
 	}
-	if t := c.agreed(); t != nil { // a limit that was added is perhaps not on this item yet
+	if t := c.agreedConfig(); t != nil { // a limit that was added is perhaps not on this item yet
 		for i := range t.limits {
-			if l := stored(&t.limits[i]); !splits(&l, 2*m.shards) {
+			if l := storedLimit(&t.limits[i]); !splits(&l, 2*m.shards) {
 				return
 			}
 		}
 	}
-	c.store.double(ctx, c.spot, m.shards)
+	c.store.doubleShards(ctx, c.state, m.shards)
 }
 
 // splits reports whether a limit can be divided among so many shards: each has enough of it, and
@@ -212,26 +212,26 @@ func splits(l *schema.BucketLimit, shards int) bool {
 // spreadMS is how long a new count of shards has to show what it does before it is doubled again.
 const spreadMS = 1000
 
-// spread reports whether a count of shards has been known for long enough: right after a doubling
+// canDouble reports whether a count of shards has been known for long enough: right after a doubling
 // the first shard is as crowded as before.
-func (p *spot) spread(shards int, now int64) bool {
+func (p *subjectState) canDouble(shards int, now int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if shards != p.spreading {
-		p.spreading, p.spreadSince = shards, now
+	if shards != p.itemShards {
+		p.itemShards, p.itemShardsSince = shards, now
 	}
-	return shards == 1 || now-p.spreadSince >= spreadMS
+	return shards == 1 || now-p.itemShardsSince >= spreadMS
 }
 
-// double raises the count on the first shard, whose count is the one that counts. Who loses learns
+// doubleShards raises the count on the first shard, whose count is the one that counts. Who loses learns
 // the winner's when it next sees the item.
-func (s *Store) double(ctx context.Context, p *spot, shards int) {
-	p.hold()
+func (s *Store) doubleShards(ctx context.Context, p *subjectState, shards int) {
+	p.retain()
 	s.running.run(func() {
 		defer p.release()
-		ctx, cancel := s.aside(ctx)
+		ctx, cancel := s.backgroundContext(ctx)
 		defer cancel()
-		l := p.line(0)
+		l := p.queue(0)
 		e := &expression{}
 		e.setNumber(schema.AttrShardCount, int64(2*shards))
 		if shards == 1 {
@@ -240,32 +240,32 @@ func (s *Store) double(ctx context.Context, p *spot, shards int) {
 		} else {
 			e.require(schema.AttrShardCount, "=", int64(shards))
 		}
-		_, err := s.client.UpdateItem(ctx, l.asUpdate(e))
+		_, err := s.client.UpdateItem(ctx, l.updateInput(e))
 		switch o := outcomeOf(err); o.kind {
 		case writeApplied:
 			s.counts.doublings.Add(1)
-			p.grow(2 * shards)
-			s.tellShards(ctx, p, shards, 2*shards)
+			p.raiseShards(2 * shards)
+			s.propagateShardCount(ctx, p, shards, 2*shards)
 		case writeRefused, writeConflicted, writeThrottled, writeUnknown:
 			// The item says it to whoever writes next.
 		default:
-			s.report(classify(err))
+			s.reportError(classify(err))
 		}
 	})
 }
 
-// tellShards raises the count on the other shards, so that all who refill one give it its share
+// propagateShardCount raises the count on the other shards, so that all who refill one give it its share
 // alone. One that is missed learns it with weir's next refill.
-func (s *Store) tellShards(ctx context.Context, p *spot, from, shards int) {
+func (s *Store) propagateShardCount(ctx context.Context, p *subjectState, from, shards int) {
 	for shard := 1; shard < from; shard++ {
-		l := p.line(shard)
+		l := p.queue(shard)
 		e := &expression{}
 		e.setNumber(schema.AttrShardCount, int64(shards))
 		e.exists(schema.AttrPK)
 		e.absentOr(schema.AttrShardCount, "<", int64(shards))
-		_, err := s.client.UpdateItem(ctx, l.asUpdate(e))
+		_, err := s.client.UpdateItem(ctx, l.updateInput(e))
 		if o := outcomeOf(err); o.kind == writeFailed {
-			s.report(classify(err))
+			s.reportError(classify(err))
 		}
 	}
 }

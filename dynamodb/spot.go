@@ -9,117 +9,117 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// spot is what the process knows of one (entity, resource): its shards, and a line for each of them
+// subjectState is what the process knows of one (entity, resource): its shards, and a line for each of them
 // that was used.
-type spot struct {
+type subjectState struct {
 	store   *Store
 	subject weir.Subject
 	holders atomic.Int64 // who must not find the spot gone
 
 	mu     sync.Mutex
 	shards int // the largest count that was seen
-	// spreading is the count that an item had last, and spreadSince since when, in Unix ms.
-	spreading   int
-	spreadSince int64
-	lines       map[int]*line
+	// itemShards is the count that an item had last, and spreadSince since when, in Unix ms.
+	itemShards      int
+	itemShardsSince int64
+	queues          map[int]*itemQueue
 	// parent is who is charged too, by the item that was seen last; known is whether one was.
-	parent string
-	known  bool
+	parent      string
+	parentKnown bool
 	// reading is the read of the configuration that is under way; nil if there is none.
-	reading *reading
-	// checked is the count of changes of configuration by this process when it was last read.
-	checked uint64
-	// terms are what applied when the configuration was last read; nil where it was not.
-	terms *terms
-	// charged is who was charged too, by that.
-	charged string
-	refused map[string]refusal // by limit
+	reading *configRead
+	// verifiedAt is the count of changes of configuration by this process when it was last read.
+	verifiedAt uint64
+	// config are what applied when the configuration was last read; nil where it was not.
+	config *itemConfig
+	// cascadeParent is who was charged too, by that.
+	cascadeParent string
+	denials       map[string]rememberedDenial // by limit
 }
 
-func (p *spot) hold() { p.holders.Add(1) }
+func (p *subjectState) retain() { p.holders.Add(1) }
 
-func (p *spot) release() { p.holders.Add(-1) }
+func (p *subjectState) release() { p.holders.Add(-1) }
 
-// line returns the line of a shard.
-func (p *spot) line(shard int) *line {
+// queue returns the line of a shard.
+func (p *subjectState) queue(shard int) *itemQueue {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shards = max(p.shards, 1<<bits.Len(uint(shard))) // there are at least so many
-	l := p.lines[shard]
+	l := p.queues[shard]
 	if l == nil {
-		l = &line{store: p.store, spot: p, shard: shard}
-		p.lines[shard] = l
+		l = &itemQueue{store: p.store, state: p, shard: shard}
+		p.queues[shard] = l
 	}
 	return l
 }
 
-// count is how many shards the bucket has, as far as is known.
-func (p *spot) count() int {
+// shardCount is how many shards the bucket has, as far as is known.
+func (p *subjectState) shardCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shards
 }
 
-// grow notes a count of shards. It never shrinks: shards are never merged.
-func (p *spot) grow(shards int) {
+// raiseShards notes a count of shards. It never shrinks: shards are never merged.
+func (p *subjectState) raiseShards(shards int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shards = max(p.shards, shards)
 }
 
-// owner notes to whom the bucket cascades by its item.
-func (p *spot) owner(cascade bool, parent string) {
+// setOwner notes to whom the bucket cascades by its item.
+func (p *subjectState) setOwner(cascade bool, parent string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.known, p.parent = true, ""
+	p.parentKnown, p.parent = true, ""
 	if cascade {
 		p.parent = parent
 	}
 }
 
-// cascadesTo is the parent that is charged too, as far as is known.
-func (p *spot) cascadesTo() string {
+// cascadeParentOf is the parent that is charged too, as far as is known.
+func (p *subjectState) cascadeParentOf() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.parent
 }
 
-// behind reports whether the item is known not to have what applies: then it must not be gone by
+// itemStale reports whether the item is known not to have what applies: then it must not be gone by
 // alone.
-func (p *spot) behind() bool {
+func (p *subjectState) itemStale() bool {
 	p.mu.Lock()
-	t, moved := p.terms, p.known && p.parent != p.charged
+	t, moved := p.config, p.parentKnown && p.parent != p.cascadeParent
 	p.mu.Unlock()
-	m := p.line(0).seen()
-	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.fulfilled(m))
+	m := p.queue(0).lastImage()
+	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.matches(m))
 }
 
-// spots keeps what the process knows. Each shard of it has a young and an old map: what is used
+// subjectStates keeps what the process knows. Each shard of it has a young and an old map: what is used
 // moves to the young one, which becomes the old one when it is full. What somebody holds is never
 // dropped: an item has one line.
-type spots struct {
-	room   int
-	seed   maphash.Seed
-	shards [32]spotShard
+type subjectStates struct {
+	size     int
+	seed     maphash.Seed
+	segments [32]stateSegment
 }
 
-type spotShard struct {
+type stateSegment struct {
 	mu         sync.Mutex
-	young, old map[weir.Subject]*spot
+	young, old map[weir.Subject]*subjectState
 }
 
-func newSpots(size int) *spots {
-	s := &spots{seed: maphash.MakeSeed()}
-	s.room = max(1, size/len(s.shards))
-	for i := range s.shards {
-		s.shards[i].young = make(map[weir.Subject]*spot)
+func newSubjectStates(size int) *subjectStates {
+	s := &subjectStates{seed: maphash.MakeSeed()}
+	s.size = max(1, size/len(s.segments))
+	for i := range s.segments {
+		s.segments[i].young = make(map[weir.Subject]*subjectState)
 	}
 	return s
 }
 
 // get returns the spot of a subject, held: release it.
-func (s *spots) get(store *Store, of weir.Subject) *spot {
-	sh := &s.shards[maphash.Comparable(s.seed, of)%uint64(len(s.shards))]
+func (s *subjectStates) get(store *Store, of weir.Subject) *subjectState {
+	sh := &s.segments[maphash.Comparable(s.seed, of)%uint64(len(s.segments))]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
 	p := sh.young[of]
@@ -127,21 +127,21 @@ func (s *spots) get(store *Store, of weir.Subject) *spot {
 		if p = sh.old[of]; p != nil {
 			delete(sh.old, of)
 		} else {
-			p = &spot{store: store, subject: of, shards: 1, lines: make(map[int]*line, 1)}
+			p = &subjectState{store: store, subject: of, shards: 1, queues: make(map[int]*itemQueue, 1)}
 		}
-		if len(sh.young) >= s.room {
+		if len(sh.young) >= s.size {
 			sh.age()
 		}
 		sh.young[of] = p
 	}
-	p.hold()
+	p.retain()
 	return p
 }
 
 // age makes the young map the old one, and keeps of the old one what is held.
-func (s *spotShard) age() {
+func (s *stateSegment) age() {
 	was := s.old
-	s.old, s.young = s.young, make(map[weir.Subject]*spot)
+	s.old, s.young = s.young, make(map[weir.Subject]*subjectState)
 	for of, p := range was {
 		if p.holders.Load() > 0 {
 			s.young[of] = p
@@ -149,15 +149,15 @@ func (s *spotShard) age() {
 	}
 }
 
-// each calls f with every spot, held.
-func (s *spots) each(f func(p *spot)) {
-	for i := range s.shards {
-		sh := &s.shards[i]
+// forEach calls f with every spot, held.
+func (s *subjectStates) forEach(f func(p *subjectState)) {
+	for i := range s.segments {
+		sh := &s.segments[i]
 		sh.mu.Lock()
-		var all []*spot
-		for _, m := range []map[weir.Subject]*spot{sh.young, sh.old} {
+		var all []*subjectState
+		for _, m := range []map[weir.Subject]*subjectState{sh.young, sh.old} {
 			for _, p := range m {
-				p.hold()
+				p.retain()
 				all = append(all, p)
 			}
 		}

@@ -2,8 +2,8 @@ package dynamodb
 
 import "sync/atomic"
 
-// counts are what a store has counted since it was opened.
-type counts struct {
+// storeCounts are what a store has counted since it was opened.
+type storeCounts struct {
 	contended      atomic.Int64
 	ambiguousCalls atomic.Int64
 	ambiguousMilli atomic.Int64
@@ -12,7 +12,7 @@ type counts struct {
 }
 
 // ambiguous counts milli-units of which nobody knows whether they were charged, or given back.
-func (c *counts) ambiguous(milli int64) {
+func (c *storeCounts) ambiguous(milli int64) {
 	c.ambiguousCalls.Add(1)
 	c.ambiguousMilli.Add(milli)
 }

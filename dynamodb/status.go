@@ -33,12 +33,12 @@ func (s *Store) Status(
 }
 
 // status judges what was read of a bucket by what applies.
-func (p *spot) status(now int64, r *weir.Judged, images []*image) []weir.LimitStatus {
+func (p *subjectState) status(now int64, r *weir.Judged, images []*image) []weir.LimitStatus {
 	of := p.subject
-	t := &terms{level: r.Level, limits: r.Limits}
+	t := &itemConfig{level: r.Level, limits: r.Limits}
 	for shard, m := range images {
 		if m != nil {
-			images[shard] = m.adapt(t, p.line(shard).lost())
+			images[shard] = m.withConfig(t, p.queue(shard).removed())
 		}
 	}
 	out := make([]weir.LimitStatus, 0, len(r.Limits))
@@ -47,7 +47,7 @@ func (p *spot) status(now int64, r *weir.Judged, images []*image) []weir.LimitSt
 		var balance int64
 		for shard, m := range images {
 			if m == nil {
-				if s := stored(l); shard == 0 { // another one takes what it has from the rest
+				if s := storedLimit(l); shard == 0 { // another one takes what it has from the rest
 					balance += firstShare(&s, images)
 				}
 				continue
@@ -62,18 +62,18 @@ func (p *spot) status(now int64, r *weir.Judged, images []*image) []weir.LimitSt
 	return out
 }
 
-// lost are the limits that were removed from the item, as they were.
-func (l *line) lost() map[string]counter {
+// removed are the limits that were removed from the item, as they were.
+func (l *itemQueue) removed() map[string]limitImage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.shownGhosts
+	return l.publishedRemoved
 }
 
 // flush waits until what is in the lines of a subject has been written.
-func (p *spot) flush(ctx context.Context, now int64) error {
+func (p *subjectState) flush(ctx context.Context, now int64) error {
 	p.mu.Lock()
-	lines := make([]*line, 0, len(p.lines))
-	for _, l := range p.lines {
+	lines := make([]*itemQueue, 0, len(p.queues))
+	for _, l := range p.queues {
 		lines = append(lines, l)
 	}
 	p.mu.Unlock()
@@ -82,29 +82,29 @@ func (p *spot) flush(ctx context.Context, now int64) error {
 			continue
 		}
 		done := make(chan struct{})
-		l.submit(nil, &ride{now: now, done: func(error) { close(done) }})
+		l.enqueue(nil, &itemUpdate{now: now, done: func(error) { close(done) }})
 		select {
 		case <-done: // whatever became of it, nothing is in the line any more
 		case <-ctx.Done():
-			return late(ctx)
+			return abandonedError(ctx)
 		}
 	}
 	return nil
 }
 
-func (l *line) busy() bool {
+func (l *itemQueue) busy() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.running
 }
 
-// used keeps of bucket items the subjects of which something is in use: some limit is not full.
-func (s *Store) used(
+// subjectsInUse keeps of bucket items the subjects of which something is in use: some limit is not full.
+func (s *Store) subjectsInUse(
 	ctx context.Context, now time.Time, ids []schema.BucketID,
 ) (map[weir.Subject]bool, error) {
 	keys := make([]schema.Key, len(ids))
 	for i, id := range ids {
-		p := s.spots.get(s, weir.Subject{Entity: id.Entity, Resource: id.Resource})
+		p := s.subjects.get(s, weir.Subject{Entity: id.Entity, Resource: id.Resource})
 		err := p.flush(ctx, now.UnixMilli())
 		p.release()
 		if err != nil {
@@ -126,9 +126,9 @@ func (s *Store) used(
 			return nil, unreadable(err)
 		}
 		of := weir.Subject{Entity: b.Entity, Resource: b.Resource}
-		p := s.spots.get(s, of)
-		l := p.line(ids[i].Shard)
-		m := learn(b, l.seen(), p.count(), now.UnixMilli())
+		p := s.subjects.get(s, of)
+		l := p.queue(ids[i].Shard)
+		m := newImage(b, l.lastImage(), p.shardCount(), now.UnixMilli())
 		p.release()
 		if m.inUse(now.UnixMilli()) {
 			found[of] = true
@@ -141,24 +141,24 @@ func (s *Store) used(
 func (m *image) inUse(now int64) bool {
 	for i := range m.limits {
 		c := &m.limits[i]
-		if !c.Incomplete && c.at(max(now, c.seen)) < c.rate.CapacityMilli {
+		if !c.Incomplete && c.balanceAt(max(now, c.seen)) < c.rate.CapacityMilli {
 			return true
 		}
 	}
 	return false
 }
 
-// haunted are the subjects on which limits are in use that were taken off the item, or deleted with
+// removedInUse are the subjects on which limits are in use that were taken off the item, or deleted with
 // it.
-func (s *Store) haunted(now time.Time) map[weir.Subject]bool {
+func (s *Store) removedInUse(now time.Time) map[weir.Subject]bool {
 	found := make(map[weir.Subject]bool)
-	s.spots.each(func(p *spot) {
+	s.subjects.forEach(func(p *subjectState) {
 		p.mu.Lock()
-		lines := slices.Collect(maps.Values(p.lines))
+		lines := slices.Collect(maps.Values(p.queues))
 		p.mu.Unlock()
 		for _, l := range lines {
 			m := &image{shards: 1}
-			for _, ghost := range l.lost() {
+			for _, ghost := range l.removed() {
 				m.limits = append(m.limits, ghost)
 			}
 			if m.inUse(now.UnixMilli()) {

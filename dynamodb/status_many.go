@@ -10,9 +10,9 @@ import (
 func (s *Store) statusOf(
 	ctx context.Context, now int64, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	spots := make([]*spot, len(of))
+	spots := make([]*subjectState, len(of))
 	for i := range of {
-		spots[i] = s.spots.get(s, of[i].Subject)
+		spots[i] = s.subjects.get(s, of[i].Subject)
 		defer spots[i].release() // once all have been judged
 	}
 	for _, p := range spots {
@@ -26,7 +26,7 @@ func (s *Store) statusOf(
 	}
 	var all []weir.LimitStatus
 	for i, p := range spots {
-		if p.count() > len(images[i]) { // it has shards that the process did not know of
+		if p.shardCount() > len(images[i]) { // it has shards that the process did not know of
 			if images[i], err = p.readAll(ctx, now); err != nil {
 				return nil, err
 			}

@@ -46,21 +46,21 @@ type Options struct {
 
 // Store is a [weir.Backend] on one namespace of one table. All methods may be called at once.
 type Store struct {
-	*connection
+	*tableClient
 	namespace string // its ID
 	options   Options
-	caller    caller // whose credentials it uses, for the audit
+	caller    principalLookup // whose credentials it uses, for the audit
 
-	spots     *spots
-	changes   changes
-	counts    counts
-	running   tasks // lines, and what is done in the background
-	unsettled unsettled
-	probe     probe
-	gone      atomic.Bool // the namespace was deleted, as far as is known
-	closed    atomic.Bool
-	calls     atomic.Uint64 // numbers reservations
-	ending    chan struct{} // closed with the store
+	subjects      *subjectStates
+	configChanges configChanges
+	counts        storeCounts
+	running       tasks // lines, and what is done in the background
+	unfinished    unfinishedUpdates
+	probe         probe
+	gone          atomic.Bool // the namespace was deleted, as far as is known
+	closed        atomic.Bool
+	calls         atomic.Uint64 // numbers reservations
+	ending        chan struct{} // closed with the store
 }
 
 // knownSize is how many (entity, resource) the process remembers at least.
@@ -69,7 +69,7 @@ const knownSize = 100_000
 // start makes the store ready for calls.
 func (s *Store) start() {
 	s.calls.Store(1) // so that what is seen before the first reservation has been seen
-	s.spots, s.ending = newSpots(knownSize), make(chan struct{})
+	s.subjects, s.ending = newSubjectStates(knownSize), make(chan struct{})
 }
 
 // Traits says that there are buckets alone, one level of cascade, and no shadow limits, and that
@@ -107,8 +107,8 @@ func (s *Store) closing() error {
 	return nil
 }
 
-// report tells of what went wrong outside of calls.
-func (s *Store) report(err error) {
+// reportError tells of what went wrong outside of calls.
+func (s *Store) reportError(err error) {
 	if s.options.OnError != nil {
 		s.options.OnError(err)
 	}

@@ -6,14 +6,14 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// aside bounds what the store does by itself, whether or not the caller waits for it.
-func (s *Store) aside(ctx context.Context) (context.Context, context.CancelFunc) {
+// backgroundContext bounds what the store does by itself, whether or not the caller waits for it.
+func (s *Store) backgroundContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), s.options.WriteTimeout)
 }
 
 // syncBuckets brings the bucket items of a subject that are there to the configuration, read anew.
 func (s *Store) syncBuckets(ctx context.Context, now int64, of weir.Subject) error {
-	p := s.spots.get(s, of)
+	p := s.subjects.get(s, of)
 	defer p.release()
 	images, err := p.readAll(ctx, now)
 	if err != nil {
@@ -24,14 +24,14 @@ func (s *Store) syncBuckets(ctx context.Context, now int64, of weir.Subject) err
 			continue
 		}
 		done := make(chan error, 1)
-		p.line(shard).submit(nil, &ride{now: now, reread: true, done: func(err error) { done <- err }})
+		p.queue(shard).enqueue(nil, &itemUpdate{now: now, reread: true, done: func(err error) { done <- err }})
 		select {
 		case err := <-done:
 			if err != nil {
 				return err
 			}
 		case <-ctx.Done():
-			return late(ctx)
+			return abandonedError(ctx)
 		}
 	}
 	return nil

@@ -40,7 +40,7 @@ const (
 	maxStale = 30
 )
 
-func (t *Table) connect(ctx context.Context) (*connection, error) {
+func (t *Table) connect(ctx context.Context) (*tableClient, error) {
 	return connect(ctx, t.Name, t.Options)
 }
 
@@ -77,12 +77,12 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	if v != nil {
 		return made, checkVersion(t.Name, v)
 	}
-	return true, c.equip(ctx)
+	return true, c.initTable(ctx)
 }
 
 // awaitTable waits until a table that is being made takes calls, with all of its indexes. It may
 // not be there at first.
-func (c *connection) awaitTable(ctx context.Context) (*types.TableDescription, error) {
+func (c *tableClient) awaitTable(ctx context.Context) (*types.TableDescription, error) {
 	for attempt := 0; ; attempt++ {
 		d, err := c.describe(ctx)
 		unseen := errors.Is(err, weir.NotFound) && attempt < maxStale
@@ -101,9 +101,9 @@ func (c *connection) awaitTable(ctx context.Context) (*types.TableDescription, e
 	}
 }
 
-// equip gives a new table all that is not in its definition. The version record comes last: where
+// initTable gives a new table all that is not in its definition. The version record comes last: where
 // it is, nothing is missing.
-func (c *connection) equip(ctx context.Context) error {
+func (c *tableClient) initTable(ctx context.Context) error {
 	if err := c.enableTTL(ctx); err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (c *connection) equip(ctx context.Context) error {
 }
 
 // enableTTL switches the time to live on, unless somebody else does.
-func (c *connection) enableTTL(ctx context.Context) error {
+func (c *tableClient) enableTTL(ctx context.Context) error {
 	if on, err := c.attributeTTL(ctx); on != "" || err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (c *connection) enableTTL(ctx context.Context) error {
 }
 
 // attributeTTL is the attribute by which items go by themselves, or soon will; empty if none do.
-func (c *connection) attributeTTL(ctx context.Context) (string, error) {
+func (c *tableClient) attributeTTL(ctx context.Context) (string, error) {
 	out, err := c.client.DescribeTimeToLive(ctx, &ddb.DescribeTimeToLiveInput{TableName: &c.table})
 	if err != nil {
 		return "", classify(err)

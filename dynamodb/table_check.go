@@ -13,7 +13,7 @@ import (
 )
 
 // describe asks DynamoDB what the table is.
-func (c *connection) describe(ctx context.Context) (*types.TableDescription, error) {
+func (c *tableClient) describe(ctx context.Context) (*types.TableDescription, error) {
 	out, err := c.client.DescribeTable(ctx, &ddb.DescribeTableInput{TableName: &c.table})
 	if isMissingTable(err) {
 		return nil, c.missing()
@@ -24,13 +24,13 @@ func (c *connection) describe(ctx context.Context) (*types.TableDescription, err
 	return out.Table, nil
 }
 
-func (c *connection) missing() error {
-	return fault(weir.NotFound, "store.table", c.table, "does not exist in "+c.place()+
+func (c *tableClient) missing() error {
+	return fault(weir.NotFound, "store.table", c.table, "does not exist in "+c.location()+
 		": make it with weir table create, or name another one")
 }
 
-// place is where the table is looked for, in words.
-func (c *connection) place() string {
+// location is where the table is looked for, in words.
+func (c *tableClient) location() string {
 	o := c.client.Options()
 	if o.BaseEndpoint != nil {
 		return *o.BaseEndpoint
@@ -40,7 +40,7 @@ func (c *connection) place() string {
 
 // checkTable refuses a table that is not ready, or is none of weir's. Who may not ask what the
 // table is, as those who may only reserve, gets no answer, and goes on by the version record.
-func (c *connection) checkTable(ctx context.Context) error {
+func (c *tableClient) checkTable(ctx context.Context) error {
 	d, err := c.describe(ctx)
 	if errors.Is(err, weir.PermissionDenied) {
 		return nil

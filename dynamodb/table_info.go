@@ -44,8 +44,8 @@ type TableInfo struct {
 	Lost []string
 }
 
-// lostOnLean returns the reads of the Python library that a lean table does not serve.
-func lostOnLean() []string {
+// readsLostOnLean returns the reads of the Python library that a lean table does not serve.
+func readsLostOnLean() []string {
 	return []string{
 		"get_resource_capacity", "get_resource_buckets", "get_usage_snapshots by resource",
 		"get_usage_summary by resource",
@@ -97,13 +97,13 @@ func newTableInfo(d *types.TableDescription) *TableInfo {
 	}
 	slices.Sort(info.Indexes)
 	if info.Lean {
-		info.Lost = lostOnLean()
+		info.Lost = readsLostOnLean()
 	}
 	return info
 }
 
 // describeItems adds what the table's own items and its time to live say.
-func (c *connection) describeItems(ctx context.Context, info *TableInfo) error {
+func (c *tableClient) describeItems(ctx context.Context, info *TableInfo) error {
 	var err error
 	if info.TTL, err = c.attributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
 		return err

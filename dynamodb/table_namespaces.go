@@ -15,7 +15,7 @@ func (t *Table) RegisterNamespace(
 	if err := checkNewNamespace(name); err != nil {
 		return nil, false, err
 	}
-	err = t.ask(ctx, func(ctx context.Context, c *connection) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
 		found, isNew, err := c.registerNamespace(ctx, name)
 		made = isNew
 		return found, err
@@ -28,7 +28,7 @@ func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err e
 	if err := checkNamespace("namespace", name); err != nil {
 		return nil, err
 	}
-	err = t.ask(ctx, func(ctx context.Context, c *connection) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
 		found, err := c.forward(ctx, name)
 		if err == nil && found == nil {
 			err = fault(weir.NotFound, "namespace", name, "is not registered on table "+c.table)
@@ -40,7 +40,7 @@ func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err e
 
 // Namespaces returns all namespaces that have a name, in the order of the names.
 func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
-	return t.list(ctx, func(ctx context.Context, c *connection) ([]schema.Namespace, error) {
+	return t.onNamespaces(ctx, func(ctx context.Context, c *tableClient) ([]schema.Namespace, error) {
 		byName, _, err := c.namespaces(ctx)
 		return byName, err
 	})
@@ -49,7 +49,7 @@ func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
 // OrphanNamespaces returns the namespaces whose data no name leads to, in the order of their IDs:
 // those deleted, those half purged, and those that lost their name when something broke.
 func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
-	return t.list(ctx, func(ctx context.Context, c *connection) ([]schema.Namespace, error) {
+	return t.onNamespaces(ctx, func(ctx context.Context, c *tableClient) ([]schema.Namespace, error) {
 		return c.orphans(ctx)
 	})
 }
@@ -61,7 +61,7 @@ func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace,
 	if err := checkNamespace("namespace", name); err != nil {
 		return nil, err
 	}
-	err = t.ask(ctx, func(ctx context.Context, c *connection) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
 		return c.deleteNamespace(ctx, name)
 	}, &n)
 	return n, err
@@ -73,7 +73,7 @@ func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, 
 	if err := checkNamespace("namespace_id", id); err != nil {
 		return nil, err
 	}
-	err = t.ask(ctx, func(ctx context.Context, c *connection) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
 		return c.recoverNamespace(ctx, id)
 	}, &n)
 	return n, err
@@ -98,7 +98,7 @@ func (t *Table) PurgeNamespace(
 }
 
 // ready connects to a table that is one of weir's.
-func (t *Table) ready(ctx context.Context) (*connection, error) {
+func (t *Table) ready(ctx context.Context) (*tableClient, error) {
 	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -113,10 +113,10 @@ func (t *Table) ready(ctx context.Context) (*connection, error) {
 	return c, checkVersion(t.Name, v)
 }
 
-// ask puts a question about one namespace.
-func (t *Table) ask(
+// onNamespace puts a question about one namespace.
+func (t *Table) onNamespace(
 	ctx context.Context,
-	question func(context.Context, *connection) (*schema.Namespace, error), to **Namespace,
+	question func(context.Context, *tableClient) (*schema.Namespace, error), to **Namespace,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
@@ -131,9 +131,9 @@ func (t *Table) ask(
 	return err
 }
 
-// list puts a question about many.
-func (t *Table) list(
-	ctx context.Context, question func(context.Context, *connection) ([]schema.Namespace, error),
+// onNamespaces puts a question about many.
+func (t *Table) onNamespaces(
+	ctx context.Context, question func(context.Context, *tableClient) ([]schema.Namespace, error),
 ) ([]Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()

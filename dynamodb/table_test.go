@@ -55,7 +55,7 @@ func madeTable(t *testing.T) *Table {
 }
 
 // connected is the connection to a table.
-func connected(t *testing.T, table *Table) *connection {
+func connected(t *testing.T, table *Table) *tableClient {
 	t.Helper()
 	c, err := table.connect(t.Context())
 	if err != nil {

@@ -9,22 +9,22 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// terms are what the configuration says of a subject: the limits that its bucket items must have,
+// itemConfig are what the configuration says of a subject: the limits that its bucket items must have,
 // and no others, by name.
-type terms struct {
+type itemConfig struct {
 	level  weir.Level
 	limits []weir.Limit
-	// standing is true where the configuration says nothing, and these are the limits that the item
+	// fallback is true where the configuration says nothing, and these are the limits that the item
 	// has.
-	standing bool
+	fallback bool
 }
 
 // permanent reports whether bucket items under these terms are never deleted by themselves:
 // somebody gave the entity limits of its own.
-func (t *terms) permanent() bool { return !schema.Expires(t.level) }
+func (t *itemConfig) permanent() bool { return !schema.Expires(t.level) }
 
 // limit returns the limit of that name, or nil.
-func (t *terms) limit(name string) *weir.Limit {
+func (t *itemConfig) limit(name string) *weir.Limit {
 	for i := range t.limits {
 		if t.limits[i].Name == name {
 			return &t.limits[i]
@@ -33,8 +33,8 @@ func (t *terms) limit(name string) *weir.Limit {
 	return nil
 }
 
-// stored is a limit as items store it, with nothing in it yet.
-func stored(l *weir.Limit) schema.BucketLimit {
+// storedLimit is a limit as items store it, with nothing in it yet.
+func storedLimit(l *weir.Limit) schema.BucketLimit {
 	return schema.BucketLimit{
 		Name: l.Name, Capacity: l.Capacity * 1000, Refill: l.RefillAmount * 1000,
 		PeriodMS: l.RefillPeriod.Milliseconds(),
@@ -49,48 +49,48 @@ func limitOf(l *schema.BucketLimit) weir.Limit {
 	}
 }
 
-// fulfilled reports whether the image has exactly the limits of the terms, as they are defined.
-func (t *terms) fulfilled(m *image) bool {
+// matches reports whether the image has exactly the limits of the terms, as they are defined.
+func (t *itemConfig) matches(m *image) bool {
 	if len(m.limits) != len(t.limits) {
 		return false
 	}
 	for i := range t.limits {
 		c := m.limit(t.limits[i].Name)
-		if c == nil || c.Incomplete || !c.is(&t.limits[i]) {
+		if c == nil || c.Incomplete || !c.matches(&t.limits[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// adapt is the image under terms: limits that were changed are defined anew, those that were added
+// withConfig is the image under terms: limits that were changed are defined anew, those that were added
 // are full, and those that were removed are gone.
-func (m *image) adapt(t *terms, ghosts map[string]counter) *image {
+func (m *image) withConfig(t *itemConfig, ghosts map[string]limitImage) *image {
 	a := *m
-	a.limits = make([]counter, 0, len(t.limits))
+	a.limits = make([]limitImage, 0, len(t.limits))
 	for i := range t.limits {
-		s := stored(&t.limits[i])
+		s := storedLimit(&t.limits[i])
 		if was := m.limit(s.Name); was != nil && !was.Incomplete {
 			c := *was
 			c.Capacity, c.Refill, c.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
 			a.limits = append(a.limits, c)
 			continue
 		}
-		c := fresh(s, m.shards)
+		c := unusedLimit(s, m.shards)
 		if ghost, ok := ghosts[s.Name]; ok {
-			ghost.BucketLimit, ghost.seed = s, true
+			ghost.BucketLimit, ghost.missing = s, true
 			c = ghost
 		}
 		a.limits = append(a.limits, c)
 	}
-	slices.SortFunc(a.limits, func(x, y counter) int { return strings.Compare(x.Name, y.Name) })
+	slices.SortFunc(a.limits, func(x, y limitImage) int { return strings.Compare(x.Name, y.Name) })
 	return &a
 }
 
-// fresh is a limit that nobody has used: a share of it, full since 1970, so that it is forgotten
+// unusedLimit is a limit that nobody has used: a share of it, full since 1970, so that it is forgotten
 // until it is asked.
-func fresh(s schema.BucketLimit, shards int) counter {
+func unusedLimit(s schema.BucketLimit, shards int) limitImage {
 	c := newCounter(s, 0, shards)
-	c.balance, c.seed = c.rate.CapacityMilli, true
+	c.balance, c.missing = c.rate.CapacityMilli, true
 	return c
 }

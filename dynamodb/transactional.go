@@ -10,97 +10,97 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// carryOutTogether does all errands in one transaction: items are read, judged, and written whole
+// executeTransactional does all errands in one transaction: items are read, judged, and written whole
 // or not at all. It costs twice the writes and a read of every item, and meets conflicts on a busy
 // parent. A bucket that is split has more items than a transaction should lock: then the errands go
 // their own ways, as without transactions.
-func (s *Store) carryOutTogether(ctx context.Context, j *journey) (*weir.Outcome, bool, error) {
-	if len(j.errands) == 0 { // nothing is charged
-		return j.admittedOutcome(), false, nil
+func (s *Store) executeTransactional(ctx context.Context, j *reserveOp) (*weir.Outcome, bool, error) {
+	if len(j.itemCharges) == 0 { // nothing is charged
+		return j.admitted(), false, nil
 	}
 	for range maxRounds {
 		if j.sharded() {
-			return s.carryOutApart(ctx, j)
+			return s.executeParallel(ctx, j)
 		}
-		ready, err := s.tryTogether(ctx, j)
+		ready, err := s.tryTransaction(ctx, j)
 		if err != nil {
 			return nil, false, err
 		}
 		if ready {
-			return s.concludeJourney(ctx, j)
+			return s.finishReserve(ctx, j)
 		}
 	}
 	s.counts.contended.Add(1)
-	for _, e := range j.errands {
-		e.found = verdict{ruling: contended}
+	for _, e := range j.itemCharges {
+		e.found = waiterResult{kind: contended}
 	}
 	return j.deniedOutcome(), false, nil
 }
 
-// tryTogether makes one attempt. It reports false where other writers were quicker.
-func (s *Store) tryTogether(ctx context.Context, j *journey) (answered bool, err error) {
+// tryTransaction makes one attempt. It reports false where other writers were quicker.
+func (s *Store) tryTransaction(ctx context.Context, j *reserveOp) (answered bool, err error) {
 	images, err := j.readItems(ctx)
 	if err != nil || j.sharded() {
 		return false, err
 	}
-	writes := make([]*write, 0, len(j.errands))
+	writes := make([]*write, 0, len(j.itemCharges))
 	all := true
-	for i, e := range j.errands {
-		e.shard, e.draws, e.member = 0, nil, j.member(e)
-		w, r, err := e.propose(ctx, images[i][0])
+	for i, e := range j.itemCharges {
+		e.shard, e.shardTakes, e.waiter = 0, nil, j.waiterFor(e)
+		w, r, err := e.planWrite(ctx, images[i][0])
 		if err != nil {
 			return false, err
 		}
 		if w == nil {
-			e.found, all = <-e.member.answer, false
+			e.found, all = <-e.waiter.answer, false
 			continue
 		}
-		e.found = r.fitting[0]
-		e.found.ruling = taken
+		e.found = r.admittedResults[0]
+		e.found.kind = taken
 		writes = append(writes, w)
 	}
 	if !all {
-		j.noteDenied()
+		j.noteSeen()
 		return true, nil
 	}
-	done, err := s.writeTogether(ctx, j, writes)
+	done, err := s.writeTransaction(ctx, j, writes)
 	if err != nil || !done {
 		return false, err
 	}
-	for i, e := range j.errands {
-		e.draws = []draw{{e.shard, e.asks, e.found.found}}
-		e.spot.forgive()
-		e.spot.line(e.shard).adopt(writes[i].leads, images[i][0])
+	for i, e := range j.itemCharges {
+		e.shardTakes = []shardTake{{e.shard, e.takes, e.found.found}}
+		e.state.forgetDenials()
+		e.state.queue(e.shard).setExternalImage(writes[i].after, images[i][0])
 	}
 	return true, nil
 }
 
-// noteDenied notes that limits were judged though nothing is written: also those that have enough,
+// noteSeen notes that limits were judged though nothing is written: also those that have enough,
 // because another one denied.
-func (j *journey) noteDenied() {
-	for _, e := range j.errands {
-		if e.found.ruling != taken && e.found.ruling != denied {
+func (j *reserveOp) noteSeen() {
+	for _, e := range j.itemCharges {
+		if e.found.kind != taken && e.found.kind != denied {
 			return // the reservation is planned anew, or has failed
 		}
 	}
-	for _, e := range j.errands {
-		for k := range e.asks {
-			a := &e.asks[k]
-			e.spot.line(e.shard).note(sighting{a.name, j.now, a.limit, true})
+	for _, e := range j.itemCharges {
+		for k := range e.takes {
+			a := &e.takes[k]
+			e.state.queue(e.shard).noteSeen(seenLimit{a.name, j.now, a.limit, true})
 		}
 	}
 }
 
-// writeTogether writes the items, and reports false where a condition did not hold or another
+// writeTransaction writes the items, and reports false where a condition did not hold or another
 // transaction was quicker. A single item needs no transaction.
-func (s *Store) writeTogether(ctx context.Context, j *journey, writes []*write) (bool, error) {
+func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*write) (bool, error) {
 	var err error
 	if len(writes) == 1 {
 		_, err = writes[0].send(ctx, s)
 	} else {
 		var items []types.TransactWriteItem
 		for _, w := range writes {
-			items = append(items, w.parts()...)
+			items = append(items, w.transactItems()...)
 		}
 		_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	}
@@ -110,9 +110,9 @@ func (s *Store) writeTogether(ctx context.Context, j *journey, writes []*write) 
 	case writeRefused, writeConflicted:
 		return false, nil
 	case writeUnknown:
-		for _, e := range j.errands {
-			for k := range e.asks {
-				s.counts.ambiguous(e.asks[k].milli)
+		for _, e := range j.itemCharges {
+			for k := range e.takes {
+				s.counts.ambiguous(e.takes[k].milli)
 			}
 		}
 	}
@@ -120,62 +120,62 @@ func (s *Store) writeTogether(ctx context.Context, j *journey, writes []*write) 
 }
 
 // readItems reads all shards of all errands, after what is on its way to them.
-func (j *journey) readItems(ctx context.Context) ([][]*image, error) {
-	spots := make([]*spot, len(j.errands))
-	for i, e := range j.errands {
-		if err := e.spot.flush(ctx, j.now); err != nil {
+func (j *reserveOp) readItems(ctx context.Context) ([][]*image, error) {
+	spots := make([]*subjectState, len(j.itemCharges))
+	for i, e := range j.itemCharges {
+		if err := e.state.flush(ctx, j.now); err != nil {
 			return nil, err
 		}
-		spots[i] = e.spot
+		spots[i] = e.state
 	}
 	return spots[0].store.readBuckets(ctx, j.now, spots...)
 }
 
 // sharded reports whether a bucket of the journey is known to be split.
-func (j *journey) sharded() bool {
-	return slices.ContainsFunc(j.errands, func(e *errand) bool { return e.spot.count() > 1 })
+func (j *reserveOp) sharded() bool {
+	return slices.ContainsFunc(j.itemCharges, func(e *itemCharge) bool { return e.state.shardCount() > 1 })
 }
 
-// propose decides on the write of one errand, on an image of its own. Nil means that the member has
+// planWrite decides on the write of one errand, on an image of its own. Nil means that the member has
 // its answer.
-func (e *errand) propose(ctx context.Context, m *image) (*write, *reckoning, error) {
-	real := e.spot.line(e.shard)
-	l := &line{
-		store: e.spot.store, spot: e.spot, shard: e.shard, image: m, gone: m == nil, seenAt: e.member.number,
-		ghosts: real.lost(),
+func (e *itemCharge) planWrite(ctx context.Context, m *image) (*write, *evaluation, error) {
+	real := e.state.queue(e.shard)
+	l := &itemQueue{
+		store: e.state.store, state: e.state, shard: e.shard, image: m, deleted: m == nil, seenAt: e.waiter.number,
+		removedLimits: real.removed(),
 	}
-	c := &commit{line: l, members: []*member{e.member}}
-	e.member.state.Store(sent)
-	c.crowd(ctx)
+	c := &commit{itemQueue: l, waiters: []*waiter{e.waiter}}
+	e.waiter.state.Store(sent)
+	c.doubleIfBusy(ctx)
 	for c.pending() {
-		w, r, err := c.next(ctx)
+		w, r, err := c.nextWrite(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
-		if w != nil && len(r.fits) == 1 {
+		if w != nil && len(r.admitted) == 1 {
 			return w, r, nil
 		}
-		if w != nil && c.read != nil && m != nil && !c.read.fulfilled(m) { // see nextKnown
-			real.submit(nil, &ride{now: e.member.now, reread: true})
+		if w != nil && c.config != nil && m != nil && !c.config.matches(m) { // see nextKnown
+			real.enqueue(nil, &itemUpdate{now: e.waiter.now, reread: true})
 		}
 		if w != nil { // also an item that is made, though it has too little
 			break
 		}
 	}
-	e.member.tell(verdict{ruling: denied})
+	e.waiter.deliver(waiterResult{kind: denied})
 	return nil, nil, nil
 }
 
-// parts are what the write puts into a transaction.
-func (w *write) parts() []types.TransactWriteItem {
-	if w.beside == nil {
-		return []types.TransactWriteItem{w.inTransaction()}
+// transactItems are what the write puts into a transaction.
+func (w *write) transactItems() []types.TransactWriteItem {
+	if w.donorUpdate == nil {
+		return []types.TransactWriteItem{w.transactItem()}
 	}
-	return []types.TransactWriteItem{w.inTransaction(), (&write{update: w.beside}).inTransaction()}
+	return []types.TransactWriteItem{w.transactItem(), (&write{update: w.donorUpdate}).transactItem()}
 }
 
-// inTransaction is the write as a part of a transaction.
-func (w *write) inTransaction() types.TransactWriteItem {
+// transactItem is the write as a part of a transaction.
+func (w *write) transactItem() types.TransactWriteItem {
 	if w.put != nil {
 		return types.TransactWriteItem{Put: &types.Put{
 			TableName: w.put.TableName, Item: w.put.Item, ConditionExpression: w.put.ConditionExpression,

@@ -17,7 +17,7 @@ func (s *Store) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usag
 	if err := checkTime(&q); err != nil {
 		return failing[weir.Usage](err)
 	}
-	in, pages := s.usageQuery(q), s.wholePages
+	in, pages := s.usageQuery(q), s.fullPages
 	if q.Entity != "" {
 		pages = s.queryPages
 	}
@@ -87,12 +87,12 @@ func (s *Store) usageQuery(q weir.Usage) *ddb.QueryInput {
 	}
 	// A window's key is its first instant or the beginning of that, so that the month of the first
 	// instant that is wanted comes before all, and the last one behind all.
-	low, high := prefix, prefix+behindNames
+	low, high := prefix, prefix+afterNames
 	if !q.Start.IsZero() {
 		low += schema.Monthly.Key(q.Start)
 	}
 	if !q.End.IsZero() {
-		high = prefix + schema.Timestamp(q.End) + behindNames
+		high = prefix + schema.Timestamp(q.End) + afterNames
 	}
 	in.ExpressionAttributeValues = schema.Item{
 		":v0": schema.String(pk), ":v1": schema.String(low), ":v2": schema.String(high),
@@ -105,12 +105,12 @@ func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
 	return in
 }
 
-// wholePages asks a query on an index that may have only the keys, and reads the items then.
-func (s *Store) wholePages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
+// fullPages asks a query on an index that may have only the keys, and reads the items then.
+func (s *Store) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {
 		for page, err := range s.queryPages(ctx, in) {
 			if err == nil {
-				page, err = s.complete(ctx, page)
+				page, err = s.readFull(ctx, page)
 			}
 			if !yield(page, err) || err != nil {
 				return
@@ -119,8 +119,8 @@ func (s *Store) wholePages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]
 	}
 }
 
-// complete reads the items of which a page has only the keys. One that is gone by now is left out.
-func (s *Store) complete(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
+// readFull reads the items of which a page has only the keys. One that is gone by now is left out.
+func (s *Store) readFull(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
 	var keys []schema.Key
 	var places []int
 	for i, item := range page {

@@ -22,7 +22,7 @@ const (
 )
 
 // readVersion reads the table's version record; nil if it has none.
-func (c *connection) readVersion(ctx context.Context) (*schema.Version, error) {
+func (c *tableClient) readVersion(ctx context.Context) (*schema.Version, error) {
 	item, err := c.getItem(ctx, schema.VersionKey(), true)
 	if isMissingTable(err) { // nobody may have been allowed to say so before
 		return nil, c.missing()
@@ -50,7 +50,7 @@ func checkVersion(table string, v *schema.Version) error {
 		return fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is no version")
 	case has[0] != version(schema.SchemaVersion)[0]:
 		return fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is "+
-			newerOrOlder(has)+" than the "+schema.SchemaVersion+" that this weir works with: "+advice(has))
+			versionRelation(has)+" than the "+schema.SchemaVersion+" that this weir works with: "+advice(has))
 	case slices.Compare(has, version(oldestSchema)) < 0:
 		return fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is older than "+
 			oldestSchema+", the first that weir works with: "+advice(has))
@@ -70,7 +70,7 @@ func checkVersion(table string, v *schema.Version) error {
 	return nil
 }
 
-func newerOrOlder(has []int) string {
+func versionRelation(has []int) string {
 	if slices.Compare(has, version(schema.SchemaVersion)) > 0 {
 		return "newer"
 	}
@@ -78,7 +78,7 @@ func newerOrOlder(has []int) string {
 }
 
 func advice(has []int) string {
-	if newerOrOlder(has) == "newer" {
+	if versionRelation(has) == "newer" {
 		return "use a newer weir"
 	}
 	return "bring the table up to date with the Python library's upgrade command"

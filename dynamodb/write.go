@@ -15,13 +15,13 @@ import (
 type write struct {
 	put    *dynamodb.PutItemInput
 	update *dynamodb.UpdateItemInput
-	// beside is another item that changes with a put, in one transaction.
-	beside *dynamodb.UpdateItemInput
-	// leads is the image that the write leads to, if nobody else has written; nil where the item is
+	// donorUpdate is another item that changes with a put, in one transaction.
+	donorUpdate *dynamodb.UpdateItemInput
+	// after is the image that the write leads to, if nobody else has written; nil where the item is
 	// not known.
-	leads *image
-	// went are those who go along where the item is not known.
-	went []*member
+	after *image
+	// waiters are those who go along where the item is not known.
+	waiters []*waiter
 }
 
 // writeMilli is what each write takes from the limit that counts writes. It is never divided, and
@@ -32,8 +32,8 @@ const writeMilli = 1000
 // condition met it.
 func (w *write) send(ctx context.Context, s *Store) (schema.Item, error) {
 	switch {
-	case w.beside != nil:
-		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.parts()})
+	case w.donorUpdate != nil:
+		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.transactItems()})
 		return w.put.Item, err
 	case w.put != nil:
 		_, err := s.client.PutItem(ctx, w.put)
@@ -46,9 +46,9 @@ func (w *write) send(ctx context.Context, s *Store) (schema.Item, error) {
 	return out.Attributes, nil
 }
 
-// asUpdate makes an update of an expression. It answers with the whole item, whatever comes of it,
+// updateInput makes an update of an expression. It answers with the whole item, whatever comes of it,
 // so that nothing need be read.
-func (l *line) asUpdate(e *expression) *dynamodb.UpdateItemInput {
+func (l *itemQueue) updateInput(e *expression) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
 		TableName: &l.store.table, Key: l.id().Key().Item(),
 		UpdateExpression: e.update(), ConditionExpression: e.condition(),
@@ -58,8 +58,8 @@ func (l *line) asUpdate(e *expression) *dynamodb.UpdateItemInput {
 	}
 }
 
-// usable requires that nothing about the item keeps a write from going by the stored balances.
-func (e *expression) usable(now int64) {
+// requireUnrestricted requires that nothing about the item keeps a write from going by the stored balances.
+func (e *expression) requireUnrestricted(now int64) {
 	e.absent(schema.AttrDisabled)
 	e.absentOr(schema.AttrVU, ">", now)
 	e.absentOr(schema.AttrTTL, ">", seconds(now))
@@ -70,8 +70,8 @@ func seconds(ms int64) int64 {
 	return schema.TTL(ms, 0)
 }
 
-// countWrite charges the write itself.
-func (e *expression) countWrite(required bool) {
+// chargeWrite charges the write itself.
+func (e *expression) chargeWrite(required bool) {
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
 	e.addNumber(balance, -writeMilli)
 	e.addNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
@@ -80,32 +80,32 @@ func (e *expression) countWrite(required bool) {
 	}
 }
 
-// defined requires a limit to be stored as it was seen.
-func (e *expression) defined(l *schema.BucketLimit) {
+// requireDefinition requires a limit to be stored as it was seen.
+func (e *expression) requireDefinition(l *schema.BucketLimit) {
 	e.require(schema.BucketAttribute(l.Name, schema.FieldCapacity), "=", l.Capacity)
 	e.require(schema.BucketAttribute(l.Name, schema.FieldRefill), "=", l.Refill)
 	e.require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
 }
 
-// cold is the write on an item that this process has not seen: it takes what the members ask from
+// coldWrite is the write on an item that this process has not seen: it takes what the members ask from
 // what is stored, and lets the item itself say whether that is there.
-func (l *line) cold(members []*member, now int64) *write {
+func (l *itemQueue) coldWrite(members []*waiter, now int64) *write {
 	e := &expression{}
 	e.exists(schema.AttrPK)
-	for _, name := range named(members) {
+	for _, name := range limitNames(members) {
 		sum, need := int64(0), int64(math.MinInt64)
 		for _, m := range members {
 			for k := range m.asks {
 				if a := &m.asks[k]; a.name == name {
-					need = max(need, sum+a.needs(l.spot.count()))
+					need = max(need, sum+a.needs(l.state.shardCount()))
 					sum += a.milli
 				}
 			}
 		}
 		balance := schema.BucketAttribute(name, schema.FieldBalance)
-		if limit := knownLimit(members, name); limit != nil {
-			e.defined(limit)
-			rate := shareOf(limit, l.spot.count())
+		if limit := waiterDefinition(members, name); limit != nil {
+			e.requireDefinition(limit)
+			rate := shareOf(limit, l.state.shardCount())
 			e.require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
 		} else {
 			for _, f := range []string{schema.FieldCapacity, schema.FieldRefill, schema.FieldPeriod} {
@@ -116,22 +116,22 @@ func (l *line) cold(members []*member, now int64) *write {
 		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), sum)
 		e.require(balance, ">=", need)
 	}
-	e.countWrite(true)
-	e.usable(now)
+	e.chargeWrite(true)
+	e.requireUnrestricted(now)
 	e.require(schema.AttrRF, ">=", now-coldMS)
-	return &write{update: l.asUpdate(e), went: members}
+	return &write{update: l.updateInput(e), waiters: members}
 }
 
-// alike are the first of the members, as far as those who know a definition know the same, and as
+// sameDefinitionPrefix are the first of the members, as far as those who know a definition know the same, and as
 // what they ask of a limit can be counted.
-func alike(members []*member) []*member {
+func sameDefinitionPrefix(members []*waiter) []*waiter {
 	sums := make(map[string]int64)
 	known := make(map[string]*weir.Limit)
 	for n, m := range members {
 		for k := range m.asks {
 			a := &m.asks[k]
 			l := known[a.name]
-			if l != nil && a.limit != nil && !l.Same(*a.limit) || sums[a.name] > math.MaxInt64-a.milli-a.lowered {
+			if l != nil && a.limit != nil && !l.Same(*a.limit) || sums[a.name] > math.MaxInt64-a.milli-a.belowCapacity {
 				return members[:n]
 			}
 			if l == nil {
@@ -147,12 +147,12 @@ func alike(members []*member) []*member {
 // gained before that, and may have had no room for, is not credited twice (ADR 16).
 const coldMS = 1000
 
-// knownLimit is the definition of a limit, as the first of the members has it who knows it.
-func knownLimit(members []*member, name string) *schema.BucketLimit {
+// waiterDefinition is the definition of a limit, as the first of the members has it who knows it.
+func waiterDefinition(members []*waiter, name string) *schema.BucketLimit {
 	for _, m := range members {
 		for k := range m.asks {
 			if a := &m.asks[k]; a.name == name && a.limit != nil {
-				s := stored(a.limit)
+				s := storedLimit(a.limit)
 				return &s
 			}
 		}
@@ -160,8 +160,8 @@ func knownLimit(members []*member, name string) *schema.BucketLimit {
 	return nil
 }
 
-// named are the limits that members ask, each once.
-func named(members []*member) []string {
+// limitNames are the limits that members ask, each once.
+func limitNames(members []*waiter) []string {
 	var names []string
 	seen := make(map[string]bool)
 	for _, m := range members {
@@ -175,11 +175,11 @@ func named(members []*member) []string {
 	return names
 }
 
-// bounds are between which stored balances a limit can be charged without crediting it up to now,
+// balanceBounds are between which stored balances a limit can be charged without crediting it up to now,
 // as seen in an image: not less than what is needed, and not more than what leaves room for all
 // that it has gained since the last refill. Above that its share would have been full, and to go by
 // what is stored would credit the same time twice.
-func (m *image) bounds(r *reckoning, i int) (low, high int64) {
+func (m *image) balanceBounds(r *evaluation, i int) (low, high int64) {
 	c := &m.limits[i]
 	rate := shareOf(&c.BucketLimit, m.shards)
 	low, high = math.MinInt64, math.MaxInt64
@@ -189,32 +189,32 @@ func (m *image) bounds(r *reckoning, i int) (low, high int64) {
 	if r.charged[i] {
 		high = rate.CapacityMilli - rate.Gain(m.item.RefilledMS, r.after.limits[i].seen)
 	}
-	if r.given[i] > 0 {
-		high = min(high, rate.CapacityMilli-r.given[i])
+	if r.refunded[i] > 0 {
+		high = min(high, rate.CapacityMilli-r.refunded[i])
 	}
 	return low, high
 }
 
-// commutes reports whether a reckoning can be written without moving the time of the refill.
-func (m *image) commutes(r *reckoning) bool {
+// needsNoRefill reports whether a reckoning can be written without moving the time of the refill.
+func (m *image) needsNoRefill(r *evaluation) bool {
 	it := m.item
 	switch {
 	case it.Writes != nil && it.Writes.Balance < writeMilli,
 		it.TTL != 0 && it.TTL <= seconds(r.latest),
-		m.lapsed(r.latest):
+		m.configExpired(r.latest):
 		return false
 	}
-	if !r.definable(m) {
+	if !r.canRequireDefinitions(m) {
 		return false
 	}
 	for i := range m.limits {
-		if !r.touches(i) {
+		if !r.concerns(i) {
 			continue
 		}
 		c, after := &m.limits[i], &r.after.limits[i]
-		low, high := m.bounds(r, i)
+		low, high := m.balanceBounds(r, i)
 		if c.Balance < low || c.Balance > high || r.trimmed[i] ||
-			after.balance+r.net[i] != c.lazy(it.RefilledMS, after.seen, m.shards) {
+			after.balance+r.net[i] != c.storedBalanceAt(it.RefilledMS, after.seen, m.shards) {
 			return false
 		}
 	}
@@ -226,14 +226,14 @@ func (m *image) commutes(r *reckoning) bool {
 // moves, or stamps the item (vu).
 const maxDefined = 16
 
-// definable reports whether a write on an image can require the definition of each limit that it
+// canRequireDefinitions reports whether a write on an image can require the definition of each limit that it
 // concerns, changes or removes.
-func (r *reckoning) definable(m *image) bool {
+func (r *evaluation) canRequireDefinitions(m *image) bool {
 	n := 0
 	for i := range r.after.limits {
 		c := &r.after.limits[i]
 		was := m.limit(c.Name)
-		if r.touches(i) || was != nil && !was.defined(&c.BucketLimit) {
+		if r.concerns(i) || was != nil && !was.sameDefinition(&c.BucketLimit) {
 			n++
 		}
 	}
@@ -245,58 +245,58 @@ func (r *reckoning) definable(m *image) bool {
 	return n <= maxDefined
 }
 
-// touches reports whether the write concerns a limit.
-func (r *reckoning) touches(i int) bool {
-	return r.asked[i] || r.charged[i] || r.given[i] > 0 || r.counts[i] != 0
+// concerns reports whether the write concerns a limit.
+func (r *evaluation) concerns(i int) bool {
+	return r.asked[i] || r.charged[i] || r.refunded[i] > 0 || r.consumed[i] != 0
 }
 
-// speculative moves balances by what was reckoned, and no refill: it goes together with whatever
+// speculativeWrite moves balances by what was reckoned, and no refill: it goes together with whatever
 // others do.
-func (l *line) speculative(m *image, r *reckoning) *write {
+func (l *itemQueue) speculativeWrite(m *image, r *evaluation) *write {
 	e := &expression{}
 	e.exists(schema.AttrPK)
 	leads := r.after.item.Copy()
 	var refills bool
 	for i := range m.limits {
-		if !r.touches(i) {
+		if !r.concerns(i) {
 			continue
 		}
 		c := &m.limits[i]
 		balance := schema.BucketAttribute(c.Name, schema.FieldBalance)
 		e.addNumber(balance, -r.net[i])
-		e.addNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.counts[i])
-		low, high := m.bounds(r, i)
+		e.addNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.consumed[i])
+		low, high := m.balanceBounds(r, i)
 		e.between(balance, low, high)
-		e.defined(&c.BucketLimit)
+		e.requireDefinition(&c.BucketLimit)
 		leads.Limits[i].Balance -= r.net[i]
-		leads.Limits[i].Consumed += r.counts[i]
+		leads.Limits[i].Consumed += r.consumed[i]
 		refills = refills || r.charged[i]
 	}
 	if refills {
 		e.require(schema.AttrRF, ">=", m.item.RefilledMS)
 	}
 	if m.item.Writes != nil {
-		e.countWrite(true)
+		e.chargeWrite(true)
 	}
-	e.usable(r.latest)
+	e.requireUnrestricted(r.latest)
 	e.absentOr(schema.AttrShardCount, "<=", int64(m.shards))
 	l.debtTTL(e, r, leads)
-	return &write{update: l.asUpdate(e), leads: r.after.storing(leads)}
+	return &write{update: l.updateInput(e), after: r.after.withStored(leads)}
 }
 
 // debtTTL keeps an item until its debts are repaid.
-func (l *line) debtTTL(e *expression, r *reckoning, leads *schema.Bucket) {
+func (l *itemQueue) debtTTL(e *expression, r *evaluation, leads *schema.Bucket) {
 	if leads.TTL == 0 {
 		return
 	}
-	if at := r.after.repaid(); at > leads.TTL {
+	if at := r.after.debtRepaidAt(); at > leads.TTL {
 		leads.TTL = at
 		e.setNumber(schema.AttrTTL, at)
 	}
 }
 
-// repaid is the second after which no limit is in debt any more; 0 if none is.
-func (m *image) repaid() int64 {
+// debtRepaidAt is the second after which no limit is in debt any more; 0 if none is.
+func (m *image) debtRepaidAt() int64 {
 	var at int64
 	for i := range m.limits {
 		c := &m.limits[i]
@@ -312,32 +312,32 @@ func (m *image) repaid() int64 {
 	return at
 }
 
-// storing is the image with other stored values.
-func (m *image) storing(b *schema.Bucket) *image {
+// withStored is the image with other stored values.
+func (m *image) withStored(b *schema.Bucket) *image {
 	c := m.clone()
 	c.item = b
 	for i := range c.limits {
 		if s := b.Limit(c.limits[i].Name); s != nil {
-			c.limits[i].BucketLimit, c.limits[i].seed = *s, false
+			c.limits[i].BucketLimit, c.limits[i].missing = *s, false
 		}
 	}
 	return c
 }
 
-// force moves balances without a condition but that the item is there: for what is never denied and
+// forcedWrite moves balances without a condition but that the item is there: for what is never denied and
 // has lost to other writers too often.
-func (l *line) force(rides []*ride) *write {
-	r := reckon(l.image, rides, nil)
+func (l *itemQueue) forcedWrite(rides []*itemUpdate) *write {
+	r := evaluate(l.image, rides, nil)
 	e := &expression{}
 	e.exists(schema.AttrPK)
 	for i := range l.image.limits {
 		name := l.image.limits[i].Name
 		e.addNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.net[i])
-		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.counts[i])
+		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.consumed[i])
 	}
 	if l.image.item.Writes != nil {
-		e.countWrite(false)
+		e.chargeWrite(false)
 	}
 	l.debtTTL(e, r, l.image.item.Copy())
-	return &write{update: l.asUpdate(e)}
+	return &write{update: l.updateInput(e)}
 }

@@ -7,20 +7,20 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// blank is the image of an item that is not there: every limit of the terms in full, or empty in a
+// blankImage is the image of an item that is not there: every limit of the terms in full, or empty in a
 // shard that was drawn for the first time, since what it could hold is in the others still.
-func (l *line) blank(t *terms, o owner, now int64) *image {
-	shards := max(l.spot.count(), 1)
+func (l *itemQueue) blankImage(t *itemConfig, o owner, now int64) *image {
+	shards := max(l.state.shardCount(), 1)
 	b := &schema.Bucket{
-		Namespace: l.store.namespace, Entity: l.spot.subject.Entity, Resource: l.spot.subject.Resource,
+		Namespace: l.store.namespace, Entity: l.state.subject.Entity, Resource: l.state.subject.Resource,
 		Shard: l.shard, RefilledMS: now, Shards: shards, Writes: schema.NewWrites(),
 		Cascade: o.cascade, Parent: o.parent,
 		Generation: o.generation, Incarnation: o.incarnation, Stamped: o.stamped,
 	}
 	m := &image{item: b, shards: shards}
 	for i := range t.limits {
-		c := fresh(stored(&t.limits[i]), shards)
-		if ghost, ok := l.ghosts[c.Name]; ok {
+		c := unusedLimit(storedLimit(&t.limits[i]), shards)
+		if ghost, ok := l.removedLimits[c.Name]; ok {
 			ghost.BucketLimit = c.BucketLimit
 			c = ghost
 		} else if l.shard > 0 {
@@ -34,14 +34,14 @@ func (l *line) blank(t *terms, o owner, now int64) *image {
 				c.Consumed = was.Consumed
 			}
 		}
-		c.seed = true
+		c.missing = true
 		m.limits = append(m.limits, c)
 	}
 	return m
 }
 
-// create puts a new item with what was reckoned on a blank one.
-func (l *line) create(r *reckoning, t *terms) *write {
+// createWrite puts a new item with what was reckoned on a blank one.
+func (l *itemQueue) createWrite(r *evaluation, t *itemConfig) *write {
 	b := r.after.item.Copy()
 	b.RefilledMS = max(b.RefilledMS, r.latest)
 	b.Limits = nil
@@ -49,12 +49,12 @@ func (l *line) create(r *reckoning, t *terms) *write {
 		c := &r.after.limits[i]
 		s := c.BucketLimit
 		s.Balance, s.Incomplete = c.peek(b.RefilledMS, r.after.shards), false
-		s.Consumed += r.counts[i]
+		s.Consumed += r.consumed[i]
 		b.Limits = append(b.Limits, s)
 	}
 	if !t.permanent() && (l.shard > 0 || b.Shards == 1) { // see renewTTL
 		if secs, ok := schema.BucketSeconds(b.Limits, schema.TTLMultiplier); ok {
-			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.repaid())
+			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.debtRepaidAt())
 		}
 	}
 	e := &expression{}
@@ -62,12 +62,12 @@ func (l *line) create(r *reckoning, t *terms) *write {
 		e.absent(schema.AttrRF)
 		for i := range l.image.limits { // what was counted on the stub is taken over
 			was := &l.image.limits[i]
-			e.same(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
+			e.requireSame(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
 		}
 	} else {
 		e.absent(schema.AttrPK)
 	}
-	return &write{leads: r.after.storing(b), put: &dynamodb.PutItemInput{
+	return &write{after: r.after.withStored(b), put: &dynamodb.PutItemInput{
 		TableName: &l.store.table, Item: b.Item(), ConditionExpression: e.condition(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,

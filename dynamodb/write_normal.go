@@ -6,15 +6,15 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// normal credits every limit up to now, takes what was reckoned, and moves the time of the refill,
+// normalWrite credits every limit up to now, takes what was reckoned, and moves the time of the refill,
 // which is its lock. It also brings the item to the terms it was reckoned under: r is a reckoning
 // on m itself, or on m adapted to terms. t is nil where the configuration is not known; then no
 // limit was adapted.
-func (l *line) normal(m *image, r *reckoning, t *terms) *write {
+func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
 	e := &expression{}
 	at := max(r.latest, m.item.RefilledMS)
 	for i := range r.after.limits {
-		if c := &r.after.limits[i]; r.touches(i) && !c.seed {
+		if c := &r.after.limits[i]; r.concerns(i) && !c.missing {
 			at = max(at, c.seen)
 		}
 	}
@@ -29,19 +29,19 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 		leads.Shards = m.shards
 	}
 	e.absent(schema.AttrDisabled)
-	definable := r.definable(m)
+	definable := r.canRequireDefinitions(m)
 	for i := range r.after.limits {
-		if c := &r.after.limits[i]; c.Incomplete && !c.seed { // what somebody has left of one that was removed
+		if c := &r.after.limits[i]; c.Incomplete && !c.missing { // what somebody has left of one that was removed
 			leads.Limits = append(leads.Limits, c.BucketLimit)
 			continue
 		}
-		leads.Limits = append(leads.Limits, e.credit(m, r, i, at, definable))
+		leads.Limits = append(leads.Limits, e.creditLimit(m, r, i, at, definable))
 	}
-	e.drop(m, r.after, definable)
+	e.removeLimits(m, r.after, definable)
 	l.creditWrites(e, m, leads, at)
 	if m.item.ValidUntil != nil {
-		e.same(schema.AttrVU, m.item.ValidUntil)
-		if m.lapsed(at) && t != nil && !t.standing {
+		e.requireSame(schema.AttrVU, m.item.ValidUntil)
+		if m.configExpired(at) && t != nil && !t.fallback {
 			e.removeAll(schema.AttrVU)
 			leads.ValidUntil = nil
 		}
@@ -49,21 +49,21 @@ func (l *line) normal(m *image, r *reckoning, t *terms) *write {
 		e.absent(schema.AttrVU)
 	}
 	l.renewTTL(e, r, leads, t, at)
-	return &write{update: l.asUpdate(e), leads: r.after.storing(leads)}
+	return &write{update: l.updateInput(e), after: r.after.withStored(leads)}
 }
 
-// credit writes one limit, and returns it as it is then stored: what there is at the time of the
+// creditLimit writes one limit, and returns it as it is then stored: what there is at the time of the
 // refill, as if nobody came in between.
-func (e *expression) credit(
-	m *image, r *reckoning, i int, at int64, definable bool,
+func (e *expression) creditLimit(
+	m *image, r *evaluation, i int, at int64, definable bool,
 ) schema.BucketLimit {
 	c := &r.after.limits[i]
 	target := c.peek(at, m.shards)
 	name := func(field string) string { return schema.BucketAttribute(c.Name, field) }
-	if c.seed {
-		e.seed(c, target, r.counts[i], definable)
+	if c.missing {
+		e.addLimit(c, target, r.consumed[i], definable)
 		s := c.BucketLimit
-		s.Balance, s.Consumed, s.Incomplete = target, r.counts[i], false
+		s.Balance, s.Consumed, s.Incomplete = target, r.consumed[i], false
 		return s
 	}
 	was := m.limit(c.Name)
@@ -74,7 +74,7 @@ func (e *expression) credit(
 	} else {
 		e.setNumber(balance, target) // under a condition that makes it the same
 	}
-	e.addNumber(name(schema.FieldConsumed), r.counts[i])
+	e.addNumber(name(schema.FieldConsumed), r.consumed[i])
 	credited, counts := difference(moved, -r.net[i])
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	if r.asked[i] && counts {
@@ -89,7 +89,7 @@ func (e *expression) credit(
 		low, high = was.Balance, was.Balance
 	case credited != shareOf(&was.BucketLimit, m.shards).Gain(m.item.RefilledMS, at):
 		low, high = was.Balance, was.Balance // the limit was full for a while, if it is as it was seen
-	case credited > 0, r.given[i] > 0:
+	case credited > 0, r.refunded[i] > 0:
 		high = was.Balance // another refund moves the balance without the lock
 	case credited < 0 && c.Capacity < was.Capacity:
 		low, high = was.Balance, was.Balance // trimmed
@@ -97,16 +97,16 @@ func (e *expression) credit(
 	if low != math.MinInt64 || high != math.MaxInt64 {
 		e.between(balance, low, high)
 	}
-	if (r.touches(i) || !was.defined(&c.BucketLimit)) && definable {
-		e.defined(&was.BucketLimit)
+	if (r.concerns(i) || !was.sameDefinition(&c.BucketLimit)) && definable {
+		e.requireDefinition(&was.BucketLimit)
 	}
-	if !was.defined(&c.BucketLimit) {
+	if !was.sameDefinition(&c.BucketLimit) {
 		e.setNumber(name(schema.FieldCapacity), c.Capacity)
 		e.setNumber(name(schema.FieldRefill), c.Refill)
 		e.setNumber(name(schema.FieldPeriod), c.PeriodMS)
 	}
 	s := c.BucketLimit
-	s.Balance, s.Consumed = target, was.Consumed+r.counts[i]
+	s.Balance, s.Consumed = target, was.Consumed+r.consumed[i]
 	return s
 }
 
@@ -116,9 +116,9 @@ func difference(a, b int64) (int64, bool) {
 	return d, (d < a) == (b > 0)
 }
 
-// seed writes a limit that the item does not have, or has only in part; guarded requires that this
+// addLimit writes a limit that the item does not have, or has only in part; guarded requires that this
 // is still so.
-func (e *expression) seed(c *counter, balance, consumed int64, guarded bool) {
+func (e *expression) addLimit(c *limitImage, balance, consumed int64, guarded bool) {
 	for _, f := range []struct {
 		field string
 		n     int64
@@ -137,9 +137,9 @@ func (e *expression) seed(c *counter, balance, consumed int64, guarded bool) {
 		absent+e.name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
 }
 
-// drop removes what is left of limits that the terms do not have, whatever attributes they came
+// removeLimits removes what is left of limits that the terms do not have, whatever attributes they came
 // with.
-func (e *expression) drop(m, after *image, definable bool) {
+func (e *expression) removeLimits(m, after *image, definable bool) {
 	for i := range m.limits {
 		gone := &m.limits[i]
 		if after.limit(gone.Name) != nil {
@@ -147,13 +147,13 @@ func (e *expression) drop(m, after *image, definable bool) {
 		}
 		e.removeAll(m.item.Attributes(gone.Name)...)
 		if !gone.Incomplete && definable {
-			e.defined(&gone.BucketLimit)
+			e.requireDefinition(&gone.BucketLimit)
 		}
 	}
 }
 
 // creditWrites credits the limit that counts writes, which is never divided, and charges this one.
-func (l *line) creditWrites(e *expression, m *image, leads *schema.Bucket, at int64) {
+func (l *itemQueue) creditWrites(e *expression, m *image, leads *schema.Bucket, at int64) {
 	w := m.item.Writes
 	if w == nil || w.Incomplete {
 		return
@@ -173,7 +173,7 @@ func (l *line) creditWrites(e *expression, m *image, leads *schema.Bucket, at in
 // renewTTL sets when the item may be deleted. Under limits of the entity's own it never is;
 // otherwise some time after it would be full again, and not before its debts are repaid. Nor is the
 // first shard of several: a process that finds nothing would make it in full beside the others.
-func (l *line) renewTTL(e *expression, r *reckoning, leads *schema.Bucket, t *terms, at int64) {
+func (l *itemQueue) renewTTL(e *expression, r *evaluation, leads *schema.Bucket, t *itemConfig, at int64) {
 	var ttl int64
 	switch {
 	case t == nil:
@@ -185,7 +185,7 @@ func (l *line) renewTTL(e *expression, r *reckoning, leads *schema.Bucket, t *te
 		}
 	}
 	if ttl != 0 {
-		ttl = max(ttl, r.after.repaid())
+		ttl = max(ttl, r.after.debtRepaidAt())
 	}
 	switch ttl {
 	case leads.TTL:

@@ -53,15 +53,15 @@ func hugeTogether(w *neverWorld) {
 	w.system(per("n", mostUnits, 1, time.Hour))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})
 	p := w.process()
-	var members []*member
+	var members []*waiter
 	for range 3 {
 		members = append(members, p.inLine("n", cost, nil))
 	}
 	p.line(neverEntity).commit(&batch{members: members})
 	p.quiet()
-	counts := make(map[ruling]int)
+	counts := make(map[resultKind]int)
 	for _, m := range members {
-		counts[(<-m.answer).ruling]++
+		counts[(<-m.answer).kind]++
 	}
 	if counts[taken] != 2 || counts[denied] != 1 {
 		w.Errorf("the rulings are %v, want two taken and one denied", counts)
@@ -80,10 +80,10 @@ func hugeGrowth(w *neverWorld) {
 	errs := make([]error, 3)
 	b := &batch{}
 	for i := range errs {
-		b.rides = append(b.rides, &ride{
-			now:     w.clock.Now().UnixMilli(),
-			changes: []change{{name: "n", milli: mostUnits * 1000}},
-			done:    func(err error) { errs[i] = err },
+		b.rides = append(b.rides, &itemUpdate{
+			now:    w.clock.Now().UnixMilli(),
+			deltas: []delta{{name: "n", milli: mostUnits * 1000}},
+			done:   func(err error) { errs[i] = err },
 		})
 	}
 	p.line(neverEntity).commit(b)

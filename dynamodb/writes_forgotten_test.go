@@ -136,15 +136,15 @@ func neverAsked(o how) func(w *neverWorld) {
 func TestGivenBackIsForgotten(t *testing.T) {
 	t.Parallel()
 	const used, now = int64(1_000_000), int64(9_000_000)
-	asks := []ask{{name: "n", milli: 4000}}
-	n := stored(&weir.Limit{Name: "n", Capacity: 10, RefillAmount: 1, RefillPeriod: time.Hour})
+	asks := []itemTake{{name: "n", milli: 4000}}
+	n := storedLimit(&weir.Limit{Name: "n", Capacity: 10, RefillAmount: 1, RefillPeriod: time.Hour})
 	n.Balance = n.Capacity
-	other := func(milli int64) []*member {
-		return []*member{{now: now + 1, asks: []ask{{name: "n", milli: milli}}}}
+	other := func(milli int64) []*waiter {
+		return []*waiter{{now: now + 1, asks: []itemTake{{name: "n", milli: milli}}}}
 	}
 	for _, c := range []struct {
 		name   string
-		others []*member
+		others []*waiter
 		want   int64 // under a capacity of 30
 	}{
 		{"nobody", nil, 30_000},
@@ -153,15 +153,15 @@ func TestGivenBackIsForgotten(t *testing.T) {
 		{"one who is denied", other(20_000), 10_000},
 	} {
 		item := &schema.Bucket{RefilledMS: used, Shards: 1, Limits: []schema.BucketLimit{n}}
-		taken := reckon(learn(item, nil, 1, now), nil, []*member{{now: now, asks: asks}})
-		between := reckon(taken.after, nil, c.others)
-		back := []*ride{compensation(now+2, asks, taken.fitting[0].found)}
-		left := reckon(between.after, back, nil)
+		taken := evaluate(newImage(item, nil, 1, now), nil, []*waiter{{now: now, asks: asks}})
+		between := evaluate(taken.after, nil, c.others)
+		back := []*itemUpdate{compensation(now+2, asks, taken.admittedResults[0].found)}
+		left := evaluate(between.after, back, nil)
 		if left.net[0] != -4000 {
 			t.Errorf("%s in between: %d milli-units were taken, want -4000", c.name, left.net[0])
 		}
 		raised := []weir.Limit{{Name: "n", Capacity: 30, RefillAmount: 1, RefillPeriod: time.Hour}}
-		adapted := left.after.adapt(&terms{limits: raised}, nil)
+		adapted := left.after.withConfig(&itemConfig{limits: raised}, nil)
 		if got := adapted.limit("n").peek(now+3, 1); got != c.want {
 			t.Errorf("%s in between: %d milli-units under the raised capacity, want %d", c.name, got, c.want)
 		}

@@ -137,10 +137,10 @@ func setUnanswered(w *neverWorld) {
 }
 
 // inLine is a reservation on its way to an item, without a caller. It knows a limit, or is blind.
-func (p *process) inLine(name string, units int64, known *weir.Limit) *member {
-	m := &member{
-		now: p.w.clock.Now().UnixMilli(), number: p.store.calls.Add(1), answer: make(chan verdict, 1),
-		asks: []ask{{name: name, milli: units * 1000, limit: known}},
+func (p *process) inLine(name string, units int64, known *weir.Limit) *waiter {
+	m := &waiter{
+		now: p.w.clock.Now().UnixMilli(), number: p.store.calls.Add(1), answer: make(chan waiterResult, 1),
+		asks: []itemTake{{name: name, milli: units * 1000, limit: known}},
 	}
 	if known != nil {
 		m.resolved = &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{*known}}
@@ -156,7 +156,7 @@ func differentlyKnown(first, second int64) func(w *neverWorld) {
 		w.system(still("n", 100))
 		w.process().admit(neverEntity, weir.Costs{"n": 60})
 		p := w.process()
-		var members []*member
+		var members []*waiter
 		for _, capacity := range []int64{first, second} {
 			known := still("n", capacity)
 			members = append(members, p.inLine("n", 5, &known))
@@ -164,7 +164,7 @@ func differentlyKnown(first, second int64) func(w *neverWorld) {
 		p.line(neverEntity).commit(&batch{members: members})
 		charged := int64(60)
 		for i, capacity := range []int64{first, second} {
-			ruling := (<-members[i].answer).ruling
+			ruling := (<-members[i].answer).kind
 			if want := capacity == 100; (ruling == taken) != want {
 				w.Errorf("who knows a capacity of %d: got ruling %d, want taken %t", capacity, ruling, want)
 			}

@@ -60,8 +60,8 @@ func (w *neverWorld) add(entity string, numbers map[string]int64) {
 }
 
 // line is a process's way to the first item of a bucket.
-func (p *process) line(entity string) *line {
-	s := p.store.spots.get(p.store, weir.Subject{Entity: entity, Resource: neverResource})
+func (p *process) line(entity string) *itemQueue {
+	s := p.store.subjects.get(p.store, weir.Subject{Entity: entity, Resource: neverResource})
 	defer s.release()
-	return s.line(0)
+	return s.queue(0)
 }
