@@ -1,8 +1,15 @@
 package dynamodb
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"iter"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -10,11 +17,11 @@ import (
 
 // ReadAudit yields the changes at a place, the newest first, those of the Python library among
 // them. What is no event's ID is no place to begin behind.
-func (s *Store) ReadAudit(
+func (a *administration) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {
 	owner := auditOwner(at)
-	in := partition(schema.AuditPK(s.namespace, owner), schema.SKAuditPrefix, consistent(ctx))
+	in := partition(schema.AuditPK(a.config.namespace, owner), schema.SKAuditPrefix, consistent(ctx))
 	in.ScanIndexForward = new(false)
 	if after != "" {
 		id, err := weir.ParseLeaseID(after) // a ULID as well
@@ -22,15 +29,15 @@ func (s *Store) ReadAudit(
 			return failing[weir.AuditEvent](fault(weir.Invalid, "after", after,
 				"must be the ID of an event: a ULID, of 26 characters"))
 		}
-		in.ExclusiveStartKey = schema.AuditKey(s.namespace, owner, id.String()).Item()
+		in.ExclusiveStartKey = schema.AuditKey(a.config.namespace, owner, id.String()).Item()
 	}
 	return func(yield func(weir.AuditEvent, error) bool) {
 		// Close waits for no reader, who may never come back from an event.
-		if err := s.closing(); err != nil {
+		if err := a.running.refusal(); err != nil {
 			yield(weir.AuditEvent{}, err)
 			return
 		}
-		for page, err := range s.queryPages(ctx, in) {
+		for page, err := range a.client.queryPages(ctx, in) {
 			if err != nil {
 				yield(weir.AuditEvent{}, err)
 				return
@@ -73,4 +80,122 @@ func readEvent(item schema.Item) (weir.AuditEvent, error) {
 		ID: e.ID, At: at, Action: e.Action, Entity: e.Entity, Principal: e.Principal, Resource: e.Resource,
 		Details: e.Details,
 	}, nil
+}
+
+// secondsPerDay counts how long an event is kept.
+const secondsPerDay = 24 * 60 * 60
+
+// addAuditEvent adds an event to the audit.
+func (t *configTransaction) addAuditEvent(action, owner, resource string, details map[string]any) error {
+	// Events of one transaction stay in their order: each has a millisecond of its own.
+	id, err := schema.NewULID(t.now.UnixMilli()+int64(t.events), rand.Reader)
+	if err != nil {
+		return err
+	}
+	t.events++
+	e := schema.AuditEvent{
+		Namespace: t.namespace, Entity: owner, ID: id, Timestamp: schema.Timestamp(t.now), Action: action,
+		Principal: t.principal, Resource: resource, Details: details,
+		TTL: t.now.Unix() + t.retention*secondsPerDay,
+	}
+	item, err := e.Item()
+	if err != nil {
+		return err
+	}
+	t.put(item, nil)
+	return nil
+}
+
+// setRetention reads from the system's configuration, which may be nil, how long events are kept.
+func (t *configTransaction) setRetention(system schema.Item) error {
+	t.retention = schema.RetentionDays
+	if system == nil {
+		return nil
+	}
+	c, err := schema.ParseConfig(system)
+	if err != nil {
+		return unreadable(err)
+	}
+	if c.RetentionDays > 0 {
+		t.retention = c.RetentionDays
+	}
+	return nil
+}
+
+// auditOwner is whom the audit of a place stands under.
+func auditOwner(at weir.Subject) string {
+	switch {
+	case at.Entity != "":
+		return at.Entity
+	case at.Resource != "":
+		return schema.AuditResource(at.Resource)
+	}
+	return schema.AuditSystem
+}
+
+const (
+	// principalPatience is how long a change waits to learn whose credentials it uses, callerAsks how
+	// often that may take too long.
+	principalPatience = 500 * time.Millisecond
+	callerAsks        = 3
+)
+
+// principalLookup remembers whose credentials a store uses.
+type principalLookup struct {
+	mu       sync.Mutex
+	patience time.Duration // principalPatience where it is 0
+	asks     int           // that took too long; callerAsks once there was an answer
+	arn      string
+}
+
+// principal is who changes the configuration: as the options say, else the ARN of the credentials,
+// which is asked for until somebody answers. Where nobody knows it is empty, which is no error.
+func (a *administration) principal(ctx context.Context) (string, error) {
+	if p := a.options.principal; p != "" {
+		if reason := principalFault(p); reason != "" {
+			return "", fault(weir.Invalid, "principal", p, reason)
+		}
+		return p, nil
+	}
+	a.caller.mu.Lock()
+	defer a.caller.mu.Unlock()
+	if a.caller.asks >= callerAsks {
+		return a.caller.arn, nil
+	}
+	o := a.client.api.Options()
+	short, cancel := context.WithTimeout(ctx, cmp.Or(a.caller.patience, principalPatience))
+	defer cancel()
+	out, err := sts.New(sts.Options{
+		Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint,
+		RetryMaxAttempts: 1,
+	}).GetCallerIdentity(short, nil)
+	switch {
+	case ctx.Err() != nil:
+		return "", classify(ctx.Err())
+	case short.Err() != nil:
+		a.caller.asks++
+		return "", nil
+	case err == nil && out.Arn != nil:
+		a.caller.arn = *out.Arn
+	}
+	a.caller.asks = callerAsks // the answer stands, also where it is that nobody knows
+	return a.caller.arn, nil
+}
+
+// longestPrincipal bounds the name of who changes the configuration.
+const longestPrincipal = 256
+
+// principalFault says what is wrong with the name of who changes the configuration, or nothing. The
+// Python library takes an ARN, or what could be an entity's name.
+func principalFault(p string) string {
+	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	switch {
+	case strings.HasPrefix(p, "arn:"):
+		return ""
+	case len(p) > longestPrincipal:
+		return "must have at most 256 characters"
+	case !strings.ContainsRune(alnum, rune(p[0])), strings.Trim(p, alnum+"_.-:@") != "":
+		return "must be an ARN, or begin with a letter or digit and have only letters, digits, _ . - : @"
+	}
+	return ""
 }

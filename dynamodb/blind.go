@@ -24,7 +24,7 @@ import (
 // configuration says what is charged, and if this process has changed the configuration itself.
 func (s *Store) canReserveUnplanned(ctx context.Context, r *weir.Reservation) bool {
 	if len(r.Charges) != 1 || len(r.Brought) > 0 || len(r.Charges[0].Costs) == 0 ||
-		s.options.NoSpeculation || s.options.Transactional || s.gone.Load() {
+		s.options.NoSpeculation || s.options.Transactional || s.buckets.gone.Load() {
 		return false
 	}
 	for _, units := range r.Charges[0].Costs {
@@ -36,7 +36,7 @@ func (s *Store) canReserveUnplanned(ctx context.Context, r *weir.Reservation) bo
 	for { // the entity, then the parent that it cascades to
 		resolved, err := r.Resolve(ctx, of, weir.Cached)
 		switch {
-		case err != nil || s.configStale(of):
+		case err != nil || s.buckets.configStale(of):
 			return false
 		case resolved == nil:
 			return true
@@ -70,7 +70,7 @@ func (s *Store) planFromItems(
 	behind := false
 	named := make(map[string]bool)
 	for _, e := range j.itemCharges {
-		behind = behind || e.resolved == nil && e.state.itemStale() || s.configStale(e.state.subject)
+		behind = behind || e.resolved == nil && e.state.itemStale() || s.buckets.configStale(e.state.subject)
 		for k := range e.takes {
 			a := &e.takes[k]
 			named[a.name] = true
@@ -87,7 +87,7 @@ func (s *Store) planFromItems(
 			continue
 		}
 		began := false
-		if e.configRead, began = s.startRead(ctx, x.ask, e.state); !began {
+		if e.configRead, began = s.buckets.startRead(ctx, x.ask, e.state); !began {
 			j.release()
 			return nil
 		}
@@ -152,7 +152,7 @@ func (j *reserveOp) addItemParent(ctx context.Context, s *Store, child *itemChar
 	}
 	if f, err := j.resolution.resolve(ctx, e.state.subject, weir.Cached); f == nil && err == nil {
 		began := false
-		if e.configRead, began = s.startRead(ctx, j.resolution.ask, e.state); !began {
+		if e.configRead, began = s.buckets.startRead(ctx, j.resolution.ask, e.state); !began {
 			resolved, err := e.configRead.wait(ctx)
 			if err != nil {
 				e.found = waiterResult{kind: failed, err: err}

@@ -57,13 +57,13 @@ func (c *configChanges) since(of weir.Subject, number uint64) bool {
 }
 
 // configStale reports whether this process has changed the configuration of a subject since it read it.
-func (s *Store) configStale(of weir.Subject) bool {
+func (s *bucketStore) configStale(of weir.Subject) bool {
 	return s.configChanges.latest() > 0 && s.configChanges.since(of, s.verifiedAt(of))
 }
 
 // verifiedAt is the number of the last change that a subject's configuration was read after.
-func (s *Store) verifiedAt(of weir.Subject) uint64 {
-	p := s.subjects.get(s, of)
+func (s *bucketStore) verifiedAt(of weir.Subject) uint64 {
+	p := s.subject(of)
 	defer p.release()
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -24,21 +24,31 @@ import (
 // would make every burst of callers dial again.
 const idleConnections = 256
 
-// tableClient is the way to one table. All methods may be called at once.
+// tableClient makes the calls to one table. All methods may be called at once.
 type tableClient struct {
-	client *ddb.Client
-	table  string
-	clock  *serverClock
-	now    func() time.Time
+	api   *ddb.Client
+	table string
+	clock *serverClock
+	now   func() time.Time
 	// readOnly refuses every call that writes.
 	readOnly bool
 }
 
-// connect makes a client for a table. It asks nothing yet.
-func connect(ctx context.Context, table string, o *Options) (*tableClient, error) {
-	if o == nil {
-		o = &Options{}
-	}
+// clientOptions say how a table is reached. The zero value means all defaults; see the store's
+// options.
+type clientOptions struct {
+	Region   string
+	Endpoint string
+	Config   *aws.Config
+	HTTP     *http.Client
+	// Tune changes the SDK's options after everything else.
+	Tune     []func(*ddb.Options)
+	ReadOnly bool
+	Now      func() time.Time
+}
+
+// newTableClient returns a client for a table. It sends nothing yet.
+func newTableClient(ctx context.Context, table string, o *clientOptions) (*tableClient, error) {
 	if reason := tableNameFault(table); reason != "" {
 		return nil, fault(weir.Invalid, "store.table", table, reason)
 	}
@@ -54,7 +64,7 @@ func connect(ctx context.Context, table string, o *Options) (*tableClient, error
 	if err != nil {
 		return nil, err
 	}
-	c.client = ddb.NewFromConfig(*cfg, func(so *ddb.Options) {
+	c.api = ddb.NewFromConfig(*cfg, func(so *ddb.Options) {
 		if o.Region != "" {
 			so.Region = o.Region
 		}
@@ -71,11 +81,11 @@ func connect(ctx context.Context, table string, o *Options) (*tableClient, error
 		so.DisableValidateResponseChecksum = local
 		so.APIOptions = append(so.APIOptions, c.watch)
 	}, func(so *ddb.Options) {
-		for _, tune := range o.Client {
+		for _, tune := range o.Tune {
 			tune(so)
 		}
 	})
-	if c.client.Options().Region == "" {
+	if c.api.Options().Region == "" {
 		return nil, fault(weir.Invalid, "store.region", "",
 			"is set nowhere: give it in the store's URL or in AWS_REGION")
 	}
@@ -83,7 +93,7 @@ func connect(ctx context.Context, table string, o *Options) (*tableClient, error
 }
 
 // load finds the SDK's configuration.
-func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
+func (o *clientOptions) load(ctx context.Context, local bool) (*aws.Config, error) {
 	if o.Config != nil {
 		return o.Config, nil
 	}

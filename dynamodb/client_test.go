@@ -26,11 +26,11 @@ func TestConnectionsAreKept(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		client, ok := c.client.Options().HTTPClient.(*awshttp.BuildableClient)
+		built, ok := c.api.Options().HTTPClient.(*awshttp.BuildableClient)
 		if !ok {
-			t.Fatalf("AWS_CA_BUNDLE=%q: the client is a %T", file, c.client.Options().HTTPClient)
+			t.Fatalf("AWS_CA_BUNDLE=%q: the client is a %T", file, c.api.Options().HTTPClient)
 		}
-		transport := client.GetTransport()
+		transport := built.GetTransport()
 		if n := transport.MaxIdleConnsPerHost; n != idleConnections {
 			t.Errorf("AWS_CA_BUNDLE=%q: %d connections are kept, want %d", file, n, idleConnections)
 		}

@@ -69,7 +69,3 @@ func (c *serverClock) offset() time.Duration {
 	}
 	return b.least + (b.most-b.least)/2
 }
-
-// ClockOffset returns what must be added to the process's clock to have the table's, as far as the
-// answers so far tell: 0 within two seconds. It never waits.
-func (s *Store) ClockOffset() time.Duration { return s.clock.offset() }

@@ -44,12 +44,12 @@ func TestClockOffset(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := wired(t, dated(func() time.Duration { return tc.skew }, tc.headers...))
 				for range 40 {
-					if err := c.sendUpdate(t.Context()); err != nil {
+					if err := sendUpdate(t.Context(), c); err != nil {
 						t.Fatal(err)
 					}
 					time.Sleep(230 * time.Millisecond)
 				}
-				got := (&Store{tableClient: c}).ClockOffset()
+				got := (&Store{client: c}).ClockOffset()
 				switch {
 				case !tc.reported && got != 0:
 					t.Errorf("got %v, want nothing", got)
@@ -69,7 +69,7 @@ func TestClockSet(t *testing.T) {
 		c := wired(t, dated(func() time.Duration { return skew }))
 		for _, step := range []time.Duration{0, -time.Hour, -time.Hour, 0, time.Minute} {
 			skew = step
-			if err := c.sendUpdate(t.Context()); err != nil {
+			if err := sendUpdate(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 			if got := c.clock.offset(); (got - step).Abs() > time.Second {
@@ -86,14 +86,14 @@ func TestClockRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusing := script(stamped(fails("ConditionalCheckFailedException", ""), time.Hour))
 		c := wired(t, refusing)
-		if kind := outcomeOf(c.sendUpdate(t.Context())).kind; kind != writeRefused {
+		if kind := outcomeOf(sendUpdate(t.Context(), c)).kind; kind != writeRefused {
 			t.Fatalf("got kind %d", kind)
 		}
 		if got := c.clock.offset(); (got - time.Hour).Abs() > time.Second {
 			t.Errorf("got %v, want an hour", got)
 		}
 		dateless := wired(t, script(fine()))
-		if err := dateless.sendUpdate(t.Context()); err != nil || dateless.clock.known.Load() != nil {
+		if err := sendUpdate(t.Context(), dateless); err != nil || dateless.clock.known.Load() != nil {
 			t.Errorf("got %v and %v out of nothing", err, dateless.clock.known.Load())
 		}
 	})

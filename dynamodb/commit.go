@@ -34,7 +34,7 @@ const (
 // commit answers a batch.
 func (l *itemQueue) commit(b *batch) {
 	c := &commit{itemQueue: l, waiters: b.members, updates: b.rides}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*l.store.options.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*l.store.options.writeTimeout)
 	defer cancel()
 	for ; c.pending(); c.round++ {
 		if c.round >= maxRounds && len(c.waiters) > 0 {
@@ -93,7 +93,7 @@ func (c *commit) nextWrite(ctx context.Context) (*write, *evaluation, error) {
 		return nil, nil, c.readItem(ctx)
 	case c.deleted, c.image != nil && c.image.item.Stub:
 		return c.nextCreate(ctx)
-	case c.image == nil && (c.store.options.NoSpeculation || len(c.updates) > 0 || len(limitNames(c.waiters)) > maxDefined):
+	case c.image == nil && (c.store.options.noSpeculation || len(c.updates) > 0 || len(limitNames(c.waiters)) > maxDefined):
 		return nil, nil, c.readItem(ctx)
 	case c.image == nil:
 		return c.coldWrite(sameDefinitionPrefix(c.waiters), c.now()), nil, nil
@@ -103,7 +103,7 @@ func (c *commit) nextWrite(ctx context.Context) (*write, *evaluation, error) {
 			return nil, nil, nil
 		}
 		return c.forcedWrite(c.updates), evaluate(c.image, c.updates, nil), nil
-	case (c.store.options.NoSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.waiters):
+	case (c.store.options.noSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.waiters):
 		return nil, nil, c.readItem(ctx) // one that was switched off may be on again
 	}
 	return c.nextKnown(ctx)
@@ -123,7 +123,7 @@ func (c *commit) imageCurrentFor(members []*waiter) bool {
 // readItem reads the item.
 func (c *commit) readItem(ctx context.Context) error {
 	c.sentAt = c.store.calls.Load()
-	item, err := c.store.getItem(ctx, c.id().Key(), true)
+	item, err := c.store.client.getItem(ctx, c.id().Key(), true)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *evaluation, error) {
 	if len(r.denied) > 0 { // they are judged by what this write returns
 		r = evaluate(base, c.updates, r.admitted)
 	}
-	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.store.options.NoSpeculation || c.round > 1) {
+	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.store.options.noSpeculation || c.round > 1) {
 		return c.speculativeWrite(base, r), r, nil
 	}
 	t := c.config
@@ -233,7 +233,7 @@ func (c *commit) refillRequested() bool {
 
 // sendWrite sends a write and hears what became of it.
 func (c *commit) sendWrite(ctx context.Context, w *write, r *evaluation) {
-	attempt, cancel := context.WithTimeout(ctx, c.store.options.WriteTimeout)
+	attempt, cancel := context.WithTimeout(ctx, c.store.options.writeTimeout)
 	defer cancel()
 	c.sentAt = c.store.calls.Load()
 	item, err := w.send(attempt, c.store)

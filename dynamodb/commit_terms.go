@@ -39,7 +39,7 @@ func (c *commit) configStale() bool {
 // brought themselves counts, and without any what the item has. What must not be judged by ends
 // reservations; settlements never fail for it.
 func (c *commit) readItemConfig(ctx context.Context) error {
-	config, err := c.store.readSubject(ctx, c.state.subject, true)
+	config, err := c.store.config.readSubject(ctx, c.state.subject, true)
 	if err != nil {
 		return err
 	}

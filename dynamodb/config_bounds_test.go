@@ -88,7 +88,7 @@ func TestTooManyLimits(t *testing.T) {
 		if events := s.audited(t, at, ""); len(events) > 0 {
 			t.Errorf("%+v: got %+v, want nothing recorded", at, events)
 		}
-		config, err := s.readSubject(t.Context(), at, true)
+		config, err := s.config.readSubject(t.Context(), at, true)
 		if err != nil || config.declared() || config.winner() != nil {
 			t.Errorf("%+v: got %+v, %v; want nothing configured", at, config, err)
 		}

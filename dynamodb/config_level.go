@@ -1,9 +1,7 @@
 package dynamodb
 
 import (
-	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -120,33 +118,4 @@ func placeName(c *schema.Config) string {
 		return "resources." + c.Resource
 	}
 	return "system"
-}
-
-// maxLimits is how many limits a place can have. A change of all of them, or of which ones there
-// are, is one write of each bucket item, and DynamoDB's expressions have an end (see maxDefined).
-const maxLimits = 36
-
-// checkLimitCount refuses more limits of one place than bucket items can follow.
-func checkLimitCount(field string, limits []weir.Limit) error {
-	if len(limits) <= maxLimits {
-		return nil
-	}
-	return fault(weir.Invalid, field, strconv.Itoa(len(limits)),
-		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", maxLimits))
-}
-
-// storedLimits are limits as configuration items have them: whole units and seconds.
-func storedLimits(limits []weir.Limit) ([]schema.Limit, error) {
-	out := make([]schema.Limit, len(limits))
-	for i, l := range limits {
-		if l.RefillPeriod%time.Second != 0 {
-			return nil, fault(weir.Invalid, "limits."+l.Name+".refill_period", l.RefillPeriod.String(),
-				"must be whole seconds on a DynamoDB table")
-		}
-		out[i] = schema.Limit{
-			Name: l.Name, Capacity: l.Capacity, Refill: l.RefillAmount,
-			Seconds: int64(l.RefillPeriod / time.Second),
-		}
-	}
-	return out, nil
 }

@@ -46,7 +46,7 @@ func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	defer cancel()
 	local := testkit.DynamoDB(t)
 	spec, err := json.Marshal(map[string]string{
-		"endpoint": local.Endpoint(), "table": s.table, "namespace": s.options.Namespace,
+		"endpoint": local.Endpoint(), "table": s.client.table, "namespace": s.options.Namespace,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,9 @@ package dynamodb
 
 import (
 	"context"
+	"strings"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -17,33 +20,10 @@ func withConsistent(ctx context.Context) context.Context {
 // consistent reports whether the context asks for that.
 func consistent(ctx context.Context) bool { return ctx.Value(consistentKey{}) != nil }
 
-// ReadConfig returns what is configured for a subject, in one read. It fails where the strongest
-// level says what weir cannot judge by, and where the subject is switched off. If the namespace was
-// deleted it fails with [weir.NotFound].
-func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	if err := s.enterReading(); err != nil {
-		return nil, err
-	}
-	defer s.running.end()
-	c, err := s.readSubject(ctx, of, consistent(ctx), schema.NamespaceKey(s.options.Namespace))
-	if err != nil {
-		return nil, err
-	}
-	if err := s.checkNamespaceItem(c.also[0]); err != nil {
-		return nil, err
-	}
-	if err := c.chargeable(); err != nil {
-		return nil, err
-	}
-	out := &weir.Config{
-		Parent: c.parent(), Cascade: c.cascades(), Known: c.declared(), OnUnavailable: c.onUnavailable(),
-	}
-	for _, l := range c.levels {
-		if len(l.limits) > 0 {
-			out.Levels = append(out.Levels, weir.LevelLimits{Level: l.level, Limits: l.limits})
-		}
-	}
-	return out, nil
+// configReader reads the configuration of one namespace.
+type configReader struct {
+	*tableClient
+	namespace string
 }
 
 // subjectConfig is all that the table has configured for one subject.
@@ -59,7 +39,7 @@ type subjectConfig struct {
 
 // readSubject reads META and the levels of a subject with one BatchGetItem, and with it the items
 // of also. What weir cannot judge by is no error here, see [subjectConfig.chargeable].
-func (s *Store) readSubject(
+func (r *configReader) readSubject(
 	ctx context.Context, of weir.Subject, consistent bool, also ...schema.Key,
 ) (*subjectConfig, error) {
 	c := &subjectConfig{subject: of}
@@ -70,18 +50,18 @@ func (s *Store) readSubject(
 	}
 	if of.Entity != "" {
 		if of.Resource != "" && of.Resource != weir.DefaultResource {
-			add(weir.LevelEntity, schema.EntityConfigKey(s.namespace, of.Entity, of.Resource))
+			add(weir.LevelEntity, schema.EntityConfigKey(r.namespace, of.Entity, of.Resource))
 		}
-		add(weir.LevelEntityDefault, schema.EntityConfigKey(s.namespace, of.Entity, weir.DefaultResource))
+		add(weir.LevelEntityDefault, schema.EntityConfigKey(r.namespace, of.Entity, weir.DefaultResource))
 	}
 	if of.Resource != "" && of.Resource != weir.DefaultResource {
-		add(weir.LevelResource, schema.ResourceConfigKey(s.namespace, of.Resource))
+		add(weir.LevelResource, schema.ResourceConfigKey(r.namespace, of.Resource))
 	}
-	add(weir.LevelSystem, schema.SystemConfigKey(s.namespace))
+	add(weir.LevelSystem, schema.SystemConfigKey(r.namespace))
 	if of.Entity != "" {
-		keys = append(keys, schema.MetaKey(s.namespace, of.Entity))
+		keys = append(keys, schema.MetaKey(r.namespace, of.Entity))
 	}
-	items, err := s.batchGet(ctx, append(keys, also...), consistent)
+	items, err := r.batchGet(ctx, append(keys, also...), consistent)
 	if err != nil {
 		return nil, err
 	}
@@ -193,4 +173,57 @@ func (c *subjectConfig) chargeable() error {
 		return l.fault
 	}
 	return nil
+}
+
+// entityConfig is all that the table has configured for one entity itself.
+type entityConfig struct {
+	// entity is the META; nil if there is none.
+	entity *schema.Entity
+	// levels are its configurations by resource, [weir.DefaultResource] among them.
+	levels map[string]*levelConfig
+}
+
+// readDefinition reads META and the configurations of an entity, consistently.
+func (r *configReader) readDefinition(ctx context.Context, name string) (*entityConfig, error) {
+	in := &ddb.QueryInput{
+		ConsistentRead:           new(true),
+		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"), // usage comes behind META
+		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
+		ExpressionAttributeValues: schema.Item{
+			":v0": schema.String(schema.EntityPK(r.namespace, name)),
+			":v1": schema.String(schema.SKConfig), ":v2": schema.String(schema.SKMeta),
+		},
+	}
+	d := &entityConfig{levels: make(map[string]*levelConfig)}
+	for page, err := range r.queryPages(ctx, in) {
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page {
+			sk := textOf(item, schema.AttrSK)
+			resource, isConfig := strings.CutPrefix(sk, schema.SKConfig+"#")
+			switch {
+			case sk == schema.SKMeta:
+				if d.entity, err = parseEntity(item); err != nil {
+					return nil, err
+				}
+			case isConfig:
+				d.levels[resource] = parseLevel(weir.LevelEntity, item)
+			}
+		}
+	}
+	return d, nil
+}
+
+// declared reports whether the entity is declared, see [subjectConfig.known].
+func (d *entityConfig) declared() bool {
+	if d.entity != nil {
+		return true
+	}
+	for _, l := range d.levels {
+		if l.hasLimits() {
+			return true
+		}
+	}
+	return false
 }

@@ -65,7 +65,7 @@ func (s *Store) mustEntity(t *testing.T, name, parent string, cascade bool) {
 // stored reads an item as it is.
 func (s *Store) item(t *testing.T, key schema.Key) schema.Item {
 	t.Helper()
-	item, err := s.getItem(t.Context(), key, true)
+	item, err := s.client.getItem(t.Context(), key, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func (s *Store) item(t *testing.T, key schema.Key) schema.Item {
 // put stores an item of another program.
 func (s *Store) put(t *testing.T, item schema.Item) {
 	t.Helper()
-	_, err := s.client.PutItem(t.Context(), &ddb.PutItemInput{TableName: &s.table, Item: item})
+	_, err := s.client.api.PutItem(t.Context(), &ddb.PutItemInput{TableName: &s.client.table, Item: item})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestLimitsRemoved(t *testing.T) {
 	for _, at := range places {
 		s.mustSet(t, at)
 	}
-	if own, err := s.readDefinition(t.Context(), "acme"); err != nil || own.declared() {
+	if own, err := s.config.readDefinition(t.Context(), "acme"); err != nil || own.declared() {
 		t.Errorf("after removing nothing: known, or %v", err)
 	}
 	for range 2 {
@@ -155,7 +155,7 @@ func TestLimitsRemoved(t *testing.T) {
 			s.mustSet(t, at, rate("rpm", 5))
 			s.mustSet(t, at, rate("tpm", 6)) // a second one must not count twice
 		}
-		registry := s.item(t, schema.EntityConfigResourcesKey(s.namespace))
+		registry := s.item(t, schema.EntityConfigResourcesKey(s.config.namespace))
 		for _, resource := range []string{"gpt-4o", weir.DefaultResource} {
 			if n, err := schema.Int64(registry[resource]); err != nil || n != 1 {
 				t.Errorf("registry of %s: got %v, want 1", resource, registry[resource])
@@ -180,19 +180,19 @@ func TestLimitsRemoved(t *testing.T) {
 			}
 		}
 		for _, key := range []schema.Key{
-			schema.SystemConfigKey(s.namespace), schema.ResourceConfigKey(s.namespace, "gpt-4o"),
-			schema.EntityConfigKey(s.namespace, "acme", "gpt-4o"),
+			schema.SystemConfigKey(s.config.namespace), schema.ResourceConfigKey(s.config.namespace, "gpt-4o"),
+			schema.EntityConfigKey(s.config.namespace, "acme", "gpt-4o"),
 		} {
 			if item := s.item(t, key); item != nil {
 				t.Errorf("left: %v", item)
 			}
 		}
 		s.registriesEmpty(t)
-		registry = s.item(t, schema.EntityConfigResourcesKey(s.namespace))
+		registry = s.item(t, schema.EntityConfigResourcesKey(s.config.namespace))
 		if len(registry) != 4 || registry[schema.AttrGSI4PK] == nil {
 			t.Errorf("left in the registry: %v", registry)
 		}
-		if list := s.item(t, schema.ResourcesKey(s.namespace)); list[schema.AttrResources] != nil {
+		if list := s.item(t, schema.ResourcesKey(s.config.namespace)); list[schema.AttrResources] != nil {
 			t.Errorf("left in the list: %v", list)
 		}
 	}
@@ -215,13 +215,13 @@ func TestLimitsKeepTheRest(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	at := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
-	key := schema.EntityConfigKey(s.namespace, "acme", "gpt-4o")
+	key := schema.EntityConfigKey(s.config.namespace, "acme", "gpt-4o")
 	s.mustSet(t, at, rate("rpm", 5))
 	s.also(t, key, schema.Item{
 		"disabled": truthOf(false), "cascade": truthOf(true), "note": schema.String("mine"),
 		"l_rpm_sched": schema.String("x"), "sched_tz": schema.String("UTC"), "w_day_cp": schema.Number(9),
 	})
-	s.also(t, schema.SystemConfigKey(s.namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
+	s.also(t, schema.SystemConfigKey(s.config.namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
 	if _, err := s.ReadConfig(t.Context(), at); !errors.Is(err, weir.Unsupported) {
 		t.Errorf("a schedule: got %v, want unsupported", err)
 	}
@@ -243,7 +243,7 @@ func TestLimitsKeepTheRest(t *testing.T) {
 	if item := s.item(t, key); item["disabled"] == nil || item["l_tpm_cp"] != nil {
 		t.Errorf("after removal: got %v, want the flags alone", item)
 	}
-	system := s.item(t, schema.SystemConfigKey(s.namespace))
+	system := s.item(t, schema.SystemConfigKey(s.config.namespace))
 	if system[schema.AttrRetention] == nil || system["l_rpm_cp"] != nil {
 		t.Errorf("system after removal: got %v", system)
 	}
@@ -259,7 +259,7 @@ func TestLimitsRefused(t *testing.T) {
 	err = s.WriteLimits(t.Context(), configNow, weir.Subject{Entity: "acme", Resource: "GSI4PK"},
 		[]weir.Limit{rate("rpm", 5)})
 	wantError(t, err, weir.Invalid, "resource", "registry")
-	if item := s.item(t, schema.SystemConfigKey(s.namespace)); item != nil {
+	if item := s.item(t, schema.SystemConfigKey(s.config.namespace)); item != nil {
 		t.Errorf("a refused change left %v", item)
 	}
 }
@@ -269,7 +269,7 @@ func TestUnjudged(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
-	key := schema.ResourceConfigKey(s.namespace, "gpt-4o")
+	key := schema.ResourceConfigKey(s.config.namespace, "gpt-4o")
 	for name, c := range map[string]struct {
 		add  schema.Item
 		want weir.Code
@@ -308,7 +308,7 @@ func TestUnjudged(t *testing.T) {
 			t.Errorf("%s, hidden: got %v, want %q", name, err, hidden)
 		}
 		s.mustSet(t, acme)
-		if err := s.batchDelete(t.Context(), []schema.Key{key}); err != nil {
+		if err := s.client.batchDelete(t.Context(), []schema.Key{key}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -329,19 +329,19 @@ func TestAccessOfTheStrongest(t *testing.T) {
 	s.mustEntity(t, "top", "", false)
 	s.mustEntity(t, "acme", "top", true)
 	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
-	s.also(t, schema.ResourceConfigKey(s.namespace, "gpt-4o"), schema.Item{
+	s.also(t, schema.ResourceConfigKey(s.config.namespace, "gpt-4o"), schema.Item{
 		"disabled": truthOf(true), "cascade": truthOf(false),
 	})
 	if _, err := s.ReadConfig(t.Context(), acme); !errors.Is(err, weir.PermissionDenied) ||
 		!strings.Contains(err.Error(), "switched off") {
 		t.Errorf("got %v, want permission denied", err)
 	}
-	s.also(t, schema.EntityConfigKey(s.namespace, "acme", "gpt-4o"), schema.Item{"disabled": truthOf(false)})
+	s.also(t, schema.EntityConfigKey(s.config.namespace, "acme", "gpt-4o"), schema.Item{"disabled": truthOf(false)})
 	config, err := s.ReadConfig(t.Context(), acme)
 	if err != nil || config.Cascade || config.Parent != "top" {
 		t.Errorf("got %+v, %v; want no cascade, as the resource says", config, err)
 	}
-	s.also(t, schema.EntityConfigKey(s.namespace, "acme", weir.DefaultResource),
+	s.also(t, schema.EntityConfigKey(s.config.namespace, "acme", weir.DefaultResource),
 		schema.Item{"cascade": truthOf(true)})
 	if config, err = s.ReadConfig(t.Context(), acme); err != nil || !config.Cascade {
 		t.Errorf("got %+v, %v; want cascade, as the entity says", config, err)
@@ -366,7 +366,7 @@ func TestPolicyOnTheTable(t *testing.T) {
 func TestPlannedAnew(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	key := schema.SystemConfigKey(s.namespace)
+	key := schema.SystemConfigKey(s.config.namespace)
 	plans := 0
 	write := func(capacity int64, disturb int) error {
 		limits := []schema.Limit{{Name: "rpm", Capacity: capacity, Refill: 1, Seconds: 1}}

@@ -2,10 +2,12 @@ package dynamodb
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"reflect"
+	"slices"
+	"strconv"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -13,13 +15,13 @@ import (
 
 // WriteLimits makes limits the only ones at a place; what else the place's item says stays. The
 // item, the registry of such places, the declaration of the entity and the audit change together.
-func (s *Store) WriteLimits(
+func (a *administration) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	if err := s.enter(); err != nil {
+	if err := a.running.enter(); err != nil {
 		return err
 	}
-	defer s.running.end()
+	defer a.running.end()
 	if err := checkLimitCount("limits", limits); err != nil {
 		return err
 	}
@@ -31,27 +33,27 @@ func (s *Store) WriteLimits(
 		return fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table's "+
 			"registry needs the name for itself")
 	}
-	err = s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		return s.planLimits(ctx, t, at, stored)
+	err = a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+		return a.planLimits(ctx, t, at, stored)
 	})
 	if err != nil {
 		return err
 	}
-	return s.afterConfigChange(ctx, configChange{kind: limitsChanged, at: at, now: now})
+	return a.afterConfigChange(ctx, configChange{kind: limitsChanged, at: at, now: now})
 }
 
 // planLimits says what has to be written, so that a place has these limits.
-func (s *Store) planLimits(
+func (a *administration) planLimits(
 	ctx context.Context, t *configTransaction, at weir.Subject, limits []schema.Limit,
 ) error {
-	target := &schema.Config{Namespace: s.namespace, Entity: at.Entity, Resource: at.Resource}
+	target := &schema.Config{Namespace: a.config.namespace, Entity: at.Entity, Resource: at.Resource}
 	keys := []schema.Key{
-		schema.SystemConfigKey(s.namespace), target.Key(), schema.EntityConfigResourcesKey(s.namespace),
+		schema.SystemConfigKey(a.config.namespace), target.Key(), schema.EntityConfigResourcesKey(a.config.namespace),
 	}
 	if at.Entity != "" {
-		keys = append(keys, schema.MetaKey(s.namespace, at.Entity))
+		keys = append(keys, schema.MetaKey(a.config.namespace, at.Entity))
 	}
-	items, err := s.batchGet(ctx, keys, true)
+	items, err := a.client.batchGet(ctx, keys, true)
 	if err != nil {
 		return err
 	}
@@ -92,7 +94,7 @@ func (s *Store) planLimits(
 		t.listResource(at.Resource, len(limits) > 0)
 	}
 	if !declared && len(limits) > 0 {
-		e, err := newEntity(s.namespace, at.Entity, t.now)
+		e, err := newEntity(a.config.namespace, at.Entity, t.now)
 		if err != nil {
 			return err
 		}
@@ -121,21 +123,21 @@ func (t *configTransaction) addLimitsEvent(at weir.Subject, c *schema.Config, be
 }
 
 // WritePolicy makes p the system's policy, and leaves its limits.
-func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
-	if err := s.enter(); err != nil {
+func (a *administration) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+	if err := a.running.enter(); err != nil {
 		return err
 	}
-	defer s.running.end()
-	err := s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		key := schema.SystemConfigKey(s.namespace)
-		item, err := s.getItem(ctx, key, true)
+	defer a.running.end()
+	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+		key := schema.SystemConfigKey(a.config.namespace)
+		item, err := a.client.getItem(ctx, key, true)
 		if err != nil {
 			return err
 		}
 		if err := t.setRetention(item); err != nil {
 			return err
 		}
-		system := &schema.Config{Namespace: s.namespace}
+		system := &schema.Config{Namespace: a.config.namespace}
 		if item != nil {
 			if system, err = schema.ParseConfig(item); err != nil {
 				return unreadable(err)
@@ -148,7 +150,7 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 		e := &expression{}
 		e.setText(schema.AttrOnUnavailable, string(p))
 		e.setIfAbsent(schema.AttrConfigVersion, schema.Number(1))
-		e.setIfAbsent(schema.AttrGSI4PK, schema.String(s.namespace))
+		e.setIfAbsent(schema.AttrGSI4PK, schema.String(a.config.namespace))
 		e.setIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
 		t.update(key, e)
 		return t.addAuditEvent(schema.ActionLimitsSet, schema.AuditSystem, "",
@@ -157,22 +159,7 @@ func (s *Store) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 	if err != nil {
 		return err
 	}
-	return s.afterConfigChange(ctx, configChange{kind: policyChanged, now: now})
-}
-
-// setIfAbsent sets an attribute that is not there yet.
-func (e *expression) setIfAbsent(attribute string, v types.AttributeValue) {
-	a := e.name(attribute)
-	e.set = append(e.set, a+" = if_not_exists("+a+", "+e.value(v)+")")
-}
-
-// requireUnchanged requires an attribute to be as it was read.
-func (e *expression) requireUnchanged(read schema.Item, attribute string) {
-	if v, ok := read[attribute]; ok {
-		e.conditions = append(e.conditions, e.name(attribute)+" = "+e.value(v))
-		return
-	}
-	e.absent(attribute)
+	return a.afterConfigChange(ctx, configChange{kind: policyChanged, now: now})
 }
 
 // unchangedElsewhere is the condition under which an item may be replaced by what was made of it:
@@ -201,4 +188,133 @@ func unchangedElsewhere(read schema.Item, target *schema.Config) *expression {
 func isEmpty(c *schema.Config) bool {
 	return c.Access == schema.AccessInherit && c.Cascade == nil && c.OnUnavailable == "" &&
 		c.RetentionDays == 0 && len(c.Extra) == 0
+}
+
+// register counts an entity's first configuration on a resource.
+func (t *configTransaction) register(resource string) {
+	key := schema.EntityConfigResourcesKey(t.namespace)
+	e := t.inNamespace(key)
+	e.addNumber(resource, 1)
+	t.update(key, e)
+}
+
+// unregister takes entities' configurations off the registry as it was read, which may be nil. A
+// resource that nobody is left on goes.
+func (t *configTransaction) unregister(read schema.Item, resources ...string) error {
+	counts := map[string]int64{}
+	if read != nil {
+		r, err := schema.ParseEntityConfigResources(read)
+		if err != nil {
+			return unreadable(err)
+		}
+		counts = r.Counts
+	}
+	key := schema.EntityConfigResourcesKey(t.namespace)
+	e := t.inNamespace(key)
+	changes := false
+	for _, resource := range resources {
+		n, counted := counts[resource]
+		switch {
+		case !counted:
+			continue // another program has not counted it
+		case n > 1:
+			e.addNumber(resource, -1)
+			e.require(resource, ">", 1)
+		default:
+			e.removeAll(resource)
+			e.require(resource, "<=", 1)
+		}
+		changes = true
+	}
+	if changes {
+		t.update(key, e)
+	}
+	return nil
+}
+
+// listResource puts a resource on the list of those with limits, or takes it off.
+func (t *configTransaction) listResource(resource string, listed bool) {
+	key := schema.ResourcesKey(t.namespace)
+	e := t.inNamespace(key)
+	update := *e.update()
+	clause := " DELETE "
+	if listed {
+		clause = " ADD "
+	}
+	update += clause + e.name(schema.AttrResources) + " " + e.value(schema.StringSet(resource))
+	t.updateBy(key, &update, e)
+}
+
+// inNamespace begins the update of an item that may not be there yet, so that the namespace's index
+// has it.
+func (t *configTransaction) inNamespace(key schema.Key) *expression {
+	e := &expression{}
+	e.setIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
+	e.setIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
+	return e
+}
+
+// ConfiguredResources returns, in order, the resources that have limits of their own.
+func (a *administration) ConfiguredResources(ctx context.Context) ([]string, error) {
+	if err := a.running.enter(); err != nil {
+		return nil, err
+	}
+	defer a.running.end()
+	item, err := a.client.getItem(ctx, schema.ResourcesKey(a.config.namespace), consistent(ctx))
+	if err != nil || item == nil {
+		return nil, err
+	}
+	r, err := schema.ParseResources(item)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return r.Names, nil
+}
+
+// EntityConfigResources returns, in order, the resources for which entities have limits of their
+// own, [weir.DefaultResource] among them.
+func (a *administration) EntityConfigResources(ctx context.Context) ([]string, error) {
+	if err := a.running.enter(); err != nil {
+		return nil, err
+	}
+	defer a.running.end()
+	item, err := a.client.getItem(ctx, schema.EntityConfigResourcesKey(a.config.namespace), consistent(ctx))
+	if err != nil || item == nil {
+		return nil, err
+	}
+	r, err := schema.ParseEntityConfigResources(item)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	maps.DeleteFunc(r.Counts, func(_ string, n int64) bool { return n <= 0 })
+	return slices.Sorted(maps.Keys(r.Counts)), nil
+}
+
+// maxLimits is how many limits a place can have. A change of all of them, or of which ones there
+// are, is one write of each bucket item, and DynamoDB's expressions have an end (see maxDefined).
+const maxLimits = 36
+
+// checkLimitCount refuses more limits of one place than bucket items can follow.
+func checkLimitCount(field string, limits []weir.Limit) error {
+	if len(limits) <= maxLimits {
+		return nil
+	}
+	return fault(weir.Invalid, field, strconv.Itoa(len(limits)),
+		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", maxLimits))
+}
+
+// storedLimits are limits as configuration items have them: whole units and seconds.
+func storedLimits(limits []weir.Limit) ([]schema.Limit, error) {
+	out := make([]schema.Limit, len(limits))
+	for i, l := range limits {
+		if l.RefillPeriod%time.Second != 0 {
+			return nil, fault(weir.Invalid, "limits."+l.Name+".refill_period", l.RefillPeriod.String(),
+				"must be whole seconds on a DynamoDB table")
+		}
+		out[i] = schema.Limit{
+			Name: l.Name, Capacity: l.Capacity, Refill: l.RefillAmount,
+			Seconds: int64(l.RefillPeriod / time.Second),
+		}
+	}
+	return out, nil
 }

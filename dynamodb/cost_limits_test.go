@@ -20,7 +20,7 @@ type costOfLimits struct {
 	bytes  int
 	// seed is what the seed's ADR-115 says that its item has.
 	seed       string
-	full, lean int64 // write units of a warm reservation that names all limits, in thousandths
+	full, lean int64 // putItem units of a warm reservation that names all limits, in thousandths
 }
 
 // String is the line in Markdown.

@@ -133,7 +133,7 @@ func (p *party) settled() { p.store.running.wait() }
 func (s *scene) item(entity string, shard int) schema.Item {
 	s.t.Helper()
 	id := schema.BucketID{
-		Namespace: s.first.store.namespace, Entity: entity, Resource: costResource, Shard: shard,
+		Namespace: s.first.store.config.namespace, Entity: entity, Resource: costResource, Shard: shard,
 	}
 	item, err := connected(s.t, s.table).getItem(s.t.Context(), id.Key(), true)
 	if err != nil {

@@ -76,7 +76,7 @@ func warmShards(s *scene) *party {
 // refill has a process write every shard, so that it knows all of them as they are.
 func (s *scene) refill(p *party, entity string) {
 	s.t.Helper()
-	spot := p.store.subjects.get(p.store, weir.Subject{Entity: entity, Resource: costResource})
+	spot := p.store.buckets.subject(weir.Subject{Entity: entity, Resource: costResource})
 	defer spot.release()
 	for shard := range costShards {
 		done := make(chan error, 1)
@@ -93,12 +93,12 @@ func (s *scene) refill(p *party, entity string) {
 func (s *scene) split(entity string) {
 	s.t.Helper()
 	id := schema.BucketID{
-		Namespace: s.first.store.namespace, Entity: entity, Resource: costResource,
+		Namespace: s.first.store.config.namespace, Entity: entity, Resource: costResource,
 	}
 	e := &expression{}
 	e.setNumber(schema.AttrShardCount, costShards)
 	e.exists(schema.AttrPK)
-	_, err := connected(s.t, s.table).client.UpdateItem(s.t.Context(), &dynamodb.UpdateItemInput{
+	_, err := connected(s.t, s.table).api.UpdateItem(s.t.Context(), &dynamodb.UpdateItemInput{
 		TableName: &s.table.Name, Key: id.Key().Item(), UpdateExpression: e.update(),
 		ConditionExpression: e.condition(), ExpressionAttributeNames: e.names,
 		ExpressionAttributeValues: e.values,

@@ -33,7 +33,7 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 				s.first.declare("top", "")
 				return
 			}
-			c := schema.Config{Namespace: s.first.store.namespace, Entity: "top", Resource: costResource}
+			c := schema.Config{Namespace: s.first.store.config.namespace, Entity: "top", Resource: costResource}
 			c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 10, Refill: 10, Seconds: 60}})
 			s.first.store.put(t, c.Item())
 		}
@@ -77,7 +77,7 @@ func TestChildThatTheIndexHasNotYet(t *testing.T) {
 	s := configured(t)
 	s.mustEntity(t, "top", "", false)
 	s.mustEntity(t, "acme", "top", true)
-	item := s.item(t, schema.MetaKey(s.namespace, "acme"))
+	item := s.item(t, schema.MetaKey(s.config.namespace, "acme"))
 	delete(item, schema.AttrGSI1PK)
 	delete(item, schema.AttrGSI1SK)
 	s.put(t, item)

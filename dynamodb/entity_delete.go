@@ -24,66 +24,66 @@ const deletedLately = 10 * time.Minute
 // DeleteEntity removes an entity with its limits, its buckets and its usage; the audit stays. The
 // META goes last, and what others are found by behind them, so that what was cut short can be done
 // again, and gets on each time.
-func (s *Store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
-	if err := s.enter(); err != nil {
+func (a *administration) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+	if err := a.running.enter(); err != nil {
 		return err
 	}
-	defer s.running.end()
-	d, err := s.deletable(ctx, name)
+	defer a.running.end()
+	d, err := a.deletable(ctx, name)
 	if errors.Is(err, weir.NotFound) {
-		return cmp.Or(s.finishDeletion(ctx, now, name), err)
+		return cmp.Or(a.finishDeletion(ctx, now, name), err)
 	}
 	if err != nil {
 		return err
 	}
-	err = s.deleteDeclared(ctx, now, name, d)
+	err = a.deleteDeclared(ctx, now, name, d)
 	// Whatever came of it: the buckets are gone, and what has failed may have been done.
-	return cmp.Or(err, s.forgetDeleted(ctx, now, name))
+	return cmp.Or(err, a.forgetDeleted(ctx, now, name))
 }
 
 // forgetDeleted has the process forget what it knows of an entity.
-func (s *Store) forgetDeleted(ctx context.Context, now time.Time, name string) error {
-	return s.afterConfigChange(ctx, configChange{
+func (a *administration) forgetDeleted(ctx context.Context, now time.Time, name string) error {
+	return a.afterConfigChange(ctx, configChange{
 		kind: entityDeleted, at: weir.Subject{Entity: name}, now: now,
 	})
 }
 
-func (s *Store) deleteDeclared(
+func (a *administration) deleteDeclared(
 	ctx context.Context, now time.Time, name string, d *entityConfig,
 ) error {
-	deleted, err := s.deleteState(ctx, name)
+	deleted, err := a.deleteState(ctx, name)
 	if err != nil {
 		return err
 	}
 	for len(d.levels) > maxConfigsAtOnce {
-		n, err := s.deleteConfigs(ctx, now, name)
+		n, err := a.deleteConfigs(ctx, now, name)
 		if err != nil {
 			return err
 		}
 		deleted += n
-		if d, err = s.deletable(ctx, name); err != nil {
+		if d, err = a.deletable(ctx, name); err != nil {
 			return err
 		}
 	}
-	err = s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		return s.planDelete(ctx, t, name, deleted)
+	err = a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+		return a.planDelete(ctx, t, name, deleted)
 	})
 	if err != nil {
 		return err
 	}
 	// A reservation on its way has perhaps made a bucket again, by limits that are gone.
-	_, err = s.deleteBuckets(ctx, name)
+	_, err = a.deleteBuckets(ctx, name)
 	return err
 }
 
 // finishDeletion does what comes after the deletion of an entity that is not declared any more, if
 // that was deleted lately: perhaps whoever did it was never told. The buckets of one that was never
 // declared are nobody's to delete.
-func (s *Store) finishDeletion(ctx context.Context, now time.Time, name string) error {
-	in := partition(schema.AuditPK(s.namespace, auditOwner(weir.Subject{Entity: name})),
+func (a *administration) finishDeletion(ctx context.Context, now time.Time, name string) error {
+	in := partition(schema.AuditPK(a.config.namespace, auditOwner(weir.Subject{Entity: name})),
 		schema.SKAuditPrefix, true)
 	in.ScanIndexForward, in.Limit = new(false), new(int32(maxParallel)) // of one instant in any order
-	for page, err := range s.queryPages(ctx, in) {
+	for page, err := range a.client.queryPages(ctx, in) {
 		if err != nil {
 			return err
 		}
@@ -95,10 +95,10 @@ func (s *Store) finishDeletion(ctx context.Context, now time.Time, name string) 
 			if e.Action != schema.ActionEntityDeleted || now.Sub(e.At).Abs() > deletedLately {
 				continue
 			}
-			if _, err := s.deleteBuckets(ctx, name); err != nil {
+			if _, err := a.deleteBuckets(ctx, name); err != nil {
 				return err
 			}
-			return s.forgetDeleted(ctx, now, name)
+			return a.forgetDeleted(ctx, now, name)
 		}
 		break // only the newest count
 	}
@@ -106,8 +106,8 @@ func (s *Store) finishDeletion(ctx context.Context, now time.Time, name string) 
 }
 
 // deletable reads an entity, and refuses one that is not declared and one with children.
-func (s *Store) deletable(ctx context.Context, name string) (*entityConfig, error) {
-	d, err := s.readDefinition(ctx, name)
+func (a *administration) deletable(ctx context.Context, name string) (*entityConfig, error) {
+	d, err := a.config.readDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -116,16 +116,16 @@ func (s *Store) deletable(ctx context.Context, name string) (*entityConfig, erro
 	}
 	if d.entity != nil {
 		// The index may not show yet which child was declared last.
-		if err := s.notParentOf(ctx, name, textOf(d.entity.Extra, attrNewestChild)); err != nil {
+		if err := a.notParentOf(ctx, name, textOf(d.entity.Extra, attrNewestChild)); err != nil {
 			return nil, err
 		}
 	}
-	for child, err := range s.childNames(ctx, name, "") {
+	for child, err := range a.childNames(ctx, name, "") {
 		if err != nil {
 			return nil, err
 		}
 		// Nor that one has moved.
-		if err := s.notParentOf(ctx, name, child); err != nil {
+		if err := a.notParentOf(ctx, name, child); err != nil {
 			return nil, err
 		}
 	}
@@ -133,11 +133,11 @@ func (s *Store) deletable(ctx context.Context, name string) (*entityConfig, erro
 }
 
 // notParentOf refuses an entity that another one has as parent; that one may be none.
-func (s *Store) notParentOf(ctx context.Context, name, child string) error {
+func (a *administration) notParentOf(ctx context.Context, name, child string) error {
 	if child == "" {
 		return nil
 	}
-	item, err := s.getItem(ctx, schema.MetaKey(s.namespace, child), true)
+	item, err := a.client.getItem(ctx, schema.MetaKey(a.config.namespace, child), true)
 	if err != nil {
 		return err
 	}
@@ -152,20 +152,20 @@ func (s *Store) notParentOf(ctx context.Context, name, child string) error {
 }
 
 // deleteState deletes all items of an entity but its META and its configurations.
-func (s *Store) deleteState(ctx context.Context, name string) (int64, error) {
-	deleted, err := s.deleteBuckets(ctx, name)
+func (a *administration) deleteState(ctx context.Context, name string) (int64, error) {
+	deleted, err := a.deleteBuckets(ctx, name)
 	if err != nil {
 		return 0, err
 	}
-	usage := keysOnly(partition(schema.EntityPK(s.namespace, name), schema.SKUsagePrefix, true))
-	n, err := s.deleteFound(ctx, usage)
+	usage := keysOnly(partition(schema.EntityPK(a.config.namespace, name), schema.SKUsagePrefix, true))
+	n, err := a.deleteFound(ctx, usage)
 	return deleted + n, err
 }
 
 // deleteFound deletes the items of a query as it finds them.
-func (s *Store) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
+func (a *administration) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
 	var deleted int64
-	for page, err := range s.queryPages(ctx, in) {
+	for page, err := range a.client.queryPages(ctx, in) {
 		if err != nil {
 			return deleted, err
 		}
@@ -175,7 +175,7 @@ func (s *Store) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, err
 				return deleted, unreadable(err)
 			}
 		}
-		if err := s.batchDelete(ctx, keys); err != nil {
+		if err := a.client.batchDelete(ctx, keys); err != nil {
 			return deleted, err
 		}
 		deleted += int64(len(keys))
@@ -184,13 +184,13 @@ func (s *Store) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, err
 }
 
 // deleteBuckets deletes an entity's buckets with the records of operations on them, as it finds them.
-func (s *Store) deleteBuckets(ctx context.Context, name string) (int64, error) {
+func (a *administration) deleteBuckets(ctx context.Context, name string) (int64, error) {
 	var deleted int64
-	for group, err := range s.bucketGroups(ctx, name) {
+	for group, err := range a.bucketGroups(ctx, name) {
 		if err != nil {
 			return deleted, err
 		}
-		n, err := s.deleteGroup(ctx, group)
+		n, err := a.deleteGroup(ctx, group)
 		if deleted += n; err != nil {
 			return deleted, err
 		}
@@ -200,7 +200,7 @@ func (s *Store) deleteBuckets(ctx context.Context, name string) (int64, error) {
 
 // deleteGroup deletes buckets. The first shards go last: by them the other shards are found, and the
 // records.
-func (s *Store) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
+func (a *administration) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
 	var firsts, others []schema.Key
 	for _, b := range group {
 		if b.id.Shard == 0 {
@@ -212,7 +212,7 @@ func (s *Store) deleteGroup(ctx context.Context, group []storedBucket) (int64, e
 	var deleted atomic.Int64
 	err := parallel(len(firsts), func(i int) error {
 		records := keysOnly(partition(firsts[i].PK, schema.SKOperationPrefix, true))
-		n, err := s.deleteFound(ctx, records)
+		n, err := a.deleteFound(ctx, records)
 		deleted.Add(n)
 		return err
 	})
@@ -220,7 +220,7 @@ func (s *Store) deleteGroup(ctx context.Context, group []storedBucket) (int64, e
 		if err != nil {
 			break
 		}
-		if err = s.batchDelete(ctx, keys); err == nil {
+		if err = a.client.batchDelete(ctx, keys); err == nil {
 			deleted.Add(int64(len(keys)))
 		}
 	}
@@ -228,28 +228,28 @@ func (s *Store) deleteGroup(ctx context.Context, group []storedBucket) (int64, e
 }
 
 // deleteConfigs deletes as many configurations of an entity as one transaction may.
-func (s *Store) deleteConfigs(ctx context.Context, now time.Time, name string) (int64, error) {
+func (a *administration) deleteConfigs(ctx context.Context, now time.Time, name string) (int64, error) {
 	var n int64
-	err := s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		d, err := s.deletable(ctx, name)
+	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+		d, err := a.deletable(ctx, name)
 		if err != nil {
 			return err
 		}
 		resources := slices.Sorted(maps.Keys(d.levels))
 		resources = resources[:min(len(resources), maxConfigsAtOnce)]
 		n = int64(len(resources))
-		return s.planConfigsGone(ctx, t, name, resources)
+		return a.planConfigsGone(ctx, t, name, resources)
 	})
 	return n, err
 }
 
 // planDelete says what has to be written, so that an entity of which the rest is gone is gone too.
-func (s *Store) planDelete(ctx context.Context, t *configTransaction, name string, deleted int64) error {
-	d, err := s.deletable(ctx, name)
+func (a *administration) planDelete(ctx context.Context, t *configTransaction, name string, deleted int64) error {
+	d, err := a.deletable(ctx, name)
 	if err != nil {
 		return err
 	}
-	system, err := s.getItem(ctx, schema.SystemConfigKey(s.namespace), false)
+	system, err := a.client.getItem(ctx, schema.SystemConfigKey(a.config.namespace), false)
 	if err != nil {
 		return err
 	}
@@ -257,17 +257,17 @@ func (s *Store) planDelete(ctx context.Context, t *configTransaction, name strin
 		return err
 	}
 	resources := slices.Sorted(maps.Keys(d.levels))
-	if err := s.planConfigsGone(ctx, t, name, resources); err != nil {
+	if err := a.planConfigsGone(ctx, t, name, resources); err != nil {
 		return err
 	}
 	deleted += int64(len(resources))
 	x := &expression{}
 	if d.entity == nil {
 		x.absent(schema.AttrPK) // a child may have declared it
-		t.check(schema.MetaKey(s.namespace, name), x)
+		t.check(schema.MetaKey(a.config.namespace, name), x)
 	} else {
 		x.exists(schema.AttrPK)
-		x.requireVersion(d.entity)
+		requireVersion(x, d.entity)
 		t.remove(d.entity.Key(), x)
 		deleted++
 	}
@@ -275,20 +275,20 @@ func (s *Store) planDelete(ctx context.Context, t *configTransaction, name strin
 }
 
 // planConfigsGone takes configurations of an entity away, and off the registry.
-func (s *Store) planConfigsGone(
+func (a *administration) planConfigsGone(
 	ctx context.Context, t *configTransaction, name string, resources []string,
 ) error {
 	if len(resources) == 0 {
 		return nil
 	}
-	registry, err := s.getItem(ctx, schema.EntityConfigResourcesKey(s.namespace), true)
+	registry, err := a.client.getItem(ctx, schema.EntityConfigResourcesKey(a.config.namespace), true)
 	if err != nil {
 		return err
 	}
 	for _, resource := range resources {
 		x := &expression{}
 		x.exists(schema.AttrPK)
-		t.remove(schema.EntityConfigKey(s.namespace, name, resource), x)
+		t.remove(schema.EntityConfigKey(a.config.namespace, name, resource), x)
 	}
 	return t.unregister(registry, resources...)
 }

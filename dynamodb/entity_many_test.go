@@ -95,7 +95,7 @@ func manyBuckets(t *testing.T) (*Store, *Store, *tired, []schema.BucketID) {
 func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
-	record := schema.OperationKey(s.namespace, "acme", "model-099", "once")
+	record := schema.OperationKey(s.config.namespace, "acme", "model-099", "once")
 	s.also(t, record, nil)
 	for i := range 60 {
 		usage := schema.NewUsage(ids[0], schema.Hourly, configNow)
@@ -105,7 +105,7 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	n := r.tries(t, 40, func(ctx context.Context) error {
 		return slow.DeleteEntity(ctx, configNow, "acme")
 	}, func() int {
-		rest, err := s.queryAll(t.Context(), partition(schema.EntityPK(s.namespace, "acme"), "", true))
+		rest, err := s.client.queryAll(t.Context(), partition(schema.EntityPK(s.config.namespace, "acme"), "", true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +129,7 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 func TestManyBucketsAreToldInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
-	quiet := schema.ResourceConfigKey(s.namespace, "model-007")
+	quiet := schema.ResourceConfigKey(s.config.namespace, "model-007")
 	s.also(t, quiet, schema.Item{schema.AttrCascade: truthOf(false)})
 	untold := func() int {
 		n := 0

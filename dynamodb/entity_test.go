@@ -17,7 +17,7 @@ import (
 
 func (s *Store) meta(t *testing.T, name string) *schema.Entity {
 	t.Helper()
-	e, err := parseEntity(s.item(t, schema.MetaKey(s.namespace, name)))
+	e, err := parseEntity(s.item(t, schema.MetaKey(s.config.namespace, name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func (s *Store) meta(t *testing.T, name string) *schema.Entity {
 // bucket puts a bucket item on the table, with something in use.
 func (s *Store) bucket(t *testing.T, entity, resource string, shard, shards int) schema.BucketID {
 	t.Helper()
-	id := schema.BucketID{Namespace: s.namespace, Entity: entity, Resource: resource, Shard: shard}
+	id := schema.BucketID{Namespace: s.config.namespace, Entity: entity, Resource: resource, Shard: shard}
 	b, err := schema.NewBucket(id, configNow.UnixMilli(), []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}})
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func TestEntityForeignCycle(t *testing.T) {
 			s.mustSet(t, weir.Subject{}, perSecond("rpm", 10, 1))
 			for i, e := range entities {
 				s.mustEntity(t, e, "", false)
-				s.also(t, schema.MetaKey(s.namespace, e), schema.Item{
+				s.also(t, schema.MetaKey(s.config.namespace, e), schema.Item{
 					schema.AttrParent:  schema.String(entities[(i+1)%len(entities)]),
 					schema.AttrCascade: schema.Bool(true),
 				})
@@ -155,7 +155,7 @@ func TestEntityByItsLimits(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	s.put(t, (&schema.Config{
-		Namespace: s.namespace, Entity: "py", Resource: "gpt-4o",
+		Namespace: s.config.namespace, Entity: "py", Resource: "gpt-4o",
 		Limits: []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}},
 	}).Item())
 	config, err := s.ReadConfig(t.Context(), weir.Subject{Entity: "py", Resource: "gpt-4o"})
@@ -195,7 +195,7 @@ func TestBucketsAreTold(t *testing.T) {
 	second := s.bucket(t, "acme", "gpt-4o", 1, 2)
 	quiet := s.bucket(t, "acme", "quiet", 0, 1)
 	later := s.bucket(t, "acme", "later", 0, 1)
-	s.also(t, schema.ResourceConfigKey(s.namespace, "quiet"), schema.Item{"cascade": truthOf(false)})
+	s.also(t, schema.ResourceConfigKey(s.config.namespace, "quiet"), schema.Item{"cascade": truthOf(false)})
 	e := s.meta(t, "acme")
 	s.also(t, later.Key(), schema.Item{
 		schema.AttrPInc: schema.String(e.Incarnation), schema.AttrPGen: schema.Number(e.Generation + 100),
@@ -229,13 +229,13 @@ func TestEntityDeleted(t *testing.T) {
 		s.bucket(t, "acme", "gpt-4o", 1, 1) // not yet counted by the first
 		usage := schema.NewUsage(id, schema.Hourly, configNow)
 		s.put(t, usage.Item())
-		record := schema.OperationKey(s.namespace, "acme", "gpt-4o", "once")
+		record := schema.OperationKey(s.config.namespace, "acme", "gpt-4o", "once")
 		s.also(t, record, nil)
 		if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 			t.Fatal(err)
 		}
-		for _, prefix := range []string{schema.EntityPK(s.namespace, "acme"), id.PK()} {
-			left, err := s.queryAll(t.Context(), partition(prefix, "#", true))
+		for _, prefix := range []string{schema.EntityPK(s.config.namespace, "acme"), id.PK()} {
+			left, err := s.client.queryAll(t.Context(), partition(prefix, "#", true))
 			if err != nil || len(left) != 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
@@ -244,7 +244,7 @@ func TestEntityDeleted(t *testing.T) {
 		if err != nil || len(ids) != 0 {
 			t.Errorf("left: %v, %v", ids, err)
 		}
-		registry := s.item(t, schema.EntityConfigResourcesKey(s.namespace))
+		registry := s.item(t, schema.EntityConfigResourcesKey(s.config.namespace))
 		if n, err := schema.Int64(registry["gpt-4o"]); err != nil || n != 1 || registry[weir.DefaultResource] != nil {
 			t.Errorf("registry: got %v, want gpt-4o once", registry)
 		}
@@ -275,9 +275,9 @@ func TestManyConfigsDeleted(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	const n = maxConfigsAtOnce + 5
-	registry := &schema.EntityConfigResources{Namespace: s.namespace, Counts: map[string]int64{}}
+	registry := &schema.EntityConfigResources{Namespace: s.config.namespace, Counts: map[string]int64{}}
 	for i := range n {
-		c := schema.Config{Namespace: s.namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
+		c := schema.Config{Namespace: s.config.namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
 		c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 1, Refill: 1, Seconds: 60}})
 		s.put(t, c.Item())
 		registry.Counts[c.Resource] = 1
@@ -286,11 +286,11 @@ func TestManyConfigsDeleted(t *testing.T) {
 	if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.readDefinition(t.Context(), "acme")
+	d, err := s.config.readDefinition(t.Context(), "acme")
 	if err != nil || d.declared() || len(d.levels) != 0 {
 		t.Errorf("left: %+v, %v", d, err)
 	}
-	if registry := s.item(t, schema.EntityConfigResourcesKey(s.namespace)); len(registry) != 4 {
+	if registry := s.item(t, schema.EntityConfigResourcesKey(s.config.namespace)); len(registry) != 4 {
 		t.Errorf("left in the registry: %v", registry)
 	}
 }

@@ -21,36 +21,36 @@ const (
 // WriteEntity declares an entity or changes its parent and cascade, and tells its buckets. A parent
 // that does not exist and a cycle are [weir.Invalid]. Writing what is there already tells the
 // buckets again.
-func (s *Store) WriteEntity(
+func (a *administration) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
-	if err := s.enter(); err != nil {
+	if err := a.running.enter(); err != nil {
 		return err
 	}
-	defer s.running.end()
+	defer a.running.end()
 	var written *schema.Entity
-	err := s.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		e, err := s.planEntity(ctx, t, name, parent, cascade)
+	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+		e, err := a.planEntity(ctx, t, name, parent, cascade)
 		written = e
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	if err := s.restamp(ctx, written); err != nil {
+	if err := a.restamp(ctx, written); err != nil {
 		return err
 	}
-	return s.afterConfigChange(ctx, configChange{
+	return a.afterConfigChange(ctx, configChange{
 		kind: entityChanged, at: weir.Subject{Entity: name}, entity: written, now: now,
 	})
 }
 
 // planEntity says what has to be written, so that an entity has this parent and cascade.
-func (s *Store) planEntity(
+func (a *administration) planEntity(
 	ctx context.Context, t *configTransaction, name, parent string, cascade bool,
 ) (*schema.Entity, error) {
-	items, err := s.batchGet(ctx, []schema.Key{
-		schema.MetaKey(s.namespace, name), schema.SystemConfigKey(s.namespace), schema.VersionKey(),
+	items, err := a.client.batchGet(ctx, []schema.Key{
+		schema.MetaKey(a.config.namespace, name), schema.SystemConfigKey(a.config.namespace), schema.VersionKey(),
 	}, true)
 	if err != nil {
 		return nil, err
@@ -59,7 +59,7 @@ func (s *Store) planEntity(
 		return nil, err
 	}
 	if parent != "" {
-		if err := s.planParent(ctx, t, name, parent); err != nil {
+		if err := a.planParent(ctx, t, name, parent); err != nil {
 			return nil, err
 		}
 	}
@@ -68,7 +68,7 @@ func (s *Store) planEntity(
 		return nil, err
 	}
 	if e == nil {
-		if e, err = newEntity(s.namespace, name, t.now); err != nil {
+		if e, err = newEntity(a.config.namespace, name, t.now); err != nil {
 			return nil, err
 		}
 		e.Parent, e.Cascade = parent, cascade
@@ -145,7 +145,7 @@ func (t *configTransaction) declare(e *schema.Entity) error {
 
 // planParent requires the parent to exist, and none of its ancestors to be the entity. A parent
 // that the Python library knows only by its limits is declared with it.
-func (s *Store) planParent(ctx context.Context, t *configTransaction, name, parent string) error {
+func (a *administration) planParent(ctx context.Context, t *configTransaction, name, parent string) error {
 	field := "entities." + name + ".parent"
 	at := parent
 	seen := make(map[string]bool)
@@ -157,7 +157,7 @@ func (s *Store) planParent(ctx context.Context, t *configTransaction, name, pare
 		if at == name {
 			return fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q: a cycle", name))
 		}
-		item, err := s.getItem(ctx, schema.MetaKey(s.namespace, at), true)
+		item, err := a.client.getItem(ctx, schema.MetaKey(a.config.namespace, at), true)
 		if err != nil {
 			return err
 		}
@@ -169,7 +169,7 @@ func (s *Store) planParent(ctx context.Context, t *configTransaction, name, pare
 			if at != parent {
 				return nil // above the parent, nobody cares
 			}
-			return s.declareParent(ctx, t, field, name, parent)
+			return a.declareParent(ctx, t, field, name, parent)
 		}
 		t.requireAncestor(e, item, at == parent, name)
 		if e.Parent == "" {
@@ -204,7 +204,7 @@ func (t *configTransaction) requireAncestor(
 
 // requireVersion requires an entity to have been changed by nobody since it was read, but by the Python
 // library, which has no versions.
-func (e *expression) requireVersion(read *schema.Entity) {
+func requireVersion(e *expression, read *schema.Entity) {
 	if read.Version == 0 {
 		e.absentOr(schema.AttrVersion, "=", 0)
 		return
@@ -212,17 +212,17 @@ func (e *expression) requireVersion(read *schema.Entity) {
 	e.require(schema.AttrVersion, "=", read.Version)
 }
 
-func (s *Store) declareParent(
+func (a *administration) declareParent(
 	ctx context.Context, t *configTransaction, field, child, parent string,
 ) error {
-	own, err := s.readDefinition(ctx, parent)
+	own, err := a.config.readDefinition(ctx, parent)
 	if err != nil {
 		return err
 	}
 	if !own.declared() {
 		return fault(weir.Invalid, field, parent, "is not declared among the entities")
 	}
-	e, err := newEntity(s.namespace, parent, t.now)
+	e, err := newEntity(a.config.namespace, parent, t.now)
 	if err != nil {
 		return err
 	}
@@ -253,4 +253,109 @@ func (t *configTransaction) requireMoves(item schema.Item) error {
 	x.setText(schema.AttrClientMin, movesSince)
 	t.update(schema.VersionKey(), x)
 	return nil
+}
+
+// ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that
+// weir cannot judge by are not in it; Options.OnError is told of them.
+func (a *administration) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
+	if err := a.running.enter(); err != nil {
+		return nil, err
+	}
+	defer a.running.end()
+	d, err := a.config.readDefinition(ctx, name)
+	if err != nil || !d.declared() {
+		return nil, err
+	}
+	out := &weir.EntityDefinition{Limits: make(map[string][]weir.Limit)}
+	if d.entity != nil && d.entity.Parent != "" {
+		out.Parent, out.Cascade = d.entity.Parent, d.entity.Cascade
+	}
+	for resource, l := range d.levels {
+		if len(l.limits) > 0 {
+			out.Limits[resource] = l.limits
+		}
+		if l.fault != nil && a.options.onError != nil {
+			a.options.onError(l.fault)
+		}
+	}
+	return out, nil
+}
+
+// actionMetadataSet is what the audit calls a change of an entity's name for people and metadata.
+const actionMetadataSet = "entity_metadata_set"
+
+// EntityMetadata returns an entity's name for people and what its users keep there: strings, bools,
+// int64s, json.Numbers, nil, and maps and slices of them. One without a META is [weir.NotFound].
+func (a *administration) EntityMetadata(
+	ctx context.Context, name string,
+) (display string, metadata map[string]any, err error) {
+	if err := a.running.enter(); err != nil {
+		return "", nil, err
+	}
+	defer a.running.end()
+	item, err := a.client.getItem(ctx, schema.MetaKey(a.config.namespace, name), consistent(ctx))
+	if err != nil {
+		return "", nil, err
+	}
+	e, err := parseEntity(item)
+	if err != nil {
+		return "", nil, err
+	}
+	if e == nil {
+		return "", nil, fault(weir.NotFound, "entity", name, "is not declared")
+	}
+	return e.Name, e.Metadata, nil
+}
+
+// EditEntity changes an entity's name for people and its metadata. Edit gets what is stored and
+// returns what shall be; where somebody else was faster it is asked again with what is stored by
+// then, so that no change is lost. An error of its own ends the edit and is returned.
+func (a *administration) EditEntity(
+	ctx context.Context, now time.Time, name string,
+	edit func(display string, metadata map[string]any) (string, map[string]any, error),
+) error {
+	if err := a.running.enter(); err != nil {
+		return err
+	}
+	defer a.running.end()
+	return a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+		items, err := a.client.batchGet(ctx, []schema.Key{
+			schema.MetaKey(a.config.namespace, name), schema.SystemConfigKey(a.config.namespace),
+		}, true)
+		if err != nil {
+			return err
+		}
+		if err := t.setRetention(items[1]); err != nil {
+			return err
+		}
+		e, err := parseEntity(items[0])
+		if err != nil {
+			return err
+		}
+		if e == nil {
+			return fault(weir.NotFound, "entity", name, "is not declared")
+		}
+		display, metadata, err := edit(e.Name, e.Metadata)
+		if err != nil {
+			return err
+		}
+		stored, err := schema.EncodeMap(metadata)
+		if err != nil {
+			return &weir.Error{Code: weir.Invalid, Field: "metadata", Reason: "cannot be stored", Err: err}
+		}
+		x := &expression{}
+		x.exists(schema.AttrPK)
+		for _, a := range []string{
+			schema.AttrVersion, schema.AttrPGen, schema.AttrPInc, schema.AttrParent, schema.AttrCascade,
+		} {
+			x.requireUnchanged(items[0], a)
+		}
+		x.setText(schema.AttrName, display)
+		x.set = append(x.set, x.name(schema.AttrMetadata)+" = "+x.value(stored))
+		x.setNumber(schema.AttrVersion, e.Version+1)
+		t.update(e.Key(), x)
+		return t.addAuditEvent(actionMetadataSet, name, "", map[string]any{
+			schema.AttrName: display, schema.AttrMetadata: metadata,
+		})
+	})
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // expression builds the expressions of one write. Names and values go in by position, since a
@@ -124,6 +126,21 @@ func (e *expression) equalText(attribute, s string) {
 func (e *expression) differentText(attribute, s string) {
 	a := e.name(attribute)
 	e.conditions = append(e.conditions, "(attribute_not_exists("+a+") OR "+a+" <> "+e.text(s)+")")
+}
+
+// setIfAbsent sets an attribute that is not there yet.
+func (e *expression) setIfAbsent(attribute string, v types.AttributeValue) {
+	a := e.name(attribute)
+	e.set = append(e.set, a+" = if_not_exists("+a+", "+e.value(v)+")")
+}
+
+// requireUnchanged requires an attribute to be as it was read.
+func (e *expression) requireUnchanged(read schema.Item, attribute string) {
+	if v, ok := read[attribute]; ok {
+		e.conditions = append(e.conditions, e.name(attribute)+" = "+e.value(v))
+		return
+	}
+	e.absent(attribute)
 }
 
 // update is the update expression; nil if there is nothing to do, which is a write as well.

@@ -169,7 +169,7 @@ func (w *faultWorld) taken(t *testing.T, entity, limit string) (consumed, balanc
 // images reads the items of a bucket as they are, one for each shard.
 func (w *faultWorld) images(t *testing.T, entity string) []*image {
 	t.Helper()
-	p := w.eye.subjects.get(w.eye, weir.Subject{Entity: entity, Resource: faultResource})
+	p := w.eye.buckets.subject(weir.Subject{Entity: entity, Resource: faultResource})
 	defer p.release()
 	now := w.clock.now().UnixMilli()
 	images, err := p.readShards(t.Context(), now)

@@ -166,9 +166,9 @@ func (r *stormRun) split(t *testing.T) {
 		if _, err := side.limiter.Reserve(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
-		p := side.store.subjects.get(side.store, weir.Subject{Entity: entity, Resource: faultResource})
+		p := side.store.buckets.subject(weir.Subject{Entity: entity, Resource: faultResource})
 		for _, shards := range []int{1, 2} {
-			side.store.doubleShards(t.Context(), p, shards)
+			side.store.buckets.doubleShards(t.Context(), p, shards)
 			side.store.running.wait()
 		}
 		if p.release(); p.shardCount() != 4 {

@@ -137,7 +137,7 @@ func swallow(resp *http.Response) ([]byte, error) {
 	return body, err
 }
 
-// write is the write that a request asks for.
+// putItem is the write that a request asks for.
 func (w *faultWire) write(body []byte) *wireWrite {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -29,7 +29,7 @@ const (
 func (c *tableClient) getItem(
 	ctx context.Context, key schema.Key, consistent bool,
 ) (schema.Item, error) {
-	out, err := c.client.GetItem(ctx, &ddb.GetItemInput{
+	out, err := c.api.GetItem(ctx, &ddb.GetItemInput{
 		TableName: &c.table, Key: key.Item(), ConsistentRead: &consistent,
 	})
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *tableClient) batchGet(
 func (c *tableClient) batchGetOnce(
 	ctx context.Context, keys []schema.Item, consistent bool, found map[schema.Key]schema.Item,
 ) ([]schema.Item, error) {
-	out, err := c.client.BatchGetItem(ctx, &ddb.BatchGetItemInput{
+	out, err := c.api.BatchGetItem(ctx, &ddb.BatchGetItemInput{
 		RequestItems: map[string]types.KeysAndAttributes{
 			c.table: {Keys: keys, ConsistentRead: &consistent},
 		},
@@ -104,7 +104,7 @@ func (c *tableClient) batchDelete(ctx context.Context, keys []schema.Key) error 
 	}
 	for attempt := 0; len(left) > 0; {
 		n := min(len(left), maxBatchWrite)
-		out, err := c.client.BatchWriteItem(ctx, &ddb.BatchWriteItemInput{
+		out, err := c.api.BatchWriteItem(ctx, &ddb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{c.table: left[:n]},
 		})
 		if err != nil {
@@ -150,7 +150,7 @@ func (c *tableClient) queryPages(
 		asked := *in
 		asked.TableName = &c.table
 		for {
-			out, err := c.client.Query(ctx, &asked)
+			out, err := c.api.Query(ctx, &asked)
 			if err != nil {
 				yield(nil, classify(err))
 				return
@@ -209,4 +209,48 @@ func unreadable(err error) error {
 	return &weir.Error{
 		Code: weir.Unsupported, Reason: "the table has an item that weir cannot read", Err: err,
 	}
+}
+
+// transaction collects writes that are made together or not at all.
+type transaction struct {
+	table string
+	items []types.TransactWriteItem
+}
+
+// put writes a whole item; e, which may be nil, holds its condition.
+func (t *transaction) put(item schema.Item, e *expression) {
+	p := &types.Put{TableName: &t.table, Item: item}
+	if e != nil {
+		p.ConditionExpression = e.condition()
+		p.ExpressionAttributeNames, p.ExpressionAttributeValues = e.names, e.values
+	}
+	t.items = append(t.items, types.TransactWriteItem{Put: p})
+}
+
+// update changes an item.
+func (t *transaction) update(key schema.Key, e *expression) { t.updateBy(key, e.update(), e) }
+
+// updateBy changes an item by an update expression of its own.
+func (t *transaction) updateBy(key schema.Key, update *string, e *expression) {
+	t.items = append(t.items, types.TransactWriteItem{Update: &types.Update{
+		TableName: &t.table, Key: key.Item(), UpdateExpression: update,
+		ConditionExpression:      e.condition(),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	}})
+}
+
+// remove deletes an item.
+func (t *transaction) remove(key schema.Key, e *expression) {
+	t.items = append(t.items, types.TransactWriteItem{Delete: &types.Delete{
+		TableName: &t.table, Key: key.Item(), ConditionExpression: e.condition(),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	}})
+}
+
+// check requires something of an item that the transaction does not change.
+func (t *transaction) check(key schema.Key, e *expression) {
+	t.items = append(t.items, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &t.table, Key: key.Item(), ConditionExpression: e.condition(),
+		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+	}})
 }

@@ -34,7 +34,7 @@ func TestBatches(t *testing.T) {
 	for _, key := range keys[:180] {
 		item := key.Item()
 		item["large"] = schema.String(large)
-		c.write(t, item)
+		putItem(t, c.tableClient, item)
 	}
 	asked := append(append([]schema.Key(nil), keys...), keys[3], keys[200]) // two of them twice
 	items, err := c.batchGet(t.Context(), asked, true)

@@ -12,7 +12,7 @@ const (
 // stays charged, and is counted as unknown.
 func (l *itemQueue) requeue(r *itemUpdate, err error) {
 	s := l.store
-	if r.attempts++; r.attempts > maxLater || s.closed.Load() && r.attempts > 1 {
+	if r.attempts++; r.attempts > maxLater || s.running.closed.Load() && r.attempts > 1 {
 		for _, ch := range r.deltas {
 			s.counts.ambiguous(max(ch.milli, -ch.milli))
 		}
@@ -22,12 +22,12 @@ func (l *itemQueue) requeue(r *itemUpdate, err error) {
 	l.state.retain()
 	s.running.run(func() {
 		defer l.state.release()
-		if !s.closed.Load() {
+		if !s.running.closed.Load() {
 			pause := time.NewTimer(firstLater << (r.attempts - 1))
 			defer pause.Stop()
 			select {
 			case <-pause.C:
-			case <-s.ending:
+			case <-s.running.ending:
 			}
 		}
 		l.enqueue(nil, r)

@@ -11,7 +11,7 @@ import (
 // itemQueue is the process's way to one bucket item: one write at a time, in which all go along that
 // have arrived meanwhile. A lone one goes at once; there is no timer.
 type itemQueue struct {
-	store *Store
+	store *bucketStore
 	state *subjectState
 	shard int
 
@@ -159,6 +159,6 @@ func (l *itemQueue) noteSeen(n seenLimit) {
 func (l *itemQueue) id() schema.BucketID {
 	of := l.state.subject
 	return schema.BucketID{
-		Namespace: l.store.namespace, Entity: of.Entity, Resource: of.Resource, Shard: l.shard,
+		Namespace: l.store.config.namespace, Entity: of.Entity, Resource: of.Resource, Shard: l.shard,
 	}
 }

@@ -22,20 +22,20 @@ const (
 
 // ListEntities returns a page of names in order. All entities are those with a META or with limits
 // of their own; what an index does not show yet is missing for a moment.
-func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-	if err := s.enter(); err != nil {
+func (a *administration) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	if err := a.running.enter(); err != nil {
 		return nil, err
 	}
-	defer s.running.end()
-	names := s.declaredNames(ctx, q.After, q.Size+1) // one more tells whether there is another page
+	defer a.running.end()
+	names := a.declaredNames(ctx, q.After, q.Size+1) // one more tells whether there is another page
 	switch {
 	case q.Parent != "":
-		names = s.childNames(ctx, q.Parent, q.After)
+		names = a.childNames(ctx, q.Parent, q.After)
 	case q.Resource != "":
-		names = s.customNames(ctx, q.Resource, q.After)
+		names = a.customNames(ctx, q.Resource, q.After)
 	}
 	if q.Resource != "" {
-		names = s.withLimitsOn(ctx, q.Resource, names)
+		names = a.withLimitsOn(ctx, q.Resource, names)
 	}
 	page := &weir.EntityPage{}
 	for name, err := range names {
@@ -53,32 +53,32 @@ func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.En
 
 // Resources returns, in order, the resources on which an entity has something in use or limits of
 // its own.
-func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
-	if err := s.enter(); err != nil {
+func (a *administration) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
+	if err := a.running.enter(); err != nil {
 		return nil, err
 	}
-	defer s.running.end()
+	defer a.running.end()
 	var ids []schema.BucketID
-	for id, err := range s.bucketsOf(ctx, entity) {
+	for id, err := range a.bucketsOf(ctx, entity) {
 		if err != nil {
 			return nil, err
 		}
 		ids = append(ids, id)
 	}
 	found := make(map[string]bool)
-	used, err := s.subjectsInUse(ctx, now, ids)
+	used, err := a.buckets.subjectsInUse(ctx, now, ids)
 	if err != nil {
 		return nil, err
 	}
 	for of := range used {
 		found[of.Resource] = true
 	}
-	for of := range s.removedInUse(now) {
+	for of := range a.buckets.removedInUse(now) {
 		if of.Entity == entity {
 			found[of.Resource] = true
 		}
 	}
-	own, err := s.readDefinition(ctx, entity)
+	own, err := a.config.readDefinition(ctx, entity)
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +92,15 @@ func (s *Store) Resources(ctx context.Context, now time.Time, entity string) ([]
 
 // Entities returns, in order, the entities that have something in use on a resource or limits of
 // their own.
-func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
-	if err := s.enter(); err != nil {
+func (a *administration) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+	if err := a.running.enter(); err != nil {
 		return nil, err
 	}
-	defer s.running.end()
+	defer a.running.end()
 	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
-	in := keysOnly(indexed(schema.GSI2, schema.ResourcePK(s.namespace, resource), schema.BucketPrefix))
-	for page, err := range s.queryPages(ctx, in) {
+	in := keysOnly(indexed(schema.GSI2, schema.ResourcePK(a.config.namespace, resource), schema.BucketPrefix))
+	for page, err := range a.client.queryPages(ctx, in) {
 		if err != nil {
 			return nil, err
 		}
@@ -113,14 +113,14 @@ func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([
 		}
 	}
 	found := make(map[string]bool)
-	used, err := s.subjectsInUse(ctx, now, ids)
+	used, err := a.buckets.subjectsInUse(ctx, now, ids)
 	if err != nil {
 		return nil, err
 	}
 	for of := range used {
 		found[of.Entity] = true
 	}
-	for name, err := range s.withLimitsOn(ctx, resource, s.customNames(ctx, resource, "")) {
+	for name, err := range a.withLimitsOn(ctx, resource, a.customNames(ctx, resource, "")) {
 		if err != nil {
 			return nil, err
 		}
@@ -130,10 +130,10 @@ func (s *Store) Entities(ctx context.Context, now time.Time, resource string) ([
 }
 
 // bucketsOf yields the buckets of an entity, shard by shard.
-func (s *Store) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
-	in := indexed(schema.GSI3, schema.EntityPK(s.namespace, entity), schema.BucketPrefix)
+func (a *administration) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
+	in := indexed(schema.GSI3, schema.EntityPK(a.config.namespace, entity), schema.BucketPrefix)
 	return func(yield func(schema.BucketID, error) bool) {
-		for page, err := range s.queryPages(ctx, in) {
+		for page, err := range a.client.queryPages(ctx, in) {
 			if err != nil {
 				yield(schema.BucketID{}, err)
 				return
@@ -153,24 +153,24 @@ func (s *Store) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.B
 }
 
 // childNames yields the children of an entity that come behind after, in order.
-func (s *Store) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
-	in := s.namesAfter(schema.GSI1, schema.ParentPK(s.namespace, parent), schema.ChildPrefix, after)
-	return s.names(ctx, in, func(item schema.Item) (string, error) {
+func (a *administration) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
+	in := a.namesAfter(schema.GSI1, schema.ParentPK(a.config.namespace, parent), schema.ChildPrefix, after)
+	return a.names(ctx, in, func(item schema.Item) (string, error) {
 		return schema.ParseChildSK(textOf(item, schema.AttrGSI1SK))
 	})
 }
 
 // customNames yields the entities with a configuration item on a resource that come behind after.
-func (s *Store) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
-	in := s.namesAfter(schema.GSI3, schema.EntityConfigPK(s.namespace, resource), "", after)
-	return s.names(ctx, in, func(item schema.Item) (string, error) {
+func (a *administration) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
+	in := a.namesAfter(schema.GSI3, schema.EntityConfigPK(a.config.namespace, resource), "", after)
+	return a.names(ctx, in, func(item schema.Item) (string, error) {
 		return textOf(item, schema.AttrGSI3SK), nil
 	})
 }
 
 // namesAfter is the query for the items of an index whose sort key is prefix and a name behind
 // after.
-func (s *Store) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
+func (a *administration) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	low := prefix + after
 	if after != "" || low == "" { // a key's value must not be empty
 		low += beforeNames
@@ -186,12 +186,12 @@ func (s *Store) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 }
 
 // names yields what a query's items are about; one after the other with the same name counts once.
-func (s *Store) names(
+func (a *administration) names(
 	ctx context.Context, in *ddb.QueryInput, nameOf func(schema.Item) (string, error),
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
-		for page, err := range s.queryPages(ctx, in) {
+		for page, err := range a.client.queryPages(ctx, in) {
 			if err != nil {
 				yield("", err)
 				return
@@ -215,13 +215,13 @@ func (s *Store) names(
 
 // withLimitsOn yields those of the names whose configuration on a resource has limits: an item may
 // stand there for a flag alone.
-func (s *Store) withLimitsOn(
+func (a *administration) withLimitsOn(
 	ctx context.Context, resource string, names iter.Seq2[string, error],
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var batch []string
 		flush := func() bool {
-			kept, err := s.filterWithLimits(ctx, resource, batch)
+			kept, err := a.filterWithLimits(ctx, resource, batch)
 			if err != nil {
 				yield("", err)
 				return false
@@ -248,12 +248,12 @@ func (s *Store) withLimitsOn(
 }
 
 // filterWithLimits returns those of the entities that have limits of their own on a resource.
-func (s *Store) filterWithLimits(ctx context.Context, resource string, names []string) ([]string, error) {
+func (a *administration) filterWithLimits(ctx context.Context, resource string, names []string) ([]string, error) {
 	keys := make([]schema.Key, len(names))
 	for i, name := range names {
-		keys[i] = schema.EntityConfigKey(s.namespace, name, resource)
+		keys[i] = schema.EntityConfigKey(a.config.namespace, name, resource)
 	}
-	items, err := s.batchGet(ctx, keys, false)
+	items, err := a.client.batchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}

@@ -32,13 +32,13 @@ type indexedRows struct {
 // declaredNames yields all entities that come behind after, of which so many are wanted. Usage has
 // rows in the same place, thousands for an entity, so those of each are read no further than needed;
 // whether it is declared is then asked of the table.
-func (s *Store) declaredNames(
+func (a *administration) declaredNames(
 	ctx context.Context, after string, wanted int,
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []indexedName
 		for limit, more := manyRows, true; more; {
-			seen, err := s.readNames(ctx, after, limit)
+			seen, err := a.readNames(ctx, after, limit)
 			if err != nil {
 				yield("", err)
 				return
@@ -51,7 +51,7 @@ func (s *Store) declaredNames(
 			if more && len(names) < min(wanted, maxBatchGet) {
 				continue
 			}
-			if names, err = s.filterDeclared(ctx, names); err != nil {
+			if names, err = a.filterDeclared(ctx, names); err != nil {
 				yield("", err)
 				return
 			}
@@ -77,12 +77,12 @@ func (r *indexedRows) next(names int) int {
 }
 
 // readNames reads so many rows behind a name, or as many as one answer holds.
-func (s *Store) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
-	in := keysOnly(s.namesAfter(schema.GSI4, s.namespace, schema.EntityPK(s.namespace, ""), after))
-	in.TableName, in.Limit = &s.table, new(int32(limit))
+func (a *administration) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
+	in := keysOnly(a.namesAfter(schema.GSI4, a.config.namespace, schema.EntityPK(a.config.namespace, ""), after))
+	in.TableName, in.Limit = &a.client.table, new(int32(limit))
 	r := &indexedRows{more: true}
 	for r.more && r.rows == 0 {
-		out, err := s.client.Query(ctx, in)
+		out, err := a.client.api.Query(ctx, in)
 		if err != nil {
 			return nil, classify(err)
 		}
@@ -117,16 +117,16 @@ func (r *indexedRows) add(row schema.Item) error {
 }
 
 // filterDeclared keeps the names of declared entities, and reads of the table what was not seen.
-func (s *Store) filterDeclared(ctx context.Context, seen []indexedName) ([]indexedName, error) {
+func (a *administration) filterDeclared(ctx context.Context, seen []indexedName) ([]indexedName, error) {
 	var open []*indexedName
 	var keys []schema.Key
 	for i := range seen {
 		if n := &seen[i]; n.cut && !n.declared {
 			open = append(open, n)
-			keys = append(keys, schema.MetaKey(s.namespace, n.name))
+			keys = append(keys, schema.MetaKey(a.config.namespace, n.name))
 		}
 	}
-	metas, err := s.batchGet(ctx, keys, false)
+	metas, err := a.client.batchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}
@@ -136,7 +136,7 @@ func (s *Store) filterDeclared(ctx context.Context, seen []indexedName) ([]index
 			return nil
 		}
 		var err error
-		open[i].declared, err = s.anyConfig(ctx, keys[i].PK)
+		open[i].declared, err = a.anyConfig(ctx, keys[i].PK)
 		return err
 	})
 	var kept []indexedName
@@ -149,10 +149,10 @@ func (s *Store) filterDeclared(ctx context.Context, seen []indexedName) ([]index
 }
 
 // anyConfig reports whether an entity has a configuration item.
-func (s *Store) anyConfig(ctx context.Context, pk string) (bool, error) {
+func (a *administration) anyConfig(ctx context.Context, pk string) (bool, error) {
 	in := keysOnly(partition(pk, schema.SKConfig+"#", false))
 	in.Limit = new(int32(1))
-	for page, err := range s.queryPages(ctx, in) {
+	for page, err := range a.client.queryPages(ctx, in) {
 		return len(page) > 0, err // one is enough
 	}
 	return false, nil

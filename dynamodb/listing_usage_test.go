@@ -22,8 +22,8 @@ func (s *Store) putAll(t *testing.T, items []schema.Item) {
 		for _, item := range some {
 			writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: item}})
 		}
-		out, err := s.client.BatchWriteItem(t.Context(), &ddb.BatchWriteItemInput{
-			RequestItems: map[string][]types.WriteRequest{s.table: writes},
+		out, err := s.client.api.BatchWriteItem(t.Context(), &ddb.BatchWriteItemInput{
+			RequestItems: map[string][]types.WriteRequest{s.client.table: writes},
 		})
 		if err != nil || len(out.UnprocessedItems) > 0 {
 			t.Fatalf("got %v, and %d left", err, len(out.UnprocessedItems))
@@ -36,7 +36,7 @@ func (s *Store) metas(t *testing.T, names ...string) []schema.Item {
 	t.Helper()
 	items := make([]schema.Item, len(names))
 	for i, name := range names {
-		e, err := newEntity(s.namespace, name, configNow)
+		e, err := newEntity(s.config.namespace, name, configNow)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +49,7 @@ func (s *Store) metas(t *testing.T, names ...string) []schema.Item {
 
 // hoursOf is the usage of an entity in so many hours.
 func (s *Store) hoursOf(entity string, hours int) []schema.Item {
-	id := schema.BucketID{Namespace: s.namespace, Entity: entity, Resource: "gpt-4o"}
+	id := schema.BucketID{Namespace: s.config.namespace, Entity: entity, Resource: "gpt-4o"}
 	items := make([]schema.Item, hours)
 	for i := range items {
 		at := configNow.Add(time.Duration(i) * time.Hour)
@@ -79,7 +79,7 @@ func TestListsSkipUsage(t *testing.T) {
 		items = append(items, s.hoursOf(fmt.Sprintf("busy-%d-nobody", i), hours)...) // not declared
 	}
 	plain("c", 3)
-	limits := &schema.Config{Namespace: s.namespace, Entity: "python", Resource: "gpt-4o"}
+	limits := &schema.Config{Namespace: s.config.namespace, Entity: "python", Resource: "gpt-4o"}
 	limits.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}})
 	items, want = append(items, limits.Item()), append(want, "python") // by its limits alone
 	items = append(items, s.hoursOf("python", hours)...)

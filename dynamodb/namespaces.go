@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"strings"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -14,28 +16,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Namespace is an isolated world of entities and limits in a table. Its items are kept under its
-// ID, so that a name that was deleted and registered again begins anew.
-type Namespace struct {
-	ID string
-	// Name is empty where the table has lost it.
-	Name string
-	// Status is "active", "deleted" or "purging". Of one that is active, but whose name leads
-	// elsewhere or nowhere, it is "lost"; see [Table.RecoverNamespace].
-	Status string
-	// CreatedAt and DeletedAt are as the table has them, in RFC 3339; empty where it has none.
-	CreatedAt string
-	DeletedAt string
-}
-
 // namespaceLost is the state of a namespace that only orphans tell.
 const namespaceLost = "lost"
-
-func newNamespace(n *schema.Namespace) Namespace {
-	return Namespace{
-		ID: n.ID, Name: n.Name, Status: n.Status, CreatedAt: n.CreatedAt, DeletedAt: n.DeletedAt,
-	}
-}
 
 // maxNamespace bounds a namespace's name and ID.
 const maxNamespace = 256
@@ -71,16 +53,16 @@ func checkNamespace(field, name string) error {
 }
 
 // forward reads what a name leads to; nil if it is not registered.
-func (c *tableClient) forward(ctx context.Context, name string) (*schema.Namespace, error) {
+func (c *tableAccess) forward(ctx context.Context, name string) (*schema.Namespace, error) {
 	return c.namespaceItem(ctx, schema.NamespaceKey(name))
 }
 
 // reverse reads what is known of an ID; nil if there is none.
-func (c *tableClient) reverse(ctx context.Context, id string) (*schema.Namespace, error) {
+func (c *tableAccess) reverse(ctx context.Context, id string) (*schema.Namespace, error) {
 	return c.namespaceItem(ctx, schema.NamespaceIDKey(id))
 }
 
-func (c *tableClient) namespaceItem(ctx context.Context, key schema.Key) (*schema.Namespace, error) {
+func (c *tableAccess) namespaceItem(ctx context.Context, key schema.Key) (*schema.Namespace, error) {
 	item, err := c.getItem(ctx, key, true)
 	if err != nil || item == nil {
 		return nil, err
@@ -94,7 +76,7 @@ func isVacated(n *schema.Namespace) bool {
 }
 
 // resolveNamespace finds the namespace that a name leads to.
-func (c *tableClient) resolveNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
+func (c *tableAccess) resolveNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
 	n, err := c.forward(ctx, name)
 	switch {
 	case err != nil:
@@ -111,7 +93,7 @@ const registerAttempts = 3
 
 // registerNamespace makes a namespace of that name, unless there is one. Both of its items are
 // written at once or not at all.
-func (c *tableClient) registerNamespace(
+func (c *tableAccess) registerNamespace(
 	ctx context.Context, name string,
 ) (n *schema.Namespace, made bool, err error) {
 	for range registerAttempts {
@@ -138,7 +120,7 @@ func (c *tableClient) registerNamespace(
 		}
 		back := *n
 		back.Reverse = true
-		_, err = c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
+		_, err = c.api.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
 			TransactItems: []types.TransactWriteItem{c.putNew(n.Item()), c.putNew(back.Item())},
 		})
 		switch outcomeOf(err).kind {
@@ -153,7 +135,7 @@ func (c *tableClient) registerNamespace(
 }
 
 // putNew puts an item that must not be there yet.
-func (c *tableClient) putNew(item schema.Item) types.TransactWriteItem {
+func (c *tableAccess) putNew(item schema.Item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &c.table, Item: item, ConditionExpression: new("attribute_not_exists(#n0)"),
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK},
@@ -161,7 +143,7 @@ func (c *tableClient) putNew(item schema.Item) types.TransactWriteItem {
 }
 
 // namespaces reads the whole registry: by name, and by ID.
-func (c *tableClient) namespaces(ctx context.Context) (byName, byID []schema.Namespace, err error) {
+func (c *tableAccess) namespaces(ctx context.Context) (byName, byID []schema.Namespace, err error) {
 	if byID, err = c.registry(ctx, schema.SKNamespaceIDPrefix); err != nil {
 		return nil, nil, err
 	}
@@ -170,7 +152,7 @@ func (c *tableClient) namespaces(ctx context.Context) (byName, byID []schema.Nam
 }
 
 // registry reads all items of one kind, in the order of their keys.
-func (c *tableClient) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
+func (c *tableAccess) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
 	pk := schema.SystemPK(schema.RegistryNamespace)
 	items, err := c.queryAll(ctx, partition(pk, prefix, true))
 	if err != nil {
@@ -188,7 +170,7 @@ func (c *tableClient) registry(ctx context.Context, prefix string) ([]schema.Nam
 }
 
 // orphans lists the namespaces whose data no name leads to, in the order of their IDs.
-func (c *tableClient) orphans(ctx context.Context) ([]schema.Namespace, error) {
+func (c *tableAccess) orphans(ctx context.Context) ([]schema.Namespace, error) {
 	byName, byID, err := c.namespaces(ctx)
 	if err != nil {
 		return nil, err
@@ -208,4 +190,164 @@ func (c *tableClient) orphans(ctx context.Context) ([]schema.Namespace, error) {
 		left = append(left, n)
 	}
 	return left, nil
+}
+
+// deleteNamespace takes a name away and keeps the data under its ID.
+func (c *tableAccess) deleteNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
+	n, err := c.forward(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil {
+		return nil, fault(weir.NotFound, "namespace", name, "is not registered on table "+c.table)
+	}
+	back, err := c.reverse(ctx, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	t := &transaction{table: c.table}
+	named := &expression{}
+	named.equalText(schema.AttrNamespaceID, n.ID)
+	t.remove(schema.NamespaceKey(name), named)
+	e := &expression{}
+	if back != nil && back.Status == schema.StatusPurging { // somebody gave it the name meanwhile
+		n.Status, n.DeletedAt = back.Status, back.DeletedAt
+		e.equalText(schema.AttrStatus, n.Status)
+		t.check(schema.NamespaceIDKey(n.ID), e)
+	} else {
+		n.Status, n.DeletedAt = schema.StatusDeleted, schema.Timestamp(c.now())
+		e.setText(schema.AttrStatus, n.Status)
+		e.setText(schema.AttrDeletedAt, n.DeletedAt)
+		restoreReverse(e, n)
+		e.differentText(schema.AttrStatus, schema.StatusPurging)
+		t.update(schema.NamespaceIDKey(n.ID), e)
+	}
+	return n, c.changed("namespace", name, c.transact(ctx, t))
+}
+
+// transact writes a change of the registry.
+func (c *tableAccess) transact(ctx context.Context, t *transaction) error {
+	_, err := c.api.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{TransactItems: t.items})
+	return err
+}
+
+// changed is what to say of a change of the registry that ended with err.
+func (c *tableAccess) changed(field, value string, err error) error {
+	switch outcomeOf(err).kind {
+	case writeApplied:
+		return nil
+	case writeRefused:
+		return fault(weir.Conflict, field, value, "was changed by somebody meanwhile: look at it again")
+	}
+	return classify(err)
+}
+
+// recoverNamespace makes the name of a deleted namespace lead to its data again.
+func (c *tableAccess) recoverNamespace(ctx context.Context, id string) (*schema.Namespace, error) {
+	n, err := c.reverse(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil {
+		return nil, c.noSuchID(id)
+	}
+	if n.Status == schema.StatusPurging {
+		return nil, fault(weir.Conflict, "namespace_id", id,
+			"is being purged, which cannot be undone: run weir namespace purge "+id+" to finish it")
+	}
+	if n.Name == "" {
+		if n.Name, err = c.nameOf(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if n.Name == "" {
+		return nil, fault(weir.Conflict, "namespace_id", id, "cannot be recovered, since the table has "+
+			"lost its name: run weir namespace purge "+id+" to delete what is left of it")
+	}
+	taken, err := c.forward(ctx, n.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case taken != nil && taken.ID == id && n.Status == schema.StatusActive:
+		return nil, fault(weir.Conflict, "namespace_id", id, "is active: there is nothing to recover")
+	case taken != nil && taken.ID != id:
+		return nil, fault(weir.Conflict, "namespace_id", id,
+			"cannot have its name back: "+n.Name+" was registered again, as "+taken.ID)
+	}
+	return n, c.restoreNamespace(ctx, n)
+}
+
+// restoreNamespace writes both items of a namespace that was deleted, or lost its name.
+func (c *tableAccess) restoreNamespace(ctx context.Context, n *schema.Namespace) error {
+	back := &expression{}
+	back.equalText(schema.AttrStatus, n.Status)
+	n.Status, n.DeletedAt = schema.StatusActive, ""
+	back.setText(schema.AttrStatus, n.Status)
+	back.removeAll(schema.AttrDeletedAt)
+	restoreReverse(back, n)
+	forward := *n
+	forward.Reverse, forward.Extra = false, nil
+	free := &expression{}
+	free.conditions = append(free.conditions, "attribute_not_exists("+free.name(schema.AttrPK)+") OR "+
+		free.name(schema.AttrNamespaceID)+" = "+free.text(n.ID))
+	t := &transaction{table: c.table}
+	t.put(forward.Item(), free)
+	t.update(schema.NamespaceIDKey(n.ID), back)
+	return c.changed("namespace_id", n.ID, c.transact(ctx, t))
+}
+
+func (c *tableAccess) noSuchID(id string) error {
+	return fault(weir.NotFound, "namespace_id", id,
+		"is the ID of no namespace on table "+c.table+": weir namespace orphans lists the deleted ones")
+}
+
+// readNamespace reads either item of a namespace. The Python library deletes and recovers without
+// looking whether the item that leads back is there, and so makes one without a name: that is read
+// too, for all others must still be listed.
+func readNamespace(item schema.Item) (*schema.Namespace, error) {
+	key, err := schema.KeyOf(item)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	if id, back := strings.CutPrefix(key.SK, schema.SKNamespaceIDPrefix); back {
+		whole := schema.Item{
+			schema.AttrNamespaceID: schema.String(id), schema.AttrNamespaceName: schema.String(""),
+		}
+		maps.Copy(whole, item)
+		item = whole
+	}
+	n, err := schema.ParseNamespace(item)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	return n, nil
+}
+
+// nameOf searches all names for one that leads to an ID; empty if none does.
+func (c *tableAccess) nameOf(ctx context.Context, id string) (string, error) {
+	byName, err := c.registry(ctx, schema.SKNamespacePrefix)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range byName {
+		if n.ID == id {
+			return n.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// restoreReverse gives the item that leads back to a name what it lacks of it.
+func restoreReverse(e *expression, n *schema.Namespace) {
+	back := *n
+	back.Reverse = true
+	whole := back.Item()
+	for _, a := range []string{
+		schema.AttrNamespaceID, schema.AttrNamespaceName, schema.AttrCreatedAt,
+		schema.AttrGSI4PK, schema.AttrGSI4SK,
+	} {
+		if v, ok := whole[a]; ok {
+			e.setIfAbsent(a, v)
+		}
+	}
 }

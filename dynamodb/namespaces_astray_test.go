@@ -8,7 +8,7 @@ import (
 )
 
 // erase deletes items without looking at them.
-func (c *tableClient) erase(t *testing.T, keys ...schema.Key) {
+func erase(t *testing.T, c *tableAccess, keys ...schema.Key) {
 	t.Helper()
 	if err := c.batchDelete(t.Context(), keys); err != nil {
 		t.Fatal(err)
@@ -17,15 +17,15 @@ func (c *tableClient) erase(t *testing.T, keys ...schema.Key) {
 
 // restore writes both items of a namespace as the Python library recovers it, without looking
 // whether a purge has begun.
-func (c *tableClient) restore(t *testing.T, n *Namespace, back bool) {
+func restore(t *testing.T, c *tableAccess, n *Namespace, back bool) {
 	t.Helper()
 	item := &schema.Namespace{
 		ID: n.ID, Name: n.Name, Status: schema.StatusActive, CreatedAt: n.CreatedAt,
 	}
-	c.write(t, item.Item())
+	putItem(t, c.tableClient, item.Item())
 	if back {
 		item.Reverse = true
-		c.write(t, item.Item())
+		putItem(t, c.tableClient, item.Item())
 	}
 }
 
@@ -54,7 +54,7 @@ func TestNamespaceWithoutWayBack(t *testing.T) {
 	n := register(t, table, "prod")
 	fill(t, c, n.ID, 3)
 	items := under(t, c, n.ID)
-	c.erase(t, schema.NamespaceIDKey(n.ID))
+	erase(t, c, schema.NamespaceIDKey(n.ID))
 
 	deleted, err := table.PurgeNamespace(ctx, n.ID, true, nil)
 	wantError(t, err, weir.Conflict, "namespace_id", "run weir namespace delete prod")
@@ -85,25 +85,25 @@ func TestNamespaceWithoutWayBack(t *testing.T) {
 func TestNamespaceRecoveredInPurge(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(*testing.T, *tableClient, *Namespace)
+		meanwhile func(*testing.T, *tableAccess, *Namespace)
 		refused   bool
 		orphan    string // its status afterwards
 	}{
-		"nothing": {meanwhile: func(*testing.T, *tableClient, *Namespace) {}},
-		"recovered": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
-			c.restore(t, n, true)
+		"nothing": {meanwhile: func(*testing.T, *tableAccess, *Namespace) {}},
+		"recovered": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+			restore(t, c, n, true)
 		}, refused: true},
-		"half recovered": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
-			c.restore(t, n, false)
+		"half recovered": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+			restore(t, c, n, false)
 		}, refused: true, orphan: "purging"},
-		"recovered and deleted": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
-			c.restore(t, n, true)
+		"recovered and deleted": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+			restore(t, c, n, true)
 			if _, err := c.deleteNamespace(t.Context(), n.Name); err != nil {
 				t.Error(err)
 			}
 		}, refused: true, orphan: "deleted"},
-		"purged": {meanwhile: func(t *testing.T, c *tableClient, n *Namespace) {
-			c.erase(t, schema.NamespaceIDKey(n.ID))
+		"purged": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+			erase(t, c, schema.NamespaceIDKey(n.ID))
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -170,7 +170,7 @@ func TestNamespaceWithoutName(t *testing.T) {
 	stub := func(status string) {
 		item := schema.NamespaceIDKey(n.ID).Item()
 		item[schema.AttrStatus] = schema.String(status)
-		c.write(t, item)
+		putItem(t, c.tableClient, item)
 	}
 	stub(schema.StatusActive)
 	wantOrphans(t, table)
@@ -183,7 +183,7 @@ func TestNamespaceWithoutName(t *testing.T) {
 
 	for _, status := range []string{schema.StatusDeleted, schema.StatusActive} {
 		fill(t, c, n.ID, 3)
-		c.erase(t, schema.NamespaceKey("prod"))
+		erase(t, c, schema.NamespaceKey("prod"))
 		stub(status)
 		if all, err := table.Namespaces(ctx); err != nil || len(all) != 1 {
 			t.Errorf("list: got %+v, %v", all, err)
@@ -208,7 +208,7 @@ func TestNamespaceLostPurge(t *testing.T) {
 	table := madeTable(t)
 	c := connected(t, table)
 	n := register(t, table, "prod")
-	c.erase(t, schema.NamespaceKey("prod"))
+	erase(t, c, schema.NamespaceKey("prod"))
 	_, err := table.PurgeNamespace(t.Context(), n.ID, false, nil)
 	wantError(t, err, weir.Conflict, "namespace_id", "run weir namespace recover "+n.ID+
 		", and then weir namespace delete prod")
@@ -230,7 +230,7 @@ func TestNamespaceVacated(t *testing.T) {
 			old := &schema.Namespace{
 				ID: "AAAAAAAAAAA", Name: "prod", Status: status, CreatedAt: "2026-01-01T00:00:00Z",
 			}
-			c.write(t, old.Item())
+			putItem(t, c.tableClient, old.Item())
 			o := *table.Options
 			o.Namespace = "prod"
 			_, err := Open(t.Context(), table.Name, &o)
@@ -243,8 +243,8 @@ func TestNamespaceVacated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Close(); err != nil || s.namespace != n.ID {
-				t.Errorf("got namespace %s, %v; want %s", s.namespace, err, n.ID)
+			if err := s.Close(); err != nil || s.config.namespace != n.ID {
+				t.Errorf("got namespace %s, %v; want %s", s.config.namespace, err, n.ID)
 			}
 			wantOrphans(t, table, "AAAAAAAAAAA prod deleted")
 		})

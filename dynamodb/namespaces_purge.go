@@ -16,7 +16,7 @@ const purgePasses = 8
 
 // purge deletes everything under the ID of a namespace.
 type purge struct {
-	*tableClient
+	*tableAccess
 	id       string
 	progress func(deleted int64) // nil for nobody
 	deleted  int64               // as far as it is; an item that its index shows again counts again
@@ -25,10 +25,10 @@ type purge struct {
 // purgeNamespace deletes all data of a deleted namespace, and then what the registry knows of it.
 // From its first write on it cannot be undone; where it is interrupted, the next one goes on. An ID
 // that the registry does not know may have left items behind, which go too.
-func (c *tableClient) purgeNamespace(
+func (c *tableAccess) purgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (deleted int64, err error) {
-	p := &purge{tableClient: c, id: id, progress: progress}
+	p := &purge{tableAccess: c, id: id, progress: progress}
 	known, err := p.begin(ctx)
 	if err != nil {
 		return 0, err
@@ -66,7 +66,7 @@ func (p *purge) begin(ctx context.Context) (*schema.Namespace, error) {
 			": only a deleted namespace can be purged: run weir namespace recover "+p.id+
 			", and then weir namespace delete "+n.Name)
 	}
-	t := &configTransaction{table: p.table}
+	t := &transaction{table: p.table}
 	e := &expression{}
 	e.setText(schema.AttrStatus, schema.StatusPurging)
 	e.equalText(schema.AttrStatus, n.Status)
@@ -76,7 +76,7 @@ func (p *purge) begin(ctx context.Context) (*schema.Namespace, error) {
 }
 
 // requireNoName is a condition: the name that the namespace had does not lead to it.
-func (p *purge) requireNoName(t *configTransaction, n *schema.Namespace) {
+func (p *purge) requireNoName(t *transaction, n *schema.Namespace) {
 	if n.Name == "" {
 		return
 	}
@@ -88,7 +88,7 @@ func (p *purge) requireNoName(t *configTransaction, n *schema.Namespace) {
 // forget deletes what the registry knows of the namespace, unless it is in use again: the Python
 // library recovers without looking whether a purge has begun meanwhile.
 func (p *purge) forget(ctx context.Context, n *schema.Namespace) error {
-	t := &configTransaction{table: p.table}
+	t := &transaction{table: p.table}
 	e := &expression{}
 	e.conditions = append(e.conditions, "attribute_not_exists("+e.name(schema.AttrPK)+") OR "+
 		e.name(schema.AttrStatus)+" = "+e.text(schema.StatusPurging))
@@ -214,7 +214,7 @@ func (p *purge) scan(ctx context.Context) error {
 		ExpressionAttributeValues: schema.Item{":v0": schema.String(p.id + "/")},
 	}
 	for {
-		out, err := p.client.Scan(ctx, in)
+		out, err := p.api.Scan(ctx, in)
 		if err != nil {
 			return classify(err)
 		}

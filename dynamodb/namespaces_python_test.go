@@ -101,7 +101,7 @@ func TestNamespacesWithPython(t *testing.T) {
 	checkAlike(t, connected(t, table), "from-weir", "from-python")
 
 	s, err := Open(t.Context(), own.Name, table.Options)
-	if err != nil || s.namespace != told.Own {
+	if err != nil || s.config.namespace != told.Own {
 		t.Fatalf("Python's table: got %v, %v; want namespace %s", s, err, told.Own)
 	}
 	info, err := own.Describe(t.Context())
@@ -164,7 +164,7 @@ func checkRegistry(
 }
 
 // checkAlike compares the attributes that weir and Python write for a namespace, and their types.
-func checkAlike(t *testing.T, c *tableClient, weirs, pythons string) {
+func checkAlike(t *testing.T, c *tableAccess, weirs, pythons string) {
 	t.Helper()
 	shape := func(name string, reverse bool) map[string]string {
 		n, err := c.forward(t.Context(), name)
@@ -175,7 +175,7 @@ func checkAlike(t *testing.T, c *tableClient, weirs, pythons string) {
 		if reverse {
 			key = schema.NamespaceIDKey(n.ID)
 		}
-		out, err := c.client.GetItem(t.Context(), &ddb.GetItemInput{TableName: &c.table, Key: key.Item()})
+		out, err := c.api.GetItem(t.Context(), &ddb.GetItemInput{TableName: &c.table, Key: key.Item()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -157,7 +157,7 @@ func TestNamespaceLost(t *testing.T) {
 
 // fill writes n items of every kind into a namespace, and three that no index lists, as the Python
 // library's provisioner wrote them.
-func fill(t *testing.T, c *tableClient, ns string, n int) {
+func fill(t *testing.T, c *tableAccess, ns string, n int) {
 	t.Helper()
 	var items []schema.Item
 	for i := range n {
@@ -180,17 +180,17 @@ func fill(t *testing.T, c *tableClient, ns string, n int) {
 		items = append(items, item)
 	}
 	for _, item := range items {
-		c.write(t, item)
+		putItem(t, c.tableClient, item)
 	}
 }
 
 // under counts the items under an ID, however they are listed.
-func under(t *testing.T, c *tableClient, ns string) int {
+func under(t *testing.T, c *tableAccess, ns string) int {
 	t.Helper()
 	n := 0
 	in := &ddb.ScanInput{TableName: &c.table}
 	for {
-		out, err := c.client.Scan(t.Context(), in)
+		out, err := c.api.Scan(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +220,7 @@ func TestNamespacePurge(t *testing.T) {
 	fill(t, c, other.ID, items)
 	stray := schema.MetaKey(other.ID, "x").Item() // in the index of another one
 	stray[schema.AttrGSI4PK], stray[schema.AttrGSI4SK] = schema.String(doomed.ID), schema.String("x")
-	c.write(t, stray)
+	putItem(t, c.tableClient, stray)
 	if _, err := table.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
@@ -254,7 +254,7 @@ func TestNamespacePurgeResumes(t *testing.T) {
 	if _, err := table.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
-	p := &purge{tableClient: c, id: n.ID}
+	p := &purge{tableAccess: c, id: n.ID}
 	if _, err := p.begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestNamespacePurgeResumes(t *testing.T) {
 	}
 	fill(t, c, n.ID, 2)
 	stray := schema.EntityConfigKey(n.ID, "forgotten", "r").Item() // nothing names it
-	c.write(t, stray)
+	putItem(t, c.tableClient, stray)
 	if got, err := table.PurgeNamespace(t.Context(), n.ID, true, nil); err != nil || got != 7 {
 		t.Errorf("with scan: got %d, %v; want 7", got, err)
 	}

@@ -229,14 +229,14 @@ func equal[V comparable](w *neverWorld, what string, got, want V) {
 // id names a bucket item.
 func (w *neverWorld) id(entity string, shard int) schema.BucketID {
 	return schema.BucketID{
-		Namespace: w.eye.store.namespace, Entity: entity, Resource: neverResource, Shard: shard,
+		Namespace: w.eye.store.config.namespace, Entity: entity, Resource: neverResource, Shard: shard,
 	}
 }
 
 // raw reads a bucket item as it is; nil where there is none.
 func (w *neverWorld) raw(entity string, shard int) schema.Item {
 	w.Helper()
-	item, err := w.eye.store.getItem(w.Context(), w.id(entity, shard).Key(), true)
+	item, err := w.eye.store.client.getItem(w.Context(), w.id(entity, shard).Key(), true)
 	if err != nil {
 		w.Fatalf("read: %v", err)
 	}
@@ -278,7 +278,7 @@ func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
 		TableName: &w.table.Name, Key: w.id(entity, shard).Key().Item(), UpdateExpression: e.update(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 	}
-	if _, err := w.eye.store.client.UpdateItem(w.Context(), in); err != nil {
+	if _, err := w.eye.store.client.api.UpdateItem(w.Context(), in); err != nil {
 		w.Fatalf("edit: %v", err)
 	}
 }
@@ -287,7 +287,7 @@ func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
 func (w *neverWorld) put(b *schema.Bucket) {
 	w.Helper()
 	in := &ddb.PutItemInput{TableName: &w.table.Name, Item: b.Item()}
-	if _, err := w.eye.store.client.PutItem(w.Context(), in); err != nil {
+	if _, err := w.eye.store.client.api.PutItem(w.Context(), in); err != nil {
 		w.Fatalf("put: %v", err)
 	}
 }
@@ -299,7 +299,7 @@ func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 	for i := range keys {
 		keys[i] = w.id(entity, i).Key()
 	}
-	items, err := w.eye.store.batchGet(w.Context(), keys, true)
+	items, err := w.eye.store.client.batchGet(w.Context(), keys, true)
 	if err != nil {
 		w.Fatalf("read: %v", err)
 	}
@@ -319,11 +319,11 @@ func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 func (w *neverWorld) items() []schema.Item {
 	w.Helper()
 	var found []schema.Item
-	pages := ddb.NewScanPaginator(w.eye.store.client, &ddb.ScanInput{
+	pages := ddb.NewScanPaginator(w.eye.store.client.api, &ddb.ScanInput{
 		TableName: &w.table.Name, ConsistentRead: new(true),
 		FilterExpression: new("begins_with(PK, :ns)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":ns": schema.String(w.eye.store.namespace + "/"),
+			":ns": schema.String(w.eye.store.config.namespace + "/"),
 		},
 	})
 	for pages.HasMorePages() {

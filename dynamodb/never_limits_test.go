@@ -68,7 +68,7 @@ func addedLimit(at weir.Subject) func(w *neverWorld) {
 }
 
 // loweredLimit: what a lowered limit held above its capacity is gone, for everybody, with the first
-// write after the cache time.
+// putItem after the cache time.
 func loweredLimit(at weir.Subject) func(w *neverWorld) {
 	return func(w *neverWorld) {
 		w.limits(at, still("n", 100))

@@ -353,7 +353,7 @@ func namespaceLeftovers(w *neverWorld) {
 	if _, err := w.table.DeleteNamespace(w.Context(), w.space); err != nil {
 		w.Fatalf("delete: %v", err)
 	}
-	if _, err := w.table.PurgeNamespace(w.Context(), w.eye.store.namespace, false, nil); err != nil {
+	if _, err := w.table.PurgeNamespace(w.Context(), w.eye.store.config.namespace, false, nil); err != nil {
 		w.Fatalf("purge: %v", err)
 	}
 	for _, item := range w.items() {

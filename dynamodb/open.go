@@ -25,32 +25,43 @@ func Open(ctx context.Context, table string, o *Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{tableClient: c}
+	var own Options
 	if o != nil {
-		s.options = *o
+		own = *o
 	}
-	s.options.Namespace = cmp.Or(s.options.Namespace, schema.DefaultNamespace)
-	s.options.WriteTimeout = cmp.Or(s.options.WriteTimeout, writeTimeout)
-	s.options.Now = c.now
-	if err := checkNamespace("store.namespace", s.options.Namespace); err != nil {
+	own.Namespace = cmp.Or(own.Namespace, schema.DefaultNamespace)
+	own.WriteTimeout = cmp.Or(own.WriteTimeout, writeTimeout)
+	own.Now = c.now
+	if err := checkNamespace("store.namespace", own.Namespace); err != nil {
 		return nil, err
 	}
-	if err := c.checkTable(ctx); err != nil {
+	t := &tableAccess{c}
+	if err := t.checkTable(ctx); err != nil {
 		return nil, err
 	}
-	v, err := c.readVersion(ctx)
+	v, err := t.readVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if err := checkVersion(table, v); err != nil {
 		return nil, err
 	}
-	n, err := c.resolveNamespace(ctx, s.options.Namespace)
+	n, err := t.resolveNamespace(ctx, own.Namespace)
 	if err != nil {
 		return nil, err
 	}
-	s.namespace = n.ID
-	s.start()
+	s := newStore(c, n.ID, own)
 	s.probe.passed(c.now())
 	return s, nil
+}
+
+// connect returns a client for a table. It sends nothing yet.
+func connect(ctx context.Context, table string, o *Options) (*tableClient, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	return newTableClient(ctx, table, &clientOptions{
+		Region: o.Region, Endpoint: o.Endpoint, Config: o.Config, HTTP: o.HTTP, Tune: o.Client,
+		ReadOnly: o.ReadOnly, Now: o.Now,
+	})
 }

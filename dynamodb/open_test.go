@@ -66,7 +66,7 @@ func TestOpenWithoutDescription(t *testing.T) {
 		},
 		HTTP: &http.Client{Transport: ready(t)},
 	})
-	if err != nil || s.namespace != "AAAAAAAAAAA" {
+	if err != nil || s.config.namespace != "AAAAAAAAAAA" {
 		t.Errorf("got %v, %v", s, err)
 	}
 }
@@ -152,7 +152,7 @@ func TestOpenVersions(t *testing.T) {
 		"a development schema": {"0.10.1.dev42+gced59de", "0.0.0", "", ""},
 	} {
 		v := &schema.Version{Schema: tc.schema, ClientMin: tc.client}
-		c.write(t, v.Item())
+		putItem(t, c.tableClient, v.Item())
 		_, err := Open(t.Context(), table.Name, table.Options)
 		info, described := table.Describe(t.Context())
 		if described != nil || (info.Refused == nil) != (tc.field == "") {
@@ -168,7 +168,7 @@ func TestOpenVersions(t *testing.T) {
 	}
 	item := (&schema.Version{Schema: "0.10.0"}).Item()
 	item[schema.AttrSchemaVersion] = schema.Number(1)
-	c.write(t, item)
+	putItem(t, c.tableClient, item)
 	_, err := Open(t.Context(), table.Name, table.Options)
 	wantError(t, err, weir.Unsupported, "", "schema_version")
 }
@@ -185,17 +185,17 @@ func TestReadOnly(t *testing.T) {
 	}
 	key := testKeys(1)
 	for name, call := range map[string]func() error{
-		"update":  func() error { return s.sendUpdate(t.Context()) },
-		"put":     func() error { return s.sendPut(t.Context()) },
-		"batch":   func() error { return s.batchDelete(t.Context(), key) },
-		"several": func() error { return s.sendTransact(t.Context()) },
+		"update":  func() error { return sendUpdate(t.Context(), s.client) },
+		"put":     func() error { return sendPut(t.Context(), s.client) },
+		"batch":   func() error { return s.client.batchDelete(t.Context(), key) },
+		"several": func() error { return sendTransact(t.Context(), s.client) },
 	} {
 		err := classify(call())
 		if !errors.Is(err, weir.Unsupported) || !strings.Contains(err.Error(), "reading only") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := s.batchGet(t.Context(), key, true); err != nil {
+	if _, err := s.client.batchGet(t.Context(), key, true); err != nil {
 		t.Error(err)
 	}
 }

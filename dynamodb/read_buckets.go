@@ -8,7 +8,7 @@ import (
 
 // readBuckets reads all shards of buckets, as far as the process knows of them; nil for one that is
 // not there.
-func (s *Store) readBuckets(ctx context.Context, now int64, spots ...*subjectState) ([][]*image, error) {
+func (s *bucketStore) readBuckets(ctx context.Context, now int64, spots ...*subjectState) ([][]*image, error) {
 	var keys []schema.Key
 	images := make([][]*image, len(spots))
 	for i, p := range spots {
@@ -17,7 +17,7 @@ func (s *Store) readBuckets(ctx context.Context, now int64, spots ...*subjectSta
 			keys = append(keys, p.queue(shard).id().Key())
 		}
 	}
-	items, err := s.batchGet(ctx, keys, true)
+	items, err := s.client.batchGet(ctx, keys, true)
 	if err != nil {
 		return nil, err
 	}

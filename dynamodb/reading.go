@@ -6,15 +6,6 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// enterReading begins a reading of the configuration: end it with s.running.end. After Close it
-// refuses, but not while Close waits for calls, which may have to read before they can end.
-func (s *Store) enterReading() error {
-	if s.running.join() {
-		return nil
-	}
-	return s.enter()
-}
-
 // configRead is one read of a subject's configuration. Every caller that needs the configuration while
 // the read is under way shares it.
 type configRead struct {
@@ -29,7 +20,7 @@ type configRead struct {
 // startRead returns the read of the spot's configuration that is under way, or begins one; began says
 // which. A read that began before this process's last change of the configuration is not joined.
 // The read does not end with the caller that began it, because others may wait for it.
-func (s *Store) startRead(ctx context.Context, resolve weir.Resolver, p *subjectState) (r *configRead, began bool) {
+func (s *bucketStore) startRead(ctx context.Context, resolve weir.Resolver, p *subjectState) (r *configRead, began bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.reading; r != nil && !s.configChanges.since(p.subject, r.changes) {
@@ -96,16 +87,16 @@ func (x *resolution) resolve(
 			return f.resolved, nil
 		}
 	}
-	changes := x.store.configChanges.latest()
+	changes := x.store.buckets.configChanges.latest()
 	first := mode
 	if mode == weir.Usual {
 		first = weir.Cached
 	}
 	r, err := x.ask(ctx, of, first)
 	if err == nil && r == nil && mode == weir.Usual {
-		p := x.store.subjects.get(x.store, of)
+		p := x.store.buckets.subject(of)
 		defer p.release()
-		reading, _ := x.store.startRead(ctx, x.ask, p)
+		reading, _ := x.store.buckets.startRead(ctx, x.ask, p)
 		changes = reading.changes
 		r, err = reading.wait(ctx)
 	}

@@ -27,13 +27,13 @@ type probe struct {
 // in ten seconds, however often it is called; calls in between get that answer. A read ends after
 // [Options.WriteTimeout].
 func (s *Store) Ready(ctx context.Context) error {
-	if err := s.enter(); err != nil {
+	if err := s.running.enter(); err != nil {
 		return err
 	}
 	defer s.running.end()
 	//nolint:contextcheck // A read outlives the caller who began it: others wait for it too.
-	return s.probe.latest(ctx, s.now(), func(done func(error)) {
-		s.counts.probes.Add(1)
+	return s.probe.latest(ctx, s.client.now(), func(done func(error)) {
+		s.buckets.counts.probes.Add(1)
 		s.running.run(func() { done(s.checkNamespace()) })
 	})
 }
@@ -88,7 +88,7 @@ func (p *probe) done() bool {
 func (s *Store) checkNamespace() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.WriteTimeout)
 	defer cancel()
-	item, err := s.getItem(ctx, schema.NamespaceKey(s.options.Namespace), true)
+	item, err := s.client.getItem(ctx, schema.NamespaceKey(s.options.Namespace), true)
 	if err != nil {
 		return classify(err)
 	}
@@ -100,14 +100,14 @@ func (s *Store) checkNamespace() error {
 // by now. It remembers which.
 func (s *Store) checkNamespaceItem(item schema.Item) error {
 	err := s.namespaceFault(item)
-	s.gone.Store(err != nil)
+	s.buckets.gone.Store(err != nil)
 	return err
 }
 
 // namespaceFault is what seeNamespace returns. It is no [weir.Unavailable]: no policy admits
 // because of it.
 func (s *Store) namespaceFault(item schema.Item) error {
-	name, recovery := s.options.Namespace, "weir namespace recover "+s.namespace
+	name, recovery := s.options.Namespace, "weir namespace recover "+s.config.namespace
 	var n *schema.Namespace
 	if item != nil {
 		var err error
@@ -118,9 +118,9 @@ func (s *Store) namespaceFault(item schema.Item) error {
 	switch {
 	case n == nil || isVacated(n):
 		return fault(weir.NotFound, "store.namespace", name,
-			"was deleted from table "+s.table+": "+recovery+" brings it back")
-	case n.ID != s.namespace:
-		return fault(weir.NotFound, "store.namespace", name, "was deleted from table "+s.table+
+			"was deleted from table "+s.client.table+": "+recovery+" brings it back")
+	case n.ID != s.config.namespace:
+		return fault(weir.NotFound, "store.namespace", name, "was deleted from table "+s.client.table+
 			" and registered again as "+n.ID+": open the store anew to use that one")
 	}
 	return nil

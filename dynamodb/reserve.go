@@ -61,11 +61,11 @@ func (s *Store) ReserveLazily(
 func (s *Store) reserve(
 	ctx context.Context, now time.Time, r *weir.Reservation, made func(context.Context) (*weir.Plan, error),
 ) (*weir.Plan, *weir.Outcome, error) {
-	if err := s.enter(); err != nil {
+	if err := s.running.enter(); err != nil {
 		return nil, nil, err
 	}
 	defer s.running.end()
-	number := s.calls.Add(1)
+	number := s.buckets.calls.Add(1)
 	x := &resolution{store: s, ask: r.Resolve, plan: made}
 	mine := *r
 	mine.Resolve = x.resolve
@@ -201,7 +201,7 @@ func (s *Store) plan(
 // engineStale reports whether the limiter keeps a configuration that this process has changed: it may
 // not have heard of that yet.
 func (s *Store) engineStale(ctx context.Context, resolve weir.Resolver, of weir.Subject) bool {
-	if !s.configStale(of) {
+	if !s.buckets.configStale(of) {
 		return false
 	}
 	old, err := resolve(ctx, of, weir.Cached)
@@ -215,7 +215,7 @@ func (j *reserveOp) chargeFor(s *Store, of weir.Subject) *itemCharge {
 			return e
 		}
 	}
-	e := &itemCharge{state: s.subjects.get(s, of)}
+	e := &itemCharge{state: s.buckets.subject(of)}
 	j.itemCharges = append(j.itemCharges, e)
 	return e
 }

@@ -93,7 +93,7 @@ func TestFaultyWrites(t *testing.T) {
 }
 
 func addOne(ctx context.Context, c *tableClient, key schema.Key) error {
-	_, err := c.client.UpdateItem(ctx, &ddb.UpdateItemInput{
+	_, err := c.api.UpdateItem(ctx, &ddb.UpdateItemInput{
 		TableName: &c.table, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),
 		ExpressionAttributeNames:  map[string]string{"#n0": "n"},
 		ExpressionAttributeValues: schema.Item{":v0": schema.Number(1)},
@@ -102,7 +102,7 @@ func addOne(ctx context.Context, c *tableClient, key schema.Key) error {
 }
 
 func addOneInTransaction(ctx context.Context, c *tableClient, key schema.Key) error {
-	_, err := c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
+	_, err := c.api.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{Update: &types.Update{
 			TableName: &c.table, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),
 			ExpressionAttributeNames:  map[string]string{"#n0": "n"},

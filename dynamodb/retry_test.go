@@ -100,28 +100,28 @@ func wired(t *testing.T, transport http.RoundTripper) *tableClient {
 	return c
 }
 
-// write writes an item for a test.
-func (c *tableClient) write(t *testing.T, item schema.Item) {
+// putItem writes an item for a test.
+func putItem(t *testing.T, c *tableClient, item schema.Item) {
 	t.Helper()
 	in := &ddb.PutItemInput{TableName: &c.table, Item: item}
-	if _, err := c.client.PutItem(t.Context(), in); err != nil {
+	if _, err := c.api.PutItem(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func (c *tableClient) sendPut(ctx context.Context) error {
-	_, err := c.client.PutItem(ctx, &ddb.PutItemInput{TableName: &c.table, Item: schema.Item{}})
+func sendPut(ctx context.Context, c *tableClient) error {
+	_, err := c.api.PutItem(ctx, &ddb.PutItemInput{TableName: &c.table, Item: schema.Item{}})
 	return err
 }
 
-func (c *tableClient) sendUpdate(ctx context.Context, options ...func(*ddb.Options)) error {
+func sendUpdate(ctx context.Context, c *tableClient, options ...func(*ddb.Options)) error {
 	in := &ddb.UpdateItemInput{TableName: &c.table, Key: schema.Item{}}
-	_, err := c.client.UpdateItem(ctx, in, options...)
+	_, err := c.api.UpdateItem(ctx, in, options...)
 	return err
 }
 
-func (c *tableClient) sendTransact(ctx context.Context) error {
-	_, err := c.client.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
+func sendTransact(ctx context.Context, c *tableClient) error {
+	_, err := c.api.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{
 			Delete: &types.Delete{TableName: &c.table, Key: schema.Item{}},
 		}},
@@ -129,7 +129,7 @@ func (c *tableClient) sendTransact(ctx context.Context) error {
 	return err
 }
 
-func (c *tableClient) sendRead(ctx context.Context) error {
+func sendRead(ctx context.Context, c *tableClient) error {
 	_, err := c.getItem(ctx, schema.VersionKey(), false)
 	return err
 }
@@ -155,12 +155,12 @@ func TestWriteOutcomes(t *testing.T) {
 	denied, missing := fails("AccessDeniedException", ""), fails("ResourceNotFoundException", "")
 	cut, strange := says(http.StatusOK, `{"Attr`), says(http.StatusBadRequest, "<html>")
 	cancelled := func(why string) reply { return fails("TransactionCanceledException", why) }
-	update := func(c *tableClient, ctx context.Context) error { return c.sendUpdate(ctx) }
-	put := (*tableClient).sendPut
-	transact, read := (*tableClient).sendTransact, (*tableClient).sendRead
+	update := func(ctx context.Context, c *tableClient) error { return sendUpdate(ctx, c) }
+	put := sendPut
+	transact, read := sendTransact, sendRead
 	const all = callAttempts
 	for name, tc := range map[string]struct {
-		call    func(*tableClient, context.Context) error
+		call    func(context.Context, *tableClient) error
 		replies []reply
 		kind    writeKind
 		sent    int64
@@ -199,7 +199,7 @@ func TestWriteOutcomes(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				transport := script(tc.replies...)
-				got := outcomeOf(tc.call(wired(t, transport), t.Context()))
+				got := outcomeOf(tc.call(t.Context(), wired(t, transport)))
 				if sent := transport.asked.Load(); got.kind != tc.kind || sent != tc.sent {
 					t.Errorf("got kind %d, sent %d times; want %d, %d", got.kind, sent, tc.kind, tc.sent)
 				}
@@ -218,17 +218,17 @@ func TestRefusedImage(t *testing.T) {
 	t.Parallel()
 	item := `{"PK":{"S":"x"}}`
 	refused := fails("ConditionalCheckFailedException", `,"Item":`+item)
-	one := outcomeOf(wired(t, script(refused)).sendUpdate(t.Context()))
+	one := outcomeOf(sendUpdate(t.Context(), wired(t, script(refused))))
 	if pk, ok := one.image["PK"].(*types.AttributeValueMemberS); !ok || pk.Value != "x" {
 		t.Errorf("got image %v", one.image)
 	}
 	cancelled := fails("TransactionCanceledException", conditionReason)
-	many := outcomeOf(wired(t, script(cancelled)).sendTransact(t.Context()))
+	many := outcomeOf(sendTransact(t.Context(), wired(t, script(cancelled))))
 	if len(many.reasons) != 2 || many.reasons[1].Item["PK"] == nil {
 		t.Errorf("got reasons %+v", many.reasons)
 	}
 	refused = fails("ConditionalCheckFailedException", "")
-	gone := outcomeOf(wired(t, script(refused)).sendUpdate(t.Context()))
+	gone := outcomeOf(sendUpdate(t.Context(), wired(t, script(refused))))
 	if gone.kind != writeRefused || gone.image != nil {
 		t.Errorf("without an item: got %+v", gone)
 	}
@@ -253,7 +253,7 @@ func TestNeverSent(t *testing.T) {
 				dialled++
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 			})
-			if got := outcomeOf(wired(t, transport).sendUpdate(t.Context())); got.kind != writeFailed {
+			if got := outcomeOf(sendUpdate(t.Context(), wired(t, transport))); got.kind != writeFailed {
 				t.Errorf("got kind %d, want %d", got.kind, writeFailed)
 			}
 			if dialled != callAttempts {
@@ -274,7 +274,7 @@ func TestNeverSent(t *testing.T) {
 				}()
 				return client, nil
 			})
-			if got := outcomeOf(wired(t, transport).sendUpdate(t.Context())); got.kind != writeUnknown {
+			if got := outcomeOf(sendUpdate(t.Context(), wired(t, transport))); got.kind != writeUnknown {
 				t.Errorf("got kind %d, want %d", got.kind, writeUnknown)
 			}
 			if dialled != 1 {
@@ -297,17 +297,17 @@ func TestContextEnds(t *testing.T) {
 		c := wired(t, script(reply{by: hangs}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if got := outcomeOf(c.sendUpdate(ctx)); got.kind != writeUnknown {
+		if got := outcomeOf(sendUpdate(ctx, c)); got.kind != writeUnknown {
 			t.Errorf("ended under way: got kind %d, want %d", got.kind, writeUnknown)
 		}
-		err := c.sendUpdate(ctx)
+		err := sendUpdate(ctx, c)
 		if got := outcomeOf(err); got.kind != writeFailed || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("ended before: got kind %d (%v), want %d", got.kind, err, writeFailed)
 		}
 		throttles := wired(t, script(fails("ThrottlingException", "")))
 		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		got := outcomeOf(throttles.sendUpdate(ctx)).kind
+		got := outcomeOf(sendUpdate(ctx, throttles)).kind
 		if got == writeUnknown || got == writeApplied {
 			t.Errorf("ended between two attempts: got kind %d", got)
 		}
@@ -319,7 +319,7 @@ func TestForeignRetryer(t *testing.T) {
 	t.Parallel()
 	transport := script(dies(), fine())
 	c := wired(t, transport)
-	err := c.sendUpdate(t.Context(), func(o *ddb.Options) { o.Retryer = retry.NewStandard() })
+	err := sendUpdate(t.Context(), c, func(o *ddb.Options) { o.Retryer = retry.NewStandard() })
 	asked := transport.asked.Load()
 	if got := outcomeOf(err); got.kind != writeUnknown || asked != 1 {
 		t.Errorf("got kind %d after %d requests, want %d after 1", got.kind, asked, writeUnknown)
@@ -346,7 +346,7 @@ func TestClassify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				err := classify(wired(t, script(tc.answer)).sendUpdate(t.Context()))
+				err := classify(sendUpdate(t.Context(), wired(t, script(tc.answer))))
 				e, ok := errors.AsType[*weir.Error](err)
 				if !ok || e.Code != tc.code || !strings.Contains(e.Reason, tc.words) || e.Err == nil {
 					t.Errorf("got %v, want %s: %s", err, tc.code, tc.words)
@@ -370,7 +370,7 @@ func TestCredentialsMissing(t *testing.T) {
 	none := func(context.Context) (aws.Credentials, error) {
 		return aws.Credentials{}, errors.New("nowhere")
 	}
-	err := c.sendUpdate(t.Context(), func(o *ddb.Options) {
+	err := sendUpdate(t.Context(), c, func(o *ddb.Options) {
 		o.Credentials = aws.CredentialsProviderFunc(none)
 	})
 	if got := outcomeOf(err); got.kind != writeFailed {

@@ -17,7 +17,7 @@ import (
 // rest. An amount that may have been given back is not given back again; the outcome says that
 // its refund is in doubt, and it is counted in [Stats].
 func (s *Store) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
-	if err := s.enter(); err != nil {
+	if err := s.running.enter(); err != nil {
 		return err
 	}
 	defer s.running.end()
@@ -151,7 +151,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 	}
 	lines := make([]*itemQueue, len(order))
 	for i, at := range order {
-		p := s.subjects.get(s, at.of)
+		p := s.buckets.subject(at.of)
 		defer p.release()
 		lines[i] = p.queue(at.shard)
 		if m := lines[i].expectedImage(); m != nil { // all or nothing, as far as the items are known
@@ -166,7 +166,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 	for i, at := range order {
 		r := rides[at]
 		r.done = func(err error) { t.finish(moved[at], r.inDoubt, err) }
-		r.reread = s.configStale(at.of)
+		r.reread = s.buckets.configStale(at.of)
 		lines[i].enqueue(nil, r)
 	}
 	return nil
@@ -179,9 +179,9 @@ func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *weir.Update) {
 		if t.touched[i] {
 			continue
 		}
-		p := s.subjects.get(s, h.Subject)
+		p := s.buckets.subject(h.Subject)
 		var inForce *weir.Limit
-		if s.configStale(h.Subject) {
+		if s.buckets.configStale(h.Subject) {
 			inForce = u.Changes[i].Limit
 		}
 		seen := seenLimit{name: h.Limit.Name, now: now.UnixMilli(), limit: inForce}

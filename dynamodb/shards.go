@@ -225,14 +225,14 @@ func (p *subjectState) canDouble(shards int, now int64) bool {
 
 // doubleShards raises the count on the first shard, whose count is the one that counts. Who loses learns
 // the winner's when it next sees the item.
-func (s *Store) doubleShards(ctx context.Context, p *subjectState, shards int) {
+func (s *bucketStore) doubleShards(ctx context.Context, p *subjectState, shards int) {
 	p.retain()
 	s.running.run(func() {
 		defer p.release()
 		ctx, cancel := s.backgroundContext(ctx)
 		defer cancel()
 		l := p.queue(0)
-		e := &expression{}
+		e := &itemExpression{}
 		e.setNumber(schema.AttrShardCount, int64(2*shards))
 		if shards == 1 {
 			e.exists(schema.AttrPK)
@@ -240,7 +240,7 @@ func (s *Store) doubleShards(ctx context.Context, p *subjectState, shards int) {
 		} else {
 			e.require(schema.AttrShardCount, "=", int64(shards))
 		}
-		_, err := s.client.UpdateItem(ctx, l.updateInput(e))
+		_, err := s.client.api.UpdateItem(ctx, l.updateInput(e))
 		switch o := outcomeOf(err); o.kind {
 		case writeApplied:
 			s.counts.doublings.Add(1)
@@ -256,14 +256,14 @@ func (s *Store) doubleShards(ctx context.Context, p *subjectState, shards int) {
 
 // propagateShardCount raises the count on the other shards, so that all who refill one give it its share
 // alone. One that is missed learns it with weir's next refill.
-func (s *Store) propagateShardCount(ctx context.Context, p *subjectState, from, shards int) {
+func (s *bucketStore) propagateShardCount(ctx context.Context, p *subjectState, from, shards int) {
 	for shard := 1; shard < from; shard++ {
 		l := p.queue(shard)
-		e := &expression{}
+		e := &itemExpression{}
 		e.setNumber(schema.AttrShardCount, int64(shards))
 		e.exists(schema.AttrPK)
 		e.absentOr(schema.AttrShardCount, "<", int64(shards))
-		_, err := s.client.UpdateItem(ctx, l.updateInput(e))
+		_, err := s.client.api.UpdateItem(ctx, l.updateInput(e))
 		if o := outcomeOf(err); o.kind == writeFailed {
 			s.reportError(classify(err))
 		}

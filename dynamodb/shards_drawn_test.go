@@ -297,7 +297,7 @@ func keptAbove(w *neverWorld) {
 		w.lay(trial(n), 2, limit, units{"n": 10}, units{})
 		p.admit(trial(n), weir.Costs{"n": 0}) // which shows it ten
 		w.edit(trial(n), 1, map[string]int64{schema.AttrShardCount: 4})
-		s := p.store.subjects.get(p.store, weir.Subject{Entity: trial(n), Resource: neverResource})
+		s := p.store.buckets.subject(weir.Subject{Entity: trial(n), Resource: neverResource})
 		for draws := 0; s.shardCount() < 4 && draws < mostDraws; draws++ {
 			p.admit(trial(n), weir.Costs{"n": 0})
 		}

@@ -12,7 +12,7 @@ import (
 // subjectState is what the process knows of one (entity, resource): its shards, and a line for each of them
 // that was used.
 type subjectState struct {
-	store   *Store
+	store   *bucketStore
 	subject weir.Subject
 	holders atomic.Int64 // who must not find the spot gone
 
@@ -118,7 +118,7 @@ func newSubjectStates(size int) *subjectStates {
 }
 
 // get returns the spot of a subject, held: release it.
-func (s *subjectStates) get(store *Store, of weir.Subject) *subjectState {
+func (s *subjectStates) get(store *bucketStore, of weir.Subject) *subjectState {
 	sh := &s.segments[maphash.Comparable(s.seed, of)%uint64(len(s.segments))]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()

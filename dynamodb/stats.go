@@ -1,6 +1,9 @@
 package dynamodb
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+	"time"
+)
 
 // storeCounts are what a store has counted since it was opened.
 type storeCounts struct {
@@ -34,9 +37,9 @@ type Stats struct {
 // Stats returns the counts so far.
 func (s *Store) Stats() Stats {
 	return Stats{
-		Contended: s.counts.contended.Load(), Ambiguous: s.counts.ambiguousCalls.Load(),
-		AmbiguousMilli: s.counts.ambiguousMilli.Load(), Doublings: s.counts.doublings.Load(),
-		Probes: s.counts.probes.Load(),
+		Contended: s.buckets.counts.contended.Load(), Ambiguous: s.buckets.counts.ambiguousCalls.Load(),
+		AmbiguousMilli: s.buckets.counts.ambiguousMilli.Load(), Doublings: s.buckets.counts.doublings.Load(),
+		Probes: s.buckets.counts.probes.Load(),
 	}
 }
 
@@ -47,16 +50,20 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 		name, help string
 		read       func() int64
 	}{
-		{"contended", "Reservations denied since other writers were quicker.", s.counts.contended.Load},
+		{"contended", "Reservations denied since other writers were quicker.", s.buckets.counts.contended.Load},
 		{"ambiguous", "Amounts of which nobody knows whether a write without an answer charged them or gave them back.",
-			s.counts.ambiguousCalls.Load},
+			s.buckets.counts.ambiguousCalls.Load},
 		{"ambiguous_units", "What these amounts come to; so much may be over-charged at most.",
-			func() int64 { return s.counts.ambiguousMilli.Load() / 1000 }},
-		{"doublings", "Times that the shards of a bucket were doubled.", s.counts.doublings.Load},
-		{"probes", "Reads that asked the table whether it can be used.", s.counts.probes.Load},
+			func() int64 { return s.buckets.counts.ambiguousMilli.Load() / 1000 }},
+		{"doublings", "Times that the shards of a bucket were doubled.", s.buckets.counts.doublings.Load},
+		{"probes", "Reads that asked the table whether it can be used.", s.buckets.counts.probes.Load},
 	} {
 		if !yield(c.name, c.help, c.read) {
 			return
 		}
 	}
 }
+
+// ClockOffset returns what must be added to the process's clock to have the table's, as far as the
+// answers so far tell: 0 within two seconds. It never waits.
+func (s *Store) ClockOffset() time.Duration { return s.client.clock.offset() }

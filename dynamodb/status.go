@@ -17,7 +17,7 @@ import (
 func (s *Store) Status(
 	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	if err := s.enter(); err != nil {
+	if err := s.running.enter(); err != nil {
 		return nil, err
 	}
 	defer s.running.end()
@@ -99,12 +99,12 @@ func (l *itemQueue) busy() bool {
 }
 
 // subjectsInUse keeps of bucket items the subjects of which something is in use: some limit is not full.
-func (s *Store) subjectsInUse(
+func (s *bucketStore) subjectsInUse(
 	ctx context.Context, now time.Time, ids []schema.BucketID,
 ) (map[weir.Subject]bool, error) {
 	keys := make([]schema.Key, len(ids))
 	for i, id := range ids {
-		p := s.subjects.get(s, weir.Subject{Entity: id.Entity, Resource: id.Resource})
+		p := s.subject(weir.Subject{Entity: id.Entity, Resource: id.Resource})
 		err := p.flush(ctx, now.UnixMilli())
 		p.release()
 		if err != nil {
@@ -112,7 +112,7 @@ func (s *Store) subjectsInUse(
 		}
 		keys[i] = id.Key()
 	}
-	items, err := s.batchGet(ctx, keys, true)
+	items, err := s.client.batchGet(ctx, keys, true)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (s *Store) subjectsInUse(
 			return nil, unreadable(err)
 		}
 		of := weir.Subject{Entity: b.Entity, Resource: b.Resource}
-		p := s.subjects.get(s, of)
+		p := s.subject(of)
 		l := p.queue(ids[i].Shard)
 		m := newImage(b, l.lastImage(), p.shardCount(), now.UnixMilli())
 		p.release()
@@ -150,7 +150,7 @@ func (m *image) inUse(now int64) bool {
 
 // removedInUse are the subjects on which limits are in use that were taken off the item, or deleted with
 // it.
-func (s *Store) removedInUse(now time.Time) map[weir.Subject]bool {
+func (s *bucketStore) removedInUse(now time.Time) map[weir.Subject]bool {
 	found := make(map[weir.Subject]bool)
 	s.subjects.forEach(func(p *subjectState) {
 		p.mu.Lock()

@@ -12,7 +12,7 @@ func (s *Store) statusOf(
 ) ([]weir.LimitStatus, error) {
 	spots := make([]*subjectState, len(of))
 	for i := range of {
-		spots[i] = s.subjects.get(s, of[i].Subject)
+		spots[i] = s.buckets.subject(of[i].Subject)
 		defer spots[i].release() // once all have been judged
 	}
 	for _, p := range spots {
@@ -20,7 +20,7 @@ func (s *Store) statusOf(
 			return nil, err
 		}
 	}
-	images, err := s.readBuckets(ctx, now, spots...)
+	images, err := s.buckets.readBuckets(ctx, now, spots...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,14 +1,15 @@
 package dynamodb
 
 import (
+	"context"
 	"net/http"
-	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // Options say how a table is reached and used. Nil means all defaults.
@@ -46,30 +47,27 @@ type Options struct {
 
 // Store is a [weir.Backend] on one namespace of one table. All methods may be called at once.
 type Store struct {
-	*tableClient
-	namespace string // its ID
-	options   Options
-	caller    principalLookup // whose credentials it uses, for the audit
-
-	subjects      *subjectStates
-	configChanges configChanges
-	counts        storeCounts
-	running       tasks // lines, and what is done in the background
-	unfinished    unfinishedUpdates
-	probe         probe
-	gone          atomic.Bool // the namespace was deleted, as far as is known
-	closed        atomic.Bool
-	calls         atomic.Uint64 // numbers reservations
-	ending        chan struct{} // closed with the store
+	*administration
+	client     *tableClient
+	config     *configReader
+	buckets    *bucketStore
+	options    Options
+	running    *tasks // calls, item queues, and what is done in the background
+	unfinished unfinishedUpdates
+	probe      probe
 }
 
-// knownSize is how many (entity, resource) the process remembers at least.
-const knownSize = 100_000
-
-// start makes the store ready for calls.
-func (s *Store) start() {
-	s.calls.Store(1) // so that what is seen before the first reservation has been seen
-	s.subjects, s.ending = newSubjectStates(knownSize), make(chan struct{})
+// newStore makes a store on a namespace, by its ID.
+func newStore(c *tableClient, namespace string, o Options) *Store {
+	s := &Store{client: c, options: o, running: newTasks()}
+	s.config = &configReader{tableClient: c, namespace: namespace}
+	s.buckets = newBucketStore(s.config, s.running, bucketOptions{
+		noSpeculation: o.NoSpeculation, writeTimeout: o.WriteTimeout, onError: o.OnError,
+	})
+	s.administration = newAdministration(s.buckets, adminOptions{
+		principal: o.Principal, onError: o.OnError,
+	})
+	return s
 }
 
 // Traits says that there are buckets alone, one level of cascade, and no shadow limits, and that
@@ -82,34 +80,35 @@ func (s *Store) Traits() weir.Traits {
 
 // Close waits until what was given back has been written. Calls that come later are unavailable.
 func (s *Store) Close() error {
-	if s.closed.CompareAndSwap(false, true) {
-		close(s.ending)
-	}
-	s.running.wait()
+	s.running.close()
 	return nil
 }
 
-// enter begins a call, which Close waits for: end it with s.running.end. After Close it refuses.
-func (s *Store) enter() error {
-	s.running.begin()
-	if err := s.closing(); err != nil {
-		s.running.end()
-		return err
+// ReadConfig returns what is configured for a subject, in one read. It fails where the strongest
+// level says what weir cannot judge by, and where the subject is switched off. If the namespace was
+// deleted it fails with [weir.NotFound].
+func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+	if err := s.running.enterNested(); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// closing refuses what comes after Close.
-func (s *Store) closing() error {
-	if s.closed.Load() {
-		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
+	defer s.running.end()
+	c, err := s.config.readSubject(ctx, of, consistent(ctx), schema.NamespaceKey(s.options.Namespace))
+	if err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// reportError tells of what went wrong outside of calls.
-func (s *Store) reportError(err error) {
-	if s.options.OnError != nil {
-		s.options.OnError(err)
+	if err := s.checkNamespaceItem(c.also[0]); err != nil {
+		return nil, err
 	}
+	if err := c.chargeable(); err != nil {
+		return nil, err
+	}
+	out := &weir.Config{
+		Parent: c.parent(), Cascade: c.cascades(), Known: c.declared(), OnUnavailable: c.onUnavailable(),
+	}
+	for _, l := range c.levels {
+		if len(l.limits) > 0 {
+			out.Levels = append(out.Levels, weir.LevelLimits{Level: l.level, Limits: l.limits})
+		}
+	}
+	return out, nil
 }

@@ -7,13 +7,13 @@ import (
 )
 
 // backgroundContext bounds what the store does by itself, whether or not the caller waits for it.
-func (s *Store) backgroundContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), s.options.WriteTimeout)
+func (s *bucketStore) backgroundContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), s.options.writeTimeout)
 }
 
 // syncBuckets brings the bucket items of a subject that are there to the configuration, read anew.
-func (s *Store) syncBuckets(ctx context.Context, now int64, of weir.Subject) error {
-	p := s.subjects.get(s, of)
+func (s *bucketStore) syncBuckets(ctx context.Context, now int64, of weir.Subject) error {
+	p := s.subject(of)
 	defer p.release()
 	images, err := p.readAll(ctx, now)
 	if err != nil {

@@ -3,10 +3,9 @@ package dynamodb
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
-	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
@@ -35,13 +34,11 @@ const (
 	tableTimeout = 10 * time.Minute
 	// adminTimeout bounds all else that has no end of its own to wait for.
 	adminTimeout = time.Minute
-	// maxStale is how often a description may still be of before the call that made or deleted the
-	// table: DynamoDB's descriptions lag behind by seconds. With the pauses it is half a minute.
-	maxStale = 30
 )
 
-func (t *Table) connect(ctx context.Context) (*tableClient, error) {
-	return connect(ctx, t.Name, t.Options)
+func (t *Table) connect(ctx context.Context) (*tableAccess, error) {
+	c, err := connect(ctx, t.Name, t.Options)
+	return &tableAccess{c}, err
 }
 
 // Create makes the table, waits until it takes calls, switches its time to live on, registers the
@@ -56,107 +53,7 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	in := schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream}.CreateInput()
-	_, err = c.client.CreateTable(ctx, in)
-	if _, there := errors.AsType[*types.ResourceInUseException](err); err != nil && !there {
-		return false, classify(err)
-	}
-	made = err == nil
-	d, err := c.awaitTable(ctx)
-	if err != nil {
-		return made, err
-	}
-	if isLean(d) != t.Lean {
-		return false, fault(weir.Conflict, "store.table", t.Name,
-			"exists already, and is a "+kindOf(d)+" table: the kind of a table cannot be changed")
-	}
-	v, err := c.readVersion(ctx)
-	if err != nil {
-		return made, err
-	}
-	if v != nil {
-		return made, checkVersion(t.Name, v)
-	}
-	return true, c.initTable(ctx)
-}
-
-// awaitTable waits until a table that is being made takes calls, with all of its indexes. It may
-// not be there at first.
-func (c *tableClient) awaitTable(ctx context.Context) (*types.TableDescription, error) {
-	for attempt := 0; ; attempt++ {
-		d, err := c.describe(ctx)
-		unseen := errors.Is(err, weir.NotFound) && attempt < maxStale
-		if err != nil && !unseen {
-			return nil, err
-		}
-		if !unseen && d.TableStatus != types.TableStatusCreating {
-			if err := usable(c.table, d.TableStatus); err != nil {
-				return nil, err
-			}
-			return d, checkLayout(c.table, d)
-		}
-		if err := backOff(ctx, attempt); err != nil {
-			return nil, fmt.Errorf("table %s is still being made: %w", c.table, err)
-		}
-	}
-}
-
-// initTable gives a new table all that is not in its definition. The version record comes last: where
-// it is, nothing is missing.
-func (c *tableClient) initTable(ctx context.Context) error {
-	if err := c.enableTTL(ctx); err != nil {
-		return err
-	}
-	if _, _, err := c.registerNamespace(ctx, schema.DefaultNamespace); err != nil {
-		return err
-	}
-	v := &schema.Version{
-		Schema: schema.SchemaVersion, ClientMin: schema.ClientMinVersion,
-		UpdatedAt: schema.Timestamp(c.now()), UpdatedBy: updatedBy,
-	}
-	put := c.putNew(v.Item()).Put
-	_, err := c.client.PutItem(ctx, &ddb.PutItemInput{
-		TableName: put.TableName, Item: put.Item, ConditionExpression: put.ConditionExpression,
-		ExpressionAttributeNames: put.ExpressionAttributeNames,
-	})
-	if outcomeOf(err).kind == writeRefused { // somebody else was faster
-		return nil
-	}
-	return classify(err)
-}
-
-// enableTTL switches the time to live on, unless somebody else does.
-func (c *tableClient) enableTTL(ctx context.Context) error {
-	if on, err := c.attributeTTL(ctx); on != "" || err != nil {
-		return err
-	}
-	_, err := c.client.UpdateTimeToLive(ctx, &ddb.UpdateTimeToLiveInput{
-		TableName: &c.table, TimeToLiveSpecification: &types.TimeToLiveSpecification{
-			AttributeName: new(schema.AttrTTL), Enabled: new(true),
-		},
-	})
-	if err == nil {
-		return nil
-	}
-	if on, failed := c.attributeTTL(ctx); on != "" && failed == nil {
-		return nil // who was faster made this call a mistake
-	}
-	return classify(err)
-}
-
-// attributeTTL is the attribute by which items go by themselves, or soon will; empty if none do.
-func (c *tableClient) attributeTTL(ctx context.Context) (string, error) {
-	out, err := c.client.DescribeTimeToLive(ctx, &ddb.DescribeTimeToLiveInput{TableName: &c.table})
-	if err != nil {
-		return "", classify(err)
-	}
-	switch d := out.TimeToLiveDescription; {
-	case d == nil:
-	case d.TimeToLiveStatus == types.TimeToLiveStatusEnabled,
-		d.TimeToLiveStatus == types.TimeToLiveStatusEnabling:
-		return text(d.AttributeName), nil
-	}
-	return "", nil
+	return c.create(ctx, schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream})
 }
 
 // Delete deletes the table with all that is on it, and waits until it is gone. A table with other
@@ -168,37 +65,118 @@ func (t *Table) Delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d, err := c.describe(ctx)
-	if err != nil {
-		return err
-	}
-	if err := checkLayout(t.Name, d); err != nil {
-		return err
-	}
-	_, err = c.client.DeleteTable(ctx, &ddb.DeleteTableInput{TableName: &c.table})
-	if err != nil && !isMissingTable(err) {
-		return classify(err)
-	}
-	for attempt := 0; ; attempt++ {
-		d, err := c.describe(ctx)
-		switch {
-		case errors.Is(err, weir.NotFound):
-			return nil
-		case err != nil:
-			return err
-		case d.TableStatus != types.TableStatusDeleting && attempt >= maxStale:
-			return fault(weir.Conflict, "store.table", t.Name,
-				"was not deleted: DynamoDB says it is "+string(d.TableStatus))
-		}
-		if err := backOff(ctx, attempt); err != nil {
-			return fmt.Errorf("table %s is still being deleted: %w", c.table, err)
-		}
+	return c.delete(ctx)
+}
+
+// TableInfo says what a table is. A part that the caller may not ask for is empty.
+type TableInfo struct {
+	Name string
+	ARN  string
+	// Status is DynamoDB's word: "ACTIVE" for a table that takes calls.
+	Status  string
+	Created time.Time
+	// Lean is whether the index by resource has keys alone.
+	Lean bool
+	// Indexes are the names of all indexes, in order.
+	Indexes []string
+	// Items and Bytes are counted by DynamoDB every few hours.
+	Items int64
+	Bytes int64
+	// Stream is what its stream keeps, such as "NEW_AND_OLD_IMAGES"; empty if it has none.
+	Stream string
+	// TTL is the attribute by which items go by themselves; empty if none do.
+	TTL string
+	// Schema, LambdaVersion, ClientMinVersion, UpdatedAt and UpdatedBy are the version record's, empty
+	// where it has none.
+	Schema           string
+	LambdaVersion    string
+	ClientMinVersion string
+	UpdatedAt        string
+	UpdatedBy        string
+	// Refused is why [Open] would refuse the table; nil if it would not.
+	Refused error
+	// Lost are the reads of the Python library that do not work on this table, since they need all
+	// attributes in the index by resource. Those of weir work.
+	Lost []string
+}
+
+// readsLostOnLean returns the reads of the Python library that a lean table does not serve.
+func readsLostOnLean() []string {
+	return []string{
+		"get_resource_capacity", "get_resource_buckets", "get_usage_snapshots by resource",
+		"get_usage_summary by resource",
 	}
 }
 
-func kindOf(d *types.TableDescription) string {
-	if isLean(d) {
-		return "lean"
+// Describe tells what the table is, and whether weir can use it. Only a table that is not there is
+// an error.
+func (t *Table) Describe(ctx context.Context) (*TableInfo, error) {
+	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
+	defer cancel()
+	c, err := t.connect(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return "full"
+	d, err := c.describe(ctx)
+	if err != nil {
+		return nil, err
+	}
+	info := newTableInfo(d)
+	info.Refused = errors.Join(usable(t.Name, d.TableStatus), checkLayout(t.Name, d))
+	if info.Refused != nil {
+		return info, nil
+	}
+	return info, info.addItems(ctx, c)
+}
+
+func newTableInfo(d *types.TableDescription) *TableInfo {
+	info := &TableInfo{
+		Name: text(d.TableName), ARN: text(d.TableArn), Status: string(d.TableStatus), Lean: isLean(d),
+	}
+	if d.CreationDateTime != nil {
+		info.Created = *d.CreationDateTime
+	}
+	if d.ItemCount != nil {
+		info.Items = *d.ItemCount
+	}
+	if d.TableSizeBytes != nil {
+		info.Bytes = *d.TableSizeBytes
+	}
+	if s := d.StreamSpecification; s != nil && s.StreamEnabled != nil && *s.StreamEnabled {
+		info.Stream = string(s.StreamViewType)
+	}
+	for i := range d.GlobalSecondaryIndexes {
+		info.Indexes = append(info.Indexes, text(d.GlobalSecondaryIndexes[i].IndexName))
+	}
+	for i := range d.LocalSecondaryIndexes {
+		info.Indexes = append(info.Indexes, text(d.LocalSecondaryIndexes[i].IndexName))
+	}
+	slices.Sort(info.Indexes)
+	if info.Lean {
+		info.Lost = readsLostOnLean()
+	}
+	return info
+}
+
+// addItems adds what the table's own items and its time to live say.
+func (i *TableInfo) addItems(ctx context.Context, c *tableAccess) error {
+	var err error
+	if i.TTL, err = c.attributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
+		return err
+	}
+	v, err := c.readVersion(ctx)
+	if errors.Is(err, weir.Unsupported) {
+		i.Refused = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	i.Refused = checkVersion(c.table, v)
+	if v == nil {
+		v = &schema.Version{}
+	}
+	i.Schema, i.LambdaVersion, i.ClientMinVersion = v.Schema, v.Lambda, v.ClientMin
+	i.UpdatedAt, i.UpdatedBy = v.UpdatedAt, v.UpdatedBy
+	return nil
 }

@@ -55,7 +55,7 @@ func madeTable(t *testing.T) *Table {
 }
 
 // connected is the connection to a table.
-func connected(t *testing.T, table *Table) *tableClient {
+func connected(t *testing.T, table *Table) *tableAccess {
 	t.Helper()
 	c, err := table.connect(t.Context())
 	if err != nil {
@@ -112,8 +112,8 @@ func TestTableCreate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(s.namespace) != 11 {
-				t.Errorf("got namespace %q", s.namespace)
+			if len(s.config.namespace) != 11 {
+				t.Errorf("got namespace %q", s.config.namespace)
 			}
 			if err := table.Delete(t.Context()); err != nil {
 				t.Error(err)
@@ -146,7 +146,7 @@ func TestTableCreateFinishes(t *testing.T) {
 	table := localTable(t)
 	c := connected(t, table)
 	in := schema.Table{Name: table.Name}.CreateInput()
-	if _, err := c.client.CreateTable(t.Context(), in); err != nil {
+	if _, err := c.api.CreateTable(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), table.Name, table.Options)
@@ -212,7 +212,7 @@ func TestForeignTable(t *testing.T) {
 			c := connected(t, table)
 			in := schema.Table{Name: table.Name}.CreateInput()
 			tc.alter(in)
-			if _, err := c.client.CreateTable(t.Context(), in); err != nil {
+			if _, err := c.api.CreateTable(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Open(t.Context(), table.Name, table.Options)
@@ -224,7 +224,7 @@ func TestForeignTable(t *testing.T) {
 				t.Errorf("got %+v, %v", info, err)
 			}
 			foreigner := &ddb.DeleteTableInput{TableName: &table.Name}
-			if _, err := c.client.DeleteTable(t.Context(), foreigner); err != nil {
+			if _, err := c.api.DeleteTable(t.Context(), foreigner); err != nil {
 				t.Error(err)
 			}
 		})

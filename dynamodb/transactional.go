@@ -30,7 +30,7 @@ func (s *Store) executeTransactional(ctx context.Context, j *reserveOp) (*weir.O
 			return s.finishReserve(ctx, j)
 		}
 	}
-	s.counts.contended.Add(1)
+	s.buckets.counts.contended.Add(1)
 	for _, e := range j.itemCharges {
 		e.found = waiterResult{kind: contended}
 	}
@@ -96,13 +96,13 @@ func (j *reserveOp) noteSeen() {
 func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*write) (bool, error) {
 	var err error
 	if len(writes) == 1 {
-		_, err = writes[0].send(ctx, s)
+		_, err = writes[0].send(ctx, s.buckets)
 	} else {
 		var items []types.TransactWriteItem
 		for _, w := range writes {
 			items = append(items, w.transactItems()...)
 		}
-		_, err = s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+		_, err = s.client.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	}
 	switch outcomeOf(err).kind {
 	case writeApplied:
@@ -112,7 +112,7 @@ func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*wr
 	case writeUnknown:
 		for _, e := range j.itemCharges {
 			for k := range e.takes {
-				s.counts.ambiguous(e.takes[k].milli)
+				s.buckets.counts.ambiguous(e.takes[k].milli)
 			}
 		}
 	}

@@ -13,17 +13,17 @@ import (
 
 // ReadUsage yields what was counted, later windows first on each resource; with a resource and no
 // entity, later windows first over all entities.
-func (s *Store) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
+func (a *administration) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
 	if err := checkTime(&q); err != nil {
 		return failing[weir.Usage](err)
 	}
-	in, pages := s.usageQuery(q), s.fullPages
+	in, pages := a.usageQuery(q), a.fullPages
 	if q.Entity != "" {
-		pages = s.queryPages
+		pages = a.client.queryPages
 	}
 	return func(yield func(weir.Usage, error) bool) {
 		// Close waits for no reader, who may never come back from a record.
-		if err := s.closing(); err != nil {
+		if err := a.running.refusal(); err != nil {
 			yield(weir.Usage{}, err)
 			return
 		}
@@ -71,17 +71,17 @@ func wanted(u, q *weir.Usage) bool {
 
 // usageQuery is the query for the windows between two instants, or for all those of an entity where
 // the resource comes before the window in its keys. It may find more than was asked for.
-func (s *Store) usageQuery(q weir.Usage) *ddb.QueryInput {
+func (a *administration) usageQuery(q weir.Usage) *ddb.QueryInput {
 	in := &ddb.QueryInput{
 		ScanIndexForward: new(false), KeyConditionExpression: new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
 	}
-	pk, prefix := schema.EntityPK(s.namespace, q.Entity), schema.SKUsagePrefix+q.Resource+"#"
+	pk, prefix := schema.EntityPK(a.config.namespace, q.Entity), schema.SKUsagePrefix+q.Resource+"#"
 	switch {
 	case q.Entity == "":
 		in.IndexName = new(schema.GSI2)
 		in.ExpressionAttributeNames = map[string]string{"#n0": schema.AttrGSI2PK, "#n1": schema.AttrGSI2SK}
-		pk, prefix = schema.ResourcePK(s.namespace, q.Resource), schema.UsagePrefix
+		pk, prefix = schema.ResourcePK(a.config.namespace, q.Resource), schema.UsagePrefix
 	case q.Resource == "":
 		return newestFirst(partition(pk, schema.SKUsagePrefix, false))
 	}
@@ -106,11 +106,11 @@ func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
 }
 
 // fullPages asks a query on an index that may have only the keys, and reads the items then.
-func (s *Store) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
+func (a *administration) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {
-		for page, err := range s.queryPages(ctx, in) {
+		for page, err := range a.client.queryPages(ctx, in) {
 			if err == nil {
-				page, err = s.readFull(ctx, page)
+				page, err = a.readFull(ctx, page)
 			}
 			if !yield(page, err) || err != nil {
 				return
@@ -120,7 +120,7 @@ func (s *Store) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]s
 }
 
 // readFull reads the items of which a page has only the keys. One that is gone by now is left out.
-func (s *Store) readFull(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
+func (a *administration) readFull(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
 	var keys []schema.Key
 	var places []int
 	for i, item := range page {
@@ -133,7 +133,7 @@ func (s *Store) readFull(ctx context.Context, page []schema.Item) ([]schema.Item
 		}
 		keys, places = append(keys, key), append(places, i)
 	}
-	items, err := s.batchGet(ctx, keys, false)
+	items, err := a.client.batchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ const (
 )
 
 // readVersion reads the table's version record; nil if it has none.
-func (c *tableClient) readVersion(ctx context.Context) (*schema.Version, error) {
+func (c *tableAccess) readVersion(ctx context.Context) (*schema.Version, error) {
 	item, err := c.getItem(ctx, schema.VersionKey(), true)
 	if isMissingTable(err) { // nobody may have been allowed to say so before
 		return nil, c.missing()

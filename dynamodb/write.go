@@ -30,16 +30,16 @@ const writeMilli = 1000
 
 // send makes the write and returns the item as it then is; of a refused one, the item as the
 // condition met it.
-func (w *write) send(ctx context.Context, s *Store) (schema.Item, error) {
+func (w *write) send(ctx context.Context, s *bucketStore) (schema.Item, error) {
 	switch {
 	case w.donorUpdate != nil:
-		_, err := s.client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.transactItems()})
+		_, err := s.client.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.transactItems()})
 		return w.put.Item, err
 	case w.put != nil:
-		_, err := s.client.PutItem(ctx, w.put)
+		_, err := s.client.api.PutItem(ctx, w.put)
 		return w.put.Item, err
 	}
-	out, err := s.client.UpdateItem(ctx, w.update)
+	out, err := s.client.api.UpdateItem(ctx, w.update)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +48,9 @@ func (w *write) send(ctx context.Context, s *Store) (schema.Item, error) {
 
 // updateInput makes an update of an expression. It answers with the whole item, whatever comes of it,
 // so that nothing need be read.
-func (l *itemQueue) updateInput(e *expression) *dynamodb.UpdateItemInput {
+func (l *itemQueue) updateInput(e *itemExpression) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		TableName: &l.store.table, Key: l.id().Key().Item(),
+		TableName: &l.store.client.table, Key: l.id().Key().Item(),
 		UpdateExpression: e.update(), ConditionExpression: e.condition(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 		ReturnValues:                        types.ReturnValueAllNew,
@@ -58,8 +58,11 @@ func (l *itemQueue) updateInput(e *expression) *dynamodb.UpdateItemInput {
 	}
 }
 
+// itemExpression builds the expressions of one write of a bucket item.
+type itemExpression struct{ expression }
+
 // requireUnrestricted requires that nothing about the item keeps a write from going by the stored balances.
-func (e *expression) requireUnrestricted(now int64) {
+func (e *itemExpression) requireUnrestricted(now int64) {
 	e.absent(schema.AttrDisabled)
 	e.absentOr(schema.AttrVU, ">", now)
 	e.absentOr(schema.AttrTTL, ">", seconds(now))
@@ -71,7 +74,7 @@ func seconds(ms int64) int64 {
 }
 
 // chargeWrite charges the write itself.
-func (e *expression) chargeWrite(required bool) {
+func (e *itemExpression) chargeWrite(required bool) {
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
 	e.addNumber(balance, -writeMilli)
 	e.addNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
@@ -81,7 +84,7 @@ func (e *expression) chargeWrite(required bool) {
 }
 
 // requireDefinition requires a limit to be stored as it was seen.
-func (e *expression) requireDefinition(l *schema.BucketLimit) {
+func (e *itemExpression) requireDefinition(l *schema.BucketLimit) {
 	e.require(schema.BucketAttribute(l.Name, schema.FieldCapacity), "=", l.Capacity)
 	e.require(schema.BucketAttribute(l.Name, schema.FieldRefill), "=", l.Refill)
 	e.require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
@@ -90,7 +93,7 @@ func (e *expression) requireDefinition(l *schema.BucketLimit) {
 // coldWrite is the write on an item that this process has not seen: it takes what the members ask from
 // what is stored, and lets the item itself say whether that is there.
 func (l *itemQueue) coldWrite(members []*waiter, now int64) *write {
-	e := &expression{}
+	e := &itemExpression{}
 	e.exists(schema.AttrPK)
 	for _, name := range limitNames(members) {
 		sum, need := int64(0), int64(math.MinInt64)
@@ -253,7 +256,7 @@ func (r *evaluation) concerns(i int) bool {
 // speculativeWrite moves balances by what was reckoned, and no refill: it goes together with whatever
 // others do.
 func (l *itemQueue) speculativeWrite(m *image, r *evaluation) *write {
-	e := &expression{}
+	e := &itemExpression{}
 	e.exists(schema.AttrPK)
 	leads := r.after.item.Copy()
 	var refills bool
@@ -285,7 +288,7 @@ func (l *itemQueue) speculativeWrite(m *image, r *evaluation) *write {
 }
 
 // debtTTL keeps an item until its debts are repaid.
-func (l *itemQueue) debtTTL(e *expression, r *evaluation, leads *schema.Bucket) {
+func (l *itemQueue) debtTTL(e *itemExpression, r *evaluation, leads *schema.Bucket) {
 	if leads.TTL == 0 {
 		return
 	}
@@ -328,7 +331,7 @@ func (m *image) withStored(b *schema.Bucket) *image {
 // has lost to other writers too often.
 func (l *itemQueue) forcedWrite(rides []*itemUpdate) *write {
 	r := evaluate(l.image, rides, nil)
-	e := &expression{}
+	e := &itemExpression{}
 	e.exists(schema.AttrPK)
 	for i := range l.image.limits {
 		name := l.image.limits[i].Name

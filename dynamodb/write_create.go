@@ -12,7 +12,7 @@ import (
 func (l *itemQueue) blankImage(t *itemConfig, o owner, now int64) *image {
 	shards := max(l.state.shardCount(), 1)
 	b := &schema.Bucket{
-		Namespace: l.store.namespace, Entity: l.state.subject.Entity, Resource: l.state.subject.Resource,
+		Namespace: l.store.config.namespace, Entity: l.state.subject.Entity, Resource: l.state.subject.Resource,
 		Shard: l.shard, RefilledMS: now, Shards: shards, Writes: schema.NewWrites(),
 		Cascade: o.cascade, Parent: o.parent,
 		Generation: o.generation, Incarnation: o.incarnation, Stamped: o.stamped,
@@ -57,7 +57,7 @@ func (l *itemQueue) createWrite(r *evaluation, t *itemConfig) *write {
 			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.debtRepaidAt())
 		}
 	}
-	e := &expression{}
+	e := &itemExpression{}
 	if l.image != nil {
 		e.absent(schema.AttrRF)
 		for i := range l.image.limits { // what was counted on the stub is taken over
@@ -68,7 +68,7 @@ func (l *itemQueue) createWrite(r *evaluation, t *itemConfig) *write {
 		e.absent(schema.AttrPK)
 	}
 	return &write{after: r.after.withStored(b), put: &dynamodb.PutItemInput{
-		TableName: &l.store.table, Item: b.Item(), ConditionExpression: e.condition(),
+		TableName: &l.store.client.table, Item: b.Item(), ConditionExpression: e.condition(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}

@@ -11,7 +11,7 @@ import (
 // on m itself, or on m adapted to terms. t is nil where the configuration is not known; then no
 // limit was adapted.
 func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
-	e := &expression{}
+	e := &itemExpression{}
 	at := max(r.latest, m.item.RefilledMS)
 	for i := range r.after.limits {
 		if c := &r.after.limits[i]; r.concerns(i) && !c.missing {
@@ -54,7 +54,7 @@ func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
 
 // creditLimit writes one limit, and returns it as it is then stored: what there is at the time of the
 // refill, as if nobody came in between.
-func (e *expression) creditLimit(
+func (e *itemExpression) creditLimit(
 	m *image, r *evaluation, i int, at int64, definable bool,
 ) schema.BucketLimit {
 	c := &r.after.limits[i]
@@ -118,7 +118,7 @@ func difference(a, b int64) (int64, bool) {
 
 // addLimit writes a limit that the item does not have, or has only in part; guarded requires that this
 // is still so.
-func (e *expression) addLimit(c *limitImage, balance, consumed int64, guarded bool) {
+func (e *itemExpression) addLimit(c *limitImage, balance, consumed int64, guarded bool) {
 	for _, f := range []struct {
 		field string
 		n     int64
@@ -139,7 +139,7 @@ func (e *expression) addLimit(c *limitImage, balance, consumed int64, guarded bo
 
 // removeLimits removes what is left of limits that the terms do not have, whatever attributes they came
 // with.
-func (e *expression) removeLimits(m, after *image, definable bool) {
+func (e *itemExpression) removeLimits(m, after *image, definable bool) {
 	for i := range m.limits {
 		gone := &m.limits[i]
 		if after.limit(gone.Name) != nil {
@@ -153,7 +153,7 @@ func (e *expression) removeLimits(m, after *image, definable bool) {
 }
 
 // creditWrites credits the limit that counts writes, which is never divided, and charges this one.
-func (l *itemQueue) creditWrites(e *expression, m *image, leads *schema.Bucket, at int64) {
+func (l *itemQueue) creditWrites(e *itemExpression, m *image, leads *schema.Bucket, at int64) {
 	w := m.item.Writes
 	if w == nil || w.Incomplete {
 		return
@@ -173,7 +173,7 @@ func (l *itemQueue) creditWrites(e *expression, m *image, leads *schema.Bucket, 
 // renewTTL sets when the item may be deleted. Under limits of the entity's own it never is;
 // otherwise some time after it would be full again, and not before its debts are repaid. Nor is the
 // first shard of several: a process that finds nothing would make it in full beside the others.
-func (l *itemQueue) renewTTL(e *expression, r *evaluation, leads *schema.Bucket, t *itemConfig, at int64) {
+func (l *itemQueue) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bucket, t *itemConfig, at int64) {
 	var ttl int64
 	switch {
 	case t == nil:

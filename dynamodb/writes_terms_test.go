@@ -139,7 +139,7 @@ func setUnanswered(w *neverWorld) {
 // inLine is a reservation on its way to an item, without a caller. It knows a limit, or is blind.
 func (p *process) inLine(name string, units int64, known *weir.Limit) *waiter {
 	m := &waiter{
-		now: p.w.clock.Now().UnixMilli(), number: p.store.calls.Add(1), answer: make(chan waiterResult, 1),
+		now: p.w.clock.Now().UnixMilli(), number: p.store.buckets.calls.Add(1), answer: make(chan waiterResult, 1),
 		asks: []itemTake{{name: name, milli: units * 1000, limit: known}},
 	}
 	if known != nil {

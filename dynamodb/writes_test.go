@@ -54,14 +54,14 @@ func (w *neverWorld) add(entity string, numbers map[string]int64) {
 		TableName: &w.table.Name, Key: w.id(entity, 0).Key().Item(), UpdateExpression: e.update(),
 		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
 	}
-	if _, err := w.eye.store.client.UpdateItem(w.Context(), in); err != nil {
+	if _, err := w.eye.store.client.api.UpdateItem(w.Context(), in); err != nil {
 		w.Fatalf("add: %v", err)
 	}
 }
 
 // line is a process's way to the first item of a bucket.
 func (p *process) line(entity string) *itemQueue {
-	s := p.store.subjects.get(p.store, weir.Subject{Entity: entity, Resource: neverResource})
+	s := p.store.buckets.subject(weir.Subject{Entity: entity, Resource: neverResource})
 	defer s.release()
 	return s.queue(0)
 }

@@ -7,6 +7,26 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
+// Namespace is an isolated world of entities and limits in a table. Its items are kept under its
+// ID, so that a name that was deleted and registered again begins anew.
+type Namespace struct {
+	ID string
+	// Name is empty where the table has lost it.
+	Name string
+	// Status is "active", "deleted" or "purging". Of one that is active, but whose name leads
+	// elsewhere or nowhere, it is "lost"; see [Table.RecoverNamespace].
+	Status string
+	// CreatedAt and DeletedAt are as the table has them, in RFC 3339; empty where it has none.
+	CreatedAt string
+	DeletedAt string
+}
+
+func newNamespace(n *schema.Namespace) Namespace {
+	return Namespace{
+		ID: n.ID, Name: n.Name, Status: n.Status, CreatedAt: n.CreatedAt, DeletedAt: n.DeletedAt,
+	}
+}
+
 // RegisterNamespace makes a namespace of that name, and reports whether it did: one that is there
 // already stays as it is.
 func (t *Table) RegisterNamespace(
@@ -15,7 +35,7 @@ func (t *Table) RegisterNamespace(
 	if err := checkNewNamespace(name); err != nil {
 		return nil, false, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
 		found, isNew, err := c.registerNamespace(ctx, name)
 		made = isNew
 		return found, err
@@ -28,7 +48,7 @@ func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err e
 	if err := checkNamespace("namespace", name); err != nil {
 		return nil, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
 		found, err := c.forward(ctx, name)
 		if err == nil && found == nil {
 			err = fault(weir.NotFound, "namespace", name, "is not registered on table "+c.table)
@@ -40,7 +60,7 @@ func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err e
 
 // Namespaces returns all namespaces that have a name, in the order of the names.
 func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
-	return t.onNamespaces(ctx, func(ctx context.Context, c *tableClient) ([]schema.Namespace, error) {
+	return t.onNamespaces(ctx, func(ctx context.Context, c *tableAccess) ([]schema.Namespace, error) {
 		byName, _, err := c.namespaces(ctx)
 		return byName, err
 	})
@@ -49,7 +69,7 @@ func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
 // OrphanNamespaces returns the namespaces whose data no name leads to, in the order of their IDs:
 // those deleted, those half purged, and those that lost their name when something broke.
 func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
-	return t.onNamespaces(ctx, func(ctx context.Context, c *tableClient) ([]schema.Namespace, error) {
+	return t.onNamespaces(ctx, func(ctx context.Context, c *tableAccess) ([]schema.Namespace, error) {
 		return c.orphans(ctx)
 	})
 }
@@ -61,7 +81,7 @@ func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace,
 	if err := checkNamespace("namespace", name); err != nil {
 		return nil, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
 		return c.deleteNamespace(ctx, name)
 	}, &n)
 	return n, err
@@ -73,7 +93,7 @@ func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, 
 	if err := checkNamespace("namespace_id", id); err != nil {
 		return nil, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableClient) (*schema.Namespace, error) {
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
 		return c.recoverNamespace(ctx, id)
 	}, &n)
 	return n, err
@@ -98,7 +118,7 @@ func (t *Table) PurgeNamespace(
 }
 
 // ready connects to a table that is one of weir's.
-func (t *Table) ready(ctx context.Context) (*tableClient, error) {
+func (t *Table) ready(ctx context.Context) (*tableAccess, error) {
 	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
@@ -116,7 +136,7 @@ func (t *Table) ready(ctx context.Context) (*tableClient, error) {
 // onNamespace puts a question about one namespace.
 func (t *Table) onNamespace(
 	ctx context.Context,
-	question func(context.Context, *tableClient) (*schema.Namespace, error), to **Namespace,
+	question func(context.Context, *tableAccess) (*schema.Namespace, error), to **Namespace,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
@@ -133,7 +153,7 @@ func (t *Table) onNamespace(
 
 // onNamespaces puts a question about many.
 func (t *Table) onNamespaces(
-	ctx context.Context, question func(context.Context, *tableClient) ([]schema.Namespace, error),
+	ctx context.Context, question func(context.Context, *tableAccess) ([]schema.Namespace, error),
 ) ([]Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()

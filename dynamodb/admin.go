@@ -1,0 +1,171 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// administration changes and lists what one namespace has: limits, entities, audit and usage.
+type administration struct {
+	client  *tableClient
+	config  *configReader
+	buckets *bucketStore
+	options adminOptions
+	running *tasks
+	caller  principalLookup // whose credentials the store uses
+}
+
+// adminOptions say who administers.
+type adminOptions struct {
+	// principal is who changes the configuration; empty for the caller's ARN.
+	principal string
+	// onError is told of what goes wrong outside of calls; nil for nobody.
+	onError func(error)
+}
+
+func newAdministration(s *bucketStore, o adminOptions) *administration {
+	return &administration{
+		client: s.client, config: s.config, buckets: s, options: o,
+		running: s.running,
+	}
+}
+
+// changeKind says what has changed in the configuration.
+type changeKind int
+
+const (
+	// limitsChanged: the limits of a place; all below it may have others now.
+	limitsChanged changeKind = iota
+	// policyChanged: the system's on_unavailable.
+	policyChanged
+	// entityChanged: an entity was declared, or has another parent or cascade. Its buckets on the
+	// table have been told.
+	entityChanged
+	// entityDeleted: an entity is gone, with its limits and its buckets on the table.
+	entityDeleted
+)
+
+// configChange is a change of the configuration that this process has made.
+type configChange struct {
+	kind changeKind
+	// at is the place, or the entity alone.
+	at weir.Subject
+	// entity is the META after the change; nil where it did not change.
+	entity *schema.Entity
+	now    time.Time
+}
+
+// afterConfigChange brings what the process knows, and the buckets of the place, up to date: from
+// now on the process reads the configuration of whom it concerns before it goes by an item. The
+// buckets of an entity's own limits are written at once, for those on the table who go by the items
+// alone; all others when they are next used, or when somebody's cache has aged.
+func (a *administration) afterConfigChange(ctx context.Context, c configChange) error {
+	at := c.at
+	if c.kind == entityChanged || c.kind == entityDeleted {
+		at.Resource = ""
+	}
+	if c.kind != policyChanged {
+		a.buckets.configChanges.note(at)
+		a.buckets.subjects.forEach(func(p *subjectState) { p.invalidate(&c) })
+	}
+	if c.kind == limitsChanged && at.Entity != "" && at.Resource != weir.DefaultResource {
+		return a.buckets.syncBuckets(ctx, c.now.UnixMilli(), at)
+	}
+	return nil
+}
+
+// invalidate forgets what a change may have made wrong.
+func (p *subjectState) invalidate(c *configChange) {
+	p.forgetDenials()
+	if c.at.Entity != p.subject.Entity || c.kind == limitsChanged {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parent, p.parentKnown = "", false
+	for _, l := range p.queues {
+		if c.kind == entityDeleted {
+			l.enqueue(nil, &itemUpdate{now: c.now.UnixMilli(), itemDeleted: true})
+		}
+	}
+}
+
+// Bounds of a change of the configuration.
+const (
+	// maxPlans is how often a change is planned anew because what it was planned on has changed.
+	maxPlans = 8
+	// maxSends is how often one transaction is sent.
+	maxSends = 6
+)
+
+// configTransaction is a change of the configuration with its audit: whole or nothing.
+type configTransaction struct {
+	transaction
+	namespace string
+	now       time.Time
+	principal string
+	// retention is how many days an audit event is kept; a plan that records something sets it.
+	retention int64
+	events    int
+}
+
+// errMoved says that what a transaction was planned on has changed meanwhile.
+var errMoved = errors.New("the configuration has changed meanwhile")
+
+// changeConfig plans a change from what it reads and writes it. Where others were faster it is
+// planned anew. A plan without items is done already.
+func (a *administration) changeConfig(
+	ctx context.Context, now time.Time, plan func(ctx context.Context, t *configTransaction) error,
+) error {
+	principal, err := a.principal(ctx)
+	if err != nil {
+		return err
+	}
+	for attempt := range maxPlans {
+		t := &configTransaction{transaction: transaction{table: a.client.table}, namespace: a.config.namespace, now: now, principal: principal}
+		if err := plan(ctx, t); err != nil {
+			return err
+		}
+		if len(t.items) == 0 {
+			return nil
+		}
+		if err := a.send(ctx, now, t); !errors.Is(err, errMoved) {
+			return err
+		}
+		if err := backOff(ctx, attempt); err != nil {
+			return err
+		}
+	}
+	return &weir.Error{
+		Code: weir.Unavailable, Reason: "others keep changing the same part of the configuration", Err: errMoved,
+	}
+}
+
+// send writes a transaction. Its token makes it safe to send again where an answer was lost.
+func (a *administration) send(ctx context.Context, now time.Time, t *configTransaction) error {
+	token := weir.NewLeaseID(now).String()
+	in := &ddb.TransactWriteItemsInput{TransactItems: t.items, ClientRequestToken: &token}
+	var err error
+	for attempt := range maxSends {
+		_, err = a.client.api.TransactWriteItems(ctx, in)
+		switch outcomeOf(err).kind {
+		case writeApplied:
+			return nil
+		case writeRefused:
+			return errMoved
+		case writeConflicted, writeThrottled:
+			if waiting := backOff(ctx, attempt); waiting != nil {
+				return classify(err)
+			}
+		default:
+			return classify(err) // the SDK has sent it as often as may help
+		}
+	}
+	return classify(err)
+}
