@@ -8,16 +8,18 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // administration changes and lists what one namespace has: limits, entities, audit and usage.
 type administration struct {
-	client  *tableClient
-	config  *configReader
+	client  *client.Client
+	config  *config.Reader
 	buckets *bucketStore
 	options adminOptions
-	running *tasks
+	running *client.Tasks
 	caller  principalLookup // whose credentials the store uses
 }
 
@@ -106,7 +108,7 @@ const (
 
 // configTransaction is a change of the configuration with its audit: whole or nothing.
 type configTransaction struct {
-	transaction
+	client.Transaction
 	namespace string
 	now       time.Time
 	principal string
@@ -128,17 +130,17 @@ func (a *administration) changeConfig(
 		return err
 	}
 	for attempt := range maxPlans {
-		t := &configTransaction{transaction: transaction{table: a.client.table}, namespace: a.config.namespace, now: now, principal: principal}
+		t := &configTransaction{Transaction: client.Transaction{Table: a.client.TableName}, namespace: a.config.Namespace, now: now, principal: principal}
 		if err := plan(ctx, t); err != nil {
 			return err
 		}
-		if len(t.items) == 0 {
+		if len(t.Items) == 0 {
 			return nil
 		}
 		if err := a.send(ctx, now, t); !errors.Is(err, errMoved) {
 			return err
 		}
-		if err := backOff(ctx, attempt); err != nil {
+		if err := client.BackOff(ctx, attempt); err != nil {
 			return err
 		}
 	}
@@ -150,22 +152,22 @@ func (a *administration) changeConfig(
 // send writes a transaction. Its token makes it safe to send again where an answer was lost.
 func (a *administration) send(ctx context.Context, now time.Time, t *configTransaction) error {
 	token := weir.NewLeaseID(now).String()
-	in := &ddb.TransactWriteItemsInput{TransactItems: t.items, ClientRequestToken: &token}
+	in := &ddb.TransactWriteItemsInput{TransactItems: t.Items, ClientRequestToken: &token}
 	var err error
 	for attempt := range maxSends {
-		_, err = a.client.api.TransactWriteItems(ctx, in)
-		switch outcomeOf(err).kind {
-		case writeApplied:
+		_, err = a.client.API.TransactWriteItems(ctx, in)
+		switch client.OutcomeOf(err).Kind {
+		case client.WriteApplied:
 			return nil
-		case writeRefused:
+		case client.WriteRefused:
 			return errMoved
-		case writeConflicted, writeThrottled:
-			if waiting := backOff(ctx, attempt); waiting != nil {
-				return classify(err)
+		case client.WriteConflicted, client.WriteThrottled:
+			if waiting := client.BackOff(ctx, attempt); waiting != nil {
+				return client.Classify(err)
 			}
 		default:
-			return classify(err) // the SDK has sent it as often as may help
+			return client.Classify(err) // the SDK has sent it as often as may help
 		}
 	}
-	return classify(err)
+	return client.Classify(err)
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -21,23 +23,23 @@ func (a *administration) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {
 	owner := auditOwner(at)
-	in := partition(schema.AuditPK(a.config.namespace, owner), schema.SKAuditPrefix, consistent(ctx))
+	in := client.Partition(schema.AuditPK(a.config.Namespace, owner), schema.SKAuditPrefix, config.Consistent(ctx))
 	in.ScanIndexForward = new(false)
 	if after != "" {
 		id, err := weir.ParseLeaseID(after) // a ULID as well
 		if err != nil {
-			return failing[weir.AuditEvent](fault(weir.Invalid, "after", after,
+			return failing[weir.AuditEvent](client.Fault(weir.Invalid, "after", after,
 				"must be the ID of an event: a ULID, of 26 characters"))
 		}
-		in.ExclusiveStartKey = schema.AuditKey(a.config.namespace, owner, id.String()).Item()
+		in.ExclusiveStartKey = schema.AuditKey(a.config.Namespace, owner, id.String()).Item()
 	}
 	return func(yield func(weir.AuditEvent, error) bool) {
 		// Close waits for no reader, who may never come back from an event.
-		if err := a.running.refusal(); err != nil {
+		if err := a.running.Refusal(); err != nil {
 			yield(weir.AuditEvent{}, err)
 			return
 		}
-		for page, err := range a.client.queryPages(ctx, in) {
+		for page, err := range a.client.QueryPages(ctx, in) {
 			if err != nil {
 				yield(weir.AuditEvent{}, err)
 				return
@@ -70,11 +72,11 @@ func failing[T any](err error) iter.Seq2[T, error] {
 func readEvent(item schema.Item) (weir.AuditEvent, error) {
 	e, err := schema.ParseAuditEvent(item)
 	if err != nil {
-		return weir.AuditEvent{}, unreadable(err)
+		return weir.AuditEvent{}, client.Unreadable(err)
 	}
 	at, err := schema.ParseTimestamp(e.Timestamp)
 	if err != nil {
-		return weir.AuditEvent{}, unreadable(err)
+		return weir.AuditEvent{}, client.Unreadable(err)
 	}
 	return weir.AuditEvent{
 		ID: e.ID, At: at, Action: e.Action, Entity: e.Entity, Principal: e.Principal, Resource: e.Resource,
@@ -102,7 +104,7 @@ func (t *configTransaction) addAuditEvent(action, owner, resource string, detail
 	if err != nil {
 		return err
 	}
-	t.put(item, nil)
+	t.Put(item, nil)
 	return nil
 }
 
@@ -114,7 +116,7 @@ func (t *configTransaction) setRetention(system schema.Item) error {
 	}
 	c, err := schema.ParseConfig(system)
 	if err != nil {
-		return unreadable(err)
+		return client.Unreadable(err)
 	}
 	if c.RetentionDays > 0 {
 		t.retention = c.RetentionDays
@@ -153,7 +155,7 @@ type principalLookup struct {
 func (a *administration) principal(ctx context.Context) (string, error) {
 	if p := a.options.principal; p != "" {
 		if reason := principalFault(p); reason != "" {
-			return "", fault(weir.Invalid, "principal", p, reason)
+			return "", client.Fault(weir.Invalid, "principal", p, reason)
 		}
 		return p, nil
 	}
@@ -162,7 +164,7 @@ func (a *administration) principal(ctx context.Context) (string, error) {
 	if a.caller.asks >= callerAsks {
 		return a.caller.arn, nil
 	}
-	o := a.client.api.Options()
+	o := a.client.API.Options()
 	short, cancel := context.WithTimeout(ctx, cmp.Or(a.caller.patience, principalPatience))
 	defer cancel()
 	out, err := sts.New(sts.Options{
@@ -171,7 +173,7 @@ func (a *administration) principal(ctx context.Context) (string, error) {
 	}).GetCallerIdentity(short, nil)
 	switch {
 	case ctx.Err() != nil:
-		return "", classify(ctx.Err())
+		return "", client.Classify(ctx.Err())
 	case short.Err() != nil:
 		a.caller.asks++
 		return "", nil

@@ -44,8 +44,8 @@ func (o itemOnly) ReserveLazily(
 		if mode != weir.Usual {
 			return r.Resolve(ctx, of, mode)
 		}
-		id := schema.BucketID{Namespace: o.config.namespace, Entity: of.Entity, Resource: of.Resource}
-		item, err := o.client.getItem(ctx, id.Key(), true)
+		id := schema.BucketID{Namespace: o.config.Namespace, Entity: of.Entity, Resource: of.Resource}
+		item, err := o.client.GetItem(ctx, id.Key(), true)
 		if err != nil || item == nil {
 			return r.Resolve(ctx, of, mode)
 		}

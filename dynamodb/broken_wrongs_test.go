@@ -10,6 +10,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -216,7 +217,7 @@ func missent() []*wrong {
 		{name: "a write without an answer is made again", caught: []string{"an unanswered charge", "double refunds, of which"},
 			send: func(_ context.Context, _ *bucketUpdate, send func() error) error {
 				err := send()
-				if err != nil && outcomeOf(err).kind == writeUnknown {
+				if err != nil && client.OutcomeOf(err).Kind == client.WriteUnknown {
 					_ = send()
 					_ = send()
 				}

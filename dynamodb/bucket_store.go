@@ -5,14 +5,16 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 )
 
 // bucketStore is the process's way to the bucket items of one namespace.
 type bucketStore struct {
-	client  *tableClient
-	config  *configReader
+	client  *client.Client
+	config  *config.Reader
 	options bucketOptions
-	running *tasks
+	running *client.Tasks
 	counts  storeCounts
 
 	subjects      *subjectStates
@@ -34,9 +36,9 @@ type bucketOptions struct {
 // knownSize is how many subjects the process remembers at least.
 const knownSize = 100_000
 
-func newBucketStore(r *configReader, running *tasks, o bucketOptions) *bucketStore {
+func newBucketStore(r *config.Reader, running *client.Tasks, o bucketOptions) *bucketStore {
 	s := &bucketStore{
-		client: r.tableClient, config: r, options: o, running: running,
+		client: r.Client, config: r, options: o, running: running,
 		subjects: newSubjectStates(knownSize),
 	}
 	s.calls.Store(1) // so that what is seen before the first reservation has been seen

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // With a bundle of authorities in the environment the SDK makes a client of its own, which keeps
@@ -22,17 +24,17 @@ func TestConnectionsAreKept(t *testing.T) {
 	}
 	for _, file := range []string{"", bundle} {
 		t.Setenv("AWS_CA_BUNDLE", file)
-		c, err := connect(t.Context(), "calls", &Options{Region: localRegion})
+		c, err := connect(t.Context(), "calls", &Options{Region: client.LocalRegion})
 		if err != nil {
 			t.Fatal(err)
 		}
-		built, ok := c.api.Options().HTTPClient.(*awshttp.BuildableClient)
+		built, ok := c.API.Options().HTTPClient.(*awshttp.BuildableClient)
 		if !ok {
-			t.Fatalf("AWS_CA_BUNDLE=%q: the client is a %T", file, c.api.Options().HTTPClient)
+			t.Fatalf("AWS_CA_BUNDLE=%q: the client is a %T", file, c.API.Options().HTTPClient)
 		}
 		transport := built.GetTransport()
-		if n := transport.MaxIdleConnsPerHost; n != idleConnections {
-			t.Errorf("AWS_CA_BUNDLE=%q: %d connections are kept, want %d", file, n, idleConnections)
+		if n := transport.MaxIdleConnsPerHost; n != client.IdleConnections {
+			t.Errorf("AWS_CA_BUNDLE=%q: %d connections are kept, want %d", file, n, client.IdleConnections)
 		}
 		if trusts := transport.TLSClientConfig.RootCAs != nil; trusts != (file != "") {
 			t.Errorf("AWS_CA_BUNDLE=%q: trusts authorities of its own: %t", file, trusts)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // dated is a transport whose answers carry the Date of a clock that is off by what skew returns.
@@ -72,7 +74,7 @@ func TestClockSet(t *testing.T) {
 			if err := sendUpdate(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
-			if got := c.clock.offset(); (got - step).Abs() > time.Second {
+			if got := c.Clock.Offset(); (got - step).Abs() > time.Second {
 				t.Errorf("after %v: got %v", step, got)
 			}
 			time.Sleep(300 * time.Millisecond)
@@ -86,15 +88,15 @@ func TestClockRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		refusing := script(stamped(fails("ConditionalCheckFailedException", ""), time.Hour))
 		c := wired(t, refusing)
-		if kind := outcomeOf(sendUpdate(t.Context(), c)).kind; kind != writeRefused {
+		if kind := client.OutcomeOf(sendUpdate(t.Context(), c)).Kind; kind != client.WriteRefused {
 			t.Fatalf("got kind %d", kind)
 		}
-		if got := c.clock.offset(); (got - time.Hour).Abs() > time.Second {
+		if got := c.Clock.Offset(); (got - time.Hour).Abs() > time.Second {
 			t.Errorf("got %v, want an hour", got)
 		}
 		dateless := wired(t, script(fine()))
-		if err := sendUpdate(t.Context(), dateless); err != nil || dateless.clock.known.Load() != nil {
-			t.Errorf("got %v and %v out of nothing", err, dateless.clock.known.Load())
+		if err := sendUpdate(t.Context(), dateless); err != nil || dateless.Clock.Known.Load() != nil {
+			t.Errorf("got %v and %v out of nothing", err, dateless.Clock.Known.Load())
 		}
 	})
 }

@@ -53,12 +53,12 @@ func TestConfigAfterClose(t *testing.T) {
 	}
 	for name, call := range calls {
 		wantError(t, call(t.Context()), weir.Unavailable, "", "the store is closed")
-		if s.running.n != 0 {
+		if s.running.N != 0 {
 			t.Errorf("%s does not end", name)
 		}
 	}
-	s.running.begin() // a call that Close still waits for
-	defer s.running.end()
+	s.running.Begin() // a call that Close still waits for
+	defer s.running.End()
 	if err := calls["ReadConfig"](t.Context()); err != nil {
 		t.Errorf("ReadConfig of a call under way: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -123,7 +124,7 @@ func (c *commit) imageCurrentFor(members []*waiter) bool {
 // readItem reads the item.
 func (c *commit) readItem(ctx context.Context) error {
 	c.sentAt = c.store.calls.Load()
-	item, err := c.store.client.getItem(ctx, c.id().Key(), true)
+	item, err := c.store.client.GetItem(ctx, c.id().Key(), true)
 	if err != nil {
 		return err
 	}
@@ -237,28 +238,28 @@ func (c *commit) sendWrite(ctx context.Context, w *write, r *evaluation) {
 	defer cancel()
 	c.sentAt = c.store.calls.Load()
 	item, err := w.send(attempt, c.store)
-	switch o := outcomeOf(err); o.kind {
-	case writeApplied:
+	switch o := client.OutcomeOf(err); o.Kind {
+	case client.WriteApplied:
 		c.handleApplied(ctx, item, w, r)
-	case writeRefused:
+	case client.WriteRefused:
 		if w.donorUpdate != nil {
-			if o.image = cancelledItem(o.reasons); o.image == nil {
+			if o.Image = cancelledItem(o.Reasons); o.Image == nil {
 				return // the other shard has changed meanwhile
 			}
 		}
 		before := c.image
 		c.refused = true
-		if err := c.setImage(ctx, o.image, nil); err != nil {
+		if err := c.setImage(ctx, o.Image, nil); err != nil {
 			c.failAll(err)
 		} else if before != nil && c.image != nil && !before.sameDefinitions(c.image) {
 			c.config = nil // somebody else has brought it to what may be newer
 		}
-	case writeConflicted: // another transaction was quicker: it may have changed anything
+	case client.WriteConflicted: // another transaction was quicker: it may have changed anything
 		c.seenAt = 0
-	case writeUnknown:
+	case client.WriteUnknown:
 		c.failAmbiguous(err, w, r)
 	default:
-		c.failAll(classify(err))
+		c.failAll(client.Classify(err))
 	}
 }
 
@@ -411,9 +412,9 @@ func (c *commit) failAmbiguous(err error, w *write, r *evaluation) {
 			r.inDoubt = true
 			r.finish(nil)
 		default:
-			r.finish(classify(err))
+			r.finish(client.Classify(err))
 		}
 	}
 	c.updates = nil
-	c.failAll(classify(err))
+	c.failAll(client.Classify(err))
 }

@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -39,16 +41,16 @@ func (c *commit) configStale() bool {
 // brought themselves counts, and without any what the item has. What must not be judged by ends
 // reservations; settlements never fail for it.
 func (c *commit) readItemConfig(ctx context.Context) error {
-	config, err := c.store.config.readSubject(ctx, c.state.subject, true)
+	config, err := c.store.config.ReadSubject(ctx, c.state.subject, true)
 	if err != nil {
 		return err
 	}
 	c.owner = ownerOf(config)
-	if fault := config.chargeable(); fault != nil {
+	if fault := config.Chargeable(); fault != nil {
 		c.answer(func(*waiter) bool { return true }, waiterResult{kind: failed, err: fault})
 		c.config = c.fallbackConfig()
-	} else if l := config.winner(); l != nil {
-		c.config = &itemConfig{level: l.level, limits: l.limits}
+	} else if l := config.Winner(); l != nil {
+		c.config = &itemConfig{level: l.Level, limits: l.Limits}
 	} else if c.config = c.broughtConfig(); c.config == nil {
 		c.config = c.fallbackConfig()
 	}
@@ -151,12 +153,12 @@ func (c *commit) judgeError(m *waiter) error {
 	case it.Disabled:
 		return disabledError(c.state.subject)
 	case len(it.Unjudged) > 0:
-		return unsupportedAttribute(c.id().PK(), it.Unjudged[0])
+		return config.UnsupportedAttribute(c.id().PK(), it.Unjudged[0])
 	}
 	for k := range m.asks {
 		l := c.image.limit(m.asks[k].name)
 		if l != nil && len(l.Unjudged) > 0 {
-			return unsupportedAttribute(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
+			return config.UnsupportedAttribute(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
 		}
 	}
 	return nil
@@ -219,7 +221,7 @@ func (m *image) countable(r *itemUpdate, sums map[string]int64) error {
 	for _, ch := range r.deltas {
 		if l := m.limit(ch.name); l != nil && ch.milli > 0 &&
 			(sums[ch.name] > math.MaxInt64-ch.milli || min(l.Balance, l.balance) < math.MinInt64+sums[ch.name]+ch.milli) {
-			return fault(weir.Invalid, "totals."+ch.name, strconv.FormatInt(ch.milli/1000, 10),
+			return client.Fault(weir.Invalid, "totals."+ch.name, strconv.FormatInt(ch.milli/1000, 10),
 				"is more than can be counted")
 		}
 	}
@@ -285,6 +287,6 @@ func (c *commit) updateRemoved(r *itemUpdate) {
 
 // disabledError says that somebody has disabled a bucket on the table.
 func disabledError(of weir.Subject) error {
-	return fault(weir.PermissionDenied, "resource", of.Entity+"/"+of.Resource,
+	return client.Fault(weir.PermissionDenied, "resource", of.Entity+"/"+of.Resource,
 		"is switched off on this table")
 }

@@ -44,7 +44,7 @@ func TestMostLimits(t *testing.T) {
 				if _, err := lease.Cancel(t.Context()); err != nil {
 					t.Errorf("cancel: %v", err)
 				}
-				warm.store.running.wait()
+				warm.store.running.Wait()
 				for _, m := range w.images(t, "acme") {
 					if len(m.limits) != len(tc.after) {
 						t.Errorf("the item has %d limits, want %d", len(m.limits), len(tc.after))
@@ -68,7 +68,7 @@ func takeEach(t *testing.T, s *faultSide, limits []weir.Limit, units int64) *wei
 	if err != nil {
 		t.Fatalf("%s: %v", s.name, err)
 	}
-	s.store.running.wait()
+	s.store.running.Wait()
 	return lease
 }
 
@@ -88,8 +88,8 @@ func TestTooManyLimits(t *testing.T) {
 		if events := s.audited(t, at, ""); len(events) > 0 {
 			t.Errorf("%+v: got %+v, want nothing recorded", at, events)
 		}
-		config, err := s.config.readSubject(t.Context(), at, true)
-		if err != nil || config.declared() || config.winner() != nil {
+		config, err := s.config.ReadSubject(t.Context(), at, true)
+		if err != nil || config.Declared() || config.Winner() != nil {
 			t.Errorf("%+v: got %+v, %v; want nothing configured", at, config, err)
 		}
 	}

@@ -53,7 +53,7 @@ func TestConfigUnderFaults(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("entities with limits: got %v, %v; want %v", got, err, want)
 	}
-	registry := s.item(t, schema.EntityConfigResourcesKey(s.config.namespace))
+	registry := s.item(t, schema.EntityConfigResourcesKey(s.config.Namespace))
 	if n, err := schema.Int64(registry["gpt-4o"]); err != nil || n != int64(len(want)) {
 		t.Errorf("registry: got %v, want %d", registry["gpt-4o"], len(want))
 	}
@@ -99,11 +99,11 @@ func (s *Store) behind(t *testing.T, faults *testkit.Faults) *Store {
 	t.Helper()
 	o := s.options
 	o.HTTP = faults.HTTPClient()
-	c, err := connect(t.Context(), s.client.table, &o)
+	c, err := connect(t.Context(), s.client.TableName, &o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	faulty := newStore(c, s.config.namespace, s.options)
+	faulty := newStore(c, s.config.Namespace, s.options)
 	t.Cleanup(func() { _ = faulty.Close() })
 	return faulty
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -46,7 +48,7 @@ func (s *Store) python(t *testing.T, steps ...pyStep) []json.RawMessage {
 	defer cancel()
 	local := testkit.DynamoDB(t)
 	spec, err := json.Marshal(map[string]string{
-		"endpoint": local.Endpoint(), "table": s.client.table, "namespace": s.options.Namespace,
+		"endpoint": local.Endpoint(), "table": s.client.TableName, "namespace": s.options.Namespace,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +221,7 @@ func TestConfigOfPython(t *testing.T) {
 		asked{pyStep{"count", map[string]any{"windows": []string{"hourly", "daily"}, "entity_id": "bot", "resource": "gpt-4o",
 			"limit_name": "rpm", "tokens_delta": 12000, "timestamp_ms": configNow.UnixMilli()}}, ""},
 	)
-	ctx := withConsistent(t.Context())
+	ctx := config.WithConsistent(t.Context())
 	config, err := s.ReadConfig(ctx, weir.Subject{Entity: "bot", Resource: "gpt-4o"})
 	if err != nil {
 		t.Fatal(err)
@@ -251,7 +253,7 @@ func TestConfigOfPython(t *testing.T) {
 
 func (s *Store) checkEntitiesOfPython(t *testing.T) {
 	t.Helper()
-	ctx := withConsistent(t.Context())
+	ctx := config.WithConsistent(t.Context())
 	if got := s.listed(t, weir.EntityQuery{Size: 10}); !slices.Equal(got, []string{"acme", "bot", "loose", "top"}) {
 		t.Errorf("entities: got %v", got)
 	}
@@ -365,7 +367,7 @@ func TestPythonRefuses(t *testing.T) {
 	if e := s.meta(t, "acme-bot"); e.Parent != "acme" || !e.Cascade {
 		t.Errorf("a refused change was made: %+v", e)
 	}
-	if v := s.item(t, schema.VersionKey()); textOf(v, schema.AttrLambdaVersion) != "" {
-		t.Errorf("lambda_version is %q, want null", textOf(v, schema.AttrLambdaVersion))
+	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrLambdaVersion) != "" {
+		t.Errorf("lambda_version is %q, want null", client.TextOf(v, schema.AttrLambdaVersion))
 	}
 }

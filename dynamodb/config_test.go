@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -65,7 +66,7 @@ func (s *Store) mustEntity(t *testing.T, name, parent string, cascade bool) {
 // stored reads an item as it is.
 func (s *Store) item(t *testing.T, key schema.Key) schema.Item {
 	t.Helper()
-	item, err := s.client.getItem(t.Context(), key, true)
+	item, err := s.client.GetItem(t.Context(), key, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func (s *Store) item(t *testing.T, key schema.Key) schema.Item {
 // put stores an item of another program.
 func (s *Store) put(t *testing.T, item schema.Item) {
 	t.Helper()
-	_, err := s.client.api.PutItem(t.Context(), &ddb.PutItemInput{TableName: &s.client.table, Item: item})
+	_, err := s.client.API.PutItem(t.Context(), &ddb.PutItemInput{TableName: &s.client.TableName, Item: item})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestLevels(t *testing.T) {
 		{weir.Subject{Resource: "gpt-4o"}, []weir.Level{weir.LevelResource, weir.LevelSystem}},
 		{weir.Subject{}, []weir.Level{weir.LevelSystem}},
 	} {
-		config, err := s.ReadConfig(withConsistent(t.Context()), c.of)
+		config, err := s.ReadConfig(config.WithConsistent(t.Context()), c.of)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -147,7 +148,7 @@ func TestLimitsRemoved(t *testing.T) {
 	for _, at := range places {
 		s.mustSet(t, at)
 	}
-	if own, err := s.config.readDefinition(t.Context(), "acme"); err != nil || own.declared() {
+	if own, err := s.config.ReadDefinition(t.Context(), "acme"); err != nil || own.Declared() {
 		t.Errorf("after removing nothing: known, or %v", err)
 	}
 	for range 2 {
@@ -155,19 +156,19 @@ func TestLimitsRemoved(t *testing.T) {
 			s.mustSet(t, at, rate("rpm", 5))
 			s.mustSet(t, at, rate("tpm", 6)) // a second one must not count twice
 		}
-		registry := s.item(t, schema.EntityConfigResourcesKey(s.config.namespace))
+		registry := s.item(t, schema.EntityConfigResourcesKey(s.config.Namespace))
 		for _, resource := range []string{"gpt-4o", weir.DefaultResource} {
 			if n, err := schema.Int64(registry[resource]); err != nil || n != 1 {
 				t.Errorf("registry of %s: got %v, want 1", resource, registry[resource])
 			}
 		}
-		if got, err := s.ConfiguredResources(withConsistent(t.Context())); err != nil ||
+		if got, err := s.ConfiguredResources(config.WithConsistent(t.Context())); err != nil ||
 			!slices.Equal(got, []string{"gpt-4o"}) {
 			t.Errorf("listed: got %v, %v", got, err)
 		}
 		for _, at := range places {
 			s.mustSet(t, at)
-			config, err := s.ReadConfig(withConsistent(t.Context()), at)
+			config, err := s.ReadConfig(config.WithConsistent(t.Context()), at)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -180,19 +181,19 @@ func TestLimitsRemoved(t *testing.T) {
 			}
 		}
 		for _, key := range []schema.Key{
-			schema.SystemConfigKey(s.config.namespace), schema.ResourceConfigKey(s.config.namespace, "gpt-4o"),
-			schema.EntityConfigKey(s.config.namespace, "acme", "gpt-4o"),
+			schema.SystemConfigKey(s.config.Namespace), schema.ResourceConfigKey(s.config.Namespace, "gpt-4o"),
+			schema.EntityConfigKey(s.config.Namespace, "acme", "gpt-4o"),
 		} {
 			if item := s.item(t, key); item != nil {
 				t.Errorf("left: %v", item)
 			}
 		}
 		s.registriesEmpty(t)
-		registry = s.item(t, schema.EntityConfigResourcesKey(s.config.namespace))
+		registry = s.item(t, schema.EntityConfigResourcesKey(s.config.Namespace))
 		if len(registry) != 4 || registry[schema.AttrGSI4PK] == nil {
 			t.Errorf("left in the registry: %v", registry)
 		}
-		if list := s.item(t, schema.ResourcesKey(s.config.namespace)); list[schema.AttrResources] != nil {
+		if list := s.item(t, schema.ResourcesKey(s.config.Namespace)); list[schema.AttrResources] != nil {
 			t.Errorf("left in the list: %v", list)
 		}
 	}
@@ -203,7 +204,7 @@ func (s *Store) registriesEmpty(t *testing.T) {
 	for name, list := range map[string]func(context.Context) ([]string, error){
 		"with limits": s.ConfiguredResources, "with limits of entities": s.EntityConfigResources,
 	} {
-		if got, err := list(withConsistent(t.Context())); err != nil || len(got) > 0 {
+		if got, err := list(config.WithConsistent(t.Context())); err != nil || len(got) > 0 {
 			t.Errorf("resources %s: got %v, %v; want none", name, got, err)
 		}
 	}
@@ -215,13 +216,13 @@ func TestLimitsKeepTheRest(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	at := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
-	key := schema.EntityConfigKey(s.config.namespace, "acme", "gpt-4o")
+	key := schema.EntityConfigKey(s.config.Namespace, "acme", "gpt-4o")
 	s.mustSet(t, at, rate("rpm", 5))
 	s.also(t, key, schema.Item{
 		"disabled": truthOf(false), "cascade": truthOf(true), "note": schema.String("mine"),
 		"l_rpm_sched": schema.String("x"), "sched_tz": schema.String("UTC"), "w_day_cp": schema.Number(9),
 	})
-	s.also(t, schema.SystemConfigKey(s.config.namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
+	s.also(t, schema.SystemConfigKey(s.config.Namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
 	if _, err := s.ReadConfig(t.Context(), at); !errors.Is(err, weir.Unsupported) {
 		t.Errorf("a schedule: got %v, want unsupported", err)
 	}
@@ -243,7 +244,7 @@ func TestLimitsKeepTheRest(t *testing.T) {
 	if item := s.item(t, key); item["disabled"] == nil || item["l_tpm_cp"] != nil {
 		t.Errorf("after removal: got %v, want the flags alone", item)
 	}
-	system := s.item(t, schema.SystemConfigKey(s.config.namespace))
+	system := s.item(t, schema.SystemConfigKey(s.config.Namespace))
 	if system[schema.AttrRetention] == nil || system["l_rpm_cp"] != nil {
 		t.Errorf("system after removal: got %v", system)
 	}
@@ -259,7 +260,7 @@ func TestLimitsRefused(t *testing.T) {
 	err = s.WriteLimits(t.Context(), configNow, weir.Subject{Entity: "acme", Resource: "GSI4PK"},
 		[]weir.Limit{rate("rpm", 5)})
 	wantError(t, err, weir.Invalid, "resource", "registry")
-	if item := s.item(t, schema.SystemConfigKey(s.config.namespace)); item != nil {
+	if item := s.item(t, schema.SystemConfigKey(s.config.Namespace)); item != nil {
 		t.Errorf("a refused change left %v", item)
 	}
 }
@@ -269,7 +270,7 @@ func TestUnjudged(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
-	key := schema.ResourceConfigKey(s.config.namespace, "gpt-4o")
+	key := schema.ResourceConfigKey(s.config.Namespace, "gpt-4o")
 	for name, c := range map[string]struct {
 		add  schema.Item
 		want weir.Code
@@ -290,7 +291,7 @@ func TestUnjudged(t *testing.T) {
 	} {
 		s.mustSet(t, weir.Subject{Resource: "gpt-4o"}, rate("rpm", 5))
 		s.also(t, key, c.add)
-		_, err := s.ReadConfig(withConsistent(t.Context()), acme)
+		_, err := s.ReadConfig(config.WithConsistent(t.Context()), acme)
 		if got := codeOf(err); got != c.want {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
@@ -299,7 +300,7 @@ func TestUnjudged(t *testing.T) {
 		}
 		// Its own limits hide what the resource says of limits, but not that it is switched off.
 		s.mustSet(t, acme, rate("rpm", 1))
-		_, err = s.ReadConfig(withConsistent(t.Context()), acme)
+		_, err = s.ReadConfig(config.WithConsistent(t.Context()), acme)
 		hidden := c.want
 		if c.add["disabled"] == nil {
 			hidden = ""
@@ -308,7 +309,7 @@ func TestUnjudged(t *testing.T) {
 			t.Errorf("%s, hidden: got %v, want %q", name, err, hidden)
 		}
 		s.mustSet(t, acme)
-		if err := s.client.batchDelete(t.Context(), []schema.Key{key}); err != nil {
+		if err := s.client.BatchDelete(t.Context(), []schema.Key{key}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -329,19 +330,19 @@ func TestAccessOfTheStrongest(t *testing.T) {
 	s.mustEntity(t, "top", "", false)
 	s.mustEntity(t, "acme", "top", true)
 	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
-	s.also(t, schema.ResourceConfigKey(s.config.namespace, "gpt-4o"), schema.Item{
+	s.also(t, schema.ResourceConfigKey(s.config.Namespace, "gpt-4o"), schema.Item{
 		"disabled": truthOf(true), "cascade": truthOf(false),
 	})
 	if _, err := s.ReadConfig(t.Context(), acme); !errors.Is(err, weir.PermissionDenied) ||
 		!strings.Contains(err.Error(), "switched off") {
 		t.Errorf("got %v, want permission denied", err)
 	}
-	s.also(t, schema.EntityConfigKey(s.config.namespace, "acme", "gpt-4o"), schema.Item{"disabled": truthOf(false)})
+	s.also(t, schema.EntityConfigKey(s.config.Namespace, "acme", "gpt-4o"), schema.Item{"disabled": truthOf(false)})
 	config, err := s.ReadConfig(t.Context(), acme)
 	if err != nil || config.Cascade || config.Parent != "top" {
 		t.Errorf("got %+v, %v; want no cascade, as the resource says", config, err)
 	}
-	s.also(t, schema.EntityConfigKey(s.config.namespace, "acme", weir.DefaultResource),
+	s.also(t, schema.EntityConfigKey(s.config.Namespace, "acme", weir.DefaultResource),
 		schema.Item{"cascade": truthOf(true)})
 	if config, err = s.ReadConfig(t.Context(), acme); err != nil || !config.Cascade {
 		t.Errorf("got %+v, %v; want cascade, as the entity says", config, err)
@@ -356,7 +357,7 @@ func TestPolicyOnTheTable(t *testing.T) {
 	}
 	s.mustSet(t, weir.Subject{}, rate("rpm", 5))
 	s.mustSet(t, weir.Subject{})
-	config, err := s.ReadConfig(withConsistent(t.Context()), weir.Subject{})
+	config, err := s.ReadConfig(config.WithConsistent(t.Context()), weir.Subject{})
 	if err != nil || config.OnUnavailable != weir.Allow || len(config.Levels) != 0 {
 		t.Errorf("got %+v, %v", config, err)
 	}
@@ -366,7 +367,7 @@ func TestPolicyOnTheTable(t *testing.T) {
 func TestPlannedAnew(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	key := schema.SystemConfigKey(s.config.namespace)
+	key := schema.SystemConfigKey(s.config.Namespace)
 	plans := 0
 	write := func(capacity int64, disturb int) error {
 		limits := []schema.Limit{{Name: "rpm", Capacity: capacity, Refill: 1, Seconds: 1}}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -18,10 +20,10 @@ import (
 func (a *administration) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	if err := checkLimitCount("limits", limits); err != nil {
 		return err
 	}
@@ -30,7 +32,7 @@ func (a *administration) WriteLimits(
 		return err
 	}
 	if at.Entity != "" && schema.RegistryKeeps(at.Resource) {
-		return fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table's "+
+		return client.Fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table's "+
 			"registry needs the name for itself")
 	}
 	err = a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
@@ -46,14 +48,14 @@ func (a *administration) WriteLimits(
 func (a *administration) planLimits(
 	ctx context.Context, t *configTransaction, at weir.Subject, limits []schema.Limit,
 ) error {
-	target := &schema.Config{Namespace: a.config.namespace, Entity: at.Entity, Resource: at.Resource}
+	target := &schema.Config{Namespace: a.config.Namespace, Entity: at.Entity, Resource: at.Resource}
 	keys := []schema.Key{
-		schema.SystemConfigKey(a.config.namespace), target.Key(), schema.EntityConfigResourcesKey(a.config.namespace),
+		schema.SystemConfigKey(a.config.Namespace), target.Key(), schema.EntityConfigResourcesKey(a.config.Namespace),
 	}
 	if at.Entity != "" {
-		keys = append(keys, schema.MetaKey(a.config.namespace, at.Entity))
+		keys = append(keys, schema.MetaKey(a.config.Namespace, at.Entity))
 	}
-	items, err := a.client.batchGet(ctx, keys, true)
+	items, err := a.client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return err
 	}
@@ -63,10 +65,10 @@ func (a *administration) planLimits(
 	old := items[1]
 	if old != nil {
 		if target, err = schema.ParseConfig(old); err != nil {
-			return unreadable(err)
+			return client.Unreadable(err)
 		}
 	}
-	had := parseLevel("", old).hasLimits()
+	had := config.ParseLevel("", old).HasLimits()
 	if len(limits) == 0 && !had {
 		return nil
 	}
@@ -79,9 +81,9 @@ func (a *administration) planLimits(
 	e := unchangedElsewhere(old, target)
 	gone := len(limits) == 0 && isEmpty(target)
 	if gone {
-		t.remove(target.Key(), e)
+		t.Remove(target.Key(), e)
 	} else {
-		t.put(target.Item(), e)
+		t.Put(target.Item(), e)
 	}
 	switch {
 	case at.Entity != "" && gone:
@@ -94,7 +96,7 @@ func (a *administration) planLimits(
 		t.listResource(at.Resource, len(limits) > 0)
 	}
 	if !declared && len(limits) > 0 {
-		e, err := newEntity(a.config.namespace, at.Entity, t.now)
+		e, err := newEntity(a.config.Namespace, at.Entity, t.now)
 		if err != nil {
 			return err
 		}
@@ -124,35 +126,35 @@ func (t *configTransaction) addLimitsEvent(at weir.Subject, c *schema.Config, be
 
 // WritePolicy makes p the system's policy, and leaves its limits.
 func (a *administration) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		key := schema.SystemConfigKey(a.config.namespace)
-		item, err := a.client.getItem(ctx, key, true)
+		key := schema.SystemConfigKey(a.config.Namespace)
+		item, err := a.client.GetItem(ctx, key, true)
 		if err != nil {
 			return err
 		}
 		if err := t.setRetention(item); err != nil {
 			return err
 		}
-		system := &schema.Config{Namespace: a.config.namespace}
+		system := &schema.Config{Namespace: a.config.Namespace}
 		if item != nil {
 			if system, err = schema.ParseConfig(item); err != nil {
-				return unreadable(err)
+				return client.Unreadable(err)
 			}
 		}
 		if system.OnUnavailable == string(p) {
 			return nil
 		}
 		system.OnUnavailable = string(p)
-		e := &expression{}
-		e.setText(schema.AttrOnUnavailable, string(p))
-		e.setIfAbsent(schema.AttrConfigVersion, schema.Number(1))
-		e.setIfAbsent(schema.AttrGSI4PK, schema.String(a.config.namespace))
-		e.setIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
-		t.update(key, e)
+		e := &client.Expression{}
+		e.SetText(schema.AttrOnUnavailable, string(p))
+		e.SetIfAbsent(schema.AttrConfigVersion, schema.Number(1))
+		e.SetIfAbsent(schema.AttrGSI4PK, schema.String(a.config.Namespace))
+		e.SetIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
+		t.Update(key, e)
 		return t.addAuditEvent(schema.ActionLimitsSet, schema.AuditSystem, "",
 			schema.SystemLimitsDetails(system.Limits, system.OnUnavailable))
 	})
@@ -164,21 +166,21 @@ func (a *administration) WritePolicy(ctx context.Context, now time.Time, p weir.
 
 // unchangedElsewhere is the condition under which an item may be replaced by what was made of it:
 // everything that does not belong to its limits is still as it was read.
-func unchangedElsewhere(read schema.Item, target *schema.Config) *expression {
-	e := &expression{}
+func unchangedElsewhere(read schema.Item, target *schema.Config) *client.Expression {
+	e := &client.Expression{}
 	if read == nil {
-		e.absent(schema.AttrPK)
+		e.RequireAbsent(schema.AttrPK)
 		return e
 	}
-	e.exists(schema.AttrPK)
+	e.RequireExists(schema.AttrPK)
 	for _, a := range []string{
 		schema.AttrDisabled, schema.AttrCascade, schema.AttrOnUnavailable, schema.AttrRetention,
 	} {
-		e.requireUnchanged(read, a)
+		e.RequireUnchanged(read, a)
 	}
 	for a := range target.Extra {
 		if a != schema.AttrDisabled {
-			e.requireUnchanged(read, a)
+			e.RequireUnchanged(read, a)
 		}
 	}
 	return e
@@ -194,8 +196,8 @@ func isEmpty(c *schema.Config) bool {
 func (t *configTransaction) register(resource string) {
 	key := schema.EntityConfigResourcesKey(t.namespace)
 	e := t.inNamespace(key)
-	e.addNumber(resource, 1)
-	t.update(key, e)
+	e.AddNumber(resource, 1)
+	t.Update(key, e)
 }
 
 // unregister takes entities' configurations off the registry as it was read, which may be nil. A
@@ -205,7 +207,7 @@ func (t *configTransaction) unregister(read schema.Item, resources ...string) er
 	if read != nil {
 		r, err := schema.ParseEntityConfigResources(read)
 		if err != nil {
-			return unreadable(err)
+			return client.Unreadable(err)
 		}
 		counts = r.Counts
 	}
@@ -218,16 +220,16 @@ func (t *configTransaction) unregister(read schema.Item, resources ...string) er
 		case !counted:
 			continue // another program has not counted it
 		case n > 1:
-			e.addNumber(resource, -1)
-			e.require(resource, ">", 1)
+			e.AddNumber(resource, -1)
+			e.Require(resource, ">", 1)
 		default:
-			e.removeAll(resource)
-			e.require(resource, "<=", 1)
+			e.RemoveAll(resource)
+			e.Require(resource, "<=", 1)
 		}
 		changes = true
 	}
 	if changes {
-		t.update(key, e)
+		t.Update(key, e)
 	}
 	return nil
 }
@@ -236,37 +238,37 @@ func (t *configTransaction) unregister(read schema.Item, resources ...string) er
 func (t *configTransaction) listResource(resource string, listed bool) {
 	key := schema.ResourcesKey(t.namespace)
 	e := t.inNamespace(key)
-	update := *e.update()
+	update := *e.Update()
 	clause := " DELETE "
 	if listed {
 		clause = " ADD "
 	}
-	update += clause + e.name(schema.AttrResources) + " " + e.value(schema.StringSet(resource))
-	t.updateBy(key, &update, e)
+	update += clause + e.Name(schema.AttrResources) + " " + e.Value(schema.StringSet(resource))
+	t.UpdateBy(key, &update, e)
 }
 
 // inNamespace begins the update of an item that may not be there yet, so that the namespace's index
 // has it.
-func (t *configTransaction) inNamespace(key schema.Key) *expression {
-	e := &expression{}
-	e.setIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
-	e.setIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
+func (t *configTransaction) inNamespace(key schema.Key) *client.Expression {
+	e := &client.Expression{}
+	e.SetIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
+	e.SetIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
 	return e
 }
 
 // ConfiguredResources returns, in order, the resources that have limits of their own.
 func (a *administration) ConfiguredResources(ctx context.Context) ([]string, error) {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
-	defer a.running.end()
-	item, err := a.client.getItem(ctx, schema.ResourcesKey(a.config.namespace), consistent(ctx))
+	defer a.running.End()
+	item, err := a.client.GetItem(ctx, schema.ResourcesKey(a.config.Namespace), config.Consistent(ctx))
 	if err != nil || item == nil {
 		return nil, err
 	}
 	r, err := schema.ParseResources(item)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, client.Unreadable(err)
 	}
 	return r.Names, nil
 }
@@ -274,17 +276,17 @@ func (a *administration) ConfiguredResources(ctx context.Context) ([]string, err
 // EntityConfigResources returns, in order, the resources for which entities have limits of their
 // own, [weir.DefaultResource] among them.
 func (a *administration) EntityConfigResources(ctx context.Context) ([]string, error) {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
-	defer a.running.end()
-	item, err := a.client.getItem(ctx, schema.EntityConfigResourcesKey(a.config.namespace), consistent(ctx))
+	defer a.running.End()
+	item, err := a.client.GetItem(ctx, schema.EntityConfigResourcesKey(a.config.Namespace), config.Consistent(ctx))
 	if err != nil || item == nil {
 		return nil, err
 	}
 	r, err := schema.ParseEntityConfigResources(item)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, client.Unreadable(err)
 	}
 	maps.DeleteFunc(r.Counts, func(_ string, n int64) bool { return n <= 0 })
 	return slices.Sorted(maps.Keys(r.Counts)), nil
@@ -299,7 +301,7 @@ func checkLimitCount(field string, limits []weir.Limit) error {
 	if len(limits) <= maxLimits {
 		return nil
 	}
-	return fault(weir.Invalid, field, strconv.Itoa(len(limits)),
+	return client.Fault(weir.Invalid, field, strconv.Itoa(len(limits)),
 		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", maxLimits))
 }
 
@@ -308,7 +310,7 @@ func storedLimits(limits []weir.Limit) ([]schema.Limit, error) {
 	out := make([]schema.Limit, len(limits))
 	for i, l := range limits {
 		if l.RefillPeriod%time.Second != 0 {
-			return nil, fault(weir.Invalid, "limits."+l.Name+".refill_period", l.RefillPeriod.String(),
+			return nil, client.Fault(weir.Invalid, "limits."+l.Name+".refill_period", l.RefillPeriod.String(),
 				"must be whole seconds on a DynamoDB table")
 		}
 		out[i] = schema.Limit{

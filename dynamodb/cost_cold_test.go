@@ -112,7 +112,7 @@ func TestColdReadFails(t *testing.T) {
 	if !errors.Is(err, weir.Unavailable) {
 		t.Errorf("got %v, want unavailable", err)
 	}
-	s.store.running.wait()
+	s.store.running.Wait()
 	w.wantTaken(t, "acme", "rpm", 10)
 	p.set(0)
 	mustTake(t, s, "acme", 90)

@@ -127,15 +127,15 @@ func (p *party) refused(entity string, costs weir.Costs) {
 }
 
 // settled waits until the store has nothing under way.
-func (p *party) settled() { p.store.running.wait() }
+func (p *party) settled() { p.store.running.Wait() }
 
 // item reads a shard's item, past the counters.
 func (s *scene) item(entity string, shard int) schema.Item {
 	s.t.Helper()
 	id := schema.BucketID{
-		Namespace: s.first.store.config.namespace, Entity: entity, Resource: costResource, Shard: shard,
+		Namespace: s.first.store.config.Namespace, Entity: entity, Resource: costResource, Shard: shard,
 	}
-	item, err := connected(s.t, s.table).getItem(s.t.Context(), id.Key(), true)
+	item, err := connected(s.t, s.table).GetItem(s.t.Context(), id.Key(), true)
 	if err != nil {
 		s.t.Fatalf("read %s: %v", id, err)
 	}

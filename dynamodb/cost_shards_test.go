@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -93,15 +94,15 @@ func (s *scene) refill(p *party, entity string) {
 func (s *scene) split(entity string) {
 	s.t.Helper()
 	id := schema.BucketID{
-		Namespace: s.first.store.config.namespace, Entity: entity, Resource: costResource,
+		Namespace: s.first.store.config.Namespace, Entity: entity, Resource: costResource,
 	}
-	e := &expression{}
-	e.setNumber(schema.AttrShardCount, costShards)
-	e.exists(schema.AttrPK)
-	_, err := connected(s.t, s.table).api.UpdateItem(s.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &s.table.Name, Key: id.Key().Item(), UpdateExpression: e.update(),
-		ConditionExpression: e.condition(), ExpressionAttributeNames: e.names,
-		ExpressionAttributeValues: e.values,
+	e := &client.Expression{}
+	e.SetNumber(schema.AttrShardCount, costShards)
+	e.RequireExists(schema.AttrPK)
+	_, err := connected(s.t, s.table).API.UpdateItem(s.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &s.table.Name, Key: id.Key().Item(), UpdateExpression: e.Update(),
+		ConditionExpression: e.Condition(), ExpressionAttributeNames: e.Names,
+		ExpressionAttributeValues: e.Values,
 	})
 	if err != nil {
 		s.t.Fatalf("split %s into %s: %v", entity, strconv.Itoa(costShards), err)

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -36,7 +37,7 @@ type sentRequest struct {
 
 func newWire(t *testing.T) *wire {
 	t.Helper()
-	base := &http.Transport{MaxIdleConnsPerHost: idleConnections}
+	base := &http.Transport{MaxIdleConnsPerHost: client.IdleConnections}
 	t.Cleanup(base.CloseIdleConnections)
 	return &wire{base: base}
 }

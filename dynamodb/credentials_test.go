@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // unreachable fails the test if anything is sent to a table.
@@ -98,10 +99,10 @@ func (f *failingChain) Retrieve(ctx context.Context) (aws.Credentials, error) {
 func TestCredentialsNotRenewed(t *testing.T) {
 	t.Parallel()
 	chain := &failingChain{}
-	c := &chainCredentials{chain: chain}
+	c := &client.ChainCredentials{Chain: chain}
 	get := func() error {
 		_, err := c.Retrieve(t.Context())
-		return classify(err)
+		return client.Classify(err)
 	}
 	chain.err = errors.New("no role")
 	if err := get(); !errors.Is(err, weir.PermissionDenied) || !errors.Is(err, chain.err) {

@@ -8,6 +8,8 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -36,7 +38,7 @@ func (a *administration) bucketGroups(
 				return
 			}
 			if len(group) == 0 || group[len(group)-1].Resource != id.Resource {
-				if resources == maxParallel && !flush() {
+				if resources == client.MaxParallel && !flush() {
 					return
 				}
 				resources++
@@ -76,7 +78,7 @@ func (a *administration) readGroup(ctx context.Context, ids []schema.BucketID) (
 		}
 		first, err := schema.ParseBucket(b.item)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, client.Unreadable(err)
 		}
 		for shard := range first.Shards {
 			ask(b.id, shard)
@@ -94,7 +96,7 @@ func (a *administration) readExisting(
 	for i, id := range ids {
 		keys[i] = id.Key()
 	}
-	items, err := a.client.batchGet(ctx, keys, true)
+	items, err := a.client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return nil, err
 	}
@@ -111,11 +113,11 @@ func (a *administration) readExisting(
 // been told already is left, so that a change that was cut short gets on when it is made again; one
 // that knows of a later change keeps it.
 func (a *administration) restamp(ctx context.Context, e *schema.Entity) error {
-	own, err := a.config.readDefinition(ctx, e.ID)
+	own, err := a.config.ReadDefinition(ctx, e.ID)
 	if err != nil {
 		return err
 	}
-	c := &cascades{admin: a, entity: e, own: own.levels, known: make(map[string]bool)}
+	c := &cascades{admin: a, entity: e, own: own.Levels, known: make(map[string]bool)}
 	for range 2 { // the second time for what was made during the first
 		for group, err := range a.bucketGroups(ctx, e.ID) {
 			if err != nil {
@@ -124,7 +126,7 @@ func (a *administration) restamp(ctx context.Context, e *schema.Entity) error {
 			if err := c.read(ctx, group); err != nil {
 				return err
 			}
-			err := parallel(len(group), func(i int) error {
+			err := client.Parallel(len(group), func(i int) error {
 				b := group[i]
 				cascade := c.known[b.id.Resource]
 				if b.stamped(e, cascade) {
@@ -151,7 +153,7 @@ func (b *storedBucket) stamped(e *schema.Entity, cascade bool) bool {
 type cascades struct {
 	admin  *administration
 	entity *schema.Entity
-	own    map[string]*levelConfig
+	own    map[string]*config.Level
 	known  map[string]bool // by resource
 }
 
@@ -163,22 +165,22 @@ func (c *cascades) read(ctx context.Context, group []storedBucket) error {
 		if _, ok := c.known[b.id.Resource]; !ok {
 			c.known[b.id.Resource] = false
 			resources = append(resources, b.id.Resource)
-			keys = append(keys, schema.ResourceConfigKey(c.admin.config.namespace, b.id.Resource))
+			keys = append(keys, schema.ResourceConfigKey(c.admin.config.Namespace, b.id.Resource))
 		}
 	}
-	items, err := c.admin.client.batchGet(ctx, keys, true)
+	items, err := c.admin.client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return err
 	}
 	for i, resource := range resources {
-		of := &subjectConfig{entity: c.entity}
+		of := &config.Subject{Entity: c.entity}
 		for _, place := range []string{resource, weir.DefaultResource} {
 			if l := c.own[place]; l != nil {
-				of.levels = append(of.levels, l)
+				of.Levels = append(of.Levels, l)
 			}
 		}
-		of.levels = append(of.levels, parseLevel(weir.LevelResource, items[i]))
-		c.known[resource] = of.cascades()
+		of.Levels = append(of.Levels, config.ParseLevel(weir.LevelResource, items[i]))
+		c.known[resource] = of.Cascades()
 	}
 	return nil
 }
@@ -191,43 +193,43 @@ const maxStamps = 4
 func (a *administration) stamp(
 	ctx context.Context, id schema.BucketID, e *schema.Entity, cascade bool,
 ) error {
-	x := &expression{}
+	x := &client.Expression{}
 	requireGeneration(x, e)
-	x.set = append(x.set, x.name(schema.AttrCascade)+" = "+x.value(schema.Bool(cascade)))
-	x.setText(schema.AttrPInc, e.Mark())
-	x.setNumber(schema.AttrPGen, e.Generation)
+	x.Set = append(x.Set, x.Name(schema.AttrCascade)+" = "+x.Value(schema.Bool(cascade)))
+	x.SetText(schema.AttrPInc, e.Mark())
+	x.SetNumber(schema.AttrPGen, e.Generation)
 	if e.Parent == "" {
-		x.removeAll(schema.AttrParent)
+		x.RemoveAll(schema.AttrParent)
 	} else {
-		x.setText(schema.AttrParent, e.Parent)
+		x.SetText(schema.AttrParent, e.Parent)
 	}
 	in := &ddb.UpdateItemInput{
-		TableName: &a.client.table, Key: id.Key().Item(), UpdateExpression: x.update(),
-		ConditionExpression:      x.condition(),
-		ExpressionAttributeNames: x.names, ExpressionAttributeValues: x.values,
+		TableName: &a.client.TableName, Key: id.Key().Item(), UpdateExpression: x.Update(),
+		ConditionExpression:      x.Condition(),
+		ExpressionAttributeNames: x.Names, ExpressionAttributeValues: x.Values,
 	}
 	var err error
 	for attempt := range maxStamps {
-		_, err = a.client.api.UpdateItem(ctx, in)
-		switch outcomeOf(err).kind {
-		case writeApplied, writeRefused:
+		_, err = a.client.API.UpdateItem(ctx, in)
+		switch client.OutcomeOf(err).Kind {
+		case client.WriteApplied, client.WriteRefused:
 			return nil
-		case writeFailed:
-			return classify(err)
+		case client.WriteFailed:
+			return client.Classify(err)
 		}
-		if waiting := backOff(ctx, attempt); waiting != nil {
-			return classify(err)
+		if waiting := client.BackOff(ctx, attempt); waiting != nil {
+			return client.Classify(err)
 		}
 	}
-	return classify(err)
+	return client.Classify(err)
 }
 
 // requireGeneration is the condition under which a bucket may take over the parent of an entity's generation.
-func requireGeneration(e *expression, owner *schema.Entity) {
-	mark, generation := e.name(schema.AttrPInc), e.name(schema.AttrPGen)
-	e.exists(schema.AttrPK)
-	e.conditions = append(e.conditions, "("+strings.Join([]string{
-		"attribute_not_exists(" + mark + ")", mark + " <> " + e.text(owner.Mark()),
-		"attribute_not_exists(" + generation + ")", generation + " <= " + e.number(owner.Generation),
+func requireGeneration(e *client.Expression, owner *schema.Entity) {
+	mark, generation := e.Name(schema.AttrPInc), e.Name(schema.AttrPGen)
+	e.RequireExists(schema.AttrPK)
+	e.Conditions = append(e.Conditions, "("+strings.Join([]string{
+		"attribute_not_exists(" + mark + ")", mark + " <> " + e.Text(owner.Mark()),
+		"attribute_not_exists(" + generation + ")", generation + " <= " + e.Number(owner.Generation),
 	}, " OR ")+")")
 }

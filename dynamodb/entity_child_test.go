@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -33,7 +34,7 @@ func TestParentDeletedMeanwhile(t *testing.T) {
 				s.first.declare("top", "")
 				return
 			}
-			c := schema.Config{Namespace: s.first.store.config.namespace, Entity: "top", Resource: costResource}
+			c := schema.Config{Namespace: s.first.store.config.Namespace, Entity: "top", Resource: costResource}
 			c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 10, Refill: 10, Seconds: 60}})
 			s.first.store.put(t, c.Item())
 		}
@@ -77,7 +78,7 @@ func TestChildThatTheIndexHasNotYet(t *testing.T) {
 	s := configured(t)
 	s.mustEntity(t, "top", "", false)
 	s.mustEntity(t, "acme", "top", true)
-	item := s.item(t, schema.MetaKey(s.config.namespace, "acme"))
+	item := s.item(t, schema.MetaKey(s.config.Namespace, "acme"))
 	delete(item, schema.AttrGSI1PK)
 	delete(item, schema.AttrGSI1SK)
 	s.put(t, item)
@@ -133,7 +134,7 @@ func TestPythonKeepsParents(t *testing.T) {
 		asked{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "mid"}}, ""},
 	)
 	e := s.meta(t, "mid")
-	if e.Parent != "top" || e.Version != 1 || textOf(e.Extra, attrNewestChild) != "acme" {
+	if e.Parent != "top" || e.Version != 1 || client.TextOf(e.Extra, attrNewestChild) != "acme" {
 		t.Errorf("after Python's move: got %+v", e)
 	}
 	err := s.DeleteEntity(t.Context(), configNow, "mid")

@@ -12,6 +12,8 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -25,10 +27,10 @@ const deletedLately = 10 * time.Minute
 // META goes last, and what others are found by behind them, so that what was cut short can be done
 // again, and gets on each time.
 func (a *administration) DeleteEntity(ctx context.Context, now time.Time, name string) error {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	d, err := a.deletable(ctx, name)
 	if errors.Is(err, weir.NotFound) {
 		return cmp.Or(a.finishDeletion(ctx, now, name), err)
@@ -49,13 +51,13 @@ func (a *administration) forgetDeleted(ctx context.Context, now time.Time, name 
 }
 
 func (a *administration) deleteDeclared(
-	ctx context.Context, now time.Time, name string, d *entityConfig,
+	ctx context.Context, now time.Time, name string, d *config.Entity,
 ) error {
 	deleted, err := a.deleteState(ctx, name)
 	if err != nil {
 		return err
 	}
-	for len(d.levels) > maxConfigsAtOnce {
+	for len(d.Levels) > maxConfigsAtOnce {
 		n, err := a.deleteConfigs(ctx, now, name)
 		if err != nil {
 			return err
@@ -80,10 +82,10 @@ func (a *administration) deleteDeclared(
 // that was deleted lately: perhaps whoever did it was never told. The buckets of one that was never
 // declared are nobody's to delete.
 func (a *administration) finishDeletion(ctx context.Context, now time.Time, name string) error {
-	in := partition(schema.AuditPK(a.config.namespace, auditOwner(weir.Subject{Entity: name})),
+	in := client.Partition(schema.AuditPK(a.config.Namespace, auditOwner(weir.Subject{Entity: name})),
 		schema.SKAuditPrefix, true)
-	in.ScanIndexForward, in.Limit = new(false), new(int32(maxParallel)) // of one instant in any order
-	for page, err := range a.client.queryPages(ctx, in) {
+	in.ScanIndexForward, in.Limit = new(false), new(int32(client.MaxParallel)) // of one instant in any order
+	for page, err := range a.client.QueryPages(ctx, in) {
 		if err != nil {
 			return err
 		}
@@ -106,17 +108,17 @@ func (a *administration) finishDeletion(ctx context.Context, now time.Time, name
 }
 
 // deletable reads an entity, and refuses one that is not declared and one with children.
-func (a *administration) deletable(ctx context.Context, name string) (*entityConfig, error) {
-	d, err := a.config.readDefinition(ctx, name)
+func (a *administration) deletable(ctx context.Context, name string) (*config.Entity, error) {
+	d, err := a.config.ReadDefinition(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	if !d.declared() {
-		return nil, fault(weir.NotFound, "entity", name, "is not declared")
+	if !d.Declared() {
+		return nil, client.Fault(weir.NotFound, "entity", name, "is not declared")
 	}
-	if d.entity != nil {
+	if d.Entity != nil {
 		// The index may not show yet which child was declared last.
-		if err := a.notParentOf(ctx, name, textOf(d.entity.Extra, attrNewestChild)); err != nil {
+		if err := a.notParentOf(ctx, name, client.TextOf(d.Entity.Extra, attrNewestChild)); err != nil {
 			return nil, err
 		}
 	}
@@ -137,16 +139,16 @@ func (a *administration) notParentOf(ctx context.Context, name, child string) er
 	if child == "" {
 		return nil
 	}
-	item, err := a.client.getItem(ctx, schema.MetaKey(a.config.namespace, child), true)
+	item, err := a.client.GetItem(ctx, schema.MetaKey(a.config.Namespace, child), true)
 	if err != nil {
 		return err
 	}
-	e, err := parseEntity(item)
+	e, err := config.ParseEntity(item)
 	if err != nil {
 		return err
 	}
 	if e != nil && e.Parent == name {
-		return fault(weir.Conflict, "entity", name, "is the parent of "+child)
+		return client.Fault(weir.Conflict, "entity", name, "is the parent of "+child)
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ func (a *administration) deleteState(ctx context.Context, name string) (int64, e
 	if err != nil {
 		return 0, err
 	}
-	usage := keysOnly(partition(schema.EntityPK(a.config.namespace, name), schema.SKUsagePrefix, true))
+	usage := client.KeysOnly(client.Partition(schema.EntityPK(a.config.Namespace, name), schema.SKUsagePrefix, true))
 	n, err := a.deleteFound(ctx, usage)
 	return deleted + n, err
 }
@@ -165,17 +167,17 @@ func (a *administration) deleteState(ctx context.Context, name string) (int64, e
 // deleteFound deletes the items of a query as it finds them.
 func (a *administration) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
 	var deleted int64
-	for page, err := range a.client.queryPages(ctx, in) {
+	for page, err := range a.client.QueryPages(ctx, in) {
 		if err != nil {
 			return deleted, err
 		}
 		keys := make([]schema.Key, len(page))
 		for i, item := range page {
 			if keys[i], err = schema.KeyOf(item); err != nil {
-				return deleted, unreadable(err)
+				return deleted, client.Unreadable(err)
 			}
 		}
-		if err := a.client.batchDelete(ctx, keys); err != nil {
+		if err := a.client.BatchDelete(ctx, keys); err != nil {
 			return deleted, err
 		}
 		deleted += int64(len(keys))
@@ -210,8 +212,8 @@ func (a *administration) deleteGroup(ctx context.Context, group []storedBucket) 
 		}
 	}
 	var deleted atomic.Int64
-	err := parallel(len(firsts), func(i int) error {
-		records := keysOnly(partition(firsts[i].PK, schema.SKOperationPrefix, true))
+	err := client.Parallel(len(firsts), func(i int) error {
+		records := client.KeysOnly(client.Partition(firsts[i].PK, schema.SKOperationPrefix, true))
 		n, err := a.deleteFound(ctx, records)
 		deleted.Add(n)
 		return err
@@ -220,7 +222,7 @@ func (a *administration) deleteGroup(ctx context.Context, group []storedBucket) 
 		if err != nil {
 			break
 		}
-		if err = a.client.batchDelete(ctx, keys); err == nil {
+		if err = a.client.BatchDelete(ctx, keys); err == nil {
 			deleted.Add(int64(len(keys)))
 		}
 	}
@@ -235,7 +237,7 @@ func (a *administration) deleteConfigs(ctx context.Context, now time.Time, name 
 		if err != nil {
 			return err
 		}
-		resources := slices.Sorted(maps.Keys(d.levels))
+		resources := slices.Sorted(maps.Keys(d.Levels))
 		resources = resources[:min(len(resources), maxConfigsAtOnce)]
 		n = int64(len(resources))
 		return a.planConfigsGone(ctx, t, name, resources)
@@ -249,26 +251,26 @@ func (a *administration) planDelete(ctx context.Context, t *configTransaction, n
 	if err != nil {
 		return err
 	}
-	system, err := a.client.getItem(ctx, schema.SystemConfigKey(a.config.namespace), false)
+	system, err := a.client.GetItem(ctx, schema.SystemConfigKey(a.config.Namespace), false)
 	if err != nil {
 		return err
 	}
 	if err := t.setRetention(system); err != nil {
 		return err
 	}
-	resources := slices.Sorted(maps.Keys(d.levels))
+	resources := slices.Sorted(maps.Keys(d.Levels))
 	if err := a.planConfigsGone(ctx, t, name, resources); err != nil {
 		return err
 	}
 	deleted += int64(len(resources))
-	x := &expression{}
-	if d.entity == nil {
-		x.absent(schema.AttrPK) // a child may have declared it
-		t.check(schema.MetaKey(a.config.namespace, name), x)
+	x := &client.Expression{}
+	if d.Entity == nil {
+		x.RequireAbsent(schema.AttrPK) // a child may have declared it
+		t.Check(schema.MetaKey(a.config.Namespace, name), x)
 	} else {
-		x.exists(schema.AttrPK)
-		requireVersion(x, d.entity)
-		t.remove(d.entity.Key(), x)
+		x.RequireExists(schema.AttrPK)
+		requireVersion(x, d.Entity)
+		t.Remove(d.Entity.Key(), x)
 		deleted++
 	}
 	return t.addAuditEvent(schema.ActionEntityDeleted, name, "", schema.DeletedDetails(deleted, true))
@@ -281,14 +283,14 @@ func (a *administration) planConfigsGone(
 	if len(resources) == 0 {
 		return nil
 	}
-	registry, err := a.client.getItem(ctx, schema.EntityConfigResourcesKey(a.config.namespace), true)
+	registry, err := a.client.GetItem(ctx, schema.EntityConfigResourcesKey(a.config.Namespace), true)
 	if err != nil {
 		return err
 	}
 	for _, resource := range resources {
-		x := &expression{}
-		x.exists(schema.AttrPK)
-		t.remove(schema.EntityConfigKey(a.config.namespace, name, resource), x)
+		x := &client.Expression{}
+		x.RequireExists(schema.AttrPK)
+		t.Remove(schema.EntityConfigKey(a.config.Namespace, name, resource), x)
 	}
 	return t.unregister(registry, resources...)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -95,7 +96,7 @@ func manyBuckets(t *testing.T) (*Store, *Store, *tired, []schema.BucketID) {
 func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
-	record := schema.OperationKey(s.config.namespace, "acme", "model-099", "once")
+	record := schema.OperationKey(s.config.Namespace, "acme", "model-099", "once")
 	s.also(t, record, nil)
 	for i := range 60 {
 		usage := schema.NewUsage(ids[0], schema.Hourly, configNow)
@@ -105,7 +106,7 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	n := r.tries(t, 40, func(ctx context.Context) error {
 		return slow.DeleteEntity(ctx, configNow, "acme")
 	}, func() int {
-		rest, err := s.client.queryAll(t.Context(), partition(schema.EntityPK(s.config.namespace, "acme"), "", true))
+		rest, err := s.client.QueryAll(t.Context(), client.Partition(schema.EntityPK(s.config.Namespace, "acme"), "", true))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,8 +118,8 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 		return len(rest)
 	})
 	t.Logf("in %d parts", n)
-	if r.most > maxParallel {
-		t.Errorf("got %d requests at once, want at most %d", r.most, maxParallel)
+	if r.most > client.MaxParallel {
+		t.Errorf("got %d requests at once, want at most %d", r.most, client.MaxParallel)
 	}
 	if item := s.item(t, record); item != nil {
 		t.Errorf("left: %v", item)
@@ -129,7 +130,7 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 func TestManyBucketsAreToldInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
-	quiet := schema.ResourceConfigKey(s.config.namespace, "model-007")
+	quiet := schema.ResourceConfigKey(s.config.Namespace, "model-007")
 	s.also(t, quiet, schema.Item{schema.AttrCascade: truthOf(false)})
 	untold := func() int {
 		n := 0
@@ -144,11 +145,11 @@ func TestManyBucketsAreToldInParts(t *testing.T) {
 		return slow.WriteEntity(ctx, configNow, "acme", "top", true)
 	}
 	t.Logf("in %d parts", r.tries(t, 70, change, untold))
-	if r.most > maxParallel {
-		t.Errorf("got %d requests at once, want at most %d", r.most, maxParallel)
+	if r.most > client.MaxParallel {
+		t.Errorf("got %d requests at once, want at most %d", r.most, client.MaxParallel)
 	}
 	// Those of the requests that were cut short may have been made twice.
-	if got, want := r.updates.Load(), int64(len(ids)+maxParallel*10); got > want {
+	if got, want := r.updates.Load(), int64(len(ids)+client.MaxParallel*10); got > want {
 		t.Errorf("got %d buckets told, want at most %d", got, want)
 	}
 	r.left.Store(1 << 30)

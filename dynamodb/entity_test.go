@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 func (s *Store) meta(t *testing.T, name string) *schema.Entity {
 	t.Helper()
-	e, err := parseEntity(s.item(t, schema.MetaKey(s.config.namespace, name)))
+	e, err := config.ParseEntity(s.item(t, schema.MetaKey(s.config.Namespace, name)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +29,7 @@ func (s *Store) meta(t *testing.T, name string) *schema.Entity {
 // bucket puts a bucket item on the table, with something in use.
 func (s *Store) bucket(t *testing.T, entity, resource string, shard, shards int) schema.BucketID {
 	t.Helper()
-	id := schema.BucketID{Namespace: s.config.namespace, Entity: entity, Resource: resource, Shard: shard}
+	id := schema.BucketID{Namespace: s.config.Namespace, Entity: entity, Resource: resource, Shard: shard}
 	b, err := schema.NewBucket(id, configNow.UnixMilli(), []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}})
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +58,7 @@ func TestEntityWritten(t *testing.T) {
 		len(e.Incarnation) != 16 || e.CreatedAt != "2026-03-04T05:06:07Z" || e.Version != 0 {
 		t.Errorf("created: got %+v", e)
 	}
-	if v := s.item(t, schema.VersionKey()); textOf(v, schema.AttrClientMin) == movesSince {
+	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrClientMin) == movesSince {
 		t.Error("a creation has shut out older clients")
 	}
 	s.mustEntity(t, "acme", "top", true) // changes nothing
@@ -73,8 +75,8 @@ func TestEntityWritten(t *testing.T) {
 	if item := s.item(t, e.Key()); item[schema.AttrGSI1PK] != nil || item[schema.AttrGSI1SK] != nil {
 		t.Errorf("still a child in the index: %v", item)
 	}
-	if v := s.item(t, schema.VersionKey()); textOf(v, schema.AttrClientMin) != movesSince {
-		t.Errorf("client_min_version: got %q, want %s", textOf(v, schema.AttrClientMin), movesSince)
+	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrClientMin) != movesSince {
+		t.Errorf("client_min_version: got %q, want %s", client.TextOf(v, schema.AttrClientMin), movesSince)
 	}
 }
 
@@ -92,7 +94,7 @@ func TestEntityForeignCycle(t *testing.T) {
 			s.mustSet(t, weir.Subject{}, perSecond("rpm", 10, 1))
 			for i, e := range entities {
 				s.mustEntity(t, e, "", false)
-				s.also(t, schema.MetaKey(s.config.namespace, e), schema.Item{
+				s.also(t, schema.MetaKey(s.config.Namespace, e), schema.Item{
 					schema.AttrParent:  schema.String(entities[(i+1)%len(entities)]),
 					schema.AttrCascade: schema.Bool(true),
 				})
@@ -155,7 +157,7 @@ func TestEntityByItsLimits(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	s.put(t, (&schema.Config{
-		Namespace: s.config.namespace, Entity: "py", Resource: "gpt-4o",
+		Namespace: s.config.Namespace, Entity: "py", Resource: "gpt-4o",
 		Limits: []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}},
 	}).Item())
 	config, err := s.ReadConfig(t.Context(), weir.Subject{Entity: "py", Resource: "gpt-4o"})
@@ -195,7 +197,7 @@ func TestBucketsAreTold(t *testing.T) {
 	second := s.bucket(t, "acme", "gpt-4o", 1, 2)
 	quiet := s.bucket(t, "acme", "quiet", 0, 1)
 	later := s.bucket(t, "acme", "later", 0, 1)
-	s.also(t, schema.ResourceConfigKey(s.config.namespace, "quiet"), schema.Item{"cascade": truthOf(false)})
+	s.also(t, schema.ResourceConfigKey(s.config.Namespace, "quiet"), schema.Item{"cascade": truthOf(false)})
 	e := s.meta(t, "acme")
 	s.also(t, later.Key(), schema.Item{
 		schema.AttrPInc: schema.String(e.Incarnation), schema.AttrPGen: schema.Number(e.Generation + 100),
@@ -229,13 +231,13 @@ func TestEntityDeleted(t *testing.T) {
 		s.bucket(t, "acme", "gpt-4o", 1, 1) // not yet counted by the first
 		usage := schema.NewUsage(id, schema.Hourly, configNow)
 		s.put(t, usage.Item())
-		record := schema.OperationKey(s.config.namespace, "acme", "gpt-4o", "once")
+		record := schema.OperationKey(s.config.Namespace, "acme", "gpt-4o", "once")
 		s.also(t, record, nil)
 		if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 			t.Fatal(err)
 		}
-		for _, prefix := range []string{schema.EntityPK(s.config.namespace, "acme"), id.PK()} {
-			left, err := s.client.queryAll(t.Context(), partition(prefix, "#", true))
+		for _, prefix := range []string{schema.EntityPK(s.config.Namespace, "acme"), id.PK()} {
+			left, err := s.client.QueryAll(t.Context(), client.Partition(prefix, "#", true))
 			if err != nil || len(left) != 0 {
 				t.Errorf("left: %v, %v", left, err)
 			}
@@ -244,7 +246,7 @@ func TestEntityDeleted(t *testing.T) {
 		if err != nil || len(ids) != 0 {
 			t.Errorf("left: %v, %v", ids, err)
 		}
-		registry := s.item(t, schema.EntityConfigResourcesKey(s.config.namespace))
+		registry := s.item(t, schema.EntityConfigResourcesKey(s.config.Namespace))
 		if n, err := schema.Int64(registry["gpt-4o"]); err != nil || n != 1 || registry[weir.DefaultResource] != nil {
 			t.Errorf("registry: got %v, want gpt-4o once", registry)
 		}
@@ -275,9 +277,9 @@ func TestManyConfigsDeleted(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	const n = maxConfigsAtOnce + 5
-	registry := &schema.EntityConfigResources{Namespace: s.config.namespace, Counts: map[string]int64{}}
+	registry := &schema.EntityConfigResources{Namespace: s.config.Namespace, Counts: map[string]int64{}}
 	for i := range n {
-		c := schema.Config{Namespace: s.config.namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
+		c := schema.Config{Namespace: s.config.Namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
 		c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 1, Refill: 1, Seconds: 60}})
 		s.put(t, c.Item())
 		registry.Counts[c.Resource] = 1
@@ -286,11 +288,11 @@ func TestManyConfigsDeleted(t *testing.T) {
 	if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 		t.Fatal(err)
 	}
-	d, err := s.config.readDefinition(t.Context(), "acme")
-	if err != nil || d.declared() || len(d.levels) != 0 {
+	d, err := s.config.ReadDefinition(t.Context(), "acme")
+	if err != nil || d.Declared() || len(d.Levels) != 0 {
 		t.Errorf("left: %+v, %v", d, err)
 	}
-	if registry := s.item(t, schema.EntityConfigResourcesKey(s.config.namespace)); len(registry) != 4 {
+	if registry := s.item(t, schema.EntityConfigResourcesKey(s.config.Namespace)); len(registry) != 4 {
 		t.Errorf("left in the registry: %v", registry)
 	}
 }
@@ -298,7 +300,7 @@ func TestManyConfigsDeleted(t *testing.T) {
 func TestEntityMetadata(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	ctx := withConsistent(t.Context())
+	ctx := config.WithConsistent(t.Context())
 	s.mustEntity(t, "acme", "", false)
 	const editors = 5
 	var all sync.WaitGroup

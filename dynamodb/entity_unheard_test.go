@@ -37,7 +37,7 @@ func TestDeletionNobodyHeardOf(t *testing.T) {
 					Match: func(r *testkit.FaultRequest) bool { return r.Operation == "TransactWriteItems" },
 				}}})
 				err := s.behind(t, faults).DeleteEntity(t.Context(), configNow, "acme")
-				if !errors.Is(err, weir.Unavailable) || s.item(t, schema.MetaKey(s.config.namespace, "acme")) != nil {
+				if !errors.Is(err, weir.Unavailable) || s.item(t, schema.MetaKey(s.config.Namespace, "acme")) != nil {
 					t.Fatalf("got %v, want a deletion of which nobody heard", err)
 				}
 			}
@@ -62,8 +62,8 @@ func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
 	s := w.trapped(t, weir.Options{}, p)
 	s.store.options.Principal = "tester"
 	mustTake(t, s, "acme", 4)
-	s.store.running.wait()
-	id := schema.BucketID{Namespace: w.eye.config.namespace, Entity: "acme", Resource: faultResource}
+	s.store.running.Wait()
+	id := schema.BucketID{Namespace: w.eye.config.Namespace, Entity: "acme", Resource: faultResource}
 	item := w.eye.item(t, id.Key())
 	p.set(1 << 30)
 	if err := s.limiter.DeleteEntity(t.Context(), "acme"); !errors.Is(err, weir.Unavailable) {

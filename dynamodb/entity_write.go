@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -24,10 +27,10 @@ const (
 func (a *administration) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	var written *schema.Entity
 	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
 		e, err := a.planEntity(ctx, t, name, parent, cascade)
@@ -49,8 +52,8 @@ func (a *administration) WriteEntity(
 func (a *administration) planEntity(
 	ctx context.Context, t *configTransaction, name, parent string, cascade bool,
 ) (*schema.Entity, error) {
-	items, err := a.client.batchGet(ctx, []schema.Key{
-		schema.MetaKey(a.config.namespace, name), schema.SystemConfigKey(a.config.namespace), schema.VersionKey(),
+	items, err := a.client.BatchGet(ctx, []schema.Key{
+		schema.MetaKey(a.config.Namespace, name), schema.SystemConfigKey(a.config.Namespace), schema.VersionKey(),
 	}, true)
 	if err != nil {
 		return nil, err
@@ -63,19 +66,19 @@ func (a *administration) planEntity(
 			return nil, err
 		}
 	}
-	e, err := parseEntity(items[0])
+	e, err := config.ParseEntity(items[0])
 	if err != nil {
 		return nil, err
 	}
 	if e == nil {
-		if e, err = newEntity(a.config.namespace, name, t.now); err != nil {
+		if e, err = newEntity(a.config.Namespace, name, t.now); err != nil {
 			return nil, err
 		}
 		e.Parent, e.Cascade = parent, cascade
 		return e, t.declare(e)
 	}
 	if e.Parent == parent && e.Cascade == cascade {
-		t.items = nil // the conditions on its ancestors alone
+		t.Items = nil // the conditions on its ancestors alone
 		return e, nil
 	}
 	if err := t.requireMoves(items[2]); err != nil {
@@ -92,25 +95,25 @@ func (t *configTransaction) move(
 	e.Parent, e.Cascade = parent, cascade
 	e.Generation++
 	e.Version++
-	x := &expression{}
-	x.exists(schema.AttrPK)
+	x := &client.Expression{}
+	x.RequireExists(schema.AttrPK)
 	for _, a := range []string{
 		schema.AttrParent, schema.AttrCascade, schema.AttrPGen, schema.AttrPInc, schema.AttrVersion,
 	} {
-		x.requireUnchanged(read, a)
+		x.RequireUnchanged(read, a)
 	}
-	x.set = append(x.set, x.name(schema.AttrParent)+" = "+x.value(schema.StringOrNull(parent)),
-		x.name(schema.AttrCascade)+" = "+x.value(schema.Bool(cascade)))
-	x.setNumber(schema.AttrPGen, e.Generation)
-	x.setNumber(schema.AttrVersion, e.Version)
+	x.Set = append(x.Set, x.Name(schema.AttrParent)+" = "+x.Value(schema.StringOrNull(parent)),
+		x.Name(schema.AttrCascade)+" = "+x.Value(schema.Bool(cascade)))
+	x.SetNumber(schema.AttrPGen, e.Generation)
+	x.SetNumber(schema.AttrVersion, e.Version)
 	if parent == "" {
-		x.removeAll(schema.AttrGSI1PK, schema.AttrGSI1SK)
+		x.RemoveAll(schema.AttrGSI1PK, schema.AttrGSI1SK)
 	} else {
-		x.set = append(x.set,
-			x.name(schema.AttrGSI1PK)+" = "+x.text(schema.ParentPK(t.namespace, parent)),
-			x.name(schema.AttrGSI1SK)+" = "+x.text(schema.ChildSK(e.ID)))
+		x.Set = append(x.Set,
+			x.Name(schema.AttrGSI1PK)+" = "+x.Text(schema.ParentPK(t.namespace, parent)),
+			x.Name(schema.AttrGSI1SK)+" = "+x.Text(schema.ChildSK(e.ID)))
 	}
-	t.update(e.Key(), x)
+	t.Update(e.Key(), x)
 	details := schema.ParentChangedDetails(before.Parent, e, 0)
 	delete(details, "buckets_stamped") // they are told only once this is done
 	if before.Cascade != cascade {
@@ -137,9 +140,9 @@ func (t *configTransaction) declare(e *schema.Entity) error {
 	if err != nil {
 		return err
 	}
-	x := &expression{}
-	x.absent(schema.AttrPK)
-	t.put(item, x)
+	x := &client.Expression{}
+	x.RequireAbsent(schema.AttrPK)
+	t.Put(item, x)
 	return t.addAuditEvent(schema.ActionEntityCreated, e.ID, "", schema.CreatedDetails(e))
 }
 
@@ -151,17 +154,17 @@ func (a *administration) planParent(ctx context.Context, t *configTransaction, n
 	seen := make(map[string]bool)
 	for range maxAncestors {
 		if seen[at] { // the Python library lets them be made
-			return fault(weir.Invalid, field, parent, "leads to a cycle of parents, through "+at)
+			return client.Fault(weir.Invalid, field, parent, "leads to a cycle of parents, through "+at)
 		}
 		seen[at] = true
 		if at == name {
-			return fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q: a cycle", name))
+			return client.Fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q: a cycle", name))
 		}
-		item, err := a.client.getItem(ctx, schema.MetaKey(a.config.namespace, at), true)
+		item, err := a.client.GetItem(ctx, schema.MetaKey(a.config.Namespace, at), true)
 		if err != nil {
 			return err
 		}
-		e, err := parseEntity(item)
+		e, err := config.ParseEntity(item)
 		if err != nil {
 			return err
 		}
@@ -177,7 +180,7 @@ func (a *administration) planParent(ctx context.Context, t *configTransaction, n
 		}
 		at = e.Parent
 	}
-	return fault(weir.Invalid, field, parent, "has more than 32 ancestors")
+	return client.Fault(weir.Invalid, field, parent, "has more than 32 ancestors")
 }
 
 // attrNewestChild is on a META the entity that was declared last with it as parent. Only weir
@@ -190,39 +193,39 @@ const attrNewestChild = "newest_child"
 func (t *configTransaction) requireAncestor(
 	e *schema.Entity, read schema.Item, isParent bool, child string,
 ) {
-	x := &expression{}
-	x.exists(schema.AttrPK)
-	x.requireUnchanged(read, schema.AttrParent)
+	x := &client.Expression{}
+	x.RequireExists(schema.AttrPK)
+	x.RequireUnchanged(read, schema.AttrParent)
 	if !isParent {
-		t.check(e.Key(), x)
+		t.Check(e.Key(), x)
 		return
 	}
-	x.setText(attrNewestChild, child)
-	x.addNumber(schema.AttrVersion, 1) // by itself, so that its children need not wait for one another
-	t.update(e.Key(), x)
+	x.SetText(attrNewestChild, child)
+	x.AddNumber(schema.AttrVersion, 1) // by itself, so that its children need not wait for one another
+	t.Update(e.Key(), x)
 }
 
 // requireVersion requires an entity to have been changed by nobody since it was read, but by the Python
 // library, which has no versions.
-func requireVersion(e *expression, read *schema.Entity) {
+func requireVersion(e *client.Expression, read *schema.Entity) {
 	if read.Version == 0 {
-		e.absentOr(schema.AttrVersion, "=", 0)
+		e.RequireAbsentOr(schema.AttrVersion, "=", 0)
 		return
 	}
-	e.require(schema.AttrVersion, "=", read.Version)
+	e.Require(schema.AttrVersion, "=", read.Version)
 }
 
 func (a *administration) declareParent(
 	ctx context.Context, t *configTransaction, field, child, parent string,
 ) error {
-	own, err := a.config.readDefinition(ctx, parent)
+	own, err := a.config.ReadDefinition(ctx, parent)
 	if err != nil {
 		return err
 	}
-	if !own.declared() {
-		return fault(weir.Invalid, field, parent, "is not declared among the entities")
+	if !own.Declared() {
+		return client.Fault(weir.Invalid, field, parent, "is not declared among the entities")
 	}
-	e, err := newEntity(a.config.namespace, parent, t.now)
+	e, err := newEntity(a.config.Namespace, parent, t.now)
 	if err != nil {
 		return err
 	}
@@ -234,48 +237,48 @@ func (a *administration) declareParent(
 // bucket: clients and functions older than 0.17 know nothing of generations.
 func (t *configTransaction) requireMoves(item schema.Item) error {
 	if item == nil {
-		return fault(weir.Unsupported, "table", t.table, "has no version record any more")
+		return client.Fault(weir.Unsupported, "table", t.Table, "has no version record any more")
 	}
 	v, err := schema.ParseVersion(item)
 	if err != nil {
-		return unreadable(err)
+		return client.Unreadable(err)
 	}
-	if v.Lambda != "" && slices.Compare(version(v.Lambda), version(movesSince)) < 0 {
-		return fault(weir.Unsupported, "lambda_version", v.Lambda, "of the table's functions is older than "+
+	if v.Lambda != "" && slices.Compare(tables.Version(v.Lambda), tables.Version(movesSince)) < 0 {
+		return client.Fault(weir.Unsupported, "lambda_version", v.Lambda, "of the table's functions is older than "+
 			movesSince+", which is the first that keeps to a changed parent: upgrade the Python library's stack")
 	}
-	if least, ok := parseVersion(v.ClientMin); ok && slices.Compare(least, version(movesSince)) >= 0 {
+	if least, ok := tables.ParseVersion(v.ClientMin); ok && slices.Compare(least, tables.Version(movesSince)) >= 0 {
 		return nil
 	}
-	x := &expression{}
-	x.exists(schema.AttrPK)
-	x.requireUnchanged(item, schema.AttrClientMin)
-	x.setText(schema.AttrClientMin, movesSince)
-	t.update(schema.VersionKey(), x)
+	x := &client.Expression{}
+	x.RequireExists(schema.AttrPK)
+	x.RequireUnchanged(item, schema.AttrClientMin)
+	x.SetText(schema.AttrClientMin, movesSince)
+	t.Update(schema.VersionKey(), x)
 	return nil
 }
 
 // ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that
 // weir cannot judge by are not in it; Options.OnError is told of them.
 func (a *administration) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
-	defer a.running.end()
-	d, err := a.config.readDefinition(ctx, name)
-	if err != nil || !d.declared() {
+	defer a.running.End()
+	d, err := a.config.ReadDefinition(ctx, name)
+	if err != nil || !d.Declared() {
 		return nil, err
 	}
 	out := &weir.EntityDefinition{Limits: make(map[string][]weir.Limit)}
-	if d.entity != nil && d.entity.Parent != "" {
-		out.Parent, out.Cascade = d.entity.Parent, d.entity.Cascade
+	if d.Entity != nil && d.Entity.Parent != "" {
+		out.Parent, out.Cascade = d.Entity.Parent, d.Entity.Cascade
 	}
-	for resource, l := range d.levels {
-		if len(l.limits) > 0 {
-			out.Limits[resource] = l.limits
+	for resource, l := range d.Levels {
+		if len(l.Limits) > 0 {
+			out.Limits[resource] = l.Limits
 		}
-		if l.fault != nil && a.options.onError != nil {
-			a.options.onError(l.fault)
+		if l.Fault != nil && a.options.onError != nil {
+			a.options.onError(l.Fault)
 		}
 	}
 	return out, nil
@@ -289,20 +292,20 @@ const actionMetadataSet = "entity_metadata_set"
 func (a *administration) EntityMetadata(
 	ctx context.Context, name string,
 ) (display string, metadata map[string]any, err error) {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return "", nil, err
 	}
-	defer a.running.end()
-	item, err := a.client.getItem(ctx, schema.MetaKey(a.config.namespace, name), consistent(ctx))
+	defer a.running.End()
+	item, err := a.client.GetItem(ctx, schema.MetaKey(a.config.Namespace, name), config.Consistent(ctx))
 	if err != nil {
 		return "", nil, err
 	}
-	e, err := parseEntity(item)
+	e, err := config.ParseEntity(item)
 	if err != nil {
 		return "", nil, err
 	}
 	if e == nil {
-		return "", nil, fault(weir.NotFound, "entity", name, "is not declared")
+		return "", nil, client.Fault(weir.NotFound, "entity", name, "is not declared")
 	}
 	return e.Name, e.Metadata, nil
 }
@@ -314,13 +317,13 @@ func (a *administration) EditEntity(
 	ctx context.Context, now time.Time, name string,
 	edit func(display string, metadata map[string]any) (string, map[string]any, error),
 ) error {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	return a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		items, err := a.client.batchGet(ctx, []schema.Key{
-			schema.MetaKey(a.config.namespace, name), schema.SystemConfigKey(a.config.namespace),
+		items, err := a.client.BatchGet(ctx, []schema.Key{
+			schema.MetaKey(a.config.Namespace, name), schema.SystemConfigKey(a.config.Namespace),
 		}, true)
 		if err != nil {
 			return err
@@ -328,12 +331,12 @@ func (a *administration) EditEntity(
 		if err := t.setRetention(items[1]); err != nil {
 			return err
 		}
-		e, err := parseEntity(items[0])
+		e, err := config.ParseEntity(items[0])
 		if err != nil {
 			return err
 		}
 		if e == nil {
-			return fault(weir.NotFound, "entity", name, "is not declared")
+			return client.Fault(weir.NotFound, "entity", name, "is not declared")
 		}
 		display, metadata, err := edit(e.Name, e.Metadata)
 		if err != nil {
@@ -343,17 +346,17 @@ func (a *administration) EditEntity(
 		if err != nil {
 			return &weir.Error{Code: weir.Invalid, Field: "metadata", Reason: "cannot be stored", Err: err}
 		}
-		x := &expression{}
-		x.exists(schema.AttrPK)
+		x := &client.Expression{}
+		x.RequireExists(schema.AttrPK)
 		for _, a := range []string{
 			schema.AttrVersion, schema.AttrPGen, schema.AttrPInc, schema.AttrParent, schema.AttrCascade,
 		} {
-			x.requireUnchanged(items[0], a)
+			x.RequireUnchanged(items[0], a)
 		}
-		x.setText(schema.AttrName, display)
-		x.set = append(x.set, x.name(schema.AttrMetadata)+" = "+x.value(stored))
-		x.setNumber(schema.AttrVersion, e.Version+1)
-		t.update(e.Key(), x)
+		x.SetText(schema.AttrName, display)
+		x.Set = append(x.Set, x.Name(schema.AttrMetadata)+" = "+x.Value(stored))
+		x.SetNumber(schema.AttrVersion, e.Version+1)
+		t.Update(e.Key(), x)
 		return t.addAuditEvent(actionMetadataSet, name, "", map[string]any{
 			schema.AttrName: display, schema.AttrMetadata: metadata,
 		})

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -51,7 +52,7 @@ func TestFaultsRefillLost(t *testing.T) {
 		most  int64
 	}{
 		"request lost": {testkit.LostRequest, 1}, "answer lost": {testkit.LostAnswer, 1},
-		"throttled until nobody repeats it": {testkit.Throttle, callAttempts},
+		"throttled until nobody repeats it": {testkit.Throttle, client.CallAttempts},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -74,14 +75,14 @@ func TestFaultsRefillLost(t *testing.T) {
 				}},
 			})
 			mustTake(t, second, "acme", 60)
-			second.store.running.wait()
+			second.store.running.Wait()
 			if second.faults.Count(tc.fault) != tc.most {
 				t.Fatal("nothing went wrong")
 			}
 			wantDenied(t, second, "acme", 41)
 			mustTake(t, second, "acme", 40)
 			wantDenied(t, second, "acme", 1)
-			second.store.running.wait()
+			second.store.running.Wait()
 			wantDenied(t, first, "acme", 1)
 			w.wantTaken(t, "acme", "rpm", 101)
 		})

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -45,9 +46,9 @@ func TestFaultsPolicy(t *testing.T) {
 				s := w.trapped(t, weir.Options{OnUnavailable: policy}, p)
 				if !tc.fresh {
 					mustTake(t, s, "acme", 1)
-					s.store.running.wait()
+					s.store.running.Wait()
 				}
-				p.set(callAttempts)
+				p.set(client.CallAttempts)
 				if tc.operation != "BatchGetItem" {
 					p.set(1)
 				}
@@ -94,7 +95,7 @@ func TestFaultsSettlePolicy(t *testing.T) {
 				func() error { _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 6}); return err },
 				func() error { _, err := lease.Cancel(t.Context()); return err },
 			} {
-				p.set(callAttempts)
+				p.set(client.CallAttempts)
 				wantCode(t, verb(), weir.Unavailable)
 				p.set(0)
 			}
@@ -121,7 +122,7 @@ func TestFaultsCompensation(t *testing.T) {
 			if _, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 5)); err == nil {
 				t.Fatal("more than the parent has was admitted")
 			}
-			s.store.running.wait()
+			s.store.running.Wait()
 			w.wantTaken(t, "acme", "rpm", 8)
 			// The write on the child is the first, what is given back the ones after.
 			p.struck = make(chan struct{}, 1)
@@ -159,7 +160,7 @@ func TestFaultsPermission(t *testing.T) {
 			p.fault, p.code = testkit.Refuse, "AccessDeniedException"
 			s := w.trapped(t, weir.Options{OnUnavailable: weir.Allow, CacheTTL: time.Second}, p)
 			lease := mustTake(t, s, "acme", 1)
-			s.store.running.wait()
+			s.store.running.Wait()
 			w.clock.advance(2 * time.Second)
 			p.set(1 << 20)
 			if name == "configuration" { // limits that a request brings are judged beside those in force
@@ -177,7 +178,7 @@ func TestFaultsPermission(t *testing.T) {
 			if _, err := lease.Cancel(t.Context()); err != nil {
 				t.Errorf("cancel: %v", err)
 			}
-			s.store.running.wait()
+			s.store.running.Wait()
 			w.wantTaken(t, "acme", "rpm", 0)
 			w.wantTaken(t, "top", "rpm", 0)
 		})
@@ -194,8 +195,8 @@ func TestFaultsTableDeleted(t *testing.T) {
 	allows := w.trapped(t, weir.Options{Limits: []weir.Limit{limit}, OnUnavailable: weir.Allow})
 	lease := mustTake(t, blocks, "acme", 4)
 	mustTake(t, allows, "acme", 1)
-	blocks.store.running.wait()
-	allows.store.running.wait()
+	blocks.store.running.Wait()
+	allows.store.running.Wait()
 	if err := w.table.Delete(t.Context()); err != nil {
 		t.Fatal(err)
 	}

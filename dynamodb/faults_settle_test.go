@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -40,10 +41,10 @@ func TestFaultsSettleRepeated(t *testing.T) {
 			p := &trap{fault: tc.fault, operation: "UpdateItem"}
 			s := w.trapped(t, weir.Options{}, p)
 			lease := mustTake(t, s, "acme", 4)
-			s.store.running.wait()
+			s.store.running.Wait()
 			p.set(1)
 			if tc.fault == testkit.NoConnection {
-				p.set(callAttempts)
+				p.set(client.CallAttempts)
 			}
 			repeated := 0
 			for range 3 {
@@ -94,10 +95,10 @@ func TestFaultsReserveRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.store.running.wait()
+			s.store.running.Wait()
 			p.set(1)
 			if tc.fault == testkit.NoConnection {
-				p.set(callAttempts)
+				p.set(client.CallAttempts)
 			}
 			r := rpmOf("acme", 4)
 			r.LeaseID = weir.NewLeaseID(w.clock.now())
@@ -107,7 +108,7 @@ func TestFaultsReserveRepeated(t *testing.T) {
 			if err != nil {
 				t.Fatalf("repeated: %v", err)
 			}
-			s.store.running.wait()
+			s.store.running.Wait()
 			w.wantTaken(t, "acme", "rpm", tc.taken)
 			receipt, err := lease.Cancel(t.Context())
 			if err != nil || receipt.RefundInDoubt {
@@ -154,7 +155,7 @@ func TestFaultsSettleInPart(t *testing.T) {
 			p := &trap{fault: testkit.NoConnection, operation: "UpdateItem", text: "/BUCKET#" + tc.broken + "#"}
 			s := w.trapped(t, weir.Options{}, p)
 			lease := mustTake(t, s, "acme", 4)
-			s.store.running.wait()
+			s.store.running.Wait()
 			works := map[string]string{"top": "acme", "acme": "top"}[tc.broken]
 			p.set(1 << 20)
 			wantCode(t, tc.first(t.Context(), lease), weir.Unavailable)
@@ -181,8 +182,8 @@ func TestFaultsSettleTwo(t *testing.T) {
 	p := &trap{fault: testkit.Throttle, operation: "UpdateItem"}
 	s := w.trapped(t, weir.Options{}, p)
 	leases := []*weir.Lease{mustTake(t, s, "acme", 4), mustTake(t, s, "acme", 5)}
-	s.store.running.wait()
-	p.set(3 * callAttempts) // some fail, together or one by one
+	s.store.running.Wait()
+	p.set(3 * client.CallAttempts) // some fail, together or one by one
 	var wg sync.WaitGroup
 	failed := make([]int, len(leases))
 	for i, lease := range leases {
@@ -262,7 +263,7 @@ func TestFaultsCallerLeaves(t *testing.T) {
 			h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
 			s := w.side(t, "held", Options{}, weir.Options{}, &testkit.FaultOptions{Base: h})
 			mustTake(t, s, "acme", 4)
-			s.store.running.wait()
+			s.store.running.Wait()
 			arrived, release := h.hold()
 			defer release()
 			ctx, cancel := context.WithCancel(t.Context())
@@ -286,7 +287,7 @@ func TestFaultsCallerLeaves(t *testing.T) {
 				wantCode(t, err, weir.Unavailable)
 			}
 			release()
-			s.store.running.wait()
+			s.store.running.Wait()
 			w.wantTaken(t, "acme", "rpm", 4)
 			w.wantTaken(t, "top", "rpm", 4)
 			if n := s.store.Stats().AmbiguousMilli; n != 0 {
@@ -305,7 +306,7 @@ func TestFaultsSettlerLeaves(t *testing.T) {
 	h := &held{base: http.DefaultTransport.(*http.Transport).Clone(), text: "/BUCKET#acme#"}
 	s := w.side(t, "held", Options{}, weir.Options{}, &testkit.FaultOptions{Base: h})
 	lease := mustTake(t, s, "acme", 4)
-	s.store.running.wait()
+	s.store.running.Wait()
 	arrived, release := h.hold()
 	defer release()
 	ctx, cancel := context.WithCancel(t.Context())

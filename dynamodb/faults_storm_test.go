@@ -169,7 +169,7 @@ func (r *stormRun) split(t *testing.T) {
 		p := side.store.buckets.subject(weir.Subject{Entity: entity, Resource: faultResource})
 		for _, shards := range []int{1, 2} {
 			side.store.buckets.doubleShards(t.Context(), p, shards)
-			side.store.running.wait()
+			side.store.running.Wait()
 		}
 		if p.release(); p.shardCount() != 4 {
 			t.Fatalf("%s has %d shards", entity, p.shardCount())
@@ -280,7 +280,7 @@ func (r *stormRun) calm(t *testing.T) {
 // quiet waits until nothing is on its way any more, late requests included.
 func (r *stormRun) quiet() {
 	for _, s := range r.sides {
-		s.store.running.wait()
+		s.store.running.Wait()
 		s.faults.Wait()
 		s.wire.going.Wait()
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -89,7 +90,7 @@ func parentShard(shard int) int { return shard - 1<<(bits.Len(uint(shard))-1) }
 // cancelledItem is the image of the item that a transaction was to put, where its condition did not
 // hold.
 func cancelledItem(reasons []types.CancellationReason) schema.Item {
-	if len(reasons) == 0 || text(reasons[0].Code) != reasonCondition {
+	if len(reasons) == 0 || client.Text(reasons[0].Code) != client.ReasonCondition {
 		return nil
 	}
 	return reasons[0].Item

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -34,10 +35,10 @@ func TestBatches(t *testing.T) {
 	for _, key := range keys[:180] {
 		item := key.Item()
 		item["large"] = schema.String(large)
-		putItem(t, c.tableClient, item)
+		putItem(t, c.Client, item)
 	}
 	asked := append(append([]schema.Key(nil), keys...), keys[3], keys[200]) // two of them twice
-	items, err := c.batchGet(t.Context(), asked, true)
+	items, err := c.BatchGet(t.Context(), asked, true)
 	if err != nil || len(items) != len(asked) {
 		t.Fatalf("got %d items, %v; want %d", len(items), err, len(asked))
 	}
@@ -52,7 +53,7 @@ func TestBatches(t *testing.T) {
 		}
 	}
 	pages, found := 0, 0
-	for page, err := range c.queryPages(t.Context(), partition("ns/ENTITY#e", "#0", true)) {
+	for page, err := range c.QueryPages(t.Context(), client.Partition("ns/ENTITY#e", "#0", true)) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,18 +63,18 @@ func TestBatches(t *testing.T) {
 	if found != 180 || pages < 3 {
 		t.Errorf("got %d items on %d pages, want 180 on at least 3", found, pages)
 	}
-	some, err := c.queryAll(t.Context(), partition("ns/ENTITY#e", "#001", false))
+	some, err := c.QueryAll(t.Context(), client.Partition("ns/ENTITY#e", "#001", false))
 	if err != nil || len(some) != 10 {
 		t.Errorf("with a prefix: got %d, %v; want 10", len(some), err)
 	}
-	if err := c.batchDelete(t.Context(), asked); err != nil {
+	if err := c.BatchDelete(t.Context(), asked); err != nil {
 		t.Fatal(err)
 	}
-	left, err := c.queryAll(t.Context(), partition("ns/ENTITY#e", "", true))
+	left, err := c.QueryAll(t.Context(), client.Partition("ns/ENTITY#e", "", true))
 	if err != nil || len(left) != 0 {
 		t.Errorf("after the deletion: got %d, %v", len(left), err)
 	}
-	if none, err := c.batchGet(t.Context(), nil, true); err != nil || len(none) != 0 {
+	if none, err := c.BatchGet(t.Context(), nil, true); err != nil || len(none) != 0 {
 		t.Errorf("of nothing: got %v, %v", none, err)
 	}
 }
@@ -113,7 +114,7 @@ func TestUnprocessed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := testKeys(130)
 		some := wired(t, partly(7))
-		items, err := some.batchGet(t.Context(), keys, false)
+		items, err := some.BatchGet(t.Context(), keys, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,19 +123,19 @@ func TestUnprocessed(t *testing.T) {
 				t.Fatalf("item %d is missing", i)
 			}
 		}
-		if err := some.batchDelete(t.Context(), keys); err != nil {
+		if err := some.BatchDelete(t.Context(), keys); err != nil {
 			t.Error(err)
 		}
 		none := wired(t, partly(0))
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		_, err = none.batchGet(ctx, keys, false)
+		_, err = none.BatchGet(ctx, keys, false)
 		if !errors.Is(err, weir.Unavailable) || !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("got %v, want that it is throttled", err)
 		}
 		ctx, cancel = context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := none.batchDelete(ctx, keys); !errors.Is(err, weir.Unavailable) {
+		if err := none.BatchDelete(ctx, keys); !errors.Is(err, weir.Unavailable) {
 			t.Errorf("got %v, want that it is throttled", err)
 		}
 	})
@@ -147,12 +148,12 @@ func TestQueryFails(t *testing.T) {
 		page := says(http.StatusOK, `{"Items":[{"PK":{"S":"a"},"SK":{"S":"b"}}],`+
 			`"LastEvaluatedKey":{"PK":{"S":"a"},"SK":{"S":"b"}}}`)
 		c := wired(t, script(page, fails("AccessDeniedException", "")))
-		_, err := c.queryAll(t.Context(), partition("a", "", false))
+		_, err := c.QueryAll(t.Context(), client.Partition("a", "", false))
 		if !errors.Is(err, weir.PermissionDenied) {
 			t.Errorf("got %v, want %v", err, weir.PermissionDenied)
 		}
 		bad := wired(t, script(says(http.StatusOK, `{"Responses":{"limits":[{"PK":{"S":"a"}}]}}`)))
-		if _, err := bad.batchGet(t.Context(), testKeys(1), false); !errors.Is(err, weir.Unsupported) {
+		if _, err := bad.BatchGet(t.Context(), testKeys(1), false); !errors.Is(err, weir.Unsupported) {
 			t.Errorf("got %v, want %v", err, weir.Unsupported)
 		}
 	})

@@ -12,7 +12,7 @@ const (
 // stays charged, and is counted as unknown.
 func (l *itemQueue) requeue(r *itemUpdate, err error) {
 	s := l.store
-	if r.attempts++; r.attempts > maxLater || s.running.closed.Load() && r.attempts > 1 {
+	if r.attempts++; r.attempts > maxLater || s.running.Closed.Load() && r.attempts > 1 {
 		for _, ch := range r.deltas {
 			s.counts.ambiguous(max(ch.milli, -ch.milli))
 		}
@@ -20,14 +20,14 @@ func (l *itemQueue) requeue(r *itemUpdate, err error) {
 		return
 	}
 	l.state.retain()
-	s.running.run(func() {
+	s.running.Run(func() {
 		defer l.state.release()
-		if !s.running.closed.Load() {
+		if !s.running.Closed.Load() {
 			pause := time.NewTimer(firstLater << (r.attempts - 1))
 			defer pause.Stop()
 			select {
 			case <-pause.C:
-			case <-s.running.ending:
+			case <-s.running.Ending:
 			}
 		}
 		l.enqueue(nil, r)

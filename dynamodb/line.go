@@ -59,7 +59,7 @@ func (l *itemQueue) enqueue(m *waiter, r *itemUpdate) {
 	}
 	if !l.running {
 		l.running = true
-		l.store.running.begin()
+		l.store.running.Begin()
 		l.state.retain()
 		go l.run()
 	}
@@ -67,7 +67,7 @@ func (l *itemQueue) enqueue(m *waiter, r *itemUpdate) {
 
 // run writes until nobody is left.
 func (l *itemQueue) run() {
-	defer l.store.running.end()
+	defer l.store.running.End()
 	defer l.state.release()
 	for {
 		b := l.nextBatch()
@@ -159,6 +159,6 @@ func (l *itemQueue) noteSeen(n seenLimit) {
 func (l *itemQueue) id() schema.BucketID {
 	of := l.state.subject
 	return schema.BucketID{
-		Namespace: l.store.config.namespace, Entity: of.Entity, Resource: of.Resource, Shard: l.shard,
+		Namespace: l.store.config.Namespace, Entity: of.Entity, Resource: of.Resource, Shard: l.shard,
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"time"
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -23,10 +24,10 @@ const (
 // ListEntities returns a page of names in order. All entities are those with a META or with limits
 // of their own; what an index does not show yet is missing for a moment.
 func (a *administration) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	names := a.declaredNames(ctx, q.After, q.Size+1) // one more tells whether there is another page
 	switch {
 	case q.Parent != "":
@@ -54,10 +55,10 @@ func (a *administration) ListEntities(ctx context.Context, q *weir.EntityQuery) 
 // Resources returns, in order, the resources on which an entity has something in use or limits of
 // its own.
 func (a *administration) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	var ids []schema.BucketID
 	for id, err := range a.bucketsOf(ctx, entity) {
 		if err != nil {
@@ -78,12 +79,12 @@ func (a *administration) Resources(ctx context.Context, now time.Time, entity st
 			found[of.Resource] = true
 		}
 	}
-	own, err := a.config.readDefinition(ctx, entity)
+	own, err := a.config.ReadDefinition(ctx, entity)
 	if err != nil {
 		return nil, err
 	}
-	for resource, level := range own.levels {
-		if resource != weir.DefaultResource && level.hasLimits() {
+	for resource, level := range own.Levels {
+		if resource != weir.DefaultResource && level.HasLimits() {
 			found[resource] = true
 		}
 	}
@@ -93,21 +94,21 @@ func (a *administration) Resources(ctx context.Context, now time.Time, entity st
 // Entities returns, in order, the entities that have something in use on a resource or limits of
 // their own.
 func (a *administration) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
-	if err := a.running.enter(); err != nil {
+	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
-	defer a.running.end()
+	defer a.running.End()
 	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
-	in := keysOnly(indexed(schema.GSI2, schema.ResourcePK(a.config.namespace, resource), schema.BucketPrefix))
-	for page, err := range a.client.queryPages(ctx, in) {
+	in := client.KeysOnly(client.Indexed(schema.GSI2, schema.ResourcePK(a.config.Namespace, resource), schema.BucketPrefix))
+	for page, err := range a.client.QueryPages(ctx, in) {
 		if err != nil {
 			return nil, err
 		}
 		for _, item := range page {
-			id, err := schema.ParseBucketPK(textOf(item, schema.AttrPK))
+			id, err := schema.ParseBucketPK(client.TextOf(item, schema.AttrPK))
 			if err != nil {
-				return nil, unreadable(err)
+				return nil, client.Unreadable(err)
 			}
 			ids = append(ids, id)
 		}
@@ -131,17 +132,17 @@ func (a *administration) Entities(ctx context.Context, now time.Time, resource s
 
 // bucketsOf yields the buckets of an entity, shard by shard.
 func (a *administration) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
-	in := indexed(schema.GSI3, schema.EntityPK(a.config.namespace, entity), schema.BucketPrefix)
+	in := client.Indexed(schema.GSI3, schema.EntityPK(a.config.Namespace, entity), schema.BucketPrefix)
 	return func(yield func(schema.BucketID, error) bool) {
-		for page, err := range a.client.queryPages(ctx, in) {
+		for page, err := range a.client.QueryPages(ctx, in) {
 			if err != nil {
 				yield(schema.BucketID{}, err)
 				return
 			}
 			for _, item := range page {
-				id, err := schema.ParseBucketPK(textOf(item, schema.AttrPK))
+				id, err := schema.ParseBucketPK(client.TextOf(item, schema.AttrPK))
 				if err != nil {
-					yield(id, unreadable(err))
+					yield(id, client.Unreadable(err))
 					return
 				}
 				if !yield(id, nil) {
@@ -154,17 +155,17 @@ func (a *administration) bucketsOf(ctx context.Context, entity string) iter.Seq2
 
 // childNames yields the children of an entity that come behind after, in order.
 func (a *administration) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
-	in := a.namesAfter(schema.GSI1, schema.ParentPK(a.config.namespace, parent), schema.ChildPrefix, after)
+	in := a.namesAfter(schema.GSI1, schema.ParentPK(a.config.Namespace, parent), schema.ChildPrefix, after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
-		return schema.ParseChildSK(textOf(item, schema.AttrGSI1SK))
+		return schema.ParseChildSK(client.TextOf(item, schema.AttrGSI1SK))
 	})
 }
 
 // customNames yields the entities with a configuration item on a resource that come behind after.
 func (a *administration) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
-	in := a.namesAfter(schema.GSI3, schema.EntityConfigPK(a.config.namespace, resource), "", after)
+	in := a.namesAfter(schema.GSI3, schema.EntityConfigPK(a.config.Namespace, resource), "", after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
-		return textOf(item, schema.AttrGSI3SK), nil
+		return client.TextOf(item, schema.AttrGSI3SK), nil
 	})
 }
 
@@ -191,7 +192,7 @@ func (a *administration) names(
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
-		for page, err := range a.client.queryPages(ctx, in) {
+		for page, err := range a.client.QueryPages(ctx, in) {
 			if err != nil {
 				yield("", err)
 				return
@@ -199,7 +200,7 @@ func (a *administration) names(
 			for _, item := range page {
 				name, err := nameOf(item)
 				if err != nil {
-					yield("", unreadable(err))
+					yield("", client.Unreadable(err))
 					return
 				}
 				if name == last {
@@ -239,7 +240,7 @@ func (a *administration) withLimitsOn(
 				yield("", err)
 				return
 			}
-			if batch = append(batch, name); len(batch) == maxBatchGet && !flush() {
+			if batch = append(batch, name); len(batch) == client.MaxBatchGet && !flush() {
 				return
 			}
 		}
@@ -251,34 +252,17 @@ func (a *administration) withLimitsOn(
 func (a *administration) filterWithLimits(ctx context.Context, resource string, names []string) ([]string, error) {
 	keys := make([]schema.Key, len(names))
 	for i, name := range names {
-		keys[i] = schema.EntityConfigKey(a.config.namespace, name, resource)
+		keys[i] = schema.EntityConfigKey(a.config.Namespace, name, resource)
 	}
-	items, err := a.client.batchGet(ctx, keys, false)
+	items, err := a.client.BatchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}
 	var kept []string
 	for i, item := range items {
-		if parseLevel(weir.LevelEntity, item).hasLimits() {
+		if config.ParseLevel(weir.LevelEntity, item).HasLimits() {
 			kept = append(kept, names[i])
 		}
 	}
 	return kept, nil
-}
-
-// textOf is an item's string; empty if it has none.
-func textOf(item schema.Item, attribute string) string {
-	v, ok := item[attribute].(*types.AttributeValueMemberS)
-	if !ok {
-		return ""
-	}
-	return v.Value
-}
-
-// keysOnly restricts a query to the keys of its items.
-func keysOnly(in *ddb.QueryInput) *ddb.QueryInput {
-	in.ProjectionExpression = new("#k0, #k1")
-	in.ExpressionAttributeNames["#k0"] = schema.AttrPK
-	in.ExpressionAttributeNames["#k1"] = schema.AttrSK
-	return in
 }

@@ -5,6 +5,7 @@ import (
 	"iter"
 	"strings"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -48,7 +49,7 @@ func (a *administration) declaredNames(
 			if more {
 				after = names[len(names)-1].name
 			}
-			if more && len(names) < min(wanted, maxBatchGet) {
+			if more && len(names) < min(wanted, client.MaxBatchGet) {
 				continue
 			}
 			if names, err = a.filterDeclared(ctx, names); err != nil {
@@ -78,13 +79,13 @@ func (r *indexedRows) next(names int) int {
 
 // readNames reads so many rows behind a name, or as many as one answer holds.
 func (a *administration) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
-	in := keysOnly(a.namesAfter(schema.GSI4, a.config.namespace, schema.EntityPK(a.config.namespace, ""), after))
-	in.TableName, in.Limit = &a.client.table, new(int32(limit))
+	in := client.KeysOnly(a.namesAfter(schema.GSI4, a.config.Namespace, schema.EntityPK(a.config.Namespace, ""), after))
+	in.TableName, in.Limit = &a.client.TableName, new(int32(limit))
 	r := &indexedRows{more: true}
 	for r.more && r.rows == 0 {
-		out, err := a.client.api.Query(ctx, in)
+		out, err := a.client.API.Query(ctx, in)
 		if err != nil {
-			return nil, classify(err)
+			return nil, client.Classify(err)
 		}
 		in.ExclusiveStartKey, r.more = out.LastEvaluatedKey, len(out.LastEvaluatedKey) > 0
 		for _, row := range out.Items {
@@ -101,15 +102,15 @@ func (a *administration) readNames(ctx context.Context, after string, limit int)
 
 // add takes in a row, which comes behind those before it.
 func (r *indexedRows) add(row schema.Item) error {
-	_, name, err := schema.ParseEntityPK(textOf(row, schema.AttrPK))
+	_, name, err := schema.ParseEntityPK(client.TextOf(row, schema.AttrPK))
 	if err != nil {
-		return unreadable(err)
+		return client.Unreadable(err)
 	}
 	r.rows++
 	if n := len(r.names); n == 0 || r.names[n-1].name != name {
 		r.names = append(r.names, indexedName{name: name})
 	}
-	sk := textOf(row, schema.AttrSK)
+	sk := client.TextOf(row, schema.AttrSK)
 	if sk == schema.SKMeta || strings.HasPrefix(sk, schema.SKConfig+"#") {
 		r.names[len(r.names)-1].declared = true
 	}
@@ -123,14 +124,14 @@ func (a *administration) filterDeclared(ctx context.Context, seen []indexedName)
 	for i := range seen {
 		if n := &seen[i]; n.cut && !n.declared {
 			open = append(open, n)
-			keys = append(keys, schema.MetaKey(a.config.namespace, n.name))
+			keys = append(keys, schema.MetaKey(a.config.Namespace, n.name))
 		}
 	}
-	metas, err := a.client.batchGet(ctx, keys, false)
+	metas, err := a.client.BatchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}
-	err = parallel(len(open), func(i int) error {
+	err = client.Parallel(len(open), func(i int) error {
 		if metas[i] != nil {
 			open[i].declared = true
 			return nil
@@ -150,9 +151,9 @@ func (a *administration) filterDeclared(ctx context.Context, seen []indexedName)
 
 // anyConfig reports whether an entity has a configuration item.
 func (a *administration) anyConfig(ctx context.Context, pk string) (bool, error) {
-	in := keysOnly(partition(pk, schema.SKConfig+"#", false))
+	in := client.KeysOnly(client.Partition(pk, schema.SKConfig+"#", false))
 	in.Limit = new(int32(1))
-	for page, err := range a.client.queryPages(ctx, in) {
+	for page, err := range a.client.QueryPages(ctx, in) {
 		return len(page) > 0, err // one is enough
 	}
 	return false, nil

@@ -55,12 +55,12 @@ func testLists(t *testing.T, s *Store) {
 	s.mustSet(t, weir.Subject{Entity: "child-2", Resource: "gpt-4o"}, rate("rpm", 1))
 	s.mustSet(t, weir.Subject{Entity: "a", Resource: weir.DefaultResource}, rate("rpm", 1))
 	// A flag is no limit.
-	flag := &schema.Config{Namespace: s.config.namespace, Entity: "other", Resource: "gpt-4o", Access: schema.AccessOn}
+	flag := &schema.Config{Namespace: s.config.Namespace, Entity: "other", Resource: "gpt-4o", Access: schema.AccessOn}
 	s.put(t, flag.Item())
 	id := s.bucket(t, "user", "gpt-4o", 0, 2)
 	s.bucket(t, "user", "gpt-4o", 1, 2)
 	s.bucket(t, "user", "o/1", 0, 1)
-	full, err := schema.NewBucket(schema.BucketID{Namespace: s.config.namespace, Entity: "idle", Resource: "gpt-4o"},
+	full, err := schema.NewBucket(schema.BucketID{Namespace: s.config.Namespace, Entity: "idle", Resource: "gpt-4o"},
 		configNow.UnixMilli(), []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}})
 	if err != nil {
 		t.Fatal(err)

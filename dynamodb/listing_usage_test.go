@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -17,13 +18,13 @@ import (
 // putAll stores many items of another program.
 func (s *Store) putAll(t *testing.T, items []schema.Item) {
 	t.Helper()
-	for some := range slices.Chunk(items, maxBatchWrite) {
+	for some := range slices.Chunk(items, client.MaxBatchWrite) {
 		var writes []types.WriteRequest
 		for _, item := range some {
 			writes = append(writes, types.WriteRequest{PutRequest: &types.PutRequest{Item: item}})
 		}
-		out, err := s.client.api.BatchWriteItem(t.Context(), &ddb.BatchWriteItemInput{
-			RequestItems: map[string][]types.WriteRequest{s.client.table: writes},
+		out, err := s.client.API.BatchWriteItem(t.Context(), &ddb.BatchWriteItemInput{
+			RequestItems: map[string][]types.WriteRequest{s.client.TableName: writes},
 		})
 		if err != nil || len(out.UnprocessedItems) > 0 {
 			t.Fatalf("got %v, and %d left", err, len(out.UnprocessedItems))
@@ -36,7 +37,7 @@ func (s *Store) metas(t *testing.T, names ...string) []schema.Item {
 	t.Helper()
 	items := make([]schema.Item, len(names))
 	for i, name := range names {
-		e, err := newEntity(s.config.namespace, name, configNow)
+		e, err := newEntity(s.config.Namespace, name, configNow)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,7 +50,7 @@ func (s *Store) metas(t *testing.T, names ...string) []schema.Item {
 
 // hoursOf is the usage of an entity in so many hours.
 func (s *Store) hoursOf(entity string, hours int) []schema.Item {
-	id := schema.BucketID{Namespace: s.config.namespace, Entity: entity, Resource: "gpt-4o"}
+	id := schema.BucketID{Namespace: s.config.Namespace, Entity: entity, Resource: "gpt-4o"}
 	items := make([]schema.Item, hours)
 	for i := range items {
 		at := configNow.Add(time.Duration(i) * time.Hour)
@@ -79,7 +80,7 @@ func TestListsSkipUsage(t *testing.T) {
 		items = append(items, s.hoursOf(fmt.Sprintf("busy-%d-nobody", i), hours)...) // not declared
 	}
 	plain("c", 3)
-	limits := &schema.Config{Namespace: s.config.namespace, Entity: "python", Resource: "gpt-4o"}
+	limits := &schema.Config{Namespace: s.config.Namespace, Entity: "python", Resource: "gpt-4o"}
 	limits.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}})
 	items, want = append(items, limits.Item()), append(want, "python") // by its limits alone
 	items = append(items, s.hoursOf("python", hours)...)

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -32,11 +34,11 @@ func newNamespace(n *schema.Namespace) Namespace {
 func (t *Table) RegisterNamespace(
 	ctx context.Context, name string,
 ) (n *Namespace, made bool, err error) {
-	if err := checkNewNamespace(name); err != nil {
+	if err := tables.CheckNewNamespace(name); err != nil {
 		return nil, false, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
-		found, isNew, err := c.registerNamespace(ctx, name)
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tables.Table) (*schema.Namespace, error) {
+		found, isNew, err := c.RegisterNamespace(ctx, name)
 		made = isNew
 		return found, err
 	}, &n)
@@ -45,13 +47,13 @@ func (t *Table) RegisterNamespace(
 
 // Namespace returns the namespace of that name; [weir.NotFound] if it is not registered.
 func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err error) {
-	if err := checkNamespace("namespace", name); err != nil {
+	if err := tables.CheckNamespace("namespace", name); err != nil {
 		return nil, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
-		found, err := c.forward(ctx, name)
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tables.Table) (*schema.Namespace, error) {
+		found, err := c.ByName(ctx, name)
 		if err == nil && found == nil {
-			err = fault(weir.NotFound, "namespace", name, "is not registered on table "+c.table)
+			err = client.Fault(weir.NotFound, "namespace", name, "is not registered on table "+c.TableName)
 		}
 		return found, err
 	}, &n)
@@ -60,8 +62,8 @@ func (t *Table) Namespace(ctx context.Context, name string) (n *Namespace, err e
 
 // Namespaces returns all namespaces that have a name, in the order of the names.
 func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
-	return t.onNamespaces(ctx, func(ctx context.Context, c *tableAccess) ([]schema.Namespace, error) {
-		byName, _, err := c.namespaces(ctx)
+	return t.onNamespaces(ctx, func(ctx context.Context, c *tables.Table) ([]schema.Namespace, error) {
+		byName, _, err := c.Namespaces(ctx)
 		return byName, err
 	})
 }
@@ -69,8 +71,8 @@ func (t *Table) Namespaces(ctx context.Context) ([]Namespace, error) {
 // OrphanNamespaces returns the namespaces whose data no name leads to, in the order of their IDs:
 // those deleted, those half purged, and those that lost their name when something broke.
 func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
-	return t.onNamespaces(ctx, func(ctx context.Context, c *tableAccess) ([]schema.Namespace, error) {
-		return c.orphans(ctx)
+	return t.onNamespaces(ctx, func(ctx context.Context, c *tables.Table) ([]schema.Namespace, error) {
+		return c.Orphans(ctx)
 	})
 }
 
@@ -78,11 +80,11 @@ func (t *Table) OrphanNamespaces(ctx context.Context) ([]Namespace, error) {
 // [weir.NotFound] if it is not registered. A limiter that has it open refuses reservations once its
 // cached configuration has expired.
 func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace, err error) {
-	if err := checkNamespace("namespace", name); err != nil {
+	if err := tables.CheckNamespace("namespace", name); err != nil {
 		return nil, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
-		return c.deleteNamespace(ctx, name)
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tables.Table) (*schema.Namespace, error) {
+		return c.DeleteNamespace(ctx, name)
 	}, &n)
 	return n, err
 }
@@ -90,11 +92,11 @@ func (t *Table) DeleteNamespace(ctx context.Context, name string) (n *Namespace,
 // RecoverNamespace makes the name lead again to a namespace that was deleted, or lost it. It is
 // [weir.Conflict] where it is active, being purged, or the name was registered again.
 func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, err error) {
-	if err := checkNamespace("namespace_id", id); err != nil {
+	if err := tables.CheckNamespace("namespace_id", id); err != nil {
 		return nil, err
 	}
-	err = t.onNamespace(ctx, func(ctx context.Context, c *tableAccess) (*schema.Namespace, error) {
-		return c.recoverNamespace(ctx, id)
+	err = t.onNamespace(ctx, func(ctx context.Context, c *tables.Table) (*schema.Namespace, error) {
+		return c.RecoverNamespace(ctx, id)
 	}, &n)
 	return n, err
 }
@@ -107,36 +109,36 @@ func (t *Table) RecoverNamespace(ctx context.Context, id string) (n *Namespace, 
 func (t *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (int64, error) {
-	if err := checkNamespace("namespace_id", id); err != nil {
+	if err := tables.CheckNamespace("namespace_id", id); err != nil {
 		return 0, err
 	}
 	c, err := t.ready(ctx)
 	if err != nil {
 		return 0, err
 	}
-	return c.purgeNamespace(ctx, id, scan, progress)
+	return c.PurgeNamespace(ctx, id, scan, progress)
 }
 
 // ready connects to a table that is one of weir's.
-func (t *Table) ready(ctx context.Context) (*tableAccess, error) {
+func (t *Table) ready(ctx context.Context) (*tables.Table, error) {
 	c, err := t.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := c.checkTable(ctx); err != nil {
+	if err := c.CheckTable(ctx); err != nil {
 		return nil, err
 	}
-	v, err := c.readVersion(ctx)
+	v, err := c.ReadVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return c, checkVersion(t.Name, v)
+	return c, tables.CheckVersion(t.Name, v)
 }
 
 // onNamespace puts a question about one namespace.
 func (t *Table) onNamespace(
 	ctx context.Context,
-	question func(context.Context, *tableAccess) (*schema.Namespace, error), to **Namespace,
+	question func(context.Context, *tables.Table) (*schema.Namespace, error), to **Namespace,
 ) error {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()
@@ -153,7 +155,7 @@ func (t *Table) onNamespace(
 
 // onNamespaces puts a question about many.
 func (t *Table) onNamespaces(
-	ctx context.Context, question func(context.Context, *tableAccess) ([]schema.Namespace, error),
+	ctx context.Context, question func(context.Context, *tables.Table) ([]schema.Namespace, error),
 ) ([]Namespace, error) {
 	ctx, cancel := context.WithTimeout(ctx, adminTimeout)
 	defer cancel()

@@ -4,28 +4,29 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // erase deletes items without looking at them.
-func erase(t *testing.T, c *tableAccess, keys ...schema.Key) {
+func erase(t *testing.T, c *tables.Table, keys ...schema.Key) {
 	t.Helper()
-	if err := c.batchDelete(t.Context(), keys); err != nil {
+	if err := c.BatchDelete(t.Context(), keys); err != nil {
 		t.Fatal(err)
 	}
 }
 
 // restore writes both items of a namespace as the Python library recovers it, without looking
 // whether a purge has begun.
-func restore(t *testing.T, c *tableAccess, n *Namespace, back bool) {
+func restore(t *testing.T, c *tables.Table, n *Namespace, back bool) {
 	t.Helper()
 	item := &schema.Namespace{
 		ID: n.ID, Name: n.Name, Status: schema.StatusActive, CreatedAt: n.CreatedAt,
 	}
-	putItem(t, c.tableClient, item.Item())
+	putItem(t, c.Client, item.Item())
 	if back {
 		item.Reverse = true
-		putItem(t, c.tableClient, item.Item())
+		putItem(t, c.Client, item.Item())
 	}
 }
 
@@ -85,24 +86,24 @@ func TestNamespaceWithoutWayBack(t *testing.T) {
 func TestNamespaceRecoveredInPurge(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		meanwhile func(*testing.T, *tableAccess, *Namespace)
+		meanwhile func(*testing.T, *tables.Table, *Namespace)
 		refused   bool
 		orphan    string // its status afterwards
 	}{
-		"nothing": {meanwhile: func(*testing.T, *tableAccess, *Namespace) {}},
-		"recovered": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+		"nothing": {meanwhile: func(*testing.T, *tables.Table, *Namespace) {}},
+		"recovered": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
 			restore(t, c, n, true)
 		}, refused: true},
-		"half recovered": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+		"half recovered": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
 			restore(t, c, n, false)
 		}, refused: true, orphan: "purging"},
-		"recovered and deleted": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+		"recovered and deleted": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
 			restore(t, c, n, true)
-			if _, err := c.deleteNamespace(t.Context(), n.Name); err != nil {
+			if _, err := c.DeleteNamespace(t.Context(), n.Name); err != nil {
 				t.Error(err)
 			}
 		}, refused: true, orphan: "deleted"},
-		"purged": {meanwhile: func(t *testing.T, c *tableAccess, n *Namespace) {
+		"purged": {meanwhile: func(t *testing.T, c *tables.Table, n *Namespace) {
 			erase(t, c, schema.NamespaceIDKey(n.ID))
 		}},
 	} {
@@ -170,7 +171,7 @@ func TestNamespaceWithoutName(t *testing.T) {
 	stub := func(status string) {
 		item := schema.NamespaceIDKey(n.ID).Item()
 		item[schema.AttrStatus] = schema.String(status)
-		putItem(t, c.tableClient, item)
+		putItem(t, c.Client, item)
 	}
 	stub(schema.StatusActive)
 	wantOrphans(t, table)
@@ -230,7 +231,7 @@ func TestNamespaceVacated(t *testing.T) {
 			old := &schema.Namespace{
 				ID: "AAAAAAAAAAA", Name: "prod", Status: status, CreatedAt: "2026-01-01T00:00:00Z",
 			}
-			putItem(t, c.tableClient, old.Item())
+			putItem(t, c.Client, old.Item())
 			o := *table.Options
 			o.Namespace = "prod"
 			_, err := Open(t.Context(), table.Name, &o)
@@ -243,8 +244,8 @@ func TestNamespaceVacated(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.Close(); err != nil || s.config.namespace != n.ID {
-				t.Errorf("got namespace %s, %v; want %s", s.config.namespace, err, n.ID)
+			if err := s.Close(); err != nil || s.config.Namespace != n.ID {
+				t.Errorf("got namespace %s, %v; want %s", s.config.Namespace, err, n.ID)
 			}
 			wantOrphans(t, table, "AAAAAAAAAAA prod deleted")
 		})

@@ -10,6 +10,7 @@ import (
 
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -101,7 +102,7 @@ func TestNamespacesWithPython(t *testing.T) {
 	checkAlike(t, connected(t, table), "from-weir", "from-python")
 
 	s, err := Open(t.Context(), own.Name, table.Options)
-	if err != nil || s.config.namespace != told.Own {
+	if err != nil || s.config.Namespace != told.Own {
 		t.Fatalf("Python's table: got %v, %v; want namespace %s", s, err, told.Own)
 	}
 	info, err := own.Describe(t.Context())
@@ -164,10 +165,10 @@ func checkRegistry(
 }
 
 // checkAlike compares the attributes that weir and Python write for a namespace, and their types.
-func checkAlike(t *testing.T, c *tableAccess, weirs, pythons string) {
+func checkAlike(t *testing.T, c *tables.Table, weirs, pythons string) {
 	t.Helper()
 	shape := func(name string, reverse bool) map[string]string {
-		n, err := c.forward(t.Context(), name)
+		n, err := c.ByName(t.Context(), name)
 		if err != nil || n == nil {
 			t.Fatalf("%s: %v, %v", name, n, err)
 		}
@@ -175,7 +176,7 @@ func checkAlike(t *testing.T, c *tableAccess, weirs, pythons string) {
 		if reverse {
 			key = schema.NamespaceIDKey(n.ID)
 		}
-		out, err := c.api.GetItem(t.Context(), &ddb.GetItemInput{TableName: &c.table, Key: key.Item()})
+		out, err := c.API.GetItem(t.Context(), &ddb.GetItemInput{TableName: &c.TableName, Key: key.Item()})
 		if err != nil {
 			t.Fatal(err)
 		}

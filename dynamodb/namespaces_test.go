@@ -9,6 +9,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -143,7 +144,7 @@ func TestNamespaceLost(t *testing.T) {
 	table := madeTable(t)
 	n := register(t, table, "prod")
 	c := connected(t, table)
-	if err := c.batchDelete(t.Context(), []schema.Key{schema.NamespaceKey("prod")}); err != nil {
+	if err := c.BatchDelete(t.Context(), []schema.Key{schema.NamespaceKey("prod")}); err != nil {
 		t.Fatal(err)
 	}
 	all, err := table.OrphanNamespaces(t.Context())
@@ -157,7 +158,7 @@ func TestNamespaceLost(t *testing.T) {
 
 // fill writes n items of every kind into a namespace, and three that no index lists, as the Python
 // library's provisioner wrote them.
-func fill(t *testing.T, c *tableAccess, ns string, n int) {
+func fill(t *testing.T, c *tables.Table, ns string, n int) {
 	t.Helper()
 	var items []schema.Item
 	for i := range n {
@@ -180,17 +181,17 @@ func fill(t *testing.T, c *tableAccess, ns string, n int) {
 		items = append(items, item)
 	}
 	for _, item := range items {
-		putItem(t, c.tableClient, item)
+		putItem(t, c.Client, item)
 	}
 }
 
 // under counts the items under an ID, however they are listed.
-func under(t *testing.T, c *tableAccess, ns string) int {
+func under(t *testing.T, c *tables.Table, ns string) int {
 	t.Helper()
 	n := 0
-	in := &ddb.ScanInput{TableName: &c.table}
+	in := &ddb.ScanInput{TableName: &c.TableName}
 	for {
-		out, err := c.api.Scan(t.Context(), in)
+		out, err := c.API.Scan(t.Context(), in)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -220,7 +221,7 @@ func TestNamespacePurge(t *testing.T) {
 	fill(t, c, other.ID, items)
 	stray := schema.MetaKey(other.ID, "x").Item() // in the index of another one
 	stray[schema.AttrGSI4PK], stray[schema.AttrGSI4SK] = schema.String(doomed.ID), schema.String("x")
-	putItem(t, c.tableClient, stray)
+	putItem(t, c.Client, stray)
 	if _, err := table.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
@@ -254,8 +255,8 @@ func TestNamespacePurgeResumes(t *testing.T) {
 	if _, err := table.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
-	p := &purge{tableAccess: c, id: n.ID}
-	if _, err := p.begin(t.Context()); err != nil {
+	p := &tables.Purge{Table: c, Id: n.ID}
+	if _, err := p.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	_, err := table.RecoverNamespace(t.Context(), n.ID)
@@ -269,7 +270,7 @@ func TestNamespacePurgeResumes(t *testing.T) {
 	}
 	fill(t, c, n.ID, 2)
 	stray := schema.EntityConfigKey(n.ID, "forgotten", "r").Item() // nothing names it
-	putItem(t, c.tableClient, stray)
+	putItem(t, c.Client, stray)
 	if got, err := table.PurgeNamespace(t.Context(), n.ID, true, nil); err != nil || got != 7 {
 		t.Errorf("with scan: got %d, %v; want 7", got, err)
 	}

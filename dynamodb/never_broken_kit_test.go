@@ -8,6 +8,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -38,7 +39,7 @@ func (x *wrong) handle(
 	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
 ) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
 	if put, ok := in.Parameters.(*ddb.PutItemInput); ok {
-		if _, malformed := schema.ParseBucketPK(textOf(put.Item, schema.AttrPK)); malformed == nil {
+		if _, malformed := schema.ParseBucketPK(client.TextOf(put.Item, schema.AttrPK)); malformed == nil {
 			if x.create != nil {
 				x.create()
 			}
@@ -75,7 +76,7 @@ func (x *wrong) transaction(t *ddb.TransactWriteItemsInput) {
 				Item: p.Item, ConditionExpression: p.ConditionExpression,
 				ExpressionAttributeNames: p.ExpressionAttributeNames,
 			}
-			if _, malformed := schema.ParseBucketPK(textOf(p.Item, schema.AttrPK)); malformed == nil {
+			if _, malformed := schema.ParseBucketPK(client.TextOf(p.Item, schema.AttrPK)); malformed == nil {
 				x.put(in)
 			}
 			p.Item, p.ConditionExpression = in.Item, in.ConditionExpression

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -168,7 +169,7 @@ func (p *process) ask(entity string, c weir.Costs) (*weir.Lease, error) {
 }
 
 // quiet waits until all lines stand and nothing is read.
-func (p *process) quiet() { p.store.running.wait() }
+func (p *process) quiet() { p.store.running.Wait() }
 
 // admit expects a request to be admitted.
 func (p *process) admit(entity string, c weir.Costs) *weir.Lease {
@@ -229,14 +230,14 @@ func equal[V comparable](w *neverWorld, what string, got, want V) {
 // id names a bucket item.
 func (w *neverWorld) id(entity string, shard int) schema.BucketID {
 	return schema.BucketID{
-		Namespace: w.eye.store.config.namespace, Entity: entity, Resource: neverResource, Shard: shard,
+		Namespace: w.eye.store.config.Namespace, Entity: entity, Resource: neverResource, Shard: shard,
 	}
 }
 
 // raw reads a bucket item as it is; nil where there is none.
 func (w *neverWorld) raw(entity string, shard int) schema.Item {
 	w.Helper()
-	item, err := w.eye.store.client.getItem(w.Context(), w.id(entity, shard).Key(), true)
+	item, err := w.eye.store.client.GetItem(w.Context(), w.id(entity, shard).Key(), true)
 	if err != nil {
 		w.Fatalf("read: %v", err)
 	}
@@ -270,15 +271,15 @@ func (w *neverWorld) stored(entity string, shard int, limit string) schema.Bucke
 // edit writes a bucket item as another program would: numbers are set, whatever is there.
 func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
 	w.Helper()
-	e := &expression{}
+	e := &client.Expression{}
 	for _, attribute := range slices.Sorted(maps.Keys(numbers)) {
-		e.setNumber(attribute, numbers[attribute])
+		e.SetNumber(attribute, numbers[attribute])
 	}
 	in := &ddb.UpdateItemInput{
-		TableName: &w.table.Name, Key: w.id(entity, shard).Key().Item(), UpdateExpression: e.update(),
-		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		TableName: &w.table.Name, Key: w.id(entity, shard).Key().Item(), UpdateExpression: e.Update(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
 	}
-	if _, err := w.eye.store.client.api.UpdateItem(w.Context(), in); err != nil {
+	if _, err := w.eye.store.client.API.UpdateItem(w.Context(), in); err != nil {
 		w.Fatalf("edit: %v", err)
 	}
 }
@@ -287,7 +288,7 @@ func (w *neverWorld) edit(entity string, shard int, numbers map[string]int64) {
 func (w *neverWorld) put(b *schema.Bucket) {
 	w.Helper()
 	in := &ddb.PutItemInput{TableName: &w.table.Name, Item: b.Item()}
-	if _, err := w.eye.store.client.api.PutItem(w.Context(), in); err != nil {
+	if _, err := w.eye.store.client.API.PutItem(w.Context(), in); err != nil {
 		w.Fatalf("put: %v", err)
 	}
 }
@@ -299,7 +300,7 @@ func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 	for i := range keys {
 		keys[i] = w.id(entity, i).Key()
 	}
-	items, err := w.eye.store.client.batchGet(w.Context(), keys, true)
+	items, err := w.eye.store.client.BatchGet(w.Context(), keys, true)
 	if err != nil {
 		w.Fatalf("read: %v", err)
 	}
@@ -319,11 +320,11 @@ func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 func (w *neverWorld) items() []schema.Item {
 	w.Helper()
 	var found []schema.Item
-	pages := ddb.NewScanPaginator(w.eye.store.client.api, &ddb.ScanInput{
+	pages := ddb.NewScanPaginator(w.eye.store.client.API, &ddb.ScanInput{
 		TableName: &w.table.Name, ConsistentRead: new(true),
 		FilterExpression: new("begins_with(PK, :ns)"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":ns": schema.String(w.eye.store.config.namespace + "/"),
+			":ns": schema.String(w.eye.store.config.Namespace + "/"),
 		},
 	})
 	for pages.HasMorePages() {

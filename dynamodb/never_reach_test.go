@@ -296,8 +296,8 @@ func undeclaredParent(w *neverWorld) {
 	w.onResource(still("n", 100))
 	w.family("child", "ghost")
 	w.limits(weir.Subject{Entity: "child", Resource: neverResource}, still("n", 1000))
-	_, err := w.eye.store.client.api.DeleteItem(w.Context(), &ddb.DeleteItemInput{
-		TableName: &w.table.Name, Key: schema.MetaKey(w.eye.store.config.namespace, "ghost").Item(),
+	_, err := w.eye.store.client.API.DeleteItem(w.Context(), &ddb.DeleteItemInput{
+		TableName: &w.table.Name, Key: schema.MetaKey(w.eye.store.config.Namespace, "ghost").Item(),
 	})
 	if err != nil {
 		w.Fatalf("delete: %v", err)

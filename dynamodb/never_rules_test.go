@@ -256,7 +256,7 @@ func deletedItem(w *neverWorld) {
 	l := p.admit(neverEntity, weir.Costs{"n": 10})
 	p.admit(neverEntity, weir.Costs{"n": 10})
 	gone := &ddb.DeleteItemInput{TableName: &w.table.Name, Key: w.id(neverEntity, 0).Key().Item()}
-	if _, err := w.eye.store.client.api.DeleteItem(w.Context(), gone); err != nil {
+	if _, err := w.eye.store.client.API.DeleteItem(w.Context(), gone); err != nil {
 		w.Fatalf("delete: %v", err)
 	}
 	p.must(l.Cancel(w.Context()))

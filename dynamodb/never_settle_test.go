@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -329,7 +330,7 @@ func entityLeftovers(w *neverWorld) {
 	_, _ = over.Complete(w.Context(), weir.Costs{"n": 1})
 	p.quiet()
 	for _, item := range w.items() {
-		key := textOf(item, schema.AttrPK) + " " + textOf(item, schema.AttrSK)
+		key := client.TextOf(item, schema.AttrPK) + " " + client.TextOf(item, schema.AttrSK)
 		if strings.Contains(key, neverEntity) && !strings.Contains(key, "/AUDIT#") {
 			w.Errorf("%s is left", key)
 		}
@@ -353,7 +354,7 @@ func namespaceLeftovers(w *neverWorld) {
 	if _, err := w.table.DeleteNamespace(w.Context(), w.space); err != nil {
 		w.Fatalf("delete: %v", err)
 	}
-	if _, err := w.table.PurgeNamespace(w.Context(), w.eye.store.config.namespace, false, nil); err != nil {
+	if _, err := w.table.PurgeNamespace(w.Context(), w.eye.store.config.Namespace, false, nil); err != nil {
 		w.Fatalf("purge: %v", err)
 	}
 	for _, item := range w.items() {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -40,7 +41,7 @@ func takeApart(input any) *bucketUpdate {
 	if !ok || in.UpdateExpression == nil {
 		return nil
 	}
-	id, err := schema.ParseBucketPK(textOf(in.Key, schema.AttrPK))
+	id, err := schema.ParseBucketPK(client.TextOf(in.Key, schema.AttrPK))
 	if err != nil {
 		return nil
 	}
@@ -82,9 +83,9 @@ func takeApart(input any) *bucketUpdate {
 
 // input puts the update together again, with the aliases that are still used.
 func (u *bucketUpdate) input() *ddb.UpdateItemInput {
-	e := &expression{set: u.sets, add: u.adds, remove: u.removes, conditions: u.requires}
+	e := &client.Expression{Set: u.sets, Add: u.adds, Remove: u.removes, Conditions: u.requires}
 	in := u.in
-	in.UpdateExpression, in.ConditionExpression = e.update(), e.condition()
+	in.UpdateExpression, in.ConditionExpression = e.Update(), e.Condition()
 	if *in.UpdateExpression == "" {
 		in.UpdateExpression = nil
 	}
@@ -183,7 +184,7 @@ func (l *writeLog) handle(
 	out, metadata, err := next.HandleInitialize(ctx, in)
 	w := loggedWrite{refused: err != nil}
 	if put, ok := in.Parameters.(*ddb.PutItemInput); ok {
-		id, malformed := schema.ParseBucketPK(textOf(put.Item, schema.AttrPK))
+		id, malformed := schema.ParseBucketPK(client.TextOf(put.Item, schema.AttrPK))
 		if malformed != nil {
 			return out, metadata, err
 		}

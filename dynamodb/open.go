@@ -5,6 +5,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -31,36 +33,36 @@ func Open(ctx context.Context, table string, o *Options) (*Store, error) {
 	}
 	own.Namespace = cmp.Or(own.Namespace, schema.DefaultNamespace)
 	own.WriteTimeout = cmp.Or(own.WriteTimeout, writeTimeout)
-	own.Now = c.now
-	if err := checkNamespace("store.namespace", own.Namespace); err != nil {
+	own.Now = c.Now
+	if err := tables.CheckNamespace("store.namespace", own.Namespace); err != nil {
 		return nil, err
 	}
-	t := &tableAccess{c}
-	if err := t.checkTable(ctx); err != nil {
+	t := &tables.Table{Client: c}
+	if err := t.CheckTable(ctx); err != nil {
 		return nil, err
 	}
-	v, err := t.readVersion(ctx)
+	v, err := t.ReadVersion(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkVersion(table, v); err != nil {
+	if err := tables.CheckVersion(table, v); err != nil {
 		return nil, err
 	}
-	n, err := t.resolveNamespace(ctx, own.Namespace)
+	n, err := t.ResolveNamespace(ctx, own.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	s := newStore(c, n.ID, own)
-	s.probe.passed(c.now())
+	s.probe.passed(c.Now())
 	return s, nil
 }
 
 // connect returns a client for a table. It sends nothing yet.
-func connect(ctx context.Context, table string, o *Options) (*tableClient, error) {
+func connect(ctx context.Context, table string, o *Options) (*client.Client, error) {
 	if o == nil {
 		o = &Options{}
 	}
-	return newTableClient(ctx, table, &clientOptions{
+	return client.New(ctx, table, &client.Options{
 		Region: o.Region, Endpoint: o.Endpoint, Config: o.Config, HTTP: o.HTTP, Tune: o.Client,
 		ReadOnly: o.ReadOnly, Now: o.Now,
 	})

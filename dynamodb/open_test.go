@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -66,7 +67,7 @@ func TestOpenWithoutDescription(t *testing.T) {
 		},
 		HTTP: &http.Client{Transport: ready(t)},
 	})
-	if err != nil || s.config.namespace != "AAAAAAAAAAA" {
+	if err != nil || s.config.Namespace != "AAAAAAAAAAA" {
 		t.Errorf("got %v, %v", s, err)
 	}
 }
@@ -152,7 +153,7 @@ func TestOpenVersions(t *testing.T) {
 		"a development schema": {"0.10.1.dev42+gced59de", "0.0.0", "", ""},
 	} {
 		v := &schema.Version{Schema: tc.schema, ClientMin: tc.client}
-		putItem(t, c.tableClient, v.Item())
+		putItem(t, c.Client, v.Item())
 		_, err := Open(t.Context(), table.Name, table.Options)
 		info, described := table.Describe(t.Context())
 		if described != nil || (info.Refused == nil) != (tc.field == "") {
@@ -168,7 +169,7 @@ func TestOpenVersions(t *testing.T) {
 	}
 	item := (&schema.Version{Schema: "0.10.0"}).Item()
 	item[schema.AttrSchemaVersion] = schema.Number(1)
-	putItem(t, c.tableClient, item)
+	putItem(t, c.Client, item)
 	_, err := Open(t.Context(), table.Name, table.Options)
 	wantError(t, err, weir.Unsupported, "", "schema_version")
 }
@@ -187,15 +188,15 @@ func TestReadOnly(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"update":  func() error { return sendUpdate(t.Context(), s.client) },
 		"put":     func() error { return sendPut(t.Context(), s.client) },
-		"batch":   func() error { return s.client.batchDelete(t.Context(), key) },
+		"batch":   func() error { return s.client.BatchDelete(t.Context(), key) },
 		"several": func() error { return sendTransact(t.Context(), s.client) },
 	} {
-		err := classify(call())
+		err := client.Classify(call())
 		if !errors.Is(err, weir.Unsupported) || !strings.Contains(err.Error(), "reading only") {
 			t.Errorf("%s: got %v", name, err)
 		}
 	}
-	if _, err := s.client.batchGet(t.Context(), key, true); err != nil {
+	if _, err := s.client.BatchGet(t.Context(), key, true); err != nil {
 		t.Error(err)
 	}
 }

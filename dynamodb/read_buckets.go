@@ -3,6 +3,7 @@ package dynamodb
 import (
 	"context"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -17,7 +18,7 @@ func (s *bucketStore) readBuckets(ctx context.Context, now int64, spots ...*subj
 			keys = append(keys, p.queue(shard).id().Key())
 		}
 	}
-	items, err := s.client.batchGet(ctx, keys, true)
+	items, err := s.client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,7 @@ func (p *subjectState) readAll(ctx context.Context, now int64) ([]*image, error)
 func (p *subjectState) parseItem(item schema.Item) (*schema.Bucket, error) {
 	b, err := schema.ParseBucket(item)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, client.Unreadable(err)
 	}
 	p.raiseShards(b.Shards)
 	p.setOwner(b.Cascade, b.Parent)

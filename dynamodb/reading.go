@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // configRead is one read of a subject's configuration. Every caller that needs the configuration while
@@ -29,7 +30,7 @@ func (s *bucketStore) startRead(ctx context.Context, resolve weir.Resolver, p *s
 	r = &configRead{changes: s.configChanges.latest(), done: make(chan struct{})}
 	p.reading = r
 	p.retain()
-	s.running.run(func() {
+	s.running.Run(func() {
 		defer p.release()
 		defer p.endConfigRead(r)
 		defer close(r.done)
@@ -55,7 +56,7 @@ func (r *configRead) wait(ctx context.Context) (*weir.Resolved, error) {
 	case <-r.done:
 		return r.resolved, r.err
 	case <-ctx.Done():
-		return nil, abandonedError(ctx)
+		return nil, client.AbandonedError(ctx)
 	}
 }
 

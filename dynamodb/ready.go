@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -27,14 +29,14 @@ type probe struct {
 // in ten seconds, however often it is called; calls in between get that answer. A read ends after
 // [Options.WriteTimeout].
 func (s *Store) Ready(ctx context.Context) error {
-	if err := s.running.enter(); err != nil {
+	if err := s.running.Enter(); err != nil {
 		return err
 	}
-	defer s.running.end()
+	defer s.running.End()
 	//nolint:contextcheck // A read outlives the caller who began it: others wait for it too.
-	return s.probe.latest(ctx, s.client.now(), func(done func(error)) {
+	return s.probe.latest(ctx, s.client.Now(), func(done func(error)) {
 		s.buckets.counts.probes.Add(1)
-		s.running.run(func() { done(s.checkNamespace()) })
+		s.running.Run(func() { done(s.checkNamespace()) })
 	})
 }
 
@@ -66,7 +68,7 @@ func (p *probe) latest(ctx context.Context, now time.Time, begin func(done func(
 	select {
 	case <-answered:
 	case <-ctx.Done():
-		return abandonedError(ctx)
+		return client.AbandonedError(ctx)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,9 +90,9 @@ func (p *probe) done() bool {
 func (s *Store) checkNamespace() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.WriteTimeout)
 	defer cancel()
-	item, err := s.client.getItem(ctx, schema.NamespaceKey(s.options.Namespace), true)
+	item, err := s.client.GetItem(ctx, schema.NamespaceKey(s.options.Namespace), true)
 	if err != nil {
-		return classify(err)
+		return client.Classify(err)
 	}
 	return s.checkNamespaceItem(item)
 }
@@ -107,20 +109,20 @@ func (s *Store) checkNamespaceItem(item schema.Item) error {
 // namespaceFault is what seeNamespace returns. It is no [weir.Unavailable]: no policy admits
 // because of it.
 func (s *Store) namespaceFault(item schema.Item) error {
-	name, recovery := s.options.Namespace, "weir namespace recover "+s.config.namespace
+	name, recovery := s.options.Namespace, "weir namespace recover "+s.config.Namespace
 	var n *schema.Namespace
 	if item != nil {
 		var err error
-		if n, err = readNamespace(item); err != nil {
+		if n, err = tables.ReadNamespace(item); err != nil {
 			return err
 		}
 	}
 	switch {
-	case n == nil || isVacated(n):
-		return fault(weir.NotFound, "store.namespace", name,
-			"was deleted from table "+s.client.table+": "+recovery+" brings it back")
-	case n.ID != s.config.namespace:
-		return fault(weir.NotFound, "store.namespace", name, "was deleted from table "+s.client.table+
+	case n == nil || tables.IsVacated(n):
+		return client.Fault(weir.NotFound, "store.namespace", name,
+			"was deleted from table "+s.client.TableName+": "+recovery+" brings it back")
+	case n.ID != s.config.Namespace:
+		return client.Fault(weir.NotFound, "store.namespace", name, "was deleted from table "+s.client.TableName+
 			" and registered again as "+n.ID+": open the store anew to use that one")
 	}
 	return nil

@@ -61,7 +61,7 @@ func TestSettleInPurgedNamespace(t *testing.T) {
 	if _, err := kept.Complete(t.Context(), weir.Costs{"rpm": 7}); err != nil {
 		t.Errorf("complete: %v", err)
 	}
-	s.store.running.wait()
+	s.store.running.Wait()
 	w.wantTaken(t, "acme", "rpm", 12)
 	if _, err := w.table.PurgeNamespace(t.Context(), n.ID, true, nil); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestSettleInPurgedNamespace(t *testing.T) {
 	if _, err := purged.Complete(t.Context(), weir.Costs{"rpm": 9}); err != nil {
 		t.Errorf("complete after the purge: %v", err)
 	}
-	s.store.running.wait()
+	s.store.running.Wait()
 	for _, m := range w.images(t, "acme") {
 		if m != nil {
 			t.Errorf("the purged namespace has a bucket item again: %+v", m.item)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -15,7 +16,7 @@ import (
 func (s *Store) audited(t *testing.T, at weir.Subject, after string) []weir.AuditEvent {
 	t.Helper()
 	var out []weir.AuditEvent
-	for e, err := range s.ReadAudit(withConsistent(t.Context()), at, after) {
+	for e, err := range s.ReadAudit(config.WithConsistent(t.Context()), at, after) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +84,7 @@ func TestAuditRetention(t *testing.T) {
 	ttl := func(days int64) {
 		t.Helper()
 		e := s.audited(t, weir.Subject{}, "")[0]
-		item := s.item(t, schema.AuditKey(s.config.namespace, schema.AuditSystem, e.ID))
+		item := s.item(t, schema.AuditKey(s.config.Namespace, schema.AuditSystem, e.ID))
 		n, err := schema.Int64(item[schema.AttrTTL])
 		if err != nil || n != e.At.Unix()+days*24*3600 {
 			t.Errorf("got ttl %d, %v; want %d days after %v", n, err, days, e.At)
@@ -91,7 +92,7 @@ func TestAuditRetention(t *testing.T) {
 	}
 	s.mustSet(t, weir.Subject{}, rate("rpm", 1))
 	ttl(90)
-	s.also(t, schema.SystemConfigKey(s.config.namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
+	s.also(t, schema.SystemConfigKey(s.config.Namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
 	if err := s.WriteLimits(t.Context(), configNow.Add(time.Hour), weir.Subject{}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func testUsage(t *testing.T, s *Store) {
 	t.Helper()
 	midnight := time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 	write := func(entity, resource string, w schema.Window, at time.Time) {
-		u := schema.NewUsage(schema.BucketID{Namespace: s.config.namespace, Entity: entity, Resource: resource}, w, at)
+		u := schema.NewUsage(schema.BucketID{Namespace: s.config.Namespace, Entity: entity, Resource: resource}, w, at)
 		u.Events, u.Counters["rpm"], u.Overdrawn = 2, 10, map[string]int64{"tpm": 1}
 		s.put(t, u.Item())
 	}
@@ -145,7 +146,7 @@ func testUsage(t *testing.T, s *Store) {
 	write("acme", "gpt-4o-mini", schema.Hourly, midnight)
 	write("bot", "gpt-4o", schema.Hourly, midnight)
 	// The predecessor's day has a full timestamp for its key.
-	old := schema.NewUsage(schema.BucketID{Namespace: s.config.namespace, Entity: "py", Resource: "gpt-4o"},
+	old := schema.NewUsage(schema.BucketID{Namespace: s.config.Namespace, Entity: "py", Resource: "gpt-4o"},
 		schema.Daily, midnight)
 	old.WindowKey = schema.Timestamp(midnight)
 	s.put(t, old.Item())
@@ -201,7 +202,7 @@ func TestLongAudit(t *testing.T) {
 	const n = 12
 	for i := range n {
 		e := schema.AuditEvent{
-			Namespace: s.config.namespace, Entity: "acme", ID: fmt.Sprintf("%026d", i),
+			Namespace: s.config.Namespace, Entity: "acme", ID: fmt.Sprintf("%026d", i),
 			Timestamp: schema.Timestamp(configNow), Action: schema.ActionLimitsSet,
 			Details: map[string]any{"text": strings.Repeat("x", 200_000)},
 		}
@@ -232,7 +233,7 @@ func TestPrincipalOfTheCredentials(t *testing.T) {
 	if err != nil || !strings.HasPrefix(got, "arn:aws:sts::") {
 		t.Fatalf("got %q, %v; want an ARN", got, err)
 	}
-	c.api = nil // nobody is asked again
+	c.API = nil // nobody is asked again
 	if again, err := s.principal(t.Context()); err != nil || again != got {
 		t.Errorf("got %q, %v; want %q", again, err, got)
 	}

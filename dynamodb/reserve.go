@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 )
 
 // itemCharge is what one reservation has to do on one (entity, resource).
@@ -38,7 +40,7 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *w
 				return &weir.Resolved{Level: j.Level, Limits: j.Limits, Parent: j.Parent}, nil
 			}
 		}
-		return nil, fault(weir.NotFound, "entity", of.Entity, "is not in the plan")
+		return nil, client.Fault(weir.NotFound, "entity", of.Entity, "is not in the plan")
 	}
 	_, found, err := s.reserve(ctx, now, r, func(context.Context) (*weir.Plan, error) { return p, nil })
 	if err == nil {
@@ -61,10 +63,10 @@ func (s *Store) ReserveLazily(
 func (s *Store) reserve(
 	ctx context.Context, now time.Time, r *weir.Reservation, made func(context.Context) (*weir.Plan, error),
 ) (*weir.Plan, *weir.Outcome, error) {
-	if err := s.running.enter(); err != nil {
+	if err := s.running.Enter(); err != nil {
 		return nil, nil, err
 	}
-	defer s.running.end()
+	defer s.running.End()
 	number := s.buckets.calls.Add(1)
 	x := &resolution{store: s, ask: r.Resolve, plan: made}
 	mine := *r
@@ -224,7 +226,7 @@ func (j *reserveOp) chargeFor(s *Store, of weir.Subject) *itemCharge {
 func milliOf(t *weir.Take) (int64, error) {
 	cost := t.Cost()
 	if cost > t.Limit.Capacity {
-		return 0, fault(weir.NeverSatisfiable, "costs."+t.Limit.Name, "", "is more than can be counted")
+		return 0, client.Fault(weir.NeverSatisfiable, "costs."+t.Limit.Name, "", "is more than can be counted")
 	}
 	return cost * 1000, nil
 }
@@ -232,7 +234,7 @@ func milliOf(t *weir.Take) (int64, error) {
 // rereadConfig has the limiter read a subject's configuration anew, and the store with it see every write.
 func (s *Store) rereadConfig(ctx context.Context, resolve weir.Resolver, of weir.Subject) error {
 	for range 2 { // the subject, and whom it cascades to
-		r, err := resolve(withConsistent(ctx), of, weir.Fresh)
+		r, err := resolve(config.WithConsistent(ctx), of, weir.Fresh)
 		if err != nil {
 			return err
 		}
@@ -351,7 +353,7 @@ func (m *waiter) wait(ctx context.Context) waiterResult {
 	case <-ctx.Done():
 	}
 	if m.abandon() {
-		return waiterResult{kind: failed, err: abandonedError(ctx)}
+		return waiterResult{kind: failed, err: client.AbandonedError(ctx)}
 	}
 	return <-m.answer
 }

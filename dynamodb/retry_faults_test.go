@@ -8,12 +8,13 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
 // faulty is a connection to a table through faults.
-func faulty(t *testing.T, table *Table, seed uint64) (*tableClient, *testkit.Faults) {
+func faulty(t *testing.T, table *Table, seed uint64) (*client.Client, *testkit.Faults) {
 	t.Helper()
 	var rules []testkit.FaultRule
 	for _, fault := range []testkit.Fault{
@@ -43,20 +44,20 @@ func TestFaultyWrites(t *testing.T) {
 	t.Parallel()
 	table := madeTable(t)
 	const writes, callers, seed = 400, 4, 20261121
-	for name, add := range map[string]func(context.Context, *tableClient, schema.Key) error{
+	for name, add := range map[string]func(context.Context, *client.Client, schema.Key) error{
 		"update": addOne, "transaction": addOneInTransaction,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c, faults := faulty(t, table, seed)
 			key := schema.Key{PK: "ns/" + name, SK: "#"}
-			count := map[writeKind]int64{}
+			count := map[client.WriteKind]int64{}
 			var mu sync.Mutex
 			var wg sync.WaitGroup
 			for range callers {
 				wg.Go(func() {
 					for range writes / callers {
-						kind := outcomeOf(add(t.Context(), c, key)).kind
+						kind := client.OutcomeOf(add(t.Context(), c, key)).Kind
 						mu.Lock()
 						count[kind]++
 						mu.Unlock()
@@ -65,7 +66,7 @@ func TestFaultyWrites(t *testing.T) {
 			}
 			wg.Wait()
 			faults.Wait()
-			item, err := connected(t, table).getItem(t.Context(), key, true)
+			item, err := connected(t, table).GetItem(t.Context(), key, true)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -73,7 +74,7 @@ func TestFaultyWrites(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			done, unknown := count[writeApplied], count[writeUnknown]
+			done, unknown := count[client.WriteApplied], count[client.WriteUnknown]
 			t.Logf("seed %d: of %d writes %d are done, %d unknown; the table counts %d; %d requests",
 				seed, writes, done, unknown, got, faults.Asked())
 			if got < done || got > done+unknown {
@@ -92,19 +93,19 @@ func TestFaultyWrites(t *testing.T) {
 	}
 }
 
-func addOne(ctx context.Context, c *tableClient, key schema.Key) error {
-	_, err := c.api.UpdateItem(ctx, &ddb.UpdateItemInput{
-		TableName: &c.table, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),
+func addOne(ctx context.Context, c *client.Client, key schema.Key) error {
+	_, err := c.API.UpdateItem(ctx, &ddb.UpdateItemInput{
+		TableName: &c.TableName, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),
 		ExpressionAttributeNames:  map[string]string{"#n0": "n"},
 		ExpressionAttributeValues: schema.Item{":v0": schema.Number(1)},
 	})
 	return err
 }
 
-func addOneInTransaction(ctx context.Context, c *tableClient, key schema.Key) error {
-	_, err := c.api.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
+func addOneInTransaction(ctx context.Context, c *client.Client, key schema.Key) error {
+	_, err := c.API.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{Update: &types.Update{
-			TableName: &c.table, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),
+			TableName: &c.TableName, Key: key.Item(), UpdateExpression: new("ADD #n0 :v0"),
 			ExpressionAttributeNames:  map[string]string{"#n0": "n"},
 			ExpressionAttributeValues: schema.Item{":v0": schema.Number(1)},
 		}}},

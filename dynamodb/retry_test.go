@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -85,7 +86,7 @@ func unreached() reply {
 func fine() reply { return says(http.StatusOK, "{}") }
 
 // wired is a connection whose calls go through a transport.
-func wired(t *testing.T, transport http.RoundTripper) *tableClient {
+func wired(t *testing.T, transport http.RoundTripper) *client.Client {
 	t.Helper()
 	c, err := connect(t.Context(), "limits", &Options{
 		Config: &aws.Config{
@@ -101,36 +102,36 @@ func wired(t *testing.T, transport http.RoundTripper) *tableClient {
 }
 
 // putItem writes an item for a test.
-func putItem(t *testing.T, c *tableClient, item schema.Item) {
+func putItem(t *testing.T, c *client.Client, item schema.Item) {
 	t.Helper()
-	in := &ddb.PutItemInput{TableName: &c.table, Item: item}
-	if _, err := c.api.PutItem(t.Context(), in); err != nil {
+	in := &ddb.PutItemInput{TableName: &c.TableName, Item: item}
+	if _, err := c.API.PutItem(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func sendPut(ctx context.Context, c *tableClient) error {
-	_, err := c.api.PutItem(ctx, &ddb.PutItemInput{TableName: &c.table, Item: schema.Item{}})
+func sendPut(ctx context.Context, c *client.Client) error {
+	_, err := c.API.PutItem(ctx, &ddb.PutItemInput{TableName: &c.TableName, Item: schema.Item{}})
 	return err
 }
 
-func sendUpdate(ctx context.Context, c *tableClient, options ...func(*ddb.Options)) error {
-	in := &ddb.UpdateItemInput{TableName: &c.table, Key: schema.Item{}}
-	_, err := c.api.UpdateItem(ctx, in, options...)
+func sendUpdate(ctx context.Context, c *client.Client, options ...func(*ddb.Options)) error {
+	in := &ddb.UpdateItemInput{TableName: &c.TableName, Key: schema.Item{}}
+	_, err := c.API.UpdateItem(ctx, in, options...)
 	return err
 }
 
-func sendTransact(ctx context.Context, c *tableClient) error {
-	_, err := c.api.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
+func sendTransact(ctx context.Context, c *client.Client) error {
+	_, err := c.API.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
 		TransactItems: []types.TransactWriteItem{{
-			Delete: &types.Delete{TableName: &c.table, Key: schema.Item{}},
+			Delete: &types.Delete{TableName: &c.TableName, Key: schema.Item{}},
 		}},
 	})
 	return err
 }
 
-func sendRead(ctx context.Context, c *tableClient) error {
-	_, err := c.getItem(ctx, schema.VersionKey(), false)
+func sendRead(ctx context.Context, c *client.Client) error {
+	_, err := c.GetItem(ctx, schema.VersionKey(), false)
 	return err
 }
 
@@ -155,55 +156,55 @@ func TestWriteOutcomes(t *testing.T) {
 	denied, missing := fails("AccessDeniedException", ""), fails("ResourceNotFoundException", "")
 	cut, strange := says(http.StatusOK, `{"Attr`), says(http.StatusBadRequest, "<html>")
 	cancelled := func(why string) reply { return fails("TransactionCanceledException", why) }
-	update := func(ctx context.Context, c *tableClient) error { return sendUpdate(ctx, c) }
+	update := func(ctx context.Context, c *client.Client) error { return sendUpdate(ctx, c) }
 	put := sendPut
 	transact, read := sendTransact, sendRead
-	const all = callAttempts
+	const all = client.CallAttempts
 	for name, tc := range map[string]struct {
-		call    func(context.Context, *tableClient) error
+		call    func(context.Context, *client.Client) error
 		replies []reply
-		kind    writeKind
+		kind    client.WriteKind
 		sent    int64
 	}{
-		"done":                         {update, list(fine()), writeApplied, 1},
-		"a condition":                  {update, list(refused), writeRefused, 1},
-		"throttled, then done":         {put, list(throttle, fine()), writeApplied, 2},
-		"throttled to the end":         {update, list(exceeded), writeThrottled, all},
-		"a conflict, then done":        {update, list(conflict, fine()), writeApplied, 2},
-		"conflicts to the end":         {update, list(conflict), writeConflicted, all},
-		"a lost answer":                {update, list(dies(), fine()), writeUnknown, 1},
-		"a lost answer to a put":       {put, list(dies(), fine()), writeUnknown, 1},
-		"a broken DynamoDB":            {update, list(broken, fine()), writeUnknown, 1},
-		"an answer cut short":          {update, list(cut, fine()), writeUnknown, 1},
-		"throttled, then lost":         {update, list(throttle, dies()), writeUnknown, 2},
-		"a stranger's 400":             {update, list(strange), writeUnknown, 1},
-		"not allowed":                  {update, list(denied), writeFailed, 1},
-		"no table":                     {update, list(missing), writeFailed, 1},
-		"a transaction, answer lost":   {transact, list(dies(), fine()), writeApplied, 2},
-		"a transaction, all lost":      {transact, list(dies()), writeUnknown, all},
-		"lost, then throttled":         {transact, list(dies(), throttle), writeUnknown, all},
-		"lost, then a condition":       {transact, list(dies(), cancelled(conditionReason)), writeRefused, 2},
-		"in progress, then done":       {transact, list(progress, fine()), writeApplied, 2},
-		"in progress to the end":       {transact, list(progress), writeUnknown, all},
-		"cancelled by a conflict":      {transact, list(cancelled(conflictReason), fine()), writeApplied, 2},
-		"cancelled by a condition":     {transact, list(cancelled(conditionReason)), writeRefused, 1},
-		"cancelled by a throttle":      {transact, list(cancelled(throttleReason)), writeThrottled, all},
-		"cancelled for another reason": {transact, list(cancelled(strangeReason)), writeFailed, 1},
-		"cancelled for none":           {transact, list(cancelled("")), writeFailed, 1},
-		"no connection, then done":     {update, list(unreached(), fine()), writeApplied, 2},
-		"no connection to the end":     {update, list(unreached()), writeFailed, all},
-		"a read, answer lost":          {read, list(dies(), fine()), writeApplied, 2},
-		"a read of a broken DynamoDB":  {read, list(broken, broken, fine()), writeApplied, 3},
+		"done":                         {update, list(fine()), client.WriteApplied, 1},
+		"a condition":                  {update, list(refused), client.WriteRefused, 1},
+		"throttled, then done":         {put, list(throttle, fine()), client.WriteApplied, 2},
+		"throttled to the end":         {update, list(exceeded), client.WriteThrottled, all},
+		"a conflict, then done":        {update, list(conflict, fine()), client.WriteApplied, 2},
+		"conflicts to the end":         {update, list(conflict), client.WriteConflicted, all},
+		"a lost answer":                {update, list(dies(), fine()), client.WriteUnknown, 1},
+		"a lost answer to a put":       {put, list(dies(), fine()), client.WriteUnknown, 1},
+		"a broken DynamoDB":            {update, list(broken, fine()), client.WriteUnknown, 1},
+		"an answer cut short":          {update, list(cut, fine()), client.WriteUnknown, 1},
+		"throttled, then lost":         {update, list(throttle, dies()), client.WriteUnknown, 2},
+		"a stranger's 400":             {update, list(strange), client.WriteUnknown, 1},
+		"not allowed":                  {update, list(denied), client.WriteFailed, 1},
+		"no table":                     {update, list(missing), client.WriteFailed, 1},
+		"a transaction, answer lost":   {transact, list(dies(), fine()), client.WriteApplied, 2},
+		"a transaction, all lost":      {transact, list(dies()), client.WriteUnknown, all},
+		"lost, then throttled":         {transact, list(dies(), throttle), client.WriteUnknown, all},
+		"lost, then a condition":       {transact, list(dies(), cancelled(conditionReason)), client.WriteRefused, 2},
+		"in progress, then done":       {transact, list(progress, fine()), client.WriteApplied, 2},
+		"in progress to the end":       {transact, list(progress), client.WriteUnknown, all},
+		"cancelled by a conflict":      {transact, list(cancelled(conflictReason), fine()), client.WriteApplied, 2},
+		"cancelled by a condition":     {transact, list(cancelled(conditionReason)), client.WriteRefused, 1},
+		"cancelled by a throttle":      {transact, list(cancelled(throttleReason)), client.WriteThrottled, all},
+		"cancelled for another reason": {transact, list(cancelled(strangeReason)), client.WriteFailed, 1},
+		"cancelled for none":           {transact, list(cancelled("")), client.WriteFailed, 1},
+		"no connection, then done":     {update, list(unreached(), fine()), client.WriteApplied, 2},
+		"no connection to the end":     {update, list(unreached()), client.WriteFailed, all},
+		"a read, answer lost":          {read, list(dies(), fine()), client.WriteApplied, 2},
+		"a read of a broken DynamoDB":  {read, list(broken, broken, fine()), client.WriteApplied, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				transport := script(tc.replies...)
-				got := outcomeOf(tc.call(t.Context(), wired(t, transport)))
-				if sent := transport.asked.Load(); got.kind != tc.kind || sent != tc.sent {
-					t.Errorf("got kind %d, sent %d times; want %d, %d", got.kind, sent, tc.kind, tc.sent)
+				got := client.OutcomeOf(tc.call(t.Context(), wired(t, transport)))
+				if sent := transport.asked.Load(); got.Kind != tc.kind || sent != tc.sent {
+					t.Errorf("got kind %d, sent %d times; want %d, %d", got.Kind, sent, tc.kind, tc.sent)
 				}
-				if got.kind == writeRefused && len(got.image)+len(got.reasons) == 0 {
+				if got.Kind == client.WriteRefused && len(got.Image)+len(got.Reasons) == 0 {
 					t.Error("the image is lost")
 				}
 			})
@@ -218,18 +219,18 @@ func TestRefusedImage(t *testing.T) {
 	t.Parallel()
 	item := `{"PK":{"S":"x"}}`
 	refused := fails("ConditionalCheckFailedException", `,"Item":`+item)
-	one := outcomeOf(sendUpdate(t.Context(), wired(t, script(refused))))
-	if pk, ok := one.image["PK"].(*types.AttributeValueMemberS); !ok || pk.Value != "x" {
-		t.Errorf("got image %v", one.image)
+	one := client.OutcomeOf(sendUpdate(t.Context(), wired(t, script(refused))))
+	if pk, ok := one.Image["PK"].(*types.AttributeValueMemberS); !ok || pk.Value != "x" {
+		t.Errorf("got image %v", one.Image)
 	}
 	cancelled := fails("TransactionCanceledException", conditionReason)
-	many := outcomeOf(sendTransact(t.Context(), wired(t, script(cancelled))))
-	if len(many.reasons) != 2 || many.reasons[1].Item["PK"] == nil {
-		t.Errorf("got reasons %+v", many.reasons)
+	many := client.OutcomeOf(sendTransact(t.Context(), wired(t, script(cancelled))))
+	if len(many.Reasons) != 2 || many.Reasons[1].Item["PK"] == nil {
+		t.Errorf("got reasons %+v", many.Reasons)
 	}
 	refused = fails("ConditionalCheckFailedException", "")
-	gone := outcomeOf(sendUpdate(t.Context(), wired(t, script(refused))))
-	if gone.kind != writeRefused || gone.image != nil {
+	gone := client.OutcomeOf(sendUpdate(t.Context(), wired(t, script(refused))))
+	if gone.Kind != client.WriteRefused || gone.Image != nil {
 		t.Errorf("without an item: got %+v", gone)
 	}
 }
@@ -253,11 +254,11 @@ func TestNeverSent(t *testing.T) {
 				dialled++
 				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused")}
 			})
-			if got := outcomeOf(sendUpdate(t.Context(), wired(t, transport))); got.kind != writeFailed {
-				t.Errorf("got kind %d, want %d", got.kind, writeFailed)
+			if got := client.OutcomeOf(sendUpdate(t.Context(), wired(t, transport))); got.Kind != client.WriteFailed {
+				t.Errorf("got kind %d, want %d", got.Kind, client.WriteFailed)
 			}
-			if dialled != callAttempts {
-				t.Errorf("dialled %d times, want %d", dialled, callAttempts)
+			if dialled != client.CallAttempts {
+				t.Errorf("dialled %d times, want %d", dialled, client.CallAttempts)
 			}
 		})
 	})
@@ -274,8 +275,8 @@ func TestNeverSent(t *testing.T) {
 				}()
 				return client, nil
 			})
-			if got := outcomeOf(sendUpdate(t.Context(), wired(t, transport))); got.kind != writeUnknown {
-				t.Errorf("got kind %d, want %d", got.kind, writeUnknown)
+			if got := client.OutcomeOf(sendUpdate(t.Context(), wired(t, transport))); got.Kind != client.WriteUnknown {
+				t.Errorf("got kind %d, want %d", got.Kind, client.WriteUnknown)
 			}
 			if dialled != 1 {
 				t.Errorf("dialled %d times, want 1", dialled)
@@ -297,18 +298,18 @@ func TestContextEnds(t *testing.T) {
 		c := wired(t, script(reply{by: hangs}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if got := outcomeOf(sendUpdate(ctx, c)); got.kind != writeUnknown {
-			t.Errorf("ended under way: got kind %d, want %d", got.kind, writeUnknown)
+		if got := client.OutcomeOf(sendUpdate(ctx, c)); got.Kind != client.WriteUnknown {
+			t.Errorf("ended under way: got kind %d, want %d", got.Kind, client.WriteUnknown)
 		}
 		err := sendUpdate(ctx, c)
-		if got := outcomeOf(err); got.kind != writeFailed || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("ended before: got kind %d (%v), want %d", got.kind, err, writeFailed)
+		if got := client.OutcomeOf(err); got.Kind != client.WriteFailed || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("ended before: got kind %d (%v), want %d", got.Kind, err, client.WriteFailed)
 		}
 		throttles := wired(t, script(fails("ThrottlingException", "")))
 		ctx, cancel = context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		got := outcomeOf(sendUpdate(ctx, throttles)).kind
-		if got == writeUnknown || got == writeApplied {
+		got := client.OutcomeOf(sendUpdate(ctx, throttles)).Kind
+		if got == client.WriteUnknown || got == client.WriteApplied {
 			t.Errorf("ended between two attempts: got kind %d", got)
 		}
 	})
@@ -321,8 +322,8 @@ func TestForeignRetryer(t *testing.T) {
 	c := wired(t, transport)
 	err := sendUpdate(t.Context(), c, func(o *ddb.Options) { o.Retryer = retry.NewStandard() })
 	asked := transport.asked.Load()
-	if got := outcomeOf(err); got.kind != writeUnknown || asked != 1 {
-		t.Errorf("got kind %d after %d requests, want %d after 1", got.kind, asked, writeUnknown)
+	if got := client.OutcomeOf(err); got.Kind != client.WriteUnknown || asked != 1 {
+		t.Errorf("got kind %d after %d requests, want %d after 1", got.Kind, asked, client.WriteUnknown)
 	}
 }
 
@@ -346,7 +347,7 @@ func TestClassify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				err := classify(sendUpdate(t.Context(), wired(t, script(tc.answer))))
+				err := client.Classify(sendUpdate(t.Context(), wired(t, script(tc.answer))))
 				e, ok := errors.AsType[*weir.Error](err)
 				if !ok || e.Code != tc.code || !strings.Contains(e.Reason, tc.words) || e.Err == nil {
 					t.Errorf("got %v, want %s: %s", err, tc.code, tc.words)
@@ -354,11 +355,11 @@ func TestClassify(t *testing.T) {
 			})
 		})
 	}
-	if classify(nil) != nil {
+	if client.Classify(nil) != nil {
 		t.Error("no error became one")
 	}
 	own := fmt.Errorf("%w", &weir.Error{Code: weir.Conflict})
-	if !errors.Is(classify(own), weir.Conflict) {
+	if !errors.Is(client.Classify(own), weir.Conflict) {
 		t.Error("a typed error was changed")
 	}
 }
@@ -373,10 +374,10 @@ func TestCredentialsMissing(t *testing.T) {
 	err := sendUpdate(t.Context(), c, func(o *ddb.Options) {
 		o.Credentials = aws.CredentialsProviderFunc(none)
 	})
-	if got := outcomeOf(err); got.kind != writeFailed {
-		t.Errorf("got kind %d (%v), want %d", got.kind, err, writeFailed)
+	if got := client.OutcomeOf(err); got.Kind != client.WriteFailed {
+		t.Errorf("got kind %d (%v), want %d", got.Kind, err, client.WriteFailed)
 	}
-	if !strings.Contains(classify(err).Error(), "nowhere") {
-		t.Errorf("the cause is lost: %v", classify(err))
+	if !strings.Contains(client.Classify(err).Error(), "nowhere") {
+		t.Errorf("the cause is lost: %v", client.Classify(err))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -17,10 +18,10 @@ import (
 // rest. An amount that may have been given back is not given back again; the outcome says that
 // its refund is in doubt, and it is counted in [Stats].
 func (s *Store) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
-	if err := s.running.enter(); err != nil {
+	if err := s.running.Enter(); err != nil {
 		return err
 	}
-	defer s.running.end()
+	defer s.running.End()
 	out.At = wholeMS(now)
 	t := s.unfinished.remove(u.ID)
 	if u.Verb == weir.VerbExtend {
@@ -91,7 +92,7 @@ func (t *leaseUpdate) wait(ctx context.Context) error {
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return abandonedError(ctx)
+		return client.AbandonedError(ctx)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -215,7 +216,7 @@ func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
 		c := &u.Changes[i]
 		left, ok := kernel.Milli(c.To)
 		if !ok {
-			return nil, fault(weir.Invalid, "totals."+c.Limit.Name,
+			return nil, client.Fault(weir.Invalid, "totals."+c.Limit.Name,
 				strconv.FormatInt(c.To, 10), "is more than can be counted")
 		}
 		for _, p := range t.pieces[i] {

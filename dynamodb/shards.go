@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -227,29 +228,29 @@ func (p *subjectState) canDouble(shards int, now int64) bool {
 // the winner's when it next sees the item.
 func (s *bucketStore) doubleShards(ctx context.Context, p *subjectState, shards int) {
 	p.retain()
-	s.running.run(func() {
+	s.running.Run(func() {
 		defer p.release()
 		ctx, cancel := s.backgroundContext(ctx)
 		defer cancel()
 		l := p.queue(0)
 		e := &itemExpression{}
-		e.setNumber(schema.AttrShardCount, int64(2*shards))
+		e.SetNumber(schema.AttrShardCount, int64(2*shards))
 		if shards == 1 {
-			e.exists(schema.AttrPK)
-			e.absentOr(schema.AttrShardCount, "=", 1)
+			e.RequireExists(schema.AttrPK)
+			e.RequireAbsentOr(schema.AttrShardCount, "=", 1)
 		} else {
-			e.require(schema.AttrShardCount, "=", int64(shards))
+			e.Require(schema.AttrShardCount, "=", int64(shards))
 		}
-		_, err := s.client.api.UpdateItem(ctx, l.updateInput(e))
-		switch o := outcomeOf(err); o.kind {
-		case writeApplied:
+		_, err := s.client.API.UpdateItem(ctx, l.updateInput(e))
+		switch o := client.OutcomeOf(err); o.Kind {
+		case client.WriteApplied:
 			s.counts.doublings.Add(1)
 			p.raiseShards(2 * shards)
 			s.propagateShardCount(ctx, p, shards, 2*shards)
-		case writeRefused, writeConflicted, writeThrottled, writeUnknown:
+		case client.WriteRefused, client.WriteConflicted, client.WriteThrottled, client.WriteUnknown:
 			// The item says it to whoever writes next.
 		default:
-			s.reportError(classify(err))
+			s.reportError(client.Classify(err))
 		}
 	})
 }
@@ -260,12 +261,12 @@ func (s *bucketStore) propagateShardCount(ctx context.Context, p *subjectState, 
 	for shard := 1; shard < from; shard++ {
 		l := p.queue(shard)
 		e := &itemExpression{}
-		e.setNumber(schema.AttrShardCount, int64(shards))
-		e.exists(schema.AttrPK)
-		e.absentOr(schema.AttrShardCount, "<", int64(shards))
-		_, err := s.client.api.UpdateItem(ctx, l.updateInput(e))
-		if o := outcomeOf(err); o.kind == writeFailed {
-			s.reportError(classify(err))
+		e.SetNumber(schema.AttrShardCount, int64(shards))
+		e.RequireExists(schema.AttrPK)
+		e.RequireAbsentOr(schema.AttrShardCount, "<", int64(shards))
+		_, err := s.client.API.UpdateItem(ctx, l.updateInput(e))
+		if o := client.OutcomeOf(err); o.Kind == client.WriteFailed {
+			s.reportError(client.Classify(err))
 		}
 	}
 }

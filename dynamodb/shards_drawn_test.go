@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -221,7 +222,7 @@ func partUnknown(w *neverWorld) {
 		if err := send(); err != nil {
 			return err
 		}
-		return &unknownError{errors.New("the answer is lost")}
+		return &client.UnknownError{Err: errors.New("the answer is lost")}
 	})
 	if !errors.Is(err, weir.Unavailable) || isDenied(err) {
 		w.Errorf("got %v, want unavailable", err)

@@ -42,7 +42,7 @@ func (w *neverWorld) erase(entity string, shards ...int) {
 	w.Helper()
 	for _, shard := range shards {
 		in := &ddb.DeleteItemInput{TableName: &w.table.Name, Key: w.id(entity, shard).Key().Item()}
-		if _, err := w.eye.store.client.api.DeleteItem(w.Context(), in); err != nil {
+		if _, err := w.eye.store.client.API.DeleteItem(w.Context(), in); err != nil {
 			w.Fatalf("delete: %v", err)
 		}
 	}

@@ -27,7 +27,7 @@ func TestPythonDoublingCreatesCapacity(t *testing.T) {
 	})
 	local := testkit.DynamoDB(t)
 	spec, err := json.Marshal(map[string]any{
-		"endpoint": local.Endpoint(), "table": s.client.table, "namespace": s.options.Namespace,
+		"endpoint": local.Endpoint(), "table": s.client.TableName, "namespace": s.options.Namespace,
 		"entity": at.Entity, "resource": at.Resource, "limit": "n", "callers": 8,
 	})
 	if err != nil {

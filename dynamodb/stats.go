@@ -66,4 +66,4 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 
 // ClockOffset returns what must be added to the process's clock to have the table's, as far as the
 // answers so far tell: 0 within two seconds. It never waits.
-func (s *Store) ClockOffset() time.Duration { return s.client.clock.offset() }
+func (s *Store) ClockOffset() time.Duration { return s.client.Clock.Offset() }

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/kernel"
+	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // Status reports limits as the table has them, all shards together, after what this
@@ -17,12 +18,12 @@ import (
 func (s *Store) Status(
 	ctx context.Context, now time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	if err := s.running.enter(); err != nil {
+	if err := s.running.Enter(); err != nil {
 		return nil, err
 	}
-	defer s.running.end()
+	defer s.running.End()
 	var all []weir.LimitStatus
-	for some := range slices.Chunk(of, maxBatchGet) {
+	for some := range slices.Chunk(of, client.MaxBatchGet) {
 		statuses, err := s.statusOf(ctx, now.UnixMilli(), some)
 		if err != nil {
 			return nil, err
@@ -86,7 +87,7 @@ func (p *subjectState) flush(ctx context.Context, now int64) error {
 		select {
 		case <-done: // whatever became of it, nothing is in the line any more
 		case <-ctx.Done():
-			return abandonedError(ctx)
+			return client.AbandonedError(ctx)
 		}
 	}
 	return nil
@@ -112,7 +113,7 @@ func (s *bucketStore) subjectsInUse(
 		}
 		keys[i] = id.Key()
 	}
-	items, err := s.client.batchGet(ctx, keys, true)
+	items, err := s.client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (s *bucketStore) subjectsInUse(
 		}
 		b, err := schema.ParseBucket(item)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, client.Unreadable(err)
 		}
 		of := weir.Subject{Entity: b.Entity, Resource: b.Resource}
 		p := s.subject(of)

@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -48,19 +50,19 @@ type Options struct {
 // Store is a [weir.Backend] on one namespace of one table. All methods may be called at once.
 type Store struct {
 	*administration
-	client     *tableClient
-	config     *configReader
+	client     *client.Client
+	config     *config.Reader
 	buckets    *bucketStore
 	options    Options
-	running    *tasks // calls, item queues, and what is done in the background
+	running    *client.Tasks // calls, item queues, and what is done in the background
 	unfinished unfinishedUpdates
 	probe      probe
 }
 
 // newStore makes a store on a namespace, by its ID.
-func newStore(c *tableClient, namespace string, o Options) *Store {
-	s := &Store{client: c, options: o, running: newTasks()}
-	s.config = &configReader{tableClient: c, namespace: namespace}
+func newStore(c *client.Client, namespace string, o Options) *Store {
+	s := &Store{client: c, options: o, running: client.NewTasks()}
+	s.config = &config.Reader{Client: c, Namespace: namespace}
 	s.buckets = newBucketStore(s.config, s.running, bucketOptions{
 		noSpeculation: o.NoSpeculation, writeTimeout: o.WriteTimeout, onError: o.OnError,
 	})
@@ -80,7 +82,7 @@ func (s *Store) Traits() weir.Traits {
 
 // Close waits until what was given back has been written. Calls that come later are unavailable.
 func (s *Store) Close() error {
-	s.running.close()
+	s.running.Close()
 	return nil
 }
 
@@ -88,26 +90,26 @@ func (s *Store) Close() error {
 // level says what weir cannot judge by, and where the subject is switched off. If the namespace was
 // deleted it fails with [weir.NotFound].
 func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	if err := s.running.enterNested(); err != nil {
+	if err := s.running.EnterNested(); err != nil {
 		return nil, err
 	}
-	defer s.running.end()
-	c, err := s.config.readSubject(ctx, of, consistent(ctx), schema.NamespaceKey(s.options.Namespace))
+	defer s.running.End()
+	c, err := s.config.ReadSubject(ctx, of, config.Consistent(ctx), schema.NamespaceKey(s.options.Namespace))
 	if err != nil {
 		return nil, err
 	}
-	if err := s.checkNamespaceItem(c.also[0]); err != nil {
+	if err := s.checkNamespaceItem(c.Others[0]); err != nil {
 		return nil, err
 	}
-	if err := c.chargeable(); err != nil {
+	if err := c.Chargeable(); err != nil {
 		return nil, err
 	}
 	out := &weir.Config{
-		Parent: c.parent(), Cascade: c.cascades(), Known: c.declared(), OnUnavailable: c.onUnavailable(),
+		Parent: c.Parent(), Cascade: c.Cascades(), Known: c.Declared(), OnUnavailable: c.OnUnavailable(),
 	}
-	for _, l := range c.levels {
-		if len(l.limits) > 0 {
-			out.Levels = append(out.Levels, weir.LevelLimits{Level: l.level, Limits: l.limits})
+	for _, l := range c.Levels {
+		if len(l.Limits) > 0 {
+			out.Levels = append(out.Levels, weir.LevelLimits{Level: l.Level, Limits: l.Limits})
 		}
 	}
 	return out, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // backgroundContext bounds what the store does by itself, whether or not the caller waits for it.
@@ -31,7 +32,7 @@ func (s *bucketStore) syncBuckets(ctx context.Context, now int64, of weir.Subjec
 				return err
 			}
 		case <-ctx.Done():
-			return abandonedError(ctx)
+			return client.AbandonedError(ctx)
 		}
 	}
 	return nil

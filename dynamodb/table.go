@@ -9,6 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -36,9 +38,9 @@ const (
 	adminTimeout = time.Minute
 )
 
-func (t *Table) connect(ctx context.Context) (*tableAccess, error) {
+func (t *Table) connect(ctx context.Context) (*tables.Table, error) {
 	c, err := connect(ctx, t.Name, t.Options)
-	return &tableAccess{c}, err
+	return &tables.Table{Client: c}, err
 }
 
 // Create makes the table, waits until it takes calls, switches its time to live on, registers the
@@ -53,7 +55,7 @@ func (t *Table) Create(ctx context.Context) (made bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return c.create(ctx, schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream})
+	return c.Create(ctx, schema.Table{Name: t.Name, Lean: t.Lean, Stream: !t.NoStream})
 }
 
 // Delete deletes the table with all that is on it, and waits until it is gone. A table with other
@@ -65,7 +67,7 @@ func (t *Table) Delete(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.delete(ctx)
+	return c.Delete(ctx)
 }
 
 // TableInfo says what a table is. A part that the caller may not ask for is empty.
@@ -117,12 +119,12 @@ func (t *Table) Describe(ctx context.Context) (*TableInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	d, err := c.describe(ctx)
+	d, err := c.Describe(ctx)
 	if err != nil {
 		return nil, err
 	}
 	info := newTableInfo(d)
-	info.Refused = errors.Join(usable(t.Name, d.TableStatus), checkLayout(t.Name, d))
+	info.Refused = errors.Join(tables.Usable(t.Name, d.TableStatus), tables.CheckLayout(t.Name, d))
 	if info.Refused != nil {
 		return info, nil
 	}
@@ -131,7 +133,7 @@ func (t *Table) Describe(ctx context.Context) (*TableInfo, error) {
 
 func newTableInfo(d *types.TableDescription) *TableInfo {
 	info := &TableInfo{
-		Name: text(d.TableName), ARN: text(d.TableArn), Status: string(d.TableStatus), Lean: isLean(d),
+		Name: client.Text(d.TableName), ARN: client.Text(d.TableArn), Status: string(d.TableStatus), Lean: tables.IsLean(d),
 	}
 	if d.CreationDateTime != nil {
 		info.Created = *d.CreationDateTime
@@ -146,10 +148,10 @@ func newTableInfo(d *types.TableDescription) *TableInfo {
 		info.Stream = string(s.StreamViewType)
 	}
 	for i := range d.GlobalSecondaryIndexes {
-		info.Indexes = append(info.Indexes, text(d.GlobalSecondaryIndexes[i].IndexName))
+		info.Indexes = append(info.Indexes, client.Text(d.GlobalSecondaryIndexes[i].IndexName))
 	}
 	for i := range d.LocalSecondaryIndexes {
-		info.Indexes = append(info.Indexes, text(d.LocalSecondaryIndexes[i].IndexName))
+		info.Indexes = append(info.Indexes, client.Text(d.LocalSecondaryIndexes[i].IndexName))
 	}
 	slices.Sort(info.Indexes)
 	if info.Lean {
@@ -159,12 +161,12 @@ func newTableInfo(d *types.TableDescription) *TableInfo {
 }
 
 // addItems adds what the table's own items and its time to live say.
-func (i *TableInfo) addItems(ctx context.Context, c *tableAccess) error {
+func (i *TableInfo) addItems(ctx context.Context, c *tables.Table) error {
 	var err error
-	if i.TTL, err = c.attributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
+	if i.TTL, err = c.AttributeTTL(ctx); err != nil && !errors.Is(err, weir.PermissionDenied) {
 		return err
 	}
-	v, err := c.readVersion(ctx)
+	v, err := c.ReadVersion(ctx)
 	if errors.Is(err, weir.Unsupported) {
 		i.Refused = err
 		return nil
@@ -172,7 +174,7 @@ func (i *TableInfo) addItems(ctx context.Context, c *tableAccess) error {
 	if err != nil {
 		return err
 	}
-	i.Refused = checkVersion(c.table, v)
+	i.Refused = tables.CheckVersion(c.TableName, v)
 	if v == nil {
 		v = &schema.Version{}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -87,8 +88,8 @@ func TestTableStaleForGood(t *testing.T) {
 		always := script(there, done, there)
 		err = table.through(always).Delete(t.Context())
 		wantError(t, err, weir.Conflict, "store.table", "DynamoDB says it is ACTIVE")
-		if n, m := never.asked.Load(), always.asked.Load(); n != maxStale+2 || m != maxStale+3 {
-			t.Errorf("got %d and %d calls, want %d and %d", n, m, maxStale+2, maxStale+3)
+		if n, m := never.asked.Load(), always.asked.Load(); n != tables.MaxStale+2 || m != tables.MaxStale+3 {
+			t.Errorf("got %d and %d calls, want %d and %d", n, m, tables.MaxStale+2, tables.MaxStale+3)
 		}
 	})
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
@@ -55,7 +56,7 @@ func madeTable(t *testing.T) *Table {
 }
 
 // connected is the connection to a table.
-func connected(t *testing.T, table *Table) *tableAccess {
+func connected(t *testing.T, table *Table) *tables.Table {
 	t.Helper()
 	c, err := table.connect(t.Context())
 	if err != nil {
@@ -112,8 +113,8 @@ func TestTableCreate(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(s.config.namespace) != 11 {
-				t.Errorf("got namespace %q", s.config.namespace)
+			if len(s.config.Namespace) != 11 {
+				t.Errorf("got namespace %q", s.config.Namespace)
 			}
 			if err := table.Delete(t.Context()); err != nil {
 				t.Error(err)
@@ -146,7 +147,7 @@ func TestTableCreateFinishes(t *testing.T) {
 	table := localTable(t)
 	c := connected(t, table)
 	in := schema.Table{Name: table.Name}.CreateInput()
-	if _, err := c.api.CreateTable(t.Context(), in); err != nil {
+	if _, err := c.API.CreateTable(t.Context(), in); err != nil {
 		t.Fatal(err)
 	}
 	_, err := Open(t.Context(), table.Name, table.Options)
@@ -212,7 +213,7 @@ func TestForeignTable(t *testing.T) {
 			c := connected(t, table)
 			in := schema.Table{Name: table.Name}.CreateInput()
 			tc.alter(in)
-			if _, err := c.api.CreateTable(t.Context(), in); err != nil {
+			if _, err := c.API.CreateTable(t.Context(), in); err != nil {
 				t.Fatal(err)
 			}
 			_, err := Open(t.Context(), table.Name, table.Options)
@@ -224,7 +225,7 @@ func TestForeignTable(t *testing.T) {
 				t.Errorf("got %+v, %v", info, err)
 			}
 			foreigner := &ddb.DeleteTableInput{TableName: &table.Name}
-			if _, err := c.api.DeleteTable(t.Context(), foreigner); err != nil {
+			if _, err := c.API.DeleteTable(t.Context(), foreigner); err != nil {
 				t.Error(err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // executeTransactional does all errands in one transaction: items are read, judged, and written whole
@@ -102,21 +103,21 @@ func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*wr
 		for _, w := range writes {
 			items = append(items, w.transactItems()...)
 		}
-		_, err = s.client.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
+		_, err = s.client.API.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	}
-	switch outcomeOf(err).kind {
-	case writeApplied:
+	switch client.OutcomeOf(err).Kind {
+	case client.WriteApplied:
 		return true, nil
-	case writeRefused, writeConflicted:
+	case client.WriteRefused, client.WriteConflicted:
 		return false, nil
-	case writeUnknown:
+	case client.WriteUnknown:
 		for _, e := range j.itemCharges {
 			for k := range e.takes {
 				s.buckets.counts.ambiguous(e.takes[k].milli)
 			}
 		}
 	}
-	return false, classify(err)
+	return false, client.Classify(err)
 }
 
 // readItems reads all shards of all errands, after what is on its way to them.

@@ -8,6 +8,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -19,11 +20,11 @@ func (a *administration) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[
 	}
 	in, pages := a.usageQuery(q), a.fullPages
 	if q.Entity != "" {
-		pages = a.client.queryPages
+		pages = a.client.QueryPages
 	}
 	return func(yield func(weir.Usage, error) bool) {
 		// Close waits for no reader, who may never come back from a record.
-		if err := a.running.refusal(); err != nil {
+		if err := a.running.Refusal(); err != nil {
 			yield(weir.Usage{}, err)
 			return
 		}
@@ -56,7 +57,7 @@ func checkTime(q *weir.Usage) error {
 		at    time.Time
 	}{{"start", q.Start}, {"end", q.End}} {
 		if year := bound.at.UTC().Year(); year < 0 || year > lastYear {
-			return fault(weir.Invalid, bound.field, bound.at.UTC().Format(time.RFC3339),
+			return client.Fault(weir.Invalid, bound.field, bound.at.UTC().Format(time.RFC3339),
 				"must be in the years 0000 to 9999, in UTC")
 		}
 	}
@@ -76,14 +77,14 @@ func (a *administration) usageQuery(q weir.Usage) *ddb.QueryInput {
 		ScanIndexForward: new(false), KeyConditionExpression: new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
 	}
-	pk, prefix := schema.EntityPK(a.config.namespace, q.Entity), schema.SKUsagePrefix+q.Resource+"#"
+	pk, prefix := schema.EntityPK(a.config.Namespace, q.Entity), schema.SKUsagePrefix+q.Resource+"#"
 	switch {
 	case q.Entity == "":
 		in.IndexName = new(schema.GSI2)
 		in.ExpressionAttributeNames = map[string]string{"#n0": schema.AttrGSI2PK, "#n1": schema.AttrGSI2SK}
-		pk, prefix = schema.ResourcePK(a.config.namespace, q.Resource), schema.UsagePrefix
+		pk, prefix = schema.ResourcePK(a.config.Namespace, q.Resource), schema.UsagePrefix
 	case q.Resource == "":
-		return newestFirst(partition(pk, schema.SKUsagePrefix, false))
+		return newestFirst(client.Partition(pk, schema.SKUsagePrefix, false))
 	}
 	// A window's key is its first instant or the beginning of that, so that the month of the first
 	// instant that is wanted comes before all, and the last one behind all.
@@ -108,7 +109,7 @@ func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
 // fullPages asks a query on an index that may have only the keys, and reads the items then.
 func (a *administration) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {
-		for page, err := range a.client.queryPages(ctx, in) {
+		for page, err := range a.client.QueryPages(ctx, in) {
 			if err == nil {
 				page, err = a.readFull(ctx, page)
 			}
@@ -129,11 +130,11 @@ func (a *administration) readFull(ctx context.Context, page []schema.Item) ([]sc
 		}
 		key, err := schema.KeyOf(item)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, client.Unreadable(err)
 		}
 		keys, places = append(keys, key), append(places, i)
 	}
-	items, err := a.client.batchGet(ctx, keys, false)
+	items, err := a.client.BatchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}
@@ -152,11 +153,11 @@ func (a *administration) readFull(ctx context.Context, page []schema.Item) ([]sc
 func readUsage(item schema.Item) (weir.Usage, error) {
 	u, err := schema.ParseUsage(item)
 	if err != nil {
-		return weir.Usage{}, unreadable(err)
+		return weir.Usage{}, client.Unreadable(err)
 	}
 	start, err := schema.ParseTimestamp(u.Start)
 	if err != nil {
-		return weir.Usage{}, unreadable(err)
+		return weir.Usage{}, client.Unreadable(err)
 	}
 	return weir.Usage{
 		Entity: u.Entity, Resource: u.Resource, Window: string(u.Window), Start: start,

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -33,13 +34,13 @@ const writeMilli = 1000
 func (w *write) send(ctx context.Context, s *bucketStore) (schema.Item, error) {
 	switch {
 	case w.donorUpdate != nil:
-		_, err := s.client.api.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.transactItems()})
+		_, err := s.client.API.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.transactItems()})
 		return w.put.Item, err
 	case w.put != nil:
-		_, err := s.client.api.PutItem(ctx, w.put)
+		_, err := s.client.API.PutItem(ctx, w.put)
 		return w.put.Item, err
 	}
-	out, err := s.client.api.UpdateItem(ctx, w.update)
+	out, err := s.client.API.UpdateItem(ctx, w.update)
 	if err != nil {
 		return nil, err
 	}
@@ -50,22 +51,22 @@ func (w *write) send(ctx context.Context, s *bucketStore) (schema.Item, error) {
 // so that nothing need be read.
 func (l *itemQueue) updateInput(e *itemExpression) *dynamodb.UpdateItemInput {
 	return &dynamodb.UpdateItemInput{
-		TableName: &l.store.client.table, Key: l.id().Key().Item(),
-		UpdateExpression: e.update(), ConditionExpression: e.condition(),
-		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		TableName: &l.store.client.TableName, Key: l.id().Key().Item(),
+		UpdateExpression: e.Update(), ConditionExpression: e.Condition(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
 		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}
 }
 
 // itemExpression builds the expressions of one write of a bucket item.
-type itemExpression struct{ expression }
+type itemExpression struct{ client.Expression }
 
 // requireUnrestricted requires that nothing about the item keeps a write from going by the stored balances.
 func (e *itemExpression) requireUnrestricted(now int64) {
-	e.absent(schema.AttrDisabled)
-	e.absentOr(schema.AttrVU, ">", now)
-	e.absentOr(schema.AttrTTL, ">", seconds(now))
+	e.RequireAbsent(schema.AttrDisabled)
+	e.RequireAbsentOr(schema.AttrVU, ">", now)
+	e.RequireAbsentOr(schema.AttrTTL, ">", seconds(now))
 }
 
 // seconds is the second that a millisecond falls in.
@@ -76,25 +77,25 @@ func seconds(ms int64) int64 {
 // chargeWrite charges the write itself.
 func (e *itemExpression) chargeWrite(required bool) {
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
-	e.addNumber(balance, -writeMilli)
-	e.addNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
+	e.AddNumber(balance, -writeMilli)
+	e.AddNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
 	if required {
-		e.require(balance, ">=", writeMilli)
+		e.Require(balance, ">=", writeMilli)
 	}
 }
 
 // requireDefinition requires a limit to be stored as it was seen.
 func (e *itemExpression) requireDefinition(l *schema.BucketLimit) {
-	e.require(schema.BucketAttribute(l.Name, schema.FieldCapacity), "=", l.Capacity)
-	e.require(schema.BucketAttribute(l.Name, schema.FieldRefill), "=", l.Refill)
-	e.require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
+	e.Require(schema.BucketAttribute(l.Name, schema.FieldCapacity), "=", l.Capacity)
+	e.Require(schema.BucketAttribute(l.Name, schema.FieldRefill), "=", l.Refill)
+	e.Require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
 }
 
 // coldWrite is the write on an item that this process has not seen: it takes what the members ask from
 // what is stored, and lets the item itself say whether that is there.
 func (l *itemQueue) coldWrite(members []*waiter, now int64) *write {
 	e := &itemExpression{}
-	e.exists(schema.AttrPK)
+	e.RequireExists(schema.AttrPK)
 	for _, name := range limitNames(members) {
 		sum, need := int64(0), int64(math.MinInt64)
 		for _, m := range members {
@@ -109,19 +110,19 @@ func (l *itemQueue) coldWrite(members []*waiter, now int64) *write {
 		if limit := waiterDefinition(members, name); limit != nil {
 			e.requireDefinition(limit)
 			rate := shareOf(limit, l.state.shardCount())
-			e.require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
+			e.Require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
 		} else {
 			for _, f := range []string{schema.FieldCapacity, schema.FieldRefill, schema.FieldPeriod} {
-				e.exists(schema.BucketAttribute(name, f))
+				e.RequireExists(schema.BucketAttribute(name, f))
 			}
 		}
-		e.addNumber(balance, -sum)
-		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), sum)
-		e.require(balance, ">=", need)
+		e.AddNumber(balance, -sum)
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), sum)
+		e.Require(balance, ">=", need)
 	}
 	e.chargeWrite(true)
 	e.requireUnrestricted(now)
-	e.require(schema.AttrRF, ">=", now-coldMS)
+	e.Require(schema.AttrRF, ">=", now-coldMS)
 	return &write{update: l.updateInput(e), waiters: members}
 }
 
@@ -257,7 +258,7 @@ func (r *evaluation) concerns(i int) bool {
 // others do.
 func (l *itemQueue) speculativeWrite(m *image, r *evaluation) *write {
 	e := &itemExpression{}
-	e.exists(schema.AttrPK)
+	e.RequireExists(schema.AttrPK)
 	leads := r.after.item.Copy()
 	var refills bool
 	for i := range m.limits {
@@ -266,23 +267,23 @@ func (l *itemQueue) speculativeWrite(m *image, r *evaluation) *write {
 		}
 		c := &m.limits[i]
 		balance := schema.BucketAttribute(c.Name, schema.FieldBalance)
-		e.addNumber(balance, -r.net[i])
-		e.addNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.consumed[i])
+		e.AddNumber(balance, -r.net[i])
+		e.AddNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.consumed[i])
 		low, high := m.balanceBounds(r, i)
-		e.between(balance, low, high)
+		e.RequireBetween(balance, low, high)
 		e.requireDefinition(&c.BucketLimit)
 		leads.Limits[i].Balance -= r.net[i]
 		leads.Limits[i].Consumed += r.consumed[i]
 		refills = refills || r.charged[i]
 	}
 	if refills {
-		e.require(schema.AttrRF, ">=", m.item.RefilledMS)
+		e.Require(schema.AttrRF, ">=", m.item.RefilledMS)
 	}
 	if m.item.Writes != nil {
 		e.chargeWrite(true)
 	}
 	e.requireUnrestricted(r.latest)
-	e.absentOr(schema.AttrShardCount, "<=", int64(m.shards))
+	e.RequireAbsentOr(schema.AttrShardCount, "<=", int64(m.shards))
 	l.debtTTL(e, r, leads)
 	return &write{update: l.updateInput(e), after: r.after.withStored(leads)}
 }
@@ -294,7 +295,7 @@ func (l *itemQueue) debtTTL(e *itemExpression, r *evaluation, leads *schema.Buck
 	}
 	if at := r.after.debtRepaidAt(); at > leads.TTL {
 		leads.TTL = at
-		e.setNumber(schema.AttrTTL, at)
+		e.SetNumber(schema.AttrTTL, at)
 	}
 }
 
@@ -332,11 +333,11 @@ func (m *image) withStored(b *schema.Bucket) *image {
 func (l *itemQueue) forcedWrite(rides []*itemUpdate) *write {
 	r := evaluate(l.image, rides, nil)
 	e := &itemExpression{}
-	e.exists(schema.AttrPK)
+	e.RequireExists(schema.AttrPK)
 	for i := range l.image.limits {
 		name := l.image.limits[i].Name
-		e.addNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.net[i])
-		e.addNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.consumed[i])
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.net[i])
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.consumed[i])
 	}
 	if l.image.item.Writes != nil {
 		e.chargeWrite(false)

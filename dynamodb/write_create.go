@@ -4,6 +4,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -12,7 +13,7 @@ import (
 func (l *itemQueue) blankImage(t *itemConfig, o owner, now int64) *image {
 	shards := max(l.state.shardCount(), 1)
 	b := &schema.Bucket{
-		Namespace: l.store.config.namespace, Entity: l.state.subject.Entity, Resource: l.state.subject.Resource,
+		Namespace: l.store.config.Namespace, Entity: l.state.subject.Entity, Resource: l.state.subject.Resource,
 		Shard: l.shard, RefilledMS: now, Shards: shards, Writes: schema.NewWrites(),
 		Cascade: o.cascade, Parent: o.parent,
 		Generation: o.generation, Incarnation: o.incarnation, Stamped: o.stamped,
@@ -59,17 +60,17 @@ func (l *itemQueue) createWrite(r *evaluation, t *itemConfig) *write {
 	}
 	e := &itemExpression{}
 	if l.image != nil {
-		e.absent(schema.AttrRF)
+		e.RequireAbsent(schema.AttrRF)
 		for i := range l.image.limits { // what was counted on the stub is taken over
 			was := &l.image.limits[i]
-			e.requireSame(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
+			e.RequireSame(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
 		}
 	} else {
-		e.absent(schema.AttrPK)
+		e.RequireAbsent(schema.AttrPK)
 	}
 	return &write{after: r.after.withStored(b), put: &dynamodb.PutItemInput{
-		TableName: &l.store.client.table, Item: b.Item(), ConditionExpression: e.condition(),
-		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		TableName: &l.store.client.TableName, Item: b.Item(), ConditionExpression: e.Condition(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
@@ -83,9 +84,9 @@ type owner struct {
 	stamped     bool
 }
 
-func ownerOf(c *subjectConfig) owner {
-	o := owner{cascade: c.cascades(), parent: c.parent()}
-	if e := c.entity; e != nil {
+func ownerOf(c *config.Subject) owner {
+	o := owner{cascade: c.Cascades(), parent: c.Parent()}
+	if e := c.Entity; e != nil {
 		o.generation, o.incarnation, o.stamped = e.Generation, e.Mark(), true
 	}
 	return o

@@ -21,14 +21,14 @@ func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
 	leads := m.item.Copy()
 	leads.RefilledMS = at
 	leads.Limits = leads.Limits[:0]
-	e.setNumber(schema.AttrRF, at)
-	e.require(schema.AttrRF, "=", m.item.RefilledMS)
-	e.absentOr(schema.AttrShardCount, "<=", int64(m.shards))
+	e.SetNumber(schema.AttrRF, at)
+	e.Require(schema.AttrRF, "=", m.item.RefilledMS)
+	e.RequireAbsentOr(schema.AttrShardCount, "<=", int64(m.shards))
 	if m.shards > m.item.Shards { // not every shard was told of a doubling
-		e.setNumber(schema.AttrShardCount, int64(m.shards))
+		e.SetNumber(schema.AttrShardCount, int64(m.shards))
 		leads.Shards = m.shards
 	}
-	e.absent(schema.AttrDisabled)
+	e.RequireAbsent(schema.AttrDisabled)
 	definable := r.canRequireDefinitions(m)
 	for i := range r.after.limits {
 		if c := &r.after.limits[i]; c.Incomplete && !c.missing { // what somebody has left of one that was removed
@@ -40,13 +40,13 @@ func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
 	e.removeLimits(m, r.after, definable)
 	l.creditWrites(e, m, leads, at)
 	if m.item.ValidUntil != nil {
-		e.requireSame(schema.AttrVU, m.item.ValidUntil)
+		e.RequireSame(schema.AttrVU, m.item.ValidUntil)
 		if m.configExpired(at) && t != nil && !t.fallback {
-			e.removeAll(schema.AttrVU)
+			e.RemoveAll(schema.AttrVU)
 			leads.ValidUntil = nil
 		}
 	} else {
-		e.absent(schema.AttrVU)
+		e.RequireAbsent(schema.AttrVU)
 	}
 	l.renewTTL(e, r, leads, t, at)
 	return &write{update: l.updateInput(e), after: r.after.withStored(leads)}
@@ -70,11 +70,11 @@ func (e *itemExpression) creditLimit(
 	balance := name(schema.FieldBalance)
 	moved, fits := difference(target, was.Balance)
 	if fits {
-		e.addNumber(balance, moved)
+		e.AddNumber(balance, moved)
 	} else {
-		e.setNumber(balance, target) // under a condition that makes it the same
+		e.SetNumber(balance, target) // under a condition that makes it the same
 	}
-	e.addNumber(name(schema.FieldConsumed), r.consumed[i])
+	e.AddNumber(name(schema.FieldConsumed), r.consumed[i])
 	credited, counts := difference(moved, -r.net[i])
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	if r.asked[i] && counts {
@@ -95,15 +95,15 @@ func (e *itemExpression) creditLimit(
 		low, high = was.Balance, was.Balance // trimmed
 	}
 	if low != math.MinInt64 || high != math.MaxInt64 {
-		e.between(balance, low, high)
+		e.RequireBetween(balance, low, high)
 	}
 	if (r.concerns(i) || !was.sameDefinition(&c.BucketLimit)) && definable {
 		e.requireDefinition(&was.BucketLimit)
 	}
 	if !was.sameDefinition(&c.BucketLimit) {
-		e.setNumber(name(schema.FieldCapacity), c.Capacity)
-		e.setNumber(name(schema.FieldRefill), c.Refill)
-		e.setNumber(name(schema.FieldPeriod), c.PeriodMS)
+		e.SetNumber(name(schema.FieldCapacity), c.Capacity)
+		e.SetNumber(name(schema.FieldRefill), c.Refill)
+		e.SetNumber(name(schema.FieldPeriod), c.PeriodMS)
 	}
 	s := c.BucketLimit
 	s.Balance, s.Consumed = target, was.Consumed+r.consumed[i]
@@ -126,15 +126,15 @@ func (e *itemExpression) addLimit(c *limitImage, balance, consumed int64, guarde
 		{schema.FieldBalance, balance}, {schema.FieldCapacity, c.Capacity}, {schema.FieldRefill, c.Refill},
 		{schema.FieldPeriod, c.PeriodMS}, {schema.FieldConsumed, consumed},
 	} {
-		e.setNumber(schema.BucketAttribute(c.Name, f.field), f.n)
+		e.SetNumber(schema.BucketAttribute(c.Name, f.field), f.n)
 	}
 	if !guarded {
 		return
 	}
 	absent := "attribute_not_exists("
-	e.conditions = append(e.conditions, "("+
-		absent+e.name(schema.BucketAttribute(c.Name, schema.FieldCapacity))+") OR "+
-		absent+e.name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
+	e.Conditions = append(e.Conditions, "("+
+		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldCapacity))+") OR "+
+		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
 }
 
 // removeLimits removes what is left of limits that the terms do not have, whatever attributes they came
@@ -145,7 +145,7 @@ func (e *itemExpression) removeLimits(m, after *image, definable bool) {
 		if after.limit(gone.Name) != nil {
 			continue
 		}
-		e.removeAll(m.item.Attributes(gone.Name)...)
+		e.RemoveAll(m.item.Attributes(gone.Name)...)
 		if !gone.Incomplete && definable {
 			e.requireDefinition(&gone.BucketLimit)
 		}
@@ -161,10 +161,10 @@ func (l *itemQueue) creditWrites(e *itemExpression, m *image, leads *schema.Buck
 	rate := shareOf(w, 1)
 	credited := rate.Refill(w.Balance, m.item.RefilledMS, at) - w.Balance
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
-	e.addNumber(balance, credited-writeMilli)
-	e.addNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
+	e.AddNumber(balance, credited-writeMilli)
+	e.AddNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
 	if credited > 0 {
-		e.require(balance, "<=", w.Balance)
+		e.Require(balance, "<=", w.Balance)
 	}
 	leads.Writes.Balance += credited - writeMilli
 	leads.Writes.Consumed += writeMilli
@@ -190,10 +190,10 @@ func (l *itemQueue) renewTTL(e *itemExpression, r *evaluation, leads *schema.Buc
 	switch ttl {
 	case leads.TTL:
 	case 0:
-		e.removeAll(schema.AttrTTL)
+		e.RemoveAll(schema.AttrTTL)
 	default:
-		e.setNumber(schema.AttrTTL, ttl)
-		e.absentOr(schema.AttrTTL, "<=", max(ttl, leads.TTL)) // somebody may have left a debt
+		e.SetNumber(schema.AttrTTL, ttl)
+		e.RequireAbsentOr(schema.AttrTTL, "<=", max(ttl, leads.TTL)) // somebody may have left a debt
 	}
 	leads.TTL = ttl
 }

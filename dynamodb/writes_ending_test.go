@@ -44,7 +44,7 @@ func closedUnderDenial(w *neverWorld) {
 					s := w.stored(neverEntity, 0, "n")
 					left, consumed = s.Balance, s.Consumed
 				})
-				<-p.store.running.ending
+				<-p.store.running.Ending
 			}
 			return err
 		}}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // writesTerms is about limits that change while somebody is on the way with older ones.
@@ -117,7 +118,7 @@ func setUnanswered(w *neverWorld) {
 	var lost atomic.Bool
 	p := w.hooked(how{}, &wrong{send: func(_ context.Context, _ *bucketUpdate, send func() error) error {
 		if lost.CompareAndSwap(true, false) {
-			return &unknownError{context.DeadlineExceeded}
+			return &client.UnknownError{Err: context.DeadlineExceeded}
 		}
 		return send()
 	}})

@@ -8,6 +8,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -46,15 +47,15 @@ func adjusted(limit string, units int64) map[string]int64 {
 // add adds to numbers of a bucket item as another program would, whether or not it is there.
 func (w *neverWorld) add(entity string, numbers map[string]int64) {
 	w.Helper()
-	e := &expression{}
+	e := &client.Expression{}
 	for attribute, n := range numbers {
-		e.addNumber(attribute, n)
+		e.AddNumber(attribute, n)
 	}
 	in := &ddb.UpdateItemInput{
-		TableName: &w.table.Name, Key: w.id(entity, 0).Key().Item(), UpdateExpression: e.update(),
-		ExpressionAttributeNames: e.names, ExpressionAttributeValues: e.values,
+		TableName: &w.table.Name, Key: w.id(entity, 0).Key().Item(), UpdateExpression: e.Update(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
 	}
-	if _, err := w.eye.store.client.api.UpdateItem(w.Context(), in); err != nil {
+	if _, err := w.eye.store.client.API.UpdateItem(w.Context(), in); err != nil {
 		w.Fatalf("add: %v", err)
 	}
 }

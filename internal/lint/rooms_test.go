@@ -51,10 +51,37 @@ var rooms = []room{
 		tests:   []string{"conformance", "manifest"},
 	},
 	{
-		dir:     "dynamodb",
-		imports: []string{root, "kernel", "internal/schema", awsSDK, awsSmithy},
-		tests:   []string{"conformance", "manifest"},
+		dir: "dynamodb",
+		imports: []string{
+			root, "kernel", "internal/schema", awsSDK, awsSmithy,
+			"dynamodb/internal/admin", "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
+			"dynamodb/internal/config", "dynamodb/internal/client",
+		},
+		tests: []string{"conformance", "manifest"},
 	},
+	{
+		dir: "dynamodb/internal/admin",
+		imports: []string{
+			root, "internal/schema", awsSDK, "dynamodb/internal/bucketitem", "dynamodb/internal/tables",
+			"dynamodb/internal/config", "dynamodb/internal/client",
+		},
+	},
+	{
+		dir: "dynamodb/internal/bucketitem",
+		imports: []string{
+			root, "kernel", "internal/schema", awsSDK,
+			"dynamodb/internal/config", "dynamodb/internal/client",
+		},
+	},
+	{
+		dir:     "dynamodb/internal/tables",
+		imports: []string{root, "internal/schema", awsSDK, "dynamodb/internal/client"},
+	},
+	{
+		dir:     "dynamodb/internal/config",
+		imports: []string{root, "internal/schema", awsSDK, "dynamodb/internal/client"},
+	},
+	{dir: "dynamodb/internal/client", imports: []string{root, "internal/schema", awsSDK, awsSmithy}},
 	{
 		dir:     "dynamodb/livetest",
 		imports: []string{root, awsSDK, awsSmithy},

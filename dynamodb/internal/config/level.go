@@ -1,4 +1,4 @@
-package dynamodb
+package config
 
 import (
 	"slices"
@@ -6,30 +6,31 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// levelConfig is what one level of the configuration says of a subject.
-type levelConfig struct {
-	level weir.Level
+// Level is what one level of the configuration says of a subject.
+type Level struct {
+	Level weir.Level
 	// config is the item; nil if there is none, or none that can be read.
 	config *schema.Config
-	// limits are those that weir can judge, by name.
-	limits []weir.Limit
-	// fault says why charges must not be judged by this level; nil if they may.
-	fault error
+	// Limits are those that weir can judge, by name.
+	Limits []weir.Limit
+	// Fault says why charges must not be judged by this level; nil if they may.
+	Fault error
 }
 
-// parseLevel reads the item of a level, which may be nil. What cannot be judged is a fault of the
+// ParseLevel reads the item of a level, which may be nil. What cannot be judged is a fault of the
 // level, for it may not concern anybody.
-func parseLevel(level weir.Level, item schema.Item) *levelConfig {
-	l := &levelConfig{level: level}
+func ParseLevel(level weir.Level, item schema.Item) *Level {
+	l := &Level{Level: level}
 	if item == nil {
 		return l
 	}
 	c, err := schema.ParseConfig(item)
 	if err != nil {
-		l.fault = unreadable(err)
+		l.Fault = client.Unreadable(err)
 		return l
 	}
 	l.config = c
@@ -41,30 +42,30 @@ func parseLevel(level weir.Level, item schema.Item) *levelConfig {
 			l.setFault(err)
 			continue
 		}
-		l.limits = append(l.limits, limit)
+		l.Limits = append(l.Limits, limit)
 	}
 	for _, attribute := range c.Unjudged {
 		if attribute != schema.AttrDisabled { // see access
-			l.setFault(unsupportedAttribute(place, attribute))
+			l.setFault(UnsupportedAttribute(place, attribute))
 		}
 	}
-	slices.SortFunc(l.limits, func(a, b weir.Limit) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.Limits, func(a, b weir.Limit) int { return strings.Compare(a.Name, b.Name) })
 	return l
 }
 
 // setFault keeps the first fault.
-func (l *levelConfig) setFault(err error) {
-	if l.fault == nil {
-		l.fault = err
+func (l *Level) setFault(err error) {
+	if l.Fault == nil {
+		l.Fault = err
 	}
 }
 
-// hasLimits reports whether the level has limits, weir's or others, so that it wins over weaker ones.
-func (l *levelConfig) hasLimits() bool { return len(l.limits) > 0 || l.fault != nil }
+// HasLimits reports whether the level has limits, weir's or others, so that it wins over weaker ones.
+func (l *Level) HasLimits() bool { return len(l.Limits) > 0 || l.Fault != nil }
 
 // access is what the level says of access. A word that weir does not know means what it means to
 // older versions of the Python library: that the limits hold.
-func (l *levelConfig) access() schema.Access {
+func (l *Level) access() schema.Access {
 	switch {
 	case l.config == nil:
 		return schema.AccessInherit
@@ -75,7 +76,7 @@ func (l *levelConfig) access() schema.Access {
 }
 
 // cascade is what the level says of cascade; nil for nothing.
-func (l *levelConfig) cascade() *bool {
+func (l *Level) cascade() *bool {
 	if l.config == nil {
 		return nil
 	}
@@ -89,7 +90,7 @@ const longestPeriod = 200 * 365 * 24 * 3600
 func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	place += ".limits." + l.Name
 	if len(l.Unjudged) > 0 {
-		return weir.Limit{}, unsupportedAttribute(place, l.Unjudged[0])
+		return weir.Limit{}, UnsupportedAttribute(place, l.Unjudged[0])
 	}
 	limit, err := weir.Limit{
 		Name: l.Name, Kind: weir.Bucket, Capacity: l.Capacity, RefillAmount: l.Refill,
@@ -103,9 +104,9 @@ func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	return limit, nil
 }
 
-// unsupportedAttribute says that a level has an attribute by which weir does not judge.
-func unsupportedAttribute(place, attribute string) error {
-	return fault(weir.Unsupported, place, attribute, "is nothing that weir can judge by, and without it "+
+// UnsupportedAttribute says that a level has an attribute by which weir does not judge.
+func UnsupportedAttribute(place, attribute string) error {
+	return client.Fault(weir.Unsupported, place, attribute, "is nothing that weir can judge by, and without it "+
 		"more might be admitted: set the limits anew without it, or charge here with the Python library alone")
 }
 

@@ -1,4 +1,4 @@
-package dynamodb
+package client
 
 import (
 	"context"
@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// classify makes an error of the SDK a [*weir.Error] with the code that fits, and keeps the cause.
+// Classify makes an error of the SDK a [*weir.Error] with the code that fits, and keeps the cause.
 // What is one already stays as it is.
-func classify(err error) error {
+func Classify(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -34,7 +34,7 @@ func classify(err error) error {
 		e.Code, e.Reason = weir.PermissionDenied, "AWS refused the caller"
 	case isThrottle(api.ErrorCode()):
 		e.Reason = "the table is throttled"
-	case isMissingTable(err):
+	case IsMissingTable(err):
 		e.Reason = "the table does not exist"
 	case api.ErrorCode() == "ValidationException":
 		// No repetition mends it, and it is no outage: nothing may be admitted because of it.
@@ -45,15 +45,15 @@ func classify(err error) error {
 	return e
 }
 
-// abandonedError says that the caller did not wait for the answer.
-func abandonedError(ctx context.Context) error {
+// AbandonedError says that the caller did not wait for the answer.
+func AbandonedError(ctx context.Context) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
 	}
 }
 
-// isMissingTable reports whether an error says that there is no such table.
-func isMissingTable(err error) bool {
+// IsMissingTable reports whether an error says that there is no such table.
+func IsMissingTable(err error) bool {
 	_, missing := errors.AsType[*types.ResourceNotFoundException](err)
 	return missing
 }
@@ -70,8 +70,8 @@ func isPermission(code string) bool {
 	return false
 }
 
-// fault makes an error about a value, which it shortens, so that a hostile one does not fill a log.
-func fault(code weir.Code, field, value, reason string) *weir.Error {
+// Fault makes an error about a value, which it shortens, so that a hostile one does not fill a log.
+func Fault(code weir.Code, field, value, reason string) *weir.Error {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	const limit = 64
 	if len(value) > limit {
@@ -80,100 +80,100 @@ func fault(code weir.Code, field, value, reason string) *weir.Error {
 	return &weir.Error{Code: code, Field: field, Value: value, Reason: reason}
 }
 
-// text is a string of the SDK; empty if it has none.
-func text(s *string) string {
+// Text is a string of the SDK; empty if it has none.
+func Text(s *string) string {
 	if s == nil {
 		return ""
 	}
 	return *s
 }
 
-// writeKind is what became of a write.
-type writeKind int
+// WriteKind is what became of a write.
+type WriteKind int
 
 const (
-	// writeApplied: it was done.
-	writeApplied writeKind = iota
-	// writeRefused: a condition did not hold, and nothing was done.
-	writeRefused
-	// writeConflicted: another transaction had the item, and nothing was done.
-	writeConflicted
-	// writeThrottled: the table had no capacity left, and nothing was done.
-	writeThrottled
-	// writeFailed: nothing was done, for a reason that [classify] tells.
-	writeFailed
-	// writeUnknown: it may or may not have been done.
-	writeUnknown
+	// WriteApplied: it was done.
+	WriteApplied WriteKind = iota
+	// WriteRefused: a condition did not hold, and nothing was done.
+	WriteRefused
+	// WriteConflicted: another transaction had the item, and nothing was done.
+	WriteConflicted
+	// WriteThrottled: the table had no capacity left, and nothing was done.
+	WriteThrottled
+	// WriteFailed: nothing was done, for a reason that [classify] tells.
+	WriteFailed
+	// WriteUnknown: it may or may not have been done.
+	WriteUnknown
 )
 
-// writeOutcome is what became of a write, as its error says.
-type writeOutcome struct {
-	kind writeKind
-	// image is the item as the condition met it, where the call asked for it (ALL_OLD) and there is an
+// WriteOutcome is what became of a write, as its error says.
+type WriteOutcome struct {
+	Kind WriteKind
+	// Image is the item as the condition met it, where the call asked for it (ALL_OLD) and there is an
 	// item. Of a transaction see reasons.
-	image schema.Item
-	// reasons has, for a transaction that was refused, one entry for each of its items, with the image
+	Image schema.Item
+	// Reasons has, for a transaction that was refused, one entry for each of its items, with the image
 	// where the item asked for it.
-	reasons []types.CancellationReason
+	Reasons []types.CancellationReason
 }
 
 // The codes in which a transaction says why it was cancelled.
 const (
 	reasonNone      = "None"
-	reasonCondition = "ConditionalCheckFailed"
+	ReasonCondition = "ConditionalCheckFailed"
 	reasonConflict  = "TransactionConflict"
 	reasonThrottled = "ThrottlingError"
 	reasonExceeded  = "ProvisionedThroughputExceeded"
 )
 
-// outcomeOf says what became of a write that ended with err.
-func outcomeOf(err error) writeOutcome {
+// OutcomeOf says what became of a write that ended with err.
+func OutcomeOf(err error) WriteOutcome {
 	if err == nil {
-		return writeOutcome{}
+		return WriteOutcome{}
 	}
-	if _, ok := errors.AsType[*unknownError](err); ok {
-		return writeOutcome{kind: writeUnknown}
+	if _, ok := errors.AsType[*UnknownError](err); ok {
+		return WriteOutcome{Kind: WriteUnknown}
 	}
 	if e, ok := errors.AsType[*types.ConditionalCheckFailedException](err); ok {
-		return writeOutcome{kind: writeRefused, image: e.Item}
+		return WriteOutcome{Kind: WriteRefused, Image: e.Item}
 	}
 	if e, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
-		return writeOutcome{kind: cancelledBy(e.CancellationReasons), reasons: e.CancellationReasons}
+		return WriteOutcome{Kind: cancelledBy(e.CancellationReasons), Reasons: e.CancellationReasons}
 	}
 	if _, ok := errors.AsType[*types.TransactionInProgressException](err); ok {
-		return writeOutcome{kind: writeUnknown} // an earlier attempt of the same one goes on
+		return WriteOutcome{Kind: WriteUnknown} // an earlier attempt of the same one goes on
 	}
 	api, ok := errors.AsType[smithy.APIError](err)
 	switch {
 	case !ok:
-		return writeOutcome{kind: writeFailed}
+		return WriteOutcome{Kind: WriteFailed}
 	case isThrottle(api.ErrorCode()):
-		return writeOutcome{kind: writeThrottled}
+		return WriteOutcome{Kind: WriteThrottled}
 	case api.ErrorCode() == "TransactionConflictException":
-		return writeOutcome{kind: writeConflicted}
+		return WriteOutcome{Kind: WriteConflicted}
 	}
-	return writeOutcome{kind: writeFailed}
+	return WriteOutcome{Kind: WriteFailed}
 }
 
 // cancelledBy says which of the reasons counts: a condition before a conflict, since no repetition
 // mends it.
-func cancelledBy(reasons []types.CancellationReason) writeKind {
-	kind := writeApplied
+func cancelledBy(reasons []types.CancellationReason) WriteKind {
+	kind := WriteApplied
 	for _, r := range reasons {
-		switch text(r.Code) {
+		switch Text(r.Code) {
 		case reasonNone, "":
-		case reasonCondition:
-			return writeRefused
+		case ReasonCondition:
+			return WriteRefused
 		case reasonConflict:
-			kind = max(kind, writeConflicted)
+			kind = max(kind, WriteConflicted)
 		case reasonThrottled, reasonExceeded:
-			kind = max(kind, writeThrottled)
+			kind = max(kind, WriteThrottled)
 		default:
-			kind = writeFailed
+			kind = WriteFailed
 		}
 	}
-	if kind == writeApplied { // cancelled without a reason
-		return writeFailed
+	if kind == WriteApplied { // cancelled without a reason
+		return WriteFailed
 	}
 	return kind
 }

@@ -1,4 +1,4 @@
-package dynamodb
+package client
 
 import (
 	"sync/atomic"
@@ -14,17 +14,17 @@ import (
 // closer.
 const clockTolerance = 2 * time.Second
 
-// serverClock compares the process's clock with that of the answers. An answer's Date has whole seconds,
+// Clock compares the process's clock with that of the answers. An answer's Date has whole seconds,
 // so each says only between which two bounds the offset lies; what all of them say together is
 // narrow.
-type serverClock struct{ known atomic.Pointer[offsetBounds] }
+type Clock struct{ Known atomic.Pointer[offsetBounds] }
 
 // offsetBounds are between which the offset lies: what must be added to the process's clock.
 type offsetBounds struct{ least, most time.Duration }
 
 // observe takes what one answer says. It is free of locks and, once the bounds are narrow, of
 // writes.
-func (c *serverClock) observe(before, after time.Time, metadata middleware.Metadata) {
+func (c *Clock) observe(before, after time.Time, metadata middleware.Metadata) {
 	if date, ok := dateOf(metadata); ok {
 		c.narrow(offsetBounds{least: date.Sub(after), most: date.Add(time.Second).Sub(before)})
 	}
@@ -42,9 +42,9 @@ func dateOf(metadata middleware.Metadata) (time.Time, bool) {
 
 // narrow brings in the bounds of one answer. Where they do not meet those known, one of the clocks
 // was set or has drifted, and what was known is no longer true.
-func (c *serverClock) narrow(b offsetBounds) {
+func (c *Clock) narrow(b offsetBounds) {
 	for {
-		old := c.known.Load()
+		old := c.Known.Load()
 		next := b
 		if old != nil {
 			next = offsetBounds{max(old.least, b.least), min(old.most, b.most)}
@@ -55,15 +55,15 @@ func (c *serverClock) narrow(b offsetBounds) {
 				return
 			}
 		}
-		if c.known.CompareAndSwap(old, &next) {
+		if c.Known.CompareAndSwap(old, &next) {
 			return
 		}
 	}
 }
 
-// offset is the middle of the bounds, or 0 unless they are certain of more than the tolerance.
-func (c *serverClock) offset() time.Duration {
-	b := c.known.Load()
+// Offset is the middle of the bounds, or 0 unless they are certain of more than the tolerance.
+func (c *Clock) Offset() time.Duration {
+	b := c.Known.Load()
 	if b == nil || b.least <= clockTolerance && b.most >= -clockTolerance {
 		return 0
 	}

@@ -1,4 +1,4 @@
-package dynamodb
+package client
 
 import (
 	"context"
@@ -19,8 +19,8 @@ import (
 )
 
 const (
-	// callAttempts is how often a call is sent at most.
-	callAttempts = 4
+	// CallAttempts is how often a call is sent at most.
+	CallAttempts = 4
 	// callBackoff is the pause before the second attempt; before each further one it is twice as long.
 	// The SDK's own pauses would take most of the second that a call has.
 	callBackoff = 25 * time.Millisecond
@@ -30,7 +30,7 @@ const (
 // no longer than the call's context. What must not be repeated, [attempts] has marked so.
 func newRetryer() aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts, o.Backoff = callAttempts, retry.BackoffDelayerFunc(callPause)
+		o.MaxAttempts, o.Backoff = CallAttempts, retry.BackoffDelayerFunc(callPause)
 		o.Retryables = append(slices.Clone(retry.DefaultRetryables),
 			retry.IsErrorRetryableFunc(conflicted))
 	})
@@ -39,14 +39,14 @@ func newRetryer() aws.Retryer {
 // callPause is how long to wait before an attempt is repeated: somewhere between half of what is
 // due and all of it.
 func callPause(attempt int, _ error) (time.Duration, error) {
-	due := callBackoff << min(max(attempt-1, 0), callAttempts)
+	due := callBackoff << min(max(attempt-1, 0), CallAttempts)
 	return due/2 + rand.N(due/2), nil
 }
 
 // conflicted lets a transaction that met another one be repeated: it was not applied.
 func conflicted(err error) aws.Ternary {
-	switch outcomeOf(err).kind {
-	case writeConflicted, writeThrottled:
+	switch OutcomeOf(err).Kind {
+	case WriteConflicted, WriteThrottled:
 		return aws.TrueTernary
 	}
 	return aws.UnknownTernary
@@ -72,8 +72,8 @@ func (r *callMiddleware) HandleFinalize(
 	c := &sdkCall{}
 	out, metadata, err := next.HandleFinalize(context.WithValue(ctx, callKey{}, c), in)
 	if err != nil && c.doubt.Load() {
-		if kind := outcomeOf(err).kind; kind != writeUnknown && kind != writeRefused {
-			err = &unknownError{err}
+		if kind := OutcomeOf(err).Kind; kind != WriteUnknown && kind != WriteRefused {
+			err = &UnknownError{Err: err}
 		}
 	}
 	return out, metadata, err
@@ -88,7 +88,7 @@ type callKey struct{}
 // of the answers, and marks a write of which nobody knows whether it was applied, so that it is
 // neither repeated nor taken for failed.
 type attemptMiddleware struct {
-	clock *serverClock
+	clock *Clock
 	now   func() time.Time
 }
 
@@ -110,7 +110,7 @@ func (a *attemptMiddleware) HandleFinalize(
 		c.doubt.Store(true)
 	}
 	if unsafeToRetry(ctx) {
-		err = &unknownError{err}
+		err = &UnknownError{Err: err}
 	}
 	return out, metadata, err
 }
@@ -196,14 +196,14 @@ func (sendMiddleware) HandleDeserialize(
 	return next.HandleDeserialize(ctx, in)
 }
 
-// unknownError is a write that may have been applied.
-type unknownError struct{ err error }
+// UnknownError is a write that may have been applied.
+type UnknownError struct{ Err error }
 
 // Error returns the cause's words.
-func (u *unknownError) Error() string { return "the outcome is unknown: " + u.err.Error() }
+func (u *UnknownError) Error() string { return "the outcome is unknown: " + u.Err.Error() }
 
 // Unwrap returns the cause.
-func (u *unknownError) Unwrap() error { return u.err }
+func (u *UnknownError) Unwrap() error { return u.Err }
 
 // RetryableError keeps every retryer of the SDK from sending the write again.
-func (*unknownError) RetryableError() bool { return false }
+func (*UnknownError) RetryableError() bool { return false }

@@ -1,4 +1,4 @@
-package dynamodb
+package client
 
 import (
 	"context"
@@ -13,16 +13,16 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// chainCredentials are those of the SDK's own chain, with errors that [classify] can tell from
+// ChainCredentials are those of the SDK's own chain, with errors that [classify] can tell from
 // those of the table.
-type chainCredentials struct {
-	chain aws.CredentialsProvider // caches
+type ChainCredentials struct {
+	Chain aws.CredentialsProvider // caches
 	found atomic.Bool
 }
 
 // Retrieve returns credentials, or a [*credentialsError].
-func (c *chainCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	found, err := c.chain.Retrieve(ctx)
+func (c *ChainCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := c.Chain.Retrieve(ctx)
 	switch {
 	case err == nil:
 		c.found.Store(true)

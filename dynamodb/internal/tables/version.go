@@ -1,4 +1,4 @@
-package dynamodb
+package tables
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -21,10 +22,10 @@ const (
 	updatedBy = "weir"
 )
 
-// readVersion reads the table's version record; nil if it has none.
-func (c *tableAccess) readVersion(ctx context.Context) (*schema.Version, error) {
-	item, err := c.getItem(ctx, schema.VersionKey(), true)
-	if isMissingTable(err) { // nobody may have been allowed to say so before
+// ReadVersion reads the table's version record; nil if it has none.
+func (c *Table) ReadVersion(ctx context.Context) (*schema.Version, error) {
+	item, err := c.GetItem(ctx, schema.VersionKey(), true)
+	if client.IsMissingTable(err) { // nobody may have been allowed to say so before
 		return nil, c.missing()
 	}
 	if err != nil || item == nil {
@@ -32,38 +33,38 @@ func (c *tableAccess) readVersion(ctx context.Context) (*schema.Version, error) 
 	}
 	v, err := schema.ParseVersion(item)
 	if err != nil {
-		return nil, unreadable(err)
+		return nil, client.Unreadable(err)
 	}
 	return v, nil
 }
 
-// checkVersion refuses a table whose items weir would misread.
-func checkVersion(table string, v *schema.Version) error {
+// CheckVersion refuses a table whose items weir would misread.
+func CheckVersion(table string, v *schema.Version) error {
 	if v == nil {
-		return fault(weir.NotFound, "store.table", table,
+		return client.Fault(weir.NotFound, "store.table", table,
 			"has no version record, so nobody has made it ready: run weir table create, or deploy the "+
 				"Python library's stack")
 	}
-	has, ok := parseVersion(v.Schema)
+	has, ok := ParseVersion(v.Schema)
 	switch {
 	case !ok:
-		return fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is no version")
-	case has[0] != version(schema.SchemaVersion)[0]:
-		return fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is "+
+		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is no version")
+	case has[0] != Version(schema.SchemaVersion)[0]:
+		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is "+
 			versionRelation(has)+" than the "+schema.SchemaVersion+" that this weir works with: "+advice(has))
-	case slices.Compare(has, version(oldestSchema)) < 0:
-		return fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is older than "+
+	case slices.Compare(has, Version(oldestSchema)) < 0:
+		return client.Fault(weir.Unsupported, "schema_version", v.Schema, "of table "+table+" is older than "+
 			oldestSchema+", the first that weir works with: "+advice(has))
 	}
-	least, ok := parseVersion(v.ClientMin)
+	least, ok := ParseVersion(v.ClientMin)
 	switch {
 	case v.ClientMin == "":
 		return nil
 	case !ok:
-		return fault(weir.Unsupported, "client_min_version", v.ClientMin,
+		return client.Fault(weir.Unsupported, "client_min_version", v.ClientMin,
 			"of table "+table+" is no version")
-	case slices.Compare(least, version(readsLike)) > 0:
-		return fault(weir.Unsupported, "client_min_version", v.ClientMin,
+	case slices.Compare(least, Version(readsLike)) > 0:
+		return client.Fault(weir.Unsupported, "client_min_version", v.ClientMin,
 			"of table "+table+" is newer than "+readsLike+
 				", up to which this weir can read the table: use a newer weir")
 	}
@@ -71,7 +72,7 @@ func checkVersion(table string, v *schema.Version) error {
 }
 
 func versionRelation(has []int) string {
-	if slices.Compare(has, version(schema.SchemaVersion)) > 0 {
+	if slices.Compare(has, Version(schema.SchemaVersion)) > 0 {
 		return "newer"
 	}
 	return "older"
@@ -84,15 +85,15 @@ func advice(has []int) string {
 	return "bring the table up to date with the Python library's upgrade command"
 }
 
-// version reads one of the constants.
-func version(s string) []int {
-	v, _ := parseVersion(s)
+// Version reads one of the constants.
+func Version(s string) []int {
+	v, _ := ParseVersion(s)
 	return v
 }
 
-// parseVersion reads the three numbers at the beginning of a version; the third may be missing.
+// ParseVersion reads the three numbers at the beginning of a version; the third may be missing.
 // What stands behind them, such as "rc1", does not count.
-func parseVersion(s string) ([]int, bool) {
+func ParseVersion(s string) ([]int, bool) {
 	v := make([]int, 3)
 	parts := strings.SplitN(s, ".", len(v))
 	for i, part := range parts {

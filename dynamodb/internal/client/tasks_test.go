@@ -1,4 +1,4 @@
-package dynamodb
+package client
 
 import (
 	"errors"
@@ -19,10 +19,10 @@ func TestAtOnce(t *testing.T) {
 		{"none", 0, -1, 0, 0},
 		{"one", 1, -1, 1, 1},
 		{"a few", 5, -1, 5, 5},
-		{"many", 100, -1, maxParallel, 100},
+		{"many", 100, -1, MaxParallel, 100},
 		{"one that fails", 1, 0, 1, 1},
-		{"many, and the first fails", 100, 0, maxParallel, maxParallel},
-		{"many, and the last fails", 100, 99, maxParallel, 100},
+		{"many, and the first fails", 100, 0, MaxParallel, MaxParallel},
+		{"many, and the last fails", 100, 99, MaxParallel, 100},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -32,7 +32,7 @@ func TestAtOnce(t *testing.T) {
 				done := make(chan error, 1)
 				did := make([]atomic.Int64, tt.n)
 				go func() {
-					done <- parallel(tt.n, func(i int) error {
+					done <- Parallel(tt.n, func(i int) error {
 						begun.Add(1)
 						did[i].Add(1)
 						<-gate

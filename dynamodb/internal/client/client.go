@@ -1,4 +1,10 @@
-package dynamodb
+// Package client makes the calls to one DynamoDB table: connections, credentials, repetition, the
+// clock of the answers, batches and queries, and what became of a write.
+//
+// A write without an answer may have been applied, so it is never sent again and never reported as
+// failed: its outcome is [WriteUnknown], and the rooms above decide which side is safe. All other
+// errors are a [weir.Error].
+package client
 
 import (
 	"context"
@@ -20,23 +26,23 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// idleConnections is how many connections are kept open for the calls to come. The SDK's own ten
+// IdleConnections is how many connections are kept open for the calls to come. The SDK's own ten
 // would make every burst of callers dial again.
-const idleConnections = 256
+const IdleConnections = 256
 
-// tableClient makes the calls to one table. All methods may be called at once.
-type tableClient struct {
-	api   *ddb.Client
-	table string
-	clock *serverClock
-	now   func() time.Time
+// Client makes the calls to one table. All methods may be called at once.
+type Client struct {
+	API       *ddb.Client
+	TableName string
+	Clock     *Clock
+	Now       func() time.Time
 	// readOnly refuses every call that writes.
 	readOnly bool
 }
 
-// clientOptions say how a table is reached. The zero value means all defaults; see the store's
+// Options say how a table is reached. The zero value means all defaults; see the store's
 // options.
-type clientOptions struct {
+type Options struct {
 	Region   string
 	Endpoint string
 	Config   *aws.Config
@@ -47,24 +53,24 @@ type clientOptions struct {
 	Now      func() time.Time
 }
 
-// newTableClient returns a client for a table. It sends nothing yet.
-func newTableClient(ctx context.Context, table string, o *clientOptions) (*tableClient, error) {
+// New returns a client for a table. It sends nothing yet.
+func New(ctx context.Context, table string, o *Options) (*Client, error) {
 	if reason := tableNameFault(table); reason != "" {
-		return nil, fault(weir.Invalid, "store.table", table, reason)
+		return nil, Fault(weir.Invalid, "store.table", table, reason)
 	}
 	local, err := checkEndpoint(o.Endpoint)
 	if err != nil {
 		return nil, err
 	}
-	c := &tableClient{table: table, clock: &serverClock{}, now: o.Now, readOnly: o.ReadOnly}
-	if c.now == nil {
-		c.now = time.Now
+	c := &Client{TableName: table, Clock: &Clock{}, Now: o.Now, readOnly: o.ReadOnly}
+	if c.Now == nil {
+		c.Now = time.Now
 	}
 	cfg, err := o.load(ctx, local)
 	if err != nil {
 		return nil, err
 	}
-	c.api = ddb.NewFromConfig(*cfg, func(so *ddb.Options) {
+	c.API = ddb.NewFromConfig(*cfg, func(so *ddb.Options) {
 		if o.Region != "" {
 			so.Region = o.Region
 		}
@@ -85,15 +91,15 @@ func newTableClient(ctx context.Context, table string, o *clientOptions) (*table
 			tune(so)
 		}
 	})
-	if c.api.Options().Region == "" {
-		return nil, fault(weir.Invalid, "store.region", "",
+	if c.API.Options().Region == "" {
+		return nil, Fault(weir.Invalid, "store.region", "",
 			"is set nowhere: give it in the store's URL or in AWS_REGION")
 	}
 	return c, nil
 }
 
 // load finds the SDK's configuration.
-func (o *clientOptions) load(ctx context.Context, local bool) (*aws.Config, error) {
+func (o *Options) load(ctx context.Context, local bool) (*aws.Config, error) {
 	if o.Config != nil {
 		return o.Config, nil
 	}
@@ -114,13 +120,13 @@ func (o *clientOptions) load(ctx context.Context, local bool) (*aws.Config, erro
 	}
 	if local {
 		if cfg.Region == "" {
-			cfg.Region = localRegion
+			cfg.Region = LocalRegion
 		}
 		cfg.Credentials = aws.NewCredentialsCache(&localCredentials{chain: cfg.Credentials})
 		return &cfg, nil
 	}
 	if cfg.Credentials != nil {
-		cfg.Credentials = &chainCredentials{chain: cfg.Credentials}
+		cfg.Credentials = &ChainCredentials{Chain: cfg.Credentials}
 	}
 	return &cfg, nil
 }
@@ -128,14 +134,14 @@ func (o *clientOptions) load(ctx context.Context, local bool) (*aws.Config, erro
 func newHTTPClient() *awshttp.BuildableClient {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(t *http.Transport) {
 		t.MaxIdleConns = 0 // no bound beside that of the one host
-		t.MaxIdleConnsPerHost = idleConnections
+		t.MaxIdleConnsPerHost = IdleConnections
 	})
 }
 
 // watch puts weir's middleware into every call: around the repetition, around each attempt, and
 // just before the HTTP client.
-func (c *tableClient) watch(stack *middleware.Stack) error {
-	watched := &attemptMiddleware{clock: c.clock, now: c.now}
+func (c *Client) watch(stack *middleware.Stack) error {
+	watched := &attemptMiddleware{clock: c.Clock, now: c.Now}
 	if err := errors.Join(
 		stack.Finalize.Insert(&callMiddleware{readOnly: c.readOnly}, "Retry", middleware.Before),
 		stack.Finalize.Insert(watched, "Retry", middleware.After),
@@ -146,8 +152,8 @@ func (c *tableClient) watch(stack *middleware.Stack) error {
 	return nil
 }
 
-// localRegion is the region of a DynamoDB on this machine, which has none.
-const localRegion = "us-east-1"
+// LocalRegion is the region of a DynamoDB on this machine, which has none.
+const LocalRegion = "us-east-1"
 
 // checkEndpoint refuses what is no address of a DynamoDB, and reports whether it is on this
 // machine.
@@ -156,16 +162,16 @@ func checkEndpoint(endpoint string) (local bool, err error) {
 		return false, nil
 	}
 	if strings.Contains(endpoint, "@") { // which stays out of the error
-		return false, fault(weir.Invalid, "store.endpoint", "(hidden)",
+		return false, Fault(weir.Invalid, "store.endpoint", "(hidden)",
 			"must have no user and password: credentials come from the SDK's own chain")
 	}
 	u, err := url.Parse(endpoint)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		return false, fault(weir.Invalid, "store.endpoint", endpoint,
+		return false, Fault(weir.Invalid, "store.endpoint", endpoint,
 			"must be an address like http://127.0.0.1:8000")
 	case strings.Trim(u.Path, "/") != "", u.RawQuery != "", u.Fragment != "":
-		return false, fault(weir.Invalid, "store.endpoint", u.Scheme+"://"+u.Host,
+		return false, Fault(weir.Invalid, "store.endpoint", u.Scheme+"://"+u.Host,
 			"must have nothing but a scheme, a host and a port")
 	}
 	address, err := netip.ParseAddr(u.Hostname())

@@ -1,4 +1,4 @@
-package dynamodb
+package tables
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -14,22 +15,22 @@ import (
 // table, and a program that still has the namespace open may write.
 const purgePasses = 8
 
-// purge deletes everything under the ID of a namespace.
-type purge struct {
-	*tableAccess
-	id       string
+// Purge deletes everything under the ID of a namespace.
+type Purge struct {
+	*Table
+	Id       string
 	progress func(deleted int64) // nil for nobody
 	deleted  int64               // as far as it is; an item that its index shows again counts again
 }
 
-// purgeNamespace deletes all data of a deleted namespace, and then what the registry knows of it.
+// PurgeNamespace deletes all data of a deleted namespace, and then what the registry knows of it.
 // From its first write on it cannot be undone; where it is interrupted, the next one goes on. An ID
 // that the registry does not know may have left items behind, which go too.
-func (c *tableAccess) purgeNamespace(
+func (c *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (deleted int64, err error) {
-	p := &purge{tableAccess: c, id: id, progress: progress}
-	known, err := p.begin(ctx)
+	p := &Purge{Table: c, Id: id, progress: progress}
+	known, err := p.Begin(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -45,74 +46,74 @@ func (c *tableAccess) purgeNamespace(
 	return p.deleted, p.forget(ctx, known)
 }
 
-// begin marks the namespace, so that nobody recovers it while half of it is gone. What a name leads
+// Begin marks the namespace, so that nobody recovers it while half of it is gone. What a name leads
 // to is not purged, whatever else the registry says of it.
-func (p *purge) begin(ctx context.Context) (*schema.Namespace, error) {
-	n, err := p.reverse(ctx, p.id)
+func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
+	n, err := p.ByID(ctx, p.Id)
 	if err != nil {
 		return nil, err
 	}
-	name, err := p.nameOf(ctx, p.id)
+	name, err := p.nameOf(ctx, p.Id)
 	switch {
 	case err != nil:
 		return nil, err
 	case name != "":
-		return nil, fault(weir.Conflict, "namespace_id", p.id, "is what the name "+name+
+		return nil, client.Fault(weir.Conflict, "namespace_id", p.Id, "is what the name "+name+
 			" leads to: only a deleted namespace can be purged: run weir namespace delete "+name)
 	case n == nil, n.Status == schema.StatusPurging:
 		return n, nil
 	case n.Status != schema.StatusDeleted && n.Name != "":
-		return nil, fault(weir.Conflict, "namespace_id", p.id, "has lost its name "+n.Name+
-			": only a deleted namespace can be purged: run weir namespace recover "+p.id+
+		return nil, client.Fault(weir.Conflict, "namespace_id", p.Id, "has lost its name "+n.Name+
+			": only a deleted namespace can be purged: run weir namespace recover "+p.Id+
 			", and then weir namespace delete "+n.Name)
 	}
-	t := &transaction{table: p.table}
-	e := &expression{}
-	e.setText(schema.AttrStatus, schema.StatusPurging)
-	e.equalText(schema.AttrStatus, n.Status)
-	t.update(schema.NamespaceIDKey(p.id), e)
+	t := &client.Transaction{Table: p.TableName}
+	e := &client.Expression{}
+	e.SetText(schema.AttrStatus, schema.StatusPurging)
+	e.RequireText(schema.AttrStatus, n.Status)
+	t.Update(schema.NamespaceIDKey(p.Id), e)
 	p.requireNoName(t, n)
-	return n, p.changed("namespace_id", p.id, p.transact(ctx, t))
+	return n, p.changed("namespace_id", p.Id, p.transact(ctx, t))
 }
 
 // requireNoName is a condition: the name that the namespace had does not lead to it.
-func (p *purge) requireNoName(t *transaction, n *schema.Namespace) {
+func (p *Purge) requireNoName(t *client.Transaction, n *schema.Namespace) {
 	if n.Name == "" {
 		return
 	}
-	e := &expression{}
-	e.differentText(schema.AttrNamespaceID, p.id)
-	t.check(schema.NamespaceKey(n.Name), e)
+	e := &client.Expression{}
+	e.RequireOtherText(schema.AttrNamespaceID, p.Id)
+	t.Check(schema.NamespaceKey(n.Name), e)
 }
 
 // forget deletes what the registry knows of the namespace, unless it is in use again: the Python
 // library recovers without looking whether a purge has begun meanwhile.
-func (p *purge) forget(ctx context.Context, n *schema.Namespace) error {
-	t := &transaction{table: p.table}
-	e := &expression{}
-	e.conditions = append(e.conditions, "attribute_not_exists("+e.name(schema.AttrPK)+") OR "+
-		e.name(schema.AttrStatus)+" = "+e.text(schema.StatusPurging))
-	t.remove(schema.NamespaceIDKey(p.id), e)
+func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
+	t := &client.Transaction{Table: p.TableName}
+	e := &client.Expression{}
+	e.Conditions = append(e.Conditions, "attribute_not_exists("+e.Name(schema.AttrPK)+") OR "+
+		e.Name(schema.AttrStatus)+" = "+e.Text(schema.StatusPurging))
+	t.Remove(schema.NamespaceIDKey(p.Id), e)
 	p.requireNoName(t, n)
 	err := p.transact(ctx, t)
-	if outcomeOf(err).kind == writeRefused {
-		return fault(weir.Conflict, "namespace_id", p.id, "was recovered by another program meanwhile, and "+
+	if client.OutcomeOf(err).Kind == client.WriteRefused {
+		return client.Fault(weir.Conflict, "namespace_id", p.Id, "was recovered by another program meanwhile, and "+
 			"what it had before is deleted: go on with what is left, or delete and purge it again")
 	}
-	return classify(err)
+	return client.Classify(err)
 }
 
 // deleteAll deletes. The system's partition goes last: it says what else there is, which an interrupted
 // sweep must still find.
-func (p *purge) deleteAll(ctx context.Context, scan bool) error {
-	system := schema.SystemPK(p.id)
+func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
+	system := schema.SystemPK(p.Id)
 	for attempt := range purgePasses {
 		if attempt > 0 {
-			if err := backOff(ctx, attempt-1); err != nil {
+			if err := client.BackOff(ctx, attempt-1); err != nil {
 				return err
 			}
 		}
-		found, err := p.query(ctx, indexed(schema.GSI4, p.id, ""), system)
+		found, err := p.query(ctx, client.Indexed(schema.GSI4, p.Id, ""), system)
 		if err != nil {
 			return err
 		}
@@ -120,25 +121,25 @@ func (p *purge) deleteAll(ctx context.Context, scan bool) error {
 			if err := p.unlisted(ctx, scan); err != nil {
 				return err
 			}
-			_, err := p.query(ctx, partition(system, "", true), "")
+			_, err := p.query(ctx, client.Partition(system, "", true), "")
 			return err
 		}
 	}
-	return fault(weir.Unavailable, "namespace_id", p.id,
+	return client.Fault(weir.Unavailable, "namespace_id", p.Id,
 		"still gets new items: end the programs that have it open, and purge again")
 }
 
 // unlisted deletes what lacks the index key that would list it, as the Python library's provisioner
 // wrote configuration: what it managed, and the resources that were ever configured.
-func (p *purge) unlisted(ctx context.Context, scan bool) error {
+func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	if scan {
 		return p.scan(ctx)
 	}
-	managed, err := p.getItem(ctx, schema.ProvisionerKey(p.id), true)
+	managed, err := p.GetItem(ctx, schema.ProvisionerKey(p.Id), true)
 	if err != nil {
 		return err
 	}
-	registered, err := p.getItem(ctx, schema.ResourcesKey(p.id), true)
+	registered, err := p.GetItem(ctx, schema.ResourcesKey(p.Id), true)
 	if err != nil {
 		return err
 	}
@@ -147,7 +148,7 @@ func (p *purge) unlisted(ctx context.Context, scan bool) error {
 		return err
 	}
 	for _, pk := range places {
-		if _, err := p.query(ctx, partition(pk, "", true), ""); err != nil {
+		if _, err := p.query(ctx, client.Partition(pk, "", true), ""); err != nil {
 			return err
 		}
 	}
@@ -156,33 +157,33 @@ func (p *purge) unlisted(ctx context.Context, scan bool) error {
 
 // places are the partitions of the resources and entities that the system's items name; either item
 // may be missing.
-func (p *purge) places(managed, registered schema.Item) (places []string, err error) {
+func (p *Purge) places(managed, registered schema.Item) (places []string, err error) {
 	var resources []string
 	if managed != nil {
 		m, err := schema.ParseProvisioner(managed)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, client.Unreadable(err)
 		}
 		resources = m.Resources
 		for entity := range m.Entities {
-			places = append(places, schema.EntityPK(p.id, entity))
+			places = append(places, schema.EntityPK(p.Id, entity))
 		}
 	}
 	if registered != nil {
 		r, err := schema.ParseResources(registered)
 		if err != nil {
-			return nil, unreadable(err)
+			return nil, client.Unreadable(err)
 		}
 		resources = append(resources, r.Names...)
 	}
 	for _, resource := range resources {
-		places = append(places, schema.ResourcePK(p.id, resource))
+		places = append(places, schema.ResourcePK(p.Id, resource))
 	}
 	return places, nil
 }
 
 // query deletes what a query finds, but for one partition, and returns how much it found.
-func (p *purge) query(
+func (p *Purge) query(
 	ctx context.Context, in *ddb.QueryInput, except string,
 ) (found int, err error) {
 	in.ProjectionExpression = new("#k0, #k1")
@@ -192,7 +193,7 @@ func (p *purge) query(
 		in.ProjectionExpression = new("#n0, #k1")
 		delete(in.ExpressionAttributeNames, "#k0")
 	}
-	for page, err := range p.queryPages(ctx, in) {
+	for page, err := range p.QueryPages(ctx, in) {
 		if err != nil {
 			return found, err
 		}
@@ -206,19 +207,19 @@ func (p *purge) query(
 }
 
 // scan reads the whole table for items of the namespace.
-func (p *purge) scan(ctx context.Context) error {
+func (p *Purge) scan(ctx context.Context) error {
 	in := &ddb.ScanInput{
-		TableName: &p.table, FilterExpression: new("begins_with(#n0, :v0)"),
+		TableName: &p.TableName, FilterExpression: new("begins_with(#n0, :v0)"),
 		ProjectionExpression:      new("#n0, #n1"),
 		ExpressionAttributeNames:  map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
-		ExpressionAttributeValues: schema.Item{":v0": schema.String(p.id + "/")},
+		ExpressionAttributeValues: schema.Item{":v0": schema.String(p.Id + "/")},
 	}
 	for {
-		out, err := p.api.Scan(ctx, in)
+		out, err := p.API.Scan(ctx, in)
 		if err != nil {
-			return classify(err)
+			return client.Classify(err)
 		}
-		if _, err := p.remove(ctx, out.Items, schema.SystemPK(p.id)); err != nil {
+		if _, err := p.remove(ctx, out.Items, schema.SystemPK(p.Id)); err != nil {
 			return err
 		}
 		if len(out.LastEvaluatedKey) == 0 {
@@ -230,20 +231,20 @@ func (p *purge) scan(ctx context.Context) error {
 
 // remove deletes items by their keys. What is not under the namespace's ID stays, whoever put it
 // into its index.
-func (p *purge) remove(
+func (p *Purge) remove(
 	ctx context.Context, items []schema.Item, except string,
 ) (found int, err error) {
 	var keys []schema.Key
 	for _, item := range items {
 		key, err := schema.KeyOf(item)
 		if err != nil {
-			return 0, unreadable(err)
+			return 0, client.Unreadable(err)
 		}
-		if strings.HasPrefix(key.PK, p.id+"/") && key.PK != except {
+		if strings.HasPrefix(key.PK, p.Id+"/") && key.PK != except {
 			keys = append(keys, key)
 		}
 	}
-	if err := p.batchDelete(ctx, keys); err != nil {
+	if err := p.BatchDelete(ctx, keys); err != nil {
 		return 0, err
 	}
 	p.deleted += int64(len(keys))

@@ -1,0 +1,234 @@
+// Package config reads what a namespace has configured: the levels of limits and the record of an
+// entity, as they are stored. What weir cannot judge by is kept as a fault of its level, because it
+// concerns only charges that the level wins.
+package config
+
+import (
+	"context"
+	"strings"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+type consistentKey struct{}
+
+// WithConsistent makes [Store.ReadConfig] see every write before it, at twice the cost.
+func WithConsistent(ctx context.Context) context.Context {
+	return context.WithValue(ctx, consistentKey{}, true)
+}
+
+// Consistent reports whether the context asks for that.
+func Consistent(ctx context.Context) bool { return ctx.Value(consistentKey{}) != nil }
+
+// Reader reads the configuration of one namespace.
+type Reader struct {
+	*client.Client
+	Namespace string
+}
+
+// Subject is all that the table has configured for one subject.
+type Subject struct {
+	subject weir.Subject
+	// Entity is the META; nil if there is none.
+	Entity *schema.Entity
+	// Levels are the strongest first; one for which the subject has no part is not there.
+	Levels []*Level
+	// Others are the items that were read beside these; nil for one that is not there.
+	Others []schema.Item
+}
+
+// ReadSubject reads META and the levels of a subject with one BatchGetItem, and with it the items
+// of also. What weir cannot judge by is no error here, see [subjectConfig.chargeable].
+func (r *Reader) ReadSubject(
+	ctx context.Context, of weir.Subject, consistent bool, also ...schema.Key,
+) (*Subject, error) {
+	c := &Subject{subject: of}
+	var keys []schema.Key
+	var levels []weir.Level
+	add := func(level weir.Level, key schema.Key) {
+		keys, levels = append(keys, key), append(levels, level)
+	}
+	if of.Entity != "" {
+		if of.Resource != "" && of.Resource != weir.DefaultResource {
+			add(weir.LevelEntity, schema.EntityConfigKey(r.Namespace, of.Entity, of.Resource))
+		}
+		add(weir.LevelEntityDefault, schema.EntityConfigKey(r.Namespace, of.Entity, weir.DefaultResource))
+	}
+	if of.Resource != "" && of.Resource != weir.DefaultResource {
+		add(weir.LevelResource, schema.ResourceConfigKey(r.Namespace, of.Resource))
+	}
+	add(weir.LevelSystem, schema.SystemConfigKey(r.Namespace))
+	if of.Entity != "" {
+		keys = append(keys, schema.MetaKey(r.Namespace, of.Entity))
+	}
+	items, err := r.BatchGet(ctx, append(keys, also...), consistent)
+	if err != nil {
+		return nil, err
+	}
+	c.Others = items[len(keys):]
+	for i, level := range levels {
+		c.Levels = append(c.Levels, ParseLevel(level, items[i]))
+	}
+	if of.Entity != "" {
+		c.Entity, err = ParseEntity(items[len(levels)])
+	}
+	return c, err
+}
+
+// ParseEntity reads a META, which may be nil.
+func ParseEntity(item schema.Item) (*schema.Entity, error) {
+	if item == nil {
+		return nil, nil
+	}
+	e, err := schema.ParseEntity(item)
+	if err != nil {
+		return nil, client.Unreadable(err)
+	}
+	return e, nil
+}
+
+// Declared reports whether the entity is declared: by its META, or by limits of its own, since the
+// Python library makes no META for these.
+func (c *Subject) Declared() bool {
+	if c.Entity != nil {
+		return true
+	}
+	for _, l := range c.Levels {
+		if (l.Level == weir.LevelEntity || l.Level == weir.LevelEntityDefault) && l.HasLimits() {
+			return true
+		}
+	}
+	return false
+}
+
+// Parent returns the parent by the record of the entity; empty if it has none.
+func (c *Subject) Parent() string {
+	if c.Entity == nil {
+		return ""
+	}
+	return c.Entity.Parent
+}
+
+// Cascades reports whether a charge on the subject is one on the parent too: as the strongest level
+// says that says anything of it, otherwise as META says.
+func (c *Subject) Cascades() bool {
+	if c.Parent() == "" {
+		return false
+	}
+	for _, l := range c.Levels {
+		if policy := l.cascade(); policy != nil && l.Level != weir.LevelSystem {
+			return *policy
+		}
+	}
+	return c.Entity.Cascade
+}
+
+// access is what the strongest level says that says anything of it. The system's has no say.
+func (c *Subject) access() schema.Access {
+	for _, l := range c.Levels {
+		if a := l.access(); a != schema.AccessInherit && l.Level != weir.LevelSystem {
+			return a
+		}
+	}
+	return schema.AccessInherit
+}
+
+// Winner is the level that applies: the strongest that has limits; nil if none has.
+func (c *Subject) Winner() *Level {
+	for _, l := range c.Levels {
+		if l.HasLimits() {
+			return l
+		}
+	}
+	return nil
+}
+
+// OnUnavailable is the system's policy; empty if it has none.
+func (c *Subject) OnUnavailable() weir.Policy {
+	system := c.Levels[len(c.Levels)-1].config
+	if system == nil {
+		return ""
+	}
+	switch p := weir.Policy(system.OnUnavailable); p {
+	case weir.Block, weir.Allow:
+		return p
+	}
+	return ""
+}
+
+// Chargeable refuses what weir must not judge: a subject that is switched off, and one whose limits
+// say more than weir understands. Where the subject is only a part of one, nobody is charged on it.
+func (c *Subject) Chargeable() error {
+	s := c.subject
+	if s.Entity != "" && s.Resource != "" && s.Resource != weir.DefaultResource {
+		switch c.access() {
+		case schema.AccessOff:
+			return client.Fault(weir.PermissionDenied, "resource", s.Resource,
+				"is switched off on this table for entity "+s.Entity)
+		case schema.AccessBypass:
+			return client.Fault(weir.Unsupported, "resource", s.Resource, "lets entity "+s.Entity+
+				" through without limits (disabled = bypass), which weir does not: take that back")
+		}
+	}
+	if l := c.Winner(); l != nil {
+		return l.Fault
+	}
+	return nil
+}
+
+// Entity is all that the table has configured for one entity itself.
+type Entity struct {
+	// Entity is the META; nil if there is none.
+	Entity *schema.Entity
+	// Levels are its configurations by resource, [weir.DefaultResource] among them.
+	Levels map[string]*Level
+}
+
+// ReadDefinition reads META and the configurations of an entity, consistently.
+func (r *Reader) ReadDefinition(ctx context.Context, name string) (*Entity, error) {
+	in := &ddb.QueryInput{
+		ConsistentRead:           new(true),
+		KeyConditionExpression:   new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"), // usage comes behind META
+		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
+		ExpressionAttributeValues: schema.Item{
+			":v0": schema.String(schema.EntityPK(r.Namespace, name)),
+			":v1": schema.String(schema.SKConfig), ":v2": schema.String(schema.SKMeta),
+		},
+	}
+	d := &Entity{Levels: make(map[string]*Level)}
+	for page, err := range r.QueryPages(ctx, in) {
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range page {
+			sk := client.TextOf(item, schema.AttrSK)
+			resource, isConfig := strings.CutPrefix(sk, schema.SKConfig+"#")
+			switch {
+			case sk == schema.SKMeta:
+				if d.Entity, err = ParseEntity(item); err != nil {
+					return nil, err
+				}
+			case isConfig:
+				d.Levels[resource] = ParseLevel(weir.LevelEntity, item)
+			}
+		}
+	}
+	return d, nil
+}
+
+// Declared reports whether the entity is declared, see [subjectConfig.known].
+func (d *Entity) Declared() bool {
+	if d.Entity != nil {
+		return true
+	}
+	for _, l := range d.Levels {
+		if l.HasLimits() {
+			return true
+		}
+	}
+	return false
+}

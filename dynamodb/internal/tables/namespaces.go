@@ -1,0 +1,354 @@
+package tables
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"strings"
+
+	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// namespaceLost is the state of a namespace that only orphans tell.
+const namespaceLost = "lost"
+
+// maxNamespace bounds a namespace's name and ID.
+const maxNamespace = 256
+
+// namespacePattern is what a new name looks like: an identifier, as an entity's name.
+const namespacePattern = `^[A-Za-z0-9][A-Za-z0-9_.:@-]*$`
+
+// CheckNewNamespace refuses a name that is not to be registered.
+func CheckNewNamespace(name string) error {
+	if err := CheckNamespace("namespace", name); err != nil {
+		return err
+	}
+	if !regexp.MustCompile(namespacePattern).MatchString(name) {
+		return client.Fault(weir.Invalid, "namespace", name,
+			"must begin with a letter or a digit and go on with these and with _ . : @ -")
+	}
+	return nil
+}
+
+// CheckNamespace refuses what no namespace is called: the Python library lets all others be
+// registered.
+func CheckNamespace(field, name string) error {
+	switch {
+	case name == "":
+		return client.Fault(weir.Invalid, field, name, "must not be empty")
+	case name == schema.RegistryNamespace:
+		return client.Fault(weir.Invalid, field, name, "is reserved for what the table keeps of itself")
+	case len(name) > maxNamespace:
+		return client.Fault(weir.Invalid, field, name,
+			fmt.Sprintf("must have at most %d characters, has %d", maxNamespace, len(name)))
+	}
+	return nil
+}
+
+// ByName reads what a name leads to; nil if it is not registered.
+func (c *Table) ByName(ctx context.Context, name string) (*schema.Namespace, error) {
+	return c.namespaceItem(ctx, schema.NamespaceKey(name))
+}
+
+// ByID reads what is known of an ID; nil if there is none.
+func (c *Table) ByID(ctx context.Context, id string) (*schema.Namespace, error) {
+	return c.namespaceItem(ctx, schema.NamespaceIDKey(id))
+}
+
+func (c *Table) namespaceItem(ctx context.Context, key schema.Key) (*schema.Namespace, error) {
+	item, err := c.GetItem(ctx, key, true)
+	if err != nil || item == nil {
+		return nil, err
+	}
+	return ReadNamespace(item)
+}
+
+// IsVacated reports whether an item that leads from a name to an ID says that the name is free.
+func IsVacated(n *schema.Namespace) bool {
+	return n.Status == schema.StatusDeleted || n.Status == schema.StatusPurging
+}
+
+// ResolveNamespace finds the namespace that a name leads to.
+func (c *Table) ResolveNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
+	n, err := c.ByName(ctx, name)
+	switch {
+	case err != nil:
+		return nil, err
+	case n == nil || IsVacated(n):
+		return nil, client.Fault(weir.NotFound, "store.namespace", name,
+			"is not registered on table "+c.TableName+": run weir namespace register "+name)
+	}
+	return n, nil
+}
+
+// registerAttempts is how often a registration that lost to another one looks again.
+const registerAttempts = 3
+
+// RegisterNamespace makes a namespace of that name, unless there is one. Both of its items are
+// written at once or not at all.
+func (c *Table) RegisterNamespace(
+	ctx context.Context, name string,
+) (n *schema.Namespace, made bool, err error) {
+	for range registerAttempts {
+		n, err = c.ByName(ctx, name)
+		if err != nil {
+			return nil, false, err
+		}
+		if n != nil && IsVacated(n) { // its data stays an orphan
+			_, err = c.DeleteNamespace(ctx, name)
+			if err != nil && !errors.Is(err, weir.NotFound) {
+				return nil, false, err
+			}
+			n = nil
+		}
+		if n != nil {
+			return n, false, nil
+		}
+		id, err := schema.NewNamespaceID(rand.Reader)
+		if err != nil {
+			return nil, false, fmt.Errorf("weir: register namespace: %w", err)
+		}
+		n = &schema.Namespace{
+			ID: id, Name: name, Status: schema.StatusActive, CreatedAt: schema.Timestamp(c.Now()),
+		}
+		back := *n
+		back.Reverse = true
+		_, err = c.API.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{c.putNew(n.Item()), c.putNew(back.Item())},
+		})
+		switch client.OutcomeOf(err).Kind {
+		case client.WriteApplied:
+			return n, true, nil
+		case client.WriteRefused, client.WriteUnknown: // somebody was faster, or it may be there by now
+		default:
+			return nil, false, client.Classify(err)
+		}
+	}
+	return nil, false, client.Fault(weir.Unavailable, "namespace", name, "could not be registered: try again")
+}
+
+// putNew puts an item that must not be there yet.
+func (c *Table) putNew(item schema.Item) types.TransactWriteItem {
+	return types.TransactWriteItem{Put: &types.Put{
+		TableName: &c.TableName, Item: item, ConditionExpression: new("attribute_not_exists(#n0)"),
+		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK},
+	}}
+}
+
+// Namespaces reads the whole registry: by name, and by ID.
+func (c *Table) Namespaces(ctx context.Context) (byName, byID []schema.Namespace, err error) {
+	if byID, err = c.registry(ctx, schema.SKNamespaceIDPrefix); err != nil {
+		return nil, nil, err
+	}
+	byName, err = c.registry(ctx, schema.SKNamespacePrefix)
+	return byName, byID, err
+}
+
+// registry reads all items of one kind, in the order of their keys.
+func (c *Table) registry(ctx context.Context, prefix string) ([]schema.Namespace, error) {
+	pk := schema.SystemPK(schema.RegistryNamespace)
+	items, err := c.QueryAll(ctx, client.Partition(pk, prefix, true))
+	if err != nil {
+		return nil, err
+	}
+	all := make([]schema.Namespace, len(items))
+	for i, item := range items {
+		n, err := ReadNamespace(item)
+		if err != nil {
+			return nil, err
+		}
+		all[i] = *n
+	}
+	return all, nil
+}
+
+// Orphans lists the namespaces whose data no name leads to, in the order of their IDs.
+func (c *Table) Orphans(ctx context.Context) ([]schema.Namespace, error) {
+	byName, byID, err := c.Namespaces(ctx)
+	if err != nil {
+		return nil, err
+	}
+	led := make(map[string]bool, len(byName)) // by ID
+	for _, n := range byName {
+		led[n.ID] = true
+	}
+	var left []schema.Namespace
+	for _, n := range byID {
+		if n.Status == schema.StatusActive {
+			if led[n.ID] {
+				continue
+			}
+			n.Status = namespaceLost
+		}
+		left = append(left, n)
+	}
+	return left, nil
+}
+
+// DeleteNamespace takes a name away and keeps the data under its ID.
+func (c *Table) DeleteNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
+	n, err := c.ByName(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil {
+		return nil, client.Fault(weir.NotFound, "namespace", name, "is not registered on table "+c.TableName)
+	}
+	back, err := c.ByID(ctx, n.ID)
+	if err != nil {
+		return nil, err
+	}
+	t := &client.Transaction{Table: c.TableName}
+	named := &client.Expression{}
+	named.RequireText(schema.AttrNamespaceID, n.ID)
+	t.Remove(schema.NamespaceKey(name), named)
+	e := &client.Expression{}
+	if back != nil && back.Status == schema.StatusPurging { // somebody gave it the name meanwhile
+		n.Status, n.DeletedAt = back.Status, back.DeletedAt
+		e.RequireText(schema.AttrStatus, n.Status)
+		t.Check(schema.NamespaceIDKey(n.ID), e)
+	} else {
+		n.Status, n.DeletedAt = schema.StatusDeleted, schema.Timestamp(c.Now())
+		e.SetText(schema.AttrStatus, n.Status)
+		e.SetText(schema.AttrDeletedAt, n.DeletedAt)
+		restoreReverse(e, n)
+		e.RequireOtherText(schema.AttrStatus, schema.StatusPurging)
+		t.Update(schema.NamespaceIDKey(n.ID), e)
+	}
+	return n, c.changed("namespace", name, c.transact(ctx, t))
+}
+
+// transact writes a change of the registry.
+func (c *Table) transact(ctx context.Context, t *client.Transaction) error {
+	_, err := c.API.TransactWriteItems(ctx, &ddb.TransactWriteItemsInput{TransactItems: t.Items})
+	return err
+}
+
+// changed is what to say of a change of the registry that ended with err.
+func (c *Table) changed(field, value string, err error) error {
+	switch client.OutcomeOf(err).Kind {
+	case client.WriteApplied:
+		return nil
+	case client.WriteRefused:
+		return client.Fault(weir.Conflict, field, value, "was changed by somebody meanwhile: look at it again")
+	}
+	return client.Classify(err)
+}
+
+// RecoverNamespace makes the name of a deleted namespace lead to its data again.
+func (c *Table) RecoverNamespace(ctx context.Context, id string) (*schema.Namespace, error) {
+	n, err := c.ByID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if n == nil {
+		return nil, c.noSuchID(id)
+	}
+	if n.Status == schema.StatusPurging {
+		return nil, client.Fault(weir.Conflict, "namespace_id", id,
+			"is being purged, which cannot be undone: run weir namespace purge "+id+" to finish it")
+	}
+	if n.Name == "" {
+		if n.Name, err = c.nameOf(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	if n.Name == "" {
+		return nil, client.Fault(weir.Conflict, "namespace_id", id, "cannot be recovered, since the table has "+
+			"lost its name: run weir namespace purge "+id+" to delete what is left of it")
+	}
+	taken, err := c.ByName(ctx, n.Name)
+	switch {
+	case err != nil:
+		return nil, err
+	case taken != nil && taken.ID == id && n.Status == schema.StatusActive:
+		return nil, client.Fault(weir.Conflict, "namespace_id", id, "is active: there is nothing to recover")
+	case taken != nil && taken.ID != id:
+		return nil, client.Fault(weir.Conflict, "namespace_id", id,
+			"cannot have its name back: "+n.Name+" was registered again, as "+taken.ID)
+	}
+	return n, c.restoreNamespace(ctx, n)
+}
+
+// restoreNamespace writes both items of a namespace that was deleted, or lost its name.
+func (c *Table) restoreNamespace(ctx context.Context, n *schema.Namespace) error {
+	back := &client.Expression{}
+	back.RequireText(schema.AttrStatus, n.Status)
+	n.Status, n.DeletedAt = schema.StatusActive, ""
+	back.SetText(schema.AttrStatus, n.Status)
+	back.RemoveAll(schema.AttrDeletedAt)
+	restoreReverse(back, n)
+	forward := *n
+	forward.Reverse, forward.Extra = false, nil
+	free := &client.Expression{}
+	free.Conditions = append(free.Conditions, "attribute_not_exists("+free.Name(schema.AttrPK)+") OR "+
+		free.Name(schema.AttrNamespaceID)+" = "+free.Text(n.ID))
+	t := &client.Transaction{Table: c.TableName}
+	t.Put(forward.Item(), free)
+	t.Update(schema.NamespaceIDKey(n.ID), back)
+	return c.changed("namespace_id", n.ID, c.transact(ctx, t))
+}
+
+func (c *Table) noSuchID(id string) error {
+	return client.Fault(weir.NotFound, "namespace_id", id,
+		"is the ID of no namespace on table "+c.TableName+": weir namespace orphans lists the deleted ones")
+}
+
+// ReadNamespace reads either item of a namespace. The Python library deletes and recovers without
+// looking whether the item that leads back is there, and so makes one without a name: that is read
+// too, for all others must still be listed.
+func ReadNamespace(item schema.Item) (*schema.Namespace, error) {
+	key, err := schema.KeyOf(item)
+	if err != nil {
+		return nil, client.Unreadable(err)
+	}
+	if id, back := strings.CutPrefix(key.SK, schema.SKNamespaceIDPrefix); back {
+		whole := schema.Item{
+			schema.AttrNamespaceID: schema.String(id), schema.AttrNamespaceName: schema.String(""),
+		}
+		maps.Copy(whole, item)
+		item = whole
+	}
+	n, err := schema.ParseNamespace(item)
+	if err != nil {
+		return nil, client.Unreadable(err)
+	}
+	return n, nil
+}
+
+// nameOf searches all names for one that leads to an ID; empty if none does.
+func (c *Table) nameOf(ctx context.Context, id string) (string, error) {
+	byName, err := c.registry(ctx, schema.SKNamespacePrefix)
+	if err != nil {
+		return "", err
+	}
+	for _, n := range byName {
+		if n.ID == id {
+			return n.Name, nil
+		}
+	}
+	return "", nil
+}
+
+// restoreReverse gives the item that leads back to a name what it lacks of it.
+func restoreReverse(e *client.Expression, n *schema.Namespace) {
+	back := *n
+	back.Reverse = true
+	whole := back.Item()
+	for _, a := range []string{
+		schema.AttrNamespaceID, schema.AttrNamespaceName, schema.AttrCreatedAt,
+		schema.AttrGSI4PK, schema.AttrGSI4SK,
+	} {
+		if v, ok := whole[a]; ok {
+			e.SetIfAbsent(a, v)
+		}
+	}
+}
