@@ -9,18 +9,54 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// commit is one turn of a line: write, and let the image of a refused condition say which write
-// comes next, until everybody in the batch has an answer.
-type commit struct {
-	*itemQueue
+// itemState is what a process knows of one bucket item while it writes it.
+type itemState struct {
+	ns      *namespaceState
+	subject *subjectState
+	shard   int
+	later   followUps
+
+	image *image // nil if the item is not known
+	// seenAt is the number of the latest reservation when the call was sent that the image is from.
+	seenAt uint64
+	// deleted is true if the item is known not to exist.
+	deleted bool
+	// uncertain is true after a write without an answer: the item is read before it is written again,
+	// and image is as it was before that write, because it may know more than the item says.
+	uncertain bool
+	// removedLimits are limits that were removed from the item, as they were: leases may still stand
+	// for them, and they may come back.
+	removedLimits map[string]limitImage
+}
+
+// followUps takes what a commit leaves for later writes of the item.
+type followUps interface {
+	// enqueue puts an update in the item's queue.
+	enqueue(u *itemUpdate)
+	// requeue puts an update that failed in the queue again, after a pause.
+	requeue(u *itemUpdate, err error)
+}
+
+// writer builds writes of the item.
+func (s *itemState) writer() *itemWriter { return s.subject.writer(s.shard) }
+
+// batch is what one commit takes along.
+type batch struct {
 	waiters []*waiter
 	updates []*itemUpdate
-	// sentAt is the number of the latest reservation when the call under way was sent.
+}
+
+// commit writes a batch: it sends a write and lets the image of a failed condition say which write
+// comes next, until everything in the batch has an answer.
+type commit struct {
+	*itemState
+	batch
+	// sentAt is the number of the latest reservation when the call in flight was sent.
 	sentAt uint64
-	// config are the terms as they were read in this turn, consistently; nil if they were not.
+	// config is what was read in this commit, consistently; nil if it was not.
 	config *itemConfig
 	owner  owner
-	// refused is true once a write was refused: another one has changed the item.
+	// refused is true after a write was refused: another writer has changed the item.
 	refused bool
 	round   int
 }
@@ -28,14 +64,14 @@ type commit struct {
 const (
 	// maxRounds is how many writes a reservation waits for before it is denied as contended.
 	maxRounds = 4
-	// maxUpdateRounds is how many writes what is never denied tries to go by an image.
+	// maxUpdateRounds is how many writes what is never denied tries to judge by an image.
 	maxUpdateRounds = 16
 )
 
 // commit answers a batch.
-func (l *itemQueue) commit(b *batch) {
-	c := &commit{itemQueue: l, waiters: b.members, updates: b.rides}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*l.store.options.writeTimeout)
+func (s *itemState) commit(b *batch) {
+	c := &commit{itemState: s, batch: *b}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*s.ns.options.writeTimeout)
 	defer cancel()
 	for ; c.pending(); c.round++ {
 		if c.round >= maxRounds && len(c.waiters) > 0 {
@@ -51,6 +87,12 @@ func (l *itemQueue) commit(b *batch) {
 			c.sendWrite(ctx, w, r)
 		}
 	}
+}
+
+// forced returns the write of the updates without a condition.
+func (c *commit) forced() (*write, *evaluation, error) {
+	r := evaluate(c.image, c.updates, nil)
+	return c.writer().forcedWrite(c.image, r), r, nil
 }
 
 // pending reports whether anything is left to write. Rides that change nothing wait for those that
@@ -94,17 +136,17 @@ func (c *commit) nextWrite(ctx context.Context) (*write, *evaluation, error) {
 		return nil, nil, c.readItem(ctx)
 	case c.deleted, c.image != nil && c.image.item.Stub:
 		return c.nextCreate(ctx)
-	case c.image == nil && (c.store.options.noSpeculation || len(c.updates) > 0 || len(limitNames(c.waiters)) > maxDefined):
+	case c.image == nil && (c.ns.options.noSpeculation || len(c.updates) > 0 || len(limitNames(c.waiters)) > maxDefined):
 		return nil, nil, c.readItem(ctx)
 	case c.image == nil:
-		return c.coldWrite(sameDefinitionPrefix(c.waiters), c.now()), nil, nil
+		return c.writer().coldWrite(sameDefinitionPrefix(c.waiters), c.subject.shardCount(), c.now()), nil, nil
 	case c.round > maxUpdateRounds:
 		c.dropRereads()
 		if !c.pending() {
 			return nil, nil, nil
 		}
-		return c.forcedWrite(c.updates), evaluate(c.image, c.updates, nil), nil
-	case (c.store.options.noSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.waiters):
+		return c.forced()
+	case (c.ns.options.noSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.waiters):
 		return nil, nil, c.readItem(ctx) // one that was switched off may be on again
 	}
 	return c.nextKnown(ctx)
@@ -123,8 +165,8 @@ func (c *commit) imageCurrentFor(members []*waiter) bool {
 
 // readItem reads the item.
 func (c *commit) readItem(ctx context.Context) error {
-	c.sentAt = c.store.calls.Load()
-	item, err := c.store.client.GetItem(ctx, c.id().Key(), true)
+	c.sentAt = c.ns.calls.Load()
+	item, err := c.ns.client.GetItem(ctx, c.subject.id(c.shard).Key(), true)
 	if err != nil {
 		return err
 	}
@@ -139,7 +181,7 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, leads *image) e
 		c.image, c.deleted, c.seenAt = nil, true, c.sentAt
 		return nil
 	}
-	b, err := c.state.parseItem(item)
+	b, err := c.subject.parseItem(item)
 	if err != nil {
 		c.image = nil
 		return err
@@ -147,7 +189,7 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, leads *image) e
 	if leads == nil {
 		leads = c.image
 	}
-	c.image, c.deleted, c.seenAt = newImage(b, leads, c.state.shardCount(), c.now()), false, c.sentAt
+	c.image, c.deleted, c.seenAt = newImage(b, leads, c.subject.shardCount(), c.now()), false, c.sentAt
 	c.doubleIfBusy(ctx)
 	return nil
 }
@@ -158,9 +200,9 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *evaluation, error) {
 	c.limitRefunds()
 	c.rejectOverflowing()
 	if len(c.waiters) == 0 && len(c.updates) > 0 && c.image.restricted() { // only counted on
-		return c.forcedWrite(c.updates), evaluate(c.image, c.updates, nil), nil
+		return c.forced()
 	}
-	if n := c.state.shardCount(); n > c.image.shards {
+	if n := c.subject.shardCount(); n > c.image.shards {
 		c.image = newImage(c.image.item, c.image, n, c.now())
 	}
 	if c.config == nil && (c.configStale() || c.image.configExpired(c.now())) {
@@ -186,13 +228,13 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *evaluation, error) {
 		if len(r.denied[0].asks) > maxDefined {
 			return nil, nil, c.readItem(ctx)
 		}
-		return c.coldWrite(r.denied[:1], c.now()), nil, nil
+		return c.writer().coldWrite(r.denied[:1], c.subject.shardCount(), c.now()), nil, nil
 	}
 	if len(r.denied) > 0 { // they are judged by what this write returns
 		r = evaluate(base, c.updates, r.admitted)
 	}
-	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.store.options.noSpeculation || c.round > 1) {
-		return c.speculativeWrite(base, r), r, nil
+	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.ns.options.noSpeculation || c.round > 1) {
+		return c.writer().speculativeWrite(base, r), r, nil
 	}
 	t := c.config
 	if t == nil {
@@ -201,7 +243,7 @@ func (c *commit) nextKnown(ctx context.Context) (*write, *evaluation, error) {
 			return nil, nil, c.readItemConfig(ctx)
 		}
 	}
-	return c.normalWrite(c.image, r, t), r, nil
+	return c.writer().normalWrite(c.image, r, t), r, nil
 }
 
 // nextDenied denies those that are short, and returns what the next write goes by; no reckoning if
@@ -234,10 +276,10 @@ func (c *commit) refillRequested() bool {
 
 // sendWrite sends a write and hears what became of it.
 func (c *commit) sendWrite(ctx context.Context, w *write, r *evaluation) {
-	attempt, cancel := context.WithTimeout(ctx, c.store.options.writeTimeout)
+	attempt, cancel := context.WithTimeout(ctx, c.ns.options.writeTimeout)
 	defer cancel()
-	c.sentAt = c.store.calls.Load()
-	item, err := w.send(attempt, c.store)
+	c.sentAt = c.ns.calls.Load()
+	item, err := w.send(attempt, c.ns.client)
 	switch o := client.OutcomeOf(err); o.Kind {
 	case client.WriteApplied:
 		c.handleApplied(ctx, item, w, r)
@@ -283,7 +325,7 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *write, 
 // and moves the time of the refill where the share had been full: otherwise the time until now
 // would be credited once more.
 func (c *commit) handleColdApplied(item schema.Item, went []*waiter) {
-	b, err := c.state.parseItem(item)
+	b, err := c.subject.parseItem(item)
 	if err != nil {
 		c.failAll(err)
 		return
@@ -298,7 +340,7 @@ func (c *commit) handleColdApplied(item schema.Item, went []*waiter) {
 			}
 		}
 	}
-	shards := c.state.shardCount()
+	shards := c.subject.shardCount()
 	r := evaluate(newImage(was, nil, shards, c.now()), nil, went)
 	c.image, c.deleted, c.seenAt = r.after.withStored(b), false, c.sentAt
 	r.admitted, r.admittedResults = append(r.admitted, r.denied...), append(r.admittedResults, r.deniedResults...)
@@ -322,7 +364,7 @@ func (c *commit) answerAdmitted(r *evaluation) {
 			v.kind = failed
 		}
 		if !m.deliver(v) || v.err != nil {
-			c.enqueue(nil, compensation(m.now, m.asks, v.found))
+			c.later.enqueue(compensation(m.now, m.asks, v.found))
 		}
 	}
 	c.removeWaiters(r.admitted)
@@ -370,7 +412,7 @@ func (c *commit) answer(which func(*waiter) bool, v waiterResult) {
 
 // answerContended ends the reservations; rides go on.
 func (c *commit) answerContended() {
-	c.store.counts.contended.Add(int64(len(c.waiters)))
+	c.ns.counts.contended.Add(int64(len(c.waiters)))
 	c.answer(func(*waiter) bool { return true }, waiterResult{kind: contended})
 }
 
@@ -379,7 +421,7 @@ func (c *commit) failAll(err error) {
 	c.answer(func(*waiter) bool { return true }, waiterResult{kind: failed, err: err})
 	for _, r := range c.updates {
 		if r.done == nil && (len(r.deltas) > 0 || r.refill) {
-			c.requeue(r, err)
+			c.later.requeue(r, err)
 			continue
 		}
 		r.finish(err)
@@ -398,16 +440,14 @@ func (c *commit) failAmbiguous(err error, w *write, r *evaluation) {
 	}
 	for _, m := range went {
 		for k := range m.asks {
-			c.store.counts.ambiguous(m.asks[k].milli)
+			c.ns.counts.ambiguous(m.asks[k].milli)
 		}
 	}
 	for _, r := range c.updates {
-		for _, ch := range r.deltas {
-			c.store.counts.ambiguous(max(ch.milli, -ch.milli))
-		}
+		c.ns.countAmbiguous(r)
 		switch {
 		case r.refill: // it does no harm when it is done twice
-			c.requeue(r, err)
+			c.later.requeue(r, err)
 		case r.refundsOnly() && (len(r.deltas) > 0 || !r.reread): // a second write might return it twice
 			r.inDoubt = true
 			r.finish(nil)

@@ -41,7 +41,7 @@ func (a *administration) WriteLimits(
 	if err != nil {
 		return err
 	}
-	return a.afterConfigChange(ctx, configChange{kind: limitsChanged, at: at, now: now})
+	return a.buckets.applyConfigChange(ctx, configChange{kind: limitsChanged, at: at, now: now})
 }
 
 // planLimits says what has to be written, so that a place has these limits.
@@ -161,7 +161,7 @@ func (a *administration) WritePolicy(ctx context.Context, now time.Time, p weir.
 	if err != nil {
 		return err
 	}
-	return a.afterConfigChange(ctx, configChange{kind: policyChanged, now: now})
+	return a.buckets.applyConfigChange(ctx, configChange{kind: policyChanged, now: now})
 }
 
 // unchangedElsewhere is the condition under which an item may be replaced by what was made of it:

@@ -81,7 +81,7 @@ func (s *scene) refill(p *party, entity string) {
 	defer spot.release()
 	for shard := range costShards {
 		done := make(chan error, 1)
-		spot.queue(shard).enqueue(nil, &itemUpdate{
+		spot.queue(shard).enqueue(&itemUpdate{
 			now: s.clock.Now().UnixMilli(), refill: true, done: func(err error) { done <- err },
 		})
 		if err := <-done; err != nil {

@@ -45,7 +45,7 @@ func (a *administration) DeleteEntity(ctx context.Context, now time.Time, name s
 
 // forgetDeleted has the process forget what it knows of an entity.
 func (a *administration) forgetDeleted(ctx context.Context, now time.Time, name string) error {
-	return a.afterConfigChange(ctx, configChange{
+	return a.buckets.applyConfigChange(ctx, configChange{
 		kind: entityDeleted, at: weir.Subject{Entity: name}, now: now,
 	})
 }

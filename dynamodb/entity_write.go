@@ -43,8 +43,8 @@ func (a *administration) WriteEntity(
 	if err := a.restamp(ctx, written); err != nil {
 		return err
 	}
-	return a.afterConfigChange(ctx, configChange{
-		kind: entityChanged, at: weir.Subject{Entity: name}, entity: written, now: now,
+	return a.buckets.applyConfigChange(ctx, configChange{
+		kind: entityChanged, at: weir.Subject{Entity: name}, now: now,
 	})
 }
 

@@ -168,7 +168,7 @@ func (r *stormRun) split(t *testing.T) {
 		}
 		p := side.store.buckets.subject(weir.Subject{Entity: entity, Resource: faultResource})
 		for _, shards := range []int{1, 2} {
-			side.store.buckets.doubleShards(t.Context(), p, shards)
+			p.doubleShards(t.Context(), shards)
 			side.store.running.Wait()
 		}
 		if p.release(); p.shardCount() != 4 {

@@ -3,9 +3,11 @@ package dynamodb
 import (
 	"math"
 	"slices"
+	"strconv"
 
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
-	"github.com/weir-limiter/weir/kernel"
 )
 
 // image is a bucket item as this process knows it: what was stored when it was last seen, and what
@@ -15,40 +17,6 @@ type image struct {
 	item   *schema.Bucket // as stored; not changed
 	shards int            // the larger of the item's count and the known one
 	limits []limitImage   // as item.Limits
-}
-
-// limitImage is one limit of an image.
-type limitImage struct {
-	schema.BucketLimit // as stored
-
-	// balance is what there is at the instant seen (Unix ms), in milli-units; from then on it refills
-	// at rate, which is the definition that the limit was last used under.
-	balance int64
-	seen    int64
-	rate    kernel.Rate
-	// capacity is the capacity that rate is a share of, in milli-units.
-	capacity int64
-	// missing is true for a limit that the item does not have yet.
-	missing bool
-	// forgotten is true if the limit was as one that nobody had used when it was last touched, and
-	// fullSince since when it had been full and not asked by then (Unix ms).
-	forgotten bool
-	fullSince int64
-}
-
-// shareOf is the part of a limit that one of n shards has, rounded down.
-func shareOf(l *schema.BucketLimit, n int) kernel.Rate {
-	return kernel.Rate{
-		CapacityMilli: l.Capacity / int64(n), RefillMilli: l.Refill / int64(n), PeriodMS: l.PeriodMS,
-	}
-}
-
-// newCounter is a limit as it is stored.
-func newCounter(l schema.BucketLimit, refilled int64, shards int) limitImage {
-	return limitImage{
-		BucketLimit: l, balance: min(l.Balance, l.Capacity), seen: refilled,
-		rate: shareOf(&l, shards), capacity: l.Capacity,
-	}
 }
 
 // newImage makes an image of what was just read, at now. The image before, or the one that a write was
@@ -92,23 +60,14 @@ func (c *limitImage) inherit(before, m *image, now int64) {
 	c.balance, c.seen = was.balanceUnder(c.rate, c.capacity, at)+moved, at
 }
 
-// sameDefinition reports whether two limits have the same definition.
-func (c *limitImage) sameDefinition(l *schema.BucketLimit) bool {
-	return c.Capacity == l.Capacity && c.Refill == l.Refill && c.PeriodMS == l.PeriodMS
-}
-
-// sameDefinitions reports whether two images have the same limits, defined alike.
-func (m *image) sameDefinitions(o *image) bool {
-	if len(m.limits) != len(o.limits) {
-		return false
-	}
+// index is the position of a limit, or -1.
+func (m *image) index(name string) int {
 	for i := range m.limits {
-		l := o.limit(m.limits[i].Name)
-		if l == nil || l.Incomplete != m.limits[i].Incomplete || !l.sameDefinition(&m.limits[i].BucketLimit) {
-			return false
+		if m.limits[i].Name == name {
+			return i
 		}
 	}
-	return true
+	return -1
 }
 
 // limit returns the counter of that name, or nil.
@@ -126,88 +85,173 @@ func (m *image) clone() *image {
 	return &c
 }
 
-// balanceAt is the balance at now, no earlier than seen, under the definition it was last used under. What
-// a shard had above its share when the bucket was split it keeps, and gains nothing until it is
-// below.
-func (c *limitImage) balanceAt(now int64) int64 {
-	if c.balance >= c.rate.CapacityMilli {
-		return c.balance
+// sameDefinitions reports whether two images have the same limits, defined alike.
+func (m *image) sameDefinitions(o *image) bool {
+	if len(m.limits) != len(o.limits) {
+		return false
 	}
-	return c.rate.Refill(c.balance, c.seen, now)
-}
-
-// balanceUnder is the balance at now under another definition: trimmed where the capacity was lowered, and
-// full where the limit was forgotten.
-func (c *limitImage) balanceUnder(rate kernel.Rate, whole, now int64) int64 {
-	balance := c.balanceAt(now)
-	switch {
-	case c.idle(now):
-		return max(min(balance, whole), rate.CapacityMilli)
-	case whole < c.capacity:
-		return min(balance, rate.CapacityMilli)
+	for i := range m.limits {
+		l := o.limit(m.limits[i].Name)
+		if l == nil || l.Incomplete != m.limits[i].Incomplete || !l.sameDefinition(&m.limits[i].BucketLimit) {
+			return false
+		}
 	}
-	return balance
+	return true
 }
 
-// idle reports whether the limit has been full and unasked for a minute.
-func (c *limitImage) idle(now int64) bool {
-	b := kernel.Bucket{Rate: c.rate, BalanceMilli: c.balance, SeenMS: c.seen}
-	return b.Idle(now, kernel.ForgetMS)
-}
-
-// peek is the balance at now, or when it was last seen if that is later, under the stored
-// definition.
-func (c *limitImage) peek(now int64, shards int) int64 {
-	return c.balanceUnder(shareOf(&c.BucketLimit, shards), c.Capacity, max(now, c.seen))
-}
-
-// touch brings the counter to now, under the stored definition from then on.
-func (c *limitImage) touch(now int64, shards int) {
-	at := max(now, c.seen)
-	c.forgotten, c.fullSince = c.idle(at), 0
-	if c.forgotten {
-		c.fullSince = c.rate.FullAt(c.balance, c.seen)
-		at = now // nobody remembers when it was last asked
+// hasAll reports whether the image has every limit that a member asks, with the definition that it
+// knows.
+func (m *image) hasAll(of *waiter) bool {
+	for k := range of.asks {
+		a := &of.asks[k]
+		c := m.limit(a.name)
+		if c == nil || c.Incomplete || a.limit != nil && !c.matches(a.limit) {
+			return false
+		}
 	}
-	rate := shareOf(&c.BucketLimit, shards)
-	c.balance, c.seen, c.rate, c.capacity = c.balanceUnder(rate, c.Capacity, max(now, c.seen)), at, rate, c.Capacity
+	return true
 }
 
-// untouch undoes a touch that took nothing from a limit that was forgotten: only a request that
-// is admitted, or a settlement, makes it one that is remembered (docs/semantics.md, 8.4).
-func (c *limitImage) untouch() {
-	if c.forgotten {
-		c.seen = c.fullSince
+// startsFullFor reports whether a limit that a member asks of is as one that nobody has used. Under a
+// raised capacity it would begin full, which could not be told any more once it had been charged.
+func (m *image) startsFullFor(of *waiter) bool {
+	for k := range of.asks {
+		if c := m.limit(of.asks[k].name); c.idle(max(of.now, c.seen)) {
+			return true
+		}
 	}
+	return false
 }
 
-// untouchedSince reports whether nobody has asked for the limit since one touch of it found what
-// was, and took the given milli-units.
-func (c *limitImage) untouchedSince(was *limitImage, taken int64) bool {
-	return c.seen == was.seen && c.balance == was.balance-taken && c.rate == was.rate
+// restricted reports whether something about the item keeps weir from judging by it.
+func (m *image) restricted() bool {
+	return m.item.Disabled || len(m.item.Unjudged) > 0 ||
+		slices.ContainsFunc(m.limits, func(c limitImage) bool { return len(c.Unjudged) > 0 })
 }
 
-// storedBalanceAt is what anybody who reads the item reckons that the balance is at now.
-func (c *limitImage) storedBalanceAt(refilled, now int64, shards int) int64 {
-	rate := shareOf(&c.BucketLimit, shards)
-	balance := min(c.Balance, c.Capacity)
-	if balance >= rate.CapacityMilli {
-		return balance
+// configExpired reports whether what the item says was to hold no longer than now: then the configuration
+// must be read (ADR 17).
+func (m *image) configExpired(now int64) bool {
+	return m.item.ValidUntil != nil && *m.item.ValidUntil <= now
+}
+
+func (m *image) countable(r *itemUpdate, sums map[string]int64) error {
+	for _, ch := range r.deltas {
+		if l := m.limit(ch.name); l != nil && ch.milli > 0 &&
+			(sums[ch.name] > math.MaxInt64-ch.milli || min(l.Balance, l.balance) < math.MinInt64+sums[ch.name]+ch.milli) {
+			return client.Fault(weir.Invalid, "totals."+ch.name, strconv.FormatInt(ch.milli/1000, 10),
+				"is more than can be counted")
+		}
 	}
-	return rate.Refill(balance, refilled, now)
+	for _, ch := range r.deltas {
+		if ch.milli > 0 {
+			sums[ch.name] += ch.milli
+		}
+	}
+	return nil
 }
 
-// refund returns units to a touched counter, never above the share.
-func (c *limitImage) refund(milli int64) { c.balance = c.rate.Refund(c.balance, milli) }
+// withSeen is the image with what was reckoned on it, where nothing is written: limits that were
+// asked have been seen.
+func (m *image) withSeen(after *image) *image {
+	c := m.clone()
+	for i := range c.limits {
+		if a := after.limit(c.limits[i].Name); a != nil {
+			l := &c.limits[i]
+			l.balance, l.seen, l.rate, l.capacity = a.balance, a.seen, a.rate, a.capacity
+		}
+	}
+	return c
+}
 
-// wait is how many milliseconds after now a touched counter holds so much; MaxInt64 for never.
-func (c *limitImage) wait(now, milli int64) int64 {
-	if c.balance >= milli {
+// withSeenLimits is the image after limits were asked.
+func (m *image) withSeenLimits(all ...seenLimit) *image {
+	if len(all) == 0 {
+		return m
+	}
+	c := m.clone()
+	for _, a := range all {
+		l := c.limit(a.name)
+		if l == nil || l.Incomplete {
+			continue
+		}
+		item := l.BucketLimit
+		if a.limit != nil {
+			s := storedLimit(a.limit)
+			l.Capacity, l.Refill, l.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
+		}
+		l.touch(a.now, c.shards)
+		if a.denied {
+			l.untouch()
+		}
+		l.BucketLimit = item
+	}
+	return c
+}
+
+// withStored is the image with other stored values.
+func (m *image) withStored(b *schema.Bucket) *image {
+	c := m.clone()
+	c.item = b
+	for i := range c.limits {
+		if s := b.Limit(c.limits[i].Name); s != nil {
+			c.limits[i].BucketLimit, c.limits[i].missing = *s, false
+		}
+	}
+	return c
+}
+
+// available is what a shard has of a limit; nothing where there is no such shard.
+// One that has not met a limit yet that was added has a share of it.
+func (m *image) available(a *itemTake, now int64) int64 {
+	if m == nil {
 		return 0
 	}
-	at := c.rate.ReachedAt(c.balance, milli, c.seen)
-	if at == math.MaxInt64 {
-		return at
+	c := m.limit(a.name)
+	switch {
+	case c != nil && !c.Incomplete:
+		return c.peek(now, m.shards)
+	case a.limit != nil:
+		l := storedLimit(a.limit)
+		return shareOf(&l, m.shards).CapacityMilli
 	}
-	return at - min(now, c.seen)
+	return 0
+}
+
+// inUse reports whether some limit is not full, by the definition that it was last used under.
+func (m *image) inUse(now int64) bool {
+	for i := range m.limits {
+		c := &m.limits[i]
+		if !c.Incomplete && c.balanceAt(max(now, c.seen)) < c.rate.CapacityMilli {
+			return true
+		}
+	}
+	return false
+}
+
+// aboveShare reports whether a shard has more than its share of some limit.
+func (m *image) aboveShare() bool {
+	for i := range m.limits {
+		if c := &m.limits[i]; !c.Incomplete && c.balance > c.rate.CapacityMilli {
+			return true
+		}
+	}
+	return false
+}
+
+// debtRepaidAt is the second after which no limit is in debt any more; 0 if none is.
+func (m *image) debtRepaidAt() int64 {
+	var at int64
+	for i := range m.limits {
+		c := &m.limits[i]
+		if c.balance >= 0 || c.Incomplete {
+			continue
+		}
+		wait := c.rate.Wait(c.balance, 0, c.seen)
+		if wait > math.MaxInt64-c.seen {
+			return math.MaxInt64 / 1000
+		}
+		at = max(at, seconds(c.seen+wait)+1)
+	}
+	return at
 }

@@ -11,7 +11,7 @@ import (
 
 // itemCharge is what one reservation has to do on one (entity, resource).
 type itemCharge struct {
-	state      *subjectState
+	state      *subject
 	takes      []itemTake
 	resolved   *weir.Resolved // nil where it is not at hand
 	configRead *configRead    // under way for a blind journey; nil where the configuration is at hand
@@ -327,7 +327,7 @@ func (j *reserveOp) enqueue(e *itemCharge) {
 	}
 	e.shard = e.state.pickShard()
 	e.waiter = j.waiterFor(e)
-	e.state.queue(e.shard).enqueue(e.waiter, nil)
+	e.state.queue(e.shard).enqueueWaiter(e.waiter)
 }
 
 // await waits for the errand, and goes on to other shards where one has too little.
@@ -345,26 +345,23 @@ func (j *reserveOp) await(ctx context.Context, e *itemCharge) {
 	}
 }
 
-// wait waits for the answer, or for the caller to go.
-func (m *waiter) wait(ctx context.Context) waiterResult {
-	select {
-	case v := <-m.answer:
-		return v
-	case <-ctx.Done():
-	}
-	if m.abandon() {
-		return waiterResult{kind: failed, err: client.AbandonedError(ctx)}
-	}
-	return <-m.answer
-}
-
 // compensate returns what an errand took in vain, with the next write of each item.
 func (e *itemCharge) compensate(now int64) {
 	for _, d := range e.shardTakes {
-		e.state.queue(d.shard).enqueue(nil, compensation(now, d.asks, d.found))
+		e.state.queue(d.shard).enqueue(compensation(now, d.asks, d.found))
 	}
 	e.shardTakes = nil
 }
 
 // wholeMS cuts an instant to the millisecond.
 func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
+
+// waiterFor is that of an errand.
+func (j *reserveOp) waiterFor(e *itemCharge) *waiter { return j.waiterForPart(e, e.takes) }
+
+// waiterForPart is one for a part of an errand.
+func (j *reserveOp) waiterForPart(e *itemCharge, asks []itemTake) *waiter {
+	return &waiter{
+		now: j.now, number: j.number, asks: asks, resolved: e.resolved, answer: make(chan waiterResult, 1),
+	}
+}

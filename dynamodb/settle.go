@@ -168,7 +168,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 		r := rides[at]
 		r.done = func(err error) { t.finish(moved[at], r.inDoubt, err) }
 		r.reread = s.buckets.configStale(at.of)
-		lines[i].enqueue(nil, r)
+		lines[i].enqueue(r)
 	}
 	return nil
 }

@@ -190,7 +190,7 @@ func settledCount(w *neverWorld) {
 	w.drained(neverEntity)
 	p := w.process()
 	l := p.admit(neverEntity, weir.Costs{"n": 10})
-	p.store.buckets.subjects = newSubjectStates(knownSize)
+	p.store.buckets.subjects = newSubjectCache(knownSize)
 	w.erase(neverEntity, 1)
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 15}))
 	b := w.bucket(neverEntity, 1)

@@ -1,24 +1,8 @@
 package dynamodb
 
 import (
-	"sync/atomic"
 	"time"
 )
-
-// storeCounts are what a store has counted since it was opened.
-type storeCounts struct {
-	contended      atomic.Int64
-	ambiguousCalls atomic.Int64
-	ambiguousMilli atomic.Int64
-	doublings      atomic.Int64
-	probes         atomic.Int64
-}
-
-// ambiguous counts milli-units of which nobody knows whether they were charged, or given back.
-func (c *storeCounts) ambiguous(milli int64) {
-	c.ambiguousCalls.Add(1)
-	c.ambiguousMilli.Add(milli)
-}
 
 // Stats are what a store has counted since it was opened.
 type Stats struct {

@@ -10,7 +10,7 @@ import (
 func (s *Store) statusOf(
 	ctx context.Context, now int64, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	spots := make([]*subjectState, len(of))
+	spots := make([]*subject, len(of))
 	for i := range of {
 		spots[i] = s.buckets.subject(of[i].Subject)
 		defer spots[i].release() // once all have been judged
@@ -20,7 +20,7 @@ func (s *Store) statusOf(
 			return nil, err
 		}
 	}
-	images, err := s.buckets.readBuckets(ctx, now, spots...)
+	images, err := s.buckets.readSubjects(ctx, now, spots)
 	if err != nil {
 		return nil, err
 	}

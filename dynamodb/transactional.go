@@ -40,7 +40,7 @@ func (s *Store) executeTransactional(ctx context.Context, j *reserveOp) (*weir.O
 
 // tryTransaction makes one attempt. It reports false where other writers were quicker.
 func (s *Store) tryTransaction(ctx context.Context, j *reserveOp) (answered bool, err error) {
-	images, err := j.readItems(ctx)
+	images, err := s.readItems(ctx, j)
 	if err != nil || j.sharded() {
 		return false, err
 	}
@@ -48,7 +48,7 @@ func (s *Store) tryTransaction(ctx context.Context, j *reserveOp) (answered bool
 	all := true
 	for i, e := range j.itemCharges {
 		e.shard, e.shardTakes, e.waiter = 0, nil, j.waiterFor(e)
-		w, r, err := e.planWrite(ctx, images[i][0])
+		w, r, err := e.state.planWrite(ctx, e.waiter, e.shard, images[i][0])
 		if err != nil {
 			return false, err
 		}
@@ -71,7 +71,7 @@ func (s *Store) tryTransaction(ctx context.Context, j *reserveOp) (answered bool
 	for i, e := range j.itemCharges {
 		e.shardTakes = []shardTake{{e.shard, e.takes, e.found.found}}
 		e.state.forgetDenials()
-		e.state.queue(e.shard).setExternalImage(writes[i].after, images[i][0])
+		e.state.queue(e.shard).adopt(writes[i].after, images[i][0])
 	}
 	return true, nil
 }
@@ -97,7 +97,7 @@ func (j *reserveOp) noteSeen() {
 func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*write) (bool, error) {
 	var err error
 	if len(writes) == 1 {
-		_, err = writes[0].send(ctx, s.buckets)
+		_, err = writes[0].send(ctx, s.client)
 	} else {
 		var items []types.TransactWriteItem
 		for _, w := range writes {
@@ -121,74 +121,18 @@ func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*wr
 }
 
 // readItems reads all shards of all errands, after what is on its way to them.
-func (j *reserveOp) readItems(ctx context.Context) ([][]*image, error) {
-	spots := make([]*subjectState, len(j.itemCharges))
+func (s *Store) readItems(ctx context.Context, j *reserveOp) ([][]*image, error) {
+	spots := make([]*subject, len(j.itemCharges))
 	for i, e := range j.itemCharges {
 		if err := e.state.flush(ctx, j.now); err != nil {
 			return nil, err
 		}
 		spots[i] = e.state
 	}
-	return spots[0].store.readBuckets(ctx, j.now, spots...)
+	return s.buckets.readSubjects(ctx, j.now, spots)
 }
 
 // sharded reports whether a bucket of the journey is known to be split.
 func (j *reserveOp) sharded() bool {
 	return slices.ContainsFunc(j.itemCharges, func(e *itemCharge) bool { return e.state.shardCount() > 1 })
-}
-
-// planWrite decides on the write of one errand, on an image of its own. Nil means that the member has
-// its answer.
-func (e *itemCharge) planWrite(ctx context.Context, m *image) (*write, *evaluation, error) {
-	real := e.state.queue(e.shard)
-	l := &itemQueue{
-		store: e.state.store, state: e.state, shard: e.shard, image: m, deleted: m == nil, seenAt: e.waiter.number,
-		removedLimits: real.removed(),
-	}
-	c := &commit{itemQueue: l, waiters: []*waiter{e.waiter}}
-	e.waiter.state.Store(sent)
-	c.doubleIfBusy(ctx)
-	for c.pending() {
-		w, r, err := c.nextWrite(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		if w != nil && len(r.admitted) == 1 {
-			return w, r, nil
-		}
-		if w != nil && c.config != nil && m != nil && !c.config.matches(m) { // see nextKnown
-			real.enqueue(nil, &itemUpdate{now: e.waiter.now, reread: true})
-		}
-		if w != nil { // also an item that is made, though it has too little
-			break
-		}
-	}
-	e.waiter.deliver(waiterResult{kind: denied})
-	return nil, nil, nil
-}
-
-// transactItems are what the write puts into a transaction.
-func (w *write) transactItems() []types.TransactWriteItem {
-	if w.donorUpdate == nil {
-		return []types.TransactWriteItem{w.transactItem()}
-	}
-	return []types.TransactWriteItem{w.transactItem(), (&write{update: w.donorUpdate}).transactItem()}
-}
-
-// transactItem is the write as a part of a transaction.
-func (w *write) transactItem() types.TransactWriteItem {
-	if w.put != nil {
-		return types.TransactWriteItem{Put: &types.Put{
-			TableName: w.put.TableName, Item: w.put.Item, ConditionExpression: w.put.ConditionExpression,
-			ExpressionAttributeNames:            w.put.ExpressionAttributeNames,
-			ExpressionAttributeValues:           w.put.ExpressionAttributeValues,
-			ReturnValuesOnConditionCheckFailure: w.put.ReturnValuesOnConditionCheckFailure,
-		}}
-	}
-	return types.TransactWriteItem{Update: &types.Update{
-		TableName: w.update.TableName, Key: w.update.Key,
-		UpdateExpression: w.update.UpdateExpression, ConditionExpression: w.update.ConditionExpression,
-		ExpressionAttributeNames:  w.update.ExpressionAttributeNames,
-		ExpressionAttributeValues: w.update.ExpressionAttributeValues,
-	}}
 }

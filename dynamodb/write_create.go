@@ -8,32 +8,26 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// blankImage is the image of an item that is not there: every limit of the terms in full, or empty in a
-// shard that was drawn for the first time, since what it could hold is in the others still.
-func (l *itemQueue) blankImage(t *itemConfig, o owner, now int64) *image {
-	shards := max(l.state.shardCount(), 1)
+// blankImage is the image of an item that does not exist: every limit of the configuration is full.
+// A shard that is drawn for the first time begins empty, because what it could hold is still in the
+// others. Limits that were removed before come back as they were.
+func blankImage(
+	id schema.BucketID, t *itemConfig, o owner, shards int, removed map[string]limitImage, now int64,
+) *image {
 	b := &schema.Bucket{
-		Namespace: l.store.config.Namespace, Entity: l.state.subject.Entity, Resource: l.state.subject.Resource,
-		Shard: l.shard, RefilledMS: now, Shards: shards, Writes: schema.NewWrites(),
+		Namespace: id.Namespace, Entity: id.Entity, Resource: id.Resource, Shard: id.Shard,
+		RefilledMS: now, Shards: shards, Writes: schema.NewWrites(),
 		Cascade: o.cascade, Parent: o.parent,
 		Generation: o.generation, Incarnation: o.incarnation, Stamped: o.stamped,
 	}
 	m := &image{item: b, shards: shards}
 	for i := range t.limits {
 		c := unusedLimit(storedLimit(&t.limits[i]), shards)
-		if ghost, ok := l.removedLimits[c.Name]; ok {
-			ghost.BucketLimit = c.BucketLimit
-			c = ghost
-		} else if l.shard > 0 {
+		if was, ok := removed[c.Name]; ok {
+			was.BucketLimit = c.BucketLimit
+			c = was
+		} else if id.Shard > 0 {
 			c.balance, c.seen = 0, now
-		}
-		if l.image != nil { // a stub: somebody has counted on an item that was gone
-			if was := l.image.limit(c.Name); was != nil {
-				if was.Balance < 0 {
-					c.balance, c.seen = c.balance+was.Balance, now
-				}
-				c.Consumed = was.Consumed
-			}
 		}
 		c.missing = true
 		m.limits = append(m.limits, c)
@@ -41,35 +35,49 @@ func (l *itemQueue) blankImage(t *itemConfig, o owner, now int64) *image {
 	return m
 }
 
-// createWrite puts a new item with what was reckoned on a blank one.
-func (l *itemQueue) createWrite(r *evaluation, t *itemConfig) *write {
-	b := r.after.item.Copy()
-	b.RefilledMS = max(b.RefilledMS, r.latest)
-	b.Limits = nil
+// takeOver adds to a blank image what another writer has counted on an item that did not exist.
+func (m *image) takeOver(stub *image, now int64) {
+	for i := range m.limits {
+		c := &m.limits[i]
+		if was := stub.limit(c.Name); was != nil {
+			if was.Balance < 0 {
+				c.balance, c.seen = c.balance+was.Balance, now
+			}
+			c.Consumed = was.Consumed
+		}
+	}
+}
+
+// createWrite puts a new item with what was evaluated on a blank image. stub is what there is of the
+// item; nil for nothing.
+func (b *itemWriter) createWrite(r *evaluation, t *itemConfig, stub *image) *write {
+	made := r.after.item.Copy()
+	made.RefilledMS = max(made.RefilledMS, r.latest)
+	made.Limits = nil
 	for i := range r.after.limits {
 		c := &r.after.limits[i]
 		s := c.BucketLimit
-		s.Balance, s.Incomplete = c.peek(b.RefilledMS, r.after.shards), false
+		s.Balance, s.Incomplete = c.peek(made.RefilledMS, r.after.shards), false
 		s.Consumed += r.consumed[i]
-		b.Limits = append(b.Limits, s)
+		made.Limits = append(made.Limits, s)
 	}
-	if !t.permanent() && (l.shard > 0 || b.Shards == 1) { // see renewTTL
-		if secs, ok := schema.BucketSeconds(b.Limits, schema.TTLMultiplier); ok {
-			b.TTL = max(schema.TTL(b.RefilledMS, secs), r.after.debtRepaidAt())
+	if !t.permanent() && (b.id.Shard > 0 || made.Shards == 1) { // see renewTTL
+		if secs, ok := schema.BucketSeconds(made.Limits, schema.TTLMultiplier); ok {
+			made.TTL = max(schema.TTL(made.RefilledMS, secs), r.after.debtRepaidAt())
 		}
 	}
 	e := &itemExpression{}
-	if l.image != nil {
+	if stub != nil {
 		e.RequireAbsent(schema.AttrRF)
-		for i := range l.image.limits { // what was counted on the stub is taken over
-			was := &l.image.limits[i]
+		for i := range stub.limits { // what was counted on the stub is taken over
+			was := &stub.limits[i]
 			e.RequireSame(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
 		}
 	} else {
 		e.RequireAbsent(schema.AttrPK)
 	}
-	return &write{after: r.after.withStored(b), put: &dynamodb.PutItemInput{
-		TableName: &l.store.client.TableName, Item: b.Item(), ConditionExpression: e.Condition(),
+	return &write{after: r.after.withStored(made), put: &dynamodb.PutItemInput{
+		TableName: &b.table, Item: made.Item(), ConditionExpression: e.Condition(),
 		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}

@@ -10,7 +10,7 @@ import (
 // which is its lock. It also brings the item to the terms it was reckoned under: r is a reckoning
 // on m itself, or on m adapted to terms. t is nil where the configuration is not known; then no
 // limit was adapted.
-func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
+func (b *itemWriter) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
 	e := &itemExpression{}
 	at := max(r.latest, m.item.RefilledMS)
 	for i := range r.after.limits {
@@ -38,7 +38,7 @@ func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
 		leads.Limits = append(leads.Limits, e.creditLimit(m, r, i, at, definable))
 	}
 	e.removeLimits(m, r.after, definable)
-	l.creditWrites(e, m, leads, at)
+	creditWrites(e, m, leads, at)
 	if m.item.ValidUntil != nil {
 		e.RequireSame(schema.AttrVU, m.item.ValidUntil)
 		if m.configExpired(at) && t != nil && !t.fallback {
@@ -48,8 +48,8 @@ func (l *itemQueue) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
 	} else {
 		e.RequireAbsent(schema.AttrVU)
 	}
-	l.renewTTL(e, r, leads, t, at)
-	return &write{update: l.updateInput(e), after: r.after.withStored(leads)}
+	b.renewTTL(e, r, leads, t, at)
+	return &write{update: b.updateInput(e), after: r.after.withStored(leads)}
 }
 
 // creditLimit writes one limit, and returns it as it is then stored: what there is at the time of the
@@ -110,33 +110,6 @@ func (e *itemExpression) creditLimit(
 	return s
 }
 
-// difference is a − b, and whether it fits.
-func difference(a, b int64) (int64, bool) {
-	d := a - b
-	return d, (d < a) == (b > 0)
-}
-
-// addLimit writes a limit that the item does not have, or has only in part; guarded requires that this
-// is still so.
-func (e *itemExpression) addLimit(c *limitImage, balance, consumed int64, guarded bool) {
-	for _, f := range []struct {
-		field string
-		n     int64
-	}{
-		{schema.FieldBalance, balance}, {schema.FieldCapacity, c.Capacity}, {schema.FieldRefill, c.Refill},
-		{schema.FieldPeriod, c.PeriodMS}, {schema.FieldConsumed, consumed},
-	} {
-		e.SetNumber(schema.BucketAttribute(c.Name, f.field), f.n)
-	}
-	if !guarded {
-		return
-	}
-	absent := "attribute_not_exists("
-	e.Conditions = append(e.Conditions, "("+
-		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldCapacity))+") OR "+
-		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
-}
-
 // removeLimits removes what is left of limits that the terms do not have, whatever attributes they came
 // with.
 func (e *itemExpression) removeLimits(m, after *image, definable bool) {
@@ -153,7 +126,7 @@ func (e *itemExpression) removeLimits(m, after *image, definable bool) {
 }
 
 // creditWrites credits the limit that counts writes, which is never divided, and charges this one.
-func (l *itemQueue) creditWrites(e *itemExpression, m *image, leads *schema.Bucket, at int64) {
+func creditWrites(e *itemExpression, m *image, leads *schema.Bucket, at int64) {
 	w := m.item.Writes
 	if w == nil || w.Incomplete {
 		return
@@ -173,12 +146,12 @@ func (l *itemQueue) creditWrites(e *itemExpression, m *image, leads *schema.Buck
 // renewTTL sets when the item may be deleted. Under limits of the entity's own it never is;
 // otherwise some time after it would be full again, and not before its debts are repaid. Nor is the
 // first shard of several: a process that finds nothing would make it in full beside the others.
-func (l *itemQueue) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bucket, t *itemConfig, at int64) {
+func (b *itemWriter) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bucket, t *itemConfig, at int64) {
 	var ttl int64
 	switch {
 	case t == nil:
 		ttl = leads.TTL
-	case l.shard == 0 && leads.Shards > 1: // who does not know the others goes by its count
+	case b.id.Shard == 0 && leads.Shards > 1: // who does not know the others goes by its count
 	case !t.permanent():
 		if secs, ok := schema.BucketSeconds(leads.Limits, schema.TTLMultiplier); ok {
 			ttl = schema.TTL(at, secs)

@@ -57,7 +57,7 @@ func hugeTogether(w *neverWorld) {
 	for range 3 {
 		members = append(members, p.inLine("n", cost, nil))
 	}
-	p.line(neverEntity).commit(&batch{members: members})
+	p.line(neverEntity).commit(&batch{waiters: members})
 	p.quiet()
 	counts := make(map[resultKind]int)
 	for _, m := range members {
@@ -80,7 +80,7 @@ func hugeGrowth(w *neverWorld) {
 	errs := make([]error, 3)
 	b := &batch{}
 	for i := range errs {
-		b.rides = append(b.rides, &itemUpdate{
+		b.updates = append(b.updates, &itemUpdate{
 			now:    w.clock.Now().UnixMilli(),
 			deltas: []delta{{name: "n", milli: mostUnits * 1000}},
 			done:   func(err error) { errs[i] = err },

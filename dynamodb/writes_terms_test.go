@@ -162,7 +162,7 @@ func differentlyKnown(first, second int64) func(w *neverWorld) {
 			known := still("n", capacity)
 			members = append(members, p.inLine("n", 5, &known))
 		}
-		p.line(neverEntity).commit(&batch{members: members})
+		p.line(neverEntity).commit(&batch{waiters: members})
 		charged := int64(60)
 		for i, capacity := range []int64{first, second} {
 			ruling := (<-members[i].answer).kind

@@ -1,9 +1,11 @@
 package dynamodb
 
 import (
+	"context"
 	"sync/atomic"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
 // itemTake is what a reservation wants of one limit on one bucket item.
@@ -69,16 +71,6 @@ type waiterResult struct {
 	shards int
 }
 
-// waiterFor is that of an errand.
-func (j *reserveOp) waiterFor(e *itemCharge) *waiter { return j.waiterForPart(e, e.takes) }
-
-// waiterForPart is one for a part of an errand.
-func (j *reserveOp) waiterForPart(e *itemCharge, asks []itemTake) *waiter {
-	return &waiter{
-		now: j.now, number: j.number, asks: asks, resolved: e.resolved, answer: make(chan waiterResult, 1),
-	}
-}
-
 // deliver gives the member its answer, and reports false where nobody waits for it any more.
 func (m *waiter) deliver(v waiterResult) bool {
 	if !m.state.CompareAndSwap(sent, answered) && !m.state.CompareAndSwap(waiting, answered) {
@@ -92,6 +84,22 @@ func (m *waiter) deliver(v waiterResult) bool {
 func (m *waiter) abandon() bool {
 	return m.state.CompareAndSwap(waiting, left) || m.state.CompareAndSwap(sent, left)
 }
+
+// wait waits for the answer, or for the caller to go.
+func (m *waiter) wait(ctx context.Context) waiterResult {
+	select {
+	case v := <-m.answer:
+		return v
+	case <-ctx.Done():
+	}
+	if m.abandon() {
+		return waiterResult{kind: failed, err: client.AbandonedError(ctx)}
+	}
+	return <-m.answer
+}
+
+// unplanned reports whether the caller has not read the configuration.
+func (m *waiter) unplanned() bool { return len(m.asks) > 0 && m.asks[0].limit == nil }
 
 // itemUpdate is a settlement or compensation that goes along with the next write of an item. It is never
 // denied.
@@ -123,9 +131,6 @@ type delta struct {
 	before *limitImage
 }
 
-// unplanned reports whether the caller has not read the configuration.
-func (m *waiter) unplanned() bool { return len(m.asks) > 0 && m.asks[0].limit == nil }
-
 // compensation gives back what was taken. found are the limits asked, as they were before that,
 // in the order of the asks; nil if that is not known.
 func compensation(now int64, asks []itemTake, found []limitImage) *itemUpdate {
@@ -154,4 +159,14 @@ func (r *itemUpdate) refundsOnly() bool {
 		}
 	}
 	return true
+}
+
+// seenLimit is a limit that was judged or settled without a write.
+type seenLimit struct {
+	name string
+	now  int64
+	// limit is the definition in force, if the item may have another one; nil if it has not.
+	limit *weir.Limit
+	// denied is true if it was judged for a request that was denied.
+	denied bool
 }

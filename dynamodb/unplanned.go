@@ -60,7 +60,7 @@ func (s *Store) planFromItems(
 	c := &r.Charges[0]
 	child := j.chargeFor(s, weir.Subject{Entity: c.Entity, Resource: c.Resource})
 	known := j.addTakes(child)
-	parent := child.state.cascadeParentOf()
+	parent := child.state.itemParent()
 	if child.resolved != nil {
 		parent = child.resolved.Parent
 	}
@@ -87,7 +87,7 @@ func (s *Store) planFromItems(
 			continue
 		}
 		began := false
-		if e.configRead, began = s.buckets.startRead(ctx, x.ask, e.state); !began {
+		if e.configRead, began = e.state.startRead(ctx, x.ask); !began {
 			j.release()
 			return nil
 		}
@@ -142,7 +142,7 @@ func (j *reserveOp) parentCharge(s *Store, child *itemCharge, parent string) *it
 // addItemParent adds the errand of the parent that the child's item tells, after the child has been
 // charged. If another caller reads the parent's configuration already, it waits for that.
 func (j *reserveOp) addItemParent(ctx context.Context, s *Store, child *itemCharge) {
-	parent := child.state.cascadeParentOf()
+	parent := child.state.itemParent()
 	if parent == "" {
 		return
 	}
@@ -152,7 +152,7 @@ func (j *reserveOp) addItemParent(ctx context.Context, s *Store, child *itemChar
 	}
 	if f, err := j.resolution.resolve(ctx, e.state.subject, weir.Cached); f == nil && err == nil {
 		began := false
-		if e.configRead, began = s.buckets.startRead(ctx, j.resolution.ask, e.state); !began {
+		if e.configRead, began = e.state.startRead(ctx, j.resolution.ask); !began {
 			resolved, err := e.configRead.wait(ctx)
 			if err != nil {
 				e.found = waiterResult{kind: failed, err: err}
@@ -230,6 +230,73 @@ func (j *reserveOp) takenFor(t *weir.Take) *itemTake {
 			if a.name == t.Limit.Name && k < len(e.found.found) && e.found.found[k].matches(t.Limit) {
 				return a
 			}
+		}
+	}
+	return nil
+}
+
+// resolution answers for one reservation which limits apply to a subject. It keeps what it has
+// found, so that the whole reservation goes by one state of the configuration, and reads nothing
+// twice even if the limiter has no cache. It belongs to the goroutine of the reservation.
+type resolution struct {
+	store *Store
+	ask   weir.Resolver // the limiter's
+	found []found
+	// plan plans the reservation by the resolution.
+	plan func(context.Context) (*weir.Plan, error)
+}
+
+// found is what applies to a subject.
+type found struct {
+	subject  weir.Subject
+	resolved *weir.Resolved
+	// changes is the number of this process's last change of the configuration when that was asked.
+	changes uint64
+}
+
+// resolve is the [weir.Resolver] of the reservation.
+func (x *resolution) resolve(
+	ctx context.Context, of weir.Subject, mode weir.ResolveMode,
+) (*weir.Resolved, error) {
+	if mode != weir.Fresh {
+		if f := x.of(of); f != nil {
+			return f.resolved, nil
+		}
+	}
+	changes := x.store.buckets.configChanges.latest()
+	first := mode
+	if mode == weir.Usual {
+		first = weir.Cached
+	}
+	r, err := x.ask(ctx, of, first)
+	if err == nil && r == nil && mode == weir.Usual {
+		p := x.store.buckets.subject(of)
+		defer p.release()
+		reading, _ := p.startRead(ctx, x.ask)
+		changes = reading.changes
+		r, err = reading.wait(ctx)
+	}
+	if err != nil || r == nil {
+		return nil, err
+	}
+	x.keep(found{of, r, changes})
+	return r, nil
+}
+
+// keep replaces what was found for a subject.
+func (x *resolution) keep(f found) {
+	if was := x.of(f.subject); was != nil {
+		*was = f
+		return
+	}
+	x.found = append(x.found, f)
+}
+
+// of returns what was found for a subject, or nil.
+func (x *resolution) of(s weir.Subject) *found {
+	for i := range x.found {
+		if x.found[i].subject == s {
+			return &x.found[i]
 		}
 	}
 	return nil

@@ -2,8 +2,6 @@ package dynamodb
 
 import (
 	"math"
-
-	"github.com/weir-limiter/weir"
 )
 
 // evaluation is what a batch comes to on an image: who fits, and what the item shall be afterwards.
@@ -155,79 +153,77 @@ func (r *evaluation) correctFound(m *image) {
 	}
 }
 
-// index is the position of a limit, or -1.
-func (m *image) index(name string) int {
-	for i := range m.limits {
-		if m.limits[i].Name == name {
-			return i
-		}
-	}
-	return -1
+// concerns reports whether the write concerns a limit.
+func (r *evaluation) concerns(i int) bool {
+	return r.asked[i] || r.charged[i] || r.refunded[i] > 0 || r.consumed[i] != 0
 }
 
-// hasAll reports whether the image has every limit that a member asks, with the definition that it
-// knows.
-func (m *image) hasAll(of *waiter) bool {
-	for k := range of.asks {
-		a := &of.asks[k]
-		c := m.limit(a.name)
-		if c == nil || c.Incomplete || a.limit != nil && !c.matches(a.limit) {
+// maxDefined is of how many limits a write can require the definition: DynamoDB's expressions have
+// an end. With more, a write goes by the time of the refill, which whoever changes a definition
+// moves, or stamps the item (vu).
+const maxDefined = 16
+
+// canRequireDefinitions reports whether a write on an image can require the definition of each limit that it
+// concerns, changes or removes.
+func (r *evaluation) canRequireDefinitions(m *image) bool {
+	n := 0
+	for i := range r.after.limits {
+		c := &r.after.limits[i]
+		was := m.limit(c.Name)
+		if r.concerns(i) || was != nil && !was.sameDefinition(&c.BucketLimit) {
+			n++
+		}
+	}
+	for i := range m.limits {
+		if r.after.limit(m.limits[i].Name) == nil {
+			n++
+		}
+	}
+	return n <= maxDefined
+}
+
+// balanceBounds are between which stored balances a limit can be charged without crediting it up to now,
+// as seen in an image: not less than what is needed, and not more than what leaves room for all
+// that it has gained since the last refill. Above that its share would have been full, and to go by
+// what is stored would credit the same time twice.
+func (m *image) balanceBounds(r *evaluation, i int) (low, high int64) {
+	c := &m.limits[i]
+	rate := shareOf(&c.BucketLimit, m.shards)
+	low, high = math.MinInt64, math.MaxInt64
+	if r.asked[i] {
+		low = r.need[i]
+	}
+	if r.charged[i] {
+		high = rate.CapacityMilli - rate.Gain(m.item.RefilledMS, r.after.limits[i].seen)
+	}
+	if r.refunded[i] > 0 {
+		high = min(high, rate.CapacityMilli-r.refunded[i])
+	}
+	return low, high
+}
+
+// needsNoRefill reports whether a reckoning can be written without moving the time of the refill.
+func (m *image) needsNoRefill(r *evaluation) bool {
+	it := m.item
+	switch {
+	case it.Writes != nil && it.Writes.Balance < writeMilli,
+		it.TTL != 0 && it.TTL <= seconds(r.latest),
+		m.configExpired(r.latest):
+		return false
+	}
+	if !r.canRequireDefinitions(m) {
+		return false
+	}
+	for i := range m.limits {
+		if !r.concerns(i) {
+			continue
+		}
+		c, after := &m.limits[i], &r.after.limits[i]
+		low, high := m.balanceBounds(r, i)
+		if c.Balance < low || c.Balance > high || r.trimmed[i] ||
+			after.balance+r.net[i] != c.storedBalanceAt(it.RefilledMS, after.seen, m.shards) {
 			return false
 		}
 	}
 	return true
-}
-
-// matches reports whether the limit is stored as it is defined.
-func (c *limitImage) matches(l *weir.Limit) bool {
-	return c.Capacity == l.Capacity*1000 && c.Refill == l.RefillAmount*1000 &&
-		c.PeriodMS == l.RefillPeriod.Milliseconds()
-}
-
-// withSeen is the image with what was reckoned on it, where nothing is written: limits that were
-// asked have been seen.
-func (m *image) withSeen(after *image) *image {
-	c := m.clone()
-	for i := range c.limits {
-		if a := after.limit(c.limits[i].Name); a != nil {
-			l := &c.limits[i]
-			l.balance, l.seen, l.rate, l.capacity = a.balance, a.seen, a.rate, a.capacity
-		}
-	}
-	return c
-}
-
-// seenLimit is a limit that was judged or settled without a write.
-type seenLimit struct {
-	name string
-	now  int64
-	// limit is the definition in force, if the item may have another one; nil if it has not.
-	limit *weir.Limit
-	// denied is true if it was judged for a request that was denied.
-	denied bool
-}
-
-// withSeenLimits is the image after limits were asked.
-func (m *image) withSeenLimits(all ...seenLimit) *image {
-	if len(all) == 0 {
-		return m
-	}
-	c := m.clone()
-	for _, a := range all {
-		l := c.limit(a.name)
-		if l == nil || l.Incomplete {
-			continue
-		}
-		item := l.BucketLimit
-		if a.limit != nil {
-			s := storedLimit(a.limit)
-			l.Capacity, l.Refill, l.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
-		}
-		l.touch(a.now, c.shards)
-		if a.denied {
-			l.untouch()
-		}
-		l.BucketLimit = item
-	}
-	return c
 }

@@ -3,7 +3,6 @@ package dynamodb
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -19,6 +18,11 @@ type itemConfig struct {
 	fallback bool
 }
 
+// newItemConfig returns the limits that a resolution requires.
+func newItemConfig(r *weir.Resolved) *itemConfig {
+	return &itemConfig{level: r.Level, limits: r.Limits}
+}
+
 // permanent reports whether bucket items under these terms are never deleted by themselves:
 // somebody gave the entity limits of its own.
 func (t *itemConfig) permanent() bool { return !schema.Expires(t.level) }
@@ -31,22 +35,6 @@ func (t *itemConfig) limit(name string) *weir.Limit {
 		}
 	}
 	return nil
-}
-
-// storedLimit is a limit as items store it, with nothing in it yet.
-func storedLimit(l *weir.Limit) schema.BucketLimit {
-	return schema.BucketLimit{
-		Name: l.Name, Capacity: l.Capacity * 1000, Refill: l.RefillAmount * 1000,
-		PeriodMS: l.RefillPeriod.Milliseconds(),
-	}
-}
-
-// limitOf is a stored limit as a definition.
-func limitOf(l *schema.BucketLimit) weir.Limit {
-	return weir.Limit{
-		Name: l.Name, Kind: weir.Bucket, Capacity: l.Capacity / 1000, RefillAmount: l.Refill / 1000,
-		RefillPeriod: time.Duration(l.PeriodMS) * time.Millisecond,
-	}
 }
 
 // matches reports whether the image has exactly the limits of the terms, as they are defined.
@@ -85,12 +73,4 @@ func (m *image) withConfig(t *itemConfig, ghosts map[string]limitImage) *image {
 	}
 	slices.SortFunc(a.limits, func(x, y limitImage) int { return strings.Compare(x.Name, y.Name) })
 	return &a
-}
-
-// unusedLimit is a limit that nobody has used: a share of it, full since 1970, so that it is forgotten
-// until it is asked.
-func unusedLimit(s schema.BucketLimit, shards int) limitImage {
-	c := newCounter(s, 0, shards)
-	c.balance, c.missing = c.rate.CapacityMilli, true
-	return c
 }

@@ -55,28 +55,3 @@ func (c *configChanges) since(of weir.Subject, number uint64) bool {
 		c.places[weir.Subject{Entity: of.Entity}] > number ||
 		c.places[weir.Subject{Resource: of.Resource}] > number
 }
-
-// configStale reports whether this process has changed the configuration of a subject since it read it.
-func (s *bucketStore) configStale(of weir.Subject) bool {
-	return s.configChanges.latest() > 0 && s.configChanges.since(of, s.verifiedAt(of))
-}
-
-// verifiedAt is the number of the last change that a subject's configuration was read after.
-func (s *bucketStore) verifiedAt(of weir.Subject) uint64 {
-	p := s.subject(of)
-	defer p.release()
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.verifiedAt
-}
-
-// markVerified notes that the configuration was read after a change, and what applies; nil where that is
-// not at hand.
-func (p *subjectState) markVerified(number uint64, r *weir.Resolved) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.verifiedAt = max(p.verifiedAt, number)
-	if r != nil {
-		p.config, p.cascadeParent = &itemConfig{level: r.Level, limits: r.Limits}, r.Parent
-	}
-}

@@ -2,9 +2,7 @@ package dynamodb
 
 import (
 	"context"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -16,7 +14,7 @@ import (
 func (c *commit) agreedConfig() *itemConfig {
 	for _, m := range c.waiters {
 		if m.resolved != nil {
-			return &itemConfig{level: m.resolved.Level, limits: m.resolved.Limits}
+			return newItemConfig(m.resolved)
 		}
 	}
 	return nil
@@ -41,7 +39,7 @@ func (c *commit) configStale() bool {
 // brought themselves counts, and without any what the item has. What must not be judged by ends
 // reservations; settlements never fail for it.
 func (c *commit) readItemConfig(ctx context.Context) error {
-	config, err := c.store.config.ReadSubject(ctx, c.state.subject, true)
+	config, err := c.ns.config.ReadSubject(ctx, c.subject.subject, true)
 	if err != nil {
 		return err
 	}
@@ -57,22 +55,11 @@ func (c *commit) readItemConfig(ctx context.Context) error {
 	return nil
 }
 
-// startsFullFor reports whether a limit that a member asks of is as one that nobody has used. Under a
-// raised capacity it would begin full, which could not be told any more once it had been charged.
-func (m *image) startsFullFor(of *waiter) bool {
-	for k := range of.asks {
-		if c := m.limit(of.asks[k].name); c.idle(max(of.now, c.seen)) {
-			return true
-		}
-	}
-	return false
-}
-
 // broughtConfig are the terms that a member brought itself; nil if none did.
 func (c *commit) broughtConfig() *itemConfig {
 	for _, m := range c.waiters {
 		if m.resolved != nil && isBrought(m.resolved.Level) {
-			return &itemConfig{level: m.resolved.Level, limits: m.resolved.Limits}
+			return newItemConfig(m.resolved)
 		}
 	}
 	return nil
@@ -119,18 +106,6 @@ func (c *commit) answerStale() {
 	}, waiterResult{kind: stale})
 }
 
-// restricted reports whether something about the item keeps weir from judging by it.
-func (m *image) restricted() bool {
-	return m.item.Disabled || len(m.item.Unjudged) > 0 ||
-		slices.ContainsFunc(m.limits, func(c limitImage) bool { return len(c.Unjudged) > 0 })
-}
-
-// configExpired reports whether what the item says was to hold no longer than now: then the configuration
-// must be read (ADR 17).
-func (m *image) configExpired(now int64) bool {
-	return m.item.ValidUntil != nil && *m.item.ValidUntil <= now
-}
-
 // rejectUnjudgeable answers the members whose item, or whose limits on it, weir cannot judge.
 func (c *commit) rejectUnjudgeable() {
 	if !c.image.restricted() {
@@ -151,14 +126,14 @@ func (c *commit) rejectUnjudgeable() {
 func (c *commit) judgeError(m *waiter) error {
 	switch it := c.image.item; {
 	case it.Disabled:
-		return disabledError(c.state.subject)
+		return disabledError(c.subject.subject)
 	case len(it.Unjudged) > 0:
-		return config.UnsupportedAttribute(c.id().PK(), it.Unjudged[0])
+		return config.UnsupportedAttribute(c.subject.id(c.shard).PK(), it.Unjudged[0])
 	}
 	for k := range m.asks {
 		l := c.image.limit(m.asks[k].name)
 		if l != nil && len(l.Unjudged) > 0 {
-			return config.UnsupportedAttribute(c.id().PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
+			return config.UnsupportedAttribute(c.subject.id(c.shard).PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
 		}
 	}
 	return nil
@@ -215,22 +190,6 @@ func (c *commit) limitRefunds() {
 			ch.before = nil
 		}
 	}
-}
-
-func (m *image) countable(r *itemUpdate, sums map[string]int64) error {
-	for _, ch := range r.deltas {
-		if l := m.limit(ch.name); l != nil && ch.milli > 0 &&
-			(sums[ch.name] > math.MaxInt64-ch.milli || min(l.Balance, l.balance) < math.MinInt64+sums[ch.name]+ch.milli) {
-			return client.Fault(weir.Invalid, "totals."+ch.name, strconv.FormatInt(ch.milli/1000, 10),
-				"is more than can be counted")
-		}
-	}
-	for _, ch := range r.deltas {
-		if ch.milli > 0 {
-			sums[ch.name] += ch.milli
-		}
-	}
-	return nil
 }
 
 // rememberRemoved remembers limits that were just removed from the item, for leases that still stand for them

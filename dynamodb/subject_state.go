@@ -1,0 +1,228 @@
+package dynamodb
+
+import (
+	"context"
+	"maps"
+	"math/bits"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// subjectState is what the process knows of one subject, whatever is written to its items.
+type subjectState struct {
+	ns      *namespaceState
+	subject weir.Subject
+	holders atomic.Int64 // while there are any, the state is not dropped
+
+	mu     sync.Mutex
+	shards int // the largest count that was seen
+	items  map[int]*publishedItem
+	// itemShards is the count that an item had last, and itemShardsSince since when, in Unix ms.
+	itemShards      int
+	itemShardsSince int64
+	// parent is the entity that is charged too, by the item that was seen last; parentKnown is false
+	// if none was seen.
+	parent      string
+	parentKnown bool
+	// reading is the read of the configuration that is in progress; nil if there is none.
+	reading *configRead
+	// verifiedAt is the number of this process's last change of configuration before it was last read.
+	verifiedAt uint64
+	// config is what applied when the configuration was last read; nil if it was not.
+	config *itemConfig
+	// cascadeParent is the entity that was charged too, by that.
+	cascadeParent string
+	denials       map[string]rememberedDenial // by limit
+}
+
+// publishedItem is what others than the one who writes a bucket item may know of it.
+type publishedItem struct {
+	mu sync.Mutex
+	// image is the item after the last commit; nil if it is not known.
+	image *image
+	// removedLimits are limits that were removed from the item, as they were.
+	removedLimits map[string]limitImage
+}
+
+// lastImage returns the image after the last commit; nil if the item is not known.
+func (p *publishedItem) lastImage() *image {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.image
+}
+
+// removed returns the limits that were removed from the item, as they were.
+func (p *publishedItem) removed() map[string]limitImage {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.removedLimits
+}
+
+// set publishes what a commit left. It must be called with the lock held.
+func (p *publishedItem) set(m *image, removed map[string]limitImage) {
+	p.image, p.removedLimits = m, maps.Clone(removed)
+}
+
+// retain keeps the state from being dropped until it is released.
+func (p *subjectState) retain() { p.holders.Add(1) }
+
+// release ends what retain began.
+func (p *subjectState) release() { p.holders.Add(-1) }
+
+// item returns what is published of a shard.
+func (p *subjectState) item(shard int) *publishedItem {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shards = max(p.shards, 1<<bits.Len(uint(shard))) // there are at least so many
+	i := p.items[shard]
+	if i == nil {
+		i = &publishedItem{}
+		p.items[shard] = i
+	}
+	return i
+}
+
+// id names a shard's bucket item.
+func (p *subjectState) id(shard int) schema.BucketID {
+	return schema.BucketID{
+		Namespace: p.ns.config.Namespace, Entity: p.subject.Entity, Resource: p.subject.Resource,
+		Shard: shard,
+	}
+}
+
+// writer builds writes of a shard's bucket item.
+func (p *subjectState) writer(shard int) *itemWriter {
+	return &itemWriter{table: p.ns.client.TableName, id: p.id(shard)}
+}
+
+// shardCount returns how many shards there are, as far as is known.
+func (p *subjectState) shardCount() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.shards
+}
+
+// raiseShards notes a count of shards. It never shrinks, because shards are never merged.
+func (p *subjectState) raiseShards(shards int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.shards = max(p.shards, shards)
+}
+
+// setOwner notes which parent an item cascades to.
+func (p *subjectState) setOwner(cascade bool, parent string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parentKnown, p.parent = true, ""
+	if cascade {
+		p.parent = parent
+	}
+}
+
+// itemParent returns the parent that is charged too by the item that was seen last.
+func (p *subjectState) itemParent() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.parent
+}
+
+// forgetParent forgets what an item said of the parent.
+func (p *subjectState) forgetParent() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.parent, p.parentKnown = "", false
+}
+
+// itemStale reports whether the item is known not to have what applies, so that it must not be judged
+// by alone.
+func (p *subjectState) itemStale() bool {
+	p.mu.Lock()
+	t, moved := p.config, p.parentKnown && p.parent != p.cascadeParent
+	p.mu.Unlock()
+	m := p.item(0).lastImage()
+	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.matches(m))
+}
+
+// markVerified notes that the configuration was read after a change, and what applies; nil if that is
+// not at hand.
+func (p *subjectState) markVerified(number uint64, r *weir.Resolved) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.verifiedAt = max(p.verifiedAt, number)
+	if r != nil {
+		p.config, p.cascadeParent = newItemConfig(r), r.Parent
+	}
+}
+
+// verified returns the number of the last change that the configuration was read after.
+func (p *subjectState) verified() uint64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.verifiedAt
+}
+
+// parseItem reads a bucket item, and notes what it says of the subject as a whole.
+func (p *subjectState) parseItem(item schema.Item) (*schema.Bucket, error) {
+	b, err := schema.ParseBucket(item)
+	if err != nil {
+		return nil, client.Unreadable(err)
+	}
+	p.raiseShards(b.Shards)
+	p.setOwner(b.Cascade, b.Parent)
+	return b, nil
+}
+
+// readShards reads all shards that the process knows of; nil for one that does not exist.
+func (p *subjectState) readShards(ctx context.Context, now int64) ([]*image, error) {
+	images, err := p.ns.readShards(ctx, now, []*subjectState{p})
+	if err != nil {
+		return nil, err
+	}
+	return images[0], nil
+}
+
+// readAll reads all shards, also those that the process did not know of.
+func (p *subjectState) readAll(ctx context.Context, now int64) ([]*image, error) {
+	for {
+		images, err := p.readShards(ctx, now)
+		if err != nil || p.shardCount() <= len(images) {
+			return images, err
+		}
+	}
+}
+
+// readShards reads all shards of several subjects, as far as the process knows of them; nil for one
+// that does not exist.
+func (s *namespaceState) readShards(
+	ctx context.Context, now int64, subjects []*subjectState,
+) ([][]*image, error) {
+	var keys []schema.Key
+	images := make([][]*image, len(subjects))
+	for i, p := range subjects {
+		images[i] = make([]*image, p.shardCount())
+		for shard := range images[i] {
+			keys = append(keys, p.id(shard).Key())
+		}
+	}
+	items, err := s.client.BatchGet(ctx, keys, true)
+	if err != nil {
+		return nil, err
+	}
+	for i, p := range subjects {
+		for shard := range images[i] {
+			if item := items[shard]; item != nil {
+				b, err := p.parseItem(item)
+				if err != nil {
+					return nil, err
+				}
+				images[i][shard] = newImage(b, p.item(shard).lastImage(), p.shardCount(), now)
+			}
+		}
+		items = items[len(images[i]):]
+	}
+	return images, nil
+}
