@@ -11,63 +11,6 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// nextCreate makes the item, for those who know its configuration.
-func (c *commit) nextCreate(ctx context.Context) (*write, *evaluation, error) {
-	if c.deleted {
-		c.dropUnneededUpdates()
-	}
-	c.answer(func(m *waiter) bool { return m.unplanned() }, waiterResult{kind: missing})
-	if !c.pending() {
-		return nil, nil, nil
-	}
-	if err := c.readItemConfig(ctx); err != nil {
-		return nil, nil, err
-	}
-	c.answerStale()
-	if !c.pending() {
-		return nil, nil, nil
-	}
-	m := blankImage(c.subject.id(c.shard), c.config, c.owner, max(c.subject.shardCount(), 1), c.removedLimits, c.now())
-	if c.image != nil { // a stub
-		m.takeOver(c.image, c.now())
-	}
-	if c.shard > 0 {
-		return c.nextShard(ctx, m)
-	}
-	if err := c.restoreFirstShard(ctx, m); err != nil || c.subject.shardCount() > m.shards {
-		return nil, nil, err
-	}
-	r := evaluate(m, c.updates, c.waiters)
-	c.answerDenied(r)
-	return c.writer().createWrite(r, c.config, c.image), r, nil
-}
-
-// nextShard makes a shard with half of what another one has. Reservations that find that others are
-// quicker, or that there is no other one yet, go on elsewhere; what is never denied begins an empty
-// shard in the end.
-func (c *commit) nextShard(ctx context.Context, m *image) (*write, *evaluation, error) {
-	if c.round > 1 {
-		c.redirectWaiters(m)
-	}
-	if !c.pending() {
-		return nil, nil, nil
-	}
-	half, found, err := c.splitShard(ctx, m)
-	if err != nil || c.subject.shardCount() > m.shards { // then the shares are smaller
-		return nil, nil, err
-	}
-	if !found {
-		c.redirectWaiters(m)
-	}
-	if !c.pending() {
-		return nil, nil, nil
-	}
-	r := evaluate(m, c.updates, c.waiters)
-	w := c.writer().createWrite(r, c.config, c.image)
-	w.donorUpdate = half
-	return w, r, nil
-}
-
 // redirectWaiters sends reservations on to other shards, as this one is not made.
 func (c *commit) redirectWaiters(m *image) {
 	r := evaluate(m, nil, c.waiters)

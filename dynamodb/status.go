@@ -22,7 +22,7 @@ func (s *Store) Status(
 	defer s.running.End()
 	var all []weir.LimitStatus
 	for some := range slices.Chunk(of, client.MaxBatchGet) {
-		statuses, err := s.statusOf(ctx, now.UnixMilli(), some)
+		statuses, err := s.statusOfSome(ctx, now.UnixMilli(), some)
 		if err != nil {
 			return nil, err
 		}
@@ -31,8 +31,10 @@ func (s *Store) Status(
 	return all, nil
 }
 
-// status judges what was read of a bucket by what applies.
-func (p *subject) status(now int64, r *weir.Judged, images []*image) []weir.LimitStatus {
+// statusOf judges what was read of a bucket by what applies.
+func statusOf(
+	p *subject, now int64, r *weir.Judged, images []*image,
+) []weir.LimitStatus {
 	of := p.subject
 	t := &itemConfig{level: r.Level, limits: r.Limits}
 	for shard, m := range images {
@@ -59,4 +61,34 @@ func (p *subject) status(now int64, r *weir.Judged, images []*image) []weir.Limi
 		})
 	}
 	return out
+}
+
+// statusOfSome reports the limits of a few subjects, whose bucket items are read together.
+func (s *Store) statusOfSome(
+	ctx context.Context, now int64, of []weir.Judged,
+) ([]weir.LimitStatus, error) {
+	subjects := make([]*subject, len(of))
+	for i := range of {
+		subjects[i] = s.buckets.subject(of[i].Subject)
+		defer subjects[i].release() // once all have been judged
+	}
+	for _, p := range subjects {
+		if err := p.flush(ctx, now); err != nil {
+			return nil, err
+		}
+	}
+	images, err := s.buckets.readSubjects(ctx, now, subjects)
+	if err != nil {
+		return nil, err
+	}
+	var all []weir.LimitStatus
+	for i, p := range subjects {
+		if p.shardCount() > len(images[i]) { // it has shards that the process did not know of
+			if images[i], err = p.readAll(ctx, now); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, statusOf(p, now, &of[i], images[i])...)
+	}
+	return all, nil
 }
