@@ -8,6 +8,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 )
@@ -16,7 +17,7 @@ import (
 type administration struct {
 	client  *client.Client
 	config  *config.Reader
-	buckets *bucketStore
+	buckets *bucketitem.Store
 	options adminOptions
 	running *client.Tasks
 	caller  principalLookup // whose credentials the store uses
@@ -30,10 +31,10 @@ type adminOptions struct {
 	onError func(error)
 }
 
-func newAdministration(s *bucketStore, o adminOptions) *administration {
+func newAdministration(s *bucketitem.Store, o adminOptions) *administration {
 	return &administration{
-		client: s.client, config: s.config, buckets: s, options: o,
-		running: s.running,
+		client: s.Client, config: s.Config, buckets: s, options: o,
+		running: s.Running,
 	}
 }
 

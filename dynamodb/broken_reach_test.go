@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -58,7 +59,7 @@ func (o itemOnly) ReserveLazily(
 			out.Parent = b.Parent
 		}
 		for i := range b.Limits {
-			out.Limits = append(out.Limits, limitOf(&b.Limits[i]))
+			out.Limits = append(out.Limits, bucketitem.LimitOf(&b.Limits[i]))
 		}
 		return out, nil
 	}

@@ -10,6 +10,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -113,7 +114,7 @@ func miscounted() []*wrong {
 		{name: "writes are never credited", caught: []string{"W1: writes are credited,"}, update: func(u *bucketUpdate) {
 			for _, c := range u.adds {
 				if u.attribute(c) == writes {
-					u.change(c, -writeMilli)
+					u.change(c, -bucketitem.WriteMilli)
 				}
 			}
 		}},
@@ -121,7 +122,7 @@ func miscounted() []*wrong {
 			update: func(u *bucketUpdate) {
 				for _, c := range u.adds {
 					if u.attribute(c) == writes && u.refills() {
-						u.change(c, (u.value(c)+writeMilli)/8-writeMilli)
+						u.change(c, (u.value(c)+bucketitem.WriteMilli)/8-bucketitem.WriteMilli)
 					}
 				}
 			}},

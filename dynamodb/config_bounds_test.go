@@ -46,8 +46,8 @@ func TestMostLimits(t *testing.T) {
 				}
 				warm.store.running.Wait()
 				for _, m := range w.images(t, "acme") {
-					if len(m.limits) != len(tc.after) {
-						t.Errorf("the item has %d limits, want %d", len(m.limits), len(tc.after))
+					if len(m.Limits) != len(tc.after) {
+						t.Errorf("the item has %d limits, want %d", len(m.Limits), len(tc.after))
 					}
 				}
 			})

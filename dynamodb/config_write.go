@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -41,7 +42,7 @@ func (a *administration) WriteLimits(
 	if err != nil {
 		return err
 	}
-	return a.buckets.applyConfigChange(ctx, configChange{kind: limitsChanged, at: at, now: now})
+	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{Kind: bucketitem.LimitsChanged, At: at, Now: now})
 }
 
 // planLimits says what has to be written, so that a place has these limits.
@@ -161,7 +162,7 @@ func (a *administration) WritePolicy(ctx context.Context, now time.Time, p weir.
 	if err != nil {
 		return err
 	}
-	return a.buckets.applyConfigChange(ctx, configChange{kind: policyChanged, now: now})
+	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{Kind: bucketitem.PolicyChanged, Now: now})
 }
 
 // unchangedElsewhere is the condition under which an item may be replaced by what was made of it:

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -77,12 +78,12 @@ func warmShards(s *scene) *party {
 // refill has a process write every shard, so that it knows all of them as they are.
 func (s *scene) refill(p *party, entity string) {
 	s.t.Helper()
-	spot := p.store.buckets.subject(weir.Subject{Entity: entity, Resource: costResource})
-	defer spot.release()
+	spot := p.store.buckets.Subject(weir.Subject{Entity: entity, Resource: costResource})
+	defer spot.Release()
 	for shard := range costShards {
 		done := make(chan error, 1)
-		spot.queue(shard).enqueue(&itemUpdate{
-			now: s.clock.Now().UnixMilli(), refill: true, done: func(err error) { done <- err },
+		spot.Queue(shard).Enqueue(&bucketitem.Update{
+			Now: s.clock.Now().UnixMilli(), Refill: true, Done: func(err error) { done <- err },
 		})
 		if err := <-done; err != nil {
 			s.t.Fatalf("refill shard %d: %v", shard, err)

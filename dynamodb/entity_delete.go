@@ -12,6 +12,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -45,8 +46,8 @@ func (a *administration) DeleteEntity(ctx context.Context, now time.Time, name s
 
 // forgetDeleted has the process forget what it knows of an entity.
 func (a *administration) forgetDeleted(ctx context.Context, now time.Time, name string) error {
-	return a.buckets.applyConfigChange(ctx, configChange{
-		kind: entityDeleted, at: weir.Subject{Entity: name}, now: now,
+	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
+		Kind: bucketitem.EntityDeleted, At: weir.Subject{Entity: name}, Now: now,
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/dynamodb/internal/tables"
@@ -43,8 +44,8 @@ func (a *administration) WriteEntity(
 	if err := a.restamp(ctx, written); err != nil {
 		return err
 	}
-	return a.buckets.applyConfigChange(ctx, configChange{
-		kind: entityChanged, at: weir.Subject{Entity: name}, now: now,
+	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
+		Kind: bucketitem.EntityChanged, At: weir.Subject{Entity: name}, Now: now,
 	})
 }
 

@@ -164,12 +164,12 @@ func (a *faultAccount) checkBalances(t *testing.T, w *faultWorld) {
 			if m == nil {
 				continue
 			}
-			c := m.limit(at.limit)
+			c := m.Limit(at.limit)
 			if c == nil || c.Incomplete {
 				t.Errorf("%s %s: shard %d has lost the limit", at.entity, at.limit, shard)
 				continue
 			}
-			if share := c.Capacity / int64(m.shards); c.Balance > share {
+			if share := c.Capacity / int64(m.Shards); c.Balance > share {
 				t.Errorf("%s %s: shard %d holds %d milli-units, its share is %d", at.entity, at.limit, shard,
 					c.Balance, share)
 			}

@@ -78,8 +78,8 @@ func (r *stormRun) available(t *testing.T) map[string]int64 {
 			if m == nil {
 				continue
 			}
-			c := m.limit("rpm")
-			held[entity] += max(0, c.storedBalanceAt(m.item.RefilledMS, now, m.shards)) / 1000
+			c := m.Limit("rpm")
+			held[entity] += max(0, c.StoredBalanceAt(m.Item.RefilledMS, now, m.Shards)) / 1000
 		}
 	}
 	return held

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
@@ -26,17 +27,17 @@ func TestFaultsLateRefund(t *testing.T) {
 					Refill: share * int64(shards), PeriodMS: 1000,
 				}}}
 			}
-			full := newImage(item(5_000), nil, shards, now).clone()
-			full.limits[0].touch(now, shards)
-			if got := full.limits[0].balance; got != share {
+			full := bucketitem.NewImage(item(5_000), nil, shards, now).Clone()
+			full.Limits[0].Touch(now, shards)
+			if got := full.Limits[0].BalanceMilli; got != share {
 				t.Fatalf("the share holds %d, want %d", got, share)
 			}
-			after := newImage(item(8_000), full, shards, now)
-			if got := after.limits[0].balanceAt(now); got != share {
+			after := bucketitem.NewImage(item(8_000), full, shards, now)
+			if got := after.Limits[0].BalanceAt(now); got != share {
 				t.Errorf("after the refund the share holds %d, want %d", got, share)
 			}
-			less := newImage(item(1_000), full, shards, now)
-			if got, want := less.limits[0].balanceAt(now), int64(share-4_000); got != want {
+			less := bucketitem.NewImage(item(1_000), full, shards, now)
+			if got, want := less.Limits[0].BalanceAt(now), int64(share-4_000); got != want {
 				t.Errorf("after a charge of others the share holds %d, want %d", got, want)
 			}
 		})

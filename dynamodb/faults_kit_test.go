@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
@@ -158,7 +159,7 @@ func (w *faultWorld) taken(t *testing.T, entity, limit string) (consumed, balanc
 		if m == nil {
 			continue
 		}
-		if c := m.limit(limit); c != nil {
+		if c := m.Limit(limit); c != nil {
 			consumed += c.Consumed
 			balance += c.Balance
 		}
@@ -167,15 +168,15 @@ func (w *faultWorld) taken(t *testing.T, entity, limit string) (consumed, balanc
 }
 
 // images reads the items of a bucket as they are, one for each shard.
-func (w *faultWorld) images(t *testing.T, entity string) []*image {
+func (w *faultWorld) images(t *testing.T, entity string) []*bucketitem.Image {
 	t.Helper()
-	p := w.eye.buckets.subject(weir.Subject{Entity: entity, Resource: faultResource})
-	defer p.release()
+	p := w.eye.buckets.Subject(weir.Subject{Entity: entity, Resource: faultResource})
+	defer p.Release()
 	now := w.clock.now().UnixMilli()
-	images, err := p.readShards(t.Context(), now)
-	for err == nil && images[0] != nil && images[0].item.Shards > len(images) {
-		p.raiseShards(images[0].item.Shards)
-		images, err = p.readShards(t.Context(), now)
+	images, err := p.ReadShards(t.Context(), now)
+	for err == nil && images[0] != nil && images[0].Item.Shards > len(images) {
+		p.RaiseShards(images[0].Item.Shards)
+		images, err = p.ReadShards(t.Context(), now)
 	}
 	if err != nil {
 		t.Fatalf("read the bucket of %s: %v", entity, err)

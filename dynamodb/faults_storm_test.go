@@ -166,13 +166,13 @@ func (r *stormRun) split(t *testing.T) {
 		if _, err := side.limiter.Reserve(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
-		p := side.store.buckets.subject(weir.Subject{Entity: entity, Resource: faultResource})
+		p := side.store.buckets.Subject(weir.Subject{Entity: entity, Resource: faultResource})
 		for _, shards := range []int{1, 2} {
-			p.doubleShards(t.Context(), shards)
+			p.DoubleShards(t.Context(), shards)
 			side.store.running.Wait()
 		}
-		if p.release(); p.shardCount() != 4 {
-			t.Fatalf("%s has %d shards", entity, p.shardCount())
+		if p.Release(); p.ShardCount() != 4 {
+			t.Fatalf("%s has %d shards", entity, p.ShardCount())
 		}
 	}
 }

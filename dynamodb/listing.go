@@ -67,14 +67,14 @@ func (a *administration) Resources(ctx context.Context, now time.Time, entity st
 		ids = append(ids, id)
 	}
 	found := make(map[string]bool)
-	used, err := a.buckets.subjectsInUse(ctx, now, ids)
+	used, err := a.buckets.SubjectsInUse(ctx, now, ids)
 	if err != nil {
 		return nil, err
 	}
 	for of := range used {
 		found[of.Resource] = true
 	}
-	for of := range a.buckets.removedInUse(now) {
+	for of := range a.buckets.RemovedInUse(now) {
 		if of.Entity == entity {
 			found[of.Resource] = true
 		}
@@ -114,7 +114,7 @@ func (a *administration) Entities(ctx context.Context, now time.Time, resource s
 		}
 	}
 	found := make(map[string]bool)
-	used, err := a.buckets.subjectsInUse(ctx, now, ids)
+	used, err := a.buckets.SubjectsInUse(ctx, now, ids)
 	if err != nil {
 		return nil, err
 	}

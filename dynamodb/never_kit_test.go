@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -296,7 +297,7 @@ func (w *neverWorld) put(b *schema.Bucket) {
 // shards are the shards of a bucket that are there, by the number of the shard.
 func (w *neverWorld) shards(entity string) map[int]*schema.Bucket {
 	w.Helper()
-	keys := make([]schema.Key, 2*maxShards)
+	keys := make([]schema.Key, 2*bucketitem.MaxShards)
 	for i := range keys {
 		keys[i] = w.id(entity, i).Key()
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/soak"
 )
@@ -110,7 +111,7 @@ func writesUndivided(w *neverWorld) {
 
 // shardsExist: a crowded bucket is split, up to a bound, by whoever draws a shard first.
 func shardsExist(w *neverWorld) {
-	w.system(per("n", 1_000_000, maxShards, stillPeriod*time.Second)) // which can be shared
+	w.system(per("n", 1_000_000, bucketitem.MaxShards, stillPeriod*time.Second)) // which can be shared
 	p := w.process()
 	admitted := int64(0)
 	admit := func(n int) {
@@ -122,20 +123,20 @@ func shardsExist(w *neverWorld) {
 	admit(1)
 	// Twice as often as the shards can be doubled, and on until they are: what is admitted may all go to
 	// shards that are just made, which are not crowded.
-	for round := 0; round < 10 || w.count(neverEntity) < maxShards; round++ {
+	for round := 0; round < 10 || w.count(neverEntity) < bucketitem.MaxShards; round++ {
 		if round == 100 {
-			w.Fatalf("%d shards after %d rounds, want %d", w.count(neverEntity), round, maxShards)
+			w.Fatalf("%d shards after %d rounds, want %d", w.count(neverEntity), round, bucketitem.MaxShards)
 		}
 		for i := range w.shards(neverEntity) {
 			w.crowded(neverEntity, i)
 		}
 		admit(3)
 		w.clock.Advance(2 * time.Second) // a doubling has so long to take effect
-		if n := w.count(neverEntity); n > maxShards {
-			w.Fatalf("%d shards, want at most %d", n, maxShards)
+		if n := w.count(neverEntity); n > bucketitem.MaxShards {
+			w.Fatalf("%d shards, want at most %d", n, bucketitem.MaxShards)
 		}
 	}
-	equal(w, "shards", w.count(neverEntity), maxShards)
+	equal(w, "shards", w.count(neverEntity), bucketitem.MaxShards)
 	admit(300)
 	found := w.shards(neverEntity)
 	for _, l := range p.log.take() {
@@ -143,9 +144,9 @@ func shardsExist(w *neverWorld) {
 			w.Errorf("shard %d was written to, and is not there", l.shard)
 		}
 	}
-	w.Logf("%d of %d shards are there after %d writes", len(found), maxShards, admitted)
-	if len(found) < maxShards/2 {
-		w.Errorf("%d shards are there, want most of %d", len(found), maxShards)
+	w.Logf("%d of %d shards are there after %d writes", len(found), bucketitem.MaxShards, admitted)
+	if len(found) < bucketitem.MaxShards/2 {
+		w.Errorf("%d shards are there, want most of %d", len(found), bucketitem.MaxShards)
 	}
 	left, consumed := w.sum(neverEntity, "n")
 	equal(w, "consumed", consumed, admitted*1000)

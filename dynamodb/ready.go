@@ -35,7 +35,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	defer s.running.End()
 	//nolint:contextcheck // A read outlives the caller who began it: others wait for it too.
 	return s.probe.latest(ctx, s.client.Now(), func(done func(error)) {
-		s.buckets.counts.probes.Add(1)
+		s.buckets.Counts.Probes.Add(1)
 		s.running.Run(func() { done(s.checkNamespace()) })
 	})
 }
@@ -102,7 +102,7 @@ func (s *Store) checkNamespace() error {
 // by now. It remembers which.
 func (s *Store) checkNamespaceItem(item schema.Item) error {
 	err := s.namespaceFault(item)
-	s.buckets.gone.Store(err != nil)
+	s.buckets.Gone.Store(err != nil)
 	return err
 }
 

@@ -72,7 +72,7 @@ func TestSettleInPurgedNamespace(t *testing.T) {
 	s.store.running.Wait()
 	for _, m := range w.images(t, "acme") {
 		if m != nil {
-			t.Errorf("the purged namespace has a bucket item again: %+v", m.item)
+			t.Errorf("the purged namespace has a bucket item again: %+v", m.Item)
 		}
 	}
 }

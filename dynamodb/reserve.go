@@ -5,29 +5,30 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 )
 
 // itemCharge is what one reservation has to do on one (entity, resource).
 type itemCharge struct {
-	state      *subject
-	takes      []itemTake
-	resolved   *weir.Resolved // nil where it is not at hand
-	configRead *configRead    // under way for a blind journey; nil where the configuration is at hand
-	waiter     *waiter
+	state      *bucketitem.Subject
+	takes      []bucketitem.Take
+	resolved   *weir.Resolved         // nil where it is not at hand
+	configRead *bucketitem.ConfigRead // under way for a blind journey; nil where the configuration is at hand
+	waiter     *bucketitem.Waiter
 	shard      int
 	// shardTakes are where it was taken, once it was.
 	shardTakes []shardTake
-	found      waiterResult
+	found      bucketitem.Result
 }
 
 // shardTake is what an errand took from one shard.
 type shardTake struct {
 	shard int
-	asks  []itemTake
+	asks  []bucketitem.Take
 	// found are the limits asked, as the shard had them before, in the order of the asks.
-	found []limitImage
+	found []bucketitem.LimitImage
 }
 
 // Reserve takes what a plan asks, or nothing. If bucket items have other limits than the plan, they are
@@ -67,7 +68,7 @@ func (s *Store) reserve(
 		return nil, nil, err
 	}
 	defer s.running.End()
-	number := s.buckets.calls.Add(1)
+	number := s.buckets.Calls.Add(1)
 	x := &resolution{store: s, ask: r.Resolve, plan: made}
 	mine := *r
 	mine.Resolve = x.resolve
@@ -136,7 +137,7 @@ type reserveOp struct {
 
 func (j *reserveOp) release() {
 	for _, e := range j.itemCharges {
-		e.state.release()
+		e.state.Release()
 	}
 }
 
@@ -173,21 +174,21 @@ func (s *Store) plan(
 			return nil, err
 		}
 		e := j.chargeFor(s, t.Subject)
-		e.takes = append(e.takes, itemTake{
-			name: t.Limit.Name, milli: milli, belowCapacity: (t.Limit.Capacity - t.Ceiling) * 1000,
-			limit: t.Limit, holding: i,
+		e.takes = append(e.takes, bucketitem.Take{
+			Name: t.Limit.Name, Milli: milli, BelowCapacity: (t.Limit.Capacity - t.Ceiling) * 1000,
+			Limit: t.Limit, Holding: i,
 		})
 	}
 	for _, e := range j.itemCharges {
-		f := x.of(e.state.subject)
+		f := x.of(e.state.Subject)
 		if f == nil { // of a plan that was made before
-			resolved, err := r.Resolve(ctx, e.state.subject, weir.Usual)
+			resolved, err := r.Resolve(ctx, e.state.Subject, weir.Usual)
 			if err != nil {
 				j.release()
 				return nil, err
 			}
-			x.keep(found{e.state.subject, resolved, 0})
-			f = x.of(e.state.subject)
+			x.keep(found{e.state.Subject, resolved, 0})
+			f = x.of(e.state.Subject)
 		}
 		e.resolved = f.resolved
 		if f.resolved.Level == "" { // limits that the request brought
@@ -195,7 +196,7 @@ func (s *Store) plan(
 				Level: weir.LevelRequest, Limits: r.Brought, Parent: f.resolved.Parent,
 			}
 		}
-		e.state.markVerified(f.changes, e.resolved)
+		e.state.MarkVerified(f.changes, e.resolved)
 	}
 	return j, nil
 }
@@ -203,7 +204,7 @@ func (s *Store) plan(
 // engineStale reports whether the limiter keeps a configuration that this process has changed: it may
 // not have heard of that yet.
 func (s *Store) engineStale(ctx context.Context, resolve weir.Resolver, of weir.Subject) bool {
-	if !s.buckets.configStale(of) {
+	if !s.buckets.ConfigStale(of) {
 		return false
 	}
 	old, err := resolve(ctx, of, weir.Cached)
@@ -213,11 +214,11 @@ func (s *Store) engineStale(ctx context.Context, resolve weir.Resolver, of weir.
 // chargeFor is that of a subject.
 func (j *reserveOp) chargeFor(s *Store, of weir.Subject) *itemCharge {
 	for _, e := range j.itemCharges {
-		if e.state.subject == of {
+		if e.state.Subject == of {
 			return e
 		}
 	}
-	e := &itemCharge{state: s.buckets.subject(of)}
+	e := &itemCharge{state: s.buckets.Subject(of)}
 	j.itemCharges = append(j.itemCharges, e)
 	return e
 }
@@ -260,7 +261,7 @@ func (s *Store) execute(ctx context.Context, j *reserveOp) (out *weir.Outcome, a
 // executeParallel does each errand on its own. Where one is denied, the others give back.
 func (s *Store) executeParallel(ctx context.Context, j *reserveOp) (out *weir.Outcome, again bool, err error) {
 	for _, e := range j.itemCharges {
-		e.shardTakes, e.found = nil, waiterResult{}
+		e.shardTakes, e.found = nil, bucketitem.Result{}
 		j.enqueue(e)
 	}
 	for i := 0; i < len(j.itemCharges); i++ { // a blind journey may learn of a parent on the way
@@ -269,7 +270,7 @@ func (s *Store) executeParallel(ctx context.Context, j *reserveOp) (out *weir.Ou
 			j.enqueue(e)
 		}
 		j.await(ctx, e)
-		if !j.unplanned || i > 0 || e.found.kind != taken || e.resolved != nil {
+		if !j.unplanned || i > 0 || e.found.Kind != bucketitem.Taken || e.resolved != nil {
 			continue
 		}
 		j.addItemParent(ctx, s, e)
@@ -281,14 +282,14 @@ func (s *Store) executeParallel(ctx context.Context, j *reserveOp) (out *weir.Ou
 func (s *Store) finishReserve(ctx context.Context, j *reserveOp) (out *weir.Outcome, again bool, err error) {
 	all := true
 	for _, e := range j.itemCharges {
-		switch e.found.kind {
-		case taken:
+		switch e.found.Kind {
+		case bucketitem.Taken:
 			continue
-		case failed:
-			if err == nil || !isUnavailable(e.found.err) {
-				err = e.found.err
+		case bucketitem.Failed:
+			if err == nil || !isUnavailable(e.found.Err) {
+				err = e.found.Err
 			}
-		case stale, missing:
+		case bucketitem.Stale, bucketitem.NoItem:
 			again = true
 		}
 		all = false
@@ -325,9 +326,9 @@ func (j *reserveOp) enqueue(e *itemCharge) {
 	if len(e.takes) == 0 {
 		return
 	}
-	e.shard = e.state.pickShard()
+	e.shard = e.state.PickShard()
 	e.waiter = j.waiterFor(e)
-	e.state.queue(e.shard).enqueueWaiter(e.waiter)
+	e.state.Queue(e.shard).EnqueueWaiter(e.waiter)
 }
 
 // await waits for the errand, and goes on to other shards where one has too little.
@@ -335,12 +336,12 @@ func (j *reserveOp) await(ctx context.Context, e *itemCharge) {
 	if e.waiter == nil {
 		return
 	}
-	e.found = e.waiter.wait(ctx)
-	if e.found.kind == taken {
-		e.shardTakes = []shardTake{{e.shard, e.takes, e.found.found}}
+	e.found = e.waiter.Wait(ctx)
+	if e.found.Kind == bucketitem.Taken {
+		e.shardTakes = []shardTake{{e.shard, e.takes, e.found.Found}}
 		return
 	}
-	if e.found.kind == denied && e.state.shardCount() > 1 && !j.unplanned {
+	if e.found.Kind == bucketitem.Denied && e.state.ShardCount() > 1 && !j.unplanned {
 		j.tryOtherShards(ctx, e)
 	}
 }
@@ -348,7 +349,7 @@ func (j *reserveOp) await(ctx context.Context, e *itemCharge) {
 // compensate returns what an errand took in vain, with the next write of each item.
 func (e *itemCharge) compensate(now int64) {
 	for _, d := range e.shardTakes {
-		e.state.queue(d.shard).enqueue(compensation(now, d.asks, d.found))
+		e.state.Queue(d.shard).Enqueue(bucketitem.Compensation(now, d.asks, d.found))
 	}
 	e.shardTakes = nil
 }
@@ -357,11 +358,11 @@ func (e *itemCharge) compensate(now int64) {
 func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
 
 // waiterFor is that of an errand.
-func (j *reserveOp) waiterFor(e *itemCharge) *waiter { return j.waiterForPart(e, e.takes) }
+func (j *reserveOp) waiterFor(e *itemCharge) *bucketitem.Waiter { return j.waiterForPart(e, e.takes) }
 
 // waiterForPart is one for a part of an errand.
-func (j *reserveOp) waiterForPart(e *itemCharge, asks []itemTake) *waiter {
-	return &waiter{
-		now: j.now, number: j.number, asks: asks, resolved: e.resolved, answer: make(chan waiterResult, 1),
+func (j *reserveOp) waiterForPart(e *itemCharge, asks []bucketitem.Take) *bucketitem.Waiter {
+	return &bucketitem.Waiter{
+		Now: j.now, Number: j.number, Takes: asks, Resolved: e.resolved, Answer: make(chan bucketitem.Result, 1),
 	}
 }

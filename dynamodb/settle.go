@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/kernel"
 )
@@ -129,7 +130,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 		shard  int
 		refund bool
 	}
-	rides := make(map[place]*itemUpdate)
+	rides := make(map[place]*bucketitem.Update)
 	moved := make(map[place][]pieceDelta)
 	var order []place
 	for _, p := range steps {
@@ -138,25 +139,25 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 		at := place{h.Subject, p.shard, p.milli < 0}
 		r := rides[at]
 		if r == nil {
-			r = &itemUpdate{now: now.UnixMilli()}
+			r = &bucketitem.Update{Now: now.UnixMilli()}
 			rides[at] = r
 			order = append(order, at)
 		}
-		r.deltas = append(r.deltas, delta{
-			name: h.Limit.Name, milli: p.milli, limit: u.Changes[p.holding].Limit,
+		r.Deltas = append(r.Deltas, bucketitem.Delta{
+			Name: h.Limit.Name, Milli: p.milli, Limit: u.Changes[p.holding].Limit,
 		})
 		moved[at] = append(moved[at], p)
 	}
 	if len(order) == 0 {
 		return nil
 	}
-	lines := make([]*itemQueue, len(order))
+	lines := make([]*bucketitem.Queue, len(order))
 	for i, at := range order {
-		p := s.buckets.subject(at.of)
-		defer p.release()
-		lines[i] = p.queue(at.shard)
-		if m := lines[i].expectedImage(); m != nil { // all or nothing, as far as the items are known
-			if err := m.countable(rides[at], make(map[string]int64)); err != nil {
+		p := s.buckets.Subject(at.of)
+		defer p.Release()
+		lines[i] = p.Queue(at.shard)
+		if m := lines[i].ExpectedImage(); m != nil { // all or nothing, as far as the items are known
+			if err := m.Countable(rides[at], make(map[string]int64)); err != nil {
 				return err
 			}
 		}
@@ -166,9 +167,9 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 	t.mu.Unlock()
 	for i, at := range order {
 		r := rides[at]
-		r.done = func(err error) { t.finish(moved[at], r.inDoubt, err) }
-		r.reread = s.buckets.configStale(at.of)
-		lines[i].enqueue(r)
+		r.Done = func(err error) { t.finish(moved[at], r.InDoubt, err) }
+		r.Reread = s.buckets.ConfigStale(at.of)
+		lines[i].Enqueue(r)
 	}
 	return nil
 }
@@ -180,14 +181,14 @@ func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *weir.Update) {
 		if t.touched[i] {
 			continue
 		}
-		p := s.buckets.subject(h.Subject)
+		p := s.buckets.Subject(h.Subject)
 		var inForce *weir.Limit
-		if s.buckets.configStale(h.Subject) {
+		if s.buckets.ConfigStale(h.Subject) {
 			inForce = u.Changes[i].Limit
 		}
-		seen := seenLimit{name: h.Limit.Name, now: now.UnixMilli(), limit: inForce}
-		p.queue(t.pieces[i][0].shard).noteSeen(seen)
-		p.release()
+		seen := bucketitem.SeenLimit{Name: h.Limit.Name, Now: now.UnixMilli(), Limit: inForce}
+		p.Queue(t.pieces[i][0].shard).NoteSeen(seen)
+		p.Release()
 	}
 }
 

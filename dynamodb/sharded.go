@@ -3,6 +3,8 @@ package dynamodb
 import (
 	"context"
 	"slices"
+
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
 // tryOtherShards goes on where one shard had too little: the others are read once, and then asked in the
@@ -11,19 +13,19 @@ import (
 func (j *reserveOp) tryOtherShards(ctx context.Context, e *itemCharge) {
 	now := j.now
 	tried := e.found
-	images, err := e.state.readAll(ctx, now)
+	images, err := e.state.ReadAll(ctx, now)
 	if err != nil {
-		e.found = waiterResult{kind: failed, err: err}
+		e.found = bucketitem.Result{Kind: bucketitem.Failed, Err: err}
 		return
 	}
 	for _, shard := range e.shardsWithEnough(images, now) {
 		m := j.waiterFor(e)
-		e.state.queue(shard).enqueueWaiter(m)
-		v := m.wait(ctx)
-		if v.kind != denied {
+		e.state.Queue(shard).EnqueueWaiter(m)
+		v := m.Wait(ctx)
+		if v.Kind != bucketitem.Denied {
 			e.found, e.shard = v, shard
-			if v.kind == taken {
-				e.shardTakes = []shardTake{{shard, e.takes, v.found}}
+			if v.Kind == bucketitem.Taken {
+				e.shardTakes = []shardTake{{shard, e.takes, v.Found}}
 			}
 			return
 		}
@@ -37,16 +39,16 @@ func (j *reserveOp) tryOtherShards(ctx context.Context, e *itemCharge) {
 }
 
 // addShardTotals adds to what was found what the other shards have.
-func (e *itemCharge) addShardTotals(images []*image, now int64) {
-	e.found.shards = len(images)
-	if len(images) < 2 || len(e.found.found) < len(e.takes) {
+func (e *itemCharge) addShardTotals(images []*bucketitem.Image, now int64) {
+	e.found.Shards = len(images)
+	if len(images) < 2 || len(e.found.Found) < len(e.takes) {
 		return
 	}
-	e.found.others = make([]int64, len(e.takes))
+	e.found.Others = make([]int64, len(e.takes))
 	for k := range e.takes {
 		for i, m := range images {
 			if i != e.shard {
-				e.found.others[k] += m.available(&e.takes[k], now)
+				e.found.Others[k] += m.Available(&e.takes[k], now)
 			}
 		}
 	}
@@ -55,7 +57,7 @@ func (e *itemCharge) addShardTotals(images []*image, now int64) {
 // shardsWithEnough are the shards that were not asked and have enough, the fullest first. The first one
 // has what no other has when it is made; another one that is not there takes what it has from
 // these.
-func (e *itemCharge) shardsWithEnough(images []*image, now int64) []int {
+func (e *itemCharge) shardsWithEnough(images []*bucketitem.Image, now int64) []int {
 	var shards []int
 	for i, m := range images {
 		if m == nil && i == 0 {
@@ -67,7 +69,7 @@ func (e *itemCharge) shardsWithEnough(images []*image, now int64) []int {
 		enough := true
 		for k := range e.takes {
 			a := &e.takes[k]
-			enough = enough && m.available(a, now) >= a.needs(len(images))
+			enough = enough && m.Available(a, now) >= a.Needs(len(images))
 		}
 		if enough {
 			shards = append(shards, i)
@@ -75,64 +77,64 @@ func (e *itemCharge) shardsWithEnough(images []*image, now int64) []int {
 	}
 	first := &e.takes[0]
 	slices.SortStableFunc(shards, func(a, b int) int {
-		return int(min(1, max(-1, images[b].available(first, now)-images[a].available(first, now))))
+		return int(min(1, max(-1, images[b].Available(first, now)-images[a].Available(first, now))))
 	})
 	return shards
 }
 
 // takeFromShards takes the errand in parts from several shards, where they have enough together.
-func (j *reserveOp) takeFromShards(ctx context.Context, e *itemCharge, images []*image) bool {
+func (j *reserveOp) takeFromShards(ctx context.Context, e *itemCharge, images []*bucketitem.Image) bool {
 	now := j.now
-	parts := make([][]itemTake, len(images))
+	parts := make([][]bucketitem.Take, len(images))
 	for k := range e.takes {
 		a := e.takes[k]
-		left := a.milli
+		left := a.Milli
 		var all int64
 		for i, m := range images {
 			part := a
-			has := m.available(&a, now)
-			part.milli = min(left, max(0, has-(a.needs(len(images))-a.milli)))
+			has := m.Available(&a, now)
+			part.Milli = min(left, max(0, has-(a.Needs(len(images))-a.Milli)))
 			all += has
-			if part.milli > 0 {
+			if part.Milli > 0 {
 				parts[i] = append(parts[i], part)
-				left -= part.milli
+				left -= part.Milli
 			}
 		}
-		if left > 0 || a.milli == 0 && all < a.belowCapacity { // nothing is asked, but nothing is owed either
+		if left > 0 || a.Milli == 0 && all < a.BelowCapacity { // nothing is asked, but nothing is owed either
 			return false
 		}
 	}
-	members := make([]*waiter, len(images))
+	members := make([]*bucketitem.Waiter, len(images))
 	for i, asks := range parts {
 		if len(asks) > 0 {
 			members[i] = j.waiterForPart(e, asks)
-			e.state.queue(i).enqueueWaiter(members[i])
+			e.state.Queue(i).EnqueueWaiter(members[i])
 		}
 	}
 	all := true
-	var failure waiterResult
+	var failure bucketitem.Result
 	for i, m := range members {
 		if m == nil {
 			continue
 		}
-		v := m.wait(ctx)
-		if v.kind == taken {
-			e.shardTakes = append(e.shardTakes, shardTake{i, parts[i], v.found})
+		v := m.Wait(ctx)
+		if v.Kind == bucketitem.Taken {
+			e.shardTakes = append(e.shardTakes, shardTake{i, parts[i], v.Found})
 			continue
 		}
-		if all = false; failure.kind != failed {
+		if all = false; failure.Kind != bucketitem.Failed {
 			failure = v
 		}
 	}
 	if !all {
 		e.compensate(now)
-		if failure.kind == failed {
+		if failure.Kind == bucketitem.Failed {
 			e.found = failure
 			return true
 		}
 		return false
 	}
-	e.found.kind = taken
+	e.found.Kind = bucketitem.Taken
 	e.addShardTotals(images, now)
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -50,7 +51,7 @@ func transactionsSpread(w *neverWorld) {
 		}
 		w.crowded(neverEntity, 0)
 		p.admit(neverEntity, weir.Costs{"n": 0})
-		w.clock.Advance(spreadMS * time.Millisecond)
+		w.clock.Advance(bucketitem.SpreadMS * time.Millisecond)
 	}
 	p.summon(neverEntity, "n", shards)
 	w.clock.Advance(time.Minute)
@@ -298,11 +299,11 @@ func keptAbove(w *neverWorld) {
 		w.lay(trial(n), 2, limit, units{"n": 10}, units{})
 		p.admit(trial(n), weir.Costs{"n": 0}) // which shows it ten
 		w.edit(trial(n), 1, map[string]int64{schema.AttrShardCount: 4})
-		s := p.store.buckets.subject(weir.Subject{Entity: trial(n), Resource: neverResource})
-		for draws := 0; s.shardCount() < 4 && draws < mostDraws; draws++ {
+		s := p.store.buckets.Subject(weir.Subject{Entity: trial(n), Resource: neverResource})
+		for draws := 0; s.ShardCount() < 4 && draws < mostDraws; draws++ {
 			p.admit(trial(n), weir.Costs{"n": 0})
 		}
-		s.release()
+		s.Release()
 		w.edit(trial(n), 0, balance("n", 40))
 		w.edit(trial(n), 0, map[string]int64{schema.AttrShardCount: 4})
 		p.admit(trial(n), weir.Costs{"n": 30})

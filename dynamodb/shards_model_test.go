@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
+	"github.com/weir-limiter/weir/kernel"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/soak"
-	"github.com/weir-limiter/weir/kernel"
 )
 
 // The bucket of the model.
@@ -137,8 +138,8 @@ func (m *shardModel) compare() {
 	}
 	m.all, m.owes, m.there, m.count = 0, false, len(found), found[0].Shards
 	for _, b := range found {
-		c := newCounter(*b.Limit("n"), b.RefilledMS, m.count)
-		has := c.peek(m.at, m.count)
+		c := bucketitem.NewCounter(*b.Limit("n"), b.RefilledMS, m.count)
+		has := c.Peek(m.at, m.count)
 		m.all, m.owes = m.all+has, m.owes || has < 0
 	}
 	if m.all > m.balance+modelSlack {
@@ -191,7 +192,7 @@ func (m *shardModel) settle() {
 	}
 	m.end(l, cost, used)
 	if used < cost { // who was denied by another process believes so for so long
-		m.clock.Advance(maxRefusalMS * time.Millisecond)
+		m.clock.Advance(bucketitem.MaxRefusalMS * time.Millisecond)
 	}
 }
 
@@ -226,7 +227,7 @@ func (m *shardModel) wait() {
 // would not.
 func (m *shardModel) double(p *process) {
 	was := m.count
-	if was == maxShards {
+	if was == bucketitem.MaxShards {
 		return
 	}
 	if m.told {

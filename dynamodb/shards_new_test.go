@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -85,9 +86,9 @@ func overtakenTwice(w *neverWorld) {
 func countJumped(w *neverWorld) {
 	limit := []weir.Limit{per("n", 320, 320, time.Minute)}
 	w.system(limit...)
-	w.lay(neverEntity, maxShards, limit, units{"n": 320})
+	w.lay(neverEntity, bucketitem.MaxShards, limit, units{"n": 320})
 	p := w.process()
-	p.summon(neverEntity, "n", maxShards)
+	p.summon(neverEntity, "n", bucketitem.MaxShards)
 	w.together(neverEntity, "n", 320_000)
 	w.clock.Advance(3 * time.Minute)
 	p.exactly(neverEntity, "n", 320, 320)
@@ -190,7 +191,7 @@ func settledCount(w *neverWorld) {
 	w.drained(neverEntity)
 	p := w.process()
 	l := p.admit(neverEntity, weir.Costs{"n": 10})
-	p.store.buckets.subjects = newSubjectCache(knownSize)
+	p.store.buckets.Subjects = bucketitem.NewSubjectCache(bucketitem.KnownSize)
 	w.erase(neverEntity, 1)
 	p.must(l.Complete(w.Context(), weir.Costs{"n": 15}))
 	b := w.bucket(neverEntity, 1)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
 // neverSplit is about how far a bucket is split.
@@ -11,7 +12,7 @@ func neverSplit() []neverCase {
 	return []neverCase{
 		{"split: as far as the capacity divides", splitsTo(8, per("n", 321, 32_000, time.Minute))},
 		{"split: as far as the refill divides", splitsTo(8, per("n", 32_000, 321, time.Minute))},
-		{"split: to the bound where all divides", splitsTo(maxShards, per("n", 336, 32, time.Minute))},
+		{"split: to the bound where all divides", splitsTo(bucketitem.MaxShards, per("n", 336, 32, time.Minute))},
 		{"split: as far as ten units are left", splitsTo(8, per("n", 96, 96, time.Minute))},
 		{
 			"split: as far as the smallest of several limits lets it",
@@ -30,7 +31,7 @@ func (p *process) crowdedOut() int {
 	p.admit(neverEntity, weir.Costs{"n": 1})
 	was := w.count(neverEntity)
 	for crowded := 0; crowded < 2; { // shard 0 was, and nothing came of it
-		w.clock.Advance(2 * spreadMS * time.Millisecond)
+		w.clock.Advance(2 * bucketitem.SpreadMS * time.Millisecond)
 		for i := range w.shards(neverEntity) {
 			w.crowded(neverEntity, i)
 		}
@@ -42,7 +43,7 @@ func (p *process) crowdedOut() int {
 			p.admit(neverEntity, weir.Costs{"n": 0})
 		}
 		if n := w.count(neverEntity); n != was {
-			if n != 2*was || n > maxShards {
+			if n != 2*was || n > bucketitem.MaxShards {
 				w.Fatalf("%d shards became %d", was, n)
 			}
 			was, crowded = n, 0

@@ -21,9 +21,9 @@ type Stats struct {
 // Stats returns the counts so far.
 func (s *Store) Stats() Stats {
 	return Stats{
-		Contended: s.buckets.counts.contended.Load(), Ambiguous: s.buckets.counts.ambiguousCalls.Load(),
-		AmbiguousMilli: s.buckets.counts.ambiguousMilli.Load(), Doublings: s.buckets.counts.doublings.Load(),
-		Probes: s.buckets.counts.probes.Load(),
+		Contended: s.buckets.Counts.Contended.Load(), Ambiguous: s.buckets.Counts.AmbiguousCalls.Load(),
+		AmbiguousMilli: s.buckets.Counts.AmbiguousMilli.Load(), Doublings: s.buckets.Counts.Doublings.Load(),
+		Probes: s.buckets.Counts.Probes.Load(),
 	}
 }
 
@@ -34,13 +34,13 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 		name, help string
 		read       func() int64
 	}{
-		{"contended", "Reservations denied since other writers were quicker.", s.buckets.counts.contended.Load},
+		{"contended", "Reservations denied since other writers were quicker.", s.buckets.Counts.Contended.Load},
 		{"ambiguous", "Amounts of which nobody knows whether a write without an answer charged them or gave them back.",
-			s.buckets.counts.ambiguousCalls.Load},
+			s.buckets.Counts.AmbiguousCalls.Load},
 		{"ambiguous_units", "What these amounts come to; so much may be over-charged at most.",
-			func() int64 { return s.buckets.counts.ambiguousMilli.Load() / 1000 }},
-		{"doublings", "Times that the shards of a bucket were doubled.", s.buckets.counts.doublings.Load},
-		{"probes", "Reads that asked the table whether it can be used.", s.buckets.counts.probes.Load},
+			func() int64 { return s.buckets.Counts.AmbiguousMilli.Load() / 1000 }},
+		{"doublings", "Times that the shards of a bucket were doubled.", s.buckets.Counts.Doublings.Load},
+		{"probes", "Reads that asked the table whether it can be used.", s.buckets.Counts.Probes.Load},
 	} {
 		if !yield(c.name, c.help, c.read) {
 			return

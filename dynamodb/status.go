@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/kernel"
 )
@@ -33,13 +34,13 @@ func (s *Store) Status(
 
 // statusOf judges what was read of a bucket by what applies.
 func statusOf(
-	p *subject, now int64, r *weir.Judged, images []*image,
+	p *bucketitem.Subject, now int64, r *weir.Judged, images []*bucketitem.Image,
 ) []weir.LimitStatus {
-	of := p.subject
-	t := &itemConfig{level: r.Level, limits: r.Limits}
+	of := p.Subject
+	t := bucketitem.NewItemConfig(&weir.Resolved{Level: r.Level, Limits: r.Limits})
 	for shard, m := range images {
 		if m != nil {
-			images[shard] = m.withConfig(t, p.item(shard).removed())
+			images[shard] = m.WithConfig(t, p.Item(shard).Removed())
 		}
 	}
 	out := make([]weir.LimitStatus, 0, len(r.Limits))
@@ -48,12 +49,12 @@ func statusOf(
 		var balance int64
 		for shard, m := range images {
 			if m == nil {
-				if s := storedLimit(l); shard == 0 { // another one takes what it has from the rest
-					balance += firstShare(&s, images)
+				if s := bucketitem.StoredLimit(l); shard == 0 { // another one takes what it has from the rest
+					balance += bucketitem.FirstShare(&s, images)
 				}
 				continue
 			}
-			balance += m.limit(l.Name).peek(now, len(images))
+			balance += m.Limit(l.Name).Peek(now, len(images))
 		}
 		out = append(out, weir.LimitStatus{
 			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind, Level: r.Level,
@@ -67,24 +68,24 @@ func statusOf(
 func (s *Store) statusOfSome(
 	ctx context.Context, now int64, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
-	subjects := make([]*subject, len(of))
+	subjects := make([]*bucketitem.Subject, len(of))
 	for i := range of {
-		subjects[i] = s.buckets.subject(of[i].Subject)
-		defer subjects[i].release() // once all have been judged
+		subjects[i] = s.buckets.Subject(of[i].Subject)
+		defer subjects[i].Release() // once all have been judged
 	}
 	for _, p := range subjects {
-		if err := p.flush(ctx, now); err != nil {
+		if err := p.Flush(ctx, now); err != nil {
 			return nil, err
 		}
 	}
-	images, err := s.buckets.readSubjects(ctx, now, subjects)
+	images, err := s.buckets.ReadSubjects(ctx, now, subjects)
 	if err != nil {
 		return nil, err
 	}
 	var all []weir.LimitStatus
 	for i, p := range subjects {
-		if p.shardCount() > len(images[i]) { // it has shards that the process did not know of
-			if images[i], err = p.readAll(ctx, now); err != nil {
+		if p.ShardCount() > len(images[i]) { // it has shards that the process did not know of
+			if images[i], err = p.ReadAll(ctx, now); err != nil {
 				return nil, err
 			}
 		}

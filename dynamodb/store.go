@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -52,7 +53,7 @@ type Store struct {
 	*administration
 	client     *client.Client
 	config     *config.Reader
-	buckets    *bucketStore
+	buckets    *bucketitem.Store
 	options    Options
 	running    *client.Tasks // calls, item queues, and what is done in the background
 	unfinished unfinishedUpdates
@@ -63,8 +64,8 @@ type Store struct {
 func newStore(c *client.Client, namespace string, o Options) *Store {
 	s := &Store{client: c, options: o, running: client.NewTasks()}
 	s.config = &config.Reader{Client: c, Namespace: namespace}
-	s.buckets = newBucketStore(s.config, s.running, bucketOptions{
-		noSpeculation: o.NoSpeculation, writeTimeout: o.WriteTimeout, onError: o.OnError,
+	s.buckets = bucketitem.New(s.config, s.running, bucketitem.Options{
+		NoSpeculation: o.NoSpeculation, WriteTimeout: o.WriteTimeout, OnError: o.OnError,
 	})
 	s.administration = newAdministration(s.buckets, adminOptions{
 		principal: o.Principal, onError: o.OnError,

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
@@ -19,7 +20,7 @@ func (s *Store) executeTransactional(ctx context.Context, j *reserveOp) (*weir.O
 	if len(j.itemCharges) == 0 { // nothing is charged
 		return j.admitted(), false, nil
 	}
-	for range maxRounds {
+	for range bucketitem.MaxRounds {
 		if j.sharded() {
 			return s.executeParallel(ctx, j)
 		}
@@ -31,9 +32,9 @@ func (s *Store) executeTransactional(ctx context.Context, j *reserveOp) (*weir.O
 			return s.finishReserve(ctx, j)
 		}
 	}
-	s.buckets.counts.contended.Add(1)
+	s.buckets.Counts.Contended.Add(1)
 	for _, e := range j.itemCharges {
-		e.found = waiterResult{kind: contended}
+		e.found = bucketitem.Result{Kind: bucketitem.Contended}
 	}
 	return j.deniedOutcome(), false, nil
 }
@@ -44,20 +45,20 @@ func (s *Store) tryTransaction(ctx context.Context, j *reserveOp) (answered bool
 	if err != nil || j.sharded() {
 		return false, err
 	}
-	writes := make([]*write, 0, len(j.itemCharges))
+	writes := make([]*bucketitem.Write, 0, len(j.itemCharges))
 	all := true
 	for i, e := range j.itemCharges {
 		e.shard, e.shardTakes, e.waiter = 0, nil, j.waiterFor(e)
-		w, r, err := e.state.planWrite(ctx, e.waiter, e.shard, images[i][0])
+		w, r, err := e.state.PlanWrite(ctx, e.waiter, e.shard, images[i][0])
 		if err != nil {
 			return false, err
 		}
 		if w == nil {
-			e.found, all = <-e.waiter.answer, false
+			e.found, all = <-e.waiter.Answer, false
 			continue
 		}
-		e.found = r.admittedResults[0]
-		e.found.kind = taken
+		e.found = r.AdmittedResults[0]
+		e.found.Kind = bucketitem.Taken
 		writes = append(writes, w)
 	}
 	if !all {
@@ -69,9 +70,9 @@ func (s *Store) tryTransaction(ctx context.Context, j *reserveOp) (answered bool
 		return false, err
 	}
 	for i, e := range j.itemCharges {
-		e.shardTakes = []shardTake{{e.shard, e.takes, e.found.found}}
-		e.state.forgetDenials()
-		e.state.queue(e.shard).adopt(writes[i].after, images[i][0])
+		e.shardTakes = []shardTake{{e.shard, e.takes, e.found.Found}}
+		e.state.ForgetDenials()
+		e.state.Queue(e.shard).Adopt(writes[i].After, images[i][0])
 	}
 	return true, nil
 }
@@ -80,28 +81,28 @@ func (s *Store) tryTransaction(ctx context.Context, j *reserveOp) (answered bool
 // because another one denied.
 func (j *reserveOp) noteSeen() {
 	for _, e := range j.itemCharges {
-		if e.found.kind != taken && e.found.kind != denied {
+		if e.found.Kind != bucketitem.Taken && e.found.Kind != bucketitem.Denied {
 			return // the reservation is planned anew, or has failed
 		}
 	}
 	for _, e := range j.itemCharges {
 		for k := range e.takes {
 			a := &e.takes[k]
-			e.state.queue(e.shard).noteSeen(seenLimit{a.name, j.now, a.limit, true})
+			e.state.Queue(e.shard).NoteSeen(bucketitem.SeenLimit{Name: a.Name, Now: j.now, Limit: a.Limit, Denied: true})
 		}
 	}
 }
 
 // writeTransaction writes the items, and reports false where a condition did not hold or another
 // transaction was quicker. A single item needs no transaction.
-func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*write) (bool, error) {
+func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*bucketitem.Write) (bool, error) {
 	var err error
 	if len(writes) == 1 {
-		_, err = writes[0].send(ctx, s.client)
+		_, err = writes[0].Send(ctx, s.client)
 	} else {
 		var items []types.TransactWriteItem
 		for _, w := range writes {
-			items = append(items, w.transactItems()...)
+			items = append(items, w.TransactItems()...)
 		}
 		_, err = s.client.API.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: items})
 	}
@@ -113,7 +114,7 @@ func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*wr
 	case client.WriteUnknown:
 		for _, e := range j.itemCharges {
 			for k := range e.takes {
-				s.buckets.counts.ambiguous(e.takes[k].milli)
+				s.buckets.Counts.Ambiguous(e.takes[k].Milli)
 			}
 		}
 	}
@@ -121,18 +122,18 @@ func (s *Store) writeTransaction(ctx context.Context, j *reserveOp, writes []*wr
 }
 
 // readItems reads all shards of all errands, after what is on its way to them.
-func (s *Store) readItems(ctx context.Context, j *reserveOp) ([][]*image, error) {
-	spots := make([]*subject, len(j.itemCharges))
+func (s *Store) readItems(ctx context.Context, j *reserveOp) ([][]*bucketitem.Image, error) {
+	spots := make([]*bucketitem.Subject, len(j.itemCharges))
 	for i, e := range j.itemCharges {
-		if err := e.state.flush(ctx, j.now); err != nil {
+		if err := e.state.Flush(ctx, j.now); err != nil {
 			return nil, err
 		}
 		spots[i] = e.state
 	}
-	return s.buckets.readSubjects(ctx, j.now, spots)
+	return s.buckets.ReadSubjects(ctx, j.now, spots)
 }
 
 // sharded reports whether a bucket of the journey is known to be split.
 func (j *reserveOp) sharded() bool {
-	return slices.ContainsFunc(j.itemCharges, func(e *itemCharge) bool { return e.state.shardCount() > 1 })
+	return slices.ContainsFunc(j.itemCharges, func(e *itemCharge) bool { return e.state.ShardCount() > 1 })
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
 // A blind reservation writes at once by what the bucket items say, and reads the configuration at
@@ -24,7 +25,7 @@ import (
 // configuration says what is charged, and if this process has changed the configuration itself.
 func (s *Store) canReserveUnplanned(ctx context.Context, r *weir.Reservation) bool {
 	if len(r.Charges) != 1 || len(r.Brought) > 0 || len(r.Charges[0].Costs) == 0 ||
-		s.options.NoSpeculation || s.options.Transactional || s.buckets.gone.Load() {
+		s.options.NoSpeculation || s.options.Transactional || s.buckets.Gone.Load() {
 		return false
 	}
 	for _, units := range r.Charges[0].Costs {
@@ -36,7 +37,7 @@ func (s *Store) canReserveUnplanned(ctx context.Context, r *weir.Reservation) bo
 	for { // the entity, then the parent that it cascades to
 		resolved, err := r.Resolve(ctx, of, weir.Cached)
 		switch {
-		case err != nil || s.buckets.configStale(of):
+		case err != nil || s.buckets.ConfigStale(of):
 			return false
 		case resolved == nil:
 			return true
@@ -60,7 +61,7 @@ func (s *Store) planFromItems(
 	c := &r.Charges[0]
 	child := j.chargeFor(s, weir.Subject{Entity: c.Entity, Resource: c.Resource})
 	known := j.addTakes(child)
-	parent := child.state.itemParent()
+	parent := child.state.ItemParent()
 	if child.resolved != nil {
 		parent = child.resolved.Parent
 	}
@@ -70,12 +71,12 @@ func (s *Store) planFromItems(
 	behind := false
 	named := make(map[string]bool)
 	for _, e := range j.itemCharges {
-		behind = behind || e.resolved == nil && e.state.itemStale() || s.buckets.configStale(e.state.subject)
+		behind = behind || e.resolved == nil && e.state.ItemStale() || s.buckets.ConfigStale(e.state.Subject)
 		for k := range e.takes {
 			a := &e.takes[k]
-			named[a.name] = true
+			named[a.Name] = true
 			// What can never be satisfied is an error, and the plan says which.
-			behind = behind || a.limit != nil && a.milli/1000 > a.limit.Capacity
+			behind = behind || a.Limit != nil && a.Milli/1000 > a.Limit.Capacity
 		}
 	}
 	if behind || known && len(named) < len(c.Costs) || len(named) == 0 {
@@ -87,7 +88,7 @@ func (s *Store) planFromItems(
 			continue
 		}
 		began := false
-		if e.configRead, began = e.state.startRead(ctx, x.ask); !began {
+		if e.configRead, began = e.state.StartRead(ctx, x.ask); !began {
 			j.release()
 			return nil
 		}
@@ -98,19 +99,19 @@ func (s *Store) planFromItems(
 // addTakes adds the costs to an errand: those of the limits that apply to it or, if the configuration is
 // not at hand, that its item has. It adds all of them, and reports false, if the item is not known.
 func (j *reserveOp) addTakes(e *itemCharge) (known bool) {
-	if f := j.resolution.of(e.state.subject); f != nil {
+	if f := j.resolution.of(e.state.Subject); f != nil {
 		e.resolved = f.resolved
 	}
-	m := e.state.queue(0).lastImage()
+	m := e.state.Queue(0).LastImage()
 	costs := j.charges[0].Costs
 	for _, name := range slices.Sorted(maps.Keys(costs)) {
-		a := itemTake{name: name, milli: costs[name] * 1000}
+		a := bucketitem.Take{Name: name, Milli: costs[name] * 1000}
 		if e.resolved != nil {
-			a.limit = (&itemConfig{limits: e.resolved.Limits}).limit(name)
-			if a.limit == nil {
+			a.Limit = (&bucketitem.Config{Limits: e.resolved.Limits}).Limit(name)
+			if a.Limit == nil {
 				continue
 			}
-		} else if m != nil && m.limit(name) == nil {
+		} else if m != nil && m.Limit(name) == nil {
 			continue
 		}
 		e.takes = append(e.takes, a)
@@ -132,7 +133,7 @@ func (j *reserveOp) addParent(s *Store, child *itemCharge, parent string) (known
 // parentCharge adds an errand of a parent that nothing is asked of yet; nil if it is there.
 func (j *reserveOp) parentCharge(s *Store, child *itemCharge, parent string) *itemCharge {
 	before := len(j.itemCharges)
-	e := j.chargeFor(s, weir.Subject{Entity: parent, Resource: child.state.subject.Resource})
+	e := j.chargeFor(s, weir.Subject{Entity: parent, Resource: child.state.Subject.Resource})
 	if len(j.itemCharges) == before {
 		return nil
 	}
@@ -142,7 +143,7 @@ func (j *reserveOp) parentCharge(s *Store, child *itemCharge, parent string) *it
 // addItemParent adds the errand of the parent that the child's item tells, after the child has been
 // charged. If another caller reads the parent's configuration already, it waits for that.
 func (j *reserveOp) addItemParent(ctx context.Context, s *Store, child *itemCharge) {
-	parent := child.state.itemParent()
+	parent := child.state.ItemParent()
 	if parent == "" {
 		return
 	}
@@ -150,15 +151,15 @@ func (j *reserveOp) addItemParent(ctx context.Context, s *Store, child *itemChar
 	if e == nil {
 		return
 	}
-	if f, err := j.resolution.resolve(ctx, e.state.subject, weir.Cached); f == nil && err == nil {
+	if f, err := j.resolution.resolve(ctx, e.state.Subject, weir.Cached); f == nil && err == nil {
 		began := false
-		if e.configRead, began = e.state.startRead(ctx, j.resolution.ask); !began {
-			resolved, err := e.configRead.wait(ctx)
+		if e.configRead, began = e.state.StartRead(ctx, j.resolution.ask); !began {
+			resolved, err := e.configRead.Wait(ctx)
 			if err != nil {
-				e.found = waiterResult{kind: failed, err: err}
+				e.found = bucketitem.Result{Kind: bucketitem.Failed, Err: err}
 				return
 			}
-			j.resolution.keep(found{e.state.subject, resolved, e.configRead.changes})
+			j.resolution.keep(found{e.state.Subject, resolved, e.configRead.Changes})
 		}
 	}
 	j.addTakes(e)
@@ -172,11 +173,11 @@ func (j *reserveOp) confirmPlan(ctx context.Context) (bool, error) {
 		if e.configRead == nil {
 			continue
 		}
-		resolved, err := e.configRead.wait(ctx)
+		resolved, err := e.configRead.Wait(ctx)
 		if err != nil {
 			return false, err
 		}
-		j.resolution.keep(found{e.state.subject, resolved, e.configRead.changes})
+		j.resolution.keep(found{e.state.Subject, resolved, e.configRead.Changes})
 	}
 	made, err := j.plan(ctx)
 	if err != nil {
@@ -188,9 +189,9 @@ func (j *reserveOp) confirmPlan(ctx context.Context) (bool, error) {
 	j.made, j.out = made, made.Outcome()
 	j.out.At = j.at
 	for _, e := range j.itemCharges {
-		f := j.resolution.of(e.state.subject)
+		f := j.resolution.of(e.state.Subject)
 		e.resolved = f.resolved
-		e.state.markVerified(f.changes, f.resolved)
+		e.state.MarkVerified(f.changes, f.resolved)
 	}
 	return true, nil
 }
@@ -200,7 +201,7 @@ func (j *reserveOp) matchesPlan(plan *weir.Plan) bool {
 	asks := 0
 	for _, e := range j.itemCharges {
 		asks += len(e.takes)
-		if e.found.kind != taken {
+		if e.found.Kind != bucketitem.Taken {
 			return false
 		}
 	}
@@ -210,24 +211,24 @@ func (j *reserveOp) matchesPlan(plan *weir.Plan) bool {
 	for i := range plan.Takes {
 		t := &plan.Takes[i]
 		a := j.takenFor(t)
-		if a == nil || a.milli != t.Cost()*1000 {
+		if a == nil || a.Milli != t.Cost()*1000 {
 			return false
 		}
-		a.holding, a.limit = i, t.Limit
+		a.Holding, a.Limit = i, t.Limit
 	}
 	return true
 }
 
 // takenFor returns the ask that has taken of a limit under the definition that a plan has; nil if
 // there is none.
-func (j *reserveOp) takenFor(t *weir.Take) *itemTake {
+func (j *reserveOp) takenFor(t *weir.Take) *bucketitem.Take {
 	for _, e := range j.itemCharges {
-		if e.state.subject != t.Subject {
+		if e.state.Subject != t.Subject {
 			continue
 		}
 		for k := range e.takes {
 			a := &e.takes[k]
-			if a.name == t.Limit.Name && k < len(e.found.found) && e.found.found[k].matches(t.Limit) {
+			if a.Name == t.Limit.Name && k < len(e.found.Found) && e.found.Found[k].Matches(t.Limit) {
 				return a
 			}
 		}
@@ -263,18 +264,18 @@ func (x *resolution) resolve(
 			return f.resolved, nil
 		}
 	}
-	changes := x.store.buckets.configChanges.latest()
+	changes := x.store.buckets.ConfigChanges.Latest()
 	first := mode
 	if mode == weir.Usual {
 		first = weir.Cached
 	}
 	r, err := x.ask(ctx, of, first)
 	if err == nil && r == nil && mode == weir.Usual {
-		p := x.store.buckets.subject(of)
-		defer p.release()
-		reading, _ := p.startRead(ctx, x.ask)
-		changes = reading.changes
-		r, err = reading.wait(ctx)
+		p := x.store.buckets.Subject(of)
+		defer p.Release()
+		reading, _ := p.StartRead(ctx, x.ask)
+		changes = reading.Changes
+		r, err = reading.Wait(ctx)
 	}
 	if err != nil || r == nil {
 		return nil, err

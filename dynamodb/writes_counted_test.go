@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
 // writesCounted is about amounts that no balance can count.
@@ -53,17 +54,17 @@ func hugeTogether(w *neverWorld) {
 	w.system(per("n", mostUnits, 1, time.Hour))
 	w.process().admit(neverEntity, weir.Costs{"n": 1})
 	p := w.process()
-	var members []*waiter
+	var members []*bucketitem.Waiter
 	for range 3 {
 		members = append(members, p.inLine("n", cost, nil))
 	}
-	p.line(neverEntity).commit(&batch{waiters: members})
+	p.line(neverEntity).Commit(&bucketitem.Batch{Waiters: members})
 	p.quiet()
-	counts := make(map[resultKind]int)
+	counts := make(map[bucketitem.ResultKind]int)
 	for _, m := range members {
-		counts[(<-m.answer).kind]++
+		counts[(<-m.Answer).Kind]++
 	}
-	if counts[taken] != 2 || counts[denied] != 1 {
+	if counts[bucketitem.Taken] != 2 || counts[bucketitem.Denied] != 1 {
 		w.Errorf("the rulings are %v, want two taken and one denied", counts)
 	}
 	equal(w, "left", w.stored(neverEntity, 0, "n").Balance/1000, mostUnits-1-2*cost)
@@ -78,15 +79,15 @@ func hugeGrowth(w *neverWorld) {
 	p := w.process()
 	p.admit(neverEntity, weir.Costs{"n": 1})
 	errs := make([]error, 3)
-	b := &batch{}
+	b := &bucketitem.Batch{}
 	for i := range errs {
-		b.updates = append(b.updates, &itemUpdate{
-			now:    w.clock.Now().UnixMilli(),
-			deltas: []delta{{name: "n", milli: mostUnits * 1000}},
-			done:   func(err error) { errs[i] = err },
+		b.Updates = append(b.Updates, &bucketitem.Update{
+			Now:    w.clock.Now().UnixMilli(),
+			Deltas: []bucketitem.Delta{{Name: "n", Milli: mostUnits * 1000}},
+			Done:   func(err error) { errs[i] = err },
 		})
 	}
-	p.line(neverEntity).commit(b)
+	p.line(neverEntity).Commit(b)
 	p.quiet()
 	for i, err := range errs {
 		if i == 0 && err != nil || i > 0 && !errors.Is(err, weir.Invalid) {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -136,15 +137,15 @@ func neverAsked(o how) func(w *neverWorld) {
 func TestGivenBackIsForgotten(t *testing.T) {
 	t.Parallel()
 	const used, now = int64(1_000_000), int64(9_000_000)
-	asks := []itemTake{{name: "n", milli: 4000}}
-	n := storedLimit(&weir.Limit{Name: "n", Capacity: 10, RefillAmount: 1, RefillPeriod: time.Hour})
+	asks := []bucketitem.Take{{Name: "n", Milli: 4000}}
+	n := bucketitem.StoredLimit(&weir.Limit{Name: "n", Capacity: 10, RefillAmount: 1, RefillPeriod: time.Hour})
 	n.Balance = n.Capacity
-	other := func(milli int64) []*waiter {
-		return []*waiter{{now: now + 1, asks: []itemTake{{name: "n", milli: milli}}}}
+	other := func(milli int64) []*bucketitem.Waiter {
+		return []*bucketitem.Waiter{{Now: now + 1, Takes: []bucketitem.Take{{Name: "n", Milli: milli}}}}
 	}
 	for _, c := range []struct {
 		name   string
-		others []*waiter
+		others []*bucketitem.Waiter
 		want   int64 // under a capacity of 30
 	}{
 		{"nobody", nil, 30_000},
@@ -153,16 +154,16 @@ func TestGivenBackIsForgotten(t *testing.T) {
 		{"one who is denied", other(20_000), 10_000},
 	} {
 		item := &schema.Bucket{RefilledMS: used, Shards: 1, Limits: []schema.BucketLimit{n}}
-		taken := evaluate(newImage(item, nil, 1, now), nil, []*waiter{{now: now, asks: asks}})
-		between := evaluate(taken.after, nil, c.others)
-		back := []*itemUpdate{compensation(now+2, asks, taken.admittedResults[0].found)}
-		left := evaluate(between.after, back, nil)
-		if left.net[0] != -4000 {
-			t.Errorf("%s in between: %d milli-units were taken, want -4000", c.name, left.net[0])
+		taken := bucketitem.Evaluate(bucketitem.NewImage(item, nil, 1, now), nil, []*bucketitem.Waiter{{Now: now, Takes: asks}})
+		between := bucketitem.Evaluate(taken.After, nil, c.others)
+		back := []*bucketitem.Update{bucketitem.Compensation(now+2, asks, taken.AdmittedResults[0].Found)}
+		left := bucketitem.Evaluate(between.After, back, nil)
+		if left.Net[0] != -4000 {
+			t.Errorf("%s in between: %d milli-units were taken, want -4000", c.name, left.Net[0])
 		}
 		raised := []weir.Limit{{Name: "n", Capacity: 30, RefillAmount: 1, RefillPeriod: time.Hour}}
-		adapted := left.after.withConfig(&itemConfig{limits: raised}, nil)
-		if got := adapted.limit("n").peek(now+3, 1); got != c.want {
+		adapted := left.After.WithConfig(&bucketitem.Config{Limits: raised}, nil)
+		if got := adapted.Limit("n").Peek(now+3, 1); got != c.want {
 			t.Errorf("%s in between: %d milli-units under the raised capacity, want %d", c.name, got, c.want)
 		}
 	}

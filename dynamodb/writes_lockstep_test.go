@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -80,7 +81,7 @@ func (s *lockstep) run(steps int) {
 		k := s.random.IntN(len(s.processes))
 		p := s.processes[k]
 		for _, q := range []*process{p, s.alone} {
-			q.store.buckets.subjects.forEach(func(of *subject) { of.forgetDenials() }) // what others do is seen at once
+			q.store.buckets.Subjects.ForEach(func(of *bucketitem.Subject) { of.ForgetDenials() }) // what others do is seen at once
 		}
 		if s.random.IntN(10) < 6 || len(s.live[k]) == 0 {
 			s.reserve(k)

@@ -129,7 +129,7 @@ func nothingKept(w *neverWorld) {
 		p.must(l.Adjust(w.Context(), weir.Costs{"n": 1}))
 	}
 	equal(w, "writes", kinds(p.log.take()), "")
-	if n := len(p.line(neverEntity).seenLimits); n > 1 {
+	if n := len(p.line(neverEntity).SeenLimits); n > 1 {
 		w.Errorf("%d sightings are kept", n)
 	}
 	p.must(l.Adjust(w.Context(), weir.Costs{"n": 2}))

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
@@ -138,15 +139,15 @@ func setUnanswered(w *neverWorld) {
 }
 
 // inLine is a reservation on its way to an item, without a caller. It knows a limit, or is blind.
-func (p *process) inLine(name string, units int64, known *weir.Limit) *waiter {
-	m := &waiter{
-		now: p.w.clock.Now().UnixMilli(), number: p.store.buckets.calls.Add(1), answer: make(chan waiterResult, 1),
-		asks: []itemTake{{name: name, milli: units * 1000, limit: known}},
+func (p *process) inLine(name string, units int64, known *weir.Limit) *bucketitem.Waiter {
+	m := &bucketitem.Waiter{
+		Now: p.w.clock.Now().UnixMilli(), Number: p.store.buckets.Calls.Add(1), Answer: make(chan bucketitem.Result, 1),
+		Takes: []bucketitem.Take{{Name: name, Milli: units * 1000, Limit: known}},
 	}
 	if known != nil {
-		m.resolved = &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{*known}}
+		m.Resolved = &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{*known}}
 	}
-	m.state.Store(sent)
+	m.State.Store(bucketitem.Sent)
 	return m
 }
 
@@ -157,16 +158,16 @@ func differentlyKnown(first, second int64) func(w *neverWorld) {
 		w.system(still("n", 100))
 		w.process().admit(neverEntity, weir.Costs{"n": 60})
 		p := w.process()
-		var members []*waiter
+		var members []*bucketitem.Waiter
 		for _, capacity := range []int64{first, second} {
 			known := still("n", capacity)
 			members = append(members, p.inLine("n", 5, &known))
 		}
-		p.line(neverEntity).commit(&batch{waiters: members})
+		p.line(neverEntity).Commit(&bucketitem.Batch{Waiters: members})
 		charged := int64(60)
 		for i, capacity := range []int64{first, second} {
-			ruling := (<-members[i].answer).kind
-			if want := capacity == 100; (ruling == taken) != want {
+			ruling := (<-members[i].Answer).Kind
+			if want := capacity == 100; (ruling == bucketitem.Taken) != want {
 				w.Errorf("who knows a capacity of %d: got ruling %d, want taken %t", capacity, ruling, want)
 			}
 			if capacity == 100 {

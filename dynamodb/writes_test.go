@@ -8,6 +8,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -61,8 +62,8 @@ func (w *neverWorld) add(entity string, numbers map[string]int64) {
 }
 
 // line is a process's way to the first item of a bucket.
-func (p *process) line(entity string) *itemQueue {
-	s := p.store.buckets.subject(weir.Subject{Entity: entity, Resource: neverResource})
-	defer s.release()
-	return s.queue(0)
+func (p *process) line(entity string) *bucketitem.Queue {
+	s := p.store.buckets.Subject(weir.Subject{Entity: entity, Resource: neverResource})
+	defer s.Release()
+	return s.Queue(0)
 }

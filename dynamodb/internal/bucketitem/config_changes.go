@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"sync"
@@ -37,8 +37,8 @@ func (c *configChanges) note(at weir.Subject) {
 	c.places[at] = c.number
 }
 
-// latest is the number of the last change.
-func (c *configChanges) latest() uint64 {
+// Latest is the number of the last change.
+func (c *configChanges) Latest() uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.number

@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 // subjectState is what the process knows of one subject, whatever is written to its items.
 type subjectState struct {
 	ns      *namespaceState
-	subject weir.Subject
+	Subject weir.Subject
 	holders atomic.Int64 // while there are any, the state is not dropped
 
 	mu     sync.Mutex
@@ -29,52 +29,52 @@ type subjectState struct {
 	parent      string
 	parentKnown bool
 	// reading is the read of the configuration that is in progress; nil if there is none.
-	reading *configRead
+	reading *ConfigRead
 	// verifiedAt is the number of this process's last change of configuration before it was last read.
 	verifiedAt uint64
 	// config is what applied when the configuration was last read; nil if it was not.
-	config *itemConfig
+	config *Config
 	// cascadeParent is the entity that was charged too, by that.
 	cascadeParent string
-	denials       map[string]rememberedDenial // by limit
+	denials       map[string]Denial // by limit
 }
 
 // publishedItem is what others than the one who writes a bucket item may know of it.
 type publishedItem struct {
 	mu sync.Mutex
 	// image is the item after the last commit; nil if it is not known.
-	image *image
+	image *Image
 	// removedLimits are limits that were removed from the item, as they were.
-	removedLimits map[string]limitImage
+	removedLimits map[string]LimitImage
 }
 
 // lastImage returns the image after the last commit; nil if the item is not known.
-func (p *publishedItem) lastImage() *image {
+func (p *publishedItem) lastImage() *Image {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.image
 }
 
-// removed returns the limits that were removed from the item, as they were.
-func (p *publishedItem) removed() map[string]limitImage {
+// Removed returns the limits that were removed from the item, as they were.
+func (p *publishedItem) Removed() map[string]LimitImage {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.removedLimits
 }
 
 // set publishes what a commit left. It must be called with the lock held.
-func (p *publishedItem) set(m *image, removed map[string]limitImage) {
+func (p *publishedItem) set(m *Image, removed map[string]LimitImage) {
 	p.image, p.removedLimits = m, maps.Clone(removed)
 }
 
 // retain keeps the state from being dropped until it is released.
 func (p *subjectState) retain() { p.holders.Add(1) }
 
-// release ends what retain began.
-func (p *subjectState) release() { p.holders.Add(-1) }
+// Release ends what retain began.
+func (p *subjectState) Release() { p.holders.Add(-1) }
 
-// item returns what is published of a shard.
-func (p *subjectState) item(shard int) *publishedItem {
+// Item returns what is published of a shard.
+func (p *subjectState) Item(shard int) *publishedItem {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shards = max(p.shards, 1<<bits.Len(uint(shard))) // there are at least so many
@@ -89,25 +89,25 @@ func (p *subjectState) item(shard int) *publishedItem {
 // id names a shard's bucket item.
 func (p *subjectState) id(shard int) schema.BucketID {
 	return schema.BucketID{
-		Namespace: p.ns.config.Namespace, Entity: p.subject.Entity, Resource: p.subject.Resource,
+		Namespace: p.ns.Config.Namespace, Entity: p.Subject.Entity, Resource: p.Subject.Resource,
 		Shard: shard,
 	}
 }
 
 // writer builds writes of a shard's bucket item.
 func (p *subjectState) writer(shard int) *itemWriter {
-	return &itemWriter{table: p.ns.client.TableName, id: p.id(shard)}
+	return &itemWriter{table: p.ns.Client.TableName, id: p.id(shard)}
 }
 
-// shardCount returns how many shards there are, as far as is known.
-func (p *subjectState) shardCount() int {
+// ShardCount returns how many shards there are, as far as is known.
+func (p *subjectState) ShardCount() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.shards
 }
 
-// raiseShards notes a count of shards. It never shrinks, because shards are never merged.
-func (p *subjectState) raiseShards(shards int) {
+// RaiseShards notes a count of shards. It never shrinks, because shards are never merged.
+func (p *subjectState) RaiseShards(shards int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.shards = max(p.shards, shards)
@@ -123,8 +123,8 @@ func (p *subjectState) setOwner(cascade bool, parent string) {
 	}
 }
 
-// itemParent returns the parent that is charged too by the item that was seen last.
-func (p *subjectState) itemParent() string {
+// ItemParent returns the parent that is charged too by the item that was seen last.
+func (p *subjectState) ItemParent() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.parent
@@ -137,24 +137,24 @@ func (p *subjectState) forgetParent() {
 	p.parent, p.parentKnown = "", false
 }
 
-// itemStale reports whether the item is known not to have what applies, so that it must not be judged
+// ItemStale reports whether the item is known not to have what applies, so that it must not be judged
 // by alone.
-func (p *subjectState) itemStale() bool {
+func (p *subjectState) ItemStale() bool {
 	p.mu.Lock()
 	t, moved := p.config, p.parentKnown && p.parent != p.cascadeParent
 	p.mu.Unlock()
-	m := p.item(0).lastImage()
+	m := p.Item(0).lastImage()
 	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.matches(m))
 }
 
-// markVerified notes that the configuration was read after a change, and what applies; nil if that is
+// MarkVerified notes that the configuration was read after a change, and what applies; nil if that is
 // not at hand.
-func (p *subjectState) markVerified(number uint64, r *weir.Resolved) {
+func (p *subjectState) MarkVerified(number uint64, r *weir.Resolved) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.verifiedAt = max(p.verifiedAt, number)
 	if r != nil {
-		p.config, p.cascadeParent = newItemConfig(r), r.Parent
+		p.config, p.cascadeParent = NewItemConfig(r), r.Parent
 	}
 }
 
@@ -171,13 +171,13 @@ func (p *subjectState) parseItem(item schema.Item) (*schema.Bucket, error) {
 	if err != nil {
 		return nil, client.Unreadable(err)
 	}
-	p.raiseShards(b.Shards)
+	p.RaiseShards(b.Shards)
 	p.setOwner(b.Cascade, b.Parent)
 	return b, nil
 }
 
-// readShards reads all shards that the process knows of; nil for one that does not exist.
-func (p *subjectState) readShards(ctx context.Context, now int64) ([]*image, error) {
+// ReadShards reads all shards that the process knows of; nil for one that does not exist.
+func (p *subjectState) ReadShards(ctx context.Context, now int64) ([]*Image, error) {
 	images, err := p.ns.readShards(ctx, now, []*subjectState{p})
 	if err != nil {
 		return nil, err
@@ -185,11 +185,11 @@ func (p *subjectState) readShards(ctx context.Context, now int64) ([]*image, err
 	return images[0], nil
 }
 
-// readAll reads all shards, also those that the process did not know of.
-func (p *subjectState) readAll(ctx context.Context, now int64) ([]*image, error) {
+// ReadAll reads all shards, also those that the process did not know of.
+func (p *subjectState) ReadAll(ctx context.Context, now int64) ([]*Image, error) {
 	for {
-		images, err := p.readShards(ctx, now)
-		if err != nil || p.shardCount() <= len(images) {
+		images, err := p.ReadShards(ctx, now)
+		if err != nil || p.ShardCount() <= len(images) {
 			return images, err
 		}
 	}
@@ -199,16 +199,16 @@ func (p *subjectState) readAll(ctx context.Context, now int64) ([]*image, error)
 // that does not exist.
 func (s *namespaceState) readShards(
 	ctx context.Context, now int64, subjects []*subjectState,
-) ([][]*image, error) {
+) ([][]*Image, error) {
 	var keys []schema.Key
-	images := make([][]*image, len(subjects))
+	images := make([][]*Image, len(subjects))
 	for i, p := range subjects {
-		images[i] = make([]*image, p.shardCount())
+		images[i] = make([]*Image, p.ShardCount())
 		for shard := range images[i] {
 			keys = append(keys, p.id(shard).Key())
 		}
 	}
-	items, err := s.client.BatchGet(ctx, keys, true)
+	items, err := s.Client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (s *namespaceState) readShards(
 				if err != nil {
 					return nil, err
 				}
-				images[i][shard] = newImage(b, p.item(shard).lastImage(), p.shardCount(), now)
+				images[i][shard] = NewImage(b, p.Item(shard).lastImage(), p.ShardCount(), now)
 			}
 		}
 		items = items[len(images[i]):]

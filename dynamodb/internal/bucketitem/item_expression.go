@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -8,9 +8,9 @@ import (
 // itemExpression builds the expressions of one write of a bucket item.
 type itemExpression struct{ client.Expression }
 
-// writeMilli is what each write takes from the limit that counts writes. It is never divided, and
+// WriteMilli is what each write takes from the limit that counts writes. It is never divided, and
 // counts the write, not who goes along in it.
-const writeMilli = 1000
+const WriteMilli = 1000
 
 // requireUnrestricted requires that nothing about the item keeps a write from going by the stored balances.
 func (e *itemExpression) requireUnrestricted(now int64) {
@@ -22,10 +22,10 @@ func (e *itemExpression) requireUnrestricted(now int64) {
 // chargeWrite charges the write itself.
 func (e *itemExpression) chargeWrite(required bool) {
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
-	e.AddNumber(balance, -writeMilli)
-	e.AddNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
+	e.AddNumber(balance, -WriteMilli)
+	e.AddNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), WriteMilli)
 	if required {
-		e.Require(balance, ">=", writeMilli)
+		e.Require(balance, ">=", WriteMilli)
 	}
 }
 
@@ -38,7 +38,7 @@ func (e *itemExpression) requireDefinition(l *schema.BucketLimit) {
 
 // addLimit writes a limit that the item does not have, or has only in part; guarded requires that this
 // is still so.
-func (e *itemExpression) addLimit(c *limitImage, balance, consumed int64, guarded bool) {
+func (e *itemExpression) addLimit(c *LimitImage, balance, consumed int64, guarded bool) {
 	for _, f := range []struct {
 		field string
 		n     int64

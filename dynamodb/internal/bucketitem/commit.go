@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"context"
@@ -16,7 +16,7 @@ type itemState struct {
 	shard   int
 	later   followUps
 
-	image *image // nil if the item is not known
+	image *Image // nil if the item is not known
 	// seenAt is the number of the latest reservation when the call was sent that the image is from.
 	seenAt uint64
 	// deleted is true if the item is known not to exist.
@@ -26,35 +26,35 @@ type itemState struct {
 	uncertain bool
 	// removedLimits are limits that were removed from the item, as they were: leases may still stand
 	// for them, and they may come back.
-	removedLimits map[string]limitImage
+	removedLimits map[string]LimitImage
 }
 
 // followUps takes what a commit leaves for later writes of the item.
 type followUps interface {
-	// enqueue puts an update in the item's queue.
-	enqueue(u *itemUpdate)
+	// Enqueue puts an update in the item's queue.
+	Enqueue(u *Update)
 	// requeue puts an update that failed in the queue again, after a pause.
-	requeue(u *itemUpdate, err error)
+	requeue(u *Update, err error)
 }
 
 // writer builds writes of the item.
 func (s *itemState) writer() *itemWriter { return s.subject.writer(s.shard) }
 
-// batch is what one commit takes along.
-type batch struct {
-	waiters []*waiter
-	updates []*itemUpdate
+// Batch is what one commit takes along.
+type Batch struct {
+	Waiters []*Waiter
+	Updates []*Update
 }
 
 // commit writes a batch: it sends a write and lets the image of a failed condition say which write
 // comes next, until everything in the batch has an answer.
 type commit struct {
 	*itemState
-	batch
+	Batch
 	// sentAt is the number of the latest reservation when the call in flight was sent.
 	sentAt uint64
 	// config is what was read in this commit, consistently; nil if it was not.
-	config *itemConfig
+	config *Config
 	owner  owner
 	// refused is true after a write was refused: another writer has changed the item.
 	refused bool
@@ -62,19 +62,19 @@ type commit struct {
 }
 
 const (
-	// maxRounds is how many writes a reservation waits for before it is denied as contended.
-	maxRounds = 4
+	// MaxRounds is how many writes a reservation waits for before it is denied as contended.
+	MaxRounds = 4
 	// maxUpdateRounds is how many writes what is never denied tries to judge by an image.
 	maxUpdateRounds = 16
 )
 
-// commit answers a batch.
-func (s *itemState) commit(b *batch) {
-	c := &commit{itemState: s, batch: *b}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*s.ns.options.writeTimeout)
+// Commit answers a batch.
+func (s *itemState) Commit(b *Batch) {
+	c := &commit{itemState: s, Batch: *b}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*s.ns.options.WriteTimeout)
 	defer cancel()
 	for ; c.pending(); c.round++ {
-		if c.round >= maxRounds && len(c.waiters) > 0 {
+		if c.round >= MaxRounds && len(c.Waiters) > 0 {
 			c.answerContended()
 			continue
 		}
@@ -92,42 +92,42 @@ func (s *itemState) commit(b *batch) {
 // pending reports whether anything is left to write. Rides that change nothing wait for those that
 // do: they are answered last.
 func (c *commit) pending() bool {
-	work := len(c.waiters) > 0
-	for _, r := range c.updates {
+	work := len(c.Waiters) > 0
+	for _, r := range c.Updates {
 		if r.itemDeleted {
 			c.itemDeleted()
 			r.itemDeleted = false
 		}
-		work = work || len(r.deltas) > 0 || r.refill || r.reread
+		work = work || len(r.Deltas) > 0 || r.Refill || r.Reread
 	}
 	if work {
 		return true
 	}
-	for _, r := range c.updates {
+	for _, r := range c.Updates {
 		r.finish(nil)
 	}
-	c.updates = nil
+	c.Updates = nil
 	return false
 }
 
 // now is the latest now of all.
 func (c *commit) now() int64 {
 	now := int64(math.MinInt64)
-	for _, m := range c.waiters {
-		now = max(now, m.now)
+	for _, m := range c.Waiters {
+		now = max(now, m.Now)
 	}
-	for _, r := range c.updates {
-		now = max(now, r.now)
+	for _, r := range c.Updates {
+		now = max(now, r.Now)
 	}
 	return now
 }
 
 // sendWrite sends a write and hears what became of it.
-func (c *commit) sendWrite(ctx context.Context, w *write, r *evaluation) {
-	attempt, cancel := context.WithTimeout(ctx, c.ns.options.writeTimeout)
+func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
+	attempt, cancel := context.WithTimeout(ctx, c.ns.options.WriteTimeout)
 	defer cancel()
-	c.sentAt = c.ns.calls.Load()
-	item, err := w.send(attempt, c.ns.client)
+	c.sentAt = c.ns.Calls.Load()
+	item, err := w.Send(attempt, c.ns.Client)
 	switch o := client.OutcomeOf(err); o.Kind {
 	case client.WriteApplied:
 		c.handleApplied(ctx, item, w, r)
@@ -154,13 +154,13 @@ func (c *commit) sendWrite(ctx context.Context, w *write, r *evaluation) {
 }
 
 // handleApplied answers those that went along.
-func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *write, r *evaluation) {
+func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, r *evaluation) {
 	if r == nil { // nobody knew the item
 		c.handleColdApplied(item, w.waiters)
 		return
 	}
 	removed := c.image
-	if err := c.setImage(ctx, item, w.after); err != nil {
+	if err := c.setImage(ctx, item, w.After); err != nil {
 		c.failAll(err)
 		return
 	}
@@ -172,7 +172,7 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *write, 
 // handleColdApplied works out what those found who went along in a write on an item that was not known,
 // and moves the time of the refill where the share had been full: otherwise the time until now
 // would be credited once more.
-func (c *commit) handleColdApplied(item schema.Item, went []*waiter) {
+func (c *commit) handleColdApplied(item schema.Item, went []*Waiter) {
 	b, err := c.subject.parseItem(item)
 	if err != nil {
 		c.failAll(err)
@@ -181,22 +181,22 @@ func (c *commit) handleColdApplied(item schema.Item, went []*waiter) {
 	was := b.Copy()
 	for i := range was.Limits {
 		for _, m := range went {
-			for k := range m.asks {
-				if m.asks[k].name == was.Limits[i].Name {
-					was.Limits[i].Balance += m.asks[k].milli
+			for k := range m.Takes {
+				if m.Takes[k].Name == was.Limits[i].Name {
+					was.Limits[i].Balance += m.Takes[k].Milli
 				}
 			}
 		}
 	}
-	shards := c.subject.shardCount()
-	r := evaluate(newImage(was, nil, shards, c.now()), nil, went)
-	c.image, c.deleted, c.seenAt = r.after.withStored(b), false, c.sentAt
-	r.admitted, r.admittedResults = append(r.admitted, r.denied...), append(r.admittedResults, r.deniedResults...)
+	shards := c.subject.ShardCount()
+	r := Evaluate(NewImage(was, nil, shards, c.now()), nil, went)
+	c.image, c.deleted, c.seenAt = r.After.withStored(b), false, c.sentAt
+	r.admitted, r.AdmittedResults = append(r.admitted, r.denied...), append(r.AdmittedResults, r.deniedResults...)
 	c.answerAdmitted(r)
-	for i := range c.image.limits {
-		l := &c.image.limits[i]
-		if l.balance < l.storedBalanceAt(b.RefilledMS, l.seen, shards) {
-			c.updates = append(c.updates, &itemUpdate{now: l.seen, refill: true})
+	for i := range c.image.Limits {
+		l := &c.image.Limits[i]
+		if l.BalanceMilli < l.StoredBalanceAt(b.RefilledMS, l.Seen, shards) {
+			c.Updates = append(c.Updates, &Update{Now: l.Seen, Refill: true})
 			return
 		}
 	}
@@ -206,21 +206,21 @@ func (c *commit) handleColdApplied(item schema.Item, went []*waiter) {
 // with the next write.
 func (c *commit) answerAdmitted(r *evaluation) {
 	for i, m := range r.admitted {
-		v := r.admittedResults[i]
-		v.kind = taken
-		if v.err = c.judgeError(m); v.err != nil { // it was not known when the write was sent
-			v.kind = failed
+		v := r.AdmittedResults[i]
+		v.Kind = Taken
+		if v.Err = c.judgeError(m); v.Err != nil { // it was not known when the write was sent
+			v.Kind = Failed
 		}
-		if !m.deliver(v) || v.err != nil {
-			c.later.enqueue(compensation(m.now, m.asks, v.found))
+		if !m.deliver(v) || v.Err != nil {
+			c.later.Enqueue(Compensation(m.Now, m.Takes, v.Found))
 		}
 	}
 	c.removeWaiters(r.admitted)
-	for _, r := range c.updates {
+	for _, r := range c.Updates {
 		c.updateRemoved(r)
 		r.finish(nil)
 	}
-	c.updates = nil
+	c.Updates = nil
 }
 
 // answerDenied answers those that do not fit the image.
@@ -233,76 +233,76 @@ func (c *commit) answerDenied(r *evaluation) {
 }
 
 // removeWaiters takes members out who have their answer.
-func (c *commit) removeWaiters(gone []*waiter) {
-	if len(gone) == len(c.waiters) {
-		c.waiters = nil
+func (c *commit) removeWaiters(gone []*Waiter) {
+	if len(gone) == len(c.Waiters) {
+		c.Waiters = nil
 		return
 	}
-	is := make(map[*waiter]bool, len(gone))
+	is := make(map[*Waiter]bool, len(gone))
 	for _, m := range gone {
 		is[m] = true
 	}
-	c.waiters = slices.DeleteFunc(slices.Clone(c.waiters), func(m *waiter) bool { return is[m] })
+	c.Waiters = slices.DeleteFunc(slices.Clone(c.Waiters), func(m *Waiter) bool { return is[m] })
 }
 
 // answer takes members out and tells them a verdict, unless they have theirs.
-func (c *commit) answer(which func(*waiter) bool, v waiterResult) {
-	left := c.waiters[:0:0]
-	for _, m := range c.waiters {
+func (c *commit) answer(which func(*Waiter) bool, v Result) {
+	left := c.Waiters[:0:0]
+	for _, m := range c.Waiters {
 		if which(m) {
 			m.deliver(v)
 			continue
 		}
 		left = append(left, m)
 	}
-	c.waiters = left
+	c.Waiters = left
 }
 
 // answerContended ends the reservations; rides go on.
 func (c *commit) answerContended() {
-	c.ns.counts.contended.Add(int64(len(c.waiters)))
-	c.answer(func(*waiter) bool { return true }, waiterResult{kind: contended})
+	c.ns.Counts.Contended.Add(int64(len(c.Waiters)))
+	c.answer(func(*Waiter) bool { return true }, Result{Kind: Contended})
 }
 
 // failAll ends everybody: nothing was written.
 func (c *commit) failAll(err error) {
-	c.answer(func(*waiter) bool { return true }, waiterResult{kind: failed, err: err})
-	for _, r := range c.updates {
-		if r.done == nil && (len(r.deltas) > 0 || r.refill) {
+	c.answer(func(*Waiter) bool { return true }, Result{Kind: Failed, Err: err})
+	for _, r := range c.Updates {
+		if r.Done == nil && (len(r.Deltas) > 0 || r.Refill) {
 			c.later.requeue(r, err)
 			continue
 		}
 		r.finish(err)
 	}
-	c.updates = nil
+	c.Updates = nil
 }
 
 // failAmbiguous ends everybody where nobody knows whether the write was made. Each goes by what is safe:
 // what was asked may be charged, and is not given back; what was given back may be missing, and is
 // not given again.
-func (c *commit) failAmbiguous(err error, w *write, r *evaluation) {
+func (c *commit) failAmbiguous(err error, w *Write, r *evaluation) {
 	c.uncertain, c.deleted, c.seenAt = true, false, 0
 	went := w.waiters
 	if r != nil {
 		went = r.admitted
 	}
 	for _, m := range went {
-		for k := range m.asks {
-			c.ns.counts.ambiguous(m.asks[k].milli)
+		for k := range m.Takes {
+			c.ns.Counts.Ambiguous(m.Takes[k].Milli)
 		}
 	}
-	for _, r := range c.updates {
+	for _, r := range c.Updates {
 		c.ns.countAmbiguous(r)
 		switch {
-		case r.refill: // it does no harm when it is done twice
+		case r.Refill: // it does no harm when it is done twice
 			c.later.requeue(r, err)
-		case r.refundsOnly() && (len(r.deltas) > 0 || !r.reread): // a second write might return it twice
-			r.inDoubt = true
+		case r.refundsOnly() && (len(r.Deltas) > 0 || !r.Reread): // a second write might return it twice
+			r.InDoubt = true
 			r.finish(nil)
 		default:
 			r.finish(client.Classify(err))
 		}
 	}
-	c.updates = nil
+	c.Updates = nil
 	c.failAll(client.Classify(err))
 }

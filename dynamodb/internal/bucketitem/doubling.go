@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"context"
@@ -9,8 +9,8 @@ import (
 
 // The bounds of splitting a bucket.
 const (
-	// maxShards is how many shards a bucket has at most; the Python library has the same bound.
-	maxShards = 32
+	// MaxShards is how many shards a bucket has at most; the Python library has the same bound.
+	MaxShards = 32
 	// leastShare is what the smallest limit must still have in each shard, in milli-units.
 	leastShare = 10_000
 )
@@ -19,29 +19,29 @@ const (
 // unless some limit is too small to be split.
 func (c *commit) doubleIfBusy(ctx context.Context) {
 	m := c.image
-	if m == nil || m.shards*2 > maxShards || !c.subject.canDouble(m.shards, c.now()) {
+	if m == nil || m.Shards*2 > MaxShards || !c.subject.canDouble(m.Shards, c.now()) {
 		return
 	}
-	w := m.item.Writes
+	w := m.Item.Writes
 	if w == nil || w.Incomplete {
 		return
 	}
-	if shareOf(w, 1).Refill(w.Balance, m.item.RefilledMS, c.now()) >= writeMilli {
+	if ShareOf(w, 1).Refill(w.Balance, m.Item.RefilledMS, c.now()) >= WriteMilli {
 		return
 	}
-	for i := range m.limits {
-		if !splits(&m.limits[i].BucketLimit, 2*m.shards) {
+	for i := range m.Limits {
+		if !splits(&m.Limits[i].BucketLimit, 2*m.Shards) {
 			return
 		}
 	}
 	if t := c.agreedConfig(); t != nil { // a limit that was added is perhaps not on this item yet
-		for i := range t.limits {
-			if l := storedLimit(&t.limits[i]); !splits(&l, 2*m.shards) {
+		for i := range t.Limits {
+			if l := StoredLimit(&t.Limits[i]); !splits(&l, 2*m.Shards) {
 				return
 			}
 		}
 	}
-	c.subject.doubleShards(ctx, m.shards)
+	c.subject.DoubleShards(ctx, m.Shards)
 }
 
 // splits reports whether a limit can be divided among so many shards: each has enough of it, and
@@ -51,8 +51,8 @@ func splits(l *schema.BucketLimit, shards int) bool {
 	return l.Capacity/n >= leastShare && l.Capacity%n == 0 && l.Refill%n == 0
 }
 
-// spreadMS is how long a new count of shards has to show what it does before it is doubled again.
-const spreadMS = 1000
+// SpreadMS is how long a new count of shards has to show what it does before it is doubled again.
+const SpreadMS = 1000
 
 // canDouble reports whether a count of shards has been known for long enough: right after a doubling
 // the first shard is as crowded as before.
@@ -62,16 +62,16 @@ func (p *subjectState) canDouble(shards int, now int64) bool {
 	if shards != p.itemShards {
 		p.itemShards, p.itemShardsSince = shards, now
 	}
-	return shards == 1 || now-p.itemShardsSince >= spreadMS
+	return shards == 1 || now-p.itemShardsSince >= SpreadMS
 }
 
-// doubleShards raises the count on the first shard, whose count is the one that counts. If another
+// DoubleShards raises the count on the first shard, whose count is the one that counts. If another
 // process is faster, this one learns the new count when it next sees the item.
-func (p *subjectState) doubleShards(ctx context.Context, shards int) {
+func (p *subjectState) DoubleShards(ctx context.Context, shards int) {
 	p.retain()
-	p.ns.running.Run(func() {
-		defer p.release()
-		ctx, cancel := p.ns.backgroundContext(ctx)
+	p.ns.Running.Run(func() {
+		defer p.Release()
+		ctx, cancel := p.ns.BackgroundContext(ctx)
 		defer cancel()
 		e := &itemExpression{}
 		if shards == 1 {
@@ -83,8 +83,8 @@ func (p *subjectState) doubleShards(ctx context.Context, shards int) {
 		err := p.setShardCount(ctx, 0, 2*shards, e)
 		switch client.OutcomeOf(err).Kind {
 		case client.WriteApplied:
-			p.ns.counts.doublings.Add(1)
-			p.raiseShards(2 * shards)
+			p.ns.Counts.Doublings.Add(1)
+			p.RaiseShards(2 * shards)
 			p.propagateShardCount(ctx, shards, 2*shards)
 		case client.WriteRefused, client.WriteConflicted, client.WriteThrottled, client.WriteUnknown:
 			// The next writer learns from the item what became of it.
@@ -111,6 +111,6 @@ func (p *subjectState) propagateShardCount(ctx context.Context, from, shards int
 // setShardCount writes a count of shards to one of them, under the conditions of e.
 func (p *subjectState) setShardCount(ctx context.Context, shard, shards int, e *itemExpression) error {
 	e.SetNumber(schema.AttrShardCount, int64(shards))
-	_, err := p.ns.client.API.UpdateItem(ctx, p.writer(shard).updateInput(e))
+	_, err := p.ns.Client.API.UpdateItem(ctx, p.writer(shard).updateInput(e))
 	return err
 }

@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"math"
@@ -6,12 +6,12 @@ import (
 
 // evaluation is what a batch comes to on an image: who fits, and what the item shall be afterwards.
 type evaluation struct {
-	after    *image
-	admitted []*waiter
-	denied   []*waiter
-	// net is what the write takes from each limit, below zero where it gives back; need is the least
+	After    *Image
+	admitted []*Waiter
+	denied   []*Waiter
+	// Net is what the write takes from each limit, below zero where it gives back; need is the least
 	// that must be stored besides what is credited; both by position in the image, in milli-units.
-	net, need []int64
+	Net, need []int64
 	// charged and asked say of which limits something is charged, and which of them may not fall below
 	// what is needed.
 	charged, asked []bool
@@ -20,19 +20,19 @@ type evaluation struct {
 	refunded []int64
 	trimmed  []bool
 	// verdicts are those of the members that fit, and of those that do not.
-	admittedResults, deniedResults []waiterResult
+	AdmittedResults, deniedResults []Result
 	// latest is the latest now of all.
 	latest int64
 	// consumed is by how much the counter of what was consumed moves.
 	consumed []int64
 }
 
-// evaluate applies rides, then judges members in their order. Every one that fits is taken into
+// Evaluate applies rides, then judges members in their order. Every one that fits is taken into
 // account for those after it.
-func evaluate(m *image, rides []*itemUpdate, members []*waiter) *evaluation {
-	n := len(m.limits)
+func Evaluate(m *Image, rides []*Update, members []*Waiter) *evaluation {
+	n := len(m.Limits)
 	r := &evaluation{
-		after: m.clone(), net: make([]int64, n), need: make([]int64, n), consumed: make([]int64, n),
+		After: m.Clone(), Net: make([]int64, n), need: make([]int64, n), consumed: make([]int64, n),
 		charged: make([]bool, n), asked: make([]bool, n), refunded: make([]int64, n), trimmed: make([]bool, n),
 		latest: math.MinInt64,
 	}
@@ -49,103 +49,103 @@ func evaluate(m *image, rides []*itemUpdate, members []*waiter) *evaluation {
 }
 
 // applyUpdate applies what is never denied. A limit that the item does not have is nobody's business here.
-func (r *evaluation) applyUpdate(of *itemUpdate) {
-	r.latest = max(r.latest, of.now)
-	for _, ch := range of.deltas {
-		i := r.after.index(ch.name)
-		if i < 0 || r.after.limits[i].Incomplete {
+func (r *evaluation) applyUpdate(of *Update) {
+	r.latest = max(r.latest, of.Now)
+	for _, ch := range of.Deltas {
+		i := r.After.index(ch.Name)
+		if i < 0 || r.After.Limits[i].Incomplete {
 			continue
 		}
 		if !r.undoDelta(i, &ch) {
-			r.applyDelta(i, &ch, of.now)
+			r.applyDelta(i, &ch, of.Now)
 		}
 		if !ch.betweenShards {
-			r.consumed[i] += ch.milli
+			r.consumed[i] += ch.Milli
 		}
 	}
 }
 
 // undoDelta gives back what was taken from a limit that was forgotten until then, if nobody has asked it
 // since: then it is forgotten again.
-func (r *evaluation) undoDelta(i int, ch *delta) bool {
-	c, was := &r.after.limits[i], ch.before
-	if was == nil || !was.forgotten || !c.untouchedSince(was, -ch.milli) {
+func (r *evaluation) undoDelta(i int, ch *Delta) bool {
+	c, was := &r.After.Limits[i], ch.before
+	if was == nil || !was.forgotten || !c.untouchedSince(was, -ch.Milli) {
 		return false
 	}
-	c.balance, c.seen = was.balance, was.fullSince
-	r.net[i] += ch.milli
-	r.refunded[i] -= ch.milli
+	c.BalanceMilli, c.Seen = was.BalanceMilli, was.fullSince
+	r.Net[i] += ch.Milli
+	r.refunded[i] -= ch.Milli
 	return true
 }
 
 // applyDelta charges a limit, or gives back to it.
-func (r *evaluation) applyDelta(i int, ch *delta, now int64) {
-	c := &r.after.limits[i]
-	c.touch(now, r.after.shards)
-	before := c.balance
-	if ch.milli >= 0 {
-		c.balance -= ch.milli
+func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
+	c := &r.After.Limits[i]
+	c.Touch(now, r.After.Shards)
+	before := c.BalanceMilli
+	if ch.Milli >= 0 {
+		c.BalanceMilli -= ch.Milli
 		r.charged[i] = true
 	} else {
-		c.refund(-ch.milli)
-		r.refunded[i] += c.balance - before
-		r.trimmed[i] = r.trimmed[i] || c.balance-before < -ch.milli
+		c.refund(-ch.Milli)
+		r.refunded[i] += c.BalanceMilli - before
+		r.trimmed[i] = r.trimmed[i] || c.BalanceMilli-before < -ch.Milli
 	}
-	r.net[i] += before - c.balance
+	r.Net[i] += before - c.BalanceMilli
 }
 
 // judge decides on one member, all or nothing.
-func (r *evaluation) judge(m *waiter) {
-	r.latest = max(r.latest, m.now)
-	found := make([]limitImage, len(m.asks))
+func (r *evaluation) judge(m *Waiter) {
+	r.latest = max(r.latest, m.Now)
+	found := make([]LimitImage, len(m.Takes))
 	fits := true
-	for k := range m.asks {
-		a := &m.asks[k]
-		c := r.after.limit(a.name)
-		c.touch(m.now, r.after.shards)
+	for k := range m.Takes {
+		a := &m.Takes[k]
+		c := r.After.Limit(a.Name)
+		c.Touch(m.Now, r.After.Shards)
 		found[k] = *c
-		fits = fits && c.balance >= a.needs(r.after.shards)
+		fits = fits && c.BalanceMilli >= a.Needs(r.After.Shards)
 	}
-	v := waiterResult{found: found, shards: r.after.shards}
+	v := Result{Found: found, Shards: r.After.Shards}
 	if !fits {
-		for k := range m.asks {
-			r.after.limit(m.asks[k].name).untouch()
+		for k := range m.Takes {
+			r.After.Limit(m.Takes[k].Name).untouch()
 		}
-		v.kind = denied
+		v.Kind = Denied
 		r.denied, r.deniedResults = append(r.denied, m), append(r.deniedResults, v)
 		return
 	}
-	r.admitted, r.admittedResults = append(r.admitted, m), append(r.admittedResults, v)
-	for k := range m.asks {
-		a := &m.asks[k]
-		i := r.after.index(a.name)
-		r.need[i] = max(r.need[i], r.net[i]+a.needs(r.after.shards))
-		r.after.limits[i].balance -= a.milli
-		r.net[i] += a.milli
-		r.consumed[i] += a.milli
-		r.charged[i] = r.charged[i] || a.milli > 0
+	r.admitted, r.AdmittedResults = append(r.admitted, m), append(r.AdmittedResults, v)
+	for k := range m.Takes {
+		a := &m.Takes[k]
+		i := r.After.index(a.Name)
+		r.need[i] = max(r.need[i], r.Net[i]+a.Needs(r.After.Shards))
+		r.After.Limits[i].BalanceMilli -= a.Milli
+		r.Net[i] += a.Milli
+		r.consumed[i] += a.Milli
+		r.charged[i] = r.charged[i] || a.Milli > 0
 		r.asked[i] = true
 	}
 }
 
 // correctFound moves what the members that fit have found by what others took or gave back in the
 // meantime, as the item tells that was written.
-func (r *evaluation) correctFound(m *image) {
-	for i := range r.after.limits {
-		a := &r.after.limits[i]
-		c := m.limit(a.Name)
+func (r *evaluation) correctFound(m *Image) {
+	for i := range r.After.Limits {
+		a := &r.After.Limits[i]
+		c := m.Limit(a.Name)
 		if c == nil || !r.asked[i] {
 			continue
 		}
-		at := max(a.seen, c.seen)
-		moved := c.balanceAt(at) - a.balanceAt(at)
+		at := max(a.Seen, c.Seen)
+		moved := c.BalanceAt(at) - a.BalanceAt(at)
 		if moved == 0 {
 			continue
 		}
-		for f := range r.admittedResults {
-			for k := range r.admittedResults[f].found {
-				if found := &r.admittedResults[f].found[k]; found.Name == a.Name {
-					found.balance += moved
+		for f := range r.AdmittedResults {
+			for k := range r.AdmittedResults[f].Found {
+				if found := &r.AdmittedResults[f].Found[k]; found.Name == a.Name {
+					found.BalanceMilli += moved
 					found.forgotten = false // others have used it
 				}
 			}
@@ -165,17 +165,17 @@ const maxDefined = 16
 
 // canRequireDefinitions reports whether a write on an image can require the definition of each limit that it
 // concerns, changes or removes.
-func (r *evaluation) canRequireDefinitions(m *image) bool {
+func (r *evaluation) canRequireDefinitions(m *Image) bool {
 	n := 0
-	for i := range r.after.limits {
-		c := &r.after.limits[i]
-		was := m.limit(c.Name)
+	for i := range r.After.Limits {
+		c := &r.After.Limits[i]
+		was := m.Limit(c.Name)
 		if r.concerns(i) || was != nil && !was.sameDefinition(&c.BucketLimit) {
 			n++
 		}
 	}
-	for i := range m.limits {
-		if r.after.limit(m.limits[i].Name) == nil {
+	for i := range m.Limits {
+		if r.After.Limit(m.Limits[i].Name) == nil {
 			n++
 		}
 	}
@@ -186,15 +186,15 @@ func (r *evaluation) canRequireDefinitions(m *image) bool {
 // as seen in an image: not less than what is needed, and not more than what leaves room for all
 // that it has gained since the last refill. Above that its share would have been full, and to go by
 // what is stored would credit the same time twice.
-func (m *image) balanceBounds(r *evaluation, i int) (low, high int64) {
-	c := &m.limits[i]
-	rate := shareOf(&c.BucketLimit, m.shards)
+func (m *Image) balanceBounds(r *evaluation, i int) (low, high int64) {
+	c := &m.Limits[i]
+	rate := ShareOf(&c.BucketLimit, m.Shards)
 	low, high = math.MinInt64, math.MaxInt64
 	if r.asked[i] {
 		low = r.need[i]
 	}
 	if r.charged[i] {
-		high = rate.CapacityMilli - rate.Gain(m.item.RefilledMS, r.after.limits[i].seen)
+		high = rate.CapacityMilli - rate.Gain(m.Item.RefilledMS, r.After.Limits[i].Seen)
 	}
 	if r.refunded[i] > 0 {
 		high = min(high, rate.CapacityMilli-r.refunded[i])
@@ -203,10 +203,10 @@ func (m *image) balanceBounds(r *evaluation, i int) (low, high int64) {
 }
 
 // needsNoRefill reports whether a reckoning can be written without moving the time of the refill.
-func (m *image) needsNoRefill(r *evaluation) bool {
-	it := m.item
+func (m *Image) needsNoRefill(r *evaluation) bool {
+	it := m.Item
 	switch {
-	case it.Writes != nil && it.Writes.Balance < writeMilli,
+	case it.Writes != nil && it.Writes.Balance < WriteMilli,
 		it.TTL != 0 && it.TTL <= seconds(r.latest),
 		m.configExpired(r.latest):
 		return false
@@ -214,14 +214,14 @@ func (m *image) needsNoRefill(r *evaluation) bool {
 	if !r.canRequireDefinitions(m) {
 		return false
 	}
-	for i := range m.limits {
+	for i := range m.Limits {
 		if !r.concerns(i) {
 			continue
 		}
-		c, after := &m.limits[i], &r.after.limits[i]
+		c, after := &m.Limits[i], &r.After.Limits[i]
 		low, high := m.balanceBounds(r, i)
 		if c.Balance < low || c.Balance > high || r.trimmed[i] ||
-			after.balance+r.net[i] != c.storedBalanceAt(it.RefilledMS, after.seen, m.shards) {
+			after.BalanceMilli+r.Net[i] != c.StoredBalanceAt(it.RefilledMS, after.Seen, m.Shards) {
 			return false
 		}
 	}

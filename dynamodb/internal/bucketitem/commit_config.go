@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"context"
@@ -11,10 +11,10 @@ import (
 )
 
 // agreedConfig are the terms by what the members know; nil where none of them knows all.
-func (c *commit) agreedConfig() *itemConfig {
-	for _, m := range c.waiters {
-		if m.resolved != nil {
-			return newItemConfig(m.resolved)
+func (c *commit) agreedConfig() *Config {
+	for _, m := range c.Waiters {
+		if m.Resolved != nil {
+			return NewItemConfig(m.Resolved)
 		}
 	}
 	return nil
@@ -24,31 +24,31 @@ func (c *commit) agreedConfig() *itemConfig {
 // another one than the item has, or a ride asks for it. It sends back the blind members that the
 // image must not judge: their configuration is being read.
 func (c *commit) configStale() bool {
-	c.answer(func(m *waiter) bool {
+	c.answer(func(m *Waiter) bool {
 		return m.unplanned() && (c.refused || !c.image.hasAll(m) || c.image.startsFullFor(m))
-	}, waiterResult{kind: stale})
-	for _, m := range c.waiters {
+	}, Result{Kind: Stale})
+	for _, m := range c.Waiters {
 		if !c.image.hasAll(m) {
 			return true
 		}
 	}
-	return slices.ContainsFunc(c.updates, func(r *itemUpdate) bool { return r.reread })
+	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread })
 }
 
 // readItemConfig reads the configuration, consistently. Where nothing is stored, what the callers
 // brought themselves counts, and without any what the item has. What must not be judged by ends
 // reservations; settlements never fail for it.
 func (c *commit) readItemConfig(ctx context.Context) error {
-	config, err := c.ns.config.ReadSubject(ctx, c.subject.subject, true)
+	config, err := c.ns.Config.ReadSubject(ctx, c.subject.Subject, true)
 	if err != nil {
 		return err
 	}
 	c.owner = ownerOf(config)
 	if fault := config.Chargeable(); fault != nil {
-		c.answer(func(*waiter) bool { return true }, waiterResult{kind: failed, err: fault})
+		c.answer(func(*Waiter) bool { return true }, Result{Kind: Failed, Err: fault})
 		c.config = c.fallbackConfig()
 	} else if l := config.Winner(); l != nil {
-		c.config = &itemConfig{level: l.Level, limits: l.Limits}
+		c.config = &Config{level: l.Level, Limits: l.Limits}
 	} else if c.config = c.broughtConfig(); c.config == nil {
 		c.config = c.fallbackConfig()
 	}
@@ -56,10 +56,10 @@ func (c *commit) readItemConfig(ctx context.Context) error {
 }
 
 // broughtConfig are the terms that a member brought itself; nil if none did.
-func (c *commit) broughtConfig() *itemConfig {
-	for _, m := range c.waiters {
-		if m.resolved != nil && isBrought(m.resolved.Level) {
-			return newItemConfig(m.resolved)
+func (c *commit) broughtConfig() *Config {
+	for _, m := range c.Waiters {
+		if m.Resolved != nil && isBrought(m.Resolved.Level) {
+			return NewItemConfig(m.Resolved)
 		}
 	}
 	return nil
@@ -70,20 +70,20 @@ func isBrought(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.L
 
 // fallbackConfig are the terms where none can be had: the limits that the item has, or, where there is no
 // item, those that leases were reserved under.
-func (c *commit) fallbackConfig() *itemConfig {
-	t := &itemConfig{fallback: true}
+func (c *commit) fallbackConfig() *Config {
+	t := &Config{fallback: true}
 	if c.image != nil {
-		for i := range c.image.limits {
-			if l := &c.image.limits[i]; !l.Incomplete {
-				t.limits = append(t.limits, limitOf(&l.BucketLimit))
+		for i := range c.image.Limits {
+			if l := &c.image.Limits[i]; !l.Incomplete {
+				t.Limits = append(t.Limits, LimitOf(&l.BucketLimit))
 			}
 		}
 		return t
 	}
-	for _, r := range c.updates {
-		for _, ch := range r.deltas {
-			if ch.limit != nil && t.limit(ch.name) == nil {
-				t.limits = append(t.limits, *ch.limit)
+	for _, r := range c.Updates {
+		for _, ch := range r.Deltas {
+			if ch.Limit != nil && t.Limit(ch.Name) == nil {
+				t.Limits = append(t.Limits, *ch.Limit)
 			}
 		}
 	}
@@ -92,18 +92,18 @@ func (c *commit) fallbackConfig() *itemConfig {
 
 // answerStale sends those back who were judged by another configuration than the one just read.
 func (c *commit) answerStale() {
-	c.answer(func(m *waiter) bool {
-		if m.resolved != nil && m.resolved.Level != c.config.level {
+	c.answer(func(m *Waiter) bool {
+		if m.Resolved != nil && m.Resolved.Level != c.config.level {
 			return true
 		}
-		for k := range m.asks {
-			l := c.config.limit(m.asks[k].name)
-			if l == nil || m.asks[k].limit != nil && !l.Same(*m.asks[k].limit) {
+		for k := range m.Takes {
+			l := c.config.Limit(m.Takes[k].Name)
+			if l == nil || m.Takes[k].Limit != nil && !l.Same(*m.Takes[k].Limit) {
 				return true
 			}
 		}
 		return false
-	}, waiterResult{kind: stale})
+	}, Result{Kind: Stale})
 }
 
 // rejectUnjudgeable answers the members whose item, or whose limits on it, weir cannot judge.
@@ -111,27 +111,27 @@ func (c *commit) rejectUnjudgeable() {
 	if !c.image.restricted() {
 		return
 	}
-	left := c.waiters[:0:0]
-	for _, m := range c.waiters {
+	left := c.Waiters[:0:0]
+	for _, m := range c.Waiters {
 		if err := c.judgeError(m); err != nil {
-			m.deliver(waiterResult{kind: failed, err: err})
+			m.deliver(Result{Kind: Failed, Err: err})
 			continue
 		}
 		left = append(left, m)
 	}
-	c.waiters = left
+	c.Waiters = left
 }
 
 // judgeError says why weir must not judge a member by the image; nil if it may.
-func (c *commit) judgeError(m *waiter) error {
-	switch it := c.image.item; {
+func (c *commit) judgeError(m *Waiter) error {
+	switch it := c.image.Item; {
 	case it.Disabled:
-		return disabledError(c.subject.subject)
+		return disabledError(c.subject.Subject)
 	case len(it.Unjudged) > 0:
 		return config.UnsupportedAttribute(c.subject.id(c.shard).PK(), it.Unjudged[0])
 	}
-	for k := range m.asks {
-		l := c.image.limit(m.asks[k].name)
+	for k := range m.Takes {
+		l := c.image.Limit(m.Takes[k].Name)
 		if l != nil && len(l.Unjudged) > 0 {
 			return config.UnsupportedAttribute(c.subject.id(c.shard).PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
 		}
@@ -142,30 +142,30 @@ func (c *commit) judgeError(m *waiter) error {
 // dropRereads ends the rides that were to bring the item to the configuration, where other writers
 // were quicker each time.
 func (c *commit) dropRereads() {
-	c.endUpdates(func(r *itemUpdate) (bool, error) {
-		return r.reread && len(r.deltas) == 0,
+	c.endUpdates(func(r *Update) (bool, error) {
+		return r.Reread && len(r.Deltas) == 0,
 			&weir.Error{Code: weir.Unavailable, Reason: "other writers were quicker each time"}
 	})
 }
 
 // endUpdates takes rides out, and tells each with what it ended.
-func (c *commit) endUpdates(ends func(*itemUpdate) (bool, error)) {
-	left := c.updates[:0:0]
-	for _, r := range c.updates {
+func (c *commit) endUpdates(ends func(*Update) (bool, error)) {
+	left := c.Updates[:0:0]
+	for _, r := range c.Updates {
 		if ended, err := ends(r); ended {
 			r.finish(err)
 			continue
 		}
 		left = append(left, r)
 	}
-	c.updates = left
+	c.Updates = left
 }
 
 // rejectOverflowing ends the rides that a balance cannot count.
 func (c *commit) rejectOverflowing() {
 	sums := make(map[string]int64)
-	c.endUpdates(func(r *itemUpdate) (bool, error) {
-		err := c.image.countable(r, sums)
+	c.endUpdates(func(r *Update) (bool, error) {
+		err := c.image.Countable(r, sums)
 		return err != nil, err
 	})
 }
@@ -174,19 +174,19 @@ func (c *commit) rejectOverflowing() {
 // was taken. If it lowered the capacity, it has trimmed the balance without what was taken: to
 // give back all of that would fill the bucket again.
 func (c *commit) limitRefunds() {
-	for _, r := range c.updates {
-		for i := range r.deltas {
-			ch := &r.deltas[i]
+	for _, r := range c.Updates {
+		for i := range r.Deltas {
+			ch := &r.Deltas[i]
 			if ch.before == nil {
 				continue
 			}
-			l := c.image.limit(ch.name)
+			l := c.image.Limit(ch.Name)
 			if l == nil || l.Incomplete || l.sameDefinition(&ch.before.BucketLimit) {
 				continue
 			}
-			ceiling := shareOf(&l.BucketLimit, c.image.shards).CapacityMilli
-			before, taken := ch.before.balance, -ch.milli
-			ch.milli = min(before-taken, ceiling) - min(before, ceiling)
+			ceiling := ShareOf(&l.BucketLimit, c.image.Shards).CapacityMilli
+			before, taken := ch.before.BalanceMilli, -ch.Milli
+			ch.Milli = min(before-taken, ceiling) - min(before, ceiling)
 			ch.before = nil
 		}
 	}
@@ -194,19 +194,19 @@ func (c *commit) limitRefunds() {
 
 // rememberRemoved remembers limits that were just removed from the item, for leases that still stand for them
 // and in case they come back, and forgets those that did.
-func rememberRemoved(ghosts map[string]limitImage, before, after *image) map[string]limitImage {
+func rememberRemoved(ghosts map[string]LimitImage, before, after *Image) map[string]LimitImage {
 	for name := range ghosts {
-		if after.limit(name) != nil {
+		if after.Limit(name) != nil {
 			delete(ghosts, name)
 		}
 	}
 	if before == nil {
 		return ghosts
 	}
-	for i := range before.limits {
-		if l := before.limits[i]; !l.Incomplete && after.limit(l.Name) == nil {
+	for i := range before.Limits {
+		if l := before.Limits[i]; !l.Incomplete && after.Limit(l.Name) == nil {
 			if ghosts == nil {
-				ghosts = make(map[string]limitImage)
+				ghosts = make(map[string]LimitImage)
 			}
 			ghosts[l.Name] = l
 		}
@@ -218,29 +218,29 @@ func rememberRemoved(ghosts map[string]limitImage, before, after *image) map[str
 func (c *commit) itemDeleted() {
 	if c.image != nil {
 		if c.removedLimits == nil {
-			c.removedLimits = make(map[string]limitImage)
+			c.removedLimits = make(map[string]LimitImage)
 		}
-		for i := range c.image.limits {
-			c.removedLimits[c.image.limits[i].Name] = c.image.limits[i]
+		for i := range c.image.Limits {
+			c.removedLimits[c.image.Limits[i].Name] = c.image.Limits[i]
 		}
 	}
 	c.image, c.deleted = nil, false
 }
 
 // updateRemoved settles what is left of a ride with the limits that were removed.
-func (c *commit) updateRemoved(r *itemUpdate) {
-	for _, ch := range r.deltas {
-		g, ok := c.removedLimits[ch.name]
-		if !ok || c.image != nil && c.image.limit(ch.name) != nil {
+func (c *commit) updateRemoved(r *Update) {
+	for _, ch := range r.Deltas {
+		g, ok := c.removedLimits[ch.Name]
+		if !ok || c.image != nil && c.image.Limit(ch.Name) != nil {
 			continue
 		}
-		g.touch(r.now, 1)
-		if ch.milli >= 0 {
-			g.balance -= ch.milli
+		g.Touch(r.Now, 1)
+		if ch.Milli >= 0 {
+			g.BalanceMilli -= ch.Milli
 		} else {
-			g.refund(-ch.milli)
+			g.refund(-ch.Milli)
 		}
-		c.removedLimits[ch.name] = g
+		c.removedLimits[ch.Name] = g
 	}
 }
 

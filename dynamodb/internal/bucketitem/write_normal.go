@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"math"
@@ -10,37 +10,37 @@ import (
 // which is its lock. It also brings the item to the terms it was reckoned under: r is a reckoning
 // on m itself, or on m adapted to terms. t is nil where the configuration is not known; then no
 // limit was adapted.
-func (b *itemWriter) normalWrite(m *image, r *evaluation, t *itemConfig) *write {
+func (b *itemWriter) normalWrite(m *Image, r *evaluation, t *Config) *Write {
 	e := &itemExpression{}
-	at := max(r.latest, m.item.RefilledMS)
-	for i := range r.after.limits {
-		if c := &r.after.limits[i]; r.concerns(i) && !c.missing {
-			at = max(at, c.seen)
+	at := max(r.latest, m.Item.RefilledMS)
+	for i := range r.After.Limits {
+		if c := &r.After.Limits[i]; r.concerns(i) && !c.missing {
+			at = max(at, c.Seen)
 		}
 	}
-	leads := m.item.Copy()
+	leads := m.Item.Copy()
 	leads.RefilledMS = at
 	leads.Limits = leads.Limits[:0]
 	e.SetNumber(schema.AttrRF, at)
-	e.Require(schema.AttrRF, "=", m.item.RefilledMS)
-	e.RequireAbsentOr(schema.AttrShardCount, "<=", int64(m.shards))
-	if m.shards > m.item.Shards { // not every shard was told of a doubling
-		e.SetNumber(schema.AttrShardCount, int64(m.shards))
-		leads.Shards = m.shards
+	e.Require(schema.AttrRF, "=", m.Item.RefilledMS)
+	e.RequireAbsentOr(schema.AttrShardCount, "<=", int64(m.Shards))
+	if m.Shards > m.Item.Shards { // not every shard was told of a doubling
+		e.SetNumber(schema.AttrShardCount, int64(m.Shards))
+		leads.Shards = m.Shards
 	}
 	e.RequireAbsent(schema.AttrDisabled)
 	definable := r.canRequireDefinitions(m)
-	for i := range r.after.limits {
-		if c := &r.after.limits[i]; c.Incomplete && !c.missing { // what somebody has left of one that was removed
+	for i := range r.After.Limits {
+		if c := &r.After.Limits[i]; c.Incomplete && !c.missing { // what somebody has left of one that was removed
 			leads.Limits = append(leads.Limits, c.BucketLimit)
 			continue
 		}
 		leads.Limits = append(leads.Limits, e.creditLimit(m, r, i, at, definable))
 	}
-	e.removeLimits(m, r.after, definable)
+	e.removeLimits(m, r.After, definable)
 	creditWrites(e, m, leads, at)
-	if m.item.ValidUntil != nil {
-		e.RequireSame(schema.AttrVU, m.item.ValidUntil)
+	if m.Item.ValidUntil != nil {
+		e.RequireSame(schema.AttrVU, m.Item.ValidUntil)
 		if m.configExpired(at) && t != nil && !t.fallback {
 			e.RemoveAll(schema.AttrVU)
 			leads.ValidUntil = nil
@@ -49,16 +49,16 @@ func (b *itemWriter) normalWrite(m *image, r *evaluation, t *itemConfig) *write 
 		e.RequireAbsent(schema.AttrVU)
 	}
 	b.renewTTL(e, r, leads, t, at)
-	return &write{update: b.updateInput(e), after: r.after.withStored(leads)}
+	return &Write{update: b.updateInput(e), After: r.After.withStored(leads)}
 }
 
 // creditLimit writes one limit, and returns it as it is then stored: what there is at the time of the
 // refill, as if nobody came in between.
 func (e *itemExpression) creditLimit(
-	m *image, r *evaluation, i int, at int64, definable bool,
+	m *Image, r *evaluation, i int, at int64, definable bool,
 ) schema.BucketLimit {
-	c := &r.after.limits[i]
-	target := c.peek(at, m.shards)
+	c := &r.After.Limits[i]
+	target := c.Peek(at, m.Shards)
 	name := func(field string) string { return schema.BucketAttribute(c.Name, field) }
 	if c.missing {
 		e.addLimit(c, target, r.consumed[i], definable)
@@ -66,7 +66,7 @@ func (e *itemExpression) creditLimit(
 		s.Balance, s.Consumed, s.Incomplete = target, r.consumed[i], false
 		return s
 	}
-	was := m.limit(c.Name)
+	was := m.Limit(c.Name)
 	balance := name(schema.FieldBalance)
 	moved, fits := difference(target, was.Balance)
 	if fits {
@@ -75,7 +75,7 @@ func (e *itemExpression) creditLimit(
 		e.SetNumber(balance, target) // under a condition that makes it the same
 	}
 	e.AddNumber(name(schema.FieldConsumed), r.consumed[i])
-	credited, counts := difference(moved, -r.net[i])
+	credited, counts := difference(moved, -r.Net[i])
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
 	if r.asked[i] && counts {
 		if low, counts = difference(r.need[i], credited); !counts {
@@ -87,7 +87,7 @@ func (e *itemExpression) creditLimit(
 		low, high = was.Balance, was.Balance
 	case r.trimmed[i]: // nothing is lost of a refund, unless the limit is full indeed
 		low, high = was.Balance, was.Balance
-	case credited != shareOf(&was.BucketLimit, m.shards).Gain(m.item.RefilledMS, at):
+	case credited != ShareOf(&was.BucketLimit, m.Shards).Gain(m.Item.RefilledMS, at):
 		low, high = was.Balance, was.Balance // the limit was full for a while, if it is as it was seen
 	case credited > 0, r.refunded[i] > 0:
 		high = was.Balance // another refund moves the balance without the lock
@@ -112,13 +112,13 @@ func (e *itemExpression) creditLimit(
 
 // removeLimits removes what is left of limits that the terms do not have, whatever attributes they came
 // with.
-func (e *itemExpression) removeLimits(m, after *image, definable bool) {
-	for i := range m.limits {
-		gone := &m.limits[i]
-		if after.limit(gone.Name) != nil {
+func (e *itemExpression) removeLimits(m, after *Image, definable bool) {
+	for i := range m.Limits {
+		gone := &m.Limits[i]
+		if after.Limit(gone.Name) != nil {
 			continue
 		}
-		e.RemoveAll(m.item.Attributes(gone.Name)...)
+		e.RemoveAll(m.Item.Attributes(gone.Name)...)
 		if !gone.Incomplete && definable {
 			e.requireDefinition(&gone.BucketLimit)
 		}
@@ -126,27 +126,27 @@ func (e *itemExpression) removeLimits(m, after *image, definable bool) {
 }
 
 // creditWrites credits the limit that counts writes, which is never divided, and charges this one.
-func creditWrites(e *itemExpression, m *image, leads *schema.Bucket, at int64) {
-	w := m.item.Writes
+func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
+	w := m.Item.Writes
 	if w == nil || w.Incomplete {
 		return
 	}
-	rate := shareOf(w, 1)
-	credited := rate.Refill(w.Balance, m.item.RefilledMS, at) - w.Balance
+	rate := ShareOf(w, 1)
+	credited := rate.Refill(w.Balance, m.Item.RefilledMS, at) - w.Balance
 	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
-	e.AddNumber(balance, credited-writeMilli)
-	e.AddNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), writeMilli)
+	e.AddNumber(balance, credited-WriteMilli)
+	e.AddNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), WriteMilli)
 	if credited > 0 {
 		e.Require(balance, "<=", w.Balance)
 	}
-	leads.Writes.Balance += credited - writeMilli
-	leads.Writes.Consumed += writeMilli
+	leads.Writes.Balance += credited - WriteMilli
+	leads.Writes.Consumed += WriteMilli
 }
 
 // renewTTL sets when the item may be deleted. Under limits of the entity's own it never is;
 // otherwise some time after it would be full again, and not before its debts are repaid. Nor is the
 // first shard of several: a process that finds nothing would make it in full beside the others.
-func (b *itemWriter) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bucket, t *itemConfig, at int64) {
+func (b *itemWriter) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bucket, t *Config, at int64) {
 	var ttl int64
 	switch {
 	case t == nil:
@@ -158,7 +158,7 @@ func (b *itemWriter) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bu
 		}
 	}
 	if ttl != 0 {
-		ttl = max(ttl, r.after.debtRepaidAt())
+		ttl = max(ttl, r.After.debtRepaidAt())
 	}
 	switch ttl {
 	case leads.TTL:

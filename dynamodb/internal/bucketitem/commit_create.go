@@ -1,4 +1,4 @@
-package dynamodb
+package bucketitem
 
 import (
 	"context"
@@ -12,11 +12,11 @@ import (
 )
 
 // redirectWaiters sends reservations on to other shards, as this one is not made.
-func (c *commit) redirectWaiters(m *image) {
-	r := evaluate(m, nil, c.waiters)
-	r.denied, r.deniedResults = append(r.denied, r.admitted...), append(r.deniedResults, r.admittedResults...)
+func (c *commit) redirectWaiters(m *Image) {
+	r := Evaluate(m, nil, c.Waiters)
+	r.denied, r.deniedResults = append(r.denied, r.admitted...), append(r.deniedResults, r.AdmittedResults...)
 	for i := range r.deniedResults {
-		r.deniedResults[i].kind = denied
+		r.deniedResults[i].Kind = Denied
 	}
 	c.answerDenied(r)
 }
@@ -25,36 +25,36 @@ func (c *commit) redirectWaiters(m *image) {
 // that is not there is full, and all of them if the namespace was deleted, because then a purge has
 // removed the item and no other may remove a new one.
 func (c *commit) dropUnneededUpdates() {
-	purged := c.ns.gone.Load()
-	c.endUpdates(func(r *itemUpdate) (bool, error) { return purged || r.refundsOnly(), nil })
+	purged := c.ns.Gone.Load()
+	c.endUpdates(func(r *Update) (bool, error) { return purged || r.refundsOnly(), nil })
 }
 
 // restoreFirstShard gives a first shard that is made anew all that no other one has or can come to have.
-func (c *commit) restoreFirstShard(ctx context.Context, blank *image) error {
-	if blank.shards == 1 {
+func (c *commit) restoreFirstShard(ctx context.Context, blank *Image) error {
+	if blank.Shards == 1 {
 		return nil
 	}
-	images, err := c.subject.readAll(ctx, c.now())
-	if err != nil || len(images) > blank.shards {
+	images, err := c.subject.ReadAll(ctx, c.now())
+	if err != nil || len(images) > blank.Shards {
 		return err
 	}
-	for i := range blank.limits {
-		l := &blank.limits[i]
+	for i := range blank.Limits {
+		l := &blank.Limits[i]
 		if _, ghost := c.removedLimits[l.Name]; !ghost {
-			l.balance += firstShare(&l.BucketLimit, images) - l.rate.CapacityMilli
-			if l.balance < l.rate.CapacityMilli {
-				l.seen = c.now()
+			l.BalanceMilli += FirstShare(&l.BucketLimit, images) - l.Rate.CapacityMilli
+			if l.BalanceMilli < l.Rate.CapacityMilli {
+				l.Seen = c.now()
 			}
 		}
 	}
 	return nil
 }
 
-// firstShare is what a first shard that is not there has when it is made: the whole, less the share
+// FirstShare is what a first shard that is not there has when it is made: the whole, less the share
 // of each other one that is there, or can be made of one that is.
-func firstShare(l *schema.BucketLimit, images []*image) int64 {
+func FirstShare(l *schema.BucketLimit, images []*Image) int64 {
 	left := l.Capacity
-	share := shareOf(l, len(images)).CapacityMilli
+	share := ShareOf(l, len(images)).CapacityMilli
 	for shard := 1; shard < len(images); shard++ {
 		for of := shard; of > 0; of = parentShard(of) {
 			if images[of] != nil {
@@ -71,8 +71,8 @@ func firstShare(l *schema.BucketLimit, images []*image) int64 {
 // empty new shard would hold up every request with a slow limit that is drawn to it, and gain its
 // share beside what the others keep above theirs (ADR 19). The write is nil where there is nothing
 // to halve; found is false where there is no shard to take from.
-func (c *commit) splitShard(ctx context.Context, blank *image) (w *dynamodb.UpdateItemInput, found bool, err error) {
-	images, err := c.subject.readShards(ctx, c.now())
+func (c *commit) splitShard(ctx context.Context, blank *Image) (w *dynamodb.UpdateItemInput, found bool, err error) {
+	images, err := c.subject.ReadShards(ctx, c.now())
 	if err != nil {
 		return nil, false, err
 	}
@@ -84,39 +84,39 @@ func (c *commit) splitShard(ctx context.Context, blank *image) (w *dynamodb.Upda
 	if t.fallback {
 		t = nil
 	} else if !t.matches(m) {
-		m = m.withConfig(t, c.subject.item(from).removed())
+		m = m.WithConfig(t, c.subject.Item(from).Removed())
 	}
-	move := &itemUpdate{now: c.now()}
-	for i := range blank.limits {
-		to := &blank.limits[i]
-		has := m.limit(to.Name)
+	move := &Update{Now: c.now()}
+	for i := range blank.Limits {
+		to := &blank.Limits[i]
+		has := m.Limit(to.Name)
 		if has == nil || has.Incomplete || !to.sameDefinition(&has.BucketLimit) {
 			continue
 		}
-		if n := min(has.peek(move.now, m.shards)/2, to.rate.CapacityMilli); n > 0 {
-			to.balance = n
-			move.deltas = append(move.deltas, delta{name: to.Name, milli: n, betweenShards: true})
+		if n := min(has.Peek(move.Now, m.Shards)/2, to.Rate.CapacityMilli); n > 0 {
+			to.BalanceMilli = n
+			move.Deltas = append(move.Deltas, Delta{Name: to.Name, Milli: n, betweenShards: true})
 		}
 	}
-	if len(move.deltas) == 0 {
+	if len(move.Deltas) == 0 {
 		return nil, true, nil
 	}
-	r := evaluate(m, []*itemUpdate{move}, nil)
-	for _, ch := range move.deltas { // what moves must still be there
-		i := r.after.index(ch.name)
-		r.asked[i], r.need[i] = true, r.net[i]
+	r := Evaluate(m, []*Update{move}, nil)
+	for _, ch := range move.Deltas { // what moves must still be there
+		i := r.After.index(ch.Name)
+		r.asked[i], r.need[i] = true, r.Net[i]
 	}
 	return c.subject.writer(from).normalWrite(images[from], r, t).update, true, nil
 }
 
 // splitSource is the shard that a new one takes half of: the nearest it descends from that has more than
 // its share of something, otherwise the nearest that is there; -1 if there is none.
-func splitSource(images []*image, shard int) int {
+func splitSource(images []*Image, shard int) int {
 	nearest := -1
 	for shard > 0 {
 		shard = parentShard(shard)
 		m := images[shard]
-		if m == nil || m.item.Stub {
+		if m == nil || m.Item.Stub {
 			continue
 		}
 		if m.aboveShare() {
@@ -139,4 +139,30 @@ func cancelledItem(reasons []types.CancellationReason) schema.Item {
 		return nil
 	}
 	return reasons[0].Item
+}
+
+// blankImage is the image of an item that does not exist: every limit of the configuration is full.
+// A shard that is drawn for the first time begins empty, because what it could hold is still in the
+// others. Limits that were removed before come back as they were.
+func (s *itemState) blankImage(t *Config, o owner, now int64) *Image {
+	id, shards := s.subject.id(s.shard), max(s.subject.ShardCount(), 1)
+	b := &schema.Bucket{
+		Namespace: id.Namespace, Entity: id.Entity, Resource: id.Resource, Shard: id.Shard,
+		RefilledMS: now, Shards: shards, Writes: schema.NewWrites(),
+		Cascade: o.cascade, Parent: o.parent,
+		Generation: o.generation, Incarnation: o.incarnation, Stamped: o.stamped,
+	}
+	m := &Image{Item: b, Shards: shards}
+	for i := range t.Limits {
+		c := unusedLimit(StoredLimit(&t.Limits[i]), shards)
+		if was, ok := s.removedLimits[c.Name]; ok {
+			was.BucketLimit = c.BucketLimit
+			c = was
+		} else if id.Shard > 0 {
+			c.BalanceMilli, c.Seen = 0, now
+		}
+		c.missing = true
+		m.Limits = append(m.Limits, c)
+	}
+	return m
 }

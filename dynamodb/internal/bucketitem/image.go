@@ -1,0 +1,259 @@
+package bucketitem
+
+import (
+	"math"
+	"slices"
+	"strconv"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// Image is a bucket item as this process knows it: what was stored when it was last seen, and what
+// that comes to. The two differ where the process knows more than the item can say, such as when a
+// limit was last asked. It belongs to one line and is replaced, never shared.
+type Image struct {
+	Item   *schema.Bucket // as stored; not changed
+	Shards int            // the larger of the item's count and the known one
+	Limits []LimitImage   // as item.Limits
+}
+
+// NewImage makes an image of what was just read, at now. The image before, or the one that a write was
+// to lead to, tells what the item cannot say, as far as nobody else has written meanwhile.
+func NewImage(b *schema.Bucket, before *Image, shards int, now int64) *Image {
+	m := &Image{Item: b, Shards: max(b.Shards, shards), Limits: make([]LimitImage, len(b.Limits))}
+	for i := range b.Limits {
+		l := &b.Limits[i]
+		m.Limits[i] = NewCounter(*l, b.RefilledMS, m.Shards)
+		if before != nil {
+			m.Limits[i].inherit(before, m, now)
+		}
+	}
+	return m
+}
+
+// inherit takes over what the image before knows of a limit.
+func (c *LimitImage) inherit(before, m *Image, now int64) {
+	was := before.Limit(c.Name)
+	if was == nil || was.Incomplete || before.Item.RefilledMS != m.Item.RefilledMS {
+		return
+	}
+	if before.Shards != m.Shards {
+		return // the other shards gain theirs already
+	}
+	moved := c.Balance - was.Balance // by others, who charged or gave back
+	if c.sameDefinition(&was.BucketLimit) {
+		then := *was
+		if moved != 0 && then.Seen < m.Item.RefilledMS { // they came after the refill, which may have filled it
+			then.BalanceMilli, then.Seen = then.BalanceAt(m.Item.RefilledMS), m.Item.RefilledMS
+		}
+		c.BalanceMilli = min(then.BalanceMilli+moved, max(then.BalanceMilli, c.BalanceMilli, c.Rate.CapacityMilli))
+		c.Seen, c.Rate, c.capacity = then.Seen, then.Rate, then.capacity
+		return
+	}
+	if c.Capacity < was.Capacity && moved+c.Consumed-was.Consumed < 0 {
+		return // whoever lowered it has trimmed it too
+	}
+	// Until now it gained under the definition it had (docs/adr/0004-changed-buckets.md).
+	at := max(now, was.Seen)
+	c.BalanceMilli, c.Seen = was.balanceUnder(c.Rate, c.capacity, at)+moved, at
+}
+
+// index is the position of a limit, or -1.
+func (m *Image) index(name string) int {
+	for i := range m.Limits {
+		if m.Limits[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Limit returns the counter of that name, or nil.
+func (m *Image) Limit(name string) *LimitImage {
+	if i := m.index(name); i >= 0 {
+		return &m.Limits[i]
+	}
+	return nil
+}
+
+// Clone is a copy to reckon on.
+func (m *Image) Clone() *Image {
+	c := *m
+	c.Limits = slices.Clone(m.Limits)
+	return &c
+}
+
+// sameDefinitions reports whether two images have the same limits, defined alike.
+func (m *Image) sameDefinitions(o *Image) bool {
+	if len(m.Limits) != len(o.Limits) {
+		return false
+	}
+	for i := range m.Limits {
+		l := o.Limit(m.Limits[i].Name)
+		if l == nil || l.Incomplete != m.Limits[i].Incomplete || !l.sameDefinition(&m.Limits[i].BucketLimit) {
+			return false
+		}
+	}
+	return true
+}
+
+// hasAll reports whether the image has every limit that a member asks, with the definition that it
+// knows.
+func (m *Image) hasAll(of *Waiter) bool {
+	for k := range of.Takes {
+		a := &of.Takes[k]
+		c := m.Limit(a.Name)
+		if c == nil || c.Incomplete || a.Limit != nil && !c.Matches(a.Limit) {
+			return false
+		}
+	}
+	return true
+}
+
+// startsFullFor reports whether a limit that a member asks of is as one that nobody has used. Under a
+// raised capacity it would begin full, which could not be told any more once it had been charged.
+func (m *Image) startsFullFor(of *Waiter) bool {
+	for k := range of.Takes {
+		if c := m.Limit(of.Takes[k].Name); c.idle(max(of.Now, c.Seen)) {
+			return true
+		}
+	}
+	return false
+}
+
+// restricted reports whether something about the item keeps weir from judging by it.
+func (m *Image) restricted() bool {
+	return m.Item.Disabled || len(m.Item.Unjudged) > 0 ||
+		slices.ContainsFunc(m.Limits, func(c LimitImage) bool { return len(c.Unjudged) > 0 })
+}
+
+// configExpired reports whether what the item says was to hold no longer than now: then the configuration
+// must be read (ADR 17).
+func (m *Image) configExpired(now int64) bool {
+	return m.Item.ValidUntil != nil && *m.Item.ValidUntil <= now
+}
+
+// Countable returns an error if a balance cannot count what an update charges. sums are what other
+// updates charge with the same write; it adds to them.
+func (m *Image) Countable(r *Update, sums map[string]int64) error {
+	for _, ch := range r.Deltas {
+		if l := m.Limit(ch.Name); l != nil && ch.Milli > 0 &&
+			(sums[ch.Name] > math.MaxInt64-ch.Milli || min(l.Balance, l.BalanceMilli) < math.MinInt64+sums[ch.Name]+ch.Milli) {
+			return client.Fault(weir.Invalid, "totals."+ch.Name, strconv.FormatInt(ch.Milli/1000, 10),
+				"is more than can be counted")
+		}
+	}
+	for _, ch := range r.Deltas {
+		if ch.Milli > 0 {
+			sums[ch.Name] += ch.Milli
+		}
+	}
+	return nil
+}
+
+// withSeen is the image with what was reckoned on it, where nothing is written: limits that were
+// asked have been seen.
+func (m *Image) withSeen(after *Image) *Image {
+	c := m.Clone()
+	for i := range c.Limits {
+		if a := after.Limit(c.Limits[i].Name); a != nil {
+			l := &c.Limits[i]
+			l.BalanceMilli, l.Seen, l.Rate, l.capacity = a.BalanceMilli, a.Seen, a.Rate, a.capacity
+		}
+	}
+	return c
+}
+
+// withSeenLimits is the image after limits were asked.
+func (m *Image) withSeenLimits(all ...SeenLimit) *Image {
+	if len(all) == 0 {
+		return m
+	}
+	c := m.Clone()
+	for _, a := range all {
+		l := c.Limit(a.Name)
+		if l == nil || l.Incomplete {
+			continue
+		}
+		item := l.BucketLimit
+		if a.Limit != nil {
+			s := StoredLimit(a.Limit)
+			l.Capacity, l.Refill, l.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
+		}
+		l.Touch(a.Now, c.Shards)
+		if a.Denied {
+			l.untouch()
+		}
+		l.BucketLimit = item
+	}
+	return c
+}
+
+// withStored is the image with other stored values.
+func (m *Image) withStored(b *schema.Bucket) *Image {
+	c := m.Clone()
+	c.Item = b
+	for i := range c.Limits {
+		if s := b.Limit(c.Limits[i].Name); s != nil {
+			c.Limits[i].BucketLimit, c.Limits[i].missing = *s, false
+		}
+	}
+	return c
+}
+
+// Available is what a shard has of a limit; nothing where there is no such shard.
+// One that has not met a limit yet that was added has a share of it.
+func (m *Image) Available(a *Take, now int64) int64 {
+	if m == nil {
+		return 0
+	}
+	c := m.Limit(a.Name)
+	switch {
+	case c != nil && !c.Incomplete:
+		return c.Peek(now, m.Shards)
+	case a.Limit != nil:
+		l := StoredLimit(a.Limit)
+		return ShareOf(&l, m.Shards).CapacityMilli
+	}
+	return 0
+}
+
+// inUse reports whether some limit is not full, by the definition that it was last used under.
+func (m *Image) inUse(now int64) bool {
+	for i := range m.Limits {
+		c := &m.Limits[i]
+		if !c.Incomplete && c.BalanceAt(max(now, c.Seen)) < c.Rate.CapacityMilli {
+			return true
+		}
+	}
+	return false
+}
+
+// aboveShare reports whether a shard has more than its share of some limit.
+func (m *Image) aboveShare() bool {
+	for i := range m.Limits {
+		if c := &m.Limits[i]; !c.Incomplete && c.BalanceMilli > c.Rate.CapacityMilli {
+			return true
+		}
+	}
+	return false
+}
+
+// debtRepaidAt is the second after which no limit is in debt any more; 0 if none is.
+func (m *Image) debtRepaidAt() int64 {
+	var at int64
+	for i := range m.Limits {
+		c := &m.Limits[i]
+		if c.BalanceMilli >= 0 || c.Incomplete {
+			continue
+		}
+		wait := c.Rate.Wait(c.BalanceMilli, 0, c.Seen)
+		if wait > math.MaxInt64-c.Seen {
+			return math.MaxInt64 / 1000
+		}
+		at = max(at, seconds(c.Seen+wait)+1)
+	}
+	return at
+}

@@ -1,0 +1,76 @@
+package bucketitem
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// Config are what the configuration says of a subject: the limits that its bucket items must have,
+// and no others, by name.
+type Config struct {
+	level  weir.Level
+	Limits []weir.Limit
+	// fallback is true where the configuration says nothing, and these are the limits that the item
+	// has.
+	fallback bool
+}
+
+// NewItemConfig returns the limits that a resolution requires.
+func NewItemConfig(r *weir.Resolved) *Config {
+	return &Config{level: r.Level, Limits: r.Limits}
+}
+
+// permanent reports whether bucket items under these terms are never deleted by themselves:
+// somebody gave the entity limits of its own.
+func (t *Config) permanent() bool { return !schema.Expires(t.level) }
+
+// Limit returns the limit of that name, or nil.
+func (t *Config) Limit(name string) *weir.Limit {
+	for i := range t.Limits {
+		if t.Limits[i].Name == name {
+			return &t.Limits[i]
+		}
+	}
+	return nil
+}
+
+// matches reports whether the image has exactly the limits of the terms, as they are defined.
+func (t *Config) matches(m *Image) bool {
+	if len(m.Limits) != len(t.Limits) {
+		return false
+	}
+	for i := range t.Limits {
+		c := m.Limit(t.Limits[i].Name)
+		if c == nil || c.Incomplete || !c.Matches(&t.Limits[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// WithConfig is the image under terms: limits that were changed are defined anew, those that were added
+// are full, and those that were removed are gone.
+func (m *Image) WithConfig(t *Config, ghosts map[string]LimitImage) *Image {
+	a := *m
+	a.Limits = make([]LimitImage, 0, len(t.Limits))
+	for i := range t.Limits {
+		s := StoredLimit(&t.Limits[i])
+		if was := m.Limit(s.Name); was != nil && !was.Incomplete {
+			c := *was
+			c.Capacity, c.Refill, c.PeriodMS = s.Capacity, s.Refill, s.PeriodMS
+			a.Limits = append(a.Limits, c)
+			continue
+		}
+		c := unusedLimit(s, m.Shards)
+		if ghost, ok := ghosts[s.Name]; ok {
+			ghost.BucketLimit, ghost.missing = s, true
+			c = ghost
+		}
+		a.Limits = append(a.Limits, c)
+	}
+	slices.SortFunc(a.Limits, func(x, y LimitImage) int { return strings.Compare(x.Name, y.Name) })
+	return &a
+}
