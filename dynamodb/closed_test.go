@@ -23,24 +23,24 @@ func TestConfigAfterClose(t *testing.T) {
 	acme := weir.Subject{Entity: "acme", Resource: faultResource}
 	calls := map[string]func(ctx context.Context) error{
 		"WriteLimits": func(ctx context.Context) error {
-			return s.WriteLimits(ctx, configNow, acme, series("rpm", 2, 5))
+			return s.admin.WriteLimits(ctx, configNow, acme, series("rpm", 2, 5))
 		},
-		"WritePolicy": func(ctx context.Context) error { return s.WritePolicy(ctx, configNow, weir.Allow) },
+		"WritePolicy": func(ctx context.Context) error { return s.admin.WritePolicy(ctx, configNow, weir.Allow) },
 		"ReadConfig": func(ctx context.Context) error {
 			_, err := s.ReadConfig(ctx, acme)
 			return err
 		},
 		"ConfiguredResources": func(ctx context.Context) error {
-			_, err := s.ConfiguredResources(ctx)
+			_, err := s.admin.ConfiguredResources(ctx)
 			return err
 		},
 		"EntityConfigResources": func(ctx context.Context) error {
-			_, err := s.EntityConfigResources(ctx)
+			_, err := s.admin.EntityConfigResources(ctx)
 			return err
 		},
-		"ReadAudit": func(ctx context.Context) error { return firstError(s.ReadAudit(ctx, acme, "")) },
+		"ReadAudit": func(ctx context.Context) error { return firstError(s.admin.ReadAudit(ctx, acme, "")) },
 		"ReadUsage": func(ctx context.Context) error {
-			return firstError(s.ReadUsage(ctx, weir.Usage{Entity: "acme"}))
+			return firstError(s.admin.ReadUsage(ctx, weir.Usage{Entity: "acme"}))
 		},
 	}
 	for name, call := range calls {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 )
 
 // series are so many limits.
@@ -22,10 +23,10 @@ func series(prefix string, n int, capacity int64) []weir.Limit {
 func TestMostLimits(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ before, after []weir.Limit }{
-		"redefined": {series("old", maxLimits, 100), series("old", maxLimits, 50)},
-		"replaced":  {series("old", maxLimits, 100), series("new", maxLimits, 100)},
-		"removed":   {series("old", maxLimits, 100), series("old", 1, 100)},
-		"added":     {series("old", 1, 100), series("old", maxLimits, 100)},
+		"redefined": {series("old", admin.MaxLimits, 100), series("old", admin.MaxLimits, 50)},
+		"replaced":  {series("old", admin.MaxLimits, 100), series("new", admin.MaxLimits, 100)},
+		"removed":   {series("old", admin.MaxLimits, 100), series("old", 1, 100)},
+		"added":     {series("old", 1, 100), series("old", admin.MaxLimits, 100)},
 	} {
 		for _, at := range []string{"acme", ""} { // the entity's limits, and the resource's
 			t.Run(name+" of "+at, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestTooManyLimits(t *testing.T) {
 		{Entity: "acme", Resource: weir.DefaultResource},
 		{Entity: "acme", Resource: faultResource},
 	} {
-		err := s.WriteLimits(t.Context(), configNow, at, series("rpm", maxLimits+1, 5))
+		err := s.admin.WriteLimits(t.Context(), configNow, at, series("rpm", admin.MaxLimits+1, 5))
 		wantError(t, err, weir.Invalid, "limits", `limits "37": are too many limits: `+
 			"a place on a DynamoDB table can have at most 36")
 		if events := s.audited(t, at, ""); len(events) > 0 {
@@ -93,5 +94,5 @@ func TestTooManyLimits(t *testing.T) {
 			t.Errorf("%+v: got %+v, %v; want nothing configured", at, config, err)
 		}
 	}
-	s.mustSet(t, weir.Subject{}, series("rpm", maxLimits, 5)...)
+	s.mustSet(t, weir.Subject{}, series("rpm", admin.MaxLimits, 5)...)
 }

@@ -40,7 +40,7 @@ func TestConfigUnderFaults(t *testing.T) {
 			limits, has[e] = []weir.Limit{rate("rpm", int64(i+1))}, int64(i+1)
 		}
 		insist(t, func() error {
-			return faulty.WriteLimits(t.Context(), now, weir.Subject{Entity: e, Resource: "gpt-4o"}, limits)
+			return faulty.admin.WriteLimits(t.Context(), now, weir.Subject{Entity: e, Resource: "gpt-4o"}, limits)
 		})
 	}
 	var want []string
@@ -49,7 +49,7 @@ func TestConfigUnderFaults(t *testing.T) {
 			want = append(want, e)
 		}
 	}
-	got, err := s.Entities(t.Context(), configNow, "gpt-4o")
+	got, err := s.admin.Entities(t.Context(), configNow, "gpt-4o")
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("entities with limits: got %v, %v; want %v", got, err, want)
 	}
@@ -62,7 +62,7 @@ func TestConfigUnderFaults(t *testing.T) {
 		s.bucket(t, "a", "gpt-4o", i, 1)
 	}
 	insist(t, func() error {
-		err := faulty.DeleteEntity(t.Context(), now, "a")
+		err := faulty.admin.DeleteEntity(t.Context(), now, "a")
 		if errors.Is(err, weir.NotFound) {
 			return nil // an attempt whose answer was lost has done it
 		}

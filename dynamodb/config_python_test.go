@@ -143,7 +143,7 @@ func TestPythonReadsConfig(t *testing.T) {
 	s := withPython(t)
 	gpt := "gpt-4o"
 	s.mustSet(t, weir.Subject{}, rate("rpm", 600))
-	if err := s.WritePolicy(t.Context(), configNow, weir.Allow); err != nil {
+	if err := s.admin.WritePolicy(t.Context(), configNow, weir.Allow); err != nil {
 		t.Fatal(err)
 	}
 	s.mustSet(t, weir.Subject{Resource: gpt}, rate("rpm", 500), rate("t-p.m_cp", 1000))
@@ -260,17 +260,17 @@ func (s *Store) checkEntitiesOfPython(t *testing.T) {
 	if got := s.listed(t, weir.EntityQuery{Size: 10, Resource: "gpt-4o"}); !slices.Equal(got, []string{"bot"}) {
 		t.Errorf("with limits of their own: got %v, want bot and not top, which is disabled there", got)
 	}
-	if got, err := s.ConfiguredResources(ctx); err != nil || !slices.Equal(got, []string{"gpt-4o"}) {
+	if got, err := s.admin.ConfiguredResources(ctx); err != nil || !slices.Equal(got, []string{"gpt-4o"}) {
 		t.Errorf("resources with limits: got %v, %v", got, err)
 	}
-	if got, err := s.EntityConfigResources(ctx); err != nil || !slices.Equal(got, []string{"_default_", "gpt-4o"}) {
+	if got, err := s.admin.EntityConfigResources(ctx); err != nil || !slices.Equal(got, []string{"_default_", "gpt-4o"}) {
 		t.Errorf("resources with limits of entities: got %v, %v", got, err)
 	}
-	display, metadata, err := s.EntityMetadata(ctx, "acme")
+	display, metadata, err := s.admin.EntityMetadata(ctx, "acme")
 	if err != nil || display != "Acme Inc." || len(metadata) != 0 {
 		t.Errorf("got %q, %v, %v", display, metadata, err)
 	}
-	if _, metadata, err = s.EntityMetadata(ctx, "bot"); err != nil || metadata["team"] != "a" || metadata["n"] != int64(7) {
+	if _, metadata, err = s.admin.EntityMetadata(ctx, "bot"); err != nil || metadata["team"] != "a" || metadata["n"] != int64(7) {
 		t.Errorf("got %v, %v", metadata, err)
 	}
 }
@@ -292,7 +292,7 @@ func (s *Store) checkRecordsOfPython(t *testing.T) {
 		t.Errorf("audit of the system: got %+v", e)
 	}
 	windows := map[string]int64{}
-	for u, err := range s.ReadUsage(t.Context(), weir.Usage{Resource: "gpt-4o"}) {
+	for u, err := range s.admin.ReadUsage(t.Context(), weir.Usage{Resource: "gpt-4o"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -308,11 +308,11 @@ func (s *Store) editAfterPython(t *testing.T) {
 	t.Helper()
 	s.mustSet(t, weir.Subject{Entity: "bot", Resource: "gpt-4o"}, rate("rpm", 8))
 	s.mustSet(t, weir.Subject{Entity: "top", Resource: "gpt-4o"}, rate("rpm", 8))
-	if err := s.DeleteEntity(t.Context(), configNow, "loose"); err != nil {
+	if err := s.admin.DeleteEntity(t.Context(), configNow, "loose"); err != nil {
 		t.Error(err)
 	}
 	s.mustEntity(t, "bot", "top", false)
-	err := s.EditEntity(t.Context(), configNow, "bot",
+	err := s.admin.EditEntity(t.Context(), configNow, "bot",
 		func(name string, m map[string]any) (string, map[string]any, error) {
 			m["n"] = int64(8)
 			return strings.ToUpper(name), m, nil

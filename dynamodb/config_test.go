@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -51,14 +52,14 @@ func rate(name string, capacity int64) weir.Limit {
 
 func (s *Store) mustSet(t *testing.T, at weir.Subject, limits ...weir.Limit) {
 	t.Helper()
-	if err := s.WriteLimits(t.Context(), configNow, at, limits); err != nil {
+	if err := s.admin.WriteLimits(t.Context(), configNow, at, limits); err != nil {
 		t.Fatalf("set limits at %+v: %v", at, err)
 	}
 }
 
 func (s *Store) mustEntity(t *testing.T, name, parent string, cascade bool) {
 	t.Helper()
-	if err := s.WriteEntity(t.Context(), configNow, name, parent, cascade); err != nil {
+	if err := s.admin.WriteEntity(t.Context(), configNow, name, parent, cascade); err != nil {
 		t.Fatalf("write entity %s: %v", name, err)
 	}
 }
@@ -162,7 +163,7 @@ func TestLimitsRemoved(t *testing.T) {
 				t.Errorf("registry of %s: got %v, want 1", resource, registry[resource])
 			}
 		}
-		if got, err := s.ConfiguredResources(config.WithConsistent(t.Context())); err != nil ||
+		if got, err := s.admin.ConfiguredResources(config.WithConsistent(t.Context())); err != nil ||
 			!slices.Equal(got, []string{"gpt-4o"}) {
 			t.Errorf("listed: got %v, %v", got, err)
 		}
@@ -202,7 +203,7 @@ func TestLimitsRemoved(t *testing.T) {
 func (s *Store) registriesEmpty(t *testing.T) {
 	t.Helper()
 	for name, list := range map[string]func(context.Context) ([]string, error){
-		"with limits": s.ConfiguredResources, "with limits of entities": s.EntityConfigResources,
+		"with limits": s.admin.ConfiguredResources, "with limits of entities": s.admin.EntityConfigResources,
 	} {
 		if got, err := list(config.WithConsistent(t.Context())); err != nil || len(got) > 0 {
 			t.Errorf("resources %s: got %v, %v; want none", name, got, err)
@@ -255,9 +256,9 @@ func TestLimitsRefused(t *testing.T) {
 	s := configured(t)
 	short := rate("rpm", 5)
 	short.RefillPeriod = 1500 * time.Millisecond
-	err := s.WriteLimits(t.Context(), configNow, weir.Subject{}, []weir.Limit{short})
+	err := s.admin.WriteLimits(t.Context(), configNow, weir.Subject{}, []weir.Limit{short})
 	wantError(t, err, weir.Invalid, "limits.rpm.refill_period", "whole seconds")
-	err = s.WriteLimits(t.Context(), configNow, weir.Subject{Entity: "acme", Resource: "GSI4PK"},
+	err = s.admin.WriteLimits(t.Context(), configNow, weir.Subject{Entity: "acme", Resource: "GSI4PK"},
 		[]weir.Limit{rate("rpm", 5)})
 	wantError(t, err, weir.Invalid, "resource", "registry")
 	if item := s.item(t, schema.SystemConfigKey(s.config.Namespace)); item != nil {
@@ -295,7 +296,7 @@ func TestUnjudged(t *testing.T) {
 		if got := codeOf(err); got != c.want {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
-		if _, err := s.ReadEntity(t.Context(), "acme"); err != nil {
+		if _, err := s.admin.ReadEntity(t.Context(), "acme"); err != nil {
 			t.Errorf("%s: reading the entity: %v", name, err)
 		}
 		// Its own limits hide what the resource says of limits, but not that it is switched off.
@@ -352,7 +353,7 @@ func TestAccessOfTheStrongest(t *testing.T) {
 func TestPolicyOnTheTable(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	if err := s.WritePolicy(t.Context(), configNow, weir.Allow); err != nil {
+	if err := s.admin.WritePolicy(t.Context(), configNow, weir.Allow); err != nil {
 		t.Fatal(err)
 	}
 	s.mustSet(t, weir.Subject{}, rate("rpm", 5))
@@ -372,9 +373,9 @@ func TestPlannedAnew(t *testing.T) {
 	write := func(capacity int64, disturb int) error {
 		limits := []schema.Limit{{Name: "rpm", Capacity: capacity, Refill: 1, Seconds: 1}}
 		plans = 0
-		return s.changeConfig(t.Context(), configNow, func(ctx context.Context, tx *configTransaction) error {
+		return s.admin.ChangeConfig(t.Context(), configNow, func(ctx context.Context, tx *admin.Change) error {
 			plans++
-			err := s.planLimits(ctx, tx, weir.Subject{}, limits)
+			err := s.admin.PlanLimits(ctx, tx, weir.Subject{}, limits)
 			if plans <= disturb {
 				s.also(t, key, schema.Item{"note": schema.Number(int64(plans))})
 			}
@@ -390,7 +391,7 @@ func TestPlannedAnew(t *testing.T) {
 	if err := write(1, 0); err != nil || plans != 1 {
 		t.Errorf("the same again: got %v after %d plans, want it done with the first", err, plans)
 	}
-	if err := write(2, maxPlans); !errors.Is(err, weir.Unavailable) || plans != maxPlans {
-		t.Errorf("got %v after %d plans, want unavailable after %d", err, plans, maxPlans)
+	if err := write(2, admin.MaxPlans); !errors.Is(err, weir.Unavailable) || plans != admin.MaxPlans {
+		t.Errorf("got %v after %d plans, want unavailable after %d", err, plans, admin.MaxPlans)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -82,10 +83,10 @@ func TestChildThatTheIndexHasNotYet(t *testing.T) {
 	delete(item, schema.AttrGSI1PK)
 	delete(item, schema.AttrGSI1SK)
 	s.put(t, item)
-	err := s.DeleteEntity(t.Context(), configNow, "top")
+	err := s.admin.DeleteEntity(t.Context(), configNow, "top")
 	wantError(t, err, weir.Conflict, "entity", "is the parent of acme")
 	s.mustEntity(t, "acme", "", false)
-	if err := s.DeleteEntity(t.Context(), configNow, "top"); err != nil {
+	if err := s.admin.DeleteEntity(t.Context(), configNow, "top"); err != nil {
 		t.Errorf("without children: %v", err)
 	}
 }
@@ -100,7 +101,7 @@ func TestChildrenDoNotWaitForOneAnother(t *testing.T) {
 	for i := range children {
 		all.Go(func() {
 			name := string(rune('a' + i))
-			if err := s.WriteEntity(t.Context(), configNow, name, "top", true); err != nil {
+			if err := s.admin.WriteEntity(t.Context(), configNow, name, "top", true); err != nil {
 				t.Error(err)
 			}
 		})
@@ -109,7 +110,7 @@ func TestChildrenDoNotWaitForOneAnother(t *testing.T) {
 	if e := s.meta(t, "top"); e.Version != children {
 		t.Errorf("got version %d, want %d", e.Version, children)
 	}
-	if err := s.DeleteEntity(t.Context(), configNow, "top"); !errors.Is(err, weir.Conflict) {
+	if err := s.admin.DeleteEntity(t.Context(), configNow, "top"); !errors.Is(err, weir.Conflict) {
 		t.Errorf("got %v, want %q", err, weir.Conflict)
 	}
 }
@@ -122,7 +123,7 @@ func TestPythonKeepsParents(t *testing.T) {
 	s.mustEntity(t, "top", "", false)
 	s.mustEntity(t, "mid", "", false)
 	s.mustEntity(t, "acme", "mid", true)
-	functions := schema.Item{schema.AttrLambdaVersion: schema.String(movesSince)}
+	functions := schema.Item{schema.AttrLambdaVersion: schema.String(admin.MovesSince)}
 	s.also(t, schema.VersionKey(), functions) // otherwise the library moves nobody
 	entity := func(name string) map[string]any { return map[string]any{"entity_id": name} }
 	s.judgePython(t,
@@ -134,16 +135,16 @@ func TestPythonKeepsParents(t *testing.T) {
 		asked{pyStep{"create_entity", map[string]any{"entity_id": "bot", "parent_id": "mid"}}, ""},
 	)
 	e := s.meta(t, "mid")
-	if e.Parent != "top" || e.Version != 1 || client.TextOf(e.Extra, attrNewestChild) != "acme" {
+	if e.Parent != "top" || e.Version != 1 || client.TextOf(e.Extra, admin.AttrNewestChild) != "acme" {
 		t.Errorf("after Python's move: got %+v", e)
 	}
-	err := s.DeleteEntity(t.Context(), configNow, "mid")
+	err := s.admin.DeleteEntity(t.Context(), configNow, "mid")
 	wantError(t, err, weir.Conflict, "entity", "is the parent of acme")
 	s.judgePython(t,
 		asked{pyStep{"delete_entity", entity("acme")}, ""},
 		asked{pyStep{"delete_entity", entity("bot")}, ""},
 	)
-	if err := s.DeleteEntity(t.Context(), configNow, "mid"); err != nil {
+	if err := s.admin.DeleteEntity(t.Context(), configNow, "mid"); err != nil {
 		t.Errorf("without children: %v", err)
 	}
 	s.judgePython(t, asked{pyStep{"get_entity", entity("mid")}, `null`})

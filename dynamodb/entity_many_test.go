@@ -104,7 +104,7 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 		s.put(t, usage.Item())
 	}
 	n := r.tries(t, 40, func(ctx context.Context) error {
-		return slow.DeleteEntity(ctx, configNow, "acme")
+		return slow.admin.DeleteEntity(ctx, configNow, "acme")
 	}, func() int {
 		rest, err := s.client.QueryAll(t.Context(), client.Partition(schema.EntityPK(s.config.Namespace, "acme"), "", true))
 		if err != nil {
@@ -142,7 +142,7 @@ func TestManyBucketsAreToldInParts(t *testing.T) {
 		return n
 	}
 	change := func(ctx context.Context) error {
-		return slow.WriteEntity(ctx, configNow, "acme", "top", true)
+		return slow.admin.WriteEntity(ctx, configNow, "acme", "top", true)
 	}
 	t.Logf("in %d parts", r.tries(t, 70, change, untold))
 	if r.most > client.MaxParallel {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
@@ -58,7 +59,7 @@ func TestEntityWritten(t *testing.T) {
 		len(e.Incarnation) != 16 || e.CreatedAt != "2026-03-04T05:06:07Z" || e.Version != 0 {
 		t.Errorf("created: got %+v", e)
 	}
-	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrClientMin) == movesSince {
+	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrClientMin) == admin.MovesSince {
 		t.Error("a creation has shut out older clients")
 	}
 	s.mustEntity(t, "acme", "top", true) // changes nothing
@@ -75,8 +76,8 @@ func TestEntityWritten(t *testing.T) {
 	if item := s.item(t, e.Key()); item[schema.AttrGSI1PK] != nil || item[schema.AttrGSI1SK] != nil {
 		t.Errorf("still a child in the index: %v", item)
 	}
-	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrClientMin) != movesSince {
-		t.Errorf("client_min_version: got %q, want %s", client.TextOf(v, schema.AttrClientMin), movesSince)
+	if v := s.item(t, schema.VersionKey()); client.TextOf(v, schema.AttrClientMin) != admin.MovesSince {
+		t.Errorf("client_min_version: got %q, want %s", client.TextOf(v, schema.AttrClientMin), admin.MovesSince)
 	}
 }
 
@@ -132,20 +133,20 @@ func TestEntityRefused(t *testing.T) {
 	s.mustEntity(t, "a", "", false)
 	s.mustEntity(t, "b", "a", true)
 	s.mustEntity(t, "c", "b", false)
-	err := s.WriteEntity(t.Context(), configNow, "a", "c", false)
+	err := s.admin.WriteEntity(t.Context(), configNow, "a", "c", false)
 	wantError(t, err, weir.Invalid, "entities.a.parent", "cycle")
-	err = s.WriteEntity(t.Context(), configNow, "a", "nobody", false)
+	err = s.admin.WriteEntity(t.Context(), configNow, "a", "nobody", false)
 	wantError(t, err, weir.Invalid, "entities.a.parent", "not declared")
-	err = s.DeleteEntity(t.Context(), configNow, "nobody")
+	err = s.admin.DeleteEntity(t.Context(), configNow, "nobody")
 	wantError(t, err, weir.NotFound, "entity", "not declared")
-	err = s.DeleteEntity(t.Context(), configNow, "b")
+	err = s.admin.DeleteEntity(t.Context(), configNow, "b")
 	wantError(t, err, weir.Conflict, "entity", "parent of c")
 	if e := s.meta(t, "a"); e.Parent != "" || e.Version != 1 { // it has a child
 		t.Errorf("a refused change was made: %+v", e)
 	}
 	// Functions of another age would put the old parent back.
 	s.also(t, schema.VersionKey(), schema.Item{schema.AttrLambdaVersion: schema.String("0.16.2")})
-	err = s.WriteEntity(t.Context(), configNow, "c", "a", false)
+	err = s.admin.WriteEntity(t.Context(), configNow, "c", "a", false)
 	wantError(t, err, weir.Unsupported, "lambda_version", "0.17.0")
 	s.also(t, schema.VersionKey(), schema.Item{schema.AttrLambdaVersion: schema.String("0.17.0")})
 	s.mustEntity(t, "c", "a", false)
@@ -164,7 +165,7 @@ func TestEntityByItsLimits(t *testing.T) {
 	if err != nil || !config.Known {
 		t.Errorf("got %+v, %v; want it known", config, err)
 	}
-	if e, err := s.ReadEntity(t.Context(), "py"); err != nil || e == nil || len(e.Limits["gpt-4o"]) != 1 {
+	if e, err := s.admin.ReadEntity(t.Context(), "py"); err != nil || e == nil || len(e.Limits["gpt-4o"]) != 1 {
 		t.Errorf("got %+v, %v", e, err)
 	}
 	s.mustEntity(t, "child", "py", true)
@@ -233,7 +234,7 @@ func TestEntityDeleted(t *testing.T) {
 		s.put(t, usage.Item())
 		record := schema.OperationKey(s.config.Namespace, "acme", "gpt-4o", "once")
 		s.also(t, record, nil)
-		if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
+		if err := s.admin.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 			t.Fatal(err)
 		}
 		for _, prefix := range []string{schema.EntityPK(s.config.Namespace, "acme"), id.PK()} {
@@ -250,12 +251,12 @@ func TestEntityDeleted(t *testing.T) {
 		if n, err := schema.Int64(registry["gpt-4o"]); err != nil || n != 1 || registry[weir.DefaultResource] != nil {
 			t.Errorf("registry: got %v, want gpt-4o once", registry)
 		}
-		if err := s.DeleteEntity(t.Context(), configNow, "acme"); !errors.Is(err, weir.NotFound) {
+		if err := s.admin.DeleteEntity(t.Context(), configNow, "acme"); !errors.Is(err, weir.NotFound) {
 			t.Errorf("again: got %v, want not found", err)
 		}
 	}
 	deletions := 0
-	for e, err := range s.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "") {
+	for e, err := range s.admin.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "") {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +277,7 @@ func TestEntityDeleted(t *testing.T) {
 func TestManyConfigsDeleted(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	const n = maxConfigsAtOnce + 5
+	const n = admin.MaxConfigsAtOnce + 5
 	registry := &schema.EntityConfigResources{Namespace: s.config.Namespace, Counts: map[string]int64{}}
 	for i := range n {
 		c := schema.Config{Namespace: s.config.Namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
@@ -285,7 +286,7 @@ func TestManyConfigsDeleted(t *testing.T) {
 		registry.Counts[c.Resource] = 1
 	}
 	s.put(t, registry.Item())
-	if err := s.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
+	if err := s.admin.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 		t.Fatal(err)
 	}
 	d, err := s.config.ReadDefinition(t.Context(), "acme")
@@ -306,7 +307,7 @@ func TestEntityMetadata(t *testing.T) {
 	var all sync.WaitGroup
 	for i := range editors {
 		all.Go(func() {
-			err := s.EditEntity(ctx, configNow, "acme",
+			err := s.admin.EditEntity(ctx, configNow, "acme",
 				func(display string, m map[string]any) (string, map[string]any, error) {
 					m = maps.Clone(m)
 					if m == nil {
@@ -321,7 +322,7 @@ func TestEntityMetadata(t *testing.T) {
 		})
 	}
 	all.Wait()
-	display, metadata, err := s.EntityMetadata(ctx, "acme")
+	display, metadata, err := s.admin.EntityMetadata(ctx, "acme")
 	if err != nil || display != "Acme Inc." || len(metadata) != editors {
 		t.Errorf("got %q, %v, %v; want an edit of each of %d", display, metadata, err, editors)
 	}
@@ -335,19 +336,19 @@ func TestEntityMetadata(t *testing.T) {
 	s.mustEntity(t, "acme", "", false)
 	mine := errors.New("mine")
 	keep := func(string, map[string]any) (string, map[string]any, error) { return "", nil, mine }
-	if err := s.EditEntity(ctx, configNow, "acme", keep); !errors.Is(err, mine) {
+	if err := s.admin.EditEntity(ctx, configNow, "acme", keep); !errors.Is(err, mine) {
 		t.Errorf("got %v, want the edit's own error", err)
 	}
 	bad := func(string, map[string]any) (string, map[string]any, error) {
 		return "x", map[string]any{"f": 1.5}, nil
 	}
-	if err := s.EditEntity(ctx, configNow, "acme", bad); !errors.Is(err, weir.Invalid) {
+	if err := s.admin.EditEntity(ctx, configNow, "acme", bad); !errors.Is(err, weir.Invalid) {
 		t.Errorf("a float: got %v, want invalid", err)
 	}
-	if _, _, err := s.EntityMetadata(ctx, "nobody"); !errors.Is(err, weir.NotFound) {
+	if _, _, err := s.admin.EntityMetadata(ctx, "nobody"); !errors.Is(err, weir.NotFound) {
 		t.Errorf("nobody: got %v, want not found", err)
 	}
-	if err := s.EditEntity(ctx, configNow, "nobody", keep); !errors.Is(err, weir.NotFound) {
+	if err := s.admin.EditEntity(ctx, configNow, "nobody", keep); !errors.Is(err, weir.NotFound) {
 		t.Errorf("nobody: got %v, want not found", err)
 	}
 }
@@ -363,7 +364,7 @@ func TestRacingParents(t *testing.T) {
 		errs := make([]error, 2)
 		for i, pair := range [][2]string{{"a", "b"}, {"b", "a"}} {
 			all.Go(func() {
-				errs[i] = s.WriteEntity(context.WithoutCancel(t.Context()), configNow, pair[0], pair[1], false)
+				errs[i] = s.admin.WriteEntity(context.WithoutCancel(t.Context()), configNow, pair[0], pair[1], false)
 			})
 		}
 		all.Wait()
@@ -381,12 +382,12 @@ func TestRacingParents(t *testing.T) {
 // shardsOf returns the buckets of an entity, shard by shard.
 func (s *Store) shardsOf(ctx context.Context, entity string) ([]schema.BucketID, error) {
 	var ids []schema.BucketID
-	for group, err := range s.bucketGroups(ctx, entity) {
+	for group, err := range s.admin.BucketGroups(ctx, entity) {
 		if err != nil {
 			return nil, err
 		}
 		for _, b := range group {
-			ids = append(ids, b.id)
+			ids = append(ids, b.Id)
 		}
 	}
 	return ids, nil

@@ -36,14 +36,14 @@ func TestDeletionNobodyHeardOf(t *testing.T) {
 					Fault: testkit.LostAnswer, PerMille: 1000,
 					Match: func(r *testkit.FaultRequest) bool { return r.Operation == "TransactWriteItems" },
 				}}})
-				err := s.behind(t, faults).DeleteEntity(t.Context(), configNow, "acme")
+				err := s.behind(t, faults).admin.DeleteEntity(t.Context(), configNow, "acme")
 				if !errors.Is(err, weir.Unavailable) || s.item(t, schema.MetaKey(s.config.Namespace, "acme")) != nil {
 					t.Fatalf("got %v, want a deletion of which nobody heard", err)
 				}
 			}
 			// By a reservation that was on its way.
 			id := s.bucket(t, "acme", "gpt-4o", 0, 1)
-			err := s.DeleteEntity(t.Context(), configNow.Add(tt.later), "acme")
+			err := s.admin.DeleteEntity(t.Context(), configNow.Add(tt.later), "acme")
 			wantError(t, err, weir.NotFound, "entity", "not declared")
 			if got := s.item(t, id.Key()) != nil; got != tt.kept {
 				t.Errorf("kept the bucket: got %t, want %t", got, tt.kept)
@@ -60,7 +60,7 @@ func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
 	w.limits(t, "acme", perSecond("rpm", 20, 1))
 	p := &trap{fault: testkit.LostAnswer, operation: "TransactWriteItems"}
 	s := w.trapped(t, weir.Options{}, p)
-	s.store.options.Principal = "tester"
+	s.store.admin.Options.Principal = "tester"
 	mustTake(t, s, "acme", 4)
 	s.store.running.Wait()
 	id := schema.BucketID{Namespace: w.eye.config.Namespace, Entity: "acme", Resource: faultResource}

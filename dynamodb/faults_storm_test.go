@@ -272,7 +272,7 @@ func (r *stormRun) calm(t *testing.T) {
 	r.together(func(c *faultCaller) { c.resolve(t) })
 	r.quiet()
 	for _, s := range r.sides { // a slow machine is no fault
-		s.store.options.WriteTimeout = time.Minute
+		s.store.buckets.Options.WriteTimeout = time.Minute
 	}
 	r.pass(t, time.Second)
 }

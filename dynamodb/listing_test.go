@@ -16,7 +16,7 @@ func (s *Store) listed(t *testing.T, q weir.EntityQuery) []string {
 	t.Helper()
 	var names []string
 	for range 100 {
-		page, err := s.ListEntities(t.Context(), &q)
+		page, err := s.admin.ListEntities(t.Context(), &q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,14 +98,14 @@ func testLists(t *testing.T, s *Store) {
 	for entity, want := range map[string][]string{
 		"a": {"gpt-4o"}, "user": {"gpt-4o", "o/1"}, "other": nil, "idle": nil, "nobody": nil,
 	} {
-		if got, err := s.Resources(t.Context(), configNow, entity); err != nil || !slices.Equal(got, want) {
+		if got, err := s.admin.Resources(t.Context(), configNow, entity); err != nil || !slices.Equal(got, want) {
 			t.Errorf("resources of %s: got %v, %v; want %v", entity, got, err, want)
 		}
 	}
 	for resource, want := range map[string][]string{
 		"gpt-4o": {"a", "child-2", "user"}, "o/1": {"user"}, "o": nil,
 	} {
-		if got, err := s.Entities(t.Context(), configNow, resource); err != nil || !slices.Equal(got, want) {
+		if got, err := s.admin.Entities(t.Context(), configNow, resource); err != nil || !slices.Equal(got, want) {
 			t.Errorf("entities on %s: got %v, %v; want %v", resource, got, err, want)
 		}
 	}

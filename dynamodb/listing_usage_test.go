@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
@@ -37,7 +38,7 @@ func (s *Store) metas(t *testing.T, names ...string) []schema.Item {
 	t.Helper()
 	items := make([]schema.Item, len(names))
 	for i, name := range names {
-		e, err := newEntity(s.config.Namespace, name, configNow)
+		e, err := admin.NewEntity(s.config.Namespace, name, configNow)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,7 +63,7 @@ func (s *Store) hoursOf(entity string, hours int) []schema.Item {
 // TestListsSkipUsage: entities are listed by their own rows, however many hours of usage lie between.
 func TestListsSkipUsage(t *testing.T) {
 	t.Parallel()
-	const hours = 4 * manyRows
+	const hours = 4 * admin.ManyRows
 	s := configured(t)
 	var items []schema.Item
 	var want []string
@@ -72,7 +73,7 @@ func TestListsSkipUsage(t *testing.T) {
 		}
 		items = append(items, s.metas(t, want[len(want)-n:]...)...)
 	}
-	plain("a", manyRows+10)
+	plain("a", admin.ManyRows+10)
 	for i := range 3 { // declared, with much usage
 		name := fmt.Sprintf("busy-%d", i)
 		want = append(want, name)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
@@ -16,7 +17,7 @@ import (
 func (s *Store) audited(t *testing.T, at weir.Subject, after string) []weir.AuditEvent {
 	t.Helper()
 	var out []weir.AuditEvent
-	for e, err := range s.ReadAudit(config.WithConsistent(t.Context()), at, after) {
+	for e, err := range s.admin.ReadAudit(config.WithConsistent(t.Context()), at, after) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -37,13 +38,13 @@ func TestAudit(t *testing.T) {
 		}
 	}
 	acme := weir.Subject{Entity: "acme", Resource: "gpt-4o"}
-	must(s.WriteLimits(t.Context(), next(), acme, []weir.Limit{rate("rpm", 1)}))
-	must(s.WriteEntity(t.Context(), next(), "top", "", false))
-	must(s.WriteEntity(t.Context(), next(), "acme", "top", true))
-	must(s.WriteEntity(t.Context(), next(), "acme", "top", true)) // nothing changes, nothing is recorded
-	must(s.WriteLimits(t.Context(), next(), acme, nil))
-	must(s.WriteLimits(t.Context(), next(), acme, nil))
-	must(s.DeleteEntity(t.Context(), next(), "acme"))
+	must(s.admin.WriteLimits(t.Context(), next(), acme, []weir.Limit{rate("rpm", 1)}))
+	must(s.admin.WriteEntity(t.Context(), next(), "top", "", false))
+	must(s.admin.WriteEntity(t.Context(), next(), "acme", "top", true))
+	must(s.admin.WriteEntity(t.Context(), next(), "acme", "top", true)) // nothing changes, nothing is recorded
+	must(s.admin.WriteLimits(t.Context(), next(), acme, nil))
+	must(s.admin.WriteLimits(t.Context(), next(), acme, nil))
+	must(s.admin.DeleteEntity(t.Context(), next(), "acme"))
 	var got []string
 	for _, e := range s.audited(t, weir.Subject{Entity: "acme"}, "") {
 		got = append(got, e.Action+" "+e.Resource)
@@ -66,7 +67,7 @@ func TestAudit(t *testing.T) {
 		t.Errorf("behind the second, in lower case: got %+v", rest)
 	}
 	for _, after := range []string{"nonsense", "~", "\xff", events[1].ID + "0", strings.Repeat("x", 2000)} {
-		err := firstError(s.ReadAudit(t.Context(), acme, after))
+		err := firstError(s.admin.ReadAudit(t.Context(), acme, after))
 		wantError(t, err, weir.Invalid, "after", "must be the ID of an event")
 	}
 	if only := s.audited(t, acme, ""); len(only) != 2 {
@@ -93,7 +94,7 @@ func TestAuditRetention(t *testing.T) {
 	s.mustSet(t, weir.Subject{}, rate("rpm", 1))
 	ttl(90)
 	s.also(t, schema.SystemConfigKey(s.config.Namespace), schema.Item{schema.AttrRetention: schema.Number(7)})
-	if err := s.WriteLimits(t.Context(), configNow.Add(time.Hour), weir.Subject{}, nil); err != nil {
+	if err := s.admin.WriteLimits(t.Context(), configNow.Add(time.Hour), weir.Subject{}, nil); err != nil {
 		t.Fatal(err)
 	}
 	ttl(7)
@@ -105,15 +106,15 @@ func TestPrincipal(t *testing.T) {
 		"arn:aws:iam::1:user/a b": true, "a": true, "deploy@ci:1": true, "9": true,
 		"-a": false, "a b": false, "ä": false, strings.Repeat("a", 257): false,
 	} {
-		if got := principalFault(p) == ""; got != ok {
+		if got := admin.PrincipalFault(p) == ""; got != ok {
 			t.Errorf("%q: got %t, want %t", p, got, ok)
 		}
 	}
 	s := configured(t)
-	s.options.Principal = "a b"
-	err := s.WriteLimits(t.Context(), configNow, weir.Subject{}, []weir.Limit{rate("rpm", 1)})
+	s.admin.Options.Principal = "a b"
+	err := s.admin.WriteLimits(t.Context(), configNow, weir.Subject{}, []weir.Limit{rate("rpm", 1)})
 	wantError(t, err, weir.Invalid, "principal", "ARN")
-	s.options.Principal = "" // DynamoDB Local knows nobody
+	s.admin.Options.Principal = "" // DynamoDB Local knows nobody
 	s.mustSet(t, weir.Subject{}, rate("rpm", 1))
 	if e := s.audited(t, weir.Subject{}, ""); len(e) != 1 || e[0].Principal != "" {
 		t.Errorf("got %+v, want nobody", e)
@@ -172,7 +173,7 @@ func testUsage(t *testing.T, s *Store) {
 		{weir.Usage{Resource: "gpt-4o", End: hour(0)}, 0},
 	} {
 		var got []weir.Usage
-		for u, err := range s.ReadUsage(t.Context(), c.q) {
+		for u, err := range s.admin.ReadUsage(t.Context(), c.q) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -182,7 +183,7 @@ func testUsage(t *testing.T, s *Store) {
 			t.Errorf("%+v: got %d windows, want %d", c.q, len(got), c.want)
 		}
 	}
-	for u, err := range s.ReadUsage(t.Context(), weir.Usage{Entity: "acme", Resource: "gpt-4o"}) {
+	for u, err := range s.admin.ReadUsage(t.Context(), weir.Usage{Entity: "acme", Resource: "gpt-4o"}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,14 +228,14 @@ func TestPrincipalOfTheCredentials(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &administration{client: c}
-	s.caller.patience = time.Minute // a moto that has just begun takes its time
-	got, err := s.principal(t.Context())
+	s := &admin.Admin{Client: c}
+	s.Caller.Patience = time.Minute // a moto that has just begun takes its time
+	got, err := s.Principal(t.Context())
 	if err != nil || !strings.HasPrefix(got, "arn:aws:sts::") {
 		t.Fatalf("got %q, %v; want an ARN", got, err)
 	}
 	c.API = nil // nobody is asked again
-	if again, err := s.principal(t.Context()); err != nil || again != got {
+	if again, err := s.Principal(t.Context()); err != nil || again != got {
 		t.Errorf("got %q, %v; want %q", again, err, got)
 	}
 }
@@ -259,7 +260,7 @@ func TestUsageTime(t *testing.T) {
 	} {
 		for _, q := range []weir.Usage{{Entity: "acme"}, {Entity: "acme", Resource: "a"}, {Resource: "a"}} {
 			q.Start, q.End = tc.start, tc.end
-			err := firstError(s.ReadUsage(t.Context(), q))
+			err := firstError(s.admin.ReadUsage(t.Context(), q))
 			if tc.field != "" {
 				wantError(t, err, weir.Invalid, tc.field, "must be in the years 0000 to 9999")
 			} else if err != nil {

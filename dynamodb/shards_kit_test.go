@@ -7,6 +7,7 @@ import (
 	ddb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -17,7 +18,7 @@ type units map[string]int64
 // there. All of them say the same count.
 func (w *neverWorld) lay(entity string, count int, limits []weir.Limit, shards ...units) {
 	w.Helper()
-	all, err := storedLimits(limits)
+	all, err := admin.StoredLimits(limits)
 	if err != nil {
 		w.Fatalf("limits: %v", err)
 	}

@@ -172,7 +172,7 @@ func listedCount(w *neverWorld) {
 			w.Fatalf("the second shard was made %d times, want 3", made)
 		}
 		w.lay(trial(n), 4, limit, units{"n": 50}, nil, units{"n": 25})
-		if _, err := p.store.Resources(w.Context(), w.clock.Now(), trial(n)); err != nil {
+		if _, err := p.store.admin.Resources(w.Context(), w.clock.Now(), trial(n)); err != nil {
 			w.Fatalf("list: %v", err)
 		}
 		p.admit(trial(n), weir.Costs{"n": 0})

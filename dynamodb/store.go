@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
@@ -50,7 +51,7 @@ type Options struct {
 
 // Store is a [weir.Backend] on one namespace of one table. All methods may be called at once.
 type Store struct {
-	*administration
+	admin      *admin.Admin
 	client     *client.Client
 	config     *config.Reader
 	buckets    *bucketitem.Store
@@ -67,8 +68,8 @@ func newStore(c *client.Client, namespace string, o Options) *Store {
 	s.buckets = bucketitem.New(s.config, s.running, bucketitem.Options{
 		NoSpeculation: o.NoSpeculation, WriteTimeout: o.WriteTimeout, OnError: o.OnError,
 	})
-	s.administration = newAdministration(s.buckets, adminOptions{
-		principal: o.Principal, onError: o.OnError,
+	s.admin = admin.New(s.buckets, admin.Options{
+		Principal: o.Principal, OnError: o.OnError,
 	})
 	return s
 }

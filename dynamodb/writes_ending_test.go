@@ -150,7 +150,7 @@ func coldChain(w *neverWorld) {
 	chain := []string{"a", "b", "c"}
 	for i, e := range slices.Backward(chain) {
 		parent := append(chain, "")[i+1]
-		if err := w.eye.store.WriteEntity(w.Context(), w.clock.Now(), e, parent, parent != ""); err != nil {
+		if err := w.eye.store.admin.WriteEntity(w.Context(), w.clock.Now(), e, parent, parent != ""); err != nil {
 			w.Fatalf("write entity %s: %v", e, err)
 		}
 		b, err := schema.NewBucket(w.id(e, 0), w.clock.Now().UnixMilli(), []schema.Limit{

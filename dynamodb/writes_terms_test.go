@@ -68,7 +68,7 @@ type changing struct {
 func (c *changing) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	err := c.Store.WriteLimits(ctx, now, at, limits)
+	err := c.Store.admin.WriteLimits(ctx, now, at, limits)
 	if c.then != nil {
 		c.then()
 	}

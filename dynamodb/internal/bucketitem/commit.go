@@ -71,7 +71,7 @@ const (
 // Commit answers a batch.
 func (s *itemState) Commit(b *Batch) {
 	c := &commit{itemState: s, Batch: *b}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*s.ns.options.WriteTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*s.ns.Options.WriteTimeout)
 	defer cancel()
 	for ; c.pending(); c.round++ {
 		if c.round >= MaxRounds && len(c.Waiters) > 0 {
@@ -124,7 +124,7 @@ func (c *commit) now() int64 {
 
 // sendWrite sends a write and hears what became of it.
 func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
-	attempt, cancel := context.WithTimeout(ctx, c.ns.options.WriteTimeout)
+	attempt, cancel := context.WithTimeout(ctx, c.ns.Options.WriteTimeout)
 	defer cancel()
 	c.sentAt = c.ns.Calls.Load()
 	item, err := w.Send(attempt, c.ns.Client)

@@ -13,7 +13,7 @@ import (
 type namespaceState struct {
 	Client  *client.Client
 	Config  *config.Reader
-	options Options
+	Options Options
 	Running *client.Tasks
 	Counts  Counts
 
@@ -34,14 +34,14 @@ type Options struct {
 
 // reportError tells of what went wrong outside of calls.
 func (s *namespaceState) reportError(err error) {
-	if s.options.OnError != nil {
-		s.options.OnError(err)
+	if s.Options.OnError != nil {
+		s.Options.OnError(err)
 	}
 }
 
 // BackgroundContext bounds what the store does by itself, whether or not the caller waits for it.
 func (s *namespaceState) BackgroundContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), s.options.WriteTimeout)
+	return context.WithTimeout(context.WithoutCancel(ctx), s.Options.WriteTimeout)
 }
 
 // Counts are what a store has counted since it was opened.

@@ -14,7 +14,7 @@ func (c *commit) nextWrite(ctx context.Context) (*Write, *evaluation, error) {
 		return nil, nil, c.readItem(ctx)
 	case c.deleted, c.image != nil && c.image.Item.Stub:
 		return c.nextCreate(ctx)
-	case c.image == nil && (c.ns.options.NoSpeculation || len(c.Updates) > 0 || len(limitNames(c.Waiters)) > maxDefined):
+	case c.image == nil && (c.ns.Options.NoSpeculation || len(c.Updates) > 0 || len(limitNames(c.Waiters)) > maxDefined):
 		return nil, nil, c.readItem(ctx)
 	case c.image == nil:
 		return c.writer().coldWrite(sameDefinitionPrefix(c.Waiters), c.subject.ShardCount(), c.now()), nil, nil
@@ -24,7 +24,7 @@ func (c *commit) nextWrite(ctx context.Context) (*Write, *evaluation, error) {
 			return nil, nil, nil
 		}
 		return c.forced()
-	case (c.ns.options.NoSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.Waiters):
+	case (c.ns.Options.NoSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.Waiters):
 		return nil, nil, c.readItem(ctx) // one that was switched off may be on again
 	}
 	return c.nextKnown(ctx)
@@ -111,7 +111,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 	if len(r.denied) > 0 { // they are judged by what this write returns
 		r = Evaluate(base, c.Updates, r.admitted)
 	}
-	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.ns.options.NoSpeculation || c.round > 1) {
+	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.ns.Options.NoSpeculation || c.round > 1) {
 		return c.writer().speculativeWrite(base, r), r, nil
 	}
 	t := c.config

@@ -34,7 +34,7 @@ type Store struct {
 // New makes the bucket store of a namespace.
 func New(r *config.Reader, running *client.Tasks, o Options) *Store {
 	s := &Store{
-		namespaceState: &namespaceState{Client: r.Client, Config: r, options: o, Running: running},
+		namespaceState: &namespaceState{Client: r.Client, Config: r, Options: o, Running: running},
 		Subjects:       NewSubjectCache(KnownSize),
 	}
 	s.Calls.Store(1) // so that what is seen before the first reservation has been seen

@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"context"
@@ -18,14 +18,14 @@ import (
 const (
 	// maxAncestors is how far up a chain of parents is followed, as the Python library does.
 	maxAncestors = 32
-	// movesSince is the first release of the Python library that keeps to a parent that was changed.
-	movesSince = "0.17.0"
+	// MovesSince is the first release of the Python library that keeps to a parent that was changed.
+	MovesSince = "0.17.0"
 )
 
 // WriteEntity declares an entity or changes its parent and cascade, and tells its buckets. A parent
 // that does not exist and a cycle are [weir.Invalid]. Writing what is there already tells the
 // buckets again.
-func (a *administration) WriteEntity(
+func (a *Admin) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
 	if err := a.running.Enter(); err != nil {
@@ -33,7 +33,7 @@ func (a *administration) WriteEntity(
 	}
 	defer a.running.End()
 	var written *schema.Entity
-	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+	err := a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
 		e, err := a.planEntity(ctx, t, name, parent, cascade)
 		written = e
 		return err
@@ -50,10 +50,10 @@ func (a *administration) WriteEntity(
 }
 
 // planEntity says what has to be written, so that an entity has this parent and cascade.
-func (a *administration) planEntity(
-	ctx context.Context, t *configTransaction, name, parent string, cascade bool,
+func (a *Admin) planEntity(
+	ctx context.Context, t *Change, name, parent string, cascade bool,
 ) (*schema.Entity, error) {
-	items, err := a.client.BatchGet(ctx, []schema.Key{
+	items, err := a.Client.BatchGet(ctx, []schema.Key{
 		schema.MetaKey(a.config.Namespace, name), schema.SystemConfigKey(a.config.Namespace), schema.VersionKey(),
 	}, true)
 	if err != nil {
@@ -72,7 +72,7 @@ func (a *administration) planEntity(
 		return nil, err
 	}
 	if e == nil {
-		if e, err = newEntity(a.config.Namespace, name, t.now); err != nil {
+		if e, err = NewEntity(a.config.Namespace, name, t.now); err != nil {
 			return nil, err
 		}
 		e.Parent, e.Cascade = parent, cascade
@@ -89,7 +89,7 @@ func (a *administration) planEntity(
 }
 
 // move changes an entity's parent and cascade, on condition that they are as they were read.
-func (t *configTransaction) move(
+func (t *Change) move(
 	e *schema.Entity, read schema.Item, parent string, cascade bool,
 ) (*schema.Entity, error) {
 	before := *e
@@ -123,8 +123,8 @@ func (t *configTransaction) move(
 	return e, t.addAuditEvent(schema.ActionEntityParentChanged, e.ID, "", details)
 }
 
-// newEntity is an entity of which nothing has been said.
-func newEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
+// NewEntity is an entity of which nothing has been said.
+func NewEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
 	incarnation, err := schema.NewIncarnation(rand.Reader)
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func newEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
 }
 
 // declare writes an entity that must not be there yet.
-func (t *configTransaction) declare(e *schema.Entity) error {
+func (t *Change) declare(e *schema.Entity) error {
 	item, err := e.Item()
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (t *configTransaction) declare(e *schema.Entity) error {
 
 // planParent requires the parent to exist, and none of its ancestors to be the entity. A parent
 // that the Python library knows only by its limits is declared with it.
-func (a *administration) planParent(ctx context.Context, t *configTransaction, name, parent string) error {
+func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) error {
 	field := "entities." + name + ".parent"
 	at := parent
 	seen := make(map[string]bool)
@@ -161,7 +161,7 @@ func (a *administration) planParent(ctx context.Context, t *configTransaction, n
 		if at == name {
 			return client.Fault(weir.Invalid, field, parent, fmt.Sprintf("leads back to %q: a cycle", name))
 		}
-		item, err := a.client.GetItem(ctx, schema.MetaKey(a.config.Namespace, at), true)
+		item, err := a.Client.GetItem(ctx, schema.MetaKey(a.config.Namespace, at), true)
 		if err != nil {
 			return err
 		}
@@ -184,14 +184,14 @@ func (a *administration) planParent(ctx context.Context, t *configTransaction, n
 	return client.Fault(weir.Invalid, field, parent, "has more than 32 ancestors")
 }
 
-// attrNewestChild is on a META the entity that was declared last with it as parent. Only weir
+// AttrNewestChild is on a META the entity that was declared last with it as parent. Only weir
 // writes and reads it; the Python library leaves it alone.
-const attrNewestChild = "newest_child"
+const AttrNewestChild = "newest_child"
 
 // requireAncestor requires an ancestor to be as it was read. A parent gets another version, and learns
 // of the child: of two that declare a child and delete its parent at once, one is refused, and then
 // sees what the other did, though the index may not show it yet.
-func (t *configTransaction) requireAncestor(
+func (t *Change) requireAncestor(
 	e *schema.Entity, read schema.Item, isParent bool, child string,
 ) {
 	x := &client.Expression{}
@@ -201,7 +201,7 @@ func (t *configTransaction) requireAncestor(
 		t.Check(e.Key(), x)
 		return
 	}
-	x.SetText(attrNewestChild, child)
+	x.SetText(AttrNewestChild, child)
 	x.AddNumber(schema.AttrVersion, 1) // by itself, so that its children need not wait for one another
 	t.Update(e.Key(), x)
 }
@@ -216,8 +216,8 @@ func requireVersion(e *client.Expression, read *schema.Entity) {
 	e.Require(schema.AttrVersion, "=", read.Version)
 }
 
-func (a *administration) declareParent(
-	ctx context.Context, t *configTransaction, field, child, parent string,
+func (a *Admin) declareParent(
+	ctx context.Context, t *Change, field, child, parent string,
 ) error {
 	own, err := a.config.ReadDefinition(ctx, parent)
 	if err != nil {
@@ -226,17 +226,17 @@ func (a *administration) declareParent(
 	if !own.Declared() {
 		return client.Fault(weir.Invalid, field, parent, "is not declared among the entities")
 	}
-	e, err := newEntity(a.config.Namespace, parent, t.now)
+	e, err := NewEntity(a.config.Namespace, parent, t.now)
 	if err != nil {
 		return err
 	}
-	e.Extra = schema.Item{attrNewestChild: schema.String(child)}
+	e.Extra = schema.Item{AttrNewestChild: schema.String(child)}
 	return t.declare(e)
 }
 
 // requireMoves sees to it that nobody uses the table who would put an old parent back onto a
 // bucket: clients and functions older than 0.17 know nothing of generations.
-func (t *configTransaction) requireMoves(item schema.Item) error {
+func (t *Change) requireMoves(item schema.Item) error {
 	if item == nil {
 		return client.Fault(weir.Unsupported, "table", t.Table, "has no version record any more")
 	}
@@ -244,24 +244,24 @@ func (t *configTransaction) requireMoves(item schema.Item) error {
 	if err != nil {
 		return client.Unreadable(err)
 	}
-	if v.Lambda != "" && slices.Compare(tables.Version(v.Lambda), tables.Version(movesSince)) < 0 {
+	if v.Lambda != "" && slices.Compare(tables.Version(v.Lambda), tables.Version(MovesSince)) < 0 {
 		return client.Fault(weir.Unsupported, "lambda_version", v.Lambda, "of the table's functions is older than "+
-			movesSince+", which is the first that keeps to a changed parent: upgrade the Python library's stack")
+			MovesSince+", which is the first that keeps to a changed parent: upgrade the Python library's stack")
 	}
-	if least, ok := tables.ParseVersion(v.ClientMin); ok && slices.Compare(least, tables.Version(movesSince)) >= 0 {
+	if least, ok := tables.ParseVersion(v.ClientMin); ok && slices.Compare(least, tables.Version(MovesSince)) >= 0 {
 		return nil
 	}
 	x := &client.Expression{}
 	x.RequireExists(schema.AttrPK)
 	x.RequireUnchanged(item, schema.AttrClientMin)
-	x.SetText(schema.AttrClientMin, movesSince)
+	x.SetText(schema.AttrClientMin, MovesSince)
 	t.Update(schema.VersionKey(), x)
 	return nil
 }
 
 // ReadEntity returns what is configured for an entity, or nil if it is not declared. Limits that
 // weir cannot judge by are not in it; Options.OnError is told of them.
-func (a *administration) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
+func (a *Admin) ReadEntity(ctx context.Context, name string) (*weir.EntityDefinition, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
@@ -278,8 +278,8 @@ func (a *administration) ReadEntity(ctx context.Context, name string) (*weir.Ent
 		if len(l.Limits) > 0 {
 			out.Limits[resource] = l.Limits
 		}
-		if l.Fault != nil && a.options.onError != nil {
-			a.options.onError(l.Fault)
+		if l.Fault != nil && a.Options.OnError != nil {
+			a.Options.OnError(l.Fault)
 		}
 	}
 	return out, nil
@@ -290,14 +290,14 @@ const actionMetadataSet = "entity_metadata_set"
 
 // EntityMetadata returns an entity's name for people and what its users keep there: strings, bools,
 // int64s, json.Numbers, nil, and maps and slices of them. One without a META is [weir.NotFound].
-func (a *administration) EntityMetadata(
+func (a *Admin) EntityMetadata(
 	ctx context.Context, name string,
 ) (display string, metadata map[string]any, err error) {
 	if err := a.running.Enter(); err != nil {
 		return "", nil, err
 	}
 	defer a.running.End()
-	item, err := a.client.GetItem(ctx, schema.MetaKey(a.config.Namespace, name), config.Consistent(ctx))
+	item, err := a.Client.GetItem(ctx, schema.MetaKey(a.config.Namespace, name), config.Consistent(ctx))
 	if err != nil {
 		return "", nil, err
 	}
@@ -314,7 +314,7 @@ func (a *administration) EntityMetadata(
 // EditEntity changes an entity's name for people and its metadata. Edit gets what is stored and
 // returns what shall be; where somebody else was faster it is asked again with what is stored by
 // then, so that no change is lost. An error of its own ends the edit and is returned.
-func (a *administration) EditEntity(
+func (a *Admin) EditEntity(
 	ctx context.Context, now time.Time, name string,
 	edit func(display string, metadata map[string]any) (string, map[string]any, error),
 ) error {
@@ -322,8 +322,8 @@ func (a *administration) EditEntity(
 		return err
 	}
 	defer a.running.End()
-	return a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		items, err := a.client.BatchGet(ctx, []schema.Key{
+	return a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
+		items, err := a.Client.BatchGet(ctx, []schema.Key{
 			schema.MetaKey(a.config.Namespace, name), schema.SystemConfigKey(a.config.Namespace),
 		}, true)
 		if err != nil {

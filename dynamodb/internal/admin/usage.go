@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"context"
@@ -14,13 +14,13 @@ import (
 
 // ReadUsage yields what was counted, later windows first on each resource; with a resource and no
 // entity, later windows first over all entities.
-func (a *administration) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
+func (a *Admin) ReadUsage(ctx context.Context, q weir.Usage) iter.Seq2[weir.Usage, error] {
 	if err := checkTime(&q); err != nil {
 		return failing[weir.Usage](err)
 	}
 	in, pages := a.usageQuery(q), a.fullPages
 	if q.Entity != "" {
-		pages = a.client.QueryPages
+		pages = a.Client.QueryPages
 	}
 	return func(yield func(weir.Usage, error) bool) {
 		// Close waits for no reader, who may never come back from a record.
@@ -72,7 +72,7 @@ func wanted(u, q *weir.Usage) bool {
 
 // usageQuery is the query for the windows between two instants, or for all those of an entity where
 // the resource comes before the window in its keys. It may find more than was asked for.
-func (a *administration) usageQuery(q weir.Usage) *ddb.QueryInput {
+func (a *Admin) usageQuery(q weir.Usage) *ddb.QueryInput {
 	in := &ddb.QueryInput{
 		ScanIndexForward: new(false), KeyConditionExpression: new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
 		ExpressionAttributeNames: map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
@@ -107,9 +107,9 @@ func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
 }
 
 // fullPages asks a query on an index that may have only the keys, and reads the items then.
-func (a *administration) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
+func (a *Admin) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {
-		for page, err := range a.client.QueryPages(ctx, in) {
+		for page, err := range a.Client.QueryPages(ctx, in) {
 			if err == nil {
 				page, err = a.readFull(ctx, page)
 			}
@@ -121,7 +121,7 @@ func (a *administration) fullPages(ctx context.Context, in *ddb.QueryInput) iter
 }
 
 // readFull reads the items of which a page has only the keys. One that is gone by now is left out.
-func (a *administration) readFull(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
+func (a *Admin) readFull(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
 	var keys []schema.Key
 	var places []int
 	for i, item := range page {
@@ -134,7 +134,7 @@ func (a *administration) readFull(ctx context.Context, page []schema.Item) ([]sc
 		}
 		keys, places = append(keys, key), append(places, i)
 	}
-	items, err := a.client.BatchGet(ctx, keys, false)
+	items, err := a.Client.BatchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"context"
@@ -23,7 +23,7 @@ const (
 
 // ListEntities returns a page of names in order. All entities are those with a META or with limits
 // of their own; what an index does not show yet is missing for a moment.
-func (a *administration) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+func (a *Admin) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
@@ -54,7 +54,7 @@ func (a *administration) ListEntities(ctx context.Context, q *weir.EntityQuery) 
 
 // Resources returns, in order, the resources on which an entity has something in use or limits of
 // its own.
-func (a *administration) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
+func (a *Admin) Resources(ctx context.Context, now time.Time, entity string) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (a *administration) Resources(ctx context.Context, now time.Time, entity st
 
 // Entities returns, in order, the entities that have something in use on a resource or limits of
 // their own.
-func (a *administration) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
@@ -101,7 +101,7 @@ func (a *administration) Entities(ctx context.Context, now time.Time, resource s
 	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
 	in := client.KeysOnly(client.Indexed(schema.GSI2, schema.ResourcePK(a.config.Namespace, resource), schema.BucketPrefix))
-	for page, err := range a.client.QueryPages(ctx, in) {
+	for page, err := range a.Client.QueryPages(ctx, in) {
 		if err != nil {
 			return nil, err
 		}
@@ -131,10 +131,10 @@ func (a *administration) Entities(ctx context.Context, now time.Time, resource s
 }
 
 // bucketsOf yields the buckets of an entity, shard by shard.
-func (a *administration) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
+func (a *Admin) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
 	in := client.Indexed(schema.GSI3, schema.EntityPK(a.config.Namespace, entity), schema.BucketPrefix)
 	return func(yield func(schema.BucketID, error) bool) {
-		for page, err := range a.client.QueryPages(ctx, in) {
+		for page, err := range a.Client.QueryPages(ctx, in) {
 			if err != nil {
 				yield(schema.BucketID{}, err)
 				return
@@ -154,7 +154,7 @@ func (a *administration) bucketsOf(ctx context.Context, entity string) iter.Seq2
 }
 
 // childNames yields the children of an entity that come behind after, in order.
-func (a *administration) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
+func (a *Admin) childNames(ctx context.Context, parent, after string) iter.Seq2[string, error] {
 	in := a.namesAfter(schema.GSI1, schema.ParentPK(a.config.Namespace, parent), schema.ChildPrefix, after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
 		return schema.ParseChildSK(client.TextOf(item, schema.AttrGSI1SK))
@@ -162,7 +162,7 @@ func (a *administration) childNames(ctx context.Context, parent, after string) i
 }
 
 // customNames yields the entities with a configuration item on a resource that come behind after.
-func (a *administration) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
+func (a *Admin) customNames(ctx context.Context, resource, after string) iter.Seq2[string, error] {
 	in := a.namesAfter(schema.GSI3, schema.EntityConfigPK(a.config.Namespace, resource), "", after)
 	return a.names(ctx, in, func(item schema.Item) (string, error) {
 		return client.TextOf(item, schema.AttrGSI3SK), nil
@@ -171,7 +171,7 @@ func (a *administration) customNames(ctx context.Context, resource, after string
 
 // namesAfter is the query for the items of an index whose sort key is prefix and a name behind
 // after.
-func (a *administration) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
+func (a *Admin) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	low := prefix + after
 	if after != "" || low == "" { // a key's value must not be empty
 		low += beforeNames
@@ -187,12 +187,12 @@ func (a *administration) namesAfter(index, pk, prefix, after string) *ddb.QueryI
 }
 
 // names yields what a query's items are about; one after the other with the same name counts once.
-func (a *administration) names(
+func (a *Admin) names(
 	ctx context.Context, in *ddb.QueryInput, nameOf func(schema.Item) (string, error),
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
-		for page, err := range a.client.QueryPages(ctx, in) {
+		for page, err := range a.Client.QueryPages(ctx, in) {
 			if err != nil {
 				yield("", err)
 				return
@@ -216,7 +216,7 @@ func (a *administration) names(
 
 // withLimitsOn yields those of the names whose configuration on a resource has limits: an item may
 // stand there for a flag alone.
-func (a *administration) withLimitsOn(
+func (a *Admin) withLimitsOn(
 	ctx context.Context, resource string, names iter.Seq2[string, error],
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
@@ -249,12 +249,12 @@ func (a *administration) withLimitsOn(
 }
 
 // filterWithLimits returns those of the entities that have limits of their own on a resource.
-func (a *administration) filterWithLimits(ctx context.Context, resource string, names []string) ([]string, error) {
+func (a *Admin) filterWithLimits(ctx context.Context, resource string, names []string) ([]string, error) {
 	keys := make([]schema.Key, len(names))
 	for i, name := range names {
 		keys[i] = schema.EntityConfigKey(a.config.Namespace, name, resource)
 	}
-	items, err := a.client.BatchGet(ctx, keys, false)
+	items, err := a.Client.BatchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,9 @@
-package dynamodb
+// Package admin administers one namespace of a table: limits, entities, the audit, usage and lists.
+//
+// A change is planned from what was read and written as one transaction with its audit event; if
+// what it was planned on has changed meanwhile, it is planned again. After a change the buckets are
+// told, so that no reservation of this process goes by what an item had before.
+package admin
 
 import (
 	"context"
@@ -13,41 +18,42 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
 )
 
-// administration changes and lists what one namespace has: limits, entities, audit and usage.
-type administration struct {
-	client  *client.Client
+// Admin changes and lists what one namespace has: limits, entities, audit and usage.
+type Admin struct {
+	Client  *client.Client
 	config  *config.Reader
 	buckets *bucketitem.Store
-	options adminOptions
+	Options Options
 	running *client.Tasks
-	caller  principalLookup // whose credentials the store uses
+	Caller  principalLookup // whose credentials the store uses
 }
 
-// adminOptions say who administers.
-type adminOptions struct {
-	// principal is who changes the configuration; empty for the caller's ARN.
-	principal string
-	// onError is told of what goes wrong outside of calls; nil for nobody.
-	onError func(error)
+// Options say who administers.
+type Options struct {
+	// Principal is who changes the configuration; empty for the caller's ARN.
+	Principal string
+	// OnError is told of what goes wrong outside of calls; nil for nobody.
+	OnError func(error)
 }
 
-func newAdministration(s *bucketitem.Store, o adminOptions) *administration {
-	return &administration{
-		client: s.Client, config: s.Config, buckets: s, options: o,
+// New returns the administration of a namespace.
+func New(s *bucketitem.Store, o Options) *Admin {
+	return &Admin{
+		Client: s.Client, config: s.Config, buckets: s, Options: o,
 		running: s.Running,
 	}
 }
 
 // Bounds of a change of the configuration.
 const (
-	// maxPlans is how often a change is planned anew because what it was planned on has changed.
-	maxPlans = 8
+	// MaxPlans is how often a change is planned anew because what it was planned on has changed.
+	MaxPlans = 8
 	// maxSends is how often one transaction is sent.
 	maxSends = 6
 )
 
-// configTransaction is a change of the configuration with its audit: whole or nothing.
-type configTransaction struct {
+// Change is a change of the configuration with its audit: whole or nothing.
+type Change struct {
 	client.Transaction
 	namespace string
 	now       time.Time
@@ -60,17 +66,17 @@ type configTransaction struct {
 // errMoved says that what a transaction was planned on has changed meanwhile.
 var errMoved = errors.New("the configuration has changed meanwhile")
 
-// changeConfig plans a change from what it reads and writes it. Where others were faster it is
+// ChangeConfig plans a change from what it reads and writes it. Where others were faster it is
 // planned anew. A plan without items is done already.
-func (a *administration) changeConfig(
-	ctx context.Context, now time.Time, plan func(ctx context.Context, t *configTransaction) error,
+func (a *Admin) ChangeConfig(
+	ctx context.Context, now time.Time, plan func(ctx context.Context, t *Change) error,
 ) error {
-	principal, err := a.principal(ctx)
+	principal, err := a.Principal(ctx)
 	if err != nil {
 		return err
 	}
-	for attempt := range maxPlans {
-		t := &configTransaction{Transaction: client.Transaction{Table: a.client.TableName}, namespace: a.config.Namespace, now: now, principal: principal}
+	for attempt := range MaxPlans {
+		t := &Change{Transaction: client.Transaction{Table: a.Client.TableName}, namespace: a.config.Namespace, now: now, principal: principal}
 		if err := plan(ctx, t); err != nil {
 			return err
 		}
@@ -90,12 +96,12 @@ func (a *administration) changeConfig(
 }
 
 // send writes a transaction. Its token makes it safe to send again where an answer was lost.
-func (a *administration) send(ctx context.Context, now time.Time, t *configTransaction) error {
+func (a *Admin) send(ctx context.Context, now time.Time, t *Change) error {
 	token := weir.NewLeaseID(now).String()
 	in := &ddb.TransactWriteItemsInput{TransactItems: t.Items, ClientRequestToken: &token}
 	var err error
 	for attempt := range maxSends {
-		_, err = a.client.API.TransactWriteItems(ctx, in)
+		_, err = a.Client.API.TransactWriteItems(ctx, in)
 		switch client.OutcomeOf(err).Kind {
 		case client.WriteApplied:
 			return nil

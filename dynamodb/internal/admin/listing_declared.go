@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"context"
@@ -9,9 +9,9 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// manyRows is how many rows of one entity are skipped rather than read: another question costs about
+// ManyRows is how many rows of one entity are skipped rather than read: another question costs about
 // as much as so many rows of the answer.
-const manyRows = 100
+const ManyRows = 100
 
 // indexedName is an entity that has rows in the namespace's index.
 type indexedName struct {
@@ -33,12 +33,12 @@ type indexedRows struct {
 // declaredNames yields all entities that come behind after, of which so many are wanted. Usage has
 // rows in the same place, thousands for an entity, so those of each are read no further than needed;
 // whether it is declared is then asked of the table.
-func (a *administration) declaredNames(
+func (a *Admin) declaredNames(
 	ctx context.Context, after string, wanted int,
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		var names []indexedName
-		for limit, more := manyRows, true; more; {
+		for limit, more := ManyRows, true; more; {
 			seen, err := a.readNames(ctx, after, limit)
 			if err != nil {
 				yield("", err)
@@ -71,19 +71,19 @@ func (a *administration) declaredNames(
 // has so many that the rest of the last one's are better skipped, which the next ones may have too.
 func (r *indexedRows) next(names int) int {
 	n := len(r.names)
-	if n == 0 || r.rows >= n*manyRows {
-		return manyRows
+	if n == 0 || r.rows >= n*ManyRows {
+		return ManyRows
 	}
-	return max(manyRows, min(r.rows*names/n, 4*r.rows))
+	return max(ManyRows, min(r.rows*names/n, 4*r.rows))
 }
 
 // readNames reads so many rows behind a name, or as many as one answer holds.
-func (a *administration) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
+func (a *Admin) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
 	in := client.KeysOnly(a.namesAfter(schema.GSI4, a.config.Namespace, schema.EntityPK(a.config.Namespace, ""), after))
-	in.TableName, in.Limit = &a.client.TableName, new(int32(limit))
+	in.TableName, in.Limit = &a.Client.TableName, new(int32(limit))
 	r := &indexedRows{more: true}
 	for r.more && r.rows == 0 {
-		out, err := a.client.API.Query(ctx, in)
+		out, err := a.Client.API.Query(ctx, in)
 		if err != nil {
 			return nil, client.Classify(err)
 		}
@@ -118,7 +118,7 @@ func (r *indexedRows) add(row schema.Item) error {
 }
 
 // filterDeclared keeps the names of declared entities, and reads of the table what was not seen.
-func (a *administration) filterDeclared(ctx context.Context, seen []indexedName) ([]indexedName, error) {
+func (a *Admin) filterDeclared(ctx context.Context, seen []indexedName) ([]indexedName, error) {
 	var open []*indexedName
 	var keys []schema.Key
 	for i := range seen {
@@ -127,7 +127,7 @@ func (a *administration) filterDeclared(ctx context.Context, seen []indexedName)
 			keys = append(keys, schema.MetaKey(a.config.Namespace, n.name))
 		}
 	}
-	metas, err := a.client.BatchGet(ctx, keys, false)
+	metas, err := a.Client.BatchGet(ctx, keys, false)
 	if err != nil {
 		return nil, err
 	}
@@ -150,10 +150,10 @@ func (a *administration) filterDeclared(ctx context.Context, seen []indexedName)
 }
 
 // anyConfig reports whether an entity has a configuration item.
-func (a *administration) anyConfig(ctx context.Context, pk string) (bool, error) {
+func (a *Admin) anyConfig(ctx context.Context, pk string) (bool, error) {
 	in := client.KeysOnly(client.Partition(pk, schema.SKConfig+"#", false))
 	in.Limit = new(int32(1))
-	for page, err := range a.client.QueryPages(ctx, in) {
+	for page, err := range a.Client.QueryPages(ctx, in) {
 		return len(page) > 0, err // one is enough
 	}
 	return false, nil

@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"cmp"
@@ -18,8 +18,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// maxConfigsAtOnce is how many configurations one transaction deletes, with room for the rest.
-const maxConfigsAtOnce = 80
+// MaxConfigsAtOnce is how many configurations one transaction deletes, with room for the rest.
+const MaxConfigsAtOnce = 80
 
 // deletedLately is for how long a deletion may be made again by somebody who did not hear of it.
 const deletedLately = 10 * time.Minute
@@ -27,7 +27,7 @@ const deletedLately = 10 * time.Minute
 // DeleteEntity removes an entity with its limits, its buckets and its usage; the audit stays. The
 // META goes last, and what others are found by behind them, so that what was cut short can be done
 // again, and gets on each time.
-func (a *administration) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	if err := a.running.Enter(); err != nil {
 		return err
 	}
@@ -45,20 +45,20 @@ func (a *administration) DeleteEntity(ctx context.Context, now time.Time, name s
 }
 
 // forgetDeleted has the process forget what it knows of an entity.
-func (a *administration) forgetDeleted(ctx context.Context, now time.Time, name string) error {
+func (a *Admin) forgetDeleted(ctx context.Context, now time.Time, name string) error {
 	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
 		Kind: bucketitem.EntityDeleted, At: weir.Subject{Entity: name}, Now: now,
 	})
 }
 
-func (a *administration) deleteDeclared(
+func (a *Admin) deleteDeclared(
 	ctx context.Context, now time.Time, name string, d *config.Entity,
 ) error {
 	deleted, err := a.deleteState(ctx, name)
 	if err != nil {
 		return err
 	}
-	for len(d.Levels) > maxConfigsAtOnce {
+	for len(d.Levels) > MaxConfigsAtOnce {
 		n, err := a.deleteConfigs(ctx, now, name)
 		if err != nil {
 			return err
@@ -68,7 +68,7 @@ func (a *administration) deleteDeclared(
 			return err
 		}
 	}
-	err = a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+	err = a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
 		return a.planDelete(ctx, t, name, deleted)
 	})
 	if err != nil {
@@ -82,11 +82,11 @@ func (a *administration) deleteDeclared(
 // finishDeletion does what comes after the deletion of an entity that is not declared any more, if
 // that was deleted lately: perhaps whoever did it was never told. The buckets of one that was never
 // declared are nobody's to delete.
-func (a *administration) finishDeletion(ctx context.Context, now time.Time, name string) error {
+func (a *Admin) finishDeletion(ctx context.Context, now time.Time, name string) error {
 	in := client.Partition(schema.AuditPK(a.config.Namespace, auditOwner(weir.Subject{Entity: name})),
 		schema.SKAuditPrefix, true)
 	in.ScanIndexForward, in.Limit = new(false), new(int32(client.MaxParallel)) // of one instant in any order
-	for page, err := range a.client.QueryPages(ctx, in) {
+	for page, err := range a.Client.QueryPages(ctx, in) {
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (a *administration) finishDeletion(ctx context.Context, now time.Time, name
 }
 
 // deletable reads an entity, and refuses one that is not declared and one with children.
-func (a *administration) deletable(ctx context.Context, name string) (*config.Entity, error) {
+func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, error) {
 	d, err := a.config.ReadDefinition(ctx, name)
 	if err != nil {
 		return nil, err
@@ -119,7 +119,7 @@ func (a *administration) deletable(ctx context.Context, name string) (*config.En
 	}
 	if d.Entity != nil {
 		// The index may not show yet which child was declared last.
-		if err := a.notParentOf(ctx, name, client.TextOf(d.Entity.Extra, attrNewestChild)); err != nil {
+		if err := a.notParentOf(ctx, name, client.TextOf(d.Entity.Extra, AttrNewestChild)); err != nil {
 			return nil, err
 		}
 	}
@@ -136,11 +136,11 @@ func (a *administration) deletable(ctx context.Context, name string) (*config.En
 }
 
 // notParentOf refuses an entity that another one has as parent; that one may be none.
-func (a *administration) notParentOf(ctx context.Context, name, child string) error {
+func (a *Admin) notParentOf(ctx context.Context, name, child string) error {
 	if child == "" {
 		return nil
 	}
-	item, err := a.client.GetItem(ctx, schema.MetaKey(a.config.Namespace, child), true)
+	item, err := a.Client.GetItem(ctx, schema.MetaKey(a.config.Namespace, child), true)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (a *administration) notParentOf(ctx context.Context, name, child string) er
 }
 
 // deleteState deletes all items of an entity but its META and its configurations.
-func (a *administration) deleteState(ctx context.Context, name string) (int64, error) {
+func (a *Admin) deleteState(ctx context.Context, name string) (int64, error) {
 	deleted, err := a.deleteBuckets(ctx, name)
 	if err != nil {
 		return 0, err
@@ -166,9 +166,9 @@ func (a *administration) deleteState(ctx context.Context, name string) (int64, e
 }
 
 // deleteFound deletes the items of a query as it finds them.
-func (a *administration) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
+func (a *Admin) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
 	var deleted int64
-	for page, err := range a.client.QueryPages(ctx, in) {
+	for page, err := range a.Client.QueryPages(ctx, in) {
 		if err != nil {
 			return deleted, err
 		}
@@ -178,7 +178,7 @@ func (a *administration) deleteFound(ctx context.Context, in *ddb.QueryInput) (i
 				return deleted, client.Unreadable(err)
 			}
 		}
-		if err := a.client.BatchDelete(ctx, keys); err != nil {
+		if err := a.Client.BatchDelete(ctx, keys); err != nil {
 			return deleted, err
 		}
 		deleted += int64(len(keys))
@@ -187,9 +187,9 @@ func (a *administration) deleteFound(ctx context.Context, in *ddb.QueryInput) (i
 }
 
 // deleteBuckets deletes an entity's buckets with the records of operations on them, as it finds them.
-func (a *administration) deleteBuckets(ctx context.Context, name string) (int64, error) {
+func (a *Admin) deleteBuckets(ctx context.Context, name string) (int64, error) {
 	var deleted int64
-	for group, err := range a.bucketGroups(ctx, name) {
+	for group, err := range a.BucketGroups(ctx, name) {
 		if err != nil {
 			return deleted, err
 		}
@@ -203,13 +203,13 @@ func (a *administration) deleteBuckets(ctx context.Context, name string) (int64,
 
 // deleteGroup deletes buckets. The first shards go last: by them the other shards are found, and the
 // records.
-func (a *administration) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
+func (a *Admin) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
 	var firsts, others []schema.Key
 	for _, b := range group {
-		if b.id.Shard == 0 {
-			firsts = append(firsts, b.id.Key())
+		if b.Id.Shard == 0 {
+			firsts = append(firsts, b.Id.Key())
 		} else {
-			others = append(others, b.id.Key())
+			others = append(others, b.Id.Key())
 		}
 	}
 	var deleted atomic.Int64
@@ -223,7 +223,7 @@ func (a *administration) deleteGroup(ctx context.Context, group []storedBucket) 
 		if err != nil {
 			break
 		}
-		if err = a.client.BatchDelete(ctx, keys); err == nil {
+		if err = a.Client.BatchDelete(ctx, keys); err == nil {
 			deleted.Add(int64(len(keys)))
 		}
 	}
@@ -231,15 +231,15 @@ func (a *administration) deleteGroup(ctx context.Context, group []storedBucket) 
 }
 
 // deleteConfigs deletes as many configurations of an entity as one transaction may.
-func (a *administration) deleteConfigs(ctx context.Context, now time.Time, name string) (int64, error) {
+func (a *Admin) deleteConfigs(ctx context.Context, now time.Time, name string) (int64, error) {
 	var n int64
-	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+	err := a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
 		d, err := a.deletable(ctx, name)
 		if err != nil {
 			return err
 		}
 		resources := slices.Sorted(maps.Keys(d.Levels))
-		resources = resources[:min(len(resources), maxConfigsAtOnce)]
+		resources = resources[:min(len(resources), MaxConfigsAtOnce)]
 		n = int64(len(resources))
 		return a.planConfigsGone(ctx, t, name, resources)
 	})
@@ -247,12 +247,12 @@ func (a *administration) deleteConfigs(ctx context.Context, now time.Time, name 
 }
 
 // planDelete says what has to be written, so that an entity of which the rest is gone is gone too.
-func (a *administration) planDelete(ctx context.Context, t *configTransaction, name string, deleted int64) error {
+func (a *Admin) planDelete(ctx context.Context, t *Change, name string, deleted int64) error {
 	d, err := a.deletable(ctx, name)
 	if err != nil {
 		return err
 	}
-	system, err := a.client.GetItem(ctx, schema.SystemConfigKey(a.config.Namespace), false)
+	system, err := a.Client.GetItem(ctx, schema.SystemConfigKey(a.config.Namespace), false)
 	if err != nil {
 		return err
 	}
@@ -278,13 +278,13 @@ func (a *administration) planDelete(ctx context.Context, t *configTransaction, n
 }
 
 // planConfigsGone takes configurations of an entity away, and off the registry.
-func (a *administration) planConfigsGone(
-	ctx context.Context, t *configTransaction, name string, resources []string,
+func (a *Admin) planConfigsGone(
+	ctx context.Context, t *Change, name string, resources []string,
 ) error {
 	if len(resources) == 0 {
 		return nil
 	}
-	registry, err := a.client.GetItem(ctx, schema.EntityConfigResourcesKey(a.config.Namespace), true)
+	registry, err := a.Client.GetItem(ctx, schema.EntityConfigResourcesKey(a.config.Namespace), true)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"cmp"
@@ -19,7 +19,7 @@ import (
 
 // ReadAudit yields the changes at a place, the newest first, those of the Python library among
 // them. What is no event's ID is no place to begin behind.
-func (a *administration) ReadAudit(
+func (a *Admin) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {
 	owner := auditOwner(at)
@@ -39,7 +39,7 @@ func (a *administration) ReadAudit(
 			yield(weir.AuditEvent{}, err)
 			return
 		}
-		for page, err := range a.client.QueryPages(ctx, in) {
+		for page, err := range a.Client.QueryPages(ctx, in) {
 			if err != nil {
 				yield(weir.AuditEvent{}, err)
 				return
@@ -88,7 +88,7 @@ func readEvent(item schema.Item) (weir.AuditEvent, error) {
 const secondsPerDay = 24 * 60 * 60
 
 // addAuditEvent adds an event to the audit.
-func (t *configTransaction) addAuditEvent(action, owner, resource string, details map[string]any) error {
+func (t *Change) addAuditEvent(action, owner, resource string, details map[string]any) error {
 	// Events of one transaction stay in their order: each has a millisecond of its own.
 	id, err := schema.NewULID(t.now.UnixMilli()+int64(t.events), rand.Reader)
 	if err != nil {
@@ -109,7 +109,7 @@ func (t *configTransaction) addAuditEvent(action, owner, resource string, detail
 }
 
 // setRetention reads from the system's configuration, which may be nil, how long events are kept.
-func (t *configTransaction) setRetention(system schema.Item) error {
+func (t *Change) setRetention(system schema.Item) error {
 	t.retention = schema.RetentionDays
 	if system == nil {
 		return nil
@@ -145,27 +145,27 @@ const (
 // principalLookup remembers whose credentials a store uses.
 type principalLookup struct {
 	mu       sync.Mutex
-	patience time.Duration // principalPatience where it is 0
+	Patience time.Duration // principalPatience where it is 0
 	asks     int           // that took too long; callerAsks once there was an answer
 	arn      string
 }
 
-// principal is who changes the configuration: as the options say, else the ARN of the credentials,
+// Principal is who changes the configuration: as the options say, else the ARN of the credentials,
 // which is asked for until somebody answers. Where nobody knows it is empty, which is no error.
-func (a *administration) principal(ctx context.Context) (string, error) {
-	if p := a.options.principal; p != "" {
-		if reason := principalFault(p); reason != "" {
+func (a *Admin) Principal(ctx context.Context) (string, error) {
+	if p := a.Options.Principal; p != "" {
+		if reason := PrincipalFault(p); reason != "" {
 			return "", client.Fault(weir.Invalid, "principal", p, reason)
 		}
 		return p, nil
 	}
-	a.caller.mu.Lock()
-	defer a.caller.mu.Unlock()
-	if a.caller.asks >= callerAsks {
-		return a.caller.arn, nil
+	a.Caller.mu.Lock()
+	defer a.Caller.mu.Unlock()
+	if a.Caller.asks >= callerAsks {
+		return a.Caller.arn, nil
 	}
-	o := a.client.API.Options()
-	short, cancel := context.WithTimeout(ctx, cmp.Or(a.caller.patience, principalPatience))
+	o := a.Client.API.Options()
+	short, cancel := context.WithTimeout(ctx, cmp.Or(a.Caller.Patience, principalPatience))
 	defer cancel()
 	out, err := sts.New(sts.Options{
 		Region: o.Region, Credentials: o.Credentials, HTTPClient: o.HTTPClient, BaseEndpoint: o.BaseEndpoint,
@@ -175,21 +175,21 @@ func (a *administration) principal(ctx context.Context) (string, error) {
 	case ctx.Err() != nil:
 		return "", client.Classify(ctx.Err())
 	case short.Err() != nil:
-		a.caller.asks++
+		a.Caller.asks++
 		return "", nil
 	case err == nil && out.Arn != nil:
-		a.caller.arn = *out.Arn
+		a.Caller.arn = *out.Arn
 	}
-	a.caller.asks = callerAsks // the answer stands, also where it is that nobody knows
-	return a.caller.arn, nil
+	a.Caller.asks = callerAsks // the answer stands, also where it is that nobody knows
+	return a.Caller.arn, nil
 }
 
 // longestPrincipal bounds the name of who changes the configuration.
 const longestPrincipal = 256
 
-// principalFault says what is wrong with the name of who changes the configuration, or nothing. The
+// PrincipalFault says what is wrong with the name of who changes the configuration, or nothing. The
 // Python library takes an ARN, or what could be an entity's name.
-func principalFault(p string) string {
+func PrincipalFault(p string) string {
 	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	switch {
 	case strings.HasPrefix(p, "arn:"):

@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 
 // WriteLimits makes limits the only ones at a place; what else the place's item says stays. The
 // item, the registry of such places, the declaration of the entity and the audit change together.
-func (a *administration) WriteLimits(
+func (a *Admin) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
 	if err := a.running.Enter(); err != nil {
@@ -28,7 +28,7 @@ func (a *administration) WriteLimits(
 	if err := checkLimitCount("limits", limits); err != nil {
 		return err
 	}
-	stored, err := storedLimits(limits)
+	stored, err := StoredLimits(limits)
 	if err != nil {
 		return err
 	}
@@ -36,8 +36,8 @@ func (a *administration) WriteLimits(
 		return client.Fault(weir.Invalid, "resource", at.Resource, "cannot have limits of an entity: the table's "+
 			"registry needs the name for itself")
 	}
-	err = a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
-		return a.planLimits(ctx, t, at, stored)
+	err = a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
+		return a.PlanLimits(ctx, t, at, stored)
 	})
 	if err != nil {
 		return err
@@ -45,9 +45,9 @@ func (a *administration) WriteLimits(
 	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{Kind: bucketitem.LimitsChanged, At: at, Now: now})
 }
 
-// planLimits says what has to be written, so that a place has these limits.
-func (a *administration) planLimits(
-	ctx context.Context, t *configTransaction, at weir.Subject, limits []schema.Limit,
+// PlanLimits says what has to be written, so that a place has these limits.
+func (a *Admin) PlanLimits(
+	ctx context.Context, t *Change, at weir.Subject, limits []schema.Limit,
 ) error {
 	target := &schema.Config{Namespace: a.config.Namespace, Entity: at.Entity, Resource: at.Resource}
 	keys := []schema.Key{
@@ -56,7 +56,7 @@ func (a *administration) planLimits(
 	if at.Entity != "" {
 		keys = append(keys, schema.MetaKey(a.config.Namespace, at.Entity))
 	}
-	items, err := a.client.BatchGet(ctx, keys, true)
+	items, err := a.Client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (a *administration) planLimits(
 		t.listResource(at.Resource, len(limits) > 0)
 	}
 	if !declared && len(limits) > 0 {
-		e, err := newEntity(a.config.Namespace, at.Entity, t.now)
+		e, err := NewEntity(a.config.Namespace, at.Entity, t.now)
 		if err != nil {
 			return err
 		}
@@ -109,7 +109,7 @@ func (a *administration) planLimits(
 }
 
 // addLimitsEvent adds the change of a place's limits to the audit.
-func (t *configTransaction) addLimitsEvent(at weir.Subject, c *schema.Config, before []schema.Limit) error {
+func (t *Change) addLimitsEvent(at weir.Subject, c *schema.Config, before []schema.Limit) error {
 	system := at == weir.Subject{}
 	owner := auditOwner(at)
 	switch {
@@ -126,14 +126,14 @@ func (t *configTransaction) addLimitsEvent(at weir.Subject, c *schema.Config, be
 }
 
 // WritePolicy makes p the system's policy, and leaves its limits.
-func (a *administration) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+func (a *Admin) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
 	if err := a.running.Enter(); err != nil {
 		return err
 	}
 	defer a.running.End()
-	err := a.changeConfig(ctx, now, func(ctx context.Context, t *configTransaction) error {
+	err := a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
 		key := schema.SystemConfigKey(a.config.Namespace)
-		item, err := a.client.GetItem(ctx, key, true)
+		item, err := a.Client.GetItem(ctx, key, true)
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func isEmpty(c *schema.Config) bool {
 }
 
 // register counts an entity's first configuration on a resource.
-func (t *configTransaction) register(resource string) {
+func (t *Change) register(resource string) {
 	key := schema.EntityConfigResourcesKey(t.namespace)
 	e := t.inNamespace(key)
 	e.AddNumber(resource, 1)
@@ -203,7 +203,7 @@ func (t *configTransaction) register(resource string) {
 
 // unregister takes entities' configurations off the registry as it was read, which may be nil. A
 // resource that nobody is left on goes.
-func (t *configTransaction) unregister(read schema.Item, resources ...string) error {
+func (t *Change) unregister(read schema.Item, resources ...string) error {
 	counts := map[string]int64{}
 	if read != nil {
 		r, err := schema.ParseEntityConfigResources(read)
@@ -236,7 +236,7 @@ func (t *configTransaction) unregister(read schema.Item, resources ...string) er
 }
 
 // listResource puts a resource on the list of those with limits, or takes it off.
-func (t *configTransaction) listResource(resource string, listed bool) {
+func (t *Change) listResource(resource string, listed bool) {
 	key := schema.ResourcesKey(t.namespace)
 	e := t.inNamespace(key)
 	update := *e.Update()
@@ -250,7 +250,7 @@ func (t *configTransaction) listResource(resource string, listed bool) {
 
 // inNamespace begins the update of an item that may not be there yet, so that the namespace's index
 // has it.
-func (t *configTransaction) inNamespace(key schema.Key) *client.Expression {
+func (t *Change) inNamespace(key schema.Key) *client.Expression {
 	e := &client.Expression{}
 	e.SetIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
 	e.SetIfAbsent(schema.AttrGSI4SK, schema.String(key.PK))
@@ -258,12 +258,12 @@ func (t *configTransaction) inNamespace(key schema.Key) *client.Expression {
 }
 
 // ConfiguredResources returns, in order, the resources that have limits of their own.
-func (a *administration) ConfiguredResources(ctx context.Context) ([]string, error) {
+func (a *Admin) ConfiguredResources(ctx context.Context) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
 	defer a.running.End()
-	item, err := a.client.GetItem(ctx, schema.ResourcesKey(a.config.Namespace), config.Consistent(ctx))
+	item, err := a.Client.GetItem(ctx, schema.ResourcesKey(a.config.Namespace), config.Consistent(ctx))
 	if err != nil || item == nil {
 		return nil, err
 	}
@@ -276,12 +276,12 @@ func (a *administration) ConfiguredResources(ctx context.Context) ([]string, err
 
 // EntityConfigResources returns, in order, the resources for which entities have limits of their
 // own, [weir.DefaultResource] among them.
-func (a *administration) EntityConfigResources(ctx context.Context) ([]string, error) {
+func (a *Admin) EntityConfigResources(ctx context.Context) ([]string, error) {
 	if err := a.running.Enter(); err != nil {
 		return nil, err
 	}
 	defer a.running.End()
-	item, err := a.client.GetItem(ctx, schema.EntityConfigResourcesKey(a.config.Namespace), config.Consistent(ctx))
+	item, err := a.Client.GetItem(ctx, schema.EntityConfigResourcesKey(a.config.Namespace), config.Consistent(ctx))
 	if err != nil || item == nil {
 		return nil, err
 	}
@@ -293,21 +293,21 @@ func (a *administration) EntityConfigResources(ctx context.Context) ([]string, e
 	return slices.Sorted(maps.Keys(r.Counts)), nil
 }
 
-// maxLimits is how many limits a place can have. A change of all of them, or of which ones there
+// MaxLimits is how many limits a place can have. A change of all of them, or of which ones there
 // are, is one write of each bucket item, and DynamoDB's expressions have an end (see maxDefined).
-const maxLimits = 36
+const MaxLimits = 36
 
 // checkLimitCount refuses more limits of one place than bucket items can follow.
 func checkLimitCount(field string, limits []weir.Limit) error {
-	if len(limits) <= maxLimits {
+	if len(limits) <= MaxLimits {
 		return nil
 	}
 	return client.Fault(weir.Invalid, field, strconv.Itoa(len(limits)),
-		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", maxLimits))
+		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", MaxLimits))
 }
 
-// storedLimits are limits as configuration items have them: whole units and seconds.
-func storedLimits(limits []weir.Limit) ([]schema.Limit, error) {
+// StoredLimits are limits as configuration items have them: whole units and seconds.
+func StoredLimits(limits []weir.Limit) ([]schema.Limit, error) {
 	out := make([]schema.Limit, len(limits))
 	for i, l := range limits {
 		if l.RefillPeriod%time.Second != 0 {

@@ -1,4 +1,4 @@
-package dynamodb
+package admin
 
 import (
 	"context"
@@ -15,13 +15,13 @@ import (
 
 // storedBucket is a bucket item as it was read.
 type storedBucket struct {
-	id   schema.BucketID
+	Id   schema.BucketID
 	item schema.Item
 }
 
-// bucketGroups yields the buckets of an entity that are there, those of a few resources at a time with
+// BucketGroups yields the buckets of an entity that are there, those of a few resources at a time with
 // all shards, so that whoever is cut short has something done. It ends with the first error.
-func (a *administration) bucketGroups(
+func (a *Admin) BucketGroups(
 	ctx context.Context, entity string,
 ) iter.Seq2[[]storedBucket, error] {
 	return func(yield func([]storedBucket, error) bool) {
@@ -53,7 +53,7 @@ func (a *administration) bucketGroups(
 
 // readGroup reads buckets, with all shards of their resources. The index may not show the newest ones
 // yet, but the first one of each resource counts them.
-func (a *administration) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedBucket, error) {
+func (a *Admin) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedBucket, error) {
 	known := make(map[schema.BucketID]bool)
 	var asked []schema.BucketID
 	ask := func(id schema.BucketID, shard int) {
@@ -73,7 +73,7 @@ func (a *administration) readGroup(ctx context.Context, ids []schema.BucketID) (
 	}
 	asked = nil
 	for _, b := range found {
-		if b.id.Shard != 0 {
+		if b.Id.Shard != 0 {
 			continue
 		}
 		first, err := schema.ParseBucket(b.item)
@@ -81,7 +81,7 @@ func (a *administration) readGroup(ctx context.Context, ids []schema.BucketID) (
 			return nil, client.Unreadable(err)
 		}
 		for shard := range first.Shards {
-			ask(b.id, shard)
+			ask(b.Id, shard)
 		}
 	}
 	unseen, err := a.readExisting(ctx, asked)
@@ -89,14 +89,14 @@ func (a *administration) readGroup(ctx context.Context, ids []schema.BucketID) (
 }
 
 // readExisting reads those of the buckets that are there.
-func (a *administration) readExisting(
+func (a *Admin) readExisting(
 	ctx context.Context, ids []schema.BucketID,
 ) ([]storedBucket, error) {
 	keys := make([]schema.Key, len(ids))
 	for i, id := range ids {
 		keys[i] = id.Key()
 	}
-	items, err := a.client.BatchGet(ctx, keys, true)
+	items, err := a.Client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return nil, err
 	}
@@ -112,14 +112,14 @@ func (a *administration) readExisting(
 // restamp tells every bucket of an entity whose charges it passes on, a few at a time. One that has
 // been told already is left, so that a change that was cut short gets on when it is made again; one
 // that knows of a later change keeps it.
-func (a *administration) restamp(ctx context.Context, e *schema.Entity) error {
+func (a *Admin) restamp(ctx context.Context, e *schema.Entity) error {
 	own, err := a.config.ReadDefinition(ctx, e.ID)
 	if err != nil {
 		return err
 	}
 	c := &cascades{admin: a, entity: e, own: own.Levels, known: make(map[string]bool)}
 	for range 2 { // the second time for what was made during the first
-		for group, err := range a.bucketGroups(ctx, e.ID) {
+		for group, err := range a.BucketGroups(ctx, e.ID) {
 			if err != nil {
 				return err
 			}
@@ -128,11 +128,11 @@ func (a *administration) restamp(ctx context.Context, e *schema.Entity) error {
 			}
 			err := client.Parallel(len(group), func(i int) error {
 				b := group[i]
-				cascade := c.known[b.id.Resource]
+				cascade := c.known[b.Id.Resource]
 				if b.stamped(e, cascade) {
 					return nil
 				}
-				return a.stamp(ctx, b.id, e, cascade)
+				return a.stamp(ctx, b.Id, e, cascade)
 			})
 			if err != nil {
 				return err
@@ -151,7 +151,7 @@ func (b *storedBucket) stamped(e *schema.Entity, cascade bool) bool {
 
 // cascades says on which resources an entity's charges are ones on its parent too.
 type cascades struct {
-	admin  *administration
+	admin  *Admin
 	entity *schema.Entity
 	own    map[string]*config.Level
 	known  map[string]bool // by resource
@@ -162,13 +162,13 @@ func (c *cascades) read(ctx context.Context, group []storedBucket) error {
 	var resources []string
 	var keys []schema.Key
 	for _, b := range group {
-		if _, ok := c.known[b.id.Resource]; !ok {
-			c.known[b.id.Resource] = false
-			resources = append(resources, b.id.Resource)
-			keys = append(keys, schema.ResourceConfigKey(c.admin.config.Namespace, b.id.Resource))
+		if _, ok := c.known[b.Id.Resource]; !ok {
+			c.known[b.Id.Resource] = false
+			resources = append(resources, b.Id.Resource)
+			keys = append(keys, schema.ResourceConfigKey(c.admin.config.Namespace, b.Id.Resource))
 		}
 	}
-	items, err := c.admin.client.BatchGet(ctx, keys, true)
+	items, err := c.admin.Client.BatchGet(ctx, keys, true)
 	if err != nil {
 		return err
 	}
@@ -190,7 +190,7 @@ const maxStamps = 4
 
 // stamp writes into one bucket whose charges are passed on to whom. One that is gone, or that knows
 // of a later change, stays as it is.
-func (a *administration) stamp(
+func (a *Admin) stamp(
 	ctx context.Context, id schema.BucketID, e *schema.Entity, cascade bool,
 ) error {
 	x := &client.Expression{}
@@ -204,13 +204,13 @@ func (a *administration) stamp(
 		x.SetText(schema.AttrParent, e.Parent)
 	}
 	in := &ddb.UpdateItemInput{
-		TableName: &a.client.TableName, Key: id.Key().Item(), UpdateExpression: x.Update(),
+		TableName: &a.Client.TableName, Key: id.Key().Item(), UpdateExpression: x.Update(),
 		ConditionExpression:      x.Condition(),
 		ExpressionAttributeNames: x.Names, ExpressionAttributeValues: x.Values,
 	}
 	var err error
 	for attempt := range maxStamps {
-		_, err = a.client.API.UpdateItem(ctx, in)
+		_, err = a.Client.API.UpdateItem(ctx, in)
 		switch client.OutcomeOf(err).Kind {
 		case client.WriteApplied, client.WriteRefused:
 			return nil
