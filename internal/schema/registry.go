@@ -1,7 +1,9 @@
 package schema
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -103,4 +105,191 @@ func (r *reader) systemItem(sk string) (ns string) {
 	}
 	r.drop(AttrGSI4PK, AttrGSI4SK)
 	return ns
+}
+
+const (
+	attrManagedSystem    = "managed_system"
+	attrManagedResources = "managed_resources"
+	attrManagedEntities  = "managed_entities"
+	attrLastApplied      = "last_applied"
+	attrAppliedHash      = "applied_hash"
+)
+
+// Provisioner is what declared limits are in charge of in a namespace.
+type Provisioner struct {
+	Namespace string
+	// System is whether the namespace's own limits are declared.
+	System bool
+	// Resources are the resources whose limits are declared.
+	Resources []string
+	// Entities are the resources for which limits are declared, by entity.
+	Entities map[string][]string
+	// AppliedAt is when they were applied last, as [OffsetTimestamp] writes it.
+	AppliedAt string
+	// Hash is that of what was applied: "sha256:" and 64 hexadecimal digits.
+	Hash string
+	// Unlisted is true where the item is not in GSI4, as the Python library writes it: purging the
+	// namespace there leaves it behind. weir writes it only where it was so.
+	Unlisted bool
+	// Extra are all attributes that the fields do not stand for, as they were read.
+	Extra Item
+}
+
+// Item returns the item as it is stored.
+func (p *Provisioner) Item() Item {
+	item := newItem(p.Extra, ProvisionerKey(p.Namespace), p.Namespace)
+	if p.Unlisted {
+		delete(item, AttrGSI4SK)
+	}
+	entities := make(Item, len(p.Entities))
+	for entity, resources := range p.Entities {
+		entities[entity] = stringList(resources)
+	}
+	item[attrManagedSystem] = Bool(p.System)
+	item[attrManagedResources] = stringList(p.Resources)
+	item[attrManagedEntities] = &types.AttributeValueMemberM{Value: entities}
+	setText(item, attrLastApplied, p.AppliedAt)
+	setText(item, attrAppliedHash, p.Hash)
+	return item
+}
+
+// ParseProvisioner reads the item. One that cannot be read is a [*MalformedError].
+func ParseProvisioner(item Item) (*Provisioner, error) {
+	r := newReader(item)
+	ns := r.systemItem(SKProvisioner)
+	_, listed := item[AttrGSI4SK]
+	p := &Provisioner{
+		Namespace: ns,
+		System:    optional(r, attrManagedSystem, truth),
+		Resources: optional(r, attrManagedResources, textList),
+		Entities:  optional(r, attrManagedEntities, textLists),
+		AppliedAt: optional(r, attrLastApplied, textOrNull),
+		Hash:      optional(r, attrAppliedHash, textOrNull),
+		Unlisted:  !listed,
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	p.Extra = r.extra()
+	return p, nil
+}
+
+// textLists reads a map of lists of strings.
+func textLists(value types.AttributeValue) (m map[string][]string, reason string) {
+	v, ok := value.(*types.AttributeValueMemberM)
+	if !ok {
+		return nil, "is no map"
+	}
+	m = make(map[string][]string, len(v.Value))
+	for _, name := range slices.Sorted(maps.Keys(v.Value)) {
+		if m[name], reason = textList(v.Value[name]); reason != "" {
+			return nil, "has under " + name + " what " + reason
+		}
+	}
+	return m, ""
+}
+
+const (
+	attrKind    = "kind"
+	attrLevel   = "level"
+	attrTarget  = "target"
+	attrWritten = "written_ms"
+	attrOwners  = "owners"
+	attrLease   = "lease"
+	attrFull    = "full"
+)
+
+// Pending is a change of configuration that bucket items may not have yet. The Python library's
+// provisioner keeps one until it has told them all.
+type Pending struct {
+	Namespace string
+	// Kind is what changed: disabled, cascade, soft or sync. Level and Target are where.
+	Kind, Level, Target string
+	// WrittenMS is when it was written last, in Unix milliseconds.
+	WrittenMS int64
+	// Owners are the runs that are to tell the items, by token.
+	Owners map[string]PendingOwner
+	// Extra are all attributes that the fields do not stand for, as they were read.
+	Extra Item
+}
+
+// PendingOwner is a run's share of a change.
+type PendingOwner struct {
+	// LeaseMS is by when the run is certainly over, in Unix milliseconds.
+	LeaseMS int64
+	// Full is true for a run over everything that is declared.
+	Full bool
+}
+
+// Item returns the item as it is stored.
+func (p *Pending) Item() Item {
+	item := newItem(p.Extra, PendingKey(p.Namespace, p.Kind, p.Level, p.Target), p.Namespace)
+	item[attrKind] = String(p.Kind)
+	item[attrLevel] = String(p.Level)
+	item[attrTarget] = String(p.Target)
+	setNumber(item, attrWritten, p.WrittenMS)
+	if p.Owners != nil {
+		owners := make(Item, len(p.Owners))
+		for token, o := range p.Owners {
+			owners[token] = &types.AttributeValueMemberM{
+				Value: Item{attrLease: Number(o.LeaseMS), attrFull: Bool(o.Full)},
+			}
+		}
+		item[attrOwners] = &types.AttributeValueMemberM{Value: owners}
+	}
+	return item
+}
+
+// ParsePending reads the item. One that cannot be read is a [*MalformedError].
+func ParsePending(item Item) (*Pending, error) {
+	r := newReader(item)
+	ns, rest, err := SplitNamespace(r.key.PK)
+	r.keyError(err)
+	place, ok := strings.CutPrefix(r.key.SK, SKPendingPrefix)
+	kind, place, _ := strings.Cut(place, "#")
+	level, target, both := strings.Cut(place, "#")
+	if !ok || !both || rest != systemPart {
+		r.fail(AttrSK, "is no pending change's")
+	}
+	r.optionalSame(attrKind, kind)
+	r.optionalSame(attrLevel, level)
+	r.optionalSame(attrTarget, target)
+	r.drop(AttrGSI4PK, AttrGSI4SK)
+	p := &Pending{
+		Namespace: ns, Kind: kind, Level: level, Target: target,
+		WrittenMS: optional(r, attrWritten, number),
+		Owners:    optional(r, attrOwners, pendingOwners),
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	p.Extra = r.extra()
+	return p, nil
+}
+
+func pendingOwners(value types.AttributeValue) (owners map[string]PendingOwner, reason string) {
+	v, ok := value.(*types.AttributeValueMemberM)
+	if !ok {
+		return nil, "is no map"
+	}
+	owners = make(map[string]PendingOwner, len(v.Value))
+	for token, entry := range v.Value {
+		m, ok := entry.(*types.AttributeValueMemberM)
+		if !ok {
+			return nil, "is no map of maps"
+		}
+		var o PendingOwner
+		if lease, ok := m.Value[attrLease]; ok {
+			if o.LeaseMS, reason = number(lease); reason != "" {
+				return nil, "has a lease that " + reason
+			}
+		}
+		if full, ok := m.Value[attrFull]; ok {
+			if o.Full, reason = truth(full); reason != "" {
+				return nil, "has a mark that " + reason
+			}
+		}
+		owners[token] = o
+	}
+	return owners, ""
 }

@@ -1,6 +1,8 @@
 package schema
 
 import (
+	"strings"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -90,4 +92,133 @@ func definitions(names ...string) []types.AttributeDefinition {
 		}
 	}
 	return list
+}
+
+const (
+	// SchemaVersion is the layout of the items that this package knows.
+	SchemaVersion = "0.10.0"
+	// ClientMinVersion is the oldest version of the Python library that may use a new table.
+	ClientMinVersion = "0.0.0"
+)
+
+// Version is the table's version item.
+type Version struct {
+	// Schema is the layout of the items.
+	Schema string
+	// Lambda is the version of the functions beside the table; empty if there are none.
+	Lambda string
+	// ClientMin is the oldest version of the library that may use the table; empty if it is not said.
+	ClientMin string
+	// UpdatedAt is when the item was written, as [Timestamp] writes it.
+	UpdatedAt string
+	// UpdatedBy is what wrote it, such as "client:0.17.0"; empty if it is not said.
+	UpdatedBy string
+	// Extra are all attributes that the fields do not stand for, as they were read.
+	Extra Item
+}
+
+// Item returns the item as it is stored.
+func (v *Version) Item() Item {
+	item := newItem(v.Extra, VersionKey(), RegistryNamespace)
+	item[AttrSchemaVersion] = String(v.Schema)
+	item[AttrLambdaVersion] = StringOrNull(v.Lambda)
+	setText(item, AttrClientMin, v.ClientMin)
+	setText(item, AttrUpdatedAt, v.UpdatedAt)
+	item[AttrUpdatedBy] = StringOrNull(v.UpdatedBy)
+	return item
+}
+
+// ParseVersion reads the version item. One that cannot be read is a [*MalformedError].
+func ParseVersion(item Item) (*Version, error) {
+	r := newReader(item)
+	if r.err == nil && r.key != VersionKey() {
+		r.fail(AttrSK, "is not the version's")
+	}
+	r.drop(AttrGSI4PK, AttrGSI4SK)
+	v := &Version{
+		Schema:    required(r, AttrSchemaVersion, text),
+		Lambda:    optional(r, AttrLambdaVersion, textOrNull),
+		ClientMin: optional(r, AttrClientMin, textOrNull),
+		UpdatedAt: optional(r, AttrUpdatedAt, textOrNull),
+		UpdatedBy: optional(r, AttrUpdatedBy, textOrNull),
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	v.Extra = r.extra()
+	return v, nil
+}
+
+// What becomes of a namespace.
+const (
+	StatusActive  = "active"
+	StatusDeleted = "deleted" // its items remain, and it can be had back
+	StatusPurging = "purging" // its items go, for good
+)
+
+// Namespace is one of the two items that the table keeps of a namespace: the one that leads from
+// its name to its ID, or the one that leads back.
+type Namespace struct {
+	// Reverse is true for the item that leads from the ID to the name.
+	Reverse bool
+	Name    string
+	ID      string
+	Status  string
+	// CreatedAt is when it was registered, as [Timestamp] writes it.
+	CreatedAt string
+	// DeletedAt is when it was deleted; empty if it was not. Only the item that leads back has it.
+	DeletedAt string
+	// Extra are all attributes that the fields do not stand for, as they were read.
+	Extra Item
+}
+
+// Key is the item's key.
+func (n *Namespace) Key() Key {
+	if n.Reverse {
+		return NamespaceIDKey(n.ID)
+	}
+	return NamespaceKey(n.Name)
+}
+
+// Item returns the item as it is stored.
+func (n *Namespace) Item() Item {
+	item := newItem(n.Extra, n.Key(), RegistryNamespace)
+	item[AttrNamespaceID] = String(n.ID)
+	item[AttrNamespaceName] = String(n.Name)
+	setText(item, AttrStatus, n.Status)
+	setText(item, AttrCreatedAt, n.CreatedAt)
+	setText(item, AttrDeletedAt, n.DeletedAt)
+	return item
+}
+
+// ParseNamespace reads either item of a namespace. One that cannot be read is a [*MalformedError].
+func ParseNamespace(item Item) (*Namespace, error) {
+	r := newReader(item)
+	if r.key.PK != SystemPK(RegistryNamespace) {
+		r.fail(AttrPK, "is no namespace's")
+	}
+	n := &Namespace{
+		Name:      required(r, AttrNamespaceName, text),
+		ID:        required(r, AttrNamespaceID, text),
+		Status:    optional(r, AttrStatus, text),
+		CreatedAt: optional(r, AttrCreatedAt, text),
+		DeletedAt: optional(r, AttrDeletedAt, text),
+	}
+	r.drop(AttrGSI4PK, AttrGSI4SK)
+	name, forward := strings.CutPrefix(r.key.SK, SKNamespacePrefix)
+	id, reverse := strings.CutPrefix(r.key.SK, SKNamespaceIDPrefix)
+	n.Reverse = reverse
+	switch {
+	case forward && name != n.Name:
+		r.fail(AttrNamespaceName, "is not what the key says")
+	case reverse && id != n.ID:
+		r.fail(AttrNamespaceID, "is not what the key says")
+	case !forward && !reverse:
+		r.fail(AttrSK, "is no namespace's")
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	n.Extra = r.extra()
+	return n, nil
 }

@@ -1,9 +1,12 @@
 package schema
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
@@ -90,4 +93,230 @@ func show(value types.AttributeValue) string {
 		s = s[:maxShown] + "…"
 	}
 	return s
+}
+
+// These read one value. The reason is empty where it can be read, else it says what is wrong with
+// it and goes behind the attribute's name.
+
+func number(value types.AttributeValue) (n int64, reason string) {
+	n, err := Int64(value)
+	if err != nil {
+		return 0, err.Error()
+	}
+	return n, ""
+}
+
+func text(value types.AttributeValue) (s, reason string) {
+	v, ok := value.(*types.AttributeValueMemberS)
+	if !ok {
+		return "", "is no string"
+	}
+	return v.Value, ""
+}
+
+func textOrNull(value types.AttributeValue) (s, reason string) {
+	if _, ok := value.(*types.AttributeValueMemberNULL); ok {
+		return "", ""
+	}
+	return text(value)
+}
+
+func truth(value types.AttributeValue) (b bool, reason string) {
+	v, ok := value.(*types.AttributeValueMemberBOOL)
+	if !ok {
+		return false, "is neither true nor false"
+	}
+	return v.Value, ""
+}
+
+// same reads a string that the item's key already says.
+func same(value types.AttributeValue, want string) (reason string) {
+	s, reason := text(value)
+	if reason == "" && s != want {
+		return "is not what the key says"
+	}
+	return reason
+}
+
+// shards reads how many shards a bucket has.
+func shards(value types.AttributeValue) (n int, reason string) {
+	v, reason := number(value)
+	switch {
+	case reason != "":
+		return 1, reason
+	case v < 1:
+		return 1, "is not above 0"
+	case v > maxShard:
+		return 1, "is beyond what a bucket can have"
+	}
+	return int(v), ""
+}
+
+func above0(value types.AttributeValue) (n int64, reason string) {
+	n, reason = number(value)
+	if reason == "" && n <= 0 {
+		reason = "is not above 0"
+	}
+	return n, reason
+}
+
+func notBelow0(value types.AttributeValue) (n int64, reason string) {
+	n, reason = number(value)
+	if reason == "" && n < 0 {
+		reason = "is below 0"
+	}
+	return n, reason
+}
+
+// maxDepth is how deep DynamoDB lets maps and lists nest.
+const maxDepth = 32
+
+// EncodeMap turns Go values into a map as DynamoDB has it: nil, string, bool, int, int64,
+// [json.Number], map[string]any, []any, and values of DynamoDB's own, which stay as they are.
+// Anything else is an error that names its place.
+func EncodeMap(values map[string]any) (types.AttributeValue, error) {
+	return encodeMap("", values, 1)
+}
+
+func encodeMap(place string, values map[string]any, depth int) (types.AttributeValue, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%s: nests deeper than %d levels", place, maxDepth)
+	}
+	m := make(Item, len(values))
+	for name, value := range values {
+		v, err := encodeAny(place+"."+name, value, depth)
+		if err != nil {
+			return nil, err
+		}
+		m[name] = v
+	}
+	return &types.AttributeValueMemberM{Value: m}, nil
+}
+
+func encodeAny(place string, value any, depth int) (types.AttributeValue, error) {
+	switch v := value.(type) {
+	case nil:
+		return Null(), nil
+	case string:
+		return String(v), nil
+	case bool:
+		return Bool(v), nil
+	case int:
+		return Number(int64(v)), nil
+	case int64:
+		return Number(v), nil
+	case json.Number:
+		if !isNumber(string(v)) {
+			return nil, fmt.Errorf("%s: %q is no number", place, string(v))
+		}
+		return &types.AttributeValueMemberN{Value: string(v)}, nil
+	case map[string]any:
+		return encodeMap(place, v, depth+1)
+	case []any:
+		return encodeList(place, v, depth+1)
+	case types.AttributeValue:
+		return v, nil
+	}
+	return nil, fmt.Errorf("%s: a %T cannot be stored", place, value)
+}
+
+func encodeList(place string, values []any, depth int) (types.AttributeValue, error) {
+	if depth > maxDepth {
+		return nil, fmt.Errorf("%s: nests deeper than %d levels", place, maxDepth)
+	}
+	list := make([]types.AttributeValue, len(values))
+	for i, value := range values {
+		v, err := encodeAny(place+"["+strconv.Itoa(i)+"]", value, depth)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = v
+	}
+	return &types.AttributeValueMemberL{Value: list}, nil
+}
+
+// isNumber reports whether a text is a number as JSON has it.
+func isNumber(s string) bool {
+	if s == "" || s[0] != '-' && (s[0] < '0' || s[0] > '9') {
+		return false
+	}
+	return json.Valid([]byte(s)) && strings.TrimSpace(s) == s
+}
+
+// DecodeMap turns a map as DynamoDB has it into Go values: what [EncodeMap] takes, with whole
+// numbers as int64 where they fit and as [json.Number] elsewhere. Binary values and sets stay
+// DynamoDB's own.
+func DecodeMap(values Item) map[string]any {
+	m := make(map[string]any, len(values))
+	for name, value := range values {
+		m[name] = decodeAny(value)
+	}
+	return m
+}
+
+func decodeAny(value types.AttributeValue) any {
+	switch v := value.(type) {
+	case *types.AttributeValueMemberNULL:
+		return nil
+	case *types.AttributeValueMemberS:
+		return v.Value
+	case *types.AttributeValueMemberBOOL:
+		return v.Value
+	case *types.AttributeValueMemberN:
+		n, err := strconv.ParseInt(v.Value, 10, 64)
+		if err != nil || strconv.FormatInt(n, 10) != v.Value {
+			return json.Number(v.Value)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		return DecodeMap(v.Value)
+	case *types.AttributeValueMemberL:
+		list := make([]any, len(v.Value))
+		for i, element := range v.Value {
+			list[i] = decodeAny(element)
+		}
+		return list
+	}
+	return value
+}
+
+// anyMap reads a map of any values.
+func anyMap(value types.AttributeValue) (m map[string]any, reason string) {
+	v, ok := value.(*types.AttributeValueMemberM)
+	if !ok {
+		return nil, "is no map"
+	}
+	return DecodeMap(v.Value), ""
+}
+
+// textList reads a list of strings.
+func textList(value types.AttributeValue) (list []string, reason string) {
+	v, ok := value.(*types.AttributeValueMemberL)
+	if !ok {
+		return nil, "is no list"
+	}
+	list = make([]string, len(v.Value))
+	for i, element := range v.Value {
+		if list[i], reason = text(element); reason != "" {
+			return nil, "is no list of strings"
+		}
+	}
+	return list, ""
+}
+
+// textSet reads a set of strings, in order.
+func textSet(value types.AttributeValue) (list []string, reason string) {
+	v, ok := value.(*types.AttributeValueMemberSS)
+	if !ok {
+		return nil, "is no set of strings"
+	}
+	return slices.Sorted(slices.Values(v.Value)), ""
+}
+
+func stringList(list []string) types.AttributeValue {
+	values := make([]types.AttributeValue, len(list))
+	for i, s := range list {
+		values[i] = String(s)
+	}
+	return &types.AttributeValueMemberL{Value: values}
 }
