@@ -89,8 +89,8 @@ func (s *itemState) Commit(b *Batch) {
 	}
 }
 
-// pending reports whether anything is left to write. Rides that change nothing wait for those that
-// do: they are answered last.
+// pending reports whether anything is left to write. Updates that change nothing are answered
+// last, when those before them have been written.
 func (c *commit) pending() bool {
 	work := len(c.Waiters) > 0
 	for _, r := range c.Updates {
@@ -110,7 +110,7 @@ func (c *commit) pending() bool {
 	return false
 }
 
-// now is the latest now of all.
+// now returns the latest now of the batch.
 func (c *commit) now() int64 {
 	now := int64(math.MinInt64)
 	for _, m := range c.Waiters {
@@ -122,7 +122,7 @@ func (c *commit) now() int64 {
 	return now
 }
 
-// sendWrite sends a write and hears what became of it.
+// sendWrite sends a write and handles its outcome.
 func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
 	attempt, cancel := context.WithTimeout(ctx, c.ns.Options.WriteTimeout)
 	defer cancel()
@@ -153,7 +153,8 @@ func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
 	}
 }
 
-// handleApplied answers those that went along.
+// handleApplied takes over the item that was written, and answers the waiters that the write
+// admitted.
 func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, r *evaluation) {
 	if r == nil { // nobody knew the item
 		c.handleColdApplied(item, w.waiters)
@@ -169,9 +170,9 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, 
 	c.answerAdmitted(r)
 }
 
-// handleColdApplied works out what those found who went along in a write on an item that was not known,
-// and moves the time of the refill where the share had been full: otherwise the time until now
-// would be credited once more.
+// handleColdApplied works out what the waiters of a cold write found. If the share had been full,
+// it asks for a write that moves the time of the refill: otherwise the time until now would be
+// credited once more.
 func (c *commit) handleColdApplied(item schema.Item, went []*Waiter) {
 	b, err := c.subject.parseItem(item)
 	if err != nil {
@@ -202,8 +203,8 @@ func (c *commit) handleColdApplied(item schema.Item, went []*Waiter) {
 	}
 }
 
-// answerAdmitted tells those that went along that they have what they asked. Who has left gives it back
-// with the next write.
+// answerAdmitted answers the waiters that were charged. What a caller that has left was charged is
+// refunded with the next write.
 func (c *commit) answerAdmitted(r *evaluation) {
 	for i, m := range r.admitted {
 		v := r.AdmittedResults[i]
@@ -223,7 +224,7 @@ func (c *commit) answerAdmitted(r *evaluation) {
 	c.Updates = nil
 }
 
-// answerDenied answers those that do not fit the image.
+// answerDenied answers the waiters that do not fit the image.
 func (c *commit) answerDenied(r *evaluation) {
 	for i, m := range r.denied {
 		m.deliver(r.deniedResults[i])
@@ -232,7 +233,7 @@ func (c *commit) answerDenied(r *evaluation) {
 	r.denied, r.deniedResults = nil, nil
 }
 
-// removeWaiters takes members out who have their answer.
+// removeWaiters takes waiters that have their answer out of the batch.
 func (c *commit) removeWaiters(gone []*Waiter) {
 	if len(gone) == len(c.Waiters) {
 		c.Waiters = nil
@@ -245,7 +246,7 @@ func (c *commit) removeWaiters(gone []*Waiter) {
 	c.Waiters = slices.DeleteFunc(slices.Clone(c.Waiters), func(m *Waiter) bool { return is[m] })
 }
 
-// answer takes members out and tells them a verdict, unless they have theirs.
+// answer gives some waiters a result and takes them out of the batch.
 func (c *commit) answer(which func(*Waiter) bool, v Result) {
 	left := c.Waiters[:0:0]
 	for _, m := range c.Waiters {
@@ -258,13 +259,13 @@ func (c *commit) answer(which func(*Waiter) bool, v Result) {
 	c.Waiters = left
 }
 
-// answerContended ends the reservations; rides go on.
+// answerContended denies the reservations because other writers won every round. Updates go on.
 func (c *commit) answerContended() {
 	c.ns.Counts.Contended.Add(int64(len(c.Waiters)))
 	c.answer(func(*Waiter) bool { return true }, Result{Kind: Contended})
 }
 
-// failAll ends everybody: nothing was written.
+// failAll ends the batch: nothing was written. Updates that nobody waits for are repeated later.
 func (c *commit) failAll(err error) {
 	c.answer(func(*Waiter) bool { return true }, Result{Kind: Failed, Err: err})
 	for _, r := range c.Updates {
@@ -277,9 +278,9 @@ func (c *commit) failAll(err error) {
 	c.Updates = nil
 }
 
-// failAmbiguous ends everybody where nobody knows whether the write was made. Each goes by what is safe:
-// what was asked may be charged, and is not given back; what was given back may be missing, and is
-// not given again.
+// failAmbiguous ends the batch after a write that may or may not have been applied. Each part
+// takes the safe side: what was asked may be charged and is not refunded; what was refunded may be
+// missing and is not refunded again.
 func (c *commit) failAmbiguous(err error, w *Write, r *evaluation) {
 	c.uncertain, c.deleted, c.seenAt = true, false, 0
 	went := w.waiters

@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// agreedConfig are the terms by what the members know; nil where none of them knows all.
+// agreedConfig returns the configuration that the waiters know; nil if none of them knows it.
 func (c *commit) agreedConfig() *Config {
 	for _, m := range c.Waiters {
 		if m.Resolved != nil {
@@ -20,9 +20,9 @@ func (c *commit) agreedConfig() *Config {
 	return nil
 }
 
-// configStale reports whether the configuration must be read before anything is written: a member knows
-// another one than the item has, or a ride asks for it. It sends back the blind members that the
-// image must not judge: their configuration is being read.
+// configStale reports whether to read the configuration before writing: a waiter holds definitions
+// that differ from the item's, or an update asked for it. Unplanned waiters that the image must
+// not judge are sent back: their configuration is being read.
 func (c *commit) configStale() bool {
 	c.answer(func(m *Waiter) bool {
 		return m.unplanned() && (c.refused || !c.image.hasAll(m) || c.image.startsFullFor(m))
@@ -35,9 +35,9 @@ func (c *commit) configStale() bool {
 	return slices.ContainsFunc(c.Updates, func(r *Update) bool { return r.Reread })
 }
 
-// readItemConfig reads the configuration, consistently. Where nothing is stored, what the callers
-// brought themselves counts, and without any what the item has. What must not be judged by ends
-// reservations; settlements never fail for it.
+// readItemConfig reads the configuration, consistently. If nothing is stored, the limits that the
+// callers brought count, and without any those that the item has. What must not be judged by ends
+// reservations; updates never fail because of it.
 func (c *commit) readItemConfig(ctx context.Context) error {
 	config, err := c.ns.Config.ReadSubject(ctx, c.subject.Subject, true)
 	if err != nil {
@@ -55,7 +55,7 @@ func (c *commit) readItemConfig(ctx context.Context) error {
 	return nil
 }
 
-// broughtConfig are the terms that a member brought itself; nil if none did.
+// broughtConfig returns the limits that a waiter's request or engine brought; nil if none did.
 func (c *commit) broughtConfig() *Config {
 	for _, m := range c.Waiters {
 		if m.Resolved != nil && isBrought(m.Resolved.Level) {
@@ -65,11 +65,11 @@ func (c *commit) broughtConfig() *Config {
 	return nil
 }
 
-// isBrought reports whether limits of a level are stored nowhere.
+// isBrought reports whether limits of a level are not stored.
 func isBrought(l weir.Level) bool { return l == weir.LevelLimiter || l == weir.LevelRequest }
 
-// fallbackConfig are the terms where none can be had: the limits that the item has, or, where there is no
-// item, those that leases were reserved under.
+// fallbackConfig returns the limits to write by if no configuration can be had: those that the
+// item has or, if there is no item, those that leases were reserved under.
 func (c *commit) fallbackConfig() *Config {
 	t := &Config{fallback: true}
 	if c.image != nil {
@@ -90,7 +90,7 @@ func (c *commit) fallbackConfig() *Config {
 	return t
 }
 
-// answerStale sends those back who were judged by another configuration than the one just read.
+// answerStale sends back the waiters that hold another configuration than the one just read.
 func (c *commit) answerStale() {
 	c.answer(func(m *Waiter) bool {
 		if m.Resolved != nil && m.Resolved.Level != c.config.level {
@@ -106,7 +106,7 @@ func (c *commit) answerStale() {
 	}, Result{Kind: Stale})
 }
 
-// rejectUnjudgeable answers the members whose item, or whose limits on it, weir cannot judge.
+// rejectUnjudgeable answers the waiters whose item, or whose limits on it, weir cannot judge.
 func (c *commit) rejectUnjudgeable() {
 	if !c.image.restricted() {
 		return
@@ -122,7 +122,7 @@ func (c *commit) rejectUnjudgeable() {
 	c.Waiters = left
 }
 
-// judgeError says why weir must not judge a member by the image; nil if it may.
+// judgeError returns why weir must not judge a waiter by the image; nil if it may.
 func (c *commit) judgeError(m *Waiter) error {
 	switch it := c.image.Item; {
 	case it.Disabled:
@@ -139,8 +139,8 @@ func (c *commit) judgeError(m *Waiter) error {
 	return nil
 }
 
-// dropRereads ends the rides that were to bring the item to the configuration, where other writers
-// were quicker each time.
+// dropRereads ends the updates that were to bring the item to the configuration, because other
+// writers won every round.
 func (c *commit) dropRereads() {
 	c.endUpdates(func(r *Update) (bool, error) {
 		return r.Reread && len(r.Deltas) == 0,
@@ -148,7 +148,7 @@ func (c *commit) dropRereads() {
 	})
 }
 
-// endUpdates takes rides out, and tells each with what it ended.
+// endUpdates takes updates out of the batch and answers them.
 func (c *commit) endUpdates(ends func(*Update) (bool, error)) {
 	left := c.Updates[:0:0]
 	for _, r := range c.Updates {
@@ -161,7 +161,7 @@ func (c *commit) endUpdates(ends func(*Update) (bool, error)) {
 	c.Updates = left
 }
 
-// rejectOverflowing ends the rides that a balance cannot count.
+// rejectOverflowing ends the updates that a balance cannot count.
 func (c *commit) rejectOverflowing() {
 	sums := make(map[string]int64)
 	c.endUpdates(func(r *Update) (bool, error) {
@@ -170,9 +170,9 @@ func (c *commit) rejectOverflowing() {
 	})
 }
 
-// limitRefunds limits what is given back to limits that another process has redefined since that
-// was taken. If it lowered the capacity, it has trimmed the balance without what was taken: to
-// give back all of that would fill the bucket again.
+// limitRefunds limits refunds to limits that another process has redefined since the units were
+// taken. If it lowered the capacity, it has trimmed the balance without what was taken: to refund
+// all of that would fill the bucket again.
 func (c *commit) limitRefunds() {
 	for _, r := range c.Updates {
 		for i := range r.Deltas {
@@ -192,8 +192,8 @@ func (c *commit) limitRefunds() {
 	}
 }
 
-// rememberRemoved remembers limits that were just removed from the item, for leases that still stand for them
-// and in case they come back, and forgets those that did.
+// rememberRemoved adds the limits that were just removed from the item, for leases that still
+// stand for them and in case they come back, and forgets those that did.
 func rememberRemoved(ghosts map[string]LimitImage, before, after *Image) map[string]LimitImage {
 	for name := range ghosts {
 		if after.Limit(name) != nil {
@@ -227,7 +227,7 @@ func (c *commit) itemDeleted() {
 	c.image, c.deleted = nil, false
 }
 
-// updateRemoved settles what is left of a ride with the limits that were removed.
+// updateRemoved applies what an update does to limits that were removed.
 func (c *commit) updateRemoved(r *Update) {
 	for _, ch := range r.Deltas {
 		g, ok := c.removedLimits[ch.Name]
@@ -244,7 +244,7 @@ func (c *commit) updateRemoved(r *Update) {
 	}
 }
 
-// disabledError says that somebody has disabled a bucket on the table.
+// disabledError returns the error for a bucket item that was disabled on the table.
 func disabledError(of weir.Subject) error {
 	return client.Fault(weir.PermissionDenied, "resource", of.Entity+"/"+of.Resource,
 		"is switched off on this table")

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// redirectWaiters sends reservations on to other shards, as this one is not made.
+// redirectWaiters sends reservations on to other shards, because this one is not created.
 func (c *commit) redirectWaiters(m *Image) {
 	r := Evaluate(m, nil, c.Waiters)
 	r.denied, r.deniedResults = append(r.denied, r.admitted...), append(r.deniedResults, r.AdmittedResults...)
@@ -21,15 +21,16 @@ func (c *commit) redirectWaiters(m *Image) {
 	c.answerDenied(r)
 }
 
-// dropUnneededUpdates ends the rides for which no item is made: those that only give back, because an item
-// that is not there is full, and all of them if the namespace was deleted, because then a purge has
-// removed the item and no other may remove a new one.
+// dropUnneededUpdates ends the updates for which no item is created: those that only refund,
+// because an item that does not exist is full; and all of them if the namespace was deleted,
+// because a purge has then removed the item and nothing would remove a new one.
 func (c *commit) dropUnneededUpdates() {
 	purged := c.ns.Gone.Load()
 	c.endUpdates(func(r *Update) (bool, error) { return purged || r.refundsOnly(), nil })
 }
 
-// restoreFirstShard gives a first shard that is made anew all that no other one has or can come to have.
+// restoreFirstShard gives a first shard that is created again all that no other shard has or can
+// come to have.
 func (c *commit) restoreFirstShard(ctx context.Context, blank *Image) error {
 	if blank.Shards == 1 {
 		return nil
@@ -66,11 +67,11 @@ func FirstShare(l *schema.BucketLimit, images []*Image) int64 {
 	return left
 }
 
-// splitShard puts half of what another shard has into the blank image of a new one, and returns the
-// write that takes it there: both are made in one transaction, so that nothing is there twice. An
-// empty new shard would hold up every request with a slow limit that is drawn to it, and gain its
-// share beside what the others keep above theirs (ADR 19). The write is nil where there is nothing
-// to halve; found is false where there is no shard to take from.
+// splitShard puts half of another shard into the blank image of a new one, and returns the write
+// that takes it from there. Both are written in one transaction, so that nothing counts twice. An
+// empty new shard would hold up every request with a slow limit that is sent to it, and gain its
+// share beside what the others keep above theirs (ADR 19). The write is nil if there is nothing to
+// take; found is false if there is no shard to take from.
 func (c *commit) splitShard(ctx context.Context, blank *Image) (w *dynamodb.UpdateItemInput, found bool, err error) {
 	images, err := c.subject.ReadShards(ctx, c.now())
 	if err != nil {
@@ -109,8 +110,8 @@ func (c *commit) splitShard(ctx context.Context, blank *Image) (w *dynamodb.Upda
 	return c.subject.writer(from).normalWrite(images[from], r, t).update, true, nil
 }
 
-// splitSource is the shard that a new one takes half of: the nearest it descends from that has more than
-// its share of something, otherwise the nearest that is there; -1 if there is none.
+// splitSource returns the shard that a new one takes half of: the nearest that it descends from
+// with more than its share of something, otherwise the nearest that exists; -1 if there is none.
 func splitSource(images []*Image, shard int) int {
 	nearest := -1
 	for shard > 0 {
@@ -129,11 +130,10 @@ func splitSource(images []*Image, shard int) int {
 	return nearest
 }
 
-// parentShard is the shard whose half a shard was before the doubling that made it.
+// parentShard returns the shard that a shard was half of before the doubling that made it.
 func parentShard(shard int) int { return shard - 1<<(bits.Len(uint(shard))-1) }
 
-// cancelledItem is the image of the item that a transaction was to put, where its condition did not
-// hold.
+// cancelledItem returns the item that a transaction was to put, if its condition did not hold.
 func cancelledItem(reasons []types.CancellationReason) schema.Item {
 	if len(reasons) == 0 || client.Text(reasons[0].Code) != client.ReasonCondition {
 		return nil

@@ -4,7 +4,8 @@ import (
 	"math"
 )
 
-// evaluation is what a batch comes to on an image: who fits, and what the item shall be afterwards.
+// evaluation is what a batch comes to on an image: which waiters fit, and the image after it.
+// Slices by limit are in the order of the image's limits, in milli-units.
 type evaluation struct {
 	After    *Image
 	admitted []*Waiter
@@ -27,8 +28,8 @@ type evaluation struct {
 	consumed []int64
 }
 
-// Evaluate applies rides, then judges members in their order. Every one that fits is taken into
-// account for those after it.
+// Evaluate applies updates, then judges waiters in their order. Each one that fits counts for
+// those after it.
 func Evaluate(m *Image, rides []*Update, members []*Waiter) *evaluation {
 	n := len(m.Limits)
 	r := &evaluation{
@@ -48,7 +49,8 @@ func Evaluate(m *Image, rides []*Update, members []*Waiter) *evaluation {
 	return r
 }
 
-// applyUpdate applies what is never denied. A limit that the item does not have is nobody's business here.
+// applyUpdate applies charges and refunds, which are never denied. It skips limits that the item
+// does not have.
 func (r *evaluation) applyUpdate(of *Update) {
 	r.latest = max(r.latest, of.Now)
 	for _, ch := range of.Deltas {
@@ -65,8 +67,8 @@ func (r *evaluation) applyUpdate(of *Update) {
 	}
 }
 
-// undoDelta gives back what was taken from a limit that was forgotten until then, if nobody has asked it
-// since: then it is forgotten again.
+// undoDelta refunds what was taken from a limit that was forgotten until then. If nothing has
+// asked for it since, it is forgotten again.
 func (r *evaluation) undoDelta(i int, ch *Delta) bool {
 	c, was := &r.After.Limits[i], ch.before
 	if was == nil || !was.forgotten || !c.untouchedSince(was, -ch.Milli) {
@@ -78,7 +80,7 @@ func (r *evaluation) undoDelta(i int, ch *Delta) bool {
 	return true
 }
 
-// applyDelta charges a limit, or gives back to it.
+// applyDelta charges a limit, or refunds to it.
 func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
 	c := &r.After.Limits[i]
 	c.Touch(now, r.After.Shards)
@@ -94,7 +96,7 @@ func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
 	r.Net[i] += before - c.BalanceMilli
 }
 
-// judge decides on one member, all or nothing.
+// judge decides on one waiter, all or nothing.
 func (r *evaluation) judge(m *Waiter) {
 	r.latest = max(r.latest, m.Now)
 	found := make([]LimitImage, len(m.Takes))
@@ -128,8 +130,8 @@ func (r *evaluation) judge(m *Waiter) {
 	}
 }
 
-// correctFound moves what the members that fit have found by what others took or gave back in the
-// meantime, as the item tells that was written.
+// correctFound moves what the admitted waiters have found by what other writers took or refunded
+// meanwhile, as the written item tells.
 func (r *evaluation) correctFound(m *Image) {
 	for i := range r.After.Limits {
 		a := &r.After.Limits[i]
@@ -163,8 +165,8 @@ func (r *evaluation) concerns(i int) bool {
 // moves, or stamps the item (vu).
 const maxDefined = 16
 
-// canRequireDefinitions reports whether a write on an image can require the definition of each limit that it
-// concerns, changes or removes.
+// canRequireDefinitions reports whether a write on an image can require the definition of each
+// limit that it concerns, changes or removes.
 func (r *evaluation) canRequireDefinitions(m *Image) bool {
 	n := 0
 	for i := range r.After.Limits {
@@ -182,10 +184,10 @@ func (r *evaluation) canRequireDefinitions(m *Image) bool {
 	return n <= maxDefined
 }
 
-// balanceBounds are between which stored balances a limit can be charged without crediting it up to now,
-// as seen in an image: not less than what is needed, and not more than what leaves room for all
-// that it has gained since the last refill. Above that its share would have been full, and to go by
-// what is stored would credit the same time twice.
+// balanceBounds returns the stored balances between which a limit can be charged without crediting
+// it up to now: not less than what is needed, and not more than leaves room for all that it has
+// gained since the last refill. Above that, its share would have been full, and judging by what is
+// stored would credit the same time twice.
 func (m *Image) balanceBounds(r *evaluation, i int) (low, high int64) {
 	c := &m.Limits[i]
 	rate := ShareOf(&c.BucketLimit, m.Shards)
@@ -202,7 +204,8 @@ func (m *Image) balanceBounds(r *evaluation, i int) (low, high int64) {
 	return low, high
 }
 
-// needsNoRefill reports whether a reckoning can be written without moving the time of the refill.
+// needsNoRefill reports whether an evaluation can be written without moving the time of the
+// refill.
 func (m *Image) needsNoRefill(r *evaluation) bool {
 	it := m.Item
 	switch {

@@ -6,8 +6,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// nextWrite decides which write comes next. Nil is none: then somebody was answered, or something was
-// read.
+// nextWrite decides which write comes next. It returns none if it has answered a waiter or read
+// something instead; the commit then looks again.
 func (c *commit) nextWrite(ctx context.Context) (*Write, *evaluation, error) {
 	switch {
 	case c.uncertain:
@@ -30,8 +30,8 @@ func (c *commit) nextWrite(ctx context.Context) (*Write, *evaluation, error) {
 	return c.nextKnown(ctx)
 }
 
-// imageCurrentFor reports whether the image is of an instant at which all these members were under way, so
-// that who does not fit it is denied.
+// imageCurrentFor reports whether the image is of an instant at which all these reservations had
+// begun, so that the ones that do not fit it are denied.
 func (c *commit) imageCurrentFor(members []*Waiter) bool {
 	for _, m := range members {
 		if m.Number > c.seenAt {
@@ -51,8 +51,8 @@ func (c *commit) readItem(ctx context.Context) error {
 	return c.setImage(ctx, item, nil)
 }
 
-// setImage takes in the item as it is now. Of a write that was made, leads is the image that it led
-// to.
+// setImage takes over the item as it is now. after is the image that an applied write was to lead
+// to; nil after a read or a refused write.
 func (c *commit) setImage(ctx context.Context, item schema.Item, leads *Image) error {
 	c.uncertain = false
 	if item == nil {
@@ -72,7 +72,7 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, leads *Image) e
 	return nil
 }
 
-// nextKnown goes by the image.
+// nextKnown decides by the image.
 func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 	c.rejectUnjudgeable()
 	c.limitRefunds()
@@ -124,8 +124,8 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 	return c.writer().normalWrite(c.image, r, t), r, nil
 }
 
-// nextDenied denies those that are short, and returns what the next write goes by; no reckoning if
-// there is none.
+// nextDenied denies the waiters that do not fit, and returns what the next write is evaluated on;
+// no evaluation if there is no write.
 func (c *commit) nextDenied(base *Image, r *evaluation) (*Image, *evaluation) {
 	now := c.now()
 	c.answerDenied(r)
@@ -142,7 +142,7 @@ func (c *commit) nextDenied(base *Image, r *evaluation) (*Image, *evaluation) {
 	return r.After, Evaluate(r.After, c.Updates, nil)
 }
 
-// refillRequested reports whether a ride asks for the time of the refill to move.
+// refillRequested reports whether an update asks for the time of the refill to move.
 func (c *commit) refillRequested() bool {
 	for _, r := range c.Updates {
 		if r.Refill || r.Reread {
@@ -158,7 +158,7 @@ func (c *commit) forced() (*Write, *evaluation, error) {
 	return c.writer().forcedWrite(c.image, r), r, nil
 }
 
-// nextCreate makes the item, for those who know its configuration.
+// nextCreate creates the item, for waiters that have read its configuration.
 func (c *commit) nextCreate(ctx context.Context) (*Write, *evaluation, error) {
 	if c.deleted {
 		c.dropUnneededUpdates()
@@ -189,9 +189,9 @@ func (c *commit) nextCreate(ctx context.Context) (*Write, *evaluation, error) {
 	return c.writer().createWrite(r, c.config, c.image), r, nil
 }
 
-// nextShard makes a shard with half of what another one has. Reservations that find that others are
-// quicker, or that there is no other one yet, go on elsewhere; what is never denied begins an empty
-// shard in the end.
+// nextShard creates a shard with half of another one. Reservations that lose to other writers, or
+// that find no other shard yet, are redirected; what is never denied creates an empty shard in the
+// end.
 func (c *commit) nextShard(ctx context.Context, m *Image) (*Write, *evaluation, error) {
 	if c.round > 1 {
 		c.redirectWaiters(m)
