@@ -142,9 +142,9 @@ func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
 		if err := c.setImage(ctx, o.Image, nil); err != nil {
 			c.failAll(err)
 		} else if before != nil && c.image != nil && !before.sameDefinitions(c.image) {
-			c.config = nil // somebody else has brought it to what may be newer
+			c.config = nil // another process has given it limits that may be newer
 		}
-	case client.WriteConflicted: // another transaction was quicker: it may have changed anything
+	case client.WriteConflicted: // another transaction, which may have changed anything
 		c.seenAt = 0
 	case client.WriteUnknown:
 		c.failAmbiguous(err, w, r)
@@ -156,7 +156,7 @@ func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
 // handleApplied takes over the item that was written, and answers the waiters that the write
 // admitted.
 func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, r *evaluation) {
-	if r == nil { // nobody knew the item
+	if r == nil { // the item was not known
 		c.handleColdApplied(item, w.waiters)
 		return
 	}
@@ -173,7 +173,7 @@ func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, 
 // handleColdApplied works out what the waiters of a cold write found. If the share had been full,
 // it asks for a write that moves the time of the refill: otherwise the time until now would be
 // credited once more.
-func (c *commit) handleColdApplied(item schema.Item, went []*Waiter) {
+func (c *commit) handleColdApplied(item schema.Item, waiters []*Waiter) {
 	b, err := c.subject.parseItem(item)
 	if err != nil {
 		c.failAll(err)
@@ -181,7 +181,7 @@ func (c *commit) handleColdApplied(item schema.Item, went []*Waiter) {
 	}
 	was := b.Copy()
 	for i := range was.Limits {
-		for _, m := range went {
+		for _, m := range waiters {
 			for k := range m.Takes {
 				if m.Takes[k].Name == was.Limits[i].Name {
 					was.Limits[i].Balance += m.Takes[k].Milli
@@ -190,7 +190,7 @@ func (c *commit) handleColdApplied(item schema.Item, went []*Waiter) {
 		}
 	}
 	shards := c.subject.ShardCount()
-	r := Evaluate(NewImage(was, nil, shards, c.now()), nil, went)
+	r := Evaluate(NewImage(was, nil, shards, c.now()), nil, waiters)
 	c.image, c.deleted, c.seenAt = r.After.withStored(b), false, c.sentAt
 	r.admitted, r.AdmittedResults = append(r.admitted, r.denied...), append(r.AdmittedResults, r.deniedResults...)
 	c.answerAdmitted(r)
@@ -283,11 +283,11 @@ func (c *commit) failAll(err error) {
 // missing and is not refunded again.
 func (c *commit) failAmbiguous(err error, w *Write, r *evaluation) {
 	c.uncertain, c.deleted, c.seenAt = true, false, 0
-	went := w.waiters
+	waiters := w.waiters
 	if r != nil {
-		went = r.admitted
+		waiters = r.admitted
 	}
-	for _, m := range went {
+	for _, m := range waiters {
 		for k := range m.Takes {
 			c.ns.Counts.Ambiguous(m.Takes[k].Milli)
 		}
@@ -295,7 +295,7 @@ func (c *commit) failAmbiguous(err error, w *Write, r *evaluation) {
 	for _, r := range c.Updates {
 		c.ns.countAmbiguous(r)
 		switch {
-		case r.Refill: // it does no harm when it is done twice
+		case r.Refill: // does no harm when it is done twice
 			c.later.requeue(r, err)
 		case r.refundsOnly() && (len(r.Deltas) > 0 || !r.Reread): // a second write might return it twice
 			r.InDoubt = true

@@ -194,24 +194,24 @@ func (c *commit) limitRefunds() {
 
 // rememberRemoved adds the limits that were just removed from the item, for leases that still
 // stand for them and in case they come back, and forgets those that did.
-func rememberRemoved(ghosts map[string]LimitImage, before, after *Image) map[string]LimitImage {
-	for name := range ghosts {
+func rememberRemoved(removed map[string]LimitImage, before, after *Image) map[string]LimitImage {
+	for name := range removed {
 		if after.Limit(name) != nil {
-			delete(ghosts, name)
+			delete(removed, name)
 		}
 	}
 	if before == nil {
-		return ghosts
+		return removed
 	}
 	for i := range before.Limits {
 		if l := before.Limits[i]; !l.Incomplete && after.Limit(l.Name) == nil {
-			if ghosts == nil {
-				ghosts = make(map[string]LimitImage)
+			if removed == nil {
+				removed = make(map[string]LimitImage)
 			}
-			ghosts[l.Name] = l
+			removed[l.Name] = l
 		}
 	}
-	return ghosts
+	return removed
 }
 
 // itemDeleted forgets the item, which was deleted, and remembers its limits.

@@ -41,7 +41,7 @@ func (c *commit) restoreFirstShard(ctx context.Context, blank *Image) error {
 	}
 	for i := range blank.Limits {
 		l := &blank.Limits[i]
-		if _, ghost := c.removedLimits[l.Name]; !ghost {
+		if _, removed := c.removedLimits[l.Name]; !removed {
 			l.BalanceMilli += FirstShare(&l.BucketLimit, images) - l.Rate.CapacityMilli
 			if l.BalanceMilli < l.Rate.CapacityMilli {
 				l.Seen = c.now()
@@ -51,8 +51,8 @@ func (c *commit) restoreFirstShard(ctx context.Context, blank *Image) error {
 	return nil
 }
 
-// FirstShare is what a first shard that is not there has when it is made: the whole, less the share
-// of each other one that is there, or can be made of one that is.
+// FirstShare returns what a first shard that does not exist has when it is created: the whole,
+// less the share of each other shard that exists or can be split from one that does.
 func FirstShare(l *schema.BucketLimit, images []*Image) int64 {
 	left := l.Capacity
 	share := ShareOf(l, len(images)).CapacityMilli

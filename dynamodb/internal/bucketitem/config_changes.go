@@ -6,8 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// configChanges remembers which places of the configuration this process has changed, so that it never
-// goes by what an item had before. Each change has a number.
+// configChanges remembers which places of the configuration this process has changed, so that it
+// does not judge by what an item had before. Each change has a number.
 type configChanges struct {
 	mu     sync.Mutex
 	number uint64

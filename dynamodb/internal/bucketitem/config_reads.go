@@ -7,8 +7,8 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// ConfigRead is one read of a subject's configuration. Every caller that needs the configuration while
-// the read is under way shares it.
+// ConfigRead is one read of a subject's configuration. Every caller that needs the configuration
+// while it is in progress shares it.
 type ConfigRead struct {
 	// Changes is the number of this process's last change of the configuration when the read began.
 	Changes uint64
@@ -18,7 +18,7 @@ type ConfigRead struct {
 	err      error
 }
 
-// StartRead returns the read of the spot's configuration that is under way, or begins one; began says
+// StartRead returns the read of the configuration that is in progress, or begins one; began says
 // which. A read that began before this process's last change of the configuration is not joined.
 // The read does not end with the caller that began it, because others may wait for it.
 func (p *subjectState) StartRead(ctx context.Context, resolve weir.Resolver) (r *ConfigRead, began bool) {

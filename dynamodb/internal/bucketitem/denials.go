@@ -1,16 +1,17 @@
 package bucketitem
 
 // Denial is what was too much for a limit a moment ago, so that the same is not asked of the table
-// again and again. It only ever denies, never longer than it said, and at most a second.
+// again and again. It only ever denies, never longer than its retry-after, and at most a second.
 type Denial struct {
 	Milli        int64 // the least that was, with what the request's own ceiling is lower
 	Since, Until int64 // Unix ms: from when to when
 	Total        int64 // what all shards had together
 }
 
-// MaxRefusalMS is how long a refusal is believed.
+// MaxRefusalMS is how long a denial is remembered.
 const MaxRefusalMS = 1000
 
+// RememberDenial keeps a denial of a limit.
 func (p *subjectState) RememberDenial(limit string, r Denial) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -20,21 +21,21 @@ func (p *subjectState) RememberDenial(limit string, r Denial) {
 	p.denials[limit] = r
 }
 
-// ForgetDenials forgets refusals, since something was given back or defined anew.
+// ForgetDenials forgets all denials, because units were refunded or definitions changed.
 func (p *subjectState) ForgetDenials() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.denials = nil
 }
 
-// HasDenials reports whether anything is remembered.
+// HasDenials reports whether any denial is remembered.
 func (p *subjectState) HasDenials() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return len(p.denials) > 0
 }
 
-// RecallDenial is what is remembered of a limit, if it still counts.
+// RecallDenial returns the remembered denial of a limit, and whether it still counts.
 func (p *subjectState) RecallDenial(limit string, now int64) (Denial, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

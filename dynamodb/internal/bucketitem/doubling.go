@@ -15,8 +15,8 @@ const (
 	leastShare = 10_000
 )
 
-// doubleIfBusy doubles the shards of a bucket whose item takes more writes than DynamoDB allows for one,
-// unless some limit is too small to be split.
+// doubleIfBusy doubles the shards of a bucket whose item takes more writes than DynamoDB allows
+// for one, unless some limit is too small to be divided.
 func (c *commit) doubleIfBusy(ctx context.Context) {
 	m := c.image
 	if m == nil || m.Shards*2 > MaxShards || !c.subject.canDouble(m.Shards, c.now()) {
@@ -51,11 +51,11 @@ func splits(l *schema.BucketLimit, shards int) bool {
 	return l.Capacity/n >= leastShare && l.Capacity%n == 0 && l.Refill%n == 0
 }
 
-// SpreadMS is how long a new count of shards has to show what it does before it is doubled again.
+// SpreadMS is how long a new count of shards has to take effect before it is doubled again.
 const SpreadMS = 1000
 
-// canDouble reports whether a count of shards has been known for long enough: right after a doubling
-// the first shard is as crowded as before.
+// canDouble reports whether a count of shards has been known for long enough: right after a
+// doubling the first shard is as busy as before.
 func (p *subjectState) canDouble(shards int, now int64) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,24 +13,23 @@ type evaluation struct {
 	// Net is what the write takes from each limit, below zero where it gives back; need is the least
 	// that must be stored besides what is credited; both by position in the image, in milli-units.
 	Net, need []int64
-	// charged and asked say of which limits something is charged, and which of them may not fall below
-	// what is needed.
+	// charged says which limits are charged, and asked which of them must not fall below need.
 	charged, asked []bool
-	// refunded is what was given back to each limit, and trimmed whether there was more to give back than
+	// refunded is what was refunded to each limit, and trimmed whether there was more to refund than
 	// the limit had room for, by this image.
 	refunded []int64
 	trimmed  []bool
-	// verdicts are those of the members that fit, and of those that do not.
+	// The results of the waiters that fit, and of those that do not.
 	AdmittedResults, deniedResults []Result
-	// latest is the latest now of all.
+	// latest is the latest now of the batch.
 	latest int64
-	// consumed is by how much the counter of what was consumed moves.
+	// consumed is by how much the count of consumed units moves.
 	consumed []int64
 }
 
 // Evaluate applies updates, then judges waiters in their order. Each one that fits counts for
 // those after it.
-func Evaluate(m *Image, rides []*Update, members []*Waiter) *evaluation {
+func Evaluate(m *Image, updates []*Update, waiters []*Waiter) *evaluation {
 	n := len(m.Limits)
 	r := &evaluation{
 		After: m.Clone(), Net: make([]int64, n), need: make([]int64, n), consumed: make([]int64, n),
@@ -40,10 +39,10 @@ func Evaluate(m *Image, rides []*Update, members []*Waiter) *evaluation {
 	for i := range r.need {
 		r.need[i] = math.MinInt64
 	}
-	for _, ride := range rides {
-		r.applyUpdate(ride)
+	for _, u := range updates {
+		r.applyUpdate(u)
 	}
-	for _, m := range members {
+	for _, m := range waiters {
 		r.judge(m)
 	}
 	return r
@@ -160,9 +159,9 @@ func (r *evaluation) concerns(i int) bool {
 	return r.asked[i] || r.charged[i] || r.refunded[i] > 0 || r.consumed[i] != 0
 }
 
-// maxDefined is of how many limits a write can require the definition: DynamoDB's expressions have
-// an end. With more, a write goes by the time of the refill, which whoever changes a definition
-// moves, or stamps the item (vu).
+// maxDefined bounds the definitions that one condition checks, because DynamoDB bounds the length of
+// an expression. With more, a write relies on the time of the refill, which every change of a
+// definition moves, or on the item's stamp (vu).
 const maxDefined = 16
 
 // canRequireDefinitions reports whether a write on an image can require the definition of each

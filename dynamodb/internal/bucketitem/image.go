@@ -11,16 +11,16 @@ import (
 )
 
 // Image is a bucket item as this process knows it: what was stored when it was last seen, and what
-// that comes to. The two differ where the process knows more than the item can say, such as when a
-// limit was last asked. It belongs to one line and is replaced, never shared.
+// that comes to. The two differ if the process knows more than the item can say, such as when a
+// limit was last asked for. An image is replaced, never changed.
 type Image struct {
 	Item   *schema.Bucket // as stored; not changed
 	Shards int            // the larger of the item's count and the known one
 	Limits []LimitImage   // as item.Limits
 }
 
-// NewImage makes an image of what was just read, at now. The image before, or the one that a write was
-// to lead to, tells what the item cannot say, as far as nobody else has written meanwhile.
+// NewImage makes an image of what was read at now. The image before, or the one that a write was
+// to lead to, tells what the item cannot say, as far as no other process has written meanwhile.
 func NewImage(b *schema.Bucket, before *Image, shards int, now int64) *Image {
 	m := &Image{Item: b, Shards: max(b.Shards, shards), Limits: make([]LimitImage, len(b.Limits))}
 	for i := range b.Limits {
@@ -42,7 +42,7 @@ func (c *LimitImage) inherit(before, m *Image, now int64) {
 	if before.Shards != m.Shards {
 		return // the other shards gain theirs already
 	}
-	moved := c.Balance - was.Balance // by others, who charged or gave back
+	moved := c.Balance - was.Balance // by other writers' charges and refunds
 	if c.sameDefinition(&was.BucketLimit) {
 		then := *was
 		if moved != 0 && then.Seen < m.Item.RefilledMS { // they came after the refill, which may have filled it
@@ -53,14 +53,14 @@ func (c *LimitImage) inherit(before, m *Image, now int64) {
 		return
 	}
 	if c.Capacity < was.Capacity && moved+c.Consumed-was.Consumed < 0 {
-		return // whoever lowered it has trimmed it too
+		return // the writer that lowered it has trimmed it too
 	}
 	// Until now it gained under the definition it had (docs/adr/0004-changed-buckets.md).
 	at := max(now, was.Seen)
 	c.BalanceMilli, c.Seen = was.balanceUnder(c.Rate, c.capacity, at)+moved, at
 }
 
-// index is the position of a limit, or -1.
+// index returns the position of a limit, or -1.
 func (m *Image) index(name string) int {
 	for i := range m.Limits {
 		if m.Limits[i].Name == name {
@@ -70,7 +70,7 @@ func (m *Image) index(name string) int {
 	return -1
 }
 
-// Limit returns the counter of that name, or nil.
+// Limit returns the limit of that name, or nil.
 func (m *Image) Limit(name string) *LimitImage {
 	if i := m.index(name); i >= 0 {
 		return &m.Limits[i]
@@ -78,14 +78,14 @@ func (m *Image) Limit(name string) *LimitImage {
 	return nil
 }
 
-// Clone is a copy to reckon on.
+// Clone returns a copy to evaluate on.
 func (m *Image) Clone() *Image {
 	c := *m
 	c.Limits = slices.Clone(m.Limits)
 	return &c
 }
 
-// sameDefinitions reports whether two images have the same limits, defined alike.
+// sameDefinitions reports whether two images have the same limits with the same definitions.
 func (m *Image) sameDefinitions(o *Image) bool {
 	if len(m.Limits) != len(o.Limits) {
 		return false
@@ -99,8 +99,8 @@ func (m *Image) sameDefinitions(o *Image) bool {
 	return true
 }
 
-// hasAll reports whether the image has every limit that a member asks, with the definition that it
-// knows.
+// hasAll reports whether the image has every limit that a waiter takes of, with the definition
+// that it knows.
 func (m *Image) hasAll(of *Waiter) bool {
 	for k := range of.Takes {
 		a := &of.Takes[k]
@@ -112,8 +112,8 @@ func (m *Image) hasAll(of *Waiter) bool {
 	return true
 }
 
-// startsFullFor reports whether a limit that a member asks of is as one that nobody has used. Under a
-// raised capacity it would begin full, which could not be told any more once it had been charged.
+// startsFullFor reports whether a limit that a waiter takes of is like one never used. Under a
+// raised capacity it would begin full, which could not be told any more after it had been charged.
 func (m *Image) startsFullFor(of *Waiter) bool {
 	for k := range of.Takes {
 		if c := m.Limit(of.Takes[k].Name); c.idle(max(of.Now, c.Seen)) {
@@ -123,14 +123,14 @@ func (m *Image) startsFullFor(of *Waiter) bool {
 	return false
 }
 
-// restricted reports whether something about the item keeps weir from judging by it.
+// restricted reports whether the item has something that weir does not judge by.
 func (m *Image) restricted() bool {
 	return m.Item.Disabled || len(m.Item.Unjudged) > 0 ||
 		slices.ContainsFunc(m.Limits, func(c LimitImage) bool { return len(c.Unjudged) > 0 })
 }
 
-// configExpired reports whether what the item says was to hold no longer than now: then the configuration
-// must be read (ADR 17).
+// configExpired reports whether what the item says was to hold no longer than now, so that the
+// configuration must be read (ADR 17).
 func (m *Image) configExpired(now int64) bool {
 	return m.Item.ValidUntil != nil && *m.Item.ValidUntil <= now
 }
@@ -153,8 +153,8 @@ func (m *Image) Countable(r *Update, sums map[string]int64) error {
 	return nil
 }
 
-// withSeen is the image with what was reckoned on it, where nothing is written: limits that were
-// asked have been seen.
+// withSeen returns the image after an evaluation that is not written: limits that were asked for
+// have been seen.
 func (m *Image) withSeen(after *Image) *Image {
 	c := m.Clone()
 	for i := range c.Limits {
@@ -166,7 +166,7 @@ func (m *Image) withSeen(after *Image) *Image {
 	return c
 }
 
-// withSeenLimits is the image after limits were asked.
+// withSeenLimits returns the image after limits were judged or settled without a write.
 func (m *Image) withSeenLimits(all ...SeenLimit) *Image {
 	if len(all) == 0 {
 		return m
@@ -191,7 +191,7 @@ func (m *Image) withSeenLimits(all ...SeenLimit) *Image {
 	return c
 }
 
-// withStored is the image with other stored values.
+// withStored returns the image with other stored values.
 func (m *Image) withStored(b *schema.Bucket) *Image {
 	c := m.Clone()
 	c.Item = b
@@ -203,8 +203,8 @@ func (m *Image) withStored(b *schema.Bucket) *Image {
 	return c
 }
 
-// Available is what a shard has of a limit; nothing where there is no such shard.
-// One that has not met a limit yet that was added has a share of it.
+// Available returns what a shard has of a limit: nothing if the shard does not exist, a share if
+// the limit was added and the shard does not have it yet.
 func (m *Image) Available(a *Take, now int64) int64 {
 	if m == nil {
 		return 0
@@ -241,7 +241,7 @@ func (m *Image) aboveShare() bool {
 	return false
 }
 
-// debtRepaidAt is the second after which no limit is in debt any more; 0 if none is.
+// debtRepaidAt returns the second after which no limit is in debt any more; 0 if none is.
 func (m *Image) debtRepaidAt() int64 {
 	var at int64
 	for i := range m.Limits {

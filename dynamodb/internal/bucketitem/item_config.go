@@ -8,8 +8,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Config are what the configuration says of a subject: the limits that its bucket items must have,
-// and no others, by name.
+// Config is the limits that a bucket item must have by the configuration, and no others.
 type Config struct {
 	level  weir.Level
 	Limits []weir.Limit
@@ -23,8 +22,8 @@ func NewItemConfig(r *weir.Resolved) *Config {
 	return &Config{level: r.Level, Limits: r.Limits}
 }
 
-// permanent reports whether bucket items under these terms are never deleted by themselves:
-// somebody gave the entity limits of its own.
+// permanent reports whether bucket items with these limits never expire: the entity has limits of
+// its own.
 func (t *Config) permanent() bool { return !schema.Expires(t.level) }
 
 // Limit returns the limit of that name, or nil.
@@ -37,7 +36,7 @@ func (t *Config) Limit(name string) *weir.Limit {
 	return nil
 }
 
-// matches reports whether the image has exactly the limits of the terms, as they are defined.
+// matches reports whether the image has exactly these limits, with their definitions.
 func (t *Config) matches(m *Image) bool {
 	if len(m.Limits) != len(t.Limits) {
 		return false
@@ -51,9 +50,10 @@ func (t *Config) matches(m *Image) bool {
 	return true
 }
 
-// WithConfig is the image under terms: limits that were changed are defined anew, those that were added
-// are full, and those that were removed are gone.
-func (m *Image) WithConfig(t *Config, ghosts map[string]LimitImage) *Image {
+// WithConfig returns the image with the limits of a configuration: those that were changed have
+// the new definition, those that were added are full or as they were when they were removed, and
+// those that were removed are gone.
+func (m *Image) WithConfig(t *Config, removed map[string]LimitImage) *Image {
 	a := *m
 	a.Limits = make([]LimitImage, 0, len(t.Limits))
 	for i := range t.Limits {
@@ -65,9 +65,9 @@ func (m *Image) WithConfig(t *Config, ghosts map[string]LimitImage) *Image {
 			continue
 		}
 		c := unusedLimit(s, m.Shards)
-		if ghost, ok := ghosts[s.Name]; ok {
-			ghost.BucketLimit, ghost.missing = s, true
-			c = ghost
+		if was, ok := removed[s.Name]; ok {
+			was.BucketLimit, was.missing = s, true
+			c = was
 		}
 		a.Limits = append(a.Limits, c)
 	}

@@ -9,10 +9,10 @@ import (
 type itemExpression struct{ client.Expression }
 
 // WriteMilli is what each write takes from the limit that counts writes. It is never divided, and
-// counts the write, not who goes along in it.
+// counts the write, not what goes with it.
 const WriteMilli = 1000
 
-// requireUnrestricted requires that nothing about the item keeps a write from going by the stored balances.
+// requireUnrestricted requires that nothing about the item forbids judging by the stored balances.
 func (e *itemExpression) requireUnrestricted(now int64) {
 	e.RequireAbsent(schema.AttrDisabled)
 	e.RequireAbsentOr(schema.AttrVU, ">", now)
@@ -36,8 +36,8 @@ func (e *itemExpression) requireDefinition(l *schema.BucketLimit) {
 	e.Require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
 }
 
-// addLimit writes a limit that the item does not have, or has only in part; guarded requires that this
-// is still so.
+// addLimit writes a limit that the item does not have, or has only in part; guarded requires that
+// this is still so.
 func (e *itemExpression) addLimit(c *LimitImage, balance, consumed int64, guarded bool) {
 	for _, f := range []struct {
 		field string
@@ -57,12 +57,12 @@ func (e *itemExpression) addLimit(c *LimitImage, balance, consumed int64, guarde
 		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
 }
 
-// seconds is the second that a millisecond falls in.
+// seconds returns the second that a millisecond falls in.
 func seconds(ms int64) int64 {
 	return schema.TTL(ms, 0)
 }
 
-// difference is a − b, and whether it fits.
+// difference returns a − b, and whether it fits.
 func difference(a, b int64) (int64, bool) {
 	d := a - b
 	return d, (d < a) == (b > 0)

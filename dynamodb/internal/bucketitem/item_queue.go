@@ -161,7 +161,7 @@ func (q *Queue) flush(ctx context.Context, now int64) error {
 	}
 }
 
-// reread brings the item to the configuration, which is read anew.
+// reread brings the item to the configuration, which is read again.
 func (q *Queue) reread(ctx context.Context, now int64) error {
 	done := make(chan error, 1)
 	q.Enqueue(&Update{Now: now, Reread: true, Done: func(err error) { done <- err }})

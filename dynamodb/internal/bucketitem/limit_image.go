@@ -22,20 +22,20 @@ type LimitImage struct {
 	capacity int64
 	// missing is true for a limit that the item does not have yet.
 	missing bool
-	// forgotten is true if the limit was as one that nobody had used when it was last touched, and
+	// forgotten is true if the limit was like one never used when it was last touched, and
 	// fullSince since when it had been full and not asked by then (Unix ms).
 	forgotten bool
 	fullSince int64
 }
 
-// ShareOf is the part of a limit that one of n shards has, rounded down.
+// ShareOf returns the part of a limit that one of n shards has, rounded down.
 func ShareOf(l *schema.BucketLimit, n int) kernel.Rate {
 	return kernel.Rate{
 		CapacityMilli: l.Capacity / int64(n), RefillMilli: l.Refill / int64(n), PeriodMS: l.PeriodMS,
 	}
 }
 
-// NewCounter is a limit as it is stored.
+// NewCounter returns a limit as it is stored.
 func NewCounter(l schema.BucketLimit, refilled int64, shards int) LimitImage {
 	return LimitImage{
 		BucketLimit: l, BalanceMilli: min(l.Balance, l.Capacity), Seen: refilled,
@@ -54,9 +54,9 @@ func (c *LimitImage) Matches(l *weir.Limit) bool {
 		c.PeriodMS == l.RefillPeriod.Milliseconds()
 }
 
-// BalanceAt is the balance at now, no earlier than seen, under the definition it was last used under. What
-// a shard had above its share when the bucket was split it keeps, and gains nothing until it is
-// below.
+// BalanceAt returns the balance at now, which is not before Seen, under the definition that the
+// limit was last used under. What a shard had above its share when it was split it keeps, and
+// gains nothing until it is below.
 func (c *LimitImage) BalanceAt(now int64) int64 {
 	if c.BalanceMilli >= c.Rate.CapacityMilli {
 		return c.BalanceMilli
@@ -64,8 +64,8 @@ func (c *LimitImage) BalanceAt(now int64) int64 {
 	return c.Rate.Refill(c.BalanceMilli, c.Seen, now)
 }
 
-// balanceUnder is the balance at now under another definition: trimmed where the capacity was lowered, and
-// full where the limit was forgotten.
+// balanceUnder returns the balance at now under another definition: trimmed if the capacity was
+// lowered, and full if the limit was forgotten.
 func (c *LimitImage) balanceUnder(rate kernel.Rate, whole, now int64) int64 {
 	balance := c.BalanceAt(now)
 	switch {
@@ -77,45 +77,45 @@ func (c *LimitImage) balanceUnder(rate kernel.Rate, whole, now int64) int64 {
 	return balance
 }
 
-// idle reports whether the limit has been full and unasked for a minute.
+// idle reports whether the limit has been full and unused for a minute.
 func (c *LimitImage) idle(now int64) bool {
 	b := kernel.Bucket{Rate: c.Rate, BalanceMilli: c.BalanceMilli, SeenMS: c.Seen}
 	return b.Idle(now, kernel.ForgetMS)
 }
 
-// Peek is the balance at now, or when it was last seen if that is later, under the stored
-// definition.
+// Peek returns the balance at now, or when the limit was last seen if that is later, under the
+// stored definition.
 func (c *LimitImage) Peek(now int64, shards int) int64 {
 	return c.balanceUnder(ShareOf(&c.BucketLimit, shards), c.Capacity, max(now, c.Seen))
 }
 
-// Touch brings the counter to now, under the stored definition from then on.
+// Touch brings the balance to now, under the stored definition from then on.
 func (c *LimitImage) Touch(now int64, shards int) {
 	at := max(now, c.Seen)
 	c.forgotten, c.fullSince = c.idle(at), 0
 	if c.forgotten {
 		c.fullSince = c.Rate.FullAt(c.BalanceMilli, c.Seen)
-		at = now // nobody remembers when it was last asked
+		at = now // when it was last asked for does not matter
 	}
 	rate := ShareOf(&c.BucketLimit, shards)
 	c.BalanceMilli, c.Seen, c.Rate, c.capacity = c.balanceUnder(rate, c.Capacity, max(now, c.Seen)), at, rate, c.Capacity
 }
 
-// untouch undoes a touch that took nothing from a limit that was forgotten: only a request that
-// is admitted, or a settlement, makes it one that is remembered (docs/semantics.md, 8.4).
+// untouch undoes a touch that took nothing from a forgotten limit: only a request that is
+// admitted, or a settlement, makes a limit remembered (docs/semantics.md, 8.4).
 func (c *LimitImage) untouch() {
 	if c.forgotten {
 		c.Seen = c.fullSince
 	}
 }
 
-// untouchedSince reports whether nobody has asked for the limit since one touch of it found what
-// was, and took the given milli-units.
+// untouchedSince reports whether nothing has asked for the limit since one touch of it found what
+// was and took the given milli-units.
 func (c *LimitImage) untouchedSince(was *LimitImage, taken int64) bool {
 	return c.Seen == was.Seen && c.BalanceMilli == was.BalanceMilli-taken && c.Rate == was.Rate
 }
 
-// StoredBalanceAt is what anybody who reads the item reckons that the balance is at now.
+// StoredBalanceAt returns the balance at now as any reader of the item computes it.
 func (c *LimitImage) StoredBalanceAt(refilled, now int64, shards int) int64 {
 	rate := ShareOf(&c.BucketLimit, shards)
 	balance := min(c.Balance, c.Capacity)
@@ -125,10 +125,10 @@ func (c *LimitImage) StoredBalanceAt(refilled, now int64, shards int) int64 {
 	return rate.Refill(balance, refilled, now)
 }
 
-// refund returns units to a touched counter, never above the share.
+// refund returns units to a touched limit, never above the share.
 func (c *LimitImage) refund(milli int64) { c.BalanceMilli = c.Rate.Refund(c.BalanceMilli, milli) }
 
-// Wait is how many milliseconds after now a touched counter holds so much; MaxInt64 for never.
+// Wait returns how many milliseconds after now a touched limit holds so much; MaxInt64 for never.
 func (c *LimitImage) Wait(now, milli int64) int64 {
 	if c.BalanceMilli >= milli {
 		return 0
@@ -140,7 +140,7 @@ func (c *LimitImage) Wait(now, milli int64) int64 {
 	return at - min(now, c.Seen)
 }
 
-// StoredLimit is a limit as items store it, with nothing in it yet.
+// StoredLimit returns a limit as items store it, with nothing in it yet.
 func StoredLimit(l *weir.Limit) schema.BucketLimit {
 	return schema.BucketLimit{
 		Name: l.Name, Capacity: l.Capacity * 1000, Refill: l.RefillAmount * 1000,
@@ -148,7 +148,7 @@ func StoredLimit(l *weir.Limit) schema.BucketLimit {
 	}
 }
 
-// LimitOf is a stored limit as a definition.
+// LimitOf returns the definition of a stored limit.
 func LimitOf(l *schema.BucketLimit) weir.Limit {
 	return weir.Limit{
 		Name: l.Name, Kind: weir.Bucket, Capacity: l.Capacity / 1000, RefillAmount: l.Refill / 1000,
@@ -156,8 +156,8 @@ func LimitOf(l *schema.BucketLimit) weir.Limit {
 	}
 }
 
-// unusedLimit is a limit that nobody has used: a share of it, full since 1970, so that it is forgotten
-// until it is asked.
+// unusedLimit returns a limit that was never used: a share of it, full since 1970, so that it
+// counts as forgotten until it is asked for.
 func unusedLimit(s schema.BucketLimit, shards int) LimitImage {
 	c := NewCounter(s, 0, shards)
 	c.BalanceMilli, c.missing = c.Rate.CapacityMilli, true

@@ -53,13 +53,13 @@ type Counts struct {
 	Probes         atomic.Int64
 }
 
-// Ambiguous counts milli-units of which nobody knows whether they were charged, or given back.
+// Ambiguous counts milli-units that may or may not have been charged, or refunded.
 func (c *Counts) Ambiguous(milli int64) {
 	c.AmbiguousCalls.Add(1)
 	c.AmbiguousMilli.Add(milli)
 }
 
-// countAmbiguous counts the amounts of an update of which nobody knows whether it was applied.
+// countAmbiguous counts the amounts of an update that may or may not have been applied.
 func (s *namespaceState) countAmbiguous(u *Update) {
 	for _, d := range u.Deltas {
 		s.Counts.Ambiguous(max(d.Milli, -d.Milli))

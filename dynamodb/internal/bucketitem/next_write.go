@@ -25,15 +25,15 @@ func (c *commit) nextWrite(ctx context.Context) (*Write, *evaluation, error) {
 		}
 		return c.forced()
 	case (c.ns.Options.NoSpeculation || c.image.restricted()) && !c.imageCurrentFor(c.Waiters):
-		return nil, nil, c.readItem(ctx) // one that was switched off may be on again
+		return nil, nil, c.readItem(ctx) // a disabled item may have been enabled
 	}
 	return c.nextKnown(ctx)
 }
 
 // imageCurrentFor reports whether the image is of an instant at which all these reservations had
 // begun, so that the ones that do not fit it are denied.
-func (c *commit) imageCurrentFor(members []*Waiter) bool {
-	for _, m := range members {
+func (c *commit) imageCurrentFor(waiters []*Waiter) bool {
+	for _, m := range waiters {
 		if m.Number > c.seenAt {
 			return false
 		}
@@ -53,7 +53,7 @@ func (c *commit) readItem(ctx context.Context) error {
 
 // setImage takes over the item as it is now. after is the image that an applied write was to lead
 // to; nil after a read or a refused write.
-func (c *commit) setImage(ctx context.Context, item schema.Item, leads *Image) error {
+func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) error {
 	c.uncertain = false
 	if item == nil {
 		c.image, c.deleted, c.seenAt = nil, true, c.sentAt
@@ -64,10 +64,10 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, leads *Image) e
 		c.image = nil
 		return err
 	}
-	if leads == nil {
-		leads = c.image
+	if after == nil {
+		after = c.image
 	}
-	c.image, c.deleted, c.seenAt = NewImage(b, leads, c.subject.ShardCount(), c.now()), false, c.sentAt
+	c.image, c.deleted, c.seenAt = NewImage(b, after, c.subject.ShardCount(), c.now()), false, c.sentAt
 	c.doubleIfBusy(ctx)
 	return nil
 }
@@ -77,7 +77,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 	c.rejectUnjudgeable()
 	c.limitRefunds()
 	c.rejectOverflowing()
-	if len(c.Waiters) == 0 && len(c.Updates) > 0 && c.image.restricted() { // only counted on
+	if len(c.Waiters) == 0 && len(c.Updates) > 0 && c.image.restricted() {
 		return c.forced()
 	}
 	if n := c.subject.ShardCount(); n > c.image.Shards {
@@ -108,7 +108,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 		}
 		return c.writer().coldWrite(r.denied[:1], c.subject.ShardCount(), c.now()), nil, nil
 	}
-	if len(r.denied) > 0 { // they are judged by what this write returns
+	if len(r.denied) > 0 { // judged again by what this write returns
 		r = Evaluate(base, c.Updates, r.admitted)
 	}
 	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.ns.Options.NoSpeculation || c.round > 1) {
@@ -137,7 +137,7 @@ func (c *commit) nextDenied(base *Image, r *evaluation) (*Image, *evaluation) {
 	if !adapted {
 		return base, nil
 	}
-	// From now on the limits gain under what was read. Only the item can tell that to others.
+	// From now on the limits gain under the new definitions. Only the item can tell others.
 	c.Updates = append(c.Updates, &Update{Now: now, Reread: true})
 	return r.After, Evaluate(r.After, c.Updates, nil)
 }

@@ -8,43 +8,43 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
 
-// Take is what a reservation wants of one limit on one bucket item.
+// Take is what a reservation takes of one limit on one bucket item.
 type Take struct {
 	Name  string
 	Milli int64
 	// BelowCapacity is by how much the request's own ceiling is below the capacity, in milli-units.
 	BelowCapacity int64
-	// Limit is the definition in force; nil where the configuration was not read.
+	// Limit is the definition in force; nil if the configuration was not read.
 	Limit *weir.Limit
 	// Holding is the position in the outcome.
 	Holding int
 }
 
-// Needs is what one of so many shards must have for the whole of it: the request's own ceiling is
-// shared as the limit is.
+// Needs returns what one of so many shards must have for the whole take. The request's own ceiling
+// is divided as the limit is.
 func (a *Take) Needs(shards int) int64 {
 	n := int64(max(shards, 1))
 	return a.Milli + (a.BelowCapacity+n-1)/n
 }
 
-// Waiter is a reservation on its way into one bucket item.
+// Waiter is a reservation on one bucket item that waits for its answer.
 type Waiter struct {
 	Now int64
 	// Number is the reservation's; a later one has a higher number.
 	Number uint64
 	Takes  []Take
-	// Resolved is all that applies to the subject; nil where it is not at hand.
+	// Resolved is all that applies to the subject; nil if it is not at hand.
 	Resolved *weir.Resolved
 	State    atomic.Int32
 	Answer   chan Result // has room for it
 }
 
-// The states of a member.
+// The states of a waiter.
 const (
 	waiting  int32 = iota
 	Sent           // in a write
 	left           // the caller has gone
-	answered       // the verdict is there
+	answered       // the answer was delivered
 )
 
 // ResultKind says what became of a waiter.
@@ -66,19 +66,19 @@ const (
 	Failed
 )
 
-// Result is the answer to a member.
+// Result is the answer to a waiter.
 type Result struct {
 	Kind ResultKind
 	Err  error
-	// Found are the limits asked, as they were before the member, in its order.
+	// Found are the limits taken of, as they were before, in the order of the takes.
 	Found []LimitImage
-	// Others is, for each of them, what the other shards have; nil where there are none. shards is how
-	// many there are.
+	// Others is, for each of them, what the other shards have; nil if there are none.
 	Others []int64
+	// Shards is how many there are.
 	Shards int
 }
 
-// deliver gives the member its answer, and reports false where nobody waits for it any more.
+// deliver gives the waiter its answer. It reports false if the caller has left.
 func (m *Waiter) deliver(v Result) bool {
 	if !m.State.CompareAndSwap(Sent, answered) && !m.State.CompareAndSwap(waiting, answered) {
 		return false
@@ -87,12 +87,12 @@ func (m *Waiter) deliver(v Result) bool {
 	return true
 }
 
-// abandon is called where the caller goes away. It reports false where the answer is there already.
+// abandon notes that the caller leaves. It reports false if the answer was delivered before.
 func (m *Waiter) abandon() bool {
 	return m.State.CompareAndSwap(waiting, left) || m.State.CompareAndSwap(Sent, left)
 }
 
-// Wait waits for the answer, or for the caller to go.
+// Wait returns the answer, or an error if ctx ended first.
 func (m *Waiter) Wait(ctx context.Context) Result {
 	select {
 	case v := <-m.Answer:
@@ -108,38 +108,35 @@ func (m *Waiter) Wait(ctx context.Context) Result {
 // unplanned reports whether the caller has not read the configuration.
 func (m *Waiter) unplanned() bool { return len(m.Takes) > 0 && m.Takes[0].Limit == nil }
 
-// Update is a settlement or compensation that goes along with the next write of an item. It is never
-// denied.
+// Update is charges and refunds on one item that are never denied: of an update of a lease, or of
+// a compensation. It goes with the next write of the item.
 type Update struct {
 	Now    int64
 	Deltas []Delta
-	// Refill asks for a write that moves the time of the refill, and reread for the item to be brought
-	// to the configuration, read anew. forget says that the item was deleted.
+	// Refill asks for a write that moves the time of the refill. Reread asks for the item to be given
+	// the limits of the configuration, which is read again. itemDeleted says that the item was deleted.
 	Refill, Reread, itemDeleted bool
-	// InDoubt is true if the ride is over, but nobody knows whether the write that gave it back
-	// was made.
+	// InDoubt is true after an update that was ended because its refund may or may not have been made.
 	InDoubt bool
-	// Done is called once, from the line; nil where nobody waits, and then tries counts how often it
-	// failed.
+	// Done is called once, by the queue; nil if nobody waits, and then attempts counts the failures.
 	Done     func(err error)
 	attempts int
 }
 
-// Delta is what a ride does to one limit.
+// Delta is what an update does to one limit.
 type Delta struct {
 	Name string
-	// Milli is what is charged; below zero it is given back.
+	// Milli is what is charged; below zero it is refunded.
 	Milli int64
-	Limit *weir.Limit // for an item that must be made anew
-	// betweenShards is true where units go to another shard of the bucket: nobody has consumed them.
+	Limit *weir.Limit // for an item that must be created again
+	// betweenShards is true if units go to another shard: they were not consumed.
 	betweenShards bool
-	// before is what the limit was before that was taken which a compensation gives back; nil if that
-	// is not known.
+	// before is the limit before that was taken which a compensation refunds; nil if that is not known.
 	before *LimitImage
 }
 
-// Compensation gives back what was taken. found are the limits asked, as they were before that,
-// in the order of the asks; nil if that is not known.
+// Compensation returns the update that refunds takes. found are the limits as they were before
+// that, in the order of the takes; nil if that is not known.
 func Compensation(now int64, asks []Take, found []LimitImage) *Update {
 	r := &Update{Now: now}
 	for k := range asks {
@@ -152,6 +149,7 @@ func Compensation(now int64, asks []Take, found []LimitImage) *Update {
 	return r
 }
 
+// finish reports that the update is over.
 func (r *Update) finish(err error) {
 	if r.Done != nil {
 		r.Done(err)

@@ -39,7 +39,7 @@ type subjectState struct {
 	denials       map[string]Denial // by limit
 }
 
-// publishedItem is what others than the one who writes a bucket item may know of it.
+// publishedItem is what others than the writer of a bucket item may know of it.
 type publishedItem struct {
 	mu sync.Mutex
 	// image is the item after the last commit; nil if it is not known.

@@ -339,7 +339,7 @@ func (p *Subject) invalidate(c *ConfigChange) {
 	}
 }
 
-// reread brings the bucket items of a subject that exist to the configuration, which is read anew.
+// reread brings the bucket items of a subject that exist to the configuration, which is read again.
 func (s *Store) reread(ctx context.Context, now int64, of weir.Subject) error {
 	p := s.Subject(of)
 	defer p.Release()

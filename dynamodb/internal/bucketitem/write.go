@@ -12,20 +12,20 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Write is one write of a bucket item, one of ADR-115's paths.
+// Write is one write of a bucket item, on one of the paths of ADR-115.
 type Write struct {
 	put    *dynamodb.PutItemInput
 	update *dynamodb.UpdateItemInput
 	// donorUpdate is another item that changes with a put, in one transaction.
 	donorUpdate *dynamodb.UpdateItemInput
-	// After is the image that the write leads to, if nobody else has written; nil where the item is
-	// not known.
+	// After is the image that the write leads to if no other process writes; nil if the item is not
+	// known.
 	After *Image
-	// waiters are those who go along where the item is not known.
+	// waiters are those that the write is for, if the item is not known.
 	waiters []*Waiter
 }
 
-// Send makes the write and returns the item as it then is; of a refused one, the item as the
+// Send sends the write and returns the item as it then is; of a refused write, the item as the
 // condition met it.
 func (w *Write) Send(ctx context.Context, c *client.Client) (schema.Item, error) {
 	switch {
@@ -43,7 +43,7 @@ func (w *Write) Send(ctx context.Context, c *client.Client) (schema.Item, error)
 	return out.Attributes, nil
 }
 
-// TransactItems are what the write puts into a transaction.
+// TransactItems returns the parts of the write in a transaction.
 func (w *Write) TransactItems() []types.TransactWriteItem {
 	if w.donorUpdate == nil {
 		return []types.TransactWriteItem{w.transactItem()}
@@ -51,7 +51,7 @@ func (w *Write) TransactItems() []types.TransactWriteItem {
 	return []types.TransactWriteItem{w.transactItem(), (&Write{update: w.donorUpdate}).transactItem()}
 }
 
-// transactItem is the write as a part of a transaction.
+// transactItem returns the write as a part of a transaction.
 func (w *Write) transactItem() types.TransactWriteItem {
 	if w.put != nil {
 		return types.TransactWriteItem{Put: &types.Put{
@@ -91,14 +91,14 @@ func (b *itemWriter) updateInput(e *itemExpression) *dynamodb.UpdateItemInput {
 // gained before that, and may have had no room for, is not credited twice (ADR 16).
 const coldMS = 1000
 
-// coldWrite is the write on an item that this process has not seen: it takes what the members ask from
-// what is stored, and lets the item itself say whether that is there.
-func (b *itemWriter) coldWrite(members []*Waiter, shards int, now int64) *Write {
+// coldWrite returns the write on an item that this process has not seen: it takes what the waiters
+// ask from what is stored, and lets conditions on the item itself decide whether that is there.
+func (b *itemWriter) coldWrite(waiters []*Waiter, shards int, now int64) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
-	for _, name := range limitNames(members) {
+	for _, name := range limitNames(waiters) {
 		sum, need := int64(0), int64(math.MinInt64)
-		for _, m := range members {
+		for _, m := range waiters {
 			for k := range m.Takes {
 				if a := &m.Takes[k]; a.Name == name {
 					need = max(need, sum+a.Needs(shards))
@@ -107,7 +107,7 @@ func (b *itemWriter) coldWrite(members []*Waiter, shards int, now int64) *Write 
 			}
 		}
 		balance := schema.BucketAttribute(name, schema.FieldBalance)
-		if limit := waiterDefinition(members, name); limit != nil {
+		if limit := waiterDefinition(waiters, name); limit != nil {
 			e.requireDefinition(limit)
 			rate := ShareOf(limit, shards)
 			e.Require(balance, "<=", rate.CapacityMilli-rate.Gain(now-coldMS, now))
@@ -123,20 +123,20 @@ func (b *itemWriter) coldWrite(members []*Waiter, shards int, now int64) *Write 
 	e.chargeWrite(true)
 	e.requireUnrestricted(now)
 	e.Require(schema.AttrRF, ">=", now-coldMS)
-	return &Write{update: b.updateInput(e), waiters: members}
+	return &Write{update: b.updateInput(e), waiters: waiters}
 }
 
-// sameDefinitionPrefix are the first of the members, as far as those who know a definition know the same, and as
-// what they ask of a limit can be counted.
-func sameDefinitionPrefix(members []*Waiter) []*Waiter {
+// sameDefinitionPrefix returns the first of the waiters, as far as they know the same definitions
+// and as their sum can be counted.
+func sameDefinitionPrefix(waiters []*Waiter) []*Waiter {
 	sums := make(map[string]int64)
 	known := make(map[string]*weir.Limit)
-	for n, m := range members {
+	for n, m := range waiters {
 		for k := range m.Takes {
 			a := &m.Takes[k]
 			l := known[a.Name]
 			if l != nil && a.Limit != nil && !l.Same(*a.Limit) || sums[a.Name] > math.MaxInt64-a.Milli-a.BelowCapacity {
-				return members[:n]
+				return waiters[:n]
 			}
 			if l == nil {
 				known[a.Name] = a.Limit
@@ -144,12 +144,12 @@ func sameDefinitionPrefix(members []*Waiter) []*Waiter {
 			sums[a.Name] += a.Milli
 		}
 	}
-	return members
+	return waiters
 }
 
-// waiterDefinition is the definition of a limit, as the first of the members has it who knows it.
-func waiterDefinition(members []*Waiter, name string) *schema.BucketLimit {
-	for _, m := range members {
+// waiterDefinition returns the definition of a limit by the first waiter that knows it.
+func waiterDefinition(waiters []*Waiter, name string) *schema.BucketLimit {
+	for _, m := range waiters {
 		for k := range m.Takes {
 			if a := &m.Takes[k]; a.Name == name && a.Limit != nil {
 				s := StoredLimit(a.Limit)
@@ -160,11 +160,11 @@ func waiterDefinition(members []*Waiter, name string) *schema.BucketLimit {
 	return nil
 }
 
-// limitNames are the limits that members ask, each once.
-func limitNames(members []*Waiter) []string {
+// limitNames returns the limits that waiters take of, each once.
+func limitNames(waiters []*Waiter) []string {
 	var names []string
 	seen := make(map[string]bool)
-	for _, m := range members {
+	for _, m := range waiters {
 		for k := range m.Takes {
 			if name := m.Takes[k].Name; !seen[name] {
 				seen[name] = true
@@ -175,8 +175,8 @@ func limitNames(members []*Waiter) []string {
 	return names
 }
 
-// speculativeWrite moves balances by what was reckoned, and no refill: it goes together with whatever
-// others do.
+// speculativeWrite returns the write that moves balances by what was evaluated, without a refill:
+// it commutes with the writes of others.
 func (b *itemWriter) speculativeWrite(m *Image, r *evaluation) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
@@ -209,8 +209,8 @@ func (b *itemWriter) speculativeWrite(m *Image, r *evaluation) *Write {
 	return &Write{update: b.updateInput(e), After: r.After.withStored(leads)}
 }
 
-// forcedWrite moves balances without a condition but that the item is there: for what is never denied and
-// has lost to other writers too often.
+// forcedWrite returns the write that moves balances on the one condition that the item exists: for
+// what is never denied and has lost to other writers too often.
 func (b *itemWriter) forcedWrite(m *Image, r *evaluation) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)

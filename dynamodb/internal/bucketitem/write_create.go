@@ -56,7 +56,7 @@ func (b *itemWriter) createWrite(r *evaluation, t *Config, stub *Image) *Write {
 	}}
 }
 
-// owner is whom an item belongs to, copied from the entity's record.
+// owner is what an item has of its entity's record.
 type owner struct {
 	cascade     bool
 	parent      string

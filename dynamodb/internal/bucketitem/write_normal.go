@@ -6,10 +6,10 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// normalWrite credits every limit up to now, takes what was reckoned, and moves the time of the refill,
-// which is its lock. It also brings the item to the terms it was reckoned under: r is a reckoning
-// on m itself, or on m adapted to terms. t is nil where the configuration is not known; then no
-// limit was adapted.
+// normalWrite returns the write that credits every limit up to now, takes what was evaluated, and
+// moves the time of the refill, which is its lock. It also gives the item the limits it was
+// evaluated with: r is an evaluation of m itself, or of m with the configuration t. t is nil if
+// the configuration is not known.
 func (b *itemWriter) normalWrite(m *Image, r *evaluation, t *Config) *Write {
 	e := &itemExpression{}
 	at := max(r.latest, m.Item.RefilledMS)
@@ -31,7 +31,7 @@ func (b *itemWriter) normalWrite(m *Image, r *evaluation, t *Config) *Write {
 	e.RequireAbsent(schema.AttrDisabled)
 	definable := r.canRequireDefinitions(m)
 	for i := range r.After.Limits {
-		if c := &r.After.Limits[i]; c.Incomplete && !c.missing { // what somebody has left of one that was removed
+		if c := &r.After.Limits[i]; c.Incomplete && !c.missing { // what is left of one that was removed
 			leads.Limits = append(leads.Limits, c.BucketLimit)
 			continue
 		}
@@ -52,8 +52,8 @@ func (b *itemWriter) normalWrite(m *Image, r *evaluation, t *Config) *Write {
 	return &Write{update: b.updateInput(e), After: r.After.withStored(leads)}
 }
 
-// creditLimit writes one limit, and returns it as it is then stored: what there is at the time of the
-// refill, as if nobody came in between.
+// creditLimit writes one limit, and returns it as it is then stored: what there is at the time of
+// the refill if no other write comes between.
 func (e *itemExpression) creditLimit(
 	m *Image, r *evaluation, i int, at int64, definable bool,
 ) schema.BucketLimit {
@@ -110,8 +110,7 @@ func (e *itemExpression) creditLimit(
 	return s
 }
 
-// removeLimits removes what is left of limits that the terms do not have, whatever attributes they came
-// with.
+// removeLimits removes all attributes of limits that the configuration does not have.
 func (e *itemExpression) removeLimits(m, after *Image, definable bool) {
 	for i := range m.Limits {
 		gone := &m.Limits[i]
@@ -125,7 +124,8 @@ func (e *itemExpression) removeLimits(m, after *Image, definable bool) {
 	}
 }
 
-// creditWrites credits the limit that counts writes, which is never divided, and charges this one.
+// creditWrites credits the limit that counts writes, which is never divided, and charges this
+// write.
 func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
 	w := m.Item.Writes
 	if w == nil || w.Incomplete {
@@ -143,15 +143,15 @@ func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
 	leads.Writes.Consumed += WriteMilli
 }
 
-// renewTTL sets when the item may be deleted. Under limits of the entity's own it never is;
-// otherwise some time after it would be full again, and not before its debts are repaid. Nor is the
-// first shard of several: a process that finds nothing would make it in full beside the others.
+// renewTTL sets when the item may be deleted. With limits of the entity's own it never is;
+// otherwise some time after it would be full again, and not before its debts are repaid. Nor is
+// the first shard of several: a process that finds nothing would create it full beside the others.
 func (b *itemWriter) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bucket, t *Config, at int64) {
 	var ttl int64
 	switch {
 	case t == nil:
 		ttl = leads.TTL
-	case b.id.Shard == 0 && leads.Shards > 1: // who does not know the others goes by its count
+	case b.id.Shard == 0 && leads.Shards > 1: // a process learns of the others by its count
 	case !t.permanent():
 		if secs, ok := schema.BucketSeconds(leads.Limits, schema.TTLMultiplier); ok {
 			ttl = schema.TTL(at, secs)
@@ -166,7 +166,7 @@ func (b *itemWriter) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bu
 		e.RemoveAll(schema.AttrTTL)
 	default:
 		e.SetNumber(schema.AttrTTL, ttl)
-		e.RequireAbsentOr(schema.AttrTTL, "<=", max(ttl, leads.TTL)) // somebody may have left a debt
+		e.RequireAbsentOr(schema.AttrTTL, "<=", max(ttl, leads.TTL)) // another process may have left a debt
 	}
 	leads.TTL = ttl
 }
