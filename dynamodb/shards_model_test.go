@@ -10,9 +10,9 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
-	"github.com/weir-limiter/weir/kernel"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // The bucket of the model.
@@ -138,7 +138,7 @@ func (m *shardModel) compare() {
 	}
 	m.all, m.owes, m.there, m.count = 0, false, len(found), found[0].Shards
 	for _, b := range found {
-		c := bucketitem.NewCounter(*b.Limit("n"), b.RefilledMS, m.count)
+		c := bucketitem.NewLimitImage(*b.Limit("n"), b.RefilledMS, m.count)
 		has := c.Peek(m.at, m.count)
 		m.all, m.owes = m.all+has, m.owes || has < 0
 	}
@@ -192,7 +192,7 @@ func (m *shardModel) settle() {
 	}
 	m.end(l, cost, used)
 	if used < cost { // who was denied by another process believes so for so long
-		m.clock.Advance(bucketitem.MaxRefusalMS * time.Millisecond)
+		m.clock.Advance(bucketitem.MaxDenialMS * time.Millisecond)
 	}
 }
 

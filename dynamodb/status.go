@@ -23,7 +23,7 @@ func (s *Store) Status(
 	defer s.running.End()
 	var all []weir.LimitStatus
 	for some := range slices.Chunk(of, client.MaxBatchGet) {
-		statuses, err := s.statusOfSome(ctx, now.UnixMilli(), some)
+		statuses, err := s.readStatus(ctx, now.UnixMilli(), some)
 		if err != nil {
 			return nil, err
 		}
@@ -32,12 +32,12 @@ func (s *Store) Status(
 	return all, nil
 }
 
-// statusOf judges what was read of a bucket by what applies.
+// statusOf returns the status of a subject's limits by what was read of its items.
 func statusOf(
 	p *bucketitem.Subject, now int64, r *weir.Judged, images []*bucketitem.Image,
 ) []weir.LimitStatus {
 	of := p.Subject
-	t := bucketitem.NewItemConfig(&weir.Resolved{Level: r.Level, Limits: r.Limits})
+	t := bucketitem.NewConfig(&weir.Resolved{Level: r.Level, Limits: r.Limits})
 	for shard, m := range images {
 		if m != nil {
 			images[shard] = m.WithConfig(t, p.Item(shard).Removed())
@@ -64,8 +64,8 @@ func statusOf(
 	return out
 }
 
-// statusOfSome reports the limits of a few subjects, whose bucket items are read together.
-func (s *Store) statusOfSome(
+// readStatus reports the limits of a few subjects, whose bucket items are read together.
+func (s *Store) readStatus(
 	ctx context.Context, now int64, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
 	subjects := make([]*bucketitem.Subject, len(of))

@@ -1,6 +1,14 @@
+// Package dynamodb keeps limits, entities and balances on one DynamoDB table, which it may share
+// with programs that use the Python library zae-limiter.
+//
+// A [Store] reserves on one namespace of a table: it makes a charge on each subject of a plan, by the
+// queue of a bucket item, and refunds what was taken in vain. The rooms below dynamodb/internal do
+// the rest: bucketitem writes bucket items, admin changes and lists what is configured, config reads
+// it, tables looks after the table and its namespaces, and client makes the calls.
 package dynamodb
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -13,6 +21,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/dynamodb/internal/config"
+	"github.com/weir-limiter/weir/dynamodb/internal/tables"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -116,3 +125,109 @@ func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, 
 	}
 	return out, nil
 }
+
+// Stats are what a store has counted since it was opened.
+type Stats struct {
+	// Contended counts reservations that were denied since other writers were quicker, four times.
+	Contended int64
+	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has charged
+	// them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So much may
+	// be over-charged at most; nothing is ever given back twice.
+	Ambiguous, AmbiguousMilli int64
+	// Doublings counts how often this process doubled the shards of a bucket.
+	Doublings int64
+	// Probes counts the reads by which [Store.Ready] asked the table.
+	Probes int64
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	return Stats{
+		Contended: s.buckets.Counts.Contended.Load(), Ambiguous: s.buckets.Counts.AmbiguousCalls.Load(),
+		AmbiguousMilli: s.buckets.Counts.AmbiguousMilli.Load(), Doublings: s.buckets.Counts.Doublings.Load(),
+		Probes: s.buckets.Counts.Probes.Load(),
+	}
+}
+
+// Counts yields the counts of [Stats] by the names that metrics have, in units where they are
+// amounts.
+func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
+	for _, c := range []struct {
+		name, help string
+		read       func() int64
+	}{
+		{"contended", "Reservations denied since other writers were quicker.", s.buckets.Counts.Contended.Load},
+		{"ambiguous", "Amounts of which nobody knows whether a write without an answer charged them or gave them back.",
+			s.buckets.Counts.AmbiguousCalls.Load},
+		{"ambiguous_units", "What these amounts come to; so much may be over-charged at most.",
+			func() int64 { return s.buckets.Counts.AmbiguousMilli.Load() / 1000 }},
+		{"doublings", "Times that the shards of a bucket were doubled.", s.buckets.Counts.Doublings.Load},
+		{"probes", "Reads that asked the table whether it can be used.", s.buckets.Counts.Probes.Load},
+	} {
+		if !yield(c.name, c.help, c.read) {
+			return
+		}
+	}
+}
+
+// ClockOffset returns what must be added to the process's clock to have the table's, as far as the
+// answers so far tell: 0 within two seconds. It never waits.
+func (s *Store) ClockOffset() time.Duration { return s.client.Clock.Offset() }
+
+// Open opens one namespace of a table. It only reads: a table that is missing or not ready, has
+// other keys or items that this weir cannot read, or does not know the namespace is a [*weir.Error]
+// that says what to do about it. The context bounds the opening alone.
+func Open(ctx context.Context, table string, o *Options) (*Store, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	c, err := connect(ctx, table, o)
+	if err != nil {
+		return nil, err
+	}
+	var own Options
+	if o != nil {
+		own = *o
+	}
+	own.Namespace = cmp.Or(own.Namespace, schema.DefaultNamespace)
+	own.WriteTimeout = cmp.Or(own.WriteTimeout, writeTimeout)
+	own.Now = c.Now
+	if err := tables.CheckNamespace("store.namespace", own.Namespace); err != nil {
+		return nil, err
+	}
+	t := &tables.Table{Client: c}
+	if err := t.CheckTable(ctx); err != nil {
+		return nil, err
+	}
+	v, err := t.ReadVersion(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := tables.CheckVersion(table, v); err != nil {
+		return nil, err
+	}
+	n, err := t.ResolveNamespace(ctx, own.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	s := newStore(c, n.ID, own)
+	s.probe.passed(c.Now())
+	return s, nil
+}
+
+// connect returns a client for a table. It sends nothing yet.
+func connect(ctx context.Context, table string, o *Options) (*client.Client, error) {
+	if o == nil {
+		o = &Options{}
+	}
+	return client.New(ctx, table, &client.Options{
+		Region: o.Region, Endpoint: o.Endpoint, Config: o.Config, HTTP: o.HTTP, Tune: o.Client,
+		ReadOnly: o.ReadOnly, Now: o.Now,
+	})
+}
+
+const (
+	// openTimeout bounds the reads with which a table is opened, where the caller has no bound.
+	openTimeout = 15 * time.Second
+	// writeTimeout is the default of [Options.WriteTimeout].
+	writeTimeout = 2 * time.Second
+)

@@ -14,7 +14,7 @@ import (
 func (c *commit) agreedConfig() *Config {
 	for _, m := range c.Waiters {
 		if m.Resolved != nil {
-			return NewItemConfig(m.Resolved)
+			return NewConfig(m.Resolved)
 		}
 	}
 	return nil
@@ -59,7 +59,7 @@ func (c *commit) readItemConfig(ctx context.Context) error {
 func (c *commit) broughtConfig() *Config {
 	for _, m := range c.Waiters {
 		if m.Resolved != nil && isBrought(m.Resolved.Level) {
-			return NewItemConfig(m.Resolved)
+			return NewConfig(m.Resolved)
 		}
 	}
 	return nil

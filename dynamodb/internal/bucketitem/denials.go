@@ -8,8 +8,8 @@ type Denial struct {
 	Total        int64 // what all shards had together
 }
 
-// MaxRefusalMS is how long a denial is remembered.
-const MaxRefusalMS = 1000
+// MaxDenialMS is how long a denial is remembered.
+const MaxDenialMS = 1000
 
 // RememberDenial keeps a denial of a limit.
 func (p *subjectState) RememberDenial(limit string, r Denial) {

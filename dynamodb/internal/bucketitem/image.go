@@ -25,7 +25,7 @@ func NewImage(b *schema.Bucket, before *Image, shards int, now int64) *Image {
 	m := &Image{Item: b, Shards: max(b.Shards, shards), Limits: make([]LimitImage, len(b.Limits))}
 	for i := range b.Limits {
 		l := &b.Limits[i]
-		m.Limits[i] = NewCounter(*l, b.RefilledMS, m.Shards)
+		m.Limits[i] = NewLimitImage(*l, b.RefilledMS, m.Shards)
 		if before != nil {
 			m.Limits[i].inherit(before, m, now)
 		}

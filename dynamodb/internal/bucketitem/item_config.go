@@ -17,8 +17,8 @@ type Config struct {
 	fallback bool
 }
 
-// NewItemConfig returns the limits that a resolution requires.
-func NewItemConfig(r *weir.Resolved) *Config {
+// NewConfig returns the limits that a resolution requires.
+func NewConfig(r *weir.Resolved) *Config {
 	return &Config{level: r.Level, Limits: r.Limits}
 }
 

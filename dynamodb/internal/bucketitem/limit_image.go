@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/kernel"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/kernel"
 )
 
 // LimitImage is one limit of an image.
@@ -35,8 +35,8 @@ func ShareOf(l *schema.BucketLimit, n int) kernel.Rate {
 	}
 }
 
-// NewCounter returns a limit as it is stored.
-func NewCounter(l schema.BucketLimit, refilled int64, shards int) LimitImage {
+// NewLimitImage returns a limit as it is stored.
+func NewLimitImage(l schema.BucketLimit, refilled int64, shards int) LimitImage {
 	return LimitImage{
 		BucketLimit: l, BalanceMilli: min(l.Balance, l.Capacity), Seen: refilled,
 		Rate: ShareOf(&l, shards), capacity: l.Capacity,
@@ -159,7 +159,7 @@ func LimitOf(l *schema.BucketLimit) weir.Limit {
 // unusedLimit returns a limit that was never used: a share of it, full since 1970, so that it
 // counts as forgotten until it is asked for.
 func unusedLimit(s schema.BucketLimit, shards int) LimitImage {
-	c := NewCounter(s, 0, shards)
+	c := NewLimitImage(s, 0, shards)
 	c.BalanceMilli, c.missing = c.Rate.CapacityMilli, true
 	return c
 }

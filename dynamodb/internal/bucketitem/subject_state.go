@@ -154,7 +154,7 @@ func (p *subjectState) MarkVerified(number uint64, r *weir.Resolved) {
 	defer p.mu.Unlock()
 	p.verifiedAt = max(p.verifiedAt, number)
 	if r != nil {
-		p.config, p.cascadeParent = NewItemConfig(r), r.Parent
+		p.config, p.cascadeParent = NewConfig(r), r.Parent
 	}
 }
 

@@ -53,17 +53,17 @@ func (s *Store) Update(ctx context.Context, now time.Time, u *weir.Update, out *
 	t.noteSeen(s, now, u)
 	for i := range u.Changes {
 		for _, p := range t.pieces[i] {
-			out.Taken[i].Pieces = append(out.Taken[i].Pieces, p.toDriver())
+			out.Taken[i].Pieces = append(out.Taken[i].Pieces, p.toSeam())
 		}
 	}
 	return nil
 }
 
-// leaseUpdate is what a lease stands for on the table while it is settled.
+// leaseUpdate is what a lease stands for on the table while it is updated.
 type leaseUpdate struct {
 	mu        sync.Mutex
 	pieces    [][]shardPiece // of each holding
-	inFlight  int            // rides that are on their way
+	inFlight  int            // item updates that are in flight
 	err       error          // the first that failed
 	done      chan struct{}  // closed when none is on its way
 	touched   []bool         // for each holding, whether something was sent for it
@@ -85,7 +85,7 @@ func newLeaseUpdate(changes []weir.Change) *leaseUpdate {
 	return t
 }
 
-// wait waits until nothing is on its way, and returns what went wrong, once.
+// wait waits until nothing is in flight, and returns what went wrong, once.
 func (t *leaseUpdate) wait(ctx context.Context) error {
 	t.mu.Lock()
 	done := t.done
@@ -102,8 +102,8 @@ func (t *leaseUpdate) wait(ctx context.Context) error {
 	return err
 }
 
-// inDoubt reports whether a refund may not have been made, in this settlement or one before it
-// that did not get through.
+// inDoubt reports whether a refund may not have been made, in this update or one before it that
+// failed.
 func (t *leaseUpdate) inDoubt() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -117,64 +117,76 @@ type pieceDelta struct {
 	shard          int
 }
 
-// enqueue puts everything on its way that is not yet as it shall be, or nothing: one ride of charges
-// and one of refunds for each item, since after a write without an answer they go different ways.
-func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
-	steps, err := t.pieceDeltas(u)
+// itemDeltas are the charges or the refunds on one item.
+type itemDeltas struct {
+	of     weir.Subject
+	shard  int
+	update *bucketitem.Update
+	pieces []pieceDelta
+}
+
+// byItem groups what is to be done by item, charges apart from refunds: after a write without an
+// answer they are treated differently.
+func (t *leaseUpdate) byItem(now int64, u *weir.Update) ([]*itemDeltas, error) {
+	deltas, err := t.pieceDeltas(u)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	t.touched = make([]bool, len(u.Changes))
 	type place struct {
 		of     weir.Subject
 		shard  int
 		refund bool
 	}
-	rides := make(map[place]*bucketitem.Update)
-	moved := make(map[place][]pieceDelta)
-	var order []place
-	for _, p := range steps {
-		h := u.Changes[p.holding].Holding
-		t.touched[p.holding] = true
-		at := place{h.Subject, p.shard, p.milli < 0}
-		r := rides[at]
-		if r == nil {
-			r = &bucketitem.Update{Now: now.UnixMilli()}
-			rides[at] = r
-			order = append(order, at)
+	t.touched = make([]bool, len(u.Changes))
+	known := make(map[place]*itemDeltas)
+	var all []*itemDeltas
+	for _, d := range deltas {
+		h := u.Changes[d.holding].Holding
+		t.touched[d.holding] = true
+		at := place{h.Subject, d.shard, d.milli < 0}
+		g := known[at]
+		if g == nil {
+			g = &itemDeltas{of: at.of, shard: at.shard, update: &bucketitem.Update{Now: now}}
+			known[at] = g
+			all = append(all, g)
 		}
-		r.Deltas = append(r.Deltas, bucketitem.Delta{
-			Name: h.Limit.Name, Milli: p.milli, Limit: u.Changes[p.holding].Limit,
+		g.update.Deltas = append(g.update.Deltas, bucketitem.Delta{
+			Name: h.Limit.Name, Milli: d.milli, Limit: u.Changes[d.holding].Limit,
 		})
-		moved[at] = append(moved[at], p)
+		g.pieces = append(g.pieces, d)
 	}
-	if len(order) == 0 {
-		return nil
+	return all, nil
+}
+
+// enqueue sends everything that is not yet as it shall be, or nothing.
+func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
+	items, err := t.byItem(now.UnixMilli(), u)
+	if err != nil || len(items) == 0 {
+		return err
 	}
-	lines := make([]*bucketitem.Queue, len(order))
-	for i, at := range order {
-		p := s.buckets.Subject(at.of)
+	queues := make([]*bucketitem.Queue, len(items))
+	for i, d := range items {
+		p := s.buckets.Subject(d.of)
 		defer p.Release()
-		lines[i] = p.Queue(at.shard)
-		if m := lines[i].ExpectedImage(); m != nil { // all or nothing, as far as the items are known
-			if err := m.Countable(rides[at], make(map[string]int64)); err != nil {
+		queues[i] = p.Queue(d.shard)
+		if m := queues[i].ExpectedImage(); m != nil { // all or nothing, as far as the items are known
+			if err := m.Countable(d.update, make(map[string]int64)); err != nil {
 				return err
 			}
 		}
 	}
 	t.mu.Lock()
-	t.inFlight, t.done = len(order), make(chan struct{})
+	t.inFlight, t.done = len(items), make(chan struct{})
 	t.mu.Unlock()
-	for i, at := range order {
-		r := rides[at]
-		r.Done = func(err error) { t.finish(moved[at], r.InDoubt, err) }
-		r.Reread = s.buckets.ConfigStale(at.of)
-		lines[i].Enqueue(r)
+	for i, d := range items {
+		d.update.Done = func(err error) { t.finish(d.pieces, d.update.InDoubt, err) }
+		d.update.Reread = s.buckets.ConfigStale(d.of)
+		queues[i].Enqueue(d.update)
 	}
 	return nil
 }
 
-// noteSeen notes that limits were settled on which nothing moved: they have been seen.
+// noteSeen notes that limits were settled on which nothing changed.
 func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *weir.Update) {
 	for i := range u.Changes {
 		h := u.Changes[i].Holding
@@ -192,13 +204,13 @@ func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *weir.Update) {
 	}
 }
 
-// finish notes what became of a ride.
-func (t *leaseUpdate) finish(steps []pieceDelta, inDoubt bool, err error) {
+// finish notes what became of an item update.
+func (t *leaseUpdate) finish(deltas []pieceDelta, inDoubt bool, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.uncertain = t.uncertain || inDoubt
 	if err == nil {
-		for _, p := range steps {
+		for _, p := range deltas {
 			t.pieces[p.holding][p.piece].milli += p.milli
 		}
 	} else if t.err == nil {
@@ -209,10 +221,10 @@ func (t *leaseUpdate) finish(steps []pieceDelta, inDoubt bool, err error) {
 	}
 }
 
-// pieceDeltas are what is to be done. More is charged where the units are; less is taken off what was
-// added last.
+// pieceDeltas returns what is to be done. More is charged where the units are; less is taken off
+// what was added last.
 func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
-	var steps []pieceDelta
+	var deltas []pieceDelta
 	for i := range u.Changes {
 		c := &u.Changes[i]
 		left, ok := kernel.Milli(c.To)
@@ -224,21 +236,20 @@ func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
 			left -= p.milli
 		}
 		if left > 0 {
-			steps = append(steps, pieceDelta{i, 0, left, t.pieces[i][0].shard})
+			deltas = append(deltas, pieceDelta{i, 0, left, t.pieces[i][0].shard})
 		}
 		for k := len(t.pieces[i]) - 1; left < 0 && k >= 0; k-- {
 			p := &t.pieces[i][k]
 			if n := min(p.milli, -left); n > 0 {
-				steps = append(steps, pieceDelta{i, k, -n, p.shard})
+				deltas = append(deltas, pieceDelta{i, k, -n, p.shard})
 				left += n
 			}
 		}
 	}
-	return steps, nil
+	return deltas, nil
 }
 
-// unfinishedUpdates keeps the settlements that did not get through, by lease, until the lease has ended by
-// itself: then nobody asks for it any more.
+// unfinishedUpdates keeps the updates that failed, by lease, until the lease has expired.
 type unfinishedUpdates struct {
 	mu    sync.Mutex
 	of    map[weir.LeaseID]unfinishedUpdate
@@ -272,4 +283,25 @@ func (u *unfinishedUpdates) put(now time.Time, of *weir.Update, t *leaseUpdate) 
 		u.sweep = max(leastSweep, 2*len(u.of))
 	}
 	u.of[of.ID] = unfinishedUpdate{t, of.Expires(now).UnixMilli()}
+}
+
+// shardPiece is what a lease stands for on one shard. It counts milli-units, because a shard's
+// share may be less than a unit; all pieces together are whole units.
+type shardPiece struct {
+	milli int64
+	shard int
+}
+
+// pieceMark is by how much a mark holds the shard beside the thousandths.
+const pieceMark = 1000
+
+// shardPieceOf reads a piece as the engine keeps it: the mark has the shard, and what is below a
+// unit.
+func shardPieceOf(p weir.Piece) shardPiece {
+	return shardPiece{p.Units*1000 + p.Mark%pieceMark, int(p.Mark / pieceMark)}
+}
+
+// toSeam returns the piece as the engine keeps it.
+func (p shardPiece) toSeam() weir.Piece {
+	return weir.Piece{Units: p.milli / 1000, Mark: int64(p.shard)*pieceMark + p.milli%1000}
 }

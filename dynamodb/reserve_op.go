@@ -1,0 +1,212 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
+	"github.com/weir-limiter/weir/kernel"
+)
+
+// reserveOp is one attempt of a reservation, with a charge for each subject.
+type reserveOp struct {
+	now int64
+	at  time.Time
+	// number is the reservation's, however often it is planned.
+	number  uint64
+	charges []*itemCharge
+	plan    *weir.Plan
+	out     *weir.Outcome
+	// unplanned is true if the configuration was not at hand. Until it has been confirmed there is no
+	// outcome.
+	unplanned  bool
+	resolution *resolution
+	// requested are the request's charges, and makePlan plans them by the resolution; both for an
+	// unplanned reservation.
+	requested []weir.Charge
+	makePlan  func(context.Context) (*weir.Plan, error)
+}
+
+// release releases the subjects.
+func (op *reserveOp) release() {
+	for _, ic := range op.charges {
+		ic.state.Release()
+	}
+}
+
+// chargeFor returns the charge on a subject, creating it if needed.
+func (op *reserveOp) chargeFor(s *Store, of weir.Subject) *itemCharge {
+	for _, ic := range op.charges {
+		if ic.state.Subject == of {
+			return ic
+		}
+	}
+	ic := &itemCharge{
+		state: s.buckets.Subject(of), now: op.now, number: op.number, unplanned: op.unplanned,
+	}
+	op.charges = append(op.charges, ic)
+	return ic
+}
+
+// sharded reports whether a bucket of the reservation is known to be split.
+func (op *reserveOp) sharded() bool {
+	return slices.ContainsFunc(op.charges, func(ic *itemCharge) bool { return ic.state.ShardCount() > 1 })
+}
+
+// wholeMS cuts an instant to the millisecond.
+func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
+
+// isUnavailable reports whether an error says that the table did not answer.
+func isUnavailable(err error) bool { return errors.Is(err, weir.Unavailable) }
+
+// admittedOutcome returns the answer to a reservation that was taken everywhere.
+func (op *reserveOp) admittedOutcome() *weir.Outcome {
+	for _, ic := range op.charges {
+		for k := range ic.takes {
+			a := &ic.takes[k]
+			taken := &op.out.Taken[a.Holding]
+			op.fillStatus(ic, k)
+			op.out.Limits[a.Holding].Available -= a.Milli / 1000
+			taken.Pieces = taken.Pieces[:0]
+			for _, d := range ic.shardTakes {
+				for i := range d.takes {
+					if d.takes[i].Name == a.Name && (d.shard != 0 || len(ic.shardTakes) > 1) {
+						taken.Pieces = append(taken.Pieces, shardPiece{d.takes[i].Milli, d.shard}.toSeam())
+					}
+				}
+			}
+		}
+	}
+	return op.out
+}
+
+// deniedOutcome returns the answer to a reservation that was denied.
+func (op *reserveOp) deniedOutcome() *weir.Outcome {
+	out := op.out
+	out.Denied = true
+	for _, ic := range op.charges {
+		out.Contended = out.Contended || ic.found.Kind == bucketitem.Contended
+		for k := range ic.takes {
+			op.fillStatus(ic, k)
+		}
+	}
+	return out
+}
+
+// fillStatus fills in the status of one take by what it found.
+func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
+	a := &ic.takes[k]
+	t := &op.plan.Takes[a.Holding]
+	st := &op.out.Limits[a.Holding]
+	st.Entity, st.Resource, st.Limit = t.Entity, t.Resource, t.Limit.Name
+	st.Kind, st.Level = t.Limit.Kind, t.Level
+	st.Capacity, st.Requested = t.Ceiling, a.Milli/1000
+	if k >= len(ic.found.Found) { // other writers won every round, and the item is not known
+		st.AtLeast = true
+		return
+	}
+	c := &ic.found.Found[k]
+	balance, others := c.BalanceMilli, ic.found.Others
+	if others != nil {
+		balance += others[k]
+	}
+	if others != nil { // what a shard has above its share for a while
+		balance = min(balance, c.Capacity)
+	}
+	st.Available = kernel.Units(balance) - a.BelowCapacity/1000
+	st.Exceeded = ic.found.Kind == bucketitem.Denied && balance < a.Milli+a.BelowCapacity
+	if ic.found.Kind == bucketitem.Denied && others != nil && !ic.exceeded() && c.BalanceMilli < a.Milli+a.BelowCapacity {
+		st.Exceeded = true // enough, but scattered
+	}
+	if st.Exceeded {
+		st.AtLeast = ic.found.Shards > 1
+		if st.AtLeast {
+			all := *c
+			all.BalanceMilli, all.Rate = balance, bucketitem.ShareOf(&c.BucketLimit, 1)
+			c = &all
+		}
+		st.RetryAfter = waitFor(c, op.now, a.Milli+a.BelowCapacity)
+		if st.AtLeast {
+			st.RetryAfter = max(st.RetryAfter, time.Millisecond)
+		}
+	}
+}
+
+// waitFor is how long it takes until a counter holds so much.
+func waitFor(c *bucketitem.LimitImage, now, milli int64) time.Duration {
+	return kernel.Duration(c.Wait(now, milli))
+}
+
+// rememberDenials remembers what denied the reservation. Of a bucket with several shards it also
+// remembers what the limits had that did not deny, because no image tells.
+func (op *reserveOp) rememberDenials() {
+	for _, ic := range op.charges {
+		if ic.found.Kind != bucketitem.Denied || len(ic.found.Found) < len(ic.takes) {
+			continue
+		}
+		for k := range ic.takes {
+			st := &op.out.Limits[ic.takes[k].Holding]
+			r := bucketitem.Denial{Milli: math.MaxInt64, Since: op.now, Total: ic.found.Found[k].BalanceMilli}
+			switch {
+			case st.Exceeded && st.RetryAfter > 0:
+				r.Milli = ic.takes[k].Milli + ic.takes[k].BelowCapacity
+				r.Until = op.now + min(st.RetryAfter.Milliseconds(), bucketitem.MaxDenialMS)
+			case ic.found.Others != nil:
+				r.Until = op.now + bucketitem.MaxDenialMS
+			default:
+				continue
+			}
+			if ic.found.Others != nil {
+				r.Total += ic.found.Others[k]
+			}
+			ic.state.RememberDenial(ic.takes[k].Name, r)
+		}
+	}
+}
+
+// deniedFromMemory denies a reservation by what is remembered, if all its items are known, so that
+// the answer can say what each limit has.
+func (op *reserveOp) deniedFromMemory() bool {
+	refuses := func(ic *itemCharge) bool { return ic.state.HasDenials() }
+	if op.unplanned || !slices.ContainsFunc(op.charges, refuses) {
+		return false // as nearly always: nothing need be looked at
+	}
+	denies := false
+	for _, ic := range op.charges {
+		denied, known := ic.judgeFromMemory()
+		if !known {
+			return false
+		}
+		denies = denies || denied
+	}
+	for _, ic := range op.charges {
+		if denies {
+			for k := range ic.takes {
+				ic.state.Queue(0).NoteSeen(bucketitem.SeenLimit{Name: ic.takes[k].Name, Now: op.now, Denied: true})
+			}
+		} else {
+			ic.found = bucketitem.Result{}
+		}
+	}
+	return denies
+}
+
+// noteSeen notes that limits were judged though nothing is written, also those that have enough if
+// another one denied.
+func (op *reserveOp) noteSeen() {
+	for _, ic := range op.charges {
+		if ic.found.Kind != bucketitem.Taken && ic.found.Kind != bucketitem.Denied {
+			return // the reservation is planned again, or has failed
+		}
+	}
+	for _, ic := range op.charges {
+		for k := range ic.takes {
+			a := &ic.takes[k]
+			ic.state.Queue(ic.shard).NoteSeen(bucketitem.SeenLimit{Name: a.Name, Now: op.now, Limit: a.Limit, Denied: true})
+		}
+	}
+}
