@@ -52,7 +52,8 @@ const (
 	maxSends = 6
 )
 
-// Change is a change of the configuration with its audit: whole or nothing.
+// Change is a change of the configuration together with its audit events: it is written whole or
+// not at all.
 type Change struct {
 	client.Transaction
 	namespace string
@@ -63,11 +64,11 @@ type Change struct {
 	events    int
 }
 
-// errMoved says that what a transaction was planned on has changed meanwhile.
+// errMoved reports that what a change was planned on has changed meanwhile.
 var errMoved = errors.New("the configuration has changed meanwhile")
 
-// ChangeConfig plans a change from what it reads and writes it. Where others were faster it is
-// planned anew. A plan without items is done already.
+// ChangeConfig plans a change from what it reads, and writes it. If another writer was faster, it
+// plans again. A plan without items is done already.
 func (a *Admin) ChangeConfig(
 	ctx context.Context, now time.Time, plan func(ctx context.Context, t *Change) error,
 ) error {
@@ -95,7 +96,7 @@ func (a *Admin) ChangeConfig(
 	}
 }
 
-// send writes a transaction. Its token makes it safe to send again where an answer was lost.
+// send writes a change. Its token makes it safe to send again after an answer was lost.
 func (a *Admin) send(ctx context.Context, now time.Time, t *Change) error {
 	token := weir.NewLeaseID(now).String()
 	in := &ddb.TransactWriteItemsInput{TransactItems: t.Items, ClientRequestToken: &token}

@@ -61,7 +61,7 @@ func (a *Admin) ReadAudit(
 	}
 }
 
-// failing is a list that is nothing but an error.
+// failing returns a list that yields one error.
 func failing[T any](err error) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -108,7 +108,7 @@ func (t *Change) addAuditEvent(action, owner, resource string, details map[strin
 	return nil
 }
 
-// setRetention reads from the system's configuration, which may be nil, how long events are kept.
+// setRetention reads how long events are kept from the system's configuration, which may be nil.
 func (t *Change) setRetention(system schema.Item) error {
 	t.retention = schema.RetentionDays
 	if system == nil {
@@ -124,7 +124,7 @@ func (t *Change) setRetention(system schema.Item) error {
 	return nil
 }
 
-// auditOwner is whom the audit of a place stands under.
+// auditOwner returns the owner that the audit of a place is kept under.
 func auditOwner(at weir.Subject) string {
 	switch {
 	case at.Entity != "":
@@ -150,8 +150,9 @@ type principalLookup struct {
 	arn      string
 }
 
-// Principal is who changes the configuration: as the options say, else the ARN of the credentials,
-// which is asked for until somebody answers. Where nobody knows it is empty, which is no error.
+// Principal returns who changes the configuration: what the options say, otherwise the ARN of the
+// credentials, which is asked for until there is an answer. If it cannot be known it is empty,
+// which is no error.
 func (a *Admin) Principal(ctx context.Context) (string, error) {
 	if p := a.Options.Principal; p != "" {
 		if reason := PrincipalFault(p); reason != "" {
@@ -184,11 +185,11 @@ func (a *Admin) Principal(ctx context.Context) (string, error) {
 	return a.Caller.arn, nil
 }
 
-// longestPrincipal bounds the name of who changes the configuration.
+// longestPrincipal bounds the name of a principal.
 const longestPrincipal = 256
 
-// PrincipalFault says what is wrong with the name of who changes the configuration, or nothing. The
-// Python library takes an ARN, or what could be an entity's name.
+// PrincipalFault returns what is wrong with the name of a principal, or nothing. The Python
+// library takes an ARN, or what could be an entity's name.
 func PrincipalFault(p string) string {
 	const alnum = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 	switch {

@@ -22,9 +22,9 @@ const (
 	MovesSince = "0.17.0"
 )
 
-// WriteEntity declares an entity or changes its parent and cascade, and tells its buckets. A parent
-// that does not exist and a cycle are [weir.Invalid]. Writing what is there already tells the
-// buckets again.
+// WriteEntity declares an entity or changes its parent and cascade, and stamps its bucket items. A
+// parent that does not exist and a cycle are [weir.Invalid]. Writing what is there already stamps
+// the items again.
 func (a *Admin) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
@@ -49,7 +49,7 @@ func (a *Admin) WriteEntity(
 	})
 }
 
-// planEntity says what has to be written, so that an entity has this parent and cascade.
+// planEntity plans the writes that give an entity this parent and cascade.
 func (a *Admin) planEntity(
 	ctx context.Context, t *Change, name, parent string, cascade bool,
 ) (*schema.Entity, error) {
@@ -123,7 +123,7 @@ func (t *Change) move(
 	return e, t.addAuditEvent(schema.ActionEntityParentChanged, e.ID, "", details)
 }
 
-// NewEntity is an entity of which nothing has been said.
+// NewEntity returns a new entity without a parent.
 func NewEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
 	incarnation, err := schema.NewIncarnation(rand.Reader)
 	if err != nil {
@@ -135,7 +135,7 @@ func NewEntity(namespace, name string, now time.Time) (*schema.Entity, error) {
 	}, nil
 }
 
-// declare writes an entity that must not be there yet.
+// declare writes an entity that must not exist yet.
 func (t *Change) declare(e *schema.Entity) error {
 	item, err := e.Item()
 	if err != nil {
@@ -148,7 +148,7 @@ func (t *Change) declare(e *schema.Entity) error {
 }
 
 // planParent requires the parent to exist, and none of its ancestors to be the entity. A parent
-// that the Python library knows only by its limits is declared with it.
+// that the Python library knows only by its limits is declared too.
 func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) error {
 	field := "entities." + name + ".parent"
 	at := parent
@@ -188,9 +188,9 @@ func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) 
 // writes and reads it; the Python library leaves it alone.
 const AttrNewestChild = "newest_child"
 
-// requireAncestor requires an ancestor to be as it was read. A parent gets another version, and learns
-// of the child: of two that declare a child and delete its parent at once, one is refused, and then
-// sees what the other did, though the index may not show it yet.
+// requireAncestor requires an ancestor to be as it was read. A parent gets a new version and
+// records the child: if one caller declares a child while another deletes its parent, one of them
+// is refused, and then sees what the other did, though the index may not show it yet.
 func (t *Change) requireAncestor(
 	e *schema.Entity, read schema.Item, isParent bool, child string,
 ) {
@@ -206,8 +206,8 @@ func (t *Change) requireAncestor(
 	t.Update(e.Key(), x)
 }
 
-// requireVersion requires an entity to have been changed by nobody since it was read, but by the Python
-// library, which has no versions.
+// requireVersion requires that nothing but the Python library, which has no versions, has changed
+// an entity since it was read.
 func requireVersion(e *client.Expression, read *schema.Entity) {
 	if read.Version == 0 {
 		e.RequireAbsentOr(schema.AttrVersion, "=", 0)
@@ -234,8 +234,8 @@ func (a *Admin) declareParent(
 	return t.declare(e)
 }
 
-// requireMoves sees to it that nobody uses the table who would put an old parent back onto a
-// bucket: clients and functions older than 0.17 know nothing of generations.
+// requireMoves requires that no program uses the table that would put an old parent back onto a
+// bucket item: clients and functions older than 0.17 do not know generations.
 func (t *Change) requireMoves(item schema.Item) error {
 	if item == nil {
 		return client.Fault(weir.Unsupported, "table", t.Table, "has no version record any more")

@@ -19,8 +19,8 @@ type storedBucket struct {
 	item schema.Item
 }
 
-// BucketGroups yields the buckets of an entity that are there, those of a few resources at a time with
-// all shards, so that whoever is cut short has something done. It ends with the first error.
+// BucketGroups yields the bucket items of an entity, those of a few resources at a time with all
+// shards, so that a caller that is cut short has some of it done. It ends with the first error.
 func (a *Admin) BucketGroups(
 	ctx context.Context, entity string,
 ) iter.Seq2[[]storedBucket, error] {
@@ -51,8 +51,8 @@ func (a *Admin) BucketGroups(
 	}
 }
 
-// readGroup reads buckets, with all shards of their resources. The index may not show the newest ones
-// yet, but the first one of each resource counts them.
+// readGroup reads bucket items, with all shards of their resources. The index may not show the
+// newest ones yet, but the first shard of each resource has their count.
 func (a *Admin) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedBucket, error) {
 	known := make(map[schema.BucketID]bool)
 	var asked []schema.BucketID
@@ -88,7 +88,7 @@ func (a *Admin) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedB
 	return append(found, unseen...), err
 }
 
-// readExisting reads those of the buckets that are there.
+// readExisting reads those of the bucket items that exist.
 func (a *Admin) readExisting(
 	ctx context.Context, ids []schema.BucketID,
 ) ([]storedBucket, error) {
@@ -109,9 +109,9 @@ func (a *Admin) readExisting(
 	return found, nil
 }
 
-// restamp tells every bucket of an entity whose charges it passes on, a few at a time. One that has
-// been told already is left, so that a change that was cut short gets on when it is made again; one
-// that knows of a later change keeps it.
+// restamp stamps every bucket item of an entity, a few at a time. An item that has the stamp
+// already is left, so that a change that was cut short makes progress when it is made again; one
+// that has a later stamp keeps it.
 func (a *Admin) restamp(ctx context.Context, e *schema.Entity) error {
 	own, err := a.config.ReadDefinition(ctx, e.ID)
 	if err != nil {
@@ -142,14 +142,14 @@ func (a *Admin) restamp(ctx context.Context, e *schema.Entity) error {
 	return nil
 }
 
-// stamped reports whether a bucket has been told whose charges it passes on.
+// stamped reports whether a bucket item has the entity's parent and cascade.
 func (b *storedBucket) stamped(e *schema.Entity, cascade bool) bool {
 	read, err := schema.ParseBucket(b.item)
 	return err == nil && read.Incarnation == e.Mark() && read.Generation == e.Generation &&
 		read.Parent == e.Parent && read.Cascade == cascade
 }
 
-// cascades says on which resources an entity's charges are ones on its parent too.
+// cascades tells on which resources an entity's charges are charged on its parent too.
 type cascades struct {
 	admin  *Admin
 	entity *schema.Entity
@@ -157,7 +157,7 @@ type cascades struct {
 	known  map[string]bool // by resource
 }
 
-// read makes known what holds for the resources of some buckets.
+// read reads what holds for the resources of some bucket items.
 func (c *cascades) read(ctx context.Context, group []storedBucket) error {
 	var resources []string
 	var keys []schema.Key
@@ -188,8 +188,8 @@ func (c *cascades) read(ctx context.Context, group []storedBucket) error {
 // maxStamps is how often one bucket is told: the write says the same each time it is sent.
 const maxStamps = 4
 
-// stamp writes into one bucket whose charges are passed on to whom. One that is gone, or that knows
-// of a later change, stays as it is.
+// stamp copies an entity's parent and cascade onto one bucket item. An item that is gone, or has a
+// later stamp, stays as it is.
 func (a *Admin) stamp(
 	ctx context.Context, id schema.BucketID, e *schema.Entity, cascade bool,
 ) error {
@@ -224,7 +224,8 @@ func (a *Admin) stamp(
 	return client.Classify(err)
 }
 
-// requireGeneration is the condition under which a bucket may take over the parent of an entity's generation.
+// requireGeneration requires that a bucket item has no later parent than that of the entity's
+// generation.
 func requireGeneration(e *client.Expression, owner *schema.Entity) {
 	mark, generation := e.Name(schema.AttrPInc), e.Name(schema.AttrPGen)
 	e.RequireExists(schema.AttrPK)

@@ -21,12 +21,12 @@ import (
 // MaxConfigsAtOnce is how many configurations one transaction deletes, with room for the rest.
 const MaxConfigsAtOnce = 80
 
-// deletedLately is for how long a deletion may be made again by somebody who did not hear of it.
+// deletedLately is how long a deletion may be made again by a caller that got no answer.
 const deletedLately = 10 * time.Minute
 
-// DeleteEntity removes an entity with its limits, its buckets and its usage; the audit stays. The
-// META goes last, and what others are found by behind them, so that what was cut short can be done
-// again, and gets on each time.
+// DeleteEntity removes an entity with its limits, its bucket items and its usage; the audit stays.
+// The entity's record goes last, and before it the items by which others are found, so that a
+// deletion that was cut short can be made again, and makes progress each time.
 func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	if err := a.running.Enter(); err != nil {
 		return err
@@ -44,7 +44,7 @@ func (a *Admin) DeleteEntity(ctx context.Context, now time.Time, name string) er
 	return cmp.Or(err, a.forgetDeleted(ctx, now, name))
 }
 
-// forgetDeleted has the process forget what it knows of an entity.
+// forgetDeleted makes the process forget what it knows of an entity.
 func (a *Admin) forgetDeleted(ctx context.Context, now time.Time, name string) error {
 	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
 		Kind: bucketitem.EntityDeleted, At: weir.Subject{Entity: name}, Now: now,
@@ -79,9 +79,9 @@ func (a *Admin) deleteDeclared(
 	return err
 }
 
-// finishDeletion does what comes after the deletion of an entity that is not declared any more, if
-// that was deleted lately: perhaps whoever did it was never told. The buckets of one that was never
-// declared are nobody's to delete.
+// finishDeletion does what comes after the deletion of an entity that is no longer declared, if it
+// was deleted lately: perhaps its caller got no answer. The bucket items of an entity that was
+// never declared are not deleted.
 func (a *Admin) finishDeletion(ctx context.Context, now time.Time, name string) error {
 	in := client.Partition(schema.AuditPK(a.config.Namespace, auditOwner(weir.Subject{Entity: name})),
 		schema.SKAuditPrefix, true)
@@ -108,7 +108,7 @@ func (a *Admin) finishDeletion(ctx context.Context, now time.Time, name string) 
 	return nil
 }
 
-// deletable reads an entity, and refuses one that is not declared and one with children.
+// deletable reads an entity, and refuses one that is not declared or has children.
 func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, error) {
 	d, err := a.config.ReadDefinition(ctx, name)
 	if err != nil {
@@ -135,7 +135,7 @@ func (a *Admin) deletable(ctx context.Context, name string) (*config.Entity, err
 	return d, nil
 }
 
-// notParentOf refuses an entity that another one has as parent; that one may be none.
+// notParentOf refuses an entity that is the parent of another; child may be empty.
 func (a *Admin) notParentOf(ctx context.Context, name, child string) error {
 	if child == "" {
 		return nil
@@ -154,7 +154,7 @@ func (a *Admin) notParentOf(ctx context.Context, name, child string) error {
 	return nil
 }
 
-// deleteState deletes all items of an entity but its META and its configurations.
+// deleteState deletes all items of an entity but its record and its configuration.
 func (a *Admin) deleteState(ctx context.Context, name string) (int64, error) {
 	deleted, err := a.deleteBuckets(ctx, name)
 	if err != nil {
@@ -165,7 +165,7 @@ func (a *Admin) deleteState(ctx context.Context, name string) (int64, error) {
 	return deleted + n, err
 }
 
-// deleteFound deletes the items of a query as it finds them.
+// deleteFound deletes the items of a query page by page.
 func (a *Admin) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, error) {
 	var deleted int64
 	for page, err := range a.Client.QueryPages(ctx, in) {
@@ -186,7 +186,7 @@ func (a *Admin) deleteFound(ctx context.Context, in *ddb.QueryInput) (int64, err
 	return deleted, nil
 }
 
-// deleteBuckets deletes an entity's buckets with the records of operations on them, as it finds them.
+// deleteBuckets deletes an entity's bucket items with the records of operations on them.
 func (a *Admin) deleteBuckets(ctx context.Context, name string) (int64, error) {
 	var deleted int64
 	for group, err := range a.BucketGroups(ctx, name) {
@@ -201,8 +201,8 @@ func (a *Admin) deleteBuckets(ctx context.Context, name string) (int64, error) {
 	return deleted, nil
 }
 
-// deleteGroup deletes buckets. The first shards go last: by them the other shards are found, and the
-// records.
+// deleteGroup deletes bucket items. The first shards go last, because the other shards and the
+// records are found by them.
 func (a *Admin) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
 	var firsts, others []schema.Key
 	for _, b := range group {
@@ -230,7 +230,7 @@ func (a *Admin) deleteGroup(ctx context.Context, group []storedBucket) (int64, e
 	return deleted.Load(), err
 }
 
-// deleteConfigs deletes as many configurations of an entity as one transaction may.
+// deleteConfigs deletes as many configuration items of an entity as one transaction may.
 func (a *Admin) deleteConfigs(ctx context.Context, now time.Time, name string) (int64, error) {
 	var n int64
 	err := a.ChangeConfig(ctx, now, func(ctx context.Context, t *Change) error {
@@ -246,7 +246,7 @@ func (a *Admin) deleteConfigs(ctx context.Context, now time.Time, name string) (
 	return n, err
 }
 
-// planDelete says what has to be written, so that an entity of which the rest is gone is gone too.
+// planDelete plans the last writes of a deletion: the entity's configuration and record.
 func (a *Admin) planDelete(ctx context.Context, t *Change, name string, deleted int64) error {
 	d, err := a.deletable(ctx, name)
 	if err != nil {
@@ -277,7 +277,7 @@ func (a *Admin) planDelete(ctx context.Context, t *Change, name string, deleted 
 	return t.addAuditEvent(schema.ActionEntityDeleted, name, "", schema.DeletedDetails(deleted, true))
 }
 
-// planConfigsGone takes configurations of an entity away, and off the registry.
+// planConfigsGone removes configuration items of an entity, and takes them off the registry.
 func (a *Admin) planConfigsGone(
 	ctx context.Context, t *Change, name string, resources []string,
 ) error {

@@ -45,7 +45,7 @@ func (a *Admin) WriteLimits(
 	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{Kind: bucketitem.LimitsChanged, At: at, Now: now})
 }
 
-// PlanLimits says what has to be written, so that a place has these limits.
+// PlanLimits plans the writes that give a place these limits.
 func (a *Admin) PlanLimits(
 	ctx context.Context, t *Change, at weir.Subject, limits []schema.Limit,
 ) error {
@@ -165,7 +165,7 @@ func (a *Admin) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{Kind: bucketitem.PolicyChanged, Now: now})
 }
 
-// unchangedElsewhere is the condition under which an item may be replaced by what was made of it:
+// unchangedElsewhere returns the condition under which an item may be replaced by target:
 // everything that does not belong to its limits is still as it was read.
 func unchangedElsewhere(read schema.Item, target *schema.Config) *client.Expression {
 	e := &client.Expression{}
@@ -187,7 +187,7 @@ func unchangedElsewhere(read schema.Item, target *schema.Config) *client.Express
 	return e
 }
 
-// isEmpty reports whether a configuration without limits need not be kept.
+// isEmpty reports whether a configuration item without limits need not be kept.
 func isEmpty(c *schema.Config) bool {
 	return c.Access == schema.AccessInherit && c.Cascade == nil && c.OnUnavailable == "" &&
 		c.RetentionDays == 0 && len(c.Extra) == 0
@@ -201,8 +201,8 @@ func (t *Change) register(resource string) {
 	t.Update(key, e)
 }
 
-// unregister takes entities' configurations off the registry as it was read, which may be nil. A
-// resource that nobody is left on goes.
+// unregister takes an entity's configuration off the registry as it was read, which may be nil. A
+// resource without any is removed.
 func (t *Change) unregister(read schema.Item, resources ...string) error {
 	counts := map[string]int64{}
 	if read != nil {
@@ -235,7 +235,7 @@ func (t *Change) unregister(read schema.Item, resources ...string) error {
 	return nil
 }
 
-// listResource puts a resource on the list of those with limits, or takes it off.
+// listResource adds a resource to the list of those with limits, or removes it.
 func (t *Change) listResource(resource string, listed bool) {
 	key := schema.ResourcesKey(t.namespace)
 	e := t.inNamespace(key)
@@ -248,8 +248,8 @@ func (t *Change) listResource(resource string, listed bool) {
 	t.UpdateBy(key, &update, e)
 }
 
-// inNamespace begins the update of an item that may not be there yet, so that the namespace's index
-// has it.
+// inNamespace begins the update of an item that may not exist yet, with the keys by which the
+// namespace's index lists it.
 func (t *Change) inNamespace(key schema.Key) *client.Expression {
 	e := &client.Expression{}
 	e.SetIfAbsent(schema.AttrGSI4PK, schema.String(t.namespace))
@@ -306,7 +306,7 @@ func checkLimitCount(field string, limits []weir.Limit) error {
 		fmt.Sprintf("are too many limits: a place on a DynamoDB table can have at most %d", MaxLimits))
 }
 
-// StoredLimits are limits as configuration items have them: whole units and seconds.
+// StoredLimits returns limits as configuration items have them: in whole units and seconds.
 func StoredLimits(limits []weir.Limit) ([]schema.Limit, error) {
 	out := make([]schema.Limit, len(limits))
 	for i, l := range limits {

@@ -169,8 +169,8 @@ func (a *Admin) customNames(ctx context.Context, resource, after string) iter.Se
 	})
 }
 
-// namesAfter is the query for the items of an index whose sort key is prefix and a name behind
-// after.
+// namesAfter returns the query for the items of an index whose sort key is prefix and a name
+// behind after.
 func (a *Admin) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	low := prefix + after
 	if after != "" || low == "" { // a key's value must not be empty
@@ -186,7 +186,7 @@ func (a *Admin) namesAfter(index, pk, prefix, after string) *ddb.QueryInput {
 	}
 }
 
-// names yields what a query's items are about; one after the other with the same name counts once.
+// names yields the names of a query's items; the same name twice in a row counts once.
 func (a *Admin) names(
 	ctx context.Context, in *ddb.QueryInput, nameOf func(schema.Item) (string, error),
 ) iter.Seq2[string, error] {
@@ -215,7 +215,7 @@ func (a *Admin) names(
 }
 
 // withLimitsOn yields those of the names whose configuration on a resource has limits: an item may
-// stand there for a flag alone.
+// be there for a flag alone.
 func (a *Admin) withLimitsOn(
 	ctx context.Context, resource string, names iter.Seq2[string, error],
 ) iter.Seq2[string, error] {

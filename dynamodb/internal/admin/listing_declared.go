@@ -30,9 +30,9 @@ type indexedRows struct {
 	more bool
 }
 
-// declaredNames yields all entities that come behind after, of which so many are wanted. Usage has
-// rows in the same place, thousands for an entity, so those of each are read no further than needed;
-// whether it is declared is then asked of the table.
+// declaredNames yields all entities behind after, of which so many are wanted. Usage has rows in
+// the same place, thousands for an entity, so that the rows of each entity are read no further
+// than needed; whether it is declared is then read from the table.
 func (a *Admin) declaredNames(
 	ctx context.Context, after string, wanted int,
 ) iter.Seq2[string, error] {
@@ -67,8 +67,8 @@ func (a *Admin) declaredNames(
 	}
 }
 
-// next is how many rows to ask for, so that as many more names may be among them: few, where an entity
-// has so many that the rest of the last one's are better skipped, which the next ones may have too.
+// next returns how many rows to ask for, so that about so many more names are among them: few if
+// an entity has so many rows that the rest of the last one's are better skipped.
 func (r *indexedRows) next(names int) int {
 	n := len(r.names)
 	if n == 0 || r.rows >= n*ManyRows {
@@ -100,7 +100,7 @@ func (a *Admin) readNames(ctx context.Context, after string, limit int) (*indexe
 	return r, nil
 }
 
-// add takes in a row, which comes behind those before it.
+// add adds a row, which comes behind those before it.
 func (r *indexedRows) add(row schema.Item) error {
 	_, name, err := schema.ParseEntityPK(client.TextOf(row, schema.AttrPK))
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *indexedRows) add(row schema.Item) error {
 	return nil
 }
 
-// filterDeclared keeps the names of declared entities, and reads of the table what was not seen.
+// filterDeclared keeps the names of declared entities, and reads from the table what was not seen.
 func (a *Admin) filterDeclared(ctx context.Context, seen []indexedName) ([]indexedName, error) {
 	var open []*indexedName
 	var keys []schema.Key

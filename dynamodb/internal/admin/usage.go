@@ -70,8 +70,8 @@ func wanted(u, q *weir.Usage) bool {
 		(q.Start.IsZero() || !u.Start.Before(q.Start)) && (q.End.IsZero() || u.Start.Before(q.End))
 }
 
-// usageQuery is the query for the windows between two instants, or for all those of an entity where
-// the resource comes before the window in its keys. It may find more than was asked for.
+// usageQuery returns the query for the windows between two instants, or for all those of an entity
+// if the resource comes before the window in its keys. It may find more than was asked for.
 func (a *Admin) usageQuery(q weir.Usage) *ddb.QueryInput {
 	in := &ddb.QueryInput{
 		ScanIndexForward: new(false), KeyConditionExpression: new("#n0 = :v0 AND #n1 BETWEEN :v1 AND :v2"),
@@ -106,7 +106,7 @@ func newestFirst(in *ddb.QueryInput) *ddb.QueryInput {
 	return in
 }
 
-// fullPages asks a query on an index that may have only the keys, and reads the items then.
+// fullPages queries an index that may have only the keys, and reads the items then.
 func (a *Admin) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]schema.Item, error] {
 	return func(yield func([]schema.Item, error) bool) {
 		for page, err := range a.Client.QueryPages(ctx, in) {
@@ -120,7 +120,8 @@ func (a *Admin) fullPages(ctx context.Context, in *ddb.QueryInput) iter.Seq2[[]s
 	}
 }
 
-// readFull reads the items of which a page has only the keys. One that is gone by now is left out.
+// readFull reads the items of which a page has only the keys. An item that is gone by now is left
+// out.
 func (a *Admin) readFull(ctx context.Context, page []schema.Item) ([]schema.Item, error) {
 	var keys []schema.Key
 	var places []int

@@ -36,8 +36,8 @@ func newRetryer() aws.Retryer {
 	})
 }
 
-// callPause is how long to wait before an attempt is repeated: somewhere between half of what is
-// due and all of it.
+// callPause returns how long to wait before an attempt is repeated: between half of what is due
+// and all of it.
 func callPause(attempt int, _ error) (time.Duration, error) {
 	due := callBackoff << min(max(attempt-1, 0), CallAttempts)
 	return due/2 + rand.N(due/2), nil
@@ -58,9 +58,9 @@ type callMiddleware struct{ readOnly bool }
 // ID names the middleware.
 func (*callMiddleware) ID() string { return "WeirCalls" }
 
-// HandleFinalize makes a call, with all its attempts. Once one of them may have been applied, the
-// outcome is unknown whatever a later one said, unless that was a condition: a transaction that had
-// been applied would have been known again.
+// HandleFinalize makes a call with all its attempts. After an attempt that may have been applied,
+// the outcome is unknown whatever a later one said, unless that was a failed condition: a
+// transaction that had been applied would have been recognised.
 func (r *callMiddleware) HandleFinalize(
 	ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler,
 ) (middleware.FinalizeOutput, middleware.Metadata, error) {
@@ -79,14 +79,14 @@ func (r *callMiddleware) HandleFinalize(
 	return out, metadata, err
 }
 
-// sdkCall is what the attempts of one call have in common.
+// sdkCall is what the attempts of one call share.
 type sdkCall struct{ doubt atomic.Bool }
 
 type callKey struct{}
 
-// attemptMiddleware looks at each attempt of each call, inside of the SDK's repetition. It reads the clock
-// of the answers, and marks a write of which nobody knows whether it was applied, so that it is
-// neither repeated nor taken for failed.
+// attemptMiddleware looks at each attempt of each call, inside of the SDK's repetition. It reads
+// the clock of the answers, and marks a write that may have been applied, so that it is neither
+// repeated nor taken for failed.
 type attemptMiddleware struct {
 	clock *Clock
 	now   func() time.Time
@@ -131,8 +131,8 @@ func isWrite(ctx context.Context) bool {
 	return unsafeToRetry(ctx) || middleware.GetOperationName(ctx) == "TransactWriteItems"
 }
 
-// unsafeToRetry reports whether a call counts twice when it is sent twice. A transaction has a mark by
-// which DynamoDB knows it again.
+// unsafeToRetry reports whether a call counts twice when it is sent twice. A transaction has a
+// token by which DynamoDB recognises it.
 func unsafeToRetry(ctx context.Context) bool {
 	switch middleware.GetOperationName(ctx) {
 	case "UpdateItem", "PutItem", "DeleteItem":
@@ -141,8 +141,8 @@ func unsafeToRetry(ctx context.Context) bool {
 	return false
 }
 
-// isRejection reports whether DynamoDB itself said that it did not do something. What it says of its
-// own failures, from 500 on, leaves that open.
+// isRejection reports whether DynamoDB itself said that it did not do something. What it says of
+// its own failures, from 500 on, leaves that open.
 func isRejection(err error) bool {
 	status, ok := errors.AsType[interface {
 		error
@@ -162,8 +162,8 @@ type httpAttempt struct {
 	connected atomic.Bool // and had one
 }
 
-// mayHaveArrived is false only where the call that ended with err certainly never left: there was
-// no connection. An HTTP client that does not say how it connects is taken to have sent.
+// mayHaveArrived returns false only if the call that ended with err certainly never left: there
+// was no connection. An HTTP client that does not say how it connects is taken to have sent.
 func (a *httpAttempt) mayHaveArrived(err error) bool {
 	if !a.sent.Load() || a.connected.Load() {
 		return a.sent.Load()

@@ -26,8 +26,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// IdleConnections is how many connections are kept open for the calls to come. The SDK's own ten
-// would make every burst of callers dial again.
+// IdleConnections is how many connections are kept open for the next calls. With the SDK's own
+// ten, every burst of callers would dial again.
 const IdleConnections = 256
 
 // Client makes the calls to one table. All methods may be called at once.

@@ -10,16 +10,14 @@ import (
 	"github.com/aws/smithy-go/middleware"
 )
 
-// clockTolerance is the offset that nobody needs to know of: the clocks of sound machines are
-// closer.
+// clockTolerance is the offset that is not reported: the clocks of sound machines are closer.
 const clockTolerance = 2 * time.Second
 
 // Clock compares the process's clock with that of the answers. An answer's Date has whole seconds,
-// so each says only between which two bounds the offset lies; what all of them say together is
-// narrow.
+// so that each one only bounds the offset; all of them together bound it narrowly.
 type Clock struct{ Known atomic.Pointer[offsetBounds] }
 
-// offsetBounds are between which the offset lies: what must be added to the process's clock.
+// offsetBounds bound the offset: what must be added to the process's clock.
 type offsetBounds struct{ least, most time.Duration }
 
 // observe takes what one answer says. It is free of locks and, once the bounds are narrow, of
@@ -30,7 +28,7 @@ func (c *Clock) observe(before, after time.Time, metadata middleware.Metadata) {
 	}
 }
 
-// dateOf returns when an answer was made. One out of a cache says nothing of now.
+// dateOf returns when an answer was made. An answer from a cache says nothing about now.
 func dateOf(metadata middleware.Metadata) (time.Time, bool) {
 	r, ok := awsmiddleware.GetRawResponse(metadata).(*smithyhttp.Response)
 	if ok && r.Header.Get("Age") != "" {
@@ -40,8 +38,8 @@ func dateOf(metadata middleware.Metadata) (time.Time, bool) {
 	return date, ok && !date.IsZero()
 }
 
-// narrow brings in the bounds of one answer. Where they do not meet those known, one of the clocks
-// was set or has drifted, and what was known is no longer true.
+// narrow applies the bounds of one answer. If they do not meet the known ones, one of the clocks
+// was set or has drifted, and the known bounds no longer hold.
 func (c *Clock) narrow(b offsetBounds) {
 	for {
 		old := c.Known.Load()
@@ -61,7 +59,7 @@ func (c *Clock) narrow(b offsetBounds) {
 	}
 }
 
-// Offset is the middle of the bounds, or 0 unless they are certain of more than the tolerance.
+// Offset returns the middle of the bounds, or 0 unless they exceed the tolerance for certain.
 func (c *Clock) Offset() time.Duration {
 	b := c.Known.Load()
 	if b == nil || b.least <= clockTolerance && b.most >= -clockTolerance {

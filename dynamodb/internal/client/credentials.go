@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ChainCredentials are those of the SDK's own chain, with errors that [classify] can tell from
+// ChainCredentials are those of the SDK's own chain, with errors that [Classify] can tell from
 // those of the table.
 type ChainCredentials struct {
 	Chain aws.CredentialsProvider // caches
@@ -33,7 +33,7 @@ func (c *ChainCredentials) Retrieve(ctx context.Context) (aws.Credentials, error
 	return found, &credentialsError{err: err, had: c.found.Load()}
 }
 
-// credentialsError is a call that was not sent for want of credentials.
+// credentialsError is a call that was not sent because there were no credentials.
 type credentialsError struct {
 	err error
 	had bool // there were some before
@@ -45,9 +45,10 @@ func (c *credentialsError) Error() string { return c.err.Error() }
 // Unwrap returns the cause.
 func (c *credentialsError) Unwrap() error { return c.err }
 
-// fault is the error as callers see it. A process that had credentials may have them again without
-// anybody's help, so that is an outage; one that never had any must be told what to do. An error of
-// the instance's role, the last of the chain, is left out: it only says that nothing is configured.
+// fault returns the error that callers see. A process that had credentials may have them again
+// without help, so that this is an outage; one that never had any must be told what to do. An
+// error of the instance's role, the last of the chain, is left out: it only says that nothing is
+// configured.
 func (c *credentialsError) fault() *weir.Error {
 	if c.had {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the AWS credentials cannot be renewed", Err: c.err}
@@ -64,7 +65,8 @@ const noCredentials = "no AWS credentials were found in the environment, in ~/.a
 	"container or instance (IMDS): set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run " +
 	"aws sso login"
 
-// localPatience is how long credentials for a DynamoDB on this machine are looked for: any will do.
+// localPatience is how long credentials for a DynamoDB on this machine are looked for: any will
+// do.
 const localPatience = 500 * time.Millisecond
 
 // localCredentials are for a DynamoDB on this machine: those of the chain, which it uses to keep

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Classify makes an error of the SDK a [*weir.Error] with the code that fits, and keeps the cause.
-// What is one already stays as it is.
+// Classify returns an error of the SDK as a [*weir.Error] with the code that fits, and keeps the
+// cause. A [*weir.Error] stays as it is.
 func Classify(err error) error {
 	if err == nil {
 		return nil
@@ -45,7 +45,7 @@ func Classify(err error) error {
 	return e
 }
 
-// AbandonedError says that the caller did not wait for the answer.
+// AbandonedError returns the error for a caller that did not wait for the answer.
 func AbandonedError(ctx context.Context) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Reason: "the table did not answer in time", Err: context.Cause(ctx),
@@ -59,7 +59,7 @@ func IsMissingTable(err error) bool {
 }
 
 // isPermission reports whether an error's code says that the caller is not allowed to do this, or
-// that nobody knows who it is.
+// is not known.
 func isPermission(code string) bool {
 	switch strings.TrimSuffix(code, "Exception") {
 	case "AccessDenied", "UnrecognizedClient", "InvalidSignature", "MissingAuthenticationToken",
@@ -70,7 +70,8 @@ func isPermission(code string) bool {
 	return false
 }
 
-// Fault makes an error about a value, which it shortens, so that a hostile one does not fill a log.
+// Fault returns an error about a value, which it shortens, so that a hostile one does not fill a
+// log.
 func Fault(code weir.Code, field, value, reason string) *weir.Error {
 	value = strings.ToValidUTF8(value, "\uFFFD")
 	const limit = 64
@@ -80,7 +81,7 @@ func Fault(code weir.Code, field, value, reason string) *weir.Error {
 	return &weir.Error{Code: code, Field: field, Value: value, Reason: reason}
 }
 
-// Text is a string of the SDK; empty if it has none.
+// Text returns a string of the SDK; empty if it is nil.
 func Text(s *string) string {
 	if s == nil {
 		return ""
@@ -88,7 +89,7 @@ func Text(s *string) string {
 	return *s
 }
 
-// WriteKind is what became of a write.
+// WriteKind says what became of a write.
 type WriteKind int
 
 const (
@@ -106,7 +107,7 @@ const (
 	WriteUnknown
 )
 
-// WriteOutcome is what became of a write, as its error says.
+// WriteOutcome is what became of a write, by its error.
 type WriteOutcome struct {
 	Kind WriteKind
 	// Image is the item as the condition met it, where the call asked for it (ALL_OLD) and there is an
@@ -126,7 +127,7 @@ const (
 	reasonExceeded  = "ProvisionedThroughputExceeded"
 )
 
-// OutcomeOf says what became of a write that ended with err.
+// OutcomeOf returns what became of a write that ended with err.
 func OutcomeOf(err error) WriteOutcome {
 	if err == nil {
 		return WriteOutcome{}
@@ -155,8 +156,8 @@ func OutcomeOf(err error) WriteOutcome {
 	return WriteOutcome{Kind: WriteFailed}
 }
 
-// cancelledBy says which of the reasons counts: a condition before a conflict, since no repetition
-// mends it.
+// cancelledBy returns which of the reasons counts: a condition before a conflict, because
+// repeating does not help.
 func cancelledBy(reasons []types.CancellationReason) WriteKind {
 	kind := WriteApplied
 	for _, r := range reasons {

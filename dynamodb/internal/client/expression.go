@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Expression builds the expressions of one write. Names and values go in by position, since a
-// limit's name may contain what DynamoDB's grammar does not allow.
+// Expression builds the expressions of one write. Names and values are replaced by aliases,
+// because a limit's name may contain what DynamoDB's grammar does not allow.
 type Expression struct {
 	Names            map[string]string
 	alias            map[string]string
@@ -19,7 +19,7 @@ type Expression struct {
 	Conditions       []string
 }
 
-// Name is the alias of an attribute.
+// Name returns the alias of an attribute.
 func (e *Expression) Name(attribute string) string {
 	if a, ok := e.alias[attribute]; ok {
 		return a
@@ -32,7 +32,7 @@ func (e *Expression) Name(attribute string) string {
 	return a
 }
 
-// Value is the alias of a value.
+// Value returns the alias of a value.
 func (e *Expression) Value(v types.AttributeValue) string {
 	if e.Values == nil {
 		e.Values = make(map[string]types.AttributeValue)
@@ -42,12 +42,12 @@ func (e *Expression) Value(v types.AttributeValue) string {
 	return a
 }
 
-// Number is the alias of a number.
+// Number returns the alias of a number.
 func (e *Expression) Number(n int64) string {
 	return e.Value(&types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)})
 }
 
-// Text is the alias of a string.
+// Text returns the alias of a string.
 func (e *Expression) Text(s string) string {
 	return e.Value(&types.AttributeValueMemberS{Value: s})
 }
@@ -82,24 +82,24 @@ func (e *Expression) RequireBetween(attribute string, low, high int64) {
 		e.Name(attribute)+" BETWEEN "+e.Number(low)+" AND "+e.Number(high))
 }
 
-// RequireExists requires an attribute to be there.
+// RequireExists requires an attribute to exist.
 func (e *Expression) RequireExists(attribute string) {
 	e.Conditions = append(e.Conditions, "attribute_exists("+e.Name(attribute)+")")
 }
 
-// RequireAbsent requires an attribute not to be there.
+// RequireAbsent requires an attribute not to exist.
 func (e *Expression) RequireAbsent(attribute string) {
 	e.Conditions = append(e.Conditions, "attribute_not_exists("+e.Name(attribute)+")")
 }
 
-// RequireAbsentOr requires an attribute not to be there, or its number to compare.
+// RequireAbsentOr requires an attribute not to exist, or its number to compare.
 func (e *Expression) RequireAbsentOr(attribute, comparison string, n int64) {
 	a := e.Name(attribute)
 	e.Conditions = append(e.Conditions,
 		"(attribute_not_exists("+a+") OR "+a+" "+comparison+" "+e.Number(n)+")")
 }
 
-// RequireSame requires an attribute to have the number that was read, or still not to be there.
+// RequireSame requires an attribute to have the number that was read, or still not to exist.
 func (e *Expression) RequireSame(attribute string, read *int64) {
 	if read == nil {
 		e.RequireAbsent(attribute)
@@ -113,7 +113,7 @@ func (e *Expression) SetText(attribute, s string) {
 	e.Set = append(e.Set, e.Name(attribute)+" = "+e.Text(s))
 }
 
-// RequireText requires an attribute to be a text; not to be there where that is empty.
+// RequireText requires an attribute to be a text, or not to exist if the text is empty.
 func (e *Expression) RequireText(attribute, s string) {
 	if s == "" {
 		e.RequireAbsent(attribute)
@@ -128,7 +128,7 @@ func (e *Expression) RequireOtherText(attribute, s string) {
 	e.Conditions = append(e.Conditions, "(attribute_not_exists("+a+") OR "+a+" <> "+e.Text(s)+")")
 }
 
-// SetIfAbsent sets an attribute that is not there yet.
+// SetIfAbsent sets an attribute that does not exist yet.
 func (e *Expression) SetIfAbsent(attribute string, v types.AttributeValue) {
 	a := e.Name(attribute)
 	e.Set = append(e.Set, a+" = if_not_exists("+a+", "+e.Value(v)+")")
@@ -143,7 +143,7 @@ func (e *Expression) RequireUnchanged(read schema.Item, attribute string) {
 	e.RequireAbsent(attribute)
 }
 
-// Update is the update expression; nil if there is nothing to do, which is a write as well.
+// Update returns the update expression; nil if there is nothing to do, which is a write too.
 func (e *Expression) Update() *string {
 	var b strings.Builder
 	for _, clause := range []struct {
@@ -162,7 +162,7 @@ func (e *Expression) Update() *string {
 	return &s
 }
 
-// Condition is the condition expression; nil if there is none.
+// Condition returns the condition expression; nil if there is none.
 func (e *Expression) Condition() *string {
 	if len(e.Conditions) == 0 {
 		return nil

@@ -39,7 +39,7 @@ func (c *Client) GetItem(
 }
 
 // BatchGet reads items by their keys. The answer has one for each key, in the order of the keys,
-// and nil where there is no item. A key may occur twice.
+// and nil if there is no item. A key may occur twice.
 func (c *Client) BatchGet(
 	ctx context.Context, keys []schema.Key, consistent bool,
 ) ([]schema.Item, error) {
@@ -91,8 +91,8 @@ func (c *Client) batchGetOnce(
 	return out.UnprocessedKeys[c.TableName].Keys, nil
 }
 
-// BatchDelete deletes items by their keys. What is not there is no mistake; nor is a key that
-// occurs twice. It is not atomic: after an error, some are deleted.
+// BatchDelete deletes items by their keys. A missing item is no error, nor is a key that occurs
+// twice. It is not atomic: after an error, some are deleted.
 func (c *Client) BatchDelete(ctx context.Context, keys []schema.Key) error {
 	known := make(map[schema.Key]bool, len(keys))
 	var left []types.WriteRequest
@@ -128,8 +128,8 @@ func (*Client) backOffAfter(ctx context.Context, attempt int, undone bool) (int,
 	return attempt + 1, BackOff(ctx, attempt)
 }
 
-// BackOff waits before an attempt is repeated: somewhere between half of what is due and all of it,
-// so that those who were refused together do not come again together.
+// BackOff waits before an attempt is repeated: between half of what is due and all of it, so that
+// callers that were refused together do not come back together.
 func BackOff(ctx context.Context, attempt int) error {
 	due := min(longestPause, firstPause<<min(attempt, 10))
 	t := time.NewTimer(due/2 + rand.N(due/2))
@@ -142,7 +142,7 @@ func BackOff(ctx context.Context, attempt int) error {
 	}
 }
 
-// QueryPages asks a query page by page. It ends with the first error.
+// QueryPages yields a query's answers page by page. It ends with the first error.
 func (c *Client) QueryPages(
 	ctx context.Context, in *ddb.QueryInput,
 ) iter.Seq2[[]schema.Item, error] {
@@ -163,7 +163,7 @@ func (c *Client) QueryPages(
 	}
 }
 
-// QueryAll asks a query to its end.
+// QueryAll returns all items of a query.
 func (c *Client) QueryAll(ctx context.Context, in *ddb.QueryInput) ([]schema.Item, error) {
 	var items []schema.Item
 	for page, err := range c.QueryPages(ctx, in) {
@@ -175,15 +175,15 @@ func (c *Client) QueryAll(ctx context.Context, in *ddb.QueryInput) ([]schema.Ite
 	return items, nil
 }
 
-// Partition is the query for all items of one partition whose sort key begins with prefix.
+// Partition returns the query for all items of one partition whose sort key begins with prefix.
 func Partition(pk, prefix string, consistent bool) *ddb.QueryInput {
 	in := keyQuery(schema.AttrPK, pk, schema.AttrSK, prefix)
 	in.ConsistentRead = &consistent
 	return in
 }
 
-// Indexed is the query for all items of one partition of an index whose sort key there begins with
-// prefix. An index is always read eventually.
+// Indexed returns the query for all items of one partition of an index whose sort key there begins
+// with prefix. An index is always read eventually.
 func Indexed(index, pk, prefix string) *ddb.QueryInput {
 	in := keyQuery(index+"PK", pk, index+"SK", prefix)
 	in.IndexName = &index
@@ -204,7 +204,7 @@ func keyQuery(pkName, pk, skName, prefix string) *ddb.QueryInput {
 	return in
 }
 
-// Unreadable is the error for an item that cannot be read: weir must not guess what it says.
+// Unreadable returns the error for an item that cannot be read: weir must not guess what it says.
 func Unreadable(err error) error {
 	return &weir.Error{
 		Code: weir.Unsupported, Reason: "the table has an item that weir cannot read", Err: err,
@@ -255,7 +255,7 @@ func (t *Transaction) Check(key schema.Key, e *Expression) {
 	}})
 }
 
-// TextOf is an item's string; empty if it has none.
+// TextOf returns an item's string; empty if it has none.
 func TextOf(item schema.Item, attribute string) string {
 	v, ok := item[attribute].(*types.AttributeValueMemberS)
 	if !ok {

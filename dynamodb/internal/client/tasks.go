@@ -103,11 +103,12 @@ func (t *Tasks) Wait() {
 	<-none
 }
 
-// MaxParallel is how many calls of one change or list are under way at once.
+// MaxParallel is how many calls of one change or list are in flight at once.
 const MaxParallel = 16
 
-// Parallel does something for each of the numbers below n, a few at a time. After an error none is begun
-// any more; those under way end, since nobody could say what became of a write that was left.
+// Parallel calls f for each of the numbers below n, a few at a time. After an error no further
+// call begins; those in flight are waited for, because the outcome of an abandoned write would not
+// be known.
 func Parallel(n int, f func(i int) error) error {
 	if n == 1 {
 		return f(0)

@@ -16,7 +16,7 @@ import (
 
 type consistentKey struct{}
 
-// WithConsistent makes [Store.ReadConfig] see every write before it, at twice the cost.
+// WithConsistent makes a read of the configuration see every write before it, at twice the cost.
 func WithConsistent(ctx context.Context) context.Context {
 	return context.WithValue(ctx, consistentKey{}, true)
 }
@@ -41,8 +41,8 @@ type Subject struct {
 	Others []schema.Item
 }
 
-// ReadSubject reads META and the levels of a subject with one BatchGetItem, and with it the items
-// of also. What weir cannot judge by is no error here, see [subjectConfig.chargeable].
+// ReadSubject reads the entity's record and the levels of a subject with one BatchGetItem,
+// together with other items. What weir cannot judge by is no error here, see [Subject.Chargeable].
 func (r *Reader) ReadSubject(
 	ctx context.Context, of weir.Subject, consistent bool, also ...schema.Key,
 ) (*Subject, error) {
@@ -79,7 +79,7 @@ func (r *Reader) ReadSubject(
 	return c, err
 }
 
-// ParseEntity reads a META, which may be nil.
+// ParseEntity reads an entity's record, which may be nil.
 func ParseEntity(item schema.Item) (*schema.Entity, error) {
 	if item == nil {
 		return nil, nil
@@ -91,8 +91,8 @@ func ParseEntity(item schema.Item) (*schema.Entity, error) {
 	return e, nil
 }
 
-// Declared reports whether the entity is declared: by its META, or by limits of its own, since the
-// Python library makes no META for these.
+// Declared reports whether the entity is declared: by its record, or by limits of its own, because
+// the Python library makes no record for these.
 func (c *Subject) Declared() bool {
 	if c.Entity != nil {
 		return true
@@ -113,8 +113,8 @@ func (c *Subject) Parent() string {
 	return c.Entity.Parent
 }
 
-// Cascades reports whether a charge on the subject is one on the parent too: as the strongest level
-// says that says anything of it, otherwise as META says.
+// Cascades reports whether a charge on the subject is charged on the parent too: by the strongest
+// level that says so or otherwise, or else by the entity's record.
 func (c *Subject) Cascades() bool {
 	if c.Parent() == "" {
 		return false
@@ -127,7 +127,7 @@ func (c *Subject) Cascades() bool {
 	return c.Entity.Cascade
 }
 
-// access is what the strongest level says that says anything of it. The system's has no say.
+// access returns what the strongest level says about access. The system level is not asked.
 func (c *Subject) access() schema.Access {
 	for _, l := range c.Levels {
 		if a := l.access(); a != schema.AccessInherit && l.Level != weir.LevelSystem {
@@ -137,7 +137,7 @@ func (c *Subject) access() schema.Access {
 	return schema.AccessInherit
 }
 
-// Winner is the level that applies: the strongest that has limits; nil if none has.
+// Winner returns the level that applies: the strongest that has limits; nil if none has.
 func (c *Subject) Winner() *Level {
 	for _, l := range c.Levels {
 		if l.HasLimits() {
@@ -147,7 +147,7 @@ func (c *Subject) Winner() *Level {
 	return nil
 }
 
-// OnUnavailable is the system's policy; empty if it has none.
+// OnUnavailable returns the system's policy; empty if it has none.
 func (c *Subject) OnUnavailable() weir.Policy {
 	system := c.Levels[len(c.Levels)-1].config
 	if system == nil {
@@ -160,8 +160,8 @@ func (c *Subject) OnUnavailable() weir.Policy {
 	return ""
 }
 
-// Chargeable refuses what weir must not judge: a subject that is switched off, and one whose limits
-// say more than weir understands. Where the subject is only a part of one, nobody is charged on it.
+// Chargeable returns an error for a subject that is disabled, and for one whose limits say more
+// than weir understands; nil if weir may judge it.
 func (c *Subject) Chargeable() error {
 	s := c.subject
 	if s.Entity != "" && s.Resource != "" && s.Resource != weir.DefaultResource {
@@ -220,7 +220,7 @@ func (r *Reader) ReadDefinition(ctx context.Context, name string) (*Entity, erro
 	return d, nil
 }
 
-// Declared reports whether the entity is declared, see [subjectConfig.known].
+// Declared reports whether the entity is declared, see [Subject.Declared].
 func (d *Entity) Declared() bool {
 	if d.Entity != nil {
 		return true

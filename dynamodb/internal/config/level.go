@@ -10,7 +10,7 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// Level is what one level of the configuration says of a subject.
+// Level is what one level of the configuration says about a subject.
 type Level struct {
 	Level weir.Level
 	// config is the item; nil if there is none, or none that can be read.
@@ -22,7 +22,7 @@ type Level struct {
 }
 
 // ParseLevel reads the item of a level, which may be nil. What cannot be judged is a fault of the
-// level, for it may not concern anybody.
+// level, because it may not concern any charge.
 func ParseLevel(level weir.Level, item schema.Item) *Level {
 	l := &Level{Level: level}
 	if item == nil {
@@ -60,11 +60,12 @@ func (l *Level) setFault(err error) {
 	}
 }
 
-// HasLimits reports whether the level has limits, weir's or others, so that it wins over weaker ones.
+// HasLimits reports whether the level has limits, weir's or others, so that it wins over weaker
+// ones.
 func (l *Level) HasLimits() bool { return len(l.Limits) > 0 || l.Fault != nil }
 
-// access is what the level says of access. A word that weir does not know means what it means to
-// older versions of the Python library: that the limits hold.
+// access returns what the level says about access. A word that weir does not know means what it
+// means to older versions of the Python library: that the limits hold.
 func (l *Level) access() schema.Access {
 	switch {
 	case l.config == nil:
@@ -75,7 +76,7 @@ func (l *Level) access() schema.Access {
 	return l.config.Access
 }
 
-// cascade is what the level says of cascade; nil for nothing.
+// cascade returns what the level says about cascading; nil for nothing.
 func (l *Level) cascade() *bool {
 	if l.config == nil {
 		return nil
@@ -86,7 +87,8 @@ func (l *Level) cascade() *bool {
 // longestPeriod is a bound on stored seconds that keeps them inside of a [time.Duration].
 const longestPeriod = 200 * 365 * 24 * 3600
 
-// toLimit makes a stored limit one of weir's, or says why there is none that does the same.
+// toLimit returns a stored limit as one of weir's, or an error that says why no limit of weir does
+// the same.
 func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	place += ".limits." + l.Name
 	if len(l.Unjudged) > 0 {
@@ -104,13 +106,13 @@ func toLimit(l *schema.Limit, place string) (weir.Limit, error) {
 	return limit, nil
 }
 
-// UnsupportedAttribute says that a level has an attribute by which weir does not judge.
+// UnsupportedAttribute returns the error for an attribute by which weir does not judge.
 func UnsupportedAttribute(place, attribute string) error {
 	return client.Fault(weir.Unsupported, place, attribute, "is nothing that weir can judge by, and without it "+
 		"more might be admitted: set the limits anew without it, or charge here with the Python library alone")
 }
 
-// placeName names where a configuration stands, in the words of a limits file.
+// placeName returns the place of a configuration in the words of a limits file.
 func placeName(c *schema.Config) string {
 	switch {
 	case c.Entity != "":

@@ -17,16 +17,16 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// namespaceLost is the state of a namespace that only orphans tell.
+// namespaceLost is the status of an active namespace that no name leads to.
 const namespaceLost = "lost"
 
 // maxNamespace bounds a namespace's name and ID.
 const maxNamespace = 256
 
-// namespacePattern is what a new name looks like: an identifier, as an entity's name.
+// namespacePattern matches new names: identifiers, as for entities.
 const namespacePattern = `^[A-Za-z0-9][A-Za-z0-9_.:@-]*$`
 
-// CheckNewNamespace refuses a name that is not to be registered.
+// CheckNewNamespace refuses a name that must not be registered.
 func CheckNewNamespace(name string) error {
 	if err := CheckNamespace("namespace", name); err != nil {
 		return err
@@ -38,8 +38,8 @@ func CheckNewNamespace(name string) error {
 	return nil
 }
 
-// CheckNamespace refuses what no namespace is called: the Python library lets all others be
-// registered.
+// CheckNamespace refuses what no namespace can be called. The Python library lets all other names
+// be registered.
 func CheckNamespace(field, name string) error {
 	switch {
 	case name == "":
@@ -58,7 +58,7 @@ func (c *Table) ByName(ctx context.Context, name string) (*schema.Namespace, err
 	return c.namespaceItem(ctx, schema.NamespaceKey(name))
 }
 
-// ByID reads what is known of an ID; nil if there is none.
+// ByID reads what is known of an ID; nil if there is nothing.
 func (c *Table) ByID(ctx context.Context, id string) (*schema.Namespace, error) {
 	return c.namespaceItem(ctx, schema.NamespaceIDKey(id))
 }
@@ -76,7 +76,7 @@ func IsVacated(n *schema.Namespace) bool {
 	return n.Status == schema.StatusDeleted || n.Status == schema.StatusPurging
 }
 
-// ResolveNamespace finds the namespace that a name leads to.
+// ResolveNamespace returns the namespace that a name leads to.
 func (c *Table) ResolveNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
 	n, err := c.ByName(ctx, name)
 	switch {
@@ -89,11 +89,11 @@ func (c *Table) ResolveNamespace(ctx context.Context, name string) (*schema.Name
 	return n, nil
 }
 
-// registerAttempts is how often a registration that lost to another one looks again.
+// registerAttempts is how often a registration looks again after it lost to another one.
 const registerAttempts = 3
 
-// RegisterNamespace makes a namespace of that name, unless there is one. Both of its items are
-// written at once or not at all.
+// RegisterNamespace registers a namespace of that name, unless there is one. Both of its items are
+// written, or none.
 func (c *Table) RegisterNamespace(
 	ctx context.Context, name string,
 ) (n *schema.Namespace, made bool, err error) {
@@ -135,7 +135,7 @@ func (c *Table) RegisterNamespace(
 	return nil, false, client.Fault(weir.Unavailable, "namespace", name, "could not be registered: try again")
 }
 
-// putNew puts an item that must not be there yet.
+// putNew puts an item that must not exist yet.
 func (c *Table) putNew(item schema.Item) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &c.TableName, Item: item, ConditionExpression: new("attribute_not_exists(#n0)"),
@@ -170,7 +170,7 @@ func (c *Table) registry(ctx context.Context, prefix string) ([]schema.Namespace
 	return all, nil
 }
 
-// Orphans lists the namespaces whose data no name leads to, in the order of their IDs.
+// Orphans returns the namespaces whose data no name leads to, in the order of their IDs.
 func (c *Table) Orphans(ctx context.Context) ([]schema.Namespace, error) {
 	byName, byID, err := c.Namespaces(ctx)
 	if err != nil {
@@ -193,7 +193,7 @@ func (c *Table) Orphans(ctx context.Context) ([]schema.Namespace, error) {
 	return left, nil
 }
 
-// DeleteNamespace takes a name away and keeps the data under its ID.
+// DeleteNamespace removes a name and keeps the data under its ID.
 func (c *Table) DeleteNamespace(ctx context.Context, name string) (*schema.Namespace, error) {
 	n, err := c.ByName(ctx, name)
 	if err != nil {
@@ -232,7 +232,7 @@ func (c *Table) transact(ctx context.Context, t *client.Transaction) error {
 	return err
 }
 
-// changed is what to say of a change of the registry that ended with err.
+// changed returns the error for a change of the registry that ended with err.
 func (c *Table) changed(field, value string, err error) error {
 	switch client.OutcomeOf(err).Kind {
 	case client.WriteApplied:
@@ -278,7 +278,7 @@ func (c *Table) RecoverNamespace(ctx context.Context, id string) (*schema.Namesp
 	return n, c.restoreNamespace(ctx, n)
 }
 
-// restoreNamespace writes both items of a namespace that was deleted, or lost its name.
+// restoreNamespace writes both items of a namespace that was deleted, or has lost its name.
 func (c *Table) restoreNamespace(ctx context.Context, n *schema.Namespace) error {
 	back := &client.Expression{}
 	back.RequireText(schema.AttrStatus, n.Status)
@@ -303,8 +303,8 @@ func (c *Table) noSuchID(id string) error {
 }
 
 // ReadNamespace reads either item of a namespace. The Python library deletes and recovers without
-// looking whether the item that leads back is there, and so makes one without a name: that is read
-// too, for all others must still be listed.
+// checking that the item by ID exists, and so creates one without a name: that is read too,
+// because all others must still be listed.
 func ReadNamespace(item schema.Item) (*schema.Namespace, error) {
 	key, err := schema.KeyOf(item)
 	if err != nil {
@@ -338,7 +338,7 @@ func (c *Table) nameOf(ctx context.Context, id string) (string, error) {
 	return "", nil
 }
 
-// restoreReverse gives the item that leads back to a name what it lacks of it.
+// restoreReverse adds to the item by ID what it lacks.
 func restoreReverse(e *client.Expression, n *schema.Namespace) {
 	back := *n
 	back.Reverse = true

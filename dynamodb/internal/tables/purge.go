@@ -23,9 +23,9 @@ type Purge struct {
 	deleted  int64               // as far as it is; an item that its index shows again counts again
 }
 
-// PurgeNamespace deletes all data of a deleted namespace, and then what the registry knows of it.
-// From its first write on it cannot be undone; where it is interrupted, the next one goes on. An ID
-// that the registry does not know may have left items behind, which go too.
+// PurgeNamespace deletes all data of a deleted namespace, and then its registration. From its
+// first write on it cannot be undone; after an interruption the next call goes on. An ID that is
+// not registered may have left items behind, which are deleted too.
 func (c *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (deleted int64, err error) {
@@ -46,8 +46,8 @@ func (c *Table) PurgeNamespace(
 	return p.deleted, p.forget(ctx, known)
 }
 
-// Begin marks the namespace, so that nobody recovers it while half of it is gone. What a name leads
-// to is not purged, whatever else the registry says of it.
+// Begin marks the namespace, so that it cannot be recovered while half of it is gone. A namespace
+// that a name leads to is not purged, whatever else the registry says of it.
 func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
 	n, err := p.ByID(ctx, p.Id)
 	if err != nil {
@@ -76,7 +76,7 @@ func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
 	return n, p.changed("namespace_id", p.Id, p.transact(ctx, t))
 }
 
-// requireNoName is a condition: the name that the namespace had does not lead to it.
+// requireNoName requires that the name that the namespace had does not lead to it.
 func (p *Purge) requireNoName(t *client.Transaction, n *schema.Namespace) {
 	if n.Name == "" {
 		return
@@ -86,8 +86,8 @@ func (p *Purge) requireNoName(t *client.Transaction, n *schema.Namespace) {
 	t.Check(schema.NamespaceKey(n.Name), e)
 }
 
-// forget deletes what the registry knows of the namespace, unless it is in use again: the Python
-// library recovers without looking whether a purge has begun meanwhile.
+// forget deletes the registration of the namespace, unless it is in use again: the Python library
+// recovers without checking whether a purge has begun.
 func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 	t := &client.Transaction{Table: p.TableName}
 	e := &client.Expression{}
@@ -103,8 +103,8 @@ func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 	return client.Classify(err)
 }
 
-// deleteAll deletes. The system's partition goes last: it says what else there is, which an interrupted
-// sweep must still find.
+// deleteAll deletes the items. The system's partition goes last: it names what else there is,
+// which an interrupted purge must still find.
 func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
 	system := schema.SystemPK(p.Id)
 	for attempt := range purgePasses {
@@ -129,8 +129,9 @@ func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
 		"still gets new items: end the programs that have it open, and purge again")
 }
 
-// unlisted deletes what lacks the index key that would list it, as the Python library's provisioner
-// wrote configuration: what it managed, and the resources that were ever configured.
+// unlisted deletes items without the index key that would list them, such as configuration that
+// the Python library's provisioner wrote: what it managed, and the resources that were ever
+// configured.
 func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	if scan {
 		return p.scan(ctx)
@@ -155,8 +156,8 @@ func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	return nil
 }
 
-// places are the partitions of the resources and entities that the system's items name; either item
-// may be missing.
+// places returns the partitions of the resources and entities that the system's items name; either
+// item may be missing.
 func (p *Purge) places(managed, registered schema.Item) (places []string, err error) {
 	var resources []string
 	if managed != nil {
@@ -229,8 +230,8 @@ func (p *Purge) scan(ctx context.Context) error {
 	}
 }
 
-// remove deletes items by their keys. What is not under the namespace's ID stays, whoever put it
-// into its index.
+// remove deletes items by their keys. An item that is not under the namespace's ID stays, though
+// the namespace's index lists it.
 func (p *Purge) remove(
 	ctx context.Context, items []schema.Item, except string,
 ) (found int, err error) {

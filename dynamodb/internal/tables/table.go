@@ -20,7 +20,7 @@ import (
 // Table looks after one table: its layout, its version record and its namespaces.
 type Table struct{ *client.Client }
 
-// Describe asks DynamoDB what the table is.
+// Describe returns DynamoDB's description of the table.
 func (c *Table) Describe(ctx context.Context) (*types.TableDescription, error) {
 	out, err := c.API.DescribeTable(ctx, &ddb.DescribeTableInput{TableName: &c.TableName})
 	if client.IsMissingTable(err) {
@@ -37,7 +37,7 @@ func (c *Table) missing() error {
 		": make it with weir table create, or name another one")
 }
 
-// location is where the table is looked for, in words.
+// location returns where the table is looked for, in words.
 func (c *Table) location() string {
 	o := c.API.Options()
 	if o.BaseEndpoint != nil {
@@ -46,8 +46,9 @@ func (c *Table) location() string {
 	return "region " + o.Region
 }
 
-// CheckTable refuses a table that is not ready, or is none of weir's. Who may not ask what the
-// table is, as those who may only reserve, gets no answer, and goes on by the version record.
+// CheckTable refuses a table that is not ready, or has another layout. A caller that may not
+// describe the table, such as one that may only reserve, gets no error and relies on the version
+// record.
 func (c *Table) CheckTable(ctx context.Context) error {
 	d, err := c.Describe(ctx)
 	if errors.Is(err, weir.PermissionDenied) {
@@ -97,7 +98,7 @@ func CheckLayout(table string, d *types.TableDescription) error {
 	return nil
 }
 
-// keysFault says how keys differ from a partition and a sort key of text, or nothing.
+// keysFault returns how keys differ from a partition key and a sort key of strings, or nothing.
 func keysFault(
 	keys []types.KeySchemaElement, pk, sk string, all []types.AttributeDefinition,
 ) string {
@@ -133,7 +134,7 @@ func IsLean(d *types.TableDescription) bool {
 		index.Projection.ProjectionType != types.ProjectionTypeAll
 }
 
-// globalIndex is the table's index of that name; nil if it has none.
+// globalIndex returns the table's index of that name; nil if it has none.
 func globalIndex(d *types.TableDescription, name string) *types.GlobalSecondaryIndexDescription {
 	for i := range d.GlobalSecondaryIndexes {
 		if index := &d.GlobalSecondaryIndexes[i]; client.Text(index.IndexName) == name {
@@ -150,11 +151,11 @@ func kindOf(d *types.TableDescription) string {
 	return "full"
 }
 
-// MaxStale is how often a description may still be of before the call that made or deleted the
+// MaxStale is how often a description may be older than the call that created or deleted the
 // table: DynamoDB's descriptions lag behind by seconds. With the pauses it is half a minute.
 const MaxStale = 30
 
-// Create makes the table; see the store's Table.Create.
+// Create creates the table; see the store's Table.Create.
 func (c *Table) Create(ctx context.Context, def schema.Table) (made bool, err error) {
 	_, err = c.API.CreateTable(ctx, def.CreateInput())
 	if _, there := errors.AsType[*types.ResourceInUseException](err); err != nil && !there {
@@ -179,8 +180,8 @@ func (c *Table) Create(ctx context.Context, def schema.Table) (made bool, err er
 	return true, c.initTable(ctx)
 }
 
-// awaitTable waits until a table that is being made takes calls, with all of its indexes. It may
-// not be there at first.
+// awaitTable waits until a table that is being created takes calls, with all of its indexes. It
+// may not exist at first.
 func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error) {
 	for attempt := 0; ; attempt++ {
 		d, err := c.Describe(ctx)
@@ -200,8 +201,8 @@ func (c *Table) awaitTable(ctx context.Context) (*types.TableDescription, error)
 	}
 }
 
-// initTable gives a new table all that is not in its definition. The version record comes last: where
-// it is, nothing is missing.
+// initTable gives a new table what is not in its definition. The version record comes last: if it
+// exists, nothing is missing.
 func (c *Table) initTable(ctx context.Context) error {
 	if err := c.enableTTL(ctx); err != nil {
 		return err
@@ -224,7 +225,7 @@ func (c *Table) initTable(ctx context.Context) error {
 	return client.Classify(err)
 }
 
-// enableTTL switches the time to live on, unless somebody else does.
+// enableTTL switches the time to live on, unless another program has.
 func (c *Table) enableTTL(ctx context.Context) error {
 	if on, err := c.AttributeTTL(ctx); on != "" || err != nil {
 		return err
@@ -243,7 +244,7 @@ func (c *Table) enableTTL(ctx context.Context) error {
 	return client.Classify(err)
 }
 
-// AttributeTTL is the attribute by which items go by themselves, or soon will; empty if none do.
+// AttributeTTL returns the attribute by which items expire, or soon will; empty if none do.
 func (c *Table) AttributeTTL(ctx context.Context) (string, error) {
 	out, err := c.API.DescribeTimeToLive(ctx, &ddb.DescribeTimeToLiveInput{TableName: &c.TableName})
 	if err != nil {
