@@ -20,7 +20,7 @@ import (
 
 func (s *Store) meta(t *testing.T, name string) *schema.Entity {
 	t.Helper()
-	e, err := config.ParseEntity(s.item(t, schema.MetaKey(s.config.Namespace, name)))
+	e, err := client.Parse(s.item(t, schema.MetaKey(s.config.Namespace, name)), schema.ParseEntity)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func (s *Store) shardsOf(ctx context.Context, entity string) ([]schema.BucketID,
 			return nil, err
 		}
 		for _, b := range group {
-			ids = append(ids, b.Id)
+			ids = append(ids, b.ID)
 		}
 	}
 	return ids, nil

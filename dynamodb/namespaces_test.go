@@ -255,7 +255,7 @@ func TestNamespacePurgeResumes(t *testing.T) {
 	if _, err := table.DeleteNamespace(t.Context(), "doomed"); err != nil {
 		t.Fatal(err)
 	}
-	p := &tables.Purge{Table: c, Id: n.ID}
+	p := &tables.Purge{Table: c, ID: n.ID}
 	if _, err := p.Begin(t.Context()); err != nil {
 		t.Fatal(err)
 	}

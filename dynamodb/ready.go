@@ -110,12 +110,9 @@ func (s *Store) checkNamespaceItem(item schema.Item) error {
 // because of it.
 func (s *Store) namespaceFault(item schema.Item) error {
 	name, recovery := s.options.Namespace, "weir namespace recover "+s.config.Namespace
-	var n *schema.Namespace
-	if item != nil {
-		var err error
-		if n, err = tables.ReadNamespace(item); err != nil {
-			return err
-		}
+	n, err := tables.ReadNamespace(item)
+	if err != nil {
+		return err
 	}
 	switch {
 	case n == nil || tables.IsVacated(n):

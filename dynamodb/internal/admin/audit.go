@@ -111,17 +111,11 @@ func (t *Change) addAuditEvent(action, owner, resource string, details map[strin
 // setRetention reads how long events are kept from the system's configuration, which may be nil.
 func (t *Change) setRetention(system schema.Item) error {
 	t.retention = schema.RetentionDays
-	if system == nil {
-		return nil
-	}
-	c, err := schema.ParseConfig(system)
-	if err != nil {
-		return client.Unreadable(err)
-	}
-	if c.RetentionDays > 0 {
+	c, err := client.Parse(system, schema.ParseConfig)
+	if err == nil && c != nil && c.RetentionDays > 0 {
 		t.retention = c.RetentionDays
 	}
-	return nil
+	return err
 }
 
 // auditOwner returns the owner that the audit of a place is kept under.

@@ -67,7 +67,7 @@ func (a *Admin) planEntity(
 			return nil, err
 		}
 	}
-	e, err := config.ParseEntity(items[0])
+	e, err := client.Parse(items[0], schema.ParseEntity)
 	if err != nil {
 		return nil, err
 	}
@@ -165,7 +165,7 @@ func (a *Admin) planParent(ctx context.Context, t *Change, name, parent string) 
 		if err != nil {
 			return err
 		}
-		e, err := config.ParseEntity(item)
+		e, err := client.Parse(item, schema.ParseEntity)
 		if err != nil {
 			return err
 		}
@@ -297,11 +297,8 @@ func (a *Admin) EntityMetadata(
 		return "", nil, err
 	}
 	defer a.running.End()
-	item, err := a.Client.GetItem(ctx, schema.MetaKey(a.config.Namespace, name), config.Consistent(ctx))
-	if err != nil {
-		return "", nil, err
-	}
-	e, err := config.ParseEntity(item)
+	e, err := client.Get(ctx, a.Client, schema.MetaKey(a.config.Namespace, name), config.Consistent(ctx),
+		schema.ParseEntity)
 	if err != nil {
 		return "", nil, err
 	}
@@ -332,7 +329,7 @@ func (a *Admin) EditEntity(
 		if err := t.setRetention(items[1]); err != nil {
 			return err
 		}
-		e, err := config.ParseEntity(items[0])
+		e, err := client.Parse(items[0], schema.ParseEntity)
 		if err != nil {
 			return err
 		}

@@ -15,7 +15,7 @@ import (
 
 // storedBucket is a bucket item as it was read.
 type storedBucket struct {
-	Id   schema.BucketID
+	ID   schema.BucketID
 	item schema.Item
 }
 
@@ -73,7 +73,7 @@ func (a *Admin) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedB
 	}
 	asked = nil
 	for _, b := range found {
-		if b.Id.Shard != 0 {
+		if b.ID.Shard != 0 {
 			continue
 		}
 		first, err := schema.ParseBucket(b.item)
@@ -81,7 +81,7 @@ func (a *Admin) readGroup(ctx context.Context, ids []schema.BucketID) ([]storedB
 			return nil, client.Unreadable(err)
 		}
 		for shard := range first.Shards {
-			ask(b.Id, shard)
+			ask(b.ID, shard)
 		}
 	}
 	unseen, err := a.readExisting(ctx, asked)
@@ -128,11 +128,11 @@ func (a *Admin) restamp(ctx context.Context, e *schema.Entity) error {
 			}
 			err := client.Parallel(len(group), func(i int) error {
 				b := group[i]
-				cascade := c.known[b.Id.Resource]
+				cascade := c.known[b.ID.Resource]
 				if b.stamped(e, cascade) {
 					return nil
 				}
-				return a.stamp(ctx, b.Id, e, cascade)
+				return a.stamp(ctx, b.ID, e, cascade)
 			})
 			if err != nil {
 				return err
@@ -162,10 +162,10 @@ func (c *cascades) read(ctx context.Context, group []storedBucket) error {
 	var resources []string
 	var keys []schema.Key
 	for _, b := range group {
-		if _, ok := c.known[b.Id.Resource]; !ok {
-			c.known[b.Id.Resource] = false
-			resources = append(resources, b.Id.Resource)
-			keys = append(keys, schema.ResourceConfigKey(c.admin.config.Namespace, b.Id.Resource))
+		if _, ok := c.known[b.ID.Resource]; !ok {
+			c.known[b.ID.Resource] = false
+			resources = append(resources, b.ID.Resource)
+			keys = append(keys, schema.ResourceConfigKey(c.admin.config.Namespace, b.ID.Resource))
 		}
 	}
 	items, err := c.admin.Client.BatchGet(ctx, keys, true)

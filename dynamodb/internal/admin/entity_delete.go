@@ -140,11 +140,8 @@ func (a *Admin) notParentOf(ctx context.Context, name, child string) error {
 	if child == "" {
 		return nil
 	}
-	item, err := a.Client.GetItem(ctx, schema.MetaKey(a.config.Namespace, child), true)
-	if err != nil {
-		return err
-	}
-	e, err := config.ParseEntity(item)
+	e, err := client.Get(ctx, a.Client, schema.MetaKey(a.config.Namespace, child), true,
+		schema.ParseEntity)
 	if err != nil {
 		return err
 	}
@@ -206,10 +203,10 @@ func (a *Admin) deleteBuckets(ctx context.Context, name string) (int64, error) {
 func (a *Admin) deleteGroup(ctx context.Context, group []storedBucket) (int64, error) {
 	var firsts, others []schema.Key
 	for _, b := range group {
-		if b.Id.Shard == 0 {
-			firsts = append(firsts, b.Id.Key())
+		if b.ID.Shard == 0 {
+			firsts = append(firsts, b.ID.Key())
 		} else {
-			others = append(others, b.Id.Key())
+			others = append(others, b.ID.Key())
 		}
 	}
 	var deleted atomic.Int64

@@ -140,11 +140,12 @@ func (a *Admin) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 		if err := t.setRetention(item); err != nil {
 			return err
 		}
-		system := &schema.Config{Namespace: a.config.Namespace}
-		if item != nil {
-			if system, err = schema.ParseConfig(item); err != nil {
-				return client.Unreadable(err)
-			}
+		system, err := client.Parse(item, schema.ParseConfig)
+		if err != nil {
+			return err
+		}
+		if system == nil {
+			system = &schema.Config{Namespace: a.config.Namespace}
 		}
 		if system.OnUnavailable == string(p) {
 			return nil
@@ -205,11 +206,11 @@ func (t *Change) register(resource string) {
 // resource without any is removed.
 func (t *Change) unregister(read schema.Item, resources ...string) error {
 	counts := map[string]int64{}
-	if read != nil {
-		r, err := schema.ParseEntityConfigResources(read)
-		if err != nil {
-			return client.Unreadable(err)
-		}
+	r, err := client.Parse(read, schema.ParseEntityConfigResources)
+	if err != nil {
+		return err
+	}
+	if r != nil {
 		counts = r.Counts
 	}
 	key := schema.EntityConfigResourcesKey(t.namespace)
@@ -263,13 +264,10 @@ func (a *Admin) ConfiguredResources(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer a.running.End()
-	item, err := a.Client.GetItem(ctx, schema.ResourcesKey(a.config.Namespace), config.Consistent(ctx))
-	if err != nil || item == nil {
+	r, err := client.Get(ctx, a.Client, schema.ResourcesKey(a.config.Namespace), config.Consistent(ctx),
+		schema.ParseResources)
+	if err != nil || r == nil {
 		return nil, err
-	}
-	r, err := schema.ParseResources(item)
-	if err != nil {
-		return nil, client.Unreadable(err)
 	}
 	return r.Names, nil
 }
@@ -281,13 +279,10 @@ func (a *Admin) EntityConfigResources(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 	defer a.running.End()
-	item, err := a.Client.GetItem(ctx, schema.EntityConfigResourcesKey(a.config.Namespace), config.Consistent(ctx))
-	if err != nil || item == nil {
+	key := schema.EntityConfigResourcesKey(a.config.Namespace)
+	r, err := client.Get(ctx, a.Client, key, config.Consistent(ctx), schema.ParseEntityConfigResources)
+	if err != nil || r == nil {
 		return nil, err
-	}
-	r, err := schema.ParseEntityConfigResources(item)
-	if err != nil {
-		return nil, client.Unreadable(err)
 	}
 	maps.DeleteFunc(r.Counts, func(_ string, n int64) bool { return n <= 0 })
 	return slices.Sorted(maps.Keys(r.Counts)), nil

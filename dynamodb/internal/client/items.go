@@ -204,6 +204,29 @@ func keyQuery(pkName, pk, skName, prefix string) *ddb.QueryInput {
 	return in
 }
 
+// Parse reads an item; nil if there is none. An item that cannot be read is an [Unreadable] error.
+func Parse[T any](item schema.Item, parse func(schema.Item) (*T, error)) (*T, error) {
+	if item == nil {
+		return nil, nil
+	}
+	v, err := parse(item)
+	if err != nil {
+		return nil, Unreadable(err)
+	}
+	return v, nil
+}
+
+// Get reads an item by its key and parses it; nil if there is none.
+func Get[T any](
+	ctx context.Context, c *Client, key schema.Key, consistent bool, parse func(schema.Item) (*T, error),
+) (*T, error) {
+	item, err := c.GetItem(ctx, key, consistent)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(item, parse)
+}
+
 // Unreadable returns the error for an item that cannot be read: weir must not guess what it says.
 func Unreadable(err error) error {
 	return &weir.Error{

@@ -74,21 +74,9 @@ func (r *Reader) ReadSubject(
 		c.Levels = append(c.Levels, ParseLevel(level, items[i]))
 	}
 	if of.Entity != "" {
-		c.Entity, err = ParseEntity(items[len(levels)])
+		c.Entity, err = client.Parse(items[len(levels)], schema.ParseEntity)
 	}
 	return c, err
-}
-
-// ParseEntity reads an entity's record, which may be nil.
-func ParseEntity(item schema.Item) (*schema.Entity, error) {
-	if item == nil {
-		return nil, nil
-	}
-	e, err := schema.ParseEntity(item)
-	if err != nil {
-		return nil, client.Unreadable(err)
-	}
-	return e, nil
 }
 
 // Declared reports whether the entity is declared: by its record, or by limits of its own, because
@@ -209,7 +197,7 @@ func (r *Reader) ReadDefinition(ctx context.Context, name string) (*Entity, erro
 			resource, isConfig := strings.CutPrefix(sk, schema.SKConfig+"#")
 			switch {
 			case sk == schema.SKMeta:
-				if d.Entity, err = ParseEntity(item); err != nil {
+				if d.Entity, err = client.Parse(item, schema.ParseEntity); err != nil {
 					return nil, err
 				}
 			case isConfig:

@@ -55,20 +55,12 @@ func CheckNamespace(field, name string) error {
 
 // ByName reads what a name leads to; nil if it is not registered.
 func (c *Table) ByName(ctx context.Context, name string) (*schema.Namespace, error) {
-	return c.namespaceItem(ctx, schema.NamespaceKey(name))
+	return client.Get(ctx, c.Client, schema.NamespaceKey(name), true, parseNamespace)
 }
 
 // ByID reads what is known of an ID; nil if there is nothing.
 func (c *Table) ByID(ctx context.Context, id string) (*schema.Namespace, error) {
-	return c.namespaceItem(ctx, schema.NamespaceIDKey(id))
-}
-
-func (c *Table) namespaceItem(ctx context.Context, key schema.Key) (*schema.Namespace, error) {
-	item, err := c.GetItem(ctx, key, true)
-	if err != nil || item == nil {
-		return nil, err
-	}
-	return ReadNamespace(item)
+	return client.Get(ctx, c.Client, schema.NamespaceIDKey(id), true, parseNamespace)
 }
 
 // IsVacated reports whether an item that leads from a name to an ID says that the name is free.
@@ -302,13 +294,18 @@ func (c *Table) noSuchID(id string) error {
 		"is the ID of no namespace on table "+c.TableName+": weir namespace orphans lists the deleted ones")
 }
 
-// ReadNamespace reads either item of a namespace. The Python library deletes and recovers without
-// checking that the item by ID exists, and so creates one without a name: that is read too,
-// because all others must still be listed.
+// ReadNamespace reads either item of a namespace; nil if there is none.
 func ReadNamespace(item schema.Item) (*schema.Namespace, error) {
+	return client.Parse(item, parseNamespace)
+}
+
+// parseNamespace reads either item of a namespace. The Python library deletes and recovers without
+// checking that the item by ID exists, and so creates one without a name: that is read too, because
+// all others must still be listed.
+func parseNamespace(item schema.Item) (*schema.Namespace, error) {
 	key, err := schema.KeyOf(item)
 	if err != nil {
-		return nil, client.Unreadable(err)
+		return nil, err
 	}
 	if id, back := strings.CutPrefix(key.SK, schema.SKNamespaceIDPrefix); back {
 		whole := schema.Item{
@@ -317,11 +314,7 @@ func ReadNamespace(item schema.Item) (*schema.Namespace, error) {
 		maps.Copy(whole, item)
 		item = whole
 	}
-	n, err := schema.ParseNamespace(item)
-	if err != nil {
-		return nil, client.Unreadable(err)
-	}
-	return n, nil
+	return schema.ParseNamespace(item)
 }
 
 // nameOf searches all names for one that leads to an ID; empty if none does.

@@ -18,7 +18,7 @@ const purgePasses = 8
 // Purge deletes everything under the ID of a namespace.
 type Purge struct {
 	*Table
-	Id       string
+	ID       string
 	progress func(deleted int64) // nil for nobody
 	deleted  int64               // as far as it is; an item that its index shows again counts again
 }
@@ -29,7 +29,7 @@ type Purge struct {
 func (c *Table) PurgeNamespace(
 	ctx context.Context, id string, scan bool, progress func(deleted int64),
 ) (deleted int64, err error) {
-	p := &Purge{Table: c, Id: id, progress: progress}
+	p := &Purge{Table: c, ID: id, progress: progress}
 	known, err := p.Begin(ctx)
 	if err != nil {
 		return 0, err
@@ -49,31 +49,31 @@ func (c *Table) PurgeNamespace(
 // Begin marks the namespace, so that it cannot be recovered while half of it is gone. A namespace
 // that a name leads to is not purged, whatever else the registry says of it.
 func (p *Purge) Begin(ctx context.Context) (*schema.Namespace, error) {
-	n, err := p.ByID(ctx, p.Id)
+	n, err := p.ByID(ctx, p.ID)
 	if err != nil {
 		return nil, err
 	}
-	name, err := p.nameOf(ctx, p.Id)
+	name, err := p.nameOf(ctx, p.ID)
 	switch {
 	case err != nil:
 		return nil, err
 	case name != "":
-		return nil, client.Fault(weir.Conflict, "namespace_id", p.Id, "is what the name "+name+
+		return nil, client.Fault(weir.Conflict, "namespace_id", p.ID, "is what the name "+name+
 			" leads to: only a deleted namespace can be purged: run weir namespace delete "+name)
 	case n == nil, n.Status == schema.StatusPurging:
 		return n, nil
 	case n.Status != schema.StatusDeleted && n.Name != "":
-		return nil, client.Fault(weir.Conflict, "namespace_id", p.Id, "has lost its name "+n.Name+
-			": only a deleted namespace can be purged: run weir namespace recover "+p.Id+
+		return nil, client.Fault(weir.Conflict, "namespace_id", p.ID, "has lost its name "+n.Name+
+			": only a deleted namespace can be purged: run weir namespace recover "+p.ID+
 			", and then weir namespace delete "+n.Name)
 	}
 	t := &client.Transaction{Table: p.TableName}
 	e := &client.Expression{}
 	e.SetText(schema.AttrStatus, schema.StatusPurging)
 	e.RequireText(schema.AttrStatus, n.Status)
-	t.Update(schema.NamespaceIDKey(p.Id), e)
+	t.Update(schema.NamespaceIDKey(p.ID), e)
 	p.requireNoName(t, n)
-	return n, p.changed("namespace_id", p.Id, p.transact(ctx, t))
+	return n, p.changed("namespace_id", p.ID, p.transact(ctx, t))
 }
 
 // requireNoName requires that the name that the namespace had does not lead to it.
@@ -82,7 +82,7 @@ func (p *Purge) requireNoName(t *client.Transaction, n *schema.Namespace) {
 		return
 	}
 	e := &client.Expression{}
-	e.RequireOtherText(schema.AttrNamespaceID, p.Id)
+	e.RequireOtherText(schema.AttrNamespaceID, p.ID)
 	t.Check(schema.NamespaceKey(n.Name), e)
 }
 
@@ -93,11 +93,11 @@ func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 	e := &client.Expression{}
 	e.Conditions = append(e.Conditions, "attribute_not_exists("+e.Name(schema.AttrPK)+") OR "+
 		e.Name(schema.AttrStatus)+" = "+e.Text(schema.StatusPurging))
-	t.Remove(schema.NamespaceIDKey(p.Id), e)
+	t.Remove(schema.NamespaceIDKey(p.ID), e)
 	p.requireNoName(t, n)
 	err := p.transact(ctx, t)
 	if client.OutcomeOf(err).Kind == client.WriteRefused {
-		return client.Fault(weir.Conflict, "namespace_id", p.Id, "was recovered by another program meanwhile, and "+
+		return client.Fault(weir.Conflict, "namespace_id", p.ID, "was recovered by another program meanwhile, and "+
 			"what it had before is deleted: go on with what is left, or delete and purge it again")
 	}
 	return client.Classify(err)
@@ -106,14 +106,14 @@ func (p *Purge) forget(ctx context.Context, n *schema.Namespace) error {
 // deleteAll deletes the items. The system's partition goes last: it names what else there is,
 // which an interrupted purge must still find.
 func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
-	system := schema.SystemPK(p.Id)
+	system := schema.SystemPK(p.ID)
 	for attempt := range purgePasses {
 		if attempt > 0 {
 			if err := client.BackOff(ctx, attempt-1); err != nil {
 				return err
 			}
 		}
-		found, err := p.query(ctx, client.Indexed(schema.GSI4, p.Id, ""), system)
+		found, err := p.query(ctx, client.Indexed(schema.GSI4, p.ID, ""), system)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (p *Purge) deleteAll(ctx context.Context, scan bool) error {
 			return err
 		}
 	}
-	return client.Fault(weir.Unavailable, "namespace_id", p.Id,
+	return client.Fault(weir.Unavailable, "namespace_id", p.ID,
 		"still gets new items: end the programs that have it open, and purge again")
 }
 
@@ -136,17 +136,27 @@ func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 	if scan {
 		return p.scan(ctx)
 	}
-	managed, err := p.GetItem(ctx, schema.ProvisionerKey(p.Id), true)
+	managed, err := client.Get(ctx, p.Client, schema.ProvisionerKey(p.ID), true, schema.ParseProvisioner)
 	if err != nil {
 		return err
 	}
-	registered, err := p.GetItem(ctx, schema.ResourcesKey(p.Id), true)
+	registered, err := client.Get(ctx, p.Client, schema.ResourcesKey(p.ID), true, schema.ParseResources)
 	if err != nil {
 		return err
 	}
-	places, err := p.places(managed, registered)
-	if err != nil {
-		return err
+	var places []string
+	if managed != nil {
+		for entity := range managed.Entities {
+			places = append(places, schema.EntityPK(p.ID, entity))
+		}
+		for _, resource := range managed.Resources {
+			places = append(places, schema.ResourcePK(p.ID, resource))
+		}
+	}
+	if registered != nil {
+		for _, resource := range registered.Names {
+			places = append(places, schema.ResourcePK(p.ID, resource))
+		}
 	}
 	for _, pk := range places {
 		if _, err := p.query(ctx, client.Partition(pk, "", true), ""); err != nil {
@@ -154,33 +164,6 @@ func (p *Purge) unlisted(ctx context.Context, scan bool) error {
 		}
 	}
 	return nil
-}
-
-// places returns the partitions of the resources and entities that the system's items name; either
-// item may be missing.
-func (p *Purge) places(managed, registered schema.Item) (places []string, err error) {
-	var resources []string
-	if managed != nil {
-		m, err := schema.ParseProvisioner(managed)
-		if err != nil {
-			return nil, client.Unreadable(err)
-		}
-		resources = m.Resources
-		for entity := range m.Entities {
-			places = append(places, schema.EntityPK(p.Id, entity))
-		}
-	}
-	if registered != nil {
-		r, err := schema.ParseResources(registered)
-		if err != nil {
-			return nil, client.Unreadable(err)
-		}
-		resources = append(resources, r.Names...)
-	}
-	for _, resource := range resources {
-		places = append(places, schema.ResourcePK(p.Id, resource))
-	}
-	return places, nil
 }
 
 // query deletes what a query finds, but for one partition, and returns how much it found.
@@ -213,14 +196,14 @@ func (p *Purge) scan(ctx context.Context) error {
 		TableName: &p.TableName, FilterExpression: new("begins_with(#n0, :v0)"),
 		ProjectionExpression:      new("#n0, #n1"),
 		ExpressionAttributeNames:  map[string]string{"#n0": schema.AttrPK, "#n1": schema.AttrSK},
-		ExpressionAttributeValues: schema.Item{":v0": schema.String(p.Id + "/")},
+		ExpressionAttributeValues: schema.Item{":v0": schema.String(p.ID + "/")},
 	}
 	for {
 		out, err := p.API.Scan(ctx, in)
 		if err != nil {
 			return client.Classify(err)
 		}
-		if _, err := p.remove(ctx, out.Items, schema.SystemPK(p.Id)); err != nil {
+		if _, err := p.remove(ctx, out.Items, schema.SystemPK(p.ID)); err != nil {
 			return err
 		}
 		if len(out.LastEvaluatedKey) == 0 {
@@ -241,7 +224,7 @@ func (p *Purge) remove(
 		if err != nil {
 			return 0, client.Unreadable(err)
 		}
-		if strings.HasPrefix(key.PK, p.Id+"/") && key.PK != except {
+		if strings.HasPrefix(key.PK, p.ID+"/") && key.PK != except {
 			keys = append(keys, key)
 		}
 	}

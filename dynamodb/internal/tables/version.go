@@ -24,18 +24,11 @@ const (
 
 // ReadVersion reads the table's version record; nil if it has none.
 func (c *Table) ReadVersion(ctx context.Context) (*schema.Version, error) {
-	item, err := c.GetItem(ctx, schema.VersionKey(), true)
-	if client.IsMissingTable(err) { // nobody may have been allowed to say so before
+	v, err := client.Get(ctx, c.Client, schema.VersionKey(), true, schema.ParseVersion)
+	if client.IsMissingTable(err) { // a caller that may not describe the table learns it here
 		return nil, c.missing()
 	}
-	if err != nil || item == nil {
-		return nil, err
-	}
-	v, err := schema.ParseVersion(item)
-	if err != nil {
-		return nil, client.Unreadable(err)
-	}
-	return v, nil
+	return v, err
 }
 
 // CheckVersion refuses a table whose items weir would misread.
