@@ -158,8 +158,8 @@ func TestGivenBackIsForgotten(t *testing.T) {
 		between := bucketitem.Evaluate(taken.After, nil, c.others)
 		back := []*bucketitem.Update{bucketitem.Compensation(now+2, asks, taken.AdmittedResults[0].Found)}
 		left := bucketitem.Evaluate(between.After, back, nil)
-		if left.Net[0] != -4000 {
-			t.Errorf("%s in between: %d milli-units were taken, want -4000", c.name, left.Net[0])
+		if left.Effects[0].Net != -4000 {
+			t.Errorf("%s in between: %d milli-units were taken, want -4000", c.name, left.Effects[0].Net)
 		}
 		raised := []weir.Limit{{Name: "n", Capacity: 30, RefillAmount: 1, RefillPeriod: time.Hour}}
 		adapted := left.After.WithConfig(&bucketitem.Config{Limits: raised}, nil)

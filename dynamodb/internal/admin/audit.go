@@ -39,23 +39,12 @@ func (a *Admin) ReadAudit(
 			yield(weir.AuditEvent{}, err)
 			return
 		}
-		for page, err := range a.Client.QueryPages(ctx, in) {
-			if err != nil {
-				yield(weir.AuditEvent{}, err)
-				return
+		for e, err := range client.Query(ctx, a.Client, in, readEvent) {
+			if err == nil && at.Entity != "" && at.Resource != "" && e.Resource != at.Resource {
+				continue
 			}
-			for _, item := range page {
-				e, err := readEvent(item)
-				if err != nil {
-					yield(e, err)
-					return
-				}
-				if at.Entity != "" && at.Resource != "" && e.Resource != at.Resource {
-					continue
-				}
-				if !yield(e, nil) {
-					return
-				}
+			if !yield(e, err) {
+				return
 			}
 		}
 	}
@@ -69,14 +58,15 @@ func failing[T any](err error) iter.Seq2[T, error] {
 	}
 }
 
+// readEvent reads an event of the audit.
 func readEvent(item schema.Item) (weir.AuditEvent, error) {
 	e, err := schema.ParseAuditEvent(item)
 	if err != nil {
-		return weir.AuditEvent{}, client.Unreadable(err)
+		return weir.AuditEvent{}, err
 	}
 	at, err := schema.ParseTimestamp(e.Timestamp)
 	if err != nil {
-		return weir.AuditEvent{}, client.Unreadable(err)
+		return weir.AuditEvent{}, err
 	}
 	return weir.AuditEvent{
 		ID: e.ID, At: at, Action: e.Action, Entity: e.Entity, Principal: e.Principal, Resource: e.Resource,

@@ -93,7 +93,7 @@ func (a *Admin) finishDeletion(ctx context.Context, now time.Time, name string) 
 		for _, item := range page {
 			e, err := readEvent(item)
 			if err != nil {
-				return err
+				return client.Unreadable(err)
 			}
 			if e.Action != schema.ActionEntityDeleted || now.Sub(e.At).Abs() > deletedLately {
 				continue

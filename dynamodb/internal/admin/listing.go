@@ -101,17 +101,11 @@ func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([
 	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
 	in := client.KeysOnly(client.Indexed(schema.GSI2, schema.ResourcePK(a.config.Namespace, resource), schema.BucketPrefix))
-	for page, err := range a.Client.QueryPages(ctx, in) {
+	for id, err := range client.Query(ctx, a.Client, in, bucketID) {
 		if err != nil {
 			return nil, err
 		}
-		for _, item := range page {
-			id, err := schema.ParseBucketPK(client.TextOf(item, schema.AttrPK))
-			if err != nil {
-				return nil, client.Unreadable(err)
-			}
-			ids = append(ids, id)
-		}
+		ids = append(ids, id)
 	}
 	found := make(map[string]bool)
 	used, err := a.buckets.SubjectsInUse(ctx, now, ids)
@@ -133,24 +127,12 @@ func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([
 // bucketsOf yields the buckets of an entity, shard by shard.
 func (a *Admin) bucketsOf(ctx context.Context, entity string) iter.Seq2[schema.BucketID, error] {
 	in := client.Indexed(schema.GSI3, schema.EntityPK(a.config.Namespace, entity), schema.BucketPrefix)
-	return func(yield func(schema.BucketID, error) bool) {
-		for page, err := range a.Client.QueryPages(ctx, in) {
-			if err != nil {
-				yield(schema.BucketID{}, err)
-				return
-			}
-			for _, item := range page {
-				id, err := schema.ParseBucketPK(client.TextOf(item, schema.AttrPK))
-				if err != nil {
-					yield(id, client.Unreadable(err))
-					return
-				}
-				if !yield(id, nil) {
-					return
-				}
-			}
-		}
-	}
+	return client.Query(ctx, a.Client, in, bucketID)
+}
+
+// bucketID reads which bucket item a row of an index is about.
+func bucketID(row schema.Item) (schema.BucketID, error) {
+	return schema.ParseBucketPK(client.TextOf(row, schema.AttrPK))
 }
 
 // childNames yields the children of an entity that come behind after, in order.
@@ -192,23 +174,12 @@ func (a *Admin) names(
 ) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		last := ""
-		for page, err := range a.Client.QueryPages(ctx, in) {
-			if err != nil {
-				yield("", err)
-				return
+		for name, err := range client.Query(ctx, a.Client, in, nameOf) {
+			if err == nil && name == last {
+				continue
 			}
-			for _, item := range page {
-				name, err := nameOf(item)
-				if err != nil {
-					yield("", client.Unreadable(err))
-					return
-				}
-				if name == last {
-					continue
-				}
-				if last = name; !yield(name, nil) {
-					return
-				}
+			if last = name; !yield(name, err) {
+				return
 			}
 		}
 	}

@@ -105,7 +105,7 @@ func (c *commit) splitShard(ctx context.Context, blank *Image) (w *dynamodb.Upda
 	r := Evaluate(m, []*Update{move}, nil)
 	for _, ch := range move.Deltas { // what moves must still be there
 		i := r.After.index(ch.Name)
-		r.asked[i], r.need[i] = true, r.Net[i]
+		r.Effects[i].asked, r.Effects[i].need = true, r.Effects[i].Net
 	}
 	return c.subject.writer(from).normalWrite(images[from], r, t).update, true, nil
 }

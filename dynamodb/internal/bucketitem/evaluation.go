@@ -4,40 +4,43 @@ import (
 	"math"
 )
 
-// evaluation is what a batch comes to on an image: which waiters fit, and the image after it.
-// Slices by limit are in the order of the image's limits, in milli-units.
+// evaluation is what a batch comes to on an image: which waiters fit, what it does to each limit,
+// and the image after it.
 type evaluation struct {
 	After    *Image
 	admitted []*Waiter
 	denied   []*Waiter
-	// Net is what the write takes from each limit, below zero where it gives back; need is the least
-	// that must be stored besides what is credited; both by position in the image, in milli-units.
-	Net, need []int64
-	// charged says which limits are charged, and asked which of them must not fall below need.
-	charged, asked []bool
-	// refunded is what was refunded to each limit, and trimmed whether there was more to refund than
-	// the limit had room for, by this image.
-	refunded []int64
-	trimmed  []bool
+	// Effects are in the order of the image's limits.
+	Effects []effect
 	// The results of the waiters that fit, and of those that do not.
 	AdmittedResults, deniedResults []Result
 	// latest is the latest now of the batch.
 	latest int64
+}
+
+// effect is what an evaluation does to one limit, in milli-units.
+type effect struct {
+	// Net is what the write takes, below zero for a refund.
+	Net int64
+	// need is the least that must be stored besides what is credited; asked says that it must be.
+	need  int64
+	asked bool
+	// charged is true if anything is charged.
+	charged bool
+	// refunded is what was refunded, and trimmed whether there was more to refund than the limit had
+	// room for, by this image.
+	refunded int64
+	trimmed  bool
 	// consumed is by how much the count of consumed units moves.
-	consumed []int64
+	consumed int64
 }
 
 // Evaluate applies updates, then judges waiters in their order. Each one that fits counts for
 // those after it.
 func Evaluate(m *Image, updates []*Update, waiters []*Waiter) *evaluation {
-	n := len(m.Limits)
-	r := &evaluation{
-		After: m.Clone(), Net: make([]int64, n), need: make([]int64, n), consumed: make([]int64, n),
-		charged: make([]bool, n), asked: make([]bool, n), refunded: make([]int64, n), trimmed: make([]bool, n),
-		latest: math.MinInt64,
-	}
-	for i := range r.need {
-		r.need[i] = math.MinInt64
+	r := &evaluation{After: m.Clone(), Effects: make([]effect, len(m.Limits)), latest: math.MinInt64}
+	for i := range r.Effects {
+		r.Effects[i].need = math.MinInt64
 	}
 	for _, u := range updates {
 		r.applyUpdate(u)
@@ -61,7 +64,7 @@ func (r *evaluation) applyUpdate(of *Update) {
 			r.applyDelta(i, &ch, of.Now)
 		}
 		if !ch.betweenShards {
-			r.consumed[i] += ch.Milli
+			r.Effects[i].consumed += ch.Milli
 		}
 	}
 }
@@ -74,25 +77,26 @@ func (r *evaluation) undoDelta(i int, ch *Delta) bool {
 		return false
 	}
 	c.BalanceMilli, c.Seen = was.BalanceMilli, was.fullSince
-	r.Net[i] += ch.Milli
-	r.refunded[i] -= ch.Milli
+	x := &r.Effects[i]
+	x.Net += ch.Milli
+	x.refunded -= ch.Milli
 	return true
 }
 
 // applyDelta charges a limit, or refunds to it.
 func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
-	c := &r.After.Limits[i]
+	c, x := &r.After.Limits[i], &r.Effects[i]
 	c.Touch(now, r.After.Shards)
 	before := c.BalanceMilli
 	if ch.Milli >= 0 {
 		c.BalanceMilli -= ch.Milli
-		r.charged[i] = true
+		x.charged = true
 	} else {
 		c.refund(-ch.Milli)
-		r.refunded[i] += c.BalanceMilli - before
-		r.trimmed[i] = r.trimmed[i] || c.BalanceMilli-before < -ch.Milli
+		x.refunded += c.BalanceMilli - before
+		x.trimmed = x.trimmed || c.BalanceMilli-before < -ch.Milli
 	}
-	r.Net[i] += before - c.BalanceMilli
+	x.Net += before - c.BalanceMilli
 }
 
 // judge decides on one waiter, all or nothing.
@@ -120,12 +124,12 @@ func (r *evaluation) judge(m *Waiter) {
 	for k := range m.Takes {
 		a := &m.Takes[k]
 		i := r.After.index(a.Name)
-		r.need[i] = max(r.need[i], r.Net[i]+a.Needs(r.After.Shards))
+		x := &r.Effects[i]
+		x.need, x.asked = max(x.need, x.Net+a.Needs(r.After.Shards)), true
 		r.After.Limits[i].BalanceMilli -= a.Milli
-		r.Net[i] += a.Milli
-		r.consumed[i] += a.Milli
-		r.charged[i] = r.charged[i] || a.Milli > 0
-		r.asked[i] = true
+		x.Net += a.Milli
+		x.consumed += a.Milli
+		x.charged = x.charged || a.Milli > 0
 	}
 }
 
@@ -135,7 +139,7 @@ func (r *evaluation) correctFound(m *Image) {
 	for i := range r.After.Limits {
 		a := &r.After.Limits[i]
 		c := m.Limit(a.Name)
-		if c == nil || !r.asked[i] {
+		if c == nil || !r.Effects[i].asked {
 			continue
 		}
 		at := max(a.Seen, c.Seen)
@@ -156,7 +160,8 @@ func (r *evaluation) correctFound(m *Image) {
 
 // concerns reports whether the write concerns a limit.
 func (r *evaluation) concerns(i int) bool {
-	return r.asked[i] || r.charged[i] || r.refunded[i] > 0 || r.consumed[i] != 0
+	x := &r.Effects[i]
+	return x.asked || x.charged || x.refunded > 0 || x.consumed != 0
 }
 
 // maxDefined bounds the definitions that one condition checks, because DynamoDB bounds the length of
@@ -191,14 +196,14 @@ func (m *Image) balanceBounds(r *evaluation, i int) (low, high int64) {
 	c := &m.Limits[i]
 	rate := ShareOf(&c.BucketLimit, m.Shards)
 	low, high = math.MinInt64, math.MaxInt64
-	if r.asked[i] {
-		low = r.need[i]
+	if r.Effects[i].asked {
+		low = r.Effects[i].need
 	}
-	if r.charged[i] {
+	if r.Effects[i].charged {
 		high = rate.CapacityMilli - rate.Gain(m.Item.RefilledMS, r.After.Limits[i].Seen)
 	}
-	if r.refunded[i] > 0 {
-		high = min(high, rate.CapacityMilli-r.refunded[i])
+	if r.Effects[i].refunded > 0 {
+		high = min(high, rate.CapacityMilli-r.Effects[i].refunded)
 	}
 	return low, high
 }
@@ -222,8 +227,8 @@ func (m *Image) needsNoRefill(r *evaluation) bool {
 		}
 		c, after := &m.Limits[i], &r.After.Limits[i]
 		low, high := m.balanceBounds(r, i)
-		if c.Balance < low || c.Balance > high || r.trimmed[i] ||
-			after.BalanceMilli+r.Net[i] != c.StoredBalanceAt(it.RefilledMS, after.Seen, m.Shards) {
+		if c.Balance < low || c.Balance > high || r.Effects[i].trimmed ||
+			after.BalanceMilli+r.Effects[i].Net != c.StoredBalanceAt(it.RefilledMS, after.Seen, m.Shards) {
 			return false
 		}
 	}

@@ -188,14 +188,14 @@ func (b *itemWriter) speculativeWrite(m *Image, r *evaluation) *Write {
 		}
 		c := &m.Limits[i]
 		balance := schema.BucketAttribute(c.Name, schema.FieldBalance)
-		e.AddNumber(balance, -r.Net[i])
-		e.AddNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.consumed[i])
+		e.AddNumber(balance, -r.Effects[i].Net)
+		e.AddNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.Effects[i].consumed)
 		low, high := m.balanceBounds(r, i)
 		e.RequireBetween(balance, low, high)
 		e.requireDefinition(&c.BucketLimit)
-		leads.Limits[i].Balance -= r.Net[i]
-		leads.Limits[i].Consumed += r.consumed[i]
-		refills = refills || r.charged[i]
+		leads.Limits[i].Balance -= r.Effects[i].Net
+		leads.Limits[i].Consumed += r.Effects[i].consumed
+		refills = refills || r.Effects[i].charged
 	}
 	if refills {
 		e.Require(schema.AttrRF, ">=", m.Item.RefilledMS)
@@ -216,8 +216,8 @@ func (b *itemWriter) forcedWrite(m *Image, r *evaluation) *Write {
 	e.RequireExists(schema.AttrPK)
 	for i := range m.Limits {
 		name := m.Limits[i].Name
-		e.AddNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.Net[i])
-		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.consumed[i])
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.Effects[i].Net)
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.Effects[i].consumed)
 	}
 	if m.Item.Writes != nil {
 		e.chargeWrite(false)

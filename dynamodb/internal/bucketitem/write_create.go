@@ -31,7 +31,7 @@ func (b *itemWriter) createWrite(r *evaluation, t *Config, stub *Image) *Write {
 		c := &r.After.Limits[i]
 		s := c.BucketLimit
 		s.Balance, s.Incomplete = c.Peek(made.RefilledMS, r.After.Shards), false
-		s.Consumed += r.consumed[i]
+		s.Consumed += r.Effects[i].consumed
 		made.Limits = append(made.Limits, s)
 	}
 	if !t.permanent() && (b.id.Shard > 0 || made.Shards == 1) { // see renewTTL

@@ -163,6 +163,32 @@ func (c *Client) QueryPages(
 	}
 }
 
+// Query yields the items of a query, parsed. It ends with the first error; an item that cannot be
+// read is an [Unreadable] one.
+func Query[T any](
+	ctx context.Context, c *Client, in *ddb.QueryInput, parse func(schema.Item) (T, error),
+) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		for page, err := range c.QueryPages(ctx, in) {
+			if err != nil {
+				yield(none, err)
+				return
+			}
+			for _, item := range page {
+				v, err := parse(item)
+				if err != nil {
+					yield(none, Unreadable(err))
+					return
+				}
+				if !yield(v, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // QueryAll returns all items of a query.
 func (c *Client) QueryAll(ctx context.Context, in *ddb.QueryInput) ([]schema.Item, error) {
 	var items []schema.Item
