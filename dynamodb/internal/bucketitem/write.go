@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
+	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -235,4 +236,132 @@ func debtTTL(e *itemExpression, r *evaluation, leads *schema.Bucket) {
 		leads.TTL = at
 		e.SetNumber(schema.AttrTTL, at)
 	}
+}
+
+// itemExpression builds the expressions of one write of a bucket item.
+type itemExpression struct{ client.Expression }
+
+// WriteMilli is what each write takes from the limit that counts writes. It is never divided, and
+// counts the write, not what goes with it.
+const WriteMilli = 1000
+
+// requireUnrestricted requires that nothing about the item forbids judging by the stored balances.
+func (e *itemExpression) requireUnrestricted(now int64) {
+	e.RequireAbsent(schema.AttrDisabled)
+	e.RequireAbsentOr(schema.AttrVU, ">", now)
+	e.RequireAbsentOr(schema.AttrTTL, ">", seconds(now))
+}
+
+// chargeWrite charges the write itself.
+func (e *itemExpression) chargeWrite(required bool) {
+	balance := schema.BucketAttribute(schema.WritesLimit, schema.FieldBalance)
+	e.AddNumber(balance, -WriteMilli)
+	e.AddNumber(schema.BucketAttribute(schema.WritesLimit, schema.FieldConsumed), WriteMilli)
+	if required {
+		e.Require(balance, ">=", WriteMilli)
+	}
+}
+
+// requireDefinition requires a limit to be stored as it was seen.
+func (e *itemExpression) requireDefinition(l *schema.BucketLimit) {
+	e.Require(schema.BucketAttribute(l.Name, schema.FieldCapacity), "=", l.Capacity)
+	e.Require(schema.BucketAttribute(l.Name, schema.FieldRefill), "=", l.Refill)
+	e.Require(schema.BucketAttribute(l.Name, schema.FieldPeriod), "=", l.PeriodMS)
+}
+
+// addLimit writes a limit that the item does not have, or has only in part; guarded requires that
+// this is still so.
+func (e *itemExpression) addLimit(c *LimitImage, balance, consumed int64, guarded bool) {
+	for _, f := range []struct {
+		field string
+		n     int64
+	}{
+		{schema.FieldBalance, balance}, {schema.FieldCapacity, c.Capacity}, {schema.FieldRefill, c.Refill},
+		{schema.FieldPeriod, c.PeriodMS}, {schema.FieldConsumed, consumed},
+	} {
+		e.SetNumber(schema.BucketAttribute(c.Name, f.field), f.n)
+	}
+	if !guarded {
+		return
+	}
+	absent := "attribute_not_exists("
+	e.Conditions = append(e.Conditions, "("+
+		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldCapacity))+") OR "+
+		absent+e.Name(schema.BucketAttribute(c.Name, schema.FieldBalance))+"))")
+}
+
+// seconds returns the second that a millisecond falls in.
+func seconds(ms int64) int64 {
+	return schema.TTL(ms, 0)
+}
+
+// difference returns a − b, and whether it fits.
+func difference(a, b int64) (int64, bool) {
+	d := a - b
+	return d, (d < a) == (b > 0)
+}
+
+// takeOver adds to a blank image what another writer has counted on an item that did not exist.
+func (m *Image) takeOver(stub *Image, now int64) {
+	for i := range m.Limits {
+		c := &m.Limits[i]
+		if was := stub.Limit(c.Name); was != nil {
+			if was.Balance < 0 {
+				c.BalanceMilli, c.Seen = c.BalanceMilli+was.Balance, now
+			}
+			c.Consumed = was.Consumed
+		}
+	}
+}
+
+// createWrite puts a new item with what was evaluated on a blank image. stub is what there is of the
+// item; nil for nothing.
+func (b *itemWriter) createWrite(r *evaluation, t *Config, stub *Image) *Write {
+	made := r.After.Item.Copy()
+	made.RefilledMS = max(made.RefilledMS, r.latest)
+	made.Limits = nil
+	for i := range r.After.Limits {
+		c := &r.After.Limits[i]
+		s := c.BucketLimit
+		s.Balance, s.Incomplete = c.Peek(made.RefilledMS, r.After.Shards), false
+		s.Consumed += r.Effects[i].consumed
+		made.Limits = append(made.Limits, s)
+	}
+	if !t.permanent() && (b.id.Shard > 0 || made.Shards == 1) { // see renewTTL
+		if secs, ok := schema.BucketSeconds(made.Limits, schema.TTLMultiplier); ok {
+			made.TTL = max(schema.TTL(made.RefilledMS, secs), r.After.debtRepaidAt())
+		}
+	}
+	e := &itemExpression{}
+	if stub != nil {
+		e.RequireAbsent(schema.AttrRF)
+		for i := range stub.Limits { // what was counted on the stub is taken over
+			was := &stub.Limits[i]
+			e.RequireSame(schema.BucketAttribute(was.Name, schema.FieldBalance), &was.Balance)
+		}
+	} else {
+		e.RequireAbsent(schema.AttrPK)
+	}
+	return &Write{After: r.After.withStored(made), put: &dynamodb.PutItemInput{
+		TableName: &b.table, Item: made.Item(), ConditionExpression: e.Condition(),
+		ExpressionAttributeNames: e.Names, ExpressionAttributeValues: e.Values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// owner is what an item has of its entity's record.
+type owner struct {
+	cascade     bool
+	parent      string
+	generation  int64
+	incarnation string
+	stamped     bool
+}
+
+func ownerOf(c *config.Subject) owner {
+	o := owner{cascade: c.Cascades(), parent: c.Parent()}
+	if e := c.Entity; e != nil {
+		o.generation, o.incarnation, o.stamped = e.Generation, e.Mark(), true
+	}
+	return o
 }
