@@ -6,43 +6,9 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
-	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
 )
-
-// TestFaultsLateRefund: a refund whose write comes late, when the share is full again, does not
-// lift the balance above the share.
-func TestFaultsLateRefund(t *testing.T) {
-	t.Parallel()
-	for name, shards := range map[string]int{"one": 1, "four": 4} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			const share = 20_000
-			now := newFaultClock().now().UnixMilli()
-			item := func(balance int64) *schema.Bucket {
-				return &schema.Bucket{Shards: shards, RefilledMS: now - 60_000, Limits: []schema.BucketLimit{{
-					Name: "rpm", Balance: balance, Capacity: share * int64(shards),
-					Refill: share * int64(shards), PeriodMS: 1000,
-				}}}
-			}
-			full := bucketitem.NewImage(item(5_000), nil, shards, now).Clone()
-			full.Limits[0].Touch(now, shards)
-			if got := full.Limits[0].BalanceMilli; got != share {
-				t.Fatalf("the share holds %d, want %d", got, share)
-			}
-			after := bucketitem.NewImage(item(8_000), full, shards, now)
-			if got := after.Limits[0].BalanceAt(now); got != share {
-				t.Errorf("after the refund the share holds %d, want %d", got, share)
-			}
-			less := bucketitem.NewImage(item(1_000), full, shards, now)
-			if got, want := less.Limits[0].BalanceAt(now), int64(share-4_000); got != want {
-				t.Errorf("after a charge of others the share holds %d, want %d", got, want)
-			}
-		})
-	}
-}
 
 // TestFaultsRefillLost: who takes from an item that it has not seen moves the time of the refill
 // with its next write. If that is lost, it still knows what is left.

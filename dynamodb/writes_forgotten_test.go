@@ -1,12 +1,9 @@
 package dynamodb
 
 import (
-	"testing"
 	"time"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
-	"github.com/weir-limiter/weir/internal/schema"
 )
 
 // writesForgotten is about buckets that are as ones that nobody has used (docs/semantics.md, 8.4):
@@ -129,42 +126,5 @@ func neverAsked(o how) func(w *neverWorld) {
 		p.has(neverEntity, "n", 39)
 		p.has(neverEntity, "added", 19)
 		p.has(neverEntity, "asked", 8)
-	}
-}
-
-// TestGivenBackIsForgotten: a bucket that was forgotten when it was charged is forgotten again once
-// that has been given back, unless somebody else has asked it in between.
-func TestGivenBackIsForgotten(t *testing.T) {
-	t.Parallel()
-	const used, now = int64(1_000_000), int64(9_000_000)
-	asks := []bucketitem.Take{{Name: "n", Milli: 4000}}
-	n := bucketitem.StoredLimit(&weir.Limit{Name: "n", Capacity: 10, RefillAmount: 1, RefillPeriod: time.Hour})
-	n.Balance = n.Capacity
-	other := func(milli int64) []*bucketitem.Waiter {
-		return []*bucketitem.Waiter{{Now: now + 1, Takes: []bucketitem.Take{{Name: "n", Milli: milli}}}}
-	}
-	for _, c := range []struct {
-		name   string
-		others []*bucketitem.Waiter
-		want   int64 // under a capacity of 30
-	}{
-		{"nobody", nil, 30_000},
-		{"one who is admitted", other(1000), 9000},
-		{"one who asks for nothing", other(0), 10_000},
-		{"one who is denied", other(20_000), 10_000},
-	} {
-		item := &schema.Bucket{RefilledMS: used, Shards: 1, Limits: []schema.BucketLimit{n}}
-		taken := bucketitem.Evaluate(bucketitem.NewImage(item, nil, 1, now), nil, []*bucketitem.Waiter{{Now: now, Takes: asks}})
-		between := bucketitem.Evaluate(taken.After, nil, c.others)
-		back := []*bucketitem.Update{bucketitem.Compensation(now+2, asks, taken.AdmittedResults[0].Found)}
-		left := bucketitem.Evaluate(between.After, back, nil)
-		if left.Effects[0].Net != -4000 {
-			t.Errorf("%s in between: %d milli-units were taken, want -4000", c.name, left.Effects[0].Net)
-		}
-		raised := []weir.Limit{{Name: "n", Capacity: 30, RefillAmount: 1, RefillPeriod: time.Hour}}
-		adapted := left.After.WithConfig(&bucketitem.Config{Limits: raised}, nil)
-		if got := adapted.Limit("n").Peek(now+3, 1); got != c.want {
-			t.Errorf("%s in between: %d milli-units under the raised capacity, want %d", c.name, got, c.want)
-		}
 	}
 }

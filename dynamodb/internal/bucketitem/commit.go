@@ -190,7 +190,7 @@ func (c *commit) handleColdApplied(item schema.Item, waiters []*Waiter) {
 		}
 	}
 	shards := c.subject.ShardCount()
-	r := Evaluate(NewImage(was, nil, shards, c.now()), nil, waiters)
+	r := evaluate(newImage(was, nil, shards, c.now()), nil, waiters)
 	c.image, c.deleted, c.seenAt = r.After.withStored(b), false, c.sentAt
 	r.admitted, r.AdmittedResults = append(r.admitted, r.denied...), append(r.AdmittedResults, r.deniedResults...)
 	c.answerAdmitted(r)

@@ -13,7 +13,7 @@ import (
 
 // redirectWaiters sends reservations on to other shards, because this one is not created.
 func (c *commit) redirectWaiters(m *Image) {
-	r := Evaluate(m, nil, c.Waiters)
+	r := evaluate(m, nil, c.Waiters)
 	r.denied, r.deniedResults = append(r.denied, r.admitted...), append(r.deniedResults, r.AdmittedResults...)
 	for i := range r.deniedResults {
 		r.deniedResults[i].Kind = Denied
@@ -102,10 +102,10 @@ func (c *commit) splitShard(ctx context.Context, blank *Image) (w *dynamodb.Upda
 	if len(move.Deltas) == 0 {
 		return nil, true, nil
 	}
-	r := Evaluate(m, []*Update{move}, nil)
+	r := evaluate(m, []*Update{move}, nil)
 	for _, ch := range move.Deltas { // what moves must still be there
 		i := r.After.index(ch.Name)
-		r.Effects[i].asked, r.Effects[i].need = true, r.Effects[i].Net
+		r.effects[i].asked, r.effects[i].need = true, r.effects[i].net
 	}
 	return c.subject.writer(from).normalWrite(images[from], r, t).update, true, nil
 }

@@ -71,7 +71,7 @@ func (p *subjectState) DoubleShards(ctx context.Context, shards int) {
 	p.retain()
 	p.ns.Running.Run(func() {
 		defer p.Release()
-		ctx, cancel := p.ns.BackgroundContext(ctx)
+		ctx, cancel := p.ns.backgroundContext(ctx)
 		defer cancel()
 		e := &itemExpression{}
 		if shards == 1 {

@@ -10,8 +10,8 @@ type evaluation struct {
 	After    *Image
 	admitted []*Waiter
 	denied   []*Waiter
-	// Effects are in the order of the image's limits.
-	Effects []effect
+	// effects are in the order of the image's limits.
+	effects []effect
 	// The results of the waiters that fit, and of those that do not.
 	AdmittedResults, deniedResults []Result
 	// latest is the latest now of the batch.
@@ -20,8 +20,8 @@ type evaluation struct {
 
 // effect is what an evaluation does to one limit, in milli-units.
 type effect struct {
-	// Net is what the write takes, below zero for a refund.
-	Net int64
+	// net is what the write takes, below zero for a refund.
+	net int64
 	// need is the least that must be stored besides what is credited; asked says that it must be.
 	need  int64
 	asked bool
@@ -35,12 +35,12 @@ type effect struct {
 	consumed int64
 }
 
-// Evaluate applies updates, then judges waiters in their order. Each one that fits counts for
+// evaluate applies updates, then judges waiters in their order. Each one that fits counts for
 // those after it.
-func Evaluate(m *Image, updates []*Update, waiters []*Waiter) *evaluation {
-	r := &evaluation{After: m.Clone(), Effects: make([]effect, len(m.Limits)), latest: math.MinInt64}
-	for i := range r.Effects {
-		r.Effects[i].need = math.MinInt64
+func evaluate(m *Image, updates []*Update, waiters []*Waiter) *evaluation {
+	r := &evaluation{After: m.clone(), effects: make([]effect, len(m.Limits)), latest: math.MinInt64}
+	for i := range r.effects {
+		r.effects[i].need = math.MinInt64
 	}
 	for _, u := range updates {
 		r.applyUpdate(u)
@@ -64,7 +64,7 @@ func (r *evaluation) applyUpdate(of *Update) {
 			r.applyDelta(i, &ch, of.Now)
 		}
 		if !ch.betweenShards {
-			r.Effects[i].consumed += ch.Milli
+			r.effects[i].consumed += ch.Milli
 		}
 	}
 }
@@ -77,15 +77,15 @@ func (r *evaluation) undoDelta(i int, ch *Delta) bool {
 		return false
 	}
 	c.BalanceMilli, c.Seen = was.BalanceMilli, was.fullSince
-	x := &r.Effects[i]
-	x.Net += ch.Milli
+	x := &r.effects[i]
+	x.net += ch.Milli
 	x.refunded -= ch.Milli
 	return true
 }
 
 // applyDelta charges a limit, or refunds to it.
 func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
-	c, x := &r.After.Limits[i], &r.Effects[i]
+	c, x := &r.After.Limits[i], &r.effects[i]
 	c.Touch(now, r.After.Shards)
 	before := c.BalanceMilli
 	if ch.Milli >= 0 {
@@ -96,7 +96,7 @@ func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
 		x.refunded += c.BalanceMilli - before
 		x.trimmed = x.trimmed || c.BalanceMilli-before < -ch.Milli
 	}
-	x.Net += before - c.BalanceMilli
+	x.net += before - c.BalanceMilli
 }
 
 // judge decides on one waiter, all or nothing.
@@ -124,10 +124,10 @@ func (r *evaluation) judge(m *Waiter) {
 	for k := range m.Takes {
 		a := &m.Takes[k]
 		i := r.After.index(a.Name)
-		x := &r.Effects[i]
-		x.need, x.asked = max(x.need, x.Net+a.Needs(r.After.Shards)), true
+		x := &r.effects[i]
+		x.need, x.asked = max(x.need, x.net+a.Needs(r.After.Shards)), true
 		r.After.Limits[i].BalanceMilli -= a.Milli
-		x.Net += a.Milli
+		x.net += a.Milli
 		x.consumed += a.Milli
 		x.charged = x.charged || a.Milli > 0
 	}
@@ -139,11 +139,11 @@ func (r *evaluation) correctFound(m *Image) {
 	for i := range r.After.Limits {
 		a := &r.After.Limits[i]
 		c := m.Limit(a.Name)
-		if c == nil || !r.Effects[i].asked {
+		if c == nil || !r.effects[i].asked {
 			continue
 		}
 		at := max(a.Seen, c.Seen)
-		moved := c.BalanceAt(at) - a.BalanceAt(at)
+		moved := c.balanceAt(at) - a.balanceAt(at)
 		if moved == 0 {
 			continue
 		}
@@ -160,7 +160,7 @@ func (r *evaluation) correctFound(m *Image) {
 
 // concerns reports whether the write concerns a limit.
 func (r *evaluation) concerns(i int) bool {
-	x := &r.Effects[i]
+	x := &r.effects[i]
 	return x.asked || x.charged || x.refunded > 0 || x.consumed != 0
 }
 
@@ -196,14 +196,14 @@ func (m *Image) balanceBounds(r *evaluation, i int) (low, high int64) {
 	c := &m.Limits[i]
 	rate := ShareOf(&c.BucketLimit, m.Shards)
 	low, high = math.MinInt64, math.MaxInt64
-	if r.Effects[i].asked {
-		low = r.Effects[i].need
+	if r.effects[i].asked {
+		low = r.effects[i].need
 	}
-	if r.Effects[i].charged {
+	if r.effects[i].charged {
 		high = rate.CapacityMilli - rate.Gain(m.Item.RefilledMS, r.After.Limits[i].Seen)
 	}
-	if r.Effects[i].refunded > 0 {
-		high = min(high, rate.CapacityMilli-r.Effects[i].refunded)
+	if r.effects[i].refunded > 0 {
+		high = min(high, rate.CapacityMilli-r.effects[i].refunded)
 	}
 	return low, high
 }
@@ -227,8 +227,8 @@ func (m *Image) needsNoRefill(r *evaluation) bool {
 		}
 		c, after := &m.Limits[i], &r.After.Limits[i]
 		low, high := m.balanceBounds(r, i)
-		if c.Balance < low || c.Balance > high || r.Effects[i].trimmed ||
-			after.BalanceMilli+r.Effects[i].Net != c.StoredBalanceAt(it.RefilledMS, after.Seen, m.Shards) {
+		if c.Balance < low || c.Balance > high || r.effects[i].trimmed ||
+			after.BalanceMilli+r.effects[i].net != c.StoredBalanceAt(it.RefilledMS, after.Seen, m.Shards) {
 			return false
 		}
 	}

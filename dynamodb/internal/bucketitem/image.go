@@ -19,9 +19,9 @@ type Image struct {
 	Limits []LimitImage   // as item.Limits
 }
 
-// NewImage makes an image of what was read at now. The image before, or the one that a write was
+// newImage makes an image of what was read at now. The image before, or the one that a write was
 // to lead to, tells what the item cannot say, as far as no other process has written meanwhile.
-func NewImage(b *schema.Bucket, before *Image, shards int, now int64) *Image {
+func newImage(b *schema.Bucket, before *Image, shards int, now int64) *Image {
 	m := &Image{Item: b, Shards: max(b.Shards, shards), Limits: make([]LimitImage, len(b.Limits))}
 	for i := range b.Limits {
 		l := &b.Limits[i]
@@ -46,7 +46,7 @@ func (c *LimitImage) inherit(before, m *Image, now int64) {
 	if c.sameDefinition(&was.BucketLimit) {
 		then := *was
 		if moved != 0 && then.Seen < m.Item.RefilledMS { // they came after the refill, which may have filled it
-			then.BalanceMilli, then.Seen = then.BalanceAt(m.Item.RefilledMS), m.Item.RefilledMS
+			then.BalanceMilli, then.Seen = then.balanceAt(m.Item.RefilledMS), m.Item.RefilledMS
 		}
 		c.BalanceMilli = min(then.BalanceMilli+moved, max(then.BalanceMilli, c.BalanceMilli, c.Rate.CapacityMilli))
 		c.Seen, c.Rate, c.capacity = then.Seen, then.Rate, then.capacity
@@ -78,8 +78,8 @@ func (m *Image) Limit(name string) *LimitImage {
 	return nil
 }
 
-// Clone returns a copy to evaluate on.
-func (m *Image) Clone() *Image {
+// clone returns a copy to evaluate on.
+func (m *Image) clone() *Image {
 	c := *m
 	c.Limits = slices.Clone(m.Limits)
 	return &c
@@ -156,7 +156,7 @@ func (m *Image) Countable(r *Update, sums map[string]int64) error {
 // withSeen returns the image after an evaluation that is not written: limits that were asked for
 // have been seen.
 func (m *Image) withSeen(after *Image) *Image {
-	c := m.Clone()
+	c := m.clone()
 	for i := range c.Limits {
 		if a := after.Limit(c.Limits[i].Name); a != nil {
 			l := &c.Limits[i]
@@ -171,7 +171,7 @@ func (m *Image) withSeenLimits(all ...SeenLimit) *Image {
 	if len(all) == 0 {
 		return m
 	}
-	c := m.Clone()
+	c := m.clone()
 	for _, a := range all {
 		l := c.Limit(a.Name)
 		if l == nil || l.Incomplete {
@@ -193,7 +193,7 @@ func (m *Image) withSeenLimits(all ...SeenLimit) *Image {
 
 // withStored returns the image with other stored values.
 func (m *Image) withStored(b *schema.Bucket) *Image {
-	c := m.Clone()
+	c := m.clone()
 	c.Item = b
 	for i := range c.Limits {
 		if s := b.Limit(c.Limits[i].Name); s != nil {
@@ -224,7 +224,7 @@ func (m *Image) Available(a *Take, now int64) int64 {
 func (m *Image) inUse(now int64) bool {
 	for i := range m.Limits {
 		c := &m.Limits[i]
-		if !c.Incomplete && c.BalanceAt(max(now, c.Seen)) < c.Rate.CapacityMilli {
+		if !c.Incomplete && c.balanceAt(max(now, c.Seen)) < c.Rate.CapacityMilli {
 			return true
 		}
 	}

@@ -113,7 +113,7 @@ func (q *Queue) ExpectedImage() *Image {
 	if m == nil || len(q.updates)+len(q.inFlight) == 0 {
 		return m
 	}
-	return Evaluate(m, slices.Concat(q.inFlight, q.updates), nil).After
+	return evaluate(m, slices.Concat(q.inFlight, q.updates), nil).After
 }
 
 // Adopt takes over an image that another way than the queue has written, and of which image.

@@ -54,10 +54,10 @@ func (c *LimitImage) Matches(l *weir.Limit) bool {
 		c.PeriodMS == l.RefillPeriod.Milliseconds()
 }
 
-// BalanceAt returns the balance at now, which is not before Seen, under the definition that the
+// balanceAt returns the balance at now, which is not before Seen, under the definition that the
 // limit was last used under. What a shard had above its share when it was split it keeps, and
 // gains nothing until it is below.
-func (c *LimitImage) BalanceAt(now int64) int64 {
+func (c *LimitImage) balanceAt(now int64) int64 {
 	if c.BalanceMilli >= c.Rate.CapacityMilli {
 		return c.BalanceMilli
 	}
@@ -67,7 +67,7 @@ func (c *LimitImage) BalanceAt(now int64) int64 {
 // balanceUnder returns the balance at now under another definition: trimmed if the capacity was
 // lowered, and full if the limit was forgotten.
 func (c *LimitImage) balanceUnder(rate kernel.Rate, whole, now int64) int64 {
-	balance := c.BalanceAt(now)
+	balance := c.balanceAt(now)
 	switch {
 	case c.idle(now):
 		return max(min(balance, whole), rate.CapacityMilli)

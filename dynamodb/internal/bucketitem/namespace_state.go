@@ -41,8 +41,8 @@ func (s *namespaceState) reportError(err error) {
 	}
 }
 
-// BackgroundContext bounds what the store does by itself, whether or not the caller waits for it.
-func (s *namespaceState) BackgroundContext(ctx context.Context) (context.Context, context.CancelFunc) {
+// backgroundContext bounds what the store does by itself, whether or not the caller waits for it.
+func (s *namespaceState) backgroundContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), s.Options.WriteTimeout)
 }
 

@@ -67,7 +67,7 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) e
 	if after == nil {
 		after = c.image
 	}
-	c.image, c.deleted, c.seenAt = NewImage(b, after, c.subject.ShardCount(), c.now()), false, c.sentAt
+	c.image, c.deleted, c.seenAt = newImage(b, after, c.subject.ShardCount(), c.now()), false, c.sentAt
 	c.doubleIfBusy(ctx)
 	return nil
 }
@@ -81,7 +81,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 		return c.forced()
 	}
 	if n := c.subject.ShardCount(); n > c.image.Shards {
-		c.image = NewImage(c.image.Item, c.image, n, c.now())
+		c.image = newImage(c.image.Item, c.image, n, c.now())
 	}
 	if c.config == nil && (c.configStale() || c.image.configExpired(c.now())) {
 		return nil, nil, c.readItemConfig(ctx)
@@ -96,7 +96,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 	if c.config != nil && !c.config.matches(base) {
 		base = base.WithConfig(c.config, c.removedLimits)
 	}
-	r := Evaluate(base, c.Updates, c.Waiters)
+	r := evaluate(base, c.Updates, c.Waiters)
 	if len(r.denied) > 0 && c.imageCurrentFor(r.denied) {
 		if base, r = c.nextDenied(base, r); r == nil {
 			return nil, nil, nil
@@ -109,7 +109,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 		return c.writer().coldWrite(r.denied[:1], c.subject.ShardCount(), c.now()), nil, nil
 	}
 	if len(r.denied) > 0 { // judged again by what this write returns
-		r = Evaluate(base, c.Updates, r.admitted)
+		r = evaluate(base, c.Updates, r.admitted)
 	}
 	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.ns.Options.NoSpeculation || c.round > 1) {
 		return c.writer().speculativeWrite(base, r), r, nil
@@ -139,7 +139,7 @@ func (c *commit) nextDenied(base *Image, r *evaluation) (*Image, *evaluation) {
 	}
 	// From now on the limits gain under the new definitions. Only the item can tell others.
 	c.Updates = append(c.Updates, &Update{Now: now, Reread: true})
-	return r.After, Evaluate(r.After, c.Updates, nil)
+	return r.After, evaluate(r.After, c.Updates, nil)
 }
 
 // refillRequested reports whether an update asks for the time of the refill to move.
@@ -154,7 +154,7 @@ func (c *commit) refillRequested() bool {
 
 // forced returns the write of the updates without a condition.
 func (c *commit) forced() (*Write, *evaluation, error) {
-	r := Evaluate(c.image, c.Updates, nil)
+	r := evaluate(c.image, c.Updates, nil)
 	return c.writer().forcedWrite(c.image, r), r, nil
 }
 
@@ -184,7 +184,7 @@ func (c *commit) nextCreate(ctx context.Context) (*Write, *evaluation, error) {
 	if err := c.restoreFirstShard(ctx, m); err != nil || c.subject.ShardCount() > m.Shards {
 		return nil, nil, err
 	}
-	r := Evaluate(m, c.Updates, c.Waiters)
+	r := evaluate(m, c.Updates, c.Waiters)
 	c.answerDenied(r)
 	return c.writer().createWrite(r, c.config, c.image), r, nil
 }
@@ -209,7 +209,7 @@ func (c *commit) nextShard(ctx context.Context, m *Image) (*Write, *evaluation, 
 	if !c.pending() {
 		return nil, nil, nil
 	}
-	r := Evaluate(m, c.Updates, c.Waiters)
+	r := evaluate(m, c.Updates, c.Waiters)
 	w := c.writer().createWrite(r, c.config, c.image)
 	w.donorUpdate = half
 	return w, r, nil

@@ -219,7 +219,7 @@ func (s *namespaceState) readShards(
 				if err != nil {
 					return nil, err
 				}
-				images[i][shard] = NewImage(b, p.Item(shard).lastImage(), p.ShardCount(), now)
+				images[i][shard] = newImage(b, p.Item(shard).lastImage(), p.ShardCount(), now)
 			}
 		}
 		items = items[len(images[i]):]
@@ -254,7 +254,7 @@ func (p *subjectState) StartRead(ctx context.Context, resolve weir.Resolver) (r 
 		defer p.Release()
 		defer p.endConfigRead(r)
 		defer close(r.done)
-		ctx, cancel := p.ns.BackgroundContext(ctx)
+		ctx, cancel := p.ns.backgroundContext(ctx)
 		defer cancel()
 		r.resolved, r.err = resolve(ctx, p.Subject, weir.Usual)
 	})

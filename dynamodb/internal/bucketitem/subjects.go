@@ -245,7 +245,7 @@ func (s *Store) SubjectsInUse(
 		}
 		of := weir.Subject{Entity: b.Entity, Resource: b.Resource}
 		p := s.Subject(of)
-		m := NewImage(b, p.Item(ids[i].Shard).lastImage(), p.ShardCount(), now.UnixMilli())
+		m := newImage(b, p.Item(ids[i].Shard).lastImage(), p.ShardCount(), now.UnixMilli())
 		p.Release()
 		if m.inUse(now.UnixMilli()) {
 			found[of] = true

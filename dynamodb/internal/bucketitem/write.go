@@ -189,14 +189,14 @@ func (b *itemWriter) speculativeWrite(m *Image, r *evaluation) *Write {
 		}
 		c := &m.Limits[i]
 		balance := schema.BucketAttribute(c.Name, schema.FieldBalance)
-		e.AddNumber(balance, -r.Effects[i].Net)
-		e.AddNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.Effects[i].consumed)
+		e.AddNumber(balance, -r.effects[i].net)
+		e.AddNumber(schema.BucketAttribute(c.Name, schema.FieldConsumed), r.effects[i].consumed)
 		low, high := m.balanceBounds(r, i)
 		e.RequireBetween(balance, low, high)
 		e.requireDefinition(&c.BucketLimit)
-		leads.Limits[i].Balance -= r.Effects[i].Net
-		leads.Limits[i].Consumed += r.Effects[i].consumed
-		refills = refills || r.Effects[i].charged
+		leads.Limits[i].Balance -= r.effects[i].net
+		leads.Limits[i].Consumed += r.effects[i].consumed
+		refills = refills || r.effects[i].charged
 	}
 	if refills {
 		e.Require(schema.AttrRF, ">=", m.Item.RefilledMS)
@@ -217,8 +217,8 @@ func (b *itemWriter) forcedWrite(m *Image, r *evaluation) *Write {
 	e.RequireExists(schema.AttrPK)
 	for i := range m.Limits {
 		name := m.Limits[i].Name
-		e.AddNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.Effects[i].Net)
-		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.Effects[i].consumed)
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldBalance), -r.effects[i].net)
+		e.AddNumber(schema.BucketAttribute(name, schema.FieldConsumed), r.effects[i].consumed)
 	}
 	if m.Item.Writes != nil {
 		e.chargeWrite(false)
@@ -324,7 +324,7 @@ func (b *itemWriter) createWrite(r *evaluation, t *Config, stub *Image) *Write {
 		c := &r.After.Limits[i]
 		s := c.BucketLimit
 		s.Balance, s.Incomplete = c.Peek(made.RefilledMS, r.After.Shards), false
-		s.Consumed += r.Effects[i].consumed
+		s.Consumed += r.effects[i].consumed
 		made.Limits = append(made.Limits, s)
 	}
 	if !t.permanent() && (b.id.Shard > 0 || made.Shards == 1) { // see renewTTL

@@ -61,9 +61,9 @@ func (e *itemExpression) creditLimit(
 	target := c.Peek(at, m.Shards)
 	name := func(field string) string { return schema.BucketAttribute(c.Name, field) }
 	if c.missing {
-		e.addLimit(c, target, r.Effects[i].consumed, definable)
+		e.addLimit(c, target, r.effects[i].consumed, definable)
 		s := c.BucketLimit
-		s.Balance, s.Consumed, s.Incomplete = target, r.Effects[i].consumed, false
+		s.Balance, s.Consumed, s.Incomplete = target, r.effects[i].consumed, false
 		return s
 	}
 	was := m.Limit(c.Name)
@@ -74,22 +74,22 @@ func (e *itemExpression) creditLimit(
 	} else {
 		e.SetNumber(balance, target) // under a condition that makes it the same
 	}
-	e.AddNumber(name(schema.FieldConsumed), r.Effects[i].consumed)
-	credited, counts := difference(moved, -r.Effects[i].Net)
+	e.AddNumber(name(schema.FieldConsumed), r.effects[i].consumed)
+	credited, counts := difference(moved, -r.effects[i].net)
 	low, high := int64(math.MinInt64), int64(math.MaxInt64)
-	if r.Effects[i].asked && counts {
-		if low, counts = difference(r.Effects[i].need, credited); !counts {
+	if r.effects[i].asked && counts {
+		if low, counts = difference(r.effects[i].need, credited); !counts {
 			low = math.MinInt64
 		}
 	}
 	switch {
 	case !fits || !counts: // from the deepest debts to the highest capacities
 		low, high = was.Balance, was.Balance
-	case r.Effects[i].trimmed: // nothing is lost of a refund, unless the limit is full indeed
+	case r.effects[i].trimmed: // nothing is lost of a refund, unless the limit is full indeed
 		low, high = was.Balance, was.Balance
 	case credited != ShareOf(&was.BucketLimit, m.Shards).Gain(m.Item.RefilledMS, at):
 		low, high = was.Balance, was.Balance // the limit was full for a while, if it is as it was seen
-	case credited > 0, r.Effects[i].refunded > 0:
+	case credited > 0, r.effects[i].refunded > 0:
 		high = was.Balance // another refund moves the balance without the lock
 	case credited < 0 && c.Capacity < was.Capacity:
 		low, high = was.Balance, was.Balance // trimmed
@@ -106,7 +106,7 @@ func (e *itemExpression) creditLimit(
 		e.SetNumber(name(schema.FieldPeriod), c.PeriodMS)
 	}
 	s := c.BucketLimit
-	s.Balance, s.Consumed = target, was.Consumed+r.Effects[i].consumed
+	s.Balance, s.Consumed = target, was.Consumed+r.effects[i].consumed
 	return s
 }
 

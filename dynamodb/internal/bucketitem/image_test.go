@@ -1,0 +1,78 @@
+package bucketitem
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/schema"
+)
+
+// TestImageLateRefund: a refund whose write comes late, when the share is full again, does not
+// lift the balance above the share.
+func TestImageLateRefund(t *testing.T) {
+	t.Parallel()
+	for name, shards := range map[string]int{"one": 1, "four": 4} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			const share = 20_000
+			const now = int64(1_700_000_000_000)
+			item := func(balance int64) *schema.Bucket {
+				return &schema.Bucket{Shards: shards, RefilledMS: now - 60_000, Limits: []schema.BucketLimit{{
+					Name: "rpm", Balance: balance, Capacity: share * int64(shards),
+					Refill: share * int64(shards), PeriodMS: 1000,
+				}}}
+			}
+			full := newImage(item(5_000), nil, shards, now).clone()
+			full.Limits[0].Touch(now, shards)
+			if got := full.Limits[0].BalanceMilli; got != share {
+				t.Fatalf("the share holds %d, want %d", got, share)
+			}
+			after := newImage(item(8_000), full, shards, now)
+			if got := after.Limits[0].balanceAt(now); got != share {
+				t.Errorf("after the refund the share holds %d, want %d", got, share)
+			}
+			less := newImage(item(1_000), full, shards, now)
+			if got, want := less.Limits[0].balanceAt(now), int64(share-4_000); got != want {
+				t.Errorf("after a charge of others the share holds %d, want %d", got, want)
+			}
+		})
+	}
+}
+
+// TestRefundedIsForgotten: a limit that was forgotten when it was charged is forgotten again after the
+// refund, unless another reservation has asked for it in between.
+func TestRefundedIsForgotten(t *testing.T) {
+	t.Parallel()
+	const used, now = int64(1_000_000), int64(9_000_000)
+	asks := []Take{{Name: "n", Milli: 4000}}
+	n := StoredLimit(&weir.Limit{Name: "n", Capacity: 10, RefillAmount: 1, RefillPeriod: time.Hour})
+	n.Balance = n.Capacity
+	other := func(milli int64) []*Waiter {
+		return []*Waiter{{Now: now + 1, Takes: []Take{{Name: "n", Milli: milli}}}}
+	}
+	for _, c := range []struct {
+		name   string
+		others []*Waiter
+		want   int64 // under a capacity of 30
+	}{
+		{"nobody", nil, 30_000},
+		{"one who is admitted", other(1000), 9000},
+		{"one who asks for nothing", other(0), 10_000},
+		{"one who is denied", other(20_000), 10_000},
+	} {
+		item := &schema.Bucket{RefilledMS: used, Shards: 1, Limits: []schema.BucketLimit{n}}
+		taken := evaluate(newImage(item, nil, 1, now), nil, []*Waiter{{Now: now, Takes: asks}})
+		between := evaluate(taken.After, nil, c.others)
+		back := []*Update{Compensation(now+2, asks, taken.AdmittedResults[0].Found)}
+		left := evaluate(between.After, back, nil)
+		if left.effects[0].net != -4000 {
+			t.Errorf("%s in between: %d milli-units were taken, want -4000", c.name, left.effects[0].net)
+		}
+		raised := []weir.Limit{{Name: "n", Capacity: 30, RefillAmount: 1, RefillPeriod: time.Hour}}
+		adapted := left.After.WithConfig(&Config{Limits: raised}, nil)
+		if got := adapted.Limit("n").Peek(now+3, 1); got != c.want {
+			t.Errorf("%s in between: %d milli-units under the raised capacity, want %d", c.name, got, c.want)
+		}
+	}
+}
