@@ -39,8 +39,8 @@ func (s *Store) ReadEntity(ctx context.Context, name string) (*weir.EntityDefini
 }
 
 // WriteEntity declares an entity or changes its parent and cascade, and stamps its bucket items. A
-// parent that does not exist and a cycle are [weir.Invalid]. Writing what is there already stamps the
-// items again.
+// parent that does not exist and a cycle are [weir.Invalid]. Writing what is there already stamps
+// the items again.
 func (s *Store) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
@@ -71,8 +71,8 @@ func (s *Store) EditEntity(
 	return s.admin.EditEntity(ctx, now, name, edit)
 }
 
-// ListEntities returns a page of names in order: entities with a record or with limits of their own.
-// What an index does not show yet is missing for a moment.
+// ListEntities returns a page of names in order: entities with a record or with limits of their
+// own. What an index does not show yet is missing for a moment.
 func (s *Store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	return s.admin.ListEntities(ctx, q)
 }

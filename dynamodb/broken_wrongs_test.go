@@ -290,7 +290,9 @@ func inlined(u *bucketUpdate) {
 type deaf struct{ *Store }
 
 // ReserveLazily takes what is asked.
-func (d deaf) ReserveLazily(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Plan, *weir.Outcome, error) {
+func (d deaf) ReserveLazily(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Plan, *weir.Outcome, error) {
 	c := *r
 	c.Brought = nil
 	return d.Store.ReserveLazily(ctx, now, &c)
@@ -309,7 +311,9 @@ type certain struct {
 }
 
 // Update does what the store does.
-func (c certain) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (c certain) Update(
+	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+) error {
 	err := c.Store.Update(ctx, now, u, out)
 	if err == nil {
 		out.RefundInDoubt = c.doubt
@@ -321,7 +325,9 @@ func (c certain) Update(ctx context.Context, now time.Time, u *weir.Update, out 
 type lenient struct{ *Store }
 
 // ReserveLazily takes what is asked, or pretends to.
-func (l lenient) ReserveLazily(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Plan, *weir.Outcome, error) {
+func (l lenient) ReserveLazily(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Plan, *weir.Outcome, error) {
 	p, out, err := l.Store.ReserveLazily(ctx, now, r)
 	if isUnavailable(err) {
 		return &weir.Plan{}, &weir.Outcome{At: now}, nil

@@ -50,7 +50,9 @@ func (r *tired) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // tries makes a change again and again, each time with so many requests, and returns how often it
 // took. After each time left must be less.
-func (r *tired) tries(t *testing.T, requests int64, change func(context.Context) error, left func() int) int {
+func (r *tired) tries(
+	t *testing.T, requests int64, change func(context.Context) error, left func() int,
+) int {
 	t.Helper()
 	before := left()
 	for n := 1; ; n++ {

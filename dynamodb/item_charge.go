@@ -95,7 +95,8 @@ func (ic *itemCharge) judgeFromMemory() (denies, known bool) {
 		found, shards := *c, m.Shards
 		if shards > 1 { // as if all of them were one
 			shards = 1
-			found.BalanceMilli, found.Seen, found.Rate = r.Total, r.Since, bucketitem.ShareOf(&c.BucketLimit, shards)
+			found.BalanceMilli, found.Seen = r.Total, r.Since
+			found.Rate = bucketitem.ShareOf(&c.BucketLimit, shards)
 		}
 		found.Touch(ic.now, shards)
 		ic.found.Found = append(ic.found.Found, found)
@@ -210,7 +211,7 @@ func (ic *itemCharge) takeFromShards(ctx context.Context, images []*bucketitem.I
 				left -= part.Milli
 			}
 		}
-		if left > 0 || a.Milli == 0 && all < a.BelowCapacity { // nothing is asked, but nothing is owed either
+		if left > 0 || a.Milli == 0 && all < a.BelowCapacity { // a take of nothing needs a limit without debt
 			return false
 		}
 	}

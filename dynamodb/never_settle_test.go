@@ -99,7 +99,9 @@ func (w *neverWorld) faulty(o how, f testkit.Fault) (p *process, broken *atomic.
 
 // faultyIn is a process whose calls of one operation fail as long as the switch is on; of every
 // operation if it is "".
-func (w *neverWorld) faultyIn(o how, f testkit.Fault, operation string) (p *process, broken *atomic.Bool) {
+func (w *neverWorld) faultyIn(
+	o how, f testkit.Fault, operation string,
+) (p *process, broken *atomic.Bool) {
 	w.Helper()
 	broken = &atomic.Bool{}
 	faults := testkit.NewFaults(&testkit.FaultOptions{Rules: []testkit.FaultRule{{

@@ -48,8 +48,8 @@ func (p *probe) passed(now time.Time) {
 	close(p.answered)
 }
 
-// latest returns the latest answer, after begin has asked for another if it is too old. begin must not
-// block; it calls done once.
+// latest returns the latest answer, after begin has asked for another if it is too old. begin must
+// not block; it calls done once.
 func (p *probe) latest(ctx context.Context, now time.Time, begin func(done func(error))) error {
 	p.mu.Lock()
 	age := now.Sub(p.at)
@@ -97,9 +97,9 @@ func (s *Store) checkNamespace() error {
 	return s.checkNamespaceItem(item)
 }
 
-// checkNamespaceItem returns an error if the item that the namespace's name has in the registry says
-// that the namespace which was opened is gone: it was deleted, or the name leads to another one
-// by now. It remembers which.
+// checkNamespaceItem returns an error if the item that the namespace's name has in the registry
+// says that the namespace which was opened is gone: it was deleted, or the name leads to another
+// one by now. It remembers which.
 func (s *Store) checkNamespaceItem(item schema.Item) error {
 	err := s.namespaceFault(item)
 	s.buckets.Gone.Store(err != nil)

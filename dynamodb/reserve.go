@@ -79,7 +79,9 @@ func (s *Store) reserve(
 }
 
 // execute makes all charges. again is true if the reservation must be planned again.
-func (s *Store) execute(ctx context.Context, op *reserveOp) (out *weir.Outcome, again bool, err error) {
+func (s *Store) execute(
+	ctx context.Context, op *reserveOp,
+) (out *weir.Outcome, again bool, err error) {
 	if op.deniedFromMemory() {
 		return op.deniedOutcome(), false, nil
 	}
@@ -115,7 +117,9 @@ func (s *Store) executeParallel(ctx context.Context, op *reserveOp) {
 }
 
 // finishReserve answers the reservation, and refunds what was taken of one that is not admitted.
-func (s *Store) finishReserve(ctx context.Context, op *reserveOp) (out *weir.Outcome, again bool, err error) {
+func (s *Store) finishReserve(
+	ctx context.Context, op *reserveOp,
+) (out *weir.Outcome, again bool, err error) {
 	all := true
 	for _, ic := range op.charges {
 		switch ic.found.Kind {

@@ -119,7 +119,8 @@ func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
 	}
 	st.Available = kernel.Units(balance) - a.BelowCapacity/1000
 	st.Exceeded = ic.found.Kind == bucketitem.Denied && balance < a.Milli+a.BelowCapacity
-	if ic.found.Kind == bucketitem.Denied && others != nil && !ic.exceeded() && c.BalanceMilli < a.Milli+a.BelowCapacity {
+	if ic.found.Kind == bucketitem.Denied && others != nil && !ic.exceeded() &&
+		c.BalanceMilli < a.Milli+a.BelowCapacity {
 		st.Exceeded = true // enough, but scattered
 	}
 	if st.Exceeded {
@@ -186,7 +187,9 @@ func (op *reserveOp) deniedFromMemory() bool {
 	for _, ic := range op.charges {
 		if denies {
 			for k := range ic.takes {
-				ic.state.Queue(0).NoteSeen(bucketitem.SeenLimit{Name: ic.takes[k].Name, Now: op.now, Denied: true})
+				ic.state.Queue(0).NoteSeen(bucketitem.SeenLimit{
+					Name: ic.takes[k].Name, Now: op.now, Denied: true,
+				})
 			}
 		} else {
 			ic.found = bucketitem.Result{}
@@ -206,7 +209,9 @@ func (op *reserveOp) noteSeen() {
 	for _, ic := range op.charges {
 		for k := range ic.takes {
 			a := &ic.takes[k]
-			ic.state.Queue(ic.shard).NoteSeen(bucketitem.SeenLimit{Name: a.Name, Now: op.now, Limit: a.Limit, Denied: true})
+			ic.state.Queue(ic.shard).NoteSeen(bucketitem.SeenLimit{
+				Name: a.Name, Now: op.now, Limit: a.Limit, Denied: true,
+			})
 		}
 	}
 }

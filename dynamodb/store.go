@@ -1,10 +1,11 @@
 // Package dynamodb keeps limits, entities and balances on one DynamoDB table, which it may share
 // with programs that use the Python library zae-limiter.
 //
-// A [Store] reserves on one namespace of a table: it makes a charge on each subject of a plan, by the
-// queue of a bucket item, and refunds what was taken in vain. The rooms below dynamodb/internal do
-// the rest: bucketitem writes bucket items, admin changes and lists what is configured, config reads
-// it, tables looks after the table and its namespaces, and client makes the calls.
+// A [Store] reserves on one namespace of a table: it makes a charge on each subject of a plan, by
+// the queue of a bucket item, and refunds what was taken in vain. The rooms below
+// dynamodb/internal do the rest: bucketitem writes bucket items, admin changes and lists what is
+// configured, config reads it, tables looks after the table and its namespaces, and client makes
+// the calls.
 package dynamodb
 
 import (
@@ -105,7 +106,8 @@ func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, 
 		return nil, err
 	}
 	defer s.running.End()
-	c, err := s.config.ReadSubject(ctx, of, config.Consistent(ctx), schema.NamespaceKey(s.options.Namespace))
+	name := schema.NamespaceKey(s.options.Namespace)
+	c, err := s.config.ReadSubject(ctx, of, config.Consistent(ctx), name)
 	if err != nil {
 		return nil, err
 	}

@@ -133,7 +133,8 @@ func (t *Table) Describe(ctx context.Context) (*TableInfo, error) {
 
 func newTableInfo(d *types.TableDescription) *TableInfo {
 	info := &TableInfo{
-		Name: client.Text(d.TableName), ARN: client.Text(d.TableArn), Status: string(d.TableStatus), Lean: tables.IsLean(d),
+		Name: client.Text(d.TableName), ARN: client.Text(d.TableArn), Status: string(d.TableStatus),
+		Lean: tables.IsLean(d),
 	}
 	if d.CreationDateTime != nil {
 		info.Created = *d.CreationDateTime

@@ -73,7 +73,9 @@ func (s *Store) tryTransaction(ctx context.Context, op *reserveOp) (answered boo
 
 // writeTransaction writes the items, and reports false if a condition did not hold or another
 // transaction was faster. A single item needs no transaction.
-func (s *Store) writeTransaction(ctx context.Context, op *reserveOp, writes []*bucketitem.Write) (bool, error) {
+func (s *Store) writeTransaction(
+	ctx context.Context, op *reserveOp, writes []*bucketitem.Write,
+) (bool, error) {
 	var err error
 	if len(writes) == 1 {
 		_, err = writes[0].Send(ctx, s.client)

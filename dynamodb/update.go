@@ -18,7 +18,9 @@ import (
 // which part was done: the same update again, or another of the same lease, does only the
 // rest. An amount that may have been given back is not given back again; the outcome says that
 // its refund is in doubt, and it is counted in [Stats].
-func (s *Store) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (s *Store) Update(
+	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+) error {
 	if err := s.running.Enter(); err != nil {
 		return err
 	}

@@ -44,7 +44,9 @@ func wrongWrites() []*wrong {
 type generous struct{ *Store }
 
 // ReserveLazily takes the rest of what is asked.
-func (g generous) ReserveLazily(ctx context.Context, now time.Time, r *weir.Reservation) (*weir.Plan, *weir.Outcome, error) {
+func (g generous) ReserveLazily(
+	ctx context.Context, now time.Time, r *weir.Reservation,
+) (*weir.Plan, *weir.Outcome, error) {
 	c := *r
 	c.Charges = append([]weir.Charge(nil), r.Charges...)
 	for i := range c.Charges {

@@ -77,7 +77,10 @@ func (a *Admin) ChangeConfig(
 		return err
 	}
 	for attempt := range MaxPlans {
-		t := &Change{Transaction: client.Transaction{Table: a.Client.TableName}, namespace: a.config.Namespace, now: now, principal: principal}
+		t := &Change{
+			Transaction: client.Transaction{Table: a.Client.TableName},
+			namespace:   a.config.Namespace, now: now, principal: principal,
+		}
 		if err := plan(ctx, t); err != nil {
 			return err
 		}

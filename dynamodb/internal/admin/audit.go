@@ -23,7 +23,8 @@ func (a *Admin) ReadAudit(
 	ctx context.Context, at weir.Subject, after string,
 ) iter.Seq2[weir.AuditEvent, error] {
 	owner := auditOwner(at)
-	in := client.Partition(schema.AuditPK(a.config.Namespace, owner), schema.SKAuditPrefix, config.Consistent(ctx))
+	pk := schema.AuditPK(a.config.Namespace, owner)
+	in := client.Partition(pk, schema.SKAuditPrefix, config.Consistent(ctx))
 	in.ScanIndexForward = new(false)
 	if after != "" {
 		id, err := weir.ParseLeaseID(after) // a ULID as well

@@ -157,7 +157,8 @@ func (a *Admin) deleteState(ctx context.Context, name string) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	usage := client.KeysOnly(client.Partition(schema.EntityPK(a.config.Namespace, name), schema.SKUsagePrefix, true))
+	pk := schema.EntityPK(a.config.Namespace, name)
+	usage := client.KeysOnly(client.Partition(pk, schema.SKUsagePrefix, true))
 	n, err := a.deleteFound(ctx, usage)
 	return deleted + n, err
 }

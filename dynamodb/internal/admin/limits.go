@@ -42,7 +42,9 @@ func (a *Admin) WriteLimits(
 	if err != nil {
 		return err
 	}
-	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{Kind: bucketitem.LimitsChanged, At: at, Now: now})
+	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
+		Kind: bucketitem.LimitsChanged, At: at, Now: now,
+	})
 }
 
 // PlanLimits plans the writes that give a place these limits.
@@ -163,7 +165,9 @@ func (a *Admin) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) e
 	if err != nil {
 		return err
 	}
-	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{Kind: bucketitem.PolicyChanged, Now: now})
+	return a.buckets.ApplyConfigChange(ctx, bucketitem.ConfigChange{
+		Kind: bucketitem.PolicyChanged, Now: now,
+	})
 }
 
 // unchangedElsewhere returns the condition under which an item may be replaced by target:

@@ -100,7 +100,8 @@ func (a *Admin) Entities(ctx context.Context, now time.Time, resource string) ([
 	defer a.running.End()
 	var ids []schema.BucketID
 	// A lean table's index has nothing but the keys.
-	in := client.KeysOnly(client.Indexed(schema.GSI2, schema.ResourcePK(a.config.Namespace, resource), schema.BucketPrefix))
+	pk := schema.ResourcePK(a.config.Namespace, resource)
+	in := client.KeysOnly(client.Indexed(schema.GSI2, pk, schema.BucketPrefix))
 	for id, err := range client.Query(ctx, a.Client, in, bucketID) {
 		if err != nil {
 			return nil, err
@@ -220,7 +221,9 @@ func (a *Admin) withLimitsOn(
 }
 
 // filterWithLimits returns those of the entities that have limits of their own on a resource.
-func (a *Admin) filterWithLimits(ctx context.Context, resource string, names []string) ([]string, error) {
+func (a *Admin) filterWithLimits(
+	ctx context.Context, resource string, names []string,
+) ([]string, error) {
 	keys := make([]schema.Key, len(names))
 	for i, name := range names {
 		keys[i] = schema.EntityConfigKey(a.config.Namespace, name, resource)

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
-// ManyRows is how many rows of one entity are skipped rather than read: another question costs about
-// as much as so many rows of the answer.
+// ManyRows is how many rows of one entity are skipped rather than read: another question costs
+// about as much as so many rows of the answer.
 const ManyRows = 100
 
 // indexedName is an entity that has rows in the namespace's index.
@@ -79,7 +79,8 @@ func (r *indexedRows) next(names int) int {
 
 // readNames reads so many rows behind a name, or as many as one answer holds.
 func (a *Admin) readNames(ctx context.Context, after string, limit int) (*indexedRows, error) {
-	in := client.KeysOnly(a.namesAfter(schema.GSI4, a.config.Namespace, schema.EntityPK(a.config.Namespace, ""), after))
+	ns := a.config.Namespace
+	in := client.KeysOnly(a.namesAfter(schema.GSI4, ns, schema.EntityPK(ns, ""), after))
 	in.TableName, in.Limit = &a.Client.TableName, new(int32(limit))
 	r := &indexedRows{more: true}
 	for r.more && r.rows == 0 {

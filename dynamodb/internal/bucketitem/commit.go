@@ -192,7 +192,8 @@ func (c *commit) handleColdApplied(item schema.Item, waiters []*Waiter) {
 	shards := c.subject.ShardCount()
 	r := evaluate(newImage(was, nil, shards, c.now()), nil, waiters)
 	c.image, c.deleted, c.seenAt = r.After.withStored(b), false, c.sentAt
-	r.admitted, r.AdmittedResults = append(r.admitted, r.denied...), append(r.AdmittedResults, r.deniedResults...)
+	r.admitted = append(r.admitted, r.denied...)
+	r.AdmittedResults = append(r.AdmittedResults, r.deniedResults...)
 	c.answerAdmitted(r)
 	for i := range c.image.Limits {
 		l := &c.image.Limits[i]

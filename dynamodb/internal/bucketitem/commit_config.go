@@ -133,7 +133,8 @@ func (c *commit) judgeError(m *Waiter) error {
 	for k := range m.Takes {
 		l := c.image.Limit(m.Takes[k].Name)
 		if l != nil && len(l.Unjudged) > 0 {
-			return config.UnsupportedAttribute(c.subject.id(c.shard).PK(), schema.BucketAttribute(l.Name, l.Unjudged[0]))
+			attribute := schema.BucketAttribute(l.Name, l.Unjudged[0])
+			return config.UnsupportedAttribute(c.subject.id(c.shard).PK(), attribute)
 		}
 	}
 	return nil

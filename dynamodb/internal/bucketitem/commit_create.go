@@ -14,7 +14,8 @@ import (
 // redirectWaiters sends reservations on to other shards, because this one is not created.
 func (c *commit) redirectWaiters(m *Image) {
 	r := evaluate(m, nil, c.Waiters)
-	r.denied, r.deniedResults = append(r.denied, r.admitted...), append(r.deniedResults, r.AdmittedResults...)
+	r.denied = append(r.denied, r.admitted...)
+	r.deniedResults = append(r.deniedResults, r.AdmittedResults...)
 	for i := range r.deniedResults {
 		r.deniedResults[i].Kind = Denied
 	}
@@ -72,7 +73,9 @@ func FirstShare(l *schema.BucketLimit, images []*Image) int64 {
 // empty new shard would hold up every request with a slow limit that is sent to it, and gain its
 // share beside what the others keep above theirs (ADR 19). The write is nil if there is nothing to
 // take; found is false if there is no shard to take from.
-func (c *commit) splitShard(ctx context.Context, blank *Image) (w *dynamodb.UpdateItemInput, found bool, err error) {
+func (c *commit) splitShard(
+	ctx context.Context, blank *Image,
+) (w *dynamodb.UpdateItemInput, found bool, err error) {
 	images, err := c.subject.ReadShards(ctx, c.now())
 	if err != nil {
 		return nil, false, err

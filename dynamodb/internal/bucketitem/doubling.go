@@ -109,7 +109,9 @@ func (p *subjectState) propagateShardCount(ctx context.Context, from, shards int
 }
 
 // setShardCount writes a count of shards to one of them, under the conditions of e.
-func (p *subjectState) setShardCount(ctx context.Context, shard, shards int, e *itemExpression) error {
+func (p *subjectState) setShardCount(
+	ctx context.Context, shard, shards int, e *itemExpression,
+) error {
 	e.SetNumber(schema.AttrShardCount, int64(shards))
 	_, err := p.ns.Client.API.UpdateItem(ctx, p.writer(shard).updateInput(e))
 	return err

@@ -164,8 +164,8 @@ func (r *evaluation) concerns(i int) bool {
 	return x.asked || x.charged || x.refunded > 0 || x.consumed != 0
 }
 
-// maxDefined bounds the definitions that one condition checks, because DynamoDB bounds the length of
-// an expression. With more, a write relies on the time of the refill, which every change of a
+// maxDefined bounds the definitions that one condition checks, because DynamoDB bounds the length
+// of an expression. With more, a write relies on the time of the refill, which every change of a
 // definition moves, or on the item's stamp (vu).
 const maxDefined = 16
 

@@ -45,10 +45,11 @@ func (c *LimitImage) inherit(before, m *Image, now int64) {
 	moved := c.Balance - was.Balance // by other writers' charges and refunds
 	if c.sameDefinition(&was.BucketLimit) {
 		then := *was
-		if moved != 0 && then.Seen < m.Item.RefilledMS { // they came after the refill, which may have filled it
+		if moved != 0 && then.Seen < m.Item.RefilledMS { // after the refill, which may have filled it
 			then.BalanceMilli, then.Seen = then.balanceAt(m.Item.RefilledMS), m.Item.RefilledMS
 		}
-		c.BalanceMilli = min(then.BalanceMilli+moved, max(then.BalanceMilli, c.BalanceMilli, c.Rate.CapacityMilli))
+		most := max(then.BalanceMilli, c.BalanceMilli, c.Rate.CapacityMilli)
+		c.BalanceMilli = min(then.BalanceMilli+moved, most)
 		c.Seen, c.Rate, c.capacity = then.Seen, then.Rate, then.capacity
 		return
 	}
@@ -140,7 +141,8 @@ func (m *Image) configExpired(now int64) bool {
 func (m *Image) Countable(r *Update, sums map[string]int64) error {
 	for _, ch := range r.Deltas {
 		if l := m.Limit(ch.Name); l != nil && ch.Milli > 0 &&
-			(sums[ch.Name] > math.MaxInt64-ch.Milli || min(l.Balance, l.BalanceMilli) < math.MinInt64+sums[ch.Name]+ch.Milli) {
+			(sums[ch.Name] > math.MaxInt64-ch.Milli ||
+				min(l.Balance, l.BalanceMilli) < math.MinInt64+sums[ch.Name]+ch.Milli) {
 			return client.Fault(weir.Invalid, "totals."+ch.Name, strconv.FormatInt(ch.Milli/1000, 10),
 				"is more than can be counted")
 		}

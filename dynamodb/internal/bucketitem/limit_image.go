@@ -13,8 +13,8 @@ import (
 type LimitImage struct {
 	schema.BucketLimit // as stored
 
-	// BalanceMilli is what there is at the instant seen (Unix ms), in milli-units; from then on it refills
-	// at rate, which is the definition that the limit was last used under.
+	// BalanceMilli is what there is at the instant seen (Unix ms), in milli-units; from then on it
+	// refills at rate, which is the definition that the limit was last used under.
 	BalanceMilli int64
 	Seen         int64
 	Rate         kernel.Rate
@@ -98,7 +98,8 @@ func (c *LimitImage) Touch(now int64, shards int) {
 		at = now // when it was last asked for does not matter
 	}
 	rate := ShareOf(&c.BucketLimit, shards)
-	c.BalanceMilli, c.Seen, c.Rate, c.capacity = c.balanceUnder(rate, c.Capacity, max(now, c.Seen)), at, rate, c.Capacity
+	c.BalanceMilli = c.balanceUnder(rate, c.Capacity, max(now, c.Seen))
+	c.Seen, c.Rate, c.capacity = at, rate, c.Capacity
 }
 
 // untouch undoes a touch that took nothing from a forgotten limit: only a request that is

@@ -42,7 +42,9 @@ func (s *namespaceState) reportError(err error) {
 }
 
 // backgroundContext bounds what the store does by itself, whether or not the caller waits for it.
-func (s *namespaceState) backgroundContext(ctx context.Context) (context.Context, context.CancelFunc) {
+func (s *namespaceState) backgroundContext(
+	ctx context.Context,
+) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), s.Options.WriteTimeout)
 }
 

@@ -14,7 +14,8 @@ func (c *commit) nextWrite(ctx context.Context) (*Write, *evaluation, error) {
 		return nil, nil, c.readItem(ctx)
 	case c.deleted, c.image != nil && c.image.Item.Stub:
 		return c.nextCreate(ctx)
-	case c.image == nil && (c.ns.Options.NoSpeculation || len(c.Updates) > 0 || len(limitNames(c.Waiters)) > maxDefined):
+	case c.image == nil && (c.ns.Options.NoSpeculation || len(c.Updates) > 0 ||
+		len(limitNames(c.Waiters)) > maxDefined):
 		return nil, nil, c.readItem(ctx)
 	case c.image == nil:
 		return c.writer().coldWrite(sameDefinitionPrefix(c.Waiters), c.subject.ShardCount(), c.now()), nil, nil
@@ -111,7 +112,8 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 	if len(r.denied) > 0 { // judged again by what this write returns
 		r = evaluate(base, c.Updates, r.admitted)
 	}
-	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) && (!c.ns.Options.NoSpeculation || c.round > 1) {
+	if base == c.image && !c.refillRequested() && base.needsNoRefill(r) &&
+		(!c.ns.Options.NoSpeculation || c.round > 1) {
 		return c.writer().speculativeWrite(base, r), r, nil
 	}
 	t := c.config

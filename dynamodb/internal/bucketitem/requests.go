@@ -114,7 +114,8 @@ type Update struct {
 	Now    int64
 	Deltas []Delta
 	// Refill asks for a write that moves the time of the refill. Reread asks for the item to be given
-	// the limits of the configuration, which is read again. itemDeleted says that the item was deleted.
+	// the limits of the configuration, which is read again. itemDeleted says that the item was
+	// deleted.
 	Refill, Reread, itemDeleted bool
 	// InDoubt is true after an update that was ended because its refund may or may not have been made.
 	InDoubt bool
@@ -131,7 +132,8 @@ type Delta struct {
 	Limit *weir.Limit // for an item that must be created again
 	// betweenShards is true if units go to another shard: they were not consumed.
 	betweenShards bool
-	// before is the limit before that was taken which a compensation refunds; nil if that is not known.
+	// before is the limit before that was taken which a compensation refunds; nil if that is not
+	// known.
 	before *LimitImage
 }
 

@@ -137,8 +137,8 @@ func (p *subjectState) forgetParent() {
 	p.parent, p.parentKnown = "", false
 }
 
-// ItemStale reports whether the item is known not to have what applies, so that it must not be judged
-// by alone.
+// ItemStale reports whether the item is known not to have what applies, so that it must not be
+// judged by alone.
 func (p *subjectState) ItemStale() bool {
 	p.mu.Lock()
 	t, moved := p.config, p.parentKnown && p.parent != p.cascadeParent
@@ -147,8 +147,8 @@ func (p *subjectState) ItemStale() bool {
 	return t != nil && (moved || t.level == weir.LevelRequest || m != nil && !t.matches(m))
 }
 
-// MarkVerified notes that the configuration was read after a change, and what applies; nil if that is
-// not at hand.
+// MarkVerified notes that the configuration was read after a change, and what applies; nil if that
+// is not at hand.
 func (p *subjectState) MarkVerified(number uint64, r *weir.Resolved) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -241,7 +241,9 @@ type ConfigRead struct {
 // StartRead returns the read of the configuration that is in progress, or begins one; began says
 // which. A read that began before this process's last change of the configuration is not joined.
 // The read does not end with the caller that began it, because others may wait for it.
-func (p *subjectState) StartRead(ctx context.Context, resolve weir.Resolver) (r *ConfigRead, began bool) {
+func (p *subjectState) StartRead(
+	ctx context.Context, resolve weir.Resolver,
+) (r *ConfigRead, began bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if r := p.reading; r != nil && !p.ns.ConfigChanges.since(p.Subject, r.Changes) {

@@ -1,15 +1,15 @@
-// Package bucketitem writes the bucket items of a namespace: one item for each subject and shard, with
-// all its limits.
+// Package bucketitem writes the bucket items of a namespace: one item for each subject and shard,
+// with all its limits.
 //
-// Each item has a [Queue]. One write of it is in flight at a time; everything that arrives meanwhile
-// goes with the next one (group commit). A commit sends a write without having read the item; if its
-// condition fails, DynamoDB returns the item, and the [Image] of it says which write comes next:
-// create, normal, speculative, or a denial. What is never denied (an [Update]) goes with the same
-// writes as reservations (a [Waiter]).
+// Each item has a [Queue]. One write of it is in flight at a time; everything that arrives
+// meanwhile goes with the next one (group commit). A commit sends a write without having read the
+// item; if its condition fails, DynamoDB returns the item, and the [Image] of it says which write
+// comes next: create, normal, speculative, or a denial. What is never denied (an [Update]) goes
+// with the same writes as reservations (a [Waiter]).
 //
-// From below: a [LimitImage] is one limit with its arithmetic, an [Image] an item, an [Evaluation] what
-// a batch comes to on it. A writer builds the expressions, a commit chooses and sends the writes, and a
-// [Subject] has the queues of all shards.
+// From below: a [LimitImage] is one limit with its arithmetic, an [Image] an item, an evaluation
+// what a batch comes to on it. A writer builds the expressions, a commit chooses and sends the
+// writes, and a [Subject] has the queues of all shards.
 package bucketitem
 
 import (
@@ -82,8 +82,8 @@ func (p *Subject) Flush(ctx context.Context, now int64) error {
 	return nil
 }
 
-// PlanWrite decides on the write of one reservation by an image of its own, without the queue, for a
-// transaction. The write is nil if the waiter has its answer.
+// PlanWrite decides on the write of one reservation by an image of its own, without the queue, for
+// a transaction. The write is nil if the waiter has its answer.
 func (p *Subject) PlanWrite(
 	ctx context.Context, w *Waiter, shard int, m *Image,
 ) (*Write, *evaluation, error) {
@@ -215,8 +215,8 @@ func (s *Store) ReadSubjects(
 	return s.readShards(ctx, now, states)
 }
 
-// SubjectsInUse returns the subjects of bucket items on which something is in use: some limit is not
-// full.
+// SubjectsInUse returns the subjects of bucket items on which something is in use: some limit is
+// not full.
 func (s *Store) SubjectsInUse(
 	ctx context.Context, now time.Time, ids []schema.BucketID,
 ) (map[weir.Subject]bool, error) {
@@ -306,10 +306,11 @@ const (
 	EntityDeleted
 )
 
-// ApplyConfigChange brings what the process knows, and the bucket items of the place, up to date: from
-// now on the process reads the configuration of the subjects concerned before it judges by an item.
-// The items of an entity's own limits are written at once, for other processes that go by the items
-// alone; all others when they are next used, or when another process's cache has expired.
+// ApplyConfigChange brings what the process knows, and the bucket items of the place, up to date:
+// from now on the process reads the configuration of the subjects concerned before it judges by an
+// item. The items of an entity's own limits are written at once, for other processes that go by
+// the items alone; all others when they are next used, or when another process's cache has
+// expired.
 func (s *Store) ApplyConfigChange(ctx context.Context, c ConfigChange) error {
 	at := c.At
 	if c.Kind == EntityChanged || c.Kind == EntityDeleted {

@@ -31,7 +31,8 @@ type Write struct {
 func (w *Write) Send(ctx context.Context, c *client.Client) (schema.Item, error) {
 	switch {
 	case w.donorUpdate != nil:
-		_, err := c.API.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: w.TransactItems()})
+		in := &dynamodb.TransactWriteItemsInput{TransactItems: w.TransactItems()}
+		_, err := c.API.TransactWriteItems(ctx, in)
 		return w.put.Item, err
 	case w.put != nil:
 		_, err := c.API.PutItem(ctx, w.put)
@@ -136,7 +137,8 @@ func sameDefinitionPrefix(waiters []*Waiter) []*Waiter {
 		for k := range m.Takes {
 			a := &m.Takes[k]
 			l := known[a.Name]
-			if l != nil && a.Limit != nil && !l.Same(*a.Limit) || sums[a.Name] > math.MaxInt64-a.Milli-a.BelowCapacity {
+			if l != nil && a.Limit != nil && !l.Same(*a.Limit) ||
+				sums[a.Name] > math.MaxInt64-a.Milli-a.BelowCapacity {
 				return waiters[:n]
 			}
 			if l == nil {
@@ -314,8 +316,8 @@ func (m *Image) takeOver(stub *Image, now int64) {
 	}
 }
 
-// createWrite puts a new item with what was evaluated on a blank image. stub is what there is of the
-// item; nil for nothing.
+// createWrite puts a new item with what was evaluated on a blank image. stub is what there is of
+// the item; nil for nothing.
 func (b *itemWriter) createWrite(r *evaluation, t *Config, stub *Image) *Write {
 	made := r.After.Item.Copy()
 	made.RefilledMS = max(made.RefilledMS, r.latest)

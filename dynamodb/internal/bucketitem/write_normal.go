@@ -146,7 +146,9 @@ func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
 // renewTTL sets when the item may be deleted. With limits of the entity's own it never is;
 // otherwise some time after it would be full again, and not before its debts are repaid. Nor is
 // the first shard of several: a process that finds nothing would create it full beside the others.
-func (b *itemWriter) renewTTL(e *itemExpression, r *evaluation, leads *schema.Bucket, t *Config, at int64) {
+func (b *itemWriter) renewTTL(
+	e *itemExpression, r *evaluation, leads *schema.Bucket, t *Config, at int64,
+) {
 	var ttl int64
 	switch {
 	case t == nil:
