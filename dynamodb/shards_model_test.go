@@ -121,7 +121,9 @@ func (m *shardModel) note(format string, args ...any) {
 // refill brings the exact bucket to now.
 func (m *shardModel) refill() {
 	now := m.clock.Now().UnixMilli()
-	rate := kernel.RateOf(modelCapacity, modelCapacity, modelPeriod)
+	rate := kernel.Rate{
+		CapacityMilli: modelCapacity * 1000, RefillMilli: modelCapacity * 1000, PeriodMS: modelPeriod.Milliseconds(),
+	}
 	m.balance, m.at = rate.Refill(m.balance, m.at, now), now
 }
 

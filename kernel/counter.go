@@ -1,6 +1,9 @@
 package kernel
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Definition is what a counter goes by: a limit without its name. All of its numbers are above
 // zero, except those that its kind does not use.
@@ -89,4 +92,22 @@ func Judge(
 		retryAfter = Until(now, c.FreeAt(now, n+lowered))
 	}
 	return available, retryAfter, fits
+}
+
+// Duration returns a wait of so many milliseconds, at most the longest duration there is.
+func Duration(ms int64) time.Duration {
+	if ms > math.MaxInt64/int64(time.Millisecond) {
+		return math.MaxInt64
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+// Until returns the wait between two instants (ms): 0 if the second one has come, and at most the
+// longest duration there is.
+func Until(nowMS, atMS int64) time.Duration {
+	if atMS <= nowMS {
+		return 0
+	}
+	ms := uint64(atMS) - uint64(nowMS) // the difference of two int64 fits
+	return Duration(int64(min(ms, math.MaxInt64)))
 }

@@ -3,7 +3,6 @@ package kernel
 import (
 	"math"
 	"math/bits"
-	"time"
 )
 
 const milliPerUnit = 1000
@@ -17,12 +16,6 @@ type Rate struct {
 	RefillMilli int64
 	// PeriodMS is the period, in milliseconds.
 	PeriodMS int64
-}
-
-// RateOf returns the rate of a bucket whose capacity and refill are given in units, each at most
-// MaxInt64/1000, and whose period is whole milliseconds.
-func RateOf(capacity, refill int64, period time.Duration) Rate {
-	return Rate{capacity * 1000, refill * 1000, period.Milliseconds()}
 }
 
 // Gain returns the milli-units regained between two instants (ms), regardless of the capacity:

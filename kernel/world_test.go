@@ -7,8 +7,6 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-const hour = 60 * minute
-
 // start is the beginning of most tests: a whole hour, day and minute in UTC, on a Monday.
 var start = time.Date(2026, 6, 1, 0, 0, 0, 0, time.UTC).UnixMilli()
 
