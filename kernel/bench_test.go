@@ -58,7 +58,7 @@ func BenchmarkCounters(b *testing.B) {
 					b.Fatal("does not fit")
 				}
 				pieces[0], _ = c.Take(now, 2)
-				c.Settle(now, kernel.Claim{Pieces: pieces, From: 2, To: 1, Ends: true})
+				c.Apply(now, kernel.Change{Pieces: pieces, From: 2, To: 1, Ends: true})
 			}
 		})
 	}

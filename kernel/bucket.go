@@ -56,21 +56,21 @@ func (b *Bucket) Available(now int64) int64 {
 	return Units(b.BalanceMilli)
 }
 
-// Peek implements [Counter].
-func (b *Bucket) Peek(now int64, d Definition) int64 {
+// AvailableAt implements [Counter].
+func (b *Bucket) AvailableAt(now int64, d Definition) int64 {
 	then := *b
 	then.Redefine(now, d)
 	return then.Available(now)
 }
 
-// FreeAt implements [Counter].
-func (b *Bucket) FreeAt(now, n int64) int64 {
+// FitsAt implements [Counter].
+func (b *Bucket) FitsAt(now, n int64) int64 {
 	now = max(now, b.SeenMS)
 	return b.Rate.ReachedAt(b.at(now), n*milliPerUnit, now)
 }
 
-// Counts implements [Counter]: a debt must fit 64 bits.
-func (b *Bucket) Counts(now int64, c Claim) bool {
+// CanCount implements [Counter]: a debt must fit 64 bits.
+func (b *Bucket) CanCount(now int64, c Change) bool {
 	milli, ok := Milli(c.To - c.From)
 	return ok && b.at(max(now, b.SeenMS)) >= math.MinInt64+milli
 }
@@ -82,8 +82,8 @@ func (b *Bucket) Take(now, n int64) (Piece, bool) {
 	return Piece{}, false
 }
 
-// Settle implements [Counter]: it takes more, into debt, or gives back up to the capacity.
-func (b *Bucket) Settle(now int64, c Claim) []Piece {
+// Apply implements [Counter]: it takes more, into debt, or gives back up to the capacity.
+func (b *Bucket) Apply(now int64, c Change) []Piece {
 	b.touch(now)
 	if c.To >= c.From {
 		b.BalanceMilli -= (c.To - c.From) * milliPerUnit

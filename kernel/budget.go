@@ -70,12 +70,12 @@ func (b *Budget) Available(now int64) int64 {
 	return b.Capacity - b.Used(now)
 }
 
-// Peek implements [Counter].
-func (b *Budget) Peek(now int64, d Definition) int64 { return d.Capacity - b.Used(now) }
+// AvailableAt implements [Counter].
+func (b *Budget) AvailableAt(now int64, d Definition) int64 { return d.Capacity - b.Used(now) }
 
-// FreeAt implements [Counter]: it is the end of the current period, or of a later one after a change
+// FitsAt implements [Counter]: it is the end of the current period, or of a later one after a change
 // of the calendar.
-func (b *Budget) FreeAt(now, n int64) int64 {
+func (b *Budget) FitsAt(now, n int64) int64 {
 	at := max(now, b.SeenMS)
 	for b.Capacity-b.Used(at) < n {
 		next := int64(math.MaxInt64)
@@ -92,8 +92,8 @@ func (b *Budget) FreeAt(now, n int64) int64 {
 	return at
 }
 
-// Counts implements [Counter]. In a period that has ended nothing is counted.
-func (b *Budget) Counts(now int64, c Claim) bool {
+// CanCount implements [Counter]. In a period that has ended nothing is counted.
+func (b *Budget) CanCount(now int64, c Change) bool {
 	now = max(now, b.SeenMS)
 	if len(c.Pieces) > 0 && c.Pieces[0].Until <= now {
 		return true
@@ -124,9 +124,9 @@ func (b *Budget) add(start, end, n int64) {
 	}
 }
 
-// Settle implements [Counter]: it counts in the period of the reservation, and nowhere once that has
+// Apply implements [Counter]: it counts in the period of the reservation, and nowhere once that has
 // ended.
-func (b *Budget) Settle(now int64, c Claim) []Piece {
+func (b *Budget) Apply(now int64, c Change) []Piece {
 	b.touch(now)
 	if len(c.Pieces) == 0 {
 		return nil

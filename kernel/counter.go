@@ -34,8 +34,8 @@ type Piece struct {
 	Mark int64
 }
 
-// Claim is what one lease stands for on one limit, and what it shall stand for.
-type Claim struct {
+// Change is what one lease stands for on one limit, and what it shall stand for.
+type Change struct {
 	// Pieces are where the lease's units are. They are not changed.
 	Pieces []Piece
 	// From and To are the units that the lease stands for before and after.
@@ -53,19 +53,19 @@ type Counter interface {
 	// Available brings the counter to now and returns the units that are left of the capacity,
 	// rounded down. A counter that is forgotten stays so.
 	Available(now int64) int64
-	// Peek returns what Available would if d were in force, and changes nothing.
-	Peek(now int64, d Definition) int64
-	// FreeAt returns the first instant, not before now, at which n units are available if nobody
+	// AvailableAt returns what Available would if d were in force, and changes nothing.
+	AvailableAt(now int64, d Definition) int64
+	// FitsAt returns the first instant, not before now, at which n units are available if nobody
 	// takes any. It is MaxInt64 if they never are.
-	FreeAt(now, n int64) int64
-	// Counts reports whether the counter can hold what c asks for, whatever the capacity.
-	Counts(now int64, c Claim) bool
+	FitsAt(now, n int64) int64
+	// CanCount reports whether the counter can hold what c asks for, whatever the capacity.
+	CanCount(now int64, c Change) bool
 	// Take counts n more units, whether or not they fit, and returns where they are. It reports
 	// false if there is nothing to remember.
 	Take(now, n int64) (Piece, bool)
-	// Settle makes a lease stand for c.To units instead of c.From, whether or not they fit, and
+	// Apply makes a lease stand for c.To units instead of c.From, whether or not they fit, and
 	// returns where its units then are.
-	Settle(now int64, c Claim) []Piece
+	Apply(now int64, c Change) []Piece
 	// InUse reports whether anything is in use at now.
 	InUse(now int64) bool
 	// Idle reports whether nothing has been in use for a time (ms), and nobody has asked for as
@@ -89,7 +89,7 @@ func Judge(
 	available = c.Available(now) - lowered
 	fits = available >= n
 	if !fits && n <= ceiling {
-		retryAfter = Until(now, c.FreeAt(now, n+lowered))
+		retryAfter = Until(now, c.FitsAt(now, n+lowered))
 	}
 	return available, retryAfter, fits
 }

@@ -21,7 +21,7 @@
 //
 // A lease stands for a number of units on each limit. The counter says in pieces where they are,
 // the store keeps the pieces with the lease and hands them back when the lease changes. To adjust,
-// complete or cancel a lease is one operation, Settle: from the number of units it stood for, to
+// complete or cancel a lease is one operation, Apply: from the number of units it stood for, to
 // another one; 0 gives all of them back.
 //
 // A counter with nothing in use for [ForgetMS], and which nobody has asked in that time, counts as
@@ -61,8 +61,8 @@
 //
 // # Overflow
 //
-// Sums are checked where a caller's numbers enter: [Counter.Counts] reports whether a counter can
-// hold a growth, and must be asked before a Settle that grows a lease and before a Take that does
+// Sums are checked where a caller's numbers enter: [Counter.CanCount] reports whether a counter can
+// hold a growth, and must be asked before an Apply that grows a lease and before a Take that does
 // not fit (that of a limit which never denies). Products have 128 bits. A result that does not fit
 // is the largest int64, which also stands for "never".
 package kernel

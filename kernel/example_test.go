@@ -25,7 +25,7 @@ func Example() {
 	fmt.Println(available, fits, retryAfter)
 
 	// The lease completes with 3 units instead of 8. These stay until their minute is over.
-	c.Settle(now, kernel.Claim{Pieces: []kernel.Piece{piece}, From: 8, To: 3, Ends: true})
+	c.Apply(now, kernel.Change{Pieces: []kernel.Piece{piece}, From: 8, To: 3, Ends: true})
 	available, _, fits = kernel.Judge(c, now, 5, d.Capacity, d.Capacity)
 	fmt.Println(available, fits)
 	// Output:
@@ -40,8 +40,8 @@ func ExampleBucket() {
 	b := kernel.NewBucket(0, d)
 	b.Take(0, 600)
 	fmt.Println(b.Available(99), b.Available(100), b.Available(1_050))
-	fmt.Println(b.FreeAt(1_050, 100))
-	b.Settle(1_050, kernel.Claim{From: 600, To: 700}) // an overrun is debt
+	fmt.Println(b.FitsAt(1_050, 100))
+	b.Apply(1_050, kernel.Change{From: 600, To: 700}) // an overrun is debt
 	fmt.Println(b.Available(1_050), b.BalanceMilli, b.SeenMS)
 	// Output:
 	// 0 1 10

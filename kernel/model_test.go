@@ -68,8 +68,8 @@ func (w *shadowed) reserve(n int64, l *weir.Limit) {
 func (w *shadowed) adjust(i int, to int64, l *weir.Limit) {
 	w.Helper()
 	h := w.holdings[i]
-	c := kernel.Claim{Pieces: h.Pieces, From: h.Cost(), To: to}
-	h.Pieces, h.Parts = w.Settle(w.now(), c), []weir.Part{{Units: to}}
+	c := kernel.Change{Pieces: h.Pieces, From: h.Cost(), To: to}
+	h.Pieces, h.Parts = w.Apply(w.now(), c), []weir.Part{{Units: to}}
 	w.seq++
 	w.must(w.model.Adjust(w.Context(), w.ids[i], w.seq, []weir.Costs{{"n": to}}))
 }
@@ -176,11 +176,11 @@ func (w *shadowed) check(l *weir.Limit, want int64) {
 	w.Helper()
 	now, d := w.now(), l.Definition()
 	for _, ms := range []int64{0, 700} {
-		if got, want := w.Peek(now+ms, d), w.availableIn(ms); got != want {
+		if got, want := w.AvailableAt(now+ms, d), w.availableIn(ms); got != want {
 			w.Errorf("available in %d ms: got %d, want %d", ms, got, want)
 		}
 	}
-	if got, want := w.FreeAt(now, want)-now, w.waitFor(want); got != want {
+	if got, want := w.FitsAt(now, want)-now, w.waitFor(want); got != want {
 		w.Errorf("free in: got %d ms, want %d", got, want)
 	}
 }

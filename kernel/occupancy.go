@@ -85,11 +85,11 @@ func (o *Occupancy) Occupied(now int64) (sum int64) {
 	return sum
 }
 
-// Peek implements [Counter].
-func (o *Occupancy) Peek(now int64, d Definition) int64 { return d.Capacity - o.Occupied(now) }
+// AvailableAt implements [Counter].
+func (o *Occupancy) AvailableAt(now int64, d Definition) int64 { return d.Capacity - o.Occupied(now) }
 
-// FreeAt implements [Counter]: it walks the queues in the order of expiry until enough has returned.
-func (o *Occupancy) FreeAt(now, n int64) int64 {
+// FitsAt implements [Counter]: it walks the queues in the order of expiry until enough has returned.
+func (o *Occupancy) FitsAt(now, n int64) int64 {
 	at := max(now, o.SeenMS)
 	over := o.total() - (o.Capacity - n)
 	if len(o.Queues) == 1 {
@@ -116,8 +116,8 @@ func (o *Occupancy) FreeAt(now, n int64) int64 {
 	return at
 }
 
-// Counts implements [Counter].
-func (o *Occupancy) Counts(now int64, c Claim) bool {
+// CanCount implements [Counter].
+func (o *Occupancy) CanCount(now int64, c Change) bool {
 	return c.To-c.From <= math.MaxInt64-o.Occupied(now)
 }
 
@@ -161,9 +161,9 @@ func (o *Occupancy) free(p Piece, n int64) {
 	}
 }
 
-// Settle implements [Counter]. The first piece of a lease stays, even without units: its end is that
+// Apply implements [Counter]. The first piece of a lease stays, even without units: its end is that
 // of what the lease grows by.
-func (w *Window) Settle(now int64, c Claim) []Piece {
+func (w *Window) Apply(now int64, c Change) []Piece {
 	grown := w.change(now, c)
 	if c.Ends {
 		return nil
@@ -180,8 +180,8 @@ func (w *Window) Settle(now int64, c Claim) []Piece {
 	return w.standing(out, c.Pieces, keep, grown)
 }
 
-// Settle implements [Counter].
-func (c *Concurrency) Settle(now int64, claim Claim) []Piece {
+// Apply implements [Counter].
+func (c *Concurrency) Apply(now int64, claim Change) []Piece {
 	grown := c.change(now, claim)
 	if claim.Ends {
 		return nil
@@ -192,7 +192,7 @@ func (c *Concurrency) Settle(now int64, claim Claim) []Piece {
 
 // change lets units of a lease go, what was added last first, or occupies more. These return with
 // the first ones of the lease or, if those have returned, a length from now.
-func (o *Occupancy) change(now int64, c Claim) (grown Piece) {
+func (o *Occupancy) change(now int64, c Change) (grown Piece) {
 	o.touch(now)
 	if n := c.To - c.From; n > 0 {
 		if len(c.Pieces) > 0 && c.Pieces[0].Until > o.SeenMS {

@@ -166,7 +166,7 @@ func (s *rowStore) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *
 			Exceeded: !fits, Shadow: t.Limit.Shadow, RetryAfter: retry,
 		}
 		out.Denied = out.Denied || !fits && !t.Limit.Shadow
-		if c.cost = cost; !fits && t.Limit.Shadow && !c.Counts(ms, kernel.Claim{To: cost}) {
+		if c.cost = cost; !fits && t.Limit.Shadow && !c.CanCount(ms, kernel.Change{To: cost}) {
 			c.cost = 0
 			if t.Limit.Kind != weir.Concurrency {
 				out.Taken[i].Units = 0
@@ -198,8 +198,8 @@ func (s *rowStore) Update(_ context.Context, now time.Time, u *weir.Update, out 
 	out.At = time.UnixMilli(ms)
 	for i := range u.Changes {
 		c := &u.Changes[i]
-		claim := kernel.Claim{Pieces: c.Holding.Pieces, From: c.From, To: c.To}
-		if c.To <= c.From || s.load(ms, c.Holding.Subject, c.Limit).Counts(ms, claim) {
+		claim := kernel.Change{Pieces: c.Holding.Pieces, From: c.From, To: c.To}
+		if c.To <= c.From || s.load(ms, c.Holding.Subject, c.Limit).CanCount(ms, claim) {
 			continue
 		}
 		if !c.Limit.Shadow {
@@ -215,7 +215,7 @@ func (s *rowStore) Update(_ context.Context, now time.Time, u *weir.Update, out 
 		switch {
 		case u.Verb != weir.VerbExtend:
 			counter.Redefine(ms, c.Limit.Definition())
-			taken.Pieces = counter.Settle(ms, kernel.Claim{
+			taken.Pieces = counter.Apply(ms, kernel.Change{
 				Pieces: c.Holding.Pieces, From: c.From, To: taken.Units, Ends: u.Ends(),
 			})
 			s.save(counter)
@@ -237,7 +237,7 @@ func (s *rowStore) Status(_ context.Context, now time.Time, of []weir.Judged) (o
 			out = append(out, weir.LimitStatus{
 				Entity: subject.Entity, Resource: subject.Resource, Limit: l.Name, Kind: l.Kind,
 				Level: of[i].Level, Capacity: l.Capacity, Shadow: l.Shadow,
-				Available: s.load(now.UnixMilli(), subject, l).Peek(now.UnixMilli(), l.Definition()),
+				Available: s.load(now.UnixMilli(), subject, l).AvailableAt(now.UnixMilli(), l.Definition()),
 			})
 		}
 	}

@@ -97,7 +97,7 @@ func (w *world) refuse(n, retryMS int64) {
 // left checks what is available, without changing anything.
 func (w *world) left(want int64) {
 	w.t.Helper()
-	if got := w.counter.Peek(w.now, w.rule.Definition); got != want {
+	if got := w.counter.AvailableAt(w.now, w.rule.Definition); got != want {
 		w.t.Errorf("available: got %d, want %d", got, want)
 	}
 }
@@ -105,11 +105,11 @@ func (w *world) left(want int64) {
 func (w *world) settle(l *lease, to int64, ends bool) {
 	w.t.Helper()
 	w.counter.Redefine(w.now, w.rule.Definition)
-	c := kernel.Claim{Pieces: l.pieces, From: l.units, To: to, Ends: ends}
-	if to > l.units && !w.counter.Counts(w.now, c) {
+	c := kernel.Change{Pieces: l.pieces, From: l.units, To: to, Ends: ends}
+	if to > l.units && !w.counter.CanCount(w.now, c) {
 		w.t.Fatalf("settle %d: does not fit the counter", to)
 	}
-	l.pieces, l.units = w.counter.Settle(w.now, c), to
+	l.pieces, l.units = w.counter.Apply(w.now, c), to
 }
 
 func (w *world) adjust(l *lease, n int64) { w.t.Helper(); w.settle(l, n, false) }

@@ -75,7 +75,7 @@ func TestConcurrentReserversNeverExceed(t *testing.T) {
 	for i := range taken {
 		takes := takesOf("e"+strconv.Itoa(i), limits)
 		left := s.stripes[s.stripeOf(takes[0].Entity)].items.find(takes[0].Subject, s.hashOf(takes[0].Subject)).stateOf(&limits[0]).counter
-		used := limits[0].Capacity - left.Peek(now.UnixMilli(), limits[0].Definition())
+		used := limits[0].Capacity - left.AvailableAt(now.UnixMilli(), limits[0].Definition())
 		if used > limits[0].Capacity || used > taken[i].Load() {
 			t.Errorf("e%d: got %d used of %d taken, capacity %d", i, used, taken[i].Load(), limits[0].Capacity)
 		}

@@ -72,7 +72,7 @@ func (s *Store) decide(
 func skipUncountable(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) {
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
-		if !out.Limits[i].Exceeded || seat.counter.Counts(now, kernel.Claim{To: seat.cost}) {
+		if !out.Limits[i].Exceeded || seat.counter.CanCount(now, kernel.Change{To: seat.cost}) {
 			continue
 		}
 		seat.cost = 0

@@ -127,7 +127,7 @@ func (s *Store) report(
 		l := &of.Limits[i]
 		available := l.Capacity
 		if st := it.stateOf(l); st != nil {
-			available = st.counter.Peek(now, l.Definition())
+			available = st.counter.AvailableAt(now, l.Definition())
 		}
 		out = append(out, weir.LimitStatus{
 			Entity: of.Entity, Resource: of.Resource, Limit: l.Name, Kind: l.Kind,

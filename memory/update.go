@@ -13,7 +13,7 @@ import (
 type activeChange struct {
 	limitRef
 	limit *weir.Limit // the definition in force
-	claim kernel.Claim
+	claim kernel.Change
 }
 
 // Update makes a lease stand for something else. It is refused, with [weir.Invalid] and before anything
@@ -28,7 +28,7 @@ func (s *Store) Update(_ context.Context, now time.Time, u *weir.Update, out *we
 	for i := range u.Changes {
 		c, of := &changes[i], &u.Changes[i]
 		c.limit = of.Limit
-		c.claim = kernel.Claim{Pieces: of.Holding.Pieces, From: of.From, To: of.To, Ends: u.Ends()}
+		c.claim = kernel.Change{Pieces: of.Holding.Pieces, From: of.From, To: of.To, Ends: u.Ends()}
 		if i > 0 && of.Holding.Subject == u.Changes[i-1].Holding.Subject {
 			c.sameSubjectAs(&changes[i-1].limitRef)
 		} else {
@@ -57,7 +57,7 @@ func (s *Store) applyChanges(
 			it = c.stripe.find(h.Subject, c.hash)
 		}
 		c.load(now, it, h.Limit, c.limit)
-		if c.claim.To > c.claim.From && !c.counter.Counts(now, c.claim) {
+		if c.claim.To > c.claim.From && !c.counter.CanCount(now, c.claim) {
 			if !c.limit.Shadow {
 				return changeError(&u.Changes[i])
 			}
@@ -85,7 +85,7 @@ func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []weir.
 	}
 	c.store(of, c.limit)
 	c.define(now, c.limit)
-	return c.counter.Settle(now, c.claim)
+	return c.counter.Apply(now, c.claim)
 }
 
 func changeError(c *weir.Change) error {

@@ -40,7 +40,7 @@ func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, 
 	case weir.Budget:
 		b := e.budget(nil)
 		b.Capacity = capacity
-		return b.FreeAt(now, need), false
+		return b.FitsAt(now, need), false
 	default:
 		return e.holds.freeAt(now, capacity-need)
 	}
