@@ -205,10 +205,14 @@ func (c *reserving) send(ctx context.Context) (done bool, err error) {
 
 // refused finds out what a chain that failed means.
 func (c *reserving) refused(ctx context.Context, now int64, v verdict) (done bool, err error) {
+	if v.event.role == roleHeader && exists(v.status) {
+		return true, c.replay(ctx)
+	}
+	if len(c.seats) == 0 { // the chain has a header alone, and perhaps keys
+		return false, unexpected("create_transfers", v.status.String())
+	}
 	seat := &c.seats[v.event.holding]
 	switch {
-	case v.event.role == roleHeader && exists(v.status):
-		return true, c.replay(ctx)
 	case v.event.role == roleRefill && exists(v.status):
 		c.s.shares()
 		return false, c.s.readSpot(ctx, seat.spot)

@@ -80,7 +80,7 @@ func (c *settling) answer(out, found *weir.Outcome, err error) error {
 
 // run sends chains until one has an answer. The outcome is nil if there is nothing to withdraw.
 func (c *settling) run(ctx context.Context) (*weir.Outcome, error) {
-	if len(c.changes) == 0 { // no holding tells what the lease's token is
+	if len(c.changes) == 0 && !c.withdraws { // no holding tells what the lease's token is
 		h, err := c.s.recover(ctx, c.u.ID)
 		if err != nil || h == nil {
 			return nil, cmp.Or(err, unknown(c.u.ID))
@@ -264,12 +264,15 @@ func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
 
 // refused finds out why a chain failed, and puts it right.
 func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error) {
-	if v.event.role == roleHeader && exists(v.status) && c.u.Verb != weir.VerbExtend {
+	if v.event.role == roleHeader && exists(v.status) {
 		return nil, c.stale(ctx)
 	}
 	switch v.status {
 	case tb.TransferPendingTransferAlreadyVoided, tb.TransferPendingTransferAlreadyPosted:
 		return nil, c.stale(ctx)
+	}
+	if len(c.changes) == 0 { // the chain has a header and the end of the token alone
+		return nil, unexpected("create_transfers", v.status.String())
 	}
 	x := &c.changes[v.event.holding]
 	switch {
