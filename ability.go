@@ -101,7 +101,8 @@ type SubjectLister interface {
 // it knows with Outcome.Replay, or with [Conflict] or [Ended].
 type LeaseRecoverer interface {
 	// RecoverLease returns what is known of a lease, or nil if it is unknown or forgotten. The
-	// limiter itself forgets a lease that ended longer ago than it remembers.
+	// limiter itself forgets a lease that ended longer ago than it remembers. The record is the limiter's
+	// to change, with its holdings, their parts and their pieces.
 	RecoverLease(ctx context.Context, now time.Time, id LeaseID) (*LeaseRecord, error)
 	// Recovered is asked once, when a limiter is opened. It is true where the store knows the
 	// leases of those before; then IDs up to the newest that was forgotten early are refused
@@ -121,6 +122,11 @@ type LeaseVoider interface {
 	// then nothing was recorded, and the limiter recovers and cancels the lease. After an error
 	// the outcome is unknown, and the call may be repeated.
 	VoidLease(ctx context.Context, now time.Time, id LeaseID) (exists bool, err error)
+	// AdoptLease says that a caller is about to be told of a lease without a Reserve, because the request
+	// with this fingerprint is repeated and cannot be planned any more. A store that gives back what it
+	// reserved for callers who have left does not give it back after that. A lease that is unknown, has
+	// ended, or is of another request is no error; an ID that was voided is [Ended], as in Reserve.
+	AdoptLease(ctx context.Context, now time.Time, id LeaseID, fingerprint uint64) error
 }
 
 // LazyReserver is a backend that can begin a reservation before its limits are resolved, because that

@@ -310,7 +310,7 @@ func (h *Holding) change(c *Change, taken *Taken) {
 // StaleError says that a lease stands for something else than an update says, because it was changed
 // elsewhere. Nothing was applied.
 type StaleError struct {
-	// Lease is what the store knows of it now.
+	// Lease is what the store knows of it now. It is the limiter's, as in [LeaseRecoverer].
 	Lease *LeaseRecord
 }
 

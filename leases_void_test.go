@@ -23,6 +23,8 @@ func (v *voiding) RecoverLease(context.Context, time.Time, weir.LeaseID) (*weir.
 
 func (v *voiding) Recovered() (time.Time, bool) { return time.Time{}, true }
 
+func (v *voiding) AdoptLease(context.Context, time.Time, weir.LeaseID, uint64) error { return nil }
+
 func (v *voiding) VoidLease(_ context.Context, _ time.Time, id weir.LeaseID) (bool, error) {
 	v.voids++
 	return v.void(id)

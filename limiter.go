@@ -179,7 +179,7 @@ func (l *Limiter) recoverTooOld(
 ) (*Lease, bool, error) {
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
-	if err := l.recoverLease(storeCtx, now, e); errors.Is(err, UnknownLease) {
+	if err := l.adopt(storeCtx, now, e, print); errors.Is(err, UnknownLease) || errors.Is(err, Ended) {
 		return nil, false, refused
 	} else if err != nil {
 		return nil, false, err
@@ -263,12 +263,12 @@ func (l *Limiter) reserveInStore(
 	r := &c.reservation
 	p, out, err := l.askStore(storeCtx, now, e, c)
 	if p == nil && !r.New && l.recoverer != nil { // it may have been reserved when it could be planned
-		unknown := l.recoverLease(storeCtx, now, e)
+		unknown := l.adopt(storeCtx, now, e, r.Fingerprint)
 		if unknown == nil {
 			lease, err := l.answerKnown(e, r.Fingerprint, now)
 			return lease, true, err
 		}
-		if errors.Is(err, Superseded) && !errors.Is(unknown, UnknownLease) {
+		if errors.Is(unknown, Ended) || errors.Is(err, Superseded) && !errors.Is(unknown, UnknownLease) {
 			err = unknown
 		}
 	}
@@ -390,6 +390,16 @@ func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntr
 		return nil, err
 	}
 	return l.answerKnown(e, e.fingerprint, now)
+}
+
+// adopt fills a pending entry for a reservation that is answered without asking the store to reserve.
+func (l *Limiter) adopt(ctx context.Context, now time.Time, e *leaseEntry, print uint64) error {
+	if l.voider != nil {
+		if err := l.voider.AdoptLease(ctx, now, e.id, print); err != nil {
+			return classify(err)
+		}
+	}
+	return l.recoverLease(ctx, now, e)
 }
 
 // recoverLease fills a pending entry from the store, if the store keeps leases and knows this one.

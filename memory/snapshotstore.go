@@ -318,6 +318,16 @@ func (s *SnapshotStore) RecoverLease(
 	return nil, nil // It is unknown, or was never reserved.
 }
 
+// AdoptLease refuses an ID that was voided. No lease is given back by itself.
+func (s *SnapshotStore) AdoptLease(_ context.Context, now time.Time, id weir.LeaseID, _ uint64) error {
+	if known := s.records.find(now.UnixMilli(), id); known != nil && known.State == weir.LeaseVoided {
+		return &weir.Error{
+			Code: weir.Ended, Field: "lease_id", Value: id.String(), Reason: "was cancelled before it was reserved",
+		}
+	}
+	return nil
+}
+
 // VoidLease records that a lease ID has ended without having been reserved; exists is true if the
 // store has a lease with that ID. A store that is only read records nothing, because it reserves
 // nothing.

@@ -195,6 +195,9 @@ func (s *Store) resume(
 			return a.c, nil
 		}
 		over, err := l.adopt(a, p, out)
+		if out.Replay {
+			s.tell(a)
+		}
 		if err != nil || !over {
 			return nil, err
 		}
@@ -203,6 +206,17 @@ func (s *Store) resume(
 		}
 	}
 	return nil, nil // There is none.
+}
+
+// tell keeps the statuses of an attempt that was carried out for whoever recovers the lease next.
+func (s *Store) tell(a *attempt) {
+	select {
+	case <-a.decided:
+		if a.charged() {
+			s.answers.Store(a.c.plan.ID, slices.Clone(a.c.out.Limits))
+		}
+	default:
+	}
 }
 
 // wait waits until a channel is closed, or the context ends.

@@ -5,6 +5,7 @@ package tigerbeetle
 import (
 	"context"
 	"slices"
+	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
@@ -34,10 +35,7 @@ func (c *reserving) replay(ctx context.Context) error {
 		return unexpected("lookup_transfers", "a header that exists was not found")
 	}
 	if header.Code == codeVoid {
-		return &weir.Error{
-			Code: weir.Ended, Field: "lease_id", Value: c.plan.ID.String(),
-			Reason: "was cancelled before it was reserved",
-		}
+		return voided(c.plan.ID)
 	}
 	if header.UserData64 != c.plan.Fingerprint {
 		return c.other(ctx)
@@ -57,11 +55,49 @@ func (c *reserving) replay(ctx context.Context) error {
 	return nil
 }
 
+// voided refuses a lease ID that has ended without having been reserved.
+func voided(id weir.LeaseID) *weir.Error {
+	return &weir.Error{
+		Code: weir.Ended, Field: "lease_id", Value: id.String(), Reason: "was cancelled before it was reserved",
+	}
+}
+
 // usedOtherwise refuses a lease ID that has been used for other content.
 func usedOtherwise(id weir.LeaseID) *weir.Error {
 	return &weir.Error{
 		Code: weir.Conflict, Field: "lease_id", Value: id.String(), Reason: "was used for another request",
 	}
+}
+
+// AdoptLease keeps the server that carried a reservation out from withdrawing it.
+func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fingerprint uint64) error {
+	if err := s.enter(false); err != nil {
+		return err
+	}
+	defer s.leave()
+	if s.options.ReadOnly {
+		return nil
+	}
+	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(id, 0, 0)})
+	if err != nil {
+		return unavailable(err)
+	}
+	if len(found) > 0 && found[0].Code == codeVoid {
+		return voided(id)
+	}
+	if len(found) == 0 || found[0].UserData64 != fingerprint {
+		return nil
+	}
+	if err := s.adopt(ctx, id, &found[0]); err != nil {
+		return err
+	}
+	s.abandoned.mu.Lock()
+	a := s.abandoned.byLease[id]
+	s.abandoned.mu.Unlock()
+	if a != nil {
+		s.tell(a)
+	}
+	return nil
 }
 
 // adopt renews the token of a lease that another server, or this one before a restart, has
