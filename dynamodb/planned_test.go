@@ -1,0 +1,35 @@
+package dynamodb
+
+import (
+	"testing"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/internal/soak"
+)
+
+// eager is a store to which the limiter gives plans.
+type eager struct{ *Store }
+
+// ReserveLazily hides the store's.
+func (eager) ReserveLazily() {}
+
+// TestConformanceEager runs the suite on Reserve, which takes a plan.
+func TestConformanceEager(t *testing.T) {
+	t.Parallel()
+	soak.Only(t)
+	h := harness(t, nil)
+	open := h.Open
+	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+		b := eager{open(t, s).(*Store)}
+		if _, lazy := weir.Backend(b).(weir.LazyReserver); lazy {
+			t.Fatalf("it is lazy")
+		}
+		return b
+	}
+	elsewhere := h.Elsewhere
+	h.Elsewhere = func(t conformance.T, b weir.Backend) weir.Backend {
+		return eager{elsewhere(t, b.(eager).Store).(*Store)}
+	}
+	conformance.TestBackend(t, h)
+}
