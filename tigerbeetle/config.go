@@ -48,3 +48,25 @@ func (s *Store) limitName(hash uint64) string {
 	}
 	return fmt.Sprintf("unknown-%016x", hash)
 }
+
+// ReadEntity returns what this server's definitions say of an entity, or nil. It never fails.
+func (s *Store) ReadEntity(_ context.Context, name string) (*weir.EntityDefinition, error) {
+	return s.config.Load().Entity(name), nil
+}
+
+// ListEntities returns a page of the entities that this server's definitions declare. It never fails.
+func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+	return s.config.Load().List(q), nil
+}
+
+// Resources returns, in order, the resources on which the entity has limits of its own, or something in
+// use that this server took: the cluster knows no names. It never fails.
+func (s *Store) Resources(_ context.Context, _ time.Time, entity string) ([]string, error) {
+	return s.config.Load().ResourcesOf(entity, s.spots.inUse(s.clock.ms())), nil
+}
+
+// Entities returns, in order, the entities that have limits of their own on a resource, or something in
+// use that this server took. It never fails.
+func (s *Store) Entities(_ context.Context, _ time.Time, resource string) ([]string, error) {
+	return s.config.Load().EntitiesOn(resource, s.spots.inUse(s.clock.ms())), nil
+}

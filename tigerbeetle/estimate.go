@@ -107,31 +107,6 @@ func (k *bucketKnown) gain(now int64) uint64 {
 	return k.anchor.rate.WideGain(k.anchor.b, now)
 }
 
-// follow is the anchor after the one that is known: at an instant, under a definition. It is false
-// where nothing would change. It moves though nothing has been regained: a chain that moves it
-// fails where another server has, and so knows the capacity that its check goes by.
-func (k *bucketKnown) follow(now int64, r kernel.Rate, version uint32) (anchor, bool) {
-	a := k.anchor
-	changed := a.rate != r && (a.b == 0 || !older(version, a.version))
-	if now <= a.b {
-		if !changed || a.k == countMask {
-			return a, false
-		}
-		a.k++
-	} else {
-		a.b, a.k = now, 0
-	}
-	if changed {
-		a.rate, a.version = r, version&versionMask
-	}
-	return a, true
-}
-
-// older is true where a version came before another one; they begin anew after 24 bits.
-func older(version, other uint32) bool {
-	return (version-other)&versionMask > versionMask/2
-}
-
 // forgotten reports whether the bucket counts as one that was never used (docs/semantics.md, 8.4).
 // Used is when it was last asked.
 func (k *bucketKnown) forgotten(now, used int64) bool {
@@ -212,4 +187,22 @@ func (h *holdsKnown) freeAt(now, most int64) (at int64, bound bool) {
 		return at, false
 	}
 	return max(at, now+1), true
+}
+
+// settle counts what a lease takes more or gives back.
+func (k *bucketKnown) settle(grown int64) {
+	if k.anchor.b == 0 {
+		return
+	}
+	if grown >= 0 {
+		k.balance -= grown * 1000
+		return
+	}
+	// What it gained until now counts first, so that the refund is cut at the capacity. The anchor
+	// stays: spread over both, the sum is the same.
+	milli := int64(fundUnits)
+	if -grown <= milli/1000 {
+		milli = -grown * 1000
+	}
+	k.balance = k.anchor.rate.Refund(k.balance, milli)
 }

@@ -3,6 +3,8 @@
 package tigerbeetle
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"math"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
@@ -114,3 +116,181 @@ func low(n tb.Uint128) uint64 {
 	l, _ := n.Uint64()
 	return l
 }
+
+// digest is a hash of texts, each kept apart from the next.
+func digest(texts ...string) [sha256.Size]byte {
+	h := sha256.New()
+	var length [4]byte
+	for _, s := range texts {
+		binary.LittleEndian.PutUint32(length[:], uint32(len(s)))
+		h.Write(length[:])
+		h.Write([]byte(s))
+	}
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
+	return sum
+}
+
+// number is the first 128 bits of a digest as an ID that TigerBeetle takes: neither 0 nor the greatest,
+// and even, so that its odd neighbour is free.
+func number(sum [sha256.Size]byte) tb.Uint128 {
+	sum[0] &^= 1
+	sum[15] &= 0x7f
+	sum[1] |= 1 << 7
+	return tb.BytesToUint128([16]byte(sum[:16]))
+}
+
+// odd is the neighbour of an even ID.
+func odd(id tb.Uint128) tb.Uint128 {
+	b := id.Bytes()
+	b[0] |= 1
+	return tb.BytesToUint128(b)
+}
+
+// namespace is a world of limits on a cluster.
+type namespace struct {
+	name            string
+	ledger          uint32
+	vault, register tb.Uint128
+}
+
+func newNamespace(name string) namespace {
+	sum := digest("namespace", name)
+	vault := number(sum)
+	return namespace{
+		name: name, ledger: binary.LittleEndian.Uint32(sum[16:]) | 1, vault: vault, register: odd(vault),
+	}
+}
+
+// limitKey names a limit of one (entity, resource). A limit that changes its kind is another one.
+type limitKey struct {
+	weir.Subject
+	name string
+	kind weir.Kind
+}
+
+// limitHash names a limit on the cluster: the number by which its accounts can be found.
+func (n *namespace) limitHash(k limitKey) [sha256.Size]byte {
+	return digest("limit", n.name, k.Entity, k.Resource, k.name, string(k.kind))
+}
+
+// nameHash stands for the name of a limit on its accounts.
+func nameHash(name string) uint64 {
+	sum := digest("name", name)
+	return binary.LittleEndian.Uint64(sum[:]) | 1
+}
+
+// subjectHash stands for an (entity, resource) on the accounts of its limits.
+func (n *namespace) subjectHash(s weir.Subject) tb.Uint128 {
+	return number(digest("subject", n.name, s.Entity, s.Resource))
+}
+
+// periodID is the account of one period of a budget.
+func periodID(limit [sha256.Size]byte, start, end int64) tb.Uint128 {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(start))
+	binary.LittleEndian.PutUint64(b[8:], uint64(end))
+	return number(digest("period", string(limit[:]), string(b[:])))
+}
+
+// leaseNumber is a lease's ID as a number: the same bits, the first one the greatest.
+func leaseNumber(id weir.LeaseID) tb.Uint128 {
+	var b [16]byte
+	for i := range b {
+		b[i] = id[15-i]
+	}
+	return tb.BytesToUint128(b)
+}
+
+// leaseOf is the lease that has a number.
+func leaseOf(n tb.Uint128) weir.LeaseID {
+	b := n.Bytes()
+	var id weir.LeaseID
+	for i := range id {
+		id[i] = b[15-i]
+	}
+	return id
+}
+
+// transferID is that of one event of a lease: by step and index, after the lease's time. So IDs grow with
+// time, which TigerBeetle likes, and nobody can tell them but by hashing.
+func transferID(lease weir.LeaseID, step int64, index int) tb.Uint128 {
+	return stepID(lease, step).event(index)
+}
+
+// stepBytes are what the IDs of a step's events have in common: 64 bits of a hash, and the lease's time.
+type stepBytes [16]byte
+
+// stepID begins the IDs of a step.
+func stepID(lease weir.LeaseID, step int64) stepBytes {
+	var b [1 + 16 + 8]byte
+	b[0] = 't'
+	copy(b[1:], lease[:])
+	binary.LittleEndian.PutUint64(b[17:], uint64(step))
+	sum := sha256.Sum256(b[:])
+	var id stepBytes
+	copy(id[2:10], sum[:8])
+	for i := range 6 {
+		id[10+i] = lease[5-i]
+	}
+	if id[15] == 0xff {
+		id[15] = 0xfe // never the greatest
+	}
+	return id
+}
+
+// event is the ID of an event; its index has at most 15 bits.
+func (s stepBytes) event(index int) tb.Uint128 {
+	binary.LittleEndian.PutUint16(s[:], uint16(index)<<1|1) // never 0
+	return tb.BytesToUint128(s)
+}
+
+// anchorID is that of the refill of a bucket which follows the anchor at b, the k-th of its millisecond,
+// and of the change of capacity that goes with it.
+func anchorID(spent tb.Uint128, b int64, k uint8, code uint16) tb.Uint128 {
+	var at [11]byte
+	binary.LittleEndian.PutUint64(at[:], uint64(b))
+	at[8] = k
+	binary.LittleEndian.PutUint16(at[9:], code)
+	account := spent.Bytes()
+	sum := digest("anchor", string(account[:]), string(at[:]))
+	var id [16]byte
+	copy(id[:10], sum[:10])
+	id[0] |= 1
+	ms := uint64(b)
+	for i := range 6 {
+		id[10+i] = byte(ms >> (8 * i))
+	}
+	if id[15] == 0xff {
+		id[15] = 0xfe
+	}
+	return tb.BytesToUint128(id)
+}
+
+// fundID is that of the transfer that funds an account.
+func fundID(account tb.Uint128) tb.Uint128 {
+	b := account.Bytes()
+	return number(digest("fund", string(b[:])))
+}
+
+// accountPiece is a piece that only says which account.
+func accountPiece(id tb.Uint128) weir.Piece {
+	n := number128(id)
+	return weir.Piece{Until: int64(n.lo), Mark: int64(n.hi)}
+}
+
+// accountOf is the account that such a piece says.
+func accountOf(p weir.Piece) tb.Uint128 {
+	return wideNumber{hi: uint64(p.Mark), lo: uint64(p.Until)}.id()
+}
+
+// tokenPiece is the first piece of a lease's first holding: the step of the token, the number of the last
+// adjust, and the highest step of an extend. A limiter learns the number from its own adjusts alone, but
+// here its holdings go with it. The step of an extend is below zero, so that nobody takes the piece for a
+// slot.
+func tokenPiece(step, seq, extended int64) weir.Piece {
+	return weir.Piece{Units: seq, Until: -extended, Mark: step}
+}
+
+// ofToken reads such a piece.
+func ofToken(p weir.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }

@@ -4,8 +4,13 @@ package tigerbeetle
 
 import (
 	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
 )
 
 // Ledger is what a [Store] needs of TigerBeetle, in its own words. All calls may be made at once.
@@ -26,4 +31,140 @@ type Ledger interface {
 	// MaxEvents is how many events fit one call, as far as is known.
 	MaxEvents() int
 	Close() error
+}
+
+// unavailable says that the cluster did not answer, or that what it answered is not known.
+func unavailable(err error) error {
+	if e, ok := errors.AsType[*weir.Error](err); ok {
+		return e
+	}
+	reason := err.Error()
+	if errors.Is(err, context.DeadlineExceeded) {
+		reason = "TigerBeetle did not answer in time"
+	}
+	return &weir.Error{Code: weir.Unavailable, Reason: reason, Err: err}
+}
+
+// unexpected says that the cluster answered what it never should.
+func unexpected(call, status string) error {
+	return &weir.Error{Code: weir.Unavailable, Reason: "TigerBeetle answered " + call + " with " + status}
+}
+
+func readOnly() error {
+	return &weir.Error{Code: weir.Unsupported, Reason: "the store was opened for reading only"}
+}
+
+// tooLarge refuses a request that does not fit one call.
+func tooLarge(events, most int) error {
+	return &weir.Error{
+		Code: weir.Invalid, Field: "charges", Value: strconv.Itoa(events),
+		Reason: "are that many events on the ledger, and one call holds " + strconv.Itoa(most),
+	}
+}
+
+// unsentError is the error of a call that the cluster was never given, so that it cannot be
+// carried out.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// isUnsent reports whether a call failed before the cluster was given it.
+func isUnsent(err error) bool {
+	_, ok := errors.AsType[unsentError](err)
+	return ok
+}
+
+// counts are what [Store.Stats] tells.
+type counts struct {
+	transferCalls, transfers, lookups, queries, remembered, again, contended, abandoned, withdrawn atomic.Int64
+}
+
+// Stats are counts since the store was opened.
+type Stats struct {
+	// TransferCalls is how many create_transfers calls there were, Transfers how many events they had.
+	TransferCalls, Transfers int64
+	// Lookups and Queries are the calls that only read.
+	Lookups, Queries int64
+	// Remembered is how many denials were given without asking the cluster.
+	Remembered int64
+	// Again is how many chains were sent once more, since another server or the clock was quicker.
+	Again int64
+	// Contended counts reservations that were denied since other servers were quicker, each time.
+	Contended int64
+	// Abandoned counts reservations whose callers left before their outcome was known, Withdrawn
+	// those that were carried out nevertheless and given back.
+	Abandoned, Withdrawn int64
+}
+
+// Stats returns the counts so far.
+func (s *Store) Stats() Stats {
+	c := &s.counts
+	return Stats{
+		TransferCalls: c.transferCalls.Load(), Transfers: c.transfers.Load(),
+		Lookups: c.lookups.Load(), Queries: c.queries.Load(),
+		Remembered: c.remembered.Load(), Again: c.again.Load(), Contended: c.contended.Load(),
+		Abandoned: c.abandoned.Load(), Withdrawn: c.withdrawn.Load(),
+	}
+}
+
+// Counts yields the counts of [Stats] by the names that metrics have.
+func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
+	c := &s.counts
+	for _, of := range []struct {
+		name, help string
+		count      *atomic.Int64
+	}{
+		{"contended", "Reservations denied since other servers were quicker.", &c.contended},
+		{"transfer_calls", "Calls of create_transfers.", &c.transferCalls},
+		{"transfers", "Events in calls of create_transfers.", &c.transfers},
+		{"lookups", "Calls that looked accounts or transfers up.", &c.lookups},
+		{"queries", "Calls that searched for accounts or transfers.", &c.queries},
+		{"remembered", "Denials given without asking the cluster.", &c.remembered},
+		{"again", "Chains sent once more, since another server or the clock was quicker.", &c.again},
+		{"abandoned", "Reservations whose callers left before the outcome was known.", &c.abandoned},
+		{"withdrawn", "Abandoned reservations that were carried out, and given back.", &c.withdrawn},
+	} {
+		if !yield(of.name, of.help, of.count.Load) {
+			return
+		}
+	}
+}
+
+// tally is a ledger whose calls are counted, those that fail too.
+type tally struct {
+	Ledger
+	*counts
+}
+
+func (t tally) CreateTransfers(
+	ctx context.Context, of []tb.Transfer,
+) ([]tb.CreateTransferResult, error) {
+	t.transferCalls.Add(1)
+	t.transfers.Add(int64(len(of)))
+	return t.Ledger.CreateTransfers(ctx, of)
+}
+
+func (t tally) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+	t.lookups.Add(1)
+	return t.Ledger.LookupAccounts(ctx, ids)
+}
+
+func (t tally) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
+	t.lookups.Add(1)
+	return t.Ledger.LookupTransfers(ctx, ids)
+}
+
+func (t tally) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+	t.queries.Add(1)
+	return t.Ledger.AccountTransfers(ctx, f)
+}
+
+func (t tally) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
+	t.queries.Add(1)
+	return t.Ledger.QueryAccounts(ctx, f)
+}
+
+func (t tally) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+	t.queries.Add(1)
+	return t.Ledger.QueryTransfers(ctx, f)
 }

@@ -223,33 +223,6 @@ func (l *look) tellBucket(limit, spent *tb.Account, last *anchor, moved bool) {
 	}
 }
 
-// fly notes that a chain is on its way to the spots of seats, or that it is back.
-func fly(seats []*seat, n int64, settles bool) {
-	for _, seat := range seats {
-		seat.mu.Lock()
-		seat.flights += n
-		if n > 0 {
-			seat.begun++
-		}
-		if settles {
-			seat.settling += n
-		}
-		seat.adding += n * seat.adds
-		seat.letting += n * seat.lets
-		seat.mu.Unlock()
-	}
-}
-
-// lost notes that the answer to a chain was lost. The cluster may have carried it out, so the
-// limits are read before anything else is said of them.
-func lost(seats []*seat) {
-	for _, seat := range seats {
-		seat.mu.Lock()
-		seat.doubt = true
-		seat.mu.Unlock()
-	}
-}
-
 // balance is that of a bucket, in milli-units, by the account of what is spent. Servers that know
 // nothing of one another may together run up a debt that 64 bits do not hold: then it is the
 // greatest that they do.

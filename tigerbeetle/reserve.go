@@ -266,37 +266,6 @@ func (c *reserving) chain(now int64) *chain {
 	return ch
 }
 
-// refill moves the anchor, with what the bucket has regained until then and with the change of its
-// capacity.
-func (s *seat) refill(ch *chain, holding int) {
-	known := &s.bucket
-	from := known.anchor
-	gain := uint64(0)
-	if from.b > 0 {
-		gain = known.gain(s.move.b)
-	}
-	t := tb.Transfer{
-		ID:             anchorID(s.spent, from.b, from.k, codeRefill),
-		DebitAccountID: s.spent, CreditAccountID: s.limit, Code: codeRefill, Flags: flagBalancing,
-		Amount: tb.ToUint128(gain),
-	}
-	s.move.write(&t)
-	ch.put(&t, roleRefill, holding)
-	grown := s.move.rate.CapacityMilli - from.rate.CapacityMilli
-	if from.b == 0 || grown == 0 || s.anew {
-		return
-	}
-	t = tb.Transfer{
-		ID: anchorID(s.spent, from.b, from.k, codeCapacity), Code: codeCapacity,
-		DebitAccountID: s.limit, CreditAccountID: s.spent, Amount: tb.ToUint128(uint64(grown)),
-	}
-	if grown < 0 {
-		t.DebitAccountID, t.CreditAccountID, t.Flags = s.spent, s.limit, flagBalancing
-		t.Amount = tb.ToUint128(uint64(-grown))
-	}
-	ch.put(&t, roleRefill, holding)
-}
-
 // ask adds the check and the take.
 func (s *seat) ask(ch *chain, fingerprint uint64, holding int) {
 	t := s.take

@@ -7,8 +7,6 @@ import (
 	"math/bits"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
-
-	"github.com/weir-limiter/weir"
 )
 
 // wideNumber is an unsigned number of 128 bits.
@@ -57,15 +55,4 @@ func (n wideNumber) least(o wideNumber) wideNumber {
 		return n
 	}
 	return o
-}
-
-// accountPiece is a piece that only says which account.
-func accountPiece(id tb.Uint128) weir.Piece {
-	n := number128(id)
-	return weir.Piece{Until: int64(n.lo), Mark: int64(n.hi)}
-}
-
-// accountOf is the account that such a piece says.
-func accountOf(p weir.Piece) tb.Uint128 {
-	return wideNumber{hi: uint64(p.Mark), lo: uint64(p.Until)}.id()
 }

@@ -4,6 +4,9 @@ package tigerbeetle
 
 import (
 	"encoding/hex"
+	"iter"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -178,3 +181,37 @@ func (s *spot) name(n *namespace) {
 
 // periodAccount is the account of one of a budget's periods.
 func (s *spot) periodAccount(start, end int64) tb.Uint128 { return periodID(s.hash, start, end) }
+
+// inUse returns the subjects of the limits that are known to be in use.
+func (s *spots) inUse(now int64) iter.Seq[weir.Subject] {
+	return func(yield func(weir.Subject) bool) {
+		s.mu.Lock()
+		all := slices.Collect(maps.Values(s.byKey))
+		s.mu.Unlock()
+		for _, sp := range all {
+			if sp.key.Entity != "" && sp.inUse(now) && !yield(sp.key.Subject) {
+				return
+			}
+		}
+	}
+}
+
+// inUse is true where something is taken and has not returned.
+func (s *spot) inUse(now int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy(now)
+}
+
+// busy is inUse for who has locked the spot.
+func (s *spot) busy(now int64) bool {
+	switch s.key.kind {
+	case weir.Bucket:
+		k := &s.bucket
+		return k.anchor.b > 0 && k.at(now) < k.anchor.rate.CapacityMilli
+	case weir.Budget:
+		return s.usedAt(now) > 0
+	default:
+		return s.holds.occupied(now) > 0
+	}
+}

@@ -12,7 +12,6 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/kernel"
 )
 
 // The steps of a lease. Those of a reservation are its attempts, below stepAdjust.
@@ -300,150 +299,158 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 	return nil, unexpected("create_transfers", v.status.String())
 }
 
-// chain builds the call.
-func (c *settling) chain(now int64) (*chain, error) {
-	u := &c.u
-	step := stepOf(u, now)
-	if u.Verb == weir.VerbExtend {
-		// Another extend may have had this millisecond, under other definitions.
-		step = max(step, c.extended+2)
+// stale reads a lease that somebody else has changed, or that this update has changed before, and tells
+// the limiter. A lease that is to be withdrawn is left to whoever has changed it.
+func (c *settling) stale(ctx context.Context) error {
+	if c.withdraws {
+		c.taken = true
+		return nil
 	}
-	ch := c.s.newChain(u.ID, step|c.again<<againBits, 2+2*len(c.changes))
-	c.tokens(ch, now)
-	for i := range c.changes {
-		if x := &c.changes[i]; x.carries {
-			x.mu.Lock()
-			x.refill(ch, i)
-			x.mu.Unlock()
-		}
+	h, err := c.s.recover(ctx, c.u.ID)
+	if err != nil {
+		return err
 	}
-	for i := range c.changes {
-		if err := c.change(ch, now, i); err != nil {
-			return nil, err
-		}
+	if h == nil {
+		return unknown(c.u.ID)
 	}
-	ch.close()
-	return ch, nil
+	if h.record.State == weir.LeaseLive && len(h.record.Holdings) != len(c.changes) {
+		return unexpected("query_transfers", "other holdings of the lease")
+	}
+	return &weir.StaleError{Lease: &h.record}
 }
 
-// tokens ends the lease's token, and makes a new one where the lease lives on.
-func (c *settling) tokens(ch *chain, now int64) {
-	u := &c.u
-	token := transferID(u.ID, c.token, 0)
+func unknown(id weir.LeaseID) error {
+	return &weir.Error{Code: weir.UnknownLease, Field: "lease_id", Value: id.String()}
+}
+
+// outcome is the answer to an update that was applied at an instant.
+func (c *settling) outcome(at, step int64) *weir.Outcome {
+	out := &weir.Outcome{At: time.UnixMilli(at), Taken: make([]weir.Taken, len(c.changes))}
 	if !c.lives() {
-		flag := uint16(flagPost)
-		if u.Verb == weir.VerbCancel {
-			flag = flagVoid
+		return out
+	}
+	seq, extended := c.seq, c.extended
+	switch c.u.Verb {
+	case weir.VerbAdjust:
+		seq = c.u.Seq
+	case weir.VerbExtend:
+		extended = step
+		out.Expires = c.expires
+	}
+	for i := range c.changes {
+		x := &c.changes[i]
+		if c.u.Verb == weir.VerbExtend {
+			x.renewed(at)
+			out.Expires = outlives(out.Expires, x.take.Limit.Kind, x.left)
 		}
-		ch.put(&tb.Transfer{
-			ID: transferID(u.ID, stepEnd, 0), PendingID: token, Flags: flag, UserData128: ch.number,
-			UserData64: u.Fingerprint, UserData32: endMark,
-		}, roleHeader, 0)
-		return
+		out.Taken[i] = weir.Taken{Units: x.to, Pieces: x.left}
 	}
-	h := head{code: codeAdjusted, fingerprint: uint64(ch.step), amount: uint64(u.Seq)}
-	if u.Verb == weir.VerbExtend {
-		c.expires = u.Expires(time.UnixMilli(now))
-		h.code, h.amount = codeExtended, uint64(c.expires.UnixMilli())
+	if len(out.Taken) > 0 {
+		first := &out.Taken[0]
+		first.Pieces = append([]weir.Piece{tokenPiece(step, seq, extended)}, first.Pieces...)
 	}
-	ch.header(transferID(u.ID, ch.step&stepMask, 0), h)
-	ch.resolve(token, flagVoid, 0, 0, 0)
+	return out
 }
 
-// endMark tells the transfer that ends a lease from one that renews its token.
-const endMark = 1 << 31
-
-// change adds the events for one holding.
-func (c *settling) change(ch *chain, now int64, i int) error {
-	x := &c.changes[i]
-	x.left, x.undo, x.gained, x.changed = nil, nil, weir.Piece{}, false
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.key.kind == weir.Bucket && x.to > x.from && !x.spot.bucket.counts(now, x.to-x.from) {
-		if !x.take.Limit.Shadow {
-			return c.unfit(i, "is more than can be counted")
-		}
-		x.to, x.stays, x.parts = x.from, true, x.holding.Parts
+// settles refuses an adjust after which the lease might take more events to settle than one call
+// holds: it could not be cancelled any more.
+func (c *settling) settles(now int64) error {
+	if c.u.Verb != weir.VerbAdjust {
+		return nil
 	}
-	switch x.key.kind {
-	case weir.Bucket:
-		x.changeBucket(ch, i)
-	case weir.Budget:
-		x.changeBudget(ch, now, i)
-	default:
-		if c.u.Verb == weir.VerbExtend {
-			x.extend(ch, now, i)
-		} else {
-			x.changeHolds(ch, now, i)
+	events := 2 // the header, and the end of the token
+	for i := range c.changes {
+		x := &c.changes[i]
+		events += len(x.parts)
+		switch x.key.kind {
+		case weir.Bucket:
+			events += 3
+		case weir.Budget:
+			events++
+		default:
+			events++
+			for k := range x.left {
+				if p := &x.left[k]; p.Units > 0 && !x.ended(now, p) {
+					events++
+				}
+			}
 		}
 	}
-	if c.u.Verb == weir.VerbAdjust && !x.stays {
-		x.record(ch, i)
+	if most := c.s.room(); events > most {
+		return &weir.Error{
+			Code: weir.Invalid, Field: "totals", Value: strconv.Itoa(events),
+			Reason: "are the events that the lease could then take to settle, and one call holds " +
+				strconv.Itoa(most) + ": it has grown too often, complete it",
+		}
 	}
 	return nil
 }
 
-func (x *change) changeBucket(ch *chain, i int) {
-	t := tb.Transfer{UserData64: uint64(x.to) + 1, UserData32: place(i, x.parts[0].Charge)}
-	switch {
-	case x.to > x.from:
-		t.DebitAccountID, t.CreditAccountID, t.Code = x.limit, x.spent, codeGrown
-		t.Amount = tb.ToUint128(uint64(x.to-x.from) * 1000)
-		ch.add(&t, roleTake, i)
-		x.changed = true
-	case x.to < x.from:
-		milli, ok := kernel.Milli(x.from - x.to)
-		if !ok {
-			milli = int64(fundUnits)
+// book takes in what an applied chain has done.
+func (c *settling) book(now int64) {
+	for i := range c.changes {
+		x := &c.changes[i]
+		x.mu.Lock()
+		if x.carries {
+			x.arrive()
 		}
-		t.DebitAccountID, t.CreditAccountID, t.Code = x.spent, x.limit, codeRefund
-		t.Flags, t.Amount = flagBalancing, tb.ToUint128(uint64(milli))
-		ch.add(&t, roleRecord, i)
-		x.changed = true
-	}
-	x.left = slices.Clone(x.pieces)
-	if len(x.left) > 0 {
-		x.left[0].Units = x.to
+		x.used = now
+		if !x.spared {
+			x.touched = now
+		}
+		x.denied = denial{}
+		grown := x.to - x.from
+		x.added += max(grown, 0)
+		x.let += max(-grown, 0)
+		switch x.key.kind {
+		case weir.Bucket:
+			x.spot.bucket.settle(grown)
+		case weir.Budget:
+			x.bookPeriod(grown)
+		default:
+			x.bookHolds(now)
+		}
+		x.mu.Unlock()
 	}
 }
 
-func (x *change) changeBudget(ch *chain, now int64, i int) {
-	x.left = slices.Clone(x.pieces)
-	if len(x.left) < 2 {
+func (x *change) bookPeriod(grown int64) {
+	if len(x.pieces) < 2 {
 		return
 	}
-	x.left[0].Units = x.to
-	t := tb.Transfer{UserData64: uint64(x.to) + 1, UserData32: place(i, x.parts[0].Charge)}
-	account := accountOf(x.left[1])
-	switch {
-	case x.to > x.from:
-		t.DebitAccountID, t.CreditAccountID, t.Code = account, ch.n.vault, codeGrown
-		t.Amount = tb.ToUint128(uint64(x.to - x.from))
-		if x.pieces[0].Until <= now {
-			// The period is over, so it limits no request, and its account takes only what it can count.
-			t.Flags = flagBalancing
+	account := accountOf(x.pieces[1])
+	for i := range x.periods {
+		if p := &x.periods[i]; p.account == account {
+			p.used = max(p.used+grown, 0)
+			return
 		}
-		ch.add(&t, roleTake, i)
-		x.changed = true
-	case x.to < x.from:
-		t.DebitAccountID, t.CreditAccountID, t.Code = ch.n.vault, account, codeRefund
-		t.Amount = tb.ToUint128(uint64(x.from - x.to))
-		ch.add(&t, roleRecord, i)
-		x.changed = true
 	}
 }
 
-// record notes what the parts stand for, where no other event of the chain does.
-func (x *change) record(ch *chain, i int) {
-	same := slices.Equal(x.parts, x.holding.Parts)
-	if same || x.changed && len(x.parts) == 1 {
-		return
+func (x *change) bookHolds(now int64) {
+	x.holds.expire(now)
+	for _, p := range x.undo {
+		x.holds.remove(p.Until, p.Units)
 	}
-	account := x.limit
-	if x.key.kind == weir.Budget && len(x.left) > 1 {
-		account = accountOf(x.left[1])
+	was := make(map[int64]bool, len(x.pieces))
+	for _, p := range x.pieces {
+		was[p.Mark] = true
 	}
-	for _, p := range x.parts {
-		ch.part(i, p, account, false)
+	for _, p := range x.left {
+		if !was[p.Mark] {
+			x.holds.Add(p.Until, p.Units)
+		}
+	}
+}
+
+// renewed makes the slots that an extend has taken end when they do on the cluster, which carried
+// it out at an instant.
+func (x *change) renewed(at int64) {
+	length := lengthOf(x.take.Limit).Milliseconds()
+	for k := range x.left {
+		p := &x.left[k]
+		if taken := !slices.ContainsFunc(x.pieces, func(old weir.Piece) bool { return old.Mark == p.Mark }); taken {
+			p.Until = at + length
+		}
 	}
 }

@@ -272,17 +272,6 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 	return nil
 }
 
-// tokenPiece is the first piece of a lease's first holding: the step of the token, the number of the last
-// adjust, and the highest step of an extend. A limiter learns the number from its own adjusts alone, but
-// here its holdings go with it. The step of an extend is below zero, so that nobody takes the piece for a
-// slot.
-func tokenPiece(step, seq, extended int64) weir.Piece {
-	return weir.Piece{Units: seq, Until: -extended, Mark: step}
-}
-
-// ofToken reads such a piece.
-func ofToken(p weir.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }
-
 // token is the step of the lease's token.
 func (h *history) token() int64 {
 	if h.step < stepAdjust {

@@ -1,0 +1,251 @@
+//go:build cgo
+
+package tigerbeetle
+
+import (
+	"context"
+	"encoding/binary"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/kernel"
+)
+
+func rateOf(l *weir.Limit) kernel.Rate { return l.Definition().Rate() }
+
+// anchor is until when a bucket has been filled, and by which definition it fills from then on.
+type anchor struct {
+	// b is in Unix milliseconds; k counts the anchors of one millisecond, up to 63.
+	b int64
+	k uint8
+	// version is that of the definitions which it was made under, less the bits above 24.
+	version uint32
+	rate    kernel.Rate
+}
+
+// The widths of what an anchor carries: capacity and refill amount fill user_data_128 but for 20 bits,
+// which have the lowest of the period. The next 20 are above b in user_data_64, and the last two between
+// version and k in user_data_32.
+const (
+	timeBits   = 44
+	amountBits = 54
+	pieceBits  = 20
+	countBits  = 6
+
+	amountMask = 1<<amountBits - 1
+	pieceMask  = 1<<pieceBits - 1
+	countMask  = 1<<countBits - 1
+	// versionMask is what an anchor keeps of a version.
+	versionMask = 1<<24 - 1
+)
+
+// write puts the anchor on the transfer that makes it.
+func (a *anchor) write(t *tb.Transfer) {
+	capacity, amount := uint64(a.rate.CapacityMilli/1000), uint64(a.rate.RefillMilli/1000)
+	period := uint64(a.rate.PeriodMS)
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:], capacity|amount<<amountBits)
+	binary.LittleEndian.PutUint64(b[8:], amount>>(64-amountBits)|period&pieceMask<<(2*amountBits-64))
+	t.UserData128 = tb.BytesToUint128(b)
+	t.UserData64 = uint64(a.b) | period>>pieceBits&pieceMask<<timeBits
+	t.UserData32 = a.version&versionMask<<8 | uint32(period>>(2*pieceBits))<<countBits | uint32(a.k)
+}
+
+// readAnchor is the anchor that a transfer made.
+func readAnchor(t *tb.Transfer) anchor {
+	lo, hi := t.UserData128.Uint64()
+	return anchor{
+		b: int64(t.UserData64 & (1<<timeBits - 1)), k: uint8(t.UserData32 & countMask),
+		version: t.UserData32 >> 8,
+		rate: kernel.Rate{
+			CapacityMilli: int64(lo&amountMask) * 1000,
+			RefillMilli:   int64((lo>>amountBits|hi<<(64-amountBits))&amountMask) * 1000,
+			PeriodMS: int64(hi>>(2*amountBits-64)&pieceMask | t.UserData64>>timeBits<<pieceBits |
+				uint64(t.UserData32>>countBits&3)<<(2*pieceBits)),
+		},
+	}
+}
+
+// follow is the anchor after the one that is known: at an instant, under a definition. It is false
+// where nothing would change. It moves though nothing has been regained: a chain that moves it
+// fails where another server has, and so knows the capacity that its check goes by.
+func (k *bucketKnown) follow(now int64, r kernel.Rate, version uint32) (anchor, bool) {
+	a := k.anchor
+	changed := a.rate != r && (a.b == 0 || !older(version, a.version))
+	if now <= a.b {
+		if !changed || a.k == countMask {
+			return a, false
+		}
+		a.k++
+	} else {
+		a.b, a.k = now, 0
+	}
+	if changed {
+		a.rate, a.version = r, version&versionMask
+	}
+	return a, true
+}
+
+// older is true where a version came before another one; they begin anew after 24 bits.
+func older(version, other uint32) bool {
+	return (version-other)&versionMask > versionMask/2
+}
+
+// leewayMS is for how long calls go without moving a bucket's anchor while another one of the
+// process is on its way with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
+const leewayMS = 100
+
+// board decides which buckets' anchors a call moves, and waits where another call is about to move
+// one that is too old. It returns the instant that the chain is made for. Every call that boards
+// must land.
+func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
+	version := s.versionMine()
+	for {
+		now := s.clock.ms()
+		var wait <-chan struct{}
+		for i := 0; i < len(seats) && wait == nil; i++ {
+			seats[i].version = version
+			wait = seats[i].claim(now)
+		}
+		if wait == nil {
+			return now, nil
+		}
+		s.land(seats)
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, unavailable(ctx.Err())
+		}
+	}
+}
+
+// claim takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait
+// for.
+func (s *seat) claim(now int64) <-chan struct{} {
+	if s.key.kind != weir.Bucket || s.spared {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := &s.bucket
+	r := known.anchor.rate
+	if s.key.Entity != "" {
+		r = rateOf(s.take.Limit) // of a limit without a name, nobody knows more than the anchor
+	}
+	if s.refunds && known.anchor.rate == r {
+		return nil // less is spent, whenever that is counted
+	}
+	if known.flying {
+		// Not before the first anchor, nor beside a change of the definition: the call's chain might
+		// be carried out first, and then it would take from a bucket that was never begun, or of
+		// another capacity.
+		same := known.next.rate == r && known.anchor.rate == r
+		if same && known.next.b >= now-leewayMS && known.near() {
+			return nil
+		}
+		return known.landed
+	}
+	move, moves := known.follow(now, r, s.version)
+	if !moves {
+		return nil
+	}
+	s.move, s.carries = move, true
+	s.anew = known.anchor.b > 0 && move.rate != known.anchor.rate && known.forgotten(now, s.touched)
+	known.flying, known.next, known.landed = true, move, make(chan struct{})
+	return nil
+}
+
+// arrive takes in that the anchor was moved. The spot is locked.
+func (s *seat) arrive() { s.bucket.move(s.move, s.anew) }
+
+// near is true where the move that is on its way reaches back no further than steady traffic has
+// it. It may fail with its chain: what was taken without it then comes back with the next one, as
+// far as that reaches back. So nobody goes without a longer one.
+func (k *bucketKnown) near() bool {
+	return k.next.b-k.anchor.b <= leewayMS+k.trip
+}
+
+// land ends the call's turn on every anchor that it was to move, whether or not it did.
+func (s *Store) land(seats []*seat) {
+	now := s.clock.ms()
+	for _, seat := range seats {
+		if !seat.carries {
+			continue
+		}
+		seat.mu.Lock()
+		seat.carries = false
+		seat.bucket.flying = false
+		if seat.bucket.anchor == seat.bucket.next {
+			seat.bucket.trip = max(now-seat.bucket.next.b, 0)
+		}
+		close(seat.bucket.landed)
+		seat.mu.Unlock()
+	}
+}
+
+// redefine moves the anchors of a denied call's buckets whose definition has changed: a capacity
+// that was lowered trims also who is denied. One that is forgotten stays so: there is nothing to
+// trim.
+func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat) error {
+	for _, seat := range seats {
+		seat.mu.Lock()
+		was := seat.bucket.anchor
+		if !seat.carries || was.b == 0 || was.rate == seat.move.rate || seat.anew {
+			seat.mu.Unlock()
+			continue
+		}
+		ch := s.newChain(lease, 0, 2)
+		seat.refill(ch, 0)
+		seat.mu.Unlock()
+		ch.close()
+		results, err := s.transfer(ctx, ch)
+		if err != nil {
+			return err
+		}
+		v := ch.judge(results)
+		s.recycle(ch)
+		if v.created {
+			seat.mu.Lock()
+			seat.arrive()
+			if seat.seen != nil { // the wait goes by the new definition
+				seat.seen.bucket.move(seat.move, seat.anew)
+			}
+			seat.mu.Unlock()
+		} else if err := s.readSpot(ctx, seat.spot); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refill moves the anchor, with what the bucket has regained until then and with the change of its
+// capacity.
+func (s *seat) refill(ch *chain, holding int) {
+	known := &s.bucket
+	from := known.anchor
+	gain := uint64(0)
+	if from.b > 0 {
+		gain = known.gain(s.move.b)
+	}
+	t := tb.Transfer{
+		ID:             anchorID(s.spent, from.b, from.k, codeRefill),
+		DebitAccountID: s.spent, CreditAccountID: s.limit, Code: codeRefill, Flags: flagBalancing,
+		Amount: tb.ToUint128(gain),
+	}
+	s.move.write(&t)
+	ch.put(&t, roleRefill, holding)
+	grown := s.move.rate.CapacityMilli - from.rate.CapacityMilli
+	if from.b == 0 || grown == 0 || s.anew {
+		return
+	}
+	t = tb.Transfer{
+		ID: anchorID(s.spent, from.b, from.k, codeCapacity), Code: codeCapacity,
+		DebitAccountID: s.limit, CreditAccountID: s.spent, Amount: tb.ToUint128(uint64(grown)),
+	}
+	if grown < 0 {
+		t.DebitAccountID, t.CreditAccountID, t.Flags = s.spent, s.limit, flagBalancing
+		t.Amount = tb.ToUint128(uint64(-grown))
+	}
+	ch.put(&t, roleRefill, holding)
+}
