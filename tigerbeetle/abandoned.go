@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// adoptWithin is how long a reservation that nobody waits for is kept for a repeat, once it
+	// adoptTimeout is how long a reservation that nobody waits for is kept for a repeat, once it
 	// is known to have been carried out.
-	adoptWithin = time.Second
-	// mostWithdrawals is how many reservations are withdrawn at once. The client sends calls that
+	adoptTimeout = time.Second
+	// maxWithdrawals is how many reservations are withdrawn at once. The client sends calls that
 	// are made at once together.
-	mostWithdrawals = 64
-	// closeWithin is how long Close waits for abandoned reservations to be withdrawn.
-	closeWithin = time.Second
+	maxWithdrawals = 64
+	// closeTimeout is how long Close waits for abandoned reservations to be withdrawn.
+	closeTimeout = time.Second
 )
 
-// attempt is a Reserve under way. It goes on after its caller has left, because a chain that the
+// inflightReserve is a Reserve under way. It goes on after its caller has left, because a chain that the
 // cluster has been given cannot be called back.
-type attempt struct {
-	c *reserving
-	// decided is closed once err, and the outcome of c, are set.
-	decided chan struct{}
-	err     error
+type inflightReserve struct {
+	op *reserveOp
+	// done is closed once err, and the outcome of c, are set.
+	done chan struct{}
+	err  error
 
 	// The fields below matter once the caller has left.
 
@@ -45,30 +45,30 @@ type abandoned struct {
 	count atomic.Int64
 
 	mu      sync.Mutex
-	byLease map[weir.LeaseID]*attempt
+	byLease map[weir.LeaseID]*inflightReserve
 	keepers sync.WaitGroup
-	// slots bounds the withdrawals at once.
-	slots chan struct{}
+	// permits bounds the withdrawals at once.
+	permits chan struct{}
 }
 
-// run makes an attempt and waits for its outcome, or for the end of the context. The chain that
+// runReserve makes an attempt and waits for its outcome, or for the end of the context. The chain that
 // is on its way then is not called back: if it was carried out, it is withdrawn unless a repeat
 // comes for it.
-func (s *Store) run(ctx context.Context, c *reserving) error {
-	a := &attempt{c: c}
+func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
+	a := &inflightReserve{op: c}
 	if ctx.Done() == nil {
 		a.err = c.run(ctx)
 	} else {
-		a.decided = make(chan struct{})
+		a.done = make(chan struct{})
 		go func() {
 			a.err = c.run(ctx)
-			close(a.decided)
+			close(a.done)
 		}()
 		select {
-		case <-a.decided:
+		case <-a.done:
 		case <-ctx.Done():
 			select {
-			case <-a.decided: // both at once: the outcome counts
+			case <-a.done: // both at once: the outcome counts
 			default:
 				s.abandon(a)
 				return unavailable(ctx.Err())
@@ -84,53 +84,53 @@ func (s *Store) run(ctx context.Context, c *reserving) error {
 }
 
 // charged reports whether the attempt was carried out. It must be decided.
-func (a *attempt) charged() bool { return a.err == nil && !a.c.out.Denied && !a.c.out.Replay }
+func (a *inflightReserve) charged() bool { return a.err == nil && !a.op.out.Denied && !a.op.out.Replay }
 
 // abandon begins to look after an attempt whose caller leaves.
-func (s *Store) abandon(a *attempt) {
+func (s *Store) abandon(a *inflightReserve) {
 	s.counts.abandoned.Add(1)
-	if a.decided == nil {
-		a.decided = make(chan struct{})
-		close(a.decided)
+	if a.done == nil {
+		a.done = make(chan struct{})
+		close(a.done)
 	}
 	a.adopted, a.withdrawn = make(chan struct{}), make(chan struct{})
 	l := &s.abandoned
 	l.mu.Lock()
-	if old := l.byLease[a.c.plan.ID]; old != nil {
+	if old := l.byLease[a.op.plan.ID]; old != nil {
 		l.count.Add(-1)
 		if !old.withdrawing {
 			close(old.adopted) // by this one, which has repeated its chain
 		}
 	}
-	l.byLease[a.c.plan.ID] = a
+	l.byLease[a.op.plan.ID] = a
 	l.count.Add(1)
 	l.keepers.Add(1)
 	l.mu.Unlock()
-	go s.keep(a)
+	go s.watchAbandoned(a)
 }
 
 // forget ends what [Store.abandon] began, unless another attempt of the lease has taken its place.
-func (l *abandoned) forget(a *attempt) {
+func (l *abandoned) forget(a *inflightReserve) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.byLease[a.c.plan.ID] == a {
-		delete(l.byLease, a.c.plan.ID)
+	if l.byLease[a.op.plan.ID] == a {
+		delete(l.byLease, a.op.plan.ID)
 		l.count.Add(-1)
 	}
 	close(a.withdrawn)
 }
 
-// keep waits until the fate of an abandoned attempt is known, and withdraws what was carried out
+// watchAbandoned waits until the fate of an abandoned attempt is known, and withdraws what was carried out
 // if no repeat has come for it.
-func (s *Store) keep(a *attempt) {
+func (s *Store) watchAbandoned(a *inflightReserve) {
 	l := &s.abandoned
 	defer l.keepers.Done()
-	<-a.decided
-	if !a.charged() && !a.c.unknown {
+	<-a.done
+	if !a.charged() && !a.op.unknown {
 		l.forget(a)
 		return
 	}
-	timer := time.NewTimer(adoptWithin)
+	timer := time.NewTimer(adoptTimeout)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
@@ -148,14 +148,14 @@ func (s *Store) keep(a *attempt) {
 	a.withdrawing = true
 	l.mu.Unlock()
 	defer l.forget(a)
-	l.slots <- struct{}{}
-	defer func() { <-l.slots }()
+	l.permits <- struct{}{}
+	defer func() { <-l.permits }()
 	s.withdrawSurely(a)
 }
 
 // withdrawSurely withdraws an attempt, and tries again for as long as the store is open.
-func (s *Store) withdrawSurely(a *attempt) {
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+func (s *Store) withdrawSurely(a *inflightReserve) {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		did, err := s.withdraw(s.life, a)
 		if err == nil {
 			if did {
@@ -173,13 +173,13 @@ func (s *Store) withdrawSurely(a *attempt) {
 	}
 }
 
-// resume answers a reservation whose earlier attempt is still looked after. No repeat is denied,
+// resumeReserve answers a reservation whose earlier attempt is still looked after. No repeat is denied,
 // and nothing is sent again, before the fate of that attempt is known: it could be charged after
 // the denial. The outcome stays empty if the cluster is to be asked; earlier is then the attempt whose
 // fate only the cluster knows, or nil.
-func (s *Store) resume(
+func (s *Store) resumeReserve(
 	ctx context.Context, p *weir.Plan, out *weir.Outcome,
-) (earlier *reserving, err error) {
+) (earlier *reserveOp, err error) {
 	l := &s.abandoned
 	for l.count.Load() > 0 {
 		l.mu.Lock()
@@ -188,15 +188,15 @@ func (s *Store) resume(
 		if a == nil {
 			break
 		}
-		if err := wait(ctx, a.decided); err != nil {
+		if err := wait(ctx, a.done); err != nil {
 			return nil, err
 		}
-		if a.c.unknown && !l.withdraws(a) {
-			return a.c, nil
+		if a.op.unknown && !l.withdraws(a) {
+			return a.op, nil
 		}
 		over, err := l.adopt(a, p, out)
 		if out.Replay {
-			s.tell(a)
+			s.keepStatuses(a)
 		}
 		if err != nil || !over {
 			return nil, err
@@ -208,12 +208,12 @@ func (s *Store) resume(
 	return nil, nil // There is none.
 }
 
-// tell keeps the statuses of an attempt that was carried out for whoever recovers the lease next.
-func (s *Store) tell(a *attempt) {
+// keepStatuses keeps the statuses of an attempt that was carried out for whoever recovers the lease next.
+func (s *Store) keepStatuses(a *inflightReserve) {
 	select {
-	case <-a.decided:
+	case <-a.done:
 		if a.charged() {
-			s.answers.Store(a.c.plan.ID, slices.Clone(a.c.out.Limits))
+			s.replayLimits.Store(a.op.plan.ID, slices.Clone(a.op.out.Limits))
 		}
 	default:
 	}
@@ -230,7 +230,7 @@ func wait(ctx context.Context, closed <-chan struct{}) error {
 }
 
 // withdraws reports whether an attempt is being withdrawn.
-func (l *abandoned) withdraws(a *attempt) bool {
+func (l *abandoned) withdraws(a *inflightReserve) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return a.withdrawing
@@ -238,7 +238,7 @@ func (l *abandoned) withdraws(a *attempt) bool {
 
 // adopt takes over an attempt that was carried out. It is over if there is nothing left to adopt. If
 // other limits apply by now, the lease is to be recovered.
-func (l *abandoned) adopt(a *attempt, p *weir.Plan, out *weir.Outcome) (over bool, err error) {
+func (l *abandoned) adopt(a *inflightReserve, p *weir.Plan, out *weir.Outcome) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
@@ -249,14 +249,14 @@ func (l *abandoned) adopt(a *attempt, p *weir.Plan, out *weir.Outcome) (over boo
 	switch {
 	case a.withdrawing || !a.charged():
 		return true, nil
-	case a.c.plan.Fingerprint != p.Fingerprint:
+	case a.op.plan.Fingerprint != p.Fingerprint:
 		return false, usedOtherwise(p.ID)
 	}
 	l.drop(a)
-	if slices.EqualFunc(a.c.plan.Takes, p.Takes, func(a, b weir.Take) bool {
+	if slices.EqualFunc(a.op.plan.Takes, p.Takes, func(a, b weir.Take) bool {
 		return a.Subject == b.Subject && a.Limit.Same(*b.Limit) && slices.Equal(a.Parts, b.Parts)
 	}) {
-		*out = *a.c.out
+		*out = *a.op.out
 	} else {
 		out.Replay = true
 	}
@@ -264,9 +264,9 @@ func (l *abandoned) adopt(a *attempt, p *weir.Plan, out *weir.Outcome) (over boo
 }
 
 // drop makes an attempt its adopter's. The lock is held.
-func (l *abandoned) drop(a *attempt) {
+func (l *abandoned) drop(a *inflightReserve) {
 	close(a.adopted)
-	delete(l.byLease, a.c.plan.ID)
+	delete(l.byLease, a.op.plan.ID)
 	l.count.Add(-1)
 }
 
@@ -279,21 +279,21 @@ func (l *abandoned) answered(id weir.LeaseID) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if a := l.byLease[id]; a != nil && a.c.unknown && !a.withdrawing {
+	if a := l.byLease[id]; a != nil && a.op.unknown && !a.withdrawing {
 		l.drop(a)
 	}
 }
 
-// settleAbandoned ends the care for abandoned attempts when the store closes: those that were
+// closeAbandoned ends the care for abandoned attempts when the store closes: those that were
 // carried out are withdrawn at once, and those whose fate is unknown are waited for, both for no
 // longer than closeWithin.
-func (s *Store) settleAbandoned() {
+func (s *Store) closeAbandoned() {
 	done := make(chan struct{})
 	go func() {
 		s.abandoned.keepers.Wait()
 		close(done)
 	}()
-	timer := time.NewTimer(closeWithin)
+	timer := time.NewTimer(closeTimeout)
 	defer timer.Stop()
 	select {
 	case <-done:
@@ -305,15 +305,15 @@ func (s *Store) settleAbandoned() {
 // withdraw gives back what an attempt was charged, unless the lease has been adopted on another
 // server or has ended. If it is unknown whether the attempt was carried out, the lease ID is
 // voided first: then it cannot be any more.
-func (s *Store) withdraw(ctx context.Context, a *attempt) (did bool, err error) {
-	id := a.c.plan.ID
+func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err error) {
+	id := a.op.plan.ID
 	var holdings []weir.Holding
-	if a.c.unknown {
+	if a.op.unknown {
 		reserved, err := s.void(ctx, id)
 		if err != nil || !reserved {
 			return false, err
 		}
-		h, err := s.recover(ctx, id)
+		h, err := s.readHistory(ctx, id)
 		if err != nil {
 			return false, err
 		}
@@ -322,16 +322,16 @@ func (s *Store) withdraw(ctx context.Context, a *attempt) (did bool, err error) 
 		}
 		holdings = h.record.Holdings
 	} else {
-		holdings = a.c.plan.Holdings(a.c.out)
+		holdings = a.op.plan.Holdings(a.op.out)
 	}
-	c := newSettling(s, cancelling(id, holdings))
-	c.withdraws = true
+	c := newUpdateOp(s, cancelUpdate(id, holdings))
+	c.withdrawing = true
 	out, err := c.run(ctx)
 	return out != nil, err
 }
 
-// cancelling is the update that cancels a lease.
-func cancelling(id weir.LeaseID, holdings []weir.Holding) *weir.Update {
+// cancelUpdate is the update that cancels a lease.
+func cancelUpdate(id weir.LeaseID, holdings []weir.Holding) *weir.Update {
 	u := &weir.Update{ID: id, Verb: weir.VerbCancel, Changes: make([]weir.Change, len(holdings))}
 	for i := range holdings {
 		h := &holdings[i]

@@ -394,7 +394,7 @@ func TestAbandonedUnsent(t *testing.T) {
 		b.up()
 		time.Sleep(500 * time.Millisecond)
 		b.Emulator.mu.Lock()
-		headers := slices.DeleteFunc(slices.Clone(b.log), func(e *entry) bool {
+		headers := slices.DeleteFunc(slices.Clone(b.log), func(e *storedTransfer) bool {
 			return e.Code != codeLease || e.Flags&flagPending == 0
 		})
 		b.Emulator.mu.Unlock()
@@ -424,7 +424,7 @@ func TestAbandonedClose(t *testing.T) {
 			if err := s.Close(); err != nil {
 				b.Error(err)
 			}
-			if took := time.Since(began); took > closeWithin {
+			if took := time.Since(began); took > closeTimeout {
 				b.Errorf("back %t: Close took %s", back, took)
 			}
 			if back {

@@ -11,57 +11,57 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// seat is a take while it is reserved.
-type seat struct {
-	*spot
-	take *weir.Take
+// activeTake is a take while it is reserved.
+type activeTake struct {
+	*limitState
+	Take *weir.Take
 	cost int64
-	// lowered is by how much the request's ceiling is below the capacity.
-	lowered int64
+	// belowCapacity is by how much the request's ceiling is below the capacity.
+	belowCapacity int64
 	// version is that of the definitions which the take goes by.
 	version uint32
-	// move is where the bucket's anchor goes with the chain; carries is true where it does.
-	move    anchor
-	carries bool
-	// anew is true where the bucket begins anew, since it had been full for long.
-	anew bool
-	// asked is true once the cluster was asked about the limit during this call.
-	asked bool
-	// seen is what it said last, as of one instant, if it is to count for a denial: what the server
+	// nextAnchor is where the bucket's anchor goes with the chain; carries is true where it does.
+	nextAnchor  anchor
+	movesAnchor bool
+	// fromForgotten is true where the bucket begins anew, since it had been full for long.
+	fromForgotten bool
+	// readInCall is true once the cluster was asked about the limit during this call.
+	readInCall bool
+	// observed is what it said last, as of one instant, if it is to count for a denial: what the server
 	// knows mixes that with chains on their way. Otherwise nil.
-	seen *estimate
+	observed *estimate
 	// passed is true for a limit that a denial does not name: the cluster has checked it and
 	// found enough, or what was known when it denied for another one did not say that this one is
 	// exceeded.
 	passed bool
-	// adds and lets are the units that the chain takes, or gives back.
-	adds, lets int64
-	// refunds is true where nothing more is taken, spared where the limit is not asked at all: an
+	// takes and lets are the units that the chain takes, or gives back.
+	takes, returns int64
+	// refundsOnly is true where nothing more is taken, spared where the limit is not asked at all: an
 	// extend renews slots alone.
-	refunds, spared bool
+	refundsOnly, skipped bool
 	// period is the account of the budget's period, and until when it is.
 	period    tb.Uint128
 	periodEnd int64
-	// at is where the take's event is, as a mark.
-	at int64
-	// refused is true for a shadow limit that cannot count more.
-	refused bool
+	// mark is where the take's event is, as a mark.
+	mark int64
+	// uncountable is true for a shadow limit that cannot count more.
+	uncountable bool
 }
 
 // need is what must be available.
-func (s *seat) need() int64 { return s.cost + s.lowered }
+func (s *activeTake) need() int64 { return s.cost + s.belowCapacity }
 
 // capacity is that of the limit in force: where the bucket's anchor is of newer definitions,
 // theirs.
-func (s *seat) capacity() int64 {
-	if k := &s.view().bucket; s.key.kind == weir.Bucket && k.anchor.b > 0 {
+func (s *activeTake) capacity() int64 {
+	if k := &s.judgedBy().bucket; s.key.kind == weir.Bucket && k.anchor.b > 0 {
 		return kernel.Units(k.anchor.rate.CapacityMilli)
 	}
-	return s.take.Limit.Capacity
+	return s.Take.Limit.Capacity
 }
 
-// others is what a budget has in use in periods of another calendar, as this server knows it.
-func (s *seat) others() uint64 {
+// otherPeriodsUse is what a budget has in use in periods of another calendar, as this server knows it.
+func (s *activeTake) otherPeriodsUse() uint64 {
 	var sum uint64
 	for i := range s.periods {
 		if s.periods[i].account != s.period {
@@ -71,121 +71,121 @@ func (s *seat) others() uint64 {
 	return sum
 }
 
-// reported is true where the cluster's check goes by what this server told it of other periods.
-func (s *seat) reported() bool {
+// includesOtherPeriods is true where the cluster's check goes by what this server told it of other periods.
+func (s *activeTake) includesOtherPeriods() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.key.kind == weir.Budget && s.others() > 0
+	return s.key.kind == weir.Budget && s.otherPeriodsUse() > 0
 }
 
-// slack is what must be free beside the cost, in the account's own units.
-func (s *seat) slack() uint64 {
-	l := s.take.Limit
+// headroom is what must be free beside the cost, in the account's own units.
+func (s *activeTake) headroom() uint64 {
+	l := s.Take.Limit
 	switch s.key.kind {
 	case weir.Bucket:
 	case weir.Budget: // what was used in periods of another calendar counts too
-		return fundUnits - uint64(s.take.Ceiling) + s.others()
+		return fundUnits - uint64(s.Take.Ceiling) + s.otherPeriodsUse()
 	default:
-		return fundUnits - uint64(s.take.Ceiling)
+		return fundUnits - uint64(s.Take.Ceiling)
 	}
 	capacityMilli := l.Capacity * 1000
-	if s.carries {
-		capacityMilli = s.move.rate.CapacityMilli
+	if s.movesAnchor {
+		capacityMilli = s.nextAnchor.rate.CapacityMilli
 	} else if s.bucket.anchor.b > 0 {
 		capacityMilli = s.bucket.anchor.rate.CapacityMilli
 	}
-	return fundMilli - uint64(max(capacityMilli-s.lowered*1000, 0))
+	return fundMilli - uint64(max(capacityMilli-s.belowCapacity*1000, 0))
 }
 
 // judge writes the status as the limit is known to be.
-func (s *seat) judge(now int64, status *weir.LimitStatus) {
-	l := s.take.Limit
-	available := s.known(now) - s.lowered
+func (s *activeTake) judge(now int64, status *weir.LimitStatus) {
+	l := s.Take.Limit
+	available := s.availableKnown(now) - s.belowCapacity
 	if s.passed {
 		available = max(available, s.cost)
 	}
 	*status = weir.LimitStatus{
-		Entity: s.take.Entity, Resource: s.take.Resource, Limit: l.Name, Kind: l.Kind,
-		Level: s.take.Level, Capacity: s.take.Ceiling, Available: available, Requested: s.cost,
+		Entity: s.Take.Entity, Resource: s.Take.Resource, Limit: l.Name, Kind: l.Kind,
+		Level: s.Take.Level, Capacity: s.Take.Ceiling, Available: available, Requested: s.cost,
 		Exceeded: available < s.cost, Shadow: l.Shadow,
 	}
-	if status.Exceeded && s.cost <= s.take.Ceiling {
-		at, bound := s.view().freeAt(s.key.kind, now, s.need(), s.capacity())
+	if status.Exceeded && s.cost <= s.Take.Ceiling {
+		at, bound := s.judgedBy().freeAt(s.key.kind, now, s.need(), s.capacity())
 		status.RetryAfter, status.AtLeast = kernel.Until(now, at), bound
 	}
 }
 
-// view is what the seat is judged by.
-func (s *seat) view() *estimate {
-	if s.seen != nil {
-		return s.seen
+// judgedBy is what the seat is judged by.
+func (s *activeTake) judgedBy() *estimate {
+	if s.observed != nil {
+		return s.observed
 	}
 	return &s.estimate
 }
 
-// admitted raises what is believed to be available after the cluster has found as much as was
+// raiseEstimate raises what is believed to be available after the cluster has found as much as was
 // needed. It reports whether other servers must have given something back.
-func (s *seat) admitted(now int64) (elsewhere bool) {
-	missing := s.need() - s.known(now)
-	if s.take.Limit.Shadow || missing <= 0 {
+func (s *activeTake) raiseEstimate(now int64) (elsewhere bool) {
+	missing := s.need() - s.availableKnown(now)
+	if s.Take.Limit.Shadow || missing <= 0 {
 		return false
 	}
 	switch s.key.kind {
 	case weir.Bucket:
-		s.bucket.balance += s.need()*1000 - s.bucket.at(now)
+		s.bucket.balance += s.need()*1000 - s.bucket.balanceAt(now)
 	case weir.Budget:
 		p := s.current(0)
 		p.used = max(p.used-missing, 0)
 	default:
-		s.holds.fewer(missing, s.latest(now))
+		s.expiring.lower(missing, s.latestEnd(now))
 	}
-	return s.settling == 0
+	return s.updatesInFlight == 0
 }
 
-// known is what is available by what is known, in units; of a bucket under the definition that it
+// availableKnown is what is available by what is known, in units; of a bucket under the definition that it
 // has or is about to have.
-func (s *seat) known(now int64) int64 {
-	e := s.view()
+func (s *activeTake) availableKnown(now int64) int64 {
+	e := s.judgedBy()
 	if s.key.kind != weir.Bucket {
-		return e.available(s.key.kind, now, s.take.Limit.Capacity)
+		return e.available(s.key.kind, now, s.Take.Limit.Capacity)
 	}
 	k := e.bucket
 	if k.anchor.b == 0 {
-		return s.take.Limit.Capacity
+		return s.Take.Limit.Capacity
 	}
-	if s.changes() {
+	if s.redefinesLocked() {
 		to := k.anchor
-		to.b, to.rate = max(to.b, now), rateOf(s.take.Limit)
+		to.b, to.rate = max(to.b, now), rateOf(s.Take.Limit)
 		k.move(to, k.forgotten(now, s.touched))
 	}
 	return k.available(now)
 }
 
-// changes is true for a bucket whose next anchor will have another definition.
-func (s *seat) changes() bool {
-	a := &s.view().bucket.anchor
+// redefinesLocked is true for a bucket whose next anchor will have another definition.
+func (s *activeTake) redefinesLocked() bool {
+	a := &s.judgedBy().bucket.anchor
 	if s.key.kind != weir.Bucket || s.key.Entity == "" || a.b == 0 {
 		return false
 	}
-	return a.rate != rateOf(s.take.Limit) && !older(s.version, a.version)
+	return a.rate != rateOf(s.Take.Limit) && !olderVersion(s.version, a.version)
 }
 
-// bound makes shadow limits that cannot count more take nothing: a balance has 64 bits.
-func (c *reserving) bound(now int64) {
-	for i := range c.seats {
-		seat := &c.seats[i]
-		if !seat.take.Limit.Shadow || seat.key.kind != weir.Bucket {
+// skipUncountable makes shadow limits that cannot count more take nothing: a balance has 64 bits.
+func (c *reserveOp) skipUncountable(now int64) {
+	for i := range c.takes {
+		take := &c.takes[i]
+		if !take.Take.Limit.Shadow || take.key.kind != weir.Bucket {
 			continue
 		}
-		seat.mu.Lock()
-		seat.refused = seat.refused || !seat.bucket.counts(now, seat.cost)
-		seat.mu.Unlock()
+		take.mu.Lock()
+		take.uncountable = take.uncountable || !take.bucket.fits(now, take.cost)
+		take.mu.Unlock()
 	}
 }
 
-// outlives returns when a lease ends that its chain says ends at an instant: not before its slots,
+// leaseEnd returns when a lease ends that its chain says ends at an instant: not before its slots,
 // whose time the cluster counts from a moment later.
-func outlives(expires time.Time, kind weir.Kind, pieces []weir.Piece) time.Time {
+func leaseEnd(expires time.Time, kind weir.Kind, pieces []weir.Piece) time.Time {
 	if kind != weir.Concurrency {
 		return expires
 	}
@@ -205,29 +205,29 @@ func lengthOf(l *weir.Limit) time.Duration {
 	return l.Timeout
 }
 
-// fly notes that a chain is on its way to the spots of seats, or that it is back.
-func fly(seats []*seat, n int64, settles bool) {
-	for _, seat := range seats {
-		seat.mu.Lock()
-		seat.flights += n
+// addInFlight notes that a chain is on its way to the spots of seats, or that it is back.
+func addInFlight(takes []*activeTake, n int64, settles bool) {
+	for _, take := range takes {
+		take.mu.Lock()
+		take.inFlight += n
 		if n > 0 {
-			seat.begun++
+			take.begun++
 		}
 		if settles {
-			seat.settling += n
+			take.updatesInFlight += n
 		}
-		seat.adding += n * seat.adds
-		seat.letting += n * seat.lets
-		seat.mu.Unlock()
+		take.addingInFlight += n * take.takes
+		take.returningInFlight += n * take.returns
+		take.mu.Unlock()
 	}
 }
 
-// lost notes that the answer to a chain was lost. The cluster may have carried it out, so the
+// markUncertain notes that the answer to a chain was lost. The cluster may have carried it out, so the
 // limits are read before anything else is said of them.
-func lost(seats []*seat) {
-	for _, seat := range seats {
-		seat.mu.Lock()
-		seat.doubt = true
-		seat.mu.Unlock()
+func markUncertain(takes []*activeTake) {
+	for _, take := range takes {
+		take.mu.Lock()
+		take.uncertain = true
+		take.mu.Unlock()
 	}
 }

@@ -67,12 +67,12 @@ func readAnchor(t *tb.Transfer) anchor {
 	}
 }
 
-// follow is the anchor after the one that is known: at an instant, under a definition. It is false
+// nextAnchor is the anchor after the one that is known: at an instant, under a definition. It is false
 // where nothing would change. It moves though nothing has been regained: a chain that moves it
 // fails where another server has, and so knows the capacity that its check goes by.
-func (k *bucketKnown) follow(now int64, r kernel.Rate, version uint32) (anchor, bool) {
+func (k *bucketEstimate) nextAnchor(now int64, r kernel.Rate, version uint32) (anchor, bool) {
 	a := k.anchor
-	changed := a.rate != r && (a.b == 0 || !older(version, a.version))
+	changed := a.rate != r && (a.b == 0 || !olderVersion(version, a.version))
 	if now <= a.b {
 		if !changed || a.k == countMask {
 			return a, false
@@ -87,8 +87,8 @@ func (k *bucketKnown) follow(now int64, r kernel.Rate, version uint32) (anchor, 
 	return a, true
 }
 
-// older is true where a version came before another one; they begin anew after 24 bits.
-func older(version, other uint32) bool {
+// olderVersion is true where a version came before another one; they begin anew after 24 bits.
+func olderVersion(version, other uint32) bool {
 	return (version-other)&versionMask > versionMask/2
 }
 
@@ -96,22 +96,22 @@ func older(version, other uint32) bool {
 // process is on its way with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
 const leewayMS = 100
 
-// board decides which buckets' anchors a call moves, and waits where another call is about to move
+// claimAnchors decides which buckets' anchors a call moves, and waits where another call is about to move
 // one that is too old. It returns the instant that the chain is made for. Every call that boards
 // must land.
-func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
-	version := s.versionMine()
+func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, error) {
+	version := s.ownVersion()
 	for {
-		now := s.clock.ms()
+		now := s.clock.nowMS()
 		var wait <-chan struct{}
-		for i := 0; i < len(seats) && wait == nil; i++ {
-			seats[i].version = version
-			wait = seats[i].claim(now)
+		for i := 0; i < len(takes) && wait == nil; i++ {
+			takes[i].version = version
+			wait = takes[i].claimAnchor(now)
 		}
 		if wait == nil {
 			return now, nil
 		}
-		s.land(seats)
+		s.releaseAnchors(takes)
 		select {
 		case <-wait:
 		case <-ctx.Done():
@@ -120,10 +120,10 @@ func (s *Store) board(ctx context.Context, seats []*seat) (int64, error) {
 	}
 }
 
-// claim takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait
+// claimAnchor takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait
 // for.
-func (s *seat) claim(now int64) <-chan struct{} {
-	if s.key.kind != weir.Bucket || s.spared {
+func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
+	if s.key.kind != weir.Bucket || s.skipped {
 		return nil
 	}
 	s.mu.Lock()
@@ -131,88 +131,88 @@ func (s *seat) claim(now int64) <-chan struct{} {
 	known := &s.bucket
 	r := known.anchor.rate
 	if s.key.Entity != "" {
-		r = rateOf(s.take.Limit) // of a limit without a name, nobody knows more than the anchor
+		r = rateOf(s.Take.Limit) // of a limit without a name, nobody knows more than the anchor
 	}
-	if s.refunds && known.anchor.rate == r {
+	if s.refundsOnly && known.anchor.rate == r {
 		return nil // less is spent, whenever that is counted
 	}
-	if known.flying {
+	if known.moving {
 		// Not before the first anchor, nor beside a change of the definition: the call's chain might
 		// be carried out first, and then it would take from a bucket that was never begun, or of
 		// another capacity.
 		same := known.next.rate == r && known.anchor.rate == r
-		if same && known.next.b >= now-leewayMS && known.near() {
+		if same && known.next.b >= now-leewayMS && known.moveRecent() {
 			return nil
 		}
-		return known.landed
+		return known.moved
 	}
-	move, moves := known.follow(now, r, s.version)
+	move, moves := known.nextAnchor(now, r, s.version)
 	if !moves {
 		return nil
 	}
-	s.move, s.carries = move, true
-	s.anew = known.anchor.b > 0 && move.rate != known.anchor.rate && known.forgotten(now, s.touched)
-	known.flying, known.next, known.landed = true, move, make(chan struct{})
+	s.nextAnchor, s.movesAnchor = move, true
+	s.fromForgotten = known.anchor.b > 0 && move.rate != known.anchor.rate && known.forgotten(now, s.touched)
+	known.moving, known.next, known.moved = true, move, make(chan struct{})
 	return nil
 }
 
-// arrive takes in that the anchor was moved. The spot is locked.
-func (s *seat) arrive() { s.bucket.move(s.move, s.anew) }
+// anchorMoved takes in that the anchor was moved. The spot is locked.
+func (s *activeTake) anchorMoved() { s.bucket.move(s.nextAnchor, s.fromForgotten) }
 
-// near is true where the move that is on its way reaches back no further than steady traffic has
+// moveRecent is true where the move that is on its way reaches back no further than steady traffic has
 // it. It may fail with its chain: what was taken without it then comes back with the next one, as
 // far as that reaches back. So nobody goes without a longer one.
-func (k *bucketKnown) near() bool {
-	return k.next.b-k.anchor.b <= leewayMS+k.trip
+func (k *bucketEstimate) moveRecent() bool {
+	return k.next.b-k.anchor.b <= leewayMS+k.moveMS
 }
 
-// land ends the call's turn on every anchor that it was to move, whether or not it did.
-func (s *Store) land(seats []*seat) {
-	now := s.clock.ms()
-	for _, seat := range seats {
-		if !seat.carries {
+// releaseAnchors ends the call's turn on every anchor that it was to move, whether or not it did.
+func (s *Store) releaseAnchors(takes []*activeTake) {
+	now := s.clock.nowMS()
+	for _, take := range takes {
+		if !take.movesAnchor {
 			continue
 		}
-		seat.mu.Lock()
-		seat.carries = false
-		seat.bucket.flying = false
-		if seat.bucket.anchor == seat.bucket.next {
-			seat.bucket.trip = max(now-seat.bucket.next.b, 0)
+		take.mu.Lock()
+		take.movesAnchor = false
+		take.bucket.moving = false
+		if take.bucket.anchor == take.bucket.next {
+			take.bucket.moveMS = max(now-take.bucket.next.b, 0)
 		}
-		close(seat.bucket.landed)
-		seat.mu.Unlock()
+		close(take.bucket.moved)
+		take.mu.Unlock()
 	}
 }
 
 // redefine moves the anchors of a denied call's buckets whose definition has changed: a capacity
 // that was lowered trims also who is denied. One that is forgotten stays so: there is nothing to
 // trim.
-func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat) error {
-	for _, seat := range seats {
-		seat.mu.Lock()
-		was := seat.bucket.anchor
-		if !seat.carries || was.b == 0 || was.rate == seat.move.rate || seat.anew {
-			seat.mu.Unlock()
+func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activeTake) error {
+	for _, take := range takes {
+		take.mu.Lock()
+		was := take.bucket.anchor
+		if !take.movesAnchor || was.b == 0 || was.rate == take.nextAnchor.rate || take.fromForgotten {
+			take.mu.Unlock()
 			continue
 		}
 		ch := s.newChain(lease, 0, 2)
-		seat.refill(ch, 0)
-		seat.mu.Unlock()
-		ch.close()
-		results, err := s.transfer(ctx, ch)
+		take.refill(ch, 0)
+		take.mu.Unlock()
+		ch.endLinked()
+		results, err := s.send(ctx, ch)
 		if err != nil {
 			return err
 		}
-		v := ch.judge(results)
+		v := ch.result(results)
 		s.recycle(ch)
 		if v.created {
-			seat.mu.Lock()
-			seat.arrive()
-			if seat.seen != nil { // the wait goes by the new definition
-				seat.seen.bucket.move(seat.move, seat.anew)
+			take.mu.Lock()
+			take.anchorMoved()
+			if take.observed != nil { // the wait goes by the new definition
+				take.observed.bucket.move(take.nextAnchor, take.fromForgotten)
 			}
-			seat.mu.Unlock()
-		} else if err := s.readSpot(ctx, seat.spot); err != nil {
+			take.mu.Unlock()
+		} else if err := s.readLimit(ctx, take.limitState); err != nil {
 			return err
 		}
 	}
@@ -221,31 +221,31 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, seats []*seat)
 
 // refill moves the anchor, with what the bucket has regained until then and with the change of its
 // capacity.
-func (s *seat) refill(ch *chain, holding int) {
+func (s *activeTake) refill(ch *chain, holding int) {
 	known := &s.bucket
 	from := known.anchor
 	gain := uint64(0)
 	if from.b > 0 {
-		gain = known.gain(s.move.b)
+		gain = known.gain(s.nextAnchor.b)
 	}
 	t := tb.Transfer{
 		ID:             anchorID(s.spent, from.b, from.k, codeRefill),
-		DebitAccountID: s.spent, CreditAccountID: s.limit, Code: codeRefill, Flags: flagBalancing,
+		DebitAccountID: s.spent, CreditAccountID: s.account, Code: codeRefill, Flags: flagBalancing,
 		Amount: tb.ToUint128(gain),
 	}
-	s.move.write(&t)
-	ch.put(&t, roleRefill, holding)
-	grown := s.move.rate.CapacityMilli - from.rate.CapacityMilli
-	if from.b == 0 || grown == 0 || s.anew {
+	s.nextAnchor.write(&t)
+	ch.addWithID(&t, roleRefill, holding)
+	grown := s.nextAnchor.rate.CapacityMilli - from.rate.CapacityMilli
+	if from.b == 0 || grown == 0 || s.fromForgotten {
 		return
 	}
 	t = tb.Transfer{
 		ID: anchorID(s.spent, from.b, from.k, codeCapacity), Code: codeCapacity,
-		DebitAccountID: s.limit, CreditAccountID: s.spent, Amount: tb.ToUint128(uint64(grown)),
+		DebitAccountID: s.account, CreditAccountID: s.spent, Amount: tb.ToUint128(uint64(grown)),
 	}
 	if grown < 0 {
-		t.DebitAccountID, t.CreditAccountID, t.Flags = s.spent, s.limit, flagBalancing
+		t.DebitAccountID, t.CreditAccountID, t.Flags = s.spent, s.account, flagBalancing
 		t.Amount = tb.ToUint128(uint64(-grown))
 	}
-	ch.put(&t, roleRefill, holding)
+	ch.addWithID(&t, roleRefill, holding)
 }

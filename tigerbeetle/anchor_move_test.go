@@ -101,13 +101,13 @@ func TestDoubtEnds(t *testing.T) {
 			if got := l.Limits[0].Available; got != want {
 				t.Errorf("%s: %d available, want %d", limit, got, want)
 			}
-			for _, sp := range a.store.spots.byKey {
-				sp.mu.Lock()
-				sp.doubt, sp.bucket.balance, sp.holds.others = true, 0, 7
-				for i := range sp.periods {
-					sp.periods[i].used = 7
+			for _, state := range a.store.states.byKey {
+				state.mu.Lock()
+				state.uncertain, state.bucket.balance, state.expiring.others = true, 0, 7
+				for i := range state.periods {
+					state.periods[i].used = 7
 				}
-				sp.mu.Unlock()
+				state.mu.Unlock()
 			}
 		}
 	}

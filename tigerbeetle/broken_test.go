@@ -292,7 +292,7 @@ func (c *tamperedCall) is(i int, flags uint16) bool { return c.meant[i].Flags&fl
 
 // amount changes an event's amount.
 func (c *tamperedCall) amount(i int, f func(n uint64) uint64) {
-	c.all[i].Amount = tb.ToUint128(f(low(c.meant[i].Amount)))
+	c.all[i].Amount = tb.ToUint128(f(lowUint64(c.meant[i].Amount)))
 }
 
 // header is the code of the lease's token that the call makes, codeCompleted or codeCancelled where it

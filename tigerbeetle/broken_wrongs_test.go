@@ -156,7 +156,7 @@ func unchecked() []*wrong {
 			return coded(codeTake)(c, i) && !c.is(i, flagPending)
 		}, amounts(none)),
 		events("a bucket's take leaves out what is spent", checks, func(c *tamperedCall, i int) {
-			if c.meant[i].CreditAccountID == odd(c.meant[i].DebitAccountID) {
+			if c.meant[i].CreditAccountID == oddID(c.meant[i].DebitAccountID) {
 				c.all[i].CreditAccountID = newNamespace("default").vault
 			}
 		}),
@@ -204,7 +204,7 @@ func misfilled() []*wrong {
 // rename gives an event an ID that nobody knows. What ends it finds it nevertheless.
 func (c *tamperedCall) rename(i int) {
 	c.w.made++
-	id := number(digest("renamed", time.Unix(0, int64(c.w.made)).String()))
+	id := idOf(digest("renamed", time.Unix(0, int64(c.w.made)).String()))
 	c.w.renamed[c.meant[i].ID] = id
 	c.all[i].ID = id
 }

@@ -164,7 +164,7 @@ func (s *costScene) leave() error {
 	l.mu.Unlock()
 	close(left)
 	if a != nil {
-		<-a.decided
+		<-a.done
 	}
 	if !errors.Is(err, weir.Unavailable) {
 		return fmt.Errorf("reserve: got %w, want unavailable", err)

@@ -47,8 +47,8 @@ type chain struct {
 	linked int
 }
 
-// head says who asks.
-type head struct {
+// headerData says who asks.
+type headerData struct {
 	code        uint16
 	fingerprint uint64
 	amount      uint64
@@ -72,8 +72,8 @@ func (s *Store) newChain(lease weir.LeaseID, step int64, room int) *chain {
 // longer reads what it was given. A call that was given up may still.
 func (s *Store) recycle(c *chain) { s.chains.Put(c) }
 
-// before adds an event that stands for itself. No event of the chain may have been added.
-func (c *chain) before(t *tb.Transfer, holding int) {
+// addUnlinked adds an event that stands for itself. No event of the chain may have been added.
+func (c *chain) addUnlinked(t *tb.Transfer, holding int) {
 	t.Ledger = c.n.ledger
 	c.transfers = append(c.transfers, *t)
 	c.events = append(c.events, event{roleFund, holding, 0})
@@ -82,8 +82,8 @@ func (c *chain) before(t *tb.Transfer, holding int) {
 
 // header is the first event of a chain, and the lease's token from then on: a pending transfer,
 // which the next settlement ends.
-func (c *chain) header(id tb.Uint128, h head) {
-	c.put(&tb.Transfer{
+func (c *chain) header(id tb.Uint128, h headerData) {
+	c.addWithID(&tb.Transfer{
 		ID: id, DebitAccountID: c.n.vault, CreditAccountID: c.n.register, Code: h.code, Flags: flagPending,
 		Amount: tb.ToUint128(h.amount), UserData128: c.number, UserData64: h.fingerprint, UserData32: h.extra,
 	}, roleHeader, 0)
@@ -94,11 +94,11 @@ func (c *chain) add(t *tb.Transfer, r role, holding int) {
 	c.index++
 	t.ID = c.ids.event(c.index)
 	t.UserData128 = c.number
-	c.put(t, r, holding)
+	c.addWithID(t, r, holding)
 }
 
-// put adds an event that has an ID.
-func (c *chain) put(t *tb.Transfer, r role, holding int) {
+// addWithID adds an event that has an ID.
+func (c *chain) addWithID(t *tb.Transfer, r role, holding int) {
 	t.Ledger = c.n.ledger
 	t.Flags |= flagLinked
 	c.transfers = append(c.transfers, *t)
@@ -111,8 +111,8 @@ func (c *chain) mark() int64 { return c.step<<markBits | int64(c.index) }
 // markBits is how many bits of a mark are the index.
 const markBits = 12
 
-// marked is the ID of the transfer that a mark stands for.
-func marked(lease weir.LeaseID, mark int64) tb.Uint128 {
+// markedID is the ID of the transfer that a mark stands for.
+func markedID(lease weir.LeaseID, mark int64) tb.Uint128 {
 	return transferID(lease, mark>>markBits, int(mark&(1<<markBits-1)))
 }
 
@@ -126,21 +126,21 @@ func (c *chain) keys(keys []uint64) {
 	}
 }
 
-// resolve voids a pending transfer, or posts a part of it.
-func (c *chain) resolve(pending tb.Uint128, flag uint16, amount, total uint64, holding int) {
+// addVoidOrPost voids a pending transfer, or posts a part of it.
+func (c *chain) addVoidOrPost(pending tb.Uint128, flag uint16, amount, total uint64, holding int) {
 	t := tb.Transfer{PendingID: pending, Flags: flag, Amount: tb.ToUint128(amount), UserData64: total}
 	c.add(&t, roleResolve, holding)
 }
 
-// close ends the linked chain.
-func (c *chain) close() {
+// endLinked ends the linked chain.
+func (c *chain) endLinked() {
 	if n := len(c.transfers); n > 0 {
 		c.transfers[n-1].Flags &^= flagLinked
 	}
 }
 
-// verdict is the first answer of a chain that says why it failed.
-type verdict struct {
+// chainResult is the first answer of a chain that says why it failed.
+type chainResult struct {
 	created bool
 	status  tb.CreateTransferStatus
 	event   event
@@ -148,19 +148,19 @@ type verdict struct {
 	at int64
 }
 
-// judge reads the answers to a call.
-func (c *chain) judge(results []tb.CreateTransferResult) verdict {
-	v := verdict{created: true}
+// result reads the answers to a call.
+func (c *chain) result(results []tb.CreateTransferResult) chainResult {
+	v := chainResult{created: true}
 	for i := c.linked; i < len(results) && i < len(c.events); i++ {
 		switch s := results[i].Status; s {
 		case tb.TransferCreated:
 			if c.events[i].role == roleHeader {
-				v.at = instant(results[i].Timestamp)
+				v.at = timestampMS(results[i].Timestamp)
 			}
 		case tb.TransferLinkedEventFailed:
 			v.created = false
 		default:
-			return verdict{status: s, event: c.events[i]}
+			return chainResult{status: s, event: c.events[i]}
 		}
 	}
 	return v

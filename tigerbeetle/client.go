@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// mostEvents is how many events a message of TigerBeetle holds.
-	mostEvents = 8189
-	// mostFlights is how many calls may be going on, those included that nobody waits for anymore.
-	mostFlights = 10_000
-	// greetWithin is how long a cluster has to let a client in, where nobody says.
-	greetWithin = 5 * time.Second
-	// leastPause is the pause before a lost client is made anew; it doubles up to mostPause.
-	leastPause = 100 * time.Millisecond
-	mostPause  = 5 * time.Second
+	// maxEvents is how many events a message of TigerBeetle holds.
+	maxEvents = 8189
+	// maxInFlight is how many calls may be going on, those included that nobody waits for anymore.
+	maxInFlight = 10_000
+	// sessionTimeout is how long a cluster has to let a client in, where nobody says.
+	sessionTimeout = 5 * time.Second
+	// minPause is the pause before a lost client is made anew; it doubles up to mostPause.
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
 )
 
 // client is the [Ledger] of a cluster: TigerBeetle's own client, which sends what is called at once
@@ -32,46 +32,46 @@ const (
 // may still be carried out; calls that nobody waits for anymore are counted and bounded; and a
 // client that the cluster has shut out is made anew.
 type client struct {
-	options clientOptions
-	flights chan struct{}
+	options  clientOptions
+	inFlight chan struct{}
 	// events is how many events a call holds, lookups how many IDs.
 	events, lookups atomic.Int64
 
-	mu     sync.Mutex
-	native tb.Client // nil while there is none
-	why    error     // why there is none
-	closed bool
-	// renew makes the client anew; end makes it stop.
-	renew    func()
-	end      context.CancelFunc
-	renewing sync.WaitGroup
+	mu          sync.Mutex
+	native      tb.Client // nil while there is none
+	downBecause error     // why there is none
+	closed      bool
+	// reconnectLater makes the client anew; end makes it stop.
+	reconnectLater func()
+	end            context.CancelFunc
+	reconnecting   sync.WaitGroup
 }
 
 // clientOptions tune a client.
 type clientOptions struct {
 	// dial makes a native client, which need not have reached anybody yet.
 	dial func(ctx context.Context) (tb.Client, error)
-	// nobody is the error where nobody answered.
-	nobody func(cause error) error
+	// unreachable is the error where nobody answered.
+	unreachable func(cause error) error
 	// onError is told why a client was lost, and why it could not be made anew.
-	onError func(error)
-	flights int
+	onError     func(error)
+	maxInFlight int
 }
 
 var _ Ledger = (*client)(nil)
 
 // newClient returns a client that the cluster has let in.
 func newClient(ctx context.Context, o clientOptions) (*client, error) {
-	c := &client{options: o, flights: make(chan struct{}, o.flights)}
-	c.events.Store(mostEvents)
-	c.lookups.Store(mostEvents)
+	c := &client{options: o, inFlight: make(chan struct{}, o.maxInFlight)}
+	c.events.Store(maxEvents)
+	c.lookups.Store(maxEvents)
 	native, err := c.connect(ctx)
 	if err != nil {
 		return nil, err
 	}
 	c.native = native
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
-	c.renew, c.end = func() { c.reconnect(life) }, end
+	c.reconnectLater, c.end = func() { c.reconnect(life) }, end
 	return c, nil
 }
 
@@ -82,19 +82,19 @@ func (c *client) MaxEvents() int { return int(c.events.Load()) }
 func (c *client) Close() error {
 	c.mu.Lock()
 	native := c.native
-	c.native, c.why = nil, &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
+	c.native, c.downBecause = nil, &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
 	c.closed = true
 	c.mu.Unlock()
 	c.end()
 	if native != nil {
 		native.Close()
 	}
-	c.renewing.Wait()
+	c.reconnecting.Wait()
 	return nil
 }
 
-// answer is what a native call returned.
-type answer[R any] struct {
+// nativeResult is what a native call returned.
+type nativeResult[R any] struct {
 	result R
 	err    error
 }
@@ -106,20 +106,20 @@ func call[R any](ctx context.Context, c *client, do func(tb.Client) (R, error)) 
 	if err := ctx.Err(); err != nil {
 		return none, unsentError{err}
 	}
-	native, err := c.take()
+	native, err := c.acquire()
 	if err != nil {
 		return none, unsentError{err}
 	}
 	if ctx.Done() == nil {
 		result, err := do(native)
-		<-c.flights
-		return result, c.judge(native, err)
+		<-c.inFlight
+		return result, c.classify(native, err)
 	}
-	done := make(chan answer[R], 1) // nobody may be waiting
+	done := make(chan nativeResult[R], 1) // nobody may be waiting
 	go func() {
 		result, err := do(native)
-		<-c.flights
-		done <- answer[R]{result, c.judge(native, err)}
+		<-c.inFlight
+		done <- nativeResult[R]{result, c.classify(native, err)}
 	}()
 	select {
 	case a := <-done:
@@ -129,32 +129,32 @@ func call[R any](ctx context.Context, c *client, do func(tb.Client) (R, error)) 
 	}
 }
 
-// take returns the native client for one call, which must free its place among the flights.
-func (c *client) take() (tb.Client, error) {
+// acquire returns the native client for one call, which must free its place among the flights.
+func (c *client) acquire() (tb.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.native == nil {
-		return nil, c.why
+		return nil, c.downBecause
 	}
 	select {
-	case c.flights <- struct{}{}:
+	case c.inFlight <- struct{}{}:
 		return c.native, nil
 	default:
 		return nil, &weir.Error{
 			Code:   weir.Unavailable,
-			Reason: fmt.Sprintf("TigerBeetle does not answer, and %d calls are waiting for it", cap(c.flights)),
+			Reason: fmt.Sprintf("TigerBeetle does not answer, and %d calls are waiting for it", cap(c.inFlight)),
 		}
 	}
 }
 
-// judge says what a native error means, and lets a client go that has been shut out.
-func (c *client) judge(native tb.Client, err error) error {
+// classify says what a native error means, and lets a client go that has been shut out.
+func (c *client) classify(native tb.Client, err error) error {
 	if err == nil || errors.Is(err, tb.ErrTooMuchData) {
 		return err
 	}
 	explained := explain(err)
 	if shutOut(err) {
-		c.lose(native, explained)
+		c.dropNative(native, explained)
 	}
 	return explained
 }

@@ -84,9 +84,9 @@ func resolve(
 	return out, nil
 }
 
-// nobody says that no cluster has answered. No field is named: on a call the limiter names the
+// unreachableError says that no cluster has answered. No field is named: on a call the limiter names the
 // lease.
-func nobody(addresses []string, cluster *big.Int, cause error) error {
+func unreachableError(addresses []string, cluster *big.Int, cause error) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Err: cause,
 		Reason: fmt.Sprintf("nobody answered at %s as TigerBeetle cluster %s", strings.Join(addresses, ","), cluster),

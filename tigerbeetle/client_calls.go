@@ -25,7 +25,7 @@ func (c *client) CreateAccounts(
 			return native.CreateAccounts(part)
 		})
 		if errors.Is(err, tb.ErrTooMuchData) && n > 1 {
-			c.lower(n)
+			c.lowerMaxEvents(n)
 			continue
 		}
 		if err != nil {
@@ -47,7 +47,7 @@ func (c *client) CreateTransfers(
 		return native.CreateTransfers(transfers)
 	})
 	if errors.Is(err, tb.ErrTooMuchData) {
-		c.lower(len(transfers))
+		c.lowerMaxEvents(len(transfers))
 	}
 	return results, oversize(err, len(transfers), c)
 }
@@ -72,7 +72,7 @@ func lookup[R any](
 		part := ids[:n]
 		some, err := call(ctx, c, func(native tb.Client) ([]R, error) { return ask(native, part) })
 		if errors.Is(err, tb.ErrTooMuchData) && n > 1 {
-			atMost(&c.lookups, n/2)
+			lowerTo(&c.lookups, n/2)
 			continue
 		}
 		if err != nil {
@@ -85,20 +85,20 @@ func lookup[R any](
 
 // AccountTransfers returns the transfers of an account; at most as many as an answer holds.
 func (c *client) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
-	f.Limit = min(f.Limit, mostEvents)
+	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.GetAccountTransfers(f) })
 }
 
 // QueryAccounts returns the accounts that have what a filter names; at most as many as an answer
 // holds.
 func (c *client) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
-	f.Limit = min(f.Limit, mostEvents)
+	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Account, error) { return native.QueryAccounts(f) })
 }
 
 // QueryTransfers returns the transfers that have what a filter names; at most as many as an answer
 // holds.
 func (c *client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
-	f.Limit = min(f.Limit, mostEvents)
+	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.QueryTransfers(f) })
 }

@@ -17,7 +17,7 @@ func (c *client) connect(ctx context.Context) (tb.Client, error) {
 		return nil, c.unreached(ctx, err)
 	}
 	greeted := make(chan error, 1) // nobody may be waiting
-	go func() { greeted <- c.greet(native) }()
+	go func() { greeted <- c.waitSession(native) }()
 	select {
 	case err = <-greeted:
 	case <-ctx.Done():
@@ -34,20 +34,20 @@ func (c *client) connect(ctx context.Context) (tb.Client, error) {
 func (c *client) unreached(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return c.options.nobody(err)
+		return c.options.unreachable(err)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
 	return unavailable(err)
 }
 
-// greet waits for a session and finds out how much a call holds. It ends when the client is closed.
-func (c *client) greet(native tb.Client) error {
+// waitSession waits for a session and finds out how much a call holds. It ends when the client is closed.
+func (c *client) waitSession(native tb.Client) error {
 	// The native client answers it without the server, but not before it has a session.
 	if err := native.Nop(); err != nil {
 		return explain(err)
 	}
-	lookups, err := greatest(mostEvents, func(n int) (bool, error) {
+	lookups, err := largestFitting(maxEvents, func(n int) (bool, error) {
 		_, err := native.LookupTransfers(make([]tb.Uint128, n)) // no transfer has the ID 0
 		if errors.Is(err, tb.ErrTooMuchData) {
 			return false, nil
@@ -58,12 +58,12 @@ func (c *client) greet(native tb.Client) error {
 		return explain(err)
 	}
 	c.lookups.Store(int64(lookups))
-	c.events.Store(int64(eventsFor(lookups)))
+	c.events.Store(int64(eventsForLookups(lookups)))
 	return nil
 }
 
-// greatest is the greatest number up to most, and at least 1, that fits.
-func greatest(most int, fits func(n int) (bool, error)) (int, error) {
+// largestFitting is the greatest number up to most, and at least 1, that fits.
+func largestFitting(most int, fits func(n int) (bool, error)) (int, error) {
 	if ok, err := fits(most); ok || err != nil {
 		return most, err
 	}
@@ -83,39 +83,39 @@ func greatest(most int, fits func(n int) (bool, error)) (int, error) {
 	return least, nil
 }
 
-// eventsFor is how many events a request holds which holds so many look-ups: what bounds both is
+// eventsForLookups is how many events a request holds which holds so many look-ups: what bounds both is
 // its size in bytes. A request ends with a trailer as large as one of its elements. A server that
 // takes all look-ups which fit an answer is taken to be one that was not told to take less.
-func eventsFor(lookups int) int {
+func eventsForLookups(lookups int) int {
 	const lookupBytes, eventBytes = 16, 128
-	if lookups >= mostEvents {
-		return mostEvents
+	if lookups >= maxEvents {
+		return maxEvents
 	}
 	return max((lookups+1)*lookupBytes/eventBytes-1, 1)
 }
 
-// lose lets a native client go, and begins to make another one.
-func (c *client) lose(native tb.Client, why error) {
+// dropNative lets a native client go, and begins to make another one.
+func (c *client) dropNative(native tb.Client, why error) {
 	c.mu.Lock()
 	if c.closed || c.native != native {
 		c.mu.Unlock()
 		return // it is gone already
 	}
-	c.native, c.why = nil, why
-	c.renewing.Add(1)
+	c.native, c.downBecause = nil, why
+	c.reconnecting.Add(1)
 	c.mu.Unlock()
 	go func() {
-		defer c.renewing.Done()
+		defer c.reconnecting.Done()
 		native.Close()
 		c.options.onError(why)
-		c.renew()
+		c.reconnectLater()
 	}()
 }
 
 // reconnect makes a native client, again and again until the cluster lets it in or the context
 // ends. There is one of it at a time: until it is done there is no client that could be lost.
 func (c *client) reconnect(ctx context.Context) {
-	for pause := leastPause; ; pause = min(2*pause, mostPause) {
+	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
@@ -123,7 +123,7 @@ func (c *client) reconnect(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		bounded, cancel := context.WithTimeout(ctx, greetWithin)
+		bounded, cancel := context.WithTimeout(ctx, sessionTimeout)
 		native, err := c.connect(bounded)
 		cancel()
 		if ctx.Err() != nil {
@@ -132,21 +132,21 @@ func (c *client) reconnect(ctx context.Context) {
 			}
 			return
 		}
-		if c.adopt(native, err) {
+		if c.setNative(native, err) {
 			return
 		}
 		c.options.onError(err)
 	}
 }
 
-// adopt takes a new native client, or notes why there is none. It returns true where nothing more
+// setNative takes a new native client, or notes why there is none. It returns true where nothing more
 // is to be done.
-func (c *client) adopt(native tb.Client, err error) bool {
+func (c *client) setNative(native tb.Client, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {
 		if !c.closed {
-			c.why = err
+			c.downBecause = err
 		}
 		return c.closed
 	}
@@ -154,6 +154,6 @@ func (c *client) adopt(native tb.Client, err error) bool {
 		native.Close()
 		return true
 	}
-	c.native, c.why = native, nil
+	c.native, c.downBecause = native, nil
 	return true
 }

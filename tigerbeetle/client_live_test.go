@@ -41,7 +41,7 @@ func TestLiveClient(t *testing.T) {
 	if _, err := c.CreateTransfers(ctx, make([]tb.Transfer, most+1)); !errors.Is(err, weir.Invalid) {
 		t.Errorf("%d events: got %v, want %v", most+1, err, weir.Invalid)
 	}
-	if found, err := c.LookupAccounts(ctx, make([]tb.Uint128, 2*mostEvents)); err != nil || len(found) != 0 {
+	if found, err := c.LookupAccounts(ctx, make([]tb.Uint128, 2*maxEvents)); err != nil || len(found) != 0 {
 		t.Errorf("look-ups: got %d, %v", len(found), err)
 	}
 	if accounts, err := c.CreateAccounts(ctx, make([]tb.Account, 2*most+1)); err != nil || len(accounts) != 2*most+1 {

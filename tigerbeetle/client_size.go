@@ -9,20 +9,20 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// fewestEvents is how many events a call holds on a server for development, which takes the least.
-const fewestEvents = 253
+// minEvents is how many events a call holds on a server for development, which takes the least.
+const minEvents = 253
 
-// lower learns that so many events do not fit one call after all.
-func (c *client) lower(events int) {
-	if events <= fewestEvents {
-		atMost(&c.events, events-1)
+// lowerMaxEvents learns that so many events do not fit one call after all.
+func (c *client) lowerMaxEvents(events int) {
+	if events <= minEvents {
+		lowerTo(&c.events, events-1)
 		return
 	}
-	atMost(&c.events, max(events/2, fewestEvents))
+	lowerTo(&c.events, max(events/2, minEvents))
 }
 
-// atMost lowers a number.
-func atMost(n *atomic.Int64, most int) {
+// lowerTo lowers a number.
+func lowerTo(n *atomic.Int64, most int) {
 	for {
 		old := n.Load()
 		if old <= int64(most) || n.CompareAndSwap(old, int64(max(most, 1))) {

@@ -43,7 +43,7 @@ func (w *wire) reach(events, size int) error {
 	if err := w.refuses.Load(); err != nil {
 		return *err
 	}
-	if (events+1)*size > w.bytes || events > mostEvents {
+	if (events+1)*size > w.bytes || events > maxEvents {
 		return tb.ErrTooMuchData
 	}
 	if w.silent.Load() {
@@ -100,13 +100,13 @@ func (w *wires) options(flights int) clientOptions {
 			}
 			return n, nil
 		},
-		nobody: func(cause error) error { return nobody([]string{"h:1"}, big.NewInt(7), cause) },
+		unreachable: func(cause error) error { return unreachableError([]string{"h:1"}, big.NewInt(7), cause) },
 		onError: func(err error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			w.told = append(w.told, err)
 		},
-		flights: flights,
+		maxInFlight: flights,
 	}
 }
 

@@ -10,11 +10,11 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// clock knows the cluster's time from the timestamps in its answers, as a lower and an upper bound.
+// clusterClock knows the cluster's time from the timestamps in its answers, as a lower and an upper bound.
 // The lower bound, which nearly everything goes by, is never ahead of the cluster: a timestamp was
 // given before its answer arrived. The upper bound is never behind: it was given after its call was
 // sent.
-type clock struct {
+type clusterClock struct {
 	now func() time.Time
 	// exact is the cluster's own clock, where it is in the process; otherwise nil.
 	exact func() time.Time
@@ -26,12 +26,12 @@ type clock struct {
 	upper  time.Duration // the same offset, at most
 	sent   time.Duration // when the call was sent that upper was learned from
 	known  bool
-	// learned counts the answers that told the time.
-	learned int64
+	// answers counts the answers that told the time.
+	answers int64
 }
 
-func newClock(now func() time.Time, ledger Ledger) *clock {
-	c := &clock{now: now, begun: now()}
+func newClock(now func() time.Time, ledger Ledger) *clusterClock {
+	c := &clusterClock{now: now, begun: now()}
 	if l, ok := ledger.(interface{ Now() time.Time }); ok {
 		c.exact = l.Now
 	}
@@ -42,64 +42,68 @@ func newClock(now func() time.Time, ledger Ledger) *clock {
 const drift = 1000
 
 // passed is the process's time since the clock was made.
-func (c *clock) passed() time.Duration { return c.now().Sub(c.begun) }
+func (c *clusterClock) passed() time.Duration { return c.now().Sub(c.begun) }
 
-// learn takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was sent
+// observe takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was sent
 // when so much had passed.
-func (c *clock) learn(timestamp uint64, sent time.Duration) {
+func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	passed := c.passed()
 	lower, upper := time.Duration(timestamp)-passed, time.Duration(timestamp)-sent
-	if !c.known || lower >= c.lower(passed) {
+	if !c.known || lower >= c.lowerBound(passed) {
 		c.offset, c.at = lower, passed
 	}
 	// An upper bound below the lower one is from before the cluster's clock was set forward.
-	if !c.known || upper+(passed-sent)/drift <= c.most(passed) || c.most(passed) < c.lower(passed) {
+	if !c.known || upper+(passed-sent)/drift <= c.upperBound(passed) || c.upperBound(passed) < c.lowerBound(passed) {
 		c.upper, c.sent = upper, sent
 	}
 	c.known = true
-	c.learned++
+	c.answers++
 }
 
-// lower is the least that the offset can be: the best one so far, less what the process's clock may
+// lowerBound is the least that the offset can be: the best one so far, less what the process's clock may
 // have run fast since.
-func (c *clock) lower(passed time.Duration) time.Duration { return c.offset - (passed-c.at)/drift }
+func (c *clusterClock) lowerBound(passed time.Duration) time.Duration {
+	return c.offset - (passed-c.at)/drift
+}
 
-// most is the greatest that the offset can be.
-func (c *clock) most(passed time.Duration) time.Duration { return c.upper + (passed-c.sent)/drift }
+// upperBound is the greatest that the offset can be.
+func (c *clusterClock) upperBound(passed time.Duration) time.Duration {
+	return c.upper + (passed-c.sent)/drift
+}
 
-// ms is the cluster's time in Unix milliseconds, once it has been learned. It is never ahead.
-func (c *clock) ms() int64 {
+// nowMS is the cluster's time in Unix milliseconds, once it has been learned. It is never ahead.
+func (c *clusterClock) nowMS() int64 {
 	if c.exact != nil {
 		return c.exact().UnixMilli()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	passed := c.passed()
-	return int64((passed + c.lower(passed)) / time.Millisecond)
+	return int64((passed + c.lowerBound(passed)) / time.Millisecond)
 }
 
-// latest is the cluster's time in Unix milliseconds as it can be at most.
-func (c *clock) latest() int64 {
+// latestMS is the cluster's time in Unix milliseconds as it can be at most.
+func (c *clusterClock) latestMS() int64 {
 	if c.exact != nil {
 		return c.exact().UnixMilli()
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	passed := c.passed()
-	return int64((passed + max(c.most(passed), c.lower(passed))) / time.Millisecond)
+	return int64((passed + max(c.upperBound(passed), c.lowerBound(passed))) / time.Millisecond)
 }
 
-// lessons is how many answers have told the time.
-func (c *clock) lessons() int64 {
+// answersSeen is how many answers have told the time.
+func (c *clusterClock) answersSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.learned
+	return c.answers
 }
 
 // ahead is by how much the cluster's time is ahead of the process's clock.
-func (c *clock) ahead() time.Duration {
+func (c *clusterClock) ahead() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !c.known || c.exact != nil {
@@ -108,37 +112,37 @@ func (c *clock) ahead() time.Duration {
 	return c.offset - time.Duration(c.begun.UnixNano())
 }
 
-// instant is the millisecond of a timestamp.
-func instant(timestamp uint64) int64 { return int64(timestamp / uint64(time.Millisecond)) }
+// timestampMS is the millisecond of a timestamp.
+func timestampMS(timestamp uint64) int64 { return int64(timestamp / uint64(time.Millisecond)) }
 
-// clocked is a ledger whose answers set a clock.
-type clocked struct {
+// clockLedger is a ledger whose answers set a clock.
+type clockLedger struct {
 	Ledger
-	*clock
+	*clusterClock
 }
 
 // CreateAccounts learns the time from the last result. That of an account which exists says when
 // the account was made.
-func (t clocked) CreateAccounts(
+func (t clockLedger) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
 	sent := t.passed()
 	results, err := t.Ledger.CreateAccounts(ctx, accounts)
 	if n := len(results); err == nil && n > 0 && results[n-1].Status != tb.AccountExists {
-		t.learn(results[n-1].Timestamp, sent)
+		t.observe(results[n-1].Timestamp, sent)
 	}
 	return results, err
 }
 
 // CreateTransfers learns the time from the last result. That of a transfer which exists says when
 // the transfer was made.
-func (t clocked) CreateTransfers(
+func (t clockLedger) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	sent := t.passed()
 	results, err := t.Ledger.CreateTransfers(ctx, transfers)
 	if n := len(results); err == nil && n > 0 && results[n-1].Status != tb.TransferExists {
-		t.learn(results[n-1].Timestamp, sent)
+		t.observe(results[n-1].Timestamp, sent)
 	}
 	return results, err
 }

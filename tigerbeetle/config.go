@@ -28,7 +28,7 @@ func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definition
 	if err := s.enter(false); err != nil {
 		return err
 	}
-	defer s.leave()
+	defer s.exit()
 	if s.options.ReadOnly {
 		return readOnly()
 	}
@@ -36,7 +36,7 @@ func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definition
 	if err != nil {
 		return err
 	}
-	return s.version.put(ctx, s, normal)
+	return s.version.putInForce(ctx, s, normal)
 }
 
 // limitName is the name of a limit by its hash, if these definitions have one of that name.
@@ -62,11 +62,11 @@ func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.Enti
 // Resources returns, in order, the resources on which the entity has limits of its own, or something in
 // use that this server took: the cluster knows no names. It never fails.
 func (s *Store) Resources(_ context.Context, _ time.Time, entity string) ([]string, error) {
-	return s.config.Load().ResourcesOf(entity, s.spots.inUse(s.clock.ms())), nil
+	return s.config.Load().ResourcesOf(entity, s.states.inUse(s.clock.nowMS())), nil
 }
 
 // Entities returns, in order, the entities that have limits of their own on a resource, or something in
 // use that this server took. It never fails.
 func (s *Store) Entities(_ context.Context, _ time.Time, resource string) ([]string, error) {
-	return s.config.Load().EntitiesOn(resource, s.spots.inUse(s.clock.ms())), nil
+	return s.config.Load().EntitiesOn(resource, s.states.inUse(s.clock.nowMS())), nil
 }

@@ -16,113 +16,113 @@ import (
 // first one alone: those that it has checked before are not exceeded. Of others, and of that one
 // if what is known does not explain it or other servers use the limits, it is asked by one
 // look-up, and by a query for a bucket, a budget, and ends of holds that are not known.
-func (c *reserving) deny(ctx context.Context, now int64, by *seat) (done bool, err error) {
-	now = max(now, c.s.clock.ms())
-	c.pass(now, by)
-	doubtful := c.s.shared(now) || !c.explains(now, by) || by.reported() && by.hearsay(now)
-	asks := c.suspects(now)
+func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done bool, err error) {
+	now = max(now, c.s.clock.nowMS())
+	c.markPassed(now, by)
+	doubtful := c.s.hasForeign(now) || !c.estimateExceeds(now, by) || by.includesOtherPeriods() && by.staleEstimate(now)
+	asks := c.likelyExceeded(now)
 	if at := slices.Index(asks, by); at >= 0 && !doubtful {
 		asks = slices.Delete(asks, at, at+1)
 	} else if at < 0 { // it is what the cluster named
 		asks, by.passed = append(asks, by), false
 	}
-	if err := c.s.observe(ctx, asks); err != nil {
+	if err := c.s.readForDenial(ctx, asks); err != nil {
 		return false, err
 	}
-	now = max(now, c.s.clock.ms())
-	if !c.explains(now, by) {
+	now = max(now, c.s.clock.nowMS())
+	if !c.estimateExceeds(now, by) {
 		return false, nil // it was let go in between
 	}
 	if err := c.readEnds(ctx, now); err != nil {
 		return false, err
 	}
-	if err := c.s.redefine(ctx, c.plan.ID, c.all); err != nil {
+	if err := c.s.redefine(ctx, c.plan.ID, c.takePtrs); err != nil {
 		return false, err
 	}
-	if !c.refuse(now) {
+	if !c.makeDenial(now) {
 		return false, nil
 	}
-	for i := range c.seats {
-		c.seats[i].remember(now, c.s.denials, &c.out.Limits[i])
+	for i := range c.takes {
+		c.takes[i].rememberDenial(now, c.s.rememberFor, &c.out.Limits[i])
 	}
 	return true, nil
 }
 
-// pass notes which limits the cluster has found enough of before it denied for one, and forgets
+// markPassed notes which limits the cluster has found enough of before it denied for one, and forgets
 // what was seen before.
-func (c *reserving) pass(now int64, by *seat) {
+func (c *reserveOp) markPassed(now int64, by *activeTake) {
 	checked := true
-	for i := range c.seats {
-		s := &c.seats[i]
+	for i := range c.takes {
+		s := &c.takes[i]
 		s.mu.Lock()
 		if s == by {
 			checked = false
 		}
-		s.seen, s.passed = nil, checked && !s.take.Limit.Shadow
-		if s.passed && s.flights == 0 && s.admitted(now) {
-			c.s.shares()
+		s.observed, s.passed = nil, checked && !s.Take.Limit.Shadow
+		if s.passed && s.inFlight == 0 && s.raiseEstimate(now) {
+			c.s.noteForeign()
 		}
 		s.mu.Unlock()
 	}
 }
 
-// suspects are the limits that are believed to be exceeded. The others are not named, whatever is
+// likelyExceeded are the limits that are believed to be exceeded. The others are not named, whatever is
 // learned of them later: only the cluster can say that they are.
-func (c *reserving) suspects(now int64) []*seat {
-	return c.those(func(s *seat) bool {
-		if s.take.Limit.Shadow {
+func (c *reserveOp) likelyExceeded(now int64) []*activeTake {
+	return c.takesWhere(func(s *activeTake) bool {
+		if s.Take.Limit.Shadow {
 			return false
 		}
-		s.passed = s.passed || !c.explains(now, s)
+		s.passed = s.passed || !c.estimateExceeds(now, s)
 		return !s.passed
 	})
 }
 
 // readEnds asks for the ends of holds that the waits of exceeded limits need.
-func (c *reserving) readEnds(ctx context.Context, now int64) error {
-	for _, s := range c.those(func(s *seat) bool {
-		return !s.passed && !s.take.Limit.Shadow && c.explains(now, s)
+func (c *reserveOp) readEnds(ctx context.Context, now int64) error {
+	for _, s := range c.takesWhere(func(s *activeTake) bool {
+		return !s.passed && !s.Take.Limit.Shadow && c.estimateExceeds(now, s)
 	}) {
-		if err := c.s.readHolds(ctx, now, s); err != nil {
+		if err := c.s.readExpiring(ctx, now, s); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// hearsay is true for what was not asked of the cluster for a second.
-func (s *seat) hearsay(now int64) bool {
+// staleEstimate is true for what was not asked of the cluster for a second.
+func (s *activeTake) staleEstimate(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return now-s.read >= rememberMS
+	return now-s.readAt >= rememberMS
 }
 
-// explains is true where what is known says that the limit is exceeded.
-func (c *reserving) explains(now int64, by *seat) bool {
+// estimateExceeds is true where what is known says that the limit is exceeded.
+func (c *reserveOp) estimateExceeds(now int64, by *activeTake) bool {
 	by.mu.Lock()
 	defer by.mu.Unlock()
-	return by.known(now) < by.need()
+	return by.availableKnown(now) < by.need()
 }
 
-// refuse makes the outcome a denial. It does not where no limit is exceeded any more: a
+// makeDenial makes the outcome a denial. It does not where no limit is exceeded any more: a
 // settlement may have come since the cluster answered, and such a denial would name no reason.
-func (c *reserving) refuse(now int64) bool {
-	c.statuses(now)
+func (c *reserveOp) makeDenial(now int64) bool {
+	c.writeStatuses(now)
 	exceeded := func(l weir.LimitStatus) bool { return l.Exceeded && !l.Shadow }
 	if !slices.ContainsFunc(c.out.Limits, exceeded) {
 		return false
 	}
-	for i := range c.seats {
-		c.seats[i].stamp(now)
+	for i := range c.takes {
+		c.takes[i].setSeen(now)
 	}
 	c.out.At = time.UnixMilli(now)
 	c.out.Denied = true
 	return true
 }
 
-// stamp records when the limit was asked, except for a bucket that has been forgotten: a denial takes
+// setSeen records when the limit was asked, except for a bucket that has been forgotten: a denial takes
 // nothing from such a bucket, so it still counts as unused.
-func (s *seat) stamp(now int64) {
+func (s *activeTake) setSeen(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.key.kind != weir.Bucket || !s.bucket.forgotten(now, s.touched) {
@@ -130,22 +130,22 @@ func (s *seat) stamp(now int64) {
 	}
 }
 
-// statuses writes every limit's status.
-func (c *reserving) statuses(now int64) {
-	for i := range c.seats {
-		seat := &c.seats[i]
-		seat.mu.Lock()
-		seat.judge(now, &c.out.Limits[i])
-		seat.used = now
-		seat.mu.Unlock()
+// writeStatuses writes every limit's status.
+func (c *reserveOp) writeStatuses(now int64) {
+	for i := range c.takes {
+		take := &c.takes[i]
+		take.mu.Lock()
+		take.judge(now, &c.out.Limits[i])
+		take.usedAtMS = now
+		take.mu.Unlock()
 	}
 }
 
 // rememberMS is for how long a denial is remembered at most, in milliseconds.
 const rememberMS = 1000
 
-// remember notes that the limit was exceeded, until it may no longer be, or for so long.
-func (s *seat) remember(now, most int64, status *weir.LimitStatus) {
+// rememberDenial notes that the limit was exceeded, until it may no longer be, or for so long.
+func (s *activeTake) rememberDenial(now, most int64, status *weir.LimitStatus) {
 	if !status.Exceeded || status.Shadow {
 		return
 	}
@@ -153,55 +153,55 @@ func (s *seat) remember(now, most int64, status *weir.LimitStatus) {
 	defer s.mu.Unlock()
 	until := now + min(most, status.RetryAfter.Milliseconds())
 	if d := &s.denied; d.until <= now || s.need() <= d.need {
-		*d = denial{need: s.need(), until: until}
+		*d = rememberedDenial{need: s.need(), until: until}
 	}
 }
 
-// remembered denies without asking the cluster, where it denied as much a moment ago. What is
+// deniedFromMemory denies without asking the cluster, where it denied as much a moment ago. What is
 // known must still say so. A lease that another server took is no denial: it may be what is in
 // the way. Nor is one denied whose earlier chain may still be carried out.
-func (c *reserving) remembered(ctx context.Context) (done bool, err error) {
-	now := c.s.clock.ms()
-	if c.resends || !c.recalled(now) {
+func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error) {
+	now := c.s.clock.nowMS()
+	if c.resend || !c.denialRemembered(now) {
 		return false, nil
 	}
-	if c.s.shared(now) { // others may have let go what was in the way
-		if err := c.s.observe(ctx, c.suspects(now)); err != nil {
+	if c.s.hasForeign(now) { // others may have let go what was in the way
+		if err := c.s.readForDenial(ctx, c.likelyExceeded(now)); err != nil {
 			return false, err
 		}
-		if now = max(now, c.s.clock.ms()); !c.exceeded(now) {
+		if now = max(now, c.s.clock.nowMS()); !c.exceeded(now) {
 			return false, nil
 		}
 		if err := c.readEnds(ctx, now); err != nil {
 			return false, err
 		}
 	}
-	if c.repeats { // asked last: a lease that is taken between two questions may be what is in the way
-		if header, err := c.header(ctx); err != nil || header != nil {
+	if c.repeat { // asked last: a lease that is taken between two questions may be what is in the way
+		if header, err := c.lookupHeader(ctx); err != nil || header != nil {
 			return false, err
 		}
 	}
-	if !c.refuse(now) {
+	if !c.makeDenial(now) {
 		return false, nil
 	}
 	c.s.counts.remembered.Add(1)
 	return true, nil
 }
 
-// recalled is true where a denial is remembered, and the cluster need hear of nothing else.
-func (c *reserving) recalled(now int64) bool {
+// denialRemembered is true where a denial is remembered, and the cluster need hear of nothing else.
+func (c *reserveOp) denialRemembered(now int64) bool {
 	recalls := false
-	for i := range c.seats {
-		if c.seats[i].redefined() {
+	for i := range c.takes {
+		if c.takes[i].redefines() {
 			return false // the cluster must hear of it
 		}
-		recalls = recalls || c.seats[i].recalls(now)
+		recalls = recalls || c.takes[i].deniedFromMemory(now)
 	}
 	return recalls
 }
 
-// header is the transfer by which the lease was taken, or nil.
-func (c *reserving) header(ctx context.Context) (*tb.Transfer, error) {
+// lookupHeader is the transfer by which the lease was taken, or nil.
+func (c *reserveOp) lookupHeader(ctx context.Context) (*tb.Transfer, error) {
 	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.plan.ID, 0, 0)})
 	if err != nil {
 		return nil, unavailable(err)
@@ -212,48 +212,48 @@ func (c *reserving) header(ctx context.Context) (*tb.Transfer, error) {
 	return &found[0], nil
 }
 
-// redefined is changes for who has not locked the spot.
-func (s *seat) redefined() bool {
+// redefines is changes for who has not locked the spot.
+func (s *activeTake) redefines() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.changes()
+	return s.redefinesLocked()
 }
 
-// recalls is true where the denial is remembered. It is not while a settlement is on its way: the
+// deniedFromMemory is true where the denial is remembered. It is not while a settlement is on its way: the
 // cluster may have carried it out, and somebody may have seen what it gave back. What a
 // reservation on its way has taken only makes the denial more right.
-func (s *seat) recalls(now int64) bool {
-	if s.take.Limit.Shadow {
+func (s *activeTake) deniedFromMemory(now int64) bool {
+	if s.Take.Limit.Shadow {
 		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if d := &s.denied; s.doubt || s.settling > 0 || now >= d.until || s.need() < d.need {
+	if d := &s.denied; s.uncertain || s.updatesInFlight > 0 || now >= d.until || s.need() < d.need {
 		return false
 	}
-	return s.known(now) < s.need()
+	return s.availableKnown(now) < s.need()
 }
 
 // exceeded reports whether what is known, or was seen, still says that a limit denies.
-func (c *reserving) exceeded(now int64) bool {
-	for _, s := range c.all {
-		if !s.take.Limit.Shadow && !s.passed && c.explains(now, s) {
+func (c *reserveOp) exceeded(now int64) bool {
+	for _, s := range c.takePtrs {
+		if !s.Take.Limit.Shadow && !s.passed && c.estimateExceeds(now, s) {
 			return true
 		}
 	}
 	return false
 }
 
-// sharedMS is how long other servers are taken to use the same limits after a sign of them, in
+// foreignMS is how long other servers are taken to use the same limits after a sign of them, in
 // milliseconds.
-const sharedMS = 60_000
+const foreignMS = 60_000
 
-// shares notes that another server has changed what is in use.
-func (s *Store) shares() { s.elsewhere.Store(s.clock.ms()) }
+// noteForeign notes that another server has changed what is in use.
+func (s *Store) noteForeign() { s.foreignSeenAt.Store(s.clock.nowMS()) }
 
-// shared reports whether other servers use the limits too: then what this one knows may be old,
+// hasForeign reports whether other servers use the limits too: then what this one knows may be old,
 // and a denial is not given without asking.
-func (s *Store) shared(now int64) bool {
-	at := s.elsewhere.Load()
-	return at > 0 && now-at < s.sharing
+func (s *Store) hasForeign(now int64) bool {
+	at := s.foreignSeenAt.Load()
+	return at > 0 && now-at < s.foreignFor
 }

@@ -36,18 +36,18 @@ type Emulator struct {
 	last      uint64
 	accounts  map[tb.Uint128]*tb.Account
 	order     []*tb.Account
-	transfers map[tb.Uint128]*entry
-	log       []*entry
+	transfers map[tb.Uint128]*storedTransfer
+	log       []*storedTransfer
 	failed    map[tb.Uint128]bool
-	byAccount map[tb.Uint128][]*entry
-	byUser    map[tb.Uint128][]*entry
+	byAccount map[tb.Uint128][]*storedTransfer
+	byUser    map[tb.Uint128][]*storedTransfer
 	due       dueHeap
-	scope     *scope
+	scope     *chainScope
 	expired   []tb.Uint128
 }
 
-// entry is a transfer and what has become of it.
-type entry struct {
+// storedTransfer is a transfer and what has become of it.
+type storedTransfer struct {
 	tb.Transfer
 	state pendingState
 }
@@ -68,9 +68,9 @@ var _ Ledger = (*Emulator)(nil)
 // NewEmulator returns an empty cluster.
 func NewEmulator(o *EmulatorOptions) *Emulator {
 	e := &Emulator{
-		accounts: make(map[tb.Uint128]*tb.Account), transfers: make(map[tb.Uint128]*entry),
-		failed: make(map[tb.Uint128]bool), byAccount: make(map[tb.Uint128][]*entry),
-		byUser: make(map[tb.Uint128][]*entry),
+		accounts: make(map[tb.Uint128]*tb.Account), transfers: make(map[tb.Uint128]*storedTransfer),
+		failed: make(map[tb.Uint128]bool), byAccount: make(map[tb.Uint128][]*storedTransfer),
+		byUser: make(map[tb.Uint128][]*storedTransfer),
 	}
 	if o != nil {
 		e.options = *o
@@ -126,7 +126,7 @@ func (e *Emulator) enter(ctx context.Context, events, most int) error {
 		return tb.ErrTooMuchData
 	}
 	e.last = max(e.last, uint64(e.options.Now().UnixNano()))
-	e.pulse()
+	e.expireDue()
 	return nil
 }
 
@@ -180,15 +180,15 @@ func (e *Emulator) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]
 		return nil, err
 	}
 	flags := f.AccountFilterFlags()
-	if !valid(f.Limit, f.TimestampMin, f.TimestampMax) || f.Flags >= 1<<3 || f.Reserved != [58]uint8{} {
+	if !validFilter(f.Limit, f.TimestampMin, f.TimestampMax) || f.Flags >= 1<<3 || f.Reserved != [58]uint8{} {
 		return nil, nil
 	}
-	return pick(e.byAccount[f.AccountID], flags.Reversed, f.Limit, func(t *tb.Transfer) bool {
+	return matching(e.byAccount[f.AccountID], flags.Reversed, f.Limit, func(t *tb.Transfer) bool {
 		return (flags.Debits && t.DebitAccountID == f.AccountID ||
 			flags.Credits && t.CreditAccountID == f.AccountID) &&
-			either(f.UserData128, t.UserData128) && either(f.UserData64, t.UserData64) &&
-			either(f.UserData32, t.UserData32) && either(f.Code, t.Code) &&
-			stamped(t.Timestamp, f.TimestampMin, f.TimestampMax)
+			matchesFilter(f.UserData128, t.UserData128) && matchesFilter(f.UserData64, t.UserData64) &&
+			matchesFilter(f.UserData32, t.UserData32) && matchesFilter(f.Code, t.Code) &&
+			inTimeRange(t.Timestamp, f.TimestampMin, f.TimestampMax)
 	}), nil
 }
 
@@ -206,10 +206,10 @@ func (e *Emulator) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.T
 	if f.UserData128 != (tb.Uint128{}) {
 		list = e.byUser[f.UserData128]
 	}
-	return pick(list, f.QueryFilterFlags().Reversed, f.Limit, func(t *tb.Transfer) bool {
-		return either(f.UserData128, t.UserData128) && either(f.UserData64, t.UserData64) &&
-			either(f.UserData32, t.UserData32) && either(f.Code, t.Code) &&
-			either(f.Ledger, t.Ledger) && stamped(t.Timestamp, f.TimestampMin, f.TimestampMax)
+	return matching(list, f.QueryFilterFlags().Reversed, f.Limit, func(t *tb.Transfer) bool {
+		return matchesFilter(f.UserData128, t.UserData128) && matchesFilter(f.UserData64, t.UserData64) &&
+			matchesFilter(f.UserData32, t.UserData32) && matchesFilter(f.Code, t.Code) &&
+			matchesFilter(f.Ledger, t.Ledger) && inTimeRange(t.Timestamp, f.TimestampMin, f.TimestampMax)
 	}), nil
 }
 
@@ -230,9 +230,9 @@ func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Ac
 		if reversed {
 			a = e.order[len(e.order)-1-i]
 		}
-		if either(f.UserData128, a.UserData128) && either(f.UserData64, a.UserData64) &&
-			either(f.UserData32, a.UserData32) && either(f.Code, a.Code) &&
-			either(f.Ledger, a.Ledger) && stamped(a.Timestamp, f.TimestampMin, f.TimestampMax) {
+		if matchesFilter(f.UserData128, a.UserData128) && matchesFilter(f.UserData64, a.UserData64) &&
+			matchesFilter(f.UserData32, a.UserData32) && matchesFilter(f.Code, a.Code) &&
+			matchesFilter(f.Ledger, a.Ledger) && inTimeRange(a.Timestamp, f.TimestampMin, f.TimestampMax) {
 			found = append(found, *a)
 		}
 		if len(found) == int(f.Limit) {
@@ -242,17 +242,17 @@ func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Ac
 	return found, nil
 }
 
-// valid reports whether a filter is one. One that is not finds nothing.
-func valid(limit uint32, from, to uint64) bool {
+// validFilter reports whether a filter is one. One that is not finds nothing.
+func validFilter(limit uint32, from, to uint64) bool {
 	return limit > 0 && from <= math.MaxInt64 && to <= math.MaxInt64 && (to == 0 || from <= to)
 }
 
 func validQuery(f *tb.QueryFilter) bool {
-	return valid(f.Limit, f.TimestampMin, f.TimestampMax) && f.Flags < 1<<1 && f.Reserved == [6]uint8{}
+	return validFilter(f.Limit, f.TimestampMin, f.TimestampMax) && f.Flags < 1<<1 && f.Reserved == [6]uint8{}
 }
 
-// pick returns the transfers of a list that match, the newest first where it is reversed.
-func pick(list []*entry, reversed bool, limit uint32, match func(*tb.Transfer) bool) []tb.Transfer {
+// matching returns the transfers of a list that match, the newest first where it is reversed.
+func matching(list []*storedTransfer, reversed bool, limit uint32, match func(*tb.Transfer) bool) []tb.Transfer {
 	var found []tb.Transfer
 	for i := range list {
 		t := list[i]
@@ -269,10 +269,10 @@ func pick(list []*entry, reversed bool, limit uint32, match func(*tb.Transfer) b
 	return found
 }
 
-// either is true where a filter does not ask, or for just that.
-func either[T comparable](asked, is T) bool {
+// matchesFilter is true where a filter does not ask, or for just that.
+func matchesFilter[T comparable](asked, is T) bool {
 	var none T
 	return asked == none || asked == is
 }
 
-func stamped(t, from, to uint64) bool { return t >= from && (to == 0 || t <= to) }
+func inTimeRange(t, from, to uint64) bool { return t >= from && (to == 0 || t <= to) }

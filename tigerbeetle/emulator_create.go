@@ -8,17 +8,17 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// scope is what a linked chain has changed so far.
-type scope struct {
+// chainScope is what a linked chain has changed so far.
+type chainScope struct {
 	accounts  map[tb.Uint128]tb.Account
 	created   []tb.Uint128 // accounts
-	transfers []*entry
-	states    map[*entry]pendingState
+	transfers []*storedTransfer
+	states    map[*storedTransfer]pendingState
 }
 
-// open begins a scope.
-func (e *Emulator) open() {
-	e.scope = &scope{accounts: make(map[tb.Uint128]tb.Account), states: make(map[*entry]pendingState)}
+// beginScope begins a scope.
+func (e *Emulator) beginScope() {
+	e.scope = &chainScope{accounts: make(map[tb.Uint128]tb.Account), states: make(map[*storedTransfer]pendingState)}
 }
 
 // discard takes back what the chain has done.
@@ -61,8 +61,8 @@ func (e *Emulator) account(id tb.Uint128) *tb.Account {
 }
 
 // insert adds a transfer that succeeds.
-func (e *Emulator) insert(t tb.Transfer, state pendingState) *entry {
-	n := &entry{t, state}
+func (e *Emulator) insert(t tb.Transfer, state pendingState) *storedTransfer {
+	n := &storedTransfer{t, state}
 	e.transfers[t.ID] = n
 	e.log = append(e.log, n)
 	e.byAccount[t.DebitAccountID] = append(e.byAccount[t.DebitAccountID], n)
@@ -76,8 +76,8 @@ func (e *Emulator) insert(t tb.Transfer, state pendingState) *entry {
 	return n
 }
 
-// become changes what has become of a pending transfer.
-func (e *Emulator) become(t *entry, state pendingState) {
+// setState changes what has become of a pending transfer.
+func (e *Emulator) setState(t *storedTransfer, state pendingState) {
 	if e.scope != nil {
 		if _, ok := e.scope.states[t]; !ok {
 			e.scope.states[t] = t.state
@@ -95,7 +95,7 @@ func (e *Emulator) chains(n int, linked func(i int) bool, do func(i int) (ok boo
 		if linked(i) {
 			if begin < 0 {
 				begin = i
-				e.open()
+				e.beginScope()
 			}
 			open = i == n-1
 		}

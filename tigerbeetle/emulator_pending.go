@@ -10,8 +10,8 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// resolve posts or voids a pending transfer.
-func (e *Emulator) resolve(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
+// resolvePending posts or voids a pending transfer.
+func (e *Emulator) resolvePending(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	var zero tb.Uint128
 	const others = flagPending | flagBalancing | flagBalancingCredit | flagClosingDebit | flagClosingCredit
 	switch {
@@ -52,17 +52,17 @@ func (e *Emulator) resolve(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	e.insert(resolution(t, p, amount, at), stateNone)
 	release(p, debit, credit)
 	if post {
-		e.become(p, statePosted)
+		e.setState(p, statePosted)
 		debit.DebitsPosted = number128(debit.DebitsPosted).plus(amount).id()
 		credit.CreditsPosted = number128(credit.CreditsPosted).plus(amount).id()
 	} else {
-		e.become(p, stateVoided)
+		e.setState(p, stateVoided)
 	}
 	return tb.TransferCreated
 }
 
 // resolvable compares a post or void with its pending transfer, and says how much it is about.
-func resolvable(t *tb.Transfer, p *entry) (wideNumber, tb.CreateTransferStatus) {
+func resolvable(t *tb.Transfer, p *storedTransfer) (wideNumber, tb.CreateTransferStatus) {
 	var zero tb.Uint128
 	whole := number128(p.Amount)
 	switch {
@@ -83,16 +83,16 @@ func resolvable(t *tb.Transfer, p *entry) (wideNumber, tb.CreateTransferStatus) 
 		amount = whole
 	}
 	switch {
-	case amount.above(whole):
+	case amount.greaterThan(whole):
 		return amount, tb.TransferExceedsPendingTransferAmount
-	case void && whole.above(amount):
+	case void && whole.greaterThan(amount):
 		return amount, tb.TransferPendingTransferHasDifferentAmount
 	}
 	return amount, tb.TransferCreated
 }
 
 // resolution is the transfer that a post or void becomes: what it does not say is its pending one's.
-func resolution(t *tb.Transfer, p *entry, amount wideNumber, at uint64) tb.Transfer {
+func resolution(t *tb.Transfer, p *storedTransfer, amount wideNumber, at uint64) tb.Transfer {
 	n := tb.Transfer{
 		ID: t.ID, DebitAccountID: p.DebitAccountID, CreditAccountID: p.CreditAccountID,
 		Amount: amount.id(), PendingID: p.ID, UserData128: p.UserData128, UserData64: p.UserData64,
@@ -107,10 +107,10 @@ func resolution(t *tb.Transfer, p *entry, amount wideNumber, at uint64) tb.Trans
 }
 
 // release takes a pending transfer off its accounts, and opens what it had closed.
-func release(p *entry, debit, credit *tb.Account) {
+func release(p *storedTransfer, debit, credit *tb.Account) {
 	amount := number128(p.Amount)
-	debit.DebitsPending = number128(debit.DebitsPending).less(amount).id()
-	credit.CreditsPending = number128(credit.CreditsPending).less(amount).id()
+	debit.DebitsPending = number128(debit.DebitsPending).minus(amount).id()
+	credit.CreditsPending = number128(credit.CreditsPending).minus(amount).id()
 	if p.Flags&flagClosingDebit != 0 {
 		debit.Flags &^= accountClosed
 	}
@@ -120,7 +120,7 @@ func release(p *entry, debit, credit *tb.Account) {
 }
 
 // resolveExists says in what a post or void differs from the one that has its ID.
-func (e *Emulator) resolveExists(t *tb.Transfer, old *entry, at uint64) (tb.CreateTransferStatus, uint64) {
+func (e *Emulator) resolveExists(t *tb.Transfer, old *storedTransfer, at uint64) (tb.CreateTransferStatus, uint64) {
 	var zero tb.Uint128
 	p := e.transfers[t.PendingID]
 	amount := t.Amount
@@ -141,16 +141,16 @@ func (e *Emulator) resolveExists(t *tb.Transfer, old *entry, at uint64) (tb.Crea
 }
 
 // expires is when a pending transfer expires, in nanoseconds.
-func (e *Emulator) expires(t *entry) uint64 {
+func (e *Emulator) expires(t *storedTransfer) uint64 {
 	tick := uint64(e.options.Tick)
 	return t.Timestamp/tick*tick + uint64(t.Timeout)*uint64(time.Second)
 }
 
-// await makes a pending transfer expire in time.
-func (e *Emulator) await(t *entry) { heap.Push(&e.due, dueEntry{e.expires(t), t}) }
+// scheduleExpiry makes a pending transfer expire in time.
+func (e *Emulator) scheduleExpiry(t *storedTransfer) { heap.Push(&e.due, dueEntry{e.expires(t), t}) }
 
-// pulse expires what is due.
-func (e *Emulator) pulse() {
+// expireDue expires what is due.
+func (e *Emulator) expireDue() {
 	for len(e.due) > 0 && e.due[0].at <= e.last {
 		p := heap.Pop(&e.due).(dueEntry).entry
 		if p.state != statePending || e.transfers[p.ID] != p {
@@ -165,7 +165,7 @@ func (e *Emulator) pulse() {
 // dueEntry is a pending transfer that is to expire.
 type dueEntry struct {
 	at    uint64
-	entry *entry
+	entry *storedTransfer
 }
 
 // dueHeap has what expires first on top; of the same instant what came first.

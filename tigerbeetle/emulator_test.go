@@ -135,7 +135,7 @@ func playCalls(t *testing.T, calls []emulatorCall) {
 				t.Fatal(found, err)
 			}
 			a := found[0]
-			got := [4]uint64{low(a.DebitsPending), low(a.DebitsPosted), low(a.CreditsPending), low(a.CreditsPosted)}
+			got := [4]uint64{lowUint64(a.DebitsPending), lowUint64(a.DebitsPosted), lowUint64(a.CreditsPending), lowUint64(a.CreditsPosted)}
 			if got != want {
 				t.Fatalf("call %d: account %d: got %v, want %v", i, id, got, want)
 			}
@@ -230,7 +230,7 @@ func TestEmulatorInherits(t *testing.T) {
 	if found[0] != want {
 		t.Errorf("got  %+v,\nwant %+v", found[0], want)
 	}
-	if got := found[1]; got.UserData64 != 8 || low(got.Amount) != 10 {
+	if got := found[1]; got.UserData64 != 8 || lowUint64(got.Amount) != 10 {
 		t.Errorf("got data %d and amount %v of a void, want 8 and 10", got.UserData64, got.Amount)
 	}
 }

@@ -37,12 +37,12 @@ func (e *Emulator) createTransfer(t *tb.Transfer, at uint64) (tb.CreateTransferS
 	case e.failed[t.ID]:
 		return tb.TransferIDAlreadyFailed, at
 	case t.Flags&(flagPost|flagVoid) != 0:
-		return e.resolve(t, at), at
+		return e.resolvePending(t, at), at
 	}
 	if s := checkTransfer(t); s != tb.TransferCreated {
 		return s, at
 	}
-	return e.move(t, at), at
+	return e.transfer(t, at), at
 }
 
 // checkTransfer finds what is wrong with a transfer by itself.
@@ -73,8 +73,8 @@ func checkTransfer(t *tb.Transfer) tb.CreateTransferStatus {
 	return tb.TransferCreated
 }
 
-// move carries out a transfer that is neither a post nor a void.
-func (e *Emulator) move(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
+// transfer carries out a transfer that is neither a post nor a void.
+func (e *Emulator) transfer(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	debit, credit := e.account(t.DebitAccountID), e.account(t.CreditAccountID)
 	switch {
 	case debit == nil:
@@ -92,22 +92,22 @@ func (e *Emulator) move(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	}
 	amount := number128(t.Amount)
 	if t.Flags&flagBalancing != 0 {
-		amount = amount.least(number128(debit.CreditsPosted).
-			less(number128(debit.DebitsPosted).plus(number128(debit.DebitsPending))))
+		amount = amount.min128(number128(debit.CreditsPosted).
+			minus(number128(debit.DebitsPosted).plus(number128(debit.DebitsPending))))
 	}
 	if t.Flags&flagBalancingCredit != 0 {
-		amount = amount.least(number128(credit.DebitsPosted).
-			less(number128(credit.CreditsPosted).plus(number128(credit.CreditsPending))))
+		amount = amount.min128(number128(credit.DebitsPosted).
+			minus(number128(credit.CreditsPosted).plus(number128(credit.CreditsPending))))
 	}
 	if s := overflows(t, debit, credit, amount, at); s != tb.TransferCreated {
 		return s
 	}
 	if debit.Flags&accountBounded != 0 && number128(debit.DebitsPending).plus(number128(debit.DebitsPosted)).
-		plus(amount).above(number128(debit.CreditsPosted)) {
+		plus(amount).greaterThan(number128(debit.CreditsPosted)) {
 		return tb.TransferExceedsCredits
 	}
 	if credit.Flags&accountCreditsBounded != 0 && number128(credit.CreditsPending).
-		plus(number128(credit.CreditsPosted)).plus(amount).above(number128(credit.DebitsPosted)) {
+		plus(number128(credit.CreditsPosted)).plus(amount).greaterThan(number128(credit.DebitsPosted)) {
 		return tb.TransferExceedsDebits
 	}
 	n := *t
@@ -129,7 +129,7 @@ func (e *Emulator) move(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	}
 	made := e.insert(n, state)
 	if t.Timeout > 0 {
-		e.await(made)
+		e.scheduleExpiry(made)
 	}
 	return tb.TransferCreated
 }
@@ -159,7 +159,7 @@ func overflows(t *tb.Transfer, debit, credit *tb.Account, amount wideNumber, at 
 }
 
 // transferExists says in what a transfer differs from the one that has its ID.
-func (e *Emulator) transferExists(t *tb.Transfer, old *entry, at uint64) (tb.CreateTransferStatus, uint64) {
+func (e *Emulator) transferExists(t *tb.Transfer, old *storedTransfer, at uint64) (tb.CreateTransferStatus, uint64) {
 	switch {
 	case t.Flags != old.Flags:
 		return tb.TransferExistsWithDifferentFlags, at
@@ -178,7 +178,7 @@ func (e *Emulator) transferExists(t *tb.Transfer, old *entry, at uint64) (tb.Cre
 		return tb.TransferExistsWithDifferentDebitAccountID, at
 	case t.CreditAccountID != old.CreditAccountID:
 		return tb.TransferExistsWithDifferentCreditAccountID, at
-	case balancing && was.above(amount), !balancing && amount != was:
+	case balancing && was.greaterThan(amount), !balancing && amount != was:
 		return tb.TransferExistsWithDifferentAmount, at
 	}
 	return sameData(t, &old.Transfer, at)

@@ -14,9 +14,9 @@ import (
 // estimate is what is known to be in use of a limit. It counts by the kernel, but what it counts is
 // what the cluster said last and what chains of this server have done since.
 type estimate struct {
-	bucket  bucketKnown
-	holds   holdsKnown
-	periods []period
+	bucket   bucketEstimate
+	expiring expiringEstimate
+	periods  []periodAccount
 }
 
 // available is what may still be taken of a limit of a kind at an instant, in units.
@@ -27,7 +27,7 @@ func (e *estimate) available(kind weir.Kind, now, capacity int64) int64 {
 	case weir.Budget:
 		return capacity - e.usedAt(now)
 	default:
-		return capacity - e.holds.occupied(now)
+		return capacity - e.expiring.occupied(now)
 	}
 }
 
@@ -42,18 +42,18 @@ func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, 
 		b.Capacity = capacity
 		return b.FitsAt(now, need), false
 	default:
-		return e.holds.freeAt(now, capacity-need)
+		return e.expiring.freeAt(now, capacity-need)
 	}
 }
 
-// period is an account of a budget.
-type period struct {
+// periodAccount is an account of a budget.
+type periodAccount struct {
 	account tb.Uint128
 	// end is in Unix milliseconds.
-	end    int64
-	used   int64
-	ready  bool
-	funded bool
+	end           int64
+	used          int64
+	accountExists bool
+	funded        bool
 }
 
 // usedAt is what a budget has used in periods that have not ended.
@@ -71,36 +71,36 @@ func (e *estimate) budget(memory []kernel.Period) kernel.Budget {
 	return kernel.Budget{Periods: memory}
 }
 
-// bucketKnown is what is known of a bucket.
-type bucketKnown struct {
+// bucketEstimate is what is known of a bucket.
+type bucketEstimate struct {
 	anchor anchor
 	// balance is in milli-units, at the anchor, less what was taken since.
 	balance int64
 
-	// flying is true while a call is on its way that moves the anchor, to b of next; landed is closed
+	// moving is true while a call is on its way that moves the anchor, to b of next; landed is closed
 	// when it is back.
-	flying bool
+	moving bool
 	next   anchor
-	landed chan struct{}
-	// trip is how long the last such call took that moved it, in milliseconds.
-	trip int64
+	moved  chan struct{}
+	// moveMS is how long the last such call took that moved it, in milliseconds.
+	moveMS int64
 }
 
-// at is the balance at an instant, in milli-units.
-func (k *bucketKnown) at(now int64) int64 {
+// balanceAt is the balance at an instant, in milli-units.
+func (k *bucketEstimate) balanceAt(now int64) int64 {
 	return k.anchor.rate.Refill(k.balance, k.anchor.b, now)
 }
 
-func (k *bucketKnown) available(now int64) int64 { return kernel.Units(k.at(now)) }
+func (k *bucketEstimate) available(now int64) int64 { return kernel.Units(k.balanceAt(now)) }
 
-func (k *bucketKnown) freeAt(now, need int64) int64 {
+func (k *bucketEstimate) freeAt(now, need int64) int64 {
 	now = max(now, k.anchor.b)
-	return k.anchor.rate.ReachedAt(k.at(now), need*1000, now)
+	return k.anchor.rate.ReachedAt(k.balanceAt(now), need*1000, now)
 }
 
 // gain is what the bucket regains until an instant, in milli-units. It may be more than a balance
 // can be: the way out of a deep debt is up to twice as long.
-func (k *bucketKnown) gain(now int64) uint64 {
+func (k *bucketEstimate) gain(now int64) uint64 {
 	if k.anchor.b == 0 {
 		return 0
 	}
@@ -109,30 +109,30 @@ func (k *bucketKnown) gain(now int64) uint64 {
 
 // forgotten reports whether the bucket counts as one that was never used (docs/semantics.md, 8.4).
 // Used is when it was last asked.
-func (k *bucketKnown) forgotten(now, used int64) bool {
+func (k *bucketEstimate) forgotten(now, used int64) bool {
 	b := kernel.Bucket{Rate: k.anchor.rate, BalanceMilli: k.balance, SeenMS: k.anchor.b}
 	return now-used >= kernel.ForgetMS && b.Idle(now, kernel.ForgetMS)
 }
 
 // move takes in that the anchor was moved, and what that did to the balance. A bucket that begins
 // anew begins full.
-func (k *bucketKnown) move(to anchor, anew bool) {
+func (k *bucketEstimate) move(to anchor, anew bool) {
 	balance := to.rate.CapacityMilli
 	if k.anchor.b > 0 && !anew {
-		balance = min(balance, k.at(to.b))
+		balance = min(balance, k.balanceAt(to.b))
 	}
 	k.anchor, k.balance = to, balance
 }
 
-// counts reports whether so many units less still fit 64 bits.
-func (k *bucketKnown) counts(now, units int64) bool {
+// fits reports whether so many units less still fit 64 bits.
+func (k *bucketEstimate) fits(now, units int64) bool {
 	milli, ok := kernel.Milli(units)
-	return ok && (k.anchor.b == 0 || k.at(now) >= math.MinInt64+milli)
+	return ok && (k.anchor.b == 0 || k.balanceAt(now) >= math.MinInt64+milli)
 }
 
-// holdsKnown is what is known of a window or a concurrency limit: the units whose ends are known, and
+// expiringEstimate is what is known of a window or a concurrency limit: the units whose ends are known, and
 // how many others are held of which only the number is known.
-type holdsKnown struct {
+type expiringEstimate struct {
 	kernel.Queue
 	// others is the number, as it was read.
 	others int64
@@ -141,7 +141,7 @@ type holdsKnown struct {
 }
 
 // expire drops what has ended.
-func (h *holdsKnown) expire(now int64) {
+func (h *expiringEstimate) expire(now int64) {
 	if now >= h.until {
 		h.others = 0
 	}
@@ -149,23 +149,23 @@ func (h *holdsKnown) expire(now int64) {
 }
 
 // occupied is what is held at an instant.
-func (h *holdsKnown) occupied(now int64) int64 {
+func (h *expiringEstimate) occupied(now int64) int64 {
 	h.expire(now)
 	return h.Total() + h.others
 }
 
 // clone is a copy.
-func (h *holdsKnown) clone() holdsKnown {
-	return holdsKnown{h.Clone(), h.others, h.until}
+func (h *expiringEstimate) clone() expiringEstimate {
+	return expiringEstimate{h.Clone(), h.others, h.until}
 }
 
-// fewer takes in that n units less are held than was known.
-func (h *holdsKnown) fewer(n, until int64) {
+// lower takes in that n units less are held than was known.
+func (h *expiringEstimate) lower(n, until int64) {
 	if n <= h.others {
 		h.others -= n
 		return
 	}
-	*h = holdsKnown{others: max(h.Total()+h.others-n, 0), until: until}
+	*h = expiringEstimate{others: max(h.Total()+h.others-n, 0), until: until}
 }
 
 // lateMS is by how much the cluster may end a hold later than its lease believes, in milliseconds.
@@ -173,14 +173,14 @@ const lateMS = 1000
 
 // remove forgets units that returned early. A hold that was made anew, and read from the cluster
 // since, ends a little later there; one of which only the number is known is among the others.
-func (h *holdsKnown) remove(until, units int64) {
+func (h *expiringEstimate) remove(until, units int64) {
 	units -= h.Remove(until, until+lateMS, units)
 	h.others = max(h.others-units, 0)
 }
 
 // freeAt is the first instant at which no more than most units are held, and whether it may be
 // later: what others hold counts as what returns first, because nobody knows when it does.
-func (h *holdsKnown) freeAt(now, most int64) (at int64, bound bool) {
+func (h *expiringEstimate) freeAt(now, most int64) (at int64, bound bool) {
 	h.expire(now)
 	at = h.FreeAt(now, h.Total()-most)
 	if at == math.MaxInt64 || h.others == 0 {
@@ -189,8 +189,8 @@ func (h *holdsKnown) freeAt(now, most int64) (at int64, bound bool) {
 	return max(at, now+1), true
 }
 
-// settle counts what a lease takes more or gives back.
-func (k *bucketKnown) settle(grown int64) {
+// applyDelta counts what a lease takes more or gives back.
+func (k *bucketEstimate) applyDelta(grown int64) {
 	if k.anchor.b == 0 {
 		return
 	}

@@ -88,8 +88,8 @@ func severalHarness(
 			if err != nil {
 				t.Fatalf("open a store: %v", err)
 			}
-			store.denials, store.sharing = denials, sharing
-			store.shares() // before the first sign a denial may be a second old
+			store.rememberFor, store.foreignFor = denials, sharing
+			store.noteForeign() // before the first sign a denial may be a second old
 			if w.both[i], err = weir.New(store, &s.Options); err != nil {
 				t.Fatalf("open a limiter: %v", err)
 			}
@@ -110,7 +110,7 @@ func yieldsAt(start time.Time) yields {
 func TestHistoriesServers(t *testing.T) {
 	t.Parallel()
 	for _, denials := range []int64{0, rememberMS} {
-		h := severalHarness(t, func(at time.Time) Ledger { return yieldsAt(at) }, denials, sharedMS)
+		h := severalHarness(t, func(at time.Time) Ledger { return yieldsAt(at) }, denials, foreignMS)
 		conformance.Linearizable(t, h, conformance.Load{
 			Seed: 1, Histories: soak.Amount(5, 4000), Goroutines: 8, Calls: 100,
 		})
@@ -151,13 +151,13 @@ func (u unrenewed) CreateTransfers(
 func TestHistoriesServersCatch(t *testing.T) {
 	t.Parallel()
 	right := func(at time.Time) Ledger { return yieldsAt(at) }
-	alone := severalHarness(t, right, 0, sharedMS)
+	alone := severalHarness(t, right, 0, foreignMS)
 	alone.Servers = false
 	harnesses := map[string]conformance.Harness{
 		"checks and takes are two calls": severalHarness(t,
-			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0, sharedMS),
+			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0, foreignMS),
 		"a settlement leaves the old token": severalHarness(t,
-			func(at time.Time) Ledger { return unrenewed{yieldsAt(at)} }, 0, sharedMS),
+			func(at time.Time) Ledger { return unrenewed{yieldsAt(at)} }, 0, foreignMS),
 		"denials are given without asking":   severalHarness(t, right, rememberMS, 0),
 		"the answers are of a single server": alone,
 	}
@@ -165,7 +165,7 @@ func TestHistoriesServersCatch(t *testing.T) {
 	for _, x := range wrongs() {
 		if slices.Contains(names, x.name) {
 			harnesses[x.name] = severalHarness(t,
-				func(at time.Time) Ledger { return newTampered(at, x) }, 0, sharedMS)
+				func(at time.Time) Ledger { return newTampered(at, x) }, 0, foreignMS)
 		}
 	}
 	if len(harnesses) != len(names)+4 {

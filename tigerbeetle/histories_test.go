@@ -73,8 +73,8 @@ func (h hasty) CreateTransfers(
 			return h.yields.CreateTransfers(ctx, transfers)
 		}
 		a := &found[0]
-		free := number128(a.CreditsPosted).less(number128(a.DebitsPosted)).less(number128(a.DebitsPending))
-		if number128(t.Amount).above(free) {
+		free := number128(a.CreditsPosted).minus(number128(a.DebitsPosted)).minus(number128(a.DebitsPending))
+		if number128(t.Amount).greaterThan(free) {
 			return h.yields.CreateTransfers(ctx, transfers)
 		}
 		t.Amount = all[i+1].Amount // what is posted, or nothing

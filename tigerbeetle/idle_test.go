@@ -117,7 +117,7 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 		t.Fatalf("admitted %d before the boundary", got)
 	}
 	time.Sleep(time.Until(boundary))
-	lag := time.Now().UnixMilli() - idle.store.clock.ms()
+	lag := time.Now().UnixMilli() - idle.store.clock.nowMS()
 	// At once, as much as the old period has left: an answer to it tells the time.
 	got := idle.takesAtOnce(t, "m", capacity-40)
 	if got += idle.takes(t, "m", 3*capacity); got != capacity {
@@ -257,7 +257,7 @@ func TestIdleBoundaryLive(t *testing.T) {
 	<-time.After(time.Until(at))
 	lag := make([]int64, len(idle))
 	for i, m := range idle {
-		lag[i] = time.Now().UnixMilli() - m.store.clock.ms()
+		lag[i] = time.Now().UnixMilli() - m.store.clock.nowMS()
 	}
 	after := make([]int, len(idle)+1)
 	for i, m := range idle {

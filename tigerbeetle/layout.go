@@ -106,13 +106,13 @@ func kindOf(code uint16) weir.Kind {
 	return ""
 }
 
-// place says to which part of which holding a transfer belongs.
-func place(holding, charge int) uint32 { return uint32(holding)<<8 | uint32(charge) }
+// packPart says to which part of which holding a transfer belongs.
+func packPart(holding, charge int) uint32 { return uint32(holding)<<8 | uint32(charge) }
 
-func unplace(p uint32) (holding, charge int) { return int(p >> 8), int(p & 0xff) }
+func unpackPart(p uint32) (holding, charge int) { return int(p >> 8), int(p & 0xff) }
 
-// low is a number below 2^64.
-func low(n tb.Uint128) uint64 {
+// lowUint64 is a number below 2^64.
+func lowUint64(n tb.Uint128) uint64 {
 	l, _ := n.Uint64()
 	return l
 }
@@ -131,17 +131,17 @@ func digest(texts ...string) [sha256.Size]byte {
 	return sum
 }
 
-// number is the first 128 bits of a digest as an ID that TigerBeetle takes: neither 0 nor the greatest,
+// idOf is the first 128 bits of a digest as an ID that TigerBeetle takes: neither 0 nor the greatest,
 // and even, so that its odd neighbour is free.
-func number(sum [sha256.Size]byte) tb.Uint128 {
+func idOf(sum [sha256.Size]byte) tb.Uint128 {
 	sum[0] &^= 1
 	sum[15] &= 0x7f
 	sum[1] |= 1 << 7
 	return tb.BytesToUint128([16]byte(sum[:16]))
 }
 
-// odd is the neighbour of an even ID.
-func odd(id tb.Uint128) tb.Uint128 {
+// oddID is the neighbour of an even ID.
+func oddID(id tb.Uint128) tb.Uint128 {
 	b := id.Bytes()
 	b[0] |= 1
 	return tb.BytesToUint128(b)
@@ -156,9 +156,9 @@ type namespace struct {
 
 func newNamespace(name string) namespace {
 	sum := digest("namespace", name)
-	vault := number(sum)
+	vault := idOf(sum)
 	return namespace{
-		name: name, ledger: binary.LittleEndian.Uint32(sum[16:]) | 1, vault: vault, register: odd(vault),
+		name: name, ledger: binary.LittleEndian.Uint32(sum[16:]) | 1, vault: vault, register: oddID(vault),
 	}
 }
 
@@ -182,7 +182,7 @@ func nameHash(name string) uint64 {
 
 // subjectHash stands for an (entity, resource) on the accounts of its limits.
 func (n *namespace) subjectHash(s weir.Subject) tb.Uint128 {
-	return number(digest("subject", n.name, s.Entity, s.Resource))
+	return idOf(digest("subject", n.name, s.Entity, s.Resource))
 }
 
 // periodID is the account of one period of a budget.
@@ -190,7 +190,7 @@ func periodID(limit [sha256.Size]byte, start, end int64) tb.Uint128 {
 	var b [16]byte
 	binary.LittleEndian.PutUint64(b[:], uint64(start))
 	binary.LittleEndian.PutUint64(b[8:], uint64(end))
-	return number(digest("period", string(limit[:]), string(b[:])))
+	return idOf(digest("period", string(limit[:]), string(b[:])))
 }
 
 // leaseNumber is a lease's ID as a number: the same bits, the first one the greatest.
@@ -270,7 +270,7 @@ func anchorID(spent tb.Uint128, b int64, k uint8, code uint16) tb.Uint128 {
 // fundID is that of the transfer that funds an account.
 func fundID(account tb.Uint128) tb.Uint128 {
 	b := account.Bytes()
-	return number(digest("fund", string(b[:])))
+	return idOf(digest("fund", string(b[:])))
 }
 
 // accountPiece is a piece that only says which account.

@@ -25,32 +25,32 @@ func (s *Store) RecoverLease(
 	if err := s.enter(false); err != nil {
 		return nil, err
 	}
-	defer s.leave()
-	h, err := s.recover(ctx, id)
+	defer s.exit()
+	h, err := s.readHistory(ctx, id)
 	if err != nil || h == nil {
 		return nil, err
 	}
 	r := &h.record
-	now := s.clock.ms()
+	now := s.clock.nowMS()
 	if r.State == weir.LeaseLive && r.Expires.UnixMilli() <= now {
 		r.State, r.EndedAt, r.Holdings = weir.LeaseExpired, r.Expires, nil
 	}
 	if r.State == weir.LeaseLive { // another server took it, or this one before a restart
-		s.shares()
+		s.noteForeign()
 	}
-	if answer, ok := s.answers.LoadAndDelete(id); ok {
+	if answer, ok := s.replayLimits.LoadAndDelete(id); ok {
 		r.Limits = answer.([]weir.LimitStatus)
 	}
 	return r, nil
 }
 
-// recover reads a lease from the cluster, whatever has become of it; nil where there is none.
-func (s *Store) recover(ctx context.Context, id weir.LeaseID) (*history, error) {
-	h := &history{header: transferID(id, 0, 0), end: transferID(id, stepEnd, 0)}
-	if err := s.told(ctx, id, h); err != nil {
+// readHistory reads a lease from the cluster, whatever has become of it; nil where there is none.
+func (s *Store) readHistory(ctx context.Context, id weir.LeaseID) (*leaseHistory, error) {
+	h := &leaseHistory{header: transferID(id, 0, 0), end: transferID(id, stepEnd, 0)}
+	if err := s.readTransfers(ctx, id, h); err != nil {
 		return nil, err
 	}
-	if !h.known {
+	if !h.exists {
 		return nil, nil // It is unknown.
 	}
 	h.record.ID = id
@@ -60,9 +60,9 @@ func (s *Store) recover(ctx context.Context, id weir.LeaseID) (*history, error) 
 	return h, s.holdings(ctx, h)
 }
 
-// told has a history read all transfers of a lease, of which one that was adjusted often has more
+// readTransfers has a history read all transfers of a lease, of which one that was adjusted often has more
 // than an answer holds.
-func (s *Store) told(ctx context.Context, id weir.LeaseID, h *history) error {
+func (s *Store) readTransfers(ctx context.Context, id weir.LeaseID, h *leaseHistory) error {
 	most := uint32(s.ledger.MaxEvents())
 	filter := tb.QueryFilter{UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: most}
 	for {
@@ -71,7 +71,7 @@ func (s *Store) told(ctx context.Context, id weir.LeaseID, h *history) error {
 			return unavailable(err)
 		}
 		for i := range found {
-			h.read(&found[i])
+			h.addTransfer(&found[i])
 		}
 		if len(found) < int(most) {
 			return nil
@@ -80,20 +80,20 @@ func (s *Store) told(ctx context.Context, id weir.LeaseID, h *history) error {
 	}
 }
 
-// history is a lease as its transfers tell it.
-type history struct {
+// leaseHistory is a lease as its transfers tell it.
+type leaseHistory struct {
 	header, end tb.Uint128
-	known       bool
+	exists      bool
 	record      weir.LeaseRecord
 	// step is that of the chain which is being read, index the last event of it.
 	step, index int64
 	// extended is the highest step of an extend.
 	extended int64
-	holds    []told
+	holdings []holdingHistory
 }
 
-// told is what the transfers tell of one holding.
-type told struct {
+// holdingHistory is what the transfers tell of one holding.
+type holdingHistory struct {
 	account tb.Uint128
 	taken   int64  // in the account's own units
 	total   uint64 // in units, one more; 0 where no settlement has said
@@ -103,23 +103,23 @@ type told struct {
 	length  uint32
 	mark    int64
 	checked bool // no shadow limit is
-	// undone is the piece that was ended last, undoneAt the mark of what ended it.
-	undone   weir.Piece
-	undoneAt int64
+	// voided is the piece that was ended last, undoneAt the mark of what ended it.
+	voided   weir.Piece
+	voidedAt int64
 }
 
-// read takes the next transfer in.
-func (h *history) read(t *tb.Transfer) {
+// addTransfer takes the next transfer in.
+func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 	switch {
 	case t.ID == h.header && t.Code == codeVoid:
 		return // it was never reserved
 	case t.ID == h.header:
-		h.known = true
+		h.exists = true
 		h.record.State = weir.LeaseLive
-		h.record.At = time.UnixMilli(instant(t.Timestamp))
+		h.record.At = time.UnixMilli(timestampMS(t.Timestamp))
 		h.record.Fingerprint = t.UserData64
 		h.record.Charges = int(t.UserData32 & (1<<chargeBits - 1))
-		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
+		h.record.Expires = time.UnixMilli(int64(lowUint64(t.Amount)))
 		h.step, h.index = int64(t.UserData32>>chargeBits), 0
 		return
 	case t.ID == h.end:
@@ -127,16 +127,16 @@ func (h *history) read(t *tb.Transfer) {
 		if t.Flags&flagPost != 0 {
 			h.record.State = weir.LeaseCompleted
 		}
-		h.record.EndedAt = time.UnixMilli(instant(t.Timestamp))
+		h.record.EndedAt = time.UnixMilli(timestampMS(t.Timestamp))
 		h.record.EndFingerprint = t.UserData64
 		return
 	case t.Code == codeAdjusted && t.Flags&flagPending != 0:
-		h.record.Seq = int64(low(t.Amount))
-		h.record.SeqAt = time.UnixMilli(instant(t.Timestamp))
+		h.record.Seq = int64(lowUint64(t.Amount))
+		h.record.SeqAt = time.UnixMilli(timestampMS(t.Timestamp))
 		h.step, h.index = int64(t.UserData64), 0
 		return
 	case t.Code == codeExtended && t.Flags&flagPending != 0:
-		h.record.Expires = time.UnixMilli(int64(low(t.Amount)))
+		h.record.Expires = time.UnixMilli(int64(lowUint64(t.Amount)))
 		h.step, h.index = int64(t.UserData64), 0
 		h.extended = max(h.extended, h.token())
 		return
@@ -148,27 +148,27 @@ func (h *history) read(t *tb.Transfer) {
 	if t.Code < codeCheck {
 		return // nothing of a holding: a key, or the end of a token
 	}
-	h.hold(t, h.step<<markBits|h.index)
+	h.addHolding(t, h.step<<markBits|h.index)
 }
 
-// hold takes in what a transfer did to a holding.
-func (h *history) hold(t *tb.Transfer, mark int64) {
-	i, charge := unplace(t.UserData32)
-	for len(h.holds) <= i {
-		h.holds = append(h.holds, told{})
+// addHolding takes in what a transfer did to a holding.
+func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
+	i, charge := unpackPart(t.UserData32)
+	for len(h.holdings) <= i {
+		h.holdings = append(h.holdings, holdingHistory{})
 	}
-	x := &h.holds[i]
+	x := &h.holdings[i]
 	pending, resolves := t.Flags&flagPending != 0, t.Flags&(flagPost|flagVoid) != 0
 	switch t.Code {
 	case codeCheck:
 		x.first(t.DebitAccountID, charge)
 		x.checked = true
 		if t.Flags&flagPost != 0 {
-			x.taken += int64(low(t.Amount))
+			x.taken += int64(lowUint64(t.Amount))
 		}
 		x.mark = mark
 		if pending && t.Timeout > 0 { // a window of which nothing was taken
-			x.piece(t, mark, h.record.At.UnixMilli()+lasts(t))
+			x.addPiece(t, mark, h.record.At.UnixMilli()+timeoutMS(t))
 		}
 		return
 	case codeRefund, codeGrown:
@@ -179,31 +179,31 @@ func (h *history) hold(t *tb.Transfer, mark int64) {
 	switch {
 	case resolves:
 		if at := slices.Index(x.ids, t.PendingID); at >= 0 {
-			x.undone, x.undoneAt = x.pieces[at], mark
+			x.voided, x.voidedAt = x.pieces[at], mark
 			x.pieces[at].Units = 0
 		}
 		x.total = t.UserData64
 	case pending && t.Code == codeTake:
-		x.taken += int64(low(t.Amount))
-		x.piece(t, mark, h.record.At.UnixMilli()+lasts(t))
+		x.taken += int64(lowUint64(t.Amount))
+		x.addPiece(t, mark, h.record.At.UnixMilli()+timeoutMS(t))
 	case pending:
 		x.total = t.UserData64
-		x.piece(t, mark, x.end(t, mark, h.step))
+		x.addPiece(t, mark, x.untilOf(t, mark, h.step))
 	case t.Code == codeTake:
-		x.taken += int64(low(t.Amount))
+		x.taken += int64(lowUint64(t.Amount))
 		x.mark = mark
 	default:
-		x.part(charge, int64(t.UserData64)-1)
+		x.addPart(charge, int64(t.UserData64)-1)
 	}
 }
 
-// lasts is for how long a hold is made, in milliseconds.
-func lasts(t *tb.Transfer) int64 { return int64(t.Timeout) * 1000 }
+// timeoutMS is for how long a hold is made, in milliseconds.
+func timeoutMS(t *tb.Transfer) int64 { return int64(t.Timeout) * 1000 }
 
-// piece adds what a transfer holds until an instant. The first of them tells how long the limit's
+// addPiece adds what a transfer holds until an instant. The first of them tells how long the limit's
 // units are occupied.
-func (x *told) piece(t *tb.Transfer, mark, until int64) {
-	units := int64(low(t.Amount))
+func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
+	units := int64(lowUint64(t.Amount))
 	if t.Code == codeCheck {
 		units = 0
 	}
@@ -212,30 +212,30 @@ func (x *told) piece(t *tb.Transfer, mark, until int64) {
 	x.length = cmp.Or(x.length, t.Timeout)
 }
 
-// end is until when what was made anew, or added, is to be held: like what it is the rest of, or
+// untilOf is until when what was made anew, or added, is to be held: like what it is the rest of, or
 // like what was held first. The cluster ends it up to a second later, which must not add up. What
 // was extended, or added after that, has its own end.
-func (x *told) end(t *tb.Transfer, mark, step int64) int64 {
-	at := instant(t.Timestamp)
+func (x *holdingHistory) untilOf(t *tb.Transfer, mark, step int64) int64 {
+	at := timestampMS(t.Timestamp)
 	switch extended := step&1 == stepExtend&1; {
 	case extended:
-	case x.undoneAt == mark-1:
-		return x.undone.Until
+	case x.voidedAt == mark-1:
+		return x.voided.Until
 	case len(x.pieces) > 0 && at < x.pieces[0].Until:
 		return x.pieces[0].Until
 	}
-	return at + lasts(t)
+	return at + timeoutMS(t)
 }
 
-func (x *told) first(account tb.Uint128, charge int) {
+func (x *holdingHistory) first(account tb.Uint128, charge int) {
 	if x.account == (tb.Uint128{}) {
 		x.account = account
 		x.parts = []weir.Part{{Charge: charge}}
 	}
 }
 
-// part takes in what a charge stands for.
-func (x *told) part(charge int, units int64) {
+// addPart takes in what a charge stands for.
+func (x *holdingHistory) addPart(charge int, units int64) {
 	at := slices.IndexFunc(x.parts, func(p weir.Part) bool { return p.Charge == charge })
 	if at < 0 {
 		at = len(x.parts)
@@ -248,22 +248,22 @@ func (x *told) part(charge int, units int64) {
 }
 
 // holdings makes of what the transfers tell the holdings of a live lease.
-func (s *Store) holdings(ctx context.Context, h *history) error {
-	ids := make([]tb.Uint128, len(h.holds))
-	for i := range h.holds {
-		ids[i] = h.holds[i].account
+func (s *Store) holdings(ctx context.Context, h *leaseHistory) error {
+	ids := make([]tb.Uint128, len(h.holdings))
+	for i := range h.holdings {
+		ids[i] = h.holdings[i].account
 	}
 	accounts, err := s.accounts(ctx, ids)
 	if err != nil {
 		return err
 	}
-	for i := range h.holds {
+	for i := range h.holdings {
 		a := accounts[ids[i]]
 		if a == nil {
 			return unexpected("lookup_accounts", "no account of a lease's holding")
 		}
-		hold := s.holding(&h.holds[i], a)
-		h.record.Expires = outlives(h.record.Expires, hold.Limit.Kind, hold.Pieces)
+		hold := s.holding(&h.holdings[i], a)
+		h.record.Expires = leaseEnd(h.record.Expires, hold.Limit.Kind, hold.Pieces)
 		if i == 0 {
 			hold.Pieces = slices.Insert(hold.Pieces, 0, tokenPiece(h.token(), h.record.Seq, h.extended))
 		}
@@ -273,7 +273,7 @@ func (s *Store) holdings(ctx context.Context, h *history) error {
 }
 
 // token is the step of the lease's token.
-func (h *history) token() int64 {
+func (h *leaseHistory) token() int64 {
 	if h.step < stepAdjust {
 		return 0
 	}
@@ -282,7 +282,7 @@ func (h *history) token() int64 {
 
 // holding is one of a lease that was recovered. Its limit is the one that this server knows, as far
 // as it knows it.
-func (s *Store) holding(x *told, a *tb.Account) weir.Holding {
+func (s *Store) holding(x *holdingHistory, a *tb.Account) weir.Holding {
 	kind := kindOf(a.Code)
 	limit, subject := s.names(a, kind, x)
 	units := x.taken
@@ -316,10 +316,10 @@ func (s *Store) holding(x *told, a *tb.Account) weir.Holding {
 
 // names finds the limit and the subject of an account: by what this server has used, or else the
 // limit's name alone, by its definitions.
-func (s *Store) names(a *tb.Account, kind weir.Kind, x *told) (*weir.Limit, weir.Subject) {
-	if sp := s.spots.named(accountName{a.UserData128, a.UserData64, kind}); sp != nil {
-		if l := sp.last.Load(); l != nil {
-			return l, sp.key.Subject
+func (s *Store) names(a *tb.Account, kind weir.Kind, x *holdingHistory) (*weir.Limit, weir.Subject) {
+	if state := s.states.byAccountName(accountName{a.UserData128, a.UserData64, kind}); state != nil {
+		if l := state.last.Load(); l != nil {
+			return l, state.key.Subject
 		}
 	}
 	length := time.Duration(max(x.length, 1)) * time.Second
@@ -337,5 +337,5 @@ func (s *Store) names(a *tb.Account, kind weir.Kind, x *told) (*weir.Limit, weir
 	if normal, err := l.Normalize(); err == nil {
 		l = &normal
 	}
-	return l, unnamed(a.ID)
+	return l, unnamedSubject(a.ID)
 }

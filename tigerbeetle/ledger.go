@@ -130,13 +130,13 @@ func (s *Store) Counts(yield func(name, help string, read func() int64) bool) {
 	}
 }
 
-// tally is a ledger whose calls are counted, those that fail too.
-type tally struct {
+// countingLedger is a ledger whose calls are counted, those that fail too.
+type countingLedger struct {
 	Ledger
 	*counts
 }
 
-func (t tally) CreateTransfers(
+func (t countingLedger) CreateTransfers(
 	ctx context.Context, of []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	t.transferCalls.Add(1)
@@ -144,27 +144,27 @@ func (t tally) CreateTransfers(
 	return t.Ledger.CreateTransfers(ctx, of)
 }
 
-func (t tally) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+func (t countingLedger) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
 	t.lookups.Add(1)
 	return t.Ledger.LookupAccounts(ctx, ids)
 }
 
-func (t tally) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
+func (t countingLedger) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
 	t.lookups.Add(1)
 	return t.Ledger.LookupTransfers(ctx, ids)
 }
 
-func (t tally) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+func (t countingLedger) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
 	t.queries.Add(1)
 	return t.Ledger.AccountTransfers(ctx, f)
 }
 
-func (t tally) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
+func (t countingLedger) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
 	t.queries.Add(1)
 	return t.Ledger.QueryAccounts(ctx, f)
 }
 
-func (t tally) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+func (t countingLedger) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
 	t.queries.Add(1)
 	return t.Ledger.QueryTransfers(ctx, f)
 }

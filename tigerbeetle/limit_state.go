@@ -15,68 +15,68 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// spot is what a server knows of one limit of one (entity, resource). The cluster alone decides;
+// limitState is what a server knows of one limit of one (entity, resource). The cluster alone decides;
 // this only says what it would probably say, for the statuses and to spare it what it would deny.
-type spot struct {
+type limitState struct {
 	key limitKey
-	// limit is the limit's account, for a budget nil: its accounts are those of its periods. spent is
+	// account is the limit's account, for a budget nil: its accounts are those of its periods. spent is
 	// the other account of a bucket.
-	limit, spent tb.Uint128
-	hash         [32]byte
+	account, spent tb.Uint128
+	hash           [32]byte
 	// last is the definition that a reservation found last.
 	last atomic.Pointer[weir.Limit]
 
 	mu sync.Mutex
-	// ready is true once the accounts are known to exist and what was in use was read.
-	ready bool
+	// accountsExist is true once the accounts are known to exist and what was in use was read.
+	accountsExist bool
 	// funded is true once the account is known to be.
 	funded bool
-	// used is when it was used last, in the cluster's milliseconds. touched is the same for what it is
+	// usedAtMS is when it was used last, in the cluster's milliseconds. touched is the same for what it is
 	// forgotten by: a denial does not bring back a bucket that had been full for long before.
-	used, touched int64
+	usedAtMS, touched int64
 
-	// read is when the cluster was asked last, in its milliseconds.
-	read int64
-	// flights is how many chains of this process are on their way that change it, begun how many
+	// readAt is when the cluster was asked last, in its milliseconds.
+	readAt int64
+	// inFlight is how many chains of this process are on their way that change it, begun how many
 	// there ever were, and settling how many are settlements: they may give something back.
-	flights, begun, settling int64
-	// doubt is true where the cluster was asked while chains were on their way, or the answer to
+	inFlight, begun, updatesInFlight int64
+	// uncertain is true where the cluster was asked while chains were on their way, or the answer to
 	// one was lost: what they did may be counted twice, or not at all.
-	doubt bool
+	uncertain bool
 
-	// adding and letting are the units that chains on their way may take, or give back; added and let
+	// addingInFlight and letting are the units that chains on their way may take, or give back; added and let
 	// the sums of what chains have.
-	adding, letting, added, let int64
+	addingInFlight, returningInFlight, added, returned int64
 
 	estimate
 	// since is a timestamp: accounts of a budget that were made before are of periods that have
 	// ended.
 	since uint64
 
-	denied denial
+	denied rememberedDenial
 }
 
-// denial is what was denied last, so that it need not be denied by the cluster again and again.
-type denial struct {
+// rememberedDenial is what was denied last, so that it need not be denied by the cluster again and again.
+type rememberedDenial struct {
 	// need is what had to be free, in units below the capacity, until when it is remembered.
 	need  int64
 	until int64
 }
 
-// unnamed is the subject of a limit whose names this server has never heard: its account's number.
-func unnamed(account tb.Uint128) weir.Subject {
+// unnamedSubject is the subject of a limit whose names this server has never heard: its account's number.
+func unnamedSubject(account tb.Uint128) weir.Subject {
 	b := account.Bytes()
 	return weir.Subject{Resource: hex.EncodeToString(b[:])}
 }
 
-// spots are all that are known. Those unused for long are forgotten by the way.
-type spots struct {
+// limitStates are all that are known. Those unused for long are forgotten by the way.
+type limitStates struct {
 	mu    sync.Mutex
-	byKey map[limitKey]*spot
+	byKey map[limitKey]*limitState
 	// byName finds them by what stands on their accounts.
-	byName map[accountName]*spot
-	// sweep is when the idle ones were looked for last.
-	sweep int64
+	byName map[accountName]*limitState
+	// sweptAt is when the idle ones were looked for last.
+	sweptAt int64
 }
 
 // accountName is what an account says of the limit that it belongs to.
@@ -91,36 +91,36 @@ func (n *namespace) nameOf(k limitKey) accountName {
 	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
 }
 
-// remembered returns the spot of a limit, or nil.
-func (s *spots) remembered(k limitKey) *spot {
+// lookup returns the spot of a limit, or nil.
+func (s *limitStates) lookup(k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byKey[k]
 }
 
 // valueOf reads a field of a spot under its lock; without a spot it is zero.
-func valueOf[T any](sp *spot, field func(*spot) T) (value T) {
-	if sp == nil {
+func valueOf[T any](state *limitState, field func(*limitState) T) (value T) {
+	if state == nil {
 		return value
 	}
-	sp.mu.Lock()
-	defer sp.mu.Unlock()
-	return field(sp)
+	state.mu.Lock()
+	defer state.mu.Unlock()
+	return field(state)
 }
 
 // touched is when a limit was last asked while it was remembered, as far as this server knows.
-func (s *spots) touched(k limitKey) int64 {
-	return valueOf(s.remembered(k), func(sp *spot) int64 { return sp.touched })
+func (s *limitStates) touched(k limitKey) int64 {
+	return valueOf(s.lookup(k), func(state *limitState) int64 { return state.touched })
 }
 
 // since is the timestamp before which no account of a budget needs to be looked at, as far as is
 // known.
-func (s *spots) since(k limitKey) uint64 {
-	return valueOf(s.remembered(k), func(sp *spot) uint64 { return sp.since })
+func (s *limitStates) since(k limitKey) uint64 {
+	return valueOf(s.lookup(k), func(state *limitState) uint64 { return state.since })
 }
 
-// named returns the spot of the limit that an account belongs to, or nil.
-func (s *spots) named(n accountName) *spot {
+// byAccountName returns the spot of the limit that an account belongs to, or nil.
+func (s *limitStates) byAccountName(n accountName) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byName[n]
@@ -130,66 +130,68 @@ func (s *spots) named(n accountName) *spot {
 const forgetMS = 10 * 60 * 1000
 
 // find returns the spot of a limit, and makes it if need be.
-func (s *spots) find(now int64, n *namespace, k limitKey) *spot {
+func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	sp := s.byKey[k]
-	if sp == nil {
-		sp = &spot{key: k}
-		sp.name(n)
-		s.byKey[k] = sp
+	state := s.byKey[k]
+	if state == nil {
+		state = &limitState{key: k}
+		state.setAccounts(n)
+		s.byKey[k] = state
 		if k.Entity != "" {
-			s.byName[n.nameOf(k)] = sp
+			s.byName[n.nameOf(k)] = state
 		}
 	}
-	if now-s.sweep > forgetMS/10 {
-		s.sweep = now
+	if now-s.sweptAt > forgetMS/10 {
+		s.sweptAt = now
 		for k, old := range s.byKey {
-			if old != sp && old.idle(now) {
+			if old != state && old.idle(now) {
 				delete(s.byKey, k)
 				delete(s.byName, n.nameOf(k))
 			}
 		}
 	}
-	return sp
+	return state
 }
 
 // idle is true where nothing is in use and nobody has come for long. Whoever is about to use the
 // spot has marked it.
-func (s *spot) idle(now int64) bool {
+func (s *limitState) idle(now int64) bool {
 	if !s.mu.TryLock() {
 		return false
 	}
 	defer s.mu.Unlock()
-	return s.used > 0 && now-s.used > forgetMS && !s.bucket.flying && !s.busy(now)
+	return s.usedAtMS > 0 && now-s.usedAtMS > forgetMS && !s.bucket.moving && !s.busy(now)
 }
 
-// name works the accounts' IDs out.
-func (s *spot) name(n *namespace) {
+// setAccounts works the accounts' IDs out.
+func (s *limitState) setAccounts(n *namespace) {
 	if s.key.Entity == "" {
 		if b, err := hex.DecodeString(s.key.Resource); err == nil && len(b) == 16 {
-			s.limit = tb.BytesToUint128([16]byte(b))
-			s.spent = odd(s.limit)
+			s.account = tb.BytesToUint128([16]byte(b))
+			s.spent = oddID(s.account)
 			return
 		}
 	}
 	hash := n.limitHash(s.key)
-	s.limit = number(hash)
-	s.spent = odd(s.limit)
+	s.account = idOf(hash)
+	s.spent = oddID(s.account)
 	s.hash = hash
 }
 
-// periodAccount is the account of one of a budget's periods.
-func (s *spot) periodAccount(start, end int64) tb.Uint128 { return periodID(s.hash, start, end) }
+// periodAccountID is the account of one of a budget's periods.
+func (s *limitState) periodAccountID(start, end int64) tb.Uint128 {
+	return periodID(s.hash, start, end)
+}
 
 // inUse returns the subjects of the limits that are known to be in use.
-func (s *spots) inUse(now int64) iter.Seq[weir.Subject] {
+func (s *limitStates) inUse(now int64) iter.Seq[weir.Subject] {
 	return func(yield func(weir.Subject) bool) {
 		s.mu.Lock()
 		all := slices.Collect(maps.Values(s.byKey))
 		s.mu.Unlock()
-		for _, sp := range all {
-			if sp.key.Entity != "" && sp.inUse(now) && !yield(sp.key.Subject) {
+		for _, state := range all {
+			if state.key.Entity != "" && state.inUse(now) && !yield(state.key.Subject) {
 				return
 			}
 		}
@@ -197,21 +199,21 @@ func (s *spots) inUse(now int64) iter.Seq[weir.Subject] {
 }
 
 // inUse is true where something is taken and has not returned.
-func (s *spot) inUse(now int64) bool {
+func (s *limitState) inUse(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.busy(now)
 }
 
 // busy is inUse for who has locked the spot.
-func (s *spot) busy(now int64) bool {
+func (s *limitState) busy(now int64) bool {
 	switch s.key.kind {
 	case weir.Bucket:
 		k := &s.bucket
-		return k.anchor.b > 0 && k.at(now) < k.anchor.rate.CapacityMilli
+		return k.anchor.b > 0 && k.balanceAt(now) < k.anchor.rate.CapacityMilli
 	case weir.Budget:
 		return s.usedAt(now) > 0
 	default:
-		return s.holds.occupied(now) > 0
+		return s.expiring.occupied(now) > 0
 	}
 }

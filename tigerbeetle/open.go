@@ -23,7 +23,7 @@ func Open(ctx context.Context, addresses []string, o *Options) (*Store, error) {
 	}
 	opening, cancel := ctx, context.CancelFunc(func() {})
 	if _, ok := ctx.Deadline(); !ok {
-		opening, cancel = context.WithTimeout(ctx, greetWithin)
+		opening, cancel = context.WithTimeout(ctx, sessionTimeout)
 	}
 	defer cancel()
 	cluster, err := o.cluster()
@@ -60,8 +60,8 @@ func (o *Options) client(cluster *big.Int, addresses []string) clientOptions {
 			}
 			return native, nil
 		},
-		nobody:  func(cause error) error { return nobody(addresses, cluster, cause) },
-		onError: onError,
-		flights: mostFlights,
+		unreachable: func(cause error) error { return unreachableError(addresses, cluster, cause) },
+		onError:     onError,
+		maxInFlight: maxInFlight,
 	}
 }

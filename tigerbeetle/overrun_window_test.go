@@ -160,22 +160,22 @@ func (c *cluster) passUntil(so func() bool) {
 func (c *cluster) occupied(m *member, limit string) (most int64, ends map[tb.Uint128]time.Time) {
 	c.ledger.mu.Lock()
 	defer c.ledger.mu.Unlock()
-	sp := m.store.spots.byKey[limitKey{weir.Subject{Entity: "e", Resource: "r"}, limit, kindFor(limit)}]
-	held := make(map[tb.Uint128]*entry)
+	state := m.store.states.byKey[limitKey{weir.Subject{Entity: "e", Resource: "r"}, limit, kindFor(limit)}]
+	held := make(map[tb.Uint128]*storedTransfer)
 	ends = make(map[tb.Uint128]time.Time)
 	sum := int64(0)
 	for _, e := range c.ledger.log {
 		switch {
-		case e.DebitAccountID != sp.limit:
+		case e.DebitAccountID != state.account:
 		case e.Flags&flagPending != 0:
 			held[e.ID] = e
-			sum += int64(low(e.Amount))
+			sum += int64(lowUint64(e.Amount))
 			if e.Code != codeCheck {
 				until := int64(e.Timestamp) + int64(e.Timeout)*int64(time.Second)
 				ends[e.UserData128] = time.Unix(0, until)
 			}
 		case e.Flags&flagVoid != 0:
-			sum -= int64(low(held[e.PendingID].Amount))
+			sum -= int64(lowUint64(held[e.PendingID].Amount))
 			delete(held, e.PendingID)
 		}
 		if e.Flags&flagLinked == 0 {

@@ -64,19 +64,19 @@ func TestReadBesideRefills(t *testing.T) {
 			c.pass(300 * time.Millisecond)
 			take(1)
 		}}
-		read := s.spots.find(0, &s.namespace, key)
-		if err := s.readSpot(t.Context(), read); err != nil {
+		read := s.states.find(0, &s.namespace, key)
+		if err := s.readLimit(t.Context(), read); err != nil {
 			t.Fatal(err)
 		}
 		now := c.clock.now().UnixMilli()
-		is := other.store.spots.find(0, &s.namespace, key)
-		got, want := read.bucket.at(now), is.bucket.at(now)
+		is := other.store.states.find(0, &s.namespace, key)
+		got, want := read.bucket.balanceAt(now), is.bucket.balanceAt(now)
 		if got > want || got < want-3000 || got != want && !tc.doubt {
 			t.Errorf("%d before, %d after: read as %d milli-units, which are %d",
 				tc.before, tc.after, got, want)
 		}
-		if read.doubt != tc.doubt {
-			t.Errorf("%d before, %d after: in doubt is %t", tc.before, tc.after, read.doubt)
+		if read.uncertain != tc.doubt {
+			t.Errorf("%d before, %d after: in doubt is %t", tc.before, tc.after, read.uncertain)
 		}
 	}
 }

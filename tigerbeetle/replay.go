@@ -12,22 +12,22 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// other refuses a lease that was used for another request, and says if it is over besides.
-func (c *reserving) other(ctx context.Context) error {
+// answerConflict refuses a lease that was used for another request, and says if it is over besides.
+func (c *reserveOp) answerConflict(ctx context.Context) error {
 	e := usedOtherwise(c.plan.ID)
-	h, err := c.s.recover(ctx, c.plan.ID)
+	h, err := c.s.readHistory(ctx, c.plan.ID)
 	if err != nil {
 		return err
 	}
-	if h != nil && (h.record.State != weir.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.ms()) {
+	if h != nil && (h.record.State != weir.LeaseLive || h.record.Expires.UnixMilli() <= c.s.clock.nowMS()) {
 		e.Code, e.Reason = weir.Ended, "was used for another request, and is over"
 	}
 	return e
 }
 
 // replay answers for a lease that the cluster knows: the same request again, or another one.
-func (c *reserving) replay(ctx context.Context) error {
-	header, err := c.header(ctx)
+func (c *reserveOp) replay(ctx context.Context) error {
+	header, err := c.lookupHeader(ctx)
 	if err != nil {
 		return err
 	}
@@ -38,19 +38,19 @@ func (c *reserving) replay(ctx context.Context) error {
 		return voided(c.plan.ID)
 	}
 	if header.UserData64 != c.plan.Fingerprint {
-		return c.other(ctx)
+		return c.answerConflict(ctx)
 	}
-	if err := c.s.adopt(ctx, c.plan.ID, header); err != nil {
+	if err := c.s.adoptLease(ctx, c.plan.ID, header); err != nil {
 		return err
 	}
-	if err := c.s.readSeats(ctx, c.those(func(s *seat) bool { return !s.asked })); err != nil {
+	if err := c.s.readTakes(ctx, c.takesWhere(func(s *activeTake) bool { return !s.readInCall })); err != nil {
 		return err
 	}
-	c.statuses(c.s.clock.ms())
+	c.writeStatuses(c.s.clock.nowMS())
 	for i := range c.out.Limits {
 		c.out.Limits[i].Exceeded, c.out.Limits[i].RetryAfter, c.out.Limits[i].AtLeast = false, 0, false
 	}
-	c.s.answers.Store(c.plan.ID, slices.Clone(c.out.Limits))
+	c.s.replayLimits.Store(c.plan.ID, slices.Clone(c.out.Limits))
 	c.out.Replay = true
 	return nil
 }
@@ -74,7 +74,7 @@ func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fi
 	if err := s.enter(false); err != nil {
 		return err
 	}
-	defer s.leave()
+	defer s.exit()
 	if s.options.ReadOnly {
 		return nil
 	}
@@ -88,35 +88,35 @@ func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fi
 	if len(found) == 0 || found[0].UserData64 != fingerprint {
 		return nil
 	}
-	if err := s.adopt(ctx, id, &found[0]); err != nil {
+	if err := s.adoptLease(ctx, id, &found[0]); err != nil {
 		return err
 	}
 	s.abandoned.mu.Lock()
 	a := s.abandoned.byLease[id]
 	s.abandoned.mu.Unlock()
 	if a != nil {
-		s.tell(a)
+		s.keepStatuses(a)
 	}
 	return nil
 }
 
-// adopt renews the token of a lease that another server, or this one before a restart, has
+// adoptLease renews the token of a lease that another server, or this one before a restart, has
 // reserved and nobody has changed since. It tells the server that sent the reservation, whose
 // caller may have left, not to withdraw it: somebody has been told that the lease is theirs. A
 // token that has been renewed before tells it as well.
-func (s *Store) adopt(ctx context.Context, id weir.LeaseID, header *tb.Transfer) error {
-	step := stepExtend + 2*s.clock.ms()
+func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Transfer) error {
+	step := stepExtend + 2*s.clock.nowMS()
 	ch := s.newChain(id, step, 2)
-	ch.header(transferID(id, step, 0), head{
-		code: codeExtended, fingerprint: uint64(step), amount: low(header.Amount),
+	ch.header(transferID(id, step, 0), headerData{
+		code: codeExtended, fingerprint: uint64(step), amount: lowUint64(header.Amount),
 	})
-	ch.resolve(transferID(id, 0, 0), flagVoid, 0, 0, 0)
-	ch.close()
-	results, err := s.transfer(ctx, ch)
+	ch.addVoidOrPost(transferID(id, 0, 0), flagVoid, 0, 0, 0)
+	ch.endLinked()
+	results, err := s.send(ctx, ch)
 	if err != nil {
 		return err
 	}
-	v := ch.judge(results)
+	v := ch.result(results)
 	s.recycle(ch)
 	switch {
 	case v.created, exists(v.status), v.status == tb.TransferPendingTransferAlreadyVoided,
@@ -134,7 +134,7 @@ func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (ex
 	if err := s.enter(false); err != nil {
 		return false, err
 	}
-	defer s.leave()
+	defer s.exit()
 	if s.options.ReadOnly {
 		return false, readOnly()
 	}
@@ -145,16 +145,16 @@ func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (ex
 func (s *Store) void(ctx context.Context, id weir.LeaseID) (reserved bool, err error) {
 	n := &s.namespace
 	ch := s.newChain(id, 0, 1)
-	ch.put(&tb.Transfer{
+	ch.addWithID(&tb.Transfer{
 		ID: transferID(id, 0, 0), DebitAccountID: n.vault, CreditAccountID: n.register, Code: codeVoid,
 		UserData128: ch.number,
 	}, roleHeader, 0)
-	ch.close()
-	results, err := s.transfer(ctx, ch)
+	ch.endLinked()
+	results, err := s.send(ctx, ch)
 	if err != nil {
 		return false, err
 	}
-	v := ch.judge(results)
+	v := ch.result(results)
 	s.recycle(ch)
 	switch {
 	case v.created, v.status == tb.TransferExists:
@@ -166,4 +166,3 @@ func (s *Store) void(ctx context.Context, id weir.LeaseID) (reserved bool, err e
 }
 
 var _ weir.LeaseVoider = (*Store)(nil)
-

@@ -47,7 +47,7 @@ func TestRestartTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.clock.ms(); got != c.clock.now().UnixMilli() {
+	if got := s.clock.nowMS(); got != c.clock.now().UnixMilli() {
 		t.Errorf("opened for reading: it is %s", time.UnixMilli(got).UTC())
 	}
 	const refusal = "weir: unsupported: the store was opened for reading only"
@@ -167,9 +167,9 @@ func TestRestartTimeLive(t *testing.T) {
 		opened = append(opened, s)
 		<-time.After(time.Second) // the cluster's time is its own
 	}
-	first := opened[0].clock.ms()
+	first := opened[0].clock.nowMS()
 	for i, s := range opened {
-		if got := s.clock.ms() - first; got < -100 || got > 100 {
+		if got := s.clock.nowMS() - first; got < -100 || got > 100 {
 			t.Errorf("store %d is %d ms behind the first", i, -got)
 		}
 	}

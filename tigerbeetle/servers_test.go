@@ -249,7 +249,7 @@ func TestServersConfigureAtOnce(t *testing.T) {
 	}
 	all.Wait()
 	mine, err := digestOf(a.store.config.Load())
-	if err != nil || a.store.version.mine != mine || a.store.Ready(t.Context()) != nil {
+	if err != nil || a.store.version.own != mine || a.store.Ready(t.Context()) != nil {
 		t.Errorf("serves other definitions than those it put in force: %v", err)
 	}
 }
@@ -318,10 +318,10 @@ func TestServersCancelledTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.pass(time.Second)
-	sp := a.store.spots.byKey[limitKey{weir.Subject{Entity: "e", Resource: "r"}, "b", weir.Bucket}]
-	sp.mu.Lock()
-	sp.bucket.flying, sp.bucket.landed = true, make(chan struct{})
-	sp.mu.Unlock()
+	state := a.store.states.byKey[limitKey{weir.Subject{Entity: "e", Resource: "r"}, "b", weir.Bucket}]
+	state.mu.Lock()
+	state.bucket.moving, state.bucket.moved = true, make(chan struct{})
+	state.mu.Unlock()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
 	if _, err := a.Reserve(ctx, unit("b", 1)); !errors.Is(err, weir.Unavailable) {

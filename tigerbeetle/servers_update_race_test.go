@@ -101,7 +101,7 @@ func (g *together) applied(races []*raced, from int) []*raced {
 			verb = weir.VerbComplete
 		case t.UserData32 == endMark:
 		case header && t.Flags&flagPending != 0 && t.Code == codeAdjusted:
-			verb, seq = weir.VerbAdjust, int64(low(t.Amount))
+			verb, seq = weir.VerbAdjust, int64(lowUint64(t.Amount))
 		case header && t.Flags&flagPending != 0:
 			verb = weir.VerbExtend
 		default:

@@ -326,8 +326,8 @@ func (g *together) atRest() {
 	}
 	g.counts["ends"] += len(ends)
 	for _, a := range g.ledger.order {
-		if a.Code >= codeBucket && low(a.DebitsPending) != 0 {
-			g.wrong("%d are pending on an account of code %d", low(a.DebitsPending), a.Code)
+		if a.Code >= codeBucket && lowUint64(a.DebitsPending) != 0 {
+			g.wrong("%d are pending on an account of code %d", lowUint64(a.DebitsPending), a.Code)
 		}
 	}
 }

@@ -108,7 +108,7 @@ func TestStatsCountContention(t *testing.T) {
 		return true
 	})
 	for name, want := range map[string]int64{
-		"contended": 1, "again": tries - 1, "transfer_calls": tries + 1, "remembered": 0,
+		"contended": 1, "again": maxTries - 1, "transfer_calls": maxTries + 1, "remembered": 0,
 	} {
 		if got, ok := counts[name]; !ok || got != want {
 			t.Errorf("%s: got %d, want %d", name, got, want)

@@ -21,32 +21,32 @@ func (s *Store) Status(
 	if err := s.enter(false); err != nil {
 		return nil, err
 	}
-	defer s.leave()
-	var sights []sight
+	defer s.exit()
+	var targets []statusTarget
 	for i := range of {
 		for j := range of[i].Limits {
-			sights = append(sights, sight{level: of[i].Level, limit: &of[i].Limits[j]})
-			if err := s.prepare(ctx, &sights[len(sights)-1], of[i].Subject); err != nil {
+			targets = append(targets, statusTarget{level: of[i].Level, limit: &of[i].Limits[j]})
+			if err := s.accountsFor(ctx, &targets[len(targets)-1], of[i].Subject); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return s.see(ctx, sights)
+	return s.readStatus(ctx, targets)
 }
 
-// sight is a limit that is looked at.
-type sight struct {
+// statusTarget is a limit that is looked at.
+type statusTarget struct {
 	level weir.Level
 	limit *weir.Limit
-	spot  *spot
+	spot  *limitState
 	// ids are the accounts that tell.
 	ids []tb.Uint128
 }
 
-// prepare finds out which accounts tell of a limit.
-func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) error {
-	v.spot = &spot{key: limitKey{subject, v.limit.Name, v.limit.Kind}}
-	v.spot.name(&s.namespace)
+// accountsFor finds out which accounts tell of a limit.
+func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.Subject) error {
+	v.spot = &limitState{key: limitKey{subject, v.limit.Name, v.limit.Kind}}
+	v.spot.setAccounts(&s.namespace)
 	switch v.limit.Kind {
 	case weir.Bucket:
 		v.ids = []tb.Uint128{v.spot.spent}
@@ -56,16 +56,16 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 		if err != nil {
 			return err
 		}
-		now := s.clock.ms()
+		now := s.clock.nowMS()
 		from, to := v.limit.Period(time.UnixMilli(now)) // its account may be made meanwhile
-		if s.clock.latest() >= to.UnixMilli() {
+		if s.clock.latestMS() >= to.UnixMilli() {
 			if err := s.askTime(ctx); err != nil {
 				return err
 			}
-			now = s.clock.ms()
+			now = s.clock.nowMS()
 			from, to = v.limit.Period(time.UnixMilli(now))
 		}
-		v.ids = []tb.Uint128{v.spot.periodAccount(from.UnixMilli(), to.UnixMilli())}
+		v.ids = []tb.Uint128{v.spot.periodAccountID(from.UnixMilli(), to.UnixMilli())}
 		for i := range accounts {
 			end := periodEnd(&accounts[i])
 			if id := accounts[i].ID; end > now && id != v.ids[0] {
@@ -74,34 +74,34 @@ func (s *Store) prepare(ctx context.Context, v *sight, subject weir.Subject) err
 		}
 		return nil
 	}
-	v.ids = []tb.Uint128{v.spot.limit}
+	v.ids = []tb.Uint128{v.spot.account}
 	return nil
 }
 
-// looks is how often the cluster is looked at for one status, where buckets' anchors move
+// statusRounds is how often the cluster is looked at for one status, where buckets' anchors move
 // meanwhile.
-const looks = 4
+const statusRounds = 4
 
-// see looks at all accounts at once, and then at the buckets' anchors. What an account has is
+// readStatus looks at all accounts at once, and then at the buckets' anchors. What an account has is
 // worth something only with the anchor that it had then: with an earlier one, what the bucket has
 // regained would count twice. So it looks again where an anchor may be later. Where they move all
 // the time, the last look counts: it may lack what a bucket regains while a call goes to the
 // cluster and back.
-func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, error) {
+func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.LimitStatus, error) {
 	var ids []tb.Uint128
-	for i := range sights {
-		ids = append(ids, sights[i].ids...)
+	for i := range targets {
+		ids = append(ids, targets[i].ids...)
 	}
 	var accounts map[tb.Uint128]*tb.Account
-	for range looks {
-		before := s.clock.ms()
+	for range statusRounds {
+		before := s.clock.nowMS()
 		var err error
 		if accounts, err = s.accounts(ctx, ids); err != nil {
 			return nil, err
 		}
 		settled := true
-		for i := range sights {
-			same, err := s.anchored(ctx, &sights[i], accounts, before)
+		for i := range targets {
+			same, err := s.anchored(ctx, &targets[i], accounts, before)
 			if err != nil {
 				return nil, err
 			}
@@ -111,14 +111,14 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 			break
 		}
 	}
-	out := make([]weir.LimitStatus, len(sights))
-	now, superseded := s.clock.ms(), s.version.check() != nil
-	for i := range sights {
-		v := &sights[i]
+	out := make([]weir.LimitStatus, len(targets))
+	now, superseded := s.clock.nowMS(), s.version.check() != nil
+	for i := range targets {
+		v := &targets[i]
 		l := v.limit
 		out[i] = weir.LimitStatus{
 			Entity: v.spot.key.Entity, Resource: v.spot.key.Resource, Limit: l.Name, Kind: l.Kind,
-			Level: v.level, Capacity: l.Capacity, Available: s.left(now, v, accounts), Shadow: l.Shadow,
+			Level: v.level, Capacity: l.Capacity, Available: s.availableOn(now, v, accounts), Shadow: l.Shadow,
 			Superseded: superseded,
 		}
 	}
@@ -129,7 +129,7 @@ func (s *Store) see(ctx context.Context, sights []sight) ([]weir.LimitStatus, er
 // account had: it was there before the look-up, by the cluster's time or since the look before
 // found it too.
 func (s *Store) anchored(
-	ctx context.Context, v *sight, accounts map[tb.Uint128]*tb.Account, before int64,
+	ctx context.Context, v *statusTarget, accounts map[tb.Uint128]*tb.Account, before int64,
 ) (bool, error) {
 	if v.limit.Kind != weir.Bucket || accounts[v.spot.spent] == nil {
 		return true, nil
@@ -143,8 +143,8 @@ func (s *Store) anchored(
 	return same, nil
 }
 
-// left is what a limit has available, in units.
-func (s *Store) left(now int64, v *sight, accounts map[tb.Uint128]*tb.Account) int64 {
+// availableOn is what a limit has available, in units.
+func (s *Store) availableOn(now int64, v *statusTarget, accounts map[tb.Uint128]*tb.Account) int64 {
 	capacity := v.limit.Capacity
 	var used uint64
 	for _, id := range v.ids {
@@ -152,26 +152,26 @@ func (s *Store) left(now int64, v *sight, accounts map[tb.Uint128]*tb.Account) i
 		switch {
 		case a == nil:
 		case v.limit.Kind == weir.Bucket:
-			return s.leftInBucket(now, v, a)
+			return s.availableInBucket(now, v, a)
 		case v.limit.Kind == weir.Budget:
 			used = min(used+uint64(usedOf(a)), math.MaxInt64)
 		default:
-			used = uint64(clamp(low(a.DebitsPending)))
+			used = uint64(clampInt64(lowUint64(a.DebitsPending)))
 		}
 	}
 	return capacity - int64(used)
 }
 
-// leftInBucket is what a bucket has available under the definition that it would have with the next
+// availableInBucket is what a bucket has available under the definition that it would have with the next
 // call.
-func (s *Store) leftInBucket(now int64, v *sight, spent *tb.Account) int64 {
+func (s *Store) availableInBucket(now int64, v *statusTarget, spent *tb.Account) int64 {
 	k := &v.spot.bucket
 	if k.anchor.b == 0 {
 		return v.limit.Capacity
 	}
 	k.balance = balance(spent, k.anchor.rate.CapacityMilli)
-	if k.forgotten(now, s.spots.touched(v.spot.key)) {
+	if k.forgotten(now, s.states.touched(v.spot.key)) {
 		return v.limit.Capacity
 	}
-	return kernel.Units(min(k.at(now), v.limit.Capacity*1000))
+	return kernel.Units(min(k.balanceAt(now), v.limit.Capacity*1000))
 }

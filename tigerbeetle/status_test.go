@@ -87,12 +87,12 @@ func TestStatusByWhoOnlyLooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.pass(time.Second)
-	looks, err := OpenLedger(t.Context(), &losing{Ledger: c.ledger},
+	reads, err := OpenLedger(t.Context(), &losing{Ledger: c.ledger},
 		&Options{Definitions: d, Poll: -1, Now: c.clock.now, ReadOnly: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(looks, &weir.Options{Now: c.clock.now})
+	l, err := weir.New(reads, &weir.Options{Now: c.clock.now})
 	if err != nil {
 		t.Fatal(err)
 	}

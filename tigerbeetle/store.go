@@ -18,23 +18,23 @@ type Store struct {
 	ledger    Ledger
 	namespace namespace
 	options   Options
-	clock     *clock
-	spots     spots
+	clock     *clusterClock
+	states    limitStates
 	config    atomic.Pointer[weir.Definitions]
 	version   version
 	// fresh is true for the store that made the namespace.
 	fresh bool
-	// denials is for how long a denial is remembered at most, in milliseconds.
-	denials int64
-	counts  counts
-	// answers are the statuses for leases whose reservation was repeated, until the limiter asks.
-	answers sync.Map
+	// rememberFor is for how long a denial is remembered at most, in milliseconds.
+	rememberFor int64
+	counts      counts
+	// replayLimits are the statuses for leases whose reservation was repeated, until the limiter asks.
+	replayLimits sync.Map
 	// chains is memory of calls that are over.
 	chains sync.Pool
-	// elsewhere is when there was last a sign of another server, in the cluster's milliseconds.
-	elsewhere atomic.Int64
-	// sharing is how long such a sign counts, in milliseconds.
-	sharing int64
+	// foreignSeenAt is when there was last a sign of another server, in the cluster's milliseconds.
+	foreignSeenAt atomic.Int64
+	// foreignFor is how long such a sign counts, in milliseconds.
+	foreignFor int64
 	// abandoned are the reservations whose callers have left.
 	abandoned abandoned
 	// life lasts until end is called, when Close has done what it can for them.
@@ -52,7 +52,7 @@ type Store struct {
 // [weir.Unavailable] where the ledger does not answer before the context ends, and with
 // [weir.Invalid] where the namespace's ledger was made by somebody else.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
-	s := &Store{stop: make(chan struct{}), denials: rememberMS, sharing: sharedMS}
+	s := &Store{stop: make(chan struct{}), rememberFor: rememberMS, foreignFor: foreignMS}
 	if o != nil {
 		s.options = *o
 	}
@@ -79,12 +79,12 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	s.config.Store(normal)
 	s.namespace = newNamespace(s.options.Namespace)
 	s.clock = newClock(s.options.Now, ledger)
-	s.ledger = clocked{tally{ledger, &s.counts}, s.clock}
-	s.spots.byKey, s.spots.byName = make(map[limitKey]*spot), make(map[accountName]*spot)
-	s.abandoned.byLease = make(map[weir.LeaseID]*attempt)
-	s.abandoned.slots = make(chan struct{}, mostWithdrawals)
+	s.ledger = clockLedger{countingLedger{ledger, &s.counts}, s.clock}
+	s.states.byKey, s.states.byName = make(map[limitKey]*limitState), make(map[accountName]*limitState)
+	s.abandoned.byLease = make(map[weir.LeaseID]*inflightReserve)
+	s.abandoned.permits = make(chan struct{}, maxWithdrawals)
 	s.life, s.end = context.WithCancel(context.WithoutCancel(ctx))
-	if err := s.found(ctx); err != nil {
+	if err := s.initNamespace(ctx); err != nil {
 		return nil, err
 	}
 	if s.options.Poll > 0 {
@@ -94,8 +94,8 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	return s, nil
 }
 
-// found makes the namespace's accounts, and puts the definitions in force where none are newer.
-func (s *Store) found(ctx context.Context) error {
+// initNamespace makes the namespace's accounts, and puts the definitions in force where none are newer.
+func (s *Store) initNamespace(ctx context.Context) error {
 	if err := s.checkLedger(ctx); err != nil {
 		return err
 	}
@@ -123,9 +123,9 @@ func (s *Store) found(ctx context.Context) error {
 		}
 	}
 	if !s.fresh { // there may be other servers
-		s.shares()
+		s.noteForeign()
 	}
-	return s.version.begin(ctx, s)
+	return s.version.start(ctx, s)
 }
 
 // checkLedger refuses a ledger whose first account is not the vault.
@@ -179,7 +179,7 @@ func (s *Store) enter(reserves bool) error {
 	return nil
 }
 
-func (s *Store) leave() { s.calls.Done() }
+func (s *Store) exit() { s.calls.Done() }
 
 // Close waits for the calls that are going on and lets the ledger go. Reservations whose callers
 // have left are withdrawn before, as far as the cluster answers within a second. What it has been
@@ -196,28 +196,28 @@ func (s *Store) Close() error {
 	s.mu.Unlock()
 	s.calls.Wait()
 	s.poller.Wait()
-	s.settleAbandoned()
+	s.closeAbandoned()
 	return s.ledger.Close()
 }
 
-// room is how many events a chain has at most: as many as a call holds, and as marks can tell
+// maxEvents is how many events a chain has at most: as many as a call holds, and as marks can tell
 // apart.
-func (s *Store) room() int { return min(s.ledger.MaxEvents(), 1<<markBits-1) }
+func (s *Store) maxEvents() int { return min(s.ledger.MaxEvents(), 1<<markBits-1) }
 
 // fits refuses a chain that no call can hold.
 func (s *Store) fits(ch *chain) error {
-	if most := s.room(); len(ch.transfers) > most {
+	if most := s.maxEvents(); len(ch.transfers) > most {
 		return tooLarge(len(ch.transfers), most)
 	}
 	return nil
 }
 
-// holds refuses a reservation whose chain might not fit one call, before anything is made for it:
+// checkFits refuses a reservation whose chain might not fit one call, before anything is made for it:
 // whether it does is not to depend on who funds the accounts, or moves the anchors.
-func (s *Store) holds(seats []seat) error {
+func (s *Store) checkFits(takes []activeTake) error {
 	events := 1 // the header
-	for i := range seats {
-		t := seats[i].take
+	for i := range takes {
+		t := takes[i].Take
 		switch t.Limit.Kind {
 		case weir.Bucket:
 			events += 5
@@ -230,14 +230,14 @@ func (s *Store) holds(seats []seat) error {
 			events += len(t.Parts)
 		}
 	}
-	if most := s.room(); events > most {
+	if most := s.maxEvents(); events > most {
 		return tooLarge(events, most)
 	}
 	return nil
 }
 
-// transfer sends a chain.
-func (s *Store) transfer(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
+// send sends a chain.
+func (s *Store) send(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
 	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)
 	if isUnsent(err) {
 		return nil, unsentError{unavailable(err)}

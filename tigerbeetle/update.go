@@ -43,11 +43,11 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *we
 	if err := s.enter(false); err != nil {
 		return err
 	}
-	defer s.leave()
+	defer s.exit()
 	if s.options.ReadOnly {
 		return readOnly()
 	}
-	c := newSettling(s, u)
+	c := newUpdateOp(s, u)
 	if ctx.Done() == nil {
 		found, err := c.run(ctx)
 		return c.answer(out, found, err)
@@ -70,7 +70,7 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *we
 }
 
 // answer fills in the caller's outcome.
-func (c *settling) answer(out, found *weir.Outcome, err error) error {
+func (c *updateOp) answer(out, found *weir.Outcome, err error) error {
 	if err == nil {
 		*out = *found
 	}
@@ -78,9 +78,9 @@ func (c *settling) answer(out, found *weir.Outcome, err error) error {
 }
 
 // run sends chains until one has an answer. The outcome is nil if there is nothing to withdraw.
-func (c *settling) run(ctx context.Context) (*weir.Outcome, error) {
-	if len(c.changes) == 0 && !c.withdraws { // no holding tells what the lease's token is
-		h, err := c.s.recover(ctx, c.u.ID)
+func (c *updateOp) run(ctx context.Context) (*weir.Outcome, error) {
+	if len(c.changes) == 0 && !c.withdrawing { // no holding tells what the lease's token is
+		h, err := c.s.readHistory(ctx, c.u.ID)
 		if err != nil || h == nil {
 			return nil, cmp.Or(err, unknown(c.u.ID))
 		}
@@ -89,24 +89,24 @@ func (c *settling) run(ctx context.Context) (*weir.Outcome, error) {
 		}
 		c.token, c.seq, c.extended = h.token(), h.record.Seq, h.extended
 	}
-	for i := range tries {
+	for i := range maxTries {
 		if i > 0 {
 			c.s.counts.again.Add(1)
 		}
-		out, err := c.try(ctx)
-		if err != nil || out != nil || c.taken {
+		out, err := c.attempt(ctx)
+		if err != nil || out != nil || c.claimedElsewhere {
 			return out, err
 		}
 	}
 	return nil, &weir.Error{Code: weir.Unavailable, Reason: "other servers were quicker each time"}
 }
 
-// settling is one Update.
-type settling struct {
+// updateOp is one Update.
+type updateOp struct {
 	s *Store
 	// u is a copy, without its changes: a chain that the cluster has may outlive the call.
 	u       weir.Update
-	changes []change
+	changes []activeChange
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
 	// are of.
 	token, seq int64
@@ -114,37 +114,37 @@ type settling struct {
 	extended int64
 	// expires is when an extend lets the lease end.
 	expires time.Time
-	// again numbers the chains that were sent.
-	again int64
-	// withdraws is true for a lease that nobody has been told of: it is given back as it was
+	// attempts numbers the chains that were sent.
+	attempts int64
+	// withdrawing is true for a lease that nobody has been told of: it is given back as it was
 	// reserved, or not at all. taken is true once somebody else is known to have it, or to have
 	// ended it.
-	withdraws, taken bool
+	withdrawing, claimedElsewhere bool
 }
 
-// change is what an update does to one holding.
-type change struct {
-	seat
+// activeChange is what an update does to one holding.
+type activeChange struct {
+	activeTake
 	holding  weir.Holding
 	pieces   []weir.Piece
 	from, to int64
 	parts    []weir.Part
-	// stays is true where a shadow limit cannot count more, so that the parts are as before.
-	stays bool
-	// over are the pieces that have ended on the cluster.
-	over map[int64]bool
+	// unchanged is true where a shadow limit cannot count more, so that the parts are as before.
+	unchanged bool
+	// returnedMarks are the pieces that have ended on the cluster.
+	returnedMarks map[int64]bool
 
 	// What the chain makes of the pieces.
-	left    []weir.Piece
-	undo    []weir.Piece
-	gained  weir.Piece
+	after   []weir.Piece
+	voids   []weir.Piece
+	grown   weir.Piece
 	changed bool
 }
 
-func newSettling(s *Store, u *weir.Update) *settling {
-	c := &settling{s: s, u: *u, changes: make([]change, len(u.Changes))}
+func newUpdateOp(s *Store, u *weir.Update) *updateOp {
+	c := &updateOp{s: s, u: *u, changes: make([]activeChange, len(u.Changes))}
 	c.u.Changes = nil
-	now := s.clock.ms()
+	now := s.clock.nowMS()
 	for i := range u.Changes {
 		c.changes[i].begin(s, now, &u.Changes[i])
 	}
@@ -157,56 +157,56 @@ func newSettling(s *Store, u *weir.Update) *settling {
 	}
 	for i := range c.changes {
 		x := &c.changes[i]
-		x.spared = u.Verb == weir.VerbExtend && x.key.kind != weir.Concurrency
+		x.skipped = u.Verb == weir.VerbExtend && x.key.kind != weir.Concurrency
 	}
 	return c
 }
 
 // begin copies what is asked of one holding.
-func (x *change) begin(s *Store, now int64, of *weir.Change) {
+func (x *activeChange) begin(s *Store, now int64, of *weir.Change) {
 	x.holding = *of.Holding
 	x.holding.Parts = slices.Clone(x.holding.Parts)
 	take := x.holding.Take
 	take.Limit = of.Limit
-	x.seat = seat{
-		spot: s.spots.find(now, &s.namespace, limitKey{take.Subject, of.Limit.Name, of.Limit.Kind}), take: &take,
+	x.activeTake = activeTake{
+		limitState: s.states.find(now, &s.namespace, limitKey{take.Subject, of.Limit.Name, of.Limit.Kind}), Take: &take,
 	}
 	x.pieces, x.parts = slices.Clone(x.holding.Pieces), slices.Clone(of.Parts)
 	x.from, x.to = of.From, of.To
 }
 
-// try sends a chain, where nobody is known to have been quicker. It returns nothing where it is to
+// attempt sends a chain, where nobody is known to have been quicker. It returns nothing where it is to
 // be tried again.
-func (c *settling) try(ctx context.Context) (*weir.Outcome, error) {
+func (c *updateOp) attempt(ctx context.Context) (*weir.Outcome, error) {
 	if c.u.Verb == weir.VerbAdjust && c.u.Seq <= c.seq {
 		return nil, c.stale(ctx)
 	}
-	if err := c.know(ctx); err != nil {
+	if err := c.readUnknown(ctx); err != nil {
 		return nil, err
 	}
 	return c.send(ctx)
 }
 
-// know asks the cluster about buckets that this process has not used, where more is taken of them.
-func (c *settling) know(ctx context.Context) error {
-	var unknown []*spot
+// readUnknown asks the cluster about buckets that this process has not used, where more is taken of them.
+func (c *updateOp) readUnknown(ctx context.Context) error {
+	var unknown []*limitState
 	for i := range c.changes {
 		x := &c.changes[i]
-		x.refunds = x.to <= x.from
+		x.refundsOnly = x.to <= x.from
 		x.mu.Lock()
-		ready := x.ready || x.key.kind != weir.Bucket
+		ready := x.accountsExist || x.key.kind != weir.Bucket
 		x.mu.Unlock()
 		if !ready {
-			unknown = append(unknown, x.spot)
+			unknown = append(unknown, x.limitState)
 		}
 	}
-	return c.s.readSpots(ctx, unknown)
+	return c.s.readLimits(ctx, unknown)
 }
 
-// lives is true where the lease goes on.
-func (c *settling) lives() bool { return !c.u.Ends() }
+// leaseLives is true where the lease goes on.
+func (c *updateOp) leaseLives() bool { return !c.u.Ends() }
 
-func (c *settling) unfit(i int, reason string) error {
+func (c *updateOp) cannotCount(i int, reason string) error {
 	x := &c.changes[i]
 	return &weir.Error{
 		Code: weir.Invalid, Field: "totals." + x.holding.Limit.Name,
@@ -215,54 +215,54 @@ func (c *settling) unfit(i int, reason string) error {
 }
 
 // send sends one chain. It returns nothing where the chain is to be sent anew.
-func (c *settling) send(ctx context.Context) (*weir.Outcome, error) {
+func (c *updateOp) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, unavailable(err) // nobody waits for it
 	}
-	all := make([]*seat, 0, len(c.changes))
+	all := make([]*activeTake, 0, len(c.changes))
 	for i := range c.changes {
-		all = append(all, &c.changes[i].seat)
+		all = append(all, &c.changes[i].activeTake)
 	}
-	now, err := c.s.board(ctx, all)
+	now, err := c.s.claimAnchors(ctx, all)
 	if err != nil {
 		return nil, err
 	}
-	defer c.s.land(all)
-	ch, err := c.chain(now)
+	defer c.s.releaseAnchors(all)
+	ch, err := c.buildChain(now)
 	if err != nil {
 		return nil, err
 	}
 	if err := c.s.fits(ch); err != nil {
 		return nil, err
 	}
-	if err := c.settles(now); err != nil {
+	if err := c.checkSettleable(now); err != nil {
 		return nil, err
 	}
 	for i := range c.changes {
 		x := &c.changes[i]
-		x.adds, x.lets = max(x.to-x.from, 0), max(x.from-x.to, 0)
+		x.takes, x.returns = max(x.to-x.from, 0), max(x.from-x.to, 0)
 	}
-	fly(all, 1, true)
-	results, err := c.s.transfer(context.WithoutCancel(ctx), ch)
-	v := ch.judge(results)
+	addInFlight(all, 1, true)
+	results, err := c.s.send(context.WithoutCancel(ctx), ch)
+	v := ch.result(results)
 	if err == nil && v.created {
-		c.book(now)
+		c.applyUpdated(now)
 	}
-	fly(all, -1, true)
+	addInFlight(all, -1, true)
 	if err != nil {
-		lost(all)
+		markUncertain(all)
 		return nil, err
 	}
 	step := ch.step & stepMask
 	c.s.recycle(ch)
 	if !v.created {
-		return c.refused(ctx, v)
+		return c.handleFailure(ctx, v)
 	}
 	return c.outcome(v.at, step), nil
 }
 
-// refused finds out why a chain failed, and puts it right.
-func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error) {
+// handleFailure finds out why a chain failed, and puts it right.
+func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outcome, error) {
 	if v.event.role == roleHeader && exists(v.status) {
 		return nil, c.stale(ctx)
 	}
@@ -276,23 +276,23 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 	x := &c.changes[v.event.holding]
 	switch {
 	case v.event.role == roleRefill && exists(v.status):
-		return nil, c.s.readSpot(ctx, x.spot)
+		return nil, c.s.readLimit(ctx, x.limitState)
 	case v.status == tb.TransferPendingTransferExpired && v.event.role == roleBack:
-		if x.over == nil {
-			x.over = make(map[int64]bool)
+		if x.returnedMarks == nil {
+			x.returnedMarks = make(map[int64]bool)
 		}
-		x.over[v.event.mark] = true
+		x.returnedMarks[v.event.mark] = true
 		return nil, nil // It is to be sent anew.
 	case v.status == tb.TransferIDAlreadyFailed:
-		c.again++
+		c.attempts++
 		return nil, nil // It is to be sent anew.
 	case v.status == tb.TransferExceedsCredits:
-		c.again++
-		if x.take.Limit.Shadow {
-			x.to, x.stays, x.parts = x.from, true, x.holding.Parts
+		c.attempts++
+		if x.Take.Limit.Shadow {
+			x.to, x.unchanged, x.parts = x.from, true, x.holding.Parts
 			return nil, nil // It is to be sent anew.
 		}
-		return nil, c.unfit(v.event.holding, "is more than can be counted")
+		return nil, c.cannotCount(v.event.holding, "is more than can be counted")
 	case exists(v.status):
 		return nil, c.stale(ctx)
 	}
@@ -301,12 +301,12 @@ func (c *settling) refused(ctx context.Context, v verdict) (*weir.Outcome, error
 
 // stale reads a lease that somebody else has changed, or that this update has changed before, and tells
 // the limiter. A lease that is to be withdrawn is left to whoever has changed it.
-func (c *settling) stale(ctx context.Context) error {
-	if c.withdraws {
-		c.taken = true
+func (c *updateOp) stale(ctx context.Context) error {
+	if c.withdrawing {
+		c.claimedElsewhere = true
 		return nil
 	}
-	h, err := c.s.recover(ctx, c.u.ID)
+	h, err := c.s.readHistory(ctx, c.u.ID)
 	if err != nil {
 		return err
 	}
@@ -324,9 +324,9 @@ func unknown(id weir.LeaseID) error {
 }
 
 // outcome is the answer to an update that was applied at an instant.
-func (c *settling) outcome(at, step int64) *weir.Outcome {
+func (c *updateOp) outcome(at, step int64) *weir.Outcome {
 	out := &weir.Outcome{At: time.UnixMilli(at), Taken: make([]weir.Taken, len(c.changes))}
-	if !c.lives() {
+	if !c.leaseLives() {
 		return out
 	}
 	seq, extended := c.seq, c.extended
@@ -341,9 +341,9 @@ func (c *settling) outcome(at, step int64) *weir.Outcome {
 		x := &c.changes[i]
 		if c.u.Verb == weir.VerbExtend {
 			x.renewed(at)
-			out.Expires = outlives(out.Expires, x.take.Limit.Kind, x.left)
+			out.Expires = leaseEnd(out.Expires, x.Take.Limit.Kind, x.after)
 		}
-		out.Taken[i] = weir.Taken{Units: x.to, Pieces: x.left}
+		out.Taken[i] = weir.Taken{Units: x.to, Pieces: x.after}
 	}
 	if len(out.Taken) > 0 {
 		first := &out.Taken[0]
@@ -352,9 +352,9 @@ func (c *settling) outcome(at, step int64) *weir.Outcome {
 	return out
 }
 
-// settles refuses an adjust after which the lease might take more events to settle than one call
+// checkSettleable refuses an adjust after which the lease might take more events to settle than one call
 // holds: it could not be cancelled any more.
-func (c *settling) settles(now int64) error {
+func (c *updateOp) checkSettleable(now int64) error {
 	if c.u.Verb != weir.VerbAdjust {
 		return nil
 	}
@@ -369,14 +369,14 @@ func (c *settling) settles(now int64) error {
 			events++
 		default:
 			events++
-			for k := range x.left {
-				if p := &x.left[k]; p.Units > 0 && !x.ended(now, p) {
+			for k := range x.after {
+				if p := &x.after[k]; p.Units > 0 && !x.hasReturned(now, p) {
 					events++
 				}
 			}
 		}
 	}
-	if most := c.s.room(); events > most {
+	if most := c.s.maxEvents(); events > most {
 		return &weir.Error{
 			Code: weir.Invalid, Field: "totals", Value: strconv.Itoa(events),
 			Reason: "are the events that the lease could then take to settle, and one call holds " +
@@ -386,35 +386,35 @@ func (c *settling) settles(now int64) error {
 	return nil
 }
 
-// book takes in what an applied chain has done.
-func (c *settling) book(now int64) {
+// applyUpdated takes in what an applied chain has done.
+func (c *updateOp) applyUpdated(now int64) {
 	for i := range c.changes {
 		x := &c.changes[i]
 		x.mu.Lock()
-		if x.carries {
-			x.arrive()
+		if x.movesAnchor {
+			x.anchorMoved()
 		}
-		x.used = now
-		if !x.spared {
+		x.usedAtMS = now
+		if !x.skipped {
 			x.touched = now
 		}
-		x.denied = denial{}
+		x.denied = rememberedDenial{}
 		grown := x.to - x.from
 		x.added += max(grown, 0)
-		x.let += max(-grown, 0)
+		x.returned += max(-grown, 0)
 		switch x.key.kind {
 		case weir.Bucket:
-			x.spot.bucket.settle(grown)
+			x.limitState.bucket.applyDelta(grown)
 		case weir.Budget:
-			x.bookPeriod(grown)
+			x.applyPeriod(grown)
 		default:
-			x.bookHolds(now)
+			x.applyExpiring(now)
 		}
 		x.mu.Unlock()
 	}
 }
 
-func (x *change) bookPeriod(grown int64) {
+func (x *activeChange) applyPeriod(grown int64) {
 	if len(x.pieces) < 2 {
 		return
 	}
@@ -427,28 +427,28 @@ func (x *change) bookPeriod(grown int64) {
 	}
 }
 
-func (x *change) bookHolds(now int64) {
-	x.holds.expire(now)
-	for _, p := range x.undo {
-		x.holds.remove(p.Until, p.Units)
+func (x *activeChange) applyExpiring(now int64) {
+	x.expiring.expire(now)
+	for _, p := range x.voids {
+		x.expiring.remove(p.Until, p.Units)
 	}
 	was := make(map[int64]bool, len(x.pieces))
 	for _, p := range x.pieces {
 		was[p.Mark] = true
 	}
-	for _, p := range x.left {
+	for _, p := range x.after {
 		if !was[p.Mark] {
-			x.holds.Add(p.Until, p.Units)
+			x.expiring.Add(p.Until, p.Units)
 		}
 	}
 }
 
 // renewed makes the slots that an extend has taken end when they do on the cluster, which carried
 // it out at an instant.
-func (x *change) renewed(at int64) {
-	length := lengthOf(x.take.Limit).Milliseconds()
-	for k := range x.left {
-		p := &x.left[k]
+func (x *activeChange) renewed(at int64) {
+	length := lengthOf(x.Take.Limit).Milliseconds()
+	for k := range x.after {
+		p := &x.after[k]
 		if taken := !slices.ContainsFunc(x.pieces, func(old weir.Piece) bool { return old.Mark == p.Mark }); taken {
 			p.Until = at + length
 		}

@@ -33,7 +33,7 @@ type distant struct {
 type fact struct {
 	at   time.Time
 	held int64
-	ends holdsKnown
+	ends expiringEstimate
 }
 
 // Close leaves the cluster to the others.
@@ -85,10 +85,10 @@ func (d *distant) note() {
 		if a.Code != codeConcurrency {
 			continue
 		}
-		f.held += int64(low(a.DebitsPending))
+		f.held += int64(lowUint64(a.DebitsPending))
 		for _, e := range d.byAccount[a.ID] {
 			if e.state == statePending && e.Timeout > 0 {
-				f.ends.Add(instant(e.Timestamp)+lasts(&e.Transfer), int64(low(e.Amount)))
+				f.ends.Add(timestampMS(e.Timestamp)+timeoutMS(&e.Transfer), int64(lowUint64(e.Amount)))
 			}
 		}
 	}

@@ -25,8 +25,8 @@ type version struct {
 	putting sync.Mutex
 
 	mu sync.Mutex
-	// mine is the digest of this server's definitions, number what they were put in force as.
-	mine   tb.Uint128
+	// own is the digest of this server's definitions, number what they were put in force as.
+	own    tb.Uint128
 	number uint64
 	// inForce and since are of the latest.
 	inForce uint64
@@ -34,35 +34,35 @@ type version struct {
 	stale   bool
 }
 
-// begin finds out whether the store's first definitions are in force, and puts them there if they
+// start finds out whether the store's first definitions are in force, and puts them there if they
 // are new.
-func (v *version) begin(ctx context.Context, s *Store) error {
+func (v *version) start(ctx context.Context, s *Store) error {
 	mine, err := digestOf(s.config.Load())
 	if err != nil {
 		return err
 	}
-	v.mine = mine
+	v.own = mine
 	if s.options.PutInForce && !s.options.ReadOnly {
-		return v.put(ctx, s, s.config.Load())
+		return v.putInForce(ctx, s, s.config.Load())
 	}
-	for range tries {
+	for range maxTries {
 		latest, err := s.latestVersion(ctx)
 		if err != nil {
 			return err
 		}
 		if latest == nil && s.options.ReadOnly || latest != nil && latest.UserData128 == mine {
-			v.see(latest)
+			v.setInForce(latest)
 			return nil
 		}
 		if latest != nil {
 			follows := s.options.ReadOnly || s.options.Follow
 			if !follows {
-				if follows, err = s.versionKnown(ctx, mine); err != nil {
+				if follows, err = s.wasInForce(ctx, mine); err != nil {
 					return err
 				}
 			}
 			if follows {
-				v.see(latest)
+				v.setInForce(latest)
 				return nil
 			}
 		}
@@ -73,15 +73,15 @@ func (v *version) begin(ctx context.Context, s *Store) error {
 	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put definitions in force each time"}
 }
 
-// put puts definitions in force, whatever was there.
-func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions) error {
+// putInForce puts definitions in force, whatever was there.
+func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions) error {
 	mine, err := digestOf(d)
 	if err != nil {
 		return err
 	}
 	v.putting.Lock()
 	defer v.putting.Unlock()
-	for range tries {
+	for range maxTries {
 		latest, err := s.latestVersion(ctx)
 		if err != nil {
 			return err
@@ -89,9 +89,9 @@ func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions) error 
 		done := latest != nil && latest.UserData128 == mine
 		if done {
 			v.mu.Lock()
-			v.mine = mine
+			v.own = mine
 			v.mu.Unlock()
-			v.see(latest)
+			v.setInForce(latest)
 		} else if done, err = v.write(ctx, s, latest, mine); err != nil {
 			return err
 		}
@@ -129,26 +129,26 @@ func (v *version) write(
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.mine, v.number, v.inForce, v.stale = mine, next, next, false
-	v.since = instant(results[0].Timestamp)
+	v.own, v.number, v.inForce, v.stale = mine, next, next, false
+	v.since = timestampMS(results[0].Timestamp)
 	return true, nil
 }
 
 func versionID(namespace string, n uint64) tb.Uint128 {
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], n)
-	return number(digest("version", namespace, string(b[:])))
+	return idOf(digest("version", namespace, string(b[:])))
 }
 
-// see takes in which definitions are in force.
-func (v *version) see(latest *tb.Transfer) {
+// setInForce takes in which definitions are in force.
+func (v *version) setInForce(latest *tb.Transfer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if latest == nil || latest.UserData64 < v.inForce { // it was read before others were put in force
 		return
 	}
-	v.inForce, v.since = latest.UserData64, instant(latest.Timestamp)
-	v.stale = latest.UserData128 != v.mine
+	v.inForce, v.since = latest.UserData64, timestampMS(latest.Timestamp)
+	v.stale = latest.UserData128 != v.own
 	if !v.stale {
 		v.number = v.inForce
 	}
@@ -194,8 +194,8 @@ func (v *version) check() error {
 	}
 }
 
-// versionMine numbers the definitions that this server goes by.
-func (s *Store) versionMine() uint32 {
+// ownVersion numbers the definitions that this server goes by.
+func (s *Store) ownVersion() uint32 {
 	s.version.mu.Lock()
 	defer s.version.mu.Unlock()
 	return uint32(s.version.number & versionMask)
@@ -208,7 +208,7 @@ func (s *Store) Ready(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.version.see(latest)
+	s.version.setInForce(latest)
 	return s.version.check()
 }
 
@@ -226,8 +226,8 @@ func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
 	return &found[0], nil
 }
 
-// versionKnown is true for definitions that were in force at some time.
-func (s *Store) versionKnown(ctx context.Context, mine tb.Uint128) (bool, error) {
+// wasInForce is true for definitions that were in force at some time.
+func (s *Store) wasInForce(ctx context.Context, mine tb.Uint128) (bool, error) {
 	found, err := s.ledger.QueryTransfers(ctx, tb.QueryFilter{
 		UserData128: mine, Ledger: s.namespace.ledger, Code: codeVersion, Limit: 1,
 	})
@@ -244,7 +244,7 @@ func (s *Store) poll() {
 	defer s.poller.Done()
 	every := time.NewTicker(s.options.Poll)
 	defer every.Stop()
-	lessons := s.clock.lessons()
+	lessons := s.clock.answersSeen()
 	for {
 		select {
 		case <-s.stop:
@@ -252,21 +252,21 @@ func (s *Store) poll() {
 		case <-every.C:
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), max(s.options.Poll, time.Second))
-		if err := s.look(ctx, s.clock.lessons() == lessons); err != nil {
+		if err := s.pollOnce(ctx, s.clock.answersSeen() == lessons); err != nil {
 			s.options.OnError(err)
 		}
 		cancel()
-		lessons = s.clock.lessons()
+		lessons = s.clock.answersSeen()
 	}
 }
 
-// look looks which definitions are in force and, if asked, what time it is.
-func (s *Store) look(ctx context.Context, askTime bool) error {
+// pollOnce looks which definitions are in force and, if asked, what time it is.
+func (s *Store) pollOnce(ctx context.Context, askTime bool) error {
 	latest, err := s.latestVersion(ctx)
 	if err != nil {
 		return err
 	}
-	s.version.see(latest)
+	s.version.setInForce(latest)
 	if askTime {
 		return s.askTime(ctx)
 	}
@@ -289,7 +289,7 @@ func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	if text, err = json.Marshal(withoutZeros(fields)); err != nil {
 		return tb.Uint128{}, err
 	}
-	return number(sha256.Sum256(text)), nil
+	return idOf(sha256.Sum256(text)), nil
 }
 
 // withoutZeros drops the fields that say nothing. Empty lists and objects stay: to declare something

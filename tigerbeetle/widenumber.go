@@ -38,9 +38,9 @@ func (n wideNumber) overflows(o wideNumber) bool {
 	return carry > 0
 }
 
-// less is the difference, or 0 where it would be below.
-func (n wideNumber) less(o wideNumber) wideNumber {
-	if o.above(n) {
+// minus is the difference, or 0 where it would be below.
+func (n wideNumber) minus(o wideNumber) wideNumber {
+	if o.greaterThan(n) {
 		return wideNumber{}
 	}
 	lo, borrow := bits.Sub64(n.lo, o.lo, 0)
@@ -48,10 +48,10 @@ func (n wideNumber) less(o wideNumber) wideNumber {
 	return wideNumber{hi, lo}
 }
 
-func (n wideNumber) above(o wideNumber) bool { return n.hi > o.hi || n.hi == o.hi && n.lo > o.lo }
+func (n wideNumber) greaterThan(o wideNumber) bool { return n.hi > o.hi || n.hi == o.hi && n.lo > o.lo }
 
-func (n wideNumber) least(o wideNumber) wideNumber {
-	if o.above(n) {
+func (n wideNumber) min128(o wideNumber) wideNumber {
+	if o.greaterThan(n) {
 		return n
 	}
 	return o

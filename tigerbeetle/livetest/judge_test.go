@@ -145,7 +145,7 @@ func (l *load) denials(logs [outageKeys]log) {
 // are left out.
 func (l *load) ideal(outages []outage) {
 	l.t.Helper()
-	var calls []attempt
+	var calls []inflightReserve
 	for _, a := range l.all {
 		away := slices.ContainsFunc(outages, func(o outage) bool {
 			return a.denied && a.done.After(o.from) && a.began.Before(o.over)
@@ -158,7 +158,7 @@ func (l *load) ideal(outages []outage) {
 		}
 		calls = append(calls, a)
 	}
-	slices.SortStableFunc(calls, func(a, b attempt) int { return a.began.Compare(b.began) })
+	slices.SortStableFunc(calls, func(a, b inflightReserve) int { return a.began.Compare(b.began) })
 	var best [outageKeys]log
 	admitted, ideal := 0, 0
 	for i := range calls {

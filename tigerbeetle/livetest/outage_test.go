@@ -86,9 +86,9 @@ func (c *cluster) kill() {
 	_ = c.process.Wait(c.t.Context()) // it says that it was killed
 }
 
-// attempt is one call to reserve as its caller saw it; repeated is true of one whose outcome had been
+// inflightReserve is one call to reserve as its caller saw it; repeated is true of one whose outcome had been
 // unknown.
-type attempt struct {
+type inflightReserve struct {
 	key, units  int
 	began, done time.Time
 	lease       *weir.Lease
@@ -105,8 +105,8 @@ type load struct {
 	over    chan struct{} // closed when callers are to end
 	last    time.Time     // by when all must have an answer
 	mu      sync.Mutex
-	all     []attempt
-	settled []attempt // completions, of which only the time and whether they were answered is of use
+	all     []inflightReserve
+	settled []inflightReserve // completions, of which only the time and whether they were answered is of use
 }
 
 func outageDefinitions() *weir.Definitions {
@@ -169,7 +169,7 @@ func (l *load) call(caller int) {
 		default:
 		}
 		d := dice(l.seed, step)
-		a := attempt{key: d.IntN(outageKeys), units: 1 + d.IntN(3)}
+		a := inflightReserve{key: d.IntN(outageKeys), units: 1 + d.IntN(3)}
 		l.reserve(&a)
 		if a.lease != nil {
 			l.complete(a.lease)
@@ -184,7 +184,7 @@ func (l *load) call(caller int) {
 func (l *load) answered(o *outage) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, list := range [][]attempt{l.all, l.settled} {
+	for _, list := range [][]inflightReserve{l.all, l.settled} {
 		for i := range list {
 			a := &list[i]
 			answer := !a.unavailable && !a.denied && a.done.After(o.started)
@@ -196,7 +196,7 @@ func (l *load) answered(o *outage) bool {
 	return !o.over.IsZero()
 }
 
-func (l *load) reserve(a *attempt) {
+func (l *load) reserve(a *inflightReserve) {
 	r := &weir.Request{
 		LeaseID: weir.NewLeaseID(time.Now()), Entity: fmt.Sprintf("key-%d", a.key), Resource: "llm",
 		Costs: weir.Costs{"window": int64(a.units)},
@@ -222,7 +222,7 @@ func (l *load) reserve(a *attempt) {
 
 func (l *load) complete(lease *weir.Lease) {
 	for time.Now().Before(l.last) {
-		a := attempt{began: time.Now()}
+		a := inflightReserve{began: time.Now()}
 		_, err := l.limiter.Complete(l.t.Context(), lease.ID, nil)
 		a.done, a.unavailable = time.Now(), errors.Is(err, weir.Unavailable)
 		l.mu.Lock()
