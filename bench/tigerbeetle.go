@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/tigerbeetle"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // newNamespace returns a namespace that was never used.
@@ -240,7 +241,7 @@ type ledgerCopy struct {
 func copyLeases(ctx context.Context, s *spec) (_ *ledgerCopy, err error) {
 	now := time.Now()
 	clock := func() time.Time { return now }
-	r := &recorder{Ledger: tigerbeetle.NewEmulator(&tigerbeetle.EmulatorOptions{Now: clock})}
+	r := &recorder{Ledger: emulator.New(&emulator.Options{Now: clock})}
 	store, err := tigerbeetle.OpenLedger(ctx, r, &tigerbeetle.Options{
 		Namespace: newNamespace(), Poll: -1, Now: clock,
 	})

@@ -7,10 +7,11 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/tigerbeetle"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // openEmulator opens a TigerBeetle store on a cluster in the process, which has nothing to look at
 // only.
 func openEmulator(ctx context.Context, o *tigerbeetle.Options) (weir.Backend, error) {
-	return opened(tigerbeetle.OpenLedger(ctx, tigerbeetle.NewEmulator(nil), o))
+	return opened(tigerbeetle.OpenLedger(ctx, emulator.New(nil), o))
 }

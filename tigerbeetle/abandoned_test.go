@@ -14,12 +14,13 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // outage is an emulator that can go down: what it is sent then is carried out in order once it is
 // back, also if the caller has left, as by TigerBeetle's client.
 type outage struct {
-	*Emulator
+	*emulator.Emulator
 
 	mu   sync.Mutex
 	back chan struct{} // nil while it is up
@@ -113,7 +114,7 @@ type brownout struct {
 func inOutages(t *testing.T, play func(b *brownout)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		play(&brownout{t, &outage{Emulator: NewEmulator(nil)}})
+		play(&brownout{t, &outage{Emulator: emulator.New(nil)}})
 	})
 }
 
@@ -225,11 +226,9 @@ func TestAbandonedPeriod(t *testing.T) {
 		b.leave(l, unit("m", 5))
 		b.up()
 		time.Sleep(2 * time.Second)
-		b.Emulator.mu.Lock()
-		defer b.Emulator.mu.Unlock()
-		for _, a := range b.order {
-			if a.Code == codeBudget && int64(a.UserData32) == end.Unix() && usedOf(a) != 1 {
-				b.Errorf("%d used in the period that has ended, want 1", usedOf(a))
+		for _, a := range b.Contents().Accounts {
+			if a.Code == codeBudget && int64(a.UserData32) == end.Unix() && usedOf(&a) != 1 {
+				b.Errorf("%d used in the period that has ended, want 1", usedOf(&a))
 			}
 		}
 	})
@@ -342,7 +341,7 @@ func TestAbandonedAnswerLost(t *testing.T) {
 	t.Parallel()
 	for _, repeated := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			net := &losing{Ledger: NewEmulator(nil)}
+			net := &losing{Ledger: emulator.New(nil)}
 			s, err := OpenLedger(t.Context(), net, &Options{Definitions: fourLimits(20), Poll: -1})
 			if err != nil {
 				t.Fatal(err)
@@ -393,11 +392,9 @@ func TestAbandonedUnsent(t *testing.T) {
 		all.Wait()
 		b.up()
 		time.Sleep(500 * time.Millisecond)
-		b.Emulator.mu.Lock()
-		headers := slices.DeleteFunc(slices.Clone(b.log), func(e *storedTransfer) bool {
-			return e.Code != codeLease || e.Flags&flagPending == 0
+		headers := slices.DeleteFunc(b.Contents().Transfers, func(t emulator.Transfer) bool {
+			return t.Code != codeLease || t.Flags&flagPending == 0
 		})
-		b.Emulator.mu.Unlock()
 		if len(headers) != 2 {
 			b.Errorf("%d reservations were carried out, want the first and one of five", len(headers))
 		}

@@ -12,13 +12,14 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // heldBack is an emulator that holds calls back before it carries them out: those that move an
 // anchor, and the others, and the answers to all and to queries, each until their gate is closed.
 // It holds nothing where there is no gate.
 type heldBack struct {
-	*Emulator
+	*emulator.Emulator
 
 	anchors, others, answers, queries chan struct{}
 }
@@ -57,7 +58,7 @@ func (g *heldBack) CreateTransfers(
 func (g *heldBack) serve(t *testing.T, limits ...weir.Limit) *weir.Limiter {
 	t.Helper()
 	if g.Emulator == nil {
-		g.Emulator = NewEmulator(nil)
+		g.Emulator = emulator.New(nil)
 	}
 	d := &weir.Definitions{System: limits}
 	s, err := OpenLedger(t.Context(), g, &Options{Definitions: d, Poll: -1})

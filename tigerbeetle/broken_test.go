@@ -15,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // brokenCase is one that may notice what is wrong.
@@ -154,7 +155,7 @@ type wrong struct {
 
 // tampered is an emulator that hears something else than what was said. It outlives its servers.
 type tampered struct {
-	*Emulator
+	*emulator.Emulator
 	clock *worldClock
 	wrong *wrong
 
@@ -173,7 +174,7 @@ func newTampered(start time.Time, x *wrong) *tampered {
 	clock := &worldClock{}
 	clock.to(start)
 	return &tampered{
-		Emulator: NewEmulator(&EmulatorOptions{Now: clock.now, Tick: time.Millisecond}),
+		Emulator: emulator.New(&emulator.Options{Now: clock.now, Tick: time.Millisecond}),
 		clock:    clock, wrong: x,
 		pending: make(map[tb.Uint128]tb.Transfer), renamed: make(map[tb.Uint128]tb.Uint128),
 		periods: make(map[accountName]tb.Uint128), budgets: make(map[tb.Uint128]accountName),

@@ -15,6 +15,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // counted is what calls of a cluster there were.
@@ -22,7 +23,7 @@ type counted struct{ calls, transfers, lookups, queries int64 }
 
 // meter is an emulator that counts, and outlives the servers on it.
 type meter struct {
-	*Emulator
+	*emulator.Emulator
 	clock                              *worldClock
 	calls, transfers, lookups, queries atomic.Int64
 	// created is how many of the transfers are on the ledger.
@@ -34,7 +35,7 @@ type meter struct {
 func newMeter() *meter {
 	clock := &worldClock{}
 	clock.to(time.Date(2030, 5, 1, 12, 0, 0, 0, time.UTC))
-	return &meter{Emulator: NewEmulator(&EmulatorOptions{Now: clock.now, Tick: time.Millisecond}), clock: clock}
+	return &meter{Emulator: emulator.New(&emulator.Options{Now: clock.now, Tick: time.Millisecond}), clock: clock}
 }
 
 // Close leaves the cluster to the others.

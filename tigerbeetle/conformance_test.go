@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // worldClock is a cluster's clock that goes with the calls' own: a world has no other time.
@@ -76,7 +77,7 @@ func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger)
 	t.Helper()
 	clock := &worldClock{}
 	clock.to(s.Start)
-	ledger := front(yields{NewEmulator(&EmulatorOptions{Now: clock.now, Tick: time.Millisecond})})
+	ledger := front(yields{emulator.New(&emulator.Options{Now: clock.now, Tick: time.Millisecond})})
 	store, err := OpenLedger(t.Context(), ledger,
 		&Options{Definitions: s.Definitions, Poll: -1, Now: clock.now})
 	if err != nil {

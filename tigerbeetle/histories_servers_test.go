@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // twoServers are two limiters on one cluster, each with a store of its own. Each call goes to one
@@ -102,7 +103,7 @@ func severalHarness(
 // yieldsAt is a ledger whose clock stands still.
 func yieldsAt(start time.Time) yields {
 	now := func() time.Time { return start }
-	return yields{NewEmulator(&EmulatorOptions{Now: now, Tick: time.Millisecond})}
+	return yields{emulator.New(&emulator.Options{Now: now, Tick: time.Millisecond})}
 }
 
 // TestHistoriesServers: whatever calls are made at once, each to one of two servers, what each is

@@ -12,6 +12,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 // TestHistories: whatever calls are made at once, what each is answered has an order in which it
@@ -73,8 +74,8 @@ func (h hasty) CreateTransfers(
 			return h.yields.CreateTransfers(ctx, transfers)
 		}
 		a := &found[0]
-		free := number128(a.CreditsPosted).minus(number128(a.DebitsPosted)).minus(number128(a.DebitsPending))
-		if number128(t.Amount).greaterThan(free) {
+		free := uint128.Of(a.CreditsPosted).Minus(uint128.Of(a.DebitsPosted)).Minus(uint128.Of(a.DebitsPending))
+		if uint128.Of(t.Amount).GreaterThan(free) {
 			return h.yields.CreateTransfers(ctx, transfers)
 		}
 		t.Amount = all[i+1].Amount // what is posted, or nothing

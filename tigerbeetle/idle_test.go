@@ -5,6 +5,7 @@ package tigerbeetle
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // remote is an emulator that is some time away, each way, and does not show its clock.
@@ -105,7 +107,7 @@ func TestIdleBoundary(t *testing.T) {
 func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Duration) {
 	t.Helper()
 	const capacity = 100
-	cluster := NewEmulator(nil)
+	cluster := emulator.New(nil)
 	ledger := &remote{cluster, away}
 	idle := opened(t, ledger, Options{Definitions: hourly(capacity, "UTC"), Poll: poll}, fast)
 	busy := opened(t, &remote{cluster, 0}, Options{Definitions: hourly(capacity, "UTC"), Poll: -1}, 0)
@@ -147,7 +149,7 @@ func TestIdleDay(t *testing.T) {
 		d := &weir.Definitions{System: []weir.Limit{
 			{Name: "w", Kind: weir.Window, Capacity: 10, Window: time.Minute},
 		}}
-		cluster := &remote{NewEmulator(nil), 0}
+		cluster := &remote{emulator.New(nil), 0}
 		idle := opened(t, cluster, Options{Definitions: d}, 0)
 		busy := opened(t, cluster, Options{Definitions: d, Poll: -1}, 0)
 		defer func() { _ = idle.Close() }()
@@ -189,17 +191,17 @@ func TestIdleDay(t *testing.T) {
 func TestIdleAsksSeldom(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		m := &asked{Emulator: NewEmulator(nil)}
+		m := &asked{Emulator: emulator.New(nil)}
 		s := opened(t, m, Options{Definitions: hourly(1000, "UTC")}, 0)
 		defer func() { _ = s.Close() }()
 		time.Sleep(500 * time.Millisecond)
-		ids, accounts, transfers := len(m.failed), len(m.order), len(m.log)
+		before := m.Contents()
 		begin := m.times.Load()
 		time.Sleep(10 * time.Second)
 		if got := m.times.Load() - begin; got != 10 {
 			t.Errorf("asked for the time %d times in ten idle polls", got)
 		}
-		if len(m.failed) != ids || len(m.order) != accounts || len(m.log) != transfers {
+		if !reflect.DeepEqual(m.Contents(), before) {
 			t.Error("an idle store has written")
 		}
 		begin = m.times.Load()
@@ -217,7 +219,7 @@ func TestIdleAsksSeldom(t *testing.T) {
 
 // asked counts the calls that only ask for the time.
 type asked struct {
-	*Emulator
+	*emulator.Emulator
 
 	times atomic.Int64
 }

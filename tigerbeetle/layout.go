@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 // The codes of accounts say what they are.
@@ -275,13 +276,13 @@ func fundID(account tb.Uint128) tb.Uint128 {
 
 // accountPiece is a piece that only says which account.
 func accountPiece(id tb.Uint128) weir.Piece {
-	n := number128(id)
-	return weir.Piece{Until: int64(n.lo), Mark: int64(n.hi)}
+	n := uint128.Of(id)
+	return weir.Piece{Until: int64(n.Lo), Mark: int64(n.Hi)}
 }
 
 // accountOf is the account that such a piece says.
 func accountOf(p weir.Piece) tb.Uint128 {
-	return wideNumber{hi: uint64(p.Mark), lo: uint64(p.Until)}.id()
+	return uint128.Number{Hi: uint64(p.Mark), Lo: uint64(p.Until)}.Uint128()
 }
 
 // tokenPiece is the first piece of a lease's first holding: the step of the token, the number of the last

@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // willing is an emulator that is not asked about transfers: all are created.
@@ -28,7 +29,7 @@ func (willing) CreateTransfers(_ context.Context, transfers []tb.Transfer) ([]tb
 // with less, where the cluster takes no time.
 func BenchmarkLease(b *testing.B) {
 	const plenty = 1 << 50
-	store, err := OpenLedger(b.Context(), willing{NewEmulator(nil)}, &Options{Poll: -1})
+	store, err := OpenLedger(b.Context(), willing{emulator.New(nil)}, &Options{Poll: -1})
 	if err != nil {
 		b.Fatal(err)
 	}

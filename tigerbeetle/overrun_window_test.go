@@ -12,6 +12,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // TestDebtsOfWindow: a full window is overrun by 50. What is free at each instant after, as the
@@ -158,13 +159,11 @@ func (c *cluster) passUntil(so func() bool) {
 // occupied goes through all that the cluster has done: it says how much was in use at most after
 // any chain, and when what each lease held last ends.
 func (c *cluster) occupied(m *member, limit string) (most int64, ends map[tb.Uint128]time.Time) {
-	c.ledger.mu.Lock()
-	defer c.ledger.mu.Unlock()
 	state := m.store.states.byKey[limitKey{weir.Subject{Entity: "e", Resource: "r"}, limit, kindFor(limit)}]
-	held := make(map[tb.Uint128]*storedTransfer)
+	held := make(map[tb.Uint128]emulator.Transfer)
 	ends = make(map[tb.Uint128]time.Time)
 	sum := int64(0)
-	for _, e := range c.ledger.log {
+	for _, e := range c.ledger.Contents().Transfers {
 		switch {
 		case e.DebitAccountID != state.account:
 		case e.Flags&flagPending != 0:

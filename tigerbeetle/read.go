@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 const (
@@ -227,12 +228,12 @@ func (l *limitRead) applyBucket(limit, spent *tb.Account, last *anchor, moved bo
 // nothing of one another may together run up a debt that 64 bits do not hold: then it is the
 // greatest that they do.
 func balance(spent *tb.Account, capacityMilli int64) int64 {
-	out := number128(spent.CreditsPosted).minus(number128(spent.DebitsPosted))
+	out := uint128.Of(spent.CreditsPosted).Minus(uint128.Of(spent.DebitsPosted))
 	full := uint64(capacityMilli)
-	if out.hi > 0 || out.lo > full+1<<63 {
+	if out.Hi > 0 || out.Lo > full+1<<63 {
 		return math.MinInt64
 	}
-	return int64(full - out.lo)
+	return int64(full - out.Lo)
 }
 
 func clampInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
@@ -299,7 +300,7 @@ func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb
 	// An account is made in its own period.
 	filter := tb.QueryFilter{
 		UserData128: s.namespace.subjectHash(state.key.Subject), UserData64: nameHash(state.key.name),
-		Ledger: s.namespace.ledger, Code: codeBudget, Limit: maxReply, Flags: queryReversed,
+		Ledger: s.namespace.ledger, Code: codeBudget, Limit: maxEvents, Flags: queryReversed,
 		TimestampMin: max(s.states.since(state.key), timestampOf(now-maxPeriod.Milliseconds())),
 	}
 	for {
@@ -308,7 +309,7 @@ func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb
 			return nil, 0, unavailable(err)
 		}
 		accounts = append(accounts, found...)
-		if len(found) < maxReply {
+		if len(found) < maxEvents {
 			break
 		}
 		filter.TimestampMax = found[len(found)-1].Timestamp - 1
@@ -327,12 +328,12 @@ func timestampOf(ms int64) uint64 { return uint64(max(ms, 0)) * uint64(time.Mill
 
 // usedOf is what is in use on an account that was funded with units.
 func usedOf(a *tb.Account) int64 {
-	credits, debits := number128(a.CreditsPosted), number128(a.DebitsPosted)
-	fund := wideNumber{lo: fundUnits}
-	if fund.greaterThan(credits) {
+	credits, debits := uint128.Of(a.CreditsPosted), uint128.Of(a.DebitsPosted)
+	fund := uint128.Number{Lo: fundUnits}
+	if fund.GreaterThan(credits) {
 		return 0
 	}
-	return clampInt64(debits.minus(credits.minus(fund)).lo)
+	return clampInt64(debits.Minus(credits.Minus(fund)).Lo)
 }
 
 // readExpiring asks for the ends of holds, if a retry-after needs them and they are not known. One

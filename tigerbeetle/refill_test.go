@@ -12,6 +12,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // TestRefillOfManyServers: five servers, whose clocks are up to five seconds apart and run up to
@@ -101,7 +102,7 @@ func (c *cluster) skewed(d *weir.Definitions, off time.Duration, fast int64) *we
 func TestRefillIdle(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		ledger := NewEmulator(nil)
+		ledger := emulator.New(nil)
 		for i := range 5 {
 			s, err := OpenLedger(t.Context(), shared{ledger}, &Options{Definitions: fourOf(100, false)})
 			if err != nil {
@@ -128,9 +129,8 @@ func TestRefillIdle(t *testing.T) {
 			}
 		}
 		count := func() [3]int {
-			ledger.mu.Lock()
-			defer ledger.mu.Unlock()
-			return [3]int{len(ledger.accounts), len(ledger.log), len(ledger.failed)}
+			c := ledger.Contents()
+			return [3]int{len(c.Accounts), len(c.Transfers), c.FailedIDs}
 		}
 		before := count()
 		time.Sleep(2 * time.Hour)

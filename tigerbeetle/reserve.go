@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 // maxTries is how often a reservation is sent at most, where others were quicker.
@@ -289,7 +290,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 	if !t.Limit.Shadow {
 		check := tb.Transfer{
 			DebitAccountID: from, CreditAccountID: to, Code: codeCheck,
-			Amount: wideNumber{lo: units}.plus(wideNumber{lo: s.headroom()}).id(),
+			Amount: uint128.Number{Lo: units}.Plus(uint128.Number{Lo: s.headroom()}).Uint128(),
 			Flags:  flagPending, UserData64: fingerprint, UserData32: at,
 		}
 		if units == 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // beside plays the same calls on several servers of a cluster, each on one of them, and on a model
@@ -39,7 +40,7 @@ type beside struct {
 func newBeside(t *testing.T, seed uint64, d *weir.Definitions, amounts func(r *rand.Rand) int64) *beside {
 	t.Helper()
 	c := newCluster(t, 0)
-	c.ledger = NewEmulator(&EmulatorOptions{Now: c.clock.now, Tick: time.Millisecond})
+	c.ledger = emulator.New(&emulator.Options{Now: c.clock.now, Tick: time.Millisecond})
 	b := &beside{
 		cluster: c, random: rand.New(rand.NewPCG(seed, 7)), d: d, amounts: amounts,
 		outcomes: make(map[string]int),

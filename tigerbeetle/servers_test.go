@@ -15,20 +15,21 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // cluster is an emulator that several servers use.
 type cluster struct {
 	t      *testing.T
 	clock  worldClock
-	ledger *Emulator
+	ledger *emulator.Emulator
 }
 
 func newCluster(t *testing.T, most int) *cluster {
 	t.Helper()
 	c := &cluster{t: t}
 	c.clock.to(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-	c.ledger = NewEmulator(&EmulatorOptions{Now: c.clock.now, MaxEvents: most})
+	c.ledger = emulator.New(&emulator.Options{Now: c.clock.now, MaxEvents: most})
 	return c
 }
 
@@ -160,10 +161,8 @@ func TestServersRefill(t *testing.T) {
 
 // sent counts the transfers of a code.
 func (c *cluster) sent(code uint16) int {
-	c.ledger.mu.Lock()
-	defer c.ledger.mu.Unlock()
 	n := 0
-	for _, t := range c.ledger.log {
+	for _, t := range c.ledger.Contents().Transfers {
 		if t.Code == code {
 			n++
 		}
@@ -385,12 +384,13 @@ func TestServersTooLarge(t *testing.T) {
 	d.Entities["p"] = weir.EntityDefinition{}
 	d.Entities["e"] = weir.EntityDefinition{Parent: "p", Cascade: true}
 	a := c.open(d, 0)
-	accounts, transfers := len(c.ledger.order), len(c.ledger.log)
+	before := c.ledger.Contents()
 	_, err := a.Reserve(t.Context(), &weir.Request{Entity: "e", Resource: "r", Costs: costs})
 	if !errors.Is(err, weir.Invalid) {
 		t.Errorf("got %v, want %v", err, weir.Invalid)
 	}
-	if len(c.ledger.order) != accounts || len(c.ledger.log) != transfers {
+	if after := c.ledger.Contents(); len(after.Accounts) != len(before.Accounts) ||
+		len(after.Transfers) != len(before.Transfers) {
 		t.Error("something was written")
 	}
 	if _, err := a.Reserve(t.Context(), &weir.Request{Entity: "p", Resource: "r", Costs: costs}); err != nil {

@@ -93,7 +93,7 @@ func (g *together) run(races []*raced) {
 // applied are the settlements that the ledger has since a place in its log, in its order.
 func (g *together) applied(races []*raced, from int) []*raced {
 	var out []*raced
-	for _, t := range g.ledger.log[from:] {
+	for _, t := range g.ledger.Contents().Transfers[from:] {
 		header := t.Code == codeAdjusted || t.Code == codeExtended
 		verb, seq := weir.VerbCancel, int64(0)
 		switch {
@@ -182,7 +182,7 @@ func TestTogetherAtOnce(t *testing.T) {
 			for range 1 + g.IntN(2) {
 				g.reserve()
 			}
-			from := len(g.ledger.log)
+			from := len(g.ledger.Contents().Transfers)
 			races := g.races(2 + g.IntN(14))
 			g.run(races)
 			g.judge(races, g.applied(races, from))

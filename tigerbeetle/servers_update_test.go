@@ -18,12 +18,13 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // lossyWire is how a server of a together reaches the cluster. Its clock is the cluster's, so that
 // what it does is the model's to the millisecond.
 type lossyWire struct {
-	*Emulator
+	*emulator.Emulator
 
 	mu     sync.Mutex
 	random *rand.Rand
@@ -61,7 +62,7 @@ type together struct {
 	*rand.Rand
 
 	clock   worldClock
-	ledger  *Emulator
+	ledger  *emulator.Emulator
 	servers []*weir.Limiter
 	wires   []*lossyWire
 	only    conformance.ModelWorld
@@ -95,7 +96,7 @@ func newTogether(t *testing.T, seed uint64, lossy int) *together {
 	t.Helper()
 	g := &together{T: t, Rand: rand.New(rand.NewPCG(seed, 3)), counts: make(map[string]int)}
 	g.clock.to(time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC))
-	g.ledger = NewEmulator(&EmulatorOptions{Now: g.clock.now, Tick: time.Millisecond})
+	g.ledger = emulator.New(&emulator.Options{Now: g.clock.now, Tick: time.Millisecond})
 	for i := range 3 {
 		w := &lossyWire{Emulator: g.ledger, random: rand.New(rand.NewPCG(seed, uint64(i)))}
 		s, err := OpenLedger(t.Context(), w, &Options{
@@ -311,11 +312,11 @@ func (g *together) same() {
 func (g *together) atRest() {
 	g.Helper()
 	ends := make(map[tb.Uint128]int)
-	for _, t := range g.ledger.log {
+	for _, t := range g.ledger.Contents().Transfers {
 		switch {
 		case t.UserData32 == endMark:
 			ends[t.UserData128]++
-		case t.state == statePending && t.Code >= codeCheck:
+		case t.Pending && t.Code >= codeCheck:
 			g.wrong("a hold of %s is still pending", leaseOf(t.UserData128))
 		}
 	}
@@ -325,7 +326,7 @@ func (g *together) atRest() {
 		}
 	}
 	g.counts["ends"] += len(ends)
-	for _, a := range g.ledger.order {
+	for _, a := range g.ledger.Contents().Accounts {
 		if a.Code >= codeBucket && lowUint64(a.DebitsPending) != 0 {
 			g.wrong("%d are pending on an account of code %d", lowUint64(a.DebitsPending), a.Code)
 		}

@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // TestStatsCountEveryCall holds what a store says that it has asked against what the ledger has
@@ -91,7 +92,7 @@ func (b burned) CreateTransfers(
 func TestStatsCountContention(t *testing.T) {
 	t.Parallel()
 	d := &weir.Definitions{System: []weir.Limit{bucketOf(20)}}
-	store, err := OpenLedger(t.Context(), burned{NewEmulator(nil)}, &Options{Definitions: d, Poll: -1})
+	store, err := OpenLedger(t.Context(), burned{emulator.New(nil)}, &Options{Definitions: d, Poll: -1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,11 +17,12 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // distant is an emulator whose calls take a while there and back, and that notes what is in use.
 type distant struct {
-	*Emulator
+	*emulator.Emulator
 
 	slots int64 // capacity
 
@@ -78,18 +79,18 @@ func (d *distant) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Tr
 
 // note keeps the facts of the last second.
 func (d *distant) note() {
-	d.Emulator.mu.Lock()
-	defer d.Emulator.mu.Unlock()
 	f := fact{at: time.Now()}
-	for _, a := range d.order {
-		if a.Code != codeConcurrency {
-			continue
+	stored := d.Contents()
+	slots := make(map[tb.Uint128]bool)
+	for _, a := range stored.Accounts {
+		if a.Code == codeConcurrency {
+			slots[a.ID] = true
+			f.held += int64(lowUint64(a.DebitsPending))
 		}
-		f.held += int64(lowUint64(a.DebitsPending))
-		for _, e := range d.byAccount[a.ID] {
-			if e.state == statePending && e.Timeout > 0 {
-				f.ends.Add(timestampMS(e.Timestamp)+timeoutMS(&e.Transfer), int64(lowUint64(e.Amount)))
-			}
+	}
+	for _, t := range stored.Transfers {
+		if slots[t.DebitAccountID] && t.Pending && t.Timeout > 0 {
+			f.ends.Add(timestampMS(t.Timestamp)+timeoutMS(&t.Transfer), int64(lowUint64(t.Amount)))
 		}
 	}
 	d.facts = append(d.facts, f)
@@ -219,7 +220,7 @@ func TestExchange(t *testing.T) {
 	t.Parallel()
 	for slots, rate := range map[int64]int64{12: 100, 4: 1000} {
 		synctest.Test(t, func(t *testing.T) {
-			ledger := &distant{Emulator: NewEmulator(nil), slots: slots}
+			ledger := &distant{Emulator: emulator.New(nil), slots: slots}
 			x := &exchange{T: t, callers: 10, denials: int64(soak.Amount(2000, 20_000))}
 			x.judge = func(from time.Time, e *weir.DeniedError) error {
 				for i := range e.Limits {

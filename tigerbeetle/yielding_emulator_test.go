@@ -8,11 +8,13 @@ import (
 	"runtime"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // yields is an emulator that lets other goroutines run before and after each call, as a cluster
 // would: so calls at once meet on a machine with few processors too.
-type yields struct{ *Emulator }
+type yields struct{ *emulator.Emulator }
 
 // yielding does a call between two moments in which others may do theirs.
 func yielding[A, R any](

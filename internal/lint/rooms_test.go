@@ -89,14 +89,22 @@ var rooms = []room{
 	},
 	{
 		dir:     "tigerbeetle",
-		imports: []string{root, "kernel", tigerbeetle},
-		tests:   []string{"conformance", "conformance/broken", "conformance/model", "manifest"},
+		imports: []string{root, "kernel", "tigerbeetle/internal/uint128", tigerbeetle},
+		tests: []string{
+			"conformance", "conformance/broken", "conformance/model", "manifest", "tigerbeetle/emulator",
+		},
 	},
 	{
-		dir: "tigerbeetle/livetest", imports: []string{root},
-		tests: []string{"tigerbeetle", "httpapi", "httpapi/httphandler"},
+		dir: "tigerbeetle/emulator", imports: []string{"tigerbeetle/internal/uint128", tigerbeetle},
 	},
-	{dir: "store", imports: []string{root, "memory", "dynamodb", "tigerbeetle"}},
+	{dir: "tigerbeetle/internal/uint128", imports: []string{tigerbeetle}},
+	{
+		dir: "tigerbeetle/livetest", imports: []string{root},
+		tests: []string{"tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler"},
+	},
+	{
+		dir: "store", imports: []string{root, "memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator"},
+	},
 
 	{dir: "internal/apijson", imports: []string{root}, tests: []string{"memory", "manifest"}},
 	{
@@ -201,7 +209,10 @@ var rooms = []room{
 	},
 	{
 		dir:   "internal/livetest",
-		tests: []string{"memory", "dynamodb", "tigerbeetle", "httpapi", "httpapi/httphandler", tigerbeetle},
+		tests: []string{
+			"memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler",
+			tigerbeetle,
+		},
 	},
 	{dir: "internal/soak"},
 	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},

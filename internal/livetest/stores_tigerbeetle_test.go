@@ -13,6 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/tigerbeetle"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // tigerBeetles returns the emulator and a real server.
@@ -26,7 +27,7 @@ func tigerBeetles() []*store {
 // openEmulator opens the servers' stores on one emulator.
 func openEmulator(t *testing.T, o *opening) []weir.Backend {
 	t.Helper()
-	cluster := tigerbeetle.NewEmulator(nil)
+	cluster := emulator.New(nil)
 	o.closing = append(o.closing, func() {
 		// A store that is closed waits a second for what it withdraws; what is held back goes on.
 		for o.late != nil && o.late.underway.Load() > 0 {

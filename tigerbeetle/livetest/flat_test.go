@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/tigerbeetle"
+	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
 // flatServers are servers of one cluster, an emulator in this process.
@@ -25,14 +26,14 @@ type flatServers struct {
 }
 
 // keptOpen is a ledger that outlives the stores on it.
-type keptOpen struct{ *tigerbeetle.Emulator }
+type keptOpen struct{ *emulator.Emulator }
 
 func (keptOpen) Close() error { return nil }
 
 func newFlatServers(t *testing.T) *flatServers {
 	t.Helper()
 	f := &flatServers{t: t, now: time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)}
-	f.cluster = &keptOpen{tigerbeetle.NewEmulator(&tigerbeetle.EmulatorOptions{Now: f.clock})}
+	f.cluster = &keptOpen{emulator.New(&emulator.Options{Now: f.clock})}
 	return f
 }
 

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"context"
@@ -11,8 +11,8 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// EmulatorOptions tune an [Emulator]. Nil means all defaults.
-type EmulatorOptions struct {
+// Options tune an [Emulator]. Nil means all defaults.
+type Options struct {
 	// Now is the cluster's clock. Default: [time.Now].
 	Now func() time.Time
 	// Tick is how coarse the clock is: what is due within a tick is due at it. Default: a nanosecond, as
@@ -23,13 +23,9 @@ type EmulatorOptions struct {
 	MaxEvents int
 }
 
-// Emulator is a TigerBeetle cluster in the process, without its disks: linked chains, pending transfers
-// and their expiry, IDs that were used or have failed, balancing and closing, as release 0.17 has them.
-// It is for tests, and for those who want to try weir without a server. Everything goes with it.
-//
-// What weir does not use is left out: imported events, balances over time, change events.
+// Emulator is a cluster in the process: a tigerbeetle.Ledger. Its methods may be called at once.
 type Emulator struct {
-	options EmulatorOptions
+	options Options
 
 	mu        sync.Mutex
 	closed    bool
@@ -63,10 +59,8 @@ const (
 	stateExpired
 )
 
-var _ Ledger = (*Emulator)(nil)
-
-// NewEmulator returns an empty cluster.
-func NewEmulator(o *EmulatorOptions) *Emulator {
+// New returns an empty cluster.
+func New(o *Options) *Emulator {
 	e := &Emulator{
 		accounts: make(map[tb.Uint128]*tb.Account), transfers: make(map[tb.Uint128]*storedTransfer),
 		failed: make(map[tb.Uint128]bool), byAccount: make(map[tb.Uint128][]*storedTransfer),
@@ -106,6 +100,37 @@ func (e *Emulator) Expired() []tb.Uint128 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]tb.Uint128(nil), e.expired...)
+}
+
+// Contents is a copy of what a cluster has stored.
+type Contents struct {
+	Accounts  []tb.Account // in the order of their creation, as the transfers are
+	Transfers []Transfer
+	FailedIDs int // of transfers, which cannot be used again
+}
+
+// Transfer is one that was created. It is pending until it is posted, voided, or found to have
+// expired.
+type Transfer struct {
+	tb.Transfer
+	Pending bool
+}
+
+// Contents returns what is stored, as the last call left it.
+func (e *Emulator) Contents() Contents {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	c := Contents{
+		Accounts: make([]tb.Account, len(e.order)), Transfers: make([]Transfer, len(e.log)),
+		FailedIDs: len(e.failed),
+	}
+	for i, a := range e.order {
+		c.Accounts[i] = *a
+	}
+	for i, t := range e.log {
+		c.Transfers[i] = Transfer{t.Transfer, t.state == statePending}
+	}
+	return c
 }
 
 // maxReply is how many accounts or transfers an answer holds, on every cluster.

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"testing"

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"errors"
@@ -198,10 +198,11 @@ func (c *contest) sizes() {
 		c.lookupAccounts(ids)
 		c.lookupTransfers(ids)
 	}
+	debits := tb.AccountFilterFlags{Debits: true}.ToUint32()
 	for _, limit := range []uint32{uint32(most), uint32(most) + 1, 8189, 8190, math.MaxUint32} {
 		c.queryTransfers(tb.QueryFilter{Ledger: c.ledger, Limit: limit})
 		c.queryAccounts(tb.QueryFilter{Ledger: c.ledger, Limit: limit})
-		c.accountTransfers(tb.AccountFilter{AccountID: c.id(1), Limit: limit, Flags: filterDebits})
+		c.accountTransfers(tb.AccountFilter{AccountID: c.id(1), Limit: limit, Flags: debits})
 	}
 	c.probe()
 }

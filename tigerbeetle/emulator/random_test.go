@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"fmt"
@@ -8,6 +8,8 @@ import (
 	"math/rand/v2"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 // dice makes calls for a cluster from a seed: few accounts and few IDs, so that they often meet.
@@ -31,10 +33,10 @@ type dice struct {
 const remembered = 160
 
 // huge is nearly all that 128 bits hold.
-func huge() tb.Uint128 { return wideNumber{math.MaxUint64, math.MaxUint64 - 50}.id() }
+func huge() tb.Uint128 { return uint128.Number{math.MaxUint64, math.MaxUint64 - 50}.Uint128() }
 
 // id is the run's ID with a number.
-func (d *dice) id(n uint64) tb.Uint128 { return wideNumber{d.run, n}.id() }
+func (d *dice) id(n uint64) tb.Uint128 { return uint128.Number{d.run, n}.Uint128() }
 
 func (d *dice) next() tb.Uint128 {
 	d.number++
@@ -263,7 +265,7 @@ func (d *dice) amount() tb.Uint128 {
 	case 2:
 		return tb.ToUint128(d.Uint64N(2000))
 	case 3:
-		return wideNumber{1 + d.Uint64N(3), d.Uint64()}.id()
+		return uint128.Number{1 + d.Uint64N(3), d.Uint64()}.Uint128()
 	case 4:
 		return one(d, tb.AmountMax, huge())
 	}
@@ -314,7 +316,7 @@ func (d *dice) resolving() tb.Transfer {
 		p.ID = d.id(1<<41 + d.Uint64N(9))
 	}
 	t.PendingID = p.ID
-	whole := number128(p.Amount)
+	whole := uint128.Of(p.Amount)
 	switch d.odds(4, 4, 4, 1) {
 	case 0:
 		t.Amount = p.Amount
@@ -323,9 +325,9 @@ func (d *dice) resolving() tb.Transfer {
 			t.Amount = one(d, tb.AmountMax, tb.Uint128{})
 		}
 	case 2:
-		t.Amount = wideNumber{whole.hi / 2, whole.lo / 2}.id()
+		t.Amount = uint128.Number{whole.Hi / 2, whole.Lo / 2}.Uint128()
 	default:
-		t.Amount = whole.plus(wideNumber{0, 1}).id()
+		t.Amount = whole.Plus(uint128.Number{0, 1}).Uint128()
 	}
 	if d.oneIn(3) {
 		t.DebitAccountID, t.CreditAccountID, t.Ledger, t.Code =

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"context"
@@ -101,7 +101,7 @@ func newContest(t *testing.T, server tb.Client) *contest {
 		most = 253 // a server for development
 	}
 	now := func() time.Time { return time.Unix(0, int64(c.clock)) }
-	c.emulator = NewEmulator(&EmulatorOptions{Now: now, MaxEvents: most})
+	c.emulator = New(&Options{Now: now, MaxEvents: most})
 	c.probe()
 	c.told = c.clock
 	return c

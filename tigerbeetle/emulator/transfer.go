@@ -1,20 +1,28 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"math"
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 const (
+	flagLinked          = 1 << 0
+	flagPending         = 1 << 1
+	flagPost            = 1 << 2
+	flagVoid            = 1 << 3
+	flagBalancing       = 1 << 4 // of the debit account
 	flagBalancingCredit = 1 << 5
 	flagClosingDebit    = 1 << 6
 	flagClosingCredit   = 1 << 7
 	flagsKnown          = 1<<9 - 1
 
+	accountBounded        = 1 << 1 // debits must not exceed credits
 	accountCreditsBounded = 1 << 2
 	accountClosed         = 1 << 5
 )
@@ -90,36 +98,36 @@ func (e *Emulator) transfer(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	case credit.Flags&accountClosed != 0:
 		return tb.TransferCreditAccountAlreadyClosed
 	}
-	amount := number128(t.Amount)
+	amount := uint128.Of(t.Amount)
 	if t.Flags&flagBalancing != 0 {
-		amount = amount.min128(number128(debit.CreditsPosted).
-			minus(number128(debit.DebitsPosted).plus(number128(debit.DebitsPending))))
+		amount = amount.Min(uint128.Of(debit.CreditsPosted).
+			Minus(uint128.Of(debit.DebitsPosted).Plus(uint128.Of(debit.DebitsPending))))
 	}
 	if t.Flags&flagBalancingCredit != 0 {
-		amount = amount.min128(number128(credit.DebitsPosted).
-			minus(number128(credit.CreditsPosted).plus(number128(credit.CreditsPending))))
+		amount = amount.Min(uint128.Of(credit.DebitsPosted).
+			Minus(uint128.Of(credit.CreditsPosted).Plus(uint128.Of(credit.CreditsPending))))
 	}
 	if s := overflows(t, debit, credit, amount, at); s != tb.TransferCreated {
 		return s
 	}
-	if debit.Flags&accountBounded != 0 && number128(debit.DebitsPending).plus(number128(debit.DebitsPosted)).
-		plus(amount).greaterThan(number128(debit.CreditsPosted)) {
+	if debit.Flags&accountBounded != 0 && uint128.Of(debit.DebitsPending).Plus(uint128.Of(debit.DebitsPosted)).
+		Plus(amount).GreaterThan(uint128.Of(debit.CreditsPosted)) {
 		return tb.TransferExceedsCredits
 	}
-	if credit.Flags&accountCreditsBounded != 0 && number128(credit.CreditsPending).
-		plus(number128(credit.CreditsPosted)).plus(amount).greaterThan(number128(credit.DebitsPosted)) {
+	if credit.Flags&accountCreditsBounded != 0 && uint128.Of(credit.CreditsPending).
+		Plus(uint128.Of(credit.CreditsPosted)).Plus(amount).GreaterThan(uint128.Of(credit.DebitsPosted)) {
 		return tb.TransferExceedsDebits
 	}
 	n := *t
-	n.Amount, n.Timestamp = amount.id(), at
+	n.Amount, n.Timestamp = amount.Uint128(), at
 	state := stateNone
 	if t.Flags&flagPending != 0 {
 		state = statePending
-		debit.DebitsPending = number128(debit.DebitsPending).plus(amount).id()
-		credit.CreditsPending = number128(credit.CreditsPending).plus(amount).id()
+		debit.DebitsPending = uint128.Of(debit.DebitsPending).Plus(amount).Uint128()
+		credit.CreditsPending = uint128.Of(credit.CreditsPending).Plus(amount).Uint128()
 	} else {
-		debit.DebitsPosted = number128(debit.DebitsPosted).plus(amount).id()
-		credit.CreditsPosted = number128(credit.CreditsPosted).plus(amount).id()
+		debit.DebitsPosted = uint128.Of(debit.DebitsPosted).Plus(amount).Uint128()
+		credit.CreditsPosted = uint128.Of(credit.CreditsPosted).Plus(amount).Uint128()
 	}
 	if t.Flags&flagClosingDebit != 0 {
 		debit.Flags |= accountClosed
@@ -135,9 +143,9 @@ func (e *Emulator) transfer(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 }
 
 // overflows finds a sum that does not fit.
-func overflows(t *tb.Transfer, debit, credit *tb.Account, amount wideNumber, at uint64) tb.CreateTransferStatus {
-	over := func(a tb.Uint128) bool { return number128(a).overflows(amount) }
-	both := func(a, b tb.Uint128) tb.Uint128 { return number128(a).plus(number128(b)).id() }
+func overflows(t *tb.Transfer, debit, credit *tb.Account, amount uint128.Number, at uint64) tb.CreateTransferStatus {
+	over := func(a tb.Uint128) bool { return uint128.Of(a).Overflows(amount) }
+	both := func(a, b tb.Uint128) tb.Uint128 { return uint128.Of(a).Plus(uint128.Of(b)).Uint128() }
 	pending := t.Flags&flagPending != 0
 	switch {
 	case pending && over(debit.DebitsPending):
@@ -171,14 +179,14 @@ func (e *Emulator) transferExists(t *tb.Transfer, old *storedTransfer, at uint64
 	if t.Flags&(flagPost|flagVoid) != 0 {
 		return e.resolveExists(t, old, at)
 	}
-	amount, was := number128(t.Amount), number128(old.Amount)
+	amount, was := uint128.Of(t.Amount), uint128.Of(old.Amount)
 	balancing := t.Flags&(flagBalancing|flagBalancingCredit) != 0
 	switch {
 	case t.DebitAccountID != old.DebitAccountID:
 		return tb.TransferExistsWithDifferentDebitAccountID, at
 	case t.CreditAccountID != old.CreditAccountID:
 		return tb.TransferExistsWithDifferentCreditAccountID, at
-	case balancing && was.greaterThan(amount), !balancing && amount != was:
+	case balancing && was.GreaterThan(amount), !balancing && amount != was:
 		return tb.TransferExistsWithDifferentAmount, at
 	}
 	return sameData(t, &old.Transfer, at)

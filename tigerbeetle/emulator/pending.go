@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 // resolvePending posts or voids a pending transfer.
@@ -53,8 +55,8 @@ func (e *Emulator) resolvePending(t *tb.Transfer, at uint64) tb.CreateTransferSt
 	release(p, debit, credit)
 	if post {
 		e.setState(p, statePosted)
-		debit.DebitsPosted = number128(debit.DebitsPosted).plus(amount).id()
-		credit.CreditsPosted = number128(credit.CreditsPosted).plus(amount).id()
+		debit.DebitsPosted = uint128.Of(debit.DebitsPosted).Plus(amount).Uint128()
+		credit.CreditsPosted = uint128.Of(credit.CreditsPosted).Plus(amount).Uint128()
 	} else {
 		e.setState(p, stateVoided)
 	}
@@ -62,9 +64,9 @@ func (e *Emulator) resolvePending(t *tb.Transfer, at uint64) tb.CreateTransferSt
 }
 
 // resolvable compares a post or void with its pending transfer, and says how much it is about.
-func resolvable(t *tb.Transfer, p *storedTransfer) (wideNumber, tb.CreateTransferStatus) {
+func resolvable(t *tb.Transfer, p *storedTransfer) (uint128.Number, tb.CreateTransferStatus) {
 	var zero tb.Uint128
-	whole := number128(p.Amount)
+	whole := uint128.Of(p.Amount)
 	switch {
 	case p.Flags&flagPending == 0:
 		return whole, tb.TransferPendingTransferNotPending
@@ -78,24 +80,24 @@ func resolvable(t *tb.Transfer, p *storedTransfer) (wideNumber, tb.CreateTransfe
 		return whole, tb.TransferPendingTransferHasDifferentCode
 	}
 	void := t.Flags&flagVoid != 0
-	amount := number128(t.Amount)
+	amount := uint128.Of(t.Amount)
 	if void && t.Amount == zero || !void && t.Amount == tb.AmountMax {
 		amount = whole
 	}
 	switch {
-	case amount.greaterThan(whole):
+	case amount.GreaterThan(whole):
 		return amount, tb.TransferExceedsPendingTransferAmount
-	case void && whole.greaterThan(amount):
+	case void && whole.GreaterThan(amount):
 		return amount, tb.TransferPendingTransferHasDifferentAmount
 	}
 	return amount, tb.TransferCreated
 }
 
 // resolution is the transfer that a post or void becomes: what it does not say is its pending one's.
-func resolution(t *tb.Transfer, p *storedTransfer, amount wideNumber, at uint64) tb.Transfer {
+func resolution(t *tb.Transfer, p *storedTransfer, amount uint128.Number, at uint64) tb.Transfer {
 	n := tb.Transfer{
 		ID: t.ID, DebitAccountID: p.DebitAccountID, CreditAccountID: p.CreditAccountID,
-		Amount: amount.id(), PendingID: p.ID, UserData128: p.UserData128, UserData64: p.UserData64,
+		Amount: amount.Uint128(), PendingID: p.ID, UserData128: p.UserData128, UserData64: p.UserData64,
 		UserData32: p.UserData32, Ledger: p.Ledger, Code: p.Code, Flags: t.Flags, Timestamp: at,
 	}
 	if t.UserData128 != (tb.Uint128{}) {
@@ -108,9 +110,9 @@ func resolution(t *tb.Transfer, p *storedTransfer, amount wideNumber, at uint64)
 
 // release takes a pending transfer off its accounts, and opens what it had closed.
 func release(p *storedTransfer, debit, credit *tb.Account) {
-	amount := number128(p.Amount)
-	debit.DebitsPending = number128(debit.DebitsPending).minus(amount).id()
-	credit.CreditsPending = number128(credit.CreditsPending).minus(amount).id()
+	amount := uint128.Of(p.Amount)
+	debit.DebitsPending = uint128.Of(debit.DebitsPending).Minus(amount).Uint128()
+	credit.CreditsPending = uint128.Of(credit.CreditsPending).Minus(amount).Uint128()
 	if p.Flags&flagClosingDebit != 0 {
 		debit.Flags &^= accountClosed
 	}
@@ -135,7 +137,7 @@ func (e *Emulator) resolveExists(t *tb.Transfer, old *storedTransfer, at uint64)
 	case amount != old.Amount:
 		return tb.TransferExistsWithDifferentAmount, at
 	}
-	asked := resolution(t, p, number128(amount), at)
+	asked := resolution(t, p, uint128.Of(amount), at)
 	asked.Ledger, asked.Code = cmp.Or(t.Ledger, old.Ledger), cmp.Or(t.Code, old.Code)
 	return sameData(&asked, &old.Transfer, at)
 }

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package emulator
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
 // The accounts of the cases. All are funded by the vault.
@@ -85,7 +87,7 @@ const casesBegin = 1_800_000_000 * time.Second
 func funded(t *testing.T) (*Emulator, *time.Duration) {
 	t.Helper()
 	clock := casesBegin
-	e := NewEmulator(&EmulatorOptions{Now: func() time.Time { return time.Unix(0, int64(clock)) }, MaxEvents: 10})
+	e := New(&Options{Now: func() time.Time { return time.Unix(0, int64(clock)) }, MaxEvents: 10})
 	accounts := []tb.Account{
 		{ID: tb.ToUint128(caseVault)}, {ID: tb.ToUint128(caseBounded), Flags: accountBounded},
 		{ID: tb.ToUint128(caseCreditor), Flags: accountCreditsBounded}, {ID: tb.ToUint128(casePlain)},
@@ -135,7 +137,7 @@ func playCalls(t *testing.T, calls []emulatorCall) {
 				t.Fatal(found, err)
 			}
 			a := found[0]
-			got := [4]uint64{lowUint64(a.DebitsPending), lowUint64(a.DebitsPosted), lowUint64(a.CreditsPending), lowUint64(a.CreditsPosted)}
+			got := [4]uint64{uint128.Of(a.DebitsPending).Lo, uint128.Of(a.DebitsPosted).Lo, uint128.Of(a.CreditsPending).Lo, uint128.Of(a.CreditsPosted).Lo}
 			if got != want {
 				t.Fatalf("call %d: account %d: got %v, want %v", i, id, got, want)
 			}
@@ -230,7 +232,7 @@ func TestEmulatorInherits(t *testing.T) {
 	if found[0] != want {
 		t.Errorf("got  %+v,\nwant %+v", found[0], want)
 	}
-	if got := found[1]; got.UserData64 != 8 || lowUint64(got.Amount) != 10 {
+	if got := found[1]; got.UserData64 != 8 || uint128.Of(got.Amount).Lo != 10 {
 		t.Errorf("got data %d and amount %v of a void, want 8 and 10", got.UserData64, got.Amount)
 	}
 }
