@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 const (
@@ -19,6 +20,9 @@ const (
 	// maxWithdrawals is how many reservations are withdrawn at once. The client sends calls that
 	// are made at once together.
 	maxWithdrawals = 64
+	// minPause is the pause before a withdrawal that failed is tried again; it doubles up to maxPause.
+	minPause = 100 * time.Millisecond
+	maxPause = 5 * time.Second
 	// closeTimeout is how long Close waits for abandoned reservations to be withdrawn.
 	closeTimeout = time.Second
 )
@@ -71,7 +75,7 @@ func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 			case <-a.done: // both at once: the outcome counts
 			default:
 				s.abandon(a)
-				return unavailable(ctx.Err())
+				return client.Unavailable(ctx.Err())
 			}
 		}
 	}
@@ -225,7 +229,7 @@ func wait(ctx context.Context, closed <-chan struct{}) error {
 	case <-closed:
 		return nil
 	case <-ctx.Done():
-		return unavailable(ctx.Err())
+		return client.Unavailable(ctx.Err())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // relay is a proxy in front of a server, which can hold back everything both ways.
@@ -72,7 +73,7 @@ func TestAbandonedLive(t *testing.T) {
 	t.Parallel()
 	address, cluster := testkit.TigerBeetle(t)
 	w := newRelay(t, address)
-	c, err := newClient(t.Context(), new(Options).client(cluster, []string{w.Addr().String()}))
+	c, err := client.Open(t.Context(), []string{w.Addr().String()}, cluster, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

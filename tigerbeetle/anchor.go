@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/kernel"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 func rateOf(l *weir.Limit) kernel.Rate { return l.Definition().Rate() }
@@ -115,7 +116,7 @@ func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, e
 		select {
 		case <-wait:
 		case <-ctx.Done():
-			return 0, unavailable(ctx.Err())
+			return 0, client.Unavailable(ctx.Err())
 		}
 	}
 }

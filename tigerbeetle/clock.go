@@ -8,6 +8,8 @@ import (
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // clusterClock knows the cluster's time from the timestamps in its answers, as a lower and an upper bound.
@@ -153,7 +155,7 @@ func (s *Store) askTime(ctx context.Context) error {
 	results, err := s.ledger.CreateAccounts(ctx, []tb.Account{{}})
 	switch {
 	case err != nil:
-		return unavailable(err)
+		return client.Unavailable(err)
 	case len(results) != 1:
 		return unexpected("create_accounts", "too few results")
 	case results[0].Status != tb.AccountIDMustNotBeZero:

@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // deny makes the denial known, once it is clear which limits are exceeded. The cluster names the
@@ -204,7 +205,7 @@ func (c *reserveOp) denialRemembered(now int64) bool {
 func (c *reserveOp) lookupHeader(ctx context.Context) (*tb.Transfer, error) {
 	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.plan.ID, 0, 0)})
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, client.Unavailable(err)
 	}
 	if len(found) == 0 {
 		return nil, nil // Nobody has taken it.

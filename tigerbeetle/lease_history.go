@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // Recovered is true where the namespace was there before: the cluster knows the leases of every
@@ -68,7 +69,7 @@ func (s *Store) readTransfers(ctx context.Context, id weir.LeaseID, h *leaseHist
 	for {
 		found, err := s.ledger.QueryTransfers(ctx, filter)
 		if err != nil {
-			return unavailable(err)
+			return client.Unavailable(err)
 		}
 		for i := range found {
 			h.addTransfer(&found[i])

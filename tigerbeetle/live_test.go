@@ -3,6 +3,10 @@
 package tigerbeetle
 
 import (
+	"context"
+	"errors"
+	"math/big"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // shared is a ledger that many stores use: a cluster has no more than 64 sessions.
@@ -22,7 +27,7 @@ func (shared) Close() error { return nil }
 func connected(t testing.TB) Ledger {
 	t.Helper()
 	address, cluster := testkit.TigerBeetle(t)
-	c, err := newClient(t.Context(), new(Options).client(cluster, []string{address}))
+	c, err := client.Open(t.Context(), []string{address}, cluster, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,4 +74,41 @@ func TestHistoriesLive(t *testing.T) {
 	conformance.Linearizable(t, liveHarness(t).Service(t), conformance.Load{
 		Seed: 1, Histories: soak.Amount(3, 100), Goroutines: 8, Calls: 60,
 	})
+}
+
+// TestLiveOpen: a name is as good as an address, and a wrong cluster or port is told in time.
+func TestLiveOpen(t *testing.T) {
+	t.Parallel()
+	address, cluster := testkit.TigerBeetle(t)
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	open := func(address string, cluster *big.Int, within time.Duration) error {
+		ctx, cancel := context.WithTimeout(t.Context(), within)
+		defer cancel()
+		s, err := Open(ctx, []string{address}, &Options{Cluster: cluster, Namespace: t.Name(), Poll: -1})
+		if err == nil {
+			if err := s.Ready(ctx); err != nil {
+				t.Errorf("ready: %v", err)
+			}
+			err = s.Close()
+		}
+		return err
+	}
+	for _, at := range []string{address, net.JoinHostPort("localhost", port)} {
+		if err := open(at, cluster, patient); err != nil {
+			t.Errorf("%s: %v", at, err)
+		}
+	}
+	for _, tc := range []struct {
+		address string
+		cluster *big.Int
+	}{{address, new(big.Int).Add(cluster, big.NewInt(1))}, {"127.0.0.1:1", cluster}} {
+		err := open(tc.address, tc.cluster, 2*time.Second)
+		want := "nobody answered at " + tc.address + " as TigerBeetle cluster " + tc.cluster.String()
+		if !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s as cluster %s: got %v, want %q", tc.address, tc.cluster, err, want)
+		}
+	}
 }

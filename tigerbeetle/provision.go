@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // provision makes sure that the accounts of all seats exist and that what is in use is known. It
@@ -105,7 +106,7 @@ func (s *Store) createAccounts(ctx context.Context, takes []*activeTake) error {
 	}
 	results, err := s.ledger.CreateAccounts(ctx, accounts) // fewer than the chain's events
 	if err != nil {
-		return unavailable(err)
+		return client.Unavailable(err)
 	}
 	for i := range results {
 		if st := results[i].Status; st != tb.AccountCreated && st != tb.AccountExists {

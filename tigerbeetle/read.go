@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
@@ -19,6 +20,9 @@ const (
 	filterReversed = 1 << 2
 
 	queryReversed = 1 << 0
+
+	// maxReply is how many accounts or transfers an answer holds, on every cluster.
+	maxReply = 8189
 	// maxPeriod is longer than any period of a budget: a month in which clocks change.
 	maxPeriod = 33 * 24 * time.Hour
 )
@@ -154,7 +158,7 @@ func (s *Store) accounts(ctx context.Context, ids []tb.Uint128) (map[tb.Uint128]
 	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
 		found, err := s.ledger.LookupAccounts(ctx, some)
 		if err != nil {
-			return nil, unavailable(err)
+			return nil, client.Unavailable(err)
 		}
 		for i := range found {
 			accounts[found[i].ID] = &found[i]
@@ -244,7 +248,7 @@ func (s *Store) lastAnchor(ctx context.Context, state *limitState) (last *anchor
 		AccountID: state.spent, Code: codeRefill, Limit: 1, Flags: filterDebits | filterReversed,
 	})
 	if err != nil {
-		return nil, 0, unavailable(err)
+		return nil, 0, client.Unavailable(err)
 	}
 	if len(found) == 0 {
 		return nil, 0, nil // a bucket that was never used has no anchor
@@ -292,7 +296,7 @@ func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb
 	if state.key.Entity == "" {
 		accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{state.account})
 		if err != nil {
-			return nil, 0, unavailable(err)
+			return nil, 0, client.Unavailable(err)
 		}
 		return accounts, 0, nil
 	}
@@ -300,16 +304,16 @@ func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb
 	// An account is made in its own period.
 	filter := tb.QueryFilter{
 		UserData128: s.namespace.subjectHash(state.key.Subject), UserData64: nameHash(state.key.name),
-		Ledger: s.namespace.ledger, Code: codeBudget, Limit: maxEvents, Flags: queryReversed,
+		Ledger: s.namespace.ledger, Code: codeBudget, Limit: maxReply, Flags: queryReversed,
 		TimestampMin: max(s.states.since(state.key), timestampOf(now-maxPeriod.Milliseconds())),
 	}
 	for {
 		found, err := s.ledger.QueryAccounts(ctx, filter)
 		if err != nil {
-			return nil, 0, unavailable(err)
+			return nil, 0, client.Unavailable(err)
 		}
 		accounts = append(accounts, found...)
-		if len(found) < maxEvents {
+		if len(found) < maxReply {
 			break
 		}
 		filter.TimestampMax = found[len(found)-1].Timestamp - 1
@@ -355,7 +359,7 @@ func (s *Store) readExpiring(ctx context.Context, now int64, take *activeTake) e
 		AccountID: take.account, Limit: most, Flags: filterDebits | filterReversed,
 	})
 	if err != nil {
-		return unavailable(err)
+		return client.Unavailable(err)
 	}
 	take.mu.Lock()
 	defer take.mu.Unlock()

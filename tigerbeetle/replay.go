@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // answerConflict refuses a lease that was used for another request, and says if it is over besides.
@@ -80,7 +81,7 @@ func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fi
 	}
 	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(id, 0, 0)})
 	if err != nil {
-		return unavailable(err)
+		return client.Unavailable(err)
 	}
 	if len(found) > 0 && found[0].Code == codeVoid {
 		return voided(id)

@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
@@ -165,7 +166,7 @@ func (c *reserveOp) run(ctx context.Context) error {
 // send sends one chain and reads the answer. It is not done where the chain is to be sent anew.
 func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return false, unavailable(err) // nobody waits for it
+		return false, client.Unavailable(err) // nobody waits for it
 	}
 	now, err := c.s.claimAnchors(ctx, c.takePtrs)
 	if err != nil {
@@ -185,7 +186,7 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	}
 	addInFlight(c.takePtrs, 1, false)
 	results, err := c.s.send(context.WithoutCancel(ctx), ch)
-	c.unknown = err != nil && !isUnsent(err)
+	c.unknown = err != nil && !client.IsUnsent(err)
 	v := ch.result(results)
 	if err == nil {
 		markFunded(ch, c.takes, results)

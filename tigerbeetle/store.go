@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // Store is a [weir.Backend] on a ledger. Its methods may be called at once.
@@ -111,7 +112,7 @@ func (s *Store) initNamespace(ctx context.Context) error {
 	// with the time.
 	results, err := s.ledger.CreateAccounts(ctx, append(accounts, tb.Account{}))
 	if err != nil {
-		return unavailable(err)
+		return client.Unavailable(err)
 	}
 	if len(results) != len(accounts)+1 {
 		return unexpected("create_accounts", "too few results")
@@ -132,7 +133,7 @@ func (s *Store) initNamespace(ctx context.Context) error {
 func (s *Store) checkLedger(ctx context.Context) error {
 	first, err := s.ledger.QueryAccounts(ctx, tb.QueryFilter{Ledger: s.namespace.ledger, Limit: 1})
 	if err != nil {
-		return unavailable(err)
+		return client.Unavailable(err)
 	}
 	if len(first) == 1 && first[0].ID != s.namespace.vault {
 		return &weir.Error{
@@ -207,7 +208,7 @@ func (s *Store) maxEvents() int { return min(s.ledger.MaxEvents(), 1<<markBits-1
 // fits refuses a chain that no call can hold.
 func (s *Store) fits(ch *chain) error {
 	if most := s.maxEvents(); len(ch.transfers) > most {
-		return tooLarge(len(ch.transfers), most)
+		return client.TooLarge(len(ch.transfers), most)
 	}
 	return nil
 }
@@ -231,7 +232,7 @@ func (s *Store) checkFits(takes []activeTake) error {
 		}
 	}
 	if most := s.maxEvents(); events > most {
-		return tooLarge(events, most)
+		return client.TooLarge(events, most)
 	}
 	return nil
 }
@@ -239,11 +240,8 @@ func (s *Store) checkFits(takes []activeTake) error {
 // send sends a chain.
 func (s *Store) send(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
 	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)
-	if isUnsent(err) {
-		return nil, unsentError{unavailable(err)}
-	}
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, client.Unavailable(err)
 	}
 	if len(results) != len(ch.transfers) {
 		return nil, unexpected("create_transfers", "too few results")

@@ -12,6 +12,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // The steps of a lease. Those of a reservation are its attempts, below stepAdjust.
@@ -65,7 +66,7 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *we
 	case a := <-done:
 		return c.answer(out, a.out, a.err)
 	case <-ctx.Done(): // what the chain does is taken in when its results come
-		return unavailable(ctx.Err())
+		return client.Unavailable(ctx.Err())
 	}
 }
 
@@ -217,7 +218,7 @@ func (c *updateOp) cannotCount(i int, reason string) error {
 // send sends one chain. It returns nothing where the chain is to be sent anew.
 func (c *updateOp) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, unavailable(err) // nobody waits for it
+		return nil, client.Unavailable(err) // nobody waits for it
 	}
 	all := make([]*activeTake, 0, len(c.changes))
 	for i := range c.changes {

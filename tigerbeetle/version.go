@@ -15,6 +15,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // version says which definitions are in force in the namespace: those that were put there last.
@@ -118,7 +119,7 @@ func (v *version) write(
 	}
 	results, err := s.ledger.CreateTransfers(ctx, []tb.Transfer{t})
 	if err != nil {
-		return false, unavailable(err)
+		return false, client.Unavailable(err)
 	}
 	switch st := results[0].Status; {
 	case st == tb.TransferCreated, st == tb.TransferExists:
@@ -168,7 +169,7 @@ func (s *Store) superseded(ctx context.Context, p *weir.Plan) (bool, error) {
 	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(p.ID, 0, 0)})
 	switch {
 	case err != nil:
-		return false, unavailable(err)
+		return false, client.Unavailable(err)
 	case len(found) == 0:
 		return false, refusal
 	}
@@ -218,7 +219,7 @@ func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
 		AccountID: s.namespace.vault, Code: codeVersion, Limit: 1, Flags: filterDebits | filterReversed,
 	})
 	if err != nil {
-		return nil, unavailable(err)
+		return nil, client.Unavailable(err)
 	}
 	if len(found) == 0 {
 		return nil, nil // Nothing is in force yet.
@@ -232,7 +233,7 @@ func (s *Store) wasInForce(ctx context.Context, mine tb.Uint128) (bool, error) {
 		UserData128: mine, Ledger: s.namespace.ledger, Code: codeVersion, Limit: 1,
 	})
 	if err != nil {
-		return false, unavailable(err)
+		return false, client.Unavailable(err)
 	}
 	return len(found) > 0, nil
 }

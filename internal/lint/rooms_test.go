@@ -89,7 +89,9 @@ var rooms = []room{
 	},
 	{
 		dir:     "tigerbeetle",
-		imports: []string{root, "kernel", "tigerbeetle/internal/uint128", tigerbeetle},
+		imports: []string{
+			root, "kernel", "tigerbeetle/internal/client", "tigerbeetle/internal/uint128", tigerbeetle,
+		},
 		tests: []string{
 			"conformance", "conformance/broken", "conformance/model", "manifest", "tigerbeetle/emulator",
 		},
@@ -97,6 +99,7 @@ var rooms = []room{
 	{
 		dir: "tigerbeetle/emulator", imports: []string{"tigerbeetle/internal/uint128", tigerbeetle},
 	},
+	{dir: "tigerbeetle/internal/client", imports: []string{root, tigerbeetle}},
 	{dir: "tigerbeetle/internal/uint128", imports: []string{tigerbeetle}},
 	{
 		dir: "tigerbeetle/livetest", imports: []string{root},

@@ -33,10 +33,10 @@ type dice struct {
 const remembered = 160
 
 // huge is nearly all that 128 bits hold.
-func huge() tb.Uint128 { return uint128.Number{math.MaxUint64, math.MaxUint64 - 50}.Uint128() }
+func huge() tb.Uint128 { return uint128.Number{Hi: math.MaxUint64, Lo: math.MaxUint64 - 50}.Uint128() }
 
 // id is the run's ID with a number.
-func (d *dice) id(n uint64) tb.Uint128 { return uint128.Number{d.run, n}.Uint128() }
+func (d *dice) id(n uint64) tb.Uint128 { return uint128.Number{Hi: d.run, Lo: n}.Uint128() }
 
 func (d *dice) next() tb.Uint128 {
 	d.number++
@@ -265,7 +265,7 @@ func (d *dice) amount() tb.Uint128 {
 	case 2:
 		return tb.ToUint128(d.Uint64N(2000))
 	case 3:
-		return uint128.Number{1 + d.Uint64N(3), d.Uint64()}.Uint128()
+		return uint128.Number{Hi: 1 + d.Uint64N(3), Lo: d.Uint64()}.Uint128()
 	case 4:
 		return one(d, tb.AmountMax, huge())
 	}
@@ -325,9 +325,9 @@ func (d *dice) resolving() tb.Transfer {
 			t.Amount = one(d, tb.AmountMax, tb.Uint128{})
 		}
 	case 2:
-		t.Amount = uint128.Number{whole.Hi / 2, whole.Lo / 2}.Uint128()
+		t.Amount = uint128.Number{Hi: whole.Hi / 2, Lo: whole.Lo / 2}.Uint128()
 	default:
-		t.Amount = whole.Plus(uint128.Number{0, 1}).Uint128()
+		t.Amount = whole.Plus(uint128.Number{Hi: 0, Lo: 1}).Uint128()
 	}
 	if d.oneIn(3) {
 		t.DebitAccountID, t.CreditAccountID, t.Ledger, t.Code =

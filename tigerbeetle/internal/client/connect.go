@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package client
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // connect makes a native client and waits until the cluster has let it in.
-func (c *client) connect(ctx context.Context) (tb.Client, error) {
+func (c *Client) connect(ctx context.Context) (tb.Client, error) {
 	native, err := c.options.dial(ctx)
 	if err != nil {
 		return nil, c.unreached(ctx, err)
@@ -31,18 +31,18 @@ func (c *client) connect(ctx context.Context) (tb.Client, error) {
 }
 
 // unreached says why there is no client.
-func (c *client) unreached(ctx context.Context, err error) error {
+func (c *Client) unreached(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return c.options.unreachable(err)
 	case ctx.Err() != nil:
 		return ctx.Err()
 	}
-	return unavailable(err)
+	return Unavailable(err)
 }
 
 // waitSession waits for a session and finds out how much a call holds. It ends when the client is closed.
-func (c *client) waitSession(native tb.Client) error {
+func (c *Client) waitSession(native tb.Client) error {
 	// The native client answers it without the server, but not before it has a session.
 	if err := native.Nop(); err != nil {
 		return explain(err)
@@ -95,7 +95,7 @@ func eventsForLookups(lookups int) int {
 }
 
 // dropNative lets a native client go, and begins to make another one.
-func (c *client) dropNative(native tb.Client, why error) {
+func (c *Client) dropNative(native tb.Client, why error) {
 	c.mu.Lock()
 	if c.closed || c.native != native {
 		c.mu.Unlock()
@@ -114,7 +114,7 @@ func (c *client) dropNative(native tb.Client, why error) {
 
 // reconnect makes a native client, again and again until the cluster lets it in or the context
 // ends. There is one of it at a time: until it is done there is no client that could be lost.
-func (c *client) reconnect(ctx context.Context) {
+func (c *Client) reconnect(ctx context.Context) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		timer := time.NewTimer(pause)
 		select {
@@ -123,7 +123,7 @@ func (c *client) reconnect(ctx context.Context) {
 			return
 		case <-timer.C:
 		}
-		bounded, cancel := context.WithTimeout(ctx, sessionTimeout)
+		bounded, cancel := context.WithTimeout(ctx, SessionTimeout)
 		native, err := c.connect(bounded)
 		cancel()
 		if ctx.Err() != nil {
@@ -141,7 +141,7 @@ func (c *client) reconnect(ctx context.Context) {
 
 // setNative takes a new native client, or notes why there is none. It returns true where nothing more
 // is to be done.
-func (c *client) setNative(native tb.Client, err error) bool {
+func (c *Client) setNative(native tb.Client, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err != nil {

@@ -1,23 +1,24 @@
 //go:build cgo
 
-package tigerbeetle
+package client
 
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
 // CreateAccounts creates accounts, in several calls where they do not fit one. Accounts that are
 // linked stay together.
-func (c *client) CreateAccounts(
+func (c *Client) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
 ) ([]tb.CreateAccountResult, error) {
 	var results []tb.CreateAccountResult
 	for len(accounts) > 0 {
 		n := min(len(accounts), c.MaxEvents())
-		for n > 1 && n < len(accounts) && accounts[n-1].Flags&flagLinked != 0 {
+		for n > 1 && n < len(accounts) && accounts[n-1].Flags&accountLinked != 0 {
 			n--
 		}
 		part := accounts[:n]
@@ -37,7 +38,7 @@ func (c *client) CreateAccounts(
 }
 
 // CreateTransfers creates transfers in one call.
-func (c *client) CreateTransfers(
+func (c *Client) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
 	if len(transfers) == 0 {
@@ -53,18 +54,18 @@ func (c *client) CreateTransfers(
 }
 
 // LookupAccounts returns those of the accounts that exist.
-func (c *client) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
+func (c *Client) LookupAccounts(ctx context.Context, ids []tb.Uint128) ([]tb.Account, error) {
 	return lookup(ctx, c, ids, tb.Client.LookupAccounts)
 }
 
 // LookupTransfers returns those of the transfers that exist.
-func (c *client) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
+func (c *Client) LookupTransfers(ctx context.Context, ids []tb.Uint128) ([]tb.Transfer, error) {
 	return lookup(ctx, c, ids, tb.Client.LookupTransfers)
 }
 
 // lookup asks for what IDs name, in as many calls as they need.
 func lookup[R any](
-	ctx context.Context, c *client, ids []tb.Uint128, ask func(tb.Client, []tb.Uint128) ([]R, error),
+	ctx context.Context, c *Client, ids []tb.Uint128, ask func(tb.Client, []tb.Uint128) ([]R, error),
 ) ([]R, error) {
 	var found []R
 	for len(ids) > 0 {
@@ -84,21 +85,55 @@ func lookup[R any](
 }
 
 // AccountTransfers returns the transfers of an account; at most as many as an answer holds.
-func (c *client) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
+func (c *Client) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]tb.Transfer, error) {
 	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.GetAccountTransfers(f) })
 }
 
 // QueryAccounts returns the accounts that have what a filter names; at most as many as an answer
 // holds.
-func (c *client) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
+func (c *Client) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Account, error) {
 	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Account, error) { return native.QueryAccounts(f) })
 }
 
 // QueryTransfers returns the transfers that have what a filter names; at most as many as an answer
 // holds.
-func (c *client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
+func (c *Client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Transfer, error) {
 	f.Limit = min(f.Limit, maxEvents)
 	return call(ctx, c, func(native tb.Client) ([]tb.Transfer, error) { return native.QueryTransfers(f) })
+}
+
+// accountLinked is the flag of an account that succeeds or fails with the next one.
+const accountLinked = 1 << 0
+
+// minEvents is how many events a call holds on a server for development, which takes the least.
+const minEvents = 253
+
+// lowerMaxEvents learns that so many events do not fit one call after all.
+func (c *Client) lowerMaxEvents(events int) {
+	if events <= minEvents {
+		lowerTo(&c.events, events-1)
+		return
+	}
+	lowerTo(&c.events, max(events/2, minEvents))
+}
+
+// lowerTo lowers a number.
+func lowerTo(n *atomic.Int64, most int) {
+	for {
+		old := n.Load()
+		if old <= int64(most) || n.CompareAndSwap(old, int64(max(most, 1))) {
+			return
+		}
+	}
+}
+
+// oversize says of a call that was not sent because it is too large what the limiter's caller can
+// do.
+func oversize(err error, events int, c *Client) error {
+	if errors.Is(err, tb.ErrTooMuchData) {
+		return TooLarge(events, c.MaxEvents())
+	}
+	return err
 }

@@ -1,4 +1,4 @@
-package tigerbeetle
+package client
 
 import (
 	"context"
@@ -78,7 +78,7 @@ func TestCluster(t *testing.T) {
 		id    *big.Int
 		wrong bool
 	}{{nil, false}, {most, false}, {new(big.Int).Add(most, big.NewInt(1)), true}, {big.NewInt(-1), true}} {
-		got, err := (&Options{Cluster: tc.id}).cluster()
+		got, err := clusterID(tc.id)
 		if e, ok := errors.AsType[*weir.Error](err); tc.wrong && (!ok || e.Field != "store.cluster") {
 			t.Errorf("%s: got %v, want an error that names it", tc.id, err)
 		}

@@ -1,6 +1,6 @@
 //go:build cgo
 
-package tigerbeetle
+package client
 
 import (
 	"context"
@@ -88,8 +88,8 @@ type wires struct {
 	told  []error
 }
 
-func (w *wires) options(flights int) clientOptions {
-	return clientOptions{
+func (w *wires) options(flights int) options {
+	return options{
 		dial: func(context.Context) (tb.Client, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -117,7 +117,7 @@ func (w *wires) so() (dials int, told []error) {
 	return w.dials, w.told
 }
 
-func dialed(t *testing.T, flights int, natives ...*wire) (*client, *wires) {
+func dialed(t *testing.T, flights int, natives ...*wire) (*Client, *wires) {
 	t.Helper()
 	w := &wires{next: natives}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -163,7 +163,7 @@ func TestClientSplits(t *testing.T) {
 		t.Errorf("look-ups: got %d, %v", len(found), err)
 	}
 	accounts := make([]tb.Account, 400)
-	accounts[252].Flags = flagLinked
+	accounts[252].Flags = accountLinked
 	native.sizes = nil
 	results, err := c.CreateAccounts(t.Context(), accounts)
 	if err != nil || len(results) != 400 || native.sizes[0] != 252 {

@@ -1,11 +1,13 @@
 //go:build cgo
 
-package tigerbeetle
+package client
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,19 +22,19 @@ const (
 	maxEvents = 8189
 	// maxInFlight is how many calls may be going on, those included that nobody waits for anymore.
 	maxInFlight = 10_000
-	// sessionTimeout is how long a cluster has to let a client in, where nobody says.
-	sessionTimeout = 5 * time.Second
+	// SessionTimeout is how long a cluster has to let a client in, where nobody says.
+	SessionTimeout = 5 * time.Second
 	// minPause is the pause before a lost client is made anew; it doubles up to mostPause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// client is the [Ledger] of a cluster: TigerBeetle's own client, which sends what is called at once
+// Client is the [Ledger] of a cluster: TigerBeetle's own client, which sends what is called at once
 // together, with three things that it lacks. A call ends with its context, while what it asked for
 // may still be carried out; calls that nobody waits for anymore are counted and bounded; and a
 // client that the cluster has shut out is made anew.
-type client struct {
-	options  clientOptions
+type Client struct {
+	options  options
 	inFlight chan struct{}
 	// events is how many events a call holds, lookups how many IDs.
 	events, lookups atomic.Int64
@@ -47,8 +49,8 @@ type client struct {
 	reconnecting   sync.WaitGroup
 }
 
-// clientOptions tune a client.
-type clientOptions struct {
+// options tune a client.
+type options struct {
 	// dial makes a native client, which need not have reached anybody yet.
 	dial func(ctx context.Context) (tb.Client, error)
 	// unreachable is the error where nobody answered.
@@ -58,11 +60,47 @@ type clientOptions struct {
 	maxInFlight int
 }
 
-var _ Ledger = (*client)(nil)
+// Open returns a client that has a session with the cluster whose replicas have the given addresses. A
+// cluster of nil has the ID 0. OnError may be nil; it is told why a session was lost, and why it could
+// not be replaced.
+func Open(
+	ctx context.Context, addresses []string, cluster *big.Int, onError func(error),
+) (*Client, error) {
+	if err := checkAddresses(addresses); err != nil {
+		return nil, err
+	}
+	cluster, err := clusterID(cluster)
+	if err != nil {
+		return nil, err
+	}
+	if onError == nil {
+		onError = func(error) {}
+	}
+	return newClient(ctx, optionsFor(addresses, cluster, onError))
+}
 
-// newClient returns a client that the cluster has let in.
-func newClient(ctx context.Context, o clientOptions) (*client, error) {
-	c := &client{options: o, inFlight: make(chan struct{}, o.maxInFlight)}
+func optionsFor(addresses []string, cluster *big.Int, onError func(error)) options {
+	return options{
+		dial: func(ctx context.Context) (tb.Client, error) {
+			resolved, err := resolve(ctx, addresses, net.DefaultResolver.LookupNetIP)
+			if err != nil {
+				return nil, err
+			}
+			native, err := tb.NewClient(tb.BigIntToUint128(cluster), resolved)
+			if err != nil {
+				return nil, explain(err)
+			}
+			return native, nil
+		},
+		unreachable: func(cause error) error { return unreachableError(addresses, cluster, cause) },
+		onError:     onError,
+		maxInFlight: maxInFlight,
+	}
+}
+
+// newClient returns a client that has a session.
+func newClient(ctx context.Context, o options) (*Client, error) {
+	c := &Client{options: o, inFlight: make(chan struct{}, o.maxInFlight)}
 	c.events.Store(maxEvents)
 	c.lookups.Store(maxEvents)
 	native, err := c.connect(ctx)
@@ -76,10 +114,10 @@ func newClient(ctx context.Context, o clientOptions) (*client, error) {
 }
 
 // MaxEvents is how many events fit one call.
-func (c *client) MaxEvents() int { return int(c.events.Load()) }
+func (c *Client) MaxEvents() int { return int(c.events.Load()) }
 
 // Close cancels what is going on.
-func (c *client) Close() error {
+func (c *Client) Close() error {
 	c.mu.Lock()
 	native := c.native
 	c.native, c.downBecause = nil, &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
@@ -101,7 +139,7 @@ type nativeResult[R any] struct {
 
 // call makes a native call and waits for it no longer than the context lasts: see [Ledger] for what
 // it was given.
-func call[R any](ctx context.Context, c *client, do func(tb.Client) (R, error)) (R, error) {
+func call[R any](ctx context.Context, c *Client, do func(tb.Client) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
 		return none, unsentError{err}
@@ -130,7 +168,7 @@ func call[R any](ctx context.Context, c *client, do func(tb.Client) (R, error)) 
 }
 
 // acquire returns the native client for one call, which must free its place among the flights.
-func (c *client) acquire() (tb.Client, error) {
+func (c *Client) acquire() (tb.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.native == nil {
@@ -148,7 +186,7 @@ func (c *client) acquire() (tb.Client, error) {
 }
 
 // classify says what a native error means, and lets a client go that has been shut out.
-func (c *client) classify(native tb.Client, err error) error {
+func (c *Client) classify(native tb.Client, err error) error {
 	if err == nil || errors.Is(err, tb.ErrTooMuchData) {
 		return err
 	}
@@ -164,30 +202,3 @@ func shutOut(err error) bool {
 	return errors.Is(err, tb.ErrClientEvicted) || errors.Is(err, tb.ErrClientClosed) ||
 		errors.Is(err, tb.ErrClientReleaseTooHigh) || errors.Is(err, tb.ErrClientReleaseTooLow)
 }
-
-// explain says what a native error means and what to do about it.
-func explain(err error) error {
-	e := &weir.Error{Code: weir.Unavailable, Reason: "TigerBeetle's client failed: " + err.Error(), Err: err}
-	switch {
-	case errors.Is(err, tb.ErrClientReleaseTooHigh):
-		e.Reason = "the TigerBeetle client " + clientRelease + " is newer than the server: upgrade the server"
-	case errors.Is(err, tb.ErrClientReleaseTooLow):
-		e.Reason = "the server takes no TigerBeetle client as old as " + clientRelease + ": upgrade weir"
-	case errors.Is(err, tb.ErrClientEvicted):
-		e.Reason = "the cluster has ended this client's session, as it does with the oldest one when there " +
-			"are too many; another one is being begun"
-	case errors.Is(err, tb.ErrClientClosed):
-		e.Reason = "the session with the cluster has ended; another one is being begun"
-	case errors.Is(err, tb.ErrSystemResources):
-		e.Reason = "TigerBeetle's client could not be started: it needs io_uring, which this system lacks " +
-			"or forbids, or the system is out of memory or of files"
-	case errors.Is(err, tb.ErrInvalidAddress):
-		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are not what TigerBeetle takes"
-	case errors.Is(err, tb.ErrAddressLimitExceeded):
-		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are more than a cluster can have"
-	}
-	return e
-}
-
-// clientRelease is that of TigerBeetle's client.
-const clientRelease = "0.17.9"

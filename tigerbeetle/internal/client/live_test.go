@@ -1,13 +1,10 @@
 //go:build cgo
 
-package tigerbeetle
+package client
 
 import (
 	"context"
 	"errors"
-	"math/big"
-	"net"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -23,7 +20,7 @@ import (
 func TestLiveClient(t *testing.T) {
 	t.Parallel()
 	address, cluster := testkit.TigerBeetle(t)
-	o := new(Options).client(cluster, []string{address})
+	o := optionsFor([]string{address}, cluster, func(error) {})
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, err := newClient(ctx, o)
@@ -59,41 +56,4 @@ func TestLiveClient(t *testing.T) {
 		})
 	}
 	calls.Wait()
-}
-
-// TestLiveOpen: a name is as good as an address, and a wrong cluster or port is told in time.
-func TestLiveOpen(t *testing.T) {
-	t.Parallel()
-	address, cluster := testkit.TigerBeetle(t)
-	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := func(address string, cluster *big.Int, within time.Duration) error {
-		ctx, cancel := context.WithTimeout(t.Context(), within)
-		defer cancel()
-		s, err := Open(ctx, []string{address}, &Options{Cluster: cluster, Namespace: t.Name(), Poll: -1})
-		if err == nil {
-			if err := s.Ready(ctx); err != nil {
-				t.Errorf("ready: %v", err)
-			}
-			err = s.Close()
-		}
-		return err
-	}
-	for _, at := range []string{address, net.JoinHostPort("localhost", port)} {
-		if err := open(at, cluster, patient); err != nil {
-			t.Errorf("%s: %v", at, err)
-		}
-	}
-	for _, tc := range []struct {
-		address string
-		cluster *big.Int
-	}{{address, new(big.Int).Add(cluster, big.NewInt(1))}, {"127.0.0.1:1", cluster}} {
-		err := open(tc.address, tc.cluster, 2*time.Second)
-		want := "nobody answered at " + tc.address + " as TigerBeetle cluster " + tc.cluster.String()
-		if !errors.Is(err, weir.Unavailable) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s as cluster %s: got %v, want %q", tc.address, tc.cluster, err, want)
-		}
-	}
 }

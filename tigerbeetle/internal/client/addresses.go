@@ -1,4 +1,4 @@
-package tigerbeetle
+package client
 
 import (
 	"context"
@@ -93,16 +93,15 @@ func unreachableError(addresses []string, cluster *big.Int, cause error) error {
 	}
 }
 
-// cluster is the ID of the cluster.
-func (o *Options) cluster() (*big.Int, error) {
-	if o.Cluster == nil {
+// clusterID returns the ID of a cluster, of which none means 0.
+func clusterID(id *big.Int) (*big.Int, error) {
+	if id == nil {
 		return new(big.Int), nil
 	}
-	if o.Cluster.Sign() < 0 || o.Cluster.BitLen() > 128 {
+	if id.Sign() < 0 || id.BitLen() > 128 {
 		return nil, &weir.Error{
-			Code: weir.Invalid, Field: "store.cluster", Value: o.Cluster.String(),
-			Reason: "must be from 0 to 2^128-1",
+			Code: weir.Invalid, Field: "store.cluster", Value: id.String(), Reason: "must be from 0 to 2^128-1",
 		}
 	}
-	return o.Cluster, nil
+	return id, nil
 }

@@ -1,0 +1,76 @@
+//go:build cgo
+
+package client
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	tb "github.com/tigerbeetle/tigerbeetle-go"
+
+	"github.com/weir-limiter/weir"
+)
+
+// Unavailable says that the cluster did not answer, or that what it answered is not known. It stays
+// known whether the call was sent.
+func Unavailable(err error) error {
+	e, ok := errors.AsType[*weir.Error](err)
+	if !ok {
+		e = &weir.Error{Code: weir.Unavailable, Reason: err.Error(), Err: err}
+		if errors.Is(err, context.DeadlineExceeded) {
+			e.Reason = "TigerBeetle did not answer in time"
+		}
+	}
+	if IsUnsent(err) {
+		return unsentError{e}
+	}
+	return e
+}
+
+// TooLarge refuses a request that does not fit one call.
+func TooLarge(events, most int) error {
+	return &weir.Error{
+		Code: weir.Invalid, Field: "charges", Value: strconv.Itoa(events),
+		Reason: "are that many events on the ledger, and one call holds " + strconv.Itoa(most),
+	}
+}
+
+// unsentError is the error of a call that the cluster was never given, so that it cannot be
+// carried out.
+type unsentError struct{ error }
+
+func (e unsentError) Unwrap() error { return e.error }
+
+// IsUnsent reports whether a call failed before the cluster was given it.
+func IsUnsent(err error) bool {
+	_, ok := errors.AsType[unsentError](err)
+	return ok
+}
+
+// explain says what a native error means and what to do about it.
+func explain(err error) error {
+	e := &weir.Error{Code: weir.Unavailable, Reason: "TigerBeetle's client failed: " + err.Error(), Err: err}
+	switch {
+	case errors.Is(err, tb.ErrClientReleaseTooHigh):
+		e.Reason = "the TigerBeetle client " + release + " is newer than the server: upgrade the server"
+	case errors.Is(err, tb.ErrClientReleaseTooLow):
+		e.Reason = "the server takes no TigerBeetle client as old as " + release + ": upgrade weir"
+	case errors.Is(err, tb.ErrClientEvicted):
+		e.Reason = "the cluster has ended this client's session, as it does with the oldest one when there " +
+			"are too many; another one is being begun"
+	case errors.Is(err, tb.ErrClientClosed):
+		e.Reason = "the session with the cluster has ended; another one is being begun"
+	case errors.Is(err, tb.ErrSystemResources):
+		e.Reason = "TigerBeetle's client could not be started: it needs io_uring, which this system lacks " +
+			"or forbids, or the system is out of memory or of files"
+	case errors.Is(err, tb.ErrInvalidAddress):
+		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are not what TigerBeetle takes"
+	case errors.Is(err, tb.ErrAddressLimitExceeded):
+		e.Code, e.Field, e.Reason = weir.Invalid, "store.addresses", "are more than a cluster can have"
+	}
+	return e
+}
+
+// release is that of TigerBeetle's client.
+const release = "0.17.9"
