@@ -27,8 +27,8 @@ const (
 	closeTimeout = time.Second
 )
 
-// inflightReserve is a Reserve under way. It goes on after its caller has left, because a chain that the
-// cluster has been given cannot be called back.
+// inflightReserve is a Reserve under way. It goes on after its caller has left, because a chain
+// that the cluster has been given cannot be called back.
 type inflightReserve struct {
 	op *reserveOp
 	// done is closed once err, and the outcome of c, are set.
@@ -55,9 +55,9 @@ type abandoned struct {
 	permits chan struct{}
 }
 
-// runReserve makes an attempt and waits for its outcome, or for the end of the context. The chain that
-// is on its way then is not called back: if it was carried out, it is withdrawn unless a repeat
-// comes for it.
+// runReserve makes an attempt and waits for its outcome, or for the end of the context. The chain
+// that is in flight then is not called back: if it was carried out, it is withdrawn unless a
+// repeat comes for it.
 func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 	a := &inflightReserve{op: c}
 	if ctx.Done() == nil {
@@ -124,8 +124,8 @@ func (l *abandoned) forget(a *inflightReserve) {
 	close(a.withdrawn)
 }
 
-// watchAbandoned waits until the fate of an abandoned attempt is known, and withdraws what was carried out
-// if no repeat has come for it.
+// watchAbandoned waits until the fate of an abandoned attempt is known, and withdraws what was
+// carried out if no repeat has come for it.
 func (s *Store) watchAbandoned(a *inflightReserve) {
 	l := &s.abandoned
 	defer l.keepers.Done()
@@ -177,10 +177,10 @@ func (s *Store) withdrawSurely(a *inflightReserve) {
 	}
 }
 
-// resumeReserve answers a reservation whose earlier attempt is still looked after. No repeat is denied,
-// and nothing is sent again, before the fate of that attempt is known: it could be charged after
-// the denial. The outcome stays empty if the cluster is to be asked; earlier is then the attempt whose
-// fate only the cluster knows, or nil.
+// resumeReserve answers a reservation whose earlier attempt is still looked after. No repeat is
+// denied, and nothing is sent again, before the fate of that attempt is known: it could be charged
+// after the denial. The outcome stays empty if the cluster is to be asked; earlier is then the
+// attempt whose fate only the cluster knows, or nil.
 func (s *Store) resumeReserve(
 	ctx context.Context, p *weir.Plan, out *weir.Outcome,
 ) (earlier *reserveOp, err error) {
@@ -240,8 +240,8 @@ func (l *abandoned) withdraws(a *inflightReserve) bool {
 	return a.withdrawing
 }
 
-// adopt takes over an attempt that was carried out. It is over if there is nothing left to adopt. If
-// other limits apply by now, the lease is to be recovered.
+// adopt takes over an attempt that was carried out. It is over if there is nothing left to adopt.
+// If other limits apply by now, the lease is to be recovered.
 func (l *abandoned) adopt(a *inflightReserve, p *weir.Plan, out *weir.Outcome) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

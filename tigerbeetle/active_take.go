@@ -14,21 +14,21 @@ import (
 // activeTake is a take while it is reserved.
 type activeTake struct {
 	*limitState
-	Take *weir.Take
+	*weir.Take
 	cost int64
 	// belowCapacity is by how much the request's ceiling is below the capacity.
 	belowCapacity int64
 	// version is that of the definitions which the take goes by.
 	version uint32
-	// nextAnchor is where the bucket's anchor goes with the chain; carries is true where it does.
+	// nextAnchor is where the bucket's anchor goes with the chain; carries is true if it does.
 	nextAnchor  anchor
 	movesAnchor bool
-	// fromForgotten is true where the bucket begins anew, since it had been full for long.
+	// fromForgotten is true if the bucket begins again, since it had been full for long.
 	fromForgotten bool
 	// readInCall is true once the cluster was asked about the limit during this call.
 	readInCall bool
-	// observed is what it said last, as of one instant, if it is to count for a denial: what the server
-	// knows mixes that with chains on their way. Otherwise nil.
+	// observed is what it said last, as of one instant, if it is to count for a denial: what the
+	// server knows mixes that with chains in flight. Otherwise nil.
 	observed *estimate
 	// passed is true for a limit that a denial does not name: the cluster has checked it and
 	// found enough, or what was known when it denied for another one did not say that this one is
@@ -36,7 +36,7 @@ type activeTake struct {
 	passed bool
 	// takes and lets are the units that the chain takes, or gives back.
 	takes, returns int64
-	// refundsOnly is true where nothing more is taken, spared where the limit is not asked at all: an
+	// refundsOnly is true if nothing more is taken, spared where the limit is not asked at all: an
 	// extend renews slots alone.
 	refundsOnly, skipped bool
 	// period is the account of the budget's period, and until when it is.
@@ -57,10 +57,11 @@ func (s *activeTake) capacity() int64 {
 	if k := &s.judgedBy().bucket; s.key.kind == weir.Bucket && k.anchor.b > 0 {
 		return kernel.Units(k.anchor.rate.CapacityMilli)
 	}
-	return s.Take.Limit.Capacity
+	return s.Limit.Capacity
 }
 
-// otherPeriodsUse is what a budget has in use in periods of another calendar, as this server knows it.
+// otherPeriodsUse is what a budget has in use in periods of another calendar, as this server knows
+// it.
 func (s *activeTake) otherPeriodsUse() uint64 {
 	var sum uint64
 	for i := range s.periods {
@@ -71,7 +72,8 @@ func (s *activeTake) otherPeriodsUse() uint64 {
 	return sum
 }
 
-// includesOtherPeriods is true where the cluster's check goes by what this server told it of other periods.
+// includesOtherPeriods reports whether the cluster's check goes by what this server told it of
+// other periods.
 func (s *activeTake) includesOtherPeriods() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,13 +82,13 @@ func (s *activeTake) includesOtherPeriods() bool {
 
 // headroom is what must be free beside the cost, in the account's own units.
 func (s *activeTake) headroom() uint64 {
-	l := s.Take.Limit
+	l := s.Limit
 	switch s.key.kind {
 	case weir.Bucket:
 	case weir.Budget: // what was used in periods of another calendar counts too
-		return fundUnits - uint64(s.Take.Ceiling) + s.otherPeriodsUse()
+		return fundUnits - uint64(s.Ceiling) + s.otherPeriodsUse()
 	default:
-		return fundUnits - uint64(s.Take.Ceiling)
+		return fundUnits - uint64(s.Ceiling)
 	}
 	capacityMilli := l.Capacity * 1000
 	if s.movesAnchor {
@@ -99,23 +101,23 @@ func (s *activeTake) headroom() uint64 {
 
 // judge writes the status as the limit is known to be.
 func (s *activeTake) judge(now int64, status *weir.LimitStatus) {
-	l := s.Take.Limit
+	l := s.Limit
 	available := s.availableKnown(now) - s.belowCapacity
 	if s.passed {
 		available = max(available, s.cost)
 	}
 	*status = weir.LimitStatus{
-		Entity: s.Take.Entity, Resource: s.Take.Resource, Limit: l.Name, Kind: l.Kind,
-		Level: s.Take.Level, Capacity: s.Take.Ceiling, Available: available, Requested: s.cost,
+		Entity: s.Entity, Resource: s.Resource, Limit: l.Name, Kind: l.Kind,
+		Level: s.Level, Capacity: s.Ceiling, Available: available, Requested: s.cost,
 		Exceeded: available < s.cost, Shadow: l.Shadow,
 	}
-	if status.Exceeded && s.cost <= s.Take.Ceiling {
+	if status.Exceeded && s.cost <= s.Ceiling {
 		at, bound := s.judgedBy().freeAt(s.key.kind, now, s.need(), s.capacity())
 		status.RetryAfter, status.AtLeast = kernel.Until(now, at), bound
 	}
 }
 
-// judgedBy is what the seat is judged by.
+// judgedBy is what the take is judged by.
 func (s *activeTake) judgedBy() *estimate {
 	if s.observed != nil {
 		return s.observed
@@ -127,7 +129,7 @@ func (s *activeTake) judgedBy() *estimate {
 // needed. It reports whether other servers must have given something back.
 func (s *activeTake) raiseEstimate(now int64) (elsewhere bool) {
 	missing := s.need() - s.availableKnown(now)
-	if s.Take.Limit.Shadow || missing <= 0 {
+	if s.Limit.Shadow || missing <= 0 {
 		return false
 	}
 	switch s.key.kind {
@@ -142,20 +144,20 @@ func (s *activeTake) raiseEstimate(now int64) (elsewhere bool) {
 	return s.updatesInFlight == 0
 }
 
-// availableKnown is what is available by what is known, in units; of a bucket under the definition that it
-// has or is about to have.
+// availableKnown is what is available by what is known, in units; of a bucket under the definition
+// that it has or is about to have.
 func (s *activeTake) availableKnown(now int64) int64 {
 	e := s.judgedBy()
 	if s.key.kind != weir.Bucket {
-		return e.available(s.key.kind, now, s.Take.Limit.Capacity)
+		return e.available(s.key.kind, now, s.Limit.Capacity)
 	}
 	k := e.bucket
 	if k.anchor.b == 0 {
-		return s.Take.Limit.Capacity
+		return s.Limit.Capacity
 	}
 	if s.redefinesLocked() {
 		to := k.anchor
-		to.b, to.rate = max(to.b, now), rateOf(s.Take.Limit)
+		to.b, to.rate = max(to.b, now), rateOf(s.Limit)
 		k.move(to, k.forgotten(now, s.touched))
 	}
 	return k.available(now)
@@ -167,14 +169,13 @@ func (s *activeTake) redefinesLocked() bool {
 	if s.key.kind != weir.Bucket || s.key.Entity == "" || a.b == 0 {
 		return false
 	}
-	return a.rate != rateOf(s.Take.Limit) && !olderVersion(s.version, a.version)
+	return a.rate != rateOf(s.Limit) && !olderVersion(s.version, a.version)
 }
 
 // skipUncountable makes shadow limits that cannot count more take nothing: a balance has 64 bits.
 func (c *reserveOp) skipUncountable(now int64) {
-	for i := range c.takes {
-		take := &c.takes[i]
-		if !take.Take.Limit.Shadow || take.key.kind != weir.Bucket {
+	for _, take := range c.takes {
+		if !take.Limit.Shadow || take.key.kind != weir.Bucket {
 			continue
 		}
 		take.mu.Lock()
@@ -205,7 +206,7 @@ func lengthOf(l *weir.Limit) time.Duration {
 	return l.Timeout
 }
 
-// addInFlight notes that a chain is on its way to the spots of seats, or that it is back.
+// addInFlight notes that a chain is in flight to the limit states of takes, or that it is back.
 func addInFlight(takes []*activeTake, n int64, settles bool) {
 	for _, take := range takes {
 		take.mu.Lock()
@@ -222,8 +223,8 @@ func addInFlight(takes []*activeTake, n int64, settles bool) {
 	}
 }
 
-// markUncertain notes that the answer to a chain was lost. The cluster may have carried it out, so the
-// limits are read before anything else is said of them.
+// markUncertain notes that the answer to a chain was lost. The cluster may have carried it out, so
+// the limits are read before anything else is said of them.
 func markUncertain(takes []*activeTake) {
 	for _, take := range takes {
 		take.mu.Lock()

@@ -25,9 +25,9 @@ type anchor struct {
 	rate    kernel.Rate
 }
 
-// The widths of what an anchor carries: capacity and refill amount fill user_data_128 but for 20 bits,
-// which have the lowest of the period. The next 20 are above b in user_data_64, and the last two between
-// version and k in user_data_32.
+// The widths of what an anchor carries: capacity and refill amount fill user_data_128 but for 20
+// bits, which have the lowest of the period. The next 20 are above b in user_data_64, and the last
+// two between version and k in user_data_32.
 const (
 	timeBits   = 44
 	amountBits = 54
@@ -68,9 +68,9 @@ func readAnchor(t *tb.Transfer) anchor {
 	}
 }
 
-// nextAnchor is the anchor after the one that is known: at an instant, under a definition. It is false
-// where nothing would change. It moves though nothing has been regained: a chain that moves it
-// fails where another server has, and so knows the capacity that its check goes by.
+// nextAnchor is the anchor after the one that is known: at an instant, under a definition. It is
+// false where nothing would change. It moves though nothing has been regained: a chain that moves
+// it fails where another server has, and so knows the capacity that its check goes by.
 func (k *bucketEstimate) nextAnchor(now int64, r kernel.Rate, version uint32) (anchor, bool) {
 	a := k.anchor
 	changed := a.rate != r && (a.b == 0 || !olderVersion(version, a.version))
@@ -88,18 +88,18 @@ func (k *bucketEstimate) nextAnchor(now int64, r kernel.Rate, version uint32) (a
 	return a, true
 }
 
-// olderVersion is true where a version came before another one; they begin anew after 24 bits.
+// olderVersion reports whether a version came before another one; they begin again after 24 bits.
 func olderVersion(version, other uint32) bool {
 	return (version-other)&versionMask > versionMask/2
 }
 
 // leewayMS is for how long calls go without moving a bucket's anchor while another one of the
-// process is on its way with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
+// process is in flight with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
 const leewayMS = 100
 
-// claimAnchors decides which buckets' anchors a call moves, and waits where another call is about to move
-// one that is too old. It returns the instant that the chain is made for. Every call that boards
-// must land.
+// claimAnchors decides which buckets' anchors a call moves, and waits where another call is about
+// to move one that is too old. It returns the instant that the chain is made for. Every call that
+// boards must land.
 func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, error) {
 	version := s.ownVersion()
 	for {
@@ -121,8 +121,8 @@ func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, e
 	}
 }
 
-// claimAnchor takes the turn to move the bucket's anchor, if it is to be moved, or returns what to wait
-// for.
+// claimAnchor takes the turn to move the bucket's anchor, if it is to be moved, or returns what to
+// wait for.
 func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	if s.key.kind != weir.Bucket || s.skipped {
 		return nil
@@ -132,7 +132,7 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	known := &s.bucket
 	r := known.anchor.rate
 	if s.key.Entity != "" {
-		r = rateOf(s.Take.Limit) // of a limit without a name, nobody knows more than the anchor
+		r = rateOf(s.Limit) // of a limit without a name, nobody knows more than the anchor
 	}
 	if s.refundsOnly && known.anchor.rate == r {
 		return nil // less is spent, whenever that is counted
@@ -157,12 +157,12 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	return nil
 }
 
-// anchorMoved takes in that the anchor was moved. The spot is locked.
+// anchorMoved takes in that the anchor was moved. s.mu is held.
 func (s *activeTake) anchorMoved() { s.bucket.move(s.nextAnchor, s.fromForgotten) }
 
-// moveRecent is true where the move that is on its way reaches back no further than steady traffic has
-// it. It may fail with its chain: what was taken without it then comes back with the next one, as
-// far as that reaches back. So nobody goes without a longer one.
+// moveRecent reports whether the move that is in flight reaches back no further than steady
+// traffic has it. It may fail with its chain: what was taken without it then comes back with the
+// next one, as far as that reaches back. So nobody goes without a longer one.
 func (k *bucketEstimate) moveRecent() bool {
 	return k.next.b-k.anchor.b <= leewayMS+k.moveMS
 }

@@ -81,7 +81,7 @@ func (c *chain) addUnlinked(t *tb.Transfer, holding int) {
 }
 
 // header is the first event of a chain, and the lease's token from then on: a pending transfer,
-// which the next settlement ends.
+// which the next update ends.
 func (c *chain) header(id tb.Uint128, h headerData) {
 	c.addWithID(&tb.Transfer{
 		ID: id, DebitAccountID: c.n.vault, CreditAccountID: c.n.register, Code: h.code, Flags: flagPending,
@@ -166,7 +166,7 @@ func (c *chain) result(results []tb.CreateTransferResult) chainResult {
 	return v
 }
 
-// exists is true where an ID was used before, for the same or for something else.
+// exists reports whether an ID was used before, for the same or for something else.
 func exists(s tb.CreateTransferStatus) bool {
 	return s == tb.TransferExists || s >= tb.TransferExistsWithDifferentFlags && s <= tb.TransferExistsWithDifferentCode ||
 		s == tb.TransferExistsWithDifferentLedger

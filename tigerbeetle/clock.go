@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// clusterClock knows the cluster's time from the timestamps in its answers, as a lower and an upper bound.
-// The lower bound, which nearly everything goes by, is never ahead of the cluster: a timestamp was
-// given before its answer arrived. The upper bound is never behind: it was given after its call was
-// sent.
+// clusterClock knows the cluster's time from the timestamps in its answers, as a lower and an
+// upper bound. The lower bound, which nearly everything goes by, is never ahead of the cluster: a
+// timestamp was given before its answer arrived. The upper bound is never behind: it was given
+// after its call was sent.
 type clusterClock struct {
 	now func() time.Time
 	// exact is the cluster's own clock, where it is in the process; otherwise nil.
@@ -46,8 +46,8 @@ const drift = 1000
 // passed is the process's time since the clock was made.
 func (c *clusterClock) passed() time.Duration { return c.now().Sub(c.begun) }
 
-// observe takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was sent
-// when so much had passed.
+// observe takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was
+// sent when so much had passed.
 func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,8 +64,8 @@ func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	c.answers++
 }
 
-// lowerBound is the least that the offset can be: the best one so far, less what the process's clock may
-// have run fast since.
+// lowerBound is the least that the offset can be: the best one so far, less what the process's
+// clock may have run fast since.
 func (c *clusterClock) lowerBound(passed time.Duration) time.Duration {
 	return c.offset - (passed-c.at)/drift
 }

@@ -21,8 +21,8 @@ func (s *Store) Declared(entity string) bool {
 	return ok
 }
 
-// WriteConfig puts other definitions in force, here at once and for the other servers once they look:
-// until they have the same ones, they are not ready. Mistakes are [*weir.Error]s with code
+// WriteConfig puts other definitions in force, here at once and for the other servers once they
+// look: until they have the same ones, they are not ready. Mistakes are [*weir.Error]s with code
 // [weir.Invalid], joined, and leave the old ones in force.
 func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definitions) error {
 	if err := s.enter(false); err != nil {
@@ -54,19 +54,20 @@ func (s *Store) ReadEntity(_ context.Context, name string) (*weir.EntityDefiniti
 	return s.config.Load().Entity(name), nil
 }
 
-// ListEntities returns a page of the entities that this server's definitions declare. It never fails.
+// ListEntities returns a page of the entities that this server's definitions declare. It never
+// fails.
 func (s *Store) ListEntities(_ context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	return s.config.Load().List(q), nil
 }
 
-// Resources returns, in order, the resources on which the entity has limits of its own, or something in
-// use that this server took: the cluster knows no names. It never fails.
+// Resources returns, in order, the resources on which the entity has limits of its own, or
+// something in use that this server took: the cluster knows no names. It never fails.
 func (s *Store) Resources(_ context.Context, _ time.Time, entity string) ([]string, error) {
 	return s.config.Load().ResourcesOf(entity, s.states.inUse(s.clock.nowMS())), nil
 }
 
-// Entities returns, in order, the entities that have limits of their own on a resource, or something in
-// use that this server took. It never fails.
+// Entities returns, in order, the entities that have limits of their own on a resource, or
+// something in use that this server took. It never fails.
 func (s *Store) Entities(_ context.Context, _ time.Time, resource string) ([]string, error) {
 	return s.config.Load().EntitiesOn(resource, s.states.inUse(s.clock.nowMS())), nil
 }

@@ -15,8 +15,8 @@ import (
 
 // deny makes the denial known, once it is clear which limits are exceeded. The cluster names the
 // first one alone: those that it has checked before are not exceeded. Of others, and of that one
-// if what is known does not explain it or other servers use the limits, it is asked by one
-// look-up, and by a query for a bucket, a budget, and ends of holds that are not known.
+// if what is known does not explain it or other servers use the limits, it is asked by one lookup,
+// and by a query for a bucket, a budget, and ends of holds that are not known.
 func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done bool, err error) {
 	now = max(now, c.s.clock.nowMS())
 	c.markPassed(now, by)
@@ -37,29 +37,28 @@ func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done b
 	if err := c.readEnds(ctx, now); err != nil {
 		return false, err
 	}
-	if err := c.s.redefine(ctx, c.plan.ID, c.takePtrs); err != nil {
+	if err := c.s.redefine(ctx, c.plan.ID, c.takes); err != nil {
 		return false, err
 	}
 	if !c.makeDenial(now) {
 		return false, nil
 	}
-	for i := range c.takes {
-		c.takes[i].rememberDenial(now, c.s.rememberFor, &c.out.Limits[i])
+	for i, take := range c.takes {
+		take.rememberDenial(now, c.s.rememberFor, &c.out.Limits[i])
 	}
 	return true, nil
 }
 
-// markPassed notes which limits the cluster has found enough of before it denied for one, and forgets
-// what was seen before.
+// markPassed notes which limits the cluster has found enough of before it denied for one, and
+// forgets what was seen before.
 func (c *reserveOp) markPassed(now int64, by *activeTake) {
 	checked := true
-	for i := range c.takes {
-		s := &c.takes[i]
+	for _, s := range c.takes {
 		s.mu.Lock()
 		if s == by {
 			checked = false
 		}
-		s.observed, s.passed = nil, checked && !s.Take.Limit.Shadow
+		s.observed, s.passed = nil, checked && !s.Limit.Shadow
 		if s.passed && s.inFlight == 0 && s.raiseEstimate(now) {
 			c.s.noteForeign()
 		}
@@ -67,11 +66,11 @@ func (c *reserveOp) markPassed(now int64, by *activeTake) {
 	}
 }
 
-// likelyExceeded are the limits that are believed to be exceeded. The others are not named, whatever is
-// learned of them later: only the cluster can say that they are.
+// likelyExceeded are the limits that are believed to be exceeded. The others are not named,
+// whatever is learned of them later: only the cluster can say that they are.
 func (c *reserveOp) likelyExceeded(now int64) []*activeTake {
 	return c.takesWhere(func(s *activeTake) bool {
-		if s.Take.Limit.Shadow {
+		if s.Limit.Shadow {
 			return false
 		}
 		s.passed = s.passed || !c.estimateExceeds(now, s)
@@ -82,7 +81,7 @@ func (c *reserveOp) likelyExceeded(now int64) []*activeTake {
 // readEnds asks for the ends of holds that the waits of exceeded limits need.
 func (c *reserveOp) readEnds(ctx context.Context, now int64) error {
 	for _, s := range c.takesWhere(func(s *activeTake) bool {
-		return !s.passed && !s.Take.Limit.Shadow && c.estimateExceeds(now, s)
+		return !s.passed && !s.Limit.Shadow && c.estimateExceeds(now, s)
 	}) {
 		if err := c.s.readExpiring(ctx, now, s); err != nil {
 			return err
@@ -98,31 +97,31 @@ func (s *activeTake) staleEstimate(now int64) bool {
 	return now-s.readAt >= rememberMS
 }
 
-// estimateExceeds is true where what is known says that the limit is exceeded.
+// estimateExceeds reports whether what is known says that the limit is exceeded.
 func (c *reserveOp) estimateExceeds(now int64, by *activeTake) bool {
 	by.mu.Lock()
 	defer by.mu.Unlock()
 	return by.availableKnown(now) < by.need()
 }
 
-// makeDenial makes the outcome a denial. It does not where no limit is exceeded any more: a
-// settlement may have come since the cluster answered, and such a denial would name no reason.
+// makeDenial makes the outcome a denial. It does not where no limit is exceeded any more: an
+// update may have come since the cluster answered, and such a denial would name no reason.
 func (c *reserveOp) makeDenial(now int64) bool {
 	c.writeStatuses(now)
 	exceeded := func(l weir.LimitStatus) bool { return l.Exceeded && !l.Shadow }
 	if !slices.ContainsFunc(c.out.Limits, exceeded) {
 		return false
 	}
-	for i := range c.takes {
-		c.takes[i].setSeen(now)
+	for _, take := range c.takes {
+		take.setSeen(now)
 	}
 	c.out.At = time.UnixMilli(now)
 	c.out.Denied = true
 	return true
 }
 
-// setSeen records when the limit was asked, except for a bucket that has been forgotten: a denial takes
-// nothing from such a bucket, so it still counts as unused.
+// setSeen records when the limit was asked, except for a bucket that has been forgotten: a denial
+// takes nothing from such a bucket, so it still counts as unused.
 func (s *activeTake) setSeen(now int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -133,8 +132,7 @@ func (s *activeTake) setSeen(now int64) {
 
 // writeStatuses writes every limit's status.
 func (c *reserveOp) writeStatuses(now int64) {
-	for i := range c.takes {
-		take := &c.takes[i]
+	for i, take := range c.takes {
 		take.mu.Lock()
 		take.judge(now, &c.out.Limits[i])
 		take.usedAtMS = now
@@ -189,14 +187,15 @@ func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error)
 	return true, nil
 }
 
-// denialRemembered is true where a denial is remembered, and the cluster need hear of nothing else.
+// denialRemembered reports whether a denial is remembered, and the cluster need hear of nothing
+// else.
 func (c *reserveOp) denialRemembered(now int64) bool {
 	recalls := false
-	for i := range c.takes {
-		if c.takes[i].redefines() {
+	for _, take := range c.takes {
+		if take.redefines() {
 			return false // the cluster must hear of it
 		}
-		recalls = recalls || c.takes[i].deniedFromMemory(now)
+		recalls = recalls || take.deniedFromMemory(now)
 	}
 	return recalls
 }
@@ -213,18 +212,18 @@ func (c *reserveOp) lookupHeader(ctx context.Context) (*tb.Transfer, error) {
 	return &found[0], nil
 }
 
-// redefines is changes for who has not locked the spot.
+// redefines is changes for who has not locked the limit state.
 func (s *activeTake) redefines() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.redefinesLocked()
 }
 
-// deniedFromMemory is true where the denial is remembered. It is not while a settlement is on its way: the
-// cluster may have carried it out, and somebody may have seen what it gave back. What a
-// reservation on its way has taken only makes the denial more right.
+// deniedFromMemory reports whether the denial is remembered. It is not while an update is in
+// flight: the cluster may have carried it out, and somebody may have seen what it gave back. What
+// a reservation in flight has taken only makes the denial more right.
 func (s *activeTake) deniedFromMemory(now int64) bool {
-	if s.Take.Limit.Shadow {
+	if s.Limit.Shadow {
 		return false
 	}
 	s.mu.Lock()
@@ -237,8 +236,8 @@ func (s *activeTake) deniedFromMemory(now int64) bool {
 
 // exceeded reports whether what is known, or was seen, still says that a limit denies.
 func (c *reserveOp) exceeded(now int64) bool {
-	for _, s := range c.takePtrs {
-		if !s.Take.Limit.Shadow && !s.passed && c.estimateExceeds(now, s) {
+	for _, s := range c.takes {
+		if !s.Limit.Shadow && !s.passed && c.estimateExceeds(now, s) {
 			return true
 		}
 	}

@@ -77,7 +77,7 @@ type bucketEstimate struct {
 	// balance is in milli-units, at the anchor, less what was taken since.
 	balance int64
 
-	// moving is true while a call is on its way that moves the anchor, to b of next; landed is closed
+	// moving is true while a call is in flight that moves the anchor, to b of next; landed is closed
 	// when it is back.
 	moving bool
 	next   anchor
@@ -115,7 +115,7 @@ func (k *bucketEstimate) forgotten(now, used int64) bool {
 }
 
 // move takes in that the anchor was moved, and what that did to the balance. A bucket that begins
-// anew begins full.
+// again begins full.
 func (k *bucketEstimate) move(to anchor, anew bool) {
 	balance := to.rate.CapacityMilli
 	if k.anchor.b > 0 && !anew {
@@ -130,8 +130,8 @@ func (k *bucketEstimate) fits(now, units int64) bool {
 	return ok && (k.anchor.b == 0 || k.balanceAt(now) >= math.MinInt64+milli)
 }
 
-// expiringEstimate is what is known of a window or a concurrency limit: the units whose ends are known, and
-// how many others are held of which only the number is known.
+// expiringEstimate is what is known of a window or a concurrency limit: the units whose ends are
+// known, and how many others are held of which only the number is known.
 type expiringEstimate struct {
 	kernel.Queue
 	// others is the number, as it was read.
@@ -171,7 +171,7 @@ func (h *expiringEstimate) lower(n, until int64) {
 // lateMS is by how much the cluster may end a hold later than its lease believes, in milliseconds.
 const lateMS = 1000
 
-// remove forgets units that returned early. A hold that was made anew, and read from the cluster
+// remove forgets units that returned early. A hold that was made again, and read from the cluster
 // since, ends a little later there; one of which only the number is known is among the others.
 func (h *expiringEstimate) remove(until, units int64) {
 	units -= h.Remove(until, until+lateMS, units)

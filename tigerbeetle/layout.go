@@ -48,7 +48,7 @@ const (
 	codeKey uint16 = 15
 
 	// What a lease does on a limit's account. user_data_32 is the place (see place), user_data_64 of
-	// a take the request's fingerprint, of what a settlement did one more than the units that the part
+	// a take the request's fingerprint, of what an update did one more than the units that the part
 	// stands for since.
 	codeCheck  uint16 = 20
 	codeTake   uint16 = 21
@@ -132,8 +132,8 @@ func digest(texts ...string) [sha256.Size]byte {
 	return sum
 }
 
-// idOf is the first 128 bits of a digest as an ID that TigerBeetle takes: neither 0 nor the greatest,
-// and even, so that its odd neighbour is free.
+// idOf is the first 128 bits of a digest as an ID that TigerBeetle takes: neither 0 nor the
+// greatest, and even, so that its odd neighbour is free.
 func idOf(sum [sha256.Size]byte) tb.Uint128 {
 	sum[0] &^= 1
 	sum[15] &= 0x7f
@@ -213,13 +213,14 @@ func leaseOf(n tb.Uint128) weir.LeaseID {
 	return id
 }
 
-// transferID is that of one event of a lease: by step and index, after the lease's time. So IDs grow with
-// time, which TigerBeetle likes, and nobody can tell them but by hashing.
+// transferID is that of one event of a lease: by step and index, after the lease's time. So IDs
+// grow with time, which TigerBeetle likes, and nobody can tell them but by hashing.
 func transferID(lease weir.LeaseID, step int64, index int) tb.Uint128 {
 	return stepID(lease, step).event(index)
 }
 
-// stepBytes are what the IDs of a step's events have in common: 64 bits of a hash, and the lease's time.
+// stepBytes are what the IDs of a step's events have in common: 64 bits of a hash, and the lease's
+// time.
 type stepBytes [16]byte
 
 // stepID begins the IDs of a step.
@@ -246,8 +247,8 @@ func (s stepBytes) event(index int) tb.Uint128 {
 	return tb.BytesToUint128(s)
 }
 
-// anchorID is that of the refill of a bucket which follows the anchor at b, the k-th of its millisecond,
-// and of the change of capacity that goes with it.
+// anchorID is that of the refill of a bucket which follows the anchor at b, the k-th of its
+// millisecond, and of the change of capacity that goes with it.
 func anchorID(spent tb.Uint128, b int64, k uint8, code uint16) tb.Uint128 {
 	var at [11]byte
 	binary.LittleEndian.PutUint64(at[:], uint64(b))
@@ -285,10 +286,10 @@ func accountOf(p weir.Piece) tb.Uint128 {
 	return uint128.Number{Hi: uint64(p.Mark), Lo: uint64(p.Until)}.Uint128()
 }
 
-// tokenPiece is the first piece of a lease's first holding: the step of the token, the number of the last
-// adjust, and the highest step of an extend. A limiter learns the number from its own adjusts alone, but
-// here its holdings go with it. The step of an extend is below zero, so that nobody takes the piece for a
-// slot.
+// tokenPiece is the first piece of a lease's first holding: the step of the token, the number of
+// the last adjust, and the highest step of an extend. A limiter learns the number from its own
+// adjusts alone, but here its holdings go with it. The step of an extend is below zero, so that
+// nobody takes the piece for a slot.
 func tokenPiece(step, seq, extended int64) weir.Piece {
 	return weir.Piece{Units: seq, Until: -extended, Mark: step}
 }

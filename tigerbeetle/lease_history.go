@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// Recovered is true where the namespace was there before: the cluster knows the leases of every
+// Recovered reports whether the namespace was there before: the cluster knows the leases of every
 // server.
 func (s *Store) Recovered() (early time.Time, ok bool) { return time.Time{}, !s.fresh }
 
@@ -61,8 +61,8 @@ func (s *Store) readHistory(ctx context.Context, id weir.LeaseID) (*leaseHistory
 	return h, s.holdings(ctx, h)
 }
 
-// readTransfers has a history read all transfers of a lease, of which one that was adjusted often has more
-// than an answer holds.
+// readTransfers has a history read all transfers of a lease, of which one that was adjusted often
+// has more than an answer holds.
 func (s *Store) readTransfers(ctx context.Context, id weir.LeaseID, h *leaseHistory) error {
 	most := uint32(s.ledger.MaxEvents())
 	filter := tb.QueryFilter{UserData128: leaseNumber(id), Ledger: s.namespace.ledger, Limit: most}
@@ -97,7 +97,7 @@ type leaseHistory struct {
 type holdingHistory struct {
 	account tb.Uint128
 	taken   int64  // in the account's own units
-	total   uint64 // in units, one more; 0 where no settlement has said
+	total   uint64 // in units, one more; 0 where no update has said
 	parts   []weir.Part
 	pieces  []weir.Piece
 	ids     []tb.Uint128 // of the pieces
@@ -201,8 +201,8 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 // timeoutMS is for how long a hold is made, in milliseconds.
 func timeoutMS(t *tb.Transfer) int64 { return int64(t.Timeout) * 1000 }
 
-// addPiece adds what a transfer holds until an instant. The first of them tells how long the limit's
-// units are occupied.
+// addPiece adds what a transfer holds until an instant. The first of them tells how long the
+// limit's units are occupied.
 func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 	units := int64(lowUint64(t.Amount))
 	if t.Code == codeCheck {
@@ -213,9 +213,9 @@ func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 	x.length = cmp.Or(x.length, t.Timeout)
 }
 
-// untilOf is until when what was made anew, or added, is to be held: like what it is the rest of, or
-// like what was held first. The cluster ends it up to a second later, which must not add up. What
-// was extended, or added after that, has its own end.
+// untilOf is until when what was made again, or added, is to be held: like what it is the rest of,
+// or like what was held first. The cluster ends it up to a second later, which must not add up.
+// What was extended, or added after that, has its own end.
 func (x *holdingHistory) untilOf(t *tb.Transfer, mark, step int64) int64 {
 	at := timestampMS(t.Timestamp)
 	switch extended := step&1 == stepExtend&1; {

@@ -13,11 +13,12 @@ import (
 
 // Ledger is what a [Store] needs of TigerBeetle, in its own words. All calls may be made at once.
 //
-// A call that returns an error has an unknown outcome: it may be carried out, even later. Repeating
-// it is safe, since whatever is created has an ID. Results are dense: one for each event, in order.
+// A call that returns an error has an unknown outcome: it may be carried out, even later.
+// Repeating it is safe, since whatever is created has an ID. Results are dense: one for each
+// event, in order.
 //
-// What a call is given may be read after it has returned where it was given up with an error, and never
-// where it has returned results: a store uses it again then.
+// What a call is given may be read after it has returned where it was given up with an error, and
+// never where it has returned results: a store uses it again then.
 type Ledger interface {
 	CreateAccounts(ctx context.Context, accounts []tb.Account) ([]tb.CreateAccountResult, error)
 	CreateTransfers(ctx context.Context, transfers []tb.Transfer) ([]tb.CreateTransferResult, error)

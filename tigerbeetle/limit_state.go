@@ -15,12 +15,13 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limitState is what a server knows of one limit of one (entity, resource). The cluster alone decides;
-// this only says what it would probably say, for the statuses and to spare it what it would deny.
+// limitState is what a server knows of one limit of one (entity, resource). The cluster alone
+// decides; this only says what it would probably say, for the statuses and to spare it what it
+// would deny.
 type limitState struct {
 	key limitKey
-	// account is the limit's account, for a budget nil: its accounts are those of its periods. spent is
-	// the other account of a bucket.
+	// account is the limit's account, for a budget nil: its accounts are those of its periods. spent
+	// is the other account of a bucket.
 	account, spent tb.Uint128
 	hash           [32]byte
 	// last is the definition that a reservation found last.
@@ -31,21 +32,21 @@ type limitState struct {
 	accountsExist bool
 	// funded is true once the account is known to be.
 	funded bool
-	// usedAtMS is when it was used last, in the cluster's milliseconds. touched is the same for what it is
-	// forgotten by: a denial does not bring back a bucket that had been full for long before.
+	// usedAtMS is when it was used last, in the cluster's milliseconds. touched is the same for what
+	// it is forgotten by: a denial does not bring back a bucket that had been full for long before.
 	usedAtMS, touched int64
 
 	// readAt is when the cluster was asked last, in its milliseconds.
 	readAt int64
-	// inFlight is how many chains of this process are on their way that change it, begun how many
-	// there ever were, and settling how many are settlements: they may give something back.
+	// inFlight is how many chains of this process are in flight that change it, begun how many there
+	// ever were, and settling how many are updates: they may give something back.
 	inFlight, begun, updatesInFlight int64
-	// uncertain is true where the cluster was asked while chains were on their way, or the answer to
-	// one was lost: what they did may be counted twice, or not at all.
+	// uncertain is true if the cluster was asked while chains were in flight, or the answer to one
+	// was lost: what they did may be counted twice, or not at all.
 	uncertain bool
 
-	// addingInFlight and letting are the units that chains on their way may take, or give back; added and let
-	// the sums of what chains have.
+	// addingInFlight and letting are the units that chains in flight may take, or give back; added
+	// and let the sums of what chains have.
 	addingInFlight, returningInFlight, added, returned int64
 
 	estimate
@@ -56,14 +57,16 @@ type limitState struct {
 	denied rememberedDenial
 }
 
-// rememberedDenial is what was denied last, so that it need not be denied by the cluster again and again.
+// rememberedDenial is what was denied last, so that it need not be denied by the cluster again and
+// again.
 type rememberedDenial struct {
 	// need is what had to be free, in units below the capacity, until when it is remembered.
 	need  int64
 	until int64
 }
 
-// unnamedSubject is the subject of a limit whose names this server has never heard: its account's number.
+// unnamedSubject is the subject of a limit whose names this server has never heard: its account's
+// number.
 func unnamedSubject(account tb.Uint128) weir.Subject {
 	b := account.Bytes()
 	return weir.Subject{Resource: hex.EncodeToString(b[:])}
@@ -91,14 +94,14 @@ func (n *namespace) nameOf(k limitKey) accountName {
 	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
 }
 
-// lookup returns the spot of a limit, or nil.
+// lookup returns the limit state of a limit, or nil.
 func (s *limitStates) lookup(k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byKey[k]
 }
 
-// valueOf reads a field of a spot under its lock; without a spot it is zero.
+// valueOf reads a field of a limit state under its lock; without a limit state it is zero.
 func valueOf[T any](state *limitState, field func(*limitState) T) (value T) {
 	if state == nil {
 		return value
@@ -119,17 +122,17 @@ func (s *limitStates) since(k limitKey) uint64 {
 	return valueOf(s.lookup(k), func(state *limitState) uint64 { return state.since })
 }
 
-// byAccountName returns the spot of the limit that an account belongs to, or nil.
+// byAccountName returns the limit state of the limit that an account belongs to, or nil.
 func (s *limitStates) byAccountName(n accountName) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byName[n]
 }
 
-// forgetMS is how long an unused spot is kept, in milliseconds.
+// forgetMS is how long an unused limit state is kept, in milliseconds.
 const forgetMS = 10 * 60 * 1000
 
-// find returns the spot of a limit, and makes it if need be.
+// find returns the limit state of a limit, and makes it if need be.
 func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +157,8 @@ func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 	return state
 }
 
-// idle is true where nothing is in use and nobody has come for long. Whoever is about to use the
-// spot has marked it.
+// idle reports whether nothing is in use and nobody has come for long. Whoever is about to use the
+// limit state has marked it.
 func (s *limitState) idle(now int64) bool {
 	if !s.mu.TryLock() {
 		return false
@@ -198,14 +201,14 @@ func (s *limitStates) inUse(now int64) iter.Seq[weir.Subject] {
 	}
 }
 
-// inUse is true where something is taken and has not returned.
+// inUse reports whether something is taken and has not returned.
 func (s *limitState) inUse(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.busy(now)
 }
 
-// busy is inUse for who has locked the spot.
+// busy is inUse for who has locked the limit state.
 func (s *limitState) busy(now int64) bool {
 	switch s.key.kind {
 	case weir.Bucket:

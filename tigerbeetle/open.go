@@ -8,10 +8,10 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// Open opens a store on the cluster whose replicas have the given addresses, each HOST:PORT and in the
-// cluster's order; a host may be a name. It fails with [weir.Unavailable] if that cluster does not answer
-// before the context ends, or within five seconds if the context has no deadline, and with
-// [weir.Invalid] if an address or the cluster's ID is not valid.
+// Open opens a store on the cluster whose replicas have the given addresses, each HOST:PORT and in
+// the cluster's order; a host may be a name. It fails with [weir.Unavailable] if that cluster does
+// not answer before the context ends, or within five seconds if the context has no deadline, and
+// with [weir.Invalid] if an address or the cluster's ID is not valid.
 func Open(ctx context.Context, addresses []string, o *Options) (*Store, error) {
 	if o == nil {
 		o = &Options{}

@@ -14,10 +14,10 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// provision makes sure that the accounts of all seats exist and that what is in use is known. It
+// provision makes sure that the accounts of all takes exist and that what is in use is known. It
 // asks the cluster only about limits that this process has not used yet, about a budget's new
-// period, and about what is in doubt while nothing is on its way that would leave it so.
-func (s *Store) provision(ctx context.Context, takes []activeTake) error {
+// period, and about what is in doubt while nothing is in flight that would leave it so.
+func (s *Store) provision(ctx context.Context, takes []*activeTake) error {
 	missing, ends := s.takesToRead(takes)
 	if s.clock.latestMS() >= ends {
 		// A call that comes once a period is over must not be charged to it.
@@ -32,17 +32,17 @@ func (s *Store) provision(ctx context.Context, takes []activeTake) error {
 	return s.createAccounts(ctx, missing)
 }
 
-// takesToRead returns the seats about which the cluster must be asked, and when the first of the
+// takesToRead returns the takes about which the cluster must be asked, and when the first of the
 // budgets' periods ends.
-func (s *Store) takesToRead(takes []activeTake) (missing []*activeTake, ends int64) {
+func (s *Store) takesToRead(takes []*activeTake) (missing []*activeTake, ends int64) {
 	now := s.clock.nowMS()
 	ends = math.MaxInt64
-	for i := range takes {
-		if takes[i].mustRead(now) {
-			missing = append(missing, &takes[i])
+	for _, take := range takes {
+		if take.mustRead(now) {
+			missing = append(missing, take)
 		}
-		if takes[i].key.kind == weir.Budget {
-			ends = min(ends, takes[i].periodEnd)
+		if take.key.kind == weir.Budget {
+			ends = min(ends, take.periodEnd)
 		}
 	}
 	return missing, ends
@@ -55,7 +55,7 @@ func periodEnded(takes []*activeTake, now int64) bool {
 	})
 }
 
-// readTakes asks the cluster what is in use on the limits of seats.
+// readTakes asks the cluster what is in use on the limits of takes.
 func (s *Store) readTakes(ctx context.Context, takes []*activeTake) error {
 	states := make([]*limitState, len(takes))
 	for i, take := range takes {
@@ -72,13 +72,13 @@ func (s *activeTake) mustRead(now int64) bool {
 	if s.key.kind != weir.Budget {
 		return !ready
 	}
-	from, to := s.Take.Limit.Period(time.UnixMilli(now))
+	from, to := s.Limit.Period(time.UnixMilli(now))
 	s.periodEnd = to.UnixMilli()
 	s.period = s.periodAccountID(from.UnixMilli(), s.periodEnd)
 	return !ready || !s.current(now).accountExists
 }
 
-// current is the seat's period among those that have not ended. The spot is locked.
+// current is the take's period among those that have not ended. s.mu is held.
 func (s *activeTake) current(now int64) *periodAccount {
 	s.periods = slices.DeleteFunc(s.periods, func(p periodAccount) bool {
 		return p.end <= now && p.account != s.period
@@ -172,12 +172,12 @@ func (s *Store) fund(ch *chain, take *activeTake, holding int) {
 }
 
 // markFunded notes which accounts a call has funded.
-func markFunded(ch *chain, takes []activeTake, results []tb.CreateTransferResult) {
+func markFunded(ch *chain, takes []*activeTake, results []tb.CreateTransferResult) {
 	for i := range min(ch.linked, len(results)) {
 		if st := results[i].Status; st != tb.TransferCreated && st != tb.TransferExists {
 			continue
 		}
-		take := &takes[ch.events[i].holding]
+		take := takes[ch.events[i].holding]
 		take.mu.Lock()
 		if take.key.kind == weir.Budget {
 			take.current(0).funded = true

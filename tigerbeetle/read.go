@@ -35,7 +35,7 @@ func (s *Store) readLimit(ctx context.Context, state *limitState) error {
 	return s.readLimits(ctx, []*limitState{state})
 }
 
-// readLimits asks the cluster what is in use on limits: by one look-up for all, one query for the
+// readLimits asks the cluster what is in use on limits: by one lookup for all, one query for the
 // anchor of each bucket that is there, and one for the periods of each budget.
 //
 // A balance means something beside the anchor that it belongs to alone: beside an older one the
@@ -50,8 +50,8 @@ func (s *Store) readLimits(ctx context.Context, states []*limitState) error {
 	return s.readAll(ctx, all)
 }
 
-// readForDenial is readSpots for a call that is to be denied: the limits of its seats are judged by
-// what the cluster says, as of one instant.
+// readForDenial is readSpots for a call that is to be denied: the limits of its takes are judged
+// by what the cluster says, as of one instant.
 func (s *Store) readForDenial(ctx context.Context, takes []*activeTake) error {
 	all := make([]limitRead, len(takes))
 	for i, take := range takes {
@@ -103,10 +103,10 @@ func (l *limitRead) before() {
 	l.addedBefore, l.returnedBefore = l.added, l.returned
 }
 
-// overlapped is true where chains were on their way meanwhile. The spot is locked.
+// overlapped reports whether chains were in flight meanwhile. s.mu is held.
 func (l *limitRead) overlapped() bool { return l.inFlightBefore > 0 || l.begun != l.begunBefore }
 
-// after notes whether what was read can be counted on. The spot is locked.
+// after notes whether what was read can be counted on. s.mu is held.
 func (l *limitRead) after(moved bool) { l.uncertain = moved || l.overlapped() }
 
 // readAccounts asks once, and returns the buckets whose anchor may have moved meanwhile.
@@ -167,8 +167,8 @@ func (s *Store) accounts(ctx context.Context, ids []tb.Uint128) (map[tb.Uint128]
 	return accounts, nil
 }
 
-// latestEnd is when what is held now ends at the latest: a hold that was made anew, up to a second
-// late.
+// latestEnd is when what is held now ends at the latest: a hold that was made again, up to a
+// second late.
 func (s *limitState) latestEnd(now int64) int64 {
 	l := s.last.Load()
 	if l == nil {
@@ -197,7 +197,7 @@ func (l *limitRead) apply(now int64, a *tb.Account) (elsewhere bool) {
 			(*l.into).expiring.others = 0
 		}
 	}
-	// A chain on its way may have been carried out before the account was read, and one that has come
+	// A chain in flight may have been carried out before the account was read, and one that has come
 	// back since may have been after. Only what they do not account for is others' doing.
 	known := l.expiring.Total() + l.expiring.others
 	least := held - l.addingInFlight - (l.returned - l.returnedBefore)
@@ -347,7 +347,7 @@ func (s *Store) readExpiring(ctx context.Context, now int64, take *activeTake) e
 		return nil
 	}
 	take.mu.Lock()
-	_, bound := take.judgedBy().freeAt(take.key.kind, now, take.need(), take.Take.Limit.Capacity)
+	_, bound := take.judgedBy().freeAt(take.key.kind, now, take.need(), take.Limit.Capacity)
 	take.mu.Unlock()
 	if !bound {
 		return nil

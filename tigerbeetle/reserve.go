@@ -57,11 +57,11 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *wei
 type reserveOp struct {
 	s *Store
 	// plan is a copy, and out of its own: a chain that the cluster has may outlive the call.
-	plan     weir.Plan
-	out      *weir.Outcome
-	takes    []activeTake
-	takePtrs []*activeTake
-	// attempt tells the chains that were sent apart, and is on the header: see [reserveOp.nextAttempt].
+	plan  weir.Plan
+	out   *weir.Outcome
+	takes []*activeTake
+	// attempt tells the chains that were sent apart, and is on the header: see
+	// [reserveOp.nextAttempt].
 	attempt int64
 	// repeat is false for a lease that the limiter has made for this call: nobody can have asked
 	// for it before.
@@ -75,8 +75,7 @@ type reserveOp struct {
 
 func newReserveOp(s *Store, p *weir.Plan) *reserveOp {
 	c := &reserveOp{
-		s: s, plan: *p, out: p.Outcome(),
-		takes: make([]activeTake, len(p.Takes)), takePtrs: make([]*activeTake, 0, len(p.Takes)), repeat: !p.New,
+		s: s, plan: *p, out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
 	}
 	c.plan.Subjects, c.plan.Takes = nil, slices.Clone(p.Takes)
 	for i := range c.plan.Takes {
@@ -97,9 +96,9 @@ const (
 // one fails.
 const orderedAttempts = 4
 
-// nextAttempt takes the next attempt, because a denial uses up the IDs of one. A lease may be denied
-// any number of times, by any number of servers, before it is admitted, so the later ones are
-// random.
+// nextAttempt takes the next attempt, because a denial uses up the IDs of one. A lease may be
+// denied any number of times, by any number of servers, before it is admitted, so the later ones
+// are random.
 func (c *reserveOp) nextAttempt() {
 	if c.attempt < orderedAttempts {
 		c.attempt++
@@ -111,21 +110,22 @@ func (c *reserveOp) nextAttempt() {
 // findLimits finds the limits.
 func (c *reserveOp) findLimits() {
 	now, version := c.s.clock.nowMS(), c.s.ownVersion()
-	for i := range c.plan.Takes {
+	takes := make([]activeTake, len(c.plan.Takes))
+	for i := range takes {
 		t := &c.plan.Takes[i]
-		c.takes[i] = activeTake{
+		takes[i] = activeTake{
 			limitState: c.s.states.find(now, &c.s.namespace, limitKey{t.Subject, t.Limit.Name, t.Limit.Kind}),
 			Take:       t, cost: t.Cost(), belowCapacity: t.Limit.Capacity - t.Ceiling, version: version,
 		}
-		c.takes[i].last.Store(t.Limit)
-		c.takePtrs = append(c.takePtrs, &c.takes[i])
+		takes[i].last.Store(t.Limit)
+		c.takes[i] = &takes[i]
 	}
 }
 
-// takesWhere are the seats of which something is so.
+// takesWhere are the takes of which something is so.
 func (c *reserveOp) takesWhere(are func(*activeTake) bool) []*activeTake {
 	var some []*activeTake
-	for _, take := range c.takePtrs {
+	for _, take := range c.takes {
 		if are(take) {
 			some = append(some, take)
 		}
@@ -143,7 +143,7 @@ func (c *reserveOp) run(ctx context.Context) error {
 		if err := c.s.provision(ctx, c.takes); err != nil {
 			return err
 		}
-		for _, s := range c.takePtrs {
+		for _, s := range c.takes {
 			s.observed, s.passed = nil, false
 		}
 		if done, err := c.deniedFromMemory(ctx); err != nil || done {
@@ -163,17 +163,17 @@ func (c *reserveOp) run(ctx context.Context) error {
 	return nil
 }
 
-// send sends one chain and reads the answer. It is not done where the chain is to be sent anew.
+// send sends one chain and reads the answer. It is not done where the chain is to be sent again.
 func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, client.Unavailable(err) // nobody waits for it
 	}
-	now, err := c.s.claimAnchors(ctx, c.takePtrs)
+	now, err := c.s.claimAnchors(ctx, c.takes)
 	if err != nil {
 		return false, err
 	}
-	defer c.s.releaseAnchors(c.takePtrs)
-	if periodEnded(c.takePtrs, now) {
+	defer c.s.releaseAnchors(c.takes)
+	if periodEnded(c.takes, now) {
 		return false, nil
 	}
 	c.skipUncountable(now)
@@ -181,10 +181,10 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	if err := c.s.fits(ch); err != nil {
 		return false, err
 	}
-	for _, take := range c.takePtrs {
+	for _, take := range c.takes {
 		take.observed, take.passed, take.takes = nil, false, take.cost
 	}
-	addInFlight(c.takePtrs, 1, false)
+	addInFlight(c.takes, 1, false)
 	results, err := c.s.send(context.WithoutCancel(ctx), ch)
 	c.unknown = err != nil && !client.IsUnsent(err)
 	v := ch.result(results)
@@ -195,9 +195,9 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 		}
 		c.s.recycle(ch)
 	}
-	addInFlight(c.takePtrs, -1, false)
+	addInFlight(c.takes, -1, false)
 	if err != nil {
-		markUncertain(c.takePtrs)
+		markUncertain(c.takes)
 	}
 	if err != nil || v.created {
 		return err == nil, err
@@ -213,7 +213,7 @@ func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult)
 	if len(c.takes) == 0 { // the chain has a header alone, and perhaps keys
 		return false, unexpected("create_transfers", v.status.String())
 	}
-	take := &c.takes[v.event.holding]
+	take := c.takes[v.event.holding]
 	switch {
 	case v.event.role == roleRefill && exists(v.status):
 		c.s.noteForeign()
@@ -232,7 +232,7 @@ func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult)
 	case v.status == tb.TransferExceedsCredits:
 		c.nextAttempt()
 		return c.deny(ctx, now, take)
-	case exists(v.status): // an attempt of another server, on its way
+	case exists(v.status): // an attempt of another server, in flight
 		c.nextAttempt()
 		return false, nil
 	}
@@ -242,23 +242,22 @@ func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult)
 // buildChain builds the call.
 func (c *reserveOp) buildChain(now int64) *chain {
 	ch := c.s.newChain(c.plan.ID, c.attempt, 1+4*len(c.takes)+len(c.plan.Keys))
-	for i := range c.takes {
-		c.s.fund(ch, &c.takes[i], i)
+	for i, take := range c.takes {
+		c.s.fund(ch, take, i)
 	}
 	c.out.Expires = c.plan.Expires(time.UnixMilli(now))
 	ch.header(transferID(c.plan.ID, 0, 0), headerData{
 		code: codeLease, fingerprint: c.plan.Fingerprint, amount: uint64(c.out.Expires.UnixMilli()),
 		extra: uint32(c.attempt)<<chargeBits | uint32(c.plan.Charges),
 	})
-	for i := range c.takes {
-		if take := &c.takes[i]; take.movesAnchor {
+	for i, take := range c.takes {
+		if take.movesAnchor {
 			take.mu.Lock()
 			take.refill(ch, i)
 			take.mu.Unlock()
 		}
 	}
-	for i := range c.takes {
-		take := &c.takes[i]
+	for i, take := range c.takes {
 		take.mu.Lock()
 		take.appendTake(ch, c.plan.Fingerprint, i)
 		take.mu.Unlock()
@@ -336,8 +335,8 @@ func (c *chain) addPart(holding int, p weir.Part, from tb.Uint128, none bool) {
 // applyTaken notes what an admitted chain has taken, and where it is.
 func (c *reserveOp) applyTaken(now, at int64) {
 	c.out.At = time.UnixMilli(at)
-	for i := range c.takes {
-		take, taken := &c.takes[i], &c.out.Taken[i]
+	for i, take := range c.takes {
+		taken := &c.out.Taken[i]
 		take.mu.Lock()
 		if take.movesAnchor {
 			take.anchorMoved()
@@ -377,7 +376,7 @@ func (s *activeTake) applyTaken(at int64) []weir.Piece {
 		p.Until = s.periodEnd
 		return []weir.Piece{p, accountPiece(s.period)}
 	default:
-		p.Until = at + lengthOf(s.Take.Limit).Milliseconds()
+		p.Until = at + lengthOf(s.Limit).Milliseconds()
 		s.expiring.Add(p.Until, p.Units)
 	}
 	return []weir.Piece{p}

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Status reports limits as they are on the cluster: all of one instant, as many
-// as one look-up gets. It creates nothing.
+// Status reports limits as they are on the cluster: all of one instant, as many as one lookup
+// gets. It creates nothing.
 func (s *Store) Status(
 	ctx context.Context, _ time.Time, of []weir.Judged,
 ) ([]weir.LimitStatus, error) {
@@ -82,10 +82,10 @@ func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.S
 // meanwhile.
 const statusRounds = 4
 
-// readStatus looks at all accounts at once, and then at the buckets' anchors. What an account has is
-// worth something only with the anchor that it had then: with an earlier one, what the bucket has
-// regained would count twice. So it looks again where an anchor may be later. Where they move all
-// the time, the last look counts: it may lack what a bucket regains while a call goes to the
+// readStatus looks at all accounts at once, and then at the buckets' anchors. What an account has
+// is worth something only with the anchor that it had then: with an earlier one, what the bucket
+// has regained would count twice. So it looks again where an anchor may be later. Where they move
+// all the time, the last look counts: it may lack what a bucket regains while a call goes to the
 // cluster and back.
 func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.LimitStatus, error) {
 	var ids []tb.Uint128
@@ -126,7 +126,7 @@ func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.
 }
 
 // anchored reads a bucket's anchor after its account, and reports whether it is the one that the
-// account had: it was there before the look-up, by the cluster's time or since the look before
+// account had: it was there before the lookup, by the cluster's time or since the look before
 // found it too.
 func (s *Store) anchored(
 	ctx context.Context, v *statusTarget, accounts map[tb.Uint128]*tb.Account, before int64,
@@ -162,8 +162,8 @@ func (s *Store) availableOn(now int64, v *statusTarget, accounts map[tb.Uint128]
 	return capacity - int64(used)
 }
 
-// availableInBucket is what a bucket has available under the definition that it would have with the next
-// call.
+// availableInBucket is what a bucket has available under the definition that it would have with
+// the next call.
 func (s *Store) availableInBucket(now int64, v *statusTarget, spent *tb.Account) int64 {
 	k := &v.spot.bucket
 	if k.anchor.b == 0 {

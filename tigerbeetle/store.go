@@ -95,7 +95,8 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	return s, nil
 }
 
-// initNamespace makes the namespace's accounts, and puts the definitions in force where none are newer.
+// initNamespace makes the namespace's accounts, and puts the definitions in force where none are
+// newer.
 func (s *Store) initNamespace(ctx context.Context) error {
 	if err := s.checkLedger(ctx); err != nil {
 		return err
@@ -213,12 +214,11 @@ func (s *Store) fits(ch *chain) error {
 	return nil
 }
 
-// checkFits refuses a reservation whose chain might not fit one call, before anything is made for it:
-// whether it does is not to depend on who funds the accounts, or moves the anchors.
-func (s *Store) checkFits(takes []activeTake) error {
+// checkFits refuses a reservation whose chain might not fit one call, before anything is made for
+// it: whether it does is not to depend on who funds the accounts, or moves the anchors.
+func (s *Store) checkFits(takes []*activeTake) error {
 	events := 1 // the header
-	for i := range takes {
-		t := takes[i].Take
+	for _, t := range takes {
 		switch t.Limit.Kind {
 		case weir.Bucket:
 			events += 5

@@ -20,7 +20,7 @@ const (
 	stepAdjust = 1 << attemptBits // even, and twice the sequence number
 	stepExtend = stepAdjust + 1   // odd, and twice the millisecond
 	stepEnd    = 1 << 46
-	// A chain that is sent anew with other IDs has its number above the step.
+	// A chain that is sent again with other IDs has its number above the step.
 	againBits = 47
 	stepMask  = 1<<againBits - 1
 )
@@ -37,9 +37,9 @@ func stepOf(u *weir.Update, now int64) int64 {
 }
 
 // Update makes a lease stand for something else by one linked chain in one call: all of it or
-// nothing. It is refused, with [weir.Invalid] and before anything is applied, if a count would
-// no longer fit. The chain renews the lease's token, so that of two servers that change it at once one is
-// second: its update is stale.
+// nothing. It is refused, with [weir.Invalid] and before anything is applied, if a count would no
+// longer fit. The chain renews the lease's token, so that of two servers that change it at once
+// one is second: its update is stale.
 func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *weir.Outcome) error {
 	if err := s.enter(false); err != nil {
 		return err
@@ -130,7 +130,7 @@ type activeChange struct {
 	pieces   []weir.Piece
 	from, to int64
 	parts    []weir.Part
-	// unchanged is true where a shadow limit cannot count more, so that the parts are as before.
+	// unchanged is true if a shadow limit cannot count more, so that the parts are as before.
 	unchanged bool
 	// returnedMarks are the pieces that have ended on the cluster.
 	returnedMarks map[int64]bool
@@ -176,8 +176,8 @@ func (x *activeChange) begin(s *Store, now int64, of *weir.Change) {
 	x.from, x.to = of.From, of.To
 }
 
-// attempt sends a chain, where nobody is known to have been quicker. It returns nothing where it is to
-// be tried again.
+// attempt sends a chain, where nobody is known to have been quicker. It returns nothing where it
+// is to be tried again.
 func (c *updateOp) attempt(ctx context.Context) (*weir.Outcome, error) {
 	if c.u.Verb == weir.VerbAdjust && c.u.Seq <= c.seq {
 		return nil, c.stale(ctx)
@@ -188,7 +188,8 @@ func (c *updateOp) attempt(ctx context.Context) (*weir.Outcome, error) {
 	return c.send(ctx)
 }
 
-// readUnknown asks the cluster about buckets that this process has not used, where more is taken of them.
+// readUnknown asks the cluster about buckets that this process has not used, where more is taken
+// of them.
 func (c *updateOp) readUnknown(ctx context.Context) error {
 	var unknown []*limitState
 	for i := range c.changes {
@@ -204,7 +205,7 @@ func (c *updateOp) readUnknown(ctx context.Context) error {
 	return c.s.readLimits(ctx, unknown)
 }
 
-// leaseLives is true where the lease goes on.
+// leaseLives reports whether the lease goes on.
 func (c *updateOp) leaseLives() bool { return !c.u.Ends() }
 
 func (c *updateOp) cannotCount(i int, reason string) error {
@@ -215,7 +216,7 @@ func (c *updateOp) cannotCount(i int, reason string) error {
 	}
 }
 
-// send sends one chain. It returns nothing where the chain is to be sent anew.
+// send sends one chain. It returns nothing where the chain is to be sent again.
 func (c *updateOp) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, client.Unavailable(err) // nobody waits for it
@@ -283,15 +284,15 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outc
 			x.returnedMarks = make(map[int64]bool)
 		}
 		x.returnedMarks[v.event.mark] = true
-		return nil, nil // It is to be sent anew.
+		return nil, nil // It is to be sent again.
 	case v.status == tb.TransferIDAlreadyFailed:
 		c.attempts++
-		return nil, nil // It is to be sent anew.
+		return nil, nil // It is to be sent again.
 	case v.status == tb.TransferExceedsCredits:
 		c.attempts++
-		if x.Take.Limit.Shadow {
+		if x.Limit.Shadow {
 			x.to, x.unchanged, x.parts = x.from, true, x.holding.Parts
-			return nil, nil // It is to be sent anew.
+			return nil, nil // It is to be sent again.
 		}
 		return nil, c.cannotCount(v.event.holding, "is more than can be counted")
 	case exists(v.status):
@@ -300,8 +301,8 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outc
 	return nil, unexpected("create_transfers", v.status.String())
 }
 
-// stale reads a lease that somebody else has changed, or that this update has changed before, and tells
-// the limiter. A lease that is to be withdrawn is left to whoever has changed it.
+// stale reads a lease that somebody else has changed, or that this update has changed before, and
+// tells the limiter. A lease that is to be withdrawn is left to whoever has changed it.
 func (c *updateOp) stale(ctx context.Context) error {
 	if c.withdrawing {
 		c.claimedElsewhere = true
@@ -342,7 +343,7 @@ func (c *updateOp) outcome(at, step int64) *weir.Outcome {
 		x := &c.changes[i]
 		if c.u.Verb == weir.VerbExtend {
 			x.renewed(at)
-			out.Expires = leaseEnd(out.Expires, x.Take.Limit.Kind, x.after)
+			out.Expires = leaseEnd(out.Expires, x.Limit.Kind, x.after)
 		}
 		out.Taken[i] = weir.Taken{Units: x.to, Pieces: x.after}
 	}
@@ -353,8 +354,8 @@ func (c *updateOp) outcome(at, step int64) *weir.Outcome {
 	return out
 }
 
-// checkSettleable refuses an adjust after which the lease might take more events to settle than one call
-// holds: it could not be cancelled any more.
+// checkSettleable refuses an adjust after which the lease might take more events to settle than
+// one call holds: it could not be cancelled any more.
 func (c *updateOp) checkSettleable(now int64) error {
 	if c.u.Verb != weir.VerbAdjust {
 		return nil
@@ -447,7 +448,7 @@ func (x *activeChange) applyExpiring(now int64) {
 // renewed makes the slots that an extend has taken end when they do on the cluster, which carried
 // it out at an instant.
 func (x *activeChange) renewed(at int64) {
-	length := lengthOf(x.Take.Limit).Milliseconds()
+	length := lengthOf(x.Limit).Milliseconds()
 	for k := range x.after {
 		p := &x.after[k]
 		if taken := !slices.ContainsFunc(x.pieces, func(old weir.Piece) bool { return old.Mark == p.Mark }); taken {

@@ -72,7 +72,7 @@ func (c *updateOp) appendChange(ch *chain, now int64, i int) error {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.key.kind == weir.Bucket && x.to > x.from && !x.limitState.bucket.fits(now, x.to-x.from) {
-		if !x.Take.Limit.Shadow {
+		if !x.Limit.Shadow {
 			return c.cannotCount(i, "is more than can be counted")
 		}
 		x.to, x.unchanged, x.parts = x.from, true, x.holding.Parts
@@ -165,7 +165,8 @@ func (x *activeChange) hasReturned(now int64, p *weir.Piece) bool {
 	return p.Until <= now || x.returnedMarks[p.Mark]
 }
 
-// remainingSeconds is a time in whole seconds that is not shorter than what is left until an instant.
+// remainingSeconds is a time in whole seconds that is not shorter than what is left until an
+// instant.
 func remainingSeconds(now, until int64) uint32 { return uint32(max((until-now+999)/1000, 1)) }
 
 // voidPiece voids what a piece stands for.
@@ -188,8 +189,8 @@ func (x *activeChange) appendHold(ch *chain, units, until int64, timeout uint32,
 	return weir.Piece{Units: units, Until: until, Mark: ch.mark()}
 }
 
-// changeExpiring lets units go, what was added last first, or occupies more. What stays keeps its end,
-// to the next whole second.
+// changeExpiring lets units go, what was added last first, or occupies more. What stays keeps its
+// end, to the next whole second.
 func (x *activeChange) changeExpiring(ch *chain, now int64, i int) {
 	keep := slices.Clone(x.pieces)
 	left := x.from - x.to
@@ -216,8 +217,8 @@ func (x *activeChange) changeExpiring(ch *chain, now int64, i int) {
 	}
 }
 
-// keptPieces are the pieces that have units, and a window's first, which says when it ends. Those whose
-// units have returned, and which are only counted, are one.
+// keptPieces are the pieces that have units, and a window's first, which says when it ends. Those
+// whose units have returned, and which are only counted, are one.
 func (x *activeChange) keptPieces(now int64, keep []weir.Piece) []weir.Piece {
 	var left []weir.Piece
 	for k, p := range keep {
@@ -231,16 +232,16 @@ func (x *activeChange) keptPieces(now int64, keep []weir.Piece) []weir.Piece {
 	return left
 }
 
-// maxWindowPieces is how many pieces a window has before what it grows by is added to one that ends at
-// the same time: two events instead of one, so that a lease that grows all the time can still be
-// settled.
+// maxWindowPieces is how many pieces a window has before what it grows by is added to one that
+// ends at the same time: two events instead of one, so that a lease that grows all the time can
+// still be settled.
 const maxWindowPieces = 8
 
 // grow occupies more units: until those first reserved return, or, if they have, from now on. What
 // it makes a part of the new piece has no units in keep any more.
 func (x *activeChange) grow(ch *chain, now int64, keep []weir.Piece, i int) weir.Piece {
 	n := x.to - x.from
-	length := lengthOf(x.Take.Limit)
+	length := lengthOf(x.Limit)
 	until, timeout := now+length.Milliseconds(), uint32(length/time.Second)
 	if len(keep) > 0 && !x.hasReturned(now, &keep[0]) {
 		until = keep[0].Until
@@ -263,7 +264,7 @@ func (x *activeChange) extend(ch *chain, now int64, i int) {
 	if x.key.kind != weir.Concurrency {
 		return
 	}
-	length := lengthOf(x.Take.Limit)
+	length := lengthOf(x.Limit)
 	for k := range x.after {
 		p := &x.after[k]
 		if p.Units == 0 || x.hasReturned(now, p) {

@@ -274,8 +274,8 @@ func (s *Store) pollOnce(ctx context.Context, askTime bool) error {
 	return nil
 }
 
-// digestOf stands for definitions on the cluster. What they leave out is not in it, so that two releases of
-// weir of which one knows more fields agree about a file that uses none of them.
+// digestOf stands for definitions on the cluster. What they leave out is not in it, so that two
+// releases of weir of which one knows more fields agree about a file that uses none of them.
 func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	text, err := json.Marshal(d) //nolint:musttag // Only weir reads it, and the names of the fields stay.
 	if err != nil {
@@ -293,8 +293,8 @@ func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	return idOf(sha256.Sum256(text)), nil
 }
 
-// withoutZeros drops the fields that say nothing. Empty lists and objects stay: to declare something
-// without limits is not the same as not to declare it.
+// withoutZeros drops the fields that say nothing. Empty lists and objects stay: to declare
+// something without limits is not the same as not to declare it.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

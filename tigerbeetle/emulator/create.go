@@ -86,8 +86,8 @@ func (e *Emulator) setState(t *storedTransfer, state pendingState) {
 	t.state = state
 }
 
-// chains does events in order, and takes back each linked chain that fails. The first event of a chain
-// that does not succeed keeps its status, and the others get that of a chain that failed.
+// chains does events in order, and takes back each linked chain that fails. The first event of a
+// chain that does not succeed keeps its status, and the others get that of a chain that failed.
 func (e *Emulator) chains(n int, linked func(i int) bool, do func(i int) (ok bool), fail func(i int, open bool)) {
 	begin, broken := -1, false
 	for i := range n {
@@ -148,8 +148,8 @@ func (e *Emulator) CreateAccounts(
 	return results, nil
 }
 
-// CreateTransfers makes transfers. An ID whose transfer failed for what the accounts were like at that
-// instant can never be used again.
+// CreateTransfers makes transfers. An ID whose transfer failed for what the accounts were like at
+// that instant can never be used again.
 func (e *Emulator) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {

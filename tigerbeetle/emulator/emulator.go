@@ -15,8 +15,8 @@ import (
 type Options struct {
 	// Now is the cluster's clock. Default: [time.Now].
 	Now func() time.Time
-	// Tick is how coarse the clock is: what is due within a tick is due at it. Default: a nanosecond, as
-	// on a cluster.
+	// Tick is how coarse the clock is: what is due within a tick is due at it. Default: a nanosecond,
+	// as on a cluster.
 	Tick time.Duration
 	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One for
 	// development holds 253.
@@ -139,8 +139,8 @@ const maxReply = 8189
 // maxLookup is how many IDs a call holds: eight in the place of an event.
 func (e *Emulator) maxLookup() int { return min(8*e.options.MaxEvents+7, maxReply) }
 
-// enter begins a call that holds so many events, or IDs, or answers, of at most so many: it expires what
-// is due.
+// enter begins a call that holds so many events, or IDs, or answers, of at most so many: it
+// expires what is due.
 func (e *Emulator) enter(ctx context.Context, events, most int) error {
 	switch err := ctx.Err(); {
 	case err != nil:
@@ -294,7 +294,7 @@ func matching(list []*storedTransfer, reversed bool, limit uint32, match func(*t
 	return found
 }
 
-// matchesFilter is true where a filter does not ask, or for just that.
+// matchesFilter reports whether a filter does not ask, or for just that.
 func matchesFilter[T comparable](asked, is T) bool {
 	var none T
 	return asked == none || asked == is

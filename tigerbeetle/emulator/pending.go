@@ -93,7 +93,8 @@ func resolvable(t *tb.Transfer, p *storedTransfer) (uint128.Number, tb.CreateTra
 	return amount, tb.TransferCreated
 }
 
-// resolution is the transfer that a post or void becomes: what it does not say is its pending one's.
+// resolution is the transfer that a post or void becomes: what it does not say is its pending
+// one's.
 func resolution(t *tb.Transfer, p *storedTransfer, amount uint128.Number, at uint64) tb.Transfer {
 	n := tb.Transfer{
 		ID: t.ID, DebitAccountID: p.DebitAccountID, CreditAccountID: p.CreditAccountID,

@@ -84,8 +84,8 @@ func resolve(
 	return out, nil
 }
 
-// unreachableError says that no cluster has answered. No field is named: on a call the limiter names the
-// lease.
+// unreachableError says that no cluster has answered. No field is named: on a call the limiter
+// names the lease.
 func unreachableError(addresses []string, cluster *big.Int, cause error) error {
 	return &weir.Error{
 		Code: weir.Unavailable, Err: cause,

@@ -24,15 +24,15 @@ const (
 	maxInFlight = 10_000
 	// SessionTimeout is how long a cluster has to let a client in, where nobody says.
 	SessionTimeout = 5 * time.Second
-	// minPause is the pause before a lost client is made anew; it doubles up to mostPause.
+	// minPause is the pause before a lost client is made again; it doubles up to mostPause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// Client is the [Ledger] of a cluster: TigerBeetle's own client, which sends what is called at once
-// together, with three things that it lacks. A call ends with its context, while what it asked for
-// may still be carried out; calls that nobody waits for anymore are counted and bounded; and a
-// client that the cluster has shut out is made anew.
+// Client is the [Ledger] of a cluster: TigerBeetle's own client, which sends what is called at
+// once together, with three things that it lacks. A call ends with its context, while what it
+// asked for may still be carried out; calls that nobody waits for anymore are counted and bounded;
+// and a client that the cluster has shut out is made again.
 type Client struct {
 	options  options
 	inFlight chan struct{}
@@ -43,7 +43,7 @@ type Client struct {
 	native      tb.Client // nil while there is none
 	downBecause error     // why there is none
 	closed      bool
-	// reconnectLater makes the client anew; end makes it stop.
+	// reconnectLater makes the client again; end makes it stop.
 	reconnectLater func()
 	end            context.CancelFunc
 	reconnecting   sync.WaitGroup
@@ -55,14 +55,14 @@ type options struct {
 	dial func(ctx context.Context) (tb.Client, error)
 	// unreachable is the error where nobody answered.
 	unreachable func(cause error) error
-	// onError is told why a client was lost, and why it could not be made anew.
+	// onError is told why a client was lost, and why it could not be made again.
 	onError     func(error)
 	maxInFlight int
 }
 
-// Open returns a client that has a session with the cluster whose replicas have the given addresses. A
-// cluster of nil has the ID 0. OnError may be nil; it is told why a session was lost, and why it could
-// not be replaced.
+// Open returns a client that has a session with the cluster whose replicas have the given
+// addresses. A cluster of nil has the ID 0. OnError may be nil; it is told why a session was lost,
+// and why it could not be replaced.
 func Open(
 	ctx context.Context, addresses []string, cluster *big.Int, onError func(error),
 ) (*Client, error) {

@@ -41,7 +41,8 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 	return Unavailable(err)
 }
 
-// waitSession waits for a session and finds out how much a call holds. It ends when the client is closed.
+// waitSession waits for a session and finds out how much a call holds. It ends when the client is
+// closed.
 func (c *Client) waitSession(native tb.Client) error {
 	// The native client answers it without the server, but not before it has a session.
 	if err := native.Nop(); err != nil {
@@ -83,9 +84,10 @@ func largestFitting(most int, fits func(n int) (bool, error)) (int, error) {
 	return least, nil
 }
 
-// eventsForLookups is how many events a request holds which holds so many look-ups: what bounds both is
-// its size in bytes. A request ends with a trailer as large as one of its elements. A server that
-// takes all look-ups which fit an answer is taken to be one that was not told to take less.
+// eventsForLookups is how many events a request holds which holds so many lookups: what bounds
+// both is its size in bytes. A request ends with a trailer as large as one of its elements. A
+// server that takes all lookups which fit an answer is taken to be one that was not told to take
+// less.
 func eventsForLookups(lookups int) int {
 	const lookupBytes, eventBytes = 16, 128
 	if lookups >= maxEvents {
@@ -139,8 +141,8 @@ func (c *Client) reconnect(ctx context.Context) {
 	}
 }
 
-// setNative takes a new native client, or notes why there is none. It returns true where nothing more
-// is to be done.
+// setNative takes a new native client, or notes why there is none. It returns true where nothing
+// more is to be done.
 func (c *Client) setNative(native tb.Client, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
