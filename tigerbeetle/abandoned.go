@@ -14,11 +14,11 @@ import (
 )
 
 const (
-	// adoptTimeout is how long a reservation that nobody waits for is kept for a repeat, once it
-	// is known to have been carried out.
+	// adoptTimeout is how long an abandoned reservation is kept for a repeat once it is known to have
+	// been carried out.
 	adoptTimeout = time.Second
-	// maxWithdrawals is how many reservations are withdrawn at once. The client sends calls that
-	// are made at once together.
+	// maxWithdrawals is how many reservations are withdrawn concurrently. The client batches
+	// concurrent calls.
 	maxWithdrawals = 64
 	// minPause is the pause before a withdrawal that failed is tried again; it doubles up to maxPause.
 	minPause = 100 * time.Millisecond
@@ -28,7 +28,7 @@ const (
 )
 
 // inflightReserve is a Reserve under way. It goes on after its caller has left, because a chain
-// that the cluster has been given cannot be called back.
+// cannot be recalled once it was sent.
 type inflightReserve struct {
 	op *reserveOp
 	// done is closed once err, and the outcome of c, are set.
@@ -55,9 +55,9 @@ type abandoned struct {
 	permits chan struct{}
 }
 
-// runReserve makes an attempt and waits for its outcome, or for the end of the context. The chain
-// that is in flight then is not called back: if it was carried out, it is withdrawn unless a
-// repeat comes for it.
+// runReserve runs a reservation and waits for its outcome, or for the end of the context. A chain
+// in flight cannot be recalled then: if it was carried out, it is withdrawn unless a repeat adopts
+// it.
 func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 	a := &inflightReserve{op: c}
 	if ctx.Done() == nil {
@@ -72,7 +72,7 @@ func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 		case <-a.done:
 		case <-ctx.Done():
 			select {
-			case <-a.done: // both at once: the outcome counts
+			case <-a.done: // both happened: the outcome counts
 			default:
 				s.abandon(a)
 				return client.Unavailable(ctx.Err())
@@ -90,7 +90,7 @@ func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 // charged reports whether the attempt was carried out. It must be decided.
 func (a *inflightReserve) charged() bool { return a.err == nil && !a.op.out.Denied && !a.op.out.Replay }
 
-// abandon begins to look after an attempt whose caller leaves.
+// abandon takes charge of a reservation whose caller leaves.
 func (s *Store) abandon(a *inflightReserve) {
 	s.counts.abandoned.Add(1)
 	if a.done == nil {
@@ -103,7 +103,7 @@ func (s *Store) abandon(a *inflightReserve) {
 	if old := l.byLease[a.op.plan.ID]; old != nil {
 		l.count.Add(-1)
 		if !old.withdrawing {
-			close(old.adopted) // by this one, which has repeated its chain
+			close(old.adopted) // by a, which has sent its chain again
 		}
 	}
 	l.byLease[a.op.plan.ID] = a
@@ -124,8 +124,8 @@ func (l *abandoned) forget(a *inflightReserve) {
 	close(a.withdrawn)
 }
 
-// watchAbandoned waits until the fate of an abandoned attempt is known, and withdraws what was
-// carried out if no repeat has come for it.
+// watchAbandoned waits until it is known what became of an abandoned reservation, and withdraws it
+// if it was carried out and no repeat has adopted it.
 func (s *Store) watchAbandoned(a *inflightReserve) {
 	l := &s.abandoned
 	defer l.keepers.Done()
@@ -177,10 +177,11 @@ func (s *Store) withdrawSurely(a *inflightReserve) {
 	}
 }
 
-// resumeReserve answers a reservation whose earlier attempt is still looked after. No repeat is
-// denied, and nothing is sent again, before the fate of that attempt is known: it could be charged
-// after the denial. The outcome stays empty if the cluster is to be asked; earlier is then the
-// attempt whose fate only the cluster knows, or nil.
+// resumeReserve answers a reservation that was abandoned before and is still watched. A repeat is
+// neither denied nor sent before it is known what became of the abandoned one, which could
+// otherwise be charged after the denial. The outcome stays empty if the cluster is to be asked;
+// earlier is then the reservation of which only the cluster knows whether it was carried out, or
+// nil.
 func (s *Store) resumeReserve(
 	ctx context.Context, p *weir.Plan, out *weir.Outcome,
 ) (earlier *reserveOp, err error) {
@@ -240,8 +241,8 @@ func (l *abandoned) withdraws(a *inflightReserve) bool {
 	return a.withdrawing
 }
 
-// adopt takes over an attempt that was carried out. It is over if there is nothing left to adopt.
-// If other limits apply by now, the lease is to be recovered.
+// adopt takes over a reservation that was carried out. Over means that there is nothing left to
+// adopt. If other limits apply by now, the lease has to be recovered.
 func (l *abandoned) adopt(a *inflightReserve, p *weir.Plan, out *weir.Outcome) (over bool, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -267,16 +268,16 @@ func (l *abandoned) adopt(a *inflightReserve, p *weir.Plan, out *weir.Outcome) (
 	return false, nil
 }
 
-// drop makes an attempt its adopter's. The lock is held.
+// drop hands a reservation over to its adopter. l.mu is held.
 func (l *abandoned) drop(a *inflightReserve) {
 	close(a.adopted)
 	delete(l.byLease, a.op.plan.ID)
 	l.count.Add(-1)
 }
 
-// answered notes that a caller has been told what became of a lease. An attempt whose fate was
-// unknown is over then: either that caller has the lease, or a denial has used up the IDs of its
-// chain.
+// answered records that a caller has had an answer for a lease. An abandoned reservation of which
+// nothing was known is over then: either that caller has the lease, or a denial has used up the
+// IDs of its chain.
 func (l *abandoned) answered(id weir.LeaseID) {
 	if l.count.Load() == 0 {
 		return

@@ -18,41 +18,40 @@ type activeTake struct {
 	cost int64
 	// belowCapacity is by how much the request's ceiling is below the capacity.
 	belowCapacity int64
-	// version is that of the definitions which the take goes by.
+	// version is that of the definitions by which the take is judged.
 	version uint32
-	// nextAnchor is where the bucket's anchor goes with the chain; carries is true if it does.
+	// nextAnchor is the bucket's anchor after the chain, if movesAnchor is set.
 	nextAnchor  anchor
 	movesAnchor bool
-	// fromForgotten is true if the bucket begins again, since it had been full for long.
+	// fromForgotten is set if the bucket was forgotten, so that it starts full.
 	fromForgotten bool
-	// readInCall is true once the cluster was asked about the limit during this call.
+	// readInCall is set once the limit was read from the cluster during this call.
 	readInCall bool
 	// observed is what it said last, as of one instant, if it is to count for a denial: what the
 	// server knows mixes that with chains in flight. Otherwise nil.
 	observed *estimate
-	// passed is true for a limit that a denial does not name: the cluster has checked it and
-	// found enough, or what was known when it denied for another one did not say that this one is
-	// exceeded.
+	// passed is set for a limit that a denial does not name: the cluster has checked it and found
+	// enough, or by the estimate at the time of the denial it was not exceeded.
 	passed bool
-	// takes and lets are the units that the chain takes, or gives back.
+	// takes and returns are the units that the chain takes or gives back.
 	takes, returns int64
-	// refundsOnly is true if nothing more is taken, spared where the limit is not asked at all: an
-	// extend renews slots alone.
+	// refundsOnly is set if nothing more is taken, skipped if the chain does not touch the limit: an
+	// extend renews only slots.
 	refundsOnly, skipped bool
 	// period is the account of the budget's period, and until when it is.
 	period    tb.Uint128
 	periodEnd int64
 	// mark is where the take's event is, as a mark.
 	mark int64
-	// uncountable is true for a shadow limit that cannot count more.
+	// uncountable is set for the limit is a shadow limit and cannot count more.
 	uncountable bool
 }
 
 // need is what must be available.
 func (s *activeTake) need() int64 { return s.cost + s.belowCapacity }
 
-// capacity is that of the limit in force: where the bucket's anchor is of newer definitions,
-// theirs.
+// capacity is that of the limit in force: for a bucket, the one of its anchor, which may be newer
+// than the plan.
 func (s *activeTake) capacity() int64 {
 	if k := &s.judgedBy().bucket; s.key.kind == weir.Bucket && k.anchor.b > 0 {
 		return kernel.Units(k.anchor.rate.CapacityMilli)
@@ -72,7 +71,7 @@ func (s *activeTake) otherPeriodsUse() uint64 {
 	return sum
 }
 
-// includesOtherPeriods reports whether the cluster's check goes by what this server told it of
+// includesOtherPeriods reports whether the cluster's check includes what this server knows of
 // other periods.
 func (s *activeTake) includesOtherPeriods() bool {
 	s.mu.Lock()
@@ -80,7 +79,7 @@ func (s *activeTake) includesOtherPeriods() bool {
 	return s.key.kind == weir.Budget && s.otherPeriodsUse() > 0
 }
 
-// headroom is what must be free beside the cost, in the account's own units.
+// headroom is what must stay free besides the cost, in the account's own units.
 func (s *activeTake) headroom() uint64 {
 	l := s.Limit
 	switch s.key.kind {
@@ -99,7 +98,7 @@ func (s *activeTake) headroom() uint64 {
 	return fundMilli - uint64(max(capacityMilli-s.belowCapacity*1000, 0))
 }
 
-// judge writes the status as the limit is known to be.
+// judge writes the limit's status by the estimate.
 func (s *activeTake) judge(now int64, status *weir.LimitStatus) {
 	l := s.Limit
 	available := s.availableKnown(now) - s.belowCapacity
@@ -125,8 +124,8 @@ func (s *activeTake) judgedBy() *estimate {
 	return &s.estimate
 }
 
-// raiseEstimate raises what is believed to be available after the cluster has found as much as was
-// needed. It reports whether other servers must have given something back.
+// raiseEstimate raises what is estimated to be available, after the cluster has found as much as
+// was needed. It reports whether other servers must have given something back.
 func (s *activeTake) raiseEstimate(now int64) (elsewhere bool) {
 	missing := s.need() - s.availableKnown(now)
 	if s.Limit.Shadow || missing <= 0 {
@@ -144,8 +143,8 @@ func (s *activeTake) raiseEstimate(now int64) (elsewhere bool) {
 	return s.updatesInFlight == 0
 }
 
-// availableKnown is what is available by what is known, in units; of a bucket under the definition
-// that it has or is about to have.
+// availableKnown is what is available by the estimate, in units; of a bucket, by the definition
+// that it has or is about to get.
 func (s *activeTake) availableKnown(now int64) int64 {
 	e := s.judgedBy()
 	if s.key.kind != weir.Bucket {
@@ -163,7 +162,8 @@ func (s *activeTake) availableKnown(now int64) int64 {
 	return k.available(now)
 }
 
-// redefinesLocked is true for a bucket whose next anchor will have another definition.
+// redefinesLocked reports whether the limit is a bucket whose next anchor will have another
+// definition. s.mu is held.
 func (s *activeTake) redefinesLocked() bool {
 	a := &s.judgedBy().bucket.anchor
 	if s.key.kind != weir.Bucket || s.key.Entity == "" || a.b == 0 {
@@ -172,7 +172,7 @@ func (s *activeTake) redefinesLocked() bool {
 	return a.rate != rateOf(s.Limit) && !olderVersion(s.version, a.version)
 }
 
-// skipUncountable makes shadow limits that cannot count more take nothing: a balance has 64 bits.
+// skipUncountable lets shadow limits that cannot count more take nothing: a balance has 64 bits.
 func (c *reserveOp) skipUncountable(now int64) {
 	for _, take := range c.takes {
 		if !take.Limit.Shadow || take.key.kind != weir.Bucket {
@@ -206,7 +206,8 @@ func lengthOf(l *weir.Limit) time.Duration {
 	return l.Timeout
 }
 
-// addInFlight notes that a chain is in flight to the limit states of takes, or that it is back.
+// addInFlight counts a chain in flight, with n of 1, or its return, with -1, on the limits of its
+// takes.
 func addInFlight(takes []*activeTake, n int64, settles bool) {
 	for _, take := range takes {
 		take.mu.Lock()
@@ -223,8 +224,8 @@ func addInFlight(takes []*activeTake, n int64, settles bool) {
 	}
 }
 
-// markUncertain notes that the answer to a chain was lost. The cluster may have carried it out, so
-// the limits are read before anything else is said of them.
+// markUncertain records that the answer to a chain was lost. The cluster may have carried it out,
+// so the limits are read again before they are estimated.
 func markUncertain(takes []*activeTake) {
 	for _, take := range takes {
 		take.mu.Lock()

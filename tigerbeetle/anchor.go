@@ -69,8 +69,9 @@ func readAnchor(t *tb.Transfer) anchor {
 }
 
 // nextAnchor is the anchor after the one that is known: at an instant, under a definition. It is
-// false where nothing would change. It moves though nothing has been regained: a chain that moves
-// it fails where another server has, and so knows the capacity that its check goes by.
+// false where nothing would change. It moves even if nothing has been regained: a chain that moves
+// the anchor fails if another server has moved it, so it knows the capacity that its check is made
+// for.
 func (k *bucketEstimate) nextAnchor(now int64, r kernel.Rate, version uint32) (anchor, bool) {
 	a := k.anchor
 	changed := a.rate != r && (a.b == 0 || !olderVersion(version, a.version))
@@ -93,13 +94,13 @@ func olderVersion(version, other uint32) bool {
 	return (version-other)&versionMask > versionMask/2
 }
 
-// leewayMS is for how long calls go without moving a bucket's anchor while another one of the
-// process is in flight with it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
+// leewayMS is how long calls leave a bucket's anchor alone while another call of the process is
+// moving it, in milliseconds (docs/adr/0020-tigerbeetle-ledger.md).
 const leewayMS = 100
 
-// claimAnchors decides which buckets' anchors a call moves, and waits where another call is about
-// to move one that is too old. It returns the instant that the chain is made for. Every call that
-// boards must land.
+// claimAnchors decides which buckets' anchors a call moves, and waits if another call is moving
+// one that is too old. It returns the instant for which the chain is built. Every claim must be
+// released with releaseAnchors.
 func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, error) {
 	version := s.ownVersion()
 	for {
@@ -121,8 +122,8 @@ func (s *Store) claimAnchors(ctx context.Context, takes []*activeTake) (int64, e
 	}
 }
 
-// claimAnchor takes the turn to move the bucket's anchor, if it is to be moved, or returns what to
-// wait for.
+// claimAnchor makes this call the one that moves the bucket's anchor, if the anchor has to move,
+// or returns a channel to wait for.
 func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	if s.key.kind != weir.Bucket || s.skipped {
 		return nil
@@ -132,14 +133,14 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	known := &s.bucket
 	r := known.anchor.rate
 	if s.key.Entity != "" {
-		r = rateOf(s.Limit) // of a limit without a name, nobody knows more than the anchor
+		r = rateOf(s.Limit) // of a limit without a name, nothing but the anchor is known
 	}
 	if s.refundsOnly && known.anchor.rate == r {
 		return nil // less is spent, whenever that is counted
 	}
 	if known.moving {
-		// Not before the first anchor, nor beside a change of the definition: the call's chain might
-		// be carried out first, and then it would take from a bucket that was never begun, or of
+		// The call cannot go ahead before the first anchor, nor during a change of the definition: its
+		// chain might be carried out first, and would then take from a bucket that has no anchor, or
 		// another capacity.
 		same := known.next.rate == r && known.anchor.rate == r
 		if same && known.next.b >= now-leewayMS && known.moveRecent() {
@@ -157,17 +158,17 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	return nil
 }
 
-// anchorMoved takes in that the anchor was moved. s.mu is held.
+// anchorMoved updates the estimate after the anchor was moved. s.mu is held.
 func (s *activeTake) anchorMoved() { s.bucket.move(s.nextAnchor, s.fromForgotten) }
 
-// moveRecent reports whether the move that is in flight reaches back no further than steady
-// traffic has it. It may fail with its chain: what was taken without it then comes back with the
-// next one, as far as that reaches back. So nobody goes without a longer one.
+// moveRecent reports whether the move in flight spans no more time than under steady traffic. The
+// move may fail with its chain; what was taken without it is then regained with the next move, as
+// far as that reaches back. So a call waits for a move that spans more.
 func (k *bucketEstimate) moveRecent() bool {
 	return k.next.b-k.anchor.b <= leewayMS+k.moveMS
 }
 
-// releaseAnchors ends the call's turn on every anchor that it was to move, whether or not it did.
+// releaseAnchors ends the call's claim on every anchor that it was to move, whether or not it did.
 func (s *Store) releaseAnchors(takes []*activeTake) {
 	now := s.clock.nowMS()
 	for _, take := range takes {
@@ -185,9 +186,9 @@ func (s *Store) releaseAnchors(takes []*activeTake) {
 	}
 }
 
-// redefine moves the anchors of a denied call's buckets whose definition has changed: a capacity
-// that was lowered trims also who is denied. One that is forgotten stays so: there is nothing to
-// trim.
+// redefine moves the anchors of a denied call's buckets whose definition has changed: a lowered
+// capacity trims the balance even if the call is denied. A forgotten bucket stays forgotten: there
+// is nothing to trim.
 func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activeTake) error {
 	for _, take := range takes {
 		take.mu.Lock()
@@ -209,7 +210,7 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activ
 		if v.created {
 			take.mu.Lock()
 			take.anchorMoved()
-			if take.observed != nil { // the wait goes by the new definition
+			if take.observed != nil { // the retry-after is that of the new definition
 				take.observed.bucket.move(take.nextAnchor, take.fromForgotten)
 			}
 			take.mu.Unlock()

@@ -8,7 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// role says what an event of a chain is for.
+// role is what an event of a chain is for.
 type role uint8
 
 const (
@@ -31,7 +31,7 @@ type event struct {
 	mark int64
 }
 
-// chain is one call: what goes before, each event for itself, and a linked chain of a lease.
+// chain is one call: events that stand for themselves first, then a linked chain of a lease.
 type chain struct {
 	n      *namespace
 	lease  weir.LeaseID
@@ -47,7 +47,7 @@ type chain struct {
 	linked int
 }
 
-// headerData says who asks.
+// headerData is what a header says of its call.
 type headerData struct {
 	code        uint16
 	fingerprint uint64
@@ -55,7 +55,7 @@ type headerData struct {
 	extra       uint32
 }
 
-// newChain begins a call for a lease, with room for so many events.
+// newChain begins a call for a lease; size is the capacity for its events.
 func (s *Store) newChain(lease weir.LeaseID, step int64, room int) *chain {
 	c, ok := s.chains.Get().(*chain)
 	if !ok {
@@ -68,8 +68,8 @@ func (s *Store) newChain(lease weir.LeaseID, step int64, room int) *chain {
 	return c
 }
 
-// recycle takes back the memory of a chain whose call has returned its results: the client no
-// longer reads what it was given. A call that was given up may still.
+// recycle reuses the memory of a chain whose call has returned its results, because the client no
+// longer reads it. After a call that failed the client still may.
 func (s *Store) recycle(c *chain) { s.chains.Put(c) }
 
 // addUnlinked adds an event that stands for itself. No event of the chain may have been added.
@@ -105,7 +105,7 @@ func (c *chain) addWithID(t *tb.Transfer, r role, holding int) {
 	c.events = append(c.events, event{r, holding, 0})
 }
 
-// mark is how a piece knows the transfer that was added last.
+// mark is what marks a piece that the transfer added last has made.
 func (c *chain) mark() int64 { return c.step<<markBits | int64(c.index) }
 
 // markBits is how many bits of a mark are the index.

@@ -13,12 +13,12 @@ import (
 )
 
 // clusterClock knows the cluster's time from the timestamps in its answers, as a lower and an
-// upper bound. The lower bound, which nearly everything goes by, is never ahead of the cluster: a
-// timestamp was given before its answer arrived. The upper bound is never behind: it was given
-// after its call was sent.
+// upper bound. The lower bound, which is used nearly everywhere, is never ahead of the cluster,
+// because a timestamp was made before its answer arrived. The upper bound is never behind, because
+// the timestamp was made after the call was sent.
 type clusterClock struct {
 	now func() time.Time
-	// exact is the cluster's own clock, where it is in the process; otherwise nil.
+	// exact is the cluster's own clock, if the cluster is in the process; otherwise nil.
 	exact func() time.Time
 
 	mu     sync.Mutex
@@ -28,7 +28,7 @@ type clusterClock struct {
 	upper  time.Duration // the same offset, at most
 	sent   time.Duration // when the call was sent that upper was learned from
 	known  bool
-	// answers counts the answers that told the time.
+	// answers counts the answers that had a timestamp.
 	answers int64
 }
 
@@ -43,11 +43,11 @@ func newClock(now func() time.Time, ledger Ledger) *clusterClock {
 // drift bounds how fast or slow a process's clock may run: by a thousandth.
 const drift = 1000
 
-// passed is the process's time since the clock was made.
+// passed is the time since the clock was created, on the process's clock.
 func (c *clusterClock) passed() time.Duration { return c.now().Sub(c.begun) }
 
-// observe takes in a timestamp of the cluster, in nanoseconds, that it gave to a call which was
-// sent when so much had passed.
+// observe learns from a timestamp of the cluster, in nanoseconds; sent is when its call was sent,
+// on the process's clock.
 func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -64,13 +64,13 @@ func (c *clusterClock) observe(timestamp uint64, sent time.Duration) {
 	c.answers++
 }
 
-// lowerBound is the least that the offset can be: the best one so far, less what the process's
-// clock may have run fast since.
+// lowerBound is the smallest possible offset: the best one so far, less what the process's clock
+// may have gained since.
 func (c *clusterClock) lowerBound(passed time.Duration) time.Duration {
 	return c.offset - (passed-c.at)/drift
 }
 
-// upperBound is the greatest that the offset can be.
+// upperBound is the largest possible offset.
 func (c *clusterClock) upperBound(passed time.Duration) time.Duration {
 	return c.upper + (passed-c.sent)/drift
 }
@@ -86,7 +86,7 @@ func (c *clusterClock) nowMS() int64 {
 	return int64((passed + c.lowerBound(passed)) / time.Millisecond)
 }
 
-// latestMS is the cluster's time in Unix milliseconds as it can be at most.
+// latestMS is the upper bound of the cluster's time, in Unix milliseconds.
 func (c *clusterClock) latestMS() int64 {
 	if c.exact != nil {
 		return c.exact().UnixMilli()
@@ -97,7 +97,7 @@ func (c *clusterClock) latestMS() int64 {
 	return int64((passed + max(c.upperBound(passed), c.lowerBound(passed))) / time.Millisecond)
 }
 
-// answersSeen is how many answers have told the time.
+// answersSeen is how many answers had a timestamp.
 func (c *clusterClock) answersSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +149,8 @@ func (t clockLedger) CreateTransfers(
 	return results, err
 }
 
-// askTime has the cluster tell its time: it refuses an account without an ID, with a timestamp, and
-// keeps nothing of it.
+// askTime learns the cluster's time by a call that changes nothing: the cluster refuses an account
+// without an ID, with a timestamp.
 func (s *Store) askTime(ctx context.Context) error {
 	results, err := s.ledger.CreateAccounts(ctx, []tb.Account{{}})
 	switch {

@@ -21,9 +21,9 @@ func (s *Store) Declared(entity string) bool {
 	return ok
 }
 
-// WriteConfig puts other definitions in force, here at once and for the other servers once they
-// look: until they have the same ones, they are not ready. Mistakes are [*weir.Error]s with code
-// [weir.Invalid], joined, and leave the old ones in force.
+// WriteConfig puts other definitions in force, here at once and on the other servers at their next
+// poll: until they have the same ones, they are not ready. Invalid definitions are refused with
+// joined [*weir.Error]s of code [weir.Invalid], and the old ones stay in force.
 func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definitions) error {
 	if err := s.enter(false); err != nil {
 		return err

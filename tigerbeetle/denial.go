@@ -13,10 +13,10 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// deny makes the denial known, once it is clear which limits are exceeded. The cluster names the
-// first one alone: those that it has checked before are not exceeded. Of others, and of that one
-// if what is known does not explain it or other servers use the limits, it is asked by one lookup,
-// and by a query for a bucket, a budget, and ends of holds that are not known.
+// deny answers with a denial once it is clear which limits are exceeded. The cluster names only
+// the first one; those that it checked before are not exceeded. The others are read by one lookup,
+// with a query for each bucket, each budget, and unknown ends of expiring units. So is the named
+// one if the estimate does not explain the denial or other servers use the limits.
 func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done bool, err error) {
 	now = max(now, c.s.clock.nowMS())
 	c.markPassed(now, by)
@@ -32,7 +32,7 @@ func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done b
 	}
 	now = max(now, c.s.clock.nowMS())
 	if !c.estimateExceeds(now, by) {
-		return false, nil // it was let go in between
+		return false, nil // units were returned meanwhile
 	}
 	if err := c.readEnds(ctx, now); err != nil {
 		return false, err
@@ -49,8 +49,8 @@ func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done b
 	return true, nil
 }
 
-// markPassed notes which limits the cluster has found enough of before it denied for one, and
-// forgets what was seen before.
+// markPassed marks the limits of which the cluster found enough before it denied for one, and
+// forgets what was observed before.
 func (c *reserveOp) markPassed(now int64, by *activeTake) {
 	checked := true
 	for _, s := range c.takes {
@@ -66,8 +66,8 @@ func (c *reserveOp) markPassed(now int64, by *activeTake) {
 	}
 }
 
-// likelyExceeded are the limits that are believed to be exceeded. The others are not named,
-// whatever is learned of them later: only the cluster can say that they are.
+// likelyExceeded are the limits that are exceeded by the estimate. The others are not named in the
+// denial, whatever is learned of them later: only the cluster can say that they are exceeded.
 func (c *reserveOp) likelyExceeded(now int64) []*activeTake {
 	return c.takesWhere(func(s *activeTake) bool {
 		if s.Limit.Shadow {
@@ -78,7 +78,7 @@ func (c *reserveOp) likelyExceeded(now int64) []*activeTake {
 	})
 }
 
-// readEnds asks for the ends of holds that the waits of exceeded limits need.
+// readEnds reads the ends of expiring units that the retry-after of exceeded limits need.
 func (c *reserveOp) readEnds(ctx context.Context, now int64) error {
 	for _, s := range c.takesWhere(func(s *activeTake) bool {
 		return !s.passed && !s.Limit.Shadow && c.estimateExceeds(now, s)
@@ -90,22 +90,22 @@ func (c *reserveOp) readEnds(ctx context.Context, now int64) error {
 	return nil
 }
 
-// staleEstimate is true for what was not asked of the cluster for a second.
+// staleEstimate reports whether the limit was last read from the cluster over a second ago.
 func (s *activeTake) staleEstimate(now int64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return now-s.readAt >= rememberMS
 }
 
-// estimateExceeds reports whether what is known says that the limit is exceeded.
+// estimateExceeds reports whether the limit is exceeded by the estimate.
 func (c *reserveOp) estimateExceeds(now int64, by *activeTake) bool {
 	by.mu.Lock()
 	defer by.mu.Unlock()
 	return by.availableKnown(now) < by.need()
 }
 
-// makeDenial makes the outcome a denial. It does not where no limit is exceeded any more: an
-// update may have come since the cluster answered, and such a denial would name no reason.
+// makeDenial makes the outcome a denial, unless no limit is exceeded any more: an update may have
+// come since the cluster answered, and such a denial would give no reason.
 func (c *reserveOp) makeDenial(now int64) bool {
 	c.writeStatuses(now)
 	exceeded := func(l weir.LimitStatus) bool { return l.Exceeded && !l.Shadow }
@@ -120,7 +120,7 @@ func (c *reserveOp) makeDenial(now int64) bool {
 	return true
 }
 
-// setSeen records when the limit was asked, except for a bucket that has been forgotten: a denial
+// setSeen records when the limit was judged, except for a bucket that has been forgotten: a denial
 // takes nothing from such a bucket, so it still counts as unused.
 func (s *activeTake) setSeen(now int64) {
 	s.mu.Lock()
@@ -140,10 +140,11 @@ func (c *reserveOp) writeStatuses(now int64) {
 	}
 }
 
-// rememberMS is for how long a denial is remembered at most, in milliseconds.
+// rememberMS is how long a denial is remembered at most, in milliseconds.
 const rememberMS = 1000
 
-// rememberDenial notes that the limit was exceeded, until it may no longer be, or for so long.
+// rememberDenial remembers that the limit was exceeded, for its retry-after, but no longer than
+// maxMS.
 func (s *activeTake) rememberDenial(now, most int64, status *weir.LimitStatus) {
 	if !status.Exceeded || status.Shadow {
 		return
@@ -156,15 +157,15 @@ func (s *activeTake) rememberDenial(now, most int64, status *weir.LimitStatus) {
 	}
 }
 
-// deniedFromMemory denies without asking the cluster, where it denied as much a moment ago. What is
-// known must still say so. A lease that another server took is no denial: it may be what is in
-// the way. Nor is one denied whose earlier chain may still be carried out.
+// deniedFromMemory denies without asking the cluster if it denied as much a moment ago and the
+// estimate still agrees. A lease that another server has reserved is not denied: it may be what
+// occupies the limit. Nor is one of which an earlier chain may still be carried out.
 func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error) {
 	now := c.s.clock.nowMS()
 	if c.resend || !c.denialRemembered(now) {
 		return false, nil
 	}
-	if c.s.hasForeign(now) { // others may have let go what was in the way
+	if c.s.hasForeign(now) { // other servers may have returned units
 		if err := c.s.readForDenial(ctx, c.likelyExceeded(now)); err != nil {
 			return false, err
 		}
@@ -175,7 +176,7 @@ func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error)
 			return false, err
 		}
 	}
-	if c.repeat { // asked last: a lease that is taken between two questions may be what is in the way
+	if c.repeat { // asked last: a lease that is reserved meanwhile may be what occupies the limit
 		if header, err := c.lookupHeader(ctx); err != nil || header != nil {
 			return false, err
 		}
@@ -187,13 +188,13 @@ func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error)
 	return true, nil
 }
 
-// denialRemembered reports whether a denial is remembered, and the cluster need hear of nothing
-// else.
+// denialRemembered reports whether a denial is remembered and nothing has to be written to the
+// cluster.
 func (c *reserveOp) denialRemembered(now int64) bool {
 	recalls := false
 	for _, take := range c.takes {
 		if take.redefines() {
-			return false // the cluster must hear of it
+			return false // the new definition must be written
 		}
 		recalls = recalls || take.deniedFromMemory(now)
 	}
@@ -207,21 +208,21 @@ func (c *reserveOp) lookupHeader(ctx context.Context) (*tb.Transfer, error) {
 		return nil, client.Unavailable(err)
 	}
 	if len(found) == 0 {
-		return nil, nil // Nobody has taken it.
+		return nil, nil // it has not been reserved
 	}
 	return &found[0], nil
 }
 
-// redefines is changes for who has not locked the limit state.
+// redefines is redefinesLocked for callers that do not hold s.mu.
 func (s *activeTake) redefines() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.redefinesLocked()
 }
 
-// deniedFromMemory reports whether the denial is remembered. It is not while an update is in
-// flight: the cluster may have carried it out, and somebody may have seen what it gave back. What
-// a reservation in flight has taken only makes the denial more right.
+// deniedFromMemory reports whether a remembered denial still holds. It does not while an update is
+// in flight: the cluster may have carried it out, and another caller may have seen the units that
+// it gave back. A reservation in flight can only confirm the denial.
 func (s *activeTake) deniedFromMemory(now int64) bool {
 	if s.Limit.Shadow {
 		return false
@@ -234,7 +235,7 @@ func (s *activeTake) deniedFromMemory(now int64) bool {
 	return s.availableKnown(now) < s.need()
 }
 
-// exceeded reports whether what is known, or was seen, still says that a limit denies.
+// exceeded reports whether a limit is still exceeded by what is known or was observed.
 func (c *reserveOp) exceeded(now int64) bool {
 	for _, s := range c.takes {
 		if !s.Limit.Shadow && !s.passed && c.estimateExceeds(now, s) {
@@ -244,15 +245,15 @@ func (c *reserveOp) exceeded(now int64) bool {
 	return false
 }
 
-// foreignMS is how long other servers are taken to use the same limits after a sign of them, in
-// milliseconds.
+// foreignMS is how long, in milliseconds, other servers are assumed to use the same limits after
+// the last sign of them.
 const foreignMS = 60_000
 
-// noteForeign notes that another server has changed what is in use.
+// noteForeign records that another server has changed what is in use.
 func (s *Store) noteForeign() { s.foreignSeenAt.Store(s.clock.nowMS()) }
 
-// hasForeign reports whether other servers use the limits too: then what this one knows may be old,
-// and a denial is not given without asking.
+// hasForeign reports whether other servers use the limits too: then the estimates of this one may
+// be stale, and it does not deny without asking.
 func (s *Store) hasForeign(now int64) bool {
 	at := s.foreignSeenAt.Load()
 	return at > 0 && now-at < s.foreignFor

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// estimate is what is known to be in use of a limit. It counts by the kernel, but what it counts is
-// what the cluster said last and what chains of this server have done since.
+// estimate is what is believed to be in use of a limit: what the cluster said last, and what
+// chains of this server have done since. It counts with the kernel.
 type estimate struct {
 	bucket   bucketEstimate
 	expiring expiringEstimate
@@ -31,7 +31,7 @@ func (e *estimate) available(kind weir.Kind, now, capacity int64) int64 {
 	}
 }
 
-// freeAt is the first millisecond at which need units are available if nobody else comes, and
+// freeAt is the first millisecond at which need units are available without other calls, and
 // whether it may be later.
 func (e *estimate) freeAt(kind weir.Kind, now, need, capacity int64) (at int64, bound bool) {
 	switch kind {
@@ -77,8 +77,7 @@ type bucketEstimate struct {
 	// balance is in milli-units, at the anchor, less what was taken since.
 	balance int64
 
-	// moving is true while a call is in flight that moves the anchor, to b of next; landed is closed
-	// when it is back.
+	// moving is set while a call moves the anchor to next; moved is closed when that call is over.
 	moving bool
 	next   anchor
 	moved  chan struct{}
@@ -114,8 +113,7 @@ func (k *bucketEstimate) forgotten(now, used int64) bool {
 	return now-used >= kernel.ForgetMS && b.Idle(now, kernel.ForgetMS)
 }
 
-// move takes in that the anchor was moved, and what that did to the balance. A bucket that begins
-// again begins full.
+// move updates the balance after the anchor was moved. A bucket that was forgotten starts full.
 func (k *bucketEstimate) move(to anchor, anew bool) {
 	balance := to.rate.CapacityMilli
 	if k.anchor.b > 0 && !anew {
@@ -124,14 +122,14 @@ func (k *bucketEstimate) move(to anchor, anew bool) {
 	k.anchor, k.balance = to, balance
 }
 
-// fits reports whether so many units less still fit 64 bits.
+// fits reports whether the balance less the units still fits 64 bits.
 func (k *bucketEstimate) fits(now, units int64) bool {
 	milli, ok := kernel.Milli(units)
 	return ok && (k.anchor.b == 0 || k.balanceAt(now) >= math.MinInt64+milli)
 }
 
-// expiringEstimate is what is known of a window or a concurrency limit: the units whose ends are
-// known, and how many others are held of which only the number is known.
+// expiringEstimate is the estimate of a window or a concurrency limit: the units whose ends are
+// known, and the number of others.
 type expiringEstimate struct {
 	kernel.Queue
 	// others is the number, as it was read.
@@ -148,7 +146,7 @@ func (h *expiringEstimate) expire(now int64) {
 	h.Expire(now)
 }
 
-// occupied is what is held at an instant.
+// occupied is what is in use at an instant.
 func (h *expiringEstimate) occupied(now int64) int64 {
 	h.expire(now)
 	return h.Total() + h.others
@@ -159,7 +157,7 @@ func (h *expiringEstimate) clone() expiringEstimate {
 	return expiringEstimate{h.Clone(), h.others, h.until}
 }
 
-// lower takes in that n units less are held than was known.
+// lower forgets n units that are in use no longer.
 func (h *expiringEstimate) lower(n, until int64) {
 	if n <= h.others {
 		h.others -= n
@@ -168,18 +166,18 @@ func (h *expiringEstimate) lower(n, until int64) {
 	*h = expiringEstimate{others: max(h.Total()+h.others-n, 0), until: until}
 }
 
-// lateMS is by how much the cluster may end a hold later than its lease believes, in milliseconds.
+// lateMS is how much later than its lease believes the cluster may return a unit, in milliseconds.
 const lateMS = 1000
 
-// remove forgets units that returned early. A hold that was made again, and read from the cluster
-// since, ends a little later there; one of which only the number is known is among the others.
+// remove forgets units that returned early. Units that were taken again, and read from the cluster
+// since, end a little later there; units of which only the number is known are among the others.
 func (h *expiringEstimate) remove(until, units int64) {
 	units -= h.Remove(until, until+lateMS, units)
 	h.others = max(h.others-units, 0)
 }
 
-// freeAt is the first instant at which no more than most units are held, and whether it may be
-// later: what others hold counts as what returns first, because nobody knows when it does.
+// freeAt is the first instant at which no more than most units are in use, and whether it may be
+// later: the units whose ends are not known are assumed to return first.
 func (h *expiringEstimate) freeAt(now, most int64) (at int64, bound bool) {
 	h.expire(now)
 	at = h.FreeAt(now, h.Total()-most)
@@ -189,7 +187,7 @@ func (h *expiringEstimate) freeAt(now, most int64) (at int64, bound bool) {
 	return max(at, now+1), true
 }
 
-// applyDelta counts what a lease takes more or gives back.
+// applyDelta counts what an update takes more or gives back.
 func (k *bucketEstimate) applyDelta(grown int64) {
 	if k.anchor.b == 0 {
 		return

@@ -132,8 +132,8 @@ func digest(texts ...string) [sha256.Size]byte {
 	return sum
 }
 
-// idOf is the first 128 bits of a digest as an ID that TigerBeetle takes: neither 0 nor the
-// greatest, and even, so that its odd neighbour is free.
+// idOf is the first 128 bits of a digest as a valid ID: neither 0 nor the maximum, and even, so
+// that its odd neighbour is free.
 func idOf(sum [sha256.Size]byte) tb.Uint128 {
 	sum[0] &^= 1
 	sum[15] &= 0x7f
@@ -194,7 +194,7 @@ func periodID(limit [sha256.Size]byte, start, end int64) tb.Uint128 {
 	return idOf(digest("period", string(limit[:]), string(b[:])))
 }
 
-// leaseNumber is a lease's ID as a number: the same bits, the first one the greatest.
+// leaseNumber is a lease's ID as a number: the same bits, the first one the most significant.
 func leaseNumber(id weir.LeaseID) tb.Uint128 {
 	var b [16]byte
 	for i := range b {
@@ -214,7 +214,7 @@ func leaseOf(n tb.Uint128) weir.LeaseID {
 }
 
 // transferID is that of one event of a lease: by step and index, after the lease's time. So IDs
-// grow with time, which TigerBeetle likes, and nobody can tell them but by hashing.
+// grow with time, which TigerBeetle needs to be fast, and cannot be guessed without hashing.
 func transferID(lease weir.LeaseID, step int64, index int) tb.Uint128 {
 	return stepID(lease, step).event(index)
 }
@@ -236,7 +236,7 @@ func stepID(lease weir.LeaseID, step int64) stepBytes {
 		id[10+i] = lease[5-i]
 	}
 	if id[15] == 0xff {
-		id[15] = 0xfe // never the greatest
+		id[15] = 0xfe // never the maximum
 	}
 	return id
 }
@@ -289,7 +289,7 @@ func accountOf(p weir.Piece) tb.Uint128 {
 // tokenPiece is the first piece of a lease's first holding: the step of the token, the number of
 // the last adjust, and the highest step of an extend. A limiter learns the number from its own
 // adjusts alone, but here its holdings go with it. The step of an extend is below zero, so that
-// nobody takes the piece for a slot.
+// the piece is not taken for a slot.
 func tokenPiece(step, seq, extended int64) weir.Piece {
 	return weir.Piece{Units: seq, Until: -extended, Mark: step}
 }

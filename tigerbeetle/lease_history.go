@@ -81,7 +81,7 @@ func (s *Store) readTransfers(ctx context.Context, id weir.LeaseID, h *leaseHist
 	}
 }
 
-// leaseHistory is a lease as its transfers tell it.
+// leaseHistory is a lease as read from its transfers.
 type leaseHistory struct {
 	header, end tb.Uint128
 	exists      bool
@@ -93,7 +93,7 @@ type leaseHistory struct {
 	holdings []holdingHistory
 }
 
-// holdingHistory is what the transfers tell of one holding.
+// holdingHistory is one holding as read from the transfers.
 type holdingHistory struct {
 	account tb.Uint128
 	taken   int64  // in the account's own units
@@ -109,7 +109,7 @@ type holdingHistory struct {
 	voidedAt int64
 }
 
-// addTransfer takes the next transfer in.
+// addTransfer applies the next transfer.
 func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 	switch {
 	case t.ID == h.header && t.Code == codeVoid:
@@ -152,7 +152,7 @@ func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 	h.addHolding(t, h.step<<markBits|h.index)
 }
 
-// addHolding takes in what a transfer did to a holding.
+// addHolding applies what a transfer did to a holding.
 func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 	i, charge := unpackPart(t.UserData32)
 	for len(h.holdings) <= i {
@@ -201,8 +201,8 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 // timeoutMS is for how long a hold is made, in milliseconds.
 func timeoutMS(t *tb.Transfer) int64 { return int64(t.Timeout) * 1000 }
 
-// addPiece adds what a transfer holds until an instant. The first of them tells how long the
-// limit's units are occupied.
+// addPiece adds what a transfer holds until an instant. The first of them has the time for which
+// the limit's units are occupied.
 func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 	units := int64(lowUint64(t.Amount))
 	if t.Code == codeCheck {
@@ -213,9 +213,9 @@ func (x *holdingHistory) addPiece(t *tb.Transfer, mark, until int64) {
 	x.length = cmp.Or(x.length, t.Timeout)
 }
 
-// untilOf is until when what was made again, or added, is to be held: like what it is the rest of,
-// or like what was held first. The cluster ends it up to a second later, which must not add up.
-// What was extended, or added after that, has its own end.
+// untilOf is the end of units that an update took: that of the units of which they are the rest,
+// or that of the first ones. The cluster returns them up to a second later, which must not add up.
+// What was extended, or added after that, has an end of its own.
 func (x *holdingHistory) untilOf(t *tb.Transfer, mark, step int64) int64 {
 	at := timestampMS(t.Timestamp)
 	switch extended := step&1 == stepExtend&1; {
@@ -235,7 +235,7 @@ func (x *holdingHistory) first(account tb.Uint128, charge int) {
 	}
 }
 
-// addPart takes in what a charge stands for.
+// addPart applies what a charge stands for.
 func (x *holdingHistory) addPart(charge int, units int64) {
 	at := slices.IndexFunc(x.parts, func(p weir.Part) bool { return p.Charge == charge })
 	if at < 0 {
@@ -248,7 +248,7 @@ func (x *holdingHistory) addPart(charge int, units int64) {
 	}
 }
 
-// holdings makes of what the transfers tell the holdings of a live lease.
+// holdings makes the holdings of a live lease from its history.
 func (s *Store) holdings(ctx context.Context, h *leaseHistory) error {
 	ids := make([]tb.Uint128, len(h.holdings))
 	for i := range h.holdings {

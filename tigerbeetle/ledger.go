@@ -11,14 +11,15 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// Ledger is what a [Store] needs of TigerBeetle, in its own words. All calls may be made at once.
+// Ledger is what a [Store] needs of TigerBeetle, in TigerBeetle's own types. Its methods may be
+// called concurrently.
 //
 // A call that returns an error has an unknown outcome: it may be carried out, even later.
 // Repeating it is safe, since whatever is created has an ID. Results are dense: one for each
 // event, in order.
 //
-// What a call is given may be read after it has returned where it was given up with an error, and
-// never where it has returned results: a store uses it again then.
+// After a call that failed, its arguments may still be read. After a call that returned results
+// they must not be: the store reuses them.
 type Ledger interface {
 	CreateAccounts(ctx context.Context, accounts []tb.Account) ([]tb.CreateAccountResult, error)
 	CreateTransfers(ctx context.Context, transfers []tb.Transfer) ([]tb.CreateTransferResult, error)
@@ -41,7 +42,7 @@ func readOnly() error {
 	return &weir.Error{Code: weir.Unsupported, Reason: "the store was opened for reading only"}
 }
 
-// counts are what [Store.Stats] tells.
+// counts are what [Store.Stats] returns.
 type counts struct {
 	transferCalls, transfers, lookups, queries, remembered, again, contended, abandoned, withdrawn atomic.Int64
 }
@@ -54,9 +55,9 @@ type Stats struct {
 	Lookups, Queries int64
 	// Remembered is how many denials were given without asking the cluster.
 	Remembered int64
-	// Again is how many chains were sent once more, since another server or the clock was quicker.
+	// Again is how many chains were sent once more because another server or the clock was quicker.
 	Again int64
-	// Contended counts reservations that were denied since other servers were quicker, each time.
+	// Contended counts reservations that were denied because other servers were quicker every time.
 	Contended int64
 	// Abandoned counts reservations whose callers left before their outcome was known, Withdrawn
 	// those that were carried out nevertheless and given back.

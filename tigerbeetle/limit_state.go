@@ -15,9 +15,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// limitState is what a server knows of one limit of one (entity, resource). The cluster alone
-// decides; this only says what it would probably say, for the statuses and to spare it what it
-// would deny.
+// limitState is what a server knows of one limit of one subject. It is an estimate, for statuses
+// and to deny without asking; only the cluster decides.
 type limitState struct {
 	key limitKey
 	// account is the limit's account, for a budget nil: its accounts are those of its periods. spent
@@ -28,9 +27,9 @@ type limitState struct {
 	last atomic.Pointer[weir.Limit]
 
 	mu sync.Mutex
-	// accountsExist is true once the accounts are known to exist and what was in use was read.
+	// accountsExist is set once the accounts are known to exist and the use was read.
 	accountsExist bool
-	// funded is true once the account is known to be.
+	// funded is set once the account is known to be funded.
 	funded bool
 	// usedAtMS is when it was used last, in the cluster's milliseconds. touched is the same for what
 	// it is forgotten by: a denial does not bring back a bucket that had been full for long before.
@@ -38,15 +37,16 @@ type limitState struct {
 
 	// readAt is when the cluster was asked last, in its milliseconds.
 	readAt int64
-	// inFlight is how many chains of this process are in flight that change it, begun how many there
-	// ever were, and settling how many are updates: they may give something back.
+	// inFlight is how many chains of this process that change the limit are in flight, begun how many
+	// were ever sent, and updatesInFlight how many of those in flight are updates, which may give
+	// units back.
 	inFlight, begun, updatesInFlight int64
-	// uncertain is true if the cluster was asked while chains were in flight, or the answer to one
-	// was lost: what they did may be counted twice, or not at all.
+	// uncertain is set if the limit was read while chains were in flight, or the answer to one was
+	// lost: what they did may be counted twice, or not at all.
 	uncertain bool
 
-	// addingInFlight and letting are the units that chains in flight may take, or give back; added
-	// and let the sums of what chains have.
+	// addingInFlight and returningInFlight are the units that chains in flight may take or give back;
+	// added and returned are the sums of what chains have taken and given back.
 	addingInFlight, returningInFlight, added, returned int64
 
 	estimate
@@ -65,14 +65,15 @@ type rememberedDenial struct {
 	until int64
 }
 
-// unnamedSubject is the subject of a limit whose names this server has never heard: its account's
+// unnamedSubject is the subject of a limit whose names this server does not know: its account's
 // number.
 func unnamedSubject(account tb.Uint128) weir.Subject {
 	b := account.Bytes()
 	return weir.Subject{Resource: hex.EncodeToString(b[:])}
 }
 
-// limitStates are all that are known. Those unused for long are forgotten by the way.
+// limitStates are those that are known. Those that were not used for long are forgotten when
+// another one is looked up.
 type limitStates struct {
 	mu    sync.Mutex
 	byKey map[limitKey]*limitState
@@ -94,14 +95,14 @@ func (n *namespace) nameOf(k limitKey) accountName {
 	return accountName{n.subjectHash(k.Subject), nameHash(k.name), k.kind}
 }
 
-// lookup returns the limit state of a limit, or nil.
+// lookup returns the state of a limit, or nil.
 func (s *limitStates) lookup(k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.byKey[k]
 }
 
-// valueOf reads a field of a limit state under its lock; without a limit state it is zero.
+// valueOf reads a field of a limit state under its lock; of nil it is zero.
 func valueOf[T any](state *limitState, field func(*limitState) T) (value T) {
 	if state == nil {
 		return value
@@ -122,7 +123,7 @@ func (s *limitStates) since(k limitKey) uint64 {
 	return valueOf(s.lookup(k), func(state *limitState) uint64 { return state.since })
 }
 
-// byAccountName returns the limit state of the limit that an account belongs to, or nil.
+// byAccountName returns the state of the limit that an account belongs to, or nil.
 func (s *limitStates) byAccountName(n accountName) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +133,7 @@ func (s *limitStates) byAccountName(n accountName) *limitState {
 // forgetMS is how long an unused limit state is kept, in milliseconds.
 const forgetMS = 10 * 60 * 1000
 
-// find returns the limit state of a limit, and makes it if need be.
+// find returns the state of a limit, which it creates if there is none.
 func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -157,8 +158,8 @@ func (s *limitStates) find(now int64, n *namespace, k limitKey) *limitState {
 	return state
 }
 
-// idle reports whether nothing is in use and nobody has come for long. Whoever is about to use the
-// limit state has marked it.
+// idle reports whether nothing is in use and no call has come for long. A call that is about to
+// use the limit state has marked it as used.
 func (s *limitState) idle(now int64) bool {
 	if !s.mu.TryLock() {
 		return false
@@ -208,7 +209,7 @@ func (s *limitState) inUse(now int64) bool {
 	return s.busy(now)
 }
 
-// busy is inUse for who has locked the limit state.
+// busy is inUse for callers that hold s.mu.
 func (s *limitState) busy(now int64) bool {
 	switch s.key.kind {
 	case weir.Bucket:

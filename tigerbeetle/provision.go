@@ -16,11 +16,12 @@ import (
 
 // provision makes sure that the accounts of all takes exist and that what is in use is known. It
 // asks the cluster only about limits that this process has not used yet, about a budget's new
-// period, and about what is in doubt while nothing is in flight that would leave it so.
+// period, and about estimates that are uncertain, unless a chain in flight would make them
+// uncertain again.
 func (s *Store) provision(ctx context.Context, takes []*activeTake) error {
 	missing, ends := s.takesToRead(takes)
 	if s.clock.latestMS() >= ends {
-		// A call that comes once a period is over must not be charged to it.
+		// A call that comes after a period must not be charged to it.
 		if err := s.askTime(ctx); err != nil {
 			return err
 		}
@@ -32,8 +33,8 @@ func (s *Store) provision(ctx context.Context, takes []*activeTake) error {
 	return s.createAccounts(ctx, missing)
 }
 
-// takesToRead returns the takes about which the cluster must be asked, and when the first of the
-// budgets' periods ends.
+// takesToRead returns the takes whose limits must be read from the cluster, and when the first of
+// the budgets' periods ends.
 func (s *Store) takesToRead(takes []*activeTake) (missing []*activeTake, ends int64) {
 	now := s.clock.nowMS()
 	ends = math.MaxInt64
@@ -149,7 +150,7 @@ func (s *activeTake) accounts(to []tb.Account, n *namespace) []tb.Account {
 	return append(to, account)
 }
 
-// fund adds the transfer that funds an account which may have none: whoever is first does.
+// fund adds the transfer that funds an account, if it may be the first.
 func (s *Store) fund(ch *chain, take *activeTake, holding int) {
 	take.mu.Lock()
 	defer take.mu.Unlock()

@@ -27,10 +27,10 @@ const (
 	maxPeriod = 33 * 24 * time.Hour
 )
 
-// readRounds is how often a bucket is read at most whose anchor moves meanwhile.
+// readRounds is how often at most a bucket is read whose anchor moves meanwhile.
 const readRounds = 3
 
-// readLimit is readSpots of one.
+// readLimit is readLimits of one limit.
 func (s *Store) readLimit(ctx context.Context, state *limitState) error {
 	return s.readLimits(ctx, []*limitState{state})
 }
@@ -38,10 +38,10 @@ func (s *Store) readLimit(ctx context.Context, state *limitState) error {
 // readLimits asks the cluster what is in use on limits: by one lookup for all, one query for the
 // anchor of each bucket that is there, and one for the periods of each budget.
 //
-// A balance means something beside the anchor that it belongs to alone: beside an older one the
-// refill between the two would count twice. So the accounts are read first and the anchor after
-// them, and where it may have moved in between, both are read again. The last round is taken as it
-// is: what is known then lacks the refill of some milliseconds.
+// A balance is valid only with the anchor that it belongs to: with an older one, the refill
+// between the two would count twice. So the accounts are read first and the anchor after them, and
+// if it may have moved in between, both are read again. The last round counts in any case: the
+// estimate then lacks the refill of some milliseconds.
 func (s *Store) readLimits(ctx context.Context, states []*limitState) error {
 	all := make([]limitRead, len(states))
 	for i, state := range states {
@@ -50,8 +50,8 @@ func (s *Store) readLimits(ctx context.Context, states []*limitState) error {
 	return s.readAll(ctx, all)
 }
 
-// readForDenial is readSpots for a call that is to be denied: the limits of its takes are judged
-// by what the cluster says, as of one instant.
+// readForDenial is readLimits for a call that is to be denied: its takes are judged by what the
+// cluster says, as of one instant.
 func (s *Store) readForDenial(ctx context.Context, takes []*activeTake) error {
 	all := make([]limitRead, len(takes))
 	for i, take := range takes {
@@ -83,7 +83,7 @@ func (s *Store) readAll(ctx context.Context, all []limitRead) error {
 	return nil
 }
 
-// limitRead is one look at a limit.
+// limitRead is one read of a limit.
 type limitRead struct {
 	*limitState
 	// anchorBefore is the anchor that the bucket had before, flown and was are flights and begun of
@@ -91,11 +91,11 @@ type limitRead struct {
 	anchorBefore                anchor
 	inFlightBefore, begunBefore int64
 	addedBefore, returnedBefore int64
-	// into is where the answer is put, beside what is known; nil for nowhere.
+	// into also gets the answer, if it is not nil.
 	into **estimate
 }
 
-// before notes what is known before the cluster is asked.
+// before records what is known before the cluster is asked.
 func (l *limitRead) before() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +106,7 @@ func (l *limitRead) before() {
 // overlapped reports whether chains were in flight meanwhile. s.mu is held.
 func (l *limitRead) overlapped() bool { return l.inFlightBefore > 0 || l.begun != l.begunBefore }
 
-// after notes whether what was read can be counted on. s.mu is held.
+// after records whether what was read is certain. s.mu is held.
 func (l *limitRead) after(moved bool) { l.uncertain = moved || l.overlapped() }
 
 // readAccounts asks once, and returns the buckets whose anchor may have moved meanwhile.
@@ -152,7 +152,7 @@ func (s *Store) readAccounts(ctx context.Context, reads []limitRead) ([]limitRea
 	return again, nil
 }
 
-// accounts are those of the IDs that exist.
+// accounts returns the accounts that exist among the IDs.
 func (s *Store) accounts(ctx context.Context, ids []tb.Uint128) (map[tb.Uint128]*tb.Account, error) {
 	accounts := make(map[tb.Uint128]*tb.Account, len(ids))
 	for some := range slices.Chunk(ids, max(s.ledger.MaxEvents(), 1)) {
@@ -167,8 +167,8 @@ func (s *Store) accounts(ctx context.Context, ids []tb.Uint128) (map[tb.Uint128]
 	return accounts, nil
 }
 
-// latestEnd is when what is held now ends at the latest: a hold that was made again, up to a
-// second late.
+// latestEnd is when what is held now ends at the latest: units that were taken again may return up
+// to a second late.
 func (s *limitState) latestEnd(now int64) int64 {
 	l := s.last.Load()
 	if l == nil {
@@ -177,8 +177,8 @@ func (s *limitState) latestEnd(now int64) int64 {
 	return now + lengthOf(l).Milliseconds() + 1000
 }
 
-// apply takes in what the account of a window or of slots says, or that a limit has none. It
-// reports whether other servers have changed what is in use.
+// apply updates the estimate by the account of a window or concurrency limit; a is nil if there is
+// none. It reports whether other servers have changed what is in use.
 func (l *limitRead) apply(now int64, a *tb.Account) (elsewhere bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -197,8 +197,9 @@ func (l *limitRead) apply(now int64, a *tb.Account) (elsewhere bool) {
 			(*l.into).expiring.others = 0
 		}
 	}
-	// A chain in flight may have been carried out before the account was read, and one that has come
-	// back since may have been after. Only what they do not account for is others' doing.
+	// A chain in flight may have been carried out before the account was read, and one that was
+	// answered since may have been carried out after. Only what these do not explain was done by
+	// other servers.
 	known := l.expiring.Total() + l.expiring.others
 	least := held - l.addingInFlight - (l.returned - l.returnedBefore)
 	most := held + l.returningInFlight + (l.added - l.addedBefore)
@@ -213,7 +214,7 @@ func (l *limitRead) apply(now int64, a *tb.Account) (elsewhere bool) {
 	return !fresh
 }
 
-// applyBucket takes in what the accounts of a bucket say, beside its latest anchor.
+// applyBucket updates the estimate by the accounts of a bucket and its latest anchor.
 func (l *limitRead) applyBucket(limit, spent *tb.Account, last *anchor, moved bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -228,9 +229,9 @@ func (l *limitRead) applyBucket(limit, spent *tb.Account, last *anchor, moved bo
 	}
 }
 
-// balance is that of a bucket, in milli-units, by the account of what is spent. Servers that know
-// nothing of one another may together run up a debt that 64 bits do not hold: then it is the
-// greatest that they do.
+// balance is that of a bucket, in milli-units, by the account of what is spent. Servers that do
+// not know of one another may together run up a debt beyond 64 bits: then it is the largest that
+// 64 bits hold.
 func balance(spent *tb.Account, capacityMilli int64) int64 {
 	out := uint128.Of(spent.CreditsPosted).Minus(uint128.Of(spent.DebitsPosted))
 	full := uint64(capacityMilli)
@@ -340,8 +341,9 @@ func usedOf(a *tb.Account) int64 {
 	return clampInt64(debits.Minus(credits.Minus(fund)).Lo)
 }
 
-// readExpiring asks for the ends of holds, if a retry-after needs them and they are not known. One
-// query gets as many transfers as a call has; if that is not enough, the retry-after is a bound.
+// readExpiring reads the ends of expiring units, if a retry-after needs them and they are not
+// known. One query returns as many transfers as a call holds; if that is not enough, the
+// retry-after is a lower bound.
 func (s *Store) readExpiring(ctx context.Context, now int64, take *activeTake) error {
 	if k := take.key.kind; k != weir.Window && k != weir.Concurrency {
 		return nil
@@ -370,16 +372,17 @@ func (s *Store) readExpiring(ctx context.Context, now int64, take *activeTake) e
 		holds.others, holds.until = max(held-holds.Total(), 0), take.latestEnd(now)
 	}
 	take.observed = &estimate{expiring: holds}
-	if back := take.returned - asked.returnedBefore; back > 0 { // by this server, and perhaps not in the answer
+	if back := take.returned - asked.returnedBefore; back > 0 { // returned by this server, and perhaps not in the answer
 		take.observed.expiring.lower(min(back, holds.Total()+holds.others), take.latestEnd(now))
 	}
-	if !asked.overlapped() { // otherwise what chains did meanwhile is booked in what is known
+	if !asked.overlapped() { // otherwise the estimate has what chains did meanwhile
 		take.expiring = holds.clone()
 	}
 	return nil
 }
 
-// expiringOf are the holds that have not ended among an account's transfers, the newest first.
+// expiringOf returns the units that have not ended of an account's transfers, which are the newest
+// first.
 func expiringOf(found []tb.Transfer, now int64) expiringEstimate {
 	var h expiringEstimate
 	resolved := make(map[tb.Uint128]bool)

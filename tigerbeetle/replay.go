@@ -13,7 +13,8 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// answerConflict refuses a lease that was used for another request, and says if it is over besides.
+// answerConflict refuses a lease ID that was used for another request, and says if that lease has
+// ended.
 func (c *reserveOp) answerConflict(ctx context.Context) error {
 	e := usedOtherwise(c.plan.ID)
 	h, err := c.s.readHistory(ctx, c.plan.ID)
@@ -26,7 +27,7 @@ func (c *reserveOp) answerConflict(ctx context.Context) error {
 	return e
 }
 
-// replay answers for a lease that the cluster knows: the same request again, or another one.
+// replay answers for a lease ID that the cluster knows: a repeat of the request, or another one.
 func (c *reserveOp) replay(ctx context.Context) error {
 	header, err := c.lookupHeader(ctx)
 	if err != nil {
@@ -102,9 +103,9 @@ func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fi
 }
 
 // adoptLease renews the token of a lease that another server, or this one before a restart, has
-// reserved and nobody has changed since. It tells the server that sent the reservation, whose
-// caller may have left, not to withdraw it: somebody has been told that the lease is theirs. A
-// token that has been renewed before tells it as well.
+// reserved and that was not updated since. From that, the server that sent the reservation, whose
+// caller may have left, sees that it must not withdraw it: the lease was given to a caller. A
+// token that has been renewed before says the same.
 func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Transfer) error {
 	step := stepExtend + 2*s.clock.nowMS()
 	ch := s.newChain(id, step, 2)

@@ -15,12 +15,12 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
-// maxTries is how often a reservation is sent at most, where others were quicker.
+// maxTries is how often a chain is sent at most if other servers are quicker.
 const maxTries = 16
 
-// Reserve takes a reservation by one linked chain in one call. It is sent again where another
-// server moved a bucket's anchor in between, or used up the attempt's ID. A caller whose context
-// ends while the cluster has the chain leaves nothing charged: see [Store.runReserve].
+// Reserve takes a reservation by one linked chain in one call. It is sent again if another server
+// has moved a bucket's anchor meanwhile, or has used up the attempt's IDs. If the caller's context
+// ends while the chain is in flight, nothing stays charged: see [Store.runReserve].
 func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *weir.Outcome) error {
 	if err := s.enter(true); err != nil {
 		return err
@@ -60,15 +60,14 @@ type reserveOp struct {
 	plan  weir.Plan
 	out   *weir.Outcome
 	takes []*activeTake
-	// attempt tells the chains that were sent apart, and is on the header: see
-	// [reserveOp.nextAttempt].
+	// attempt numbers the chains that were sent, and is on the header: see [reserveOp.nextAttempt].
 	attempt int64
-	// repeat is false for a lease that the limiter has made for this call: nobody can have asked
-	// for it before.
+	// repeat is false if the engine has made the lease ID for this call, so that it cannot have been
+	// used before.
 	repeat bool
-	// resend is true if an earlier chain of the lease may still be carried out.
+	// resend is set if an earlier chain of the lease may still be carried out.
 	resend bool
-	// unknown is true once a chain was sent that the ledger may carry out although it returned an
+	// unknown is set once a chain was sent that the ledger may carry out although it returned an
 	// error.
 	unknown bool
 }
@@ -122,7 +121,7 @@ func (c *reserveOp) findLimits() {
 	}
 }
 
-// takesWhere are the takes of which something is so.
+// takesWhere returns the takes for which a condition holds.
 func (c *reserveOp) takesWhere(are func(*activeTake) bool) []*activeTake {
 	var some []*activeTake
 	for _, take := range c.takes {
@@ -135,7 +134,8 @@ func (c *reserveOp) takesWhere(are func(*activeTake) bool) []*activeTake {
 
 // run sends chains until one has an answer.
 func (c *reserveOp) run(ctx context.Context) error {
-	// Others may have taken from it without moving its anchor, which decides what becomes of it.
+	// Other servers may have taken from a bucket without moving its anchor; the new definition
+	// applies to what is left.
 	if err := c.s.readTakes(ctx, c.takesWhere((*activeTake).redefines)); err != nil {
 		return err
 	}
@@ -163,10 +163,10 @@ func (c *reserveOp) run(ctx context.Context) error {
 	return nil
 }
 
-// send sends one chain and reads the answer. It is not done where the chain is to be sent again.
+// send sends one chain and reads the answer. It is not done if the chain has to be sent again.
 func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return false, client.Unavailable(err) // nobody waits for it
+		return false, client.Unavailable(err) // the caller has left
 	}
 	now, err := c.s.claimAnchors(ctx, c.takes)
 	if err != nil {
@@ -227,12 +227,12 @@ func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult)
 		return false, nil
 	case v.status == tb.TransferExceedsCredits && v.event.role == roleTake:
 		c.nextAttempt()
-		take.uncountable = true // a shadow limit that cannot count more
+		take.uncountable = true // the limit is a shadow limit and cannot count more
 		return false, nil
 	case v.status == tb.TransferExceedsCredits:
 		c.nextAttempt()
 		return c.deny(ctx, now, take)
-	case exists(v.status): // an attempt of another server, in flight
+	case exists(v.status): // an attempt of another server is in flight
 		c.nextAttempt()
 		return false, nil
 	}
@@ -294,7 +294,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 			Flags:  flagPending, UserData64: fingerprint, UserData32: at,
 		}
 		if units == 0 {
-			check.Timeout = timeout // nothing else tells how long the window is
+			check.Timeout = timeout // only this records how long the window is
 		}
 		ch.add(&check, roleCheck, holding)
 		if posted && units > 0 {
@@ -332,7 +332,7 @@ func (c *chain) addPart(holding int, p weir.Part, from tb.Uint128, none bool) {
 	}, roleRecord, holding)
 }
 
-// applyTaken notes what an admitted chain has taken, and where it is.
+// applyTaken records what an admitted chain has taken, and writes the outcome.
 func (c *reserveOp) applyTaken(now, at int64) {
 	c.out.At = time.UnixMilli(at)
 	for i, take := range c.takes {
@@ -350,7 +350,7 @@ func (c *reserveOp) applyTaken(now, at int64) {
 		} else if take.key.kind != weir.Concurrency {
 			taken.Units = 0
 		}
-		if i == 0 { // the lease's token: see settling
+		if i == 0 { // the lease's token: see updateOp
 			taken.Pieces = append(taken.Pieces, weir.Piece{})
 		}
 		taken.Pieces = append(taken.Pieces, take.applyTaken(at)...)
@@ -360,8 +360,8 @@ func (c *reserveOp) applyTaken(now, at int64) {
 	}
 }
 
-// applyTaken counts what was taken, and says where it is. A budget's second piece is its period's
-// account.
+// applyTaken counts what was taken, and returns its pieces. A budget's second piece is its
+// period's account.
 func (s *activeTake) applyTaken(at int64) []weir.Piece {
 	p := weir.Piece{Units: s.cost, Mark: s.mark}
 	if s.uncountable {

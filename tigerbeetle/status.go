@@ -34,16 +34,16 @@ func (s *Store) Status(
 	return s.readStatus(ctx, targets)
 }
 
-// statusTarget is a limit that is looked at.
+// statusTarget is a limit to report.
 type statusTarget struct {
 	level weir.Level
 	limit *weir.Limit
 	spot  *limitState
-	// ids are the accounts that tell.
+	// ids are the accounts to read.
 	ids []tb.Uint128
 }
 
-// accountsFor finds out which accounts tell of a limit.
+// accountsFor finds the accounts of a limit.
 func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.Subject) error {
 	v.spot = &limitState{key: limitKey{subject, v.limit.Name, v.limit.Kind}}
 	v.spot.setAccounts(&s.namespace)
@@ -78,15 +78,14 @@ func (s *Store) accountsFor(ctx context.Context, v *statusTarget, subject weir.S
 	return nil
 }
 
-// statusRounds is how often the cluster is looked at for one status, where buckets' anchors move
+// statusRounds is how often at most the cluster is read for one status if buckets' anchors move
 // meanwhile.
 const statusRounds = 4
 
-// readStatus looks at all accounts at once, and then at the buckets' anchors. What an account has
-// is worth something only with the anchor that it had then: with an earlier one, what the bucket
-// has regained would count twice. So it looks again where an anchor may be later. Where they move
-// all the time, the last look counts: it may lack what a bucket regains while a call goes to the
-// cluster and back.
+// readStatus reads all accounts at once, and then the buckets' anchors. A balance is valid only
+// with the anchor that it belongs to: with an older one, what the bucket has regained would count
+// twice. So it reads again if an anchor may be newer. If anchors move all the time, the last read
+// counts: it may lack what a bucket regains during one call.
 func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.LimitStatus, error) {
 	var ids []tb.Uint128
 	for i := range targets {
@@ -126,7 +125,7 @@ func (s *Store) readStatus(ctx context.Context, targets []statusTarget) ([]weir.
 }
 
 // anchored reads a bucket's anchor after its account, and reports whether it is the one that the
-// account had: it was there before the lookup, by the cluster's time or since the look before
+// account had: it was made before the lookup, by the cluster's time or because the round before
 // found it too.
 func (s *Store) anchored(
 	ctx context.Context, v *statusTarget, accounts map[tb.Uint128]*tb.Account, before int64,

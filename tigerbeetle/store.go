@@ -14,7 +14,7 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// Store is a [weir.Backend] on a ledger. Its methods may be called at once.
+// Store is a [weir.Backend] on a ledger. Its methods may be called concurrently.
 type Store struct {
 	ledger    Ledger
 	namespace namespace
@@ -23,16 +23,16 @@ type Store struct {
 	states    limitStates
 	config    atomic.Pointer[weir.Definitions]
 	version   version
-	// fresh is true for the store that made the namespace.
+	// fresh is set for the store that created the namespace.
 	fresh bool
-	// rememberFor is for how long a denial is remembered at most, in milliseconds.
+	// rememberFor is how long a denial is remembered at most, in milliseconds.
 	rememberFor int64
 	counts      counts
 	// replayLimits are the statuses for leases whose reservation was repeated, until the limiter asks.
 	replayLimits sync.Map
 	// chains is memory of calls that are over.
 	chains sync.Pool
-	// foreignSeenAt is when there was last a sign of another server, in the cluster's milliseconds.
+	// foreignSeenAt is when another server was last noticed, in the cluster's milliseconds.
 	foreignSeenAt atomic.Int64
 	// foreignFor is how long such a sign counts, in milliseconds.
 	foreignFor int64
@@ -49,9 +49,9 @@ type Store struct {
 	poller sync.WaitGroup
 }
 
-// OpenLedger opens a store on a ledger, which it closes with itself. It fails with
-// [weir.Unavailable] where the ledger does not answer before the context ends, and with
-// [weir.Invalid] where the namespace's ledger was made by somebody else.
+// OpenLedger opens a store on a ledger, which [Store.Close] closes. It fails with
+// [weir.Unavailable] if the ledger does not answer before the context ends, and with
+// [weir.Invalid] if the namespace's ledger is not weir's.
 func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) {
 	s := &Store{stop: make(chan struct{}), rememberFor: rememberMS, foreignFor: foreignMS}
 	if o != nil {
@@ -95,8 +95,8 @@ func OpenLedger(ctx context.Context, ledger Ledger, o *Options) (*Store, error) 
 	return s, nil
 }
 
-// initNamespace makes the namespace's accounts, and puts the definitions in force where none are
-// newer.
+// initNamespace creates the namespace's accounts, and puts the definitions in force unless newer
+// ones are.
 func (s *Store) initNamespace(ctx context.Context) error {
 	if err := s.checkLedger(ctx); err != nil {
 		return err
@@ -183,10 +183,9 @@ func (s *Store) enter(reserves bool) error {
 
 func (s *Store) exit() { s.calls.Done() }
 
-// Close waits for the calls that are going on and lets the ledger go. Reservations whose callers
-// have left are withdrawn before, as far as the cluster answers within a second. What it has been
-// given and has not answered by then may still be carried out, and stays charged until its lease
-// ends.
+// Close waits for the calls in progress and closes the ledger. Abandoned reservations are
+// withdrawn before, as far as the cluster answers within a second. A chain that it has not
+// answered by then may still be carried out, and stays charged until its lease ends.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	if s.closed {
@@ -202,8 +201,8 @@ func (s *Store) Close() error {
 	return s.ledger.Close()
 }
 
-// maxEvents is how many events a chain has at most: as many as a call holds, and as marks can tell
-// apart.
+// maxEvents is how many events a chain has at most: as many as a call holds, and no more than
+// marks can number.
 func (s *Store) maxEvents() int { return min(s.ledger.MaxEvents(), 1<<markBits-1) }
 
 // fits refuses a chain that no call can hold.
@@ -214,8 +213,8 @@ func (s *Store) fits(ch *chain) error {
 	return nil
 }
 
-// checkFits refuses a reservation whose chain might not fit one call, before anything is made for
-// it: whether it does is not to depend on who funds the accounts, or moves the anchors.
+// checkFits refuses a reservation whose chain might not fit one call, before anything is created
+// for it. Which server funds the accounts or moves the anchors makes no difference.
 func (s *Store) checkFits(takes []*activeTake) error {
 	events := 1 // the header
 	for _, t := range takes {

@@ -57,7 +57,7 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *we
 		out *weir.Outcome
 		err error
 	}
-	done := make(chan answer, 1) // nobody may be waiting
+	done := make(chan answer, 1) // the caller may have left
 	go func() {
 		found, err := c.run(ctx)
 		done <- answer{found, err}
@@ -65,7 +65,7 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *we
 	select {
 	case a := <-done:
 		return c.answer(out, a.out, a.err)
-	case <-ctx.Done(): // what the chain does is taken in when its results come
+	case <-ctx.Done(): // what the chain does is counted when its results come
 		return client.Unavailable(ctx.Err())
 	}
 }
@@ -80,7 +80,7 @@ func (c *updateOp) answer(out, found *weir.Outcome, err error) error {
 
 // run sends chains until one has an answer. The outcome is nil if there is nothing to withdraw.
 func (c *updateOp) run(ctx context.Context) (*weir.Outcome, error) {
-	if len(c.changes) == 0 && !c.withdrawing { // no holding tells what the lease's token is
+	if len(c.changes) == 0 && !c.withdrawing { // no holding has the lease's token
 		h, err := c.s.readHistory(ctx, c.u.ID)
 		if err != nil || h == nil {
 			return nil, cmp.Or(err, unknown(c.u.ID))
@@ -113,13 +113,13 @@ type updateOp struct {
 	token, seq int64
 	// extended is the highest step of an extend of the lease, as far as it is known here.
 	extended int64
-	// expires is when an extend lets the lease end.
+	// expires is when the lease ends after an extend.
 	expires time.Time
 	// attempts numbers the chains that were sent.
 	attempts int64
-	// withdrawing is true for a lease that nobody has been told of: it is given back as it was
-	// reserved, or not at all. taken is true once somebody else is known to have it, or to have
-	// ended it.
+	// withdrawing is set for an abandoned lease, which is given back as it was reserved or not at
+	// all. claimedElsewhere is set once another caller is known to have the lease or to have ended
+	// it.
 	withdrawing, claimedElsewhere bool
 }
 
@@ -130,7 +130,7 @@ type activeChange struct {
 	pieces   []weir.Piece
 	from, to int64
 	parts    []weir.Part
-	// unchanged is true if a shadow limit cannot count more, so that the parts are as before.
+	// unchanged is set if a shadow limit cannot count more, so that the parts stay as before.
 	unchanged bool
 	// returnedMarks are the pieces that have ended on the cluster.
 	returnedMarks map[int64]bool
@@ -176,8 +176,8 @@ func (x *activeChange) begin(s *Store, now int64, of *weir.Change) {
 	x.from, x.to = of.From, of.To
 }
 
-// attempt sends a chain, where nobody is known to have been quicker. It returns nothing where it
-// is to be tried again.
+// attempt sends a chain, unless another update is known to have been quicker. It returns nil if it
+// has to be tried again.
 func (c *updateOp) attempt(ctx context.Context) (*weir.Outcome, error) {
 	if c.u.Verb == weir.VerbAdjust && c.u.Seq <= c.seq {
 		return nil, c.stale(ctx)
@@ -216,10 +216,10 @@ func (c *updateOp) cannotCount(i int, reason string) error {
 	}
 }
 
-// send sends one chain. It returns nothing where the chain is to be sent again.
+// send sends one chain. It returns nil if the chain has to be sent again.
 func (c *updateOp) send(ctx context.Context) (*weir.Outcome, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, client.Unavailable(err) // nobody waits for it
+		return nil, client.Unavailable(err) // the caller has left
 	}
 	all := make([]*activeTake, 0, len(c.changes))
 	for i := range c.changes {
@@ -284,15 +284,15 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outc
 			x.returnedMarks = make(map[int64]bool)
 		}
 		x.returnedMarks[v.event.mark] = true
-		return nil, nil // It is to be sent again.
+		return nil, nil // it has to be sent again
 	case v.status == tb.TransferIDAlreadyFailed:
 		c.attempts++
-		return nil, nil // It is to be sent again.
+		return nil, nil // it has to be sent again
 	case v.status == tb.TransferExceedsCredits:
 		c.attempts++
 		if x.Limit.Shadow {
 			x.to, x.unchanged, x.parts = x.from, true, x.holding.Parts
-			return nil, nil // It is to be sent again.
+			return nil, nil // it has to be sent again
 		}
 		return nil, c.cannotCount(v.event.holding, "is more than can be counted")
 	case exists(v.status):
@@ -301,8 +301,8 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outc
 	return nil, unexpected("create_transfers", v.status.String())
 }
 
-// stale reads a lease that somebody else has changed, or that this update has changed before, and
-// tells the limiter. A lease that is to be withdrawn is left to whoever has changed it.
+// stale reads a lease that another caller, or this update before, has changed, and returns it to
+// the engine. A lease that is to be withdrawn is left alone.
 func (c *updateOp) stale(ctx context.Context) error {
 	if c.withdrawing {
 		c.claimedElsewhere = true
@@ -355,7 +355,7 @@ func (c *updateOp) outcome(at, step int64) *weir.Outcome {
 }
 
 // checkSettleable refuses an adjust after which the lease might take more events to settle than
-// one call holds: it could not be cancelled any more.
+// one call holds: it could then not even be cancelled.
 func (c *updateOp) checkSettleable(now int64) error {
 	if c.u.Verb != weir.VerbAdjust {
 		return nil
@@ -388,7 +388,7 @@ func (c *updateOp) checkSettleable(now int64) error {
 	return nil
 }
 
-// applyUpdated takes in what an applied chain has done.
+// applyUpdated counts what a chain that was carried out has done.
 func (c *updateOp) applyUpdated(now int64) {
 	for i := range c.changes {
 		x := &c.changes[i]

@@ -38,7 +38,7 @@ func (c *updateOp) buildChain(now int64) (*chain, error) {
 	return ch, nil
 }
 
-// tokens ends the lease's token, and makes a new one where the lease lives on.
+// tokens ends the lease's token, and makes a new one if the lease lives on.
 func (c *updateOp) tokens(ch *chain, now int64) {
 	u := &c.u
 	token := transferID(u.ID, c.token, 0)
@@ -62,7 +62,7 @@ func (c *updateOp) tokens(ch *chain, now int64) {
 	ch.addVoidOrPost(token, flagVoid, 0, 0, 0)
 }
 
-// endMark tells the transfer that ends a lease from one that renews its token.
+// endMark distinguishes the transfer that ends a lease from one that renews its token.
 const endMark = 1 << 31
 
 // appendChange adds the events for one holding.
@@ -160,7 +160,7 @@ func (x *activeChange) record(ch *chain, i int) {
 	}
 }
 
-// hasReturned is true for a piece whose units have returned.
+// hasReturned reports whether a piece's units have returned.
 func (x *activeChange) hasReturned(now int64, p *weir.Piece) bool {
 	return p.Until <= now || x.returnedMarks[p.Mark]
 }
@@ -178,7 +178,7 @@ func (x *activeChange) voidPiece(ch *chain, p *weir.Piece, i int) {
 	x.changed = true
 }
 
-// appendHold takes units until an instant, and returns where they are.
+// appendHold takes units until an instant, and returns their piece.
 func (x *activeChange) appendHold(ch *chain, units, until int64, timeout uint32, i int) weir.Piece {
 	ch.add(&tb.Transfer{
 		DebitAccountID: x.account, CreditAccountID: ch.n.vault, Amount: tb.ToUint128(uint64(units)),
@@ -189,8 +189,8 @@ func (x *activeChange) appendHold(ch *chain, units, until int64, timeout uint32,
 	return weir.Piece{Units: units, Until: until, Mark: ch.mark()}
 }
 
-// changeExpiring lets units go, what was added last first, or occupies more. What stays keeps its
-// end, to the next whole second.
+// changeExpiring returns units, the latest first, or takes more. What stays keeps its end, up to
+// the next whole second.
 func (x *activeChange) changeExpiring(ch *chain, now int64, i int) {
 	keep := slices.Clone(x.pieces)
 	left := x.from - x.to

@@ -18,11 +18,12 @@ import (
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
-// version says which definitions are in force in the namespace: those that were put there last.
-// Each server has its own, from its limits file; one whose definitions were in force before, and
-// are no longer, is not ready.
+// version knows which definitions are in force in the namespace: those that were put in force
+// last. Each server has its own, from its limits file; one whose definitions were in force before,
+// and are no longer, is not ready.
 type version struct {
-	// putting is held while definitions are put in force, so that the last ones are also the server's.
+	// putting is held while definitions are put in force, so that the last ones are also this
+	// server's.
 	putting sync.Mutex
 
 	mu sync.Mutex
@@ -104,7 +105,8 @@ func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions)
 	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put definitions in force each time"}
 }
 
-// write puts definitions in force after the latest ones. It is not done where others were quicker.
+// write puts definitions in force after the latest ones. It is not done if another server was
+// quicker.
 func (v *version) write(
 	ctx context.Context, s *Store, latest *tb.Transfer, mine tb.Uint128,
 ) (done bool, err error) {
@@ -141,7 +143,7 @@ func versionID(namespace string, n uint64) tb.Uint128 {
 	return idOf(digest("version", namespace, string(b[:])))
 }
 
-// setInForce takes in which definitions are in force.
+// setInForce records which definitions are in force.
 func (v *version) setInForce(latest *tb.Transfer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -179,7 +181,7 @@ func (s *Store) superseded(ctx context.Context, p *weir.Plan) (bool, error) {
 // RefusesReserve returns an error with code [weir.Superseded] if other definitions are in force.
 func (s *Store) RefusesReserve() error { return s.version.check() }
 
-// check refuses where other definitions are in force.
+// check returns an error if other definitions are in force.
 func (v *version) check() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -195,7 +197,7 @@ func (v *version) check() error {
 	}
 }
 
-// ownVersion numbers the definitions that this server goes by.
+// ownVersion is the number of this server's definitions.
 func (s *Store) ownVersion() uint32 {
 	s.version.mu.Lock()
 	defer s.version.mu.Unlock()
@@ -222,12 +224,12 @@ func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
 		return nil, client.Unavailable(err)
 	}
 	if len(found) == 0 {
-		return nil, nil // Nothing is in force yet.
+		return nil, nil // nothing is in force yet
 	}
 	return &found[0], nil
 }
 
-// wasInForce is true for definitions that were in force at some time.
+// wasInForce reports whether definitions were in force at some time.
 func (s *Store) wasInForce(ctx context.Context, mine tb.Uint128) (bool, error) {
 	found, err := s.ledger.QueryTransfers(ctx, tb.QueryFilter{
 		UserData128: mine, Ledger: s.namespace.ledger, Code: codeVersion, Limit: 1,
@@ -238,9 +240,9 @@ func (s *Store) wasInForce(ctx context.Context, mine tb.Uint128) (bool, error) {
 	return len(found) > 0, nil
 }
 
-// poll looks from time to time which definitions are in force, and what time it is on the cluster
-// if no answer has told since: what only reads tells no time, and a server that knows it too badly
-// charges a budget's old period.
+// poll reads at intervals which definitions are in force, and the cluster's time if no answer had
+// a timestamp since: reads have none, and a server whose clock is too uncertain charges a budget's
+// old period.
 func (s *Store) poll() {
 	defer s.poller.Done()
 	every := time.NewTicker(s.options.Poll)
@@ -261,7 +263,7 @@ func (s *Store) poll() {
 	}
 }
 
-// pollOnce looks which definitions are in force and, if asked, what time it is.
+// pollOnce reads which definitions are in force and, if asked, the cluster's time.
 func (s *Store) pollOnce(ctx context.Context, askTime bool) error {
 	latest, err := s.latestVersion(ctx)
 	if err != nil {
@@ -274,8 +276,9 @@ func (s *Store) pollOnce(ctx context.Context, askTime bool) error {
 	return nil
 }
 
-// digestOf stands for definitions on the cluster. What they leave out is not in it, so that two
-// releases of weir of which one knows more fields agree about a file that uses none of them.
+// digestOf is the hash that stands for definitions on the cluster. What they leave out is not in
+// it, so that two releases of weir of which one knows more fields agree about a file that uses
+// none of them.
 func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	text, err := json.Marshal(d) //nolint:musttag // Only weir reads it, and the names of the fields stay.
 	if err != nil {
@@ -293,8 +296,8 @@ func digestOf(d *weir.Definitions) (tb.Uint128, error) {
 	return idOf(sha256.Sum256(text)), nil
 }
 
-// withoutZeros drops the fields that say nothing. Empty lists and objects stay: to declare
-// something without limits is not the same as not to declare it.
+// withoutZeros drops fields with zero values. Empty lists and objects stay: to declare something
+// without limits is not the same as not to declare it.
 func withoutZeros(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

@@ -23,7 +23,8 @@ type Options struct {
 	MaxEvents int
 }
 
-// Emulator is a cluster in the process: a tigerbeetle.Ledger. Its methods may be called at once.
+// Emulator is a cluster in the process: a tigerbeetle.Ledger. Its methods may be called
+// concurrently.
 type Emulator struct {
 	options Options
 

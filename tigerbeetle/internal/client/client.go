@@ -153,7 +153,7 @@ func call[R any](ctx context.Context, c *Client, do func(tb.Client) (R, error)) 
 		<-c.inFlight
 		return result, c.classify(native, err)
 	}
-	done := make(chan nativeResult[R], 1) // nobody may be waiting
+	done := make(chan nativeResult[R], 1) // the caller may have left
 	go func() {
 		result, err := do(native)
 		<-c.inFlight

@@ -16,7 +16,7 @@ func (c *Client) connect(ctx context.Context) (tb.Client, error) {
 	if err != nil {
 		return nil, c.unreached(ctx, err)
 	}
-	greeted := make(chan error, 1) // nobody may be waiting
+	greeted := make(chan error, 1) // the caller may have left
 	go func() { greeted <- c.waitSession(native) }()
 	select {
 	case err = <-greeted:
