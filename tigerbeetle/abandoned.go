@@ -289,9 +289,8 @@ func (l *abandoned) answered(id weir.LeaseID) {
 	}
 }
 
-// closeAbandoned ends the care for abandoned attempts when the store closes: those that were
-// carried out are withdrawn at once, and those whose fate is unknown are waited for, both for no
-// longer than closeWithin.
+// closeAbandoned withdraws abandoned reservations at once when the store closes, and waits for
+// those of which nothing is known yet, both for closeTimeout at most.
 func (s *Store) closeAbandoned() {
 	done := make(chan struct{})
 	go func() {

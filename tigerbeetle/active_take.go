@@ -41,7 +41,7 @@ type activeTake struct {
 	// period is the account of the budget's period, and until when it is.
 	period    tb.Uint128
 	periodEnd int64
-	// mark is where the take's event is, as a mark.
+	// mark is that of the piece that the take makes.
 	mark int64
 	// uncountable is set for the limit is a shadow limit and cannot count more.
 	uncountable bool

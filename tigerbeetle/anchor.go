@@ -69,7 +69,7 @@ func readAnchor(t *tb.Transfer) anchor {
 }
 
 // nextAnchor is the anchor after the one that is known: at an instant, under a definition. It is
-// false where nothing would change. It moves even if nothing has been regained: a chain that moves
+// false if nothing would change. It moves even if nothing has been regained: a chain that moves
 // the anchor fails if another server has moved it, so it knows the capacity that its check is made
 // for.
 func (k *bucketEstimate) nextAnchor(now int64, r kernel.Rate, version uint32) (anchor, bool) {

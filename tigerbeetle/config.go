@@ -36,7 +36,7 @@ func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definition
 	if err != nil {
 		return err
 	}
-	return s.version.putInForce(ctx, s, normal)
+	return s.version.put(ctx, s, normal, true)
 }
 
 // limitName is the name of a limit by its hash, if these definitions have one of that name.

@@ -7,10 +7,7 @@ import (
 	"slices"
 	"time"
 
-	tb "github.com/tigerbeetle/tigerbeetle-go"
-
 	"github.com/weir-limiter/weir"
-	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 )
 
 // deny answers with a denial once it is clear which limits are exceeded. The cluster names only
@@ -177,7 +174,7 @@ func (c *reserveOp) deniedFromMemory(ctx context.Context) (done bool, err error)
 		}
 	}
 	if c.repeat { // asked last: a lease that is reserved meanwhile may be what occupies the limit
-		if header, err := c.lookupHeader(ctx); err != nil || header != nil {
+		if header, err := c.s.lookupHeader(ctx, c.plan.ID); err != nil || header != nil {
 			return false, err
 		}
 	}
@@ -199,18 +196,6 @@ func (c *reserveOp) denialRemembered(now int64) bool {
 		recalls = recalls || take.deniedFromMemory(now)
 	}
 	return recalls
-}
-
-// lookupHeader is the transfer by which the lease was taken, or nil.
-func (c *reserveOp) lookupHeader(ctx context.Context) (*tb.Transfer, error) {
-	found, err := c.s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(c.plan.ID, 0, 0)})
-	if err != nil {
-		return nil, client.Unavailable(err)
-	}
-	if len(found) == 0 {
-		return nil, nil // it has not been reserved
-	}
-	return &found[0], nil
 }
 
 // redefines is redefinesLocked for callers that do not hold s.mu.

@@ -8,8 +8,7 @@
 //
 // How it works: a limit of one (entity, resource) is an account, a reservation is a linked chain
 // of transfers, a hold is a pending transfer that expires (docs/adr/0020-tigerbeetle-ledger.md).
-// The [Store] is written on a [Ledger]: TigerBeetle's own client, or an [Emulator] of it in the
-// process.
+// The [Store] uses a [Ledger]: TigerBeetle's own client, or the emulator in package emulator.
 //
 // The client needs cgo. In a binary that was built without cgo, [Open] fails and says so.
 package tigerbeetle

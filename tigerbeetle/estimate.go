@@ -63,7 +63,7 @@ func (e *estimate) usedAt(now int64) int64 {
 	return b.Used(now)
 }
 
-// budget returns the periods as a counter, which has them in memory where there is room.
+// budget returns the periods as a counter, which has them in the given memory if there is room.
 func (e *estimate) budget(memory []kernel.Period) kernel.Budget {
 	for i := range e.periods {
 		memory = append(memory, kernel.Period{EndMS: e.periods[i].end, Used: e.periods[i].used})
@@ -81,7 +81,7 @@ type bucketEstimate struct {
 	moving bool
 	next   anchor
 	moved  chan struct{}
-	// moveMS is how long the last such call took that moved it, in milliseconds.
+	// moveMS is how long the last successful move took, in milliseconds.
 	moveMS int64
 }
 

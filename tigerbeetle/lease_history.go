@@ -45,7 +45,7 @@ func (s *Store) RecoverLease(
 	return r, nil
 }
 
-// readHistory reads a lease from the cluster, whatever has become of it; nil where there is none.
+// readHistory reads a lease from the cluster, whatever has become of it, or nil if there is none.
 func (s *Store) readHistory(ctx context.Context, id weir.LeaseID) (*leaseHistory, error) {
 	h := &leaseHistory{header: transferID(id, 0, 0), end: transferID(id, stepEnd, 0)}
 	if err := s.readTransfers(ctx, id, h); err != nil {
@@ -97,7 +97,7 @@ type leaseHistory struct {
 type holdingHistory struct {
 	account tb.Uint128
 	taken   int64  // in the account's own units
-	total   uint64 // in units, one more; 0 where no update has said
+	total   uint64 // in units, one more; 0 if no update has recorded it
 	parts   []weir.Part
 	pieces  []weir.Piece
 	ids     []tb.Uint128 // of the pieces
@@ -198,7 +198,7 @@ func (h *leaseHistory) addHolding(t *tb.Transfer, mark int64) {
 	}
 }
 
-// timeoutMS is for how long a hold is made, in milliseconds.
+// timeoutMS is how long a pending transfer lasts, in milliseconds.
 func timeoutMS(t *tb.Transfer) int64 { return int64(t.Timeout) * 1000 }
 
 // addPiece adds what a transfer holds until an instant. The first of them has the time for which
@@ -243,7 +243,7 @@ func (x *holdingHistory) addPart(charge int, units int64) {
 		x.parts = append(x.parts, weir.Part{Charge: charge})
 	}
 	x.parts[at].Units, x.total = units, 0
-	if len(x.parts) == 1 { // where nothing had to be moved
+	if len(x.parts) == 1 { // if nothing had to be moved
 		x.total = uint64(units) + 1
 	}
 }

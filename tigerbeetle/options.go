@@ -29,8 +29,8 @@ type Options struct {
 	// store is not ready. It is for commands that act once, next to servers that decide. Default:
 	// false.
 	Follow bool
-	// PutInForce puts the definitions in force, also where they were before and have been
-	// superseded: it goes back to an older limits file. Default: false.
+	// PutInForce puts the definitions in force even if they were before and have been superseded, to
+	// go back to an older limits file. Default: false.
 	PutInForce bool
 	// ReadOnly refuses whatever would change anything with [weir.Unsupported]. Default: false.
 	ReadOnly bool

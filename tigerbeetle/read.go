@@ -245,17 +245,26 @@ func clampInt64(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // lastAnchor is the latest anchor of a bucket and when it was made, in Unix milliseconds, or nil.
 func (s *Store) lastAnchor(ctx context.Context, state *limitState) (last *anchor, at int64, err error) {
+	t, err := s.lastDebit(ctx, state.spent, codeRefill)
+	if err != nil || t == nil {
+		return nil, 0, err // a bucket that was never used has no anchor
+	}
+	a := readAnchor(t)
+	return &a, timestampMS(t.Timestamp), nil
+}
+
+// lastDebit returns the latest transfer of a code that debits an account, or nil.
+func (s *Store) lastDebit(ctx context.Context, account tb.Uint128, code uint16) (*tb.Transfer, error) {
 	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
-		AccountID: state.spent, Code: codeRefill, Limit: 1, Flags: filterDebits | filterReversed,
+		AccountID: account, Code: code, Limit: 1, Flags: filterDebits | filterReversed,
 	})
 	if err != nil {
-		return nil, 0, client.Unavailable(err)
+		return nil, client.Unavailable(err)
 	}
 	if len(found) == 0 {
-		return nil, 0, nil // a bucket that was never used has no anchor
+		return nil, nil // there is none
 	}
-	a := readAnchor(&found[0])
-	return &a, timestampMS(found[0].Timestamp), nil
+	return &found[0], nil
 }
 
 // readBudget asks for the periods of a budget that have not ended.

@@ -29,7 +29,7 @@ func (c *reserveOp) answerConflict(ctx context.Context) error {
 
 // replay answers for a lease ID that the cluster knows: a repeat of the request, or another one.
 func (c *reserveOp) replay(ctx context.Context) error {
-	header, err := c.lookupHeader(ctx)
+	header, err := c.s.lookupHeader(ctx, c.plan.ID)
 	if err != nil {
 		return err
 	}
@@ -64,6 +64,18 @@ func voided(id weir.LeaseID) *weir.Error {
 	}
 }
 
+// lookupHeader returns the transfer by which a lease was reserved, or nil.
+func (s *Store) lookupHeader(ctx context.Context, id weir.LeaseID) (*tb.Transfer, error) {
+	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(id, 0, 0)})
+	if err != nil {
+		return nil, client.Unavailable(err)
+	}
+	if len(found) == 0 {
+		return nil, nil // it has not been reserved
+	}
+	return &found[0], nil
+}
+
 // usedOtherwise refuses a lease ID that has been used for other content.
 func usedOtherwise(id weir.LeaseID) *weir.Error {
 	return &weir.Error{
@@ -80,17 +92,16 @@ func (s *Store) AdoptLease(ctx context.Context, _ time.Time, id weir.LeaseID, fi
 	if s.options.ReadOnly {
 		return nil
 	}
-	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(id, 0, 0)})
-	if err != nil {
-		return client.Unavailable(err)
-	}
-	if len(found) > 0 && found[0].Code == codeVoid {
+	header, err := s.lookupHeader(ctx, id)
+	switch {
+	case err != nil || header == nil:
+		return err
+	case header.Code == codeVoid:
 		return voided(id)
-	}
-	if len(found) == 0 || found[0].UserData64 != fingerprint {
+	case header.UserData64 != fingerprint:
 		return nil
 	}
-	if err := s.adoptLease(ctx, id, &found[0]); err != nil {
+	if err := s.adoptLease(ctx, id, header); err != nil {
 		return err
 	}
 	s.abandoned.mu.Lock()

@@ -145,9 +145,9 @@ func (s *Store) checkLedger(ctx context.Context) error {
 	return nil
 }
 
-// Traits says that the store enforces every kind, eight ancestors deep. A hold that was shrunk or
-// grown ends up to a second late, and the cluster gives units back some milliseconds after their
-// end.
+// Traits says that the store enforces every kind, eight ancestors deep. Units that an adjust left
+// or added return up to a second late, and the cluster gives units back some milliseconds after
+// their end.
 func (s *Store) Traits() weir.Traits {
 	return weir.Traits{
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},
@@ -157,7 +157,7 @@ func (s *Store) Traits() weir.Traits {
 	}
 }
 
-// ClockOffset is by how much the cluster's clock is ahead of the process's, where that is more than
+// ClockOffset is by how much the cluster's clock is ahead of the process's, if that is more than
 // 100 ms.
 func (s *Store) ClockOffset() time.Duration {
 	if d := s.clock.ahead(); d.Abs() > 100*time.Millisecond {

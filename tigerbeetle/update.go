@@ -49,29 +49,8 @@ func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *we
 		return readOnly()
 	}
 	c := newUpdateOp(s, u)
-	if ctx.Done() == nil {
-		found, err := c.run(ctx)
-		return c.answer(out, found, err)
-	}
-	type answer struct {
-		out *weir.Outcome
-		err error
-	}
-	done := make(chan answer, 1) // the caller may have left
-	go func() {
-		found, err := c.run(ctx)
-		done <- answer{found, err}
-	}()
-	select {
-	case a := <-done:
-		return c.answer(out, a.out, a.err)
-	case <-ctx.Done(): // what the chain does is counted when its results come
-		return client.Unavailable(ctx.Err())
-	}
-}
-
-// answer fills in the caller's outcome.
-func (c *updateOp) answer(out, found *weir.Outcome, err error) error {
+	// After the context has ended, what the chain does is still counted when its results come.
+	found, err := client.Await(ctx, func() (*weir.Outcome, error) { return c.run(ctx) })
 	if err == nil {
 		*out = *found
 	}
@@ -188,8 +167,7 @@ func (c *updateOp) attempt(ctx context.Context) (*weir.Outcome, error) {
 	return c.send(ctx)
 }
 
-// readUnknown asks the cluster about buckets that this process has not used, where more is taken
-// of them.
+// readUnknown reads the buckets that this process has not used.
 func (c *updateOp) readUnknown(ctx context.Context) error {
 	var unknown []*limitState
 	for i := range c.changes {
@@ -354,8 +332,8 @@ func (c *updateOp) outcome(at, step int64) *weir.Outcome {
 	return out
 }
 
-// checkSettleable refuses an adjust after which the lease might take more events to settle than
-// one call holds: it could then not even be cancelled.
+// checkSettleable refuses an adjust after which a complete or cancel of the lease might take more
+// events than one call holds.
 func (c *updateOp) checkSettleable(now int64) error {
 	if c.u.Verb != weir.VerbAdjust {
 		return nil

@@ -145,7 +145,7 @@ func (x *activeChange) changeBudget(ch *chain, now int64, i int) {
 	}
 }
 
-// record notes what the parts stand for, where no other event of the chain does.
+// record adds what the parts stand for, unless another event of the chain says it.
 func (x *activeChange) record(ch *chain, i int) {
 	same := slices.Equal(x.parts, x.holding.Parts)
 	if same || x.changed && len(x.parts) == 1 {

@@ -36,48 +36,15 @@ type version struct {
 	stale   bool
 }
 
-// start finds out whether the store's first definitions are in force, and puts them there if they
-// are new.
+// start puts the store's first definitions in force, if they are new or the options say so.
 func (v *version) start(ctx context.Context, s *Store) error {
-	mine, err := digestOf(s.config.Load())
-	if err != nil {
-		return err
-	}
-	v.own = mine
-	if s.options.PutInForce && !s.options.ReadOnly {
-		return v.putInForce(ctx, s, s.config.Load())
-	}
-	for range maxTries {
-		latest, err := s.latestVersion(ctx)
-		if err != nil {
-			return err
-		}
-		if latest == nil && s.options.ReadOnly || latest != nil && latest.UserData128 == mine {
-			v.setInForce(latest)
-			return nil
-		}
-		if latest != nil {
-			follows := s.options.ReadOnly || s.options.Follow
-			if !follows {
-				if follows, err = s.wasInForce(ctx, mine); err != nil {
-					return err
-				}
-			}
-			if follows {
-				v.setInForce(latest)
-				return nil
-			}
-		}
-		if done, err := v.write(ctx, s, latest, mine); done || err != nil {
-			return err
-		}
-	}
-	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put definitions in force each time"}
+	return v.put(ctx, s, s.config.Load(), s.options.PutInForce && !s.options.ReadOnly)
 }
 
-// putInForce puts definitions in force, whatever was there.
-func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions) error {
-	mine, err := digestOf(d)
+// put makes definitions the server's own, and puts them in force. Unless always is set, it leaves
+// newer ones in force.
+func (v *version) put(ctx context.Context, s *Store, d *weir.Definitions, always bool) error {
+	own, err := digestOf(d)
 	if err != nil {
 		return err
 	}
@@ -88,13 +55,18 @@ func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions)
 		if err != nil {
 			return err
 		}
-		done := latest != nil && latest.UserData128 == mine
+		done := latest != nil && latest.UserData128 == own
+		if !done && !always {
+			if done, err = s.follows(ctx, latest, own); err != nil {
+				return err
+			}
+		}
 		if done {
 			v.mu.Lock()
-			v.own = mine
+			v.own = own
 			v.mu.Unlock()
 			v.setInForce(latest)
-		} else if done, err = v.write(ctx, s, latest, mine); err != nil {
+		} else if done, err = v.write(ctx, s, latest, own); err != nil {
 			return err
 		}
 		if done {
@@ -103,6 +75,20 @@ func (v *version) putInForce(ctx context.Context, s *Store, d *weir.Definitions)
 		}
 	}
 	return &weir.Error{Code: weir.Unavailable, Reason: "other servers put definitions in force each time"}
+}
+
+// follows reports whether the store leaves in force what is: it must not replace it, or it is
+// newer than the store's own definitions, which were in force before.
+func (s *Store) follows(ctx context.Context, latest *tb.Transfer, own tb.Uint128) (bool, error) {
+	switch {
+	case s.options.ReadOnly:
+		return true, nil
+	case latest == nil:
+		return false, nil
+	case s.options.Follow:
+		return true, nil
+	}
+	return s.wasInForce(ctx, own)
 }
 
 // write puts definitions in force after the latest ones. It is not done if another server was
@@ -168,11 +154,11 @@ func (s *Store) superseded(ctx context.Context, p *weir.Plan) (bool, error) {
 	if p.New {
 		return false, refusal
 	}
-	found, err := s.ledger.LookupTransfers(ctx, []tb.Uint128{transferID(p.ID, 0, 0)})
-	switch {
-	case err != nil:
-		return false, client.Unavailable(err)
-	case len(found) == 0:
+	header, err := s.lookupHeader(ctx, p.ID)
+	if err != nil {
+		return false, err
+	}
+	if header == nil {
 		return false, refusal
 	}
 	return true, nil
@@ -217,16 +203,7 @@ func (s *Store) Ready(ctx context.Context) error {
 
 // latestVersion is the transfer by which the definitions in force were put there, or nil.
 func (s *Store) latestVersion(ctx context.Context) (*tb.Transfer, error) {
-	found, err := s.ledger.AccountTransfers(ctx, tb.AccountFilter{
-		AccountID: s.namespace.vault, Code: codeVersion, Limit: 1, Flags: filterDebits | filterReversed,
-	})
-	if err != nil {
-		return nil, client.Unavailable(err)
-	}
-	if len(found) == 0 {
-		return nil, nil // nothing is in force yet
-	}
-	return &found[0], nil
+	return s.lastDebit(ctx, s.namespace.vault, codeVersion)
 }
 
 // wasInForce reports whether definitions were in force at some time.

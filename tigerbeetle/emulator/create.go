@@ -8,7 +8,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// chainScope is what a linked chain has changed so far.
+// chainScope is what a linked chain has changed so far, so that it can be undone.
 type chainScope struct {
 	accounts  map[tb.Uint128]tb.Account
 	created   []tb.Uint128 // accounts
@@ -21,7 +21,7 @@ func (e *Emulator) beginScope() {
 	e.scope = &chainScope{accounts: make(map[tb.Uint128]tb.Account), states: make(map[*storedTransfer]pendingState)}
 }
 
-// discard takes back what the chain has done.
+// discard undoes what the chain has done.
 func (e *Emulator) discard() {
 	s := e.scope
 	e.scope = nil
@@ -49,7 +49,7 @@ func (e *Emulator) discard() {
 	}
 }
 
-// account returns an account to be changed; nil where there is none.
+// account returns an account to be changed, or nil if there is none.
 func (e *Emulator) account(id tb.Uint128) *tb.Account {
 	a := e.accounts[id]
 	if a != nil && e.scope != nil {
@@ -76,7 +76,7 @@ func (e *Emulator) insert(t tb.Transfer, state pendingState) *storedTransfer {
 	return n
 }
 
-// setState changes what has become of a pending transfer.
+// setState sets what has become of a pending transfer.
 func (e *Emulator) setState(t *storedTransfer, state pendingState) {
 	if e.scope != nil {
 		if _, ok := e.scope.states[t]; !ok {
@@ -86,8 +86,8 @@ func (e *Emulator) setState(t *storedTransfer, state pendingState) {
 	t.state = state
 }
 
-// chains does events in order, and takes back each linked chain that fails. The first event of a
-// chain that does not succeed keeps its status, and the others get that of a chain that failed.
+// chains carries out events in order, and undoes each linked chain that fails. The first event of
+// a chain that does not succeed keeps its status, and the others get that of a chain that failed.
 func (e *Emulator) chains(n int, linked func(i int) bool, do func(i int) (ok bool), fail func(i int, open bool)) {
 	begin, broken := -1, false
 	for i := range n {
@@ -148,8 +148,8 @@ func (e *Emulator) CreateAccounts(
 	return results, nil
 }
 
-// CreateTransfers makes transfers. An ID whose transfer failed for what the accounts were like at
-// that instant can never be used again.
+// CreateTransfers makes transfers. The ID of a transfer that failed because of the state of the
+// accounts can never be used again.
 func (e *Emulator) CreateTransfers(
 	ctx context.Context, transfers []tb.Transfer,
 ) ([]tb.CreateTransferResult, error) {
@@ -177,7 +177,7 @@ func (e *Emulator) CreateTransfers(
 	return results, nil
 }
 
-// transient is true for failures that depend on what the accounts are like.
+// transient reports whether a failure depends on the state of the accounts.
 func transient(s tb.CreateTransferStatus) bool {
 	switch s {
 	case tb.TransferDebitAccountNotFound, tb.TransferCreditAccountNotFound,
@@ -232,7 +232,7 @@ func (e *Emulator) createAccount(a *tb.Account, at uint64) (tb.CreateAccountStat
 	return tb.AccountCreated, at
 }
 
-// accountExists says in what an account differs from the one that has its ID.
+// accountExists returns in what an account differs from the one that has its ID.
 func accountExists(a, old *tb.Account, at uint64) (tb.CreateAccountStatus, uint64) {
 	switch {
 	case a.Flags != old.Flags:

@@ -15,8 +15,8 @@ import (
 type Options struct {
 	// Now is the cluster's clock. Default: [time.Now].
 	Now func() time.Time
-	// Tick is how coarse the clock is: what is due within a tick is due at it. Default: a nanosecond,
-	// as on a cluster.
+	// Tick is the clock's resolution: what is due within a tick is due at its beginning. Default: a
+	// nanosecond, as on a cluster.
 	Tick time.Duration
 	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One for
 	// development holds 253.
@@ -43,7 +43,7 @@ type Emulator struct {
 	expired   []tb.Uint128
 }
 
-// storedTransfer is a transfer and what has become of it.
+// storedTransfer is a transfer and its state.
 type storedTransfer struct {
 	tb.Transfer
 	state pendingState
@@ -137,11 +137,11 @@ func (e *Emulator) Contents() Contents {
 // maxReply is how many accounts or transfers an answer holds, on every cluster.
 const maxReply = 8189
 
-// maxLookup is how many IDs a call holds: eight in the place of an event.
+// maxLookup is how many IDs a call holds: eight take the space of an event.
 func (e *Emulator) maxLookup() int { return min(8*e.options.MaxEvents+7, maxReply) }
 
-// enter begins a call that holds so many events, or IDs, or answers, of at most so many: it
-// expires what is due.
+// enter begins a call with a number of events, IDs or answers, and their maximum. It expires what
+// is due.
 func (e *Emulator) enter(ctx context.Context, events, most int) error {
 	switch err := ctx.Err(); {
 	case err != nil:
@@ -268,7 +268,7 @@ func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Ac
 	return found, nil
 }
 
-// validFilter reports whether a filter is one. One that is not finds nothing.
+// validFilter reports whether a filter is valid. One that is not finds nothing.
 func validFilter(limit uint32, from, to uint64) bool {
 	return limit > 0 && from <= math.MaxInt64 && to <= math.MaxInt64 && (to == 0 || from <= to)
 }
@@ -277,7 +277,7 @@ func validQuery(f *tb.QueryFilter) bool {
 	return validFilter(f.Limit, f.TimestampMin, f.TimestampMax) && f.Flags < 1<<1 && f.Reserved == [6]uint8{}
 }
 
-// matching returns the transfers of a list that match, the newest first where it is reversed.
+// matching returns the transfers of a list that match, the newest first if reversed is set.
 func matching(list []*storedTransfer, reversed bool, limit uint32, match func(*tb.Transfer) bool) []tb.Transfer {
 	var found []tb.Transfer
 	for i := range list {
@@ -295,7 +295,7 @@ func matching(list []*storedTransfer, reversed bool, limit uint32, match func(*t
 	return found
 }
 
-// matchesFilter reports whether a filter does not ask, or for just that.
+// matchesFilter reports whether a field of a filter is not set, or equals the value.
 func matchesFilter[T comparable](asked, is T) bool {
 	var none T
 	return asked == none || asked == is

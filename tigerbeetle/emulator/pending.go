@@ -63,7 +63,7 @@ func (e *Emulator) resolvePending(t *tb.Transfer, at uint64) tb.CreateTransferSt
 	return tb.TransferCreated
 }
 
-// resolvable compares a post or void with its pending transfer, and says how much it is about.
+// resolvable compares a post or void with its pending transfer, and returns its amount.
 func resolvable(t *tb.Transfer, p *storedTransfer) (uint128.Number, tb.CreateTransferStatus) {
 	var zero tb.Uint128
 	whole := uint128.Of(p.Amount)
@@ -93,8 +93,8 @@ func resolvable(t *tb.Transfer, p *storedTransfer) (uint128.Number, tb.CreateTra
 	return amount, tb.TransferCreated
 }
 
-// resolution is the transfer that a post or void becomes: what it does not say is its pending
-// one's.
+// resolution is the transfer that a post or void becomes: fields that are not set are those of its
+// pending transfer.
 func resolution(t *tb.Transfer, p *storedTransfer, amount uint128.Number, at uint64) tb.Transfer {
 	n := tb.Transfer{
 		ID: t.ID, DebitAccountID: p.DebitAccountID, CreditAccountID: p.CreditAccountID,
@@ -109,7 +109,7 @@ func resolution(t *tb.Transfer, p *storedTransfer, amount uint128.Number, at uin
 	return n
 }
 
-// release takes a pending transfer off its accounts, and opens what it had closed.
+// release takes a pending transfer off its accounts, and reopens what it had closed.
 func release(p *storedTransfer, debit, credit *tb.Account) {
 	amount := uint128.Of(p.Amount)
 	debit.DebitsPending = uint128.Of(debit.DebitsPending).Minus(amount).Uint128()
@@ -152,7 +152,7 @@ func (e *Emulator) expires(t *storedTransfer) uint64 {
 // scheduleExpiry makes a pending transfer expire in time.
 func (e *Emulator) scheduleExpiry(t *storedTransfer) { heap.Push(&e.due, dueEntry{e.expires(t), t}) }
 
-// expireDue expires what is due.
+// expireDue expires the pending transfers that are due.
 func (e *Emulator) expireDue() {
 	for len(e.due) > 0 && e.due[0].at <= e.last {
 		p := heap.Pop(&e.due).(dueEntry).entry
@@ -171,7 +171,7 @@ type dueEntry struct {
 	entry *storedTransfer
 }
 
-// dueHeap has what expires first on top; of the same instant what came first.
+// dueHeap has the transfer that expires first on top, or of the same instant the older one.
 type dueHeap []dueEntry
 
 func (h dueHeap) Len() int { return len(h) }

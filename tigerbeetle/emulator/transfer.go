@@ -142,7 +142,7 @@ func (e *Emulator) transfer(t *tb.Transfer, at uint64) tb.CreateTransferStatus {
 	return tb.TransferCreated
 }
 
-// overflows finds a sum that does not fit.
+// overflows finds a sum that does not fit 128 bits.
 func overflows(t *tb.Transfer, debit, credit *tb.Account, amount uint128.Number, at uint64) tb.CreateTransferStatus {
 	over := func(a tb.Uint128) bool { return uint128.Of(a).Overflows(amount) }
 	both := func(a, b tb.Uint128) tb.Uint128 { return uint128.Of(a).Plus(uint128.Of(b)).Uint128() }
@@ -192,7 +192,7 @@ func (e *Emulator) transferExists(t *tb.Transfer, old *storedTransfer, at uint64
 	return sameData(t, &old.Transfer, at)
 }
 
-// sameData compares what every transfer carries.
+// sameData compares the fields that every transfer has.
 func sameData(t, old *tb.Transfer, at uint64) (tb.CreateTransferStatus, uint64) {
 	switch {
 	case t.UserData128 != old.UserData128:

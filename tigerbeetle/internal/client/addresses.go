@@ -13,7 +13,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// splitAddress reads host:port.
+// splitAddress splits HOST:PORT.
 func splitAddress(address string) (host, port string, err error) {
 	bad := func(reason string) error {
 		return &weir.Error{Code: weir.Invalid, Field: "store.addresses", Value: address, Reason: reason}
@@ -28,7 +28,7 @@ func splitAddress(address string) (host, port string, err error) {
 	return host, port, nil
 }
 
-// checkAddresses refuses what is no list of addresses, and says everything that is wrong with it.
+// checkAddresses reports everything that is wrong with a list of addresses.
 func checkAddresses(addresses []string) error {
 	if len(addresses) == 0 {
 		return &weir.Error{
@@ -50,8 +50,8 @@ func checkAddresses(addresses []string) error {
 	return errors.Join(errs...)
 }
 
-// resolve makes addresses what TigerBeetle's client takes: it knows no names. Of a name's addresses
-// the first counts, those of IPv4 before the others.
+// resolve resolves the names in addresses, because TigerBeetle's client takes none. It takes a
+// name's first IPv4 address, or else its first address.
 func resolve(
 	ctx context.Context, addresses []string,
 	ask func(ctx context.Context, network, host string) ([]netip.Addr, error),
@@ -84,7 +84,7 @@ func resolve(
 	return out, nil
 }
 
-// unreachableError says that no cluster has answered. No field is named: on a call the limiter
+// unreachableError says that the cluster did not answer. It names no field: on a call the engine
 // names the lease.
 func unreachableError(addresses []string, cluster *big.Int, cause error) error {
 	return &weir.Error{

@@ -10,7 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// CreateAccounts creates accounts, in several calls where they do not fit one. Accounts that are
+// CreateAccounts creates accounts, in several calls if they do not fit one. Accounts that are
 // linked stay together.
 func (c *Client) CreateAccounts(
 	ctx context.Context, accounts []tb.Account,
@@ -107,10 +107,10 @@ func (c *Client) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.Tra
 // accountLinked is the flag of an account that succeeds or fails with the next one.
 const accountLinked = 1 << 0
 
-// minEvents is how many events a call holds on a server for development, which takes the least.
+// minEvents is how many events a call holds on a development server, which takes the fewest.
 const minEvents = 253
 
-// lowerMaxEvents learns that so many events do not fit one call after all.
+// lowerMaxEvents is called when a number of events did not fit one call after all.
 func (c *Client) lowerMaxEvents(events int) {
 	if events <= minEvents {
 		lowerTo(&c.events, events-1)
@@ -129,8 +129,7 @@ func lowerTo(n *atomic.Int64, most int) {
 	}
 }
 
-// oversize says of a call that was not sent because it is too large what the limiter's caller can
-// do.
+// oversize explains the error of a call that was not sent because it is too large.
 func oversize(err error, events int, c *Client) error {
 	if errors.Is(err, tb.ErrTooMuchData) {
 		return TooLarge(events, c.MaxEvents())

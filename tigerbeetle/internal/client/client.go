@@ -20,19 +20,19 @@ import (
 const (
 	// maxEvents is how many events a message of TigerBeetle holds.
 	maxEvents = 8189
-	// maxInFlight is how many calls may be going on, those included that nobody waits for anymore.
+	// maxInFlight is how many calls may be in flight, including those whose callers have left.
 	maxInFlight = 10_000
-	// SessionTimeout is how long a cluster has to let a client in, where nobody says.
+	// SessionTimeout is how long a cluster has to begin a session, unless the caller sets a deadline.
 	SessionTimeout = 5 * time.Second
 	// minPause is the pause before a lost client is made again; it doubles up to mostPause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 )
 
-// Client is the [Ledger] of a cluster: TigerBeetle's own client, which sends what is called at
-// once together, with three things that it lacks. A call ends with its context, while what it
-// asked for may still be carried out; calls that nobody waits for anymore are counted and bounded;
-// and a client that the cluster has shut out is made again.
+// Client is the store's ledger on a cluster: TigerBeetle's own client, which batches concurrent
+// calls, with three additions. A call ends with its context, while what it asked for may still be
+// carried out; calls whose callers have left are counted and bounded; and a client that the
+// cluster has shut out is replaced.
 type Client struct {
 	options  options
 	inFlight chan struct{}
@@ -43,7 +43,7 @@ type Client struct {
 	native      tb.Client // nil while there is none
 	downBecause error     // why there is none
 	closed      bool
-	// reconnectLater makes the client again; end makes it stop.
+	// reconnectLater replaces the client; end stops that.
 	reconnectLater func()
 	end            context.CancelFunc
 	reconnecting   sync.WaitGroup
@@ -51,11 +51,11 @@ type Client struct {
 
 // options tune a client.
 type options struct {
-	// dial makes a native client, which need not have reached anybody yet.
+	// dial makes a native client, which need not have a session yet.
 	dial func(ctx context.Context) (tb.Client, error)
-	// unreachable is the error where nobody answered.
+	// unreachable returns the error for a cluster that did not answer.
 	unreachable func(cause error) error
-	// onError is told why a client was lost, and why it could not be made again.
+	// onError is called with why a client was lost, and why it could not be replaced.
 	onError     func(error)
 	maxInFlight int
 }
@@ -131,14 +131,8 @@ func (c *Client) Close() error {
 	return nil
 }
 
-// nativeResult is what a native call returned.
-type nativeResult[R any] struct {
-	result R
-	err    error
-}
-
-// call makes a native call and waits for it no longer than the context lasts: see [Ledger] for what
-// it was given.
+// call makes a native call, for which it waits until the context ends. The native client may go on
+// reading what the call was given.
 func call[R any](ctx context.Context, c *Client, do func(tb.Client) (R, error)) (R, error) {
 	var none R
 	if err := ctx.Err(); err != nil {
@@ -148,26 +142,37 @@ func call[R any](ctx context.Context, c *Client, do func(tb.Client) (R, error)) 
 	if err != nil {
 		return none, unsentError{err}
 	}
-	if ctx.Done() == nil {
+	return Await(ctx, func() (R, error) {
 		result, err := do(native)
 		<-c.inFlight
 		return result, c.classify(native, err)
+	})
+}
+
+// Await returns what do returns, or an error once the context ends; do goes on then.
+func Await[R any](ctx context.Context, do func() (R, error)) (R, error) {
+	if ctx.Done() == nil {
+		return do()
 	}
-	done := make(chan nativeResult[R], 1) // the caller may have left
+	type answer struct {
+		result R
+		err    error
+	}
+	done := make(chan answer, 1) // the caller may have left
 	go func() {
-		result, err := do(native)
-		<-c.inFlight
-		done <- nativeResult[R]{result, c.classify(native, err)}
+		result, err := do()
+		done <- answer{result, err}
 	}()
 	select {
 	case a := <-done:
 		return a.result, a.err
 	case <-ctx.Done():
-		return none, ctx.Err()
+		var none R
+		return none, Unavailable(ctx.Err())
 	}
 }
 
-// acquire returns the native client for one call, which must free its place among the flights.
+// acquire returns the native client for one call, which must receive from inFlight when it ends.
 func (c *Client) acquire() (tb.Client, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -185,7 +190,7 @@ func (c *Client) acquire() (tb.Client, error) {
 	}
 }
 
-// classify says what a native error means, and lets a client go that has been shut out.
+// classify says what a native error means, and drops a client that has been shut out.
 func (c *Client) classify(native tb.Client, err error) error {
 	if err == nil || errors.Is(err, tb.ErrTooMuchData) {
 		return err
@@ -197,7 +202,7 @@ func (c *Client) classify(native tb.Client, err error) error {
 	return explained
 }
 
-// shutOut is true for an error after which a native client is of no use.
+// shutOut reports whether a native client is useless after an error.
 func shutOut(err error) bool {
 	return errors.Is(err, tb.ErrClientEvicted) || errors.Is(err, tb.ErrClientClosed) ||
 		errors.Is(err, tb.ErrClientReleaseTooHigh) || errors.Is(err, tb.ErrClientReleaseTooLow)

@@ -10,7 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 )
 
-// connect makes a native client and waits until the cluster has let it in.
+// connect makes a native client and waits for its session.
 func (c *Client) connect(ctx context.Context) (tb.Client, error) {
 	native, err := c.options.dial(ctx)
 	if err != nil {
@@ -41,10 +41,10 @@ func (c *Client) unreached(ctx context.Context, err error) error {
 	return Unavailable(err)
 }
 
-// waitSession waits for a session and finds out how much a call holds. It ends when the client is
-// closed.
+// waitSession waits for a session and finds out how much a call holds. It returns when the native
+// client is closed.
 func (c *Client) waitSession(native tb.Client) error {
-	// The native client answers it without the server, but not before it has a session.
+	// The native client answers this by itself, but not before it has a session.
 	if err := native.Nop(); err != nil {
 		return explain(err)
 	}
@@ -63,7 +63,7 @@ func (c *Client) waitSession(native tb.Client) error {
 	return nil
 }
 
-// largestFitting is the greatest number up to most, and at least 1, that fits.
+// largestFitting is the largest number from 1 to most that fits.
 func largestFitting(most int, fits func(n int) (bool, error)) (int, error) {
 	if ok, err := fits(most); ok || err != nil {
 		return most, err
@@ -84,10 +84,9 @@ func largestFitting(most int, fits func(n int) (bool, error)) (int, error) {
 	return least, nil
 }
 
-// eventsForLookups is how many events a request holds which holds so many lookups: what bounds
-// both is its size in bytes. A request ends with a trailer as large as one of its elements. A
-// server that takes all lookups which fit an answer is taken to be one that was not told to take
-// less.
+// eventsForLookups converts the number of lookups that a request holds to the number of events:
+// its size in bytes bounds both. A request ends with a trailer as large as one of its elements. A
+// server that takes as many lookups as fit an answer is assumed to have the default size.
 func eventsForLookups(lookups int) int {
 	const lookupBytes, eventBytes = 16, 128
 	if lookups >= maxEvents {
@@ -96,12 +95,12 @@ func eventsForLookups(lookups int) int {
 	return max((lookups+1)*lookupBytes/eventBytes-1, 1)
 }
 
-// dropNative lets a native client go, and begins to make another one.
+// dropNative drops a native client, and starts to replace it.
 func (c *Client) dropNative(native tb.Client, why error) {
 	c.mu.Lock()
 	if c.closed || c.native != native {
 		c.mu.Unlock()
-		return // it is gone already
+		return // it was dropped before
 	}
 	c.native, c.downBecause = nil, why
 	c.reconnecting.Add(1)
@@ -114,8 +113,8 @@ func (c *Client) dropNative(native tb.Client, why error) {
 	}()
 }
 
-// reconnect makes a native client, again and again until the cluster lets it in or the context
-// ends. There is one of it at a time: until it is done there is no client that could be lost.
+// reconnect tries to make a native client until one has a session or the context ends. Only one
+// runs at a time: until it is done there is no client that could be lost.
 func (c *Client) reconnect(ctx context.Context) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		timer := time.NewTimer(pause)
@@ -141,8 +140,8 @@ func (c *Client) reconnect(ctx context.Context) {
 	}
 }
 
-// setNative takes a new native client, or notes why there is none. It returns true where nothing
-// more is to be done.
+// setNative takes over a new native client, or records why there is none. It reports whether
+// nothing more has to be done.
 func (c *Client) setNative(native tb.Client, err error) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
