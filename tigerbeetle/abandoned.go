@@ -27,11 +27,11 @@ const (
 	closeTimeout = time.Second
 )
 
-// inflightReserve is a Reserve under way. It goes on after its caller has left, because a chain
+// inflightReserve is a Reserve in progress. It goes on after its caller has left, because a chain
 // cannot be recalled once it was sent.
 type inflightReserve struct {
 	op *reserveOp
-	// done is closed once err, and the outcome of c, are set.
+	// done is closed once err, and the outcome of op, are set.
 	done chan struct{}
 	err  error
 
@@ -44,14 +44,14 @@ type inflightReserve struct {
 	withdrawing        bool
 }
 
-// abandoned are the attempts whose callers have left.
+// abandoned are the reservations whose callers have left.
 type abandoned struct {
 	count atomic.Int64
 
-	mu      sync.Mutex
-	byLease map[weir.LeaseID]*inflightReserve
-	keepers sync.WaitGroup
-	// permits bounds the withdrawals at once.
+	mu       sync.Mutex
+	byLease  map[weir.LeaseID]*inflightReserve
+	watchers sync.WaitGroup
+	// permits bounds the concurrent withdrawals.
 	permits chan struct{}
 }
 
@@ -87,7 +87,7 @@ func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 	return a.err
 }
 
-// charged reports whether the attempt was carried out. It must be decided.
+// charged reports whether the reservation was carried out. It must be done.
 func (a *inflightReserve) charged() bool { return a.err == nil && !a.op.out.Denied && !a.op.out.Replay }
 
 // abandon takes charge of a reservation whose caller leaves.
@@ -108,12 +108,13 @@ func (s *Store) abandon(a *inflightReserve) {
 	}
 	l.byLease[a.op.plan.ID] = a
 	l.count.Add(1)
-	l.keepers.Add(1)
+	l.watchers.Add(1)
 	l.mu.Unlock()
 	go s.watchAbandoned(a)
 }
 
-// forget ends what [Store.abandon] began, unless another attempt of the lease has taken its place.
+// forget ends what [Store.abandon] began, unless another reservation of the lease has taken its
+// place.
 func (l *abandoned) forget(a *inflightReserve) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -128,7 +129,7 @@ func (l *abandoned) forget(a *inflightReserve) {
 // if it was carried out and no repeat has adopted it.
 func (s *Store) watchAbandoned(a *inflightReserve) {
 	l := &s.abandoned
-	defer l.keepers.Done()
+	defer l.watchers.Done()
 	<-a.done
 	if !a.charged() && !a.op.unknown {
 		l.forget(a)
@@ -157,7 +158,7 @@ func (s *Store) watchAbandoned(a *inflightReserve) {
 	s.withdrawSurely(a)
 }
 
-// withdrawSurely withdraws an attempt, and tries again for as long as the store is open.
+// withdrawSurely withdraws a reservation, and tries again for as long as the store is open.
 func (s *Store) withdrawSurely(a *inflightReserve) {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		did, err := s.withdraw(s.life, a)
@@ -234,7 +235,7 @@ func wait(ctx context.Context, closed <-chan struct{}) error {
 	}
 }
 
-// withdraws reports whether an attempt is being withdrawn.
+// withdraws reports whether a reservation is being withdrawn.
 func (l *abandoned) withdraws(a *inflightReserve) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -294,7 +295,7 @@ func (l *abandoned) answered(id weir.LeaseID) {
 func (s *Store) closeAbandoned() {
 	done := make(chan struct{})
 	go func() {
-		s.abandoned.keepers.Wait()
+		s.abandoned.watchers.Wait()
 		close(done)
 	}()
 	timer := time.NewTimer(closeTimeout)
@@ -306,9 +307,9 @@ func (s *Store) closeAbandoned() {
 	s.end()
 }
 
-// withdraw gives back what an attempt was charged, unless the lease has been adopted on another
-// server or has ended. If it is unknown whether the attempt was carried out, the lease ID is
-// voided first: then it cannot be any more.
+// withdraw gives back what a reservation was charged, unless the lease has been adopted on another
+// server or has ended. If it is unknown whether the reservation was carried out, the lease ID is
+// voided first, so that it can no longer be.
 func (s *Store) withdraw(ctx context.Context, a *inflightReserve) (did bool, err error) {
 	id := a.op.plan.ID
 	var holdings []weir.Holding

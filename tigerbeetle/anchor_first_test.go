@@ -89,7 +89,7 @@ func left(t *testing.T, l *weir.Limiter, limit string) int64 {
 	return 0
 }
 
-// TestFirstAnchorComesFirst: while the chain that makes a bucket's first anchor is on its way, no
+// TestFirstAnchorComesFirst: while the chain that makes a bucket's first anchor is in flight, no
 // other takes from it. What one took that came first was missing in every status until the anchor
 // was there.
 func TestFirstAnchorComesFirst(t *testing.T) {
@@ -159,7 +159,7 @@ func TestFirstAnchorFails(t *testing.T) {
 	})
 }
 
-// TestChangedAnchorComesFirst: while the chain that brings a bucket's new capacity is on its way,
+// TestChangedAnchorComesFirst: while the chain that brings a bucket's new capacity is in flight,
 // no other takes by the old one. One that came after it was checked against a capacity of 100.
 func TestChangedAnchorComesFirst(t *testing.T) {
 	t.Parallel()
@@ -197,8 +197,8 @@ func TestChangedAnchorComesFirst(t *testing.T) {
 	})
 }
 
-// TestNoDenialBesideSettlements: once the cluster has carried a settlement out, nobody is denied
-// for what it gave back, though its answer is still on the way.
+// TestNoDenialBesideSettlements: once the cluster has carried an update out, nobody is denied for
+// what it gave back, though its answer is still on the way.
 func TestNoDenialBesideSettlements(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
@@ -234,7 +234,7 @@ func TestNoDenialBesideSettlements(t *testing.T) {
 }
 
 // TestNoDenialByOldHolds: what a denied call reads of the holds that others have is of no use to
-// deny the next one, where a settlement came in between.
+// deny the next one, where an update came in between.
 func TestNoDenialByOldHolds(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {

@@ -86,8 +86,8 @@ func TestTurnDenied(t *testing.T) {
 	})
 }
 
-// TestDoubtEnds: what was read beside chains on their way, and counted some twice, is read again
-// by the next call that finds none.
+// TestDoubtEnds: what was read beside chains in flight, and counted some twice, is read again by
+// the next call that finds none.
 func TestDoubtEnds(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {

@@ -238,7 +238,7 @@ func (w *tampered) CreateTransfers(
 	return c.answers(results), nil
 }
 
-// tamperedCall is a call on its way.
+// tamperedCall is a call in flight.
 type tamperedCall struct {
 	w *tampered
 	// meant is what was said, all what will be heard, but for what is left out.
@@ -296,8 +296,8 @@ func (c *tamperedCall) amount(i int, f func(n uint64) uint64) {
 	c.all[i].Amount = tb.ToUint128(f(lowUint64(c.meant[i].Amount)))
 }
 
-// header is the code of the lease's token that the call makes, codeCompleted or codeCancelled where it
-// ends the lease, and 0 where it is about none.
+// header is the code of the lease's token that the call makes, codeCompleted or codeCancelled
+// where it ends the lease, and 0 where it is about none.
 func (c *tamperedCall) header() uint16 {
 	for i := range c.meant {
 		switch t := &c.meant[i]; {

@@ -118,7 +118,7 @@ func coded(code uint16) func(*tamperedCall, int) bool {
 	return func(c *tamperedCall, i int) bool { return !c.resolves(i) && c.meant[i].Code == code }
 }
 
-// during narrows to the calls of a settlement.
+// during narrows to the calls of an update.
 func during(header uint16, which func(*tamperedCall, int) bool) func(*tamperedCall, int) bool {
 	return func(c *tamperedCall, i int) bool { return c.header() == header && which(c, i) }
 }
@@ -279,7 +279,7 @@ func attemptless(c *tamperedCall) {
 	}
 }
 
-// missettled are settlements that take or give something else.
+// missettled are updates that take or give something else.
 func missettled() []*wrong {
 	grown, refunds := coded(codeGrown), coded(codeRefund)
 	return []*wrong{
@@ -351,7 +351,7 @@ func (s *servers) take(charges ...weir.Costs) *weir.Lease {
 	return lease
 }
 
-// ok expects that a settlement goes well.
+// ok expects that an update goes well.
 func (s *servers) ok(_ *weir.Receipt, err error) {
 	s.Helper()
 	if err != nil {
@@ -377,9 +377,9 @@ func (s *servers) used(bucket, budget, slots, window int64) {
 }
 
 // serverCases are what the suites cannot show, which know one server.
-func serverCases() []brokenCase { return append(settlingCases(), reservingCases()...) }
+func serverCases() []brokenCase { return append(updateCases(), reserveCases()...) }
 
-func settlingCases() []brokenCase {
+func updateCases() []brokenCase {
 	return []brokenCase{
 		onServers("each settles what it knows of a lease", func(s *servers) {
 			l := s.take(each(40))
@@ -431,7 +431,7 @@ func settlingCases() []brokenCase {
 	}
 }
 
-func reservingCases() []brokenCase {
+func reserveCases() []brokenCase {
 	return []brokenCase{
 		onServers("another one answers a repeated reservation", func(s *servers) {
 			l := s.take(each(40))

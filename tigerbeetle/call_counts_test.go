@@ -175,7 +175,7 @@ func (s *costScene) leave() error {
 
 // givenBack waits until what an abandoned reservation took is given back.
 func (s *costScene) givenBack() error {
-	s.store.abandoned.keepers.Wait()
+	s.store.abandoned.watchers.Wait()
 	if n := s.store.counts.withdrawn.Load(); n != 1 {
 		return fmt.Errorf("%d reservations were given back, want 1", n)
 	}

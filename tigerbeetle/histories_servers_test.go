@@ -118,8 +118,8 @@ func TestHistoriesServers(t *testing.T) {
 	}
 }
 
-// unrenewed leaves the lease's old token as it was when a settlement makes a new one, so that who
-// has not heard of it settles what the lease no longer stands for.
+// unrenewed leaves the lease's old token as it was when an update makes a new one, so that who has
+// not heard of it settles what the lease no longer stands for.
 type unrenewed struct{ yields }
 
 func (u unrenewed) CreateTransfers(

@@ -142,7 +142,7 @@ func idleBoundary(t *testing.T, poll time.Duration, fast float64, away time.Dura
 }
 
 // TestIdleDay: the time that a server knows after a day without a call of its own ends what it
-// makes anew in time, and a lease that it makes lives as long as any other.
+// makes again in time, and a lease that it makes lives as long as any other.
 func TestIdleDay(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

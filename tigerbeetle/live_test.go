@@ -62,7 +62,8 @@ func liveHarness(t testing.TB) conformance.BackendHarness {
 	}
 }
 
-// TestConformanceLive runs both suites on a real server, but for what its own clock cannot live through.
+// TestConformanceLive runs both suites on a real server, but for what its own clock cannot live
+// through.
 func TestConformanceLive(t *testing.T) {
 	t.Parallel()
 	conformance.TestBackend(t, liveHarness(t))

@@ -80,8 +80,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// same holds a subject's statuses against the model's. A hold that was made anew ends up to a second late,
-// which no case here meets.
+// same holds a subject's statuses against the model's. A hold that was made again ends up to a
+// second late, which no case here meets.
 func (c *cluster) same(got, want weir.Service, entity, resource string) {
 	c.t.Helper()
 	is, err := got.Status(c.t.Context(), entity, resource)
@@ -143,7 +143,7 @@ func TestRecoveryBrought(t *testing.T) {
 	}
 }
 
-// TestRecoveryStranger: a lease of an entity that this server has never served is settled by the
+// TestRecoveryStranger: a lease of an entity that this server has never served is updated by the
 // limits that it was taken on, not by those of the same names that the others have.
 func TestRecoveryStranger(t *testing.T) {
 	t.Parallel()

@@ -134,8 +134,8 @@ func TestReplayRemembered(t *testing.T) {
 	}
 }
 
-// TestReplayPartlyNamed: a settlement that names some limits lets the lease stand, on the others,
-// for what another server has adjusted it to; and what it names counts, also where nothing else is
+// TestReplayPartlyNamed: an update that names some limits lets the lease stand, on the others, for
+// what another server has adjusted it to; and what it names counts, also where nothing else is
 // known.
 func TestReplayPartlyNamed(t *testing.T) {
 	t.Parallel()

@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestReplayAfterDenials: a lease that was denied any number of times, by several servers, is admitted
-// once there is room, and is then repeated or in conflict.
+// TestReplayAfterDenials: a lease that was denied any number of times, by several servers, is
+// admitted once there is room, and is then repeated or in conflict.
 func TestReplayAfterDenials(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -167,13 +167,14 @@ func TestReplayRace(t *testing.T) {
 		}
 		used := int64(winner) * 2
 		c.uses(a, map[string]int64{"m": used, "w": used})
-		if used > 0 { // what was used stays: begin anew
+		if used > 0 { // what was used stays: begin again
 			break
 		}
 	}
 }
 
-// TestReplayBehind: a server whose knowledge of a lease is old settles what the lease stands for by now.
+// TestReplayBehind: a server whose knowledge of a lease is old settles what the lease stands for
+// by now.
 func TestReplayBehind(t *testing.T) {
 	t.Parallel()
 	begin := func() (a, b *member, c *cluster, id weir.LeaseID) {
@@ -222,7 +223,7 @@ func TestReplayBehind(t *testing.T) {
 
 func last(_ *weir.Receipt, err error) error { return err }
 
-// TestReplayUnnamed: what a settlement does not name stays what another server has adjusted it to,
+// TestReplayUnnamed: what an update does not name stays what another server has adjusted it to,
 // for each charge by itself.
 func TestReplayUnnamed(t *testing.T) {
 	t.Parallel()

@@ -31,7 +31,8 @@ func liveServers(t *testing.T, d *weir.Definitions) (begin func() *weir.Limiter,
 	return begin, []*weir.Limiter{begin(), begin()}
 }
 
-// TestServersShrinkLive is TestDebtsShrink on a real server: what a lease lets go of is admitted once.
+// TestServersShrinkLive is TestDebtsShrink on a real server: what a lease lets go of is admitted
+// once.
 func TestServersShrinkLive(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {

@@ -96,8 +96,8 @@ func meaning(err error) string {
 	return err.Error()
 }
 
-// tells is true where a server answers by what it knows of a lease that another one has ended: what
-// is wrong with the call comes first, and what is live here is not forgotten elsewhere.
+// tells reports whether a server answers by what it knows of a lease that another one has ended:
+// what is wrong with the call comes first, and what is live here is not forgotten elsewhere.
 func tells(adjusts bool, is, should string) bool {
 	over := []weir.Code{weir.Ended, weir.Conflict, weir.UnknownLease}
 	wrong := append(slices.Clone(over), weir.NeverSatisfiable)

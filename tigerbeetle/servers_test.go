@@ -398,7 +398,7 @@ func TestServersTooLarge(t *testing.T) {
 	}
 }
 
-// denied is true where a limit said no, and not merely other servers.
+// denied reports whether a limit said no, and not merely other servers.
 func denied(err error) bool {
 	_, ok := errors.AsType[*weir.DeniedError](err)
 	return ok

@@ -12,7 +12,7 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// raced is a settlement that is on its way beside others.
+// raced is an update that is in flight beside others.
 type raced struct {
 	on     *common
 	verb   weir.Verb
@@ -36,7 +36,7 @@ func (r *raced) do(g *together, l weir.Service) error {
 	return last(l.Cancel(g.Context(), id))
 }
 
-// races are settlements of a few leases. Each adjust of a lease has a number of its own, and each
+// races are updates of a few leases. Each adjust of a lease has a number of its own, and each
 // complete actuals of its own.
 func (g *together) races(n int) []*raced {
 	out := make([]*raced, n)
@@ -71,7 +71,7 @@ func (g *together) races(n int) []*raced {
 	return out
 }
 
-// run sends settlements at once, each until it is answered.
+// run sends updates at once, each until it is answered.
 func (g *together) run(races []*raced) {
 	var all sync.WaitGroup
 	for _, r := range races {
@@ -90,7 +90,7 @@ func (g *together) run(races []*raced) {
 	}
 }
 
-// applied are the settlements that the ledger has since a place in its log, in its order.
+// applied are the updates that the ledger has since a place in its log, in its order.
 func (g *together) applied(races []*raced, from int) []*raced {
 	var out []*raced
 	for _, t := range g.ledger.Contents().Transfers[from:] {

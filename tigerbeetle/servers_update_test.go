@@ -133,7 +133,7 @@ func (g *together) wrong(format string, args ...any) {
 	g.Fatalf("%s\nafter:\n%s", fmt.Sprintf(format, args...), strings.Join(g.history, "\n"))
 }
 
-// pass lets whole seconds pass: what is made anew then ends as it would have.
+// pass lets whole seconds pass: what is made again then ends as it would have.
 func (g *together) pass(d time.Duration) {
 	g.clock.to(g.clock.now().Add(d))
 	g.only.Advance(d)

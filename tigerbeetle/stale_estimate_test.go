@@ -10,9 +10,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestHearsayAdmitted: what one server knows of another's use is old once that has been given back.
-// What it is admitted then is not called exceeded, and what is left is not below zero.
-func TestHearsayAdmitted(t *testing.T) {
+// TestStaleEstimateAdmits: what one server knows of another's use is old once that has been given
+// back. What it is admitted then is not called exceeded, and what is left is not below zero.
+func TestStaleEstimateAdmits(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"b", "m", "s", "w"} {
 		c := newCluster(t, 0)
@@ -46,8 +46,8 @@ func TestHearsayAdmitted(t *testing.T) {
 	}
 }
 
-// TestHearsayPasses: what others held when a server first looked is not held for ever.
-func TestHearsayPasses(t *testing.T) {
+// TestStaleEstimatePasses: what others held when a server first looked is not held for ever.
+func TestStaleEstimatePasses(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"s", "w"} {
 		c := newCluster(t, 0)
@@ -68,9 +68,9 @@ func TestHearsayPasses(t *testing.T) {
 	}
 }
 
-// TestHearsayDenied: a denial by one limit does not say of another that it is exceeded by what
-// others have given back, nor is that remembered.
-func TestHearsayDenied(t *testing.T) {
+// TestStaleEstimateDenies: a denial by one limit does not say of another that it is exceeded by
+// what others have given back, nor is that remembered.
+func TestStaleEstimateDenies(t *testing.T) {
 	t.Parallel()
 	for _, limit := range []string{"m", "s", "w"} {
 		c := newCluster(t, 0)

@@ -186,7 +186,7 @@ func (c *updateOp) readUnknown(ctx context.Context) error {
 // leaseLives reports whether the lease goes on.
 func (c *updateOp) leaseLives() bool { return !c.u.Ends() }
 
-func (c *updateOp) cannotCount(i int, reason string) error {
+func (c *updateOp) countError(i int, reason string) error {
 	x := &c.changes[i]
 	return &weir.Error{
 		Code: weir.Invalid, Field: "totals." + x.holding.Limit.Name,
@@ -272,7 +272,7 @@ func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outc
 			x.to, x.unchanged, x.parts = x.from, true, x.holding.Parts
 			return nil, nil // it has to be sent again
 		}
-		return nil, c.cannotCount(v.event.holding, "is more than can be counted")
+		return nil, c.countError(v.event.holding, "is more than can be counted")
 	case exists(v.status):
 		return nil, c.stale(ctx)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// TestUnnamedElsewhere: a limit that a settlement does not name keeps what the lease stands for
-// by now, also where another server has adjusted it since.
+// TestUnnamedElsewhere: a limit that an update does not name keeps what the lease stands for by
+// now, also where another server has adjusted it since.
 func TestUnnamedElsewhere(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, 0)
@@ -108,7 +108,7 @@ func TestEndedMeanwhile(t *testing.T) {
 }
 
 // TestMistakeElsewhere: that a lease is over, or was adjusted with a later number, comes before
-// what is wrong with a settlement, also where another server has done it.
+// what is wrong with an update, also where another server has done it.
 func TestMistakeElsewhere(t *testing.T) {
 	t.Parallel()
 	wrong := []weir.Costs{{"b": 1, "w": 1}} // the lease has no w

@@ -22,15 +22,16 @@ import (
 	"github.com/weir-limiter/weir/internal/testkit"
 )
 
-// A server gives back what is due some milliseconds late. So no call is made from shortly before the end
-// of a pending transfer until well after it.
+// A server gives back what is due some milliseconds late. So no call is made from shortly before
+// the end of a pending transfer until well after it.
 const (
 	calmBefore = 250 * time.Millisecond
 	calmAfter  = 200 * time.Millisecond
 )
 
-// The emulator answers as a real server does, event by event: status and timestamp of whatever is created,
-// all accounts, all transfers in the order of queries, and the order in which transfers expire.
+// The emulator answers as a real server does, event by event: status and timestamp of whatever is
+// created, all accounts, all transfers in the order of queries, and the order in which transfers
+// expire.
 //
 // The server goes first. Its timestamps are the emulator's clock.
 func TestEmulatorEqualsServer(t *testing.T) {
@@ -116,8 +117,8 @@ func (c *contest) fatal(format string, args ...any) {
 	c.t.Fatalf(format, args...)
 }
 
-// round is a set of accounts: a stretch with pending transfers that end soon, one after those of a second
-// have ended, and one after those of two seconds have.
+// round is a set of accounts: a stretch with pending transfers that end soon, one after those of a
+// second have ended, and one after those of two seconds have.
 func (c *contest) round() {
 	c.shown = c.shown[:0]
 	first := c.clock
@@ -209,8 +210,8 @@ func (c *contest) hear(timestamp uint64) {
 	c.clock, c.heard = timestamp, time.Now()
 }
 
-// begun hears when a call began: a nanosecond before its first event. What exists says nothing of it; where
-// all do, at is -1 and the clock stays.
+// begun hears when a call began: a nanosecond before its first event. What exists says nothing of
+// it; where all do, at is -1 and the clock stays.
 func (c *contest) begun(at int, timestamp func(i int) uint64) {
 	c.calls++
 	if at >= 0 {

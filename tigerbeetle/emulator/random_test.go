@@ -59,7 +59,7 @@ func (d *dice) showLedger(ledger uint32) string {
 	return fmt.Sprint(ledger - d.ledger)
 }
 
-// oneIn is true once in n times.
+// oneIn reports whether in n times.
 func (d *dice) oneIn(n int) bool { return d.IntN(n) == 0 }
 
 func one[T any](d *dice, of ...T) T { return of[d.IntN(len(of))] }

@@ -37,7 +37,8 @@ func same[T comparable](c *contest, what string, got, want found[T]) {
 	}
 }
 
-// settled compares all accounts of this round and some of those before, and all transfers since an instant.
+// settled compares all accounts of this round and some of those before, and all transfers since an
+// instant.
 func (c *contest) settled(since uint64) {
 	c.t.Helper()
 	ids := slices.Clone(c.older)

@@ -15,7 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// seats is a limits file of so many slots and so many units for everybody.
+// takes is a limits file of so many slots and so many units for everybody.
 func seats(slots int) string {
 	return fmt.Sprintf(`version: 1
 system:

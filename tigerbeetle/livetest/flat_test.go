@@ -116,7 +116,7 @@ func (f *flatServers) left(at http.Handler, want map[string]int64) {
 	}
 }
 
-// TestFlatKeysOnAnyServer: a lease of flat keys is settled by key on a server that has never seen
+// TestFlatKeysOnAnyServer: a lease of flat keys is updated by key on a server that has never seen
 // it, and repeated on another one.
 func TestFlatKeysOnAnyServer(t *testing.T) {
 	t.Parallel()

@@ -112,8 +112,8 @@ func (l *load) during(outages []outage) {
 	}
 }
 
-// denials checks that each was true at some instant of its call, where the cluster may give units back
-// a little late.
+// denials checks that each was true at some instant of its call, where the cluster may give units
+// back a little late.
 func (l *load) denials(logs [outageKeys]log) {
 	l.t.Helper()
 	const tardy = 500 * time.Millisecond
@@ -139,10 +139,10 @@ func (l *load) denials(logs [outageKeys]log) {
 	}
 }
 
-// ideal checks that what was admitted is at least 99 % of what an exact window would have admitted of
-// the same calls: those that got an answer, in the order of time, an admitted one when it was charged
-// and a denied one when it was asked. Calls without an answer, and what memory denied in an outage,
-// are left out.
+// ideal checks that what was admitted is at least 99 % of what an exact window would have admitted
+// of the same calls: those that got an answer, in the order of time, an admitted one when it was
+// charged and a denied one when it was asked. Calls without an answer, and what memory denied in
+// an outage, are left out.
 func (l *load) ideal(outages []outage) {
 	l.t.Helper()
 	var calls []inflightReserve

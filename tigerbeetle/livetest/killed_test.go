@@ -35,9 +35,9 @@ type killing struct {
 	steps   atomic.Int64
 }
 
-// TestServerKilled kills a server that has a thousand leases of all kinds. While it is down a third of
-// them pass the ends of their windows and slots. Then two other servers complete them all, and each limit
-// stands where arithmetic says.
+// TestServerKilled kills a server that has a thousand leases of all kinds. While it is down a
+// third of them pass the ends of their windows and slots. Then two other servers complete them
+// all, and each limit stands where arithmetic says.
 func TestServerKilled(t *testing.T) {
 	t.Parallel()
 	store, limits := storeURL(t), filepath.Join(t.TempDir(), "limits.yaml")
@@ -135,8 +135,8 @@ func (k *killing) lose(s *served, n int) {
 		len(k.leases), len(k.unknown), passing, len(k.denied))
 }
 
-// judge checks the denials on a resource where nothing returned: what was in use at the end left no room
-// either. And it checks that nothing was admitted beyond a limit.
+// judge checks the denials on a resource where nothing returned: what was in use at the end left
+// no room either. And it checks that nothing was admitted beyond a limit.
 func (k *killing) judge(resource string) {
 	k.t.Helper()
 	l := ledger{}

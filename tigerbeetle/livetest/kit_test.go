@@ -26,7 +26,8 @@ import (
 // callers is how many calls a test makes at once.
 const callers = 8
 
-// storeURL names a namespace that nobody has used on the server that is given, or the test is skipped.
+// storeURL names a namespace that nobody has used on the server that is given, or the test is
+// skipped.
 func storeURL(t *testing.T) string {
 	t.Helper()
 	if runtime.GOOS == "windows" {

@@ -28,8 +28,8 @@ const (
 	outageSlots    = 2 * callers
 	storeTimeout   = 400 * time.Millisecond
 
-	// away is how long TigerBeetle is gone: longer than a denial is remembered. recovery is how long it
-	// may take, on a busy machine, until calls are answered again.
+	// away is how long TigerBeetle is gone: longer than a denial is remembered. recovery is how long
+	// it may take, on a busy machine, until calls are answered again.
 	away     = 1700 * time.Millisecond
 	recovery = 15 * time.Second
 )
@@ -86,8 +86,8 @@ func (c *cluster) kill() {
 	_ = c.process.Wait(c.t.Context()) // it says that it was killed
 }
 
-// inflightReserve is one call to reserve as its caller saw it; repeated is true of one whose outcome had been
-// unknown.
+// inflightReserve is one call to reserve as its caller saw it; repeated is true of one whose
+// outcome had been unknown.
 type inflightReserve struct {
 	key, units  int
 	began, done time.Time
@@ -116,9 +116,9 @@ func outageDefinitions() *weir.Definitions {
 	}}
 }
 
-// TestTigerBeetleKilled kills TigerBeetle three times under load. What is asked meanwhile is unavailable,
-// and never denied for that; afterwards all goes on by itself, no window was exceeded, and hardly
-// anything that would have fit was denied.
+// TestTigerBeetleKilled kills TigerBeetle three times under load. What is asked meanwhile is
+// unavailable, and never denied for that; afterwards all goes on by itself, no window was
+// exceeded, and hardly anything that would have fit was denied.
 func TestTigerBeetleKilled(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)

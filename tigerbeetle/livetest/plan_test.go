@@ -16,8 +16,8 @@ const (
 	long  = "long"
 )
 
-// span is how long the units of windows and slots are occupied on the resource that is brief, and late
-// by how much they may return too late, with some for a busy machine.
+// span is how long the units of windows and slots are occupied on the resource that is brief, and
+// late by how much they may return too late, with some for a busy machine.
 const (
 	span = 3 * time.Second
 	late = 2 * time.Second
@@ -32,8 +32,8 @@ const (
 // limitNames are the limits of both resources. What is seen only counts.
 var limitNames = [...]string{"tokens", "window", "budget", "slots", "seen"}
 
-// limitsFile has all kinds. The bucket regains a milli-unit in a minute and a half, so that in a test no
-// unit comes back.
+// limitsFile has all kinds. The bucket regains a milli-unit in a minute and a half, so that in a
+// test no unit comes back.
 func limitsFile() string {
 	var text strings.Builder
 	text.WriteString("version: 1\nresources:\n")

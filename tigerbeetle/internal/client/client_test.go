@@ -172,7 +172,7 @@ func TestClientSplits(t *testing.T) {
 	if _, err := c.CreateTransfers(t.Context(), make([]tb.Transfer, 254)); !errors.Is(err, weir.Invalid) {
 		t.Errorf("a chain: got %v, want %v", err, weir.Invalid)
 	}
-	// The server was started anew, and takes less.
+	// The server was started again, and takes less.
 	native.bytes = 1024
 	if found, err := c.LookupAccounts(t.Context(), make([]tb.Uint128, 500)); err != nil || len(found) != 500 {
 		t.Errorf("look-ups: got %d, %v", len(found), err)
