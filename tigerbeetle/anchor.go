@@ -200,13 +200,10 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activ
 		ch := s.newChain(lease, 0, 2)
 		take.refill(ch, 0)
 		take.mu.Unlock()
-		ch.endLinked()
-		results, err := s.send(ctx, ch)
+		v, err := s.carryOut(ctx, ch)
 		if err != nil {
 			return err
 		}
-		v := ch.result(results)
-		s.recycle(ch)
 		if v.created {
 			take.mu.Lock()
 			take.anchorMoved()

@@ -132,13 +132,6 @@ func (c *chain) addVoidOrPost(pending tb.Uint128, flag uint16, amount, total uin
 	c.add(&t, roleResolve, holding)
 }
 
-// endLinked ends the linked chain.
-func (c *chain) endLinked() {
-	if n := len(c.transfers); n > 0 {
-		c.transfers[n-1].Flags &^= flagLinked
-	}
-}
-
 // chainResult is the first answer of a chain that says why it failed.
 type chainResult struct {
 	created bool

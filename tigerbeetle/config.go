@@ -25,13 +25,10 @@ func (s *Store) Declared(entity string) bool {
 // poll: until they have the same ones, they are not ready. Invalid definitions are refused with
 // joined [*weir.Error]s of code [weir.Invalid], and the old ones stay in force.
 func (s *Store) WriteConfig(ctx context.Context, _ time.Time, d *weir.Definitions) error {
-	if err := s.enter(false); err != nil {
+	if err := s.enter(true); err != nil {
 		return err
 	}
 	defer s.exit()
-	if s.options.ReadOnly {
-		return readOnly()
-	}
 	normal, err := d.Normalize()
 	if err != nil {
 		return err

@@ -17,14 +17,15 @@ import (
 func (c *reserveOp) deny(ctx context.Context, now int64, by *activeTake) (done bool, err error) {
 	now = max(now, c.s.clock.nowMS())
 	c.markPassed(now, by)
-	doubtful := c.s.hasForeign(now) || !c.estimateExceeds(now, by) || by.includesOtherPeriods() && by.staleEstimate(now)
-	asks := c.likelyExceeded(now)
-	if at := slices.Index(asks, by); at >= 0 && !doubtful {
-		asks = slices.Delete(asks, at, at+1)
+	uncertain := c.s.hasForeign(now) || !c.estimateExceeds(now, by) ||
+		by.includesOtherPeriods() && by.staleEstimate(now)
+	reads := c.likelyExceeded(now)
+	if at := slices.Index(reads, by); at >= 0 && !uncertain {
+		reads = slices.Delete(reads, at, at+1)
 	} else if at < 0 { // it is what the cluster named
-		asks, by.passed = append(asks, by), false
+		reads, by.passed = append(reads, by), false
 	}
-	if err := c.s.readForDenial(ctx, asks); err != nil {
+	if err := c.s.readForDenial(ctx, reads); err != nil {
 		return false, err
 	}
 	now = max(now, c.s.clock.nowMS())

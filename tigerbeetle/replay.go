@@ -124,13 +124,10 @@ func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Tran
 		code: codeExtended, fingerprint: uint64(step), amount: lowUint64(header.Amount),
 	})
 	ch.addVoidOrPost(transferID(id, 0, 0), flagVoid, 0, 0, 0)
-	ch.endLinked()
-	results, err := s.send(ctx, ch)
+	v, err := s.carryOut(ctx, ch)
 	if err != nil {
 		return err
 	}
-	v := ch.result(results)
-	s.recycle(ch)
 	switch {
 	case v.created, exists(v.status), v.status == tb.TransferPendingTransferAlreadyVoided,
 		v.status == tb.TransferPendingTransferAlreadyPosted:
@@ -144,13 +141,10 @@ func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Tran
 // server and after a restart. It reports whether the lease has been reserved meanwhile; then
 // nothing is recorded. The limiter asks for no ID that a reserve would refuse anyway.
 func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (exists bool, err error) {
-	if err := s.enter(false); err != nil {
+	if err := s.enter(true); err != nil {
 		return false, err
 	}
 	defer s.exit()
-	if s.options.ReadOnly {
-		return false, readOnly()
-	}
 	return s.void(ctx, id)
 }
 
@@ -162,13 +156,10 @@ func (s *Store) void(ctx context.Context, id weir.LeaseID) (reserved bool, err e
 		ID: transferID(id, 0, 0), DebitAccountID: n.vault, CreditAccountID: n.register, Code: codeVoid,
 		UserData128: ch.number,
 	}, roleHeader, 0)
-	ch.endLinked()
-	results, err := s.send(ctx, ch)
+	v, err := s.carryOut(ctx, ch)
 	if err != nil {
 		return false, err
 	}
-	v := ch.result(results)
-	s.recycle(ch)
 	switch {
 	case v.created, v.status == tb.TransferExists:
 		return false, nil

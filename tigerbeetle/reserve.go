@@ -263,7 +263,6 @@ func (c *reserveOp) buildChain(now int64) *chain {
 		take.mu.Unlock()
 	}
 	ch.keys(c.plan.Keys)
-	ch.endLinked()
 	return ch
 }
 

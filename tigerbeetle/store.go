@@ -166,15 +166,15 @@ func (s *Store) ClockOffset() time.Duration {
 	return 0
 }
 
-// enter begins a call, which Close waits for. A store that was opened for reading only refuses what
-// reserves.
-func (s *Store) enter(reserves bool) error {
+// enter begins a call, which Close waits for. A store that was opened for reading only refuses
+// writes.
+func (s *Store) enter(writes bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
 		return &weir.Error{Code: weir.Unavailable, Reason: "the store is closed"}
 	}
-	if reserves && s.options.ReadOnly {
+	if writes && s.options.ReadOnly {
 		return readOnly()
 	}
 	s.calls.Add(1)
@@ -236,8 +236,20 @@ func (s *Store) checkFits(takes []*activeTake) error {
 	return nil
 }
 
-// send sends a chain.
+// carryOut sends a chain and reads its result.
+func (s *Store) carryOut(ctx context.Context, ch *chain) (chainResult, error) {
+	results, err := s.send(ctx, ch)
+	if err != nil {
+		return chainResult{}, err
+	}
+	v := ch.result(results)
+	s.recycle(ch)
+	return v, nil
+}
+
+// send sends a chain, whose last event ends the linked ones.
 func (s *Store) send(ctx context.Context, ch *chain) ([]tb.CreateTransferResult, error) {
+	ch.transfers[len(ch.transfers)-1].Flags &^= flagLinked
 	results, err := s.ledger.CreateTransfers(ctx, ch.transfers)
 	if err != nil {
 		return nil, client.Unavailable(err)

@@ -41,13 +41,10 @@ func stepOf(u *weir.Update, now int64) int64 {
 // longer fit. The chain renews the lease's token, so that of two servers that change it at once
 // one is second: its update is stale.
 func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *weir.Outcome) error {
-	if err := s.enter(false); err != nil {
+	if err := s.enter(true); err != nil {
 		return err
 	}
 	defer s.exit()
-	if s.options.ReadOnly {
-		return readOnly()
-	}
 	c := newUpdateOp(s, u)
 	// After the context has ended, what the chain does is still counted when its results come.
 	found, err := client.Await(ctx, func() (*weir.Outcome, error) { return c.run(ctx) })

@@ -34,7 +34,6 @@ func (c *updateOp) buildChain(now int64) (*chain, error) {
 			return nil, err
 		}
 	}
-	ch.endLinked()
 	return ch, nil
 }
 
