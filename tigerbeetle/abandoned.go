@@ -87,7 +87,7 @@ func (s *Store) runReserve(ctx context.Context, c *reserveOp) error {
 	return a.err
 }
 
-// charged reports whether the reservation was carried out. It must be done.
+// charged reports whether the reservation was carried out. It must have ended.
 func (a *inflightReserve) charged() bool { return a.err == nil && !a.op.out.Denied && !a.op.out.Replay }
 
 // abandon takes charge of a reservation whose caller leaves.
@@ -113,8 +113,8 @@ func (s *Store) abandon(a *inflightReserve) {
 	go s.watchAbandoned(a)
 }
 
-// forget ends what [Store.abandon] began, unless another reservation of the lease has taken its
-// place.
+// forget drops a reservation that needs no more care, unless another one of the lease has taken
+// its place.
 func (l *abandoned) forget(a *inflightReserve) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -180,7 +180,7 @@ func (s *Store) withdrawSurely(a *inflightReserve) {
 
 // resumeReserve answers a reservation that was abandoned before and is still watched. A repeat is
 // neither denied nor sent before it is known what became of the abandoned one, which could
-// otherwise be charged after the denial. The outcome stays empty if the cluster is to be asked;
+// otherwise be charged after the denial. The outcome stays empty if the cluster has to be asked;
 // earlier is then the reservation of which only the cluster knows whether it was carried out, or
 // nil.
 func (s *Store) resumeReserve(
@@ -242,7 +242,7 @@ func (l *abandoned) withdraws(a *inflightReserve) bool {
 	return a.withdrawing
 }
 
-// adopt takes over a reservation that was carried out. Over means that there is nothing left to
+// adopt takes over a reservation that was carried out. It returns over if there is nothing left to
 // adopt. If other limits apply by now, the lease has to be recovered.
 func (l *abandoned) adopt(a *inflightReserve, p *weir.Plan, out *weir.Outcome) (over bool, err error) {
 	l.mu.Lock()

@@ -11,7 +11,7 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// activeTake is a take while it is reserved.
+// activeTake is a take of a plan while the store works on it.
 type activeTake struct {
 	*limitState
 	*weir.Take
@@ -27,8 +27,8 @@ type activeTake struct {
 	fromForgotten bool
 	// readInCall is set once the limit was read from the cluster during this call.
 	readInCall bool
-	// observed is what it said last, as of one instant, if it is to count for a denial: what the
-	// server knows mixes that with chains in flight. Otherwise nil.
+	// observed is what the cluster said last, as of one instant, if a denial is to go by it: the
+	// estimate also has chains in flight. Otherwise nil.
 	observed *estimate
 	// passed is set for a limit that a denial does not name: the cluster has checked it and found
 	// enough, or by the estimate at the time of the denial it was not exceeded.
@@ -38,12 +38,12 @@ type activeTake struct {
 	// refundsOnly is set if nothing more is taken, skipped if the chain does not touch the limit: an
 	// extend renews only slots.
 	refundsOnly, skipped bool
-	// period is the account of the budget's period, and until when it is.
+	// period is the account of the budget's period, which ends at periodEnd in Unix milliseconds.
 	period    tb.Uint128
 	periodEnd int64
 	// mark is that of the piece that the take makes.
 	mark int64
-	// uncountable is set for the limit is a shadow limit and cannot count more.
+	// uncountable is set for a shadow limit that cannot count more.
 	uncountable bool
 }
 

@@ -143,13 +143,13 @@ const rememberMS = 1000
 
 // rememberDenial remembers that the limit was exceeded, for its retry-after, but no longer than
 // maxMS.
-func (s *activeTake) rememberDenial(now, most int64, status *weir.LimitStatus) {
+func (s *activeTake) rememberDenial(now, maxMS int64, status *weir.LimitStatus) {
 	if !status.Exceeded || status.Shadow {
 		return
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until := now + min(most, status.RetryAfter.Milliseconds())
+	until := now + min(maxMS, status.RetryAfter.Milliseconds())
 	if d := &s.denied; d.until <= now || s.need() <= d.need {
 		*d = rememberedDenial{need: s.need(), until: until}
 	}

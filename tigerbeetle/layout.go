@@ -47,7 +47,7 @@ const (
 	// its hash. It is in the chain of the reservation.
 	codeKey uint16 = 15
 
-	// What a lease does on a limit's account. user_data_32 is the place (see place), user_data_64 of
+	// What a lease does on a limit's account. user_data_32 is the part (see packPart), user_data_64 of
 	// a take the request's fingerprint, of what an update did one more than the units that the part
 	// stands for since.
 	codeCheck  uint16 = 20
@@ -287,7 +287,7 @@ func accountOf(p weir.Piece) tb.Uint128 {
 }
 
 // tokenPiece is the first piece of a lease's first holding: the step of the token, the number of
-// the last adjust, and the highest step of an extend. A limiter learns the number from its own
+// the last adjust, and the highest step of an extend. The engine learns the number from its own
 // adjusts alone, but here its holdings go with it. The step of an extend is below zero, so that
 // the piece is not taken for a slot.
 func tokenPiece(step, seq, extended int64) weir.Piece {

@@ -104,7 +104,7 @@ type holdingHistory struct {
 	length  uint32
 	mark    int64
 	checked bool // no shadow limit is
-	// voided is the piece that was ended last, undoneAt the mark of what ended it.
+	// voided is the piece that was ended last, voidedAt the mark of what ended it.
 	voided   weir.Piece
 	voidedAt int64
 }

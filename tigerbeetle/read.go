@@ -86,8 +86,7 @@ func (s *Store) readAll(ctx context.Context, all []limitRead) error {
 // limitRead is one read of a limit.
 type limitRead struct {
 	*limitState
-	// anchorBefore is the anchor that the bucket had before, flown and was are flights and begun of
-	// then, added and let the sums.
+	// anchorBefore and the fields below are what the limit state had before the read.
 	anchorBefore                anchor
 	inFlightBefore, begunBefore int64
 	addedBefore, returnedBefore int64
@@ -103,13 +102,13 @@ func (l *limitRead) before() {
 	l.addedBefore, l.returnedBefore = l.added, l.returned
 }
 
-// overlapped reports whether chains were in flight meanwhile. s.mu is held.
+// overlapped reports whether chains were in flight meanwhile. l.mu is held.
 func (l *limitRead) overlapped() bool { return l.inFlightBefore > 0 || l.begun != l.begunBefore }
 
-// after records whether what was read is certain. s.mu is held.
+// after records whether what was read is certain. l.mu is held.
 func (l *limitRead) after(moved bool) { l.uncertain = moved || l.overlapped() }
 
-// readAccounts asks once, and returns the buckets whose anchor may have moved meanwhile.
+// readAccounts reads once, and returns the buckets whose anchor may have moved meanwhile.
 func (s *Store) readAccounts(ctx context.Context, reads []limitRead) ([]limitRead, error) {
 	before := s.clock.nowMS()
 	var ids []tb.Uint128
@@ -167,8 +166,8 @@ func (s *Store) accounts(ctx context.Context, ids []tb.Uint128) (map[tb.Uint128]
 	return accounts, nil
 }
 
-// latestEnd is when what is held now ends at the latest: units that were taken again may return up
-// to a second late.
+// latestEnd is when units in use now return at the latest: units that were taken again may return
+// up to a second late.
 func (s *limitState) latestEnd(now int64) int64 {
 	l := s.last.Load()
 	if l == nil {
@@ -229,9 +228,8 @@ func (l *limitRead) applyBucket(limit, spent *tb.Account, last *anchor, moved bo
 	}
 }
 
-// balance is that of a bucket, in milli-units, by the account of what is spent. Servers that do
-// not know of one another may together run up a debt beyond 64 bits: then it is the largest that
-// 64 bits hold.
+// balance is that of a bucket, in milli-units, by its spent account. Servers that do not know of
+// one another may together run up a debt beyond 64 bits: then it is the largest that 64 bits hold.
 func balance(spent *tb.Account, capacityMilli int64) int64 {
 	out := uint128.Of(spent.CreditsPosted).Minus(uint128.Of(spent.DebitsPosted))
 	full := uint64(capacityMilli)
@@ -267,7 +265,7 @@ func (s *Store) lastDebit(ctx context.Context, account tb.Uint128, code uint16) 
 	return &found[0], nil
 }
 
-// readBudget asks for the periods of a budget that have not ended.
+// readBudget reads the periods of a budget that have not ended.
 func (s *Store) readBudget(ctx context.Context, l limitRead) error {
 	state := l.limitState
 	l.before()
@@ -299,9 +297,9 @@ func (s *Store) readBudget(ctx context.Context, l limitRead) error {
 // periodEnd is when the period of a budget's account ends, in Unix milliseconds.
 func periodEnd(a *tb.Account) int64 { return int64(a.UserData32) * 1000 }
 
-// periodsOf are the accounts of a budget's periods, all that have not ended among them, of whatever
-// calendar, and since when accounts have to be looked at next time: those that were made before
-// have ended.
+// periodsOf returns the accounts of a budget's periods, including all that have not ended, of any
+// calendar, and the timestamp from which accounts have to be read next time: older ones have
+// ended.
 func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb.Account, since uint64, err error) {
 	if state.key.Entity == "" {
 		accounts, err := s.ledger.LookupAccounts(ctx, []tb.Uint128{state.account})
@@ -337,10 +335,10 @@ func (s *Store) periodsOf(ctx context.Context, state *limitState) (accounts []tb
 	return accounts, since, nil
 }
 
-// timestampOf is an instant as the cluster counts it.
+// timestampOf is the cluster's timestamp of a millisecond.
 func timestampOf(ms int64) uint64 { return uint64(max(ms, 0)) * uint64(time.Millisecond) }
 
-// usedOf is what is in use on an account that was funded with units.
+// usedOf is what is in use of an account that is funded in units.
 func usedOf(a *tb.Account) int64 {
 	credits, debits := uint128.Of(a.CreditsPosted), uint128.Of(a.DebitsPosted)
 	fund := uint128.Number{Lo: fundUnits}

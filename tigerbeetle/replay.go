@@ -139,7 +139,7 @@ func (s *Store) adoptLease(ctx context.Context, id weir.LeaseID, header *tb.Tran
 // VoidLease records that a lease has ended without having been reserved, by a transfer with the
 // ID of the lease's header: a chain that reserves it later fails at its first event, on every
 // server and after a restart. It reports whether the lease has been reserved meanwhile; then
-// nothing is recorded. The limiter asks for no ID that a reserve would refuse anyway.
+// nothing is recorded. The engine asks for no ID that a reserve would refuse anyway.
 func (s *Store) VoidLease(ctx context.Context, _ time.Time, id weir.LeaseID) (exists bool, err error) {
 	if err := s.enter(true); err != nil {
 		return false, err

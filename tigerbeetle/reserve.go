@@ -56,11 +56,11 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *wei
 // reserveOp is one Reserve.
 type reserveOp struct {
 	s *Store
-	// plan is a copy, and out of its own: a chain that the cluster has may outlive the call.
+	// plan and out are copies, because a chain in flight may outlive the call.
 	plan  weir.Plan
 	out   *weir.Outcome
 	takes []*activeTake
-	// attempt numbers the chains that were sent, and is on the header: see [reserveOp.nextAttempt].
+	// attempt is the number of the chain, and is on the header: see [reserveOp.nextAttempt].
 	attempt int64
 	// repeat is false if the engine has made the lease ID for this call, so that it cannot have been
 	// used before.
@@ -90,9 +90,9 @@ const (
 	attemptBits = 32 - chargeBits
 )
 
-// orderedAttempts is how many attempts of a lease follow one another on every server. So a denial
-// by one server uses up the IDs of a chain of another server that is still under way, and that
-// one fails.
+// orderedAttempts is how many attempts of a lease every server makes in the same order. So a
+// denial by one server uses up the IDs of a chain that another server has in flight, and that
+// chain fails.
 const orderedAttempts = 4
 
 // nextAttempt takes the next attempt, because a denial uses up the IDs of one. A lease may be
@@ -106,7 +106,7 @@ func (c *reserveOp) nextAttempt() {
 	c.attempt = orderedAttempts + 1 + rand.Int64N(1<<attemptBits-orderedAttempts-1)
 }
 
-// findLimits finds the limits.
+// findLimits finds the state of each take's limit.
 func (c *reserveOp) findLimits() {
 	now, version := c.s.clock.nowMS(), c.s.ownVersion()
 	takes := make([]activeTake, len(c.plan.Takes))
@@ -163,7 +163,7 @@ func (c *reserveOp) run(ctx context.Context) error {
 	return nil
 }
 
-// send sends one chain and reads the answer. It is not done if the chain has to be sent again.
+// send sends one chain and reads its result. It is not done if the chain has to be sent again.
 func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return false, client.Unavailable(err) // the caller has left
@@ -205,7 +205,7 @@ func (c *reserveOp) send(ctx context.Context) (done bool, err error) {
 	return c.handleFailure(ctx, now, v)
 }
 
-// handleFailure finds out what a chain that failed means.
+// handleFailure answers for a chain that failed, or prepares the next one.
 func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult) (done bool, err error) {
 	if v.event.role == roleHeader && exists(v.status) {
 		return true, c.replay(ctx)
@@ -227,7 +227,7 @@ func (c *reserveOp) handleFailure(ctx context.Context, now int64, v chainResult)
 		return false, nil
 	case v.status == tb.TransferExceedsCredits && v.event.role == roleTake:
 		c.nextAttempt()
-		take.uncountable = true // the limit is a shadow limit and cannot count more
+		take.uncountable = true // only a shadow limit is taken without a check
 		return false, nil
 	case v.status == tb.TransferExceedsCredits:
 		c.nextAttempt()
@@ -266,7 +266,7 @@ func (c *reserveOp) buildChain(now int64) *chain {
 	return ch
 }
 
-// appendTake adds the check and the take.
+// appendTake adds the check and the take of one limit.
 func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 	t := s.Take
 	to, units := ch.n.vault, uint64(s.cost)
@@ -320,7 +320,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 	}
 }
 
-// addPart records what one of several charges stands for.
+// addPart adds a record of what one of several charges stands for.
 func (c *chain) addPart(holding int, p weir.Part, from tb.Uint128, none bool) {
 	if none {
 		p.Units = 0
@@ -331,7 +331,7 @@ func (c *chain) addPart(holding int, p weir.Part, from tb.Uint128, none bool) {
 	}, roleRecord, holding)
 }
 
-// applyTaken records what an admitted chain has taken, and writes the outcome.
+// applyTaken counts what an admitted chain has taken, and writes the outcome.
 func (c *reserveOp) applyTaken(now, at int64) {
 	c.out.At = time.UnixMilli(at)
 	for i, take := range c.takes {

@@ -25,7 +25,7 @@ const (
 	stepMask  = 1<<againBits - 1
 )
 
-// stepOf numbers what an update does, so that the same one has the same number everywhere.
+// stepOf is the step of an update: the same update has the same step on every server.
 func stepOf(u *weir.Update, now int64) int64 {
 	switch u.Verb {
 	case weir.VerbAdjust:
@@ -38,8 +38,8 @@ func stepOf(u *weir.Update, now int64) int64 {
 
 // Update makes a lease stand for something else by one linked chain in one call: all of it or
 // nothing. It is refused, with [weir.Invalid] and before anything is applied, if a count would no
-// longer fit. The chain renews the lease's token, so that of two servers that change it at once
-// one is second: its update is stale.
+// longer fit. The chain renews the lease's token, so that of two servers that update it at the
+// same time one fails: its update is stale.
 func (s *Store) Update(ctx context.Context, _ time.Time, u *weir.Update, out *weir.Outcome) error {
 	if err := s.enter(true); err != nil {
 		return err
@@ -81,7 +81,7 @@ func (c *updateOp) run(ctx context.Context) (*weir.Outcome, error) {
 // updateOp is one Update.
 type updateOp struct {
 	s *Store
-	// u is a copy, without its changes: a chain that the cluster has may outlive the call.
+	// u is a copy, without its changes, because a chain in flight may outlive the call.
 	u       weir.Update
 	changes []activeChange
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
@@ -91,7 +91,7 @@ type updateOp struct {
 	extended int64
 	// expires is when the lease ends after an extend.
 	expires time.Time
-	// attempts numbers the chains that were sent.
+	// attempts counts the chains whose IDs were used up.
 	attempts int64
 	// withdrawing is set for an abandoned lease, which is given back as it was reserved or not at
 	// all. claimedElsewhere is set once another caller is known to have the lease or to have ended
@@ -111,7 +111,7 @@ type activeChange struct {
 	// returnedMarks are the pieces that have ended on the cluster.
 	returnedMarks map[int64]bool
 
-	// What the chain makes of the pieces.
+	// The pieces after the chain, those that it voids, and the one that it adds.
 	after   []weir.Piece
 	voids   []weir.Piece
 	grown   weir.Piece
@@ -139,7 +139,7 @@ func newUpdateOp(s *Store, u *weir.Update) *updateOp {
 	return c
 }
 
-// begin copies what is asked of one holding.
+// readChange copies what is asked of one holding.
 func (x *activeChange) begin(s *Store, now int64, of *weir.Change) {
 	x.holding = *of.Holding
 	x.holding.Parts = slices.Clone(x.holding.Parts)
@@ -238,7 +238,7 @@ func (c *updateOp) send(ctx context.Context) (*weir.Outcome, error) {
 	return c.outcome(v.at, step), nil
 }
 
-// handleFailure finds out why a chain failed, and puts it right.
+// handleFailure answers for a chain that failed, or corrects the next one.
 func (c *updateOp) handleFailure(ctx context.Context, v chainResult) (*weir.Outcome, error) {
 	if v.event.role == roleHeader && exists(v.status) {
 		return nil, c.stale(ctx)
@@ -420,8 +420,8 @@ func (x *activeChange) applyExpiring(now int64) {
 	}
 }
 
-// renewed makes the slots that an extend has taken end when they do on the cluster, which carried
-// it out at an instant.
+// renewed sets when the slots that an extend has renewed end on the cluster, which carried it out
+// at an instant.
 func (x *activeChange) renewed(at int64) {
 	length := lengthOf(x.Limit).Milliseconds()
 	for k := range x.after {

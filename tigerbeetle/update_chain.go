@@ -164,8 +164,7 @@ func (x *activeChange) hasReturned(now int64, p *weir.Piece) bool {
 	return p.Until <= now || x.returnedMarks[p.Mark]
 }
 
-// remainingSeconds is a time in whole seconds that is not shorter than what is left until an
-// instant.
+// remainingSeconds is the time until an instant, rounded up to whole seconds.
 func remainingSeconds(now, until int64) uint32 { return uint32(max((until-now+999)/1000, 1)) }
 
 // voidPiece voids what a piece stands for.
@@ -232,12 +231,12 @@ func (x *activeChange) keptPieces(now int64, keep []weir.Piece) []weir.Piece {
 }
 
 // maxWindowPieces is how many pieces a window has before what it grows by is added to one that
-// ends at the same time: two events instead of one, so that a lease that grows all the time can
-// still be settled.
+// ends at the same time: two events instead of one, so that a lease that keeps growing can still
+// be completed or cancelled in one call.
 const maxWindowPieces = 8
 
-// grow occupies more units: until those first reserved return, or, if they have, from now on. What
-// it makes a part of the new piece has no units in keep any more.
+// grow takes more units, until those that were reserved first return, or for the limit's full time if
+// they have. A piece that it joins with the new one has no units left in keep.
 func (x *activeChange) grow(ch *chain, now int64, keep []weir.Piece, i int) weir.Piece {
 	n := x.to - x.from
 	length := lengthOf(x.Limit)
