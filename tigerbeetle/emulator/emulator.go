@@ -209,8 +209,8 @@ func (e *Emulator) AccountTransfers(ctx context.Context, f tb.AccountFilter) ([]
 	if !validFilter(f.Limit, f.TimestampMin, f.TimestampMax) || f.Flags >= 1<<3 || f.Reserved != [58]uint8{} {
 		return nil, nil
 	}
-	return matching(e.byAccount[f.AccountID], flags.Reversed, f.Limit, func(t *tb.Transfer) bool {
-		return (flags.Debits && t.DebitAccountID == f.AccountID ||
+	return matching(e.byAccount[f.AccountID], flags.Reversed, f.Limit, func(t *storedTransfer) (tb.Transfer, bool) {
+		return t.Transfer, (flags.Debits && t.DebitAccountID == f.AccountID ||
 			flags.Credits && t.CreditAccountID == f.AccountID) &&
 			matchesFilter(f.UserData128, t.UserData128) && matchesFilter(f.UserData64, t.UserData64) &&
 			matchesFilter(f.UserData32, t.UserData32) && matchesFilter(f.Code, t.Code) &&
@@ -232,8 +232,8 @@ func (e *Emulator) QueryTransfers(ctx context.Context, f tb.QueryFilter) ([]tb.T
 	if f.UserData128 != (tb.Uint128{}) {
 		list = e.byUser[f.UserData128]
 	}
-	return matching(list, f.QueryFilterFlags().Reversed, f.Limit, func(t *tb.Transfer) bool {
-		return matchesFilter(f.UserData128, t.UserData128) && matchesFilter(f.UserData64, t.UserData64) &&
+	return matching(list, f.QueryFilterFlags().Reversed, f.Limit, func(t *storedTransfer) (tb.Transfer, bool) {
+		return t.Transfer, matchesFilter(f.UserData128, t.UserData128) && matchesFilter(f.UserData64, t.UserData64) &&
 			matchesFilter(f.UserData32, t.UserData32) && matchesFilter(f.Code, t.Code) &&
 			matchesFilter(f.Ledger, t.Ledger) && inTimeRange(t.Timestamp, f.TimestampMin, f.TimestampMax)
 	}), nil
@@ -249,23 +249,11 @@ func (e *Emulator) QueryAccounts(ctx context.Context, f tb.QueryFilter) ([]tb.Ac
 	if !validQuery(&f) {
 		return nil, nil
 	}
-	var found []tb.Account
-	reversed := f.QueryFilterFlags().Reversed
-	for i := range e.order {
-		a := e.order[i]
-		if reversed {
-			a = e.order[len(e.order)-1-i]
-		}
-		if matchesFilter(f.UserData128, a.UserData128) && matchesFilter(f.UserData64, a.UserData64) &&
+	return matching(e.order, f.QueryFilterFlags().Reversed, f.Limit, func(a *tb.Account) (tb.Account, bool) {
+		return *a, matchesFilter(f.UserData128, a.UserData128) && matchesFilter(f.UserData64, a.UserData64) &&
 			matchesFilter(f.UserData32, a.UserData32) && matchesFilter(f.Code, a.Code) &&
-			matchesFilter(f.Ledger, a.Ledger) && inTimeRange(a.Timestamp, f.TimestampMin, f.TimestampMax) {
-			found = append(found, *a)
-		}
-		if len(found) == int(f.Limit) {
-			break
-		}
-	}
-	return found, nil
+			matchesFilter(f.Ledger, a.Ledger) && inTimeRange(a.Timestamp, f.TimestampMin, f.TimestampMax)
+	}), nil
 }
 
 // validFilter reports whether a filter is valid. One that is not finds nothing.
@@ -277,16 +265,16 @@ func validQuery(f *tb.QueryFilter) bool {
 	return validFilter(f.Limit, f.TimestampMin, f.TimestampMax) && f.Flags < 1<<1 && f.Reserved == [6]uint8{}
 }
 
-// matching returns the transfers of a list that match, the newest first if reversed is set.
-func matching(list []*storedTransfer, reversed bool, limit uint32, match func(*tb.Transfer) bool) []tb.Transfer {
-	var found []tb.Transfer
+// matching returns what of a list matches, the newest first if reversed is set.
+func matching[S, R any](list []*S, reversed bool, limit uint32, match func(*S) (R, bool)) []R {
+	var found []R
 	for i := range list {
-		t := list[i]
+		at := i
 		if reversed {
-			t = list[len(list)-1-i]
+			at = len(list) - 1 - i
 		}
-		if match(&t.Transfer) {
-			found = append(found, t.Transfer)
+		if r, ok := match(list[at]); ok {
+			found = append(found, r)
 		}
 		if len(found) == int(limit) {
 			break
