@@ -214,7 +214,8 @@ func (s *Store) resumeReserve(
 	return nil, nil // There is none.
 }
 
-// keepStatuses keeps the statuses of an attempt that was carried out for whoever recovers the lease next.
+// keepStatuses keeps the statuses of a reservation that was carried out, for the call that recovers
+// its lease next.
 func (s *Store) keepStatuses(a *inflightReserve) {
 	select {
 	case <-a.done:
