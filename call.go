@@ -34,7 +34,6 @@ type scratch struct {
 	update  Update
 	changes []Change
 	parts   []Part
-	totals  [][]Part
 
 	outcome Outcome
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -164,7 +165,6 @@ type sharing struct {
 	random *rand.Rand
 	live   []*played
 	used   map[string]int64
-	odd    int
 }
 
 var sharingNames = []string{"b", "m", "s", "w", "x", "y", "z"}
@@ -308,9 +308,7 @@ func (w *sharing) adjust(at int) {
 		return
 	}
 	w.note(p, resource, -1)
-	for k, v := range next {
-		p.units[k] = v
-	}
+	maps.Copy(p.units, next)
 	w.note(p, resource, 1)
 }
 

@@ -61,7 +61,7 @@ func abandonedEmpty(b *brownout, what string) {
 	if what == "nothing" {
 		want = 1
 	}
-	if got := int64(s.Stats().Withdrawn); got != want {
+	if got := s.Stats().Withdrawn; got != want {
 		b.Errorf("%d were withdrawn, want %d", got, want)
 	}
 	if what == "repeated" {

@@ -88,7 +88,7 @@ var rooms = []room{
 		tests:   []string{"dynamodb", "internal/schema", "memory"},
 	},
 	{
-		dir:     "tigerbeetle",
+		dir: "tigerbeetle",
 		imports: []string{
 			root, "kernel", "tigerbeetle/internal/client", "tigerbeetle/internal/uint128", tigerbeetle,
 		},
@@ -211,7 +211,7 @@ var rooms = []room{
 		tests: []string{"memory", "httpapi", "httpapi/httphandler"},
 	},
 	{
-		dir:   "internal/livetest",
+		dir: "internal/livetest",
 		tests: []string{
 			"memory", "dynamodb", "tigerbeetle", "tigerbeetle/emulator", "httpapi", "httpapi/httphandler",
 			tigerbeetle,

@@ -123,7 +123,7 @@ func (c *commit) now() int64 {
 }
 
 // sendWrite sends a write and handles its outcome.
-func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
+func (c *commit) sendWrite(ctx context.Context, w *Write, r *Evaluation) {
 	attempt, cancel := context.WithTimeout(ctx, c.ns.Options.WriteTimeout)
 	defer cancel()
 	c.sentAt = c.ns.Calls.Load()
@@ -155,7 +155,7 @@ func (c *commit) sendWrite(ctx context.Context, w *Write, r *evaluation) {
 
 // handleApplied takes over the item that was written, and answers the waiters that the write
 // admitted.
-func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, r *evaluation) {
+func (c *commit) handleApplied(ctx context.Context, item schema.Item, w *Write, r *Evaluation) {
 	if r == nil { // the item was not known
 		c.handleColdApplied(item, w.waiters)
 		return
@@ -206,7 +206,7 @@ func (c *commit) handleColdApplied(item schema.Item, waiters []*Waiter) {
 
 // answerAdmitted answers the waiters that were charged. What a caller that has left was charged is
 // refunded with the next write.
-func (c *commit) answerAdmitted(r *evaluation) {
+func (c *commit) answerAdmitted(r *Evaluation) {
 	for i, m := range r.admitted {
 		v := r.AdmittedResults[i]
 		v.Kind = Taken
@@ -226,7 +226,7 @@ func (c *commit) answerAdmitted(r *evaluation) {
 }
 
 // answerDenied answers the waiters that do not fit the image.
-func (c *commit) answerDenied(r *evaluation) {
+func (c *commit) answerDenied(r *Evaluation) {
 	for i, m := range r.denied {
 		m.deliver(r.deniedResults[i])
 	}
@@ -282,7 +282,7 @@ func (c *commit) failAll(err error) {
 // failAmbiguous ends the batch after a write that may or may not have been applied. Each part
 // takes the safe side: what was asked may be charged and is not refunded; what was refunded may be
 // missing and is not refunded again.
-func (c *commit) failAmbiguous(err error, w *Write, r *evaluation) {
+func (c *commit) failAmbiguous(err error, w *Write, r *Evaluation) {
 	c.uncertain, c.deleted, c.seenAt = true, false, 0
 	waiters := w.waiters
 	if r != nil {

@@ -4,9 +4,9 @@ import (
 	"math"
 )
 
-// evaluation is what a batch comes to on an image: which waiters fit, what it does to each limit,
+// Evaluation is what a batch comes to on an image: which waiters fit, what it does to each limit,
 // and the image after it.
-type evaluation struct {
+type Evaluation struct {
 	After    *Image
 	admitted []*Waiter
 	denied   []*Waiter
@@ -37,8 +37,8 @@ type effect struct {
 
 // evaluate applies updates, then judges waiters in their order. Each one that fits counts for
 // those after it.
-func evaluate(m *Image, updates []*Update, waiters []*Waiter) *evaluation {
-	r := &evaluation{After: m.clone(), effects: make([]effect, len(m.Limits)), latest: math.MinInt64}
+func evaluate(m *Image, updates []*Update, waiters []*Waiter) *Evaluation {
+	r := &Evaluation{After: m.clone(), effects: make([]effect, len(m.Limits)), latest: math.MinInt64}
 	for i := range r.effects {
 		r.effects[i].need = math.MinInt64
 	}
@@ -53,7 +53,7 @@ func evaluate(m *Image, updates []*Update, waiters []*Waiter) *evaluation {
 
 // applyUpdate applies charges and refunds, which are never denied. It skips limits that the item
 // does not have.
-func (r *evaluation) applyUpdate(of *Update) {
+func (r *Evaluation) applyUpdate(of *Update) {
 	r.latest = max(r.latest, of.Now)
 	for _, ch := range of.Deltas {
 		i := r.After.index(ch.Name)
@@ -71,7 +71,7 @@ func (r *evaluation) applyUpdate(of *Update) {
 
 // undoDelta refunds what was taken from a limit that was forgotten until then. If nothing has
 // asked for it since, it is forgotten again.
-func (r *evaluation) undoDelta(i int, ch *Delta) bool {
+func (r *Evaluation) undoDelta(i int, ch *Delta) bool {
 	c, was := &r.After.Limits[i], ch.before
 	if was == nil || !was.forgotten || !c.untouchedSince(was, -ch.Milli) {
 		return false
@@ -84,7 +84,7 @@ func (r *evaluation) undoDelta(i int, ch *Delta) bool {
 }
 
 // applyDelta charges a limit, or refunds to it.
-func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
+func (r *Evaluation) applyDelta(i int, ch *Delta, now int64) {
 	c, x := &r.After.Limits[i], &r.effects[i]
 	c.Touch(now, r.After.Shards)
 	before := c.BalanceMilli
@@ -100,7 +100,7 @@ func (r *evaluation) applyDelta(i int, ch *Delta, now int64) {
 }
 
 // judge decides on one waiter, all or nothing.
-func (r *evaluation) judge(m *Waiter) {
+func (r *Evaluation) judge(m *Waiter) {
 	r.latest = max(r.latest, m.Now)
 	found := make([]LimitImage, len(m.Takes))
 	fits := true
@@ -135,7 +135,7 @@ func (r *evaluation) judge(m *Waiter) {
 
 // correctFound moves what the admitted waiters have found by what other writers took or refunded
 // meanwhile, as the written item tells.
-func (r *evaluation) correctFound(m *Image) {
+func (r *Evaluation) correctFound(m *Image) {
 	for i := range r.After.Limits {
 		a := &r.After.Limits[i]
 		c := m.Limit(a.Name)
@@ -159,7 +159,7 @@ func (r *evaluation) correctFound(m *Image) {
 }
 
 // concerns reports whether the write concerns a limit.
-func (r *evaluation) concerns(i int) bool {
+func (r *Evaluation) concerns(i int) bool {
 	x := &r.effects[i]
 	return x.asked || x.charged || x.refunded > 0 || x.consumed != 0
 }
@@ -171,7 +171,7 @@ const maxDefined = 16
 
 // canRequireDefinitions reports whether a write on an image can require the definition of each
 // limit that it concerns, changes or removes.
-func (r *evaluation) canRequireDefinitions(m *Image) bool {
+func (r *Evaluation) canRequireDefinitions(m *Image) bool {
 	n := 0
 	for i := range r.After.Limits {
 		c := &r.After.Limits[i]
@@ -192,7 +192,7 @@ func (r *evaluation) canRequireDefinitions(m *Image) bool {
 // it up to now: not less than what is needed, and not more than leaves room for all that it has
 // gained since the last refill. Above that, its share would have been full, and judging by what is
 // stored would credit the same time twice.
-func (m *Image) balanceBounds(r *evaluation, i int) (low, high int64) {
+func (m *Image) balanceBounds(r *Evaluation, i int) (low, high int64) {
 	c := &m.Limits[i]
 	rate := ShareOf(&c.BucketLimit, m.Shards)
 	low, high = math.MinInt64, math.MaxInt64
@@ -210,7 +210,7 @@ func (m *Image) balanceBounds(r *evaluation, i int) (low, high int64) {
 
 // needsNoRefill reports whether an evaluation can be written without moving the time of the
 // refill.
-func (m *Image) needsNoRefill(r *evaluation) bool {
+func (m *Image) needsNoRefill(r *Evaluation) bool {
 	it := m.Item
 	switch {
 	case it.Writes != nil && it.Writes.Balance < WriteMilli,

@@ -8,7 +8,7 @@ import (
 
 // nextWrite decides which write comes next. It returns none if it has answered a waiter or read
 // something instead; the commit then looks again.
-func (c *commit) nextWrite(ctx context.Context) (*Write, *evaluation, error) {
+func (c *commit) nextWrite(ctx context.Context) (*Write, *Evaluation, error) {
 	switch {
 	case c.uncertain:
 		return nil, nil, c.readItem(ctx)
@@ -74,7 +74,7 @@ func (c *commit) setImage(ctx context.Context, item schema.Item, after *Image) e
 }
 
 // nextKnown decides by the image.
-func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
+func (c *commit) nextKnown(ctx context.Context) (*Write, *Evaluation, error) {
 	c.rejectUnjudgeable()
 	c.limitRefunds()
 	c.rejectOverflowing()
@@ -128,7 +128,7 @@ func (c *commit) nextKnown(ctx context.Context) (*Write, *evaluation, error) {
 
 // nextDenied denies the waiters that do not fit, and returns what the next write is evaluated on;
 // no evaluation if there is no write.
-func (c *commit) nextDenied(base *Image, r *evaluation) (*Image, *evaluation) {
+func (c *commit) nextDenied(base *Image, r *Evaluation) (*Image, *Evaluation) {
 	now := c.now()
 	c.answerDenied(r)
 	if c.pending() {
@@ -155,13 +155,13 @@ func (c *commit) refillRequested() bool {
 }
 
 // forced returns the write of the updates without a condition.
-func (c *commit) forced() (*Write, *evaluation, error) {
+func (c *commit) forced() (*Write, *Evaluation, error) {
 	r := evaluate(c.image, c.Updates, nil)
 	return c.writer().forcedWrite(c.image, r), r, nil
 }
 
 // nextCreate creates the item, for waiters that have read its configuration.
-func (c *commit) nextCreate(ctx context.Context) (*Write, *evaluation, error) {
+func (c *commit) nextCreate(ctx context.Context) (*Write, *Evaluation, error) {
 	if c.deleted {
 		c.dropUnneededUpdates()
 	}
@@ -194,7 +194,7 @@ func (c *commit) nextCreate(ctx context.Context) (*Write, *evaluation, error) {
 // nextShard creates a shard with half of another one. Reservations that lose to other writers, or
 // that find no other shard yet, are redirected; what is never denied creates an empty shard in the
 // end.
-func (c *commit) nextShard(ctx context.Context, m *Image) (*Write, *evaluation, error) {
+func (c *commit) nextShard(ctx context.Context, m *Image) (*Write, *Evaluation, error) {
 	if c.round > 1 {
 		c.redirectWaiters(m)
 	}

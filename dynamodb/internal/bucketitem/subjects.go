@@ -28,7 +28,7 @@ import (
 // Store is the process's way to the bucket items of one namespace: a queue for each of them.
 type Store struct {
 	*namespaceState
-	Subjects *subjectCache
+	Subjects *SubjectCache
 }
 
 // New makes the bucket store of a namespace.
@@ -86,7 +86,7 @@ func (p *Subject) Flush(ctx context.Context, now int64) error {
 // a transaction. The write is nil if the waiter has its answer.
 func (p *Subject) PlanWrite(
 	ctx context.Context, w *Waiter, shard int, m *Image,
-) (*Write, *evaluation, error) {
+) (*Write, *Evaluation, error) {
 	q := p.Queue(shard)
 	c := &commit{Batch: Batch{Waiters: []*Waiter{w}}, itemState: &itemState{
 		ns: p.ns, subject: p.subjectState, shard: shard, later: q, image: m, deleted: m == nil,
@@ -124,10 +124,10 @@ func (p *Subject) PickShard() int {
 // KnownSize is how many subjects the process remembers at least.
 const KnownSize = 100_000
 
-// subjectCache keeps what the process knows. Each segment has a young and an old map: what is used
+// SubjectCache keeps what the process knows. Each segment has a young and an old map: what is used
 // moves to the young one, which becomes the old one when it is full. What is retained is never
 // dropped, because an item must not have two queues.
-type subjectCache struct {
+type SubjectCache struct {
 	size     int // of a young map
 	seed     maphash.Seed
 	segments [32]cacheSegment
@@ -139,8 +139,8 @@ type cacheSegment struct {
 }
 
 // NewSubjectCache returns a cache of at least size subjects.
-func NewSubjectCache(size int) *subjectCache {
-	c := &subjectCache{seed: maphash.MakeSeed()}
+func NewSubjectCache(size int) *SubjectCache {
+	c := &SubjectCache{seed: maphash.MakeSeed()}
 	c.size = max(1, size/len(c.segments))
 	for i := range c.segments {
 		c.segments[i].young = make(map[weir.Subject]*Subject)
@@ -185,7 +185,7 @@ func (g *cacheSegment) age() {
 }
 
 // ForEach calls f with every subject, retained.
-func (c *subjectCache) ForEach(f func(p *Subject)) {
+func (c *SubjectCache) ForEach(f func(p *Subject)) {
 	for i := range c.segments {
 		g := &c.segments[i]
 		g.mu.Lock()
@@ -295,14 +295,14 @@ type ConfigChange struct {
 type changeKind int
 
 const (
-	// LimitsChanged: the limits of a place; everything below it may have others now.
+	// LimitsChanged is a change of the limits of a place; everything below it may have others now.
 	LimitsChanged changeKind = iota
-	// PolicyChanged: the system's on_unavailable.
+	// PolicyChanged is a change of the system's on_unavailable.
 	PolicyChanged
-	// EntityChanged: an entity was declared, or has another parent or cascade. Its bucket items have
-	// been stamped.
+	// EntityChanged means that an entity was declared, or has another parent or cascade. Its bucket
+	// items have been stamped.
 	EntityChanged
-	// EntityDeleted: an entity is gone, with its limits and its bucket items.
+	// EntityDeleted means that an entity is gone, with its limits and its bucket items.
 	EntityDeleted
 )
 

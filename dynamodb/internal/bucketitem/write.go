@@ -180,7 +180,7 @@ func limitNames(waiters []*Waiter) []string {
 
 // speculativeWrite returns the write that moves balances by what was evaluated, without a refill:
 // it commutes with the writes of others.
-func (b *itemWriter) speculativeWrite(m *Image, r *evaluation) *Write {
+func (b *itemWriter) speculativeWrite(m *Image, r *Evaluation) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
 	leads := r.After.Item.Copy()
@@ -214,7 +214,7 @@ func (b *itemWriter) speculativeWrite(m *Image, r *evaluation) *Write {
 
 // forcedWrite returns the write that moves balances on the one condition that the item exists: for
 // what is never denied and has lost to other writers too often.
-func (b *itemWriter) forcedWrite(m *Image, r *evaluation) *Write {
+func (b *itemWriter) forcedWrite(m *Image, r *Evaluation) *Write {
 	e := &itemExpression{}
 	e.RequireExists(schema.AttrPK)
 	for i := range m.Limits {
@@ -230,7 +230,7 @@ func (b *itemWriter) forcedWrite(m *Image, r *evaluation) *Write {
 }
 
 // debtTTL keeps an item until its debts are repaid.
-func debtTTL(e *itemExpression, r *evaluation, leads *schema.Bucket) {
+func debtTTL(e *itemExpression, r *Evaluation, leads *schema.Bucket) {
 	if leads.TTL == 0 {
 		return
 	}
@@ -318,7 +318,7 @@ func (m *Image) takeOver(stub *Image, now int64) {
 
 // createWrite puts a new item with what was evaluated on a blank image. stub is what there is of
 // the item; nil for nothing.
-func (b *itemWriter) createWrite(r *evaluation, t *Config, stub *Image) *Write {
+func (b *itemWriter) createWrite(r *Evaluation, t *Config, stub *Image) *Write {
 	made := r.After.Item.Copy()
 	made.RefilledMS = max(made.RefilledMS, r.latest)
 	made.Limits = nil

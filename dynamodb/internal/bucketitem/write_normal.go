@@ -10,7 +10,7 @@ import (
 // moves the time of the refill, which is its lock. It also gives the item the limits it was
 // evaluated with: r is an evaluation of m itself, or of m with the configuration t. t is nil if
 // the configuration is not known.
-func (b *itemWriter) normalWrite(m *Image, r *evaluation, t *Config) *Write {
+func (b *itemWriter) normalWrite(m *Image, r *Evaluation, t *Config) *Write {
 	e := &itemExpression{}
 	at := max(r.latest, m.Item.RefilledMS)
 	for i := range r.After.Limits {
@@ -55,7 +55,7 @@ func (b *itemWriter) normalWrite(m *Image, r *evaluation, t *Config) *Write {
 // creditLimit writes one limit, and returns it as it is then stored: what there is at the time of
 // the refill if no other write comes between.
 func (e *itemExpression) creditLimit(
-	m *Image, r *evaluation, i int, at int64, definable bool,
+	m *Image, r *Evaluation, i int, at int64, definable bool,
 ) schema.BucketLimit {
 	c := &r.After.Limits[i]
 	target := c.Peek(at, m.Shards)
@@ -147,7 +147,7 @@ func creditWrites(e *itemExpression, m *Image, leads *schema.Bucket, at int64) {
 // otherwise some time after it would be full again, and not before its debts are repaid. Nor is
 // the first shard of several: a process that finds nothing would create it full beside the others.
 func (b *itemWriter) renewTTL(
-	e *itemExpression, r *evaluation, leads *schema.Bucket, t *Config, at int64,
+	e *itemExpression, r *Evaluation, leads *schema.Bucket, t *Config, at int64,
 ) {
 	var ttl int64
 	switch {

@@ -93,17 +93,17 @@ func Text(s *string) string {
 type WriteKind int
 
 const (
-	// WriteApplied: it was done.
+	// WriteApplied means that it was done.
 	WriteApplied WriteKind = iota
-	// WriteRefused: a condition did not hold, and nothing was done.
+	// WriteRefused means that a condition did not hold, and nothing was done.
 	WriteRefused
-	// WriteConflicted: another transaction had the item, and nothing was done.
+	// WriteConflicted means that another transaction had the item, and nothing was done.
 	WriteConflicted
-	// WriteThrottled: the table had no capacity left, and nothing was done.
+	// WriteThrottled means that the table had no capacity left, and nothing was done.
 	WriteThrottled
-	// WriteFailed: nothing was done, for a reason that [classify] tells.
+	// WriteFailed means that nothing was done, for a reason that [classify] tells.
 	WriteFailed
-	// WriteUnknown: it may or may not have been done.
+	// WriteUnknown means that it may or may not have been done.
 	WriteUnknown
 )
 
