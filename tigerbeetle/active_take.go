@@ -20,9 +20,10 @@ type activeTake struct {
 	belowCapacity int64
 	// version is that of the definitions by which the take is judged.
 	version uint32
-	// nextAnchor is the bucket's anchor after the chain, if movesAnchor is set.
-	nextAnchor  anchor
-	movesAnchor bool
+	// fromAnchor is the bucket's anchor that the chain moves, and nextAnchor the one after it, if movesAnchor
+	// is set. What is known may change before the chain is sent: a move from a later anchor could go back.
+	fromAnchor, nextAnchor anchor
+	movesAnchor            bool
 	// fromForgotten is set if the bucket was forgotten, so that it starts full.
 	fromForgotten bool
 	// readInCall is set once the limit was read from the cluster during this call.

@@ -152,7 +152,7 @@ func (s *activeTake) claimAnchor(now int64) <-chan struct{} {
 	if !moves {
 		return nil
 	}
-	s.nextAnchor, s.movesAnchor = move, true
+	s.fromAnchor, s.nextAnchor, s.movesAnchor = known.anchor, move, true
 	s.fromForgotten = known.anchor.b > 0 && move.rate != known.anchor.rate && known.forgotten(now, s.touched)
 	known.moving, known.next, known.moved = true, move, make(chan struct{})
 	return nil
@@ -192,8 +192,9 @@ func (s *Store) releaseAnchors(takes []*activeTake) {
 func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activeTake) error {
 	for _, take := range takes {
 		take.mu.Lock()
-		was := take.bucket.anchor
-		if !take.movesAnchor || was.b == 0 || was.rate == take.nextAnchor.rate || take.fromForgotten {
+		was := take.fromAnchor
+		moved := take.bucket.anchor != was // by another server: the next call redefines it if need be
+		if !take.movesAnchor || moved || was.b == 0 || was.rate == take.nextAnchor.rate || take.fromForgotten {
 			take.mu.Unlock()
 			continue
 		}
@@ -221,11 +222,10 @@ func (s *Store) redefine(ctx context.Context, lease weir.LeaseID, takes []*activ
 // refill moves the anchor, with what the bucket has regained until then and with the change of its
 // capacity.
 func (s *activeTake) refill(ch *chain, holding int) {
-	known := &s.bucket
-	from := known.anchor
-	gain := uint64(0)
+	from := s.fromAnchor
+	gain := uint64(0) // it may be more than a balance can be: a deep debt takes up to twice as long
 	if from.b > 0 {
-		gain = known.gain(s.nextAnchor.b)
+		gain = from.rate.WideGain(from.b, s.nextAnchor.b)
 	}
 	t := tb.Transfer{
 		ID:             anchorID(s.spent, from.b, from.k, codeRefill),

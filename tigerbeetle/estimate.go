@@ -97,15 +97,6 @@ func (k *bucketEstimate) freeAt(now, need int64) int64 {
 	return k.anchor.rate.ReachedAt(k.balanceAt(now), need*1000, now)
 }
 
-// gain is what the bucket regains until an instant, in milli-units. It may be more than a balance
-// can be: the way out of a deep debt is up to twice as long.
-func (k *bucketEstimate) gain(now int64) uint64 {
-	if k.anchor.b == 0 {
-		return 0
-	}
-	return k.anchor.rate.WideGain(k.anchor.b, now)
-}
-
 // forgotten reports whether the bucket counts as one that was never used (docs/semantics.md, 8.4).
 // Used is when it was last asked.
 func (k *bucketEstimate) forgotten(now, used int64) bool {
