@@ -35,7 +35,7 @@ type Estimator struct {
 	mu      sync.Mutex
 	keys    *table
 	models  *table
-	all     window
+	all     callHistory
 	score   Score
 	refused int64
 }

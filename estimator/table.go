@@ -12,50 +12,50 @@ type table struct {
 	window int
 	share  int64
 
-	known     map[Key]*record
-	newcomers chain
-	settled   chain
+	known     map[Key]*keyRecord
+	newcomers recordList
+	settled   recordList
 	forgotten int64 // keys, ever
 }
 
-// record is what is known of a key.
-type record struct {
+// keyRecord is what is known of a key.
+type keyRecord struct {
 	key     Key
-	calls   window
+	calls   callHistory
 	score   Score
 	settled bool
 
-	before, after *record // in its chain
+	before, after *keyRecord // in its list
 }
 
 func newTable(size, window int, share int64) *table {
-	return &table{size: size, window: window, share: share, known: make(map[Key]*record)}
+	return &table{size: size, window: window, share: share, known: make(map[Key]*keyRecord)}
 }
 
 // learn adds a call to a key, which becomes known and the last used.
 func (t *table) learn(k Key, estimated, used int64) {
 	r := t.known[k]
 	if r == nil {
-		r = t.admit(k)
+		r = t.insert(k)
 	}
 	r.calls.learn(used, t.share)
 	r.score.add(estimated, used)
 	t.touch(r)
 }
 
-// admit makes room for a new key. What belonged to the one that goes is used again.
-func (t *table) admit(k Key) *record {
+// insert makes room for a new key. What belonged to the one that goes is used again.
+func (t *table) insert(k Key) *keyRecord {
 	// The caller's strings may be parts of large requests, which must not stay because of them.
 	k = Key{Entity: strings.Clone(k.Entity), Model: strings.Clone(k.Model)}
 	r := t.newcomers.last // never nil when the table is full: the settled never fill it
 	if len(t.known) < t.size {
-		r = &record{key: k, calls: newWindow(t.window)}
+		r = &keyRecord{key: k, calls: newWindow(t.window)}
 	} else {
 		delete(t.known, r.key)
 		t.forgotten = add(t.forgotten, 1)
 		t.newcomers.remove(r)
 		r.calls.reset()
-		*r = record{key: k, calls: r.calls}
+		*r = keyRecord{key: k, calls: r.calls}
 	}
 	t.newcomers.push(r)
 	t.known[k] = r
@@ -63,7 +63,7 @@ func (t *table) admit(k Key) *record {
 }
 
 // touch makes a key the last used of its part, and of the settled where it now is one of them.
-func (t *table) touch(r *record) {
+func (t *table) touch(r *keyRecord) {
 	switch {
 	case r.settled:
 		t.settled.remove(r)
@@ -72,13 +72,13 @@ func (t *table) touch(r *record) {
 		t.newcomers.remove(r)
 		t.newcomers.push(r)
 	default:
-		t.settle(r)
+		t.promote(r)
 	}
 }
 
 // settle moves a newcomer to the settled, and the settled key that was not used for longest the
 // other way where they are more than three quarters.
-func (t *table) settle(r *record) {
+func (t *table) promote(r *keyRecord) {
 	t.newcomers.remove(r)
 	if t.settled.length == t.size-max(1, t.size/4) {
 		old := t.settled.last
@@ -90,14 +90,14 @@ func (t *table) settle(r *record) {
 	t.settled.push(r)
 }
 
-// chain is a list that runs through its records, so that moving one allocates nothing.
-type chain struct {
-	first, last *record
+// recordList is a list that runs through its records, so that moving one allocates nothing.
+type recordList struct {
+	first, last *keyRecord
 	length      int
 }
 
-// push puts a record that is in no chain in front.
-func (c *chain) push(r *record) {
+// push puts a record that is in no list in front.
+func (c *recordList) push(r *keyRecord) {
 	r.after = c.first
 	if c.first == nil {
 		c.last = r
@@ -108,8 +108,8 @@ func (c *chain) push(r *record) {
 	c.length++
 }
 
-// remove takes out a record of this chain.
-func (c *chain) remove(r *record) {
+// remove takes out a record of this list.
+func (c *recordList) remove(r *keyRecord) {
 	if r.before == nil {
 		c.first = r.after
 	} else {

@@ -109,9 +109,9 @@ func TestTableStaysWhole(t *testing.T) {
 func checkTable(t *testing.T, table *table) {
 	t.Helper()
 	seen := 0
-	for _, c := range []*chain{&table.newcomers, &table.settled} {
+	for _, c := range []*recordList{&table.newcomers, &table.settled} {
 		length := 0
-		var before *record
+		var before *keyRecord
 		for r := c.first; r != nil; before, r = r, r.after {
 			length++
 			ready := r.calls.spare(table.share) >= 0

@@ -3,10 +3,10 @@ package estimator
 // million is the whole of a share.
 const million = 1_000_000
 
-// window holds the latest calls of one key, of one model, or of all together: which bucket each
+// callHistory holds the latest calls of one key, of one model, or of all together: which bucket each
 // fell into, in order, and how many are in each bucket. It also keeps the bucket that answers the
 // next question, and moves it a little with each call instead of searching for it.
-type window struct {
+type callHistory struct {
 	counts []uint16 // by bucket
 	ring   []uint16 // the latest calls' buckets; next is the oldest once the ring is full
 	next   int
@@ -17,19 +17,19 @@ type window struct {
 }
 
 // newWindow makes an empty window in one allocation.
-func newWindow(size int) window {
+func newWindow(size int) callHistory {
 	buffer := make([]uint16, buckets+size)
-	return window{counts: buffer[:buckets:buckets], ring: buffer[buckets:]}
+	return callHistory{counts: buffer[:buckets:buckets], ring: buffer[buckets:]}
 }
 
 // reset empties the window for another owner.
-func (w *window) reset() {
+func (w *callHistory) reset() {
 	clear(w.counts)
-	*w = window{counts: w.counts, ring: w.ring}
+	*w = callHistory{counts: w.counts, ring: w.ring}
 }
 
 // learn takes in one call and lets the oldest go when the window is full.
-func (w *window) learn(tokens, share int64) {
+func (w *callHistory) learn(tokens, share int64) {
 	if w.seen == len(w.ring) {
 		w.count(int(w.ring[w.next]), -1)
 	} else {
@@ -41,19 +41,19 @@ func (w *window) learn(tokens, share int64) {
 		w.next = 0
 	}
 	w.count(b, +1)
-	w.settle(share)
+	w.rebalance(share)
 }
 
-func (w *window) count(bucket, by int) {
+func (w *callHistory) count(bucket, by int) {
 	w.counts[bucket] += uint16(by) // wraps for -1, as it must
 	if bucket > w.at {
 		w.above += by
 	}
 }
 
-// settle moves the answer to the smallest bucket that leaves as many calls above it as may be.
+// rebalance moves the answer to the smallest bucket that leaves as many calls above it as may be.
 // It makes at most one round of the buckets; in steady traffic it moves by one or not at all.
-func (w *window) settle(share int64) {
+func (w *callHistory) rebalance(share int64) {
 	spare := max(0, w.spare(share))
 	for w.above > spare {
 		w.at++
@@ -67,7 +67,7 @@ func (w *window) settle(share int64) {
 
 // spare returns how many of the calls seen may lie above the answer: all but the first
 // ⌈(n+1)·share⌉ in the order of size. It is negative while there are too few for such a rank.
-func (w *window) spare(share int64) int {
+func (w *callHistory) spare(share int64) int {
 	n := int64(w.seen)
 	rank := ((n+1)*share + million - 1) / million
 	return int(n - rank)
@@ -75,7 +75,7 @@ func (w *window) spare(share int64) int {
 
 // estimate returns the number of tokens that at most the spare calls went over, and whether enough
 // calls were seen to say.
-func (w *window) estimate(share int64) (int64, bool) {
+func (w *callHistory) estimate(share int64) (int64, bool) {
 	if w.spare(share) < 0 {
 		return 0, false
 	}

@@ -13,8 +13,8 @@ import (
 type decoder struct {
 	found    *mistakes
 	out      *Manifest
-	entities []declared     // in the order of the file
-	order    map[string]int // of each entity's place in entities
+	entities []entityPosition // in the order of the file
+	order    map[string]int   // of each entity's place in entities
 }
 
 // decode returns what the tree declares; it is of use only if no mistake was found.
@@ -124,7 +124,7 @@ func (d *decoder) limits(n *node, path string) []weir.Limit {
 // entity reads one entity.
 func (d *decoder) entity(name, path string, n *node) {
 	e := weir.EntityDefinition{Limits: map[string][]weir.Limit{}}
-	self := declared{name: name, path: path, at: n.at}
+	self := entityPosition{name: name, path: path, at: n.at}
 	d.fields(n, path, []string{"parent", "cascade", "resources"}, func(field string, n *node) {
 		path := path + "." + field
 		switch field {
@@ -165,7 +165,7 @@ func (d *decoder) fields(n *node, path string, known []string, set func(string, 
 			d.twice(e, field, seen[e.name])
 		default:
 			seen[e.name] = e.at
-			d.mark(field, e.at)
+			d.notePosition(field, e.at)
 			set(e.name, &e.value)
 		}
 	}
@@ -193,14 +193,14 @@ func (d *decoder) names(
 			continue
 		}
 		seen[e.name] = e.at
-		d.mark(field, e.at)
+		d.notePosition(field, e.at)
 		each(e.name, field, &e.value)
 	}
 }
 
-// mark notes where a part of the file stands. Names may contain dots, so that two parts can have
+// notePosition notes where a part of the file stands. Names may contain dots, so that two parts can have
 // one path: the first has it.
-func (d *decoder) mark(path string, at position) {
+func (d *decoder) notePosition(path string, at position) {
 	if _, taken := d.out.at[path]; !taken {
 		d.out.at[path] = at
 	}
@@ -217,12 +217,12 @@ func (d *decoder) mapping(n *node, path string) bool {
 	case n.kind == mappingNode || n.kind == nullNode:
 		return true
 	case path != "":
-		d.found.add(n.at, path, n.source(), "must be a mapping, not "+n.what())
+		d.found.add(n.at, path, n.source(), "must be a mapping, not "+n.kindName())
 	case n.kind == scalarNode:
 		d.found.add(n.at, "", "",
 			fmt.Sprintf("the file must be a mapping, not the text %q", clip.Text(n.text)))
 	default:
-		d.found.add(n.at, "", "", "the file must be a mapping, not "+n.what())
+		d.found.add(n.at, "", "", "the file must be a mapping, not "+n.kindName())
 	}
 	return false
 }
@@ -231,7 +231,7 @@ func (d *decoder) mapping(n *node, path string) bool {
 // as they are written, since an entity may be named 42.
 func (d *decoder) identifier(n *node, path string, fault func(string) string) string {
 	if n.kind != scalarNode {
-		d.found.add(n.at, path, "", "must be text, not "+n.what())
+		d.found.add(n.at, path, "", "must be text, not "+n.kindName())
 		return ""
 	}
 	if reason := fault(n.text); reason != "" {
@@ -244,7 +244,7 @@ func (d *decoder) identifier(n *node, path string, fault func(string) string) st
 func (d *decoder) boolean(n *node, path string) bool {
 	v, ok := n.boolean()
 	if !ok {
-		d.found.add(n.at, path, n.source(), "must be true or false, not "+n.what())
+		d.found.add(n.at, path, n.source(), "must be true or false, not "+n.kindName())
 	}
 	return v
 }

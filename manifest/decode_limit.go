@@ -94,7 +94,7 @@ func (r *limitReader) wrong(field string, n *node, reason string) {
 
 func (r *limitReader) text(field string, n *node) string {
 	if n.kind != scalarNode {
-		r.wrong(field, n, "must be text, not "+n.what())
+		r.wrong(field, n, "must be text, not "+n.kindName())
 		return ""
 	}
 	if n.text == "" {

@@ -39,9 +39,9 @@ type HiddenLevel struct {
 // Hidden returns what is hidden in normalized definitions: for each resource, then for each entity
 // by its first name and its resources. At most 10,000 findings are returned.
 func Hidden(d *weir.Definitions) []HiddenLimits {
-	h := &hider{definitions: d, byOutcome: map[string]int{}, byShape: map[string][]int{}}
+	h := &hiddenFinder{definitions: d, byOutcome: map[string]int{}, byShape: map[string][]int{}}
 	for _, resource := range slices.Sorted(maps.Keys(d.Resources)) {
-		h.look(weir.Subject{Resource: resource}, resource)
+		h.add(weir.Subject{Resource: resource}, resource)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
 		if limits := d.Entities[name].Limits; len(limits) > 0 {
@@ -51,8 +51,8 @@ func Hidden(d *weir.Definitions) []HiddenLimits {
 	return h.found
 }
 
-// hider gathers findings, one for each outcome.
-type hider struct {
+// hiddenFinder gathers findings, one for each outcome.
+type hiddenFinder struct {
 	definitions *weir.Definitions
 	found       []HiddenLimits
 	byOutcome   map[string]int   // the place in found
@@ -61,7 +61,7 @@ type hider struct {
 
 // entity looks at all that an entity's limits hide. Entities whose limits have the same names hide
 // the same, so that ten thousand equal tenants cost little more than one.
-func (h *hider) entity(name string, limits map[string][]weir.Limit) {
+func (h *hiddenFinder) entity(name string, limits map[string][]weir.Limit) {
 	own := slices.Sorted(maps.Keys(limits))
 	var shape strings.Builder
 	for _, resource := range own {
@@ -78,7 +78,7 @@ func (h *hider) entity(name string, limits map[string][]weir.Limit) {
 	}
 	places := []int{}
 	look := func(resource, label string) {
-		if i, ok := h.look(weir.Subject{Entity: name, Resource: resource}, label); ok {
+		if i, ok := h.add(weir.Subject{Entity: name, Resource: resource}, label); ok {
 			places = append(places, i)
 		}
 	}
@@ -98,10 +98,10 @@ func (h *hider) entity(name string, limits map[string][]weir.Limit) {
 	h.byShape[shape.String()] = places
 }
 
-// look adds what is hidden from a subject and returns where; it is false where nothing is, or where
+// add adds what is hidden from a subject and returns where; it is false where nothing is, or where
 // there are too many findings. An empty entity is any that the file does not name, and an empty
 // resource likewise.
-func (h *hider) look(s weir.Subject, label string) (place int, ok bool) {
+func (h *hiddenFinder) add(s weir.Subject, label string) (place int, ok bool) {
 	levels := h.definitions.Config(s).Levels
 	if len(levels) < 2 {
 		return 0, false

@@ -12,10 +12,10 @@ import (
 func (p *treeParser) blockMapping(first *token.Token) node {
 	m := node{at: tokenPosition(first), kind: mappingNode}
 	column := first.Position.Column
-	if !p.enter(first) {
+	if !p.push(first) {
 		return m
 	}
-	defer p.leave()
+	defer p.pop()
 	for {
 		t := p.peek()
 		if t == nil || isMark(t) || t.Position.Column < column {
@@ -32,7 +32,7 @@ func (p *treeParser) blockMapping(first *token.Token) node {
 			return m
 		}
 		p.next += 2
-		p.entry(&m, t, owner{at: tokenPosition(t), line: colon.Position.Line, column: column})
+		p.entry(&m, t, valueOwner{at: tokenPosition(t), line: colon.Position.Line, column: column})
 	}
 }
 
@@ -40,10 +40,10 @@ func (p *treeParser) blockMapping(first *token.Token) node {
 func (p *treeParser) flowMapping(open *token.Token) node {
 	m := node{at: tokenPosition(open), kind: mappingNode}
 	p.next++
-	if !p.enter(open) {
+	if !p.push(open) {
 		return m
 	}
-	defer p.leave()
+	defer p.pop()
 	for {
 		t := p.peek()
 		switch {
@@ -57,7 +57,7 @@ func (p *treeParser) flowMapping(open *token.Token) node {
 			p.notAName(t)
 			return m
 		}
-		of := owner{at: tokenPosition(t), flow: true}
+		of := valueOwner{at: tokenPosition(t), flow: true}
 		if colon := p.colonAfter(p.next); colon == nil {
 			p.next++
 			m.entries = append(m.entries, entry{at: of.at, name: t.Value, value: node{at: of.at}})
@@ -105,10 +105,10 @@ func (p *treeParser) badColon(name, colon *token.Token) bool {
 }
 
 // entry reads the value of a name and adds both to a mapping.
-func (p *treeParser) entry(m *node, name *token.Token, of owner) {
+func (p *treeParser) entry(m *node, name *token.Token, of valueOwner) {
 	v := p.value(of)
 	if !isQuoted(name) && name.Value == "<<" {
-		p.refuse(name, "merge keys")
+		p.unsupported(name, "merge keys")
 		return
 	}
 	m.entries = append(m.entries, entry{at: of.at, name: name.Value, value: v})
@@ -133,8 +133,8 @@ func (p *treeParser) notAName(t *token.Token) {
 	}
 }
 
-// enter goes one mapping deeper, or stops.
-func (p *treeParser) enter(t *token.Token) bool {
+// push goes one mapping deeper, or stops.
+func (p *treeParser) push(t *token.Token) bool {
 	if p.depth == maxDepth {
 		p.stop(t, fmt.Sprintf("mappings nest deeper than %d levels", maxDepth))
 		return false
@@ -143,10 +143,10 @@ func (p *treeParser) enter(t *token.Token) bool {
 	return true
 }
 
-func (p *treeParser) leave() { p.depth-- }
+func (p *treeParser) pop() { p.depth-- }
 
 // skipBlockList passes over a list: all that stands deeper than its owner, and its dashes.
-func (p *treeParser) skipBlockList(dash *token.Token, of owner) {
+func (p *treeParser) skipBlockList(dash *token.Token, of valueOwner) {
 	for t := p.peek(); t != nil && !isMark(t); t = p.peek() {
 		inside := t.Position.Line == dash.Position.Line || t.Position.Column > of.column ||
 			t.Type == token.SequenceEntryType && t.Position.Column == of.column

@@ -44,8 +44,8 @@ func (n *node) source() string {
 	return ""
 }
 
-// what says what the value is, for "must be …, not …".
-func (n *node) what() string {
+// kindName says what the value is, for "must be …, not …".
+func (n *node) kindName() string {
 	switch {
 	case n.kind == nullNode:
 		return "nothing"
@@ -67,7 +67,7 @@ func (n *node) what() string {
 // to some readers 010 is eight.
 func (n *node) integer() (value int64, reason string) {
 	if n.kind != scalarNode || n.quoted {
-		return 0, "not " + n.what()
+		return 0, "not " + n.kindName()
 	}
 	digits, negative := strings.CutPrefix(n.text, "-")
 	plain := strings.ReplaceAll(digits, "_", "")

@@ -9,8 +9,8 @@ import (
 // maxCascade is how many ancestors a charge can reach on any store.
 const maxCascade = 8
 
-// declared is where an entity's own fields stand.
-type declared struct {
+// entityPosition is where an entity's own fields stand.
+type entityPosition struct {
 	name, path string
 	at         position
 	parentAt   position

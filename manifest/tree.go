@@ -37,12 +37,12 @@ func parseTree(text string, found *mistakes) (root *node, whole bool) {
 // document reads the one document of a file, and refuses a second.
 func (p *treeParser) document() node {
 	for t := p.peek(); t != nil && t.Type == token.DirectiveType; t = p.peek() {
-		p.refuse(t, "directives")
+		p.unsupported(t, "directives")
 		for line := t.Position.Line; p.peek() != nil && p.peek().Position.Line == line; {
 			p.next++
 		}
 	}
-	of := owner{at: position{1, 1}}
+	of := valueOwner{at: position{1, 1}}
 	if t := p.peek(); t != nil && t.Type == token.DocumentHeaderType {
 		of.line = t.Position.Line
 		p.next++
@@ -63,8 +63,8 @@ func (p *treeParser) document() node {
 	return root
 }
 
-// owner is what a value belongs to: an entry, or the file.
-type owner struct {
+// valueOwner is what a value belongs to: an entry, or the file.
+type valueOwner struct {
 	at     position
 	line   int // of the entry's colon, or of the mark that begins the document
 	column int // of the entry's mapping
@@ -72,19 +72,19 @@ type owner struct {
 }
 
 // value reads what stands after a colon, or the whole document.
-func (p *treeParser) value(of owner) node {
+func (p *treeParser) value(of valueOwner) node {
 	for {
 		t := p.peek()
-		if t == nil || isMark(t) || !of.holds(t) {
+		if t == nil || isMark(t) || !of.contains(t) {
 			return node{at: of.at, kind: nullNode}
 		}
 		switch t.Type {
 		case token.AnchorType:
-			p.refuse(t, "anchors")
+			p.unsupported(t, "anchors")
 			p.next = min(p.next+2, len(p.tokens)) // the sign and the name
 			continue
 		case token.TagType:
-			p.refuse(t, "tags")
+			p.unsupported(t, "tags")
 			p.next++
 			continue
 		}
@@ -92,9 +92,9 @@ func (p *treeParser) value(of owner) node {
 	}
 }
 
-// holds reports whether a token can belong to the value: in block style it stands on the line of
+// contains reports whether a token can belong to the value: in block style it stands on the line of
 // the colon, or deeper. A list may stand at the column of the entry itself.
-func (of owner) holds(t *token.Token) bool {
+func (of valueOwner) contains(t *token.Token) bool {
 	if of.flow {
 		return t.Type != token.CollectEntryType && t.Type != token.MappingEndType
 	}
@@ -103,7 +103,7 @@ func (of owner) holds(t *token.Token) bool {
 }
 
 // plainValue reads a value that no anchor or tag precedes any more.
-func (p *treeParser) plainValue(t *token.Token, of owner) node {
+func (p *treeParser) plainValue(t *token.Token, of valueOwner) node {
 	n := node{at: tokenPosition(t)}
 	switch t.Type {
 	case token.AliasType:
@@ -138,7 +138,7 @@ func (p *treeParser) plainValue(t *token.Token, of owner) node {
 }
 
 // scalarOrBlock reads a scalar, or the block mapping whose first name it is.
-func (p *treeParser) scalarOrBlock(t *token.Token, of owner) node {
+func (p *treeParser) scalarOrBlock(t *token.Token, of valueOwner) node {
 	if colon := p.colonAfter(p.next); colon != nil && !of.flow {
 		if colon.Position.Line == of.line || colon.Position.Line != t.Position.Line {
 			p.stop(colon, "the file is not YAML: a ':' cannot stand here; "+
@@ -170,8 +170,8 @@ func (p *treeParser) peek() *token.Token {
 	return nil
 }
 
-// refuse notes a part of YAML that a limits file does not have.
-func (p *treeParser) refuse(t *token.Token, what string) {
+// unsupported notes a part of YAML that a limits file does not have.
+func (p *treeParser) unsupported(t *token.Token, what string) {
 	p.found.add(tokenPosition(t), "", "", what+" have no place in a limits file")
 }
 

@@ -21,7 +21,7 @@ func openDynamoDB(ctx context.Context, rest string, o *Options) (weir.Backend, e
 		return nil, err
 	}
 	table.Options.ReadOnly, table.Options.OnError = o.ReadOnly, o.OnError
-	return opened(dynamodb.Open(ctx, table.Name, table.Options))
+	return asStore(dynamodb.Open(ctx, table.Name, table.Options))
 }
 
 // Table returns the table that a dynamodb: URL names, to be looked after. Nothing is asked of it
@@ -59,17 +59,17 @@ func parseDynamoDB(rest string) (*dynamodb.Table, error) {
 	options := &dynamodb.Options{
 		Region: q["region"], Endpoint: q["endpoint"], Namespace: q["namespace"],
 	}
-	if options.Transactional, err = choice(q, "writes", "transactional", "plain"); err != nil {
+	if options.Transactional, err = parseChoice(q, "writes", "transactional", "plain"); err != nil {
 		return nil, err
 	}
-	if options.NoSpeculation, err = choice(q, "speculative", "off", "on"); err != nil {
+	if options.NoSpeculation, err = parseChoice(q, "speculative", "off", "on"); err != nil {
 		return nil, err
 	}
 	return &dynamodb.Table{Name: name, Options: options}, nil
 }
 
-// choice reports whether a key has the first of two values; without the key it has the second.
-func choice(q map[string]string, key, first, second string) (bool, error) {
+// parseChoice reports whether a key has the first of two values; without the key it has the second.
+func parseChoice(q map[string]string, key, first, second string) (bool, error) {
 	switch value, given := q[key]; {
 	case !given || value == second:
 		return false, nil

@@ -13,5 +13,5 @@ import (
 // openEmulator opens a TigerBeetle store on a cluster in the process, which has nothing to look at
 // only.
 func openEmulator(ctx context.Context, o *tigerbeetle.Options) (weir.Backend, error) {
-	return opened(tigerbeetle.OpenLedger(ctx, emulator.New(nil), o))
+	return asStore(tigerbeetle.OpenLedger(ctx, emulator.New(nil), o))
 }

@@ -100,7 +100,7 @@ func openMemory(rest string, o *Options) (weir.Backend, error) {
 	case !persistent && paced:
 		return nil, invalid("store.every", every, "needs a snapshot")
 	case !persistent:
-		return opened(memory.Open(&memory.Options{Definitions: o.Definitions}))
+		return asStore(memory.Open(&memory.Options{Definitions: o.Definitions}))
 	case file == "":
 		return nil, invalid("store.snapshot", file, "must be the name of a file")
 	}
@@ -111,11 +111,11 @@ func openMemory(rest string, o *Options) (weir.Backend, error) {
 			return nil, invalid("store.every", every, "must be a duration of at least 1ms, such as 1s")
 		}
 	}
-	return opened(memory.OpenSnapshot(file, options))
+	return asStore(memory.OpenSnapshot(file, options))
 }
 
-// opened makes sure that a store which failed to open is nil, and not a nil of its type.
-func opened[B weir.Backend](b B, err error) (weir.Backend, error) {
+// asStore makes sure that a store which failed to open is nil, and not a nil of its type.
+func asStore[B weir.Backend](b B, err error) (weir.Backend, error) {
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,8 @@ import (
 
 const tigerBeetleScheme = "tigerbeetle:"
 
-// tigerBeetle is what a tigerbeetle: URL says.
-type tigerBeetle struct {
+// tigerBeetleURL is what a tigerbeetle: URL says.
+type tigerBeetleURL struct {
 	// addresses are those of the replicas; none for an emulator.
 	addresses []string
 	options   tigerbeetle.Options
@@ -30,11 +30,11 @@ func openTigerBeetle(ctx context.Context, rest string, o *Options) (weir.Backend
 		return openEmulator(ctx, &t.options)
 	}
 	t.options.ReadOnly, t.options.Follow, t.options.PutInForce = o.ReadOnly, o.Follow, o.PutInForce
-	return opened(tigerbeetle.Open(ctx, t.addresses, &t.options))
+	return asStore(tigerbeetle.Open(ctx, t.addresses, &t.options))
 }
 
 // parseTigerBeetle reads what follows "tigerbeetle:".
-func parseTigerBeetle(rest string) (*tigerBeetle, error) {
+func parseTigerBeetle(rest string) (*tigerBeetleURL, error) {
 	list, query, _ := strings.Cut(rest, "?")
 	list, ok := strings.CutPrefix(list, "//")
 	if !ok || list == "" || strings.ContainsAny(list, "@/#") {
@@ -43,7 +43,7 @@ func parseTigerBeetle(rest string) (*tigerBeetle, error) {
 			"must be followed by // and the addresses of a cluster's replicas, as HOST:PORT with commas "+
 				"between them, or by //emulator, and nothing else before the query")
 	}
-	t := &tigerBeetle{}
+	t := &tigerBeetleURL{}
 	known := []string{"namespace"}
 	if list != "emulator" {
 		known = []string{"cluster", "namespace"}

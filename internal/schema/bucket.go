@@ -219,13 +219,13 @@ func ParseBucket(item Item) (*Bucket, error) {
 type bucketReader struct {
 	item   Item
 	bucket *Bucket
-	limits []limitRead
+	limits []limitFields
 	// wrong and reason are the first fault, by the attribute's name.
 	wrong, reason string
 }
 
-// limitRead is a limit of which have was read, a bit per field.
-type limitRead struct {
+// limitFields is a limit of which have was read, a bit per field.
+type limitFields struct {
 	BucketLimit
 
 	have uint8
@@ -365,13 +365,13 @@ func unjudged(field string, value types.AttributeValue) bool {
 	return false
 }
 
-func (r *bucketReader) limit(name string) *limitRead {
+func (r *bucketReader) limit(name string) *limitFields {
 	for i := range r.limits {
 		if r.limits[i].Name == name {
 			return &r.limits[i]
 		}
 	}
-	r.limits = append(r.limits, limitRead{BucketLimit: BucketLimit{Name: name}})
+	r.limits = append(r.limits, limitFields{BucketLimit: BucketLimit{Name: name}})
 	return &r.limits[len(r.limits)-1]
 }
 

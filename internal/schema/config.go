@@ -190,7 +190,7 @@ func (c *Config) parseKey(item Item, key Key) error {
 }
 
 // readAccess reads what the level says of access. A value that weir does not know stays as it is.
-func (c *Config) readAccess(r *reader) {
+func (c *Config) readAccess(r *itemReader) {
 	switch v := r.rest[AttrDisabled].(type) {
 	case nil:
 		return
@@ -212,7 +212,7 @@ func (c *Config) readAccess(r *reader) {
 }
 
 // readLimits reads the limits, which are found by their capacity.
-func (c *Config) readLimits(r *reader) {
+func (c *Config) readLimits(r *itemReader) {
 	for _, attribute := range r.names() {
 		name, field, ok := ParseLimitAttribute(attribute)
 		if !ok || field != FieldCapacity {

@@ -31,9 +31,9 @@ func samples(t testing.TB) []schema.Item {
 	return []schema.Item{
 		ok[schema.Item](t)(entity.Item()),
 		ok[schema.Item](t)(event.Item()),
-		(&schema.Pending{
+		(&schema.PendingChange{
 			Namespace: "ns", Kind: "sync", Level: "entity", Target: "bot#gpt-4", WrittenMS: 5, Extra: extra,
-			Owners: map[string]schema.PendingOwner{"a": {7, true}, "b": {0, false}},
+			Owners: map[string]schema.PendingChangeOwner{"a": {7, true}, "b": {0, false}},
 		}).Item(),
 		(&schema.Operation{
 			Namespace: "ns", Entity: "bot", Resource: "a/b", ID: "key 1", Kind: "top_up", Writer: "w",

@@ -7,17 +7,17 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// reader takes an item apart, attribute by attribute. It keeps the first error; what nobody took is
+// itemReader takes an item apart, attribute by attribute. It keeps the first error; what nobody took is
 // the item's Extra.
-type reader struct {
+type itemReader struct {
 	item Item // as it was read
 	rest Item // without what was taken
 	key  Key
 	err  error
 }
 
-func newReader(item Item) *reader {
-	r := &reader{item: item, rest: maps.Clone(item)}
+func newReader(item Item) *itemReader {
+	r := &itemReader{item: item, rest: maps.Clone(item)}
 	r.key, r.err = KeyOf(item)
 	delete(r.rest, AttrPK)
 	delete(r.rest, AttrSK)
@@ -25,28 +25,28 @@ func newReader(item Item) *reader {
 }
 
 // fail says that an attribute is wrong, unless another was before it.
-func (r *reader) fail(name, reason string) {
+func (r *itemReader) fail(name, reason string) {
 	if r.err == nil && reason != "" {
 		r.err = malformed(r.item, name, reason)
 	}
 }
 
 // keyError keeps the error of a part of the key.
-func (r *reader) keyError(err error) {
+func (r *itemReader) keyError(err error) {
 	if r.err == nil {
 		r.err = err
 	}
 }
 
 // take returns an attribute and takes it off the rest.
-func (r *reader) take(name string) (types.AttributeValue, bool) {
+func (r *itemReader) take(name string) (types.AttributeValue, bool) {
 	value, ok := r.rest[name]
 	delete(r.rest, name)
 	return value, ok
 }
 
 // optional reads an attribute that may be missing.
-func optional[T any](r *reader, name string, read func(types.AttributeValue) (T, string)) T {
+func optional[T any](r *itemReader, name string, read func(types.AttributeValue) (T, string)) T {
 	var zero T
 	value, ok := r.take(name)
 	if !ok {
@@ -58,7 +58,7 @@ func optional[T any](r *reader, name string, read func(types.AttributeValue) (T,
 }
 
 // required reads an attribute that must be there.
-func required[T any](r *reader, name string, read func(types.AttributeValue) (T, string)) T {
+func required[T any](r *itemReader, name string, read func(types.AttributeValue) (T, string)) T {
 	if _, ok := r.rest[name]; !ok {
 		r.fail(name, "is missing")
 	}
@@ -66,24 +66,24 @@ func required[T any](r *reader, name string, read func(types.AttributeValue) (T,
 }
 
 // optionalSame checks an attribute that repeats what the key says.
-func (r *reader) optionalSame(name, want string) {
+func (r *itemReader) optionalSame(name, want string) {
 	if value, ok := r.take(name); ok {
 		r.fail(name, same(value, want))
 	}
 }
 
 // drop takes index keys off the rest: writing the item makes them anew.
-func (r *reader) drop(names ...string) {
+func (r *itemReader) drop(names ...string) {
 	for _, name := range names {
 		delete(r.rest, name)
 	}
 }
 
 // names are the attributes that nobody took, in order.
-func (r *reader) names() []string { return slices.Sorted(maps.Keys(r.rest)) }
+func (r *itemReader) names() []string { return slices.Sorted(maps.Keys(r.rest)) }
 
 // extra is what nobody took; nil if nothing.
-func (r *reader) extra() Item {
+func (r *itemReader) extra() Item {
 	if len(r.rest) == 0 {
 		return nil
 	}

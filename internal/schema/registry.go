@@ -94,7 +94,7 @@ func ParseEntityConfigResources(item Item) (*EntityConfigResources, error) {
 }
 
 // systemItem checks the key of one of a namespace's own items and returns the namespace.
-func (r *reader) systemItem(sk string) (ns string) {
+func (r *itemReader) systemItem(sk string) (ns string) {
 	ns, rest, err := SplitNamespace(r.key.PK)
 	r.keyError(err)
 	if rest != systemPart {
@@ -199,22 +199,22 @@ const (
 	attrFull    = "full"
 )
 
-// Pending is a change of configuration that bucket items may not have yet. The Python library's
+// PendingChange is a change of configuration that bucket items may not have yet. The Python library's
 // provisioner keeps one until it has told them all.
-type Pending struct {
+type PendingChange struct {
 	Namespace string
 	// Kind is what changed: disabled, cascade, soft or sync. Level and Target are where.
 	Kind, Level, Target string
 	// WrittenMS is when it was written last, in Unix milliseconds.
 	WrittenMS int64
 	// Owners are the runs that are to tell the items, by token.
-	Owners map[string]PendingOwner
+	Owners map[string]PendingChangeOwner
 	// Extra are all attributes that the fields do not stand for, as they were read.
 	Extra Item
 }
 
-// PendingOwner is a run's share of a change.
-type PendingOwner struct {
+// PendingChangeOwner is a run's share of a change.
+type PendingChangeOwner struct {
 	// LeaseMS is by when the run is certainly over, in Unix milliseconds.
 	LeaseMS int64
 	// Full is true for a run over everything that is declared.
@@ -222,7 +222,7 @@ type PendingOwner struct {
 }
 
 // Item returns the item as it is stored.
-func (p *Pending) Item() Item {
+func (p *PendingChange) Item() Item {
 	item := newItem(p.Extra, PendingKey(p.Namespace, p.Kind, p.Level, p.Target), p.Namespace)
 	item[attrKind] = String(p.Kind)
 	item[attrLevel] = String(p.Level)
@@ -241,7 +241,7 @@ func (p *Pending) Item() Item {
 }
 
 // ParsePending reads the item. One that cannot be read is a [*MalformedError].
-func ParsePending(item Item) (*Pending, error) {
+func ParsePending(item Item) (*PendingChange, error) {
 	r := newReader(item)
 	ns, rest, err := SplitNamespace(r.key.PK)
 	r.keyError(err)
@@ -255,7 +255,7 @@ func ParsePending(item Item) (*Pending, error) {
 	r.optionalSame(attrLevel, level)
 	r.optionalSame(attrTarget, target)
 	r.drop(AttrGSI4PK, AttrGSI4SK)
-	p := &Pending{
+	p := &PendingChange{
 		Namespace: ns, Kind: kind, Level: level, Target: target,
 		WrittenMS: optional(r, attrWritten, number),
 		Owners:    optional(r, attrOwners, pendingOwners),
@@ -267,18 +267,18 @@ func ParsePending(item Item) (*Pending, error) {
 	return p, nil
 }
 
-func pendingOwners(value types.AttributeValue) (owners map[string]PendingOwner, reason string) {
+func pendingOwners(value types.AttributeValue) (owners map[string]PendingChangeOwner, reason string) {
 	v, ok := value.(*types.AttributeValueMemberM)
 	if !ok {
 		return nil, "is no map"
 	}
-	owners = make(map[string]PendingOwner, len(v.Value))
+	owners = make(map[string]PendingChangeOwner, len(v.Value))
 	for token, entry := range v.Value {
 		m, ok := entry.(*types.AttributeValueMemberM)
 		if !ok {
 			return nil, "is no map of maps"
 		}
-		var o PendingOwner
+		var o PendingChangeOwner
 		if lease, ok := m.Value[attrLease]; ok {
 			if o.LeaseMS, reason = number(lease); reason != "" {
 				return nil, "has a lease that " + reason
