@@ -9,6 +9,7 @@ const (
 	goYAML       = "github.com/goccy/go-yaml"
 	grpc         = "google.golang.org/grpc"
 	histogram    = "github.com/HdrHistogram/hdrhistogram-go"
+	jsonV2       = "github.com/go-json-experiment/json"
 	otel         = "go.opentelemetry.io/otel"
 	porcupine    = "github.com/anishathalye/porcupine"
 	prometheus   = "github.com/prometheus/client_golang"
@@ -115,7 +116,7 @@ var rooms = []room{
 		tests: []string{"memory", "conformance", "manifest", "httpapi/httphandler", "internal/server/statuspage"},
 	},
 	{
-		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson"},
+		dir: "httpapi/httphandler", imports: []string{root, "httpapi", "internal/apijson", jsonV2},
 		tests: []string{"memory", "manifest", "internal/server/statuspage"},
 	},
 	{

@@ -1,0 +1,105 @@
+package httphandler
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// policy reads an [apijson.Policy].
+func (d *bodyReader) policy(text []byte) (policy weir.Policy, err error) {
+	err = d.only(text, "on_unavailable", func() { policy = weir.Policy(d.string()) })
+	return policy, err
+}
+
+// limitSet reads an [apijson.LimitSet]. An empty object removes the limits.
+func (d *bodyReader) limitSet(text []byte) (limits []weir.Limit, err error) {
+	err = d.only(text, "limits", func() { limits = d.limits() })
+	return limits, err
+}
+
+// only reads a body that has exactly one member.
+func (d *bodyReader) only(text []byte, member string, read func()) error {
+	if err := d.begin(text); err != nil {
+		return err
+	}
+	given := false
+	if d.fields(func(name []byte) bool {
+		if string(name) != member {
+			return false
+		}
+		given = true
+		read()
+		return true
+	}) {
+		d.require(member, given)
+	}
+	return d.end()
+}
+
+// limits reads limits by name, in the order of the document. The service validates them.
+func (d *bodyReader) limits() []weir.Limit {
+	limits := []weir.Limit{}
+	if d.is(jsontext.KindBeginObject) {
+		d.each(func(name []byte) { limits = append(limits, d.limit(d.keep(name))) })
+	}
+	return limits
+}
+
+// limit reads one limit. It refuses an explicit zero where a zero field of [weir.Limit] means the
+// default.
+func (d *bodyReader) limit(name string) weir.Limit {
+	l := weir.Limit{Name: name}
+	capacity := false
+	if d.fields(func(name []byte) bool {
+		switch string(name) {
+		case "kind":
+			l.Kind = weir.Kind(d.string())
+		case "capacity":
+			capacity, l.Capacity = true, d.integer()
+		case "refill_amount":
+			if l.RefillAmount = d.integer(); l.RefillAmount == 0 {
+				d.refuse("must be above zero")
+			}
+		case "refill_period":
+			l.RefillPeriod = d.periodSeconds()
+		case "window":
+			l.Window = d.seconds()
+		case "timeout":
+			l.Timeout = d.seconds()
+		case "every":
+			l.Every = d.string()
+		case "zone":
+			l.Zone = d.string()
+		case "enforce":
+			l.Shadow = !d.boolean()
+		default:
+			return false
+		}
+		return true
+	}) {
+		d.require("capacity", capacity)
+	}
+	return l
+}
+
+// entity reads the parent and cascade of an [apijson.Entity].
+func (d *bodyReader) entity(text []byte) (*apijson.Entity, error) {
+	if err := d.begin(text); err != nil {
+		return nil, err
+	}
+	e := &apijson.Entity{}
+	d.fields(func(name []byte) bool {
+		switch string(name) {
+		case "parent":
+			e.Parent = d.string()
+		case "cascade":
+			e.Cascade = d.boolean()
+		default:
+			return false
+		}
+		return true
+	})
+	return e, d.end()
+}

@@ -1,0 +1,160 @@
+package httphandler
+
+import (
+	"strconv"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/apijson"
+)
+
+// updateBody is the body of an update. The zero value reads a cancel or an extend.
+type updateBody struct {
+	leaseID weir.LeaseID
+	seq     int64
+	totals  []weir.Costs
+	// byCharge is true if the totals were an array.
+	byCharge bool
+	// flat are the flat keys that totals were made of, or nil.
+	flat []flatAmount
+	// field is the name of the totals, and amount that of the amount of a flat key in them.
+	field, amount string
+}
+
+// adjustBody returns an update that reads an adjust.
+func adjustBody() updateBody { return updateBody{field: "totals", amount: "amount"} }
+
+// completeBody returns an update that reads a complete. The actuals may be left out.
+func completeBody() updateBody { return updateBody{field: "actuals", amount: "actual_amount"} }
+
+// update reads the body of an update into u, which says of which verb.
+func (d *bodyReader) update(text []byte, u *updateBody) error {
+	if err := d.begin(text); err != nil {
+		return err
+	}
+	var id, seq, totals bool
+	adjusts := u.field == "totals"
+	if d.fields(func(name []byte) bool {
+		switch {
+		case string(name) == "lease_id":
+			id, u.leaseID = true, d.leaseID()
+		case string(name) == "seq" && adjusts:
+			seq, u.seq = true, d.integer()
+		case string(name) == u.field && u.field != "":
+			totals = true
+			d.totals(u)
+		default:
+			return false
+		}
+		return true
+	}) {
+		d.require("lease_id", id)
+		d.require("seq", seq || !adjusts)
+		d.require("totals", totals || !adjusts)
+	}
+	return d.end()
+}
+
+// totals reads [apijson.Totals] in any form. An array is one of flat keys if its first element has
+// a member "key" that is a string, because amounts are numbers.
+func (d *bodyReader) totals(u *updateBody) {
+	switch kind := d.decoder.PeekKind(); kind {
+	case jsontext.KindBeginObject:
+		// They may be more than a request has costs, because a concurrency limit that applies is taken
+		// without being named.
+		u.totals = []weir.Costs{d.costs(maxMembers)}
+		return
+	case jsontext.KindBeginArray:
+	default:
+		if d.value(); !d.malformed {
+			d.refuse("must be an object or an array, is " + typeOf(kind))
+		}
+		return
+	}
+	u.byCharge = true
+	first, flat := true, false
+	d.elements(0, func() {
+		if first {
+			first, flat = false, isFlat(d.text[d.decoder.InputOffset():])
+		}
+		if flat {
+			u.flat = d.flatAmount(u.amount, u.flat)
+		} else {
+			u.totals = append(u.totals, d.costs(maxMembers))
+		}
+	})
+	if flat {
+		u.translate()
+	}
+}
+
+// isFlat reports whether text begins with an object that has a member "key" that is a string.
+func isFlat(text []byte) (flat bool) {
+	var d bodyReader
+	if d.begin(text) != nil || d.decoder.PeekKind() != jsontext.KindBeginObject {
+		return false
+	}
+	d.each(func(name []byte) {
+		flat = flat || string(name) == "key" && d.decoder.PeekKind() == jsontext.KindString
+		d.skip()
+	})
+	return flat
+}
+
+// flatName returns the full name of the limit of a flat key.
+func flatName(key string) string {
+	return weir.Subject{Entity: key, Resource: flatResource}.FullName(flatLimit)
+}
+
+// translate makes totals by full name from the flat keys.
+func (u *updateBody) translate() {
+	costs := make(weir.Costs, len(u.flat))
+	for i := range u.flat {
+		costs[flatName(u.flat[i].key)] = u.flat[i].amount
+	}
+	u.totals = []weir.Costs{costs}
+}
+
+// mustNameKeys is the reason of the engine's error if totals of a keyed lease name no keys.
+const mustNameKeys = "must name the keys: several were reserved"
+
+// reword returns err with the caller's names for the flat keys and totals of the body.
+func (u *updateBody) reword(err error) error {
+	faults := apijson.FaultsOf(err)
+	if u.flat == nil && !u.byCharge || len(faults) == 0 {
+		return err
+	}
+	var errs []error
+	for _, f := range faults[:min(len(faults), apijson.MaxMistakes)] {
+		reworded := *f
+		if u.flat != nil {
+			u.rewordFlat(&reworded)
+		} else if f.Reason == mustNameKeys {
+			reworded.Field, reworded.Value = u.field, strconv.Itoa(len(u.totals))
+		}
+		errs = append(errs, &reworded)
+	}
+	return apijson.Join(errs)
+}
+
+// rewordFlat replaces the full name of a limit by its flat key, or by the amount of that.
+func (u *updateBody) rewordFlat(f *weir.Error) {
+	if f.Code == weir.UnknownLease {
+		f.Reason = "is not known here as one with flat keys"
+		return
+	}
+	for i := range u.flat {
+		a := &u.flat[i]
+		name := flatName(a.key)
+		if f.Field != u.field+"."+name && f.Field != u.field+"."+apijson.Shorten(name) {
+			continue
+		}
+		element := u.field + "[" + strconv.Itoa(i) + "]"
+		f.Field = element + "." + u.amount
+		if f.Value == apijson.Shorten(name) {
+			f.Field, f.Value = element+".key", apijson.Shorten(a.key)
+		}
+		return
+	}
+}
