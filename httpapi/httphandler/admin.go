@@ -22,7 +22,7 @@ func (h *Handler) getSystem(ctx context.Context, _ *incoming) (any, error) {
 }
 
 func (h *Handler) putPolicy(ctx context.Context, c *incoming) (any, error) {
-	policy, err := apijson.ReadPolicy(c.in)
+	policy, err := c.reader.policy(c.in)
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func getLimits(at place) endpoint {
 
 func putLimits(at place) endpoint {
 	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
-		limits, err := apijson.ReadLimitSet(c.in)
+		limits, err := c.reader.limitSet(c.in)
 		if err != nil {
 			return nil, err
 		}
@@ -111,7 +111,7 @@ func (h *Handler) getEntity(ctx context.Context, c *incoming) (any, error) {
 }
 
 func (h *Handler) putEntity(ctx context.Context, c *incoming) (any, error) {
-	body, err := apijson.ReadEntity(c.in)
+	body, err := c.reader.entity(c.in)
 	if err != nil {
 		return nil, err
 	}

@@ -24,8 +24,9 @@ type incoming struct {
 	caller   string // the name of the caller for the engine
 	query    map[string]string
 	in, out  []byte // the body and the answer
+	reader   *bodyReader
 	arriving arriving
-	update   apijson.Update
+	update   updateBody
 	made     weir.LeaseID       // the ID of the lease, if it was reserved without one of the caller's
 	limits   []weir.LimitStatus // those of a reservation, for the RateLimit headers
 }
@@ -34,7 +35,7 @@ type incoming struct {
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	c, ok := h.incoming.Get().(*incoming)
 	if !ok {
-		c = &incoming{in: make([]byte, 0, 512), out: make([]byte, 0, 1024)}
+		c = &incoming{in: make([]byte, 0, 512), out: make([]byte, 0, 1024), reader: &bodyReader{}}
 	}
 	c.w, c.r, c.identity = w, r, Identity{Role: RoleAdmin}
 	return c
@@ -44,7 +45,7 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 // something may still use the memory then.
 func (h *Handler) end(c *incoming) {
 	if cap(c.in) <= maxKept && cap(c.out) <= maxKept {
-		*c = incoming{in: c.in[:0], out: c.out[:0]}
+		*c = incoming{in: c.in[:0], out: c.out[:0], reader: c.reader}
 		h.incoming.Put(c)
 	}
 }

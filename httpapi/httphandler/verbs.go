@@ -13,8 +13,8 @@ import (
 )
 
 func (h *Handler) reserve(ctx context.Context, c *incoming) (any, error) {
-	r, err := apijson.ReadReserve(c.in)
-	if r != nil && r.Brings && c.identity.Role < RoleAdmin {
+	r, err := c.reader.reserve(c.in)
+	if r != nil && r.brings && c.identity.Role < RoleAdmin {
 		return nil, apijson.Refusal(http.StatusForbidden, &weir.Error{
 			Code: weir.PermissionDenied, Field: "limits", Reason: "only an admin may bring limits",
 		})
@@ -24,7 +24,7 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (any, error) {
 	}
 	lease, err := h.service.Reserve(ctx, &r.Request)
 	if err != nil {
-		return nil, r.Reword(err)
+		return nil, r.reword(err)
 	}
 	if r.LeaseID.IsZero() && !lease.Degraded {
 		c.made = lease.ID
@@ -41,36 +41,36 @@ func (h *Handler) reserve(ctx context.Context, c *incoming) (any, error) {
 
 // update returns the endpoint of an update: it reads the body into a copy of empty, and calls do.
 func update(
-	empty apijson.Update, do func(context.Context, weir.Service, *apijson.Update) (*weir.Receipt, error),
+	empty updateBody, do func(context.Context, weir.Service, *updateBody) (*weir.Receipt, error),
 ) endpoint {
 	return func(h *Handler, ctx context.Context, c *incoming) (any, error) {
 		u := &c.update
 		*u = empty
-		if err := apijson.ReadUpdate(c.in, u); err != nil {
+		if err := c.reader.update(c.in, u); err != nil {
 			return nil, err
 		}
 		receipt, err := do(ctx, h.service, u)
 		if err != nil {
-			return nil, u.Reword(err)
+			return nil, u.reword(err)
 		}
 		return apijson.ReceiptText{Receipt: receipt}, nil
 	}
 }
 
-func adjust(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
-	return s.Adjust(ctx, u.LeaseID, u.Seq, u.Totals)
+func adjust(ctx context.Context, s weir.Service, u *updateBody) (*weir.Receipt, error) {
+	return s.Adjust(ctx, u.leaseID, u.seq, u.totals)
 }
 
-func complete(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
-	return s.Complete(ctx, u.LeaseID, u.Totals)
+func complete(ctx context.Context, s weir.Service, u *updateBody) (*weir.Receipt, error) {
+	return s.Complete(ctx, u.leaseID, u.totals)
 }
 
-func cancel(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
-	return s.Cancel(ctx, u.LeaseID)
+func cancel(ctx context.Context, s weir.Service, u *updateBody) (*weir.Receipt, error) {
+	return s.Cancel(ctx, u.leaseID)
 }
 
-func extend(ctx context.Context, s weir.Service, u *apijson.Update) (*weir.Receipt, error) {
-	return s.Extend(ctx, u.LeaseID)
+func extend(ctx context.Context, s weir.Service, u *updateBody) (*weir.Receipt, error) {
+	return s.Extend(ctx, u.leaseID)
 }
 
 // giveBackTime bounds the cancel of a lease whose caller has gone.

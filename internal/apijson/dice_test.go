@@ -41,15 +41,6 @@ func (d dice) number() int64 {
 	return int64(d.Uint64())
 }
 
-// digits draws a number as text.
-func (d dice) digits(least, most int) string {
-	text := make([]byte, least+d.IntN(most-least+1))
-	for i := range text {
-		text[i] = byte('0' + d.IntN(10))
-	}
-	return d.of("", "", "-") + string(text)
-}
-
 // text draws any string, with much that JSON escapes and much that is no UTF-8.
 func (d dice) text() string {
 	var b strings.Builder

@@ -63,49 +63,6 @@ func secondsNumber(d time.Duration) json.Number {
 	return json.Number(text)
 }
 
-// limitSet reads limits by name, in the order of the document. The service validates them.
-func (d *reader) limitSet(v *value) []weir.Limit {
-	limits := []weir.Limit{}
-	d.members(v, func(m *value) { limits = append(limits, d.limit(m)) })
-	return limits
-}
-
-// limit reads one limit. It refuses an explicit zero where a zero field of [weir.Limit] means the
-// default.
-func (d *reader) limit(v *value) weir.Limit {
-	l := weir.Limit{Name: v.name}
-	var capacity *value
-	d.fields(v, func(name string, v *value) bool {
-		switch name {
-		case "kind":
-			l.Kind = weir.Kind(d.text(v))
-		case "capacity":
-			capacity, l.Capacity = v, d.integer(v)
-		case "refill_amount":
-			if l.RefillAmount = d.integer(v); l.RefillAmount == 0 {
-				d.refuse(v, "must be above zero")
-			}
-		case "refill_period":
-			l.RefillPeriod = d.periodSeconds(v)
-		case "window":
-			l.Window = d.seconds(v)
-		case "timeout":
-			l.Timeout = d.seconds(v)
-		case "every":
-			l.Every = d.text(v)
-		case "zone":
-			l.Zone = d.text(v)
-		case "enforce":
-			l.Shadow = !d.boolean(v)
-		default:
-			return false
-		}
-		return true
-	})
-	d.require(v, "capacity", capacity)
-	return l
-}
-
 // ReadLimits returns limits in the order of their names.
 func ReadLimits(bodies map[string]Limit) ([]weir.Limit, error) {
 	if len(bodies) == 0 {

@@ -12,6 +12,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
+// MaxMistakes bounds how many mistakes of one request are reported.
+const MaxMistakes = 16
+
 const (
 	// ProblemType is the Content-Type of a problem.
 	ProblemType = "application/problem+json"
