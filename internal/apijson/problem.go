@@ -68,9 +68,10 @@ func ProblemOf(err error) *Problem {
 		faults = []*weir.Error{{Code: weir.Unavailable, Reason: "the service failed"}}
 	}
 	first := faults[0]
+	status, title := describe(first.Code)
 	p := &Problem{
 		Type:  codePrefix + strings.ReplaceAll(string(first.Code), " ", "-"),
-		Title: titleOf(first.Code), Status: httpStatus(first.Code), Detail: detailOf(first),
+		Title: title, Status: status, Detail: detailOf(first),
 		Code: first.Code, Field: first.Field, Value: first.Value, Reason: first.Reason,
 	}
 	if p.Status == http.StatusInternalServerError {
@@ -109,72 +110,55 @@ func detailOf(f *weir.Error) string {
 	return strings.TrimPrefix(shown.Error(), "weir: ")
 }
 
-func titleOf(c weir.Code) string {
-	switch c {
-	case weir.Invalid:
-		return "The request is malformed"
-	case weir.UnknownLimit:
-		return "A cost names a limit that does not exist"
-	case weir.NoLimits:
-		return "Nothing is configured"
-	case weir.NotFound:
-		return "Not found"
-	case weir.UnknownLease:
-		return "The lease is not known"
-	case weir.Conflict:
-		return "In conflict with what is there"
-	case weir.Ended:
-		return "The lease has ended"
-	case weir.NeverSatisfiable:
-		return "More than the limit can ever hold"
-	case weir.Unavailable:
-		return "The store did not answer"
-	case weir.Superseded:
-		return "The server's limits are not the ones in force"
-	case weir.Overloaded:
-		return "Too busy, nothing was reserved"
-	case weir.PermissionDenied:
-		return "Not permitted"
-	case weir.Unsupported:
-		return "The store cannot do this"
-	}
-	return "Failed"
-}
-
 // headerOf sets the header that an error requires: Retry-After for a denial or an overload, and
 // that of an [HTTPError].
 func headerOf(h http.Header, err error) {
-	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
-		seconds := max(1, CeilUnits(denied.RetryAfter, time.Second))
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
-	}
 	if plain, ok := errors.AsType[*HTTPError](err); ok {
 		maps.Copy(h, plain.header)
 	}
-	if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Overloaded {
-		seconds := max(1, CeilUnits(e.RetryAfter, time.Second))
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+	var wait time.Duration
+	if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
+		wait = denied.RetryAfter
+	} else if e, ok := errors.AsType[*weir.Error](err); ok && e.Code == weir.Overloaded {
+		wait = e.RetryAfter
+	} else {
+		return
 	}
+	h.Set("Retry-After", strconv.FormatInt(max(1, CeilUnits(wait, time.Second)), 10))
 }
 
-// httpStatus returns the status of a code; 500 is that of an unknown one. A denial has no code: its
-// status is 429.
-func httpStatus(c weir.Code) int {
+// describe returns the status and the title of a code; the status is 500 for an unknown one. A
+// denial has no code: its status is 429.
+func describe(c weir.Code) (status int, title string) {
 	switch c {
-	case weir.Invalid, weir.Unsupported:
-		return http.StatusBadRequest
+	case weir.Invalid:
+		return http.StatusBadRequest, "The request is malformed"
+	case weir.Unsupported:
+		return http.StatusBadRequest, "The store cannot do this"
 	case weir.PermissionDenied:
-		return http.StatusForbidden
-	case weir.UnknownLimit, weir.NoLimits, weir.NotFound, weir.UnknownLease:
-		return http.StatusNotFound
-	case weir.Conflict, weir.Ended:
-		return http.StatusConflict
+		return http.StatusForbidden, "Not permitted"
+	case weir.UnknownLimit:
+		return http.StatusNotFound, "A cost names a limit that does not exist"
+	case weir.NoLimits:
+		return http.StatusNotFound, "Nothing is configured"
+	case weir.NotFound:
+		return http.StatusNotFound, "Not found"
+	case weir.UnknownLease:
+		return http.StatusNotFound, "The lease is not known"
+	case weir.Conflict:
+		return http.StatusConflict, "In conflict with what is there"
+	case weir.Ended:
+		return http.StatusConflict, "The lease has ended"
 	case weir.NeverSatisfiable:
-		return http.StatusUnprocessableEntity
-	case weir.Unavailable, weir.Overloaded, weir.Superseded:
-		return http.StatusServiceUnavailable
+		return http.StatusUnprocessableEntity, "More than the limit can ever hold"
+	case weir.Unavailable:
+		return http.StatusServiceUnavailable, "The store did not answer"
+	case weir.Superseded:
+		return http.StatusServiceUnavailable, "The server's limits are not the ones in force"
+	case weir.Overloaded:
+		return http.StatusServiceUnavailable, "Too busy, nothing was reserved"
 	}
-	return http.StatusInternalServerError
+	return http.StatusInternalServerError, "Failed"
 }
 
 // AppendJSON appends what [encoding/json] makes of the problem.
@@ -229,7 +213,7 @@ func (p *Problem) Fits() bool {
 			return false
 		}
 	}
-	switch usual := httpStatus(p.Code); {
+	switch usual, _ := describe(p.Code); {
 	case usual == http.StatusInternalServerError: // not in the table
 		return p.Code != "" && p.Status >= 400 && p.Status < 500 &&
 			p.Status != http.StatusRequestTimeout
