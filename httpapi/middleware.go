@@ -65,7 +65,7 @@ type middleware struct {
 func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Handler) {
 	asked, err := m.ask(r)
 	if err != nil {
-		apijson.WriteProblem(w, nil, err, m.limits)
+		apijson.NewWriter().WriteProblem(w, err, m.limits)
 		return
 	}
 	if asked == nil {
@@ -86,7 +86,7 @@ func (m *middleware) serve(w http.ResponseWriter, r *http.Request, next http.Han
 	case err != nil && ran:
 		m.options.SettleFailed(r, err)
 	case err != nil:
-		apijson.WriteProblem(w, nil, err, m.limits)
+		apijson.NewWriter().WriteProblem(w, err, m.limits)
 	}
 }
 

@@ -2,7 +2,6 @@ package httphandler
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -23,9 +22,10 @@ type incoming struct {
 	identity Identity
 	caller   string // the name of the caller for the engine
 	query    map[string]string
-	in, out  []byte // the body and the answer
-	reader   *bodyReader
+	in       []byte // the body
 	arriving arriving
+	reader   *bodyReader
+	writer   *apijson.Writer
 	update   updateBody
 	made     weir.LeaseID       // the ID of the lease, if it was reserved without one of the caller's
 	limits   []weir.LimitStatus // those of a reservation, for the RateLimit headers
@@ -35,7 +35,7 @@ type incoming struct {
 func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 	c, ok := h.incoming.Get().(*incoming)
 	if !ok {
-		c = &incoming{in: make([]byte, 0, 512), out: make([]byte, 0, 1024), reader: &bodyReader{}}
+		c = &incoming{in: make([]byte, 0, 512), reader: &bodyReader{}, writer: apijson.NewWriter()}
 	}
 	c.w, c.r, c.identity = w, r, Identity{Role: RoleAdmin}
 	return c
@@ -44,8 +44,8 @@ func (h *Handler) begin(w http.ResponseWriter, r *http.Request) *incoming {
 // end keeps the memory of a request that was answered. It is not called after a panic, because
 // something may still use the memory then.
 func (h *Handler) end(c *incoming) {
-	if cap(c.in) <= maxKept && cap(c.out) <= maxKept {
-		*c = incoming{in: c.in[:0], out: c.out[:0], reader: c.reader}
+	if cap(c.in) <= maxKept && c.writer.Kept() <= maxKept {
+		*c = incoming{in: c.in[:0], reader: c.reader, writer: c.writer}
 		h.incoming.Put(c)
 	}
 }
@@ -56,33 +56,25 @@ type endpoint func(h *Handler, ctx context.Context, c *incoming) (body any, err 
 // answer answers a request with status 200. An error means that the caller did not get the answer.
 func (h *Handler) answer(c *incoming, body any) error {
 	h.rateLimits.Set(c.w.Header(), c.limits)
-	if b, ok := body.(apijson.Appender); ok {
-		c.out = b.AppendJSON(c.out[:0])
-		return apijson.WriteText(c.w, http.StatusOK, "application/json", c.out)
-	}
-	text, err := json.Marshal(body)
-	if err != nil {
-		panic(err) // the bodies are structs of numbers and strings
-	}
-	return apijson.WriteText(c.w, http.StatusOK, "application/json", text)
+	return c.writer.Write(c.w, http.StatusOK, "application/json", body)
 }
 
 // refuse answers a request of a route with an error.
 func (h *Handler) refuse(ctx context.Context, c *incoming, err error) {
 	h.logHidden(ctx, err)
-	c.out = apijson.WriteProblem(c.w, c.out, err, h.rateLimits)
+	c.writer.WriteProblem(c.w, err, h.rateLimits)
 }
 
 // fail answers any other request with an error.
 func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
 	h.logHidden(r.Context(), err)
-	apijson.WriteProblem(w, nil, err, h.rateLimits)
+	apijson.NewWriter().WriteProblem(w, err, h.rateLimits)
 }
 
 // Refuse answers with a status and a problem, as the API does. It is for handlers around a
 // [Handler] or beside it.
 func Refuse(w http.ResponseWriter, status int, e *weir.Error) {
-	apijson.WriteProblem(w, nil, apijson.Refusal(status, e), nil)
+	apijson.NewWriter().WriteProblem(w, apijson.Refusal(status, e), nil)
 }
 
 // overloaded returns the error of a request for which the handler has no capacity. The service was

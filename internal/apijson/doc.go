@@ -6,8 +6,9 @@
 // to the type Foo, and ReadFoo reads an answer.
 //
 // [encoding/json] writes requests and reads answers. It skips members that a newer server may have
-// added. The handler reads requests itself, because it must refuse such members. The answers to the
-// verbs are appended to a buffer by hand, byte for byte as encoding/json writes their types.
+// added. The handler reads requests itself, because it must refuse such members. encoding/json also
+// writes the answers, except those that are sent most often: a lease and a receipt append themselves
+// to the text, byte for byte as encoding/json would write them (ADR 34).
 //
 // Instants and durations are whole milliseconds, as in package weir.
 package apijson

@@ -30,11 +30,11 @@ func LeaseOf(l *weir.Lease) *Lease {
 	}
 }
 
-// LeaseText appends the answer without making a [Lease] first: the handler's hot path.
+// LeaseText writes the answer without making a [Lease] first.
 type LeaseText struct{ Lease *weir.Lease }
 
-// AppendJSON appends what [encoding/json] makes of [LeaseOf].
-func (t LeaseText) AppendJSON(text []byte) []byte {
+// appendJSON appends what [encoding/json] makes of [LeaseOf].
+func (t LeaseText) appendJSON(text []byte) []byte {
 	l := t.Lease
 	text = appendLeaseID(text, `{"allowed":true,"lease_id":`, l.ID)
 	text = appendNumber(text, `,"reserved_at_unix_ms":`, unixMS(l.ReservedAt))
@@ -45,9 +45,11 @@ func (t LeaseText) AppendJSON(text []byte) []byte {
 	text = appendTrue(text, `,"degraded":`, l.Degraded)
 	text = append(text, `,"limits":[`...)
 	for i := range l.Limits {
-		text = append(text, between(i, "")...)
+		if i > 0 {
+			text = append(text, ',')
+		}
 		status := limitStatusOf(&l.Limits[i])
-		text = status.AppendJSON(text)
+		text = status.appendJSON(text)
 	}
 	return append(text, "]}"...)
 }
@@ -90,11 +92,11 @@ func ReceiptOf(r *weir.Receipt) *Receipt {
 	}
 }
 
-// ReceiptText appends the answer without making a [Receipt] first.
+// ReceiptText writes the answer without making a [Receipt] first.
 type ReceiptText struct{ Receipt *weir.Receipt }
 
-// AppendJSON appends what [encoding/json] makes of [ReceiptOf].
-func (t ReceiptText) AppendJSON(text []byte) []byte {
+// appendJSON appends what [encoding/json] makes of [ReceiptOf].
+func (t ReceiptText) appendJSON(text []byte) []byte {
 	r := t.Receipt
 	text = appendLeaseID(text, `{"lease_id":`, r.LeaseID)
 	text = appendNumber(text, `,"at_unix_ms":`, unixMS(r.At))

@@ -161,50 +161,6 @@ func describe(c weir.Code) (status int, title string) {
 	return http.StatusInternalServerError, "Failed"
 }
 
-// AppendJSON appends what [encoding/json] makes of the problem.
-func (p *Problem) AppendJSON(text []byte) []byte {
-	text = appendText(text, `{"type":`, p.Type)
-	text = appendText(text, `,"title":`, p.Title)
-	text = appendNumber(text, `,"status":`, int64(p.Status))
-	text = appendText(text, `,"detail":`, p.Detail)
-	text = appendSome(text, `,"code":`, string(p.Code))
-	text = appendSome(text, `,"field":`, p.Field)
-	text = appendSome(text, `,"value":`, p.Value)
-	text = appendSome(text, `,"reason":`, p.Reason)
-	for i := range p.Errors {
-		text = append(text, between(i, `,"errors":[`)...)
-		text = p.Errors[i].AppendJSON(text)
-	}
-	text = appendEnd(text, len(p.Errors))
-	if p.Allowed != nil {
-		text = appendBool(text, `,"allowed":`, *p.Allowed)
-	}
-	text = appendSome(text, `,"lease_id":`, p.LeaseID)
-	if p.RetryAfterMS != nil {
-		text = appendNumber(text, `,"retry_after_ms":`, *p.RetryAfterMS)
-	}
-	text = appendTrue(text, `,"retry_after_at_least":`, p.AtLeast)
-	text = appendTrue(text, `,"contended":`, p.Contended)
-	for i := range p.Limits {
-		text = append(text, between(i, `,"limits":[`)...)
-		text = p.Limits[i].AppendJSON(text)
-	}
-	text = appendEnd(text, len(p.Limits))
-	for i, policy := range p.ViolatedPolicies {
-		text = appendText(text, between(i, `,"violated-policies":[`), policy)
-	}
-	return append(appendEnd(text, len(p.ViolatedPolicies)), '}')
-}
-
-// AppendJSON appends what [encoding/json] makes of the mistake.
-func (m *Mistake) AppendJSON(text []byte) []byte {
-	text = appendText(text, `{"code":`, string(m.Code))
-	text = appendSome(text, `,"field":`, m.Field)
-	text = appendSome(text, `,"value":`, m.Value)
-	text = appendSome(text, `,"reason":`, m.Reason)
-	return append(text, '}')
-}
-
 // Fits reports whether a code is one that goes with the status: one of the table, one for which
 // HTTP has a status of its own, or one that a newer server has.
 func (p *Problem) Fits() bool {
@@ -268,35 +224,4 @@ func (p *Problem) Denial(lease weir.LeaseID) (*weir.DeniedError, error) {
 		LeaseID: lease, Limits: statusesOf(p.Limits), RetryAfter: milliseconds(*p.RetryAfterMS),
 		AtLeast: p.AtLeast, Contended: p.Contended,
 	}, nil
-}
-
-// WriteProblem answers with an error. It makes the text in a buffer, which may be nil, and returns
-// that. A denial gets the RateLimit headers, unless limits is nil.
-func WriteProblem(w http.ResponseWriter, buffer []byte, err error, limits *RateLimits) []byte {
-	if buffer == nil {
-		buffer = make([]byte, 0, 1024)
-	}
-	headerOf(w.Header(), err)
-	if denied, ok := errors.AsType[*weir.DeniedError](err); ok && limits != nil {
-		limits.denied(w.Header(), denied.Limits)
-	}
-	p := ProblemOf(err)
-	text := p.AppendJSON(buffer[:0])
-	_ = WriteText(w, p.Status, ProblemType, text) // a caller that did not get the answer asks again
-	return text
-}
-
-// WriteText answers in one piece, with its length, so that a client notices a truncated answer. It
-// does not keep the text.
-func WriteText(w http.ResponseWriter, status int, contentType string, text []byte) error {
-	header := w.Header()
-	// The names are canonical, and one array holds all values: one allocation instead of four.
-	values := [...]string{contentType, strconv.Itoa(len(text)), "no-store", "nosniff"}
-	header["Content-Type"] = values[0:1:1]
-	header["Content-Length"] = values[1:2:2]
-	header["Cache-Control"] = values[2:3:3]
-	header["X-Content-Type-Options"] = values[3:4:4]
-	w.WriteHeader(status)
-	_, err := w.Write(text) //nolint:gosec,nolintlint // A browser does not render JSON; gosec finds it in some runs only.
-	return err
 }

@@ -70,7 +70,7 @@ func (w *headerWorld) headers(resource string, costs weir.Costs) (policy, state,
 	})
 	if err != nil {
 		recorder := newRecorder()
-		WriteProblem(recorder, nil, err, w.writer)
+		NewWriter().WriteProblem(recorder, err, w.writer)
 		if recorder.status != http.StatusTooManyRequests {
 			w.t.Fatal(err)
 		}
@@ -212,7 +212,7 @@ func TestRateLimitDenied(t *testing.T) {
 	}
 	err := ask(weir.Costs{"rpm": 1, "tpm": 1})
 	recorder := newRecorder()
-	WriteProblem(recorder, nil, err, w.writer)
+	NewWriter().WriteProblem(recorder, err, w.writer)
 	policy, state := recorder.header.Get(policyHeader), recorder.header.Get(stateHeader)
 	if policy != `"tpm";q=1000;w=60, "rpm";q=600;w=60` || state != `"tpm";r=0;t=1, "rpm";r=590` {
 		t.Errorf("%s | %s", policy, state)

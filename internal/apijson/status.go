@@ -49,8 +49,8 @@ func limitStatusOf(s *weir.LimitStatus) LimitStatus {
 	}
 }
 
-// AppendJSON appends what [encoding/json] makes of the status.
-func (b *LimitStatus) AppendJSON(text []byte) []byte {
+// appendJSON appends what [encoding/json] makes of the status.
+func (b *LimitStatus) appendJSON(text []byte) []byte {
 	text = appendText(text, `{"entity":`, b.Entity)
 	text = appendText(text, `,"resource":`, b.Resource)
 	text = appendText(text, `,"limit":`, b.Limit)

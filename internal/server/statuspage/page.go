@@ -42,7 +42,7 @@ func Page() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		f, ok := files[r.URL.Path]
 		if !ok {
-			apijson.WriteProblem(w, nil, apijson.Refusal(http.StatusNotFound,
+			apijson.NewWriter().WriteProblem(w, apijson.Refusal(http.StatusNotFound,
 				apijson.Invalid("path", r.URL.EscapedPath(), "is no path here")), nil)
 			return
 		}

@@ -2,20 +2,29 @@ package apijson
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/weir-limiter/weir"
 )
 
-// sameText fails where a body that writes itself is not what encoding/json makes of it.
-func sameText(t *testing.T, got Appender, body any) {
+// sameText fails if an answer is not what encoding/json makes of a body.
+func sameText(t *testing.T, answer, body any) {
 	t.Helper()
 	want, err := json.Marshal(body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := got.AppendJSON([]byte("before")); string(text) != "before"+string(want) {
-		t.Errorf("got  %s\nwant %s", text[len("before"):], want)
+	w := NewWriter()
+	for range 2 { // also when it uses its memory again
+		recorder := httptest.NewRecorder()
+		if err := w.Write(recorder, http.StatusOK, "application/json", answer); err != nil {
+			t.Fatal(err)
+		}
+		if got := recorder.Body.String(); got != string(want) {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }
 
