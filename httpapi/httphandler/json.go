@@ -293,7 +293,7 @@ func (d *bodyReader) unquoted() []byte {
 // body share their memory.
 func (d *bodyReader) keep(part []byte) string {
 	if d.kept.Cap() == 0 {
-		d.kept.Grow(min(len(d.text), 64))
+		d.kept.Grow(min(len(d.text), 48))
 	}
 	from := d.kept.Len()
 	d.kept.Write(part)

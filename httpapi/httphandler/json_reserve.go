@@ -1,10 +1,6 @@
 package httphandler
 
 import (
-	"cmp"
-	"slices"
-	"strconv"
-
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/apijson"
 )
@@ -104,85 +100,10 @@ func (d *bodyReader) requirements() []flatAmount {
 	return requirements
 }
 
-// A flat key K stands for entity K, resource "key", limit "units" (ADR 30).
-const (
-	flatResource = "key"
-	flatLimit    = "units"
-)
-
-// flatAmount is an amount of a flat key.
-type flatAmount struct {
-	key    string
-	amount int64
-}
-
-// flatAmount reads an object with a key and an amount, and appends it to the list before it, in
-// which the key must not be.
-func (d *bodyReader) flatAmount(amountName string, list []flatAmount) []flatAmount {
-	var f flatAmount
-	var key, amount bool
-	if d.fields(func(name []byte) bool {
-		switch string(name) {
-		case "key":
-			key, f.key = true, d.string()
-		case amountName:
-			amount, f.amount = true, d.integer()
-		default:
-			return false
-		}
-		return true
-	}) {
-		d.require("key", key)
-		d.require(amountName, amount)
-	}
-	same := func(other flatAmount) bool { return other.key == f.key }
-	if f.key != "" && slices.ContainsFunc(list, same) {
-		d.add(apijson.Invalid(d.path()+".key", f.key, "is given twice"))
-	}
-	return append(list, f)
-}
-
-// translate makes a charge of each requirement. The charges are in the order of the keys, so that
-// the same keys in another order are the same request.
-func (r *reserveBody) translate() {
-	r.Keyed = true
-	r.order = make([]int, len(r.requirements))
-	for i := range r.order {
-		r.order[i] = i
-	}
-	slices.SortStableFunc(r.order, func(a, b int) int {
-		return cmp.Compare(r.requirements[a].key, r.requirements[b].key)
-	})
-	for _, at := range r.order {
-		q := &r.requirements[at]
-		r.Charges = append(r.Charges, weir.Charge{
-			Entity: q.key, Resource: flatResource, Costs: weir.Costs{flatLimit: q.amount},
-		})
-	}
-}
-
 // reword returns err with the names of requirements instead of those of the charges made of them.
 func (r *reserveBody) reword(err error) error {
 	if r.order == nil {
 		return err
 	}
 	return apijson.Reword(err, r.word)
-}
-
-// word returns the caller's name for the field of a fault. The service does not always say which
-// charge it means.
-func (r *reserveBody) word(f *weir.Error) string {
-	for i, at := range r.order {
-		from, to := "charges["+strconv.Itoa(i)+"]", "requirements["+strconv.Itoa(at)+"]"
-		switch {
-		case f.Field == from+".entity", f.Field == "entity" && f.Value == r.requirements[at].key:
-			return to + ".key"
-		case f.Field == from+".costs."+flatLimit, f.Field == "costs."+flatLimit && len(r.order) == 1:
-			return to + ".amount"
-		}
-	}
-	if f.Field == "charges" || f.Field == "costs."+flatLimit {
-		return "requirements"
-	}
-	return f.Field
 }

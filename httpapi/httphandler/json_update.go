@@ -89,33 +89,6 @@ func (d *bodyReader) totals(u *updateBody) {
 	}
 }
 
-// isFlat reports whether text begins with an object that has a member "key" that is a string.
-func isFlat(text []byte) (flat bool) {
-	var d bodyReader
-	if d.begin(text) != nil || d.decoder.PeekKind() != jsontext.KindBeginObject {
-		return false
-	}
-	d.each(func(name []byte) {
-		flat = flat || string(name) == "key" && d.decoder.PeekKind() == jsontext.KindString
-		d.skip()
-	})
-	return flat
-}
-
-// flatName returns the full name of the limit of a flat key.
-func flatName(key string) string {
-	return weir.Subject{Entity: key, Resource: flatResource}.FullName(flatLimit)
-}
-
-// translate makes totals by full name from the flat keys.
-func (u *updateBody) translate() {
-	costs := make(weir.Costs, len(u.flat))
-	for i := range u.flat {
-		costs[flatName(u.flat[i].key)] = u.flat[i].amount
-	}
-	u.totals = []weir.Costs{costs}
-}
-
 // mustNameKeys is the reason of the engine's error if totals of a keyed lease name no keys.
 const mustNameKeys = "must name the keys: several were reserved"
 
@@ -136,25 +109,4 @@ func (u *updateBody) reword(err error) error {
 		errs = append(errs, &reworded)
 	}
 	return apijson.Join(errs)
-}
-
-// rewordFlat replaces the full name of a limit by its flat key, or by the amount of that.
-func (u *updateBody) rewordFlat(f *weir.Error) {
-	if f.Code == weir.UnknownLease {
-		f.Reason = "is not known here as one with flat keys"
-		return
-	}
-	for i := range u.flat {
-		a := &u.flat[i]
-		name := flatName(a.key)
-		if f.Field != u.field+"."+name && f.Field != u.field+"."+apijson.Shorten(name) {
-			continue
-		}
-		element := u.field + "[" + strconv.Itoa(i) + "]"
-		f.Field = element + "." + u.amount
-		if f.Value == apijson.Shorten(name) {
-			f.Field, f.Value = element+".key", apijson.Shorten(a.key)
-		}
-		return
-	}
 }
