@@ -58,9 +58,6 @@ func (f *FirstCalls) Reserved(a *replay.Attempt, v *replay.Decision) error {
 	return nil
 }
 
-// Completed has nothing to look at.
-func (f *FirstCalls) Completed(*replay.Attempt) error { return nil }
-
 // exceeded names the limits that denied a call.
 func exceeded(limits []weir.LimitStatus) []string {
 	var by []string

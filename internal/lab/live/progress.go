@@ -43,6 +43,3 @@ func (p *Progress) headline(columns int) string {
 		Left:      took / time.Duration(max(p.done, 1)) * time.Duration(p.total-p.done),
 	}, columns)
 }
-
-// Completed has nothing to count.
-func (p *Progress) Completed(*replay.Attempt) error { return nil }

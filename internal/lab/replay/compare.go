@@ -226,9 +226,6 @@ func (s admissions) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// Completed has nothing to note.
-func (s admissions) Completed(*Attempt) error { return nil }
-
 // has reports whether a call was admitted.
 func (s admissions) has(seq int) bool { return s[seq/64]>>(seq%64)&1 == 1 }
 

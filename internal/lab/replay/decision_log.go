@@ -27,9 +27,6 @@ func NewDecisionLog(to io.Writer, limits string) *DecisionLog {
 
 func (d *DecisionLog) line(v any) error { return d.json.Encode(v) }
 
-// end writes the last line.
-func (d *DecisionLog) end(atMS int64) error { return d.line(endLine{"end", atMS}) }
-
 // begin writes what is known before the first call: the run, and who is limited how.
 func (d *DecisionLog) begin(p *boundWorkload) error {
 	run := runLine{

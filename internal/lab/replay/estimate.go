@@ -123,7 +123,7 @@ func (e *estimates) output(by *pricedCaller, c *trace.Call) int64 {
 	return e.learned.Estimate(estimator.Key{Entity: by.Entity, Model: by.Resource}).Tokens
 }
 
-// Reserved has nothing to count: how good an estimate was is known when the call ends.
+// Reserved does nothing: the quality of an estimate is known when the call ends.
 func (e *estimates) Reserved(*Attempt, *Decision) error { return nil }
 
 // Completed learns from a call that has ended.

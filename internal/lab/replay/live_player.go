@@ -43,7 +43,7 @@ type livePlayer struct {
 
 	// mu guards what follows. Watchers are called under it, one at a time.
 	mu       sync.Mutex
-	watchers []Watcher
+	watchers watchers
 	count    liveCount
 	inARow   int
 }
@@ -186,10 +186,8 @@ func (p *livePlayer) reserved(a *Attempt, lease *weir.Lease, err error) bool {
 	if v.Admitted() {
 		a.Lease = lease.ID
 	}
-	for _, w := range p.watchers {
-		if err := w.Reserved(a, v); err != nil {
-			p.stop(err)
-		}
+	if err := p.watchers.reserved(a, v); err != nil {
+		p.stop(err)
 	}
 	return v.Admitted()
 }
@@ -205,10 +203,8 @@ func (p *livePlayer) settled(a *Attempt, err error) {
 		return
 	}
 	p.inARow = 0
-	for _, w := range p.watchers {
-		if err := w.Completed(a); err != nil {
-			p.stop(err)
-		}
+	if err := p.watchers.completed(a); err != nil {
+		p.stop(err)
 	}
 }
 

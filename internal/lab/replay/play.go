@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"math/big"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -46,13 +47,15 @@ func Play(
 	if err != nil {
 		return nil, err
 	}
-	began := time.Now()
-	planned := timeRange{began.UnixMilli(), began.Add(p.lasts()).UnixMilli()}
-	c, err := newCounters(of, o.Estimate, planned)
-	if err != nil {
+	if p.estimates, err = newEstimates(o.Estimate, len(of.payers)); err != nil {
 		return nil, err
 	}
-	p.estimates, p.watchers = c.estimates, c.watchers(o.Watchers)
+	began := time.Now()
+	c := newCounters(of, timeRange{began.UnixMilli(), began.Add(p.lasts()).UnixMilli()}, nil)
+	p.watchers = slices.Concat(c.watchers(), o.Watchers)
+	if p.estimates != nil {
+		p.watchers = append(p.watchers, p.estimates)
+	}
 	stop := func() {}
 	if o.Watch != nil {
 		stop = o.Watch(newView(p, c.tally))
@@ -61,8 +64,8 @@ func Play(
 	err = p.play(ctx)
 	ended := time.Now()
 	stop()
-	r := of.newReport(c, timeRange{began.UnixMilli(), ended.UnixMilli()})
-	r.Live = p.count.report(p.speed)
+	r := of.newReport(c, p.estimates, timeRange{began.UnixMilli(), ended.UnixMilli()})
+	r.Live, r.Estimate = p.count.report(p.speed), o.Estimate.String()
 	r.Speed = NewSpeed(p.count.operations, ended.Sub(began))
 	return r, err
 }

@@ -193,9 +193,6 @@ func (l *timeline) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// Completed has nothing to count.
-func (*timeline) Completed(*Attempt) error { return nil }
-
 // done returns what there is.
 func (l *timeline) done() *Timeline {
 	if l.Intervals == nil {

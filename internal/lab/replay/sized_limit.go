@@ -3,17 +3,17 @@ package replay
 import (
 	"maps"
 	"math"
-	"math/big"
+	"math/bits"
 	"slices"
 	"strings"
 
 	"github.com/weir-limiter/weir"
 )
 
-// sizedLimit is an enforced limit where the definitions have it. It has one capacity, shared by all
+// sizedLimit is an enforced limit where the definitions declare it. It has one capacity for all
 // entities that it applies to.
 type sizedLimit struct {
-	// place is the list that it stands in: "system", "resources.llm",
+	// place is the list that declares it: "system", "resources.llm",
 	// "entities.acme.resources.llm".
 	place string
 	limit weir.Limit
@@ -21,19 +21,19 @@ type sizedLimit struct {
 
 	// calls is how many the limit judges, and most the units that are enough for all of them.
 	calls, most int64
-	// over counts the calls by what they cost: by the smallest round number that is enough.
+	// over counts the calls by the index of the smallest round number that is at least their cost.
 	over map[int]int64
-	// denied is what capacities deny by themselves, by the count of the round number.
+	// denied is what capacities deny by themselves, by the index of the round number.
 	denied map[int]denialCount
 }
 
-// denialCount is how many calls a capacity denied; at least calls if it was not tried to the end.
+// denialCount is how many calls a capacity denied; at least calls if the replay was not finished.
 type denialCount struct {
 	calls int64
 	whole bool
 }
 
-// field is where the limit stands in a limits file.
+// field is the limit's path in a limits file.
 func (d *sizedLimit) field() string { return d.place + ".limits." + d.limit.Name }
 
 // sized returns the limit with another capacity. A bucket keeps the ratio of its refill to its
@@ -44,21 +44,17 @@ func (d *sizedLimit) sized(capacity int64) weir.Limit {
 	if l.Kind != weir.Bucket {
 		return l
 	}
-	refill := big.NewInt(d.limit.RefillAmount)
-	refill.Mul(refill, big.NewInt(capacity))
-	rest := new(big.Int)
-	refill.QuoRem(refill, big.NewInt(d.limit.Capacity), rest)
-	if rest.Sign() > 0 {
-		refill.Add(refill, big.NewInt(1))
-	}
+	hi, lo := bits.Mul64(uint64(d.limit.RefillAmount), uint64(capacity))
 	l.RefillAmount = math.MaxInt64 // more than a bucket may have
-	if refill.IsInt64() {
-		l.RefillAmount = refill.Int64()
+	if whole := uint64(d.limit.Capacity); hi < whole {
+		if refill, rest := bits.Div64(hi, lo, whole); refill < math.MaxInt64 {
+			l.RefillAmount = int64(refill) + int64(fromBool(rest > 0))
+		}
 	}
 	return l
 }
 
-// largest counts the largest round number that the limit can have as its capacity.
+// largest returns the index of the largest round number that the limit can have as its capacity.
 func (d *sizedLimit) largest() int {
 	i := lastRound
 	for i > 1 && d.sized(roundNumber(i)).Validate() != nil {
@@ -67,8 +63,8 @@ func (d *sizedLimit) largest() int {
 	return i
 }
 
-// tooSmall counts the largest round number that surely denies more than allowed calls by itself,
-// since more than that cost more; 0 if there is none.
+// tooSmall returns the index of the largest round number that surely denies more than allowed calls,
+// because more calls than that cost more; 0 if there is none.
 func (d *sizedLimit) tooSmall(allowed int64) int {
 	more := int64(0)
 	for _, i := range slices.Backward(slices.Sorted(maps.Keys(d.over))) {
@@ -79,7 +75,16 @@ func (d *sizedLimit) tooSmall(allowed int64) int {
 	return 0
 }
 
-// listPlace says in which list the limits of a subject stand; empty if it has none.
+// units is what costs say of the limit. A concurrency limit that they do not name costs 1.
+func (d *sizedLimit) units(costs weir.Costs) int64 {
+	n, named := costs[d.limit.Name]
+	if !named && d.limit.Kind == weir.Concurrency {
+		return 1
+	}
+	return n
+}
+
+// listPlace says which list declares the limits of a subject; empty if it has none.
 func listPlace(d *weir.Definitions, s weir.Subject) string {
 	levels := d.Config(s).Levels
 	if len(levels) == 0 {
@@ -104,7 +109,7 @@ func entityPlace(entity, resource string) string {
 	return "entities." + inPath(entity) + ".resources." + inPath(resource)
 }
 
-// inPath is a name as a part of a path: in quotes if the path would be that of something else too.
+// inPath is a name as a part of a path. It is quoted if the path could be read in two ways.
 func inPath(name string) string {
 	if strings.Contains(name, ".resources") || strings.Contains(name, ".limits") {
 		return `"` + name + `"`
@@ -112,22 +117,8 @@ func inPath(name string) string {
 	return name
 }
 
-// eachList passes on every list of limits in the order of the definitions.
-func eachList(d *weir.Definitions, pass func(place string, limits []weir.Limit)) {
-	pass(systemPlace, d.System)
-	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
-		pass(resourcePlace(name), d.Resources[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
-		limits := d.Entities[name].Limits
-		for _, resource := range slices.Sorted(maps.Keys(limits)) {
-			pass(entityPlace(name, resource), limits[resource])
-		}
-	}
-}
-
-// mapLists returns a copy of some definitions in which each list of limits that is not empty is
-// what change makes of it.
+// mapLists returns a copy of definitions with change applied to each list of limits that is not
+// empty. It goes through the lists in the order of [weir.Definitions.All].
 func mapLists(
 	d *weir.Definitions, change func(place string, limits []weir.Limit) []weir.Limit,
 ) *weir.Definitions {
@@ -139,29 +130,30 @@ func mapLists(
 	}
 	out := &weir.Definitions{
 		OnUnavailable: d.OnUnavailable, System: list(systemPlace, d.System),
-		Resources: make(map[string][]weir.Limit, len(d.Resources)),
-		Entities:  make(map[string]weir.EntityDefinition, len(d.Entities)),
+		Resources: maps.Clone(d.Resources), Entities: maps.Clone(d.Entities),
 	}
-	for name, limits := range d.Resources {
-		out.Resources[name] = list(resourcePlace(name), limits)
+	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
+		out.Resources[name] = list(resourcePlace(name), d.Resources[name])
 	}
-	for name, e := range d.Entities {
+	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
+		e := d.Entities[name]
 		e.Limits = maps.Clone(e.Limits)
-		for resource, limits := range e.Limits {
-			e.Limits[resource] = list(entityPlace(name, resource), limits)
+		for _, resource := range slices.Sorted(maps.Keys(e.Limits)) {
+			e.Limits[resource] = list(entityPlace(name, resource), e.Limits[resource])
 		}
 		out.Entities[name] = e
 	}
 	return out
 }
 
-// The numbers with at most two significant digits are counted from 1: 1 to 99 are the first, then
-// come 100, 110 and so on. A search among them takes few steps, and what it finds can be read.
+// Round numbers have at most two significant digits. Their indexes count from 1: 1 to 99 are the
+// first, then come 100, 110 and so on. A search among them takes few steps, and its result is easy
+// to read.
 
-// lastRound is the largest of them that 64 bits hold: 9.2 · 10¹⁸.
+// lastRound is the index of the largest round number that 64 bits hold: 9.2 · 10¹⁸.
 const lastRound = 10 + 17*90 + 82
 
-// roundNumber returns the number with that count, from 1 to lastRound.
+// roundNumber returns the round number with an index from 1 to lastRound.
 func roundNumber(i int) int64 {
 	if i < 10 {
 		return int64(i)
@@ -173,7 +165,7 @@ func roundNumber(i int) int64 {
 	return n
 }
 
-// roundUp counts the smallest such number that is at least n, or returns one more than lastRound.
+// roundUp returns the index of the smallest round number that is at least n, or lastRound + 1.
 func roundUp(n int64) int {
 	if n > roundNumber(lastRound) {
 		return lastRound + 1
@@ -183,11 +175,7 @@ func roundUp(n int64) int {
 	}
 	tens := 0
 	for n > 99 {
-		up := n%10 > 0
-		n, tens = n/10, tens+1
-		if up {
-			n++
-		}
+		n, tens = n/10+int64(fromBool(n%10 > 0)), tens+1
 	}
 	return 10 + 90*tens + int(n-10)
 }
