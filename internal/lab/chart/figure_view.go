@@ -123,7 +123,10 @@ func (d *Distribution) view() *figureView {
 	}
 	ticks := make([]tick, n)
 	for i := range ticks {
-		ticks[i] = tick{(2*i + 1) * 10_000 / (2 * n), d.binLabel(i)}
+		ticks[i] = tick{(2*i + 1) * 10_000 / (2 * n), "more"}
+		if i < len(d.Bounds) {
+			ticks[i].label = plain(d.Bounds[i], d.Unit)
+		}
 	}
 	return &figureView{
 		Title: d.Title, Note: d.Note, Keys: keys(d.Series), Data: data("value", names, d.Series, ""),
