@@ -40,7 +40,7 @@ type loadtestReport struct {
 	// Stopped is why the run ended early; empty if it did not.
 	Stopped string `json:"stopped,omitempty"`
 
-	elapsed, served time.Duration
+	measured *loadtest.Report
 }
 
 // loadtestCalls counts calls. In a closed loop all that began were planned.
@@ -67,8 +67,6 @@ type loadtestRow struct {
 	PerSecond json.Number `json:"per_second"`
 	loadtestQuantiles
 	Service *loadtestQuantiles `json:"service,omitempty"`
-
-	latency, service loadtest.Quantiles
 }
 
 // loadtestQuantiles are in microseconds, rounded up.
@@ -91,11 +89,10 @@ type loadtestLeases struct {
 func newLoadtestReport(m *loadtest.Report, server string, requests []string) *loadtestReport {
 	o := &m.Options
 	r := &loadtestReport{
-		Server: server, Loop: "closed", Requests: requests, DurationMS: o.Duration.Milliseconds(),
+		measured: m, Server: server, Loop: "closed", Requests: requests, DurationMS: o.Duration.Milliseconds(),
 		WarmupMS: o.Warmup.Milliseconds(), Concurrency: o.Concurrency, Rate: o.Rate,
 		Think: o.Think.String(), CancelPercent: o.CancelPercent, Seed: o.Seed,
 		ElapsedMS: m.Elapsed.Milliseconds(), ServedMS: m.Served.Milliseconds(),
-		elapsed: m.Elapsed, served: m.Served,
 		Calls: loadtestCalls{
 			Planned: m.Planned, Started: m.Started, Unsent: m.Unsent, Late: m.Late,
 			LateMaxMS:        int64((m.LateMax + time.Millisecond - 1) / time.Millisecond),
@@ -115,21 +112,17 @@ func newLoadtestReport(m *loadtest.Report, server string, requests []string) *lo
 		r.Loop = "open"
 	}
 	for i := range m.Rows {
-		r.Latency = append(r.Latency, newLoadtestRow(&m.Rows[i], m))
+		row := &m.Rows[i]
+		out := loadtestRow{
+			Verb: string(row.Verb), Result: string(row.Result), Count: row.Count,
+			PerSecond: jsonPerSecond(row.Count, m.Served), loadtestQuantiles: toMicroseconds(row.Latency),
+		}
+		if o.Rate > 0 {
+			out.Service = new(toMicroseconds(row.Service))
+		}
+		r.Latency = append(r.Latency, out)
 	}
 	return r
-}
-
-func newLoadtestRow(row *loadtest.Row, m *loadtest.Report) loadtestRow {
-	out := loadtestRow{
-		Verb: string(row.Verb), Result: string(row.Result), Count: row.Count,
-		PerSecond:         jsonPerSecond(row.Count, m.Served),
-		loadtestQuantiles: toMicroseconds(row.Latency), latency: row.Latency, service: row.Service,
-	}
-	if m.Options.Rate > 0 {
-		out.Service = new(toMicroseconds(row.Service))
-	}
-	return out
 }
 
 func toMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
@@ -166,8 +159,8 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 		head.Add("closed loop", text.Plural(r.Concurrency, "caller", "callers"))
 	}
 	span := ms(r.DurationMS).String()
-	if r.elapsed < ms(r.DurationMS) {
-		span = fmt.Sprintf("%v of %s", r.elapsed.Round(time.Millisecond), span)
+	if elapsed := r.measured.Elapsed; elapsed < ms(r.DurationMS) {
+		span = fmt.Sprintf("%v of %s", elapsed.Round(time.Millisecond), span)
 	}
 	if r.WarmupMS > 0 {
 		span += fmt.Sprintf(" after %v of warm-up", ms(r.WarmupMS))
@@ -176,10 +169,10 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 	head.Add("seed", fmt.Sprint(r.Seed))
 	head.Write(b)
 	b.WriteByte('\n')
-	r.rows(b, "LATENCY", func(row *loadtestRow) loadtest.Quantiles { return row.latency })
+	r.rows(b, "LATENCY", func(row *loadtest.Row) *loadtest.Quantiles { return &row.Latency })
 	if r.Loop == "open" && len(r.Latency) > 0 {
 		b.WriteByte('\n')
-		r.rows(b, "SERVICE", func(row *loadtestRow) loadtest.Quantiles { return row.service })
+		r.rows(b, "SERVICE", func(row *loadtest.Row) *loadtest.Quantiles { return &row.Service })
 	}
 	r.denials(b)
 	b.WriteByte('\n')
@@ -191,17 +184,17 @@ const shownRequests = 8
 
 // rows prints one kind of latency.
 func (r *loadtestReport) rows(
-	b *bytes.Buffer, title string, of func(*loadtestRow) loadtest.Quantiles,
+	b *bytes.Buffer, title string, of func(*loadtest.Row) *loadtest.Quantiles,
 ) {
 	t := text.Table{Heads: []string{
 		title, "RESULT", ">COUNT", ">PER SECOND", ">P50",
 		">P90", ">P95", ">P99", ">P99.9", ">MAX",
 	}}
-	for i := range r.Latency {
-		row := &r.Latency[i]
+	for i := range r.measured.Rows {
+		row := &r.measured.Rows[i]
 		q := of(row)
-		t.Add(row.Verb, row.Result, text.FormatInt(row.Count), perSecond(row.Count, r.served), formatLatency(q.P50),
-			formatLatency(q.P90), formatLatency(q.P95), formatLatency(q.P99), formatLatency(q.P999), formatLatency(q.Max))
+		t.Add(string(row.Verb), string(row.Result), text.FormatInt(row.Count),
+			perSecond(row.Count, r.measured.Served), formatLatency(q.P50), formatLatency(q.P90), formatLatency(q.P95), formatLatency(q.P99), formatLatency(q.P999), formatLatency(q.Max))
 	}
 	t.Write(b)
 }
@@ -231,10 +224,10 @@ func (r *loadtestReport) foot(b *bytes.Buffer) {
 	c := &r.Calls
 	t := text.Table{}
 	t.Add("calls", fmt.Sprintf("%s, %s a second: %s admitted, %s denied, %s failed", text.FormatInt(c.Started),
-		perSecond(c.Started, r.served), text.FormatInt(c.Admitted), text.FormatInt(c.Denied), text.FormatInt(c.Failed)))
+		perSecond(c.Started, r.measured.Served), text.FormatInt(c.Admitted), text.FormatInt(c.Denied), text.FormatInt(c.Failed)))
 	if r.Loop == "open" {
 		t.Add("planned", fmt.Sprintf("%s, %s a second: %s never sent, %s more than %v late, at most %v",
-			text.FormatInt(c.Planned), perSecond(c.Planned, r.elapsed), text.FormatInt(c.Unsent), text.FormatInt(c.Late),
+			text.FormatInt(c.Planned), perSecond(c.Planned, r.measured.Elapsed), text.FormatInt(c.Unsent), text.FormatInt(c.Late),
 			loadtest.LateBy, time.Duration(c.LateMaxMS)*time.Millisecond))
 	}
 	for _, e := range r.Errors {
