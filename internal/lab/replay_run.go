@@ -32,7 +32,7 @@ type replayRun struct {
 	result *report.Result
 }
 
-// run replays, and prints what came of it.
+// run replays and prints the report.
 func (r *replayRun) run(cmd *cobra.Command) error {
 	if err := r.check(cmd, r.trace); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	if r.result.Report == nil {
 		return err
 	}
-	// A replay that was stopped has a report too.
+	// A replay against a server has a report even if it was stopped.
 	if page != nil {
 		pageErr := r.result.Page(r.commandLine(cmd, r.trace)).Write(page)
 		if pageErr == nil {
@@ -75,8 +75,7 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	}))
 }
 
-// againstFile replays the trace against the limits file, and writes the decisions if they are
-// wanted.
+// againstFile replays the trace against the limits file, and writes the decision log if asked.
 func (r *replayRun) againstFile(ctx context.Context) (*manifest.Manifest, *replay.Workload, error) {
 	m, err := connect.ReadLimits(ctx, r.app, r.limits)
 	if err != nil {
@@ -133,8 +132,8 @@ func (r *replayRun) compareFiles(ctx context.Context) error {
 	return err
 }
 
-// suggestCapacities replays the trace against the limits file, and looks for capacities that deny
-// few enough.
+// suggestCapacities replays the trace against the limits file, and searches for capacities that deny
+// few enough calls.
 func (r *replayRun) suggestCapacities(ctx context.Context) error {
 	file, err := console.CreateAtomic(report.SuggestFileFlag, r.suggestFile)
 	if err != nil {
@@ -172,13 +171,13 @@ func (r *replayRun) suggestCapacities(ctx context.Context) error {
 	return file.Commit()
 }
 
-// suggestProgress says how far a search for capacities is.
+// suggestProgress is the line that says how far a search is.
 func suggestProgress(p replay.SuggestProgress) string {
 	return fmt.Sprintf("%d of %s sized, %s replays, %s calls", p.Sized,
 		text.Plural(p.Limits, "limit", "limits"), text.FormatInt(p.Replays), text.FormatInt(p.Calls))
 }
 
-// againstServer plays the trace against a server, and reports also where it was stopped.
+// againstServer plays the trace against a server. There is a report even if it was stopped.
 func (r *replayRun) againstServer(cmd *cobra.Command) error {
 	ctx, stop := console.WithHangup(cmd.Context())
 	defer stop()
@@ -198,11 +197,11 @@ func (r *replayRun) againstServer(cmd *cobra.Command) error {
 	return r.target.Hint(err)
 }
 
-// liveOptions says how a replay is shown.
+// liveOptions say how a replay is shown.
 type liveOptions struct {
-	output live.Output // nil for not at all
+	output live.Output // nil for none
 	every  time.Duration
-	// noteFirsts makes the first decisions appear as lines.
+	// noteFirsts shows the first decisions.
 	noteFirsts bool
 	// watchers are told of every event. Default: none.
 	watchers []replay.Watcher
@@ -227,7 +226,7 @@ func (f *replayFlags) play(
 	return r, err
 }
 
-// retries says how denied calls come back; nil if they do not.
+// retries returns nil if denied calls do not come back.
 func (f *replayFlags) retries() *replay.RetryOptions {
 	if !f.retry {
 		return nil
@@ -235,7 +234,7 @@ func (f *replayFlags) retries() *replay.RetryOptions {
 	return &replay.RetryOptions{Patience: f.patience}
 }
 
-// workload says who makes the calls of a trace, and what they cost.
+// workload returns the workload of a trace.
 func (f *replayFlags) workload(t *trace.Trace) *replay.Workload {
 	return replay.NewWorkload(t, &replay.WorkloadOptions{
 		Entities: f.entities, Seed: f.seed, Latency: f.latency, Costs: f.costs,
@@ -263,5 +262,5 @@ func chartOptions(a *console.App) *chart.TextOptions {
 	return o
 }
 
-// chartColumns is the width of a chart if no terminal gives one: as wide as the table.
+// chartColumns is the width of a chart without a terminal, about that of the table.
 const chartColumns = 100

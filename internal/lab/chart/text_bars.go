@@ -41,7 +41,7 @@ func (b *Bars) text(t *lineBuffer) {
 	}
 }
 
-// keyed are the series that need a name: one alone is named by the title.
+// keyed are the series that need a key. The title names a single series.
 func (b *Bars) keyed() []Series {
 	if len(b.Series) < 2 {
 		return nil
@@ -64,7 +64,7 @@ func (b *Bars) top() uint64 {
 	return highest(b.Series)
 }
 
-// numbers are what stands beside the bars: the values of their parts.
+// numbers are the texts beside the bars: the values of their parts.
 func (t *lineBuffer) numbers(b *Bars, groups [][]Series, rows int) []string {
 	width := make([]int, len(b.Series))
 	for k := range b.Series {
@@ -89,7 +89,7 @@ func (t *lineBuffer) numbers(b *Bars, groups [][]Series, rows int) []string {
 	return out
 }
 
-// barLayout is where bars are drawn.
+// barLayout is the area of the bars.
 type barLayout struct {
 	*lineBuffer
 
@@ -98,7 +98,7 @@ type barLayout struct {
 	all   []Series // for the colours
 }
 
-// bar draws the parts of a bar. Group is the place of the first of them among all series.
+// bar draws the parts of a bar. Group is the index of the first of them among all series.
 func (l *barLayout) bar(series []Series, i, group int) string {
 	values := column(series, i)
 	if len(values) == 1 {
@@ -126,10 +126,10 @@ func (d *Distribution) text(t *lineBuffer) {
 	bars.text(t)
 }
 
-// WriteSparks draws the first series of each of several figures as one line of text: its title, a
-// small column for each interval, and the highest value beside the rule. A column that is full is
-// at the rule, or at the highest value where there is none; those at the rule have another colour.
-// The error is the writer's.
+// WriteSparks draws the first series of each figure as one line of text: its title, a small column
+// for each interval, and the highest value beside the rule. A full column is at the rule, or at the
+// highest value if there is no rule. Columns at the rule have another colour. The error is the
+// writer's.
 func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 	t := newTerminal(o)
 	names, ends := make([]string, len(lines)), t.peaks(lines)
@@ -158,7 +158,7 @@ func WriteSparks(w io.Writer, lines []*Lines, o *TextOptions) error {
 	return err
 }
 
-// peaks say how high each first series is, below each other.
+// peaks are the highest value of each first series, aligned.
 func (t *lineBuffer) peaks(lines []*Lines) []string {
 	peaks, rules := make([]string, len(lines)), make([]string, len(lines))
 	peak, rule := 0, 0
@@ -180,8 +180,8 @@ func (t *lineBuffer) peaks(lines []*Lines) []string {
 	return peaks
 }
 
-// spark draws a line of columns with each intervals to a cell, and says how many cells it
-// takes.
+// spark draws a line of columns with a number of intervals merged in each, and returns how many cells
+// it takes.
 func (t *lineBuffer) spark(l *Lines, merged, wide int) (text string, width int) {
 	if len(l.Series) == 0 {
 		return "", 0

@@ -10,15 +10,14 @@ import (
 // decisionFormat is the version of the decision log, whose first line carries it.
 const decisionFormat = 1
 
-// DecisionLog writes every decision of a replay as a line of JSON: first the run and who is limited
-// how, then each attempt and each completion in their order, and last when it ended.
+// DecisionLog is a watcher that writes a replay as lines of JSON: first the run and the limits of
+// each subject, then each attempt and each completion in order, and last the time of the end.
 type DecisionLog struct {
 	json   *json.Encoder
 	limits string
 }
 
-// NewDecisionLog makes a log for one replay against limits of that name. It writes many small
-// pieces.
+// NewDecisionLog makes a log for one replay against limits of that name. It makes many small writes.
 func NewDecisionLog(to io.Writer, limits string) *DecisionLog {
 	d := &DecisionLog{json.NewEncoder(to), limits}
 	d.json.SetEscapeHTML(false)
@@ -27,7 +26,7 @@ func NewDecisionLog(to io.Writer, limits string) *DecisionLog {
 
 func (d *DecisionLog) line(v any) error { return d.json.Encode(v) }
 
-// begin writes what is known before the first call: the run, and who is limited how.
+// begin writes what is known before the first call: the run and the limits of each subject.
 func (d *DecisionLog) begin(p *boundWorkload) error {
 	run := runLine{
 		Kind: "run", Format: decisionFormat, Seed: p.seed, Trace: p.trace.Name, Limits: d.limits,
