@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/big"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -144,58 +145,41 @@ func percentDone(s *replay.State) int64 { return s.Done * 100 / max(s.Total, 1) 
 
 // liveTable lays out the rows, with as many columns as fit. The first line has the heads.
 func liveTable(look console.Style, rows []replay.StateRow, columns int) []string {
+	const longest = 24
 	var lines []string
-	for left := range 4 {
-		t := text.Table{Heads: []string{"ENTITY", "LIMIT"}}
-		if left < 2 {
-			t.Heads = append(t.Heads, "KIND")
+	for left := range 4 { // columns to leave out: the bar, the kind, what was admitted
+		t := text.Table{}
+		add := func(entity, limit, kind, admitted string, rest ...string) {
+			cells := []string{entity, limit}
+			if left < 2 {
+				cells = append(cells, kind)
+			}
+			if left < 3 {
+				cells = append(cells, admitted)
+			}
+			if cells = append(cells, rest[:3]...); left < 1 {
+				cells = append(cells, rest[3])
+			}
+			t.Add(cells...)
 		}
-		if left < 3 {
-			t.Heads = append(t.Heads, ">ADMITTED")
-		}
-		t.Heads = append(t.Heads, ">DENIED", ">USED NOW", ">OF")
-		if left < 1 {
-			t.Heads = append(t.Heads, " ")
-		}
+		add("ENTITY", "LIMIT", "KIND", ">ADMITTED", ">DENIED", ">USED NOW", ">OF", " ")
+		t.Heads, t.Rows = t.Rows[0], nil
 		for i := range rows {
-			t.Add(liveCells(look, &rows[i], left)...)
+			r := &rows[i]
+			limit := r.Limit
+			if r.Shadow {
+				limit += " *"
+			}
+			add(text.Shorten(replay.RowEntity(r.LimitReport), longest), text.Shorten(limit, longest),
+				string(r.Kind), text.FormatInt(r.Admitted), text.FormatInt(r.Denied),
+				text.FormatBig(r.InUse), text.FormatBig(r.Capacity), look.Bar(r.InUse, r.Capacity, 10))
 		}
 		var b bytes.Buffer
 		t.Write(&b)
 		lines = strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
-		if widest(lines) <= columns {
+		if !slices.ContainsFunc(lines, func(l string) bool { return utf8.RuneCountInString(l) > columns }) {
 			break
 		}
 	}
 	return lines
-}
-
-// liveCells are the columns of a row, without those that are left out.
-func liveCells(look console.Style, r *replay.StateRow, left int) []string {
-	const longest = 24
-	limit := r.Limit
-	if r.Shadow {
-		limit += " *"
-	}
-	cells := []string{text.Shorten(replay.RowEntity(r.LimitReport), longest), text.Shorten(limit, longest)}
-	if left < 2 {
-		cells = append(cells, string(r.Kind))
-	}
-	if left < 3 {
-		cells = append(cells, text.FormatInt(r.Admitted))
-	}
-	used, of := text.FormatBig(r.InUse), text.FormatBig(r.Capacity)
-	cells = append(cells, text.FormatInt(r.Denied), used, of)
-	if left < 1 {
-		cells = append(cells, look.Bar(r.InUse, r.Capacity, 10))
-	}
-	return cells
-}
-
-func widest(lines []string) int {
-	n := 0
-	for _, l := range lines {
-		n = max(n, utf8.RuneCountInString(l))
-	}
-	return n
 }

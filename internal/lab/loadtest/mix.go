@@ -99,17 +99,13 @@ func parseNames(s string) (Names, error) {
 		return Names{prefix: s}, nil
 	}
 	inner, suffix, closed := strings.Cut(rest, "}")
-	low, high, ranged := strings.Cut(inner, "..")
-	if !closed || !ranged || !isWhole(low) || !isWhole(high) || strings.ContainsAny(suffix, "{}") {
-		return Names{}, invalid("entity", s, "must have at most one range, like tenant-{1..100}")
+	if !closed || !strings.Contains(inner, "..") || strings.ContainsAny(suffix, "{}") {
+		inner = "" // which is no range
 	}
-	first, err1 := strconv.ParseInt(low, 10, 64)
-	last, err2 := strconv.ParseInt(high, 10, 64)
-	switch {
-	case err1 != nil || err2 != nil || last > maxName:
-		return Names{}, invalid("entity", s, fmt.Sprintf("must end at %d or before", maxName))
-	case first > last:
-		return Names{}, invalid("entity", s, "must not end before it begins")
+	first, last, reason := parseRange(inner, maxName,
+		"must have at most one range, like tenant-{1..100}", "must end at %d or before")
+	if reason != "" {
+		return Names{}, invalid("entity", s, reason)
 	}
 	return Names{prefix, suffix, first, last, true}, nil
 }
@@ -120,23 +116,32 @@ func parseAmount(s string) (Amount, error) {
 	if !ok || name == "" {
 		return Amount{}, invalid("costs", s, "must be NAME=N or NAME=A..B")
 	}
-	low, high, ranged := strings.Cut(value, "..")
+	least, most, reason := parseRange(value, math.MaxInt64,
+		"must be a whole number in decimal digits, or two like 500..4000", "must be at most %d")
+	if reason != "" {
+		return Amount{}, invalid("costs."+shorten(name), value, reason)
+	}
+	return Amount{name, least, most}, nil
+}
+
+// parseRange reads A..B, or one number for both, or returns the reason to refuse it.
+func parseRange(s string, bound int64, form, tooLarge string) (least, most int64, reason string) {
+	low, high, ranged := strings.Cut(s, "..")
 	if !ranged {
 		high = low
 	}
-	field := "costs." + shorten(name)
 	if !isWhole(low) || !isWhole(high) {
-		return Amount{}, invalid(field, value, "must be a whole number in decimal digits, or two like 500..4000")
+		return 0, 0, form
 	}
 	least, err1 := strconv.ParseInt(low, 10, 64)
 	most, err2 := strconv.ParseInt(high, 10, 64)
 	switch {
-	case err1 != nil || err2 != nil:
-		return Amount{}, invalid(field, value, fmt.Sprintf("must be at most %d", int64(math.MaxInt64)))
+	case err1 != nil || err2 != nil || most > bound:
+		return 0, 0, fmt.Sprintf(tooLarge, bound)
 	case least > most:
-		return Amount{}, invalid(field, value, "must not end before it begins")
+		return 0, 0, "must not end before it begins"
 	}
-	return Amount{name, least, most}, nil
+	return least, most, ""
 }
 
 // String returns the template as [ParseTemplate] reads it.
@@ -150,6 +155,13 @@ func (t *Template) String() string {
 		b.WriteString(" " + a.Limit + "=" + a.text())
 	}
 	return b.String()
+}
+
+func (a Amount) text() string {
+	if a.Least == a.Most {
+		return strconv.FormatInt(a.Least, 10)
+	}
+	return fmt.Sprintf("%d..%d", a.Least, a.Most)
 }
 
 // String returns the names as a template has them.
