@@ -62,7 +62,7 @@ func Run(ctx context.Context, d *weir.Definitions, w *Workload, o *Options) (*Re
 	}
 	took := time.Since(began)
 	if o.Log != nil {
-		if err := o.Log.line(endLine{"end", e.lastMS}); err != nil {
+		if err := o.Log.end(e.lastMS); err != nil {
 			return nil, err
 		}
 	}
