@@ -89,8 +89,9 @@ type loadtestLeases struct {
 func newLoadtestReport(m *loadtest.Report, server string, requests []string) *loadtestReport {
 	o := &m.Options
 	r := &loadtestReport{
-		measured: m, Server: server, Loop: "closed", Requests: requests, DurationMS: o.Duration.Milliseconds(),
-		WarmupMS: o.Warmup.Milliseconds(), Concurrency: o.Concurrency, Rate: o.Rate,
+		measured: m, Server: server, Loop: "closed", Requests: requests,
+		DurationMS: o.Duration.Milliseconds(),
+		WarmupMS:   o.Warmup.Milliseconds(), Concurrency: o.Concurrency, Rate: o.Rate,
 		Think: o.Think.String(), CancelPercent: o.CancelPercent, Seed: o.Seed,
 		ElapsedMS: m.Elapsed.Milliseconds(), ServedMS: m.Served.Milliseconds(),
 		Calls: loadtestCalls{
@@ -194,7 +195,8 @@ func (r *loadtestReport) rows(
 		row := &r.measured.Rows[i]
 		q := of(row)
 		t.Add(string(row.Verb), string(row.Result), text.FormatInt(row.Count),
-			perSecond(row.Count, r.measured.Served), formatLatency(q.P50), formatLatency(q.P90), formatLatency(q.P95), formatLatency(q.P99), formatLatency(q.P999), formatLatency(q.Max))
+			perSecond(row.Count, r.measured.Served), formatLatency(q.P50), formatLatency(q.P90),
+			formatLatency(q.P95), formatLatency(q.P99), formatLatency(q.P999), formatLatency(q.Max))
 	}
 	t.Write(b)
 }

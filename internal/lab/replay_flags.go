@@ -99,15 +99,19 @@ func (f *replayFlags) whereRules(cmd *cobra.Command) []mistake {
 	return []mistake{
 		{onServer && f.target.Server == "", "give the limits to replay against with --limits FILE, " +
 			"or a server that has some with --server URL"},
-		{inFile && f.target.Server != "", "--limits and --server do not go together: a server has its own limits"},
-		{onServer && f.decisions != "", "--decisions goes with --limits: a server's decisions depend on its clock"},
-		{onServer && f.retry, "--retry goes with --limits: a server tells when to come back in its own time, " +
-			"which --speed does not divide"},
+		{inFile && f.target.Server != "",
+			"--limits and --server do not go together: a server has its own limits"},
+		{onServer && f.decisions != "",
+			"--decisions goes with --limits: a server's decisions depend on its clock"},
+		{onServer && f.retry,
+			"--retry goes with --limits: a server tells when to come back in its own time, " +
+				"which --speed does not divide"},
 		{onServer && f.compare != "", "--compare goes with --limits: a server has one set of limits"},
 		{f.compare != "" && f.decisions != "", "--compare and --decisions do not go together: " +
 			"replay against each limits file to have its decisions"},
 		{inFile && given("speed"), "--speed goes with --server: virtual time is as fast as can be"},
-		{inFile && (given("token-file") || given("ca-cert")), "--token-file and --ca-cert go with --server"},
+		{inFile && (given("token-file") || given("ca-cert")),
+			"--token-file and --ca-cert go with --server"},
 		{f.speed < 1 || f.speed > replay.MaxSpeed,
 			fmt.Sprintf("--speed %d: must be between 1 and %s", f.speed, text.FormatInt(replay.MaxSpeed))},
 	}
@@ -117,15 +121,17 @@ func (f *replayFlags) whereRules(cmd *cobra.Command) []mistake {
 func (f *replayFlags) callRules(cmd *cobra.Command) []mistake {
 	given := cmd.Flags().Changed
 	rules := []mistake{
-		{f.read.Entity != "" && (given("entities") || given("seed")), "--entities and --seed spread the calls " +
-			"over tenants: they do not go with --entity-column, which says who called"},
+		{f.read.Entity != "" && (given("entities") || given("seed")),
+			"--entities and --seed spread the calls " +
+				"over tenants: they do not go with --entity-column, which says who called"},
 		{f.read.Model != "" && given("resource"),
 			"--resource does not go with --model-column, which says what was called"},
 		{f.read.Duration != "" && given("latency"),
 			"--latency does not go with --duration-column, which says how long a call lasted"},
 		{f.read.Duration == "" && given("duration-unit"), "--duration-unit goes with --duration-column"},
-		{f.entities < 1 || f.entities > trace.MaxEntities, fmt.Sprintf("--entities %d: must be between 1 and %s",
-			f.entities, text.FormatInt(trace.MaxEntities))},
+		{f.entities < 1 || f.entities > trace.MaxEntities,
+			fmt.Sprintf("--entities %d: must be between 1 and %s",
+				f.entities, text.FormatInt(trace.MaxEntities))},
 	}
 	if err := trace.CheckResource(f.read.Resource); err != nil {
 		rules = append(rules, mistake{true, fmt.Sprintf("--resource %q: %v", f.read.Resource, err)})
@@ -154,7 +160,8 @@ func (f *replayFlags) suggestRules() []mistake {
 		{f.suggestFile != "" && !f.suggests, report.SuggestFileFlag + " goes with --suggest"},
 		{f.suggestFile == console.StandardInput,
 			report.SuggestFileFlag + " -: the limits must be a file, the report goes to standard output"},
-		{f.suggests && f.limits == "", "--suggest goes with --limits: a server's limits are not tried out"},
+		{f.suggests && f.limits == "",
+			"--suggest goes with --limits: a server's limits are not tried out"},
 		{f.suggests && f.compare != "", "--suggest and --compare do not go together: " +
 			"write the suggested limits to a file, and compare with that"},
 	}
@@ -165,7 +172,8 @@ func (f *replayFlags) suggestRules() []mistake {
 func (f *replayFlags) fileRules(tracePath string) []mistake {
 	const stdin = console.StandardInput
 	rules := []mistake{
-		{f.limits == stdin && tracePath == stdin, "trace and limits cannot both come from standard input"},
+		{f.limits == stdin && tracePath == stdin,
+			"trace and limits cannot both come from standard input"},
 		{f.compare == stdin && (tracePath == stdin || f.limits == stdin),
 			"only one of trace, --limits and --compare can come from standard input"},
 		{f.decisions == stdin,

@@ -132,8 +132,8 @@ func (r *replayRun) compareFiles(ctx context.Context) error {
 	return err
 }
 
-// suggestCapacities replays the trace against the limits file, and searches for capacities that deny
-// few enough calls.
+// suggestCapacities replays the trace against the limits file, and searches for capacities that
+// deny few enough calls.
 func (r *replayRun) suggestCapacities(ctx context.Context) error {
 	file, err := console.CreateAtomic(report.SuggestFileFlag, r.suggestFile)
 	if err != nil {

@@ -189,8 +189,8 @@ func merge(series []Series, each int, largest bool) []Series {
 }
 
 // stack lays values on top of each other on a scale of the given height, and returns where each
-// begins and the last ends. A value other than 0 gets at least the least height, so that it is seen;
-// what lies below is moved down if there is no room above.
+// begins and the last ends. A value other than 0 gets at least the least height, so that it is
+// seen; what lies below is moved down if there is no room above.
 func stack(values []uint64, top uint64, height, least int) []int {
 	edges := make([]int, len(values)+1)
 	for i := range values {

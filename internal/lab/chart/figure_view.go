@@ -7,14 +7,14 @@ import (
 )
 
 // overTime is the view of a figure over time, without its shapes and its scale.
-func overTime(title, note, unit string, times Times, series []Series, room int) *figureView {
+func overTime(title, unit string, times Times, series []Series, room int) *figureView {
 	places := most(series)
 	names := make([]string, places)
 	for i := range names {
 		names[i] = times.label(i, places)
 	}
 	return &figureView{
-		Title: title, Note: note, Keys: keys(series), Data: data("from", names, series, unit),
+		Title: title, Keys: keys(series), Data: data("from", names, series, unit),
 		Plot: &plotView{
 			Label: spoken(title), Desc: times.span(places) + ": " + described(series, unit),
 			Width: places * columnWidth, Height: plotHeight, Grid: []int{0, plotHeight / 2},
@@ -29,8 +29,8 @@ func (c *Columns) view() *figureView {
 	series := merge(c.Series, each, false)
 	times := c.Times.normal(most(c.Series)).each(each)
 	top := roundTop(highest(series), c.Unit)
-	v := overTime(perStep(c.Title, c.Unit, times), c.Note, c.Unit, times, series, wideRoom)
-	v.Wide = true
+	v := overTime(perStep(c.Title, c.Unit, times), c.Unit, times, series, wideRoom)
+	v.Note, v.Wide = c.Note, true
 	v.Plot.Scale = scaleLabels(top, c.Unit)
 	v.Plot.Shapes = shapes(series, rects(series, top, plotHeight, false))
 	return v
@@ -49,8 +49,8 @@ func (c *Comparison) view() *figureView {
 	for _, s := range below {
 		both = append(both, Series{c.Below.Name + ": " + s.Name, s.Tone, s.Values})
 	}
-	v := overTime(perStep(c.Title, c.Unit, times), c.Note, c.Unit, times, both, wideRoom)
-	v.Wide, v.Keys = true, keys(above)
+	v := overTime(perStep(c.Title, c.Unit, times), c.Unit, times, both, wideRoom)
+	v.Note, v.Wide, v.Keys = c.Note, true, keys(above)
 	p := v.Plot
 	p.Upper, p.Lower, p.Height = c.Above.Name, c.Below.Name, 2*plotHeight
 	p.Grid = []int{0, plotHeight / 2, plotHeight, plotHeight * 3 / 2, 2 * plotHeight}
@@ -68,7 +68,8 @@ func (l *Lines) view() *figureView {
 	series := merge(l.Series, each, true)
 	times := l.Times.normal(most(l.Series)).each(each)
 	top := roundTop(l.largest(), l.Unit)
-	v := overTime(l.Title, l.Note, l.Unit, times, series, halfRoom)
+	v := overTime(l.Title, l.Unit, times, series, halfRoom)
+	v.Note = l.Note
 	p := v.Plot
 	p.Scale = scaleLabels(top, l.Unit)
 	classes := seriesClasses(series)
@@ -163,8 +164,8 @@ type dataRow struct {
 	Cells []string
 }
 
-// seriesClasses are the CSS classes of the series: by their tone, or by their place among those that
-// have none.
+// seriesClasses are the CSS classes of the series: by their tone, or by their place among those
+// that have none.
 func seriesClasses(series []Series) []string {
 	out := make([]string, len(series))
 	others := 0

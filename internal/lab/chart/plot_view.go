@@ -36,8 +36,8 @@ type tooltipView struct {
 	Text     string
 }
 
-// tickView is a label below the plot, at a percentage of its width. Minor ones are hidden on a narrow
-// screen.
+// tickView is a label below the plot, at a percentage of its width. Minor ones are hidden on a
+// narrow screen.
 type tickView struct {
 	At, Anchor, Label string
 	Minor             bool

@@ -180,8 +180,8 @@ func (t *lineBuffer) peaks(lines []*Lines) []string {
 	return peaks
 }
 
-// spark draws a line of columns with a number of intervals merged in each, and returns how many cells
-// it takes.
+// spark draws a line of columns with a number of intervals merged in each, and returns how many
+// cells it takes.
 func (t *lineBuffer) spark(l *Lines, merged, wide int) (text string, width int) {
 	if len(l.Series) == 0 {
 		return "", 0

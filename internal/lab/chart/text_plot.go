@@ -60,8 +60,8 @@ func (p *textPlot) draw() {
 	p.axis()
 }
 
-// edges are where the series of an interval begin and end, in eighths of a row. Without colours only
-// the end of the lowest can be shown more exactly than to a row.
+// edges are where the series of an interval begin and end, in eighths of a row. Without colours
+// only the end of the lowest can be shown more exactly than to a row.
 func (p *textPlot) edges(i int) []int {
 	values := column(p.series, i)
 	if p.exact() || len(values) < 2 || sum(values[1:]) == 0 {

@@ -1,4 +1,5 @@
-// Package live shows the progress of a replay: as a table on a terminal that is redrawn, or as lines.
+// Package live shows the progress of a replay: as a table on a terminal that is redrawn, or as
+// lines.
 package live
 
 import (

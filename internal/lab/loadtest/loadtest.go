@@ -1,9 +1,9 @@
 // Package loadtest makes calls to a [weir.Service] and measures how it answers.
 //
-// A call reserves, thinks, and settles. In a closed loop each caller makes one call after the other,
-// so a slow service is asked less. In an open loop calls begin at planned times, whatever became of
-// earlier ones, and latency counts from those times: if a service stalls for a second, every call
-// that was due in that second is seen to wait, not only the one that was being served.
+// A call reserves, thinks, and settles. In a closed loop each caller makes one call after the
+// other, so a slow service is asked less. In an open loop calls begin at planned times, whatever
+// became of earlier ones, and latency counts from those times: if a service stalls for a second,
+// every call that was due in that second is seen to wait, not only the one that was being served.
 package loadtest
 
 import (
@@ -108,8 +108,8 @@ type Runner struct {
 	start time.Time // zero before the first call
 }
 
-// New makes a runner, or returns every mistake in the arguments, joined. Each is a [weir.Error] with
-// code [weir.Invalid], whose field is the option's name in lower case. New calls no service.
+// New makes a runner, or returns every mistake in the arguments, joined. Each is a [weir.Error]
+// with code [weir.Invalid], whose field is the option's name in lower case. New calls no service.
 func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 	options, err := o.withDefaults()
 	if err != nil {
@@ -126,8 +126,8 @@ func New(s weir.Service, mix []Template, o *Options) (*Runner, error) {
 	return &Runner{service: s, mix: mix, options: options, record: newRecord()}, nil
 }
 
-// Run makes the calls and returns what it measured. It first asks the service about the mix; what is
-// wrong with that (an unknown limit, a cost that can never fit, a caller without permission) is
+// Run makes the calls and returns what it measured. It first asks the service about the mix; what
+// is wrong with that (an unknown limit, a cost that can never fit, a caller without permission) is
 // returned at once, without a report. Otherwise there is a report beside every error: a run ends
 // early when ctx does, and after a hundred errors in a row. It then settles at once what is under
 // way.

@@ -27,8 +27,8 @@ type loop struct {
 	semaphore chan struct{}
 }
 
-// run makes the calls and settles all of them. It returns how long after the start it was stopped or
-// came to its end.
+// run makes the calls and settles all of them. It returns how long after the start it was stopped
+// or came to its end.
 func (l *loop) run(ctx context.Context) time.Duration {
 	end := l.record.to
 	last := end

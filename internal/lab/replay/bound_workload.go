@@ -63,8 +63,8 @@ type workloadBinder struct {
 	errs  []error
 }
 
-// bindWorkload asks a service which limits apply to each caller and its ancestors, and finds the cost
-// of each call on them. It checks that every call has all costs and an end.
+// bindWorkload asks a service which limits apply to each caller and its ancestors, and finds the
+// cost of each call on them. It checks that every call has all costs and an end.
 func bindWorkload(ctx context.Context, s weir.Service, w *Workload) (*boundWorkload, error) {
 	p := &workloadBinder{
 		boundWorkload: &boundWorkload{Workload: w, payers: make([]*pricedCaller, len(w.callers))},
@@ -130,8 +130,8 @@ func (p *boundWorkload) charged(name string) bool {
 	})
 }
 
-// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit needs
-// none, because a call takes one slot. Each missing cost is one mistake.
+// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit
+// needs none, because a call takes one slot. Each missing cost is one mistake.
 func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *pricedCaller {
 	out := &pricedCaller{EntityModel: by}
 	costs := map[string]namedCost{}

@@ -111,8 +111,8 @@ func (t *callCounts) count(a *Attempt, v *Decision) {
 	}
 }
 
-// row returns the count of a limit. It adds one for a limit that was configured on the server during
-// the replay.
+// row returns the count of a limit. It adds one for a limit that was configured on the server
+// during the replay.
 func (t *callCounts) row(s *weir.LimitStatus) *limitCount {
 	if row := t.rows[subjectLimit{s.Entity, s.Resource, s.Limit}]; row != nil {
 		return row

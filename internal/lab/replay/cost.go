@@ -84,7 +84,9 @@ func ParseCost(s string) (Cost, error) {
 		if err != nil {
 			return Cost{}, err
 		}
-		for _, p := range [][2]*int64{{&sum.call, &unit.call}, {&sum.input, &unit.input}, {&sum.output, &unit.output}} {
+		for _, p := range [][2]*int64{
+			{&sum.call, &unit.call}, {&sum.input, &unit.input}, {&sum.output, &unit.output},
+		} {
 			if *p[1] > 0 && *p[0] > math.MaxInt64-n {
 				return Cost{}, errTooLarge
 			}

@@ -17,7 +17,8 @@ type DecisionLog struct {
 	limits string
 }
 
-// NewDecisionLog makes a log for one replay against limits of that name. It makes many small writes.
+// NewDecisionLog makes a log for one replay against limits of that name. It makes many small
+// writes.
 func NewDecisionLog(to io.Writer, limits string) *DecisionLog {
 	d := &DecisionLog{json.NewEncoder(to), limits}
 	d.json.SetEscapeHTML(false)
@@ -106,7 +107,8 @@ type statusLine struct {
 // Reserved writes an attempt.
 func (d *DecisionLog) Reserved(a *Attempt, v *Decision) error {
 	l := reserveLine{
-		Kind: "reserve", AtMS: a.AtMS, Lease: a.Lease, Charges: []chargeLine{{a.Entity, a.Resource, a.Costs}},
+		Kind: "reserve", AtMS: a.AtMS, Lease: a.Lease,
+		Charges: []chargeLine{{a.Entity, a.Resource, a.Costs}},
 	}
 	switch {
 	case v.Err != nil:
@@ -119,8 +121,8 @@ func (d *DecisionLog) Reserved(a *Attempt, v *Decision) error {
 	for i := range v.Limits {
 		s := &v.Limits[i]
 		l.Limits = append(l.Limits, statusLine{
-			s.Entity, s.Resource, s.Limit, s.Kind, s.Capacity, s.Available, s.Requested, s.Exceeded, s.Shadow,
-			s.RetryAfter.Milliseconds(),
+			s.Entity, s.Resource, s.Limit, s.Kind, s.Capacity, s.Available, s.Requested,
+			s.Exceeded, s.Shadow, s.RetryAfter.Milliseconds(),
 		})
 	}
 	return d.json.Encode(l)

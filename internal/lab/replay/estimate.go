@@ -16,8 +16,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// Estimate says how many output tokens calls reserve. Its zero value is the truth: the number that a
-// call generated. It is the value of a flag.
+// Estimate says how many output tokens calls reserve. Its zero value is the truth: the number that
+// a call generated. It is the value of a flag.
 type Estimate struct {
 	fixed int64 // tokens, if set is true
 	share int64 // a quantile, in parts per million; 0 if estimates are not learned

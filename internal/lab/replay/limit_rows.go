@@ -183,8 +183,9 @@ func (s *replayRange) available(l *weir.Limit) *big.Int {
 	return n.Add(n, refill.Quo(refill, big.NewInt(l.RefillPeriod.Milliseconds())))
 }
 
-// periods counts the calendar periods of a budget that the range touches. A mistake in the trace may
-// make it span thousands of years, so hours and days are counted one by one only where clocks change.
+// periods counts the calendar periods of a budget that the range touches. A mistake in the trace
+// may make it span thousands of years, so hours and days are counted one by one only where clocks
+// change.
 func (s timeRange) periods(l *weir.Limit) int64 {
 	n := int64(0)
 	to := time.UnixMilli(s.toMS)

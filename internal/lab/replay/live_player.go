@@ -26,8 +26,8 @@ const (
 )
 
 // livePlayer plays a workload in real time, divided by a speed. Each call is sent at its time,
-// whatever became of the others, and settled its scaled duration after it was sent. So a slow server
-// does not slow the callers down; it makes them late.
+// whatever became of the others, and settled its scaled duration after it was sent. So a slow
+// server does not slow the callers down; it makes them late.
 type livePlayer struct {
 	*boundWorkload
 

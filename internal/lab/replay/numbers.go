@@ -12,8 +12,8 @@ import (
 // maxDistinct bounds how many different numbers a distribution tells apart.
 const maxDistinct = 1 << 18
 
-// distribution counts non-negative numbers. It is exact until there are too many different ones, and
-// then rounds them up to multiples of 2, 4, 8 and so on, so that its size is bounded.
+// distribution counts non-negative numbers. It is exact until there are too many different ones,
+// and then rounds them up to multiples of 2, 4, 8 and so on, so that its size is bounded.
 type distribution struct {
 	counts map[int64]int64 // by the number, without its lowest bits
 	drop   uint            // how many bits those are

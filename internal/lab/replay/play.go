@@ -29,9 +29,9 @@ type PlayOptions struct {
 // of its calls. Each call is sent at its time, whatever became of the others, and settled when it
 // ends. The service has limits of its own, whose time is not divided.
 //
-// Play stops sending when ctx ends, or when a hundred requests in a row have failed, and then settles
-// at once what is under way. There is a report beside the error then. As with [Run], an [UnfitError]
-// says that the workload does not fit the limits.
+// Play stops sending when ctx ends, or when a hundred requests in a row have failed, and then
+// settles at once what is under way. There is a report beside the error then. As with [Run], an
+// [UnfitError] says that the workload does not fit the limits.
 func Play(ctx context.Context, s weir.Service, w *Workload, o *PlayOptions) (*Report, error) {
 	if o == nil {
 		o = &PlayOptions{}
@@ -114,8 +114,8 @@ func (v *View) Take(now time.Time) *State {
 	defer v.player.mu.Unlock()
 	totals := &v.tally.totals
 	s := &State{
-		Done: totals.calls, Total: int64(len(v.player.calls)), Late: v.player.count.Late, Admitted: totals.admitted,
-		Denied: totals.denied, Errors: totals.faults,
+		Done: totals.calls, Total: int64(len(v.player.calls)), Late: v.player.count.Late,
+		Admitted: totals.admitted, Denied: totals.denied, Errors: totals.faults,
 		Left: max(v.player.start.Add(v.player.plannedTime()).Sub(now), 0),
 	}
 	s.PerSecond = v.rate(sample{now, s.Done})

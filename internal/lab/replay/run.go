@@ -35,8 +35,8 @@ type Options struct {
 // what became of its calls. It changes neither argument, and the same arguments have the same
 // result.
 //
-// An error about the definitions is a [*weir.Error] or several, joined. If the workload does not fit
-// the definitions it is an [UnfitError] or several. An error about a call names its line in the
+// An error about the definitions is a [*weir.Error] or several, joined. If the workload does not
+// fit the definitions it is an [UnfitError] or several. An error about a call names its line in the
 // trace.
 func Run(ctx context.Context, d *weir.Definitions, w *Workload, o *Options) (*Report, error) {
 	if o == nil {
@@ -56,7 +56,7 @@ func Run(ctx context.Context, d *weir.Definitions, w *Workload, o *Options) (*Re
 		watching = append(watching, o.Log)
 	}
 	began := time.Now()
-	e, err := simulate(ctx, p, d, o.Estimate, o.Retry, watching)
+	e, err := simulate(ctx, p, d, &Options{Estimate: o.Estimate, Retry: o.Retry, Watchers: watching})
 	if err != nil {
 		return nil, err
 	}
@@ -82,17 +82,16 @@ func bindTo(ctx context.Context, d *weir.Definitions, w *Workload) (p *boundWork
 }
 
 // simulate plays p in virtual time against the limits in d. Without definitions every call is
-// admitted.
+// admitted. It writes no log.
 func simulate(
-	ctx context.Context, p *boundWorkload, d *weir.Definitions, estimate Estimate, retry *RetryOptions,
-	watching []Watcher,
+	ctx context.Context, p *boundWorkload, d *weir.Definitions, o *Options,
 ) (e *simulator, err error) {
 	clock := &virtualClock{p.calls[0].AtMS}
 	e = &simulator{
 		boundWorkload: p, service: admitAll{}, ids: newLeaseIDs(p.seed), until: clock.until,
-		retry: retry, watchers: watching,
+		retry: o.Retry, watchers: o.Watchers,
 	}
-	if e.estimates, err = newEstimates(estimate, len(p.payers)); err != nil {
+	if e.estimates, err = newEstimates(o.Estimate, len(p.payers)); err != nil {
 		return nil, err
 	}
 	if e.estimates != nil {

@@ -63,8 +63,8 @@ func (d *sizedLimit) largest() int {
 	return i
 }
 
-// tooSmall returns the index of the largest round number that surely denies more than allowed calls,
-// because more calls than that cost more; 0 if there is none.
+// tooSmall returns the index of the largest round number that surely denies more than allowed
+// calls, because more calls than that cost more; 0 if there is none.
 func (d *sizedLimit) tooSmall(allowed int64) int {
 	more := int64(0)
 	for _, i := range slices.Backward(slices.Sorted(maps.Keys(d.over))) {

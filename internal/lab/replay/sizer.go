@@ -117,7 +117,9 @@ func (s *sizer) progress(sized int, replays, calls int64) {
 func (s *sizer) replay(
 	ctx context.Context, p *boundWorkload, d *weir.Definitions, f *firstAttempts, others ...Watcher,
 ) error {
-	_, err := simulate(ctx, p, d, s.options.Estimate, s.options.Retry, append([]Watcher{f}, others...))
+	_, err := simulate(ctx, p, d, &Options{
+		Estimate: s.options.Estimate, Retry: s.options.Retry, Watchers: append([]Watcher{f}, others...),
+	})
 	if errors.Is(err, errEnough) {
 		err = nil
 	}

@@ -90,10 +90,10 @@ type LimitLeftOut struct {
 // a workload's calls on arrival. Each declared limit gets one capacity with at most two significant
 // digits. A bucket keeps the ratio of its refill to its capacity, and periods stay.
 //
-// Each limit is sized alone first, by replays in which nothing else denies: the search finds a small
-// capacity that denies at most the share of the calls that the limit judges. If all of them together
-// deny more than the share of all calls, each is sized again with less of the share. The result was
-// replayed as a whole. The same arguments have the same result.
+// Each limit is sized alone first, by replays in which nothing else denies: the search finds a
+// small capacity that denies at most the share of the calls that the limit judges. If all of them
+// together deny more than the share of all calls, each is sized again with less of the share. The
+// result was replayed as a whole. The same arguments have the same result.
 //
 // Errors are those of [Run], and an [UnfitError] if no capacity is enough.
 func Suggest(
@@ -198,7 +198,8 @@ func (s *sizer) suggestions(ctx context.Context, part int64, sizes []int64) (*Su
 }
 
 // verify replays everything against some definitions, in which the declared limits have the given
-// capacities. It counts the calls that are denied on arrival: all, and those of each declared limit.
+// capacities. It counts the calls that are denied on arrival: all, and those of each declared
+// limit.
 func (s *sizer) verify(
 	ctx context.Context, d *weir.Definitions, sizes []int64,
 ) (denied int64, by []int64, err error) {

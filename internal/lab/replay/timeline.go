@@ -37,8 +37,8 @@ type Interval struct {
 	Errors int64 `json:"errors"`
 	// DeniedAttempts are all denials, including those of retries.
 	DeniedAttempts int64 `json:"denied_attempts"`
-	// TokensAsked are the tokens of the calls that arrived, TokensAdmitted of those that were admitted.
-	// They stop at the largest int64.
+	// TokensAsked are the tokens of the calls that arrived, TokensAdmitted of those that were
+	// admitted. They stop at the largest int64.
 	TokensAsked    int64 `json:"tokens_asked"`
 	TokensAdmitted int64 `json:"tokens_admitted"`
 }

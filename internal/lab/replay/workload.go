@@ -27,8 +27,8 @@ type WorkloadOptions struct {
 	Costs Costs
 }
 
-// Workload is what a replay plays: the calls of a trace and who makes them. It does not change, so it
-// can be played against several limits, even concurrently.
+// Workload is what a replay plays: the calls of a trace and who makes them. It does not change, so
+// it can be played against several limits, even concurrently.
 type Workload struct {
 	trace   *trace.Trace
 	calls   []trace.Call
@@ -48,8 +48,8 @@ const (
 	leaseStream  = 2
 )
 
-// NewWorkload returns the workload of a trace. It takes over the trace's calls, so a trace serves for
-// one workload only.
+// NewWorkload returns the workload of a trace. It takes over the trace's calls, so a trace serves
+// for one workload only.
 //
 // If the trace does not say who called, the seed does, in a way that must never change: each call
 // takes the next 64 bits x from PCG with the state (seed, 1), and is made by the tenant

@@ -241,8 +241,9 @@ func (o *Result) denials() []chart.Figure {
 
 // uses show how full each limit was; those that two files share stand beside each other.
 func (o *Result) uses() []chart.Section {
-	const note = "The most that was in use in each interval: the capacity less the least that an answer said " +
-		"was available. Where no call asked, windows and budgets are drawn as last seen, and other limits at 0."
+	const note = "The most that was in use in each interval: the capacity less the least that an " +
+		"answer said was available. Where no call asked, windows and budgets are drawn as last seen, " +
+		"and other limits at 0."
 	sides := o.sides()
 	a := o.Timeline
 	all := chart.Section{Title: "Use against capacity", Note: note}

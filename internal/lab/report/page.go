@@ -158,8 +158,8 @@ func (o *Result) reading() chart.Section {
 	return chart.Section{Title: "How to read this page", Note: strings.Join(words, " ")}
 }
 
-// pageTable makes a table of a page from one for a terminal. Its heads are in lower case but for the
-// first letter, and for A and B, which are names.
+// pageTable makes a table of a page from one for a terminal. Its heads are in lower case but for
+// the first letter, and for A and B, which are names.
 func pageTable(t *text.Table) *chart.Table {
 	out := &chart.Table{Rows: t.Rows}
 	for i := range t.Heads {

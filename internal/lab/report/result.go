@@ -1,4 +1,5 @@
-// Package report formats the report of a replay: as text for a terminal, and as a page with figures.
+// Package report formats the report of a replay: as text for a terminal, and as a page with
+// figures.
 //
 // A [Result] is the one model for both. Its facts and tables are the same in text and on the page,
 // and its figures are package chart's, which draws them in both places.

@@ -14,7 +14,8 @@ import (
 func (o *Result) limitsTable(page bool) (t *text.Table, shadow bool) {
 	t = &text.Table{Heads: []string{"ENTITY", "RESOURCE", "LIMIT", "KIND"}}
 	if o.Compare == nil {
-		t.Heads = append(t.Heads, ">ADMITTED", ">DENIED", ">ONLY IT", ">USED", ">AVAILABLE", "UNIT", ">USED %")
+		t.Heads = append(t.Heads,
+			">ADMITTED", ">DENIED", ">ONLY IT", ">USED", ">AVAILABLE", "UNIT", ">USED %")
 		for _, l := range o.Limits {
 			name := l.Limit
 			if l.Shadow {
@@ -27,14 +28,17 @@ func (o *Result) limitsTable(page bool) (t *text.Table, shadow bool) {
 				orMissing(string(l.UsedPercent)))
 		}
 	} else {
-		t.Heads = append(t.Heads, ">ADMITTED A", ">B", ">CHANGE", ">DENIED A", ">B", ">CHANGE", ">USED % A", ">B")
+		t.Heads = append(t.Heads,
+			">ADMITTED A", ">B", ">CHANGE", ">DENIED A", ">B", ">CHANGE", ">USED % A", ">B")
 		if page {
 			t.Heads[5], t.Heads[8], t.Heads[11] = ">ADMITTED B", ">DENIED B", ">USED % B"
 		}
 		for _, l := range o.Compare.Limits {
 			x, y := l.First, l.Second
 			shadow = shadow || x != nil && x.Shadow || y != nil && y.Shadow
-			cells := []string{replay.RowEntity(eitherRow(l)), rowResource(l.Resource), l.Limit, kindsText(x, y)}
+			cells := []string{
+				replay.RowEntity(eitherRow(l)), rowResource(l.Resource), l.Limit, kindsText(x, y),
+			}
 			for _, count := range []func(*replay.LimitReport) int64{
 				func(r *replay.LimitReport) int64 { return r.Admitted },
 				func(r *replay.LimitReport) int64 { return r.Denied },

@@ -46,7 +46,8 @@ func (c *columns) find(o *Options, header []string) (reasons []string) {
 	return reasons
 }
 
-// describeHeader says what is wrong with a header that is not UTF-8 with commas; empty if it may be.
+// describeHeader says what is wrong with a header that is not UTF-8 with commas; empty if it may
+// be.
 func describeHeader(header []string) string {
 	first := header[0]
 	switch {

@@ -37,8 +37,8 @@ type traceReader struct {
 	errs []error
 }
 
-// Read reads a trace: comma-separated values (RFC 4180, with LF or CRLF) with a header, in the order
-// of their times unless the options say to sort them. It returns every call, or the first ten
+// Read reads a trace: comma-separated values (RFC 4180, with LF or CRLF) with a header, in the
+// order of their times unless the options say to sort them. It returns every call, or the first ten
 // mistakes, joined. Each mistake names the file, the line, the column with its value, and the
 // reason.
 //

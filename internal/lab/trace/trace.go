@@ -7,7 +7,8 @@ import (
 	"errors"
 )
 
-// Call is one call of a trace. A trace may have millions, so it is small: 40 bytes without pointers.
+// Call is one call of a trace. A trace may have millions, so it is small: 40 bytes without
+// pointers.
 type Call struct {
 	AtMS          int64 // when it arrived, in Unix milliseconds
 	Input, Output int64 // tokens; their sum fits too

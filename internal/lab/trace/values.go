@@ -94,7 +94,8 @@ func IsNumber(text string) bool {
 	return digitsOnly(whole) && (!dotted || digitsOnly(decimals))
 }
 
-// numberMS converts a number of units to milliseconds, rounded down; more is true if it was rounded.
+// numberMS converts a number of units to milliseconds, rounded down; more is true if it was
+// rounded.
 func numberMS(text string, u Unit) (ms int64, more bool, reason string) {
 	whole, decimals, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole, 10, 64)
@@ -160,6 +161,6 @@ func shorten(s string) string {
 // digitsOnly reports whether a text is one or more decimal digits.
 func digitsOnly(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// MaxCallMS bounds how long a call lasts. It is less than the life of a lease, so that the lease can
-// be settled.
+// MaxCallMS bounds how long a call lasts. It is less than the life of a lease, so that the lease
+// can be settled.
 const MaxCallMS = 60*60*1000 - 1
