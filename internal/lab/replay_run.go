@@ -46,14 +46,9 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	}
 	defer page.Discard()
 	r.result = report.NewResult(page != nil)
-	switch {
-	case r.compare != "":
-		err = r.compareFiles(cmd.Context())
-	case r.suggests:
-		err = r.suggestCapacities(cmd.Context())
-	case r.limits != "":
-		_, _, err = r.againstFile(cmd.Context())
-	default:
+	if r.limits != "" {
+		err = r.againstFiles(cmd.Context())
+	} else {
 		err = r.againstServer(cmd)
 	}
 	if _, unfit := errors.AsType[replay.UnfitError](err); unfit {
@@ -75,48 +70,27 @@ func (r *replayRun) run(cmd *cobra.Command) error {
 	}))
 }
 
-// againstFile replays the trace against the limits file, and writes the decision log if asked.
-func (r *replayRun) againstFile(ctx context.Context) (*manifest.Manifest, *replay.Workload, error) {
-	m, err := connect.ReadLimits(ctx, r.app, r.limits)
+// againstFiles replays the trace against one limits file or two, and searches for capacities if
+// asked.
+func (r *replayRun) againstFiles(ctx context.Context) error {
+	suggested, err := console.CreateAtomic(report.SuggestFileFlag, r.suggestFile)
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	t, err := readTrace(ctx, r.app, r.trace, &r.read)
-	if err != nil {
-		return nil, nil, err
+	defer suggested.Discard()
+	names := []string{r.limits}
+	if r.compare != "" {
+		names = append(names, r.compare)
 	}
-	w := r.workload(t)
-	o := &replay.Options{Estimate: r.estimate, Retry: r.retries(), Watchers: r.result.Watchers(0)}
-	if line := r.app.ProgressLine(); line != nil {
-		o.Watchers = append(o.Watchers, live.NewProgress(line, w.Calls()))
-		defer line.Clear()
-	}
-	log, err := console.CreateAtomic("--decisions", r.decisions)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer log.Discard()
-	if log != nil {
-		o.Log = replay.NewDecisionLog(log, console.InputName(r.limits))
-	}
-	played, err := replay.Run(ctx, m.Definitions, w, o)
-	if err != nil {
-		return nil, nil, m.Locate(err)
-	}
-	played.LimitsFile = console.InputName(r.limits)
-	r.result.Report = played
-	return m, w, log.Commit()
-}
-
-// compareFiles replays the trace against two limits files.
-func (r *replayRun) compareFiles(ctx context.Context) error {
-	var of [2]replay.Candidate
-	for i, name := range []string{r.limits, r.compare} {
+	var of []replay.Candidate
+	for i, name := range names {
 		m, err := connect.ReadLimits(ctx, r.app, name)
 		if err != nil {
 			return err
 		}
-		of[i] = replay.Candidate{File: console.InputName(name), Limits: m, Watchers: r.result.Watchers(i)}
+		of = append(of, replay.Candidate{
+			File: console.InputName(name), Limits: m, Watchers: r.result.Watchers(i),
+		})
 	}
 	t, err := readTrace(ctx, r.app, r.trace, &r.read)
 	if err != nil {
@@ -124,51 +98,56 @@ func (r *replayRun) compareFiles(ctx context.Context) error {
 	}
 	w := r.workload(t)
 	o := &replay.Options{Estimate: r.estimate, Retry: r.retries()}
-	if line := r.app.ProgressLine(); line != nil {
-		o.Watchers = append(o.Watchers, live.NewProgress(line, 2*w.Calls()))
+	line := r.app.ProgressLine()
+	if line != nil {
+		o.Watchers = append(o.Watchers, live.NewProgress(line, len(of)*w.Calls()))
 		defer line.Clear()
 	}
-	r.result.Report, r.result.Compare, err = replay.Compare(ctx, w, of, o)
-	return err
-}
-
-// suggestCapacities replays the trace against the limits file, and searches for capacities that
-// deny few enough calls.
-func (r *replayRun) suggestCapacities(ctx context.Context) error {
-	file, err := console.CreateAtomic(report.SuggestFileFlag, r.suggestFile)
+	if r.compare != "" {
+		r.result.Report, r.result.Compare, err = replay.Compare(ctx, w, [2]replay.Candidate(of), o)
+		return err
+	}
+	log, err := console.CreateAtomic("--decisions", r.decisions)
 	if err != nil {
 		return err
 	}
-	defer file.Discard()
-	m, w, err := r.againstFile(ctx)
-	if err != nil {
-		r.result.Report = nil
-		return err
+	defer log.Discard()
+	if log != nil {
+		o.Log = replay.NewDecisionLog(log, of[0].File)
 	}
-	o := &replay.SuggestOptions{Estimate: r.estimate, Retry: r.retries()}
-	if line := r.app.ProgressLine(); line != nil {
-		o.Progress = func(p replay.SuggestProgress) {
-			line.Update(func(int) string { return suggestProgress(p) })
-		}
-		defer line.Clear()
-	}
-	s, err := replay.Suggest(ctx, m.Definitions, w, r.suggest, o)
+	o.Watchers = append(o.Watchers, of[0].Watchers...)
+	m := of[0].Limits
+	played, err := replay.Run(ctx, m.Definitions, w, o)
 	if err != nil {
-		r.result.Report = nil
 		return m.Locate(err)
 	}
-	r.result.Suggest = report.NewSuggested(s, r.suggestFile)
-	if file == nil {
+	played.LimitsFile = of[0].File
+	if err := log.Commit(); err != nil || !r.suggests {
+		r.result.Report = played
+		return err
+	}
+	s := &replay.SuggestOptions{Estimate: o.Estimate, Retry: o.Retry}
+	if line != nil {
+		s.Progress = func(p replay.SuggestProgress) {
+			line.Update(func(int) string { return suggestProgress(p) })
+		}
+	}
+	found, err := replay.Suggest(ctx, m.Definitions, w, r.suggest, s)
+	if err != nil {
+		return m.Locate(err)
+	}
+	r.result.Report, r.result.Suggest = played, report.NewSuggested(found, r.suggestFile)
+	if suggested == nil {
 		return nil
 	}
-	limits, err := manifest.Format(m.Namespace, s.Definitions)
+	limits, err := manifest.Format(m.Namespace, found.Definitions)
 	if err != nil {
 		return err
 	}
-	if _, err := file.Write(limits); err != nil {
+	if _, err := suggested.Write(limits); err != nil {
 		return err
 	}
-	return file.Commit()
+	return suggested.Commit()
 }
 
 // suggestProgress is the line that says how far a search is.

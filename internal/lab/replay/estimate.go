@@ -94,8 +94,8 @@ func (e *Estimate) truth() bool { return !e.set && e.share == 0 }
 type estimates struct {
 	how     Estimate
 	learned *estimator.Estimator // nil unless it learns
-	all     estimateCount
-	by      map[*pricedCaller]*estimateCount
+	all     *EstimateScore
+	by      map[*pricedCaller]*EstimateScore
 }
 
 // newEstimates returns estimates for up to pairs of an entity and a model.
@@ -103,7 +103,7 @@ func newEstimates(how Estimate, pairs int) (*estimates, error) {
 	if how.truth() {
 		return nil, nil
 	}
-	e := &estimates{how: how, by: map[*pricedCaller]*estimateCount{}}
+	e := &estimates{how: how, all: newEstimateScore(), by: map[*pricedCaller]*EstimateScore{}}
 	if how.share == 0 {
 		return e, nil
 	}
@@ -134,7 +134,7 @@ func (e *estimates) Completed(a *Attempt) error {
 	}
 	one := e.by[a.payer]
 	if one == nil {
-		one = &estimateCount{}
+		one = newEstimateScore()
 		e.by[a.payer] = one
 	}
 	e.all.add(a.Estimate, a.Call.Output)
@@ -176,34 +176,32 @@ type EstimateScore struct {
 	OverPercent json.Number `json:"over_percent,omitempty"`
 }
 
-// estimateCount counts for a score.
-type estimateCount struct {
-	calls, covered             int64
-	estimated, used, over, low big.Int
-
-	scratch big.Int
+func newEstimateScore() *EstimateScore {
+	return &EstimateScore{
+		TokensEstimated: new(big.Int), TokensUsed: new(big.Int),
+		TokensOver: new(big.Int), TokensUnder: new(big.Int),
+	}
 }
 
-func (c *estimateCount) add(estimated, used int64) {
-	sum := func(into *big.Int, n int64) { into.Add(into, c.scratch.SetInt64(n)) }
-	c.calls++
-	sum(&c.estimated, estimated)
-	sum(&c.used, used)
+func (s *EstimateScore) add(estimated, used int64) {
+	sum := func(into *big.Int, n int64) { into.Add(into, big.NewInt(n)) }
+	s.Calls++
+	sum(s.TokensEstimated, estimated)
+	sum(s.TokensUsed, used)
 	if used <= estimated {
-		c.covered++
-		sum(&c.over, estimated-used)
-		return
+		s.Covered++
+		sum(s.TokensOver, estimated-used)
+	} else {
+		s.Overruns++
+		sum(s.TokensUnder, used-estimated)
 	}
-	sum(&c.low, used-estimated)
 }
 
-func (c *estimateCount) score() EstimateScore {
-	return EstimateScore{
-		Calls: c.calls, Covered: c.covered, Overruns: c.calls - c.covered,
-		CoveredPercent:  percent(big.NewInt(c.covered), big.NewInt(c.calls)),
-		TokensEstimated: &c.estimated, TokensUsed: &c.used, TokensOver: &c.over, TokensUnder: &c.low,
-		OverPercent: percent(&c.over, &c.used),
-	}
+// done returns the score with its percentages.
+func (s *EstimateScore) done() EstimateScore {
+	s.CoveredPercent = percent(big.NewInt(s.Covered), big.NewInt(s.Calls))
+	s.OverPercent = percent(s.TokensOver, s.TokensUsed)
+	return *s
 }
 
 // report returns nil if calls reserved the truth.
@@ -211,12 +209,12 @@ func (e *estimates) report() *EstimateReport {
 	if e == nil {
 		return nil
 	}
-	r := &EstimateReport{EstimateScore: e.all.score(), CallersTotal: len(e.by)}
+	r := &EstimateReport{EstimateScore: e.all.done(), CallersTotal: len(e.by)}
 	if len(e.by) > shownEntities {
 		return r
 	}
 	for _, p := range slices.Collect(maps.Keys(e.by)) {
-		r.Callers = append(r.Callers, CallerScore{p.Entity, p.Resource, e.by[p].score()})
+		r.Callers = append(r.Callers, CallerScore{p.Entity, p.Resource, e.by[p].done()})
 	}
 	slices.SortFunc(r.Callers, func(a, b CallerScore) int {
 		// Compare a.Covered/a.Calls with b.Covered/b.Calls.

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/bits"
@@ -75,27 +76,22 @@ func (w *Workload) Calls() int { return len(w.calls) }
 // spreadCalls assigns each call to a tenant.
 func (w *Workload) spreadCalls() {
 	random := rand.NewPCG(w.seed, tenantStream)
-	resources := map[string]int32{} // the first caller of each
-	numbers := make([]int32, len(w.trace.Callers))
-	for i, by := range w.trace.Callers {
-		if _, ok := resources[by.Resource]; !ok {
-			resources[by.Resource] = int32(i)
-		}
-		numbers[i] = resources[by.Resource]
+	type caller struct {
+		tenant   int32
+		resource string
 	}
-	known := map[[2]int32]int32{}
+	known := map[caller]int32{}
 	w.callers = nil
 	for i := range w.calls {
 		c := &w.calls[i]
 		high, _ := bits.Mul64(random.Uint64(), uint64(w.spread))
-		tenant, resource := int32(high), numbers[c.Caller]
-		number, ok := known[[2]int32{tenant, resource}]
+		by := caller{int32(high), w.trace.Callers[c.Caller].Resource}
+		number, ok := known[by]
 		if !ok {
 			number = int32(len(w.callers))
-			known[[2]int32{tenant, resource}] = number
-			name := w.trace.Callers[resource].Resource
+			known[by] = number
 			w.callers = append(w.callers, trace.EntityModel{
-				Entity: TenantName(int(tenant)), Resource: name, Rank: tenant,
+				Entity: TenantName(int(by.tenant)), Resource: by.resource, Rank: by.tenant,
 			})
 		}
 		c.Caller = number
@@ -126,14 +122,9 @@ func newLeaseIDs(seed uint64) *leaseIDs {
 // next makes a ULID: 48 bits of the time, then the 80 highest of the next 128 random bits.
 func (l *leaseIDs) next(atMS int64) weir.LeaseID {
 	var id weir.LeaseID
-	for i := range 6 {
-		id[i] = byte(atMS >> (40 - 8*i))
-	}
-	hi, lo := l.random.Uint64(), l.random.Uint64()
-	for i := range 8 {
-		id[6+i] = byte(hi >> (56 - 8*i))
-	}
-	id[14], id[15] = byte(lo>>56), byte(lo>>48)
+	binary.BigEndian.PutUint64(id[:], uint64(atMS)<<16)
+	binary.BigEndian.PutUint64(id[6:], l.random.Uint64())
+	binary.BigEndian.PutUint16(id[14:], uint16(l.random.Uint64()>>48))
 	return id
 }
 
