@@ -66,49 +66,30 @@ func (t *lineBuffer) safe(text string, most int) string {
 	return strings.TrimRight(shorten(printable(text, t.ASCII), most, t.ASCII), " ")
 }
 
-// heading writes the title, the keys of the series to its right, and the note.
+// heading writes the title, the keys of the series to its right or below it, and the note.
 func (t *lineBuffer) heading(title, note string, series []Series) {
 	title = t.safe(title, t.Width)
-	keys, width := t.keys(series)
-	if width > 0 && cells(title)+2+width <= t.Width {
-		t.b.WriteString(left(title, t.Width-width) + keys + "\n")
-	} else {
-		if title != "" {
-			t.line(title)
+	var keys []string
+	width := -2 // of the keys with two spaces between them
+	for i := range series {
+		if name := t.safe(series[i].Name, t.Width-2); name != "" {
+			keys = append(keys, t.paint(t.fill(i), t.color(series, i))+" "+name)
+			width += 4 + cells(name)
 		}
-		t.keyLines(series)
+	}
+	if len(keys) > 0 && width <= t.Width {
+		keys = []string{strings.Join(keys, "  ")}
+	}
+	if len(keys) == 1 && cells(title)+2+width <= t.Width {
+		t.b.WriteString(left(title, t.Width-width))
+	} else if title != "" {
+		t.line(title)
+	}
+	for _, key := range keys {
+		t.b.WriteString(key + "\n")
 	}
 	if note != "" {
 		t.line(t.safe(note, t.Width))
-	}
-}
-
-// keys are the marks and names of the series, and how many cells they take.
-func (t *lineBuffer) keys(series []Series) (text string, width int) {
-	for i := range series {
-		name := t.safe(series[i].Name, t.Width)
-		if name == "" {
-			continue
-		}
-		if width > 0 {
-			text, width = text+"  ", width+2
-		}
-		text += t.paint(t.fill(i), t.color(series, i)) + " " + name
-		width += 2 + cells(name)
-	}
-	return text, width
-}
-
-// keyLines writes keys that do not fit beside the title.
-func (t *lineBuffer) keyLines(series []Series) {
-	if text, width := t.keys(series); width > 0 && width <= t.Width {
-		t.b.WriteString(text + "\n")
-		return
-	}
-	for i := range series {
-		if name := t.safe(series[i].Name, t.Width-2); name != "" {
-			t.b.WriteString(t.paint(t.fill(i), t.color(series, i)) + " " + name + "\n")
-		}
 	}
 }
 
@@ -164,40 +145,27 @@ type coloredText struct {
 
 // paint gives a text a colour if there are colours.
 func (t *lineBuffer) paint(text string, color int) string {
-	if !t.Color || text == "" {
-		return text
-	}
-	return coloredText{text, color, uncolored}.escaped()
+	return t.painted([]coloredText{{text, color, uncolored}})
 }
 
 // painted joins texts with as few escape sequences as possible.
 func (t *lineBuffer) painted(runs []coloredText) string {
 	var b strings.Builder
 	for len(runs) > 0 {
-		n := 1
-		for n < len(runs) && runs[n].color == runs[0].color && runs[n].back == runs[0].back {
-			n++
+		text, color, back := "", runs[0].color, runs[0].back
+		for len(runs) > 0 && runs[0].color == color && runs[0].back == back {
+			text, runs = text+runs[0].text, runs[1:]
 		}
-		whole := runs[0]
-		for _, r := range runs[1:n] {
-			whole.text += r.text
+		if t.Color && color != uncolored && text != "" {
+			text = "m" + text + "\x1b[0m"
+			if back != uncolored {
+				text = ";4" + strconv.Itoa(back) + text
+			}
+			text = "\x1b[3" + strconv.Itoa(color) + text
 		}
-		runs = runs[n:]
-		if t.Color && whole.color != uncolored {
-			whole.text = whole.escaped()
-		}
-		b.WriteString(whole.text)
+		b.WriteString(text)
 	}
 	return b.String()
-}
-
-// escaped adds the escape sequences.
-func (r coloredText) escaped() string {
-	back := ""
-	if r.back != uncolored {
-		back = ";4" + strconv.Itoa(r.back)
-	}
-	return "\x1b[3" + strconv.Itoa(r.color) + back + "m" + r.text + "\x1b[0m"
 }
 
 // cells is how many cells of a terminal a text takes.

@@ -7,7 +7,11 @@ import (
 )
 
 func (b *Bars) text(t *lineBuffer) {
-	t.heading(b.Title, b.Note, b.keyed())
+	keyed := b.Series
+	if len(keyed) < 2 {
+		keyed = nil // the title names a single series
+	}
+	t.heading(b.Title, b.Note, keyed)
 	rows := max(len(b.Labels), most(b.Series))
 	if rows == 0 || len(b.Series) == 0 {
 		t.line("nothing to show")
@@ -21,11 +25,7 @@ func (b *Bars) text(t *lineBuffer) {
 	if b.Grouped {
 		groups = slices.Collect(slices.Chunk(b.Series, 1))
 	}
-	numbers := t.numbers(b, groups, rows)
-	number := 0
-	for _, n := range numbers {
-		number = max(number, cells(n))
-	}
+	numbers, number := b.numbers(groups, rows)
 	l := barLayout{lineBuffer: t, top: b.top(), width: t.Width - name - number - 4, all: b.Series}
 	for i := range rows {
 		label := t.safe(b.label(i), t.Width/3)
@@ -39,14 +39,6 @@ func (b *Bars) text(t *lineBuffer) {
 			label = ""
 		}
 	}
-}
-
-// keyed are the series that need a key. The title names a single series.
-func (b *Bars) keyed() []Series {
-	if len(b.Series) < 2 {
-		return nil
-	}
-	return b.Series
 }
 
 func (b *Bars) label(i int) string {
@@ -64,29 +56,25 @@ func (b *Bars) top() uint64 {
 	return highest(b.Series)
 }
 
-// numbers are the texts beside the bars: the values of their parts.
-func (t *lineBuffer) numbers(b *Bars, groups [][]Series, rows int) []string {
+// numbers are the texts beside the bars: the values of their parts, aligned if they are stacked.
+func (b *Bars) numbers(groups [][]Series, rows int) (out []string, widest int) {
 	width := make([]int, len(b.Series))
 	for k := range b.Series {
-		for i := range rows {
+		for i := 0; i < rows && !b.Grouped; i++ {
 			width[k] = max(width[k], cells(plain(b.Series[k].at(i), b.Unit)))
 		}
 	}
-	var out []string
 	for i := range rows {
 		for _, series := range groups {
 			var parts []string
 			for k := range series {
-				w := 0
-				if !b.Grouped {
-					w = width[k]
-				}
-				parts = append(parts, right(plain(series[k].at(i), b.Unit), w))
+				parts = append(parts, right(plain(series[k].at(i), b.Unit), width[k]))
 			}
-			out = append(out, strings.Join(parts, "  "))
+			text := strings.Join(parts, "  ")
+			out, widest = append(out, text), max(widest, cells(text))
 		}
 	}
-	return out
+	return out, widest
 }
 
 // barLayout is the area of the bars.
