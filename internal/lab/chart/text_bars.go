@@ -21,10 +21,7 @@ func (b *Bars) text(t *lineBuffer) {
 	for i := range rows {
 		name = max(name, cells(t.safe(b.label(i), t.Width/3)))
 	}
-	groups := [][]Series{b.Series} // of each label
-	if b.Grouped {
-		groups = slices.Collect(slices.Chunk(b.Series, 1))
-	}
+	groups := b.groups()
 	numbers, number := b.numbers(groups, rows)
 	l := barLayout{lineBuffer: t, top: b.top(), width: t.Width - name - number - 4, all: b.Series}
 	for i := range rows {
@@ -39,6 +36,14 @@ func (b *Bars) text(t *lineBuffer) {
 			label = ""
 		}
 	}
+}
+
+// groups are the series of each bar of a label.
+func (b *Bars) groups() [][]Series {
+	if b.Grouped {
+		return slices.Collect(slices.Chunk(b.Series, 1))
+	}
+	return [][]Series{b.Series}
 }
 
 func (b *Bars) label(i int) string {

@@ -24,18 +24,20 @@ type textPlot struct {
 // newPlot lays out n intervals. The times are those of the series as drawn.
 func (t *lineBuffer) newPlot(series []Series, times Times, n int, top uint64, unit string) *textPlot {
 	p := &textPlot{lineBuffer: t, series: series, unit: unit, times: times, top: top, n: n}
-	p.margin = max(cells(short(top, unit)), cells(short(top/2, unit)))
+	p.margin = scaleWidth(top, unit)
 	p.each = max((t.Width-p.margin-2)/max(p.n, 1), 1)
 	return p
 }
 
-// columnsLeft is how many intervals fit beside the scale.
-func (t *lineBuffer) columnsLeft(top uint64, unit string) int {
-	return max(t.Width-2-max(cells(short(top, unit)), cells(short(top/2, unit))), 1)
+// scaleWidth is how many cells the labels of a scale take.
+func scaleWidth(top uint64, unit string) int {
+	return max(cells(short(top, unit)), cells(short(top/2, unit)))
 }
 
-// width is how many cells the plot has, without its margin.
-func (p *textPlot) width() int { return p.n * p.each }
+// columnsLeft is how many intervals fit beside the scale.
+func (t *lineBuffer) columnsLeft(top uint64, unit string) int {
+	return max(t.Width-2-scaleWidth(top, unit), 1)
+}
 
 // draw writes the plot, from its top.
 func (p *textPlot) draw() {
@@ -80,35 +82,25 @@ func (p *textPlot) cell(edges []int, row int, ruled bool) coloredText {
 		}
 	}
 	filled := min(edges[len(edges)-1], high) - low
-	switch {
-	case len(inside) == 0 && ruled:
-		return coloredText{strings.Repeat(p.ruleMark(), p.each), uncolored, uncolored}
-	case len(inside) == 0:
-		return coloredText{blank(p.each), uncolored, uncolored}
-	case len(inside) == 1:
+	color, back, text := uncolored, uncolored, " "
+	switch len(inside) {
+	case 0:
+		if ruled && p.ASCII {
+			text = "-"
+		} else if ruled {
+			text = "╌"
+		}
+	case 1:
 		k := inside[0]
-		return coloredText{strings.Repeat(p.fraction(k, filled), p.each), p.color(p.series, k), uncolored}
+		if color, text = p.color(p.series, k), p.fill(k); filled < eighths && (k == 0 || p.exact()) {
+			text = p.upright(filled)
+		}
+	default: // a cell has two colours, so a small gap above them is filled
+		below, above := inside[0], inside[len(inside)-1]
+		color, back = p.color(p.series, below), p.color(p.series, above)
+		text = p.upright(min(max(edges[below+1]-low, 1), eighths-1))
 	}
-	// A cell has two colours, so a small gap above them is filled.
-	below, above := inside[0], inside[len(inside)-1]
-	until := min(max(edges[below+1]-low, 1), eighths-1)
-	return coloredText{strings.Repeat(p.upright(until), p.each),
-		p.color(p.series, below), p.color(p.series, above)}
-}
-
-// fraction is a cell with one series in it, filled to a height.
-func (p *textPlot) fraction(k, filled int) string {
-	if filled < eighths && (k == 0 || p.exact()) {
-		return p.upright(filled)
-	}
-	return p.fill(k)
-}
-
-func (p *textPlot) ruleMark() string {
-	if p.ASCII {
-		return "-"
-	}
-	return "╌"
+	return coloredText{strings.Repeat(text, p.each), color, back}
 }
 
 // scaleLabel is the text left of a row: a number at the top and at half the height.
@@ -136,7 +128,7 @@ func (p *textPlot) axis() {
 	if p.ASCII {
 		corner, level, mark = "+", "-", "+"
 	}
-	width := p.width()
+	width := p.n * p.each
 	line := strings.Split(strings.Repeat(level, width), "")
 	labels, end := "", 0
 	for _, tick := range p.times.ticks(p.n, max(width/8, 1)) {
