@@ -10,8 +10,8 @@ import (
 type callCounts struct {
 	rows   map[subjectLimit]*limitCount
 	order  []*limitCount // subjects in their order, limits by name
-	totals totalCount
-	waits  distribution // the retry-after of each denial, in milliseconds
+	totals Totals        // without what is computed in the end
+	waits  distribution  // the retry-after of each denial, in milliseconds
 
 	scratch big.Int
 }
@@ -37,16 +37,9 @@ type limitCount struct {
 	appeared bool
 }
 
-// totalCount counts calls. A call that comes back is not denied yet.
-type totalCount struct {
-	calls, admitted, denied, faults int64
-	// The tokens of calls that can never be admitted count as denied. Those of other errors count as
-	// neither, because it is unknown what became of them.
-	tokensAdmitted, tokensDenied big.Int
-}
-
 func newCallCounts(subjects []*subject) *callCounts {
 	t := &callCounts{rows: map[subjectLimit]*limitCount{}}
+	t.totals.TokensAdmitted, t.totals.TokensDenied = new(big.Int), new(big.Int)
 	for _, s := range subjects {
 		for i := range s.limits {
 			t.add(&limitCount{subject: s, limit: &s.limits[i]})
@@ -87,28 +80,42 @@ func (t *callCounts) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// count counts what became of a call, once that is known.
+// count counts what became of a call, once that is known. The tokens of a call that can never be
+// admitted count as denied. Those of other errors count as neither, because it is unknown what became
+// of the call.
 func (t *callCounts) count(a *Attempt, v *Decision) {
+	c := &t.totals
 	if a.Number == 1 {
-		t.totals.calls++
+		c.Calls++
 	}
 	tokens := t.scratch.SetInt64(a.Call.Tokens())
 	switch {
 	case v.Err != nil:
-		t.totals.faults++
+		c.Errors++
 	case v.Denied != nil:
 		t.waits.add(v.Denied.RetryAfter.Milliseconds())
 		if v.Retries {
 			return
 		}
-		t.totals.denied++
+		c.Denied++
 	default:
-		t.totals.admitted++
-		t.totals.tokensAdmitted.Add(&t.totals.tokensAdmitted, tokens)
+		c.Admitted++
+		c.TokensAdmitted.Add(c.TokensAdmitted, tokens)
 	}
 	if v.Denied != nil || v.Err != nil && v.Err.Code == weir.NeverSatisfiable {
-		t.totals.tokensDenied.Add(&t.totals.tokensDenied, tokens)
+		c.TokensDenied.Add(c.TokensDenied, tokens)
 	}
+}
+
+// done returns the totals with what is computed in the end.
+func (t *callCounts) done() Totals {
+	out, calls := t.totals, big.NewInt(t.totals.Calls)
+	out.AdmittedPercent = percent(big.NewInt(out.Admitted), calls)
+	out.DeniedPercent = percent(big.NewInt(out.Denied), calls)
+	if t.waits.total > 0 {
+		out.RetryAfterP50MS, out.RetryAfterP95MS = new(t.waits.quantile(50)), new(t.waits.quantile(95))
+	}
+	return out
 }
 
 // row returns the count of a limit. It adds one for a limit that was configured on the server

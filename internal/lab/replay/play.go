@@ -114,8 +114,8 @@ func (v *View) Take(now time.Time) *State {
 	defer v.player.mu.Unlock()
 	totals := &v.tally.totals
 	s := &State{
-		Done: totals.calls, Total: int64(len(v.player.calls)), Late: v.player.count.Late,
-		Admitted: totals.admitted, Denied: totals.denied, Errors: totals.faults,
+		Done: totals.Calls, Total: int64(len(v.player.calls)), Late: v.player.count.Late,
+		Admitted: totals.Admitted, Denied: totals.Denied, Errors: totals.Errors,
 		Left: max(v.player.start.Add(v.player.plannedTime()).Sub(now), 0),
 	}
 	s.PerSecond = v.rate(sample{now, s.Done})

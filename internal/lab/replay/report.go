@@ -56,21 +56,6 @@ type Totals struct {
 	RetryAfterP95MS *int64      `json:"retry_after_p95_ms,omitempty"`
 }
 
-func newTotals(t *callCounts) Totals {
-	c := &t.totals
-	out := Totals{
-		Calls: c.calls, Admitted: c.admitted, Denied: c.denied, Errors: c.faults,
-		AdmittedPercent: percent(big.NewInt(c.admitted), big.NewInt(c.calls)),
-		DeniedPercent:   percent(big.NewInt(c.denied), big.NewInt(c.calls)),
-		TokensAdmitted:  &c.tokensAdmitted, TokensDenied: &c.tokensDenied,
-	}
-	if t.waits.total > 0 {
-		out.RetryAfterP50MS = new(t.waits.quantile(50))
-		out.RetryAfterP95MS = new(t.waits.quantile(95))
-	}
-	return out
-}
-
 // newReport makes the report of a workload that was played in the given time.
 func (p *boundWorkload) newReport(c *counters, e *estimates, s timeRange) *Report {
 	r := &Report{
@@ -78,7 +63,7 @@ func (p *boundWorkload) newReport(c *counters, e *estimates, s timeRange) *Repor
 		From: trace.FormatTime(s.fromMS), To: trace.FormatTime(s.toMS), SpanMS: s.ms(),
 		Entities: p.spread, EntityColumn: p.trace.EntityColumn, Seed: p.seed,
 		Latency: p.latency.String(), Costs: map[string]string{},
-		Limits: limitReports(c.tally, s), Totals: newTotals(c.tally),
+		Limits: limitReports(c.tally, s), Totals: c.tally.done(),
 		Estimates: e.report(), Retry: c.retry.done(), Timeline: c.timeline.done(),
 	}
 	if p.trace.DurationColumn != "" {

@@ -81,7 +81,7 @@ complete of 1020: [map[rpm:2]]`
 		r.WaitMS != (Quantiles{0, 20, 20, 20}) || r.PatienceMS != 1000 {
 		t.Errorf("got %+v, want 7 attempts, 2 admitted first and 2 later, who waited 10 and 20", r)
 	}
-	if got := c.tally.totals; got.calls != 4 || got.admitted != 4 || got.denied != 0 {
+	if got := c.tally.totals; got.Calls != 4 || got.Admitted != 4 || got.Denied != 0 {
 		t.Errorf("got %+v, want 4 calls, all admitted", got)
 	}
 }
@@ -109,7 +109,7 @@ func TestRetryGivesUp(t *testing.T) {
 		}
 		r, totals := counted.retry.report, counted.tally.totals
 		if r.Attempts != c.attempts || r.GivenUp != 1 || e.lastMS != c.lastMS ||
-			totals.denied != 1 || totals.tokensDenied.Int64() != 7 || totals.calls != 1 {
+			totals.Denied != 1 || totals.TokensDenied.Int64() != 7 || totals.Calls != 1 {
 			t.Errorf("%v: got %+v and %+v until %d, want %d attempts until %d and one that gave up",
 				c.after, r, totals, e.lastMS, c.attempts, c.lastMS)
 		}
