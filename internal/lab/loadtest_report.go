@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/internal/text"
 )
 
-// loadtestReport is what a load test has found. Figures are those of the measured time, without the
-// warm-up, except for the leases.
+// loadtestReport is the report of a load test as it is printed in JSON. All figures but those of the
+// leases are about the measured time, without the warm-up.
 type loadtestReport struct {
 	Server string `json:"server"`
 	// Loop is "closed" or "open".
@@ -27,10 +27,10 @@ type loadtestReport struct {
 	CancelPercent int      `json:"cancel_percent"`
 	Seed          uint64   `json:"seed"`
 
-	// ElapsedMS is how long was measured; less than the duration where the run was stopped.
+	// ElapsedMS is how long was measured; less than the duration if the run was stopped.
 	ElapsedMS int64 `json:"elapsed_ms"`
-	// ServedMS is how long it took to the last answer to what was due in that time. Rates of what was
-	// done count over it.
+	// ServedMS is how long it took to the last answer to what was due in that time. Rates of answers
+	// count over it.
 	ServedMS int64                  `json:"served_ms"`
 	Calls    loadtestCalls          `json:"calls"`
 	Latency  []loadtestRow          `json:"latency"`
@@ -43,7 +43,7 @@ type loadtestReport struct {
 	measured *loadtest.Report
 }
 
-// loadtestCalls counts calls. In a closed loop all that began were planned.
+// loadtestCalls counts calls. In a closed loop all calls that began were planned.
 type loadtestCalls struct {
 	Planned          int64       `json:"planned"`
 	Started          int64       `json:"started"`
@@ -58,8 +58,8 @@ type loadtestCalls struct {
 	Degraded         int64       `json:"degraded"`
 }
 
-// loadtestRow is one verb with one result. Latency counts from when a request was due; the service
-// time, which only an open loop has, from when it was sent.
+// loadtestRow is one verb with one result. Latency counts from when a request was due. Only an open
+// loop has the service time, which counts from when it was sent.
 type loadtestRow struct {
 	Verb      string      `json:"verb"`
 	Result    string      `json:"result"`
@@ -131,12 +131,12 @@ func toMicroseconds(q loadtest.Quantiles) loadtestQuantiles {
 	return loadtestQuantiles{us(q.P50), us(q.P90), us(q.P95), us(q.P99), us(q.P999), us(q.Max)}
 }
 
-// jsonPerSecond writes a rate as JSON has numbers.
+// jsonPerSecond writes a rate as a JSON number.
 func jsonPerSecond(n int64, span time.Duration) json.Number {
 	return json.Number(strings.ReplaceAll(perSecond(n, span), ",", ""))
 }
 
-// table prints the report for people.
+// table prints the report as text.
 func (r *loadtestReport) table(b *bytes.Buffer) {
 	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 	head := text.Table{}
@@ -180,7 +180,7 @@ func (r *loadtestReport) table(b *bytes.Buffer) {
 	r.foot(b)
 }
 
-// shownRequests is how many sorts of requests a table names.
+// shownRequests is how many kinds of requests a table names.
 const shownRequests = 8
 
 // rows prints one kind of latency.
@@ -247,7 +247,7 @@ func (r *loadtestReport) foot(b *bytes.Buffer) {
 	t.Write(b)
 }
 
-// formatLatency writes a latency in three digits.
+// formatLatency writes a latency with three digits.
 func formatLatency(d time.Duration) string {
 	unit := 10 * time.Nanosecond
 	for _, u := range []time.Duration{
@@ -262,7 +262,7 @@ func formatLatency(d time.Duration) string {
 	return d.Round(unit).String()
 }
 
-// perSecond writes how many a second that is, with a decimal where there are few.
+// perSecond writes a rate, with a decimal if it is low.
 func perSecond(n int64, span time.Duration) string {
 	us := span.Microseconds()
 	if us <= 0 {

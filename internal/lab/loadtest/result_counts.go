@@ -51,16 +51,12 @@ type resultCounts struct {
 	rows     map[kind]*row
 	errors   map[errorKey]int64
 	deniedBy map[DeniedBy]int64
-	degraded int64
-	// started counts calls, late those that began too late, and lateMax is the longest delay.
-	started, late int64
-	lateMax       time.Duration
-	lastAnswer    time.Time
+	out      Report // without rows, errors and denials
+	// lastAnswer is that of a measured request.
+	lastAnswer time.Time
 	// What follows counts from the first call on, measured or not.
 	calls, admitted, denied, failed int64
-	taken, settled                  int64
 	leftovers                       []leftover
-	left                            int64
 	inARow                          int
 	answers                         int64
 	last                            error
@@ -92,11 +88,11 @@ func (r *resultCounts) begun(due, sent time.Time) {
 	if !r.measures(due) {
 		return
 	}
-	r.started++
+	r.out.Started++
 	behind := sent.Sub(due)
-	r.lateMax = max(r.lateMax, behind)
+	r.out.LateMax = max(r.out.LateMax, behind)
 	if behind > LateBy {
-		r.late++
+		r.out.Late++
 	}
 }
 
@@ -121,11 +117,11 @@ func (r *resultCounts) addReserved(at timestamps, c *call, lease *weir.Lease, er
 		r.note(at, kind{Reserve, Admitted})
 		if lease.Degraded {
 			if r.measures(at.due) {
-				r.degraded++
+				r.out.Degraded++
 			}
 			return false // it never was in the store
 		}
-		r.taken++
+		r.out.Taken++
 		return true
 	}
 	return false
@@ -136,7 +132,7 @@ func (r *resultCounts) addSettled(at timestamps, verb Verb, id weir.LeaseID, err
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil {
-		r.settled++
+		r.out.Settled++
 		r.note(at, kind{verb, Done})
 		return
 	}
@@ -212,7 +208,7 @@ func (r *resultCounts) addLeftover(lease leftover) {
 	switch {
 	case lease.id.IsZero():
 	case len(r.leftovers) >= maxLeftovers:
-		r.left++
+		r.out.Left++
 	default:
 		r.leftovers = append(r.leftovers, lease)
 	}
@@ -224,13 +220,13 @@ func (r *resultCounts) addCancelled(lease leftover, err error) {
 	defer r.mu.Unlock()
 	switch {
 	case err == nil || errors.Is(err, weir.Ended) || errors.Is(err, weir.Conflict):
-		r.settled++
+		r.out.Settled++
 		if !lease.taken { // so it was made
-			r.taken++
+			r.out.Taken++
 		}
 	case errors.Is(err, weir.UnknownLease): // it was never made, or has expired
 	default:
-		r.left++
+		r.out.Left++
 	}
 }
 
@@ -299,10 +295,8 @@ func (r *resultCounts) failure(stopped error) error {
 func (r *resultCounts) report() *Report {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	out := &Report{
-		Started: r.started, Late: r.late, LateMax: r.lateMax, Degraded: r.degraded,
-		Served: max(r.lastAnswer.Sub(r.from), 0), Taken: r.taken, Settled: r.settled, Left: r.left,
-	}
+	out := r.out
+	out.Served = max(r.lastAnswer.Sub(r.from), 0)
 	for _, k := range []kind{
 		{Reserve, Admitted}, {Reserve, Denied}, {Reserve, Failed},
 		{Complete, Done}, {Complete, Failed}, {Cancel, Done}, {Cancel, Failed},
@@ -326,5 +320,5 @@ func (r *resultCounts) report() *Report {
 	}) {
 		out.Errors = append(out.Errors, ErrorCount{k.verb, k.code, r.errors[k]})
 	}
-	return out
+	return &out
 }
