@@ -130,16 +130,29 @@ func (p *boundWorkload) charged(name string) bool {
 	})
 }
 
-// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit
-// needs none, because a call takes one slot. Each missing cost is one mistake.
+// payer returns the costs of a caller's calls on every limit of its chain. A concurrency limit needs
+// none, because a call takes one slot. Each missing cost is one mistake.
 func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *pricedCaller {
 	out := &pricedCaller{EntityModel: by}
 	costs := map[string]namedCost{}
 	limited := false
 	for at := e; at != nil; at = at.Parent {
 		for i := range at.Limits {
+			l := &at.Limits[i]
 			limited = true
-			p.cost(costs, at.Entity, &at.Limits[i])
+			c, known := p.costs.find(l.Name)
+			slots := l.Kind == weir.Concurrency
+			if slots {
+				c, known = p.costs[l.Name] // the built-in costs are for other kinds
+			}
+			switch {
+			case known:
+				costs[l.Name] = namedCost{l.Name, c, slots || costs[l.Name].slots}
+			case !slots:
+				p.addMistake("cost "+l.Name, fmt.Sprintf(
+					"what does a call cost on the limit %s of %s? Say it with --cost %s=EXPR",
+					l.Name, at.Entity, l.Name))
+			}
 		}
 		s := p.subject(at)
 		out.chain = append(out.chain, s)
@@ -159,23 +172,6 @@ func (p *workloadBinder) payer(by trace.EntityModel, e *weir.Explanation) *price
 		out.costs = append(out.costs, costs[name])
 	}
 	return out
-}
-
-// cost finds the cost of a call on a limit.
-func (p *workloadBinder) cost(costs map[string]namedCost, entity string, l *weir.Limit) {
-	c, ok := p.costs.find(l.Name)
-	if l.Kind == weir.Concurrency {
-		if c, ok = p.costs[l.Name]; ok {
-			costs[l.Name] = namedCost{l.Name, c, true}
-		}
-		return
-	}
-	if !ok {
-		p.addMistake("cost "+l.Name, fmt.Sprintf(
-			"what does a call cost on the limit %s of %s? Say it with --cost %s=EXPR",
-			l.Name, entity, l.Name))
-	}
-	costs[l.Name] = namedCost{l.Name, c, costs[l.Name].slots}
 }
 
 // addMistake notes a mistake, once for each key.
