@@ -64,7 +64,7 @@ func (p *boundWorkload) newReport(c *counters, e *estimates, s timeRange) *Repor
 		Entities: p.spread, EntityColumn: p.trace.EntityColumn, Seed: p.seed,
 		Latency: p.latency.String(), Costs: map[string]string{},
 		Limits: limitReports(c.tally, s), Totals: c.tally.done(),
-		Estimates: e.report(), Retry: c.retry.done(), Timeline: c.timeline.done(),
+		Estimates: e.report(), Retry: c.retry.done(), Timeline: &c.timeline.Timeline,
 	}
 	if p.trace.DurationColumn != "" {
 		r.Latency = "column " + trace.QuoteName(p.trace.DurationColumn)

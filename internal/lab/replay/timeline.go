@@ -80,7 +80,7 @@ type limitUse struct {
 func newTimeline(t *callCounts, s timeRange) *timeline {
 	l := &timeline{rows: map[subjectLimit]*limitUse{}}
 	l.FromMS, l.IntervalMS = s.fromMS, s.ms()/maxIntervals+1
-	l.Limits = []*LimitTimeline{}
+	l.Intervals, l.Limits = []Interval{}, []*LimitTimeline{} // never null in JSON
 	for _, r := range limitRows(t) {
 		if len(l.Limits) == maxTimelineRows {
 			l.RowsLeftOut++
@@ -111,7 +111,7 @@ func (l *timeline) at(atMS int64) int {
 }
 
 // lengthen adds empty intervals until there are that many.
-func (l *timeline) lengthen(intervals int) {
+func (l *Timeline) lengthen(intervals int) {
 	for len(l.Intervals) < intervals {
 		l.Intervals = append(l.Intervals, Interval{})
 		for _, row := range l.Limits {
@@ -121,25 +121,20 @@ func (l *timeline) lengthen(intervals int) {
 }
 
 // mergePairs merges every two neighbours, which doubles the interval.
-func (l *timeline) mergePairs() {
+func (l *Timeline) mergePairs() {
+	l.lengthen((len(l.Intervals) + 1) / 2 * 2)
 	l.IntervalMS *= 2
-	n := (len(l.Intervals) + 1) / 2
+	n := len(l.Intervals) / 2
 	for i := range n {
-		sum := l.Intervals[2*i]
-		if 2*i+1 < len(l.Intervals) {
-			sum.add(&l.Intervals[2*i+1])
+		l.Intervals[i] = l.Intervals[2*i]
+		l.Intervals[i].add(&l.Intervals[2*i+1])
+		for _, row := range l.Limits {
+			row.Denied[i] = row.Denied[2*i] + row.Denied[2*i+1]
+			row.PeakUse[i] = max(row.PeakUse[2*i], row.PeakUse[2*i+1])
 		}
-		l.Intervals[i] = sum
 	}
 	l.Intervals = l.Intervals[:n]
 	for _, row := range l.Limits {
-		for i := range n {
-			denied, peak := row.Denied[2*i], row.PeakUse[2*i]
-			if 2*i+1 < len(row.Denied) {
-				denied, peak = denied+row.Denied[2*i+1], max(peak, row.PeakUse[2*i+1])
-			}
-			row.Denied[i], row.PeakUse[i] = denied, peak
-		}
 		row.Denied, row.PeakUse = row.Denied[:n], row.PeakUse[:n]
 	}
 }
@@ -192,33 +187,26 @@ func (l *timeline) Reserved(a *Attempt, v *Decision) error {
 	return nil
 }
 
-// done returns what there is.
-func (l *timeline) done() *Timeline {
-	if l.Intervals == nil {
-		l.Intervals = []Interval{}
-	}
-	return &l.Timeline
-}
-
 // AlignTimelines returns copies of the timelines of two runs of one workload that have equal
 // intervals and the same number of them, so that they can be drawn on one axis.
 func AlignTimelines(a, b *Timeline) (first, second *Timeline) {
 	step := max(a.IntervalMS, b.IntervalMS)
-	wideA, wideB := a.widen(step), b.widen(step)
-	n := max(len(wideA.Intervals), len(wideB.Intervals))
-	wideA.lengthen(n)
-	wideB.lengthen(n)
-	return wideA.done(), wideB.done()
+	first, second = a.widen(step), b.widen(step)
+	n := max(len(first.Intervals), len(second.Intervals))
+	first.lengthen(n)
+	second.lengthen(n)
+	return first, second
 }
 
 // widen returns a copy whose intervals have at least that length. Intervals grow by doubling, and
 // those of one workload began with the same length.
-func (l *Timeline) widen(stepMS int64) *timeline {
-	wide := &timeline{Timeline: *l}
+func (l *Timeline) widen(stepMS int64) *Timeline {
+	wide := new(*l)
 	wide.Intervals, wide.Limits = slices.Clone(l.Intervals), make([]*LimitTimeline, len(l.Limits))
 	for i, row := range l.Limits {
 		wide.Limits[i] = new(*row)
-		wide.Limits[i].Denied, wide.Limits[i].PeakUse = slices.Clone(row.Denied), slices.Clone(row.PeakUse)
+		wide.Limits[i].Denied = slices.Clone(row.Denied)
+		wide.Limits[i].PeakUse = slices.Clone(row.PeakUse)
 	}
 	for wide.IntervalMS < stepMS {
 		wide.mergePairs()
