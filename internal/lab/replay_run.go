@@ -78,12 +78,11 @@ func (r *replayRun) againstFiles(ctx context.Context) error {
 		return err
 	}
 	defer suggested.Discard()
-	names := []string{r.limits}
-	if r.compare != "" {
-		names = append(names, r.compare)
-	}
 	var of []replay.Candidate
-	for i, name := range names {
+	for i, name := range []string{r.limits, r.compare} {
+		if name == "" {
+			continue
+		}
 		m, err := connect.ReadLimits(ctx, r.app, name)
 		if err != nil {
 			return err
@@ -126,13 +125,7 @@ func (r *replayRun) againstFiles(ctx context.Context) error {
 		r.result.Report = played
 		return err
 	}
-	s := &replay.SuggestOptions{Estimate: o.Estimate, Retry: o.Retry}
-	if line != nil {
-		s.Progress = func(p replay.SuggestProgress) {
-			line.Update(func(int) string { return suggestProgress(p) })
-		}
-	}
-	found, err := replay.Suggest(ctx, m.Definitions, w, r.suggest, s)
+	found, err := r.searchCapacities(ctx, m, w, line)
 	if err != nil {
 		return m.Locate(err)
 	}
@@ -148,6 +141,19 @@ func (r *replayRun) againstFiles(ctx context.Context) error {
 		return err
 	}
 	return suggested.Commit()
+}
+
+// searchCapacities searches for capacities that deny few enough calls, and shows how far it is.
+func (r *replayRun) searchCapacities(
+	ctx context.Context, m *manifest.Manifest, w *replay.Workload, line *console.ProgressLine,
+) (*replay.Suggestions, error) {
+	o := &replay.SuggestOptions{Estimate: r.estimate, Retry: r.retries()}
+	if line != nil {
+		o.Progress = func(p replay.SuggestProgress) {
+			line.Update(func(int) string { return suggestProgress(p) })
+		}
+	}
+	return replay.Suggest(ctx, m.Definitions, w, r.suggest, o)
 }
 
 // suggestProgress is the line that says how far a search is.
