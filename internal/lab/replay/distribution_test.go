@@ -2,7 +2,6 @@ package replay
 
 import (
 	"cmp"
-	"container/heap"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -49,9 +48,9 @@ func TestEventQueue(t *testing.T) {
 	for range 1000 {
 		n := event{atMS: random.Int64N(20), kind: eventKind(random.IntN(3)), seq: int32(random.IntN(5))}
 		in = append(in, n)
-		heap.Push(&q, n)
+		q.push(n)
 		if random.IntN(3) == 0 { // in between, the first is always the least
-			got, want := heap.Pop(&q).(event), slices.MinFunc(in, compare)
+			got, want := q.pop(), slices.MinFunc(in, compare)
 			if got != want {
 				t.Fatalf("got %+v, want %+v", got, want)
 			}
@@ -60,7 +59,7 @@ func TestEventQueue(t *testing.T) {
 		}
 	}
 	for len(q) > 0 {
-		out = append(out, heap.Pop(&q).(event))
+		out = append(out, q.pop())
 	}
 	slices.SortFunc(in, compare)
 	if !slices.Equal(in, out) {

@@ -1,8 +1,6 @@
 package replay
 
 import (
-	"cmp"
-	"container/heap"
 	"context"
 	"fmt"
 
@@ -49,23 +47,25 @@ const (
 
 // run plays the whole workload. It stops at the first error that is not a call's own.
 func (e *simulator) run(ctx context.Context) error {
-	heap.Push(&e.queue, event{atMS: e.calls[0].AtMS, kind: arrives, try: 1})
+	e.queue.push(event{atMS: e.calls[0].AtMS, kind: arrives, try: 1})
 	for len(e.queue) > 0 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		due := heap.Pop(&e.queue).(event)
+		due := e.queue.pop()
 		if next := due.seq + 1; due.kind == arrives && int(next) < len(e.calls) {
-			heap.Push(&e.queue, event{atMS: e.calls[next].AtMS, kind: arrives, seq: next, try: 1})
+			e.queue.push(event{atMS: e.calls[next].AtMS, kind: arrives, seq: next, try: 1})
 		}
 		e.operations++
 		e.lastMS = due.atMS
 		e.until(due.atMS)
-		act := e.reserve
+		var err error
 		if due.kind == ends {
-			act = e.complete
+			err = e.complete(ctx, &due)
+		} else {
+			err = e.reserve(ctx, &due)
 		}
-		if err := act(ctx, &due); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -87,13 +87,13 @@ func (e *simulator) reserve(ctx context.Context, due *event) error {
 		return fmt.Errorf("%s:%d: reserve: %w", e.trace.Name, c.Line, err)
 	}
 	if v.Admitted() {
-		heap.Push(&e.queue, event{
+		e.queue.push(event{
 			atMS: a.EndMS, kind: ends, seq: due.seq, try: due.try,
 			beganMS: due.atMS, estimate: a.Estimate, lease: a.Lease,
 		})
 	} else if back, ok := e.retry.returns(a, v); ok {
 		v.Retries = true
-		heap.Push(&e.queue, event{atMS: back, kind: returns, seq: due.seq, try: due.try + 1})
+		e.queue.push(event{atMS: back, kind: returns, seq: due.seq, try: due.try + 1})
 	}
 	return e.watchers.reserved(a, v)
 }
@@ -111,29 +111,52 @@ func (e *simulator) complete(ctx context.Context, due *event) error {
 	return e.watchers.completed(a)
 }
 
-// eventQueue is a [heap.Interface]: events by their time, those of one millisecond by their kind,
-// then in the order of the trace.
-type eventQueue []event
-
-// Len returns how many events there are.
-func (q eventQueue) Len() int { return len(q) }
-
-// Less reports whether event i is due before event k.
-func (q eventQueue) Less(i, k int) bool {
-	a, b := &q[i], &q[k]
-	return cmp.Or(cmp.Compare(a.atMS, b.atMS), cmp.Compare(a.kind, b.kind), cmp.Compare(a.seq, b.seq)) < 0
+// before reports whether an event comes before another: by time, then by kind, then in the order of
+// the trace.
+func (v *event) before(other *event) bool {
+	switch {
+	case v.atMS != other.atMS:
+		return v.atMS < other.atMS
+	case v.kind != other.kind:
+		return v.kind < other.kind
+	}
+	return v.seq < other.seq
 }
 
-// Swap exchanges two events.
-func (q eventQueue) Swap(i, k int) { q[i], q[k] = q[k], q[i] }
+// eventQueue is a binary heap of events. It does not use container/heap, which would allocate for
+// each event and make replays slower.
+type eventQueue []event
 
-// Push appends an event.
-func (q *eventQueue) Push(v any) { *q = append(*q, v.(event)) }
+func (q *eventQueue) push(v event) {
+	*q = append(*q, v)
+	s := *q
+	for i := len(s) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if !s[i].before(&s[parent]) {
+			return
+		}
+		s[i], s[parent] = s[parent], s[i]
+		i = parent
+	}
+}
 
-// Pop removes the last event.
-func (q *eventQueue) Pop() any {
-	last := len(*q) - 1
-	v := (*q)[last]
-	*q = (*q)[:last]
-	return v
+func (q *eventQueue) pop() event {
+	s := *q
+	top, last := s[0], len(s)-1
+	s[0] = s[last]
+	s = s[:last]
+	*q = s
+	for i := 0; ; {
+		least := i
+		for _, child := range [2]int{2*i + 1, 2*i + 2} {
+			if child < last && s[child].before(&s[least]) {
+				least = child
+			}
+		}
+		if least == i {
+			return top
+		}
+		s[i], s[least] = s[least], s[i]
+		i = least
+	}
 }
