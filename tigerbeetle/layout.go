@@ -287,9 +287,9 @@ func accountOf(p weir.Piece) tb.Uint128 {
 }
 
 // tokenPiece is the first piece of a lease's first holding: the step of the token, the number of
-// the last adjust, and the highest step of an extend. The engine learns the number from its own
-// adjusts alone, but here its holdings go with it. The step of an extend is below zero, so that
-// the piece is not taken for a slot.
+// the last adjust, and the highest step of an extend, or of a far adjust in the place of one. The
+// engine learns the number from its own adjusts alone, but here its holdings go with it. The step
+// of an extend is below zero, so that the piece is not taken for a slot.
 func tokenPiece(step, seq, extended int64) weir.Piece {
 	return weir.Piece{Units: seq, Until: -extended, Mark: step}
 }

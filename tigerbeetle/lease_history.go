@@ -88,7 +88,7 @@ type leaseHistory struct {
 	record      weir.LeaseRecord
 	// step is that of the chain which is being read, index the last event of it.
 	step, index int64
-	// extended is the highest step of an extend.
+	// extended is the highest step of an extend, or of a far adjust in the place of one.
 	extended int64
 	holdings []holdingHistory
 }
@@ -134,12 +134,11 @@ func (h *leaseHistory) addTransfer(t *tb.Transfer) {
 	case t.Code == codeAdjusted && t.Flags&flagPending != 0:
 		h.record.Seq = int64(lowUint64(t.Amount))
 		h.record.SeqAt = time.UnixMilli(timestampMS(t.Timestamp))
-		h.step, h.index = int64(t.UserData64), 0
+		h.setToken(t)
 		return
 	case t.Code == codeExtended && t.Flags&flagPending != 0:
 		h.record.Expires = time.UnixMilli(int64(lowUint64(t.Amount)))
-		h.step, h.index = int64(t.UserData64), 0
-		h.extended = max(h.extended, h.token())
+		h.setToken(t)
 		return
 	}
 	h.index++
@@ -271,6 +270,12 @@ func (s *Store) holdings(ctx context.Context, h *leaseHistory) error {
 		h.record.Holdings = append(h.record.Holdings, hold)
 	}
 	return nil
+}
+
+// setToken begins the chain of an update, whose header is the lease's token from then on.
+func (h *leaseHistory) setToken(t *tb.Transfer) {
+	h.step, h.index = int64(t.UserData64), 0
+	h.extended = extendedBy(h.extended, h.token())
 }
 
 // token is the step of the lease's token.

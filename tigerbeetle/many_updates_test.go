@@ -4,6 +4,7 @@ package tigerbeetle
 
 import (
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -199,4 +200,44 @@ func TestOftenLive(t *testing.T) {
 		t.Error(err)
 	}
 	uses(0)
+}
+
+// TestFarSequenceNumbers: sequence numbers that are powers of two apart are applied one after
+// another, on whichever server and with extends between them, and each that comes again, also one
+// whose answer was lost, is a replay.
+func TestFarSequenceNumbers(t *testing.T) {
+	t.Parallel()
+	g := newGrowing(t)
+	servers := []*member{g.a, g.b}
+	to := int64(1)
+	for i, seq := range []int64{
+		1, farSeq - 1, farSeq, farSeq + 1, farSeq + 2, 2*farSeq + 1, 3*farSeq + 1, 1<<62 + 1, math.MaxInt64,
+	} {
+		m, other := servers[i%2], servers[(i+1)%2]
+		g.seq, to = seq-1, to+1
+		if i%3 == 1 {
+			m.net.lose.Store(true)
+			if err := g.adjust(m, to); err == nil {
+				t.Fatalf("adjust %d: the answer was not lost", seq)
+			}
+			g.seq = seq - 1
+		}
+		if err := g.adjust(m, to); err != nil {
+			t.Fatalf("adjust %d: %v", seq, err)
+		}
+		g.seq = seq - 1
+		if err := g.adjust(other, 500); err != nil {
+			t.Fatalf("adjust %d again: %v", seq, err)
+		}
+		g.uses(g.a, map[string]int64{"w": to})
+		if i%2 == 0 {
+			if err := last(other.Extend(t.Context(), g.lease.ID)); err != nil {
+				t.Fatalf("extend after %d: %v", seq, err)
+			}
+		}
+	}
+	if err := last(g.b.Cancel(t.Context(), g.lease.ID)); err != nil {
+		t.Fatal(err)
+	}
+	g.uses(g.a, map[string]int64{"w": 0})
 }

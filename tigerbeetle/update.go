@@ -23,17 +23,39 @@ const (
 	// A chain that is sent again with other IDs has its number above the step.
 	againBits = 47
 	stepMask  = 1<<againBits - 1
+
+	// farSeq is the first sequence number that is too large for a step of its own.
+	farSeq = 1 << 44
 )
 
-// stepOf is the step of an update: the same update has the same step on every server.
-func stepOf(u *weir.Update, now int64) int64 {
-	switch u.Verb {
-	case weir.VerbAdjust:
-		return stepAdjust + 2*(u.Seq%(1<<44))
-	case weir.VerbExtend:
-		return stepExtend + 2*now
+// step is that of the update: the same update of the same lease has the same step on every server.
+//
+// An adjust from farSeq on takes the place after the last extend instead, and its step stands above
+// stepEnd. As every adjust after it has a larger number, and the places are counted on by extends
+// and far adjusts alike, no two updates of a lease share a step.
+func (c *updateOp) step(now int64) int64 {
+	switch {
+	case c.u.Verb == weir.VerbExtend:
+		// Another extend may have had this millisecond, under other definitions.
+		return max(stepExtend+2*now, c.extended+2)
+	case c.u.Verb == weir.VerbAdjust && c.u.Seq < farSeq:
+		return stepAdjust + 2*c.u.Seq
+	case c.u.Verb == weir.VerbAdjust:
+		return stepEnd + max(c.extended, stepExtend) + 1
 	}
 	return stepEnd
+}
+
+// extendedBy is the highest step of an extend, counting the step of the token, which is that of an
+// extend or of an adjust.
+func extendedBy(extended, step int64) int64 {
+	switch {
+	case step > stepEnd: // of a far adjust
+		return max(extended, step-stepEnd+1)
+	case step&1 == stepExtend&1:
+		return max(extended, step)
+	}
+	return extended
 }
 
 // Update makes a lease stand for something else by one linked chain in one call: all of it or
@@ -87,7 +109,8 @@ type updateOp struct {
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
 	// are of.
 	token, seq int64
-	// extended is the highest step of an extend of the lease, as far as it is known here.
+	// extended is the highest step of an extend of the lease, or of a far adjust in the place of one,
+	// as far as it is known here.
 	extended int64
 	// expires is when the lease ends after an extend.
 	expires time.Time
@@ -306,12 +329,11 @@ func (c *updateOp) outcome(at, step int64) *weir.Outcome {
 	if !c.leaseLives() {
 		return out
 	}
-	seq, extended := c.seq, c.extended
+	seq, extended := c.seq, extendedBy(c.extended, step)
 	switch c.u.Verb {
 	case weir.VerbAdjust:
 		seq = c.u.Seq
 	case weir.VerbExtend:
-		extended = step
 		out.Expires = c.expires
 	}
 	for i := range c.changes {

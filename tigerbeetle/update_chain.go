@@ -14,13 +14,7 @@ import (
 
 // buildChain builds the call.
 func (c *updateOp) buildChain(now int64) (*chain, error) {
-	u := &c.u
-	step := stepOf(u, now)
-	if u.Verb == weir.VerbExtend {
-		// Another extend may have had this millisecond, under other definitions.
-		step = max(step, c.extended+2)
-	}
-	ch := c.s.newChain(u.ID, step|c.attempts<<againBits, 2+2*len(c.changes))
+	ch := c.s.newChain(c.u.ID, c.step(now)|c.attempts<<againBits, 2+2*len(c.changes))
 	c.tokens(ch, now)
 	for i := range c.changes {
 		if x := &c.changes[i]; x.movesAnchor {

@@ -99,6 +99,9 @@ func sequenceRules() []rule {
 		{"every adjust is applied", "7.1", adjust(func(int64, int64) bool { return true })},
 		{"an adjust is applied again", "7.1", adjust(func(seq, last int64) bool { return seq >= last })},
 		{"a gap is not applied", "7.1", adjust(func(seq, last int64) bool { return seq == last+1 })},
+		{"sequence numbers are counted modulo 2^44", "7.1", adjust(func(seq, last int64) bool {
+			return seq > last && (last == 0 || (seq-last)%(1<<44) != 0)
+		})},
 		{"no adjust is applied", "7.1", adjust(func(int64, int64) bool { return false })},
 		{"a sequence number may be anything", "7.1", forgive("7.1", "")},
 	}
