@@ -80,7 +80,8 @@ func settleAgain() *rapid.Generator[move] {
 }
 
 // growAndShrink lets a lease take units at several instants and give some back, and watches them
-// return.
+// return. Half of the time what the lease had of windows has returned before: only then is it to be
+// seen which units it gives back, as those that it takes earlier return with the first ones.
 func growAndShrink() *rapid.Generator[move] {
 	return rapid.Custom(func(t *rapid.T) move {
 		which, number := rapid.Uint8().Draw(t, "lease"), rapid.Uint8().Draw(t, "number")
@@ -88,29 +89,31 @@ func growAndShrink() *rapid.Generator[move] {
 			return [2]int64{between(t, "factor", 0, 3), between(t, "ms", 0, 5000)}
 		})
 		steps := rapid.SliceOfN(step, 0, 4).Draw(t, "steps")
-		looks := between(t, "looks", 0, 2)
+		looks, late := between(t, "looks", 0, 2), rapid.Bool().Draw(t, "late")
 		return func(m *machine) {
-			e := m.get(weir.LeaseLive, which)
+			var e *tracked
+			if late {
+				e = m.returned()
+			}
+			returned := e != nil
+			if !returned {
+				e = m.get(weir.LeaseLive, which)
+			}
 			if e == nil {
 				return
 			}
+			c := e.reserve.Charges[int(number)%len(e.reserve.Charges)]
+			if returned {
+				m.resize(e, 2+int64(which%2), 0)
+				m.resize(e, 1, 1)
+				m.do(Op{Verb: opStatus, Entity: c.Entity, Resource: c.Resource})
+			}
 			for i, step := range steps {
-				o := Op{Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + 1}
-				for _, c := range e.reserve.Charges {
-					set := make(weir.Costs)
-					for name, n := range c.Costs {
-						if n < maxBucket/10 && !e.slots(name) {
-							set[name] = n*step[0] + int64(i%2)
-						}
-					}
-					o.Totals = append(o.Totals, set)
-				}
-				m.do(o)
+				m.resize(e, step[0], int64(i%2))
 				if step[1] > 0 {
 					m.do(Op{Verb: opAdvance, By: time.Duration(step[1]) * time.Millisecond})
 				}
 			}
-			c := e.reserve.Charges[int(number)%len(e.reserve.Charges)]
 			for i := range int(looks) {
 				if ends := m.model.Returns(c.Entity, c.Resource); len(ends) > 0 {
 					m.advanceTo(ends[(int(number)+i)%min(4, len(ends))], 0)
@@ -119,6 +122,34 @@ func growAndShrink() *rapid.Generator[move] {
 			}
 		}
 	})
+}
+
+// resize adjusts a lease to so many times what it reserved, and a few more.
+func (m *machine) resize(e *tracked, factor, more int64) {
+	o := Op{Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + 1}
+	for _, c := range e.reserve.Charges {
+		set := make(weir.Costs)
+		for name, n := range c.Costs {
+			if n < maxBucket/10 && !e.slots(name) {
+				set[name] = n*factor + more
+			}
+		}
+		o.Totals = append(o.Totals, set)
+	}
+	m.do(o)
+}
+
+// returned goes to where the units have returned that a live lease took of windows, and returns the
+// lease; nil if there is none.
+func (m *machine) returned() *tracked {
+	e := m.live(func(e *tracked) bool {
+		end := m.model.WindowsEnd(e.reserve.ID)
+		return !end.IsZero() && end.Before(e.expires)
+	})
+	if e != nil {
+		m.advanceTo(m.model.WindowsEnd(e.reserve.ID), 0)
+	}
+	return e
 }
 
 // totals says what a lease turns out to use: a list of words and numbers, which begins again where

@@ -126,3 +126,27 @@ func (m *Model) Returns(entity, resource string) []time.Time {
 	slices.SortFunc(out, time.Time.Compare)
 	return out
 }
+
+// WindowsEnd returns when all that a live lease has taken of windows has returned by itself; zero
+// if it has taken nothing of any. It is no call either.
+func (m *Model) WindowsEnd(id weir.LeaseID) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var last int64
+	if e := m.find(id); stateOf(e) == weir.LeaseLive {
+		for _, h := range e.holdings {
+			if h.Limit.Kind != weir.Window {
+				continue
+			}
+			for _, p := range h.Pieces {
+				if p.Units > 0 {
+					last = max(last, p.Until)
+				}
+			}
+		}
+	}
+	if last == 0 {
+		return time.Time{}
+	}
+	return at(last)
+}
