@@ -56,6 +56,7 @@ func (h BackendHarness) Service(t T) Harness {
 	}
 	b := h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}})
 	traits := b.Traits()
+	_, lists := b.(weir.SubjectLister)
 	if err := b.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
@@ -64,7 +65,7 @@ func (h BackendHarness) Service(t T) Harness {
 			t.Helper()
 			return h.front(h.world(t, s, h.Open(t, s)))
 		},
-		Traits: traits, RealTime: h.RealTime, NoSkew: h.NoSkew, Inexact: h.Inexact,
+		Traits: traits, RealTime: h.RealTime, NoSkew: h.NoSkew, Inexact: h.Inexact, NoLists: !lists,
 		Leeway: h.Leeway,
 	}
 }

@@ -17,6 +17,7 @@ type editor struct {
 func editCases() []backendCase {
 	b := only(weir.Bucket)
 	deep := Needs{Kinds: b.Kinds, Depth: 1}
+	lists := Needs{Kinds: b.Kinds, Lists: true}
 	return []backendCase{
 		{"each place is set, read and removed alone", "8.7", b, onEditor(placesAlone)},
 		{"limits set in a place take effect with the next call", "8.7", b, onEditor(setTakesEffect)},
@@ -27,7 +28,7 @@ func editCases() []backendCase {
 		{"wrong parents are refused", "9.3", deep, onEditor(wrongParents)},
 		{"a deleted entity is gone", "9.3", deep, onEditor(entityDeleted)},
 		{"entities are listed in pages", "9.3", b, onEditor(entitiesListed)},
-		{"a resource's users are listed", "9.3", b, onEditor(usersListed)},
+		{"a resource's users are listed", "9.3", lists, onEditor(usersListed)},
 	}
 }
 

@@ -17,7 +17,7 @@ const seamLine = "seam"
 // seamCases are what a store owes to the limiter.
 func seamCases() []backendCase {
 	b := only(weir.Bucket)
-	cascade := Needs{Kinds: b.Kinds, Depth: 1}
+	cascade, lists := Needs{Kinds: b.Kinds, Depth: 1}, Needs{Kinds: b.Kinds, Lists: true}
 	ten := Setup{Definitions: everybody(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))}
 	cases := []backendCase{
 		{"traits make sense", seamLine, Needs{}, honestTraits},
@@ -36,6 +36,7 @@ func seamCases() []backendCase {
 		{"a failed settle changes nothing", "7.10", Needs{Kinds: []weir.Kind{weir.Bucket}},
 			onSeam(ten, failedSettle)},
 		{"status creates nothing", seamLine, b, onSeam(ten, statusCreates)},
+		{"what has had a status alone is not listed", seamLine, lists, onSeam(ten, statusUnlisted)},
 		{"statuses are in the order asked", seamLine, b, onSeam(ten, statusOrder)},
 		{"the store is closed with its limiter", seamLine, b, closesOnce},
 	}
@@ -272,21 +273,31 @@ func failedSettle(s *seam) {
 	}
 }
 
-func statusCreates(s *seam) {
-	lister, lists := s.faulty.Backend.(weir.SubjectLister)
+// ghosts are entities that nobody has charged.
+func ghosts() []weir.Subject {
 	var of []weir.Subject
 	for i := range 50 {
 		of = append(of, weir.Subject{Entity: fmt.Sprintf("ghost%d", i), Resource: resource})
 	}
-	for _, st := range s.status(of...) {
+	return of
+}
+
+func statusCreates(s *seam) {
+	for _, st := range s.status(ghosts()...) {
 		if st.Available != 10 || st.Requested != 0 || st.Exceeded || st.RetryAfter != 0 {
 			s.Fatalf("got %+v of a limit that nobody used", st)
 		}
 	}
+}
+
+func statusUnlisted(s *seam) {
+	lister, ok := s.faulty.Backend.(weir.SubjectLister)
+	if !ok {
+		s.Fatalf("the store is no weir.SubjectLister: its harness must have NoLists")
+	}
+	of := ghosts()
+	s.status(of...)
 	for _, subject := range of {
-		if !lists {
-			return
-		}
 		names, err := lister.Resources(s.Context(), s.now, subject.Entity)
 		if err != nil || len(names) > 0 {
 			s.Fatalf("after a status: got resources %v, %v, want none", names, err)

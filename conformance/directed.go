@@ -30,8 +30,8 @@ import (
 // "line" names the line of docs/semantics.md that the cases below it check. A case begins with what
 // it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
 // says that it needs exact answers and free time, "skew" that time steps back, "callers" that it
-// names callers or bounds live leases, "needs" which kinds it brings; the kinds of limit, shadow
-// limits and the depth of a cascade are seen from the definitions, also from those that it
+// names callers or bounds live leases, "needs" which kinds it brings; that it asks for every
+// resource is seen from its steps, and the kinds of limit, shadow limits and the depth of a cascade are seen from the definitions, also from those that it
 // configures, where a bucket beside other kinds needs nothing. "each" makes one case of it for each
 // of some words, which $k stands for in its text:
 //
@@ -53,7 +53,7 @@ import (
 //	exactly 3 of 5 REQUEST  expects three admissions and then two denials
 //	left ENTITY COSTS       expects so much to be available
 //	adjust L SEQ TOTALS     and complete L TOTALS, cancel L, extend L: expect a receipt
-//	status ENTITY RESOURCE  expects an answer; "-" asks for every resource, if the store can
+//	status ENTITY RESOURCE  expects an answer; "-" asks for every resource
 //	explain ENTITY RESOURCE expects the levels of the indented lines: "a system n=10,m=5"
 //	advance D               lets time pass
 //	configure               replaces the definitions by those of the indented lines

@@ -140,13 +140,10 @@ func parseVerb(verb string, in *scanner, o *stepParts) (func(p *player), error) 
 		in.expect(" ")
 		name := in.name()
 		if name == none {
-			name = ""
+			name, o.needs.Lists = "", true
 		}
 		return func(p *player) {
 			limits, err := p.Status(p.Context(), entity, name)
-			if name == "" && errors.Is(err, weir.Unsupported) {
-				return
-			}
 			if p.answered(err, o.checks) {
 				p.statuses(o.checks, limits)
 				p.named(o.name, o.checks, answer{limits: limits})

@@ -26,13 +26,13 @@ func moves(h *Harness) []*rapid.Generator[move] {
 	onLive := settle(live)
 	onOther := settle(expired, weir.LeaseCancelled, weir.LeaseCompleted, unknown, expired, weir.LeaseVoided)
 	add(4, onLive, advance)
-	add(2, onOther, look(), retry(), toLeaseEvent(), settleWrong(charges), reserveAgain(charges),
+	add(2, onOther, look(h), retry(), toLeaseEvent(), settleWrong(charges), reserveAgain(charges),
 		reserveWrong(charges), configure(h))
 	add(30, onOther)
 	add(14, reserve, advance, onLive)
 	add(24, settleWrong(charges), reserveWrong(charges))
 	add(12, reserveAgain(charges), settleAgain(), growAndShrink(), toPeriodEnd(h))
-	add(8, look(), configure(h), reserveBringing(charges, limits))
+	add(8, look(h), configure(h), reserveBringing(charges, limits))
 	add(6, lookWrong(), retry(), toLeaseEvent())
 	if !h.NoSkew && !h.OwnClock {
 		add(10, stepBack())
@@ -138,10 +138,14 @@ func (m *machine) forgotten(e *tracked) time.Time {
 }
 
 // look asks for a status or an explanation.
-func look() *rapid.Generator[move] {
+func look(h *Harness) *rapid.Generator[move] {
+	of := resources()
+	if !h.NoLists {
+		of = append(of, "", "")
+	}
 	return rapid.Custom(func(t *rapid.T) move {
 		o := Op{Verb: opStatus, Entity: sample(t, "entity", entities()...)}
-		o.Resource = sample(t, "resource", append(resources(), "", "")...)
+		o.Resource = sample(t, "resource", of...)
 		if o.Resource != "" && oneIn(t, "explain", 4) {
 			o.Verb = opExplain
 		}
