@@ -94,7 +94,10 @@ func (l *Limiter) readLease(ctx context.Context, now time.Time, id LeaseID) (*Le
 	if err != nil {
 		return nil, classify(err)
 	}
-	return l.withinMemory(now, record), nil
+	if record = l.withinMemory(now, record); record == nil {
+		return nil, nil
+	}
+	return record, checkRecord(record)
 }
 
 // withinMemory is a store's record of a lease, or nil if the lease ended longer ago than the limiter

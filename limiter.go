@@ -262,6 +262,9 @@ func (l *Limiter) reserveInStore(
 	defer cancel()
 	r := &c.reservation
 	p, out, err := l.askStore(storeCtx, now, e, c)
+	if err == nil && p != nil {
+		err = checkTaken(out, len(p.Takes))
+	}
 	if p == nil && !r.New && l.recoverer != nil { // it may have been reserved when it could be planned
 		unknown := l.adopt(storeCtx, now, e, r.Fingerprint)
 		if unknown == nil {
@@ -410,6 +413,9 @@ func (l *Limiter) recoverLease(ctx context.Context, now time.Time, e *leaseEntry
 			return classify(err)
 		}
 		if record = l.withinMemory(now, record); record != nil {
+			if err := checkRecord(record); err != nil {
+				return err
+			}
 			e.definitionsUntil = 0 // its definitions are those of its own time
 			e.activate(*record)
 			return nil

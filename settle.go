@@ -193,12 +193,21 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 		}
 		out := c.updateOutcome()
 		err := l.backend.Update(storeCtx, s.now, &c.update, out)
+		if err == nil && !c.update.Ends() {
+			err = checkTaken(out, len(c.update.Changes))
+		}
 		if err == nil {
 			return l.applied(c, e, out), nil
 		}
 		stale, ok := errors.AsType[*StaleError](err)
 		if !ok {
 			return nil, classify(err)
+		}
+		if stale.Lease == nil {
+			return nil, wrongAnswer("the lease has been changed elsewhere, and nothing says to what")
+		}
+		if err := checkRecord(stale.Lease); err != nil {
+			return nil, err
 		}
 		e.replace(stale.Lease)
 		if e.state.ended() {
