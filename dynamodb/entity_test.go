@@ -232,7 +232,7 @@ func TestEntityDeleted(t *testing.T) {
 		s.bucket(t, "acme", "gpt-4o", 1, 1) // not yet counted by the first
 		usage := schema.NewUsage(id, schema.Hourly, configNow)
 		s.put(t, usage.Item())
-		record := schema.OperationKey(s.config.Namespace, "acme", "gpt-4o", "once")
+		record := operationKey(id, "once")
 		s.also(t, record, nil)
 		if err := s.admin.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 			t.Fatal(err)
@@ -278,14 +278,17 @@ func TestManyConfigsDeleted(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
 	const n = admin.MaxConfigsAtOnce + 5
-	registry := &schema.EntityConfigResources{Namespace: s.config.Namespace, Counts: map[string]int64{}}
+	counted := schema.EntityConfigResourcesKey(s.config.Namespace)
+	counts := schema.Item{
+		schema.AttrGSI4PK: schema.String(s.config.Namespace), schema.AttrGSI4SK: schema.String(counted.PK),
+	}
 	for i := range n {
 		c := schema.Config{Namespace: s.config.Namespace, Entity: "acme", Resource: fmt.Sprintf("r%d", i)}
 		c.SetLimits([]schema.Limit{{Name: "rpm", Capacity: 1, Refill: 1, Seconds: 60}})
 		s.put(t, c.Item())
-		registry.Counts[c.Resource] = 1
+		counts[c.Resource] = schema.Number(1)
 	}
-	s.put(t, registry.Item())
+	s.also(t, counted, counts)
 	if err := s.admin.DeleteEntity(t.Context(), configNow, "acme"); err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +296,7 @@ func TestManyConfigsDeleted(t *testing.T) {
 	if err != nil || d.Declared() || len(d.Levels) != 0 {
 		t.Errorf("left: %+v, %v", d, err)
 	}
-	if registry := s.item(t, schema.EntityConfigResourcesKey(s.config.Namespace)); len(registry) != 4 {
+	if registry := s.item(t, counted); len(registry) != 4 {
 		t.Errorf("left in the registry: %v", registry)
 	}
 }

@@ -470,3 +470,13 @@ func reserveCases() []brokenCase {
 		}),
 	}
 }
+
+// leaseOf is the lease that has a number.
+func leaseOf(n tb.Uint128) weir.LeaseID {
+	b := n.Bytes()
+	var id weir.LeaseID
+	for i := range id {
+		id[i] = b[15-i]
+	}
+	return id
+}

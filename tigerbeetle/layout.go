@@ -203,16 +203,6 @@ func leaseNumber(id weir.LeaseID) tb.Uint128 {
 	return tb.BytesToUint128(b)
 }
 
-// leaseOf is the lease that has a number.
-func leaseOf(n tb.Uint128) weir.LeaseID {
-	b := n.Bytes()
-	var id weir.LeaseID
-	for i := range id {
-		id[i] = b[15-i]
-	}
-	return id
-}
-
 // transferID is that of one event of a lease: by step and index, after the lease's time. So IDs
 // grow with time, which TigerBeetle needs to be fast, and cannot be guessed without hashing.
 func transferID(lease weir.LeaseID, step int64, index int) tb.Uint128 {

@@ -154,17 +154,6 @@ func (s *Server) openLimiter(b weir.Backend) error {
 	return nil
 }
 
-// Addr returns the address that the server listens on.
-func (s *Server) Addr() net.Addr { return s.listener.Addr() }
-
-// ProbeAddr returns the address of the listener for probes, or nil.
-func (s *Server) ProbeAddr() net.Addr {
-	if s.probes == nil {
-		return nil
-	}
-	return s.probes.Addr()
-}
-
 // URL returns the server's URL for clients on this machine.
 func (s *Server) URL() string {
 	scheme, address := "http", s.listener.Addr().String()
@@ -176,9 +165,6 @@ func (s *Server) URL() string {
 	}
 	return scheme + "://" + address
 }
-
-// Connections returns how many connections are open.
-func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 
 // handlers returns the handlers for the two listeners.
 func (s *Server) handlers() (all, probes http.Handler) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -93,6 +94,20 @@ func startOver(t *testing.T, b weir.Backend, o *Options) *world {
 	w.run(t)
 	return w
 }
+
+// Addr returns the address that the server listens on.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// ProbeAddr returns the address of the listener for probes, or nil.
+func (s *Server) ProbeAddr() net.Addr {
+	if s.probes == nil {
+		return nil
+	}
+	return s.probes.Addr()
+}
+
+// Connections returns how many connections are open.
+func (s *Server) Connections() int { return int(s.listener.open.Load()) }
 
 // run begins serving; the test's end stops it.
 func (w *world) run(t *testing.T) {
