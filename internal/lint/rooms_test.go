@@ -156,7 +156,7 @@ var rooms = []room{
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
 			"internal/lab", "internal/text", "internal/console", "internal/connect", cobra, grpc, awsSDK,
 		},
-		tests: []string{"conformance", "httpapi/httphandler", testscript},
+		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
 	},
 	{
 		dir: "internal/server",
@@ -184,7 +184,7 @@ var rooms = []room{
 			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report", "internal/lab/trace",
 			cobra,
 		},
-		tests: []string{"conformance", "httpapi/httphandler", testscript},
+		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
 	},
 	{
 		dir: "internal/lab/live",
@@ -220,6 +220,7 @@ var rooms = []room{
 	{dir: "internal/soak"},
 	{dir: "internal/testkit", imports: []string{root, "internal/soak", awsSDK, awsSmithy}},
 	{dir: "internal/testkit/dynamodblocal", imports: []string{"internal/testkit"}},
+	{dir: "internal/testkit/liveserver", imports: []string{root, "httpapi/httphandler", "manifest", "memory"}},
 	{dir: "internal/lint"},
 
 	{dir: "cmd/weir", imports: []string{anything}},
@@ -235,5 +236,5 @@ var stores = []string{"memory", "dynamodb", "tigerbeetle"}
 // other production code imports them.
 var testSupport = []string{
 	"conformance", "conformance/broken", "conformance/model", "internal/testkit",
-	"internal/testkit/dynamodblocal", "internal/soak",
+	"internal/testkit/dynamodblocal", "internal/testkit/liveserver", "internal/soak",
 }
