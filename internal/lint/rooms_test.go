@@ -44,6 +44,7 @@ var rooms = []room{
 	{dir: "kernel", tests: []string{"conformance"}},
 	{dir: "internal/clip"},
 	{dir: "internal/hash"},
+	{dir: "internal/joined"},
 
 	{
 		dir:     "memory",
@@ -129,7 +130,7 @@ var rooms = []room{
 	},
 	{dir: "estimator"},
 
-	{dir: "manifest", imports: []string{root, "internal/clip", goYAML}},
+	{dir: "manifest", imports: []string{root, "internal/clip", "internal/joined", goYAML}},
 	{
 		dir:     "aggregator",
 		imports: []string{root, "kernel", "internal/schema"},
@@ -154,7 +155,8 @@ var rooms = []room{
 		imports: []string{
 			root, "store", "memory", "dynamodb", "tigerbeetle", "httpapi", "grpcapi", "gateway",
 			"manifest", "aggregator", "provision", "estimator", "internal/schema", "internal/server",
-			"internal/lab", "internal/text", "internal/console", "internal/connect", cobra, grpc, awsSDK,
+			"internal/lab", "internal/joined", "internal/text", "internal/console", "internal/connect", cobra, grpc,
+			awsSDK,
 		},
 		tests: []string{"conformance", "httpapi/httphandler", "internal/testkit/liveserver", testscript},
 	},
@@ -180,7 +182,7 @@ var rooms = []room{
 		dir: "internal/lab",
 		imports: []string{
 			root, "memory", "httpapi", "manifest", "internal/server", "internal/console",
-			"internal/connect", "internal/text", "internal/lab/chart", "internal/lab/live",
+			"internal/connect", "internal/joined", "internal/text", "internal/lab/chart", "internal/lab/live",
 			"internal/lab/loadtest", "internal/lab/replay", "internal/lab/report", "internal/lab/trace",
 			cobra,
 		},
@@ -201,13 +203,13 @@ var rooms = []room{
 	{
 		dir: "internal/lab/replay",
 		imports: []string{
-			root, "memory", "manifest", "estimator", "internal/lab/trace", "internal/text",
+			root, "memory", "manifest", "estimator", "internal/joined", "internal/lab/trace", "internal/text",
 		},
 	},
 	{dir: "internal/lab/chart", imports: []string{"internal/text"}},
 	{dir: "internal/text"},
 	{
-		dir: "internal/lab/loadtest", imports: []string{root, histogram},
+		dir: "internal/lab/loadtest", imports: []string{root, "internal/joined", histogram},
 		tests: []string{"memory", "httpapi", "httpapi/httphandler"},
 	},
 	{

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/manifest"
 )
@@ -129,26 +130,13 @@ func (w *Workload) charges(ctx context.Context, of Candidate, charged map[string
 // does not go together with it.
 func (c *Candidate) locate(err error) error {
 	var all []error
-	for _, e := range flatten(c.Limits.Locate(err)) {
+	for _, e := range joined.Errors(c.Limits.Locate(err)) {
 		if _, unfit := errors.AsType[UnfitError](e); unfit {
 			e = fmt.Errorf("%s: %w", c.File, e)
 		}
 		all = append(all, e)
 	}
 	return errors.Join(all...)
-}
-
-// flatten returns the errors that are joined in one.
-func flatten(err error) []error {
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, e := range joined.Unwrap() {
-		all = append(all, flatten(e)...)
-	}
-	return all
 }
 
 // Difference is the second figure less the first, for each of the totals.
