@@ -9,10 +9,11 @@ import (
 
 // ConfigReader is a backend that knows which limits are configured.
 type ConfigReader interface {
-	// ReadConfig returns all that is configured for a subject, in one read. Nothing configured is
-	// a zero Config, not an error. Parts of the subject may be empty: then the levels that need
-	// them have nothing, and the resource may be [DefaultResource].
-	ReadConfig(ctx context.Context, s Subject) (*Config, error)
+	// ReadConfig returns all that is configured for a subject, in one read. Nothing configured is a
+	// zero Config, not an error. Parts of the subject may be empty: then the levels that need them
+	// have nothing, and the resource may be [DefaultResource]. A consistent read must see every
+	// write that ended before it began; a store on which all reads do may ignore the parameter.
+	ReadConfig(ctx context.Context, of Subject, consistent bool) (*Config, error)
 }
 
 // Declarer is a backend that can say at once, without I/O, which entities its configuration
@@ -33,6 +34,10 @@ type Config struct {
 	Known   bool
 	// OnUnavailable is the system's policy; empty if none is set.
 	OnUnavailable Policy
+	// Version stands for when the read began; a larger one is newer. It is the store's own: the
+	// limiter keeps it with what it resolves and hands it back in each [Judged.Version]. 0 where
+	// the store does not look at it.
+	Version uint64
 }
 
 // ConfigWriter is a backend whose whole configuration can be replaced at once.
@@ -129,12 +134,46 @@ type LeaseVoider interface {
 	AdoptLease(ctx context.Context, now time.Time, id LeaseID, fingerprint uint64) error
 }
 
-// LazyReserver is a backend that can begin a reservation before its limits are resolved, because that
-// may take a read. The limiter calls ReserveLazily in place of [Backend.Reserve].
-type LazyReserver interface {
-	// ReserveLazily is like Reserve. It asks r itself what applies, at the latest when the answer depends
-	// on it, and also returns the plan by which it was taken.
-	ReserveLazily(ctx context.Context, now time.Time, r *Reservation) (*Plan, *Outcome, error)
+// UnplannedReserver is a backend whose own records say by which limits to judge, so that it can
+// take a reservation while the limiter still reads the configuration. The limiter asks it where the
+// configuration of a subject is not at hand, for the first of the calls that need it, and compares
+// afterwards: if the takes of its own plan are the same, the outcome stands; otherwise it gives
+// back what was taken and calls [Backend.Reserve].
+type UnplannedReserver interface {
+	// ReserveUnplanned takes the costs of u on its subject, and on the parent that the records of
+	// the subject name, by the definitions that the records have. All is taken or nothing, as in
+	// Reserve. It returns the plan by which it took, with a take for each limit that was charged
+	// and the limits that it knows of each subject, and the outcome of that plan. The limiter knows
+	// better which level each limit is from.
+	//
+	// A nil plan means that nothing was taken: a limit has too little, the records do not say
+	// enough, or the store knows that they are out of date. What had been taken of a part is then
+	// given back by the store, with its next writes at the latest. The limiter then calls Reserve,
+	// which denies if it must. An error is as in Reserve, and ends the call.
+	//
+	// If the plan is not the limiter's, or the request turns out to be a mistake, or the caller has
+	// left, the limiter gives the whole back by an Update with VerbCancel and [Update.Unplanned],
+	// once. If that fails, the store counts what is in doubt; it is never given back twice.
+	ReserveUnplanned(ctx context.Context, now time.Time, u *Unplanned) (*Plan, *Outcome, error)
+}
+
+// Unplanned is a request with one charge and named costs, whose limits have not been resolved. It
+// brings no limits. It is the limiter's again after the return.
+type Unplanned struct {
+	// ID, New, Fingerprint and Keys are as in a [Plan].
+	ID          LeaseID
+	New         bool
+	Fingerprint uint64
+	Keys        []uint64
+	// Subject is what is charged.
+	Subject Subject
+	// Costs are in units, by the name of the limit; never empty.
+	Costs Costs
+	// Lifetime is how long the lease lives at least.
+	Lifetime time.Duration
+	// Memory and MemorySize are as in a [Plan].
+	Memory     time.Duration
+	MemorySize int
 }
 
 // Refuser is a backend that may refuse every reservation for a while.

@@ -22,7 +22,7 @@ func (l *Limiter) Limits(ctx context.Context, at Subject) ([]Limit, error) {
 	}
 	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
-	config, err := l.readConfig(storeCtx, at)
+	config, err := l.readConfig(storeCtx, at, false)
 	if err != nil {
 		return nil, classify(err)
 	}
@@ -63,7 +63,7 @@ func (l *Limiter) SetLimits(ctx context.Context, at Subject, limits []Limit) err
 func (l *Limiter) Policy(ctx context.Context) (Policy, error) {
 	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
-	config, err := l.readConfig(storeCtx, Subject{})
+	config, err := l.readConfig(storeCtx, Subject{}, false)
 	if err != nil {
 		return "", classify(err)
 	}
@@ -98,7 +98,7 @@ func (l *Limiter) Applied(s Subject) []Limit {
 	if r == nil {
 		return nil
 	}
-	return r.Limits
+	return r.limits
 }
 
 // levelOf says which level a place is, or what is wrong with it.

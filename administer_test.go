@@ -18,8 +18,10 @@ type slowReader struct {
 	asked, answer chan struct{}
 }
 
-func (s *slowReader) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	c, err := s.fakeBackend.ReadConfig(ctx, of)
+func (s *slowReader) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	c, err := s.fakeBackend.ReadConfig(ctx, of, consistent)
 	if s.asked != nil {
 		s.asked <- struct{}{}
 		<-s.answer

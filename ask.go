@@ -72,8 +72,8 @@ func (l *Limiter) status(ctx context.Context, now time.Time, of []Subject) ([]Li
 func (l *Limiter) judged(ctx context.Context, of []Subject) ([]Judged, error) {
 	judged, errs := make([]Judged, len(of)), make([]error, len(of))
 	resolve := func(i int) {
-		var r *Resolved
-		if r, errs[i] = l.resolve(ctx, of[i], Usual); errs[i] == nil {
+		var r *resolution
+		if r, errs[i] = l.resolveSubject(ctx, of[i], usual); errs[i] == nil {
 			judged[i] = r.judge(of[i])
 		}
 	}
@@ -97,7 +97,9 @@ func (l *Limiter) judged(ctx context.Context, of []Subject) ([]Judged, error) {
 }
 
 // judge returns what applies to a subject.
-func (r *Resolved) judge(of Subject) Judged { return Judged{of, r.Level, r.Limits, r.Parent} }
+func (r *resolution) judge(of Subject) Judged {
+	return Judged{of, r.level, r.limits, r.parent, r.version}
+}
 
 // first returns the first error, or nil.
 func first(errs []error) error {
@@ -120,28 +122,28 @@ func (l *Limiter) Explain(ctx context.Context, entity, resource string) (*Explan
 	defer cancel()
 	first := &Explanation{}
 	for at, e, depth := entity, first, 0; ; depth++ {
-		r, err := l.resolve(storeCtx, Subject{at, resource}, Usual)
+		r, err := l.resolveSubject(storeCtx, Subject{at, resource}, usual)
 		if err != nil {
 			return nil, err
 		}
 		*e = r.explain(Subject{at, resource})
-		if r.Parent == "" {
+		if r.parent == "" {
 			return first, nil
 		}
 		if depth == l.options.CascadeDepth {
-			return nil, checkChain(storeCtx, l.resolve, Subject{entity, resource}, depth)
+			return nil, checkChain(storeCtx, l.resolveSubject, Subject{entity, resource}, depth)
 		}
 		e.Parent = &Explanation{}
-		at, e = r.Parent, e.Parent
+		at, e = r.parent, e.Parent
 	}
 }
 
 // explain copies what applies to a subject: the caller may do with it what it likes.
-func (r *Resolved) explain(s Subject) Explanation {
+func (r *resolution) explain(s Subject) Explanation {
 	e := Explanation{
-		Entity: s.Entity, Resource: s.Resource, Level: r.Level, Limits: slices.Clone(r.Limits),
+		Entity: s.Entity, Resource: s.Resource, Level: r.level, Limits: slices.Clone(r.limits),
 	}
-	for _, h := range r.Hidden {
+	for _, h := range r.hidden {
 		e.Hidden = append(e.Hidden, LevelLimits{h.Level, slices.Clone(h.Limits)})
 	}
 	return e

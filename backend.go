@@ -22,9 +22,12 @@ import (
 type Backend interface {
 	// Traits says what the store can do. It is asked once, before anything else.
 	Traits() Traits
-	// Reserve judges a plan, takes all of it or nothing, and fills in out. A denial is an Outcome, not
-	// an error. Once it has returned, what p and out point to is the caller's: a store that goes on
-	// after that copies what it needs.
+	// Reserve judges a plan, takes all of it or nothing, and fills in out. A denial is an Outcome,
+	// not an error. If a definition in the plan is out of date for the store, it may return a
+	// [*StaleError] and fill in out as for a denial that is contended: nothing is charged, or the
+	// store gives it back with its next writes, and the limiter plans again, see [StaleError]. Once
+	// it has returned, what p and out point to is the caller's: a store that goes on after that
+	// copies what it needs.
 	Reserve(ctx context.Context, now time.Time, p *Plan, out *Outcome) error
 	// Update makes a lease stand for something else: adjust, complete, cancel or extend. It is never
 	// denied, and applies whole or not at all. If the lease has been changed elsewhere since, so that u
@@ -75,40 +78,9 @@ type Judged struct {
 	Limits []Limit
 	// Parent is the entity that is charged too; empty if there is none, or no cascade.
 	Parent string
-}
-
-// Resolver says which limits apply to a subject. See [ResolveMode].
-type Resolver func(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error)
-
-// ResolveMode says how much a resolution may cost.
-type ResolveMode int
-
-// The modes.
-const (
-	// Usual answers from the cache and reads the configuration where the cache has nothing fresh.
-	Usual ResolveMode = iota
-	// Cached answers from the cache alone, and nil where it has nothing fresh.
-	Cached
-	// Fresh reads the configuration and renews the cache.
-	Fresh
-)
-
-// Resolved is what applies to a subject. It is shared: do not change it.
-type Resolved struct {
-	// Level is where the limits come from; empty if nothing is configured.
-	Level Level
-	// Limits are in the order of their names.
-	Limits []Limit
-	// Hidden are the weaker levels that have limits.
-	Hidden []LevelLimits
-	// Parent is the entity to charge too; empty if there is none, or no cascade.
-	Parent string
-	// Undeclared is true for an entity that the configuration does not know. For a parent that is
-	// an error, unless the store has [Traits.UndeclaredParents].
-	Undeclared bool
-
-	until      int64 // when the limiter's cache may no longer use it, in milliseconds; 0 outside of it
-	generation int64 // of the cache
+	// Version is the [Config.Version] of the configuration that this was resolved from. A store's
+	// Status need not look at it.
+	Version uint64
 }
 
 // Plan is a request resolved: what is to be taken of which limit.
@@ -116,6 +88,9 @@ type Plan struct {
 	ID LeaseID
 	// New is true if the limiter has made the ID for this call: nobody can have asked for it before.
 	New bool
+	// Again is true if the store was asked before in the same call, by a plan that was stale or
+	// without one. Nothing of that stands any more.
+	Again bool
 	// Fingerprint covers the request's content; the same in every process.
 	Fingerprint uint64
 	// Charges is how many charges the request has.
@@ -168,30 +143,6 @@ func (h *Holding) take(t Take, taken *Taken) {
 	}
 }
 
-// Reservation is a request on its way into a store: checked, with its limits not yet resolved.
-type Reservation struct {
-	ID LeaseID
-	// New, Fingerprint and Keys are as in a [Plan].
-	New         bool
-	Fingerprint uint64
-	Keys        []uint64
-	// Charges are in the request's order.
-	Charges []Charge
-	// Brought are the limits that the request brought, in the order of their names.
-	Brought []Limit
-	// Depth is how many ancestors to charge at most; a longer chain is an error.
-	Depth int
-	// UndeclaredParents is the store's trait: an ancestor that was never declared is charged.
-	UndeclaredParents bool
-	// Lifetime is how long the lease lives at least.
-	Lifetime time.Duration
-	// Memory and MemorySize are as in a [Plan].
-	Memory     time.Duration
-	MemorySize int
-	// Resolve says which limits apply.
-	Resolve Resolver
-}
-
 // Take is what a reservation asks of one limit: the sum of the costs that fall on it.
 type Take struct {
 	Subject
@@ -242,6 +193,10 @@ type Piece = kernel.Piece
 type Update struct {
 	ID   LeaseID
 	Verb Verb
+	// Unplanned is true for a cancel by which the limiter gives back what [UnplannedReserver] took
+	// under definitions that are not in force. There was no lease as far as anybody knows, and its
+	// ID may be reserved next, by a plan. The store may give back with its next writes.
+	Unplanned bool
 	// Seq is the adjust's sequence number, above the one applied last; for other verbs the last.
 	Seq int64
 	// Fingerprint covers what the caller named; the same in every process.
@@ -307,15 +262,24 @@ func (h *Holding) change(c *Change, taken *Taken) {
 	}
 }
 
-// StaleError says that a lease stands for something else than an update says, because it was changed
-// elsewhere. Nothing was applied.
+// StaleError says that a store knows better than what it was given, and that nothing was applied.
+//
+// From Update: the lease was changed elsewhere, so that it stands for something else than the
+// update says. The limiter makes the update again.
+//
+// From Reserve: a definition in the plan is out of date, because the configuration was changed
+// through this store after the [Judged.Version], or because the store has recorded other
+// definitions since. The limiter reads the configuration of all subjects of the plan again,
+// consistently and past its cache, and reserves by a new plan, at most three times. After that the
+// outcome of the last attempt is the answer.
 type StaleError struct {
-	// Lease is what the store knows of it now. It is the limiter's, as in [LeaseRecoverer].
+	// Lease is what the store knows of the lease now; nil from Reserve. It is the limiter's, as in
+	// [LeaseRecoverer].
 	Lease *LeaseRecord
 }
 
 // Error fulfils error.
-func (e *StaleError) Error() string { return "weir: the lease has been changed elsewhere" }
+func (e *StaleError) Error() string { return "weir: changed elsewhere" }
 
 // Outcome is a store's answer.
 type Outcome struct {

@@ -19,13 +19,15 @@ type scratch struct {
 	memoNext int
 	hits     int64         // in memo, not yet counted
 	counter  *atomic.Int64 // where they are counted
+	known    []memoEntry   // what this call has resolved before it planned, by its own subject
 
 	chargeBuf   [1]Charge
 	charges     []Charge
 	costs       costLists
 	namedTotals costLists // by a settlement
 
-	reservation Reservation
+	reservation reservation
+	resolver    resolver // resolve
 	planner     planner
 	taken       []Taken
 	lease       *Lease // for the answer; nil if the store makes the outcome
@@ -48,27 +50,34 @@ func (c *scratch) newLeaseID(now time.Time) LeaseID {
 // memoEntry is a resolution that a call has used, by the subject that the cache keeps it under.
 type memoEntry struct {
 	key      Subject
-	resolved *Resolved
+	resolved *resolution
 }
 
-// resolve is [Limiter.resolveSubject], but looks first at what the calls before have used: there
-// are a few of these memories, one for each processor, and nobody waits for another.
-func (c *scratch) resolve(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
+// resolve is [Limiter.resolveSubject], but looks first at what this call knows, and then at what
+// the calls before have used: there are a few of these memories, one for each processor, and nobody
+// waits for another.
+func (c *scratch) resolve(ctx context.Context, s Subject, mode resolveMode) (*resolution, error) {
+	for i := range c.known {
+		if c.known[i].key == s && mode == usual {
+			return c.known[i].resolved, nil
+		}
+	}
 	cache := c.limiter.cache
 	key := c.limiter.cacheKey(s)
-	if mode != Fresh {
-		now, generation := c.limiter.leases.latestNow.Load(), cache.generation.Load()
-		for i := range c.memo {
-			m := &c.memo[i]
-			if m.resolved == nil || m.key != key {
-				continue
-			}
-			if m.resolved.generation == generation && m.resolved.fresh(now, cache.ttl) {
-				c.hits++
-				return m.resolved, nil
-			}
-			m.resolved = nil
+	now, generation := c.limiter.leases.latestNow.Load(), cache.generation.Load()
+	for i := range c.memo {
+		m := &c.memo[i]
+		if m.resolved == nil || m.key != key {
+			continue
 		}
+		if mode != reread && m.resolved.generation == generation && m.resolved.fresh(now, cache.ttl) {
+			c.hits++
+			return m.resolved, nil
+		}
+		m.resolved = nil
+	}
+	if mode == usual && c.limiter.sharesReads() {
+		return c.limiter.resolveShared(ctx, s)
 	}
 	r, key, err := c.limiter.resolveKept(ctx, s, mode)
 	if err == nil && r != nil && r.until != 0 {
@@ -92,14 +101,12 @@ func (l *Limiter) newScratch() *scratch {
 	}
 	c := &scratch{limiter: l, random: l.calls.generator(), namedTotals: costLists{full: true}}
 	c.counter = l.cache.counter(l.calls.made.Add(1))
-	c.reservation = Reservation{
-		Depth: l.options.CascadeDepth, Lifetime: l.options.LeaseLifetime,
-		Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize,
-		Resolve: l.resolve, UndeclaredParents: l.traits.UndeclaredParents,
+	c.reservation = reservation{
+		depth: l.options.CascadeDepth, lifetime: l.options.LeaseLifetime,
+		memory: l.options.LeaseMemory, memorySize: l.options.LeaseMemorySize,
+		undeclaredParents: l.traits.UndeclaredParents,
 	}
-	if l.traits.Local { // others may resolve in several goroutines, and after the call
-		c.reservation.Resolve = c.resolve
-	}
+	c.resolver = c.resolve
 	c.update = Update{Memory: l.options.LeaseMemory, MemorySize: l.options.LeaseMemorySize}
 	return c
 }

@@ -18,7 +18,9 @@ type declaring struct {
 	once   sync.Once
 }
 
-func (d *declaring) ReadConfig(ctx context.Context, s weir.Subject) (*weir.Config, error) {
+func (d *declaring) ReadConfig(
+	ctx context.Context, s weir.Subject, consistent bool,
+) (*weir.Config, error) {
 	var err error
 	if s.Entity == d.entity {
 		d.once.Do(func() { err = d.WriteLimits(ctx, time.Time{}, s, d.limits) })
@@ -26,7 +28,7 @@ func (d *declaring) ReadConfig(ctx context.Context, s weir.Subject) (*weir.Confi
 	if err != nil {
 		return nil, err
 	}
-	return d.Store.ReadConfig(ctx, s)
+	return d.Store.ReadConfig(ctx, s, consistent)
 }
 
 // An entity that is declared while it is resolved, perhaps through another limiter, has its own limits,
@@ -104,37 +106,27 @@ func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 	}
 }
 
-// late resolves in several goroutines, leaves when the context ends, and plans nevertheless.
+// late leaves when the context ends, and goes on nevertheless with what it was given.
 type late struct {
 	*fakeBackend
-	plan chan struct{} // closed when it may
+	goOn chan struct{} // closed when it may
 	all  sync.WaitGroup
 }
 
-func (s *late) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	for range 4 {
-		s.all.Go(func() {
-			<-s.plan
-			_, _ = r.Resolve(context.WithoutCancel(ctx), weir.Subject{Entity: "acme", Resource: "gpt-4o"}, weir.Usual)
-		})
-	}
+func (s *late) Reserve(ctx context.Context, now time.Time, p *weir.Plan, _ *weir.Outcome) error {
 	s.all.Go(func() {
-		<-s.plan
-		if p, err := r.Plan(context.WithoutCancel(ctx)); err == nil {
-			_ = s.Reserve(context.WithoutCancel(ctx), now, p, p.Outcome())
-		}
+		<-s.goOn
+		_ = s.fakeBackend.Reserve(context.WithoutCancel(ctx), now, p, p.Outcome())
 	})
 	<-ctx.Done()
-	return nil, nil, ctx.Err()
+	return ctx.Err()
 }
 
 // A store that still works on a reservation when it has answered shares nothing with the lease or with
 // the next call; the race detector would see it.
 func TestStoreThatWorksOn(t *testing.T) {
 	t.Parallel()
-	store := &late{fakeBackend: newFake(), plan: make(chan struct{})}
+	store := &late{fakeBackend: newFake(), goOn: make(chan struct{})}
 	l, err := weir.New(store, &weir.Options{OnUnavailable: weir.Allow, StoreTimeout: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +139,7 @@ func TestStoreThatWorksOn(t *testing.T) {
 		}
 		leases = append(leases, lease)
 	}
-	close(store.plan)
+	close(store.goOn)
 	for _, lease := range leases {
 		if _, err := lease.Complete(t.Context(), weir.Costs{"rpm": 1}); err != nil {
 			t.Error(err)

@@ -33,7 +33,7 @@ func newFake() *fakeBackend {
 
 func (f *fakeBackend) Traits() weir.Traits { return f.traits }
 
-func (f *fakeBackend) ReadConfig(context.Context, weir.Subject) (*weir.Config, error) {
+func (f *fakeBackend) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.reads++

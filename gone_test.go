@@ -69,9 +69,11 @@ type slowConfig struct {
 	wrote bool
 }
 
-func (s *slowConfig) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+func (s *slowConfig) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
 	time.Sleep(time.Second)
-	return s.fakeBackend.ReadConfig(ctx, of)
+	return s.fakeBackend.ReadConfig(ctx, of, consistent)
 }
 
 func (s *slowConfig) Reserve(_ context.Context, now time.Time, _ *weir.Plan, out *weir.Outcome) error {

@@ -17,13 +17,14 @@ type Limiter struct {
 	options   Options
 	leases    *leaseTable
 	cache     *resolutionCache
-	resolve   Resolver
+	reads     sharedReads
 	policy    cachedPolicy
-	declarer  Declarer       // nil where the store cannot tell
-	recoverer LeaseRecoverer // nil where the store keeps no leases
-	voider    LeaseVoider    // nil if the store does not record voided IDs
-	lazy      LazyReserver   // nil if the store wants its plans made first
-	refuser   Refuser        // nil if the store never refuses
+	reader    ConfigReader      // nil if the store has nothing configured
+	declarer  Declarer          // nil where the store cannot tell
+	recoverer LeaseRecoverer    // nil where the store keeps no leases
+	voider    LeaseVoider       // nil if the store does not record voided IDs
+	unplanned UnplannedReserver // nil if the store wants plans alone
+	refuser   Refuser           // nil if the store never refuses
 	calls     scratchPool
 
 	configLock chan struct{} // full while the configuration is checked and changed
@@ -53,7 +54,8 @@ func New(b Backend, o *Options) (*Limiter, error) {
 	l.declarer, _ = b.(Declarer)
 	l.leases.reuse = traits.Local
 	l.refuser, _ = b.(Refuser)
-	l.lazy, _ = b.(LazyReserver)
+	l.reader, _ = b.(ConfigReader)
+	l.unplanned, _ = b.(UnplannedReserver)
 	if l.recoverer, _ = b.(LeaseRecoverer); l.recoverer != nil {
 		if early, ok := l.recoverer.Recovered(); ok {
 			l.leases.horizon.Store(early.UnixMilli() + 1)
@@ -61,7 +63,6 @@ func New(b Backend, o *Options) (*Limiter, error) {
 		l.voider, _ = b.(LeaseVoider)
 	}
 	l.cache = newResolutionCache(options.CacheTTL, options.CacheSize)
-	l.resolve = l.resolveSubject
 	return l, nil
 }
 
@@ -111,8 +112,8 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 	}
 	c.lease = nil
 	of := &c.reservation
-	of.ID, of.New, of.Charges, of.Brought = r.LeaseID, r.LeaseID.IsZero(), c.charges, brought
-	of.Fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
+	of.id, of.isNew, of.charges, of.brought = r.LeaseID, r.LeaseID.IsZero(), c.charges, brought
+	of.fingerprint = fingerprintRequest(c.charges, c.costs.lists, brought)
 	if r.LeaseID.IsZero() {
 		return l.reserveFresh(ctx, now, c)
 	}
@@ -123,8 +124,8 @@ func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Leas
 func (l *Limiter) reserveFresh(ctx context.Context, now time.Time, c *scratch) (*Lease, bool, error) {
 	leaseNow := l.leases.clock(now)
 	r := &c.reservation
-	r.ID = c.newLeaseID(now)
-	entry := l.leases.entry(r.ID)
+	r.id = c.newLeaseID(now)
+	entry := l.leases.entry(r.id)
 	entry.caller = l.leases.caller(ctx, leaseNow)
 	took := false
 	defer func() {
@@ -148,7 +149,7 @@ func (l *Limiter) reserveWithID(
 	ctx context.Context, now time.Time, c *scratch,
 ) (*Lease, bool, error) {
 	leaseNow, r := l.leases.clock(now), &c.reservation
-	entry, err := l.acquire(ctx, r.ID, leaseNow, true)
+	entry, err := l.acquire(ctx, r.id, leaseNow, true)
 	if err != nil {
 		return nil, false, err
 	}
@@ -162,12 +163,12 @@ func (l *Limiter) reserveWithID(
 		if err := l.refresh(ctx, now, entry); err != nil {
 			return nil, false, err
 		}
-		lease, err := l.answerKnown(entry, r.Fingerprint, now)
+		lease, err := l.answerKnown(entry, r.fingerprint, now)
 		return lease, true, err
 	}
 	entry.caller = l.leases.caller(ctx, leaseNow)
-	if err := l.leases.checkID(r.ID, leaseNow, entry.caller); err != nil {
-		return l.recoverTooOld(ctx, now, entry, r.Fingerprint, err)
+	if err := l.leases.checkID(r.id, leaseNow, entry.caller); err != nil {
+		return l.recoverTooOld(ctx, now, entry, r.fingerprint, err)
 	}
 	return l.reserveInStore(ctx, now, entry, c)
 }
@@ -265,10 +266,10 @@ func (l *Limiter) reserveInStore(
 	if err == nil && p != nil {
 		err = checkTaken(out, len(p.Takes))
 	}
-	if p == nil && !r.New && l.recoverer != nil { // it may have been reserved when it could be planned
-		unknown := l.adopt(storeCtx, now, e, r.Fingerprint)
+	if p == nil && !r.isNew && l.recoverer != nil { // it may have been reserved when it could be planned
+		unknown := l.adopt(storeCtx, now, e, r.fingerprint)
 		if unknown == nil {
-			lease, err := l.answerKnown(e, r.Fingerprint, now)
+			lease, err := l.answerKnown(e, r.fingerprint, now)
 			return lease, true, err
 		}
 		if errors.Is(unknown, Ended) || errors.Is(err, Superseded) && !errors.Is(unknown, UnknownLease) {
@@ -281,12 +282,12 @@ func (l *Limiter) reserveInStore(
 		if l.degrades(ctx, err) {
 			return l.degrade(now, e, r), false, nil
 		}
-		return nil, false, nameLease(err, r.ID)
+		return nil, false, nameLease(err, r.id)
 	case out.Replay:
 		lease, err := l.recoverReplay(storeCtx, now, e)
 		return lease, true, err
 	case out.Denied:
-		return nil, false, newDeniedError(r.ID, out)
+		return nil, false, newDeniedError(r.id, out)
 	}
 	return l.keepLease(now, e, c, p, out), false, nil
 }
@@ -295,25 +296,57 @@ func (l *Limiter) reserveInStore(
 func (l *Limiter) askStore(
 	ctx context.Context, now time.Time, e *leaseEntry, c *scratch,
 ) (*Plan, *Outcome, error) {
-	if l.lazy != nil {
-		return l.lazy.ReserveLazily(ctx, now, &c.reservation)
+	if l.unplanned != nil {
+		return l.askUnplanned(ctx, now, e, c)
 	}
-	p, err := c.plan(ctx, e)
+	p, err := c.plan(ctx, e, usual)
 	if err != nil {
-		if l.refuser != nil {
-			err = cmp.Or(l.refuser.RefusesReserve(), err)
-		}
-		return nil, nil, err
+		return nil, nil, l.planError(err)
 	}
-	out := c.planOutcome(e)
-	return p, out, l.backend.Reserve(ctx, now, p, out)
+	return l.reservePlanned(ctx, now, e, c, p)
+}
+
+// planError is the error for a request that could not be planned.
+func (l *Limiter) planError(err error) error {
+	if l.refuser != nil {
+		return cmp.Or(l.refuser.RefusesReserve(), err)
+	}
+	return err
+}
+
+// maxReread is how often a reservation is planned again because the store says that its plan is
+// stale. A configuration that changes more often than that has to wait.
+const maxReread = 3
+
+// reservePlanned gives the store a plan, and another one as long as it says that the plan is stale.
+func (l *Limiter) reservePlanned(
+	ctx context.Context, now time.Time, e *leaseEntry, c *scratch, p *Plan,
+) (*Plan, *Outcome, error) {
+	for n := 0; ; n++ {
+		out := c.planOutcome(e)
+		err := l.backend.Reserve(ctx, now, p, out)
+		if err == nil {
+			return p, out, nil
+		}
+		if _, stale := errors.AsType[*StaleError](err); !stale {
+			return p, out, err
+		}
+		if n == maxReread {
+			out.Denied, out.Contended = true, true
+			return p, out, nil
+		}
+		if p, err = c.plan(ctx, e, reread); err != nil {
+			return nil, nil, l.planError(err)
+		}
+		p.Again = true
+	}
 }
 
 // plan resolves the reservation, unless the caller goes meanwhile.
-func (c *scratch) plan(ctx context.Context, e *leaseEntry) (*Plan, error) {
+func (c *scratch) plan(ctx context.Context, e *leaseEntry, mode resolveMode) (*Plan, error) {
 	p := &c.planner
 	p.reset()
-	p.r, p.costs = &c.reservation, c.costs.lists
+	p.r, p.costs, p.resolve, p.mode = &c.reservation, c.costs.lists, c.resolver, mode
 	local := c.limiter.traits.Local
 	if local {
 		p.entry = e

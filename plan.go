@@ -4,23 +4,16 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"time"
 )
 
-// Plan resolves what the reservation asks, ancestors included. It refuses, before anything is written,
-// what docs/semantics.md calls an error: an unknown limit, no limits at all, a chain of parents that is
-// too long, a brought limit that no charged entity has, and a sum that can never be satisfied.
-func (r *Reservation) Plan(ctx context.Context) (*Plan, error) {
-	p := planner{r: r, costs: make([]costList, len(r.Charges))}
-	for i := range r.Charges {
-		p.costs[i] = r.Charges[i].Costs.appendTo(nil)
-	}
-	return p.plan(ctx)
-}
-
-// plan resolves the reservation.
+// plan resolves what the reservation asks, ancestors included. It refuses, before anything is
+// written, what docs/semantics.md calls an error: an unknown limit, no limits at all, a chain of
+// parents that is too long, a brought limit that no charged entity has, and a sum that can never be
+// satisfied.
 func (p *planner) plan(ctx context.Context) (*Plan, error) {
 	r := p.r
-	for i := range r.Charges {
+	for i := range r.charges {
 		if err := p.charge(ctx, i); err != nil {
 			return nil, err
 		}
@@ -29,8 +22,8 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 		return nil, err
 	}
 	p.made = Plan{
-		ID: r.ID, New: r.New, Fingerprint: r.Fingerprint, Charges: len(r.Charges), Keys: r.Keys,
-		Subjects: p.judged(), Takes: p.takes(), Lifetime: r.Lifetime, Memory: r.Memory, MemorySize: r.MemorySize,
+		ID: r.id, New: r.isNew, Fingerprint: r.fingerprint, Charges: len(r.charges), Keys: r.keys,
+		Subjects: p.judged(), Takes: p.takes(), Lifetime: r.lifetime, Memory: r.memory, MemorySize: r.memorySize,
 	}
 	for i := range p.made.Takes {
 		t := &p.made.Takes[i]
@@ -45,10 +38,34 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 	return &p.made, nil
 }
 
+// reservation is a request on its way into a store: checked, with its limits not yet resolved.
+type reservation struct {
+	id LeaseID
+	// isNew, fingerprint and keys are as in a [Plan].
+	isNew       bool
+	fingerprint uint64
+	keys        []uint64
+	// charges are in the request's order.
+	charges []Charge
+	// brought are the limits that the request brought, in the order of their names.
+	brought []Limit
+	// depth is how many ancestors to charge at most; a longer chain is an error.
+	depth int
+	// undeclaredParents is the store's trait: an ancestor that was never declared is charged.
+	undeclaredParents bool
+	// lifetime is how long the lease lives at least.
+	lifetime time.Duration
+	// memory and memorySize are as in a [Plan].
+	memory     time.Duration
+	memorySize int
+}
+
 // planner gathers the subjects that a request reaches and the charges that reach them.
 type planner struct {
-	r        *Reservation
+	r        *reservation
 	costs    []costList // of each charge
+	resolve  resolver
+	mode     resolveMode
 	subjects []plannedSubject
 	count    int // limits, at most
 	made     Plan
@@ -62,7 +79,7 @@ type planner struct {
 
 type plannedSubject struct {
 	subject  Subject
-	resolved *Resolved
+	resolved *resolution
 	charges  []int
 	direct   bool // by a charge of its own, not only as an ancestor
 }
@@ -89,33 +106,45 @@ func (p *planner) validity() (until, generation int64) {
 
 // charge adds one charge: its own subject, then its ancestors.
 func (p *planner) charge(ctx context.Context, i int) error {
-	c := &p.r.Charges[i]
+	c := &p.r.charges[i]
 	at := Subject{c.Entity, c.Resource}
-	var chain [9]*Resolved // the entity and at most eight ancestors
+	var chain [9]*resolution // the entity and at most eight ancestors
 	n := 0
 	for {
-		res, err := p.r.Resolve(ctx, at, Usual)
+		res, err := p.resolveOnce(ctx, at)
 		if err != nil {
 			return err
 		}
-		if n > 0 && res.Undeclared && !p.r.UndeclaredParents {
+		if n > 0 && res.undeclared && !p.r.undeclaredParents {
 			return fault(NotFound, "parent", at.Entity, "is no declared entity")
 		}
-		if res.Level == "" && len(p.r.Brought) > 0 {
-			res = &Resolved{Level: LevelRequest, Limits: p.r.Brought, Parent: res.Parent}
+		if res.level == "" && len(p.r.brought) > 0 {
+			res = &resolution{
+				level: LevelRequest, limits: p.r.brought, parent: res.parent, undeclared: res.undeclared, version: res.version,
+			}
 		}
 		res = p.addSubject(at, res, i, n == 0)
 		chain[n] = res
 		n++
-		if res.Parent == "" {
+		if res.parent == "" {
 			break
 		}
-		if n > p.r.Depth || n == len(chain) {
-			return checkChain(ctx, p.r.Resolve, Subject{c.Entity, c.Resource}, n-1)
+		if n > p.r.depth || n == len(chain) {
+			return checkChain(ctx, p.resolve, Subject{c.Entity, c.Resource}, n-1)
 		}
-		at.Entity = res.Parent
+		at.Entity = res.parent
 	}
 	return checkNames(c, p.costs[i], chain[:n])
+}
+
+// resolveOnce returns what applies to a subject, the same for the whole plan.
+func (p *planner) resolveOnce(ctx context.Context, s Subject) (*resolution, error) {
+	for i := range p.subjects {
+		if p.subjects[i].subject == s {
+			return p.subjects[i].resolved, nil
+		}
+	}
+	return p.resolve(ctx, s, p.mode)
 }
 
 // maxAncestors is how far up a chain that is too long is followed, to say whether it ends.
@@ -124,7 +153,7 @@ const maxAncestors = 32
 // checkChain refuses a chain of parents that goes on after so many levels: to charge only the first
 // of them would spend past the others. It says if the chain is a cycle, which another program can
 // have stored.
-func checkChain(ctx context.Context, resolve Resolver, of Subject, levels int) error {
+func checkChain(ctx context.Context, resolve resolver, of Subject, levels int) error {
 	entity, next := of.Entity, ""
 	seen := make(map[string]bool)
 	for n := 0; of.Entity != "" && n <= maxAncestors; n++ {
@@ -135,11 +164,11 @@ func checkChain(ctx context.Context, resolve Resolver, of Subject, levels int) e
 		if n == levels+1 {
 			next = of.Entity
 		}
-		r, err := resolve(ctx, of, Usual)
+		r, err := resolve(ctx, of, usual)
 		if err != nil {
 			return err
 		}
-		of.Entity = r.Parent
+		of.Entity = r.parent
 	}
 	return invalid("entity", entity,
 		fmt.Sprintf("cascades further than %d levels, to %q", levels, shorten(next)))
@@ -147,8 +176,8 @@ func checkChain(ctx context.Context, resolve Resolver, of Subject, levels int) e
 
 // addSubject notes that charge i falls on a subject, and returns what applies to it: for all charges the
 // same, also where the configuration has changed between two of them.
-func (p *planner) addSubject(s Subject, res *Resolved, i int, own bool) *Resolved {
-	p.count += len(res.Limits)
+func (p *planner) addSubject(s Subject, res *resolution, i int, own bool) *resolution {
+	p.count += len(res.limits)
 	for j := range p.subjects {
 		if at := &p.subjects[j]; at.subject == s {
 			at.charges = append(at.charges, i)
@@ -167,10 +196,10 @@ func (p *planner) addSubject(s Subject, res *Resolved, i int, own bool) *Resolve
 }
 
 // checkNames refuses a cost that names a limit of none of the charged entities.
-func checkNames(c *Charge, costs costList, chain []*Resolved) error {
+func checkNames(c *Charge, costs costList, chain []*resolution) error {
 	configured := false
 	for _, res := range chain {
-		configured = configured || len(res.Limits) > 0
+		configured = configured || len(res.limits) > 0
 	}
 	if !configured {
 		return fault(NoLimits, "entity", c.Entity, fmt.Sprintf("nothing is configured for resource %q", shorten(c.Resource)))
@@ -190,10 +219,10 @@ func checkNames(c *Charge, costs costList, chain []*Resolved) error {
 }
 
 // limit returns the limit of that name, or nil.
-func (r *Resolved) limit(name string) *Limit {
-	for i := range r.Limits {
-		if r.Limits[i].Name == name {
-			return &r.Limits[i]
+func (r *resolution) limit(name string) *Limit {
+	for i := range r.limits {
+		if r.limits[i].Name == name {
+			return &r.limits[i]
 		}
 	}
 	return nil
@@ -212,8 +241,8 @@ func (p *planner) takes() []Take {
 	holdings, takes := p.newHoldings(p.count), p.list[:0]
 	for i := range p.subjects {
 		s := &p.subjects[i]
-		for j := range s.resolved.Limits {
-			l := &s.resolved.Limits[j]
+		for j := range s.resolved.limits {
+			l := &s.resolved.limits[j]
 			h := &holdings[len(takes)]
 			h.Parts = h.Parts[:0]
 			for _, c := range s.charges {
@@ -228,7 +257,7 @@ func (p *planner) takes() []Take {
 				// A call occupies a slot whether or not it says so.
 				h.Parts = append(h.Parts, Part{s.charges[0], 1})
 			}
-			takes = append(takes, Take{s.subject, l, s.resolved.Level, p.ceiling(s, l), h.Parts})
+			takes = append(takes, Take{s.subject, l, s.resolved.level, p.ceiling(s, l), h.Parts})
 		}
 	}
 	p.list = takes
@@ -239,8 +268,8 @@ func (p *planner) takes() []Take {
 // names itself. An ancestor's limits are shared by others, so a request cannot lower them.
 func (p *planner) ceiling(s *plannedSubject, l *Limit) int64 {
 	if s.direct {
-		for i := range p.r.Brought {
-			if b := &p.r.Brought[i]; b.Name == l.Name {
+		for i := range p.r.brought {
+			if b := &p.r.brought[i]; b.Name == l.Name {
 				return min(l.Capacity, b.Capacity)
 			}
 		}
@@ -251,8 +280,8 @@ func (p *planner) ceiling(s *plannedSubject, l *Limit) int64 {
 // checkBrought refuses a brought limit that would be ignored: one that no charged entity has, or of
 // another kind.
 func (p *planner) checkBrought() error {
-	for i := range p.r.Brought {
-		b := &p.r.Brought[i]
+	for i := range p.r.brought {
+		b := &p.r.brought[i]
 		found := false
 		for j := range p.subjects {
 			s := &p.subjects[j]

@@ -70,8 +70,8 @@ func (r *Request) normalize(c *scratch, slash bool) (brought []Limit, err error)
 		}
 	}
 	c.charges = charges
-	if c.reservation.Keys = nil; r.Keyed {
-		if c.reservation.Keys, err = keysOf(charges); err != nil {
+	if c.reservation.keys = nil; r.Keyed {
+		if c.reservation.keys, err = keysOf(charges); err != nil {
 			return nil, err
 		}
 	}

@@ -8,24 +8,68 @@ import (
 	"time"
 )
 
+// resolver says which limits apply to a subject.
+type resolver func(ctx context.Context, s Subject, mode resolveMode) (*resolution, error)
+
+// resolveMode says how much a resolution may cost.
+type resolveMode int
+
+const (
+	// usual answers from the cache and reads the configuration where the cache has nothing fresh.
+	usual resolveMode = iota
+	// cached answers from the cache alone, and nil where it has nothing fresh.
+	cached
+	// reread reads the configuration consistently and renews the cache.
+	reread
+)
+
+// resolution is what applies to a subject. It is shared: do not change it.
+type resolution struct {
+	// level is where the limits come from; empty if nothing is configured.
+	level Level
+	// limits are in the order of their names.
+	limits []Limit
+	// hidden are the weaker levels that have limits.
+	hidden []LevelLimits
+	// parent is the entity to charge too; empty if there is none, or no cascade.
+	parent string
+	// undeclared is true for an entity that the configuration does not know. For a parent that is
+	// an error, unless the store has [Traits.UndeclaredParents].
+	undeclared bool
+	// version is the store's, of the configuration that was read.
+	version uint64
+
+	until      int64 // when the cache may no longer use it, in milliseconds; 0 outside of it
+	generation int64 // of the cache
+}
+
 // resolveSubject says which limits apply to a subject: the first level that has any wins whole.
-func (l *Limiter) resolveSubject(ctx context.Context, s Subject, mode ResolveMode) (*Resolved, error) {
+func (l *Limiter) resolveSubject(ctx context.Context, s Subject, mode resolveMode) (*resolution, error) {
 	r, _, err := l.resolveKept(ctx, s, mode)
 	return r, err
 }
 
 // resolveKept is resolveSubject, and also returns the subject that the cache keeps the resolution under.
 func (l *Limiter) resolveKept(
-	ctx context.Context, s Subject, mode ResolveMode,
-) (r *Resolved, key Subject, err error) {
+	ctx context.Context, s Subject, mode resolveMode,
+) (r *resolution, key Subject, err error) {
 	key = l.cacheKey(s)
-	if mode != Fresh {
-		if r := l.cache.get(key, l.leases.latestNow.Load()); r != nil || mode == Cached {
+	if mode != reread {
+		if r := l.cache.get(key, l.leases.latestNow.Load()); r != nil || mode == cached {
 			return r, key, nil
 		}
 	}
-	generation := l.cache.generation.Load()
-	config, err := l.readConfig(ctx, s)
+	return l.readSubject(ctx, s, l.cache.generation.Load(), mode == reread)
+}
+
+// readSubject reads what is configured for a subject, and keeps what follows from it unless the
+// cache was dropped since the generation. It also returns the subject that the cache keeps it
+// under.
+func (l *Limiter) readSubject(
+	ctx context.Context, s Subject, generation int64, consistent bool,
+) (r *resolution, key Subject, err error) {
+	key = l.cacheKey(s)
+	config, err := l.readConfig(ctx, s, consistent)
 	if err != nil {
 		return nil, key, classify(err)
 	}
@@ -36,12 +80,12 @@ func (l *Limiter) resolveKept(
 	if len(l.options.Limits) > 0 {
 		levels = append(levels[:len(levels):len(levels)], LevelLimits{LevelLimiter, l.options.Limits})
 	}
-	r = &Resolved{Undeclared: !config.Known}
+	r = &resolution{undeclared: !config.Known, version: config.Version}
 	if len(levels) > 0 {
-		r.Level, r.Limits, r.Hidden = levels[0].Level, levels[0].Limits, levels[1:]
+		r.level, r.limits, r.hidden = levels[0].Level, levels[0].Limits, levels[1:]
 	}
 	if config.Cascade {
-		r.Parent = config.Parent
+		r.parent = config.Parent
 	}
 	return l.cache.put(key, r, l.leases.latestNow.Load(), generation), key, nil
 }
@@ -55,13 +99,12 @@ func (l *Limiter) cacheKey(s Subject) Subject {
 	return s
 }
 
-func (l *Limiter) readConfig(ctx context.Context, s Subject) (*Config, error) {
-	reader, ok := l.backend.(ConfigReader)
-	if !ok {
+func (l *Limiter) readConfig(ctx context.Context, s Subject, consistent bool) (*Config, error) {
+	if l.reader == nil {
 		return &Config{}, nil
 	}
 	epoch := l.policy.epoch.Load()
-	config, err := reader.ReadConfig(ctx, s)
+	config, err := l.reader.ReadConfig(ctx, s, consistent)
 	if err != nil {
 		return nil, err
 	}
@@ -97,8 +140,8 @@ type resolutionCache struct {
 
 type cacheSegment struct {
 	mu           sync.Mutex
-	young, old   map[Subject]*Resolved
-	interned     map[internKey]*Resolved
+	young, old   map[Subject]*resolution
+	interned     map[internKey]*resolution
 	rotateAt     int64 // when young becomes old, in milliseconds
 	hits, misses int64
 	// fast counts hits that did not come this far.
@@ -107,7 +150,7 @@ type cacheSegment struct {
 
 // fresh reports whether a resolution may be used. One from a time that has not come yet was made while
 // the clock was wrong.
-func (r *Resolved) fresh(now, ttl int64) bool { return r.until > now && r.until <= now+ttl }
+func (r *resolution) fresh(now, ttl int64) bool { return r.until > now && r.until <= now+ttl }
 
 // counter is where the n-th memory counts what it has found.
 func (c *resolutionCache) counter(n int64) *atomic.Int64 {
@@ -120,6 +163,7 @@ type internKey struct {
 	levels     [6]levelKey
 	parent     string
 	undeclared bool
+	version    uint64
 }
 
 type levelKey struct {
@@ -128,13 +172,13 @@ type levelKey struct {
 	n     int
 }
 
-func internKeyOf(r *Resolved) (key internKey, ok bool) {
-	if len(r.Limits) == 0 || len(r.Hidden) >= len(key.levels) {
+func internKeyOf(r *resolution) (key internKey, ok bool) {
+	if len(r.limits) == 0 || len(r.hidden) >= len(key.levels) {
 		return key, false
 	}
-	key.parent, key.undeclared = r.Parent, r.Undeclared
-	key.levels[0] = levelKey{r.Level, &r.Limits[0], len(r.Limits)}
-	for i, h := range r.Hidden {
+	key.parent, key.undeclared, key.version = r.parent, r.undeclared, r.version
+	key.levels[0] = levelKey{r.level, &r.limits[0], len(r.limits)}
+	for i, h := range r.hidden {
 		if len(h.Limits) == 0 {
 			return key, false
 		}
@@ -158,7 +202,7 @@ func (c *resolutionCache) shard(s Subject) *cacheSegment {
 }
 
 // get returns what is fresh, or nil.
-func (c *resolutionCache) get(s Subject, now int64) *Resolved {
+func (c *resolutionCache) get(s Subject, now int64) *resolution {
 	if c.ttl < 0 {
 		return nil
 	}
@@ -185,7 +229,7 @@ func (c *resolutionCache) get(s Subject, now int64) *Resolved {
 }
 
 // peek returns what is fresh, or nil, without counting or keeping it for longer.
-func (c *resolutionCache) peek(s Subject, now int64) *Resolved {
+func (c *resolutionCache) peek(s Subject, now int64) *resolution {
 	shard := c.shard(s)
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
@@ -201,7 +245,7 @@ func (c *resolutionCache) peek(s Subject, now int64) *Resolved {
 
 // put keeps a resolution, unless the cache was dropped since its configuration was read. It returns the
 // one to use, which may be that of another subject.
-func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) *Resolved {
+func (c *resolutionCache) put(s Subject, r *resolution, now, generation int64) *resolution {
 	if c.ttl < 0 {
 		return r
 	}
@@ -219,7 +263,7 @@ func (c *resolutionCache) put(s Subject, r *Resolved, now, generation int64) *Re
 
 // intern returns a resolution that says the same and can be used nearly as long, or keeps this one for
 // others.
-func (s *cacheSegment) intern(r *Resolved, ttl int64) *Resolved {
+func (s *cacheSegment) intern(r *resolution, ttl int64) *resolution {
 	const few, share = 64, 16
 	key, ok := internKeyOf(r)
 	if !ok {
@@ -235,7 +279,7 @@ func (s *cacheSegment) intern(r *Resolved, ttl int64) *Resolved {
 	return r
 }
 
-func (c *resolutionCache) insert(shard *cacheSegment, s Subject, r *Resolved, now int64) {
+func (c *resolutionCache) insert(shard *cacheSegment, s Subject, r *resolution, now int64) {
 	if len(shard.young) >= c.size {
 		c.rotate(shard, now)
 	}
@@ -244,7 +288,7 @@ func (c *resolutionCache) insert(shard *cacheSegment, s Subject, r *Resolved, no
 
 // rotate makes the young map the old one.
 func (c *resolutionCache) rotate(shard *cacheSegment, now int64) {
-	shard.old, shard.young = shard.young, make(map[Subject]*Resolved)
+	shard.old, shard.young = shard.young, make(map[Subject]*resolution)
 	shard.rotateAt = now + c.ttl
 }
 
@@ -254,8 +298,8 @@ func (c *resolutionCache) drop() {
 	for i := range c.shards {
 		s := &c.shards[i]
 		s.mu.Lock()
-		s.young, s.old = make(map[Subject]*Resolved), nil
-		s.interned = make(map[internKey]*Resolved)
+		s.young, s.old = make(map[Subject]*resolution), nil
+		s.interned = make(map[internKey]*resolution)
 		s.mu.Unlock()
 	}
 }

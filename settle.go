@@ -318,11 +318,11 @@ func (c *scratch) inForce(ctx context.Context, e *leaseEntry) {
 		}
 		return
 	}
-	mode := Cached
+	mode := cached
 	if l.traits.Local || l.declarer != nil { // then the configuration is in the process
-		mode = Usual
+		mode = usual
 	}
-	var resolved *Resolved // of the subject at hand: its holdings follow one another
+	var resolved *resolution // of the subject at hand: its holdings follow one another
 	for i := range changes {
 		h := changes[i].Holding
 		changes[i].Limit = h.Limit
@@ -332,7 +332,7 @@ func (c *scratch) inForce(ctx context.Context, e *leaseEntry) {
 		}
 		if i == 0 || h.Subject != changes[i-1].Holding.Subject {
 			var err error
-			if resolved, err = l.resolve(ctx, h.Subject, mode); err != nil {
+			if resolved, err = l.resolveSubject(ctx, h.Subject, mode); err != nil {
 				resolved = nil
 			}
 		}

@@ -107,11 +107,11 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 }
 
 // degrade makes a lease that the store knows nothing of.
-func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *Reservation) *Lease {
+func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *reservation) *Lease {
 	at := wholeMS(now)
 	e.activate(LeaseRecord{
-		ID: r.ID, State: LeaseLive, Fingerprint: r.Fingerprint, At: at,
-		Expires: at.Add(r.Lifetime), Charges: len(r.Charges),
+		ID: r.id, State: LeaseLive, Fingerprint: r.fingerprint, At: at,
+		Expires: at.Add(r.lifetime), Charges: len(r.charges),
 	})
 	e.degraded = true
 	return l.newLease(e, now, &Lease{})

@@ -176,8 +176,8 @@ func partsAlone() *comparison {
 		name: "parts", store: inMemory(),
 		title: "The parts of reserve + complete: one bucket, one key, 1,000 live leases",
 		note: "Over a store that plans and then admits without judging there remain the clock, the ID, the " +
-			"fingerprint, the resolution from the cache, the table of leases and the handle. Plan and the store's " +
-			"own calls are made by hand here, and find no memory to use again.",
+			"fingerprint, the resolution from the cache, the table of leases and the handle. The store's " +
+			"own calls are made by hand here, with a plan that has been made.",
 		sides: []side{
 			{"all: weir, reserve + complete", weir, workBoth},
 			{"all: reserve alone", weir, workReserve},
@@ -188,9 +188,8 @@ func partsAlone() *comparison {
 			{"time.Now", alone, "clock"},
 			{"weir.NewLeaseID", alone, "id"},
 			{"a weir.Request with its Costs", alone, "request"},
-			{"Reservation.Plan, resolved", alone, "plan"},
-			{"memory Store.Reserve, plan included", alone, "store"},
-			{"memory Store.Settle", alone, "settle"},
+			{"memory Store.Reserve", alone, "store"},
+			{"memory Store.Update", alone, "settle"},
 		},
 	}
 }

@@ -37,13 +37,13 @@ func openPlans(ctx context.Context, s *spec) (*world, error) {
 	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: weir.Costs{"rpm": 1}})
 }
 
-// parts has what the parts of a reservation need: a store, and a reservation made for it.
+// parts has what the parts of a reservation need: a store, and a plan made for it.
 type parts struct {
-	store   *memory.Store
-	request weir.Reservation
-	plan    *weir.Plan
-	out     *weir.Outcome
-	sink    int64 // uses results, so that the compiler keeps the calls
+	store *memory.Store
+	costs weir.Costs
+	plan  *weir.Plan
+	out   *weir.Outcome
+	sink  int64 // uses results, so that the compiler keeps the calls
 }
 
 func newParts(ctx context.Context) (*parts, error) {
@@ -58,17 +58,14 @@ func newParts(ctx context.Context) (*parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, resolved := time.Now(), &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{limit}}
-	p.request = weir.Reservation{
-		ID:      weir.NewLeaseID(now),
-		Charges: []weir.Charge{{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}},
-		Depth:   1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
-		Resolve: func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-			return resolved, nil
-		},
-	}
-	if p.plan, err = p.request.Plan(ctx); err != nil {
-		return nil, err
+	now, of := time.Now(), weir.Subject{Entity: "acme", Resource: "llm"}
+	p.plan = &weir.Plan{
+		ID: weir.NewLeaseID(now), Charges: 1,
+		Subjects: []weir.Judged{{Subject: of, Level: weir.LevelSystem, Limits: []weir.Limit{limit}}},
+		Takes: []weir.Take{{
+			Subject: of, Limit: &limit, Level: weir.LevelSystem, Ceiling: limit.Capacity, Parts: []weir.Part{{Units: 1}},
+		}},
+		Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
 	}
 	p.out = p.plan.Outcome()
 	return p, p.store.Reserve(ctx, now, p.plan, p.out)
@@ -85,7 +82,7 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 	}
 	now, h := time.Now(), p.plan.Holdings(p.out)
 	update := &weir.Update{
-		ID: p.request.ID, Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
+		ID: p.plan.ID, Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
 		Changes: []weir.Change{{
 			Holding: &h[0], Limit: h[0].Limit, From: h[0].Cost(), To: h[0].Cost(), Parts: h[0].Parts,
 		}},
@@ -104,12 +101,8 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 		},
 		"request": func(context.Context) (outcome, error) {
 			r := weir.Request{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}
-			p.request.Charges[0].Costs = r.Costs
+			p.costs = r.Costs
 			return done, nil
-		},
-		"plan": func(ctx context.Context) (outcome, error) {
-			_, err := p.request.Plan(ctx)
-			return done, err
 		},
 		"store": func(ctx context.Context) (outcome, error) {
 			for i := range p.out.Taken {

@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -33,6 +32,8 @@ func seamCases() []backendCase {
 		{"a parent that is not declared is charged only where the traits say so", "9.2", cascade,
 			onSeam(Setup{Definitions: parentSmaller()}, undeclaredParent)},
 		{"nothing is locked while the plan is made", seamLine, b, onSeam(ten, planUnlocked)},
+		{"a plan by definitions that have changed is stale, or is taken whole", seamLine, b,
+			onSeam(Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}, stalePlan)},
 		{"a failed settle changes nothing", "7.10", Needs{Kinds: []weir.Kind{weir.Bucket}},
 			onSeam(ten, failedSettle)},
 		{"status creates nothing", seamLine, b, onSeam(ten, statusCreates)},
@@ -187,58 +188,68 @@ func outcomeAt(s *seam) {
 	}
 }
 
+// limiter returns a limiter over the store, which it does not close.
+func (s *seam) limiter() *weir.Limiter {
+	s.Helper()
+	l, err := weir.New(s.store, &weir.Options{
+		Now: func() time.Time { return s.now }, StoreTimeout: 10 * time.Second,
+	})
+	if err != nil {
+		s.Fatalf("open a limiter: %v", err)
+	}
+	return l
+}
+
+// planError has the store fail to say what is configured: of an entity that is not known yet, and
+// of one that is, of which something may have been taken meanwhile.
 func planError(s *seam) {
+	s.reserve(charge("known", cost(1)))
 	for _, code := range []weir.Code{weir.NotFound, weir.PermissionDenied, weir.Unavailable} {
-		s.resolve = func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-			return nil, &weir.Error{Code: code}
-		}
-		out, err := s.try(s.reservation(charge("a", cost(1))))
-		if !errors.Is(err, code) {
-			s.Fatalf("got %v, %v, want %q", out, err, code)
+		for _, entity := range []string{"a", "known"} {
+			s.faulty.fail("read", &weir.Error{Code: code})
+			l, err := s.limiter().Reserve(s.Context(), ask(entity, cost(1)))
+			if !errors.Is(err, code) {
+				s.Fatalf("got %v, %v, want %q", l, err, code)
+			}
+			s.faulty.heal()
 		}
 	}
-	s.resolve = s.resolved
-	if got := s.available("a", "n"); got != 10 {
-		s.Fatalf("got %d available after errors, want 10", got)
+	if a, known := s.available("a", "n"), s.available("known", "n"); a != 10 || known != 9 {
+		s.Fatalf("got %d and %d available after errors, want 10 and 9", a, known)
 	}
 }
 
-// undeclaredParent resolves the parent as one that nobody has declared.
+// undeclaredParent tells of the parent that nobody has declared it.
 func undeclaredParent(s *seam) {
-	s.resolve = func(
-		ctx context.Context, of weir.Subject, m weir.ResolveMode,
-	) (*weir.Resolved, error) {
-		r, err := s.resolved(ctx, of, m)
-		r.Undeclared = of.Entity == "parent"
-		return r, err
-	}
+	s.faulty.told = func(of weir.Subject, c *weir.Config) { c.Known = c.Known && of.Entity != "parent" }
 	both := []string{"child n", "parent n"}
 	for range 2 { // the second time the store may know both
-		out, err := s.try(s.reservation(charge("child", cost(2))))
+		l, err := s.limiter().Reserve(s.Context(), ask("child", weir.Costs{"n": 2}))
 		if !s.store.Traits().UndeclaredParents {
 			if !errors.Is(err, weir.NotFound) {
-				s.Fatalf("got %v, %v, want %q", out, err, weir.NotFound)
+				s.Fatalf("got %v, %v, want %q", l, err, weir.NotFound)
 			}
 			continue
 		}
-		if err != nil || out.Denied || !slices.Equal(order(out.Limits), both) {
-			s.Fatalf("got %+v, %v, want both charged", out, err)
+		if err != nil || !slices.Equal(order(l.Limits), both) {
+			s.Fatalf("got %+v, %v, want both charged", l, err)
 		}
 	}
 }
 
-// planUnlocked asks the store for something else while it resolves.
+// planUnlocked asks the store for something else while the configuration is read.
 func planUnlocked(s *seam) {
-	s.resolve = func(ctx context.Context, of weir.Subject, m weir.ResolveMode) (*weir.Resolved, error) {
-		other := s.judged(weir.Subject{Entity: "a", Resource: resource})
-		if _, err := s.store.Status(ctx, s.now, other); err != nil {
-			return nil, err
+	s.reserve(charge("a", cost(1)))
+	s.faulty.told = func(weir.Subject, *weir.Config) {
+		judged := []weir.Judged{{Subject: weir.Subject{Entity: "a", Resource: resource}}}
+		if _, err := s.store.Status(s.Context(), s.now, judged); err != nil {
+			s.Errorf("status: %v", err)
 		}
-		return s.resolved(ctx, of, m)
 	}
+	l := s.limiter()
 	done := make(chan error, 1)
 	go func() {
-		_, err := s.try(s.reservation(charge("a", cost(1))))
+		_, err := l.Reserve(s.Context(), ask("a", cost(1)))
 		done <- err
 	}()
 	select {
@@ -247,8 +258,60 @@ func planUnlocked(s *seam) {
 			s.Fatalf("reserve: %v", err)
 		}
 	case <-time.After(5 * time.Second):
-		s.Fatalf("the store waits for itself: it makes the plan under a lock")
+		s.Fatalf("the store waits for itself: something is locked while the plan is made")
 	}
+}
+
+// stalePlan gives the store a plan by definitions that have been changed through it. If it notices,
+// nothing is charged and the outcome is a contended denial; the next plan is taken.
+func stalePlan(s *seam) {
+	r := s.reservation(charge("a", cost(7)))
+	old := s.plan(r)
+	err := s.faulty.WriteLimits(s.Context(), s.now, weir.Subject{}, normal(s, slow(weir.Bucket, "n", 20)))
+	if errors.Is(err, weir.Unsupported) {
+		s.Logf("the configuration is not written through this store")
+		return
+	} else if err != nil {
+		s.Fatalf("write limits: %v", err)
+	}
+	p := s.plan(r)
+	noticed := p.Subjects[0].Version > old.Subjects[0].Version
+	out := old.Outcome()
+	err = s.store.Reserve(s.Context(), s.now, old, out)
+	switch stale, ok := errors.AsType[*weir.StaleError](err); {
+	case !noticed && err == nil && !out.Denied:
+		s.Logf("the store has no versions, and took by the old plan")
+		if got := s.available("a", "n"); got != 3 && got != 13 {
+			s.Fatalf("got %d available after 7 were taken, want 3 of 10 or 13 of 20", got)
+		}
+		return
+	case !ok || stale.Lease != nil || !out.Denied || !out.Contended:
+		s.Fatalf("a plan of version %d, before %d: got %+v, %v, want it stale",
+			old.Subjects[0].Version, p.Subjects[0].Version, out, err)
+	default:
+		if got := s.available("a", "n"); got != 20 {
+			s.Fatalf("got %d available after a plan that was stale, want 20", got)
+		}
+		p.Again = true
+		if out, err := s.try(p); err != nil || out.Denied {
+			s.Fatalf("planned again: got %+v, %v, want it admitted", out, err)
+		}
+	}
+	if got := s.available("a", "n"); got != 13 {
+		s.Fatalf("got %d available of 20 after 7 were taken, want 13", got)
+	}
+}
+
+// normal returns limits as a limiter hands them over.
+func normal(t T, limits ...weir.Limit) []weir.Limit {
+	t.Helper()
+	for i := range limits {
+		var err error
+		if limits[i], err = limits[i].Normalize(); err != nil {
+			t.Fatalf("limit %s: %v", limits[i].Name, err)
+		}
+	}
+	return limits
 }
 
 // failedSettle asks for more than can be counted, on one limit of two.

@@ -17,6 +17,8 @@ type faulty struct {
 	weir.Backend
 	t      T
 	traits weir.Traits
+	// told changes what is configured for a subject, as the limiter is told; nil leaves it.
+	told func(of weir.Subject, c *weir.Config)
 
 	mu     sync.Mutex
 	faults map[string]func(context.Context) error
@@ -36,14 +38,14 @@ func newFaulty(t T, b weir.Backend) *faulty {
 func (f *faulty) backend() weir.Backend {
 	leases, keeps := f.Backend.(weir.LeaseRecoverer)
 	entities, knows := f.Backend.(weir.EntityReader)
-	lazy, begins := f.Backend.(weir.LazyReserver)
+	unplanned, begins := f.Backend.(weir.UnplannedReserver)
 	switch {
 	case begins && knows && !keeps:
 		return struct {
 			*faulty
-			weir.LazyReserver
+			weir.UnplannedReserver
 			weir.EntityReader
-		}{f, &faultyLazily{f, lazy}, entities}
+		}{f, &faultyUnplanned{f, unplanned}, entities}
 	case keeps && knows:
 		return struct {
 			*faulty
@@ -140,23 +142,23 @@ func clonePlan(p *weir.Plan) *weir.Plan {
 	return &c
 }
 
-// faultyLazily is the same of a store that is given reservations before they are planned.
-type faultyLazily struct {
-	f    *faulty
-	lazy weir.LazyReserver
+// faultyUnplanned is the same of a store that can reserve without a plan.
+type faultyUnplanned struct {
+	f         *faulty
+	unplanned weir.UnplannedReserver
 }
 
-// ReserveLazily fulfils [weir.LazyReserver].
-func (l *faultyLazily) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
+// ReserveUnplanned fulfils [weir.UnplannedReserver].
+func (l *faultyUnplanned) ReserveUnplanned(
+	ctx context.Context, now time.Time, u *weir.Unplanned,
 ) (*weir.Plan, *weir.Outcome, error) {
 	if err := l.f.enter(ctx, "reserve"); err != nil {
 		return nil, nil, err
 	}
-	charges := cloneCharges(r.Charges)
-	p, out, err := l.lazy.ReserveLazily(ctx, now, r)
-	if !reflect.DeepEqual(charges, r.Charges) {
-		l.f.t.Errorf("reserve changed the charges that it was handed: %v, were %v", r.Charges, charges)
+	costs := maps.Clone(u.Costs)
+	p, out, err := l.unplanned.ReserveUnplanned(ctx, now, u)
+	if !maps.Equal(costs, u.Costs) {
+		l.f.t.Errorf("reserve changed the costs that it was handed: %v, were %v", u.Costs, costs)
 	}
 	return p, out, err
 }
@@ -200,12 +202,18 @@ func (f *faulty) Close() error {
 }
 
 // ReadConfig fulfils [weir.ConfigReader]. A store that is none has nothing configured.
-func (f *faulty) ReadConfig(ctx context.Context, s weir.Subject) (*weir.Config, error) {
+func (f *faulty) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
 	if err := f.enter(ctx, "read"); err != nil {
 		return nil, err
 	}
 	if r, ok := f.Backend.(weir.ConfigReader); ok {
-		return r.ReadConfig(ctx, s)
+		c, err := r.ReadConfig(ctx, of, consistent)
+		if err == nil && f.told != nil {
+			f.told(of, c)
+		}
+		return c, err
 	}
 	return &weir.Config{}, nil
 }

@@ -11,13 +11,11 @@ import (
 // seam drives a store as the limiter does, without one.
 type seam struct {
 	T
-	store   weir.Backend
-	faulty  *faulty // the store is made of it
-	defs    *weir.Definitions
-	now     time.Time
-	resolve weir.Resolver
-	holds   map[weir.LeaseID][]weir.Holding
-	seq     int64
+	store  weir.Backend
+	faulty *faulty // the store is made of it
+	now    time.Time
+	holds  map[weir.LeaseID][]weir.Holding
+	seq    int64
 }
 
 // onSeam opens a store and plays on it.
@@ -28,14 +26,9 @@ func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
 		if h.RealTime {
 			set.Start = time.Now()
 		}
-		normal, err := set.Definitions.Normalize()
-		if err != nil {
-			t.Fatalf("definitions: %v", err)
-		}
 		faulty := newFaulty(t, h.Open(t, set))
-		s := &seam{T: t, store: faulty.backend(), faulty: faulty, defs: normal, now: set.Start,
+		s := &seam{T: t, store: faulty.backend(), faulty: faulty, now: set.Start,
 			holds: map[weir.LeaseID][]weir.Holding{}}
-		s.resolve = s.resolved
 		defer func() {
 			if err := s.store.Close(); err != nil {
 				t.Errorf("close: %v", err)
@@ -45,75 +38,64 @@ func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
 	}
 }
 
-// resolved is what applies to a subject by the definitions.
-func (s *seam) resolved(
-	_ context.Context,
-	of weir.Subject,
-	_ weir.ResolveMode,
-) (*weir.Resolved, error) {
-	c := s.defs.Config(of)
-	r := &weir.Resolved{Undeclared: !c.Known}
-	if len(c.Levels) > 0 {
-		r.Level, r.Limits, r.Hidden = c.Levels[0].Level, c.Levels[0].Limits, c.Levels[1:]
-	}
-	if c.Cascade {
-		r.Parent = c.Parent
-	}
-	return r, nil
+// configured says what is configured for a subject, as the store knows it by now.
+func (s *seam) configured(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+	return s.faulty.ReadConfig(ctx, of, true)
 }
 
 // judged says which limits apply to subjects.
 func (s *seam) judged(of ...weir.Subject) []weir.Judged {
+	s.Helper()
 	judged := make([]weir.Judged, len(of))
 	for i, subject := range of {
-		judged[i].Subject = subject
-		if c := s.defs.Config(subject); len(c.Levels) > 0 {
-			judged[i].Level, judged[i].Limits = c.Levels[0].Level, c.Levels[0].Limits
+		var err error
+		if judged[i], err = judge(s.Context(), subject, s.configured); err != nil {
+			s.Fatalf("read configuration of %v: %v", subject, err)
 		}
 	}
 	return judged
 }
 
-func (s *seam) reservation(charges ...weir.Charge) *weir.Reservation {
-	traits := s.store.Traits()
-	return &weir.Reservation{
+func (s *seam) reservation(charges ...weir.Charge) *Reservation {
+	return &Reservation{
 		ID: weir.NewLeaseID(s.now), Fingerprint: 1, Charges: charges,
-		Depth: min(8, traits.CascadeDepth), UndeclaredParents: traits.UndeclaredParents,
-		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: s.resolve,
+		Lifetime: time.Hour, Memory: 10 * time.Minute, Config: s.configured,
 	}
 }
 
+// plan expects a reservation to be planned.
+func (s *seam) plan(r *Reservation) *weir.Plan {
+	s.Helper()
+	p, err := r.Plan(s.Context())
+	if err != nil {
+		s.Fatalf("plan %v: %v", r.Charges, err)
+	}
+	return p
+}
+
 // reserve expects an answer, whatever it is.
-func (s *seam) reserve(charges ...weir.Charge) (*weir.Reservation, *weir.Outcome) {
+func (s *seam) reserve(charges ...weir.Charge) (*Reservation, *weir.Outcome) {
 	s.Helper()
 	r := s.reservation(charges...)
-	out, err := s.try(r)
+	out, err := s.try(s.plan(r))
 	if err != nil {
 		s.Fatalf("reserve %v: %v", charges, err)
 	}
 	return r, out
 }
 
-// try plans a reservation and asks the store, or gives it the reservation to plan.
-func (s *seam) try(r *weir.Reservation) (*weir.Outcome, error) {
+// try gives the store a plan.
+func (s *seam) try(p *weir.Plan) (*weir.Outcome, error) {
 	s.Helper()
-	var p *weir.Plan
-	var out *weir.Outcome
-	var err error
-	if lazy, ok := s.store.(weir.LazyReserver); ok {
-		p, out, err = lazy.ReserveLazily(s.Context(), s.now, r)
-	} else if p, err = r.Plan(s.Context()); err == nil {
-		out = p.Outcome()
-		err = s.store.Reserve(s.Context(), s.now, p, out)
-	}
-	if err != nil {
+	out := p.Outcome()
+	if err := s.store.Reserve(s.Context(), s.now, p, out); err != nil {
 		return nil, err
 	}
 	if len(out.Limits) != len(p.Takes) || len(out.Taken) != len(p.Takes) {
 		s.Fatalf("got %d statuses and %d takes, want %d of each", len(out.Limits), len(out.Taken), len(p.Takes))
 	}
-	if s.holds[r.ID] = nil; !out.Denied {
-		s.holds[r.ID] = p.Holdings(out)
+	if s.holds[p.ID] = nil; !out.Denied {
+		s.holds[p.ID] = p.Holdings(out)
 	}
 	return out, nil
 }

@@ -34,67 +34,51 @@ func unreaching() []*wrong {
 // itemOnly takes for the configuration what the item says.
 type itemOnly struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (o itemOnly) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.Resolve = func(
-		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
-	) (*weir.Resolved, error) {
-		if mode != weir.Usual {
-			return r.Resolve(ctx, of, mode)
-		}
-		id := schema.BucketID{Namespace: o.config.Namespace, Entity: of.Entity, Resource: of.Resource}
-		item, err := o.client.GetItem(ctx, id.Key(), true)
-		if err != nil || item == nil {
-			return r.Resolve(ctx, of, mode)
-		}
-		b, err := schema.ParseBucket(item)
-		if err != nil {
-			return nil, err
-		}
-		out := &weir.Resolved{Level: weir.LevelResource}
-		if b.Cascade {
-			out.Parent = b.Parent
-		}
-		for i := range b.Limits {
-			out.Limits = append(out.Limits, bucketitem.LimitOf(&b.Limits[i]))
-		}
-		return out, nil
+// ReadConfig returns what the item says.
+func (o itemOnly) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	if consistent || of.Entity == "" || of.Resource == "" {
+		return o.Store.ReadConfig(ctx, of, consistent)
 	}
-	return o.Store.ReserveLazily(ctx, now, &c)
+	version := o.buckets.ConfigChanges.Latest()
+	id := schema.BucketID{Namespace: o.config.Namespace, Entity: of.Entity, Resource: of.Resource}
+	item, err := o.client.GetItem(ctx, id.Key(), true)
+	if err != nil || item == nil {
+		return o.Store.ReadConfig(ctx, of, consistent)
+	}
+	b, err := schema.ParseBucket(item)
+	if err != nil {
+		return nil, err
+	}
+	level := weir.LevelLimits{Level: weir.LevelResource}
+	for i := range b.Limits {
+		level.Limits = append(level.Limits, bucketitem.LimitOf(&b.Limits[i]))
+	}
+	return &weir.Config{
+		Levels: []weir.LevelLimits{level}, Parent: b.Parent, Cascade: b.Cascade, Known: true, Version: version,
+	}, nil
 }
 
 // rereading believes nothing that it has read before.
 type rereading struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (o rereading) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.Resolve = func(
-		ctx context.Context, of weir.Subject, mode weir.ResolveMode,
-	) (*weir.Resolved, error) {
-		if mode == weir.Cached {
-			return nil, nil
-		}
-		return r.Resolve(ctx, of, weir.Fresh)
+// Reserve takes what is asked once it has been read again.
+func (o rereading) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	if !p.Again {
+		return &weir.StaleError{}
 	}
-	return o.Store.ReserveLazily(ctx, now, &c)
+	return o.Store.Reserve(ctx, now, p, out)
 }
 
 // strict refuses parents that nobody has declared.
 type strict struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (o strict) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.UndeclaredParents = false
-	return o.Store.ReserveLazily(ctx, now, &c)
+// Traits are the store's but for that.
+func (o strict) Traits() weir.Traits {
+	t := o.Store.Traits()
+	t.UndeclaredParents = false
+	return t
 }
 
 // swallowedDefinitions writes no definition with an update that charges nothing.

@@ -289,13 +289,14 @@ func inlined(u *bucketUpdate) {
 // deaf does not hear what a request brings.
 type deaf struct{ *Store }
 
-// ReserveLazily takes what is asked.
-func (d deaf) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	c := *r
-	c.Brought = nil
-	return d.Store.ReserveLazily(ctx, now, &c)
+// Reserve takes what is asked up to the capacities.
+func (d deaf) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	c := *p
+	c.Takes = slices.Clone(p.Takes)
+	for i := range c.Takes {
+		c.Takes[i].Ceiling = c.Takes[i].Limit.Capacity
+	}
+	return d.Store.Reserve(ctx, now, &c, out)
 }
 
 // clockless says nothing of clocks.
@@ -324,13 +325,22 @@ func (c certain) Update(
 // lenient says yes where the table does not answer.
 type lenient struct{ *Store }
 
-// ReserveLazily takes what is asked, or pretends to.
-func (l lenient) ReserveLazily(
-	ctx context.Context, now time.Time, r *weir.Reservation,
-) (*weir.Plan, *weir.Outcome, error) {
-	p, out, err := l.Store.ReserveLazily(ctx, now, r)
+// Reserve takes what is asked, or pretends to.
+func (l lenient) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	err := l.Store.Reserve(ctx, now, p, out)
 	if isUnavailable(err) {
-		return &weir.Plan{}, &weir.Outcome{At: now}, nil
+		return nil
+	}
+	return err
+}
+
+// ReserveUnplanned takes nothing where the table does not answer.
+func (l lenient) ReserveUnplanned(
+	ctx context.Context, now time.Time, u *weir.Unplanned,
+) (*weir.Plan, *weir.Outcome, error) {
+	p, out, err := l.Store.ReserveUnplanned(ctx, now, u)
+	if isUnavailable(err) {
+		return nil, nil, nil
 	}
 	return p, out, err
 }

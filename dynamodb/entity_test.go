@@ -14,7 +14,6 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
-	"github.com/weir-limiter/weir/dynamodb/internal/config"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -161,7 +160,7 @@ func TestEntityByItsLimits(t *testing.T) {
 		Namespace: s.config.Namespace, Entity: "py", Resource: "gpt-4o",
 		Limits: []schema.Limit{{Name: "rpm", Capacity: 5, Refill: 5, Seconds: 60}},
 	}).Item())
-	config, err := s.ReadConfig(t.Context(), weir.Subject{Entity: "py", Resource: "gpt-4o"})
+	config, err := s.ReadConfig(t.Context(), weir.Subject{Entity: "py", Resource: "gpt-4o"}, false)
 	if err != nil || !config.Known {
 		t.Errorf("got %+v, %v; want it known", config, err)
 	}
@@ -256,7 +255,7 @@ func TestEntityDeleted(t *testing.T) {
 		}
 	}
 	deletions := 0
-	for e, err := range s.admin.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "") {
+	for e, err := range s.admin.ReadAudit(t.Context(), weir.Subject{Entity: "acme"}, "", false) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +303,7 @@ func TestManyConfigsDeleted(t *testing.T) {
 func TestEntityMetadata(t *testing.T) {
 	t.Parallel()
 	s := configured(t)
-	ctx := config.WithConsistent(t.Context())
+	ctx := t.Context()
 	s.mustEntity(t, "acme", "", false)
 	const editors = 5
 	var all sync.WaitGroup
@@ -325,7 +324,7 @@ func TestEntityMetadata(t *testing.T) {
 		})
 	}
 	all.Wait()
-	display, metadata, err := s.admin.EntityMetadata(ctx, "acme")
+	display, metadata, err := s.admin.EntityMetadata(ctx, "acme", true)
 	if err != nil || display != "Acme Inc." || len(metadata) != editors {
 		t.Errorf("got %q, %v, %v; want an edit of each of %d", display, metadata, err, editors)
 	}
@@ -348,7 +347,7 @@ func TestEntityMetadata(t *testing.T) {
 	if err := s.admin.EditEntity(ctx, configNow, "acme", bad); !errors.Is(err, weir.Invalid) {
 		t.Errorf("a float: got %v, want invalid", err)
 	}
-	if _, _, err := s.admin.EntityMetadata(ctx, "nobody"); !errors.Is(err, weir.NotFound) {
+	if _, _, err := s.admin.EntityMetadata(ctx, "nobody", true); !errors.Is(err, weir.NotFound) {
 		t.Errorf("nobody: got %v, want not found", err)
 	}
 	if err := s.admin.EditEntity(ctx, configNow, "nobody", keep); !errors.Is(err, weir.NotFound) {

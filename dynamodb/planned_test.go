@@ -8,11 +8,11 @@ import (
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
-// eager is a store to which the limiter gives plans.
+// eager is a store to which the limiter gives plans alone.
 type eager struct{ *Store }
 
-// ReserveLazily hides the store's.
-func (eager) ReserveLazily() {}
+// ReserveUnplanned hides the store's.
+func (eager) ReserveUnplanned() {}
 
 // TestConformanceEager runs the suite on Reserve, which takes a plan.
 func TestConformanceEager(t *testing.T) {
@@ -22,8 +22,8 @@ func TestConformanceEager(t *testing.T) {
 	open := h.Open
 	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
 		b := eager{open(t, s).(*Store)}
-		if _, lazy := weir.Backend(b).(weir.LazyReserver); lazy {
-			t.Fatalf("it is lazy")
+		if _, unplanned := weir.Backend(b).(weir.UnplannedReserver); unplanned {
+			t.Fatalf("it reserves without a plan")
 		}
 		return b
 	}

@@ -37,7 +37,7 @@ func statusOf(
 	p *bucketitem.Subject, now int64, r *weir.Judged, images []*bucketitem.Image,
 ) []weir.LimitStatus {
 	of := p.Subject
-	t := bucketitem.NewConfig(&weir.Resolved{Level: r.Level, Limits: r.Limits})
+	t := bucketitem.NewConfig(r)
 	for shard, m := range images {
 		if m != nil {
 			images[shard] = m.WithConfig(t, p.Item(shard).Removed())

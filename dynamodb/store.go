@@ -66,8 +66,9 @@ type Store struct {
 	config     *config.Reader
 	buckets    *bucketitem.Store
 	options    Options
-	running    *client.Tasks // calls, item queues, and what is done in the background
-	unfinished unfinishedUpdates
+	running    *client.Tasks         // calls, item queues, and what is done in the background
+	unfinished byLease[*leaseUpdate] // updates that failed
+	attempts   byLease[*attempt]
 	probe      probe
 }
 
@@ -98,16 +99,20 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// ReadConfig returns what is configured for a subject, in one read. It fails where the strongest
-// level says what weir cannot judge by, and where the subject is switched off. If the namespace was
-// deleted it fails with [weir.NotFound].
-func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+// ReadConfig returns what is configured for a subject, in one read; a consistent one costs twice as
+// much. The version is the number of the last change by this process before the read. It fails
+// where the strongest level says what weir cannot judge by, and where the subject is switched off.
+// If the namespace was deleted it fails with [weir.NotFound].
+func (s *Store) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
 	if err := s.running.EnterNested(); err != nil {
 		return nil, err
 	}
 	defer s.running.End()
+	version := s.buckets.ConfigChanges.Latest()
 	name := schema.NamespaceKey(s.options.Namespace)
-	c, err := s.config.ReadSubject(ctx, of, config.Consistent(ctx), name)
+	c, err := s.config.ReadSubject(ctx, of, consistent, name)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +124,7 @@ func (s *Store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, 
 	}
 	out := &weir.Config{
 		Parent: c.Parent(), Cascade: c.Cascades(), Known: c.Declared(), OnUnavailable: c.OnUnavailable(),
+		Version: version,
 	}
 	for _, l := range c.Levels {
 		if len(l.Limits) > 0 {

@@ -2,7 +2,6 @@ package dynamodb
 
 import (
 	"context"
-	"maps"
 	"strconv"
 	"sync"
 	"time"
@@ -26,10 +25,14 @@ func (s *Store) Update(
 	}
 	defer s.running.End()
 	out.At = wholeMS(now)
+	if u.Unplanned && s.compensateUnplanned(u.ID) {
+		return nil
+	}
 	t := s.unfinished.remove(u.ID)
+	keep := func() { s.unfinished.put(now, u.ID, u.Expires(now), t) }
 	if u.Verb == weir.VerbExtend {
 		if t != nil {
-			s.unfinished.put(now, u, t)
+			keep()
 		}
 		for i := range u.Changes {
 			out.Taken[i].Pieces = u.Changes[i].Holding.Pieces
@@ -40,15 +43,15 @@ func (s *Store) Update(
 		t = newLeaseUpdate(u.Changes)
 	}
 	if err := t.wait(ctx); err != nil && ctx.Err() != nil { // the one before is still on its way
-		s.unfinished.put(now, u, t)
+		keep()
 		return err
 	}
 	if err := t.enqueue(s, now, u); err != nil {
-		s.unfinished.put(now, u, t)
+		keep()
 		return err
 	}
 	if err := t.wait(ctx); err != nil {
-		s.unfinished.put(now, u, t)
+		keep()
 		return err
 	}
 	out.RefundInDoubt = t.inDoubt()
@@ -249,42 +252,6 @@ func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
 		}
 	}
 	return deltas, nil
-}
-
-// unfinishedUpdates keeps the updates that failed, by lease, until the lease has expired.
-type unfinishedUpdates struct {
-	mu    sync.Mutex
-	of    map[weir.LeaseID]unfinishedUpdate
-	sweep int // how many there are when the ended ones are dropped next
-}
-
-type unfinishedUpdate struct {
-	*leaseUpdate
-	until int64 // Unix ms
-}
-
-// leastSweep is below how many the ended ones are not worth looking for.
-const leastSweep = 1000
-
-func (u *unfinishedUpdates) remove(id weir.LeaseID) *leaseUpdate {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	t := u.of[id].leaseUpdate
-	delete(u.of, id)
-	return t
-}
-
-func (u *unfinishedUpdates) put(now time.Time, of *weir.Update, t *leaseUpdate) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	if u.of == nil {
-		u.of, u.sweep = make(map[weir.LeaseID]unfinishedUpdate), leastSweep
-	}
-	if len(u.of) >= u.sweep {
-		maps.DeleteFunc(u.of, func(_ weir.LeaseID, k unfinishedUpdate) bool { return k.until < now.UnixMilli() })
-		u.sweep = max(leastSweep, 2*len(u.of))
-	}
-	u.of[of.ID] = unfinishedUpdate{t, of.Expires(now).UnixMilli()}
 }
 
 // shardPiece is what a lease stands for on one shard. It counts milli-units, because a shard's

@@ -145,7 +145,7 @@ func (p *process) inLine(name string, units int64, known *weir.Limit) *bucketite
 		Takes: []bucketitem.Take{{Name: name, Milli: units * 1000, Limit: known}},
 	}
 	if known != nil {
-		m.Resolved = &weir.Resolved{Level: weir.LevelSystem, Limits: []weir.Limit{*known}}
+		m.Config = bucketitem.NewConfig(&weir.Judged{Level: weir.LevelSystem, Limits: []weir.Limit{*known}})
 	}
 	m.State.Store(bucketitem.Sent)
 	return m

@@ -110,7 +110,7 @@ func (s *rowStore) Traits() weir.Traits {
 
 func (s *rowStore) Close() error { return nil }
 
-func (s *rowStore) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
+func (s *rowStore) ReadConfig(_ context.Context, of weir.Subject, _ bool) (*weir.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.config.Config(of), nil

@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"context"
 	"math/rand/v2"
 	"strconv"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/kernel"
 )
@@ -145,11 +145,9 @@ func TestConcurrentSnapshotsAreOfOneInstant(t *testing.T) {
 func useSnapshotStore(
 	t *testing.T, s *SnapshotStore, now time.Time, rng *rand.Rand, limits []weir.Limit,
 ) {
-	r := &weir.Reservation{
-		ID: weir.NewLeaseID(now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
-		Resolve: func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-			return &weir.Resolved{Level: weir.LevelSystem, Limits: limits}, nil
-		},
+	r := &conformance.Reservation{
+		ID: weir.NewLeaseID(now), Lifetime: time.Hour, Memory: time.Minute,
+		Config: freezeConfig(limits),
 	}
 	for _, i := range rng.Perm(6)[:1+rng.IntN(4)] {
 		r.Charges = append(r.Charges, weir.Charge{

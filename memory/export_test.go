@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
 )
 
 // Answer is an outcome and what the lease stands for then; nothing if it was denied or has ended.
@@ -14,7 +15,7 @@ type Answer struct {
 }
 
 // Try plans a reservation and asks a store.
-func Try(b weir.Backend, now time.Time, r *weir.Reservation) (*Answer, error) {
+func Try(b weir.Backend, now time.Time, r *conformance.Reservation) (*Answer, error) {
 	p, err := r.Plan(context.Background())
 	if err != nil {
 		return nil, err

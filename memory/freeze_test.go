@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -79,8 +80,8 @@ func (w *freezeWorld) act() {
 
 func (w *freezeWorld) reserve() {
 	w.t.Helper()
-	r := &weir.Reservation{
-		ID: weir.NewLeaseID(w.now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: 200,
+	r := &conformance.Reservation{
+		ID: weir.NewLeaseID(w.now), Lifetime: time.Hour, Memory: time.Minute, MemorySize: 200,
 		Charges: []weir.Charge{{
 			Entity: "e" + strconv.Itoa(w.rng.IntN(2000)), Resource: "r", Costs: weir.Costs{},
 		}},
@@ -88,7 +89,7 @@ func (w *freezeWorld) reserve() {
 	for i := range w.limits {
 		r.Charges[0].Costs[w.limits[i].Name] = 1
 	}
-	r.Resolve = freezeResolver(w.limits)
+	r.Config = freezeConfig(w.limits)
 	out, err := Try(w.s, w.now, r)
 	if err != nil {
 		w.t.Fatal(err)
@@ -226,10 +227,10 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 		if s.store.stripeOf(name) == stripeCount-1 {
 			continue
 		}
-		r := &weir.Reservation{
-			ID: weir.NewLeaseID(w.now), Depth: 1, Lifetime: time.Hour, Memory: time.Minute,
+		r := &conformance.Reservation{
+			ID: weir.NewLeaseID(w.now), Lifetime: time.Hour, Memory: time.Minute,
 			Charges: []weir.Charge{{Entity: name, Resource: "r", Costs: weir.Costs{"a": 1}}},
-			Resolve: freezeResolver(w.limits),
+			Config:  freezeConfig(w.limits),
 		}
 		if _, err := Try(s, w.now, r); err != nil {
 			t.Error(err)
@@ -247,9 +248,10 @@ func TestCallsGoOnDuringASnapshot(t *testing.T) {
 	}
 }
 
-func freezeResolver(limits []weir.Limit) weir.Resolver {
-	return func(context.Context, weir.Subject, weir.ResolveMode) (*weir.Resolved, error) {
-		return &weir.Resolved{Level: weir.LevelSystem, Limits: limits}, nil
+// freezeConfig says that limits apply to everybody.
+func freezeConfig(limits []weir.Limit) func(context.Context, weir.Subject) (*weir.Config, error) {
+	return func(context.Context, weir.Subject) (*weir.Config, error) {
+		return &weir.Config{Levels: []weir.LevelLimits{{Level: weir.LevelSystem, Limits: limits}}}, nil
 	}
 }
 
@@ -326,9 +328,9 @@ func newPauseWorld(t *testing.T, entities int) *pauseWorld {
 func (w *pauseWorld) reserve() (weir.LeaseID, *Answer) {
 	w.t.Helper()
 	w.calls++
-	r := &weir.Reservation{
-		ID: weir.NewLeaseID(freezeEpoch), Depth: 1, Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
-		Resolve: freezeResolver(w.limits), Charges: []weir.Charge{{
+	r := &conformance.Reservation{
+		ID: weir.NewLeaseID(freezeEpoch), Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
+		Config: freezeConfig(w.limits), Charges: []weir.Charge{{
 			Entity: "e" + strconv.Itoa(w.calls%w.entities), Resource: "r", Costs: weir.Costs{"a": 1, "b": 1, "c": 1},
 		}},
 	}

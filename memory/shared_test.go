@@ -52,8 +52,10 @@ func (f *failing) Update(ctx context.Context, now time.Time, u *weir.Update, out
 	return f.Backend.Update(ctx, now, u, out)
 }
 
-func (f *failing) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	return f.Backend.(weir.ConfigReader).ReadConfig(ctx, of)
+func (f *failing) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	return f.Backend.(weir.ConfigReader).ReadConfig(ctx, of, consistent)
 }
 
 type played struct {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -115,7 +116,7 @@ func TestSnapshotReserveOfAKnownLease(t *testing.T) {
 	w := snapshotWorld(t, file, limits...)
 	live, done := w.at(0).reservation(charge(x(1))), w.reservation(charge(x(1)))
 	var plans []*weir.Plan
-	for _, r := range []*weir.Reservation{live, done} {
+	for _, r := range []*conformance.Reservation{live, done} {
 		p, err := r.Plan(t.Context())
 		if err != nil {
 			t.Fatal(err)

@@ -66,7 +66,7 @@ func (s *Store) Traits() weir.Traits {
 func (s *Store) Close() error { return nil }
 
 // ReadConfig returns what is configured for a subject. It never fails.
-func (s *Store) ReadConfig(_ context.Context, of weir.Subject) (*weir.Config, error) {
+func (s *Store) ReadConfig(_ context.Context, of weir.Subject, _ bool) (*weir.Config, error) {
 	return s.config.Load().Config(of), nil
 }
 

@@ -62,7 +62,7 @@ func TestReadConfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := store.ReadConfig(context.Background(), weir.Subject{Entity: "a", Resource: "r"})
+	got, err := store.ReadConfig(context.Background(), weir.Subject{Entity: "a", Resource: "r"}, false)
 	if err != nil || got.Parent != "parent" || !got.Cascade || !got.Known ||
 		got.OnUnavailable != weir.Allow || len(got.Levels) != 1 || got.Levels[0].Limits[0].Name != "x" {
 		t.Errorf("got %+v, %v", got, err)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -58,26 +59,24 @@ func (w *world) configure(limits ...weir.Limit) {
 	}
 }
 
-func (w *world) resolve(
-	ctx context.Context, s weir.Subject, _ weir.ResolveMode,
-) (*weir.Resolved, error) {
-	return resolveFrom(ctx, w.store, s)
+// configured says what a store has configured.
+func configured(b weir.Backend) func(context.Context, weir.Subject) (*weir.Config, error) {
+	return func(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+		return b.(weir.ConfigReader).ReadConfig(ctx, of, false)
+	}
 }
 
 // resolveFrom lets the strongest level that a store has configured win.
-func resolveFrom(ctx context.Context, b weir.Backend, s weir.Subject) (*weir.Resolved, error) {
-	config, err := b.(weir.ConfigReader).ReadConfig(ctx, s)
+func resolveFrom(b weir.Backend, of weir.Subject) (weir.Judged, error) {
+	c, err := configured(b)(context.Background(), of)
 	if err != nil {
-		return nil, err
+		return weir.Judged{}, err
 	}
-	r := &weir.Resolved{}
-	if len(config.Levels) > 0 {
-		r.Level, r.Limits = config.Levels[0].Level, config.Levels[0].Limits
+	j := weir.Judged{Subject: of}
+	if len(c.Levels) > 0 {
+		j.Level, j.Limits = c.Levels[0].Level, c.Levels[0].Limits
 	}
-	if config.Cascade {
-		r.Parent = config.Parent
-	}
-	return r, nil
+	return j, nil
 }
 
 func charge(costs weir.Costs) weir.Charge {
@@ -89,20 +88,20 @@ func (w *world) judged(of ...weir.Subject) []weir.Judged {
 	w.t.Helper()
 	var judged []weir.Judged
 	for _, subject := range of {
-		r, err := resolveFrom(context.Background(), w.store, subject)
+		j, err := resolveFrom(w.store, subject)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		judged = append(judged, weir.Judged{Subject: subject, Level: r.Level, Limits: r.Limits})
+		judged = append(judged, j)
 	}
 	return judged
 }
 
-func (w *world) reservation(charges ...weir.Charge) *weir.Reservation {
+func (w *world) reservation(charges ...weir.Charge) *conformance.Reservation {
 	w.made++
-	return &weir.Reservation{
-		ID: leaseID(w.now, w.made), Fingerprint: w.made, Charges: charges, Depth: 8,
-		Lifetime: time.Hour, Memory: 10 * time.Minute, Resolve: w.resolve,
+	return &conformance.Reservation{
+		ID: leaseID(w.now, w.made), Fingerprint: w.made, Charges: charges,
+		Lifetime: time.Hour, Memory: 10 * time.Minute, Config: configured(w.store),
 	}
 }
 
@@ -118,7 +117,7 @@ func leaseID(now time.Time, n uint64) weir.LeaseID {
 	return id
 }
 
-func (w *world) try(r *weir.Reservation) (*memory.Answer, error) {
+func (w *world) try(r *conformance.Reservation) (*memory.Answer, error) {
 	return memory.Try(w.store, w.now, r)
 }
 
@@ -208,7 +207,7 @@ func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *memory.
 }
 
 func (w *world) inForce(h *weir.Holding) *weir.Limit {
-	resolved, err := w.resolve(context.Background(), h.Subject, weir.Usual)
+	resolved, err := resolveFrom(w.store, h.Subject)
 	if err != nil {
 		w.t.Fatal(err)
 	}

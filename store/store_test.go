@@ -30,7 +30,7 @@ func TestOpenMemory(t *testing.T) {
 		if _, ok := b.(weir.LeaseRecoverer); ok {
 			t.Errorf("%s: says that it recovers leases", u)
 		}
-		c, err := b.(weir.ConfigReader).ReadConfig(t.Context(), weir.Subject{Entity: "e", Resource: "r"})
+		c, err := b.(weir.ConfigReader).ReadConfig(t.Context(), weir.Subject{Entity: "e", Resource: "r"}, false)
 		if err != nil || len(c.Levels) != 1 {
 			t.Errorf("%s: got configuration %+v, %v", u, c, err)
 		}

@@ -56,7 +56,7 @@ type store struct {
 	reserve  func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error
 	settle   func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error
 	status   statusOf
-	read     func(ctx context.Context, s weir.Subject) (*weir.Config, error)
+	read     func(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error)
 	set      func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
 	declare  func(ctx context.Context, now time.Time, name, parent string, cascade bool) error
 	remove   func(ctx context.Context, now time.Time, name string) error
@@ -96,8 +96,10 @@ func (s *store) Status(
 	return s.status(ctx, now, of)
 }
 
-func (s *store) ReadConfig(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-	return s.read(ctx, of)
+func (s *store) ReadConfig(
+	ctx context.Context, of weir.Subject, consistent bool,
+) (*weir.Config, error) {
+	return s.read(ctx, of, consistent)
 }
 
 func (s *store) WriteLimits(
@@ -317,8 +319,8 @@ func readingStores() []broken {
 // reading changes what is configured for a subject, as the store tells it.
 func reading(change func(of weir.Subject, c *weir.Config) *weir.Config) func(s *store) {
 	return func(s *store) {
-		s.read = func(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-			c, err := s.right.ReadConfig(ctx, of)
+		s.read = func(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error) {
+			c, err := s.right.ReadConfig(ctx, of, consistent)
 			if err != nil {
 				return nil, err
 			}

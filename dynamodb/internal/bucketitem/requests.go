@@ -33,10 +33,10 @@ type Waiter struct {
 	// Number is the reservation's; a later one has a higher number.
 	Number uint64
 	Takes  []Take
-	// Resolved is all that applies to the subject; nil if it is not at hand.
-	Resolved *weir.Resolved
-	State    atomic.Int32
-	Answer   chan Result // has room for it
+	// Config is all that applies to the subject; nil if it is not at hand.
+	Config *Config
+	State  atomic.Int32
+	Answer chan Result // has room for it
 }
 
 // The states of a waiter.
