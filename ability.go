@@ -149,7 +149,8 @@ type UnplannedReserver interface {
 	// A nil plan means that nothing was taken: a limit has too little, the records do not say
 	// enough, or the store knows that they are out of date. What had been taken of a part is then
 	// given back by the store, with its next writes at the latest. The limiter then calls Reserve,
-	// which denies if it must. An error is as in Reserve, and ends the call.
+	// which denies if it must. An error is as in Reserve, but never a
+	// [*StaleError], and ends the call.
 	//
 	// If the plan is not the limiter's, or the request turns out to be a mistake, or the caller has
 	// left, the limiter gives the whole back by an Update with VerbCancel and [Update.Unplanned],

@@ -3,6 +3,7 @@ package weir_test
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -147,17 +148,20 @@ func (s *byRecords) did(t *testing.T, want string) {
 	s.noted = nil
 }
 
-// What a store takes by its records stands only if it is what the limiter would have asked.
-// Otherwise it is given back once, whatever the answer.
-func TestUnplanned(t *testing.T) {
-	t.Parallel()
-	const took = "read acme, take acme"
-	for name, tt := range map[string]struct {
-		spoil func(s *byRecords)
-		ask   func(r *weir.Request)
-		want  string
-		code  weir.Code
-	}{
+// unplannedCase is a reservation of one unit on a byRecords.
+type unplannedCase struct {
+	spoil func(s *byRecords)
+	ask   func(r *weir.Request)
+	want  string // that the store is asked
+	code  weir.Code
+}
+
+const tookUnplanned = "read acme, take acme"
+
+// unplannedTakes are what a store may have taken that is what the plan asks, or is not.
+func unplannedTakes() map[string]unplannedCase {
+	const took = tookUnplanned
+	return map[string]unplannedCase{
 		"the same": {want: took},
 		"another capacity": {
 			spoil: func(s *byRecords) { s.record.Capacity = 99 }, want: took + ", give back, reserve again",
@@ -186,6 +190,22 @@ func TestUnplanned(t *testing.T) {
 		"no answer": {
 			spoil: func(s *byRecords) { s.lost = errors.New("lost") }, want: took, code: weir.Unavailable,
 		},
+		"a cancel that fails": {
+			spoil: func(s *byRecords) {
+				s.record.Capacity = 99
+				s.settle = func(context.Context, *weir.Update) (*weir.Outcome, error) {
+					return nil, errors.New("lost")
+				}
+			},
+			want: took + ", give back, reserve again",
+		},
+	}
+}
+
+// unplannedMistakes are requests that cannot be planned.
+func unplannedMistakes() map[string]unplannedCase {
+	const took = tookUnplanned
+	return map[string]unplannedCase{
 		"a limit that is not configured": {
 			spoil: func(s *byRecords) {
 				other := s.record
@@ -213,15 +233,12 @@ func TestUnplanned(t *testing.T) {
 			spoil: func(s *byRecords) { s.configErr = &weir.Error{Code: weir.PermissionDenied} },
 			want:  took + ", give back", code: weir.PermissionDenied,
 		},
-		"a cancel that fails": {
-			spoil: func(s *byRecords) {
-				s.record.Capacity = 99
-				s.settle = func(context.Context, *weir.Update) (*weir.Outcome, error) {
-					return nil, errors.New("lost")
-				}
-			},
-			want: took + ", give back, reserve again",
-		},
+	}
+}
+
+// neverUnplanned are requests that are planned first.
+func neverUnplanned() map[string]unplannedCase {
+	return map[string]unplannedCase{
 		"no costs": {ask: func(r *weir.Request) { r.Costs = nil }, want: "read acme, reserve"},
 		"brought limits": {
 			ask: func(r *weir.Request) {
@@ -236,7 +253,17 @@ func TestUnplanned(t *testing.T) {
 			},
 			want: "read acme, reserve",
 		},
-	} {
+	}
+}
+
+// What a store takes by its records stands only if it is what the limiter would have asked. Otherwise
+// it is given back once, whatever the answer.
+func TestUnplanned(t *testing.T) {
+	t.Parallel()
+	all := unplannedTakes()
+	maps.Copy(all, unplannedMistakes())
+	maps.Copy(all, neverUnplanned())
+	for name, tt := range all {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -32,6 +32,8 @@ func seamCases() []backendCase {
 		{"a parent that is not declared is charged only where the traits say so", "9.2", cascade,
 			onSeam(Setup{Definitions: parentSmaller()}, undeclaredParent)},
 		{"nothing is locked while the plan is made", seamLine, b, onSeam(ten, planUnlocked)},
+		{"a process that knows nothing charges what is configured", seamLine, b,
+			onSeam(Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}, coldProcess)},
 		{"a plan by definitions that have changed is stale, or is taken whole", seamLine, b,
 			onSeam(Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}, stalePlan)},
 		{"a failed settle changes nothing", "7.10", Needs{Kinds: []weir.Kind{weir.Bucket}},
@@ -262,12 +264,68 @@ func planUnlocked(s *seam) {
 	}
 }
 
+// coldProcess has a limiter that has read nothing yet reserve on limits that were used before: as
+// they were then, raised, and lowered. A store that takes without a plan does so by what they were.
+func coldProcess(s *seam) {
+	for _, tt := range []struct {
+		entity                string
+		capacity, take, after int64
+	}{{"same", 10, 3, 3}, {"raised", 20, 2, 4}, {"lowered", 5, 3, 2}} {
+		of := weir.Subject{Entity: tt.entity, Resource: resource}
+		s.reserve(charge(tt.entity, cost(4)))
+		if tt.capacity != 10 && !s.change(weir.Subject{}, slow(weir.Bucket, "n", tt.capacity)) {
+			return
+		}
+		l := s.limiter()
+		lease, err := l.Reserve(s.Context(), ask(tt.entity, cost(tt.take)))
+		if err != nil {
+			s.Fatalf("%s: got %v, want it admitted", tt.entity, err)
+		}
+		st := lease.Limits[0]
+		if st.Capacity != tt.capacity || st.Available != tt.after {
+			s.Fatalf("%s: got %+v, want %d of %d available", tt.entity, st, tt.after, tt.capacity)
+		}
+		if got := s.status(of)[0].Available; got != tt.after {
+			s.Fatalf("%s: the store has %d available, want %d", tt.entity, got, tt.after)
+		}
+		_, fits := s.limiter().Reserve(s.Context(), ask(tt.entity, cost(tt.after)))
+		_, over := s.limiter().Reserve(s.Context(), ask(tt.entity, cost(1)))
+		s.Logf("%s: all that the definition admits: %v; a unit more: %v", tt.entity, fits, over)
+		if fits != nil || !isDenial(over) {
+			s.Fatalf("%s: got %v and %v, want all that is left admitted and no more", tt.entity, fits, over)
+		}
+		if tt.capacity != 10 {
+			s.change(weir.Subject{}, slow(weir.Bucket, "n", 10))
+		}
+	}
+}
+
+// change changes the limits of a place as another process does. It reports false if the
+// configuration is not written through this store.
+func (s *seam) change(at weir.Subject, limits ...weir.Limit) bool {
+	s.Helper()
+	var other weir.Backend = s.faulty
+	if s.opens.Elsewhere != nil {
+		other = s.opens.Elsewhere(s.T, s.faulty.Backend)
+	}
+	err := other.(weir.ConfigEditor).WriteLimits(s.Context(), s.now, at, normal(s, limits...))
+	if errors.Is(err, weir.Unsupported) {
+		s.Logf("the configuration is not written through this store")
+		return false
+	}
+	if err != nil {
+		s.Fatalf("write limits: %v", err)
+	}
+	return true
+}
+
 // stalePlan gives the store a plan by definitions that have been changed through it. If it notices,
 // nothing is charged and the outcome is a contended denial; the next plan is taken.
 func stalePlan(s *seam) {
 	r := s.reservation(charge("a", cost(7)))
 	old := s.plan(r)
-	err := s.faulty.WriteLimits(s.Context(), s.now, weir.Subject{}, normal(s, slow(weir.Bucket, "n", 20)))
+	limits := normal(s, slow(weir.Bucket, "n", 20))
+	err := s.faulty.WriteLimits(s.Context(), s.now, weir.Subject{}, limits)
 	if errors.Is(err, weir.Unsupported) {
 		s.Logf("the configuration is not written through this store")
 		return

@@ -11,6 +11,7 @@ import (
 // seam drives a store as the limiter does, without one.
 type seam struct {
 	T
+	opens  BackendHarness
 	store  weir.Backend
 	faulty *faulty // the store is made of it
 	now    time.Time
@@ -27,7 +28,7 @@ func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
 			set.Start = time.Now()
 		}
 		faulty := newFaulty(t, h.Open(t, set))
-		s := &seam{T: t, store: faulty.backend(), faulty: faulty, now: set.Start,
+		s := &seam{T: t, opens: h, store: faulty.backend(), faulty: faulty, now: set.Start,
 			holds: map[weir.LeaseID][]weir.Holding{}}
 		defer func() {
 			if err := s.store.Close(); err != nil {

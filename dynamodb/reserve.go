@@ -52,9 +52,12 @@ const attemptMemory = time.Minute
 // planned returns the charges of a plan.
 func (s *Store) planned(now time.Time, p *weir.Plan, out *weir.Outcome) (*reserveOp, error) {
 	op := &reserveOp{now: now.UnixMilli(), at: wholeMS(now), plan: p, out: out}
-	if a := s.attempts.remove(p.ID); a != nil && p.Again {
-		op.number = a.number
-	} else {
+	if p.Again {
+		if a := s.attempts.remove(p.ID); a != nil {
+			op.number = a.number
+		}
+	}
+	if op.number == 0 {
 		op.number = s.buckets.Calls.Add(1)
 	}
 	out.At = op.at

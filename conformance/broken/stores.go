@@ -33,6 +33,7 @@ func Stores() []Store {
 		placingStores(), namingStores(), listingStores()) {
 		stores = append(stores, Store{Name: b.name, Breaks: b.breaks, Wrap: wrap(b.spoil)})
 	}
+	stores = append(stores, recordings()...)
 	for _, f := range limiterFronts() {
 		stores = append(stores, Store{Name: f.name, Breaks: f.breaks, Front: put(f.spoil)})
 	}

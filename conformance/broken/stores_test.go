@@ -75,6 +75,27 @@ func TestRightStoreIsNotCaught(t *testing.T) {
 	}
 }
 
+// TestUnplannedStoreIsNotCaught: a store that takes without a plan answers as one that does not.
+func TestUnplannedStoreIsNotCaught(t *testing.T) {
+	t.Parallel()
+	h := right()
+	open := h.Open
+	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+		t.Helper()
+		return broken.Recording(open(t, s))
+	}
+	h.Elsewhere = func(_ conformance.T, b weir.Backend) weir.Backend { return broken.Elsewhere(b) }
+	for _, c := range everyCase(h) {
+		service := h.Service(t)
+		if c.LeftOut(&service) != "" {
+			continue
+		}
+		if r := conformance.Record(t, func(t conformance.T) { c.Run(t, service) }); r.Failed {
+			t.Errorf("%s: %q", c.Title(), r.Messages)
+		}
+	}
+}
+
 // TestEveryMistakeHasAVariant: what must never come back is shown to be noticed.
 func TestEveryMistakeHasAVariant(t *testing.T) {
 	t.Parallel()
