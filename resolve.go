@@ -243,6 +243,22 @@ func (c *resolutionCache) peek(s Subject, now int64) *resolution {
 	return e
 }
 
+// lastParent returns the parent that a subject was last known to cascade to, though that may not be
+// used any more.
+func (c *resolutionCache) lastParent(s Subject) string {
+	shard := c.shard(s)
+	shard.mu.Lock()
+	defer shard.mu.Unlock()
+	e := shard.young[s]
+	if e == nil {
+		e = shard.old[s]
+	}
+	if e == nil {
+		return ""
+	}
+	return e.parent
+}
+
 // put keeps a resolution, unless the cache was dropped since its configuration was read. It returns the
 // one to use, which may be that of another subject.
 func (c *resolutionCache) put(s Subject, r *resolution, now, generation int64) *resolution {

@@ -71,6 +71,9 @@ func (l *Limiter) reserveUnplanned(
 	}
 	read, began := l.beginRead(ctx, of, ancestors)
 	if began {
+		if parent := l.cache.lastParent(of); parent != "" && ancestors > 0 {
+			l.beginParent(ctx, read, parent, ancestors-1) // most likely it still is
+		}
 		taken.asked = true
 		taken.plan, taken.out, err = l.unplanned.ReserveUnplanned(ctx, now, &Unplanned{
 			ID: r.id, New: r.isNew, Fingerprint: r.fingerprint, Keys: r.keys, Subject: own,

@@ -348,6 +348,28 @@ func TestUnplannedIsOneAtATime(t *testing.T) {
 	})
 }
 
+// When the cache time is over, the parent's configuration is read beside the entity's.
+func TestUnplannedReadsTheParentToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, l := newByRecords(t, nil)
+		s.parent = "parent"
+		s.config.Parent, s.config.Cascade, s.config.Known = "parent", true, true
+		for range 2 {
+			s.readTime = 500 * time.Millisecond
+			time.Sleep(2 * time.Minute) // in a bubble
+			start := time.Now()
+			if _, err := l.Reserve(t.Context(), ask()); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(start); got != s.readTime {
+				t.Errorf("got an answer after %v, want %v: one read's time", got, s.readTime)
+			}
+			s.did(t, "read acme, read parent, take acme")
+		}
+	})
+}
+
 // Nothing stays charged for a caller that leaves before the configuration has been read. The read
 // goes on for others.
 func TestUnplannedForACallerWhoLeaves(t *testing.T) {
