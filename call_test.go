@@ -2,6 +2,7 @@ package weir_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -236,5 +237,38 @@ func TestInstantsAreInTheZoneOfTheClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		check("complete", completed.At)
+	}
+}
+
+// unread is a store whose configuration cannot be read.
+type unread struct {
+	*memory.Store
+	err error
+}
+
+func (u unread) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
+	return nil, u.err
+}
+
+// A reservation fails as its plan does.
+func TestReserveFailsAsThePlanDoes(t *testing.T) {
+	t.Parallel()
+	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
+		System: []weir.Limit{{Name: "tpm", Capacity: 5}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	for _, tt := range []struct {
+		store weir.Backend
+		want  error
+	}{{store, weir.UnknownLimit}, {unread{store, broken}, broken}} {
+		l, err := weir.New(tt.store, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = l.Reserve(t.Context(), ask()); !errors.Is(err, tt.want) {
+			t.Errorf("got %v, want %v", err, tt.want)
+		}
 	}
 }

@@ -40,11 +40,13 @@ func (s *Store) ReserveUnplanned(
 	return op.plan, op.out, nil
 }
 
-// compensateUnplanned refunds what was taken without a plan, with the next write of each item. It
-// reports false if nothing is known of that.
+// compensateUnplanned refunds what was taken without a plan, with the next write of each item, also
+// if the store has been closed since. It reports false if nothing is known of that.
 func (s *Store) compensateUnplanned(id weir.LeaseID) bool {
+	s.running.Begin()
+	defer s.running.End()
 	a := s.attempts.get(id)
-	if a == nil || a.taken == nil {
+	if a == nil {
 		return false
 	}
 	for _, ic := range a.taken {

@@ -20,14 +20,14 @@ import (
 func (s *Store) Update(
 	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
 ) error {
-	if err := s.running.Enter(); err != nil {
-		return err
-	}
-	defer s.running.End()
 	out.At = wholeMS(now)
 	if u.Unplanned && s.compensateUnplanned(u.ID) {
 		return nil
 	}
+	if err := s.running.Enter(); err != nil {
+		return err
+	}
+	defer s.running.End()
 	t := s.unfinished.remove(u.ID)
 	keep := func() { s.unfinished.put(now, u.ID, u.Expires(now), t) }
 	if u.Verb == weir.VerbExtend {
