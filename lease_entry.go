@@ -74,6 +74,8 @@ func phaseOf(s LeaseState) leasePhase {
 		return leaseCancelled
 	case LeaseExpired:
 		return leaseExpired
+	case LeaseVoided:
+		return leaseVoided
 	default:
 		return leaseLive
 	}

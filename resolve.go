@@ -108,6 +108,9 @@ func (l *Limiter) readConfig(ctx context.Context, s Subject, consistent bool) (*
 	if err != nil {
 		return nil, err
 	}
+	if config == nil {
+		return nil, wrongAnswer("it is neither a configuration nor an error")
+	}
 	l.policy.read(config.OnUnavailable, epoch)
 	return config, nil
 }

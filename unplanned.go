@@ -79,6 +79,9 @@ func (l *Limiter) reserveUnplanned(
 			ID: r.id, New: r.isNew, Fingerprint: r.fingerprint, Keys: r.keys, Subject: own,
 			Costs: r.charges[0].Costs, Lifetime: r.lifetime, Memory: r.memory, MemorySize: r.memorySize,
 		})
+		if err == nil && taken.plan != nil {
+			err = checkTaken(taken.out, len(taken.plan.Takes))
+		}
 		if err != nil {
 			taken.plan = nil
 			return taken, err

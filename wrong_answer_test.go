@@ -134,6 +134,24 @@ func TestWrongAnswers(t *testing.T) {
 	}
 }
 
+// noConfig has nothing to say of its configuration.
+type noConfig struct{ *fakeBackend }
+
+func (noConfig) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) { return nil, nil }
+
+// TestWrongConfig: the same for what a store says of its configuration.
+func TestWrongConfig(t *testing.T) {
+	t.Parallel()
+	l, err := weir.New(noConfig{newFake()}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = l.Reserve(t.Context(), ask())
+	saysWrong(t, "reserve", err, "a configuration")
+	_, err = l.Explain(t.Context(), "acme", "gpt-4o")
+	saysWrong(t, "explain", err, "a configuration")
+}
+
 // TestWrongRecords: the same for what a store knows of a lease that the limiter does not.
 func TestWrongRecords(t *testing.T) {
 	t.Parallel()
