@@ -11,5 +11,5 @@ import (
 
 // openEmulator fails as a cluster would: without cgo there is neither.
 func openEmulator(ctx context.Context, o *tigerbeetle.Options) (weir.Backend, error) {
-	return opened(tigerbeetle.Open(ctx, nil, o))
+	return asStore(tigerbeetle.Open(ctx, nil, o))
 }
