@@ -4,6 +4,8 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // recordReader is a backend that keeps records of who changed its configuration and of how much was
@@ -150,10 +152,10 @@ func (l *Limiter) usageReader(q Usage) (recordReader, error) {
 	case !q.End.IsZero() && !q.Start.Before(q.End):
 		return nil, invalid("end", q.End.UTC().Format(time.RFC3339), "must be after the start")
 	}
-	if reason := checkEntity(q.Entity, l.traits.EntitySlash); q.Entity != "" && reason != "" {
+	if reason := identifier.CheckEntity(q.Entity, l.traits.EntitySlash); q.Entity != "" && reason != "" {
 		return nil, invalid("entity", q.Entity, reason)
 	}
-	if reason := checkResource(q.Resource); q.Resource != "" && reason != "" {
+	if reason := identifier.CheckResource(q.Resource); q.Resource != "" && reason != "" {
 		return nil, invalid("resource", q.Resource, reason)
 	}
 	return reader, nil

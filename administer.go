@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // The methods below read and change what the store has configured, a piece at a time. A place is a
@@ -104,7 +106,7 @@ func (l *Limiter) Applied(s Subject) []Limit {
 // levelOf says which level a place is, or what is wrong with it.
 func (l *Limiter) levelOf(at Subject) (Level, error) {
 	if at.Entity != "" {
-		if reason := checkEntity(at.Entity, l.traits.EntitySlash); reason != "" {
+		if reason := identifier.CheckEntity(at.Entity, l.traits.EntitySlash); reason != "" {
 			return "", invalid("entity", at.Entity, reason)
 		}
 	} else if at.Resource == "" {
@@ -113,7 +115,7 @@ func (l *Limiter) levelOf(at Subject) (Level, error) {
 	if at.Entity != "" && at.Resource == DefaultResource {
 		return LevelEntityDefault, nil
 	}
-	if reason := checkResource(at.Resource); reason != "" {
+	if reason := identifier.CheckResource(at.Resource); reason != "" {
 		return "", invalid("resource", at.Resource, reason)
 	}
 	if at.Entity == "" {
@@ -189,7 +191,7 @@ func (l *Limiter) checkDefinitions(d *Definitions) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Entities)) {
 		field := "entities." + name
-		if reason := checkEntity(name, l.traits.EntitySlash); reason != "" {
+		if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
 			errs = append(errs, invalid(field, name, reason))
 		}
 		depth := 0

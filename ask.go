@@ -7,11 +7,13 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // Status reports an entity's limits; see [Service].
 func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitStatus, error) {
-	if reason := checkEntity(entity, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(entity, l.traits.EntitySlash); reason != "" {
 		return nil, invalid("entity", entity, reason)
 	}
 	now := l.options.Now()
@@ -24,7 +26,7 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 	defer cancel()
 	var of []Subject
 	if resource != "" {
-		if reason := checkResource(resource); reason != "" {
+		if reason := identifier.CheckResource(resource); reason != "" {
 			return nil, invalid("resource", resource, reason)
 		}
 		of = []Subject{{entity, resource}}

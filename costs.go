@@ -3,6 +3,8 @@ package weir
 import (
 	"slices"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // Costs is how many units are asked of each limit, by the limit's name. In a settlement it is what
@@ -55,7 +57,7 @@ func (list costList) check(field string, names, full bool) error {
 				c.key, reason = checkFullName(c.name)
 			}
 			if c.key == 0 {
-				reason = checkLimitName(c.name)
+				reason = identifier.CheckLimit(c.name)
 			}
 			if reason != "" {
 				return invalid(field+"."+shortenName(c.name), c.name, reason)

@@ -6,7 +6,13 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"github.com/weir-limiter/weir/internal/identifier"
 )
+
+// DefaultResource is the pseudo-resource under which an entity's limits for every resource without
+// limits of its own are kept.
+const DefaultResource = "_default_"
 
 // Policy says what a reservation becomes when the store does not answer.
 type Policy string
@@ -84,7 +90,7 @@ func (d *Definitions) Normalize() (*Definitions, error) {
 }
 
 func normalizeResource(field, name string, limits []Limit) ([]Limit, error) {
-	if reason := checkResource(name); reason != "" {
+	if reason := identifier.CheckResource(name); reason != "" {
 		return nil, invalid(field, name, reason)
 	}
 	return normalizeLimits(field+".limits", limits)
@@ -94,7 +100,7 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 	e := d.Entities[name]
 	field := "entities." + name
 	var errs []error
-	if reason := checkEntity(name, true); reason != "" {
+	if reason := identifier.CheckEntity(name, true); reason != "" {
 		errs = append(errs, invalid(field, name, reason))
 	}
 	if e.Cascade && e.Parent == "" {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // Bounds of a page of entities.
@@ -19,7 +21,7 @@ func (l *Limiter) Entity(ctx context.Context, name string) (*EntityDefinition, e
 	if err != nil {
 		return nil, err
 	}
-	if reason := checkEntity(name, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
 		return nil, invalid("entity", name, reason)
 	}
 	storeCtx, cancel := l.administerContext(ctx)
@@ -41,10 +43,10 @@ func (l *Limiter) SetEntity(ctx context.Context, name, parent string, cascade bo
 	if err != nil {
 		return err
 	}
-	if reason := checkEntity(name, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
 		return invalid("entity", name, reason)
 	}
-	switch reason := checkEntity(parent, l.traits.EntitySlash); {
+	switch reason := identifier.CheckEntity(parent, l.traits.EntitySlash); {
 	case parent == "" && cascade:
 		return invalid("cascade", true, "needs a parent")
 	case parent != "" && reason != "":
@@ -81,7 +83,7 @@ func (l *Limiter) DeleteEntity(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if reason := checkEntity(name, l.traits.EntitySlash); reason != "" {
+	if reason := identifier.CheckEntity(name, l.traits.EntitySlash); reason != "" {
 		return invalid("entity", name, reason)
 	}
 	return l.changeConfig(ctx, func(ctx context.Context) error {
@@ -115,10 +117,10 @@ func (l *Limiter) Entities(ctx context.Context, q *EntityQuery) (*EntityPage, er
 }
 
 func (l *Limiter) checkQuery(q *EntityQuery) error {
-	if reason := checkEntity(q.Parent, l.traits.EntitySlash); q.Parent != "" && reason != "" {
+	if reason := identifier.CheckEntity(q.Parent, l.traits.EntitySlash); q.Parent != "" && reason != "" {
 		return invalid("parent", q.Parent, reason)
 	}
-	if reason := checkResource(q.Resource); q.Resource != "" && q.Resource != DefaultResource && reason != "" {
+	if reason := identifier.CheckResource(q.Resource); q.Resource != "" && q.Resource != DefaultResource && reason != "" {
 		return invalid("resource", q.Resource, reason)
 	}
 	if q.Size < 1 || q.Size > maxPage {
@@ -130,7 +132,7 @@ func (l *Limiter) checkQuery(q *EntityQuery) error {
 // Capacity reports the limits of every entity that uses a resource, or has limits of its own on it,
 // in the order of their names. Nobody is no error.
 func (l *Limiter) Capacity(ctx context.Context, resource string) ([]LimitStatus, error) {
-	if reason := checkResource(resource); reason != "" {
+	if reason := identifier.CheckResource(resource); reason != "" {
 		return nil, invalid("resource", resource, reason)
 	}
 	lister, ok := l.backend.(SubjectLister)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weir-limiter/weir/internal/identifier"
 )
 
 // nameSeparator separates the parts of a full name. No entity, resource or limit has it in its name.
@@ -42,11 +44,11 @@ func checkFullName(name string) (key uint64, reason string) {
 		return 0, ""
 	}
 	s := Subject{name[:middle], name[middle+1 : last]}
-	if reason = checkEntity(s.Entity, true); reason == "" {
-		reason = checkResource(s.Resource)
+	if reason = identifier.CheckEntity(s.Entity, true); reason == "" {
+		reason = identifier.CheckResource(s.Resource)
 	}
 	if reason == "" {
-		reason = checkLimitName(name[last+1:])
+		reason = identifier.CheckLimit(name[last+1:])
 	}
 	return s.key(), reason
 }
@@ -54,7 +56,7 @@ func checkFullName(name string) (key uint64, reason string) {
 // shortenName keeps a hostile name out of the field of an error, but no full name that a lease can
 // have: two of them may differ at their ends alone.
 func shortenName(name string) string {
-	const longest = maxEntityLen + 1 + maxResourceLen + 1 + maxLimitLen
+	const longest = identifier.MaxEntity + 1 + identifier.MaxResource + 1 + identifier.MaxLimit
 	if len(name) <= longest && strings.Count(name, string(nameSeparator)) >= 2 {
 		return name
 	}

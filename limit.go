@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 	_ "time/tzdata" // budgets name IANA zones, and a machine may have no zone files
 
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/kernel"
 )
 
@@ -76,7 +79,7 @@ func (l Limit) Normalize() (Limit, error) {
 	bad := func(field string, value any, reason string) {
 		errs = append(errs, invalid(field, value, reason))
 	}
-	if reason := checkLimitName(l.Name); reason != "" {
+	if reason := identifier.CheckLimit(l.Name); reason != "" {
 		bad("name", l.Name, reason)
 	}
 	if l.Capacity <= 0 {
@@ -235,5 +238,6 @@ func normalizeLimits(field string, limits []Limit) ([]Limit, error) {
 		seen[n.Name] = true
 		out = append(out, n)
 	}
-	return sortLimits(out), errors.Join(errs...)
+	slices.SortFunc(out, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })
+	return out, errors.Join(errs...)
 }

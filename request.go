@@ -1,6 +1,10 @@
 package weir
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/weir-limiter/weir/internal/identifier"
+)
 
 // Bounds of one request (docs/semantics.md, 3.2).
 const (
@@ -79,4 +83,15 @@ func (r *Request) normalize(c *scratch, slash bool) (brought []Limit, err error)
 		return nil, nil
 	}
 	return normalizeLimits("limits", r.Limits)
+}
+
+// checkSubject refuses a malformed entity or resource.
+func checkSubject(entity, resource string, slash bool) error {
+	if reason := identifier.CheckEntity(entity, slash); reason != "" {
+		return invalid("entity", entity, reason)
+	}
+	if reason := identifier.CheckResource(resource); reason != "" {
+		return invalid("resource", resource, reason)
+	}
+	return nil
 }

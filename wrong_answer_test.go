@@ -137,7 +137,9 @@ func TestWrongAnswers(t *testing.T) {
 // noConfig has nothing to say of its configuration.
 type noConfig struct{ *fakeBackend }
 
-func (noConfig) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) { return nil, nil }
+func (noConfig) ReadConfig(context.Context, weir.Subject, bool) (*weir.Config, error) {
+	return nil, nil
+}
 
 // TestWrongConfig: the same for what a store says of its configuration.
 func TestWrongConfig(t *testing.T) {

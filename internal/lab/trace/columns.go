@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -101,8 +101,8 @@ type nameTable struct {
 
 func newNames() *nameTable {
 	return &nameTable{
-		entities:  stringTable{known: map[string]int32{}, most: MaxEntities, check: checkEntity},
-		resources: stringTable{known: map[string]int32{}, most: maxResources, check: checkResource},
+		entities:  stringTable{known: map[string]int32{}, most: MaxEntities, check: func(s string) string { return identifier.CheckEntity(s, true) }},
+		resources: stringTable{known: map[string]int32{}, most: maxResources, check: identifier.CheckResource},
 		pairs:     map[[2]int32]int32{},
 	}
 }
@@ -151,29 +151,11 @@ func (n *nameTable) caller(entity, resource int32, of func() EntityModel) (numbe
 	return number, ""
 }
 
-// checkEntity says what is wrong with an entity's name, in the words of the library.
-func checkEntity(name string) string {
-	return reasonOf(&weir.Definitions{Entities: map[string]weir.EntityDefinition{name: {}}})
-}
-
-// checkResource says what is wrong with a resource's name, in the words of the library.
-func checkResource(name string) string {
-	return reasonOf(&weir.Definitions{Resources: map[string][]weir.Limit{name: nil}})
-}
-
 // CheckResource returns an error, in the words of the library, where no resource can have that
 // name.
 func CheckResource(name string) error {
-	if reason := checkResource(name); reason != "" {
+	if reason := identifier.CheckResource(name); reason != "" {
 		return errors.New(reason)
 	}
 	return nil
-}
-
-func reasonOf(d *weir.Definitions) string {
-	_, err := d.Normalize()
-	if e, ok := errors.AsType[*weir.Error](err); ok {
-		return e.Reason
-	}
-	return ""
 }

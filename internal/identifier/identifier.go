@@ -1,56 +1,41 @@
-package weir
+// Package identifier checks the names of entities, resources and limits.
+package identifier
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"unicode/utf8"
 )
 
-// DefaultResource is the pseudo-resource under which an entity's limits for every resource without
-// limits of its own are kept.
-const DefaultResource = "_default_"
-
-// Bounds of identifiers, from the tables that weir shares with the Python library.
+// The lengths of names in bytes, at most; those of the Python library, with which weir shares tables.
 const (
-	maxEntityLen   = 256
-	maxResourceLen = 64
-	maxLimitLen    = 64
+	MaxEntity   = 256
+	MaxResource = 64
+	MaxLimit    = 64
 )
 
-// checkSubject refuses a malformed entity or resource.
-func checkSubject(entity, resource string, slash bool) error {
-	if reason := checkEntity(entity, slash); reason != "" {
-		return invalid("entity", entity, reason)
-	}
-	if reason := checkResource(resource); reason != "" {
-		return invalid("resource", resource, reason)
-	}
-	return nil
-}
-
-// checkEntity returns what is wrong with an entity's name, or nothing.
-func checkEntity(s string, slash bool) string {
+// CheckEntity returns what is wrong with an entity's name; empty if nothing is. A name may contain a slash if
+// slash is true.
+func CheckEntity(s string, slash bool) string {
 	if slash {
-		return checkIdentifier(s, maxEntityLen, isAlnum, isInPath)
+		return check(s, MaxEntity, isAlnum, isInPath)
 	}
-	return checkIdentifier(s, maxEntityLen, isAlnum, isInEntity)
+	return check(s, MaxEntity, isAlnum, isInEntity)
 }
 
-// checkResource returns what is wrong with a resource's name, or nothing.
-func checkResource(s string) string {
-	return checkIdentifier(s, maxResourceLen, isAlpha, isInResource)
+// CheckResource returns what is wrong with a resource's name; empty if nothing is.
+func CheckResource(s string) string {
+	return check(s, MaxResource, isAlpha, isInResource)
 }
 
-// checkLimitName returns what is wrong with a limit's name, or nothing.
-func checkLimitName(s string) string {
+// CheckLimit returns what is wrong with a limit's name; empty if nothing is.
+func CheckLimit(s string) string {
 	if s == "wcu" {
 		return "is reserved"
 	}
-	return checkIdentifier(s, maxLimitLen, isAlpha, isInLimit)
+	return check(s, MaxLimit, isAlpha, isInLimit)
 }
 
-func checkIdentifier(s string, limit int, first, rest byteSet) string {
+func check(s string, limit int, first, rest byteSet) string {
 	if s != "" && len(s) <= limit && first.has(s[0]) {
 		at := 1
 		for at < len(s) && rest.has(s[at]) {
@@ -119,9 +104,4 @@ func (b byteSet) has(c byte) bool {
 func firstRune(s string) rune {
 	r, _ := utf8.DecodeRuneInString(s)
 	return r
-}
-
-func sortLimits(limits []Limit) []Limit {
-	slices.SortFunc(limits, func(a, b Limit) int { return strings.Compare(a.Name, b.Name) })
-	return limits
 }
