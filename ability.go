@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"iter"
 	"time"
 )
 
@@ -22,22 +23,6 @@ type ConfigReader interface {
 type Declarer interface {
 	// Declared reports whether an entity is declared now.
 	Declared(entity string) bool
-}
-
-// Config is what is configured for one subject, level by level.
-type Config struct {
-	// Levels has the stored levels that have limits, the strongest first.
-	Levels []LevelLimits
-	// Parent and Cascade are the entity's; Known is whether the entity was declared.
-	Parent  string
-	Cascade bool
-	Known   bool
-	// OnUnavailable is the system's policy; empty if none is set.
-	OnUnavailable Policy
-	// Version stands for when the read began; a larger one is newer. It is the store's own: the
-	// limiter keeps it with what it resolves and hands it back in each [Judged.Version]. 0 where
-	// the store does not look at it.
-	Version uint64
 }
 
 // ConfigWriter is a backend whose whole configuration can be replaced at once.
@@ -69,27 +54,6 @@ type EntityReader interface {
 	ReadEntity(ctx context.Context, name string) (*EntityDefinition, error)
 	// ListEntities returns a page of names in order. q has been checked; its Size is above zero.
 	ListEntities(ctx context.Context, q *EntityQuery) (*EntityPage, error)
-}
-
-// EntityQuery says which entities to list. The zero value lists all, from the first.
-type EntityQuery struct {
-	// Parent restricts the list to the children of an entity. Default: any.
-	Parent string
-	// Resource restricts the list to entities with limits of their own on it; [DefaultResource]
-	// for those on every other one. Default: any.
-	Resource string
-	// After is the Next of the page before. Default: begin with the first.
-	After string
-	// Size is how many names a page has at most, up to 1,000. Default: 100.
-	Size int
-}
-
-// EntityPage is a part of a list of entities.
-type EntityPage struct {
-	// Names are in order.
-	Names []string
-	// Next is the After of the next page; empty at the end.
-	Next string
 }
 
 // SubjectLister is a backend that can say where something is in use.
@@ -230,4 +194,14 @@ type LeaseRecord struct {
 	// EndedAt and EndFingerprint are when a lease ended, and what the settlement named.
 	EndedAt        time.Time
 	EndFingerprint uint64
+}
+
+// RecordReader is a backend that keeps records of who changed its configuration and of how much was
+// used. Both lists are read a page at a time while they are ranged over, and end at the first
+// error.
+type RecordReader interface {
+	// ReadAudit yields what [Limiter.Audit] does.
+	ReadAudit(ctx context.Context, at Subject, after string) iter.Seq2[AuditEvent, error]
+	// ReadUsage yields what [Limiter.Usage] does; q has been checked.
+	ReadUsage(ctx context.Context, q Usage) iter.Seq2[Usage, error]
 }

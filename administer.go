@@ -47,12 +47,12 @@ func (l *Limiter) SetLimits(ctx context.Context, at Subject, limits []Limit) err
 	if _, err := l.levelOf(at); err != nil {
 		return err
 	}
-	normal, err := normalizeLimits("limits", limits)
+	normal, err := NormalizeLimits("limits", limits)
 	if err != nil {
 		return fmt.Errorf("weir: set limits: %w", err)
 	}
 	for i := range normal {
-		if err := l.traits.supports("limits."+normal[i].Name, &normal[i]); err != nil {
+		if err := checkSupported(&l.traits, "limits."+normal[i].Name, &normal[i]); err != nil {
 			return err
 		}
 	}
@@ -151,7 +151,7 @@ func (l *Limiter) editor() (ConfigEditor, error) {
 	if editor, ok := l.backend.(ConfigEditor); ok {
 		return editor, nil
 	}
-	return nil, fault(Unsupported, "store", "", "cannot change its configuration a piece at a time")
+	return nil, NewError(Unsupported, "store", "", "cannot change its configuration a piece at a time")
 }
 
 // Configure makes d the store's whole configuration, from the next call on; see "Changed limits" in
@@ -160,7 +160,7 @@ func (l *Limiter) editor() (ConfigEditor, error) {
 func (l *Limiter) Configure(ctx context.Context, d *Definitions) error {
 	writer, ok := l.backend.(ConfigWriter)
 	if !ok {
-		return fault(Unsupported, "limits", "", "this store keeps its configuration itself")
+		return NewError(Unsupported, "limits", "", "this store keeps its configuration itself")
 	}
 	if d == nil {
 		return invalid("definitions", nil, "must be given")
@@ -185,7 +185,7 @@ func (l *Limiter) Configure(ctx context.Context, d *Definitions) error {
 func (l *Limiter) checkDefinitions(d *Definitions) error {
 	var errs []error
 	for field, limit := range d.All {
-		if err := l.traits.supports(field, limit); err != nil {
+		if err := checkSupported(&l.traits, field, limit); err != nil {
 			errs = append(errs, err)
 		}
 	}

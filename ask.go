@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
@@ -33,7 +34,7 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 	} else {
 		lister, ok := l.backend.(SubjectLister)
 		if !ok {
-			return nil, fault(Unsupported, "resource", "", "must be given: this store cannot list them")
+			return nil, NewError(Unsupported, "resource", "", "must be given: this store cannot list them")
 		}
 		names, err := lister.Resources(storeCtx, now, entity)
 		if err != nil {
@@ -48,7 +49,7 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]LimitS
 		return nil, err
 	}
 	if len(statuses) == 0 && resource != "" {
-		return nil, fault(NoLimits, "entity", entity, fmt.Sprintf("nothing is configured for resource %q", shorten(resource)))
+		return nil, NewError(NoLimits, "entity", entity, fmt.Sprintf("nothing is configured for resource %q", clip.Text(resource)))
 	}
 	return statuses, nil
 }

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -63,12 +64,6 @@ type Traits struct {
 	NoShadow bool
 }
 
-// Subject is an (entity, resource).
-type Subject struct {
-	Entity   string
-	Resource string
-}
-
 // Judged is a subject with the limits that apply to it, as the limiter has resolved them.
 type Judged struct {
 	Subject
@@ -111,7 +106,7 @@ type Plan struct {
 }
 
 // Expires returns when a lease reserved at an instant ends by itself.
-func (p *Plan) Expires(at time.Time) time.Time { return wholeMS(at).Add(p.Lifetime) }
+func (p *Plan) Expires(at time.Time) time.Time { return at.Truncate(time.Millisecond).Add(p.Lifetime) }
 
 // Outcome returns an outcome with room for what a store makes of the plan.
 func (p *Plan) Outcome() *Outcome {
@@ -126,14 +121,14 @@ func (p *Plan) Outcome() *Outcome {
 func (p *Plan) Holdings(out *Outcome) []Holding {
 	holdings := make([]Holding, len(p.Takes))
 	for i := range p.Takes {
-		holdings[i].take(p.Takes[i], &out.Taken[i])
+		holdings[i].Reserved(&p.Takes[i], &out.Taken[i])
 	}
 	return holdings
 }
 
-// take fills in a holding.
-func (h *Holding) take(t Take, taken *Taken) {
-	h.Take, h.Pieces = t, taken.Pieces
+// Reserved makes the holding what a store has taken for a take. Its parts are those of the take.
+func (h *Holding) Reserved(t *Take, taken *Taken) {
+	h.Take, h.Pieces = *t, taken.Pieces
 	if taken.Units > 0 || t.Cost() == 0 {
 		return
 	}
@@ -165,7 +160,7 @@ type Part struct {
 
 // Cost is the sum of the parts.
 func (t *Take) Cost() int64 {
-	sum, _ := sumParts(t.Parts)
+	sum, _ := SumParts(t.Parts)
 	return sum
 }
 
@@ -228,7 +223,9 @@ type Change struct {
 func (u *Update) Ends() bool { return u.Verb == VerbComplete || u.Verb == VerbCancel }
 
 // Expires returns when a lease that is renewed at an instant ends by itself.
-func (u *Update) Expires(at time.Time) time.Time { return wholeMS(at).Add(u.Lifetime) }
+func (u *Update) Expires(at time.Time) time.Time {
+	return at.Truncate(time.Millisecond).Add(u.Lifetime)
+}
 
 // Outcome returns an outcome with room for what a store makes of the update.
 func (u *Update) Outcome() *Outcome {
@@ -249,13 +246,13 @@ func (u *Update) Holdings(out *Outcome) []Holding {
 		c := &u.Changes[i]
 		holdings[i] = *c.Holding
 		holdings[i].Parts = slices.Clone(c.Holding.Parts)
-		holdings[i].change(c, &out.Taken[i])
+		holdings[i].Changed(c, &out.Taken[i])
 	}
 	return holdings
 }
 
-// change fills in what a store has made of a change.
-func (h *Holding) change(c *Change, taken *Taken) {
+// Changed makes the holding what a store has made of a change. Its parts are overwritten.
+func (h *Holding) Changed(c *Change, taken *Taken) {
 	h.Limit, h.Pieces = c.Limit, taken.Pieces
 	if taken.Units == c.To {
 		copy(h.Parts, c.Parts)
@@ -305,14 +302,13 @@ type Outcome struct {
 	RefundInDoubt bool
 }
 
-// Verb names what is done to a lease.
-type Verb string
-
-// The verbs, in the words of the wire.
-const (
-	VerbReserve  Verb = "reserve"
-	VerbAdjust   Verb = "adjust"
-	VerbComplete Verb = "complete"
-	VerbCancel   Verb = "cancel"
-	VerbExtend   Verb = "extend"
-)
+// SumParts adds up, and reports whether the sum fits; it is MaxInt64 if not.
+func SumParts(parts []Part) (sum int64, fits bool) {
+	for _, p := range parts {
+		if p.Units > math.MaxInt64-sum {
+			return math.MaxInt64, false
+		}
+		sum += p.Units
+	}
+	return sum, true
+}

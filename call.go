@@ -44,7 +44,9 @@ type scratch struct {
 
 // newLeaseID is [NewLeaseID] from a source that nobody else waits for.
 func (c *scratch) newLeaseID(now time.Time) LeaseID {
-	return makeLeaseID(now.UnixMilli(), c.random.Uint64(), uint32(c.random.Uint64()))
+	var random [10]byte
+	_, _ = c.random.Read(random[:]) // never fails
+	return MakeLeaseID(now.UnixMilli(), random)
 }
 
 // memoEntry is a resolution that a call has used, by the subject that the cache keeps it under.

@@ -7,11 +7,6 @@ import (
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// Costs is how many units are asked of each limit, by the limit's name. In a settlement it is what
-// the lease stands for, or what was really used; there the name may be a full one, see
-// [Request.Keyed].
-type Costs map[string]int64
-
 // namedCost is one of the costs, read from its map once: a map is slow to walk.
 type namedCost struct {
 	name  string
@@ -24,14 +19,14 @@ func (c *namedCost) limit() string {
 	if c.key == 0 {
 		return c.name
 	}
-	return c.name[strings.LastIndexByte(c.name, nameSeparator)+1:]
+	return c.name[strings.LastIndexByte(c.name, NameSeparator)+1:]
 }
 
 // costList has costs in the order of their names.
 type costList []namedCost
 
-// appendTo appends the costs to a list, in order among themselves.
-func (c Costs) appendTo(list costList) costList {
+// appendCosts appends costs to a list, in order among themselves.
+func appendCosts(c Costs, list costList) costList {
 	const few = 16
 	from := len(list)
 	for name, units := range c {
@@ -107,7 +102,7 @@ func (b *costLists) add(c Costs, field string) error {
 	from := len(b.buffer)
 	known := b.addNamed(c)
 	if !known {
-		b.buffer = c.appendTo(b.buffer[:from])
+		b.buffer = appendCosts(c, b.buffer[:from])
 	}
 	list := b.buffer[from:len(b.buffer):len(b.buffer)]
 	b.lists = append(b.lists, list)

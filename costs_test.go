@@ -62,7 +62,7 @@ func TestFingerprintTellsApart(t *testing.T) {
 			for _, costs := range []Costs{nil, {"rpm": 0}, {"rpm": 1}, {"rpm": -1}, {"tpm": 1}, {"rpm": 1, "tpm": 1},
 				{"rpm": 256}, {"rpm": 1 << 40}, {"rp": 1, "mtpm": 1}} {
 				print := fingerprintRequest([]Charge{{entity, resource, costs}},
-					[]costList{costs.appendTo(nil)}, nil)
+					[]costList{appendCosts(costs, nil)}, nil)
 				what := entity + " " + resource
 				if before, ok := seen[print]; ok {
 					t.Errorf("%s %v has the fingerprint of %s", what, costs, before)
@@ -70,7 +70,7 @@ func TestFingerprintTellsApart(t *testing.T) {
 				seen[print] = what
 				count++
 				again := fingerprintRequest([]Charge{{entity, resource, costs}},
-					[]costList{costs.appendTo(costList{})}, nil)
+					[]costList{appendCosts(costs, costList{})}, nil)
 				if again != print {
 					t.Errorf("%s %v has two fingerprints", what, costs)
 				}

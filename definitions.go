@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
@@ -65,7 +66,7 @@ func (d *Definitions) Normalize() (*Definitions, error) {
 		errs = append(errs, invalid("system.on_unavailable", string(d.OnUnavailable), "must be block or allow"))
 	}
 	var err error
-	if out.System, err = normalizeLimits("system.limits", d.System); err != nil {
+	if out.System, err = NormalizeLimits("system.limits", d.System); err != nil {
 		errs = append(errs, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
@@ -93,7 +94,7 @@ func normalizeResource(field, name string, limits []Limit) ([]Limit, error) {
 	if reason := identifier.CheckResource(name); reason != "" {
 		return nil, invalid(field, name, reason)
 	}
-	return normalizeLimits(field+".limits", limits)
+	return NormalizeLimits(field+".limits", limits)
 }
 
 func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
@@ -115,7 +116,7 @@ func (d *Definitions) normalizeEntity(name string) (EntityDefinition, error) {
 		var limits []Limit
 		var err error
 		if resource == DefaultResource {
-			limits, err = normalizeLimits(f+".limits", e.Limits[resource])
+			limits, err = NormalizeLimits(f+".limits", e.Limits[resource])
 		} else {
 			limits, err = normalizeResource(f, resource, e.Limits[resource])
 		}
@@ -149,7 +150,7 @@ func (d *Definitions) checkCycles(names []string) error {
 		}
 		if at != "" && chain[at] == name {
 			errs = append(errs, invalid("entities."+at+".parent", d.Entities[at].Parent,
-				fmt.Sprintf("leads back to %q: a cycle", shorten(at))))
+				fmt.Sprintf("leads back to %q: a cycle", clip.Text(at))))
 		}
 	}
 	return errors.Join(errs...)
@@ -267,4 +268,41 @@ func (d *Definitions) All(yield func(field string, l *Limit) bool) {
 			}
 		}
 	}
+}
+
+// EntityQuery says which entities to list. The zero value lists all, from the first.
+type EntityQuery struct {
+	// Parent restricts the list to the children of an entity. Default: any.
+	Parent string
+	// Resource restricts the list to entities with limits of their own on it; [DefaultResource]
+	// for those on every other one. Default: any.
+	Resource string
+	// After is the Next of the page before. Default: begin with the first.
+	After string
+	// Size is how many names a page has at most, up to 1,000. Default: 100.
+	Size int
+}
+
+// EntityPage is a part of a list of entities.
+type EntityPage struct {
+	// Names are in order.
+	Names []string
+	// Next is the After of the next page; empty at the end.
+	Next string
+}
+
+// Config is what is configured for one subject, level by level.
+type Config struct {
+	// Levels has the stored levels that have limits, the strongest first.
+	Levels []LevelLimits
+	// Parent and Cascade are the entity's; Known is whether the entity was declared.
+	Parent  string
+	Cascade bool
+	Known   bool
+	// OnUnavailable is the system's policy; empty if none is set.
+	OnUnavailable Policy
+	// Version stands for when the read began; a larger one is newer. It is the store's own: the
+	// limiter keeps it with what it resolves and hands it back in each [Judged.Version]. 0 where
+	// the store does not look at it.
+	Version uint64
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
@@ -31,7 +32,7 @@ func (l *Limiter) Entity(ctx context.Context, name string) (*EntityDefinition, e
 		return nil, classify(err)
 	}
 	if e == nil {
-		return nil, fault(NotFound, "entity", name, "is not declared")
+		return nil, NewError(NotFound, "entity", name, "is not declared")
 	}
 	return e, nil
 }
@@ -72,7 +73,7 @@ func reparentError(err error, parent string) error {
 		return err
 	}
 	c := *e
-	c.Field, c.Value = "parent", shorten(parent)
+	c.Field, c.Value = "parent", clip.Text(parent)
 	return &c
 }
 
@@ -137,7 +138,7 @@ func (l *Limiter) Capacity(ctx context.Context, resource string) ([]LimitStatus,
 	}
 	lister, ok := l.backend.(SubjectLister)
 	if !ok {
-		return nil, fault(Unsupported, "resource", resource, "cannot be asked for: this store cannot list entities")
+		return nil, NewError(Unsupported, "resource", resource, "cannot be asked for: this store cannot list entities")
 	}
 	now := l.options.Now()
 	l.leases.clock(now)
@@ -239,5 +240,5 @@ func (l *Limiter) entityReader() (EntityReader, error) {
 	if reader, ok := l.backend.(EntityReader); ok {
 		return reader, nil
 	}
-	return nil, fault(Unsupported, "store", "", "cannot list entities")
+	return nil, NewError(Unsupported, "store", "", "cannot list entities")
 }

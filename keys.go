@@ -5,20 +5,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-limiter/weir/internal/clip"
 	"github.com/weir-limiter/weir/internal/identifier"
 )
 
-// nameSeparator separates the parts of a full name. No entity, resource or limit has it in its name.
-const nameSeparator = '#'
-
-// FullName returns the full name of a limit of the charge on s, as the totals of a lease whose
-// request was [Request.Keyed] have it: entity, resource and limit, with a '#' between them.
-func (s Subject) FullName(limit string) string {
-	return s.Entity + string(nameSeparator) + s.Resource + string(nameSeparator) + limit
-}
-
-// key returns the hash by which a lease knows the charge on s. It is the same in every process.
-func (s Subject) key() uint64 {
+// keyOf returns the hash by which a lease knows the charge on s. It is the same in every process.
+func keyOf(s Subject) uint64 {
 	return uint64(fingerprintSeed.addString(s.Entity).addString(s.Resource))
 }
 
@@ -27,7 +19,7 @@ func keysOf(charges []Charge) ([]uint64, error) {
 	keys := make([]uint64, len(charges))
 	for i := range charges {
 		s := Subject{charges[i].Entity, charges[i].Resource}
-		keys[i] = s.key()
+		keys[i] = keyOf(s)
 		if slices.Contains(keys[:i], keys[i]) {
 			return nil, invalid(fmt.Sprintf("charges[%d]", i), s.Entity+"/"+s.Resource, "is given twice")
 		}
@@ -38,8 +30,8 @@ func keysOf(charges []Charge) ([]uint64, error) {
 // checkFullName takes a full name apart, or says what is wrong with it. A name without two marks is
 // none: then key is 0.
 func checkFullName(name string) (key uint64, reason string) {
-	last := strings.LastIndexByte(name, nameSeparator)
-	middle := strings.LastIndexByte(name[:max(last, 0)], nameSeparator)
+	last := strings.LastIndexByte(name, NameSeparator)
+	middle := strings.LastIndexByte(name[:max(last, 0)], NameSeparator)
 	if middle < 0 {
 		return 0, ""
 	}
@@ -50,15 +42,15 @@ func checkFullName(name string) (key uint64, reason string) {
 	if reason == "" {
 		reason = identifier.CheckLimit(name[last+1:])
 	}
-	return s.key(), reason
+	return keyOf(s), reason
 }
 
 // shortenName keeps a hostile name out of the field of an error, but no full name that a lease can
 // have: two of them may differ at their ends alone.
 func shortenName(name string) string {
 	const longest = identifier.MaxEntity + 1 + identifier.MaxResource + 1 + identifier.MaxLimit
-	if len(name) <= longest && strings.Count(name, string(nameSeparator)) >= 2 {
+	if len(name) <= longest && strings.Count(name, string(NameSeparator)) >= 2 {
 		return name
 	}
-	return shorten(name)
+	return clip.Text(name)
 }

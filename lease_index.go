@@ -55,17 +55,17 @@ func (x *leaseIndex) chunk(ms int64) int {
 }
 
 func (x *leaseIndex) get(id LeaseID) (leaseRef, bool) {
-	return x.chunks[x.chunk(id.ms())].places.get(id, x.seed)
+	return x.chunks[x.chunk(id.UnixMilli())].places.get(id, x.seed)
 }
 
 // move makes another place that of a lease that is there.
 func (x *leaseIndex) move(id LeaseID, place leaseRef) {
-	x.chunks[x.chunk(id.ms())].places.move(id, place, x.seed)
+	x.chunks[x.chunk(id.UnixMilli())].places.move(id, place, x.seed)
 }
 
 // add notes the place of a new lease; valid says which others are not forgotten.
 func (x *leaseIndex) add(id LeaseID, place leaseRef, valid func(LeaseID, leaseRef) bool) {
-	ms := id.ms()
+	ms := id.UnixMilli()
 	at := x.chunk(ms)
 	c := &x.chunks[at]
 	if len(c.places.slots) >= 2*fullChunk && c.places.full() {
@@ -96,7 +96,7 @@ func (c *indexChunk) rehash(seed fingerprint, valid func(LeaseID, leaseRef) bool
 	c.newest = 0
 	for i := range c.places.slots {
 		if s := &c.places.slots[i]; !s.id.IsZero() {
-			c.newest = max(c.newest, s.id.ms())
+			c.newest = max(c.newest, s.id.UnixMilli())
 		}
 	}
 }
@@ -104,7 +104,7 @@ func (c *indexChunk) rehash(seed fingerprint, valid func(LeaseID, leaseRef) bool
 // forget notes that a lease is forgotten; valid says which others are not. One that came to nothing has a
 // slot that others will get, so its place is taken from it at once.
 func (x *leaseIndex) forget(id LeaseID, unborn bool, valid func(LeaseID, leaseRef) bool) {
-	at := x.chunk(id.ms())
+	at := x.chunk(id.UnixMilli())
 	c := &x.chunks[at]
 	if c.left--; unborn {
 		c.places.move(id, leaseNowhere, x.seed)

@@ -108,7 +108,7 @@ func (t *leaseTable) clock(now time.Time) int64 {
 // checkID refuses an ID that a caller has brought and that may have been forgotten, or is too far
 // ahead.
 func (t *leaseTable) checkID(id LeaseID, now int64, by *callerQuota) error {
-	ms, early := id.ms(), by.horizon.Load()
+	ms, early := id.UnixMilli(), by.horizon.Load()
 	switch {
 	case ms < max(now-t.memory, t.horizon.Load()):
 		return invalid("lease_id", id, "is too old to tell whether it was used before")
@@ -362,7 +362,7 @@ func (s *leaseSegment) forgetOldest() {
 // forget drops an ended lease, and moves the horizon of its caller.
 func (s *leaseSegment) forget(e *endedLease) {
 	id := e.id
-	s.ended.drop(e).raiseHorizon(id.ms() + 1)
+	s.ended.drop(e).raiseHorizon(id.UnixMilli() + 1)
 	s.index.forget(id, false, s.valid)
 }
 

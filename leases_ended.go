@@ -18,7 +18,7 @@ func (e *endedLease) forgotten() bool { return e.id.IsZero() }
 
 // forgetAt is the last instant at which an ended lease is remembered. An ID may be ahead of the
 // clock that made it a lease; until its own time is past the horizon it could be used again.
-func (e *endedLease) forgetAt(memory int64) int64 { return max(e.at, e.id.ms()) + memory }
+func (e *endedLease) forgetAt(memory int64) int64 { return max(e.at, e.id.UnixMilli()) + memory }
 
 // entry hands out what is remembered.
 func (e *endedLease) entry() *leaseEntry {

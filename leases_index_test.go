@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // indexWorld keeps a shard's places beside a plain map.
@@ -52,7 +53,7 @@ func TestLeaseIndexAgainstAMap(t *testing.T) {
 				if seed%4 < 2 && rng.IntN(20) == 0 {
 					ms += rng.Int64N(120_000) - 60_000
 				}
-				e := table.entry(makeLeaseID(ms, rng.Uint64(), rng.Uint32()))
+				e := table.entry(NewLeaseID(time.UnixMilli(ms)))
 				w.shard.add(e)
 				live[e.id], w.plain[e.id] = e, false
 			case move < 8 && len(live) > 0:
@@ -108,7 +109,7 @@ func TestLeaseIndexAfterSilence(t *testing.T) {
 		for range 5 {
 			for range leases {
 				now++
-				e := table.entry(makeLeaseID(now, rand.Uint64(), rand.Uint32()))
+				e := table.entry(NewLeaseID(time.UnixMilli(now)))
 				w.shard.add(e)
 				e.end(leaseCompleted, now)
 				w.shard.moveToEnded(table, e)
@@ -136,14 +137,14 @@ func TestLeaseIndexAfterAnIDFarAhead(t *testing.T) {
 		w := newIndexWorld(t)
 		now := int64(1_800_000_000_000)
 		if ahead {
-			refused := table.entry(makeLeaseID(1<<47, rand.Uint64(), rand.Uint32()))
+			refused := table.entry(NewLeaseID(time.UnixMilli(1 << 47)))
 			w.shard.add(refused)
 			w.shard.remove(refused)
 			w.shard.index.forget(refused.id, true, w.shard.valid)
 		}
 		for range 100 * fullChunk {
 			now++
-			e := table.entry(makeLeaseID(now, rand.Uint64(), rand.Uint32()))
+			e := table.entry(NewLeaseID(time.UnixMilli(now)))
 			w.shard.add(e)
 			e.end(leaseCompleted, now)
 			w.shard.moveToEnded(table, e)

@@ -101,12 +101,12 @@ func (l *Limiter) observe(ctx context.Context, since time.Time, e Event) {
 func (l *Limiter) reserve(ctx context.Context, now time.Time, r *Request) (*Lease, bool, error) {
 	c := l.newScratch()
 	defer l.releaseScratch(c)
-	brought, err := r.normalize(c, l.traits.EntitySlash)
+	brought, err := c.normalize(r, l.traits.EntitySlash)
 	if err != nil {
 		return nil, false, err
 	}
 	for i := range brought {
-		if err := l.traits.supports("limits."+brought[i].Name, &brought[i]); err != nil {
+		if err := checkSupported(&l.traits, "limits."+brought[i].Name, &brought[i]); err != nil {
 			return nil, false, err
 		}
 	}
@@ -195,7 +195,7 @@ func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*Leas
 	case e.state.ended():
 		return nil, endedError(e)
 	case e.fingerprint != print:
-		return nil, fault(Conflict, "lease_id", e.id, "is a lease with other content")
+		return nil, NewError(Conflict, "lease_id", e.id, "is a lease with other content")
 	}
 	lease := l.newLease(e, now, &Lease{})
 	lease.Replay = true
@@ -203,7 +203,7 @@ func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*Leas
 }
 
 func unknownLeaseError(id LeaseID) *Error {
-	return fault(UnknownLease, "lease_id", id, "is not known here")
+	return NewError(UnknownLease, "lease_id", id, "is not known here")
 }
 
 func endedError(e *leaseEntry) *Error {
@@ -211,7 +211,7 @@ func endedError(e *leaseEntry) *Error {
 	if e.state == leaseVoided {
 		what = "was cancelled before it was reserved,"
 	}
-	return fault(Ended, "lease_id", e.id, what+" at "+
+	return NewError(Ended, "lease_id", e.id, what+" at "+
 		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano))
 }
 
@@ -241,9 +241,6 @@ func holdsUntil(holdings []Holding, now time.Time) time.Time {
 	}
 	return timeLike(first, now)
 }
-
-// wholeMS cuts an instant to the millisecond.
-func wholeMS(t time.Time) time.Time { return timeLike(t.UnixMilli(), t) }
 
 // timeLike is a millisecond in the zone of another instant.
 func timeLike(ms int64, like time.Time) time.Time { return time.UnixMilli(ms).In(like.Location()) }
@@ -377,7 +374,7 @@ func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *Plan, o
 	}
 	holdings = holdings[:len(p.Takes)]
 	for i := range holdings {
-		holdings[i].take(p.Takes[i], &out.Taken[i])
+		holdings[i].Reserved(&p.Takes[i], &out.Taken[i])
 	}
 	e.activate(LeaseRecord{
 		ID: p.ID, State: LeaseLive, Fingerprint: p.Fingerprint, At: out.At, Expires: expires,

@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -95,51 +94,25 @@ func (o *Options) withDefaults(traits Traits) (Options, error) {
 		out.Now = time.Now
 	}
 	var err error
-	if out.Limits, err = normalizeLimits("Limits", out.Limits); err != nil {
+	if out.Limits, err = NormalizeLimits("Limits", out.Limits); err != nil {
 		errs = append(errs, err)
 	}
 	for i := range out.Limits {
-		if err := traits.supports("Limits."+out.Limits[i].Name, &out.Limits[i]); err != nil {
+		if err := checkSupported(&traits, "Limits."+out.Limits[i].Name, &out.Limits[i]); err != nil {
 			errs = append(errs, err)
 		}
 	}
 	return out, errors.Join(errs...)
 }
 
-// supports refuses a limit that the store cannot do: one of a kind that it does not enforce, or a
+// checkSupported refuses a limit that the store cannot do: one of a kind that it does not enforce, or a
 // shadow limit where it has none.
-func (t *Traits) supports(field string, l *Limit) error {
+func checkSupported(t *Traits, field string, l *Limit) error {
 	switch {
 	case !slices.Contains(t.Kinds, l.Kind):
-		return fault(Unsupported, field+".kind", string(l.Kind), "this store does not enforce the kind")
+		return NewError(Unsupported, field+".kind", string(l.Kind), "this store does not enforce the kind")
 	case l.Shadow && t.NoShadow:
-		return fault(Unsupported, field+".enforce", false, "this store has no shadow limits")
+		return NewError(Unsupported, field+".enforce", false, "this store has no shadow limits")
 	}
 	return nil
-}
-
-// Observer is told of every call to a [Limiter], after it. It must be quick and safe to call at
-// once; it is where metrics and logs attach.
-type Observer interface {
-	Observe(ctx context.Context, e Event)
-}
-
-// Event is one call.
-type Event struct {
-	Verb    Verb
-	LeaseID LeaseID
-	// At is when the call began, by the limiter's clock.
-	At time.Time
-	// Took is how long it lasted, by the same clock.
-	Took time.Duration
-	// Limits has the status of every limit that a reservation judged; nil for other verbs.
-	Limits []LimitStatus
-	// Replay is true where the call had been answered before.
-	Replay bool
-	// Degraded is true where the store was not asked, or did not answer and the policy is Allow.
-	Degraded bool
-	// RefundInDoubt is that of the receipt, see [Receipt].
-	RefundInDoubt bool
-	// Err is what the call returned: nil, a [*DeniedError] or an [*Error].
-	Err error
 }

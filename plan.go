@@ -3,8 +3,9 @@ package weir
 import (
 	"context"
 	"fmt"
-	"math"
 	"time"
+
+	"github.com/weir-limiter/weir/internal/clip"
 )
 
 // plan resolves what the reservation asks, ancestors included. It refuses, before anything is
@@ -31,7 +32,7 @@ func (p *planner) plan(ctx context.Context) (*Plan, error) {
 		if len(t.Parts) == 1 && t.Parts[0].Units <= t.Ceiling {
 			continue
 		}
-		if err := t.check(); err != nil {
+		if err := checkTake(t); err != nil {
 			return nil, err
 		}
 	}
@@ -116,7 +117,7 @@ func (p *planner) charge(ctx context.Context, i int) error {
 			return err
 		}
 		if n > 0 && res.undeclared && !p.r.undeclaredParents {
-			return fault(NotFound, "parent", at.Entity, "is no declared entity")
+			return NewError(NotFound, "parent", at.Entity, "is no declared entity")
 		}
 		if res.level == "" && len(p.r.brought) > 0 {
 			res = &resolution{
@@ -158,7 +159,7 @@ func checkChain(ctx context.Context, resolve resolver, of Subject, levels int) e
 	seen := make(map[string]bool)
 	for n := 0; of.Entity != "" && n <= maxAncestors; n++ {
 		if seen[of.Entity] {
-			return invalid("entity", entity, fmt.Sprintf("cascades in a cycle of parents, through %q", shorten(of.Entity)))
+			return invalid("entity", entity, fmt.Sprintf("cascades in a cycle of parents, through %q", clip.Text(of.Entity)))
 		}
 		seen[of.Entity] = true
 		if n == levels+1 {
@@ -171,7 +172,7 @@ func checkChain(ctx context.Context, resolve resolver, of Subject, levels int) e
 		of.Entity = r.parent
 	}
 	return invalid("entity", entity,
-		fmt.Sprintf("cascades further than %d levels, to %q", levels, shorten(next)))
+		fmt.Sprintf("cascades further than %d levels, to %q", levels, clip.Text(next)))
 }
 
 // addSubject notes that charge i falls on a subject, and returns what applies to it: for all charges the
@@ -202,7 +203,7 @@ func checkNames(c *Charge, costs costList, chain []*resolution) error {
 		configured = configured || len(res.limits) > 0
 	}
 	if !configured {
-		return fault(NoLimits, "entity", c.Entity, fmt.Sprintf("nothing is configured for resource %q", shorten(c.Resource)))
+		return NewError(NoLimits, "entity", c.Entity, fmt.Sprintf("nothing is configured for resource %q", clip.Text(c.Resource)))
 	}
 	for i := range costs {
 		found := false
@@ -210,9 +211,9 @@ func checkNames(c *Charge, costs costList, chain []*resolution) error {
 			found = chain[j].limit(costs[i].name) != nil
 		}
 		if !found {
-			return fault(UnknownLimit, "costs."+costs[i].name, costs[i].units,
+			return NewError(UnknownLimit, "costs."+costs[i].name, costs[i].units,
 				fmt.Sprintf("neither %q nor an entity that it cascades to has such a limit on %q",
-					shorten(c.Entity), shorten(c.Resource)))
+					clip.Text(c.Entity), clip.Text(c.Resource)))
 		}
 	}
 	return nil
@@ -292,38 +293,27 @@ func (p *planner) checkBrought() error {
 			found = true
 			if stored.Kind != b.Kind {
 				return invalid("limits."+b.Name+".kind", string(b.Kind),
-					fmt.Sprintf("the limit of %q is a %s", shorten(s.subject.Entity), stored.Kind))
+					fmt.Sprintf("the limit of %q is a %s", clip.Text(s.subject.Entity), stored.Kind))
 			}
 		}
 		if !found {
-			return fault(UnknownLimit, "limits."+b.Name, b.Capacity, "no charged entity has such a limit")
+			return NewError(UnknownLimit, "limits."+b.Name, b.Capacity, "no charged entity has such a limit")
 		}
 	}
 	return nil
 }
 
-// check refuses a sum that the limit can never hold, however empty it is.
-func (t *Take) check() error {
-	cost, fits := sumParts(t.Parts)
+// checkTake refuses a sum that the limit can never hold, however empty it is.
+func checkTake(t *Take) error {
+	cost, fits := SumParts(t.Parts)
 	switch {
 	case fits && cost <= t.Ceiling:
 		return nil
 	case !t.Limit.Shadow:
-		return fault(NeverSatisfiable, "costs."+t.Limit.Name, cost,
-			fmt.Sprintf("%s/%s can hold at most %d", shorten(t.Entity), shorten(t.Resource), t.Ceiling))
-	case !fits, t.Limit.Kind == Bucket && cost > maxBucketUnits:
+		return NewError(NeverSatisfiable, "costs."+t.Limit.Name, cost,
+			fmt.Sprintf("%s/%s can hold at most %d", clip.Text(t.Entity), clip.Text(t.Resource), t.Ceiling))
+	case !fits, t.Limit.Kind == Bucket && cost > MaxBucketUnits:
 		return invalid("costs."+t.Limit.Name, cost, "is more than a limit can count")
 	}
 	return nil
-}
-
-// sumParts adds up, and reports whether the sum fits; it is MaxInt64 if not.
-func sumParts(parts []Part) (sum int64, fits bool) {
-	for _, p := range parts {
-		if p.Units > math.MaxInt64-sum {
-			return math.MaxInt64, false
-		}
-		sum += p.Units
-	}
-	return sum, true
 }

@@ -1,17 +1,5 @@
 package weir
 
-import (
-	"fmt"
-
-	"github.com/weir-limiter/weir/internal/identifier"
-)
-
-// Bounds of one request (docs/semantics.md, 3.2).
-const (
-	maxCharges = 16
-	maxCosts   = 32
-)
-
 // Charge is the costs of one request on one (entity, resource).
 type Charge struct {
 	Entity   string
@@ -41,57 +29,22 @@ type Request struct {
 	Limits []Limit
 }
 
-// normalize checks a request and puts it into the form that everything behind the door uses: charges,
-// their costs as lists, and the limits it brings, normalized.
-func (r *Request) normalize(c *scratch, slash bool) (brought []Limit, err error) {
-	charges := r.Charges
-	if len(charges) == 0 {
-		c.chargeBuf[0] = Charge{r.Entity, r.Resource, r.Costs}
-		charges = c.chargeBuf[:]
-	} else if r.Entity != "" || r.Resource != "" || r.Costs != nil {
-		return nil, invalid("charges", len(charges), "must not stand beside entity, resource or costs")
-	}
-	if len(charges) > maxCharges {
-		return nil, invalid("charges", len(charges), fmt.Sprintf("at most %d in a request", maxCharges))
-	}
-	total := 0
-	for i := range charges {
-		total += len(charges[i].Costs)
-	}
-	if total > maxCosts {
-		return nil, invalid("costs", total, fmt.Sprintf("at most %d in a request", maxCosts))
-	}
-	for i := range charges {
-		err := checkSubject(charges[i].Entity, charges[i].Resource, slash)
-		if err == nil {
-			err = c.costs.add(charges[i].Costs, "costs")
-		}
-		if err != nil {
-			if len(r.Charges) > 0 {
-				return nil, prefixField(fmt.Sprintf("charges[%d]", i), err)
-			}
-			return nil, err
-		}
-	}
-	c.charges = charges
-	if c.reservation.keys = nil; r.Keyed {
-		if c.reservation.keys, err = keysOf(charges); err != nil {
-			return nil, err
-		}
-	}
-	if len(r.Limits) == 0 {
-		return nil, nil
-	}
-	return normalizeLimits("limits", r.Limits)
+// Costs is how many units are asked of each limit, by the limit's name. In a settlement it is what
+// the lease stands for, or what was really used; there the name may be a full one, see
+// [Request.Keyed].
+type Costs map[string]int64
+
+// Subject is an (entity, resource).
+type Subject struct {
+	Entity   string
+	Resource string
 }
 
-// checkSubject refuses a malformed entity or resource.
-func checkSubject(entity, resource string, slash bool) error {
-	if reason := identifier.CheckEntity(entity, slash); reason != "" {
-		return invalid("entity", entity, reason)
-	}
-	if reason := identifier.CheckResource(resource); reason != "" {
-		return invalid("resource", resource, reason)
-	}
-	return nil
+// NameSeparator separates the parts of a full name, see [Subject.FullName]. No entity, resource or limit has it in its name.
+const NameSeparator = '#'
+
+// FullName returns the full name of a limit of the charge on s, as the totals of a lease whose
+// request was [Request.Keyed] have it: entity, resource and limit, with a '#' between them.
+func (s Subject) FullName(limit string) string {
+	return s.Entity + string(NameSeparator) + s.Resource + string(NameSeparator) + limit
 }

@@ -123,3 +123,15 @@ func (l *Lease) Report(actuals ...Costs) {
 	}
 	l.report.Store(&report)
 }
+
+// Verb names what is done to a lease.
+type Verb string
+
+// The verbs, in the words of the wire.
+const (
+	VerbReserve  Verb = "reserve"
+	VerbAdjust   Verb = "adjust"
+	VerbComplete Verb = "complete"
+	VerbCancel   Verb = "cancel"
+	VerbExtend   Verb = "extend"
+)

@@ -166,10 +166,10 @@ func (l *Limiter) answerEnded(s *updateOp, e *leaseEntry) (*Receipt, error) {
 		s.replay = true
 		return l.receipt(s, e, timeLike(e.endedAt, s.now)), nil
 	case s.verb == VerbComplete && e.state == leaseCompleted:
-		return nil, fault(Conflict, "lease_id", e.id, "was completed with other actuals")
+		return nil, NewError(Conflict, "lease_id", e.id, "was completed with other actuals")
 	case s.verb == VerbComplete && e.state == leaseCancelled,
 		s.verb == VerbCancel && e.state == leaseCompleted:
-		return nil, fault(Conflict, "lease_id", e.id, "was "+string(e.state.state()))
+		return nil, NewError(Conflict, "lease_id", e.id, "was "+string(e.state.state()))
 	}
 	return nil, endedError(e)
 }
@@ -183,7 +183,7 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 	s.charges, s.keys = e.charges, e.keys
 	if e.degraded {
 		c.update.Lifetime = l.options.LeaseLifetime
-		return l.applied(c, e, &Outcome{At: wholeMS(s.now)}), nil
+		return l.applied(c, e, &Outcome{At: s.now.Truncate(time.Millisecond)}), nil
 	}
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
@@ -294,7 +294,7 @@ func (l *Limiter) applied(c *scratch, e *leaseEntry, out *Outcome) *Receipt {
 		e.expires = expires.UnixMilli()
 	}
 	for i := range e.holdings {
-		e.holdings[i].change(&c.update.Changes[i], &out.Taken[i])
+		e.holdings[i].Changed(&c.update.Changes[i], &out.Taken[i])
 	}
 	return l.receipt(s, e, out.At)
 }

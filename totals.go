@@ -108,7 +108,7 @@ func (e *leaseEntry) checkNamed(list costList, at, charge int) *Error {
 		return err
 	}
 	if e.keys == nil {
-		return fault(UnknownLease, "lease_id", e.id, "is not known here as one with keys")
+		return NewError(UnknownLease, "lease_id", e.id, "is not known here as one with keys")
 	}
 	limit := c.limit()
 	if charge = slices.Index(e.keys, c.key); charge < 0 || !reserves(e.holdings, charge, limit) {
@@ -160,8 +160,8 @@ func checkReserved(holdings []Holding, charge int, name string, n int64) *Error 
 
 // sum adds up what a holding shall stand for, and refuses what its counter could not hold.
 func (s *updateOp) sum(h *Holding, parts []Part) (int64, error) {
-	sum, fits := sumParts(parts)
-	if !fits || h.Limit.Kind == Bucket && sum > maxBucketUnits {
+	sum, fits := SumParts(parts)
+	if !fits || h.Limit.Kind == Bucket && sum > MaxBucketUnits {
 		return 0, invalid(s.totalsName+"."+h.Limit.Name, sum, "is more than a limit can count")
 	}
 	return sum, nil

@@ -108,7 +108,7 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 
 // degrade makes a lease that the store knows nothing of.
 func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *reservation) *Lease {
-	at := wholeMS(now)
+	at := now.Truncate(time.Millisecond)
 	e.activate(LeaseRecord{
 		ID: r.id, State: LeaseLive, Fingerprint: r.fingerprint, At: at,
 		Expires: at.Add(r.lifetime), Charges: len(r.charges),

@@ -51,7 +51,7 @@ const attemptMemory = time.Minute
 
 // planned returns the charges of a plan.
 func (s *Store) planned(now time.Time, p *weir.Plan, out *weir.Outcome) (*reserveOp, error) {
-	op := &reserveOp{now: now.UnixMilli(), at: wholeMS(now), plan: p, out: out}
+	op := &reserveOp{now: now.UnixMilli(), at: now.Truncate(time.Millisecond), plan: p, out: out}
 	if p.Again {
 		if a := s.attempts.remove(p.ID); a != nil {
 			op.number = a.number

@@ -51,9 +51,6 @@ func (op *reserveOp) sharded() bool {
 	return slices.ContainsFunc(op.charges, func(ic *itemCharge) bool { return ic.state.ShardCount() > 1 })
 }
 
-// wholeMS cuts an instant to the millisecond.
-func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }
-
 // isUnavailable reports whether an error says that the table did not answer.
 func isUnavailable(err error) bool { return errors.Is(err, weir.Unavailable) }
 

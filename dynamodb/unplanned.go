@@ -71,7 +71,7 @@ func (s *Store) unplanned(now time.Time, u *weir.Unplanned, number uint64) *rese
 			return nil // an error, and the configuration says which
 		}
 	}
-	op := &reserveOp{now: now.UnixMilli(), at: wholeMS(now), number: number, unplanned: u}
+	op := &reserveOp{now: now.UnixMilli(), at: now.Truncate(time.Millisecond), number: number, unplanned: u}
 	child := op.chargeFor(s, u.Subject)
 	known := op.addTakes(child)
 	if parent := child.state.ItemParent(); parent != "" {

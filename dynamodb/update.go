@@ -20,7 +20,7 @@ import (
 func (s *Store) Update(
 	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
 ) error {
-	out.At = wholeMS(now)
+	out.At = now.Truncate(time.Millisecond)
 	if u.Unplanned && s.compensateUnplanned(u.ID) {
 		return nil
 	}

@@ -26,7 +26,7 @@ func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *wei
 			seat.locate(s, &set, t.Subject)
 		}
 	}
-	out.At = wholeMS(now)
+	out.At = now.Truncate(time.Millisecond)
 	ms := now.UnixMilli()
 	s.decide(ms, p.Takes, seats, &set, out)
 	s.sweep(ms)
@@ -105,6 +105,3 @@ func apply(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) 
 		}
 	}
 }
-
-// wholeMS cuts an instant to the millisecond.
-func wholeMS(t time.Time) time.Time { return time.UnixMilli(t.UnixMilli()).In(t.Location()) }

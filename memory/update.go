@@ -35,7 +35,7 @@ func (s *Store) Update(_ context.Context, now time.Time, u *weir.Update, out *we
 			c.locate(s, &set, of.Holding.Subject)
 		}
 	}
-	out.At = wholeMS(now)
+	out.At = now.Truncate(time.Millisecond)
 	ms := now.UnixMilli()
 	if err := s.applyChanges(ms, u, changes, &set, out); err != nil {
 		return err

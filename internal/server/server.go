@@ -124,12 +124,12 @@ const defaultMaxLeases = 1_000_000
 
 // openLimiter makes the limiter with its observers.
 func (s *Server) openLimiter(b weir.Backend) error {
-	limiter := *s.options.Limiter
-	if s.tokens.callers() > 1 && limiter.MaxLeasesPerCaller == 0 {
+	options := *s.options.Limiter
+	if s.tokens.callers() > 1 && options.MaxLeasesPerCaller == 0 {
 		// The bound holds from the first call on, even while only one of several callers has called.
-		limiter.MaxLeasesPerCaller = max(1, cmp.Or(limiter.MaxLeases, defaultMaxLeases)/10)
+		options.MaxLeasesPerCaller = max(1, cmp.Or(options.MaxLeases, defaultMaxLeases)/10)
 	}
-	now := limiter.Now
+	now := options.Now
 	if now == nil {
 		now = time.Now
 	}
@@ -138,15 +138,15 @@ func (s *Server) openLimiter(b weir.Backend) error {
 	if s.traces != nil {
 		all = append(all, s.traces)
 	}
-	if limiter.Observer != nil {
-		all = append(all, limiter.Observer)
+	if options.Observer != nil {
+		all = append(all, options.Observer)
 	}
-	limiter.Observer = all
+	options.Observer = all
 	_, s.volatile = b.(weir.ConfigWriter)
 	_, s.editable = b.(weir.ConfigEditor)
 	s.store, _ = b.(readier)
 	var err error
-	if s.limiter, err = weir.New(b, &limiter); err != nil {
+	if s.limiter, err = weir.New(b, &options); err != nil {
 		return err
 	}
 	s.metrics.watchLimiter(s.limiter)
