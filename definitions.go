@@ -156,7 +156,7 @@ func (d *Definitions) checkCycles(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Config returns what the definitions say of a subject. It answers [ConfigReader] for stores whose
+// Config returns what the definitions say of a subject. It answers [driver.ConfigReader] for stores whose
 // configuration is held in process.
 func (d *Definitions) Config(s Subject) *Config {
 	c := &Config{OnUnavailable: d.OnUnavailable}
@@ -175,7 +175,7 @@ func (d *Definitions) Config(s Subject) *Config {
 	return c
 }
 
-// Entity returns a copy of what the definitions say of an entity, or nil. It answers [EntityReader] for
+// Entity returns a copy of what the definitions say of an entity, or nil. It answers [driver.EntityReader] for
 // stores whose configuration is held in process, as List does.
 func (d *Definitions) Entity(name string) *EntityDefinition {
 	e, ok := d.Entities[name]
@@ -208,7 +208,7 @@ func (d *Definitions) List(q *EntityQuery) *EntityPage {
 }
 
 // ResourcesOf returns, in order, the resources on which an entity has limits of its own or something
-// in use. It answers [SubjectLister] for stores whose configuration is held in process, as EntitiesOn
+// in use. It answers [driver.SubjectLister] for stores whose configuration is held in process, as EntitiesOn
 // does.
 func (d *Definitions) ResourcesOf(entity string, inUse iter.Seq[Subject]) []string {
 	found := make(map[string]bool)
@@ -302,7 +302,7 @@ type Config struct {
 	// OnUnavailable is the system's policy; empty if none is set.
 	OnUnavailable Policy
 	// Version stands for when the read began; a larger one is newer. It is the store's own: the
-	// limiter keeps it with what it resolves and hands it back in each [Judged.Version]. 0 where
+	// limiter keeps it with what it resolves and hands it back in each [driver.Judged.Version]. 0 where
 	// the store does not look at it.
 	Version uint64
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/dynamodb"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // The requests that are counted on DynamoDB.
@@ -91,7 +92,7 @@ func findPython(ctx context.Context) (string, error) {
 
 // tableLimiter is a limiter on a table, with default options except that it waits longer.
 type tableLimiter struct {
-	limiter  *weir.Limiter
+	limiter  *limiter.Limiter
 	requests requests
 }
 
@@ -113,7 +114,7 @@ func newTable(ctx context.Context, s *spec) (*tableLimiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t.limiter, err = weir.New(store, &weir.Options{StoreTimeout: patience}); err != nil {
+	if t.limiter, err = limiter.New(store, &limiter.Options{StoreTimeout: patience}); err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	if s.Declare {

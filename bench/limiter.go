@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -39,7 +40,7 @@ const (
 // openLimiter opens a limiter over a memory store, with default options unless there will be more
 // live leases than they allow. The limits are the system's, so that each entity has them; bot
 // cascades to org.
-func openLimiter(s *spec, limits ...weir.Limit) (*weir.Limiter, error) {
+func openLimiter(s *spec, limits ...weir.Limit) (*limiter.Limiter, error) {
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
 		System:   limits,
 		Entities: map[string]weir.EntityDefinition{"org": {}, "bot": {Parent: "org", Cascade: true}},
@@ -48,9 +49,9 @@ func openLimiter(s *spec, limits ...weir.Limit) (*weir.Limiter, error) {
 		return nil, err
 	}
 	if most := s.Live + s.Callers*chunk; most > defaultMost {
-		return weir.New(store, &weir.Options{MaxLeases: most})
+		return limiter.New(store, &limiter.Options{MaxLeases: most})
 	}
-	return weir.New(store, nil)
+	return limiter.New(store, nil)
 }
 
 // openWeir opens a limiter with one bucket for each entity. Its capacity is more than a run can
@@ -86,7 +87,7 @@ func openCascade(ctx context.Context, s *spec) (*world, error) {
 // ring is one caller of a limiter and its live leases. For each lease that it reserves it completes
 // the oldest one.
 type ring struct {
-	limiter  *weir.Limiter
+	limiter  *limiter.Limiter
 	requests []weir.Request // by entity
 	actuals  []weir.Costs
 	entities cycle
@@ -102,7 +103,7 @@ type ring struct {
 // leases to remember and live ones, and returns its works. They make the request for each entity in
 // turn.
 func openRings(
-	ctx context.Context, s *spec, l *weir.Limiter, request weir.Request, actuals ...weir.Costs,
+	ctx context.Context, s *spec, l *limiter.Limiter, request weir.Request, actuals ...weir.Costs,
 ) (*world, error) {
 	requests := make([]weir.Request, len(s.Entities))
 	for i, entity := range s.Entities {
@@ -230,7 +231,7 @@ func (r *ring) emptyPile(ctx context.Context) error {
 
 // leaseWorks returns the works of a limiter on a store: its callers reserve leases for their
 // entities, and leave them alone or complete them.
-func leaseWorks(s *spec, l *weir.Limiter, costs weir.Costs, actuals ...weir.Costs) map[string]*work {
+func leaseWorks(s *spec, l *limiter.Limiter, costs weir.Costs, actuals ...weir.Costs) map[string]*work {
 	reserve, both := &work{}, &work{}
 	for i := range s.Callers {
 		entities := s.cycle(i)

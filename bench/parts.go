@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -13,13 +15,13 @@ import (
 type planner struct{ *memory.Store }
 
 // Reserve admits.
-func (planner) Reserve(_ context.Context, now time.Time, _ *weir.Plan, out *weir.Outcome) error {
+func (planner) Reserve(_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
 
 // Update says that it was done.
-func (planner) Update(_ context.Context, now time.Time, _ *weir.Update, out *weir.Outcome) error {
+func (planner) Update(_ context.Context, now time.Time, _ *driver.Update, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
@@ -30,7 +32,7 @@ func openPlans(ctx context.Context, s *spec) (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := weir.New(planner{p.store}, nil)
+	l, err := limiter.New(planner{p.store}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -41,8 +43,8 @@ func openPlans(ctx context.Context, s *spec) (*world, error) {
 type parts struct {
 	store *memory.Store
 	costs weir.Costs
-	plan  *weir.Plan
-	out   *weir.Outcome
+	plan  *driver.Plan
+	out   *driver.Outcome
 	sink  int64 // uses results, so that the compiler keeps the calls
 }
 
@@ -59,11 +61,11 @@ func newParts(ctx context.Context) (*parts, error) {
 		return nil, err
 	}
 	now, of := time.Now(), weir.Subject{Entity: "acme", Resource: "llm"}
-	p.plan = &weir.Plan{
+	p.plan = &driver.Plan{
 		ID: weir.NewLeaseID(now), Charges: 1,
-		Subjects: []weir.Judged{{Subject: of, Level: weir.LevelSystem, Limits: []weir.Limit{limit}}},
-		Takes: []weir.Take{{
-			Subject: of, Limit: &limit, Level: weir.LevelSystem, Ceiling: limit.Capacity, Parts: []weir.Part{{Units: 1}},
+		Subjects: []driver.Judged{{Subject: of, Level: weir.LevelSystem, Limits: []weir.Limit{limit}}},
+		Takes: []driver.Take{{
+			Subject: of, Limit: &limit, Level: weir.LevelSystem, Ceiling: limit.Capacity, Parts: []driver.Part{{Units: 1}},
 		}},
 		Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
 	}
@@ -81,9 +83,9 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 		return nil, err
 	}
 	now, h := time.Now(), p.plan.Holdings(p.out)
-	update := &weir.Update{
+	update := &driver.Update{
 		ID: p.plan.ID, Verb: weir.VerbComplete, Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,
-		Changes: []weir.Change{{
+		Changes: []driver.Change{{
 			Holding: &h[0], Limit: h[0].Limit, From: h[0].Cost(), To: h[0].Cost(), Parts: h[0].Parts,
 		}},
 	}

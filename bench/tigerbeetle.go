@@ -14,6 +14,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
@@ -35,7 +36,7 @@ func openLedger(ctx context.Context, s *spec) (*world, error) {
 // newLedger opens a limiter with a limit of each kind on a store, which it closes with itself. It
 // has default options except that it waits longer.
 func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
-	limiter, err := weir.New(store, &weir.Options{
+	lim, err := limiter.New(store, &limiter.Options{
 		StoreTimeout: patience,
 		Limits: []weir.Limit{
 			{Name: "tokens", Kind: weir.Bucket, Capacity: plenty},
@@ -50,12 +51,12 @@ func newLedger(s *spec, store *tigerbeetle.Store) (*world, error) {
 	costs := weir.Costs{"tokens": 3, "recent": 3, "parallel": 1, "monthly": 3}
 	actuals := weir.Costs{"tokens": 2, "recent": 2, "monthly": 2}
 	return &world{
-		works: leaseWorks(s, limiter, costs, actuals),
+		works: leaseWorks(s, lim, costs, actuals),
 		counts: func() map[string]int64 {
 			n := store.Stats()
 			return map[string]int64{countCalls: n.TransferCalls, countEvents: n.Transfers}
 		},
-		close: limiter.Close,
+		close: lim.Close,
 	}, nil
 }
 

@@ -7,19 +7,21 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // BackendHarness opens stores of one kind and says what they cannot do, as [Harness] does.
 type BackendHarness struct {
 	// Open opens an empty store with the definitions of the setup. Failing to is fatal. [Define]
 	// writes them into a store that can be edited.
-	Open func(t T, s Setup) weir.Backend
+	Open func(t T, s Setup) driver.Store
 	// Configure replaces the definitions of a store. Default: through the limiter, at once where
-	// the store is a [weir.ConfigWriter], by [Edit] where it is only a [weir.ConfigEditor].
-	Configure func(t T, b weir.Backend, d *weir.Definitions) error
+	// the store is a [driver.ConfigWriter], by [Edit] where it is only a [driver.ConfigEditor].
+	Configure func(t T, b driver.Store, d *weir.Definitions) error
 	// Elsewhere opens another process's view of a store, whose configuration is then changed
 	// behind the limiter's back. Default: the store itself.
-	Elsewhere func(t T, b weir.Backend) weir.Backend
+	Elsewhere func(t T, b driver.Store) driver.Store
 	// StoreTimeout is how long a store gets to answer where a case does not say. Default: as the
 	// limiter.
 	StoreTimeout time.Duration
@@ -56,7 +58,7 @@ func (h BackendHarness) Service(t T) Harness {
 	}
 	b := h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}})
 	traits := b.Traits()
-	_, lists := b.(weir.SubjectLister)
+	_, lists := b.(driver.SubjectLister)
 	if err := b.Close(); err != nil {
 		t.Fatalf("close: %v", err)
 	}
@@ -100,7 +102,7 @@ type backendCase struct {
 
 // backendWorld is a world around a limiter.
 type backendWorld struct {
-	*weir.Limiter
+	*limiter.Limiter
 	timekeeper
 	configure func(*weir.Definitions) error
 }
@@ -112,7 +114,7 @@ type timekeeper interface {
 }
 
 // world opens a limiter over a store.
-func (h BackendHarness) world(t T, s Setup, b weir.Backend) *backendWorld {
+func (h BackendHarness) world(t T, s Setup, b driver.Store) *backendWorld {
 	t.Helper()
 	w := &backendWorld{timekeeper: NewClock(s.Start)}
 	if h.RealTime {
@@ -123,7 +125,7 @@ func (h BackendHarness) world(t T, s Setup, b weir.Backend) *backendWorld {
 		s.Options.StoreTimeout = h.StoreTimeout
 	}
 	var err error
-	if w.Limiter, err = weir.New(b, &s.Options); err != nil {
+	if w.Limiter, err = limiter.New(b, &s.Options); err != nil {
 		t.Fatalf("open a limiter: %v", err)
 	}
 	w.configure = func(d *weir.Definitions) error { return w.Limiter.Configure(t.Context(), d) }
@@ -140,17 +142,17 @@ func (h BackendHarness) world(t T, s Setup, b weir.Backend) *backendWorld {
 
 // editedOnly is true for a store whose configuration can be changed a piece at a time, and not at
 // once.
-func editedOnly(b weir.Backend) bool {
-	if f, ok := b.(interface{ bare() weir.Backend }); ok {
+func editedOnly(b driver.Store) bool {
+	if f, ok := b.(interface{ bare() driver.Store }); ok {
 		b = f.bare()
 	}
-	_, writes := b.(weir.ConfigWriter)
-	_, edits := b.(weir.ConfigEditor)
+	_, writes := b.(driver.ConfigWriter)
+	_, edits := b.(driver.ConfigEditor)
 	return edits && !writes
 }
 
 // editing is how definitions are replaced piece by piece. It remembers those in force.
-func (w *backendWorld) editing(t T, traits weir.Traits, s Setup) func(*weir.Definitions) error {
+func (w *backendWorld) editing(t T, traits driver.Traits, s Setup) func(*weir.Definitions) error {
 	inForce := s.Definitions
 	if inForce == nil {
 		inForce = &weir.Definitions{}

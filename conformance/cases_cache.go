@@ -4,13 +4,15 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // cacheCases are line 8.1 where the configuration changes elsewhere, and the limiter's clock.
 func cacheCases() []backendCase {
 	bt := timed(weir.Bucket)
 	ten := Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}
-	cached, uncached := weir.Options{CacheTTL: 10 * time.Second}, weir.Options{CacheTTL: -1}
+	cached, uncached := limiter.Options{CacheTTL: 10 * time.Second}, limiter.Options{CacheTTL: -1}
 	return append([]backendCase{
 		{"a change elsewhere takes effect within the cache time", "8.1", bt,
 			onBroken(ten.under(cached), changedElsewhere)},
@@ -25,7 +27,7 @@ func cacheCases() []backendCase {
 
 // reachCases are line 8.1 for processes that have no fresh configuration. What they know of a
 // bucket admits more, or less, than what is configured.
-func reachCases(ten Setup, cached, uncached weir.Options) []backendCase {
+func reachCases(ten Setup, cached, uncached limiter.Options) []backendCase {
 	const o2 = "O2: default changes reach "
 	bt := timed(weir.Bucket)
 	idle := func(s *broken) *stage {
@@ -57,13 +59,13 @@ func reachCases(ten Setup, cached, uncached weir.Options) []backendCase {
 // another starts another process on the same store.
 func (s *broken) another() *stage {
 	s.Helper()
-	b := s.store.Backend
+	b := s.store.Store
 	if s.opens.Elsewhere != nil {
 		b = s.opens.Elsewhere(s.T, b)
 	}
 	w := &backendWorld{timekeeper: s.World}
 	var err error
-	w.Limiter, err = weir.New(b, &weir.Options{Now: s.Now, StoreTimeout: s.opens.StoreTimeout})
+	w.Limiter, err = limiter.New(b, &limiter.Options{Now: s.Now, StoreTimeout: s.opens.StoreTimeout})
 	if err != nil {
 		s.Fatalf("open a limiter: %v", err)
 	}
@@ -120,7 +122,7 @@ func reachRemovedOne(s *broken, later func(*broken) *stage) {
 // elsewhere changes the store's configuration behind the limiter's back.
 func (s *broken) elsewhere(limits ...weir.Limit) {
 	s.Helper()
-	other := s.store.Backend
+	other := s.store.Store
 	if s.opens.Elsewhere != nil {
 		other = s.opens.Elsewhere(s.T, other)
 	}
@@ -129,9 +131,9 @@ func (s *broken) elsewhere(limits ...weir.Limit) {
 		s.Fatalf("definitions: %v", err)
 	}
 	switch b := other.(type) {
-	case weir.ConfigWriter:
+	case driver.ConfigWriter:
 		err = b.WriteConfig(s.Context(), s.Now(), d)
-	case weir.ConfigEditor:
+	case driver.ConfigEditor:
 		err = b.WriteLimits(s.Context(), s.Now(), weir.Subject{}, d.System)
 	default:
 		s.Skipf("the store's configuration cannot be written")
@@ -204,12 +206,12 @@ func clockReadOnce(t T, h BackendHarness) {
 	}
 	set := Setup{Start: begin(), Definitions: everybody(
 		slow(weir.Bucket, "n", 10), slotsOf("c", 10, time.Minute))}
-	limiter, err := weir.New(h.Open(t, set), &weir.Options{Now: now})
+	lim, err := limiter.New(h.Open(t, set), &limiter.Options{Now: now})
 	if err != nil {
 		t.Fatalf("open a limiter: %v", err)
 	}
-	s := &stage{T: t, World: &backendWorld{Limiter: limiter, timekeeper: clock}, h: h.Service(t)}
-	defer func() { _ = limiter.Close() }()
+	s := &stage{T: t, World: &backendWorld{Limiter: lim, timekeeper: clock}, h: h.Service(t)}
+	defer func() { _ = lim.Close() }()
 	once := func(verb string, f func()) {
 		readings = 0
 		f()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // doCases are line 11.1.
@@ -15,7 +16,7 @@ func doCases() []Case {
 	stored := system(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))
 	bubbled := Needs{Kinds: []weir.Kind{weir.Concurrency}, Virtual: true, Bubble: true}
 	half := system(slotsOf("n", 10, 30*time.Second))
-	brief := system(slow(weir.Bucket, "n", 10)).under(weir.Options{LeaseLifetime: 20 * time.Second})
+	brief := system(slow(weir.Bucket, "n", 10)).under(limiter.Options{LeaseLifetime: 20 * time.Second})
 	return []Case{
 		{"Do settles with what was reported", "11.1", b, scene(stored, doReports)},
 		{"Do without a report", "11.1", b, scene(stored, doUnreported)},

@@ -5,12 +5,14 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // editor plays on a limiter whose store can change its configuration a piece at a time.
 type editor struct {
 	*stage
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 }
 
 // editCases are lines 8.7 and 9.3. A store that cannot be edited is left out.
@@ -37,8 +39,8 @@ func onEditor(play func(e *editor)) func(T, BackendHarness) {
 		t.Helper()
 		set := Setup{Start: begin(), Definitions: everybody(slow(weir.Bucket, "n", 10))}
 		store := h.Open(t, set)
-		_, edits := store.(weir.ConfigEditor)
-		_, reads := store.(weir.EntityReader)
+		_, edits := store.(driver.ConfigEditor)
+		_, reads := store.(driver.EntityReader)
 		w := h.world(t, set, store)
 		defer func() {
 			if err := w.Close(); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // entityCases are section 9. Those of chains, which one store refuses when they are set and another
@@ -12,7 +13,7 @@ func entityCases() []Case {
 	deep := func(levels int) Needs {
 		return Needs{Kinds: []weir.Kind{weir.Bucket}, Depth: levels}
 	}
-	eight := weir.Options{CascadeDepth: 8}
+	eight := limiter.Options{CascadeDepth: 8}
 	return append(scriptedCases("entities"),
 		Case{"one level by default", "9.1", deep(1), scene(Setup{}, oneLevel)},
 		Case{"eight levels by option", "9.1", deep(8), scene(Setup{}.under(eight), eightLevels)})

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // seamLine is what cases check that stand in docs/new-backend.md.
@@ -86,7 +88,7 @@ func unsupportedShadow(t T, h BackendHarness) {
 
 func unsupportedLimit(t T, h BackendHarness, store *faulty, mine weir.Limit) {
 	t.Helper()
-	_, err := weir.New(store.backend(), &weir.Options{Limits: []weir.Limit{mine}})
+	_, err := limiter.New(store.backend(), &limiter.Options{Limits: []weir.Limit{mine}})
 	s := &stage{T: t, World: &backendWorld{timekeeper: NewClock(begin())}}
 	s.unsupported(err)
 	w := h.world(t, Setup{Start: begin()}, store.backend())
@@ -120,7 +122,7 @@ func tooDeep(t T, h BackendHarness) {
 	defer func() { _ = store.Close() }()
 	depth := min(store.traits.CascadeDepth, 8)
 	for _, d := range []int{depth + 1, 9, -1} {
-		_, err := weir.New(store.backend(), &weir.Options{CascadeDepth: d})
+		_, err := limiter.New(store.backend(), &limiter.Options{CascadeDepth: d})
 		if !errors.Is(err, weir.Invalid) {
 			t.Fatalf("a cascade over %d levels: got %v, want %q", d, err, weir.Invalid)
 		}
@@ -154,7 +156,7 @@ func planOrder(s *seam) {
 	}
 }
 
-func sum(parts []weir.Part) (total int64) {
+func sum(parts []driver.Part) (total int64) {
 	for _, p := range parts {
 		total += p.Units
 	}
@@ -191,9 +193,9 @@ func outcomeAt(s *seam) {
 }
 
 // limiter returns a limiter over the store, which it does not close.
-func (s *seam) limiter() *weir.Limiter {
+func (s *seam) limiter() *limiter.Limiter {
 	s.Helper()
-	l, err := weir.New(s.store, &weir.Options{
+	l, err := limiter.New(s.store, &limiter.Options{
 		Now: func() time.Time { return s.now }, StoreTimeout: 10 * time.Second,
 	})
 	if err != nil {
@@ -243,7 +245,7 @@ func undeclaredParent(s *seam) {
 func planUnlocked(s *seam) {
 	s.reserve(charge("a", cost(1)))
 	s.faulty.told = func(weir.Subject, *weir.Config) {
-		judged := []weir.Judged{{Subject: weir.Subject{Entity: "a", Resource: resource}}}
+		judged := []driver.Judged{{Subject: weir.Subject{Entity: "a", Resource: resource}}}
 		if _, err := s.store.Status(s.Context(), s.now, judged); err != nil {
 			s.Errorf("status: %v", err)
 		}
@@ -304,11 +306,11 @@ func coldProcess(s *seam) {
 // configuration is not written through this store.
 func (s *seam) change(at weir.Subject, limits ...weir.Limit) bool {
 	s.Helper()
-	var other weir.Backend = s.faulty
+	var other driver.Store = s.faulty
 	if s.opens.Elsewhere != nil {
-		other = s.opens.Elsewhere(s.T, s.faulty.Backend)
+		other = s.opens.Elsewhere(s.T, s.faulty.Store)
 	}
-	err := other.(weir.ConfigEditor).WriteLimits(s.Context(), s.now, at, normal(s, limits...))
+	err := other.(driver.ConfigEditor).WriteLimits(s.Context(), s.now, at, normal(s, limits...))
 	if errors.Is(err, weir.Unsupported) {
 		s.Logf("the configuration is not written through this store")
 		return false
@@ -336,7 +338,7 @@ func stalePlan(s *seam) {
 	noticed := p.Subjects[0].Version > old.Subjects[0].Version
 	out := old.Outcome()
 	err = s.store.Reserve(s.Context(), s.now, old, out)
-	switch stale, ok := errors.AsType[*weir.StaleError](err); {
+	switch stale, ok := errors.AsType[*driver.StaleError](err); {
 	case !noticed && err == nil && !out.Denied:
 		s.Logf("the store has no versions, and took by the old plan")
 		if got := s.available("a", "n"); got != 3 && got != 13 {
@@ -412,7 +414,7 @@ func statusCreates(s *seam) {
 }
 
 func statusUnlisted(s *seam) {
-	lister, ok := s.faulty.Backend.(weir.SubjectLister)
+	lister, ok := s.faulty.Store.(driver.SubjectLister)
 	if !ok {
 		s.Fatalf("the store is no weir.SubjectLister: its harness must have NoLists")
 	}

@@ -6,13 +6,15 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // broken is a world whose store can be made to fail.
 type broken struct {
 	*stage
 	store   *faulty
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	opens   BackendHarness
 }
 
@@ -53,13 +55,13 @@ func unavailableCases() []backendCase {
 	bubbled := Needs{Kinds: b.Kinds, Bubble: true}
 	ten := []weir.Limit{slow(weir.Bucket, "n", 10)}
 	block := Setup{Definitions: everybody(ten...)}
-	allow := block.under(weir.Options{OnUnavailable: weir.Allow})
+	allow := block.under(limiter.Options{OnUnavailable: weir.Allow})
 	stored := Setup{Definitions: &weir.Definitions{OnUnavailable: weir.Allow, System: ten}}
 	return []backendCase{
 		{"a call gets the store timeout", "10.1", bubbled, brokenInBubble(block, timesOut)},
 		{"a call gets nine tenths of the deadline", "10.1", bubbled, brokenInBubble(block, deadlines)},
 		{"the option is the store timeout", "10.1", bubbled,
-			brokenInBubble(block.under(weir.Options{StoreTimeout: 30 * time.Millisecond}), shortTimeout)},
+			brokenInBubble(block.under(limiter.Options{StoreTimeout: 30 * time.Millisecond}), shortTimeout)},
 		{"block returns unavailable", "10.2", b, onBroken(block, blocks)},
 		{"an unanswered reserve is repeated", "10.2", b, onBroken(block, repeats)},
 		{"allow returns a degraded lease", "10.2", b, onBroken(allow, degrades)},
@@ -69,7 +71,7 @@ func unavailableCases() []backendCase {
 			"10.2",
 			b,
 			onBroken(
-				Setup{Definitions: stored.Definitions, Options: weir.Options{OnUnavailable: weir.Block}},
+				Setup{Definitions: stored.Definitions, Options: limiter.Options{OnUnavailable: weir.Block}},
 				blocks,
 			),
 		},
@@ -86,7 +88,7 @@ func unavailableCases() []backendCase {
 			onBroken(block, settleFails),
 		},
 		{"H1: errors around on_unavailable, reading the configuration", "10.2", b,
-			onBroken(block.under(weir.Options{CacheTTL: -1}), readFails)},
+			onBroken(block.under(limiter.Options{CacheTTL: -1}), readFails)},
 		{"a denial is not hidden", "10.3", b, onBroken(allow, denialShown)},
 		{"a refused permission is not hidden", "10.3", b, onBroken(allow, permissionShown)},
 		{"superseded limits are not hidden", "10.4", b, onBroken(allow, supersededShown)},
@@ -213,7 +215,7 @@ func degrades(s *broken) {
 }
 
 func storedPolicy(s *broken) {
-	if _, ok := s.store.Backend.(weir.ConfigReader); !ok {
+	if _, ok := s.store.Store.(driver.ConfigReader); !ok {
 		s.Skipf("the store has no configuration")
 	}
 	s.admit(ask("a", cost(1))) // the policy has been read
@@ -245,7 +247,7 @@ func settleFails(s *broken) {
 }
 
 func readFails(s *broken) {
-	if _, ok := s.store.Backend.(weir.ConfigReader); !ok {
+	if _, ok := s.store.Store.(driver.ConfigReader); !ok {
 		s.Skipf("the store has no configuration")
 	}
 	l := s.admit(ask("a", cost(4)))

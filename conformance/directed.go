@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // The directed cases are scripts in testdata, one topic a file. A file is a list of cases:
@@ -189,7 +190,7 @@ func substitute(lines []textLine, variable, word string) []textLine {
 
 // scriptedCase makes a case of its lines, and finds out what it needs.
 func scriptedCase(c Case, body []textLine) (Case, error) {
-	buckets := &Harness{Traits: weir.Traits{Kinds: []weir.Kind{weir.Bucket}}}
+	buckets := &Harness{Traits: driver.Traits{Kinds: []weir.Kind{weir.Bucket}}}
 	p, err := parsePlay(body, buckets)
 	if err != nil {
 		return c, err

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Edit turns one whole configuration into another, a piece at a time, through the limiter. It sets
@@ -19,7 +21,7 @@ import (
 //
 // The configuration in force must be from. What is wrong with to is found before the first step; a
 // step that fails leaves those before it in force.
-func Edit(ctx context.Context, l *weir.Limiter, from, to *weir.Definitions) error {
+func Edit(ctx context.Context, l *limiter.Limiter, from, to *weir.Definitions) error {
 	was, err := from.Normalize()
 	if err != nil {
 		return fmt.Errorf("the definitions before: %w", err)
@@ -39,15 +41,15 @@ func Edit(ctx context.Context, l *weir.Limiter, from, to *weir.Definitions) erro
 }
 
 // EditInto makes d the configuration of a store in which nothing is configured, as [Edit] does.
-func EditInto(ctx context.Context, l *weir.Limiter, d *weir.Definitions) error {
+func EditInto(ctx context.Context, l *limiter.Limiter, d *weir.Definitions) error {
 	return Edit(ctx, l, &weir.Definitions{}, d)
 }
 
 // Define writes the definitions of a setup into an empty store whose configuration can be edited.
 // It is for a harness's Open.
-func Define(t T, b weir.Backend, s Setup) {
+func Define(t T, b driver.Store, s Setup) {
 	t.Helper()
-	l, err := weir.New(b, &weir.Options{
+	l, err := limiter.New(b, &limiter.Options{
 		CascadeDepth: s.Options.CascadeDepth, StoreTimeout: max(time.Minute, s.Options.StoreTimeout),
 		Now: NewClock(s.Start).Now,
 	})
@@ -62,7 +64,7 @@ func Define(t T, b weir.Backend, s Setup) {
 // edits are the steps from one configuration to another.
 type edits struct {
 	ctx     context.Context
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	was, is *weir.Definitions
 	steps   []func() error
 }
@@ -229,7 +231,7 @@ func (f *familyTree) reach(name string) int {
 
 // checkEdit refuses what a limiter of that depth over a store with those traits would refuse on
 // the way, so that a configuration that is wrong changes nothing. It has no cycles.
-func checkEdit(d *weir.Definitions, traits *weir.Traits, depth int) error {
+func checkEdit(d *weir.Definitions, traits *driver.Traits, depth int) error {
 	var errs []error
 	refuse := func(code weir.Code, field, value, reason string) {
 		errs = append(errs, &weir.Error{Code: code, Field: field, Value: value, Reason: reason})

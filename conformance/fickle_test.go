@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // fickle is a store that makes use of its leeway as often as it can.
@@ -23,11 +24,11 @@ type fickle struct {
 }
 
 // wrap puts it around a store.
-func (f *fickle) wrap(s *less) weir.Backend {
+func (f *fickle) wrap(s *less) driver.Store {
 	return &fickle{less: s, lee: f.lee, takes: f.takes, loses: f.loses}
 }
 
-func (f *fickle) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	const many = 90 // of the calls that are made at once, so that the others fill no limit of 100
 	n := f.calls.Add(1)
 	if f.lee.Contends && n <= many {
@@ -36,7 +37,7 @@ func (f *fickle) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *
 				return err
 			}
 		}
-		*out = weir.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}
+		*out = driver.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}
 		return nil
 	}
 	if f.lee.Compensates {
@@ -48,8 +49,8 @@ func (f *fickle) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *
 }
 
 // takeAndGiveBack lets others see, for a moment, what a reservation on several entities takes.
-func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *weir.Plan) error {
-	if !slices.ContainsFunc(p.Takes, func(t weir.Take) bool { return t.Subject != p.Takes[0].Subject }) {
+func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.Plan) error {
+	if !slices.ContainsFunc(p.Takes, func(t driver.Take) bool { return t.Subject != p.Takes[0].Subject }) {
 		return nil // one entity is written at once
 	}
 	early := *p
@@ -59,14 +60,14 @@ func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *weir.Pla
 		return err
 	}
 	holdings := early.Holdings(out)
-	back := &weir.Update{ID: early.ID, Verb: weir.VerbCancel}
+	back := &driver.Update{ID: early.ID, Verb: weir.VerbCancel}
 	for i := range holdings {
 		h := &holdings[i]
-		none := make([]weir.Part, len(h.Parts))
+		none := make([]driver.Part, len(h.Parts))
 		for j := range none {
 			none[j].Charge = h.Parts[j].Charge
 		}
-		back.Changes = append(back.Changes, weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: none})
+		back.Changes = append(back.Changes, driver.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: none})
 	}
 	for range 20 {
 		runtime.Gosched()

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // move is an operation or a few as rapid draws them, without a look at the state that they meet:
@@ -180,7 +181,7 @@ func (m *machine) settled(o Op, r *weir.Receipt) {
 // live returns a live lease of which something is true, the youngest one, or nil.
 func (m *machine) live(is func(*tracked) bool) *tracked {
 	for _, e := range slices.Backward(m.leases) {
-		if m.model.StateOf(e.reserve.ID) == weir.LeaseLive && is(e) {
+		if m.model.StateOf(e.reserve.ID) == driver.LeaseLive && is(e) {
 			return e
 		}
 	}
@@ -188,15 +189,15 @@ func (m *machine) live(is func(*tracked) bool) *tracked {
 }
 
 // pick returns a lease in a state, the youngest for 0, or nil.
-func (m *machine) pick(state weir.LeaseState, which uint8) *tracked {
+func (m *machine) pick(state driver.LeaseState, which uint8) *tracked {
 	m.leases = slices.DeleteFunc(m.leases, func(e *tracked) bool {
 		return m.model.StateOf(e.reserve.ID) == "" // forgotten
 	})
 	var found []*tracked
 	for _, e := range slices.Backward(m.leases) {
 		is := m.model.StateOf(e.reserve.ID)
-		if is == weir.LeaseLive && !m.model.Now().Before(e.expires) {
-			is = weir.LeaseExpired
+		if is == driver.LeaseLive && !m.model.Now().Before(e.expires) {
+			is = driver.LeaseExpired
 		}
 		if is == state {
 			found = append(found, e)
@@ -209,34 +210,34 @@ func (m *machine) pick(state weir.LeaseState, which uint8) *tracked {
 }
 
 // unknown stands for the state of a lease that never was.
-const unknown weir.LeaseState = ""
+const unknown driver.LeaseState = ""
 
 // get returns a lease in a state. If there is none it first does what leads to one; nil if that
 // fails.
-func (m *machine) get(state weir.LeaseState, which uint8) *tracked {
+func (m *machine) get(state driver.LeaseState, which uint8) *tracked {
 	if state == unknown {
 		return &tracked{reserve: m.simple()}
 	}
 	if e := m.pick(state, which); e != nil {
 		return e
 	}
-	live := m.pick(weir.LeaseLive, which)
-	if live == nil && state != weir.LeaseVoided {
+	live := m.pick(driver.LeaseLive, which)
+	if live == nil && state != driver.LeaseVoided {
 		m.do(m.simple())
-		if live = m.pick(weir.LeaseLive, 0); live == nil {
+		if live = m.pick(driver.LeaseLive, 0); live == nil {
 			return nil
 		}
 	}
 	switch state {
-	case weir.LeaseVoided:
+	case driver.LeaseVoided:
 		e := &tracked{reserve: m.simple()}
 		m.do(Op{Verb: opCancel, ID: e.reserve.ID})
 		m.leases = append(m.leases, e)
-	case weir.LeaseCompleted:
+	case driver.LeaseCompleted:
 		m.do(Op{Verb: opComplete, ID: live.reserve.ID})
-	case weir.LeaseCancelled:
+	case driver.LeaseCancelled:
 		m.do(Op{Verb: opCancel, ID: live.reserve.ID})
-	case weir.LeaseExpired:
+	case driver.LeaseExpired:
 		m.advanceTo(live.expires, 0)
 	}
 	return m.pick(state, 0)

@@ -7,6 +7,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // moves are what a machine does. One that comes more often comes first, and several times: rapid
@@ -22,9 +23,9 @@ func moves(h *Harness) []*rapid.Generator[move] {
 			all = append(all, moves...)
 		}
 	}
-	const live, expired = weir.LeaseLive, weir.LeaseExpired
+	const live, expired = driver.LeaseLive, driver.LeaseExpired
 	onLive := settle(live)
-	onOther := settle(expired, weir.LeaseCancelled, weir.LeaseCompleted, unknown, expired, weir.LeaseVoided)
+	onOther := settle(expired, driver.LeaseCancelled, driver.LeaseCompleted, unknown, expired, driver.LeaseVoided)
 	add(4, onLive, advance)
 	add(2, onOther, look(h), retry(), toLeaseEvent(), settleWrong(charges), reserveAgain(charges),
 		reserveWrong(charges), configure(h))
@@ -87,9 +88,9 @@ func toLeaseEvent() *rapid.Generator[move] {
 	return rapid.Custom(func(t *rapid.T) move {
 		event := sample(t, "event", "units return", "it is forgotten", "it expires", "its slots time out",
 			"units return", "it is forgotten")
-		state := weir.LeaseLive
+		state := driver.LeaseLive
 		if event == "it is forgotten" {
-			state = sample(t, "state", weir.LeaseCompleted, weir.LeaseCancelled, weir.LeaseExpired)
+			state = sample(t, "state", driver.LeaseCompleted, driver.LeaseCancelled, driver.LeaseExpired)
 		}
 		which, off := rapid.Uint8().Draw(t, "lease"), around(t)
 		number, looks := rapid.Uint8().Draw(t, "number"), rapid.Bool().Draw(t, "looks")

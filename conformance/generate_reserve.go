@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // charging makes a charge that asks for a share of what the limits of a subject have.
@@ -148,8 +149,8 @@ func reserveFresh(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 // under that of a denial.
 func reserveAgain(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 	return rapid.Custom(func(t *rapid.T) move {
-		state := sample(t, "state", weir.LeaseLive, weir.LeaseExpired, weir.LeaseLive, weir.LeaseVoided,
-			weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled, unknown)
+		state := sample(t, "state", driver.LeaseLive, driver.LeaseExpired, driver.LeaseLive, driver.LeaseVoided,
+			driver.LeaseLive, driver.LeaseCompleted, driver.LeaseCancelled, unknown)
 		which, different := rapid.Uint8().Draw(t, "lease"), sample(t, "different", "", "", "",
 			"a charge more", "the first charge", "a cost")
 		other := charge.Draw(t, "other")
@@ -215,7 +216,7 @@ func reserveWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 				c.Costs = make(weir.Costs)
 			}
 			o := Op{Verb: opReserve, ID: m.newID(0)}
-			if e := m.pick(weir.LeaseLive, uint8(third)); e != nil && taken {
+			if e := m.pick(driver.LeaseLive, uint8(third)); e != nil && taken {
 				o.ID = e.reserve.ID
 			}
 			m.spoil(&o, &c, mistake, third, bad)

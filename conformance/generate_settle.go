@@ -9,10 +9,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // settle is a verb on a lease in one of the states, which may be unknown.
-func settle(states ...weir.LeaseState) *rapid.Generator[move] {
+func settle(states ...driver.LeaseState) *rapid.Generator[move] {
 	totals := drawTotals()
 	return rapid.Custom(func(t *rapid.T) move {
 		verb := sample(t, "verb", opComplete, opExtend, opAdjust, opCancel, opAdjust)
@@ -24,7 +25,7 @@ func settle(states ...weir.LeaseState) *rapid.Generator[move] {
 			if e == nil {
 				return
 			}
-			if state == weir.LeaseLive && verb == opAdjust && more {
+			if state == driver.LeaseLive && verb == opAdjust && more {
 				e = m.adjusted(e)
 			}
 			o := Op{Verb: verb, ID: e.reserve.ID}
@@ -55,12 +56,12 @@ func settleAgain() *rapid.Generator[move] {
 		older, other := rapid.Uint8().Draw(t, "older"), oneIn(t, "other totals", 3)
 		return func(m *machine) {
 			if back {
-				if e := m.get(weir.LeaseCompleted, which); e != nil {
+				if e := m.get(driver.LeaseCompleted, which); e != nil {
 					m.do(e.end)
 				}
 				return
 			}
-			e := m.get(weir.LeaseLive, which)
+			e := m.get(driver.LeaseLive, which)
 			if e == nil {
 				return
 			}
@@ -97,7 +98,7 @@ func growAndShrink() *rapid.Generator[move] {
 			}
 			returned := e != nil
 			if !returned {
-				e = m.get(weir.LeaseLive, which)
+				e = m.get(driver.LeaseLive, which)
 			}
 			if e == nil {
 				return
@@ -276,9 +277,9 @@ func settleWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
 		which, bad := rapid.Uint8().Draw(t, "lease"), sample(t, "name", badNames()...)
 		third, other := between(t, "third", 0, 2), charge.Draw(t, "other")
 		return func(m *machine) {
-			state := weir.LeaseLive
+			state := driver.LeaseLive
 			if third == 0 && slices.Contains([]int64{0, 1, 4, 14}, mistake) { // malformed, of any lease
-				state = weir.LeaseCompleted
+				state = driver.LeaseCompleted
 			}
 			e := m.get(state, which)
 			if e == nil {

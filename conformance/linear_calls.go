@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // linearGroups is how many groups of entities a history has. They do not touch one another, so each
@@ -72,7 +73,7 @@ func linearSetup(w *linearWorld) Setup {
 		}
 	}
 	// On a busy machine a call may take seconds: none is to be unavailable because of that.
-	o := weir.Options{Observer: yielding{}, StoreTimeout: time.Minute}
+	o := limiter.Options{Observer: yielding{}, StoreTimeout: time.Minute}
 	return Setup{Start: begin(), Definitions: d, Options: o}
 }
 

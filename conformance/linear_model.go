@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // linearWorld is what the worlds of a history have, and what they may answer differently from the
@@ -87,14 +88,14 @@ func (s *linearState) step(c *linearCall, got *linearAnswer) (bool, *linearState
 	}
 	next := s
 	// A status changes nothing, and neither does a call about a lease that has ended.
-	if c.verb != "" && (before == "" || before == weir.LeaseLive) {
+	if c.verb != "" && (before == "" || before == driver.LeaseLive) {
 		next = &linearState{s.world, s.ids, s.model.CloneFor(id)}
 	}
 	want, judged := c.play(context.Background(), next.model, id)
 	if want.code != got.code || want.denied != got.denied {
 		return s.world.servers && got.code == "" && s.appliedBefore(c), next
 	}
-	repeats := c.verb == weir.VerbReserve && before == weir.LeaseLive
+	repeats := c.verb == weir.VerbReserve && before == driver.LeaseLive
 	switch {
 	case want.available == got.available, repeats:
 		// That a repeat has the first answer is seen by comparing all of them afterwards.

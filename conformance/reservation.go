@@ -6,12 +6,13 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Reservation is a request that a test of a store plans by itself, because no limiter is in
 // between. It says what a limiter's plan would, but refuses only what no store may be given.
 type Reservation struct {
-	// ID, Fingerprint, Lifetime, Memory and MemorySize are as in a [weir.Plan].
+	// ID, Fingerprint, Lifetime, Memory and MemorySize are as in a [driver.Plan].
 	ID          weir.LeaseID
 	Fingerprint uint64
 	Lifetime    time.Duration
@@ -26,8 +27,8 @@ type Reservation struct {
 }
 
 // Plan makes the plan.
-func (r *Reservation) Plan(ctx context.Context) (*weir.Plan, error) {
-	p := &weir.Plan{
+func (r *Reservation) Plan(ctx context.Context) (*driver.Plan, error) {
+	p := &driver.Plan{
 		ID: r.ID, Fingerprint: r.Fingerprint, Charges: len(r.Charges),
 		Lifetime: r.Lifetime, Memory: r.Memory, MemorySize: r.MemorySize,
 	}
@@ -54,17 +55,17 @@ func (r *Reservation) Plan(ctx context.Context) (*weir.Plan, error) {
 	}
 	for _, j := range p.Subjects {
 		for k := range j.Limits {
-			t := weir.Take{Subject: j.Subject, Limit: &j.Limits[k], Level: j.Level}
+			t := driver.Take{Subject: j.Subject, Limit: &j.Limits[k], Level: j.Level}
 			if t.Ceiling = j.Limits[k].Capacity; len(r.Brought) > 0 {
 				t.Ceiling = r.ceiling(&j.Limits[k])
 			}
 			for _, i := range charged[j.Subject] {
 				if units, ok := r.Charges[i].Costs[t.Limit.Name]; ok {
-					t.Parts = append(t.Parts, weir.Part{Charge: i, Units: units})
+					t.Parts = append(t.Parts, driver.Part{Charge: i, Units: units})
 				}
 			}
 			if len(t.Parts) == 0 && t.Limit.Kind == weir.Concurrency {
-				t.Parts = []weir.Part{{Charge: charged[j.Subject][0], Units: 1}}
+				t.Parts = []driver.Part{{Charge: charged[j.Subject][0], Units: 1}}
 			}
 			if len(t.Parts) == 0 {
 				continue
@@ -80,7 +81,7 @@ func (r *Reservation) Plan(ctx context.Context) (*weir.Plan, error) {
 }
 
 // judge returns what applies to a subject, which it adds to the plan.
-func (r *Reservation) judge(ctx context.Context, p *weir.Plan, of weir.Subject) (*weir.Judged, error) {
+func (r *Reservation) judge(ctx context.Context, p *driver.Plan, of weir.Subject) (*driver.Judged, error) {
 	for i := range p.Subjects {
 		if p.Subjects[i].Subject == of {
 			return &p.Subjects[i], nil
@@ -98,12 +99,12 @@ func (r *Reservation) judge(ctx context.Context, p *weir.Plan, of weir.Subject) 
 func judge(
 	ctx context.Context, of weir.Subject,
 	config func(ctx context.Context, of weir.Subject) (*weir.Config, error),
-) (weir.Judged, error) {
+) (driver.Judged, error) {
 	c, err := config(ctx, of)
 	if err != nil {
-		return weir.Judged{}, err
+		return driver.Judged{}, err
 	}
-	j := weir.Judged{Subject: of, Version: c.Version}
+	j := driver.Judged{Subject: of, Version: c.Version}
 	if len(c.Levels) > 0 {
 		j.Level, j.Limits = c.Levels[0].Level, c.Levels[0].Limits
 	}
@@ -124,7 +125,7 @@ func (r *Reservation) ceiling(l *weir.Limit) int64 {
 }
 
 // overflows reports whether parts are more than a limit can ever hold.
-func overflows(parts []weir.Part, most int64) bool {
+func overflows(parts []driver.Part, most int64) bool {
 	for _, p := range parts {
 		if p.Units > most {
 			return true

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Script is a world and what is done in it. Its text form is what a failing run prints and
@@ -56,7 +57,7 @@ type Set struct {
 
 // Setup is what a world is opened with.
 func (s *Script) Setup() Setup {
-	setup := Setup{Start: s.Start, Options: weir.Options{
+	setup := Setup{Start: s.Start, Options: limiter.Options{
 		Limits: s.Limits, LeaseLifetime: s.Lifetime, LeaseMemory: s.Memory,
 		LeaseMemorySize: s.Size, CascadeDepth: s.Depth,
 		MaxLeases: s.Leases, MaxLeasesPerCaller: s.Share,

@@ -6,16 +6,17 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // seam drives a store as the limiter does, without one.
 type seam struct {
 	T
 	opens  BackendHarness
-	store  weir.Backend
+	store  driver.Store
 	faulty *faulty // the store is made of it
 	now    time.Time
-	holds  map[weir.LeaseID][]weir.Holding
+	holds  map[weir.LeaseID][]driver.Holding
 	seq    int64
 }
 
@@ -29,7 +30,7 @@ func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
 		}
 		faulty := newFaulty(t, h.Open(t, set))
 		s := &seam{T: t, opens: h, store: faulty.backend(), faulty: faulty, now: set.Start,
-			holds: map[weir.LeaseID][]weir.Holding{}}
+			holds: map[weir.LeaseID][]driver.Holding{}}
 		defer func() {
 			if err := s.store.Close(); err != nil {
 				t.Errorf("close: %v", err)
@@ -45,9 +46,9 @@ func (s *seam) configured(ctx context.Context, of weir.Subject) (*weir.Config, e
 }
 
 // judged says which limits apply to subjects.
-func (s *seam) judged(of ...weir.Subject) []weir.Judged {
+func (s *seam) judged(of ...weir.Subject) []driver.Judged {
 	s.Helper()
-	judged := make([]weir.Judged, len(of))
+	judged := make([]driver.Judged, len(of))
 	for i, subject := range of {
 		var err error
 		if judged[i], err = judge(s.Context(), subject, s.configured); err != nil {
@@ -65,7 +66,7 @@ func (s *seam) reservation(charges ...weir.Charge) *Reservation {
 }
 
 // plan expects a reservation to be planned.
-func (s *seam) plan(r *Reservation) *weir.Plan {
+func (s *seam) plan(r *Reservation) *driver.Plan {
 	s.Helper()
 	p, err := r.Plan(s.Context())
 	if err != nil {
@@ -75,7 +76,7 @@ func (s *seam) plan(r *Reservation) *weir.Plan {
 }
 
 // reserve expects an answer, whatever it is.
-func (s *seam) reserve(charges ...weir.Charge) (*Reservation, *weir.Outcome) {
+func (s *seam) reserve(charges ...weir.Charge) (*Reservation, *driver.Outcome) {
 	s.Helper()
 	r := s.reservation(charges...)
 	out, err := s.try(s.plan(r))
@@ -86,7 +87,7 @@ func (s *seam) reserve(charges ...weir.Charge) (*Reservation, *weir.Outcome) {
 }
 
 // try gives the store a plan.
-func (s *seam) try(p *weir.Plan) (*weir.Outcome, error) {
+func (s *seam) try(p *driver.Plan) (*driver.Outcome, error) {
 	s.Helper()
 	out := p.Outcome()
 	if err := s.store.Reserve(s.Context(), s.now, p, out); err != nil {
@@ -102,14 +103,14 @@ func (s *seam) try(p *weir.Plan) (*weir.Outcome, error) {
 }
 
 // settlement asks that every part of a lease stand for so many units; an extend changes none.
-func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *weir.Update {
+func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *driver.Update {
 	if verb == weir.VerbAdjust {
 		s.seq++
 	}
-	u := &weir.Update{ID: id, Verb: verb, Seq: s.seq, Fingerprint: 2, Lifetime: time.Hour, Memory: 10 * time.Minute}
+	u := &driver.Update{ID: id, Verb: verb, Seq: s.seq, Fingerprint: 2, Lifetime: time.Hour, Memory: 10 * time.Minute}
 	for i := range s.holds[id] {
 		h := &s.holds[id][i]
-		c := weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: slices.Clone(h.Parts)}
+		c := driver.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: slices.Clone(h.Parts)}
 		for j := range c.Parts {
 			if verb != weir.VerbExtend {
 				c.Parts[j].Units = units
@@ -122,7 +123,7 @@ func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *weir.Up
 }
 
 // settle expects an update to be applied, and keeps what the lease stands for from then on.
-func (s *seam) settle(u *weir.Update) *weir.Outcome {
+func (s *seam) settle(u *driver.Update) *driver.Outcome {
 	s.Helper()
 	out, err := s.update(u)
 	if err != nil {
@@ -132,7 +133,7 @@ func (s *seam) settle(u *weir.Update) *weir.Outcome {
 	return out
 }
 
-func (s *seam) update(u *weir.Update) (*weir.Outcome, error) {
+func (s *seam) update(u *driver.Update) (*driver.Outcome, error) {
 	out := u.Outcome()
 	return out, s.store.Update(s.Context(), s.now, u, out)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Table counts what random operations have met.
@@ -102,7 +103,7 @@ func (t *Table) String() string {
 	for _, cell := range cells {
 		fmt.Fprintf(&b, "%9d %-9s %s\n", t.Cells[cell], cell.Verb, cell.Outcome)
 	}
-	all := Harness{Traits: weir.Traits{Kinds: everyKind()}}
+	all := Harness{Traits: driver.Traits{Kinds: everyKind()}}
 	for _, e := range t.events(&all) {
 		fmt.Fprintf(&b, "%9d %s\n", e.count, e.name)
 	}

@@ -4,23 +4,23 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // unlisted is a memory store that cannot say where something is in use.
 type unlisted struct {
-	weir.Backend
-	weir.ConfigReader
-	weir.ConfigWriter
-	weir.ConfigEditor
-	weir.EntityReader
+	driver.Store
+	driver.ConfigReader
+	driver.ConfigWriter
+	driver.ConfigEditor
+	driver.EntityReader
 }
 
 func unlistedHarness() conformance.BackendHarness {
 	return conformance.BackendHarness{
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			m, err := memory.Open(&memory.Options{Definitions: s.Definitions})
 			if err != nil {
@@ -31,7 +31,7 @@ func unlistedHarness() conformance.BackendHarness {
 	}
 }
 
-// TestUnlisted: the whole suite runs on a store that is no [weir.SubjectLister].
+// TestUnlisted: the whole suite runs on a store that is no [driver.SubjectLister].
 func TestUnlisted(t *testing.T) {
 	t.Parallel()
 	conformance.TestBackend(t, unlistedHarness())

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 const day = 24 * time.Hour
@@ -63,7 +64,7 @@ func (s Setup) from(start time.Time) Setup {
 }
 
 // under gives a setup limiter options.
-func (s Setup) under(o weir.Options) Setup {
+func (s Setup) under(o limiter.Options) Setup {
 	s.Options = o
 	return s
 }

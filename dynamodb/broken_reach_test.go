@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -21,13 +22,13 @@ func unreaching() []*wrong {
 				o2 + "an idle process, not cached", o2 + "everybody, all", o2 + "everybody, one",
 				o2 + "everybody, another", o2 + "several callers",
 			},
-			store: func(s *Store) weir.Backend { return itemOnly{s} }},
+			store: func(s *Store) driver.Store { return itemOnly{s} }},
 		{name: "the configuration is read each time", caught: []string{"reads: none"},
-			store: func(s *Store) weir.Backend { return rereading{s} }},
+			store: func(s *Store) driver.Store { return rereading{s} }},
 		{name: "a denial leaves the item as it was", caught: []string{o2 + "one-shot processes, raised"},
 			update: swallowedDefinitions},
 		{name: "a parent that is not declared is an error", caught: []string{"undeclared: a parent"},
-			store: func(s *Store) weir.Backend { return strict{s} }},
+			store: func(s *Store) driver.Store { return strict{s} }},
 	}
 }
 
@@ -64,9 +65,9 @@ func (o itemOnly) ReadConfig(
 type rereading struct{ *Store }
 
 // Reserve takes what is asked once it has been read again.
-func (o rereading) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (o rereading) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if !p.Again {
-		return &weir.StaleError{}
+		return &driver.StaleError{}
 	}
 	return o.Store.Reserve(ctx, now, p, out)
 }
@@ -75,7 +76,7 @@ func (o rereading) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out
 type strict struct{ *Store }
 
 // Traits are the store's but for that.
-func (o strict) Traits() weir.Traits {
+func (o strict) Traits() driver.Traits {
 	t := o.Store.Traits()
 	t.UndeclaredParents = false
 	return t

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -25,7 +26,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 	table := madeTable(t)
 	return conformance.BackendHarness{
 		StoreTimeout: 2 * time.Minute,
-		Elsewhere: func(t conformance.T, b weir.Backend) weir.Backend {
+		Elsewhere: func(t conformance.T, b driver.Store) driver.Store {
 			t.Helper()
 			o := b.(*Store).options
 			store, err := Open(t.Context(), table.Name, &o)
@@ -37,7 +38,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 		Leeway: conformance.Leeway{
 			NoBubble: true, WholeSeconds: true, Contends: true, Compensates: true,
 		},
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			o := *table.Options
 			o.Namespace, o.Principal = "w"+strings.ToLower(weir.NewLeaseID(s.Start).String()), "test"

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 func (s *Store) meta(t *testing.T, name string) *schema.Entity {
@@ -99,7 +100,7 @@ func TestEntityForeignCycle(t *testing.T) {
 					schema.AttrCascade: schema.Bool(true),
 				})
 			}
-			l, err := weir.New(s, &weir.Options{StoreTimeout: time.Minute})
+			l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +117,7 @@ func TestEntityForeignCycle(t *testing.T) {
 	for _, e := range [][2]string{{"c", ""}, {"b", "c"}, {"a", "b"}} {
 		s.mustEntity(t, e[0], e[1], e[1] != "")
 	}
-	l, err := weir.New(s, &weir.Options{StoreTimeout: time.Minute})
+	l, err := limiter.New(s, &limiter.Options{StoreTimeout: time.Minute})
 	if err != nil {
 		t.Fatal(err)
 	}

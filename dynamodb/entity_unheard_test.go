@@ -8,6 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/schema"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestDeletionNobodyHeardOf: what comes after the transaction of a deletion is done when it is asked for
@@ -59,7 +60,7 @@ func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
 	w.eye.mustEntity(t, "acme", "", false)
 	w.limits(t, "acme", perSecond("rpm", 20, 1))
 	p := &trap{fault: testkit.LostAnswer, operation: "TransactWriteItems"}
-	s := w.trapped(t, weir.Options{}, p)
+	s := w.trapped(t, limiter.Options{}, p)
 	s.store.admin.Options.Principal = "tester"
 	mustTake(t, s, "acme", 4)
 	s.store.running.Wait()

@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // TestFaultsRefillLost: who takes from an item that it has not seen moves the time of the refill
@@ -25,12 +27,12 @@ func TestFaultsRefillLost(t *testing.T) {
 			t.Parallel()
 			w := newFaultWorld(t)
 			w.limits(t, "acme", perSecond("rpm", 100, 100))
-			first := w.trapped(t, weir.Options{})
+			first := w.trapped(t, limiter.Options{})
 			mustTake(t, first, "acme", 1)
 			w.clock.advance(500 * time.Millisecond) // full again, and refilled lately enough for a cold write
 
 			writes := 0
-			second := w.side(t, "second", Options{}, weir.Options{}, &testkit.FaultOptions{
+			second := w.side(t, "second", Options{}, limiter.Options{}, &testkit.FaultOptions{
 				Rules: []testkit.FaultRule{{
 					Fault: tc.fault, PerMille: 1000, Most: tc.most,
 					Match: func(r *testkit.FaultRequest) bool {
@@ -93,9 +95,9 @@ func TestFaultsColdWriteLost(t *testing.T) {
 			t.Parallel()
 			w := newFaultWorld(t)
 			w.limits(t, "acme", perSecond("rpm", 100, 1))
-			mustTake(t, w.trapped(t, weir.Options{}), "acme", 10)
+			mustTake(t, w.trapped(t, limiter.Options{}), "acme", 10)
 			p := &trap{fault: tc.fault, operation: "UpdateItem"}
-			s := w.trapped(t, weir.Options{}, p)
+			s := w.trapped(t, limiter.Options{}, p)
 			p.set(1)
 			if _, err := s.limiter.Reserve(t.Context(), rpmOf("acme", 60)); !errors.Is(err, weir.Unavailable) {
 				t.Errorf("got %v, want unavailable", err)
@@ -117,9 +119,9 @@ func TestColdTakeIsGivenBackAfterClose(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)
 	w.limits(t, "acme", perSecond("rpm", 100, 1))
-	mustTake(t, w.trapped(t, weir.Options{}), "acme", 10)
-	s := w.trapped(t, weir.Options{}).store
-	u := &weir.Unplanned{
+	mustTake(t, w.trapped(t, limiter.Options{}), "acme", 10)
+	s := w.trapped(t, limiter.Options{}).store
+	u := &driver.Unplanned{
 		ID: weir.NewLeaseID(w.clock.now()), Subject: weir.Subject{Entity: "acme", Resource: faultResource},
 		Costs: weir.Costs{"rpm": 60}, Lifetime: time.Hour,
 	}
@@ -131,7 +133,7 @@ func TestColdTakeIsGivenBackAfterClose(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	cancel := &weir.Update{ID: u.ID, Verb: weir.VerbCancel, Unplanned: true}
+	cancel := &driver.Update{ID: u.ID, Verb: weir.VerbCancel, Unplanned: true}
 	for range 2 { // the second finds nothing to give back, and the store closed
 		_ = s.Update(t.Context(), w.clock.now(), cancel, cancel.Outcome())
 		s.running.Wait()

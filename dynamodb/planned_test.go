@@ -3,8 +3,8 @@ package dynamodb
 import (
 	"testing"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -20,15 +20,15 @@ func TestConformanceEager(t *testing.T) {
 	soak.Only(t)
 	h := harness(t, nil)
 	open := h.Open
-	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		b := eager{open(t, s).(*Store)}
-		if _, unplanned := weir.Backend(b).(weir.UnplannedReserver); unplanned {
+		if _, unplanned := driver.Store(b).(driver.UnplannedReserver); unplanned {
 			t.Fatalf("it reserves without a plan")
 		}
 		return b
 	}
 	elsewhere := h.Elsewhere
-	h.Elsewhere = func(t conformance.T, b weir.Backend) weir.Backend {
+	h.Elsewhere = func(t conformance.T, b driver.Store) driver.Store {
 		return eager{elsewhere(t, b.(eager).Store).(*Store)}
 	}
 	conformance.TestBackend(t, h)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 )
@@ -13,7 +14,7 @@ import (
 // at the same time; if one denies, what the others took is refunded with their next write, so that
 // for a moment other processes may see the difference. It is stale if this process has changed the
 // configuration since the plan's was read, or if an item says that another process has.
-func (s *Store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (s *Store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if err := s.running.Enter(); err != nil {
 		return err
 	}
@@ -36,7 +37,7 @@ func (s *Store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *w
 	op.fillDenied()
 	op.out.Contended = true
 	s.attempts.put(now, p.ID, now.Add(attemptMemory), &attempt{number: op.number})
-	return &weir.StaleError{}
+	return &driver.StaleError{}
 }
 
 // attempt is what an attempt of a reservation leaves for the next one of the same call.
@@ -50,7 +51,7 @@ type attempt struct {
 const attemptMemory = time.Minute
 
 // planned returns the charges of a plan.
-func (s *Store) planned(now time.Time, p *weir.Plan, out *weir.Outcome) (*reserveOp, error) {
+func (s *Store) planned(now time.Time, p *driver.Plan, out *driver.Outcome) (*reserveOp, error) {
 	op := &reserveOp{now: now.UnixMilli(), at: now.Truncate(time.Millisecond), plan: p, out: out}
 	if p.Again {
 		if a := s.attempts.remove(p.ID); a != nil {
@@ -78,7 +79,7 @@ func (s *Store) planned(now time.Time, p *weir.Plan, out *weir.Outcome) (*reserv
 }
 
 // milliOf returns a take's cost in milli-units.
-func milliOf(t *weir.Take) (int64, error) {
+func milliOf(t *driver.Take) (int64, error) {
 	cost := t.Cost()
 	if cost > t.Limit.Capacity {
 		return 0, client.Fault(weir.NeverSatisfiable, "costs."+t.Limit.Name, "", "is more than can be counted")
@@ -88,7 +89,7 @@ func milliOf(t *weir.Take) (int64, error) {
 
 // outOfDate reports whether this process has changed the configuration of a subject since it was
 // read for the plan.
-func (s *Store) outOfDate(p *weir.Plan) bool {
+func (s *Store) outOfDate(p *driver.Plan) bool {
 	for i := range p.Subjects {
 		if s.buckets.ConfigChangedSince(p.Subjects[i].Subject, p.Subjects[i].Version) {
 			return true

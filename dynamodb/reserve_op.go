@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/kernel"
 )
@@ -19,10 +20,10 @@ type reserveOp struct {
 	number  uint64
 	charges []*itemCharge
 	// plan and out are made after it was taken if it is unplanned.
-	plan *weir.Plan
-	out  *weir.Outcome
+	plan *driver.Plan
+	out  *driver.Outcome
 	// unplanned is the request if the configuration is not at hand; nil if there is a plan.
-	unplanned *weir.Unplanned
+	unplanned *driver.Unplanned
 }
 
 // release releases the subjects.

@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/admin"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
@@ -59,7 +60,7 @@ type Options struct {
 	OnError func(error)
 }
 
-// Store is a [weir.Backend] on one namespace of one table. All methods may be called at once.
+// Store is a [driver.Store] on one namespace of one table. All methods may be called at once.
 type Store struct {
 	admin      *admin.Admin
 	client     *client.Client
@@ -87,8 +88,8 @@ func newStore(c *client.Client, namespace string, o Options) *Store {
 
 // Traits says that there are buckets alone, one level of cascade, and no shadow limits, and that
 // parents need not be declared: the Python library makes children of whatever is named.
-func (s *Store) Traits() weir.Traits {
-	return weir.Traits{
+func (s *Store) Traits() driver.Traits {
+	return driver.Traits{
 		Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true, UndeclaredParents: true,
 	}
 }

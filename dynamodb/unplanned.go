@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 )
 
@@ -15,8 +16,8 @@ import (
 // is known, and otherwise the parent's after the subject's. It takes nothing if the items are not
 // there, have too little, or are known not to have what applies.
 func (s *Store) ReserveUnplanned(
-	ctx context.Context, now time.Time, u *weir.Unplanned,
-) (*weir.Plan, *weir.Outcome, error) {
+	ctx context.Context, now time.Time, u *driver.Unplanned,
+) (*driver.Plan, *driver.Outcome, error) {
 	if err := s.running.Enter(); err != nil {
 		return nil, nil, err
 	}
@@ -62,7 +63,7 @@ func (s *Store) compensateUnplanned(id weir.LeaseID) bool {
 // if they are not known. It returns nil if they must not be written before the configuration has
 // been read: if the items are known not to have what applies, or if this process has changed the
 // configuration itself.
-func (s *Store) unplanned(now time.Time, u *weir.Unplanned, number uint64) *reserveOp {
+func (s *Store) unplanned(now time.Time, u *driver.Unplanned, number uint64) *reserveOp {
 	if s.options.NoSpeculation || s.options.Transactional || s.buckets.Gone.Load() {
 		return nil
 	}
@@ -130,12 +131,12 @@ func (op *reserveOp) addItemParent(s *Store, child *itemCharge) {
 // outcome.
 func (op *reserveOp) planByItems() {
 	u := op.unplanned
-	p := &weir.Plan{
+	p := &driver.Plan{
 		ID: u.ID, New: u.New, Fingerprint: u.Fingerprint, Charges: 1, Keys: u.Keys,
 		Lifetime: u.Lifetime, Memory: u.Memory, MemorySize: u.MemorySize,
 	}
 	for i, ic := range op.charges {
-		j := weir.Judged{Subject: ic.state.Subject, Limits: ic.itemLimits()}
+		j := driver.Judged{Subject: ic.state.Subject, Limits: ic.itemLimits()}
 		if i == 0 && len(op.charges) > 1 {
 			j.Parent = op.charges[1].state.Subject.Entity
 		}
@@ -149,9 +150,9 @@ func (op *reserveOp) planByItems() {
 					limit = &l
 				}
 			}
-			p.Takes = append(p.Takes, weir.Take{
+			p.Takes = append(p.Takes, driver.Take{
 				Subject: j.Subject, Limit: limit, Ceiling: limit.Capacity,
-				Parts: []weir.Part{{Units: a.Milli / 1000}},
+				Parts: []driver.Part{{Units: a.Milli / 1000}},
 			})
 		}
 		p.Subjects = append(p.Subjects, j)

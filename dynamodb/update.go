@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/bucketitem"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/kernel"
@@ -18,7 +19,7 @@ import (
 // rest. An amount that may have been given back is not given back again; the outcome says that
 // its refund is in doubt, and it is counted in [Stats].
 func (s *Store) Update(
-	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
 	out.At = now.Truncate(time.Millisecond)
 	if u.Unplanned && s.compensateUnplanned(u.ID) {
@@ -75,7 +76,7 @@ type leaseUpdate struct {
 	uncertain bool           // a refund may not have been made
 }
 
-func newLeaseUpdate(changes []weir.Change) *leaseUpdate {
+func newLeaseUpdate(changes []driver.Change) *leaseUpdate {
 	t := &leaseUpdate{pieces: make([][]shardPiece, len(changes)), done: make(chan struct{})}
 	close(t.done)
 	for i := range changes {
@@ -132,7 +133,7 @@ type itemDeltas struct {
 
 // byItem groups what is to be done by item, charges apart from refunds: after a write without an
 // answer they are treated differently.
-func (t *leaseUpdate) byItem(now int64, u *weir.Update) ([]*itemDeltas, error) {
+func (t *leaseUpdate) byItem(now int64, u *driver.Update) ([]*itemDeltas, error) {
 	deltas, err := t.pieceDeltas(u)
 	if err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (t *leaseUpdate) byItem(now int64, u *weir.Update) ([]*itemDeltas, error) {
 }
 
 // enqueue sends everything that is not yet as it shall be, or nothing.
-func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
+func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *driver.Update) error {
 	items, err := t.byItem(now.UnixMilli(), u)
 	if err != nil || len(items) == 0 {
 		return err
@@ -192,7 +193,7 @@ func (t *leaseUpdate) enqueue(s *Store, now time.Time, u *weir.Update) error {
 }
 
 // noteSeen notes that limits were settled on which nothing changed.
-func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *weir.Update) {
+func (t *leaseUpdate) noteSeen(s *Store, now time.Time, u *driver.Update) {
 	for i := range u.Changes {
 		h := u.Changes[i].Holding
 		if t.touched[i] {
@@ -228,7 +229,7 @@ func (t *leaseUpdate) finish(deltas []pieceDelta, inDoubt bool, err error) {
 
 // pieceDeltas returns what is to be done. More is charged where the units are; less is taken off
 // what was added last.
-func (t *leaseUpdate) pieceDeltas(u *weir.Update) ([]pieceDelta, error) {
+func (t *leaseUpdate) pieceDeltas(u *driver.Update) ([]pieceDelta, error) {
 	var deltas []pieceDelta
 	for i := range u.Changes {
 		c := &u.Changes[i]
@@ -266,11 +267,11 @@ const pieceMark = 1000
 
 // shardPieceOf reads a piece as the engine keeps it: the mark has the shard, and what is below a
 // unit.
-func shardPieceOf(p weir.Piece) shardPiece {
+func shardPieceOf(p driver.Piece) shardPiece {
 	return shardPiece{p.Units*1000 + p.Mark%pieceMark, int(p.Mark / pieceMark)}
 }
 
 // toSeam returns the piece as the engine keeps it.
-func (p shardPiece) toSeam() weir.Piece {
-	return weir.Piece{Units: p.milli / 1000, Mark: int64(p.shard)*pieceMark + p.milli%1000}
+func (p shardPiece) toSeam() driver.Piece {
+	return driver.Piece{Units: p.milli / 1000, Mark: int64(p.shard)*pieceMark + p.milli%1000}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -37,7 +38,7 @@ func wrongWrites() []*wrong {
 				}
 			}},
 		{name: "a cost that no bucket can hold is left out", caught: []string{"counted: a cost that no bucket"},
-			store: func(s *Store) weir.Backend { return generous{s} }},
+			store: func(s *Store) driver.Store { return generous{s} }},
 	}
 }
 
@@ -64,7 +65,7 @@ func (g generous) ReadConfig(
 }
 
 // Reserve takes the rest of what is asked, under the definitions that there are.
-func (g generous) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (g generous) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	c := *p
 	c.Subjects, c.Takes = slices.Clone(p.Subjects), nil
 	for i := range c.Subjects {

@@ -11,6 +11,7 @@ import (
 	"github.com/weir-limiter/weir/httpapi"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -20,7 +21,7 @@ type clientWorld struct {
 	*conformance.Clock
 	*httpapi.Client
 
-	limiter *weir.Limiter
+	limiter *limiter.Limiter
 	close   func() error
 }
 
@@ -53,11 +54,11 @@ func openClientWorld(
 	}
 	clock := conformance.NewClock(s.Start)
 	s.Options.Now = clock.Now
-	limiter, err := weir.New(store, &s.Options)
+	lim, err := limiter.New(store, &s.Options)
 	if err != nil {
 		t.Fatalf("new: %v", err)
 	}
-	handler := httphandler.New(limiter, &httphandler.Options{Admin: limiter, Now: clock.Now})
+	handler := httphandler.New(lim, &httphandler.Options{Admin: lim, Now: clock.Now})
 	net := serve(t, dated(clock.Now, handler))
 	if o.Now == nil {
 		o.Now = clock.Now
@@ -67,7 +68,7 @@ func openClientWorld(
 	if err != nil {
 		t.Fatalf("new client: %v", err)
 	}
-	return &clientWorld{clock, client, limiter, net.close}
+	return &clientWorld{clock, client, lim, net.close}
 }
 
 // dated puts the world's time into the Date of every answer, where net/http would put the

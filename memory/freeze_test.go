@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 )
 
@@ -41,7 +42,7 @@ type freezeWorld struct {
 
 type freezeLease struct {
 	id       weir.LeaseID
-	holdings []weir.Holding
+	holdings []driver.Holding
 }
 
 // act makes one random call.
@@ -66,7 +67,7 @@ func (w *freezeWorld) act() {
 		if verb != weir.VerbCancel && st.Holdings[j].Limit.Kind != weir.Concurrency {
 			units = int64(w.rng.IntN(5))
 		}
-		st.Totals = append(st.Totals, []weir.Part{{Units: units}})
+		st.Totals = append(st.Totals, []driver.Part{{Units: units}})
 		st.Limits = append(st.Limits, st.Holdings[j].Limit)
 	}
 	out, err := Settle(w.s, w.now, st)
@@ -357,7 +358,7 @@ func (w *pauseWorld) call() []time.Duration {
 		Lifetime: time.Hour, Memory: time.Minute, MemorySize: 1000,
 	}
 	for i := range st.Holdings {
-		st.Totals = append(st.Totals, []weir.Part{{}})
+		st.Totals = append(st.Totals, []driver.Part{{}})
 		st.Limits = append(st.Limits, st.Holdings[i].Limit)
 	}
 	if _, err := Settle(w.s, w.now(), st); err != nil {

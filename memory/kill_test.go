@@ -16,6 +16,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -79,7 +80,7 @@ func TestKillChild(t *testing.T) {
 	all.Wait()
 }
 
-func openKilled(t *testing.T, file string) *weir.Limiter {
+func openKilled(t *testing.T, file string) *limiter.Limiter {
 	t.Helper()
 	store, err := memory.OpenSnapshot(file, &memory.SnapshotOptions{
 		Definitions: killLimits(), Every: 5 * time.Millisecond,
@@ -87,7 +88,7 @@ func openKilled(t *testing.T, file string) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

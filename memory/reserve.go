@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
 // Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's count
 // cannot hold is not taken on it. It never fails.
-func (s *Store) Reserve(_ context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	var few [8]activeTake
 	seats := few[:]
 	if len(p.Takes) > len(few) {
@@ -41,7 +42,7 @@ type activeTake struct {
 
 // decide judges all takes under their stripes' locks, then applies them all or none.
 func (s *Store) decide(
-	now int64, takes []weir.Take, seats []activeTake, set *stripeSet, out *weir.Outcome,
+	now int64, takes []driver.Take, seats []activeTake, set *stripeSet, out *driver.Outcome,
 ) {
 	s.lock(set)
 	defer s.unlock(set)
@@ -69,7 +70,7 @@ func (s *Store) decide(
 }
 
 // skipUncountable makes a shadow limit, which never denies, take nothing of what it cannot count.
-func skipUncountable(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) {
+func skipUncountable(now int64, takes []driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
 		if !out.Limits[i].Exceeded || seat.counter.CanCount(now, kernel.Change{To: seat.cost}) {
@@ -83,7 +84,7 @@ func skipUncountable(now int64, takes []weir.Take, seats []activeTake, out *weir
 }
 
 // judge writes the status of one take as it was found, and reports whether its limit is exceeded.
-func judge(now int64, t *weir.Take, seat *activeTake, status *weir.LimitStatus) bool {
+func judge(now int64, t *driver.Take, seat *activeTake, status *weir.LimitStatus) bool {
 	l := t.Limit
 	available, retryAfter, fits := kernel.Judge(seat.counter, now, seat.cost, t.Ceiling, l.Capacity)
 	// Field by field, since a whole would be put together elsewhere and copied.
@@ -95,7 +96,7 @@ func judge(now int64, t *weir.Take, seat *activeTake, status *weir.LimitStatus) 
 }
 
 // apply takes everything and notes where the lease's units are.
-func apply(now int64, takes []weir.Take, seats []activeTake, out *weir.Outcome) {
+func apply(now int64, takes []driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
 		t, seat := &takes[i], &seats[i]
 		seat.store(t.Subject, t.Limit)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -21,7 +22,7 @@ const subjectEntity, subjectResource = "acme", "gpt"
 // world drives a backend as the limiter would, at instants that the test names.
 type world struct {
 	t     testing.TB
-	store weir.Backend
+	store driver.Store
 	now   time.Time
 	made  uint64
 }
@@ -30,7 +31,7 @@ type world struct {
 type lease struct {
 	id       weir.LeaseID
 	charges  []weir.Charge
-	holdings []weir.Holding
+	holdings []driver.Holding
 	limits   []weir.LimitStatus
 	seq      int64
 }
@@ -53,26 +54,26 @@ func (w *world) at(ms int64) *world {
 func (w *world) configure(limits ...weir.Limit) {
 	w.t.Helper()
 	d := &weir.Definitions{System: limits}
-	err := w.store.(weir.ConfigWriter).WriteConfig(context.Background(), w.now, d)
+	err := w.store.(driver.ConfigWriter).WriteConfig(context.Background(), w.now, d)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 }
 
 // configured says what a store has configured.
-func configured(b weir.Backend) func(context.Context, weir.Subject) (*weir.Config, error) {
+func configured(b driver.Store) func(context.Context, weir.Subject) (*weir.Config, error) {
 	return func(ctx context.Context, of weir.Subject) (*weir.Config, error) {
-		return b.(weir.ConfigReader).ReadConfig(ctx, of, false)
+		return b.(driver.ConfigReader).ReadConfig(ctx, of, false)
 	}
 }
 
 // resolveFrom lets the strongest level that a store has configured win.
-func resolveFrom(b weir.Backend, of weir.Subject) (weir.Judged, error) {
+func resolveFrom(b driver.Store, of weir.Subject) (driver.Judged, error) {
 	c, err := configured(b)(context.Background(), of)
 	if err != nil {
-		return weir.Judged{}, err
+		return driver.Judged{}, err
 	}
-	j := weir.Judged{Subject: of}
+	j := driver.Judged{Subject: of}
 	if len(c.Levels) > 0 {
 		j.Level, j.Limits = c.Levels[0].Level, c.Levels[0].Limits
 	}
@@ -84,9 +85,9 @@ func charge(costs weir.Costs) weir.Charge {
 }
 
 // judged says which limits apply to subjects.
-func (w *world) judged(of ...weir.Subject) []weir.Judged {
+func (w *world) judged(of ...weir.Subject) []driver.Judged {
 	w.t.Helper()
-	var judged []weir.Judged
+	var judged []driver.Judged
 	for _, subject := range of {
 		j, err := resolveFrom(w.store, subject)
 		if err != nil {
@@ -188,7 +189,7 @@ func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *memory.
 		if verb == weir.VerbExtend {
 			continue
 		}
-		parts := append([]weir.Part(nil), h.Parts...)
+		parts := append([]driver.Part(nil), h.Parts...)
 		for j := range parts {
 			n, named := totals[h.Limit.Name]
 			switch {
@@ -206,7 +207,7 @@ func (w *world) settlement(l *lease, verb weir.Verb, totals weir.Costs) *memory.
 	return s
 }
 
-func (w *world) inForce(h *weir.Holding) *weir.Limit {
+func (w *world) inForce(h *driver.Holding) *weir.Limit {
 	resolved, err := resolveFrom(w.store, h.Subject)
 	if err != nil {
 		w.t.Fatal(err)

@@ -8,13 +8,14 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/kernel"
 )
 
 // activeTake is a take of a plan while the store works on it.
 type activeTake struct {
 	*limitState
-	*weir.Take
+	*driver.Take
 	cost int64
 	// belowCapacity is by how much the request's ceiling is below the capacity.
 	belowCapacity int64
@@ -187,7 +188,7 @@ func (c *reserveOp) skipUncountable(now int64) {
 
 // leaseEnd returns when a lease ends that its chain says ends at an instant: not before its slots,
 // whose time the cluster counts from a moment later.
-func leaseEnd(expires time.Time, kind weir.Kind, pieces []weir.Piece) time.Time {
+func leaseEnd(expires time.Time, kind weir.Kind, pieces []driver.Piece) time.Time {
 	if kind != weir.Concurrency {
 		return expires
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/tigerbeetle/emulator"
 )
 
@@ -23,10 +24,10 @@ import (
 type twoServers struct {
 	*conformance.Clock
 
-	both [2]*weir.Limiter
+	both [2]*limiter.Limiter
 }
 
-func (s *twoServers) one() *weir.Limiter { return s.both[rand.IntN(len(s.both))] }
+func (s *twoServers) one() *limiter.Limiter { return s.both[rand.IntN(len(s.both))] }
 
 func (s *twoServers) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	return s.one().Reserve(ctx, r)
@@ -91,7 +92,7 @@ func severalHarness(
 			}
 			store.rememberFor, store.foreignFor = denials, sharing
 			store.noteForeign() // before the first sign a denial may be a second old
-			if w.both[i], err = weir.New(store, &s.Options); err != nil {
+			if w.both[i], err = limiter.New(store, &s.Options); err != nil {
 				t.Fatalf("open a limiter: %v", err)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
@@ -86,7 +86,7 @@ func (h hasty) CreateTransfers(
 // on opens stores on ledgers of a sort.
 func on(ledger func(yields) Ledger) conformance.BackendHarness {
 	h := harness()
-	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		return emulatedOn(t, s, ledger)
 	}

@@ -10,6 +10,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
 
@@ -266,13 +267,13 @@ func fundID(account tb.Uint128) tb.Uint128 {
 }
 
 // accountPiece is a piece that only says which account.
-func accountPiece(id tb.Uint128) weir.Piece {
+func accountPiece(id tb.Uint128) driver.Piece {
 	n := uint128.Of(id)
-	return weir.Piece{Until: int64(n.Lo), Mark: int64(n.Hi)}
+	return driver.Piece{Until: int64(n.Lo), Mark: int64(n.Hi)}
 }
 
 // accountOf is the account that such a piece says.
-func accountOf(p weir.Piece) tb.Uint128 {
+func accountOf(p driver.Piece) tb.Uint128 {
 	return uint128.Number{Hi: uint64(p.Mark), Lo: uint64(p.Until)}.Uint128()
 }
 
@@ -280,9 +281,9 @@ func accountOf(p weir.Piece) tb.Uint128 {
 // the last adjust, and the highest step of an extend, or of a far adjust in the place of one. The
 // engine learns the number from its own adjusts alone, but here its holdings go with it. The step
 // of an extend is below zero, so that the piece is not taken for a slot.
-func tokenPiece(step, seq, extended int64) weir.Piece {
-	return weir.Piece{Units: seq, Until: -extended, Mark: step}
+func tokenPiece(step, seq, extended int64) driver.Piece {
+	return driver.Piece{Units: seq, Until: -extended, Mark: step}
 }
 
 // ofToken reads such a piece.
-func ofToken(p weir.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }
+func ofToken(p driver.Piece) (step, seq, extended int64) { return p.Mark, p.Units, -p.Until }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
@@ -49,7 +50,7 @@ func liveHarness(t testing.TB) conformance.BackendHarness {
 		Leeway: conformance.Leeway{
 			WholeRest: true, Remembers: true, OwnClock: true, Estimates: true, NoBubble: true,
 		},
-		Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			store, err := OpenLedger(t.Context(), shared{ledger}, &Options{
 				Definitions: s.Definitions, Namespace: liveNamespace(), Poll: -1,

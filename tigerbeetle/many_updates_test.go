@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // growing is a lease on a window of an hour, of a cluster whose calls hold 253 events.
@@ -156,20 +157,20 @@ func TestOftenLive(t *testing.T) {
 		{Name: "q", Kind: weir.Window, Capacity: 1, Window: time.Hour, Shadow: true},
 		{Name: "w", Kind: weir.Window, Capacity: 1000, Window: time.Hour},
 	}}
-	open := func() *weir.Limiter {
+	open := func() *limiter.Limiter {
 		o := &Options{Definitions: d, Namespace: namespace, Poll: -1}
 		s, err := OpenLedger(t.Context(), shared{ledger}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := weir.New(s, &weir.Options{StoreTimeout: 30 * time.Second})
+		l, err := limiter.New(s, &limiter.Options{StoreTimeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = l.Close() })
 		return l
 	}
-	servers := []*weir.Limiter{open(), open()}
+	servers := []*limiter.Limiter{open(), open()}
 	lease, err := servers[0].Reserve(t.Context(), &weir.Request{
 		Entity: "e", Resource: "r", Costs: weir.Costs{"q": 0, "w": 0},
 	})

@@ -11,6 +11,7 @@ import (
 	tb "github.com/tigerbeetle/tigerbeetle-go"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/client"
 	"github.com/weir-limiter/weir/tigerbeetle/internal/uint128"
 )
@@ -21,7 +22,7 @@ const maxTries = 16
 // Reserve takes a reservation by one linked chain in one call. It is sent again if another server
 // has moved a bucket's anchor meanwhile, or has used up the attempt's IDs. If the caller's context
 // ends while the chain is in flight, nothing stays charged: see [Store.runReserve].
-func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (s *Store) Reserve(ctx context.Context, _ time.Time, p *driver.Plan, out *driver.Outcome) error {
 	if err := s.enter(true); err != nil {
 		return err
 	}
@@ -57,8 +58,8 @@ func (s *Store) Reserve(ctx context.Context, _ time.Time, p *weir.Plan, out *wei
 type reserveOp struct {
 	s *Store
 	// plan and out are copies, because a chain in flight may outlive the call.
-	plan  weir.Plan
-	out   *weir.Outcome
+	plan  driver.Plan
+	out   *driver.Outcome
 	takes []*activeTake
 	// attempt is the number of the chain, and is on the header: see [reserveOp.nextAttempt].
 	attempt int64
@@ -72,7 +73,7 @@ type reserveOp struct {
 	unknown bool
 }
 
-func newReserveOp(s *Store, p *weir.Plan) *reserveOp {
+func newReserveOp(s *Store, p *driver.Plan) *reserveOp {
 	c := &reserveOp{
 		s: s, plan: *p, out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
 	}
@@ -321,7 +322,7 @@ func (s *activeTake) appendTake(ch *chain, fingerprint uint64, holding int) {
 }
 
 // addPart adds a record of what one of several charges stands for.
-func (c *chain) addPart(holding int, p weir.Part, from tb.Uint128, none bool) {
+func (c *chain) addPart(holding int, p driver.Part, from tb.Uint128, none bool) {
 	if none {
 		p.Units = 0
 	}
@@ -350,7 +351,7 @@ func (c *reserveOp) applyTaken(now, at int64) {
 			taken.Units = 0
 		}
 		if i == 0 { // the lease's token: see updateOp
-			taken.Pieces = append(taken.Pieces, weir.Piece{})
+			taken.Pieces = append(taken.Pieces, driver.Piece{})
 		}
 		taken.Pieces = append(taken.Pieces, take.applyTaken(at)...)
 		c.out.Expires = leaseEnd(c.out.Expires, take.key.kind, taken.Pieces)
@@ -361,8 +362,8 @@ func (c *reserveOp) applyTaken(now, at int64) {
 
 // applyTaken counts what was taken, and returns its pieces. A budget's second piece is its
 // period's account.
-func (s *activeTake) applyTaken(at int64) []weir.Piece {
-	p := weir.Piece{Units: s.cost, Mark: s.mark}
+func (s *activeTake) applyTaken(at int64) []driver.Piece {
+	p := driver.Piece{Units: s.cost, Mark: s.mark}
 	if s.uncountable {
 		p.Units = 0
 	}
@@ -373,10 +374,10 @@ func (s *activeTake) applyTaken(at int64) []weir.Piece {
 	case weir.Budget:
 		s.current(0).used += p.Units
 		p.Until = s.periodEnd
-		return []weir.Piece{p, accountPiece(s.period)}
+		return []driver.Piece{p, accountPiece(s.period)}
 	default:
 		p.Until = at + lengthOf(s.Limit).Milliseconds()
 		s.expiring.Add(p.Until, p.Units)
 	}
-	return []weir.Piece{p}
+	return []driver.Piece{p}
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // interposed calls a function before the next transfers are created.
@@ -42,21 +43,21 @@ func (b *interposed) CreateTransfers(ctx context.Context, t []tb.Transfer) ([]tb
 
 func (*interposed) Close() error { return nil }
 
-func (c *cluster) openInterposed(d *weir.Definitions) (*weir.Limiter, *interposed) {
+func (c *cluster) openInterposed(d *weir.Definitions) (*limiter.Limiter, *interposed) {
 	c.t.Helper()
 	return openInterposed(c.t, c.ledger, "", c.clock.now, d)
 }
 
 func openInterposed(
 	t *testing.T, ledger Ledger, namespace string, now func() time.Time, d *weir.Definitions,
-) (*weir.Limiter, *interposed) {
+) (*limiter.Limiter, *interposed) {
 	t.Helper()
 	net := &interposed{Ledger: ledger}
 	s, err := OpenLedger(t.Context(), net, &Options{Definitions: d, Namespace: namespace, Poll: -1, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := weir.New(s, &weir.Options{Now: now, CacheTTL: -1, StoreTimeout: 30 * time.Second})
+	l, err := limiter.New(s, &limiter.Options{Now: now, CacheTTL: -1, StoreTimeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ type atOnce struct {
 
 	seed    uint64
 	random  *rand.Rand
-	servers []*weir.Limiter
+	servers []*limiter.Limiter
 	want    map[string]int64 // what is charged in the end
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // judgeRules break lines 3.1, 3.2, 3.6 and 7.11.
@@ -66,7 +67,7 @@ func strictShadow(line string) model.Points {
 }
 
 // largest leaves the largest of a take's parts.
-func largest(parts []weir.Part) []weir.Part {
+func largest(parts []driver.Part) []driver.Part {
 	most := 0
 	for i, p := range parts {
 		if p.Units > parts[most].Units {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // react puts another reaction into some cells of the table of section 6.
@@ -86,7 +88,7 @@ func sequenceRules() []rule {
 	adjust := func(applies func(seq, last int64) bool) model.Points {
 		return model.Points{React: func(c model.Cell, right model.Reaction) model.Reaction {
 			switch {
-			case c.Verb != weir.VerbAdjust || c.State != weir.LeaseLive:
+			case c.Verb != weir.VerbAdjust || c.State != driver.LeaseLive:
 				return right
 			case applies(c.Seq, c.Last):
 				return model.Do
@@ -121,16 +123,16 @@ func leaseFronts() []front {
 		}
 	}
 	memory := func(size func(was int) int) func(w *wrong) {
-		return set(func(o *weir.Options) { o.LeaseMemorySize = size(o.LeaseMemorySize) })
+		return set(func(o *limiter.Options) { o.LeaseMemorySize = size(o.LeaseMemorySize) })
 	}
 	return []front{
 		{"a lease has no end", "6.3", overdue(100 * 365 * 24 * time.Hour)},
 		{"a lease ends a millisecond late", "6.3", overdue(time.Millisecond)},
 		{"leases live for an hour, whatever the option", "6.3",
-			set(func(o *weir.Options) { o.LeaseLifetime = 0 })},
-		{"the memory ignores the option", "6.4", set(func(o *weir.Options) { o.LeaseMemory = 0 })},
+			set(func(o *limiter.Options) { o.LeaseLifetime = 0 })},
+		{"the memory ignores the option", "6.4", set(func(o *limiter.Options) { o.LeaseMemory = 0 })},
 		{"a voided ID is remembered for as long as the default", "6.7",
-			set(func(o *weir.Options) { o.LeaseMemory = 0 })},
+			set(func(o *limiter.Options) { o.LeaseMemory = 0 })},
 		{"the memory is never full", "6.4", memory(func(int) int { return math.MaxInt })},
 		{"the memory holds one less", "6.4", memory(func(was int) int { return max(was-1, 1) })},
 		{"an ID may not be ahead", "6.1", asking(func(w *wrong, r *weir.Request) error {
@@ -208,8 +210,8 @@ func tableRules() []rule {
 	var rules []rule
 	for _, verb := range []weir.Verb{weir.VerbReserve, weir.VerbAdjust, weir.VerbComplete,
 		weir.VerbCancel, weir.VerbExtend} {
-		for _, state := range []weir.LeaseState{weir.LeaseLive, weir.LeaseCompleted, weir.LeaseCancelled,
-			weir.LeaseExpired, weir.LeaseVoided, ""} {
+		for _, state := range []driver.LeaseState{driver.LeaseLive, driver.LeaseCompleted, driver.LeaseCancelled,
+			driver.LeaseExpired, driver.LeaseVoided, ""} {
 			same := model.React(model.Cell{Verb: verb, State: state, Same: true, Seq: 1})
 			other := model.React(model.Cell{Verb: verb, State: state, Seq: 1})
 			rules = append(rules, cell(verb, state, true, same, same != other))
@@ -218,22 +220,22 @@ func tableRules() []rule {
 			}
 		}
 	}
-	instead := func(v weir.Verb, s weir.LeaseState, does model.Reaction) model.Points {
+	instead := func(v weir.Verb, s driver.LeaseState, does model.Reaction) model.Points {
 		return react(does, func(c model.Cell, _ model.Reaction) bool { return c.Verb == v && c.State == s })
 	}
 	return append(rules,
 		rule{"an expired lease is reserved again", "expired lease re-reserved",
-			instead(weir.VerbReserve, weir.LeaseExpired, model.Do)},
+			instead(weir.VerbReserve, driver.LeaseExpired, model.Do)},
 		rule{"a repeated reserve is charged again", "replay of a multi-limit reserve",
-			instead(weir.VerbReserve, weir.LeaseLive, model.Do)},
+			instead(weir.VerbReserve, driver.LeaseLive, model.Do)},
 		rule{"a cancel after a complete gives back again", "double refunds",
-			instead(weir.VerbCancel, weir.LeaseCompleted, model.Replay)},
+			instead(weir.VerbCancel, driver.LeaseCompleted, model.Replay)},
 	)
 }
 
 // cell puts the first of the wrong reactions in the place of a right one. If the content does not
 // count in a cell, neither does it for the wrong one.
-func cell(v weir.Verb, s weir.LeaseState, same bool, right model.Reaction, counts bool) rule {
+func cell(v weir.Verb, s driver.LeaseState, same bool, right model.Reaction, counts bool) rule {
 	wrong := model.Replay
 	if right == model.Replay || s == "" {
 		wrong = model.Conflict

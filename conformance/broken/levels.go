@@ -9,6 +9,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // levelRules break section 5.
@@ -97,7 +98,7 @@ func has(limits []weir.Limit, name string) bool {
 
 // cascadeFronts break lines 9.1 and 9.2.
 func cascadeFronts() []front {
-	depth := func(n int) func(w *wrong) { return set(func(o *weir.Options) { o.CascadeDepth = n }) }
+	depth := func(n int) func(w *wrong) { return set(func(o *limiter.Options) { o.CascadeDepth = n }) }
 	return []front{
 		{"a parent is charged without cascade", "9.1",
 			cascade(func(e *weir.EntityDefinition) { e.Cascade = e.Parent != "" })},

@@ -10,6 +10,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 const milli = 1000
@@ -41,7 +42,7 @@ func scale(l *weir.Limit) int64 {
 func capacityOf(l *weir.Limit) *big.Int { return times(l.Capacity, milli) }
 
 // sumOf is what parts come to.
-func sumOf(parts []weir.Part) *big.Int {
+func sumOf(parts []driver.Part) *big.Int {
 	total := new(big.Int)
 	for _, p := range parts {
 		total.Add(total, num(p.Units))

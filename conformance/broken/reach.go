@@ -7,27 +7,28 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // remembered is what was asked of subjects before.
 type remembered struct {
 	mu sync.Mutex
-	of map[weir.Subject][]weir.Take
+	of map[weir.Subject][]driver.Take
 }
 
 // before returns what was asked of a plan's subjects the last time, with the parts of this time, or what
 // is asked now of those of which nothing was; other reports whether there is a difference. It remembers
 // what is asked now if it is to replace that.
-func (m *remembered) before(p *weir.Plan, replace bool) (takes []weir.Take, other bool) {
+func (m *remembered) before(p *driver.Plan, replace bool) (takes []driver.Take, other bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
-		m.of = map[weir.Subject][]weir.Take{}
+		m.of = map[weir.Subject][]driver.Take{}
 	}
 	for i := range p.Takes {
 		t := p.Takes[i]
 		was := m.of[t.Subject]
-		if j := slices.IndexFunc(was, func(w weir.Take) bool { return w.Limit.Name == t.Limit.Name }); j >= 0 {
+		if j := slices.IndexFunc(was, func(w driver.Take) bool { return w.Limit.Name == t.Limit.Name }); j >= 0 {
 			if old := was[j]; !old.Limit.Same(*t.Limit) {
 				old.Parts, other = t.Parts, true
 				takes = append(takes, old)
@@ -48,7 +49,7 @@ func (m *remembered) before(p *weir.Plan, replace bool) (takes []weir.Take, othe
 // by its items alone.
 func firstForGood(s *store) {
 	var first remembered
-	planning(func(p *weir.Plan) []weir.Take {
+	planning(func(p *driver.Plan) []driver.Take {
 		takes, _ := first.before(p, false)
 		return takes
 	})(s)
@@ -58,7 +59,7 @@ func firstForGood(s *store) {
 // that apply, if they are others, without giving the first back.
 func takenByBefore(s *store) {
 	var last remembered
-	s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+	s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 		if takes, other := last.before(p, true); other {
 			by := *p
 			by.ID, by.Takes = weir.NewLeaseID(now), takes

@@ -7,33 +7,34 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Recording returns a store that keeps a record of the limits that each subject was reserved by
 // last. By these it takes without a plan, whatever is configured by then; and it has versions of
 // its configuration. Nothing is wrong in it.
-func Recording(b weir.Backend) weir.Backend { return newRecording(b) }
+func Recording(b driver.Store) driver.Store { return newRecording(b) }
 
-// recording is a [weir.UnplannedReserver] over a store in the process.
+// recording is a [driver.UnplannedReserver] over a store in the process.
 type recording struct {
 	right
 
 	mu      sync.Mutex
-	records map[weir.Subject]weir.Judged
+	records map[weir.Subject]driver.Judged
 	version uint64 // counts the changes of the configuration
 
 	// What may be wrong.
 	keepsUnplanned, chargesStale, takesStale, pretends, takesMore bool
 }
 
-func newRecording(b weir.Backend) *recording {
-	return &recording{right: b.(right), records: make(map[weir.Subject]weir.Judged)}
+func newRecording(b driver.Store) *recording {
+	return &recording{right: b.(right), records: make(map[weir.Subject]driver.Judged)}
 }
 
 // recordings are wrong in what they do without a plan, or with one that is out of date.
 func recordings() []Store {
-	wrap := func(spoil func(r *recording)) func(weir.Backend) weir.Backend {
-		return func(b weir.Backend) weir.Backend {
+	wrap := func(spoil func(r *recording)) func(driver.Store) driver.Store {
+		return func(b driver.Store) driver.Store {
 			r := newRecording(b)
 			spoil(r)
 			return r
@@ -54,11 +55,11 @@ func recordings() []Store {
 }
 
 // Elsewhere is the store that a [Recording] is made of, which may be changed behind its back.
-func Elsewhere(b weir.Backend) weir.Backend { return b.(*recording).right }
+func Elsewhere(b driver.Store) driver.Store { return b.(*recording).right }
 
 // Traits are those of a store that must be waited for. It has buckets alone, because other kinds
 // are settled under the definition in force, for which a limiter does not wait.
-func (r *recording) Traits() weir.Traits {
+func (r *recording) Traits() driver.Traits {
 	t := r.right.Traits()
 	t.Local, t.Kinds = false, []weir.Kind{weir.Bucket}
 	return t
@@ -81,11 +82,11 @@ func (r *recording) ReadConfig(
 
 // ReserveUnplanned takes by the records of the subject and of its ancestors.
 func (r *recording) ReserveUnplanned(
-	ctx context.Context, now time.Time, u *weir.Unplanned,
-) (*weir.Plan, *weir.Outcome, error) {
+	ctx context.Context, now time.Time, u *driver.Unplanned,
+) (*driver.Plan, *driver.Outcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p := &weir.Plan{
+	p := &driver.Plan{
 		ID: u.ID, New: u.New, Fingerprint: u.Fingerprint, Charges: 1, Keys: u.Keys,
 		Lifetime: u.Lifetime, Memory: u.Memory, MemorySize: u.MemorySize,
 	}
@@ -109,7 +110,7 @@ func (r *recording) ReserveUnplanned(
 	}
 	asked := *p
 	if asked.Takes = slices.Clone(p.Takes); r.takesMore {
-		asked.Takes[0].Parts = []weir.Part{{Units: p.Takes[0].Cost() + 1}}
+		asked.Takes[0].Parts = []driver.Part{{Units: p.Takes[0].Cost() + 1}}
 	}
 	err := r.right.Reserve(ctx, now, &asked, out)
 	if err != nil || out.Denied {
@@ -122,13 +123,13 @@ func (r *recording) ReserveUnplanned(
 }
 
 // recorded returns what costs take of a subject by its record.
-func recorded(j *weir.Judged, costs weir.Costs) []weir.Take {
-	var takes []weir.Take
+func recorded(j *driver.Judged, costs weir.Costs) []driver.Take {
+	var takes []driver.Take
 	for i := range j.Limits {
 		l := &j.Limits[i]
 		if units, named := costs[l.Name]; named {
-			takes = append(takes, weir.Take{
-				Subject: j.Subject, Limit: l, Ceiling: l.Capacity, Parts: []weir.Part{{Units: units}},
+			takes = append(takes, driver.Take{
+				Subject: j.Subject, Limit: l, Ceiling: l.Capacity, Parts: []driver.Part{{Units: units}},
 			})
 		}
 	}
@@ -136,29 +137,29 @@ func recorded(j *weir.Judged, costs weir.Costs) []weir.Take {
 }
 
 // cancel gives back what was taken.
-func (r *recording) cancel(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) {
-	u := &weir.Update{ID: p.ID, Verb: weir.VerbCancel, Lifetime: p.Lifetime}
+func (r *recording) cancel(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) {
+	u := &driver.Update{ID: p.ID, Verb: weir.VerbCancel, Lifetime: p.Lifetime}
 	holdings := p.Holdings(out)
 	for i := range holdings {
 		h := &holdings[i]
-		parts := []weir.Part{{}}
-		u.Changes = append(u.Changes, weir.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: parts})
+		parts := []driver.Part{{}}
+		u.Changes = append(u.Changes, driver.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: parts})
 	}
 	_ = r.right.Update(ctx, now, u, u.Outcome())
 }
 
 func (r *recording) Reserve(
-	ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome,
+	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	stale := slices.ContainsFunc(p.Subjects, func(j weir.Judged) bool { return j.Version < r.version })
+	stale := slices.ContainsFunc(p.Subjects, func(j driver.Judged) bool { return j.Version < r.version })
 	if stale && !r.takesStale {
 		if r.chargesStale {
 			_ = r.right.Reserve(ctx, now, p, p.Outcome())
 		}
 		out.Denied, out.Contended = true, true
-		return &weir.StaleError{}
+		return &driver.StaleError{}
 	}
 	for _, j := range p.Subjects {
 		r.records[j.Subject] = j
@@ -167,7 +168,7 @@ func (r *recording) Reserve(
 }
 
 func (r *recording) Update(
-	ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome,
+	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // takes changes what is asked of each limit that a request reaches.
@@ -48,11 +49,11 @@ func partRules() []rule {
 		})},
 		{"limits that are not named are judged", "3.3", unnamed(func(t *model.Take) {
 			if len(t.Parts) == 0 {
-				t.Parts = []weir.Part{{Charge: t.Charges[0]}}
+				t.Parts = []driver.Part{{Charge: t.Charges[0]}}
 			}
 		})},
 		{"every limit costs 1 that is not named", "3.3", unnamed(func(t *model.Take) {
-			t.Parts = []weir.Part{{Charge: t.Charges[0], Units: 1}}
+			t.Parts = []driver.Part{{Charge: t.Charges[0], Units: 1}}
 		})},
 		{"slots that are not named are free", "3.3", unnamed(func(t *model.Take) { t.Parts = nil })},
 	}
@@ -84,14 +85,14 @@ func slotRules() []rule {
 		{"each charge takes a slot", "3.3", slot(func(t *model.Take) {
 			t.Parts = nil
 			for _, i := range t.Charges {
-				t.Parts = append(t.Parts, weir.Part{Charge: i, Units: 1})
+				t.Parts = append(t.Parts, driver.Part{Charge: i, Units: 1})
 			}
 		})},
 		{"the slot belongs to the last charge", "3.3", slot(func(t *model.Take) {
-			t.Parts = []weir.Part{{Charge: t.Charges[len(t.Charges)-1], Units: 1}}
+			t.Parts = []driver.Part{{Charge: t.Charges[len(t.Charges)-1], Units: 1}}
 		})},
 		{"every request takes one slot", "amount ignored by concurrency",
-			slots(func(_ model.Planned, t *model.Take) { t.Parts = []weir.Part{{Charge: t.Charges[0], Units: 1}} })},
+			slots(func(_ model.Planned, t *model.Take) { t.Parts = []driver.Part{{Charge: t.Charges[0], Units: 1}} })},
 		{"a request takes at most one slot", "amount ignored by concurrency",
 			slots(func(_ model.Planned, t *model.Take) {
 				for i := range t.Parts {

@@ -10,16 +10,17 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // stand changes what a holding stands for after a settlement.
-func stand(change func(s *model.Settled, right []weir.Part) []weir.Part) model.Points {
+func stand(change func(s *model.Settled, right []driver.Part) []driver.Part) model.Points {
 	return model.Points{StandFor: change}
 }
 
 // unchanged leaves a holding as it was if a settlement is as which says.
-func unchanged(which func(s *model.Settled, right []weir.Part) bool) model.Points {
-	return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+func unchanged(which func(s *model.Settled, right []driver.Part) bool) model.Points {
+	return stand(func(s *model.Settled, right []driver.Part) []driver.Part {
 		if which(s, right) {
 			return s.Parts
 		}
@@ -29,7 +30,7 @@ func unchanged(which func(s *model.Settled, right []weir.Part) bool) model.Point
 
 // zero leaves nothing of a holding if a settlement is as which says.
 func zero(which func(s *model.Settled) bool) model.Points {
-	return stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+	return stand(func(s *model.Settled, right []driver.Part) []driver.Part {
 		if which(s) {
 			return with(right, func(int) int64 { return 0 })
 		}
@@ -48,18 +49,18 @@ func standRules() []rule {
 		})
 	}
 	reserved := forgive("7.4", "is more slots than there are")
-	reserved.StandFor = unchanged(func(s *model.Settled, right []weir.Part) bool {
+	reserved.StandFor = unchanged(func(s *model.Settled, right []driver.Part) bool {
 		return isSlots(s) && grown(s, right) > 0
 	}).StandFor
 	return []rule{
-		{"totals are differences", "7.1", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+		{"totals are differences", "7.1", stand(func(s *model.Settled, right []driver.Part) []driver.Part {
 			if !named(s) || isSlots(s) {
 				return right
 			}
 			return with(right, func(i int) int64 { return right[i].Units + s.Parts[i].Units })
 		})},
 		{"what is not named is 0", "7.2", zero(func(s *model.Settled) bool { return !named(s) })},
-		{"totals change the entity alone", "7.1", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+		{"totals change the entity alone", "7.1", unchanged(func(s *model.Settled, _ []driver.Part) bool {
 			return s.Verb != weir.VerbCancel && s.Content.Charges[s.Parts[0].Charge].Entity != s.Entity
 		})},
 		{"names that were not reserved are ignored", "7.4", forgive("7.4", "was not reserved")},
@@ -68,28 +69,28 @@ func standRules() []rule {
 		{"a lease may take more slots", "7.4", forgive("7.4", "is more slots than there are")},
 		{"slots may be named up to what was reserved", "7.4", reserved},
 
-		{"a complete keeps the slots", "leaked slots", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+		{"a complete keeps the slots", "leaked slots", stand(func(s *model.Settled, right []driver.Part) []driver.Part {
 			if s.Verb == weir.VerbComplete {
 				return s.Asked
 			}
 			return right
 		})},
 		{"a complete gives nothing back", "over-reservation blocking traffic",
-			unchanged(func(s *model.Settled, right []weir.Part) bool {
+			unchanged(func(s *model.Settled, right []driver.Part) bool {
 				return s.Verb == weir.VerbComplete && !isSlots(s) && grown(s, right) < 0
 			})},
 		{"a complete gives everything back", "7.2",
 			zero(func(s *model.Settled) bool { return s.Verb == weir.VerbComplete })},
-		{"a complete keeps what the adjust said", "7.2", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+		{"a complete keeps what the adjust said", "7.2", unchanged(func(s *model.Settled, _ []driver.Part) bool {
 			return s.Verb == weir.VerbComplete && !isSlots(s)
 		})},
-		{"a cancel gives nothing back", "7.3", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+		{"a cancel gives nothing back", "7.3", unchanged(func(s *model.Settled, _ []driver.Part) bool {
 			return s.Verb == weir.VerbCancel
 		})},
-		{"a cancel leaves the slots", "leaked slots", unchanged(func(s *model.Settled, _ []weir.Part) bool {
+		{"a cancel leaves the slots", "leaked slots", unchanged(func(s *model.Settled, _ []driver.Part) bool {
 			return s.Verb == weir.VerbCancel && isSlots(s)
 		})},
-		{"a cancel gives back twice", "double refunds", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+		{"a cancel gives back twice", "double refunds", stand(func(s *model.Settled, right []driver.Part) []driver.Part {
 			if s.Verb != weir.VerbCancel {
 				return right
 			}
@@ -99,7 +100,7 @@ func standRules() []rule {
 }
 
 // with returns parts with other units.
-func with(parts []weir.Part, units func(i int) int64) []weir.Part {
+func with(parts []driver.Part, units func(i int) int64) []driver.Part {
 	out := slices.Clone(parts)
 	for i := range out {
 		out[i].Units = units(i)
@@ -108,7 +109,7 @@ func with(parts []weir.Part, units func(i int) int64) []weir.Part {
 }
 
 // grown is above zero if a settlement grows a holding, and below if it shrinks it.
-func grown(s *model.Settled, to []weir.Part) int { return sumOf(to).Cmp(sumOf(s.Parts)) }
+func grown(s *model.Settled, to []driver.Part) int { return sumOf(to).Cmp(sumOf(s.Parts)) }
 
 // growthRules break lines 7.5 and 7.6.
 func growthRules() []rule {
@@ -118,12 +119,12 @@ func growthRules() []rule {
 	fromNow := func(t model.Term) int64 { return t.From + t.Limit.Window.Milliseconds() }
 	return []rule{
 		{"an overrun is forgiven", "overrun not counted",
-			unchanged(func(s *model.Settled, right []weir.Part) bool { return grown(s, right) > 0 })},
+			unchanged(func(s *model.Settled, right []driver.Part) bool { return grown(s, right) > 0 })},
 		{"an overrun is forgiven by buckets", "overrun not counted",
-			unchanged(func(s *model.Settled, right []weir.Part) bool {
+			unchanged(func(s *model.Settled, right []driver.Part) bool {
 				return s.Limit.Kind == weir.Bucket && grown(s, right) > 0
 			})},
-		{"an overrun counts up to the capacity", "7.5", stand(func(s *model.Settled, right []weir.Part) []weir.Part {
+		{"an overrun counts up to the capacity", "7.5", stand(func(s *model.Settled, right []driver.Part) []driver.Part {
 			return with(right, func(i int) int64 {
 				return min(right[i].Units, s.Parts[i].Units+s.Limit.Capacity)
 			})

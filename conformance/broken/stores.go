@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Store is a wrong store, made of a right one, or a limiter that is wrong about its store.
@@ -15,7 +16,7 @@ type Store struct {
 	// Name and Breaks are as in [Variant]; "seam" is docs/new-backend.md.
 	Name, Breaks string
 	// Wrap makes the wrong store of a right one; nil if the store is not what is wrong.
-	Wrap func(weir.Backend) weir.Backend
+	Wrap func(driver.Store) driver.Store
 	// Front is what is wrong in front of the limiter, or nil.
 	Front Front
 }
@@ -42,20 +43,20 @@ func Stores() []Store {
 
 // right is a store with the abilities in which one can be wrong.
 type right interface {
-	weir.Backend
-	weir.ConfigReader
-	weir.ConfigWriter
-	weir.ConfigEditor
-	weir.EntityReader
-	weir.SubjectLister
+	driver.Store
+	driver.ConfigReader
+	driver.ConfigWriter
+	driver.ConfigEditor
+	driver.EntityReader
+	driver.SubjectLister
 }
 
 // store is a right store with something wrong in its methods. Each function is the right one until
 // it is replaced.
 type store struct {
 	right
-	reserve  func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error
-	settle   func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error
+	reserve  func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error
+	settle   func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error
 	status   statusOf
 	read     func(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error)
 	set      func(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
@@ -66,12 +67,12 @@ type store struct {
 }
 
 type statusOf func(
-	ctx context.Context, now time.Time, of []weir.Judged,
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error)
 
 // wrap makes a wrong store of a right one that has every ability but to recover leases.
-func wrap(spoil func(s *store)) func(weir.Backend) weir.Backend {
-	return func(b weir.Backend) weir.Backend {
+func wrap(spoil func(s *store)) func(driver.Store) driver.Store {
+	return func(b driver.Store) driver.Store {
 		r := b.(right)
 		s := &store{
 			right: r, reserve: r.Reserve, settle: r.Update, status: r.Status, read: r.ReadConfig,
@@ -83,16 +84,16 @@ func wrap(spoil func(s *store)) func(weir.Backend) weir.Backend {
 	}
 }
 
-func (s *store) Reserve(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+func (s *store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	return s.reserve(ctx, now, p, out)
 }
 
-func (s *store) Update(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+func (s *store) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	return s.settle(ctx, now, u, out)
 }
 
 func (s *store) Status(
-	ctx context.Context, now time.Time, of []weir.Judged,
+	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	return s.status(ctx, now, of)
 }
@@ -130,16 +131,16 @@ func (s *store) Entities(ctx context.Context, now time.Time, resource string) ([
 // outcome is what a store made of a reservation or a settlement.
 type outcome struct {
 	now    time.Time
-	plan   *weir.Plan
-	update *weir.Update
-	*weir.Outcome
+	plan   *driver.Plan
+	update *driver.Update
+	*driver.Outcome
 	err error
 }
 
 // reserving changes the outcome of each reservation.
 func reserving(change func(o *outcome)) func(s *store) {
 	return func(s *store) {
-		s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 			o := &outcome{now: now, plan: p, Outcome: out}
 			o.err = s.right.Reserve(ctx, now, p, out)
 			change(o)
@@ -160,7 +161,7 @@ func taking(change func(o *outcome)) func(s *store) {
 // settled changes the outcome of each settlement.
 func settled(change func(o *outcome)) func(s *store) {
 	return func(s *store) {
-		s.settle = func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+		s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 			o := &outcome{now: now, update: u, Outcome: out}
 			o.err = s.right.Update(ctx, now, u, out)
 			change(o)
@@ -171,9 +172,9 @@ func settled(change func(o *outcome)) func(s *store) {
 
 // planning changes the plan that a store is given. The statuses of what is left out are those of limits
 // that nobody uses.
-func planning(change func(p *weir.Plan) []weir.Take) func(s *store) {
+func planning(change func(p *driver.Plan) []driver.Take) func(s *store) {
 	return func(s *store) {
-		s.reserve = func(ctx context.Context, now time.Time, p *weir.Plan, out *weir.Outcome) error {
+		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 			c := *p
 			c.Takes = change(p)
 			o := c.Outcome()
@@ -185,7 +186,7 @@ func planning(change func(p *weir.Plan) []weir.Take) func(s *store) {
 			out.Limits, out.Taken = limits, taken
 			for i := range p.Takes {
 				t := &p.Takes[i]
-				j := slices.IndexFunc(c.Takes, func(c weir.Take) bool {
+				j := slices.IndexFunc(c.Takes, func(c driver.Take) bool {
 					return c.Subject == t.Subject && c.Limit.Name == t.Limit.Name
 				})
 				if j >= 0 {
@@ -216,13 +217,13 @@ func takingStores() []broken {
 				o.plan.Takes[i].Parts[0].Units = o.plan.Takes[i].Cost()
 			}
 		})},
-		{"a kind is declared and not enforced", "2.2", planning(func(p *weir.Plan) []weir.Take {
+		{"a kind is declared and not enforced", "2.2", planning(func(p *driver.Plan) []driver.Take {
 			return slices.DeleteFunc(slices.Clone(p.Takes),
-				func(t weir.Take) bool { return t.Limit.Kind == weir.Window })
+				func(t driver.Take) bool { return t.Limit.Kind == weir.Window })
 		})},
-		{"ancestors are declared and not charged", "9.1", planning(func(p *weir.Plan) []weir.Take {
-			return slices.DeleteFunc(slices.Clone(p.Takes), func(t weir.Take) bool {
-				return slices.ContainsFunc(p.Subjects, func(j weir.Judged) bool { return j.Parent == t.Entity })
+		{"ancestors are declared and not charged", "9.1", planning(func(p *driver.Plan) []driver.Take {
+			return slices.DeleteFunc(slices.Clone(p.Takes), func(t driver.Take) bool {
+				return slices.ContainsFunc(p.Subjects, func(j driver.Judged) bool { return j.Parent == t.Entity })
 			})
 		})},
 		{"what applied first applies for good", "O2: default changes", firstForGood},
@@ -246,7 +247,7 @@ func settlingStores() []broken {
 			}
 		})},
 		{"a settle that fails is applied to the first limit", "7.10", func(s *store) {
-			s.settle = func(ctx context.Context, now time.Time, u *weir.Update, out *weir.Outcome) error {
+			s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 				err := s.right.Update(ctx, now, u, out)
 				if err != nil && len(u.Changes) > 1 {
 					c := *u
@@ -261,7 +262,7 @@ func settlingStores() []broken {
 				o.err = nil
 				o.At = o.now.Truncate(time.Millisecond)
 				for i := range o.Taken {
-					o.Taken[i] = weir.Taken{
+					o.Taken[i] = driver.Taken{
 						Units: o.update.Changes[i].From, Pieces: o.update.Changes[i].Holding.Pieces,
 					}
 				}
@@ -275,14 +276,14 @@ func readingStores() []broken {
 	return []broken{
 		{"a status charges", "seam", func(s *store) {
 			s.status = func(
-				ctx context.Context, now time.Time, of []weir.Judged,
+				ctx context.Context, now time.Time, of []driver.Judged,
 			) ([]weir.LimitStatus, error) {
 				for i := range of {
-					p := &weir.Plan{ID: weir.NewLeaseID(now), New: true, Charges: 1, Subjects: of[i : i+1]}
+					p := &driver.Plan{ID: weir.NewLeaseID(now), New: true, Charges: 1, Subjects: of[i : i+1]}
 					for j := range of[i].Limits {
 						l := &of[i].Limits[j]
-						p.Takes = append(p.Takes, weir.Take{Subject: of[i].Subject, Limit: l,
-							Level: of[i].Level, Ceiling: l.Capacity, Parts: []weir.Part{{Units: 1}}})
+						p.Takes = append(p.Takes, driver.Take{Subject: of[i].Subject, Limit: l,
+							Level: of[i].Level, Ceiling: l.Capacity, Parts: []driver.Part{{Units: 1}}})
 					}
 					_ = s.right.Reserve(ctx, now, p, p.Outcome())
 				}
@@ -291,10 +292,10 @@ func readingStores() []broken {
 		}},
 		{"statuses are sorted", "seam", func(s *store) {
 			s.status = func(
-				ctx context.Context, now time.Time, of []weir.Judged,
+				ctx context.Context, now time.Time, of []driver.Judged,
 			) ([]weir.LimitStatus, error) {
 				sorted := slices.Clone(of)
-				slices.SortFunc(sorted, func(a, b weir.Judged) int { return strings.Compare(a.Entity, b.Entity) })
+				slices.SortFunc(sorted, func(a, b driver.Judged) int { return strings.Compare(a.Entity, b.Entity) })
 				return s.right.Status(ctx, now, sorted)
 			}
 		}},

@@ -7,15 +7,15 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/broken"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/memory"
 )
 
 // right opens memory stores, in which nothing is wrong.
 func right() conformance.BackendHarness {
-	return conformance.BackendHarness{Open: func(t conformance.T, s conformance.Setup) weir.Backend {
+	return conformance.BackendHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		b, err := memory.Open(&memory.Options{Definitions: s.Definitions})
 		if err != nil {
@@ -41,7 +41,7 @@ func TestStoresAreCaught(t *testing.T) {
 				h := right()
 				h.Front = v.Front
 				if open := h.Open; v.Wrap != nil {
-					h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+					h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 						t.Helper()
 						return v.Wrap(open(t, s))
 					}
@@ -80,11 +80,11 @@ func TestUnplannedStoreIsNotCaught(t *testing.T) {
 	t.Parallel()
 	h := right()
 	open := h.Open
-	h.Open = func(t conformance.T, s conformance.Setup) weir.Backend {
+	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		return broken.Recording(open(t, s))
 	}
-	h.Elsewhere = func(_ conformance.T, b weir.Backend) weir.Backend { return broken.Elsewhere(b) }
+	h.Elsewhere = func(_ conformance.T, b driver.Store) driver.Store { return broken.Elsewhere(b) }
 	for _, c := range everyCase(h) {
 		service := h.Service(t)
 		if c.LeftOut(&service) != "" {

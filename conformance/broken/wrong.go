@@ -8,6 +8,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // wrong is a world with something wrong in it or in front of it. A nil function is the world's own.
@@ -116,7 +117,7 @@ func put(spoil func(w *wrong)) Front {
 }
 
 // set opens the model with other settings.
-func set(change func(o *weir.Options)) func(w *wrong) {
+func set(change func(o *limiter.Options)) func(w *wrong) {
 	return func(w *wrong) {
 		w.setup = func(s *conformance.Setup) { change(&s.Options) }
 	}

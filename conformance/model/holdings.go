@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Holding is what a lease stands for on one limit. Its Limit is the definition last used.
@@ -88,7 +89,7 @@ type change struct {
 }
 
 // changed returns what a settlement that asks for the parts to does to one holding.
-func (m *Model) changed(h *Holding, to []weir.Part, now int64) (*change, error) {
+func (m *Model) changed(h *Holding, to []driver.Part, now int64) (*change, error) {
 	l := m.settledUnder(h)
 	c := &change{key: m.key(h.Subject, &h.Limit), holding: h.copy(*l, to)}
 	c.state, _ = m.look(c.key, l, now)
@@ -147,7 +148,7 @@ func (m *Model) resize(c *change, l *weir.Limit, more *big.Int) {
 }
 
 // copy returns a holding that can be changed without changing h.
-func (h *Holding) copy(l weir.Limit, to []weir.Part) *Holding {
+func (h *Holding) copy(l weir.Limit, to []driver.Part) *Holding {
 	c := &Holding{Take: h.Take, Pieces: copies(h.Pieces)}
 	c.Limit, c.Parts = l, to
 	return c

@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // lease is what is remembered of one.
 type lease struct {
 	id       weir.LeaseID
-	state    weir.LeaseState
+	state    driver.LeaseState
 	content  *Content
 	at       int64
 	expires  int64
@@ -22,7 +23,7 @@ type lease struct {
 	actuals  []weir.Costs // of the complete
 }
 
-func stateOf(e *lease) weir.LeaseState {
+func stateOf(e *lease) driver.LeaseState {
 	if e == nil {
 		return ""
 	}
@@ -95,7 +96,7 @@ func (m *Model) expire() {
 	slices.SortStableFunc(due, func(a, b *lease) int { return num(a.expires).Cmp(num(b.expires)) })
 	for _, e := range due {
 		m.notes.seen.Expired++
-		m.finish(e, weir.LeaseExpired, e.expires)
+		m.finish(e, driver.LeaseExpired, e.expires)
 	}
 	m.forget(t.now)
 }
@@ -127,7 +128,7 @@ func (m *Model) renew(e *lease, expires int64) {
 }
 
 // finish makes a lease an ended one. A full memory forgets the oldest and moves the horizon (6.4).
-func (m *Model) finish(e *lease, as weir.LeaseState, at int64) {
+func (m *Model) finish(e *lease, as driver.LeaseState, at int64) {
 	t := &m.table
 	e.state, e.endedAt, e.holdings = as, at, nil
 	t.live = slices.DeleteFunc(t.live, func(o *lease) bool { return o == e })
@@ -141,7 +142,7 @@ func (m *Model) finish(e *lease, as weir.LeaseState, at int64) {
 
 // void ends an ID that was never reserved. It is remembered like an ended lease (6.7).
 func (m *Model) void(id weir.LeaseID, now int64) {
-	m.finish(&lease{id: id, content: &Content{}}, weir.LeaseVoided, now)
+	m.finish(&lease{id: id, content: &Content{}}, driver.LeaseVoided, now)
 }
 
 // forget drops what need not be remembered any more (6.4). Leases go in the order in which they
@@ -157,7 +158,7 @@ func (m *Model) forget(now int64) {
 // forgotten reports whether a lease ended more than the lease memory ago. If the time in its ID is
 // later than its end, that counts (6.4).
 func (m *Model) forgotten(e *lease, now int64) bool {
-	if e.state == weir.LeaseLive {
+	if e.state == driver.LeaseLive {
 		return false
 	}
 	memory := m.table.memory

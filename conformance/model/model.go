@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Settings are what a model is opened with.
@@ -23,7 +24,7 @@ type Settings struct {
 	Start time.Time
 	// Options are the limiter's. Those about stores, caches and observers mean nothing here.
 	// Default of Now: always Start.
-	Options weir.Options
+	Options limiter.Options
 	// Slash is true if an entity's name may contain '/'. Default: false.
 	Slash bool
 	// Calendar may be shared by models, because it only remembers. Default: a new one.

@@ -4,6 +4,7 @@ import (
 	"math/big"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Take is what a request asks of one limit of one (entity, resource).
@@ -13,7 +14,7 @@ type Take struct {
 	// Ceiling is what the use may come to, in units (5.3).
 	Ceiling int64
 	// Parts say which charge asks for how much.
-	Parts []weir.Part
+	Parts []driver.Part
 }
 
 // plan returns what a request asks of which limits, in the order of judging, or what is wrong with
@@ -68,21 +69,21 @@ func checkBrought(brought []weir.Limit, reached []*Reach) error {
 
 // parts returns what the charges that reach a limit ask of it (3.2). If none of them names a
 // concurrency limit, the first one asks for 1 (3.3).
-func parts(l *weir.Limit, charges []weir.Charge, r *Reach) []weir.Part {
-	var out []weir.Part
+func parts(l *weir.Limit, charges []weir.Charge, r *Reach) []driver.Part {
+	var out []driver.Part
 	for _, c := range r.Charges {
 		if n, named := charges[c].Costs[l.Name]; named {
-			out = append(out, weir.Part{Charge: c, Units: n})
+			out = append(out, driver.Part{Charge: c, Units: n})
 		}
 	}
 	if len(out) == 0 && l.Kind == weir.Concurrency {
-		return []weir.Part{{Charge: r.Charges[0], Units: 1}}
+		return []driver.Part{{Charge: r.Charges[0], Units: 1}}
 	}
 	return out
 }
 
 // cost returns the sum of the costs that fall on one limit (3.2).
-func cost(parts []weir.Part) *big.Int {
+func cost(parts []driver.Part) *big.Int {
 	total := new(big.Int)
 	for _, p := range parts {
 		total.Add(total, num(p.Units))

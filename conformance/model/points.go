@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Point is a place in the model at which a variant may replace the right value. The function gets
@@ -60,7 +61,7 @@ type Points struct {
 	Horizon Point[Horizon, int64]
 
 	// StandFor is what a holding stands for after a settlement (7.1 to 7.5).
-	StandFor Point[*Settled, []weir.Part]
+	StandFor Point[*Settled, []driver.Part]
 	// Shrink are the pieces of a holding after units were given back (7.6).
 	Shrink Point[Shrunk, []*Piece]
 	// Refund is a bucket's balance after units were given back (7.7).
@@ -188,7 +189,7 @@ type Settled struct {
 	Verb    weir.Verb
 	Content *Content
 	// Asked are the holding's parts with the totals in place.
-	Asked []weir.Part
+	Asked []driver.Part
 	// Totals are those of the call, one set for all charges or one for each.
 	Totals []weir.Costs
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/conformance/model"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // TestPointsReplaceValues sets a point of each section and expects another answer than the right
@@ -51,7 +52,7 @@ func TestPointsReplaceValues(t *testing.T) {
 			_, denied := errors.AsType[*weir.DeniedError](err)
 			return map[bool]int64{true: 1}[denied]
 		}, 0},
-		{"settling", model.Points{StandFor: func(s *model.Settled, _ []weir.Part) []weir.Part {
+		{"settling", model.Points{StandFor: func(s *model.Settled, _ []driver.Part) []driver.Part {
 			return s.Parts
 		}}, func(d *desk) int64 {
 			l, _ := d.reserve(4)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Reserve implements [weir.Service].
@@ -114,7 +115,7 @@ func (m *Model) newLease(
 	id weir.LeaseID, content *Content, holdings []*Holding, limits []weir.LimitStatus, now int64,
 ) *lease {
 	e := &lease{
-		id: id, state: weir.LeaseLive, content: content, at: now, expires: m.expires(now, holdings),
+		id: id, state: driver.LeaseLive, content: content, at: now, expires: m.expires(now, holdings),
 		holdings: holdings, limits: limits,
 	}
 	m.table.live = append(m.table.live, e)

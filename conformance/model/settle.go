@@ -6,6 +6,7 @@ import (
 	"maps"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // settling is one call of a verb on a lease.
@@ -95,9 +96,9 @@ func (m *Model) carryOut(e *lease, s *settling, now int64) (*weir.Receipt, error
 		for _, c := range s.totals {
 			e.actuals = append(e.actuals, maps.Clone(c))
 		}
-		m.finish(e, weir.LeaseCompleted, now)
+		m.finish(e, driver.LeaseCompleted, now)
 	case weir.VerbCancel:
-		m.finish(e, weir.LeaseCancelled, now)
+		m.finish(e, driver.LeaseCancelled, now)
 	}
 	m.notes.set(string(s.verb), "ok")
 	return m.receipt(e, now, now), nil
@@ -131,7 +132,7 @@ func (m *Model) prepare(e *lease, s *settling, now int64) ([]*change, error) {
 // receipt answers a verb on a lease.
 func (m *Model) receipt(e *lease, when, now int64) *weir.Receipt {
 	r := &weir.Receipt{LeaseID: e.id, At: at(when)}
-	if e.state == weir.LeaseLive {
+	if e.state == driver.LeaseLive {
 		r.Expires, r.HoldsUntil = at(e.expires), m.holdsUntil(e, now)
 	}
 	return r

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 )
 
 // Status implements [weir.Service]. It moves no state.
@@ -77,7 +78,7 @@ func (m *Model) inUse(k Key, s *state, now int64) bool {
 }
 
 // StateOf returns what is known of a lease; empty if nothing is. It is no call: no clock moves.
-func (m *Model) StateOf(id weir.LeaseID) weir.LeaseState {
+func (m *Model) StateOf(id weir.LeaseID) driver.LeaseState {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return stateOf(m.find(id))
@@ -133,7 +134,7 @@ func (m *Model) WindowsEnd(id weir.LeaseID) time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var last int64
-	if e := m.find(id); stateOf(e) == weir.LeaseLive {
+	if e := m.find(id); stateOf(e) == driver.LeaseLive {
 		for _, h := range e.holdings {
 			if h.Limit.Kind != weir.Window {
 				continue

@@ -1,6 +1,10 @@
 package model
 
-import "github.com/weir-limiter/weir"
+import (
+	"github.com/weir-limiter/weir"
+
+	"github.com/weir-limiter/weir/driver"
+)
 
 // Reaction is what a verb on a lease does.
 type Reaction string
@@ -20,7 +24,7 @@ const (
 type Cell struct {
 	Verb weir.Verb
 	// State is the lease's; empty if the lease is not known.
-	State weir.LeaseState
+	State driver.LeaseState
 	// Same is true if the content is that of the call before.
 	Same bool
 	// Seq is the sequence number of an adjust, Last that of the last one applied.
@@ -36,13 +40,13 @@ func React(c Cell) Reaction {
 	switch c.State {
 	case "":
 		return reactUnknown(c)
-	case weir.LeaseVoided:
+	case driver.LeaseVoided:
 		return reactVoided(c.Verb)
-	case weir.LeaseLive:
+	case driver.LeaseLive:
 		return reactLive(c)
-	case weir.LeaseCompleted:
+	case driver.LeaseCompleted:
 		return reactCompleted(c.Verb, c.Same)
-	case weir.LeaseCancelled:
+	case driver.LeaseCancelled:
 		return reactCancelled(c.Verb)
 	default:
 		return Ended
@@ -121,7 +125,7 @@ func reactCancelled(v weir.Verb) Reaction {
 }
 
 // refusal is the error of a reaction that is one.
-func refusal(r Reaction, s weir.LeaseState) error {
+func refusal(r Reaction, s driver.LeaseState) error {
 	code := map[Reaction]weir.Code{
 		Conflict: weir.Conflict, Ended: weir.Ended, Unknown: weir.UnknownLease, Void: weir.UnknownLease,
 	}[r]

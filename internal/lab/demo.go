@@ -26,6 +26,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -209,7 +210,7 @@ func newDemoServer(
 
 // demoLimiter tunes the demo's limiter: the line that settles a lease may be pasted again much
 // later than it was first.
-func demoLimiter() *weir.Options { return &weir.Options{LeaseMemory: 30 * 24 * time.Hour} }
+func demoLimiter() *limiter.Options { return &limiter.Options{LeaseMemory: 30 * 24 * time.Hour} }
 
 // stop ends the server, and returns what it ended with.
 func (d *demoServer) stop() error {

@@ -21,6 +21,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/soak"
 	"github.com/weir-limiter/weir/internal/testkit"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 const (
@@ -303,7 +304,7 @@ func TestGoodCallerUnderAttack(t *testing.T) {
 			w := start(t, &Options{
 				TokensFile: write(t, t.TempDir(), "tokens.yaml", tokens), ProbeListen: "127.0.0.1:0",
 				Bounds:  Bounds{MaxConnections: connections, MaxConcurrent: max(16, connections/8)},
-				Limiter: &weir.Options{LeaseMemorySize: memorySize, MaxLeases: memorySize},
+				Limiter: &limiter.Options{LeaseMemorySize: memorySize, MaxLeases: memorySize},
 			})
 			if attack.by.Does != "" {
 				attack.by.URL = w.url

@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -253,7 +254,7 @@ func TestDegraded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := startOver(t, brokenStore{store}, &Options{Limiter: &weir.Options{OnUnavailable: weir.Allow}})
+	w := startOver(t, brokenStore{store}, &Options{Limiter: &limiter.Options{OnUnavailable: weir.Allow}})
 	if got := w.ask(t, "/v1/reserve", askRPM, ""); got.status != http.StatusOK ||
 		!strings.Contains(string(got.body), `"degraded":true`) {
 		t.Errorf("got %d %s, want a degraded lease", got.status, got.body)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 )
 
 // Options tune a [Server]. Nil means all defaults.
@@ -41,7 +42,7 @@ type Options struct {
 	// Bounds bound what clients can use. Default: the defaults of [Bounds].
 	Bounds Bounds
 	// Limiter tunes the limiter. Its Observer is called after the server's own. Default: all defaults.
-	Limiter *weir.Options
+	Limiter *limiter.Options
 	// TraceEndpoint is the URL of a collector of traces, by OTLP over HTTP. The standard OTEL_
 	// variables tune the rest. Default: no traces.
 	TraceEndpoint string
@@ -107,7 +108,7 @@ func (o *Options) withDefaults() (Options, error) {
 		out.Logger = slog.New(slog.DiscardHandler)
 	}
 	if out.Limiter == nil {
-		out.Limiter = &weir.Options{}
+		out.Limiter = &limiter.Options{}
 	}
 	var errs []error
 	if out.CertFile == "" && out.KeyFile != "" {

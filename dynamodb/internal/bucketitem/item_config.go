@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/internal/schema"
 )
 
@@ -18,7 +19,7 @@ type Config struct {
 }
 
 // NewConfig returns the limits that a resolution requires. It keeps nothing of j but the limits.
-func NewConfig(j *weir.Judged) *Config {
+func NewConfig(j *driver.Judged) *Config {
 	return &Config{level: j.Level, Limits: j.Limits}
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/driver"
 	"github.com/weir-limiter/weir/dynamodb/internal/client"
 	"github.com/weir-limiter/weir/internal/schema"
 )
@@ -147,7 +148,7 @@ func (p *subjectState) ItemStale() bool {
 }
 
 // MarkVerified notes by which configuration the subject is reserved.
-func (p *subjectState) MarkVerified(j *weir.Judged) {
+func (p *subjectState) MarkVerified(j *driver.Judged) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.verifiedAt = max(p.verifiedAt, j.Version)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -43,12 +44,12 @@ func Run(
 	}
 	arrivals := timeRange{w.calls[0].AtMS, w.calls[len(w.calls)-1].AtMS}
 	clock := &virtualClock{atMS: arrivals.fromMS}
-	limiter, err := open(d, clock)
+	lim, err := open(d, clock)
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, limiter.Close()) }()
-	p, err := bindWorkload(ctx, limiter, w)
+	defer func() { err = errors.Join(err, lim.Close()) }()
+	p, err := bindWorkload(ctx, lim, w)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +58,7 @@ func Run(
 		return nil, err
 	}
 	e := &simulator{
-		boundWorkload: p, service: limiter, ids: newLeaseIDs(w.seed), until: clock.until,
+		boundWorkload: p, service: lim, ids: newLeaseIDs(w.seed), until: clock.until,
 		estimates: c.estimates, retry: o.Retry,
 	}
 	if o.Retry != nil {
@@ -89,12 +90,12 @@ func Run(
 }
 
 // open opens a limiter for a replay.
-func open(d *weir.Definitions, clock *virtualClock) (*weir.Limiter, error) {
+func open(d *weir.Definitions, clock *virtualClock) (*limiter.Limiter, error) {
 	store, err := memory.Open(&memory.Options{Definitions: d})
 	if err != nil {
 		return nil, err
 	}
-	return weir.New(store, &weir.Options{
+	return limiter.New(store, &limiter.Options{
 		Now: clock.now,
 		// What is declared is replayed, however deep its entities cascade.
 		CascadeDepth: store.Traits().CascadeDepth,

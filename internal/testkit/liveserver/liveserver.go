@@ -7,8 +7,8 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/httpapi/httphandler"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/manifest"
 	"github.com/weir-limiter/weir/memory"
 )
@@ -32,7 +32,7 @@ entities:
 // its limiter. wrap, where it is given, stands in front.
 func Start(
 	t *testing.T, o *httphandler.Options, wrap func(http.Handler) http.Handler,
-) (string, *weir.Limiter) {
+) (string, *limiter.Limiter) {
 	t.Helper()
 	m, err := manifest.Parse("limits.yaml", []byte(Limits))
 	if err != nil {
@@ -42,21 +42,21 @@ func Start(
 	if err != nil {
 		t.Fatal(err)
 	}
-	limiter, err := weir.New(store, nil)
+	lim, err := limiter.New(store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var handler http.Handler = httphandler.New(limiter, o)
+	var handler http.Handler = httphandler.New(lim, o)
 	if wrap != nil {
 		handler = wrap(handler)
 	}
 	s := httptest.NewServer(handler)
 	t.Cleanup(s.Close)
-	return s.URL, limiter
+	return s.URL, lim
 }
 
 // SlotsFree reports whether every slot of acme's is free.
-func SlotsFree(t *testing.T, l *weir.Limiter) bool {
+func SlotsFree(t *testing.T, l *limiter.Limiter) bool {
 	t.Helper()
 	limits, err := l.Status(context.WithoutCancel(t.Context()), "acme", "llm")
 	if err != nil || len(limits) != 1 {
