@@ -10,7 +10,7 @@ import (
 type comparison struct {
 	name, title string
 	note        string // what to know when reading the figures
-	store       *store
+	store       *storeSetup
 	sides       []side
 	ratios      []ratio
 	// sameCounts makes the comparison fail if the sides make different numbers of requests per

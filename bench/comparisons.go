@@ -47,8 +47,8 @@ func entityNames(n int) []string {
 }
 
 // inMemory returns the store of the comparisons in process memory.
-func inMemory() *store {
-	return &store{
+func inMemory() *storeSetup {
+	return &storeSetup{
 		columns: totalColumns(), operation: "op",
 		rounds: func(s *settings) string { return counted(s.rounds, "round") + " of " + s.slice.String() + "." },
 	}
@@ -246,9 +246,9 @@ func onTable(name, title string, entities []string, each int, parent string) *co
 	c := &comparison{
 		name: name, title: "DynamoDB: " + fmt.Sprintf(title, storeCallers),
 		sides: []side{{"weir, reserve", weir, workReserve}, {"weir, reserve + complete", weir, workBoth}},
-		store: &store{
+		store: &storeSetup{
 			open: openDynamoDB, operation: "call",
-			warm:    func(s *settings) order { return order{Ops: s.warm} },
+			warm:    func(s *settings) command { return command{Ops: s.warm} },
 			columns: storeColumns("call", "DynamoDB Local", countWrites, countParents, countReads),
 			rounds: func(s *settings) string {
 				return fmt.Sprintf("%s of %s, each side after %s.", counted(s.runs, "round"), s.length, counted(s.warm, "call"))
@@ -313,9 +313,9 @@ func onLedger(callers int) *comparison {
 			{over: 0, under: 1, of: speed, goal: 0.8}, {over: 0, under: 1, of: p50}, {over: 0, under: 1, of: p99},
 		},
 		sameCounts: true,
-		store: &store{
+		store: &storeSetup{
 			open: openCluster, operation: "lease",
-			warm:    func(s *settings) order { return order{NS: warmUp(s).Nanoseconds()} },
+			warm:    func(s *settings) command { return command{NS: warmUp(s).Nanoseconds()} },
 			columns: storeColumns("lease", "TigerBeetle", countCalls, countEvents),
 			rounds: func(s *settings) string {
 				return fmt.Sprintf("%s of %s, each side after %s.", counted(s.runs, "round"), s.length, warmUp(s))

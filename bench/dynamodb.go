@@ -76,9 +76,9 @@ func heat(ctx context.Context, at *instance, writes int) error {
 	}
 	t, err := openTeam(ctx, c, &at.environment)
 	if err == nil {
-		_, err = t.run(order{Work: workReserve, Ops: writes})
+		_, err = t.run(command{Work: workReserve, Ops: writes})
 	}
-	return errors.Join(err, t.close())
+	return errors.Join(err, t.stop())
 }
 
 // findPython returns the path of a Python that has zae-limiter. The first call makes it.
@@ -97,7 +97,7 @@ type tableLimiter struct {
 }
 
 // openTable opens weir on a table.
-func openTable(ctx context.Context, s *spec) (*world, error) {
+func openTable(ctx context.Context, s *spec) (*workload, error) {
 	t, err := newTable(ctx, s)
 	if err != nil {
 		return nil, err
@@ -145,8 +145,8 @@ func (t *tableLimiter) declare(ctx context.Context, s *spec) error {
 	return nil
 }
 
-func (t *tableLimiter) world(s *spec) *world {
-	return &world{
+func (t *tableLimiter) world(s *spec) *workload {
+	return &workload{
 		works:  leaseWorks(s, t.limiter, weir.Costs{"rpm": 1}),
 		counts: t.requests.counts, close: t.limiter.Close,
 	}

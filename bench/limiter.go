@@ -56,7 +56,7 @@ func openLimiter(s *spec, limits ...weir.Limit) (*limiter.Limiter, error) {
 
 // openWeir opens a limiter with one bucket for each entity. Its capacity is more than a run can
 // use, or just what the live leases take.
-func openWeir(ctx context.Context, s *spec) (*world, error) {
+func openWeir(ctx context.Context, s *spec) (*workload, error) {
 	limit := weir.Limit{Name: "rpm", Capacity: plenty}
 	if s.Empty {
 		limit = weir.Limit{Name: "rpm", Capacity: int64(s.Live), RefillAmount: 1, RefillPeriod: never}
@@ -69,7 +69,7 @@ func openWeir(ctx context.Context, s *spec) (*world, error) {
 }
 
 // openCascade opens a limiter with the same four limits for an entity and its parent.
-func openCascade(ctx context.Context, s *spec) (*world, error) {
+func openCascade(ctx context.Context, s *spec) (*workload, error) {
 	l, err := openLimiter(s,
 		weir.Limit{Name: "rpm", Capacity: plenty},
 		weir.Limit{Name: "tpm", Capacity: plentyTokens},
@@ -84,9 +84,9 @@ func openCascade(ctx context.Context, s *spec) (*world, error) {
 	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: costs}, weir.Costs{"tpm": 412})
 }
 
-// ring is one caller of a limiter and its live leases. For each lease that it reserves it completes
+// leaseRing is one caller of a limiter and its live leases. For each lease that it reserves it completes
 // the oldest one.
-type ring struct {
+type leaseRing struct {
 	limiter  *limiter.Limiter
 	requests []weir.Request // by entity
 	actuals  []weir.Costs
@@ -104,16 +104,16 @@ type ring struct {
 // turn.
 func openRings(
 	ctx context.Context, s *spec, l *limiter.Limiter, request weir.Request, actuals ...weir.Costs,
-) (*world, error) {
+) (*workload, error) {
 	requests := make([]weir.Request, len(s.Entities))
 	for i, entity := range s.Entities {
 		requests[i] = request
 		requests[i].Entity = entity
 	}
-	var rings []*ring
+	var rings []*leaseRing
 	both, reserve := &work{}, &work{}
 	for i := range s.Callers {
-		r := &ring{limiter: l, requests: requests, actuals: actuals, entities: s.cycle(i)}
+		r := &leaseRing{limiter: l, requests: requests, actuals: actuals, entities: s.cycle(i)}
 		rings = append(rings, r)
 		both.callers = append(both.callers, r.both)
 		reserve.callers = append(reserve.callers, r.reserveOne)
@@ -137,7 +137,7 @@ func openRings(
 			callers: []operation{first.toPile}, chunk: chunk, before: nothing, after: first.emptyPile,
 		}
 	}
-	return &world{
+	return &workload{
 		works: map[string]*work{
 			workBoth: both, workReserve: reserve,
 			workComplete: {
@@ -151,7 +151,7 @@ func openRings(
 func nothing(context.Context) error { return nil }
 
 // remember reserves and completes leases, which the limiter then remembers as ended.
-func (r *ring) remember(ctx context.Context, n int) error {
+func (r *leaseRing) remember(ctx context.Context, n int) error {
 	for range n {
 		lease, err := r.reserve(ctx)
 		if err != nil {
@@ -164,12 +164,12 @@ func (r *ring) remember(ctx context.Context, n int) error {
 	return nil
 }
 
-func (r *ring) reserve(ctx context.Context) (*weir.Lease, error) {
+func (r *leaseRing) reserve(ctx context.Context) (*weir.Lease, error) {
 	return r.limiter.Reserve(ctx, &r.requests[r.entities.next()])
 }
 
 // exchange completes the oldest lease, and puts another in its place.
-func (r *ring) exchange(ctx context.Context, lease *weir.Lease) error {
+func (r *leaseRing) exchange(ctx context.Context, lease *weir.Lease) error {
 	old := r.held[r.oldest]
 	r.held[r.oldest] = lease
 	if r.oldest++; r.oldest == len(r.held) {
@@ -180,7 +180,7 @@ func (r *ring) exchange(ctx context.Context, lease *weir.Lease) error {
 }
 
 // both reserves a lease and completes the oldest one.
-func (r *ring) both(ctx context.Context) (outcome, error) {
+func (r *leaseRing) both(ctx context.Context) (opResult, error) {
 	lease, err := r.reserve(ctx)
 	if err != nil {
 		return judged(err)
@@ -189,20 +189,20 @@ func (r *ring) both(ctx context.Context) (outcome, error) {
 }
 
 // reserveOne reserves a lease that is never completed.
-func (r *ring) reserveOne(ctx context.Context) (outcome, error) {
+func (r *leaseRing) reserveOne(ctx context.Context) (opResult, error) {
 	_, err := r.reserve(ctx)
 	return judged(err)
 }
 
 // toPile reserves a lease. A denial is an error too, because fromPile needs as many leases.
-func (r *ring) toPile(ctx context.Context) (outcome, error) {
+func (r *leaseRing) toPile(ctx context.Context) (opResult, error) {
 	lease, err := r.reserve(ctx)
 	r.pile = append(r.pile, lease)
 	return admitted, err
 }
 
 // fromPile completes the oldest lease in exchange for one of the pile.
-func (r *ring) fromPile(ctx context.Context) (outcome, error) {
+func (r *leaseRing) fromPile(ctx context.Context) (opResult, error) {
 	lease := r.pile[r.used]
 	if r.used++; r.used == len(r.pile) {
 		r.pile, r.used = r.pile[:0], 0
@@ -211,7 +211,7 @@ func (r *ring) fromPile(ctx context.Context) (outcome, error) {
 }
 
 // fillPile reserves a chunk of leases; emptyPile completes as many.
-func (r *ring) fillPile(ctx context.Context) error {
+func (r *leaseRing) fillPile(ctx context.Context) error {
 	for range chunk {
 		if _, err := r.toPile(ctx); err != nil {
 			return err
@@ -220,7 +220,7 @@ func (r *ring) fillPile(ctx context.Context) error {
 	return nil
 }
 
-func (r *ring) emptyPile(ctx context.Context) error {
+func (r *leaseRing) emptyPile(ctx context.Context) error {
 	for range chunk {
 		if _, err := r.fromPile(ctx); err != nil {
 			return err
@@ -240,11 +240,11 @@ func leaseWorks(s *spec, l *limiter.Limiter, costs weir.Costs, actuals ...weir.C
 				Entity: s.Entities[entities.next()], Resource: storeResource, Costs: costs,
 			})
 		}
-		reserve.callers = append(reserve.callers, func(ctx context.Context) (outcome, error) {
+		reserve.callers = append(reserve.callers, func(ctx context.Context) (opResult, error) {
 			_, err := next(ctx)
 			return judged(err)
 		})
-		both.callers = append(both.callers, func(ctx context.Context) (outcome, error) {
+		both.callers = append(both.callers, func(ctx context.Context) (opResult, error) {
 			lease, err := next(ctx)
 			if err == nil {
 				_, err = lease.Complete(ctx, actuals...)

@@ -10,29 +10,29 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// planner is a store that admits every plan without judging it. So a limiter over it costs its own part
+// planOnlyStore is a store that admits every plan without judging it. So a limiter over it costs its own part
 // alone. The embedded store has the configuration.
-type planner struct{ *memory.Store }
+type planOnlyStore struct{ *memory.Store }
 
 // Reserve admits.
-func (planner) Reserve(_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome) error {
+func (planOnlyStore) Reserve(_ context.Context, now time.Time, _ *driver.Plan, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
 
 // Update says that it was done.
-func (planner) Update(_ context.Context, now time.Time, _ *driver.Update, out *driver.Outcome) error {
+func (planOnlyStore) Update(_ context.Context, now time.Time, _ *driver.Update, out *driver.Outcome) error {
 	out.At = now.Truncate(time.Millisecond)
 	return nil
 }
 
 // openPlans opens a limiter over a planner.
-func openPlans(ctx context.Context, s *spec) (*world, error) {
+func openPlans(ctx context.Context, s *spec) (*workload, error) {
 	p, err := newParts(ctx)
 	if err != nil {
 		return nil, err
 	}
-	l, err := limiter.New(planner{p.store}, nil)
+	l, err := limiter.New(planOnlyStore{p.store}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func newParts(ctx context.Context) (*parts, error) {
 // itself. All calls carry the same now, because the clock is a part itself. The same reservation is
 // completed again and again, which a store allows, because the limiter checks whether a lease has
 // ended.
-func openParts(ctx context.Context, _ *spec) (*world, error) {
+func openParts(ctx context.Context, _ *spec) (*workload, error) {
 	p, err := newParts(ctx)
 	if err != nil {
 		return nil, err
@@ -90,29 +90,29 @@ func openParts(ctx context.Context, _ *spec) (*world, error) {
 		}},
 	}
 	updated := update.Outcome()
-	w := &world{works: make(map[string]*work)}
+	w := &workload{works: make(map[string]*work)}
 	for name, part := range map[string]operation{
-		"clock": func(context.Context) (outcome, error) {
+		"clock": func(context.Context) (opResult, error) {
 			p.sink += int64(time.Now().Nanosecond())
 			return done, nil
 		},
-		"id": func(context.Context) (outcome, error) {
+		"id": func(context.Context) (opResult, error) {
 			id := weir.NewLeaseID(now)
 			p.sink += int64(id[15])
 			return done, nil
 		},
-		"request": func(context.Context) (outcome, error) {
+		"request": func(context.Context) (opResult, error) {
 			r := weir.Request{Entity: "acme", Resource: "llm", Costs: weir.Costs{"rpm": 1}}
 			p.costs = r.Costs
 			return done, nil
 		},
-		"store": func(ctx context.Context) (outcome, error) {
+		"store": func(ctx context.Context) (opResult, error) {
 			for i := range p.out.Taken {
 				p.out.Taken[i].Pieces = p.out.Taken[i].Pieces[:0]
 			}
 			return done, p.store.Reserve(ctx, now, p.plan, p.out)
 		},
-		"settle": func(ctx context.Context) (outcome, error) {
+		"settle": func(ctx context.Context) (opResult, error) {
 			return done, p.store.Update(ctx, now, update, updated)
 		},
 	} {

@@ -13,7 +13,7 @@ import (
 
 // everyCase are the cases of both suites.
 func everyCase() []Case {
-	h := BackendHarness{Open: func(T, Setup) driver.Store { return nil }}
+	h := StoreHarness{Open: func(T, Setup) driver.Store { return nil }}
 	return append(Cases(), h.Cases()...)
 }
 

@@ -202,28 +202,28 @@ func scriptedCase(c Case, body []textLine) (Case, error) {
 		if err != nil {
 			t.Fatalf("%v", err)
 		}
-		scene(p.setup, func(s *stage) { newPlayer(s).play(p.steps) })(t, h)
+		onWorld(p.setup, func(s *caseWorld) { newPlayer(s).play(p.steps) })(t, h)
 	}
 	return c, nil
 }
 
-// play is a case as it is played on a harness.
-type play struct {
+// scriptRun is a case as it is played on a harness.
+type scriptRun struct {
 	needs Needs
 	setup Setup
-	steps []step
+	steps []instruction
 }
 
-// step is one line of a case.
-type step struct {
+// instruction is one line of a case.
+type instruction struct {
 	textLine
 
-	do func(p *player)
+	do func(p *scriptPlayer)
 }
 
 // parsePlay reads the lines of a case for a harness.
-func parsePlay(body []textLine, h *Harness) (*play, error) {
-	var p play
+func parsePlay(body []textLine, h *Harness) (*scriptRun, error) {
+	var p scriptRun
 	var steps []textLine
 	header := Script{Sets: []Set{newSet()}}
 	known := kindWords(h)
@@ -249,7 +249,7 @@ func parsePlay(body []textLine, h *Harness) (*play, error) {
 		}
 	}
 	p.setup = header.Setup()
-	p.needs.of(p.setup.Definitions, p.setup.Options.Limits)
+	p.needs.addFor(p.setup.Definitions, p.setup.Options.Limits)
 	for _, l := range steps {
 		s, err := parseStep(l, known, &p.needs)
 		if err != nil {
@@ -284,7 +284,7 @@ func kindWords(h *Harness) *strings.Replacer {
 }
 
 // of adds what definitions need.
-func (n *Needs) of(d *weir.Definitions, more []weir.Limit) {
+func (n *Needs) addFor(d *weir.Definitions, more []weir.Limit) {
 	all := slices.Concat(d.System, more)
 	for _, name := range slices.Sorted(maps.Keys(d.Resources)) {
 		all = append(all, d.Resources[name]...)

@@ -12,9 +12,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// faulty is a store on which calls can be made to fail, or to hang, before they reach the store.
+// faultyStore is a store on which calls can be made to fail, or to hang, before they reach the store.
 // It also watches that a store leaves alone what it was handed.
-type faulty struct {
+type faultyStore struct {
 	driver.Store
 	t      T
 	traits driver.Traits
@@ -27,8 +27,8 @@ type faulty struct {
 }
 
 // newFaulty wraps a store. Its calls count as remote, so that they get a timeout.
-func newFaulty(t T, b driver.Store) *faulty {
-	f := &faulty{Store: b, t: t, traits: b.Traits(),
+func newFaulty(t T, b driver.Store) *faultyStore {
+	f := &faultyStore{Store: b, t: t, traits: b.Traits(),
 		faults: map[string]func(context.Context) error{}, calls: map[string]int{}}
 	f.traits.Local = false
 	return f
@@ -36,67 +36,67 @@ func newFaulty(t T, b driver.Store) *faulty {
 
 // backend is what to give to a limiter: it keeps leases, and knows its entities, exactly if the
 // store does.
-func (f *faulty) backend() driver.Store {
+func (f *faultyStore) backend() driver.Store {
 	leases, keeps := f.Store.(driver.LeaseRecoverer)
 	entities, knows := f.Store.(driver.EntityReader)
 	unplanned, begins := f.Store.(driver.UnplannedReserver)
 	switch {
 	case begins && knows && !keeps:
 		return struct {
-			*faulty
+			*faultyStore
 			driver.UnplannedReserver
 			driver.EntityReader
 		}{f, &faultyUnplanned{f, unplanned}, entities}
 	case keeps && knows:
 		return struct {
-			*faulty
+			*faultyStore
 			driver.LeaseRecoverer
 			driver.EntityReader
 		}{f, leases, entities}
 	case keeps:
 		return struct {
-			*faulty
+			*faultyStore
 			driver.LeaseRecoverer
 		}{f, leases}
 	case knows:
 		return struct {
-			*faulty
+			*faultyStore
 			driver.EntityReader
 		}{f, entities}
 	}
 	return f
 }
 
-// bare is the store itself.
-func (f *faulty) bare() driver.Store { return f.Store }
+// inner is the store itself.
+func (f *faultyStore) inner() driver.Store { return f.Store }
 
 // fail makes calls of a name fail until heal.
-func (f *faulty) fail(name string, with error) {
-	f.spoil(name, func(context.Context) error { return with })
+func (f *faultyStore) fail(name string, with error) {
+	f.addFault(name, func(context.Context) error { return with })
 }
 
 // hang makes calls of a name wait until their context ends.
-func (f *faulty) hang(name string) {
-	f.spoil(name, func(ctx context.Context) error {
+func (f *faultyStore) hang(name string) {
+	f.addFault(name, func(ctx context.Context) error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
 }
 
-func (f *faulty) spoil(name string, fault func(context.Context) error) {
+func (f *faultyStore) addFault(name string, fault func(context.Context) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.faults[name] = fault
 }
 
-func (f *faulty) heal() {
+func (f *faultyStore) clearFaults() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	clear(f.faults)
 }
 
 // counted is how often each call was made, since it was last asked.
-func (f *faulty) counted() map[string]int {
+func (f *faultyStore) counted() map[string]int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	c := maps.Clone(f.calls)
@@ -104,7 +104,7 @@ func (f *faulty) counted() map[string]int {
 	return c
 }
 
-func (f *faulty) enter(ctx context.Context, name string) error {
+func (f *faultyStore) enter(ctx context.Context, name string) error {
 	f.mu.Lock()
 	f.calls[name]++
 	fault := f.faults[name]
@@ -116,10 +116,10 @@ func (f *faulty) enter(ctx context.Context, name string) error {
 }
 
 // Traits are the store's, but remote.
-func (f *faulty) Traits() driver.Traits { return f.traits }
+func (f *faultyStore) Traits() driver.Traits { return f.traits }
 
 // Reserve fulfils [driver.Store].
-func (f *faulty) Reserve(
+func (f *faultyStore) Reserve(
 	ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome,
 ) error {
 	if err := f.enter(ctx, "reserve"); err != nil {
@@ -145,7 +145,7 @@ func clonePlan(p *driver.Plan) *driver.Plan {
 
 // faultyUnplanned is the same of a store that can reserve without a plan.
 type faultyUnplanned struct {
-	f         *faulty
+	f         *faultyStore
 	unplanned driver.UnplannedReserver
 }
 
@@ -165,7 +165,7 @@ func (l *faultyUnplanned) ReserveUnplanned(
 }
 
 // Update fulfils [driver.Store].
-func (f *faulty) Update(
+func (f *faultyStore) Update(
 	ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome,
 ) error {
 	if err := f.enter(ctx, "settle"); err != nil {
@@ -185,7 +185,7 @@ func (f *faulty) Update(
 }
 
 // Status fulfils [driver.Store].
-func (f *faulty) Status(
+func (f *faultyStore) Status(
 	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	if err := f.enter(ctx, "status"); err != nil {
@@ -195,7 +195,7 @@ func (f *faulty) Status(
 }
 
 // Close fulfils [driver.Store].
-func (f *faulty) Close() error {
+func (f *faultyStore) Close() error {
 	if err := f.enter(context.Background(), "close"); err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (f *faulty) Close() error {
 }
 
 // ReadConfig fulfils [driver.ConfigReader]. A store that is none has nothing configured.
-func (f *faulty) ReadConfig(
+func (f *faultyStore) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
 	if err := f.enter(ctx, "read"); err != nil {
@@ -220,7 +220,7 @@ func (f *faulty) ReadConfig(
 }
 
 // WriteConfig fulfils [driver.ConfigWriter].
-func (f *faulty) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
+func (f *faultyStore) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
 	if err := f.enter(ctx, "write"); err != nil {
 		return err
 	}
@@ -231,7 +231,7 @@ func (f *faulty) WriteConfig(ctx context.Context, now time.Time, d *weir.Definit
 }
 
 // WriteLimits fulfils [driver.ConfigEditor].
-func (f *faulty) WriteLimits(
+func (f *faultyStore) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
 	return f.edit(ctx, func(e driver.ConfigEditor) error {
@@ -240,12 +240,12 @@ func (f *faulty) WriteLimits(
 }
 
 // WritePolicy fulfils [driver.ConfigEditor].
-func (f *faulty) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
+func (f *faultyStore) WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error {
 	return f.edit(ctx, func(e driver.ConfigEditor) error { return e.WritePolicy(ctx, now, p) })
 }
 
 // WriteEntity fulfils [driver.ConfigEditor].
-func (f *faulty) WriteEntity(
+func (f *faultyStore) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
 	return f.edit(ctx, func(e driver.ConfigEditor) error {
@@ -254,12 +254,12 @@ func (f *faulty) WriteEntity(
 }
 
 // DeleteEntity fulfils [driver.ConfigEditor].
-func (f *faulty) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+func (f *faultyStore) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	return f.edit(ctx, func(e driver.ConfigEditor) error { return e.DeleteEntity(ctx, now, name) })
 }
 
 // edit changes a piece of the store's configuration, if it can.
-func (f *faulty) edit(ctx context.Context, change func(driver.ConfigEditor) error) error {
+func (f *faultyStore) edit(ctx context.Context, change func(driver.ConfigEditor) error) error {
 	if err := f.enter(ctx, "write"); err != nil {
 		return err
 	}

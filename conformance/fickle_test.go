@@ -31,7 +31,7 @@ func (f *fickle) wrap(s *less) driver.Store {
 func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	const many = 90 // of the calls that are made at once, so that the others fill no limit of 100
 	n := f.calls.Add(1)
-	if f.lee.Contends && n <= many {
+	if f.lee.MayContend && n <= many {
 		if f.takes {
 			if err := f.less.Reserve(ctx, now, p, p.Outcome()); err != nil {
 				return err
@@ -40,7 +40,7 @@ func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out
 		*out = driver.Outcome{At: now.Truncate(time.Millisecond), Denied: true, Contended: true}
 		return nil
 	}
-	if f.lee.Compensates {
+	if f.lee.NotAtomicAcrossEntities {
 		if err := f.takeAndGiveBack(ctx, now, p); err != nil {
 			return err
 		}
@@ -104,20 +104,20 @@ func TestLeewayIsNoExcuse(t *testing.T) {
 		run  func(conformance.T, conformance.Harness)
 	}{
 		{"what is contended is taken, in histories",
-			&fickle{lee: conformance.Leeway{Contends: true}, takes: true}, atOnce},
+			&fickle{lee: conformance.Leeway{MayContend: true}, takes: true}, atOnce},
 		{"what is contended is taken, on one limit",
-			&fickle{lee: conformance.Leeway{Contends: true}, takes: true},
+			&fickle{lee: conformance.Leeway{MayContend: true}, takes: true},
 			races("pass a limit: bucket")},
 		{"what is to be given back is lost",
-			&fickle{lee: conformance.Leeway{Compensates: true}, loses: true},
+			&fickle{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
 			races("pass a parent's limit")},
 		{"what is to be given back is lost, over several charges",
-			&fickle{lee: conformance.Leeway{Compensates: true}, loses: true},
+			&fickle{lee: conformance.Leeway{NotAtomicAcrossEntities: true}, loses: true},
 			races("opposite order")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			h := conformance.BackendHarness{Open: openLess(c.does.wrap), Leeway: lessLeeway()}
+			h := conformance.StoreHarness{Open: openLess(c.does.wrap), Leeway: lessLeeway()}
 			r := conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
 			if !r.Failed {
 				t.Error("it was not found")
@@ -135,7 +135,7 @@ func TestLeewayOfStores(t *testing.T) {
 			t.Errorf("%s", d)
 		}
 	}
-	contends := conformance.Leeway{Contends: true}
+	contends := conformance.Leeway{MayContend: true}
 	for _, c := range []struct {
 		name string
 		does conformance.Leeway
@@ -145,7 +145,7 @@ func TestLeewayOfStores(t *testing.T) {
 		{"contends, in histories", contends, atOnce},
 		{"contends, on one limit", contends, races("pass a limit: bucket")},
 		{"contends, on a parent", contends, races("pass a parent's limit")},
-		{"compensates, in histories", conformance.Leeway{Compensates: true}, atOnce},
+		{"compensates, in histories", conformance.Leeway{NotAtomicAcrossEntities: true}, atOnce},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -153,7 +153,7 @@ func TestLeewayOfStores(t *testing.T) {
 				// What the store must keep to while it is about something else.
 				lee.WholeSeconds = lee.WholeSeconds || !c.does.WholeSeconds
 				does := &fickle{lee: c.does}
-				h := conformance.BackendHarness{Open: openLess(does.wrap), Leeway: lee}
+				h := conformance.StoreHarness{Open: openLess(does.wrap), Leeway: lee}
 				return conformance.Record(t, func(t conformance.T) { c.run(t, h.Service(t)) })
 			}
 			if r := play(c.does); r.Failed {

@@ -1,7 +1,7 @@
 // Package conformance says what it means to be a weir store, by running.
 //
 // [TestService] checks a [weir.Service] line by line against docs/semantics.md, then drives it and
-// a slow obvious model with the same random operations and compares every answer. [TestBackend]
+// a slow obvious model with the same random operations and compares every answer. [TestStore]
 // checks a [driver.Store] through the limiter in the same way, and its own seam besides. A store's
 // test is a [Harness] of about thirty lines and one call.
 package conformance

@@ -70,7 +70,7 @@ func (s *less) WriteLimits(
 // lessLeeway is that of such a store.
 func lessLeeway() conformance.Leeway {
 	return conformance.Leeway{
-		WholeSeconds: true, Contends: true, Compensates: true,
+		WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
 	}
 }
 
@@ -96,15 +96,15 @@ func openLess(wrap func(*less) driver.Store) func(conformance.T, conformance.Set
 // TestLess: the whole suite runs on a store that can do less, and leaves out what it cannot do.
 func TestLess(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t,
-		conformance.BackendHarness{Open: openLess(nil), Leeway: lessLeeway()})
+	conformance.TestStore(t,
+		conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()})
 }
 
 // TestLessMeetsEverything: what such a store can do is met in random operations, each outcome
 // often.
 func TestLessMeetsEverything(t *testing.T) {
 	t.Parallel()
-	h := conformance.BackendHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
+	h := conformance.StoreHarness{Open: openLess(nil), Leeway: lessLeeway()}.Service(t)
 	table := conformance.RandomOperations(t, h, seedOf(t), 14_000)
 	t.Logf("\n%s", table)
 	if rare := table.Rare(&h, 5); len(rare) > 0 {

@@ -92,7 +92,7 @@ func runHistory(t T, h Harness, load Load, seed uint64) []porcupine.Operation {
 	var stamp atomic.Int64
 	histories := make([][]porcupine.Operation, load.Goroutines)
 	ctx := yielding{t.Context()}
-	crowd(load.Goroutines, func(client int) {
+	concurrently(load.Goroutines, func(client int) {
 		c := linearClient{rand.New(rand.NewPCG(seed, uint64(client)))}
 		mine := make([]porcupine.Operation, 0, load.Calls)
 		for i := range load.Calls {

@@ -62,7 +62,7 @@ func linearSetup(w *linearWorld) Setup {
 			var limits []weir.Limit
 			for i, capacity := range linearCapacity[e] {
 				if capacity > 0 {
-					limits = append(limits, slow(w.kinds[i], linearNames[i], capacity))
+					limits = append(limits, slowLimit(w.kinds[i], linearNames[i], capacity))
 				}
 			}
 			def := weir.EntityDefinition{Limits: map[string][]weir.Limit{resource: limits}}

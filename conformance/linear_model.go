@@ -31,8 +31,8 @@ type linearWorld struct {
 func linearWorldOf(h *Harness) linearWorld {
 	w := linearWorld{
 		kinds:   [linearLimits]weir.Kind{weir.Bucket, weir.Concurrency, weir.Budget, weir.Window},
-		cascade: h.Traits.CascadeDepth > 0 && !h.Compensates, contends: h.Contends,
-		estimates: h.Estimates, servers: h.Servers,
+		cascade: h.Traits.CascadeDepth > 0 && !h.NotAtomicAcrossEntities, contends: h.MayContend,
+		estimates: h.EstimatedAvailable, servers: h.SeveralServers,
 	}
 	for i, k := range w.kinds {
 		if !slices.Contains(h.Traits.Kinds, k) {

@@ -205,13 +205,13 @@ func (s *Script) parseOption(in *scanner) {
 	case "memory":
 		s.Memory = in.duration()
 	case "size":
-		s.Size = int(in.int())
+		s.Size = int(in.integer())
 	case "depth":
-		s.Depth = int(in.int())
+		s.Depth = int(in.integer())
 	case "leases":
-		s.Leases = int(in.int())
+		s.Leases = int(in.integer())
 	case "share":
-		s.Share = int(in.int())
+		s.Share = int(in.integer())
 	case "limits":
 		s.Limits = in.limits()
 	default:

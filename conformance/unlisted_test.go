@@ -18,8 +18,8 @@ type unlisted struct {
 	driver.EntityReader
 }
 
-func unlistedHarness() conformance.BackendHarness {
-	return conformance.BackendHarness{
+func unlistedHarness() conformance.StoreHarness {
+	return conformance.StoreHarness{
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			m, err := memory.Open(&memory.Options{Definitions: s.Definitions})
@@ -34,7 +34,7 @@ func unlistedHarness() conformance.BackendHarness {
 // TestUnlisted: the whole suite runs on a store that is no [driver.SubjectLister].
 func TestUnlisted(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, unlistedHarness())
+	conformance.TestStore(t, unlistedHarness())
 }
 
 // TestUnlistedLeavesOut: on such a store those cases alone are left out that list what is in use.

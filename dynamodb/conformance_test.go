@@ -17,16 +17,16 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, harness(t, nil))
+	conformance.TestStore(t, harness(t, nil))
 }
 
 // harness opens a namespace of its own for each world, on one table.
-func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
+func harness(t *testing.T, tune func(o *Options)) conformance.StoreHarness {
 	t.Helper()
 	table := madeTable(t)
-	return conformance.BackendHarness{
+	return conformance.StoreHarness{
 		StoreTimeout: 2 * time.Minute,
-		Elsewhere: func(t conformance.T, b driver.Store) driver.Store {
+		OpenSecond: func(t conformance.T, b driver.Store) driver.Store {
 			t.Helper()
 			o := b.(*Store).options
 			store, err := Open(t.Context(), table.Name, &o)
@@ -36,7 +36,7 @@ func harness(t *testing.T, tune func(o *Options)) conformance.BackendHarness {
 			return store
 		},
 		Leeway: conformance.Leeway{
-			NoBubble: true, WholeSeconds: true, Contends: true, Compensates: true,
+			NoBubble: true, WholeSeconds: true, MayContend: true, NotAtomicAcrossEntities: true,
 		},
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()

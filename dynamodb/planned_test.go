@@ -27,9 +27,9 @@ func TestConformanceEager(t *testing.T) {
 		}
 		return b
 	}
-	elsewhere := h.Elsewhere
-	h.Elsewhere = func(t conformance.T, b driver.Store) driver.Store {
+	elsewhere := h.OpenSecond
+	h.OpenSecond = func(t conformance.T, b driver.Store) driver.Store {
 		return eager{elsewhere(t, b.(eager).Store).(*Store)}
 	}
-	conformance.TestBackend(t, h)
+	conformance.TestStore(t, h)
 }

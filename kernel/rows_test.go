@@ -247,7 +247,7 @@ func (s *rowStore) Status(_ context.Context, now time.Time, of []driver.Judged) 
 
 func TestStoreOfRows(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, conformance.BackendHarness{
+	conformance.TestStore(t, conformance.StoreHarness{
 		Open: func(t conformance.T, setup conformance.Setup) driver.Store {
 			s := &rowStore{rows: make(map[rowKey]string)}
 			if err := s.WriteConfig(context.Background(), time.Time{}, setup.Definitions); err != nil {

@@ -12,7 +12,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, conformance.BackendHarness{
+	conformance.TestStore(t, conformance.StoreHarness{
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			store, err := memory.Open(&memory.Options{Definitions: s.Definitions})
@@ -28,7 +28,7 @@ func TestConformance(t *testing.T) {
 func TestConformanceSnapshot(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	conformance.TestBackend(t, conformance.BackendHarness{
+	conformance.TestStore(t, conformance.StoreHarness{
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
 			file := filepath.Join(dir, weir.NewLeaseID(s.Start).String())
@@ -46,7 +46,7 @@ func TestConformanceSnapshot(t *testing.T) {
 // lease that ends drops none early.
 func TestForgottenLeaseMakesRoom(t *testing.T) {
 	t.Parallel()
-	h := conformance.BackendHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
+	h := conformance.StoreHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		store, err := memory.Open(&memory.Options{Definitions: s.Definitions})
 		if err != nil {

@@ -53,7 +53,7 @@ func brokenCases(t conformance.T) []brokenCase {
 }
 
 // wrongHarness opens stores on emulators that hear something else than what was said.
-func wrongHarness(x *wrong) conformance.BackendHarness {
+func wrongHarness(x *wrong) conformance.StoreHarness {
 	h := harness()
 	h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()

@@ -87,10 +87,10 @@ func emulatedOn(t conformance.T, s conformance.Setup, front func(yields) Ledger)
 	return &timed{store, clock}
 }
 
-func harness() conformance.BackendHarness {
-	return conformance.BackendHarness{
+func harness() conformance.StoreHarness {
+	return conformance.StoreHarness{
 		Leeway: conformance.Leeway{
-			WholeRest: true, Remembers: true, OwnClock: true, Estimates: true,
+			WholeSecondRest: true, NeverForgetsEarly: true, OwnClock: true, EstimatedAvailable: true,
 		},
 		Open: func(t conformance.T, s conformance.Setup) driver.Store {
 			t.Helper()
@@ -101,7 +101,7 @@ func harness() conformance.BackendHarness {
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	conformance.TestBackend(t, harness())
+	conformance.TestStore(t, harness())
 }
 
 // TestScripts plays the scripts in testdata, which random operations have found and reduced.

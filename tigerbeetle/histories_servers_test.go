@@ -78,7 +78,7 @@ func severalHarness(
 ) conformance.Harness {
 	t.Helper()
 	h := harness().Service(t)
-	h.Servers = true
+	h.SeveralServers = true
 	h.Open = func(t conformance.T, s conformance.Setup) conformance.World {
 		t.Helper()
 		w := &twoServers{Clock: conformance.NewClock(s.Start)}
@@ -154,7 +154,7 @@ func TestHistoriesServersCatch(t *testing.T) {
 	t.Parallel()
 	right := func(at time.Time) Ledger { return yieldsAt(at) }
 	alone := severalHarness(t, right, 0, foreignMS)
-	alone.Servers = false
+	alone.SeveralServers = false
 	harnesses := map[string]conformance.Harness{
 		"checks and takes are two calls": severalHarness(t,
 			func(at time.Time) Ledger { return hasty{yieldsAt(at)} }, 0, foreignMS),

@@ -17,8 +17,8 @@ func less(h conformance.Harness) conformance.Harness {
 	h.Traits = driver.Traits{Kinds: []weir.Kind{weir.Bucket}, CascadeDepth: 1, NoShadow: true,
 		EntitySlash: h.Traits.EntitySlash}
 	h.Leeway = conformance.Leeway{
-		NoBubble: true, WholeSeconds: true, Contends: true,
-		Compensates: true, NoCallers: true,
+		NoBubble: true, WholeSeconds: true, MayContend: true,
+		NotAtomicAcrossEntities: true, NoCallers: true,
 	}
 	return h
 }

@@ -17,7 +17,7 @@ func Recording(b driver.Store) driver.Store { return newRecording(b) }
 
 // recording is a [driver.UnplannedReserver] over a store in the process.
 type recording struct {
-	right
+	fullStore
 
 	mu      sync.Mutex
 	records map[weir.Subject]driver.Judged
@@ -28,11 +28,11 @@ type recording struct {
 }
 
 func newRecording(b driver.Store) *recording {
-	return &recording{right: b.(right), records: make(map[weir.Subject]driver.Judged)}
+	return &recording{fullStore: b.(fullStore), records: make(map[weir.Subject]driver.Judged)}
 }
 
 // recordings are wrong in what they do without a plan, or with one that is out of date.
-func recordings() []Store {
+func recordings() []StoreVariant {
 	wrap := func(spoil func(r *recording)) func(driver.Store) driver.Store {
 		return func(b driver.Store) driver.Store {
 			r := newRecording(b)
@@ -40,7 +40,7 @@ func recordings() []Store {
 			return r
 		}
 	}
-	return []Store{
+	return []StoreVariant{
 		{Name: "what was taken without a plan is not given back", Breaks: "seam",
 			Wrap: wrap(func(r *recording) { r.keepsUnplanned = true })},
 		{Name: "a store says that it took without a plan, and did not", Breaks: "seam",
@@ -55,12 +55,12 @@ func recordings() []Store {
 }
 
 // Elsewhere is the store that a [Recording] is made of, which may be changed behind its back.
-func Elsewhere(b driver.Store) driver.Store { return b.(*recording).right }
+func Elsewhere(b driver.Store) driver.Store { return b.(*recording).fullStore }
 
 // Traits are those of a store that must be waited for. It has buckets alone, because other kinds
 // are settled under the definition in force, for which a limiter does not wait.
 func (r *recording) Traits() driver.Traits {
-	t := r.right.Traits()
+	t := r.fullStore.Traits()
 	t.Local, t.Kinds = false, []weir.Kind{weir.Bucket}
 	return t
 }
@@ -71,7 +71,7 @@ func (r *recording) ReadConfig(
 	r.mu.Lock()
 	version := r.version
 	r.mu.Unlock()
-	c, err := r.right.ReadConfig(ctx, of, consistent)
+	c, err := r.fullStore.ReadConfig(ctx, of, consistent)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,7 @@ func (r *recording) ReserveUnplanned(
 	if asked.Takes = slices.Clone(p.Takes); r.takesMore {
 		asked.Takes[0].Parts = []driver.Part{{Units: p.Takes[0].Cost() + 1}}
 	}
-	err := r.right.Reserve(ctx, now, &asked, out)
+	err := r.fullStore.Reserve(ctx, now, &asked, out)
 	if err != nil || out.Denied {
 		return nil, nil, err
 	}
@@ -145,7 +145,7 @@ func (r *recording) cancel(ctx context.Context, now time.Time, p *driver.Plan, o
 		parts := []driver.Part{{}}
 		u.Changes = append(u.Changes, driver.Change{Holding: h, Limit: h.Limit, From: h.Cost(), Parts: parts})
 	}
-	_ = r.right.Update(ctx, now, u, u.Outcome())
+	_ = r.fullStore.Update(ctx, now, u, u.Outcome())
 }
 
 func (r *recording) Reserve(
@@ -156,7 +156,7 @@ func (r *recording) Reserve(
 	stale := slices.ContainsFunc(p.Subjects, func(j driver.Judged) bool { return j.Version < r.version })
 	if stale && !r.takesStale {
 		if r.chargesStale {
-			_ = r.right.Reserve(ctx, now, p, p.Outcome())
+			_ = r.fullStore.Reserve(ctx, now, p, p.Outcome())
 		}
 		out.Denied, out.Contended = true, true
 		return &driver.StaleError{}
@@ -164,7 +164,7 @@ func (r *recording) Reserve(
 	for _, j := range p.Subjects {
 		r.records[j.Subject] = j
 	}
-	return r.right.Reserve(ctx, now, p, out)
+	return r.fullStore.Reserve(ctx, now, p, out)
 }
 
 func (r *recording) Update(
@@ -178,7 +178,7 @@ func (r *recording) Update(
 	for i := range u.Changes {
 		r.redefine(u.Changes[i].Holding.Subject, u.Changes[i].Limit)
 	}
-	return r.right.Update(ctx, now, u, out)
+	return r.fullStore.Update(ctx, now, u, out)
 }
 
 // redefine notes the definition that a limit is updated under.
@@ -202,21 +202,21 @@ func (r *recording) changed(err error) error {
 }
 
 func (r *recording) WriteConfig(ctx context.Context, now time.Time, d *weir.Definitions) error {
-	return r.changed(r.right.WriteConfig(ctx, now, d))
+	return r.changed(r.fullStore.WriteConfig(ctx, now, d))
 }
 
 func (r *recording) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
-	return r.changed(r.right.WriteLimits(ctx, now, at, limits))
+	return r.changed(r.fullStore.WriteLimits(ctx, now, at, limits))
 }
 
 func (r *recording) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
-	return r.changed(r.right.WriteEntity(ctx, now, name, parent, cascade))
+	return r.changed(r.fullStore.WriteEntity(ctx, now, name, parent, cascade))
 }
 
 func (r *recording) DeleteEntity(ctx context.Context, now time.Time, name string) error {
-	return r.changed(r.right.DeleteEntity(ctx, now, name))
+	return r.changed(r.fullStore.DeleteEntity(ctx, now, name))
 }

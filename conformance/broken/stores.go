@@ -11,38 +11,38 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Store is a wrong store, made of a right one, or a limiter that is wrong about its store.
-type Store struct {
+// StoreVariant is a wrong store, made of a right one, or a limiter that is wrong about its store.
+type StoreVariant struct {
 	// Name and Breaks are as in [Variant]; "seam" is docs/new-backend.md.
 	Name, Breaks string
 	// Wrap makes the wrong store of a right one; nil if the store is not what is wrong.
 	Wrap func(driver.Store) driver.Store
-	// Front is what is wrong in front of the limiter, or nil.
-	Front Front
+	// Wrapper is what is wrong in front of the limiter, or nil.
+	Front Wrapper
 }
 
-// broken is a store with something wrong in its methods. Its function runs for each store.
-type broken struct {
+// storeVariant is a store with something wrong in its methods. Its function runs for each store.
+type storeVariant struct {
 	name, breaks string
-	spoil        func(s *store)
+	apply        func(s *wrongStore)
 }
 
 // Stores returns the stores that are wrong in one respect each, and the limiters.
-func Stores() []Store {
-	var stores []Store
-	for _, b := range slices.Concat(takingStores(), settlingStores(), readingStores(),
+func Stores() []StoreVariant {
+	var stores []StoreVariant
+	for _, b := range slices.Concat(takingStores(), updateStores(), readingStores(),
 		placingStores(), namingStores(), listingStores()) {
-		stores = append(stores, Store{Name: b.name, Breaks: b.breaks, Wrap: wrap(b.spoil)})
+		stores = append(stores, StoreVariant{Name: b.name, Breaks: b.breaks, Wrap: wrap(b.apply)})
 	}
 	stores = append(stores, recordings()...)
 	for _, f := range limiterFronts() {
-		stores = append(stores, Store{Name: f.name, Breaks: f.breaks, Front: put(f.spoil)})
+		stores = append(stores, StoreVariant{Name: f.name, Breaks: f.breaks, Front: wrapWith(f.spoil)})
 	}
 	return stores
 }
 
-// right is a store with the abilities in which one can be wrong.
-type right interface {
+// fullStore is a store with the abilities in which one can be wrong.
+type fullStore interface {
 	driver.Store
 	driver.ConfigReader
 	driver.ConfigWriter
@@ -51,10 +51,10 @@ type right interface {
 	driver.SubjectLister
 }
 
-// store is a right store with something wrong in its methods. Each function is the right one until
+// wrongStore is a right store with something wrong in its methods. Each function is the right one until
 // it is replaced.
-type store struct {
-	right
+type wrongStore struct {
+	fullStore
 	reserve  func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error
 	settle   func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error
 	status   statusOf
@@ -71,11 +71,11 @@ type statusOf func(
 ) ([]weir.LimitStatus, error)
 
 // wrap makes a wrong store of a right one that has every ability but to recover leases.
-func wrap(spoil func(s *store)) func(driver.Store) driver.Store {
+func wrap(spoil func(s *wrongStore)) func(driver.Store) driver.Store {
 	return func(b driver.Store) driver.Store {
-		r := b.(right)
-		s := &store{
-			right: r, reserve: r.Reserve, settle: r.Update, status: r.Status, read: r.ReadConfig,
+		r := b.(fullStore)
+		s := &wrongStore{
+			fullStore: r, reserve: r.Reserve, settle: r.Update, status: r.Status, read: r.ReadConfig,
 			set: r.WriteLimits, declare: r.WriteEntity, remove: r.DeleteEntity,
 			list: r.ListEntities, entities: r.Entities,
 		}
@@ -84,52 +84,52 @@ func wrap(spoil func(s *store)) func(driver.Store) driver.Store {
 	}
 }
 
-func (s *store) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
+func (s *wrongStore) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	return s.reserve(ctx, now, p, out)
 }
 
-func (s *store) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+func (s *wrongStore) Update(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	return s.settle(ctx, now, u, out)
 }
 
-func (s *store) Status(
+func (s *wrongStore) Status(
 	ctx context.Context, now time.Time, of []driver.Judged,
 ) ([]weir.LimitStatus, error) {
 	return s.status(ctx, now, of)
 }
 
-func (s *store) ReadConfig(
+func (s *wrongStore) ReadConfig(
 	ctx context.Context, of weir.Subject, consistent bool,
 ) (*weir.Config, error) {
 	return s.read(ctx, of, consistent)
 }
 
-func (s *store) WriteLimits(
+func (s *wrongStore) WriteLimits(
 	ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit,
 ) error {
 	return s.set(ctx, now, at, limits)
 }
 
-func (s *store) WriteEntity(
+func (s *wrongStore) WriteEntity(
 	ctx context.Context, now time.Time, name, parent string, cascade bool,
 ) error {
 	return s.declare(ctx, now, name, parent, cascade)
 }
 
-func (s *store) DeleteEntity(ctx context.Context, now time.Time, name string) error {
+func (s *wrongStore) DeleteEntity(ctx context.Context, now time.Time, name string) error {
 	return s.remove(ctx, now, name)
 }
 
-func (s *store) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
+func (s *wrongStore) ListEntities(ctx context.Context, q *weir.EntityQuery) (*weir.EntityPage, error) {
 	return s.list(ctx, q)
 }
 
-func (s *store) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
+func (s *wrongStore) Entities(ctx context.Context, now time.Time, resource string) ([]string, error) {
 	return s.entities(ctx, now, resource)
 }
 
-// outcome is what a store made of a reservation or a settlement.
-type outcome struct {
+// storeOutcome is what a store made of a reservation or a settlement.
+type storeOutcome struct {
 	now    time.Time
 	plan   *driver.Plan
 	update *driver.Update
@@ -138,11 +138,11 @@ type outcome struct {
 }
 
 // reserving changes the outcome of each reservation.
-func reserving(change func(o *outcome)) func(s *store) {
-	return func(s *store) {
+func reserving(change func(o *storeOutcome)) func(s *wrongStore) {
+	return func(s *wrongStore) {
 		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
-			o := &outcome{now: now, plan: p, Outcome: out}
-			o.err = s.right.Reserve(ctx, now, p, out)
+			o := &storeOutcome{now: now, plan: p, Outcome: out}
+			o.err = s.fullStore.Reserve(ctx, now, p, out)
 			change(o)
 			return o.err
 		}
@@ -150,8 +150,8 @@ func reserving(change func(o *outcome)) func(s *store) {
 }
 
 // taking changes the outcome of each reservation that did not fail.
-func taking(change func(o *outcome)) func(s *store) {
-	return reserving(func(o *outcome) {
+func taking(change func(o *storeOutcome)) func(s *wrongStore) {
+	return reserving(func(o *storeOutcome) {
 		if o.err == nil {
 			change(o)
 		}
@@ -159,11 +159,11 @@ func taking(change func(o *outcome)) func(s *store) {
 }
 
 // settled changes the outcome of each settlement.
-func settled(change func(o *outcome)) func(s *store) {
-	return func(s *store) {
+func settled(change func(o *storeOutcome)) func(s *wrongStore) {
+	return func(s *wrongStore) {
 		s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
-			o := &outcome{now: now, update: u, Outcome: out}
-			o.err = s.right.Update(ctx, now, u, out)
+			o := &storeOutcome{now: now, update: u, Outcome: out}
+			o.err = s.fullStore.Update(ctx, now, u, out)
 			change(o)
 			return o.err
 		}
@@ -172,13 +172,13 @@ func settled(change func(o *outcome)) func(s *store) {
 
 // planning changes the plan that a store is given. The statuses of what is left out are those of limits
 // that nobody uses.
-func planning(change func(p *driver.Plan) []driver.Take) func(s *store) {
-	return func(s *store) {
+func planning(change func(p *driver.Plan) []driver.Take) func(s *wrongStore) {
+	return func(s *wrongStore) {
 		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 			c := *p
 			c.Takes = change(p)
 			o := c.Outcome()
-			if err := s.right.Reserve(ctx, now, &c, o); err != nil {
+			if err := s.fullStore.Reserve(ctx, now, &c, o); err != nil {
 				return err
 			}
 			limits, taken := out.Limits, out.Taken
@@ -203,16 +203,16 @@ func planning(change func(p *driver.Plan) []driver.Take) func(s *store) {
 }
 
 // takingStores are wrong in Reserve.
-func takingStores() []broken {
-	return []broken{
-		{"what was taken is in another order", "3.2", taking(func(o *outcome) { slices.Reverse(o.Taken) })},
-		{"a denied outcome has no statuses", "seam", taking(func(o *outcome) {
+func takingStores() []storeVariant {
+	return []storeVariant{
+		{"what was taken is in another order", "3.2", taking(func(o *storeOutcome) { slices.Reverse(o.Taken) })},
+		{"a denied outcome has no statuses", "seam", taking(func(o *storeOutcome) {
 			if o.Denied {
 				clear(o.Limits)
 			}
 		})},
-		{"an outcome has nanoseconds", "1.2", taking(func(o *outcome) { o.At = o.now })},
-		{"the parts are added up in place", "seam", reserving(func(o *outcome) {
+		{"an outcome has nanoseconds", "1.2", taking(func(o *storeOutcome) { o.At = o.now })},
+		{"the parts are added up in place", "seam", reserving(func(o *storeOutcome) {
 			for i := range o.plan.Takes {
 				o.plan.Takes[i].Parts[0].Units = o.plan.Takes[i].Cost()
 			}
@@ -231,33 +231,33 @@ func takingStores() []broken {
 	}
 }
 
-// settlingStores are wrong in Settle.
-func settlingStores() []broken {
-	return []broken{
-		{"parts are changed in place", "seam", settled(func(o *outcome) {
+// updateStores are wrong in Settle.
+func updateStores() []storeVariant {
+	return []storeVariant{
+		{"parts are changed in place", "seam", settled(func(o *storeOutcome) {
 			for i := range o.update.Changes {
 				copy(o.update.Changes[i].Holding.Parts, o.update.Changes[i].Parts)
 			}
 		})},
-		{"pieces are changed in place", "seam", settled(func(o *outcome) {
+		{"pieces are changed in place", "seam", settled(func(o *storeOutcome) {
 			for i := range o.update.Changes {
 				for j := range o.update.Changes[i].Holding.Pieces {
 					o.update.Changes[i].Holding.Pieces[j].Until++
 				}
 			}
 		})},
-		{"a settle that fails is applied to the first limit", "7.10", func(s *store) {
+		{"a settle that fails is applied to the first limit", "7.10", func(s *wrongStore) {
 			s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
-				err := s.right.Update(ctx, now, u, out)
+				err := s.fullStore.Update(ctx, now, u, out)
 				if err != nil && len(u.Changes) > 1 {
 					c := *u
 					c.Changes = u.Changes[:1]
-					_ = s.right.Update(ctx, now, &c, c.Outcome())
+					_ = s.fullStore.Update(ctx, now, &c, c.Outcome())
 				}
 				return err
 			}
 		}},
-		{"a settle that fails is said to be done", "7.11", settled(func(o *outcome) {
+		{"a settle that fails is said to be done", "7.11", settled(func(o *storeOutcome) {
 			if o.err != nil {
 				o.err = nil
 				o.At = o.now.Truncate(time.Millisecond)
@@ -272,9 +272,9 @@ func settlingStores() []broken {
 }
 
 // readingStores are wrong in what they tell.
-func readingStores() []broken {
-	return []broken{
-		{"a status charges", "seam", func(s *store) {
+func readingStores() []storeVariant {
+	return []storeVariant{
+		{"a status charges", "seam", func(s *wrongStore) {
 			s.status = func(
 				ctx context.Context, now time.Time, of []driver.Judged,
 			) ([]weir.LimitStatus, error) {
@@ -285,21 +285,21 @@ func readingStores() []broken {
 						p.Takes = append(p.Takes, driver.Take{Subject: of[i].Subject, Limit: l,
 							Level: of[i].Level, Ceiling: l.Capacity, Parts: []driver.Part{{Units: 1}}})
 					}
-					_ = s.right.Reserve(ctx, now, p, p.Outcome())
+					_ = s.fullStore.Reserve(ctx, now, p, p.Outcome())
 				}
-				return s.right.Status(ctx, now, of)
+				return s.fullStore.Status(ctx, now, of)
 			}
 		}},
-		{"statuses are sorted", "seam", func(s *store) {
+		{"statuses are sorted", "seam", func(s *wrongStore) {
 			s.status = func(
 				ctx context.Context, now time.Time, of []driver.Judged,
 			) ([]weir.LimitStatus, error) {
 				sorted := slices.Clone(of)
 				slices.SortFunc(sorted, func(a, b driver.Judged) int { return strings.Compare(a.Entity, b.Entity) })
-				return s.right.Status(ctx, now, sorted)
+				return s.fullStore.Status(ctx, now, sorted)
 			}
 		}},
-		{"the configuration is read once", "8.1", func(s *store) {
+		{"the configuration is read once", "8.1", func(s *wrongStore) {
 			var mu sync.Mutex
 			known := map[weir.Subject]*weir.Config{}
 			reading(func(of weir.Subject, c *weir.Config) *weir.Config {
@@ -319,10 +319,10 @@ func readingStores() []broken {
 }
 
 // reading changes what is configured for a subject, as the store tells it.
-func reading(change func(of weir.Subject, c *weir.Config) *weir.Config) func(s *store) {
-	return func(s *store) {
+func reading(change func(of weir.Subject, c *weir.Config) *weir.Config) func(s *wrongStore) {
+	return func(s *wrongStore) {
 		s.read = func(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error) {
-			c, err := s.right.ReadConfig(ctx, of, consistent)
+			c, err := s.fullStore.ReadConfig(ctx, of, consistent)
 			if err != nil {
 				return nil, err
 			}

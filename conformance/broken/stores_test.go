@@ -14,8 +14,8 @@ import (
 )
 
 // right opens memory stores, in which nothing is wrong.
-func right() conformance.BackendHarness {
-	return conformance.BackendHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
+func right() conformance.StoreHarness {
+	return conformance.StoreHarness{Open: func(t conformance.T, s conformance.Setup) driver.Store {
 		t.Helper()
 		b, err := memory.Open(&memory.Options{Definitions: s.Definitions})
 		if err != nil {
@@ -26,7 +26,7 @@ func right() conformance.BackendHarness {
 }
 
 // everyCase are the cases for a service over a store, and for the store alone.
-func everyCase(h conformance.BackendHarness) []conformance.Case {
+func everyCase(h conformance.StoreHarness) []conformance.Case {
 	return append(h.Cases(), conformance.Cases()...)
 }
 
@@ -39,7 +39,7 @@ func TestStoresAreCaught(t *testing.T) {
 			t.Run(v.Name, func(t *testing.T) {
 				t.Parallel()
 				h := right()
-				h.Front = v.Front
+				h.Wrap = v.Front
 				if open := h.Open; v.Wrap != nil {
 					h.Open = func(t conformance.T, s conformance.Setup) driver.Store {
 						t.Helper()
@@ -84,7 +84,7 @@ func TestUnplannedStoreIsNotCaught(t *testing.T) {
 		t.Helper()
 		return broken.Recording(open(t, s))
 	}
-	h.Elsewhere = func(_ conformance.T, b driver.Store) driver.Store { return broken.Elsewhere(b) }
+	h.OpenSecond = func(_ conformance.T, b driver.Store) driver.Store { return broken.Elsewhere(b) }
 	for _, c := range everyCase(h) {
 		service := h.Service(t)
 		if c.LeftOut(&service) != "" {

@@ -40,7 +40,7 @@ type leaseTable struct {
 	lifetime int64
 	memory   int64
 	size     int
-	early    int64    // one past the newest ID time that was forgotten early
+	horizon  int64    // one past the newest ID time that was forgotten early
 	live     []*lease // in the order in which they were reserved or renewed
 	ended    []*lease // in the order in which they ended
 }
@@ -48,9 +48,9 @@ type leaseTable struct {
 // newLeaseTable returns a table whose leases live for an hour, and that remembers a million ended
 // ones for ten minutes each, unless the options say otherwise (6.3, 6.4).
 func newLeaseTable(s Settings) leaseTable {
-	opened := instant(s.Start)
+	opened := unixMS(s.Start)
 	return leaseTable{
-		now: opened, opened: opened, early: opened,
+		now: opened, opened: opened, horizon: opened,
 		lifetime: orDefault(s.Options.LeaseLifetime, time.Hour).Milliseconds(),
 		memory:   orDefault(s.Options.LeaseMemory, 10*time.Minute).Milliseconds(),
 		size:     orDefault(s.Options.LeaseMemorySize, 1_000_000),
@@ -111,7 +111,7 @@ func (m *Model) expires(now int64, holdings []*Holding) int64 {
 		}
 	}
 	lifetime := m.table.lifetime
-	return m.points.Until.pass(Term{Cause: Leased, From: now, Length: lifetime, Timeout: timeout},
+	return m.points.Until.pass(Expiry{Cause: Leased, From: now, Length: lifetime, Timeout: timeout},
 		now+max(lifetime, timeout))
 }
 
@@ -163,7 +163,7 @@ func (m *Model) forgotten(e *lease, now int64) bool {
 	}
 	memory := m.table.memory
 	return now > m.points.Until.pass(
-		Term{Cause: Remembered, From: e.endedAt, Length: memory, IDTime: idMS(e.id)},
+		Expiry{Cause: Remembered, From: e.endedAt, Length: memory, IDTime: idMS(e.id)},
 		max(e.endedAt, idMS(e.id))+memory)
 }
 
@@ -174,7 +174,7 @@ func (t *leaseTable) drop() {
 	t.ended = t.ended[1:]
 }
 
-func (t *leaseTable) forgotEarly(e *lease) { t.early = max(t.early, idMS(e.id)+1) }
+func (t *leaseTable) forgotEarly(e *lease) { t.horizon = max(t.horizon, idMS(e.id)+1) }
 
 // Horizon is what the oldest time of an unknown lease ID depends on (6.2).
 type Horizon struct {
@@ -191,7 +191,7 @@ func (h Horizon) Oldest() int64 { return max(h.Now-h.Memory, h.Early, h.Opened) 
 // checkID refuses an ID that is older than the horizon, or more than a minute ahead (6.1).
 func (m *Model) checkID(id weir.LeaseID) error {
 	t := &m.table
-	h := Horizon{t.now, t.memory, t.early, t.opened}
+	h := Horizon{t.now, t.memory, t.horizon, t.opened}
 	var err error
 	if idMS(id) < m.points.Horizon.pass(h, h.Oldest()) {
 		err = invalid("lease_id", "is too old")

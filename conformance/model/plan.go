@@ -9,7 +9,7 @@ import (
 
 // Take is what a request asks of one limit of one (entity, resource).
 type Take struct {
-	*Reach
+	*ReachedSubject
 	Limit weir.Limit
 	// Ceiling is what the use may come to, in units (5.3).
 	Ceiling int64
@@ -20,7 +20,7 @@ type Take struct {
 // plan returns what a request asks of which limits, in the order of judging, or what is wrong with
 // it. The order is: charges as given, each entity before its parent, limits by name (3.7).
 func (m *Model) plan(c *Content) ([]*Take, error) {
-	reached, err := m.reach(c)
+	reached, err := m.reachedSubjects(c)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (m *Model) plan(c *Content) ([]*Take, error) {
 	var takes []*Take
 	for _, r := range reached {
 		for _, l := range r.Limits {
-			takes = append(takes, &Take{r, l, ceiling(&l, c.Brought, r.Named), parts(&l, c.Charges, r)})
+			takes = append(takes, &Take{r, l, ceiling(&l, c.Brought, r.Named), partsOf(&l, c.Charges, r)})
 		}
 	}
 	var asked []*Take
@@ -48,7 +48,7 @@ func (m *Model) plan(c *Content) ([]*Take, error) {
 
 // checkBrought refuses a brought limit that no named entity has (an unknown limit), and one of
 // another kind (invalid), whichever comes first by name (5.4).
-func checkBrought(brought []weir.Limit, reached []*Reach) error {
+func checkBrought(brought []weir.Limit, reached []*ReachedSubject) error {
 	for _, b := range brought {
 		known, sameKind := false, true
 		for _, r := range reached {
@@ -67,9 +67,9 @@ func checkBrought(brought []weir.Limit, reached []*Reach) error {
 	return nil
 }
 
-// parts returns what the charges that reach a limit ask of it (3.2). If none of them names a
+// partsOf returns what the charges that reach a limit ask of it (3.2). If none of them names a
 // concurrency limit, the first one asks for 1 (3.3).
-func parts(l *weir.Limit, charges []weir.Charge, r *Reach) []driver.Part {
+func partsOf(l *weir.Limit, charges []weir.Charge, r *ReachedSubject) []driver.Part {
 	var out []driver.Part
 	for _, c := range r.Charges {
 		if n, named := charges[c].Costs[l.Name]; named {

@@ -37,7 +37,7 @@ func namesNothing(totals []weir.Costs) bool {
 func sameCosts(a, b weir.Costs) bool { return maps.Equal(a, b) }
 
 func (m *Model) same(was, is *Content) bool {
-	return m.points.Same.pass(Twice{was, is}, was.Same(is))
+	return m.points.Same.pass(RepeatedCall{was, is}, was.Same(is))
 }
 
 func invalid(field, reason string) *weir.Error { return fault(weir.Invalid, field, reason) }

@@ -20,8 +20,8 @@ const (
 	Void     Reaction = "void" // unknown, and the ID is ended
 )
 
-// Cell is a cell of the table in section 6.
-type Cell struct {
+// TableCell is a cell of the table in section 6.
+type TableCell struct {
 	Verb weir.Verb
 	// State is the lease's; empty if the lease is not known.
 	State driver.LeaseState
@@ -33,10 +33,10 @@ type Cell struct {
 	Refused bool
 }
 
-func (m *Model) react(c Cell) Reaction { return m.points.React.pass(c, React(c)) }
+func (m *Model) react(c TableCell) Reaction { return m.points.React.pass(c, React(c)) }
 
 // React is the table of section 6.
-func React(c Cell) Reaction {
+func React(c TableCell) Reaction {
 	switch c.State {
 	case "":
 		return reactUnknown(c)
@@ -55,7 +55,7 @@ func React(c Cell) Reaction {
 
 // reactUnknown is the column of unknown leases. A cancel ends the ID, unless a reserve with it
 // would be refused (6.7).
-func reactUnknown(c Cell) Reaction {
+func reactUnknown(c TableCell) Reaction {
 	switch {
 	case c.Verb == weir.VerbReserve:
 		return Do
@@ -75,7 +75,7 @@ func reactVoided(v weir.Verb) Reaction {
 	return Unknown
 }
 
-func reactLive(c Cell) Reaction {
+func reactLive(c TableCell) Reaction {
 	switch c.Verb {
 	case weir.VerbReserve:
 		if c.Same {

@@ -28,7 +28,7 @@ func checkTotals(totals []weir.Costs) error {
 }
 
 // standFor returns what a lease shall stand for after a settlement: the parts of each holding.
-func (m *Model) standFor(e *lease, s *settling) ([][]driver.Part, error) {
+func (m *Model) standFor(e *lease, s *update) ([][]driver.Part, error) {
 	totals, err := byKey(e.content, e.holdings, s.totals)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (m *Model) standFor(e *lease, s *settling) ([][]driver.Part, error) {
 		if err := m.refuse("7.4", checkSlots(h, to[i])); err != nil {
 			return nil, err
 		}
-		to[i] = m.points.StandFor.pass(&Settled{h, s.verb, e.content, to[i], totals},
+		to[i] = m.points.StandFor.pass(&UpdatedHolding{h, s.verb, e.content, to[i], totals},
 			ending(s.verb, h, to[i]))
 		if !countable(h.Limit.Kind, cost(to[i])) {
 			err := m.refuseTake("1.1", &h.Take, uncountable("totals."+h.Limit.Name))

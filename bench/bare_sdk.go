@@ -38,7 +38,7 @@ type bareSDK struct {
 }
 
 // openBareSDK lets weir make its writes for a while, copies them, and closes weir.
-func openBareSDK(ctx context.Context, s *spec) (*world, error) {
+func openBareSDK(ctx context.Context, s *spec) (*workload, error) {
 	updates, parents, err := copyWrites(ctx, s)
 	if err != nil {
 		return nil, err
@@ -62,11 +62,11 @@ func openBareSDK(ctx context.Context, s *spec) (*world, error) {
 	w := &work{}
 	for i := range s.Callers {
 		entities := s.cycle(i)
-		w.callers = append(w.callers, func(ctx context.Context) (outcome, error) {
+		w.callers = append(w.callers, func(ctx context.Context) (opResult, error) {
 			return admitted, b.call(ctx, s.Entities[entities.next()])
 		})
 	}
-	return &world{works: map[string]*work{workReserve: w}, counts: b.requests.counts}, nil
+	return &workload{works: map[string]*work{workReserve: w}, counts: b.requests.counts}, nil
 }
 
 // copyWrites lets weir make calls, and returns for each entity the update that it usually makes,
@@ -80,7 +80,7 @@ func copyWrites(
 	}
 	w := t.world(s)
 	defer func() { err = errors.Join(err, w.close()) }()
-	calls := &order{Work: workReserve, Ops: s.Warm}
+	calls := &command{Work: workReserve, Ops: s.Warm}
 	if _, err := w.obey(ctx, calls); err != nil {
 		return nil, 0, err
 	}

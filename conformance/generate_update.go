@@ -12,10 +12,10 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// settle is a verb on a lease in one of the states, which may be unknown.
-func settle(states ...driver.LeaseState) *rapid.Generator[move] {
+// drawUpdate is a verb on a lease in one of the states, which may be unknown.
+func drawUpdate(states ...driver.LeaseState) *rapid.Generator[action] {
 	totals := drawTotals()
-	return rapid.Custom(func(t *rapid.T) move {
+	return rapid.Custom(func(t *rapid.T) action {
 		verb := sample(t, "verb", opComplete, opExtend, opAdjust, opCancel, opAdjust)
 		state := sample(t, "state", states...)
 		which, more := rapid.Uint8().Draw(t, "lease"), rapid.Bool().Draw(t, "an adjusted one")
@@ -42,16 +42,16 @@ func settle(states ...driver.LeaseState) *rapid.Generator[move] {
 
 // adjusted is a live lease that was adjusted, so that its units were taken at several instants, or
 // e.
-func (m *machine) adjusted(e *tracked) *tracked {
-	if o := m.live(func(o *tracked) bool { return o.adjust.Seq > 0 }); e.adjust.Seq == 0 && o != nil {
+func (m *machine) adjusted(e *trackedLease) *trackedLease {
+	if o := m.live(func(o *trackedLease) bool { return o.adjust.Seq > 0 }); e.adjust.Seq == 0 && o != nil {
 		return o
 	}
 	return e
 }
 
-// settleAgain repeats the last adjust of a lease or its complete, or comes with an older number.
-func settleAgain() *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+// drawRepeat repeats the last adjust of a lease or its complete, or comes with an older number.
+func drawRepeat() *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		which, back := rapid.Uint8().Draw(t, "lease"), oneIn(t, "a complete", 4)
 		older, other := rapid.Uint8().Draw(t, "older"), oneIn(t, "other totals", 3)
 		return func(m *machine) {
@@ -83,8 +83,8 @@ func settleAgain() *rapid.Generator[move] {
 // growAndShrink lets a lease take units at several instants and give some back, and watches them
 // return. Half of the time what the lease had of windows has returned before: only then is it to be
 // seen which units it gives back, as those that it takes earlier return with the first ones.
-func growAndShrink() *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+func growAndShrink() *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		which, number := rapid.Uint8().Draw(t, "lease"), rapid.Uint8().Draw(t, "number")
 		step := rapid.Custom(func(t *rapid.T) [2]int64 {
 			return [2]int64{between(t, "factor", 0, 3), between(t, "ms", 0, 5000)}
@@ -92,7 +92,7 @@ func growAndShrink() *rapid.Generator[move] {
 		steps := rapid.SliceOfN(step, 0, 4).Draw(t, "steps")
 		looks, late := between(t, "looks", 0, 2), rapid.Bool().Draw(t, "late")
 		return func(m *machine) {
-			var e *tracked
+			var e *trackedLease
 			if late {
 				e = m.returned()
 			}
@@ -126,7 +126,7 @@ func growAndShrink() *rapid.Generator[move] {
 }
 
 // resize adjusts a lease to so many times what it reserved, and a few more.
-func (m *machine) resize(e *tracked, factor, more int64) {
+func (m *machine) resize(e *trackedLease, factor, more int64) {
 	o := Op{Verb: opAdjust, ID: e.reserve.ID, Seq: e.adjust.Seq + 1}
 	for _, c := range e.reserve.Charges {
 		set := make(weir.Costs)
@@ -142,8 +142,8 @@ func (m *machine) resize(e *tracked, factor, more int64) {
 
 // returned goes to where the units have returned that a live lease took of windows, and returns the
 // lease; nil if there is none.
-func (m *machine) returned() *tracked {
-	e := m.live(func(e *tracked) bool {
+func (m *machine) returned() *trackedLease {
+	e := m.live(func(e *trackedLease) bool {
 		end := m.model.WindowsEnd(e.reserve.ID)
 		return !end.IsZero() && end.Before(e.expires)
 	})
@@ -153,35 +153,35 @@ func (m *machine) returned() *tracked {
 	return e
 }
 
-// totals says what a lease turns out to use: a list of words and numbers, which begins again where
+// totalChoices says what a lease turns out to use: a list of words and numbers, which begins again where
 // a lease has more costs.
-type totals struct {
-	each []total
+type totalChoices struct {
+	each []totalChoice
 	// none gives none at all, joint one set for all charges, unkeyed a set for each charge of a lease
 	// that is keyed.
 	none, joint, unkeyed bool
 }
 
-type total struct {
+type totalChoice struct {
 	how   string
 	units uint64
 }
 
-func drawTotals() *rapid.Generator[totals] {
-	each := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) total {
-		return total{
+func drawTotals() *rapid.Generator[totalChoices] {
+	each := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) totalChoice {
+		return totalChoice{
 			sample(t, "how", "up to all", "a few more", "up to all", "all", "nothing", "twice", "unnamed",
 				"unnamed"),
 			rapid.Uint64().Draw(t, "units"),
 		}
 	}), 1, 4)
-	return rapid.Custom(func(t *rapid.T) totals {
-		return totals{each.Draw(t, "each"), oneIn(t, "none", 8), oneIn(t, "joint", 3), oneIn(t, "unkeyed", 8)}
+	return rapid.Custom(func(t *rapid.T) totalChoices {
+		return totalChoices{each.Draw(t, "each"), oneIn(t, "none", 8), oneIn(t, "joint", 3), oneIn(t, "unkeyed", 8)}
 	})
 }
 
 // of are such as a lease can stand for: one set, one for each charge, or none.
-func (u *totals) of(e *tracked) []weir.Costs {
+func (u *totalChoices) of(e *trackedLease) []weir.Costs {
 	if u.none {
 		return nil
 	}
@@ -200,7 +200,7 @@ func (u *totals) of(e *tracked) []weir.Costs {
 	if e.reserve.Keyed && !u.unkeyed {
 		return []weir.Costs{fullNames(e.reserve.Charges, sets)}
 	}
-	if len(sets) > 1 && u.joint && apart(e.reserve.Charges) {
+	if len(sets) > 1 && u.joint && disjoint(e.reserve.Charges) {
 		for _, set := range sets[1:] {
 			maps.Copy(sets[0], set)
 		}
@@ -210,7 +210,7 @@ func (u *totals) of(e *tracked) []weir.Costs {
 }
 
 // of is what a lease that reserved n units may turn out to use. Slots cannot grow.
-func (o *total) of(n int64, slots bool) int64 {
+func (o *totalChoice) of(n int64, slots bool) int64 {
 	upTo := int64(o.units % uint64(n+1))
 	switch {
 	case o.how == "nothing":
@@ -236,8 +236,8 @@ func fullNames(charges []weir.Charge, totals []weir.Costs) weir.Costs {
 	return set
 }
 
-// apart is true where no two charges name the same limit.
-func apart(charges []weir.Charge) bool {
+// disjoint is true where no two charges name the same limit.
+func disjoint(charges []weir.Charge) bool {
 	seen := make(map[string]bool)
 	for _, c := range charges {
 		for name := range c.Costs {
@@ -251,8 +251,8 @@ func apart(charges []weir.Charge) bool {
 }
 
 // twice is a live lease that names a limit more than once. It makes one if there is none.
-func (m *machine) twice() *tracked {
-	is := func(e *tracked) bool { return !e.reserve.Keyed && !apart(e.reserve.Charges) }
+func (m *machine) twice() *trackedLease {
+	is := func(e *trackedLease) bool { return !e.reserve.Keyed && !disjoint(e.reserve.Charges) }
 	if e := m.live(is); e != nil {
 		return e
 	}
@@ -263,15 +263,15 @@ func (m *machine) twice() *tracked {
 }
 
 // slots is true where a name is one of a concurrency limit, which cannot grow.
-func (e *tracked) slots(name string) bool {
+func (e *trackedLease) slots(name string) bool {
 	return slices.ContainsFunc(e.limits, func(l weir.LimitStatus) bool {
 		return l.Limit == name && l.Kind == weir.Concurrency
 	})
 }
 
-// settleWrong is a settlement that does not fit its lease, or is malformed.
-func settleWrong(charge *rapid.Generator[charging]) *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+// drawWrongUpdate is a settlement that does not fit its lease, or is malformed.
+func drawWrongUpdate(charge *rapid.Generator[chargeChoice]) *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		mistake := between(t, "mistake", 0, 15)
 		completes := rapid.Bool().Draw(t, "completes")
 		which, bad := rapid.Uint8().Draw(t, "lease"), sample(t, "name", badNames()...)

@@ -8,9 +8,9 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// stage is a world on which a case plays, with the words that cases are written in. The ones that
+// caseWorld is a world on which a case plays, with the words that cases are written in. The ones that
 // expect something end the case if it does not happen.
-type stage struct {
+type caseWorld struct {
 	T
 	World
 	h Harness
@@ -19,7 +19,7 @@ type stage struct {
 }
 
 // Advance moves the world's time.
-func (s *stage) Advance(d time.Duration) {
+func (s *caseWorld) Advance(d time.Duration) {
 	if now := s.Now(); now.After(s.latest) {
 		s.latest = now
 	}
@@ -29,8 +29,8 @@ func (s *stage) Advance(d time.Duration) {
 // resource is what cases charge unless they say otherwise.
 const resource = "m"
 
-// scene opens a world, plays a case on it and closes it.
-func scene(set Setup, play func(s *stage)) func(T, Harness) {
+// onWorld opens a world, plays a case on it and closes it.
+func onWorld(set Setup, play func(s *caseWorld)) func(T, Harness) {
 	return func(t T, h Harness) {
 		t.Helper()
 		s := open(t, h, set)
@@ -43,7 +43,7 @@ func scene(set Setup, play func(s *stage)) func(T, Harness) {
 	}
 }
 
-func open(t T, h Harness, set Setup) *stage {
+func open(t T, h Harness, set Setup) *caseWorld {
 	t.Helper()
 	if set.Start.IsZero() {
 		set.Start = begin()
@@ -51,7 +51,7 @@ func open(t T, h Harness, set Setup) *stage {
 	if set.Definitions == nil {
 		set.Definitions = &weir.Definitions{}
 	}
-	return &stage{T: t, World: h.Open(t, set), h: h}
+	return &caseWorld{T: t, World: h.Open(t, set), h: h}
 }
 
 // ask is a request on the usual resource.
@@ -74,7 +74,7 @@ func with(id weir.LeaseID, r *weir.Request) *weir.Request {
 }
 
 // admit expects a request to be admitted.
-func (s *stage) admit(r *weir.Request) *weir.Lease {
+func (s *caseWorld) admit(r *weir.Request) *weir.Lease {
 	s.Helper()
 	l, err := s.Reserve(s.Context(), r)
 	if err != nil {
@@ -84,7 +84,7 @@ func (s *stage) admit(r *weir.Request) *weir.Lease {
 }
 
 // deny expects a request to be denied, and the denial to be consistent.
-func (s *stage) deny(r *weir.Request) *weir.DeniedError {
+func (s *caseWorld) deny(r *weir.Request) *weir.DeniedError {
 	s.Helper()
 	l, err := s.Reserve(s.Context(), r)
 	d, ok := errors.AsType[*weir.DeniedError](err)
@@ -113,7 +113,7 @@ func (s *stage) deny(r *weir.Request) *weir.DeniedError {
 }
 
 // fail expects a request to be refused with a code.
-func (s *stage) fail(code weir.Code, r *weir.Request) *weir.Error {
+func (s *caseWorld) fail(code weir.Code, r *weir.Request) *weir.Error {
 	s.Helper()
 	l, err := s.Reserve(s.Context(), r)
 	if err == nil {
@@ -123,7 +123,7 @@ func (s *stage) fail(code weir.Code, r *weir.Request) *weir.Error {
 }
 
 // refused expects an error with a code, or with any if it is empty, which is no denial.
-func (s *stage) refused(code weir.Code, err error) *weir.Error {
+func (s *caseWorld) refused(code weir.Code, err error) *weir.Error {
 	s.Helper()
 	e, ok := errors.AsType[*weir.Error](err)
 	if !ok || code != "" && (e.Code != code || !errors.Is(err, code)) {
@@ -136,7 +136,7 @@ func (s *stage) refused(code weir.Code, err error) *weir.Error {
 }
 
 // refuses expects a verb to be refused with a code.
-func (s *stage) refuses(code weir.Code) func(*weir.Receipt, error) {
+func (s *caseWorld) refuses(code weir.Code) func(*weir.Receipt, error) {
 	s.Helper()
 	return func(r *weir.Receipt, err error) {
 		s.Helper()
@@ -148,7 +148,7 @@ func (s *stage) refuses(code weir.Code) func(*weir.Receipt, error) {
 }
 
 // done expects a verb to succeed.
-func (s *stage) done(r *weir.Receipt, err error) *weir.Receipt {
+func (s *caseWorld) done(r *weir.Receipt, err error) *weir.Receipt {
 	s.Helper()
 	if err != nil {
 		s.Fatalf("at %s: got %v, want a receipt", s.clock(), err)
@@ -156,35 +156,35 @@ func (s *stage) done(r *weir.Receipt, err error) *weir.Receipt {
 	return r
 }
 
-func (s *stage) adjust(l *weir.Lease, seq int64, totals ...weir.Costs) *weir.Receipt {
+func (s *caseWorld) adjust(l *weir.Lease, seq int64, totals ...weir.Costs) *weir.Receipt {
 	s.Helper()
 	return s.done(s.Adjust(s.Context(), l.ID, seq, totals))
 }
 
-func (s *stage) complete(l *weir.Lease, actuals ...weir.Costs) *weir.Receipt {
+func (s *caseWorld) complete(l *weir.Lease, actuals ...weir.Costs) *weir.Receipt {
 	s.Helper()
 	return s.done(s.Complete(s.Context(), l.ID, actuals))
 }
 
-func (s *stage) cancel(l *weir.Lease) *weir.Receipt {
+func (s *caseWorld) cancel(l *weir.Lease) *weir.Receipt {
 	s.Helper()
 	return s.done(s.Cancel(s.Context(), l.ID))
 }
 
-func (s *stage) extend(l *weir.Lease) *weir.Receipt {
+func (s *caseWorld) extend(l *weir.Lease) *weir.Receipt {
 	s.Helper()
 	return s.done(s.Extend(s.Context(), l.ID))
 }
 
 // configure expects a change of definitions to be taken.
-func (s *stage) configure(d *weir.Definitions) {
+func (s *caseWorld) configure(d *weir.Definitions) {
 	s.Helper()
 	if err := s.Configure(d); err != nil {
 		s.Fatalf("configure: %v", err)
 	}
 }
 
-func (s *stage) clock() string { return s.Now().UTC().Format("2006-01-02T15:04:05.000000") }
+func (s *caseWorld) clock() string { return s.Now().UTC().Format("2006-01-02T15:04:05.000000") }
 
 // outcome says in words what a reservation came to.
 func outcome(l *weir.Lease, err error) string {

@@ -12,20 +12,20 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// Table counts what random operations have met.
-type Table struct {
+// Coverage counts what random operations have met.
+type Coverage struct {
 	// Cells is how often each verb had each outcome.
 	Cells map[model.Note]int
 	// Seen is what time did to limits and leases.
-	Seen model.Seen
+	Seen model.TimeEvents
 	// DST is how often a zone of the definitions changed its offset on the way.
 	DST int
 }
 
-func newTable() *Table { return &Table{Cells: make(map[model.Note]int)} }
+func newTable() *Coverage { return &Coverage{Cells: make(map[model.Note]int)} }
 
 // Ops is how many operations there were.
-func (t *Table) Ops() int {
+func (t *Coverage) Ops() int {
 	n := 0
 	for _, count := range t.Cells {
 		n += count
@@ -34,14 +34,14 @@ func (t *Table) Ops() int {
 }
 
 // count counts an outcome. The table may be nil.
-func (t *Table) count(n model.Note) {
+func (t *Coverage) count(n model.Note) {
 	if t != nil {
 		t.Cells[n]++
 	}
 }
 
 // merge adds what a run has met. The table may be nil.
-func (t *Table) merge(l *lockstep) {
+func (t *Coverage) merge(l *lockstep) {
 	if t == nil {
 		return
 	}
@@ -56,7 +56,7 @@ func (t *Table) merge(l *lockstep) {
 }
 
 // Rare are the possible outcomes that were met less than so many times, and the kinds of event.
-func (t *Table) Rare(h *Harness, least int) []string {
+func (t *Coverage) Rare(h *Harness, least int) []string {
 	var rare []string
 	for _, cell := range possible(h) {
 		if n := t.Cells[cell]; n < least {
@@ -71,17 +71,17 @@ func (t *Table) Rare(h *Harness, least int) []string {
 	return rare
 }
 
-type event struct {
+type timeEvent struct {
 	name  string
 	count int
 }
 
 // events are what time can do to the kinds that a store has.
-func (t *Table) events(h *Harness) []event {
-	var events []event
+func (t *Coverage) events(h *Harness) []timeEvent {
+	var events []timeEvent
 	has := func(k weir.Kind, name string, count int) {
 		if slices.Contains(h.Traits.Kinds, k) {
-			events = append(events, event{name, count})
+			events = append(events, timeEvent{name, count})
 		}
 	}
 	has(weir.Bucket, "refills", t.Seen.Refills)
@@ -90,11 +90,11 @@ func (t *Table) events(h *Harness) []event {
 	has(weir.Budget, "period rollovers", t.Seen.Rollovers)
 	has(weir.Budget, "daylight saving changes", t.DST)
 	return append(events,
-		event{"leases expired", t.Seen.Expired}, event{"leases forgotten early", t.Seen.Early})
+		timeEvent{"leases expired", t.Seen.Expired}, timeEvent{"leases forgotten early", t.Seen.Early})
 }
 
 // String returns the table as lines: the count, the verb and the outcome.
-func (t *Table) String() string {
+func (t *Coverage) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9d operations\n", t.Ops())
 	cells := slices.SortedFunc(maps.Keys(t.Cells), func(x, y model.Note) int {

@@ -16,11 +16,11 @@ import (
 const seamLine = "seam"
 
 // seamCases are what a store owes to the limiter.
-func seamCases() []backendCase {
+func seamCases() []storeCase {
 	b := only(weir.Bucket)
 	cascade, lists := Needs{Kinds: b.Kinds, Depth: 1}, Needs{Kinds: b.Kinds, Lists: true}
-	ten := Setup{Definitions: everybody(slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10))}
-	cases := []backendCase{
+	ten := Setup{Definitions: systemLimits(slowLimit(weir.Bucket, "n", 10), slowLimit(weir.Bucket, "m", 10))}
+	cases := []storeCase{
 		{"traits make sense", seamLine, Needs{}, honestTraits},
 		{"an unsupported kind is refused", seamLine, Needs{}, unsupportedKinds},
 		{"an unsupported shadow limit is refused", seamLine, b, unsupportedShadow},
@@ -35,9 +35,9 @@ func seamCases() []backendCase {
 			onSeam(Setup{Definitions: parentSmaller()}, undeclaredParent)},
 		{"nothing is locked while the plan is made", seamLine, b, onSeam(ten, planUnlocked)},
 		{"a process that knows nothing charges what is configured", seamLine, b,
-			onSeam(Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}, coldProcess)},
+			onSeam(Setup{Definitions: systemLimits(slowLimit(weir.Bucket, "n", 10))}, coldProcess)},
 		{"a plan by definitions that have changed is stale, or is taken whole", seamLine, b,
-			onSeam(Setup{Definitions: everybody(slow(weir.Bucket, "n", 10))}, stalePlan)},
+			onSeam(Setup{Definitions: systemLimits(slowLimit(weir.Bucket, "n", 10))}, stalePlan)},
 		{"a failed settle changes nothing", "7.10", Needs{Kinds: []weir.Kind{weir.Bucket}},
 			onSeam(ten, failedSettle)},
 		{"status creates nothing", seamLine, b, onSeam(ten, statusCreates)},
@@ -46,15 +46,15 @@ func seamCases() []backendCase {
 		{"the store is closed with its limiter", seamLine, b, closesOnce},
 	}
 	for _, k := range allKinds() {
-		set := Setup{Definitions: everybody(slow(k, "n", 10))}
+		set := Setup{Definitions: systemLimits(slowLimit(k, "n", 10))}
 		name := "settling leaves the holdings as they are: " + string(k)
-		run := onSeam(set, func(s *seam) { holdingsKept(s, k) })
-		cases = append(cases, backendCase{name, seamLine, only(k), run})
+		run := onSeam(set, func(s *storeDriver) { holdingsKept(s, k) })
+		cases = append(cases, storeCase{name, seamLine, only(k), run})
 	}
 	return cases
 }
 
-func honestTraits(t T, h BackendHarness) {
+func honestTraits(t T, h StoreHarness) {
 	b := h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}})
 	defer func() { _ = b.Close() }()
 	traits := b.Traits()
@@ -70,33 +70,33 @@ func honestTraits(t T, h BackendHarness) {
 
 // unsupportedKinds lets the store do less than it can, one kind at a time: the limiter must refuse
 // that kind wherever it could come from.
-func unsupportedKinds(t T, h BackendHarness) {
+func unsupportedKinds(t T, h StoreHarness) {
 	for _, kind := range allKinds() {
 		store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
 		store.traits.Kinds = slices.DeleteFunc(slices.Clone(store.traits.Kinds),
 			func(k weir.Kind) bool { return k == kind })
-		unsupportedLimit(t, h, store, slow(kind, "n", 10))
+		unsupportedLimit(t, h, store, slowLimit(kind, "n", 10))
 	}
 }
 
 // unsupportedShadow does the same with shadow limits.
-func unsupportedShadow(t T, h BackendHarness) {
+func unsupportedShadow(t T, h StoreHarness) {
 	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
 	store.traits.NoShadow = true
-	unsupportedLimit(t, h, store, shadowed(slow(weir.Bucket, "n", 10)))
+	unsupportedLimit(t, h, store, shadowed(slowLimit(weir.Bucket, "n", 10)))
 }
 
-func unsupportedLimit(t T, h BackendHarness, store *faulty, mine weir.Limit) {
+func unsupportedLimit(t T, h StoreHarness, store *faultyStore, mine weir.Limit) {
 	t.Helper()
 	_, err := limiter.New(store.backend(), &limiter.Options{Limits: []weir.Limit{mine}})
-	s := &stage{T: t, World: &backendWorld{timekeeper: NewClock(begin())}}
+	s := &caseWorld{T: t, World: &storeWorld{timekeeper: NewClock(begin())}}
 	s.unsupported(err)
 	w := h.world(t, Setup{Start: begin()}, store.backend())
 	s.World = w
 	_, err = w.Reserve(t.Context(), bringing(ask("a", cost(1)), mine))
 	s.unsupported(err)
 	for _, d := range []*weir.Definitions{
-		everybody(mine),
+		systemLimits(mine),
 		{Resources: map[string][]weir.Limit{"m": {mine}}},
 		{Entities: map[string]weir.EntityDefinition{"a": {Limits: map[string][]weir.Limit{"m": {mine}}}}},
 	} {
@@ -110,14 +110,14 @@ func unsupportedLimit(t T, h BackendHarness, store *faulty, mine weir.Limit) {
 	}
 }
 
-func (s *stage) unsupported(err error) {
+func (s *caseWorld) unsupported(err error) {
 	s.Helper()
 	if !errors.Is(err, weir.Unsupported) || isDenial(err) {
 		s.Fatalf("got %v, want %q", err, weir.Unsupported)
 	}
 }
 
-func tooDeep(t T, h BackendHarness) {
+func tooDeep(t T, h StoreHarness) {
 	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
 	defer func() { _ = store.Close() }()
 	depth := min(store.traits.CascadeDepth, 8)
@@ -129,7 +129,7 @@ func tooDeep(t T, h BackendHarness) {
 	}
 }
 
-func planOrder(s *seam) {
+func planOrder(s *storeDriver) {
 	charges := []weir.Charge{
 		charge("parent", weir.Costs{"n": 1}),
 		charge("child", weir.Costs{"n": 1, "m": 1}),
@@ -163,7 +163,7 @@ func sum(parts []driver.Part) (total int64) {
 	return total
 }
 
-func deniedOutcome(s *seam) {
+func deniedOutcome(s *storeDriver) {
 	s.reserve(charge("a", cost(8)))
 	_, out := s.reserve(charge("b", cost(1)), charge("a", cost(3)))
 	if !out.Denied || len(out.Limits) != 2 || !out.Limits[1].Exceeded {
@@ -178,7 +178,7 @@ func deniedOutcome(s *seam) {
 	}
 }
 
-func outcomeAt(s *seam) {
+func outcomeAt(s *storeDriver) {
 	at := s.now
 	s.now = at.Add(900 * time.Microsecond)
 	r, out := s.reserve(charge("a", cost(3)))
@@ -193,7 +193,7 @@ func outcomeAt(s *seam) {
 }
 
 // limiter returns a limiter over the store, which it does not close.
-func (s *seam) limiter() *limiter.Limiter {
+func (s *storeDriver) limiter() *limiter.Limiter {
 	s.Helper()
 	l, err := limiter.New(s.store, &limiter.Options{
 		Now: func() time.Time { return s.now }, StoreTimeout: 10 * time.Second,
@@ -206,7 +206,7 @@ func (s *seam) limiter() *limiter.Limiter {
 
 // planError has the store fail to say what is configured: of an entity that is not known yet, and
 // of one that is, of which something may have been taken meanwhile.
-func planError(s *seam) {
+func planError(s *storeDriver) {
 	s.reserve(charge("known", cost(1)))
 	for _, code := range []weir.Code{weir.NotFound, weir.PermissionDenied, weir.Unavailable} {
 		for _, entity := range []string{"a", "known"} {
@@ -215,7 +215,7 @@ func planError(s *seam) {
 			if !errors.Is(err, code) {
 				s.Fatalf("got %v, %v, want %q", l, err, code)
 			}
-			s.faulty.heal()
+			s.faulty.clearFaults()
 		}
 	}
 	if a, known := s.available("a", "n"), s.available("known", "n"); a != 10 || known != 9 {
@@ -224,7 +224,7 @@ func planError(s *seam) {
 }
 
 // undeclaredParent tells of the parent that nobody has declared it.
-func undeclaredParent(s *seam) {
+func undeclaredParent(s *storeDriver) {
 	s.faulty.told = func(of weir.Subject, c *weir.Config) { c.Known = c.Known && of.Entity != "parent" }
 	both := []string{"child n", "parent n"}
 	for range 2 { // the second time the store may know both
@@ -242,7 +242,7 @@ func undeclaredParent(s *seam) {
 }
 
 // planUnlocked asks the store for something else while the configuration is read.
-func planUnlocked(s *seam) {
+func planUnlocked(s *storeDriver) {
 	s.reserve(charge("a", cost(1)))
 	s.faulty.told = func(weir.Subject, *weir.Config) {
 		judged := []driver.Judged{{Subject: weir.Subject{Entity: "a", Resource: resource}}}
@@ -268,14 +268,14 @@ func planUnlocked(s *seam) {
 
 // coldProcess has a limiter that has read nothing yet reserve on limits that were used before: as
 // they were then, raised, and lowered. A store that takes without a plan does so by what they were.
-func coldProcess(s *seam) {
+func coldProcess(s *storeDriver) {
 	for _, tt := range []struct {
 		entity                string
 		capacity, take, after int64
 	}{{"same", 10, 3, 3}, {"raised", 20, 2, 4}, {"lowered", 5, 3, 2}} {
 		of := weir.Subject{Entity: tt.entity, Resource: resource}
 		s.reserve(charge(tt.entity, cost(4)))
-		if tt.capacity != 10 && !s.change(weir.Subject{}, slow(weir.Bucket, "n", tt.capacity)) {
+		if tt.capacity != 10 && !s.change(weir.Subject{}, slowLimit(weir.Bucket, "n", tt.capacity)) {
 			return
 		}
 		l := s.limiter()
@@ -297,18 +297,18 @@ func coldProcess(s *seam) {
 			s.Fatalf("%s: got %v and %v, want all that is left admitted and no more", tt.entity, fits, over)
 		}
 		if tt.capacity != 10 {
-			s.change(weir.Subject{}, slow(weir.Bucket, "n", 10))
+			s.change(weir.Subject{}, slowLimit(weir.Bucket, "n", 10))
 		}
 	}
 }
 
 // change changes the limits of a place as another process does. It reports false if the
 // configuration is not written through this store.
-func (s *seam) change(at weir.Subject, limits ...weir.Limit) bool {
+func (s *storeDriver) change(at weir.Subject, limits ...weir.Limit) bool {
 	s.Helper()
 	var other driver.Store = s.faulty
-	if s.opens.Elsewhere != nil {
-		other = s.opens.Elsewhere(s.T, s.faulty.Store)
+	if s.opens.OpenSecond != nil {
+		other = s.opens.OpenSecond(s.T, s.faulty.Store)
 	}
 	err := other.(driver.ConfigEditor).WriteLimits(s.Context(), s.now, at, normal(s, limits...))
 	if errors.Is(err, weir.Unsupported) {
@@ -323,10 +323,10 @@ func (s *seam) change(at weir.Subject, limits ...weir.Limit) bool {
 
 // stalePlan gives the store a plan by definitions that have been changed through it. If it notices,
 // nothing is charged and the outcome is a contended denial; the next plan is taken.
-func stalePlan(s *seam) {
+func stalePlan(s *storeDriver) {
 	r := s.reservation(charge("a", cost(7)))
 	old := s.plan(r)
-	limits := normal(s, slow(weir.Bucket, "n", 20))
+	limits := normal(s, slowLimit(weir.Bucket, "n", 20))
 	err := s.faulty.WriteLimits(s.Context(), s.now, weir.Subject{}, limits)
 	if errors.Is(err, weir.Unsupported) {
 		s.Logf("the configuration is not written through this store")
@@ -375,7 +375,7 @@ func normal(t T, limits ...weir.Limit) []weir.Limit {
 }
 
 // failedSettle asks for more than can be counted, on one limit of two.
-func failedSettle(s *seam) {
+func failedSettle(s *storeDriver) {
 	r, _ := s.reserve(charge("a", weir.Costs{"n": 3, "m": 4}))
 	deep, _ := s.reserve(charge("a", cost(0)))
 	s.settle(s.settlement(deep.ID, weir.VerbAdjust, largestBucket))
@@ -405,7 +405,7 @@ func ghosts() []weir.Subject {
 	return of
 }
 
-func statusCreates(s *seam) {
+func statusCreates(s *storeDriver) {
 	for _, st := range s.status(ghosts()...) {
 		if st.Available != 10 || st.Requested != 0 || st.Exceeded || st.RetryAfter != 0 {
 			s.Fatalf("got %+v of a limit that nobody used", st)
@@ -413,7 +413,7 @@ func statusCreates(s *seam) {
 	}
 }
 
-func statusUnlisted(s *seam) {
+func statusUnlisted(s *storeDriver) {
 	lister, ok := s.faulty.Store.(driver.SubjectLister)
 	if !ok {
 		s.Fatalf("the store is no weir.SubjectLister: its harness must have NoLists")
@@ -432,7 +432,7 @@ func statusUnlisted(s *seam) {
 	}
 }
 
-func statusOrder(s *seam) {
+func statusOrder(s *storeDriver) {
 	subject := func(e string) weir.Subject { return weir.Subject{Entity: e, Resource: resource} }
 	s.reserve(charge("b", cost(4)))
 	got := order(s.status(subject("c"), subject("b"), subject("a")))
@@ -442,7 +442,7 @@ func statusOrder(s *seam) {
 	}
 }
 
-func closesOnce(t T, h BackendHarness) {
+func closesOnce(t T, h StoreHarness) {
 	store := newFaulty(t, h.Open(t, Setup{Start: begin(), Definitions: &weir.Definitions{}}))
 	w := h.world(t, Setup{Start: begin()}, store.backend())
 	if err := w.Close(); err != nil {
@@ -455,7 +455,7 @@ func closesOnce(t T, h BackendHarness) {
 
 // holdingsKept settles in every way. The store that is driven here compares the holdings it hands
 // in with a copy.
-func holdingsKept(s *seam, k weir.Kind) {
+func holdingsKept(s *storeDriver, k weir.Kind) {
 	r, _ := s.reserve(charge("a", cost(6)), charge("b", cost(6)))
 	steps := []int64{4, 2, 1}
 	if k != weir.Concurrency {
@@ -476,9 +476,9 @@ func holdingsKept(s *seam, k weir.Kind) {
 
 // parentSmaller are a child and a parent with other limits.
 func parentSmaller() *weir.Definitions {
-	return family(
-		[]weir.Limit{slow(weir.Bucket, "n", 10), slow(weir.Bucket, "m", 10)},
-		[]weir.Limit{slow(weir.Bucket, "n", 8), slow(weir.Bucket, "k", 10)})
+	return childAndParent(
+		[]weir.Limit{slowLimit(weir.Bucket, "n", 10), slowLimit(weir.Bucket, "m", 10)},
+		[]weir.Limit{slowLimit(weir.Bucket, "n", 8), slowLimit(weir.Bucket, "k", 10)})
 }
 
 // bringing adds limits to a request.

@@ -77,7 +77,7 @@ func (s *scanner) name() string {
 	return word
 }
 
-func (s *scanner) int() int64 {
+func (s *scanner) integer() int64 {
 	word := s.take("")
 	n, err := strconv.ParseInt(word, 10, 64)
 	if err != nil {

@@ -9,27 +9,27 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// seam drives a store as the limiter does, without one.
-type seam struct {
+// storeDriver drives a store as the limiter does, without one.
+type storeDriver struct {
 	T
-	opens  BackendHarness
+	opens  StoreHarness
 	store  driver.Store
-	faulty *faulty // the store is made of it
+	faulty *faultyStore // the store is made of it
 	now    time.Time
 	holds  map[weir.LeaseID][]driver.Holding
 	seq    int64
 }
 
 // onSeam opens a store and plays on it.
-func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
-	return func(t T, h BackendHarness) {
+func onSeam(set Setup, play func(s *storeDriver)) func(T, StoreHarness) {
+	return func(t T, h StoreHarness) {
 		t.Helper()
 		set.Start = begin()
 		if h.RealTime {
 			set.Start = time.Now()
 		}
 		faulty := newFaulty(t, h.Open(t, set))
-		s := &seam{T: t, opens: h, store: faulty.backend(), faulty: faulty, now: set.Start,
+		s := &storeDriver{T: t, opens: h, store: faulty.backend(), faulty: faulty, now: set.Start,
 			holds: map[weir.LeaseID][]driver.Holding{}}
 		defer func() {
 			if err := s.store.Close(); err != nil {
@@ -41,12 +41,12 @@ func onSeam(set Setup, play func(s *seam)) func(T, BackendHarness) {
 }
 
 // configured says what is configured for a subject, as the store knows it by now.
-func (s *seam) configured(ctx context.Context, of weir.Subject) (*weir.Config, error) {
+func (s *storeDriver) configured(ctx context.Context, of weir.Subject) (*weir.Config, error) {
 	return s.faulty.ReadConfig(ctx, of, true)
 }
 
 // judged says which limits apply to subjects.
-func (s *seam) judged(of ...weir.Subject) []driver.Judged {
+func (s *storeDriver) judged(of ...weir.Subject) []driver.Judged {
 	s.Helper()
 	judged := make([]driver.Judged, len(of))
 	for i, subject := range of {
@@ -58,7 +58,7 @@ func (s *seam) judged(of ...weir.Subject) []driver.Judged {
 	return judged
 }
 
-func (s *seam) reservation(charges ...weir.Charge) *Reservation {
+func (s *storeDriver) reservation(charges ...weir.Charge) *Reservation {
 	return &Reservation{
 		ID: weir.NewLeaseID(s.now), Fingerprint: 1, Charges: charges,
 		Lifetime: time.Hour, Memory: 10 * time.Minute, Config: s.configured,
@@ -66,7 +66,7 @@ func (s *seam) reservation(charges ...weir.Charge) *Reservation {
 }
 
 // plan expects a reservation to be planned.
-func (s *seam) plan(r *Reservation) *driver.Plan {
+func (s *storeDriver) plan(r *Reservation) *driver.Plan {
 	s.Helper()
 	p, err := r.Plan(s.Context())
 	if err != nil {
@@ -76,7 +76,7 @@ func (s *seam) plan(r *Reservation) *driver.Plan {
 }
 
 // reserve expects an answer, whatever it is.
-func (s *seam) reserve(charges ...weir.Charge) (*Reservation, *driver.Outcome) {
+func (s *storeDriver) reserve(charges ...weir.Charge) (*Reservation, *driver.Outcome) {
 	s.Helper()
 	r := s.reservation(charges...)
 	out, err := s.try(s.plan(r))
@@ -87,7 +87,7 @@ func (s *seam) reserve(charges ...weir.Charge) (*Reservation, *driver.Outcome) {
 }
 
 // try gives the store a plan.
-func (s *seam) try(p *driver.Plan) (*driver.Outcome, error) {
+func (s *storeDriver) try(p *driver.Plan) (*driver.Outcome, error) {
 	s.Helper()
 	out := p.Outcome()
 	if err := s.store.Reserve(s.Context(), s.now, p, out); err != nil {
@@ -103,7 +103,7 @@ func (s *seam) try(p *driver.Plan) (*driver.Outcome, error) {
 }
 
 // settlement asks that every part of a lease stand for so many units; an extend changes none.
-func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *driver.Update {
+func (s *storeDriver) settlement(id weir.LeaseID, verb weir.Verb, units int64) *driver.Update {
 	if verb == weir.VerbAdjust {
 		s.seq++
 	}
@@ -123,7 +123,7 @@ func (s *seam) settlement(id weir.LeaseID, verb weir.Verb, units int64) *driver.
 }
 
 // settle expects an update to be applied, and keeps what the lease stands for from then on.
-func (s *seam) settle(u *driver.Update) *driver.Outcome {
+func (s *storeDriver) settle(u *driver.Update) *driver.Outcome {
 	s.Helper()
 	out, err := s.update(u)
 	if err != nil {
@@ -133,13 +133,13 @@ func (s *seam) settle(u *driver.Update) *driver.Outcome {
 	return out
 }
 
-func (s *seam) update(u *driver.Update) (*driver.Outcome, error) {
+func (s *storeDriver) update(u *driver.Update) (*driver.Outcome, error) {
 	out := u.Outcome()
 	return out, s.store.Update(s.Context(), s.now, u, out)
 }
 
 // available is what a limit of an entity has left.
-func (s *seam) available(entity, limit string) int64 {
+func (s *storeDriver) available(entity, limit string) int64 {
 	s.Helper()
 	statuses := s.status(weir.Subject{Entity: entity, Resource: resource})
 	i := slices.IndexFunc(statuses, func(st weir.LimitStatus) bool { return st.Limit == limit })
@@ -149,7 +149,7 @@ func (s *seam) available(entity, limit string) int64 {
 	return statuses[i].Available
 }
 
-func (s *seam) status(of ...weir.Subject) []weir.LimitStatus {
+func (s *storeDriver) status(of ...weir.Subject) []weir.LimitStatus {
 	s.Helper()
 	statuses, err := s.store.Status(s.Context(), s.now, s.judged(of...))
 	if err != nil {

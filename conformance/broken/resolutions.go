@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// remembered is what was asked of subjects before.
-type remembered struct {
+// earlierResolutions is what was asked of subjects before.
+type earlierResolutions struct {
 	mu sync.Mutex
 	of map[weir.Subject][]driver.Take
 }
@@ -19,7 +19,7 @@ type remembered struct {
 // before returns what was asked of a plan's subjects the last time, with the parts of this time, or what
 // is asked now of those of which nothing was; other reports whether there is a difference. It remembers
 // what is asked now if it is to replace that.
-func (m *remembered) before(p *driver.Plan, replace bool) (takes []driver.Take, other bool) {
+func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []driver.Take, other bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
@@ -47,8 +47,8 @@ func (m *remembered) before(p *driver.Plan, replace bool) (takes []driver.Take, 
 
 // firstForGood judges by the limits that a subject had when it was first seen, as one that goes
 // by its items alone.
-func firstForGood(s *store) {
-	var first remembered
+func firstForGood(s *wrongStore) {
+	var first earlierResolutions
 	planning(func(p *driver.Plan) []driver.Take {
 		takes, _ := first.before(p, false)
 		return takes
@@ -57,14 +57,14 @@ func firstForGood(s *store) {
 
 // takenByBefore takes by the limits that a subject had the last time, and then again by those
 // that apply, if they are others, without giving the first back.
-func takenByBefore(s *store) {
-	var last remembered
+func takenByBefore(s *wrongStore) {
+	var last earlierResolutions
 	s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 		if takes, other := last.before(p, true); other {
 			by := *p
 			by.ID, by.Takes = weir.NewLeaseID(now), takes
-			_ = s.right.Reserve(ctx, now, &by, by.Outcome())
+			_ = s.fullStore.Reserve(ctx, now, &by, by.Outcome())
 		}
-		return s.right.Reserve(ctx, now, p, out)
+		return s.fullStore.Reserve(ctx, now, p, out)
 	}
 }

@@ -32,8 +32,8 @@ func budgetOf(name string, capacity int64, every, zone string) weir.Limit {
 	return weir.Limit{Name: name, Kind: weir.Budget, Capacity: capacity, Every: every, Zone: zone}
 }
 
-// slow is a limit of a kind that returns nothing by itself for a while.
-func slow(k weir.Kind, name string, capacity int64) weir.Limit {
+// slowLimit is a limit of a kind that returns nothing by itself for a while.
+func slowLimit(k weir.Kind, name string, capacity int64) weir.Limit {
 	switch k {
 	case weir.Bucket:
 		return bucketOf(name, capacity, 1, 10*24*time.Hour)
@@ -53,9 +53,9 @@ func shadowed(l weir.Limit) weir.Limit {
 }
 
 // system is a setup whose limits apply to everybody.
-func system(limits ...weir.Limit) Setup { return Setup{Definitions: everybody(limits...)} }
+func system(limits ...weir.Limit) Setup { return Setup{Definitions: systemLimits(limits...)} }
 
-func everybody(limits ...weir.Limit) *weir.Definitions { return &weir.Definitions{System: limits} }
+func systemLimits(limits ...weir.Limit) *weir.Definitions { return &weir.Definitions{System: limits} }
 
 // from makes a setup start at an instant.
 func (s Setup) from(start time.Time) Setup {
@@ -69,8 +69,8 @@ func (s Setup) under(o limiter.Options) Setup {
 	return s
 }
 
-// family are a child that cascades to its parent, each with limits of its own.
-func family(child, parent []weir.Limit) *weir.Definitions {
+// childAndParent are a child that cascades to its parent, each with limits of its own.
+func childAndParent(child, parent []weir.Limit) *weir.Definitions {
 	own := func(limits []weir.Limit) map[string][]weir.Limit {
 		if limits == nil {
 			return nil

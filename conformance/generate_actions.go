@@ -13,28 +13,28 @@ import (
 // moves are what a machine does. One that comes more often comes first, and several times: rapid
 // draws the first two of many a tenth of the time each, the next two a twentieth, the next four a
 // fiftieth, and all others about equally.
-func moves(h *Harness) []*rapid.Generator[move] {
+func moves(h *Harness) []*rapid.Generator[action] {
 	limits := limits(h)
 	charges := charges()
 	reserve, advance := reserveFresh(charges), advance()
-	all := []*rapid.Generator[move]{reserve, reserve, advance, advance}
-	add := func(weight int, moves ...*rapid.Generator[move]) {
+	all := []*rapid.Generator[action]{reserve, reserve, advance, advance}
+	add := func(weight int, moves ...*rapid.Generator[action]) {
 		for range weight {
 			all = append(all, moves...)
 		}
 	}
 	const live, expired = driver.LeaseLive, driver.LeaseExpired
-	onLive := settle(live)
-	onOther := settle(expired, driver.LeaseCancelled, driver.LeaseCompleted, unknown, expired, driver.LeaseVoided)
+	onLive := drawUpdate(live)
+	onOther := drawUpdate(expired, driver.LeaseCancelled, driver.LeaseCompleted, unknown, expired, driver.LeaseVoided)
 	add(4, onLive, advance)
-	add(2, onOther, look(h), retry(), toLeaseEvent(), settleWrong(charges), reserveAgain(charges),
+	add(2, onOther, drawStatus(h), retry(), toLeaseEvent(), drawWrongUpdate(charges), reserveAgain(charges),
 		reserveWrong(charges), configure(h))
 	add(30, onOther)
 	add(14, reserve, advance, onLive)
-	add(24, settleWrong(charges), reserveWrong(charges))
-	add(12, reserveAgain(charges), settleAgain(), growAndShrink(), toPeriodEnd(h))
-	add(8, look(h), configure(h), reserveBringing(charges, limits))
-	add(6, lookWrong(), retry(), toLeaseEvent())
+	add(24, drawWrongUpdate(charges), reserveWrong(charges))
+	add(12, reserveAgain(charges), drawRepeat(), growAndShrink(), toPeriodEnd(h))
+	add(8, drawStatus(h), configure(h), reserveBringing(charges, limits))
+	add(6, drawWrongStatus(), retry(), toLeaseEvent())
 	if !h.NoSkew && !h.OwnClock {
 		add(10, stepBack())
 	}
@@ -45,8 +45,8 @@ func moves(h *Harness) []*rapid.Generator[move] {
 }
 
 // advance lets some time pass: a little most of the time.
-func advance() *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+func advance() *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		const us, ms, m, h = time.Microsecond, time.Millisecond, time.Minute, time.Hour
 		type span struct {
 			most uint32
@@ -60,8 +60,8 @@ func advance() *rapid.Generator[move] {
 }
 
 // stepBack lets the clock go back by at most five seconds.
-func stepBack() *rapid.Generator[move] {
-	return rapid.Map(rapid.Uint32Range(1, 5000), func(ms uint32) move {
+func stepBack() *rapid.Generator[action] {
+	return rapid.Map(rapid.Uint32Range(1, 5000), func(ms uint32) action {
 		return func(m *machine) { m.do(Op{Verb: opAdvance, By: -time.Duration(ms) * time.Millisecond}) }
 	})
 }
@@ -72,8 +72,8 @@ func around(t *rapid.T) time.Duration {
 }
 
 // toPeriodEnd goes to where a budget's period ends.
-func toPeriodEnd(h *Harness) *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+func toPeriodEnd(h *Harness) *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		l := weir.Limit{Every: sample(t, "every", everies()...), Zone: sample(t, "zone", zones()...)}
 		off := around(t)
 		return func(m *machine) {
@@ -84,8 +84,8 @@ func toPeriodEnd(h *Harness) *rapid.Generator[move] {
 }
 
 // toLeaseEvent goes to where something happens to a lease, and may look whether it did.
-func toLeaseEvent() *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+func toLeaseEvent() *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		event := sample(t, "event", "units return", "it is forgotten", "it expires", "its slots time out",
 			"units return", "it is forgotten")
 		state := driver.LeaseLive
@@ -127,7 +127,7 @@ func toLeaseEvent() *rapid.Generator[move] {
 }
 
 // forgotten is when an ended lease may be forgotten.
-func (m *machine) forgotten(e *tracked) time.Time {
+func (m *machine) forgotten(e *trackedLease) time.Time {
 	last := e.ended
 	if last.IsZero() {
 		last = e.expires
@@ -138,13 +138,13 @@ func (m *machine) forgotten(e *tracked) time.Time {
 	return last.Add(time.Duration(m.memoryMS()) * time.Millisecond)
 }
 
-// look asks for a status or an explanation.
-func look(h *Harness) *rapid.Generator[move] {
+// drawStatus asks for a status or an explanation.
+func drawStatus(h *Harness) *rapid.Generator[action] {
 	of := resources()
 	if !h.NoLists {
 		of = append(of, "", "")
 	}
-	return rapid.Custom(func(t *rapid.T) move {
+	return rapid.Custom(func(t *rapid.T) action {
 		o := Op{Verb: opStatus, Entity: sample(t, "entity", entities()...)}
 		o.Resource = sample(t, "resource", of...)
 		if o.Resource != "" && oneIn(t, "explain", 4) {
@@ -154,9 +154,9 @@ func look(h *Harness) *rapid.Generator[move] {
 	})
 }
 
-// lookWrong asks for what has a malformed name.
-func lookWrong() *rapid.Generator[move] {
-	return rapid.Custom(func(t *rapid.T) move {
+// drawWrongStatus asks for what has a malformed name.
+func drawWrongStatus() *rapid.Generator[action] {
+	return rapid.Custom(func(t *rapid.T) action {
 		bad := sample(t, "name", badNames()...)
 		o := Op{Verb: opStatus, Entity: bad, Resource: sample(t, "resource", resources()...)}
 		if rapid.Bool().Draw(t, "explain") {
@@ -171,9 +171,9 @@ func badNames() []string {
 }
 
 // configure changes to definitions that a script has had, or to others made of the first ones.
-func configure(h *Harness) *rapid.Generator[move] {
+func configure(h *Harness) *rapid.Generator[action] {
 	changes := changes(h)
-	return rapid.Custom(func(t *rapid.T) move {
+	return rapid.Custom(func(t *rapid.T) action {
 		earlier, which := rapid.Bool().Draw(t, "earlier ones"), rapid.Uint8().Draw(t, "which")
 		change := changes.Draw(t, "change")
 		return func(m *machine) {

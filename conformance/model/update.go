@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// settling is one call of a verb on a lease.
-type settling struct {
+// update is one call of a verb on a lease.
+type update struct {
 	verb   weir.Verb
 	id     weir.LeaseID
 	seq    int64
@@ -21,36 +21,36 @@ type settling struct {
 func (m *Model) Adjust(
 	_ context.Context, id weir.LeaseID, seq int64, totals []weir.Costs,
 ) (*weir.Receipt, error) {
-	return m.settle(&settling{weir.VerbAdjust, id, seq, totals})
+	return m.update(&update{weir.VerbAdjust, id, seq, totals})
 }
 
 // Complete implements [weir.Service].
 func (m *Model) Complete(
 	_ context.Context, id weir.LeaseID, actuals []weir.Costs,
 ) (*weir.Receipt, error) {
-	return m.settle(&settling{weir.VerbComplete, id, 0, actuals})
+	return m.update(&update{weir.VerbComplete, id, 0, actuals})
 }
 
 // Cancel implements [weir.Service].
 func (m *Model) Cancel(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
-	return m.settle(&settling{verb: weir.VerbCancel, id: id})
+	return m.update(&update{verb: weir.VerbCancel, id: id})
 }
 
 // Extend implements [weir.Service].
 func (m *Model) Extend(_ context.Context, id weir.LeaseID) (*weir.Receipt, error) {
-	return m.settle(&settling{verb: weir.VerbExtend, id: id})
+	return m.update(&update{verb: weir.VerbExtend, id: id})
 }
 
-// settle finds a call's own mistakes first, then its lease, and only then what is wrong with the
+// update finds a call's own mistakes first, then its lease, and only then what is wrong with the
 // one for the other (6).
-func (m *Model) settle(s *settling) (*weir.Receipt, error) {
+func (m *Model) update(s *update) (*weir.Receipt, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	now, verb := m.read(), string(s.verb)
+	now, verb := m.readClock(), string(s.verb)
 	if err := m.checkSettling(s); err != nil {
-		return nil, m.notes.refuse(verb, err)
+		return nil, m.notes.fail(verb, err)
 	}
-	m.tick(now)
+	m.advanceTable(now)
 	m.expire()
 	e := m.call(s.id)
 	switch reaction := m.react(m.cell(e, s)); reaction {
@@ -66,25 +66,25 @@ func (m *Model) settle(s *settling) (*weir.Receipt, error) {
 		if reaction == Void {
 			m.void(s.id, now)
 		}
-		return nil, m.notes.refuse(verb, refusal(reaction, stateOf(e)))
+		return nil, m.notes.fail(verb, refusal(reaction, stateOf(e)))
 	}
 }
 
 // cell is where a call stands in the table of section 6.
-func (m *Model) cell(e *lease, s *settling) Cell {
+func (m *Model) cell(e *lease, s *update) TableCell {
 	if e == nil {
-		return Cell{Verb: s.verb, Refused: m.checkID(s.id) != nil}
+		return TableCell{Verb: s.verb, Refused: m.checkID(s.id) != nil}
 	}
 	same := m.same(&Content{Totals: e.actuals}, &Content{Totals: s.totals})
-	return Cell{Verb: s.verb, State: e.state, Same: same, Seq: s.seq, Last: e.seq}
+	return TableCell{Verb: s.verb, State: e.state, Same: same, Seq: s.seq, Last: e.seq}
 }
 
 // carryOut does what a verb asks. A call that is refused changes nothing (7.4, 7.10), and uses up
 // no sequence number (7.1).
-func (m *Model) carryOut(e *lease, s *settling, now int64) (*weir.Receipt, error) {
+func (m *Model) carryOut(e *lease, s *update, now int64) (*weir.Receipt, error) {
 	changes, err := m.prepare(e, s, now)
 	if err != nil {
-		return nil, m.notes.refuse(string(s.verb), err)
+		return nil, m.notes.fail(string(s.verb), err)
 	}
 	m.apply(e, changes)
 	switch s.verb {
@@ -106,8 +106,8 @@ func (m *Model) carryOut(e *lease, s *settling, now int64) (*weir.Receipt, error
 
 // prepare works out what a settlement does to every holding, and changes nothing yet: nothing of a
 // refused call is applied (7.4, 7.10, 7.11).
-func (m *Model) prepare(e *lease, s *settling, now int64) ([]*change, error) {
-	var changes []*change
+func (m *Model) prepare(e *lease, s *update, now int64) ([]*Change, error) {
+	var changes []*Change
 	if s.verb == weir.VerbExtend {
 		for _, h := range e.holdings {
 			changes = append(changes, m.renewed(h, now))
@@ -131,16 +131,16 @@ func (m *Model) prepare(e *lease, s *settling, now int64) ([]*change, error) {
 
 // receipt answers a verb on a lease.
 func (m *Model) receipt(e *lease, when, now int64) *weir.Receipt {
-	r := &weir.Receipt{LeaseID: e.id, At: at(when)}
+	r := &weir.Receipt{LeaseID: e.id, At: timeAt(when)}
 	if e.state == driver.LeaseLive {
-		r.Expires, r.HoldsUntil = at(e.expires), m.holdsUntil(e, now)
+		r.Expires, r.HoldsUntil = timeAt(e.expires), m.holdsUntil(e, now)
 	}
 	return r
 }
 
 // checkSettling refuses a negative amount (7.4), a malformed name (6), also as part of a full one
 // (7.12), and a sequence number below 1 (7.1).
-func (m *Model) checkSettling(s *settling) error {
+func (m *Model) checkSettling(s *update) error {
 	var seq error
 	if s.verb == weir.VerbAdjust && s.seq < 1 {
 		seq = invalid("seq", "is below 1")

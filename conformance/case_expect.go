@@ -9,13 +9,13 @@ import (
 )
 
 // look is what a limit of an entity has available.
-func (s *stage) look(entity, limit string) int64 {
+func (s *caseWorld) available(entity, limit string) int64 {
 	s.Helper()
 	return s.of(s.statuses(entity), entity, limit).Available
 }
 
-// left expects limits of an entity to have so much available.
-func (s *stage) left(entity string, want weir.Costs) {
+// expectAvailable expects limits of an entity to have so much available.
+func (s *caseWorld) expectAvailable(entity string, want weir.Costs) {
 	s.Helper()
 	statuses := s.statuses(entity)
 	for name, n := range want {
@@ -26,7 +26,7 @@ func (s *stage) left(entity string, want weir.Costs) {
 }
 
 // of finds the status of a limit, which must be there.
-func (s *stage) of(statuses []weir.LimitStatus, entity, limit string) *weir.LimitStatus {
+func (s *caseWorld) of(statuses []weir.LimitStatus, entity, limit string) *weir.LimitStatus {
 	s.Helper()
 	i := slices.IndexFunc(statuses, func(st weir.LimitStatus) bool {
 		return st.Entity == entity && st.Limit == limit
@@ -38,7 +38,7 @@ func (s *stage) of(statuses []weir.LimitStatus, entity, limit string) *weir.Limi
 }
 
 // statuses are an entity's, on the usual resource.
-func (s *stage) statuses(entity string) []weir.LimitStatus {
+func (s *caseWorld) statuses(entity string) []weir.LimitStatus {
 	s.Helper()
 	statuses, err := s.Status(s.Context(), entity, resource)
 	if err != nil {
@@ -69,7 +69,7 @@ func exceeded(statuses []weir.LimitStatus) []string {
 
 // drain repeats a request and returns how often it was admitted. It prints both figures: what was
 // admitted, and what was not.
-func (s *stage) drain(r *weir.Request, tries int) (admitted int) {
+func (s *caseWorld) drain(r *weir.Request, tries int) (admitted int) {
 	s.Helper()
 	denied := 0
 	for range tries {
@@ -84,7 +84,7 @@ func (s *stage) drain(r *weir.Request, tries int) (admitted int) {
 }
 
 // try reports whether a request is admitted. Any error but a denial ends the case.
-func (s *stage) try(r *weir.Request) bool {
+func (s *caseWorld) try(r *weir.Request) bool {
 	s.Helper()
 	_, err := s.Reserve(s.Context(), r)
 	if err == nil {
@@ -97,14 +97,14 @@ func (s *stage) try(r *weir.Request) bool {
 }
 
 // exactly drains and expects as many admissions as the definition admits: none more, and none less.
-func (s *stage) exactly(r *weir.Request, ideal, tries int) {
+func (s *caseWorld) exactly(r *weir.Request, ideal, tries int) {
 	s.Helper()
 	s.admitted(s.drain(r, tries), ideal)
 }
 
 // admitted judges a number of admissions. Where answers are bounds, one in a hundred may be
 // missing.
-func (s *stage) admitted(got, ideal int) {
+func (s *caseWorld) admitted(got, ideal int) {
 	s.Helper()
 	least := ideal
 	if s.h.Inexact {
@@ -116,10 +116,10 @@ func (s *stage) admitted(got, ideal int) {
 	}
 }
 
-// returns expects a request to be denied now, and still a millisecond before its retry-after, and
+// expectRetryAfter expects a request to be denied now, and still a millisecond before its retry-after, and
 // to be admitted at it. A store with a clock of its own does not count by how far the caller's is
 // behind.
-func (s *stage) returns(r *weir.Request, after time.Duration) {
+func (s *caseWorld) expectRetryAfter(r *weir.Request, after time.Duration) {
 	s.Helper()
 	told := after
 	if behind := s.latest.Sub(s.Now()); s.h.OwnClock && behind > 0 {
@@ -136,15 +136,15 @@ func (s *stage) returns(r *weir.Request, after time.Duration) {
 }
 
 // equal compares two values by how they print.
-func (s *stage) equal(what string, got, want any) {
+func (s *caseWorld) equal(what string, got, want any) {
 	s.Helper()
 	if g, w := fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want); g != w {
 		s.Fatalf("%s: got %s, want %s", what, g, w)
 	}
 }
 
-// instant compares two instants.
-func (s *stage) instant(what string, got, want time.Time) {
+// equalTime compares two instants.
+func (s *caseWorld) equalTime(what string, got, want time.Time) {
 	s.Helper()
 	if !got.Equal(want) {
 		s.Fatalf("%s: got %v, want %v", what, got.UTC(), want.UTC())

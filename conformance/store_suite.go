@@ -11,23 +11,23 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// BackendHarness opens stores of one kind and says what they cannot do, as [Harness] does.
-type BackendHarness struct {
+// StoreHarness opens stores of one kind and says what they cannot do, as [Harness] does.
+type StoreHarness struct {
 	// Open opens an empty store with the definitions of the setup. Failing to is fatal. [Define]
 	// writes them into a store that can be edited.
 	Open func(t T, s Setup) driver.Store
 	// Configure replaces the definitions of a store. Default: through the limiter, at once where
 	// the store is a [driver.ConfigWriter], by [Edit] where it is only a [driver.ConfigEditor].
 	Configure func(t T, b driver.Store, d *weir.Definitions) error
-	// Elsewhere opens another process's view of a store, whose configuration is then changed
+	// OpenSecond opens another process's view of a store, whose configuration is then changed
 	// behind the limiter's back. Default: the store itself.
-	Elsewhere func(t T, b driver.Store) driver.Store
+	OpenSecond func(t T, b driver.Store) driver.Store
 	// StoreTimeout is how long a store gets to answer where a case does not say. Default: as the
 	// limiter.
 	StoreTimeout time.Duration
-	// Front puts something between the limiter and the suites. It is for showing that they would
+	// Wrap puts something between the limiter and the suites. It is for showing that they would
 	// notice. Default: nothing.
-	Front func(World) World
+	Wrap func(World) World
 	// RealTime is true for a store with a clock of its own, so that Advance has to wait.
 	RealTime bool
 	// NoSkew is true where time cannot step back.
@@ -40,10 +40,10 @@ type BackendHarness struct {
 	made *Harness // the service's, once it is known
 }
 
-// TestBackend checks a store through the limiter as [TestService] does, then what lies below the
+// TestStore checks a store through the limiter as [TestService] does, then what lies below the
 // limiter: the seam of docs/new-backend.md, and what becomes of calls that the store does not
 // answer.
-func TestBackend(t *testing.T, h BackendHarness) {
+func TestStore(t *testing.T, h StoreHarness) {
 	t.Helper()
 	service := h.Service(t)
 	t.Run("service", func(t *testing.T) { TestService(t, service) })
@@ -51,7 +51,7 @@ func TestBackend(t *testing.T, h BackendHarness) {
 }
 
 // Service makes worlds of a limiter over a store.
-func (h BackendHarness) Service(t T) Harness {
+func (h StoreHarness) Service(t T) Harness {
 	t.Helper()
 	if h.made != nil {
 		return *h.made
@@ -72,15 +72,15 @@ func (h BackendHarness) Service(t T) Harness {
 	}
 }
 
-func (h BackendHarness) front(w World) World {
-	if h.Front == nil {
+func (h StoreHarness) front(w World) World {
+	if h.Wrap == nil {
 		return w
 	}
-	return h.Front(w)
+	return h.Wrap(w)
 }
 
 // Cases returns the cases for a store alone.
-func (h BackendHarness) Cases() []Case {
+func (h StoreHarness) Cases() []Case {
 	var cases []Case
 	for _, c := range slices.Concat(seamCases(), unavailableCases(), cacheCases(), editCases()) {
 		run := func(t T, service Harness) {
@@ -93,15 +93,15 @@ func (h BackendHarness) Cases() []Case {
 	return cases
 }
 
-// backendCase is a case that needs the store itself.
-type backendCase struct {
+// storeCase is a case that needs the store itself.
+type storeCase struct {
 	name, line string
 	needs      Needs
-	run        func(t T, h BackendHarness)
+	run        func(t T, h StoreHarness)
 }
 
-// backendWorld is a world around a limiter.
-type backendWorld struct {
+// storeWorld is a world around a limiter.
+type storeWorld struct {
 	*limiter.Limiter
 	timekeeper
 	configure func(*weir.Definitions) error
@@ -114,9 +114,9 @@ type timekeeper interface {
 }
 
 // world opens a limiter over a store.
-func (h BackendHarness) world(t T, s Setup, b driver.Store) *backendWorld {
+func (h StoreHarness) world(t T, s Setup, b driver.Store) *storeWorld {
 	t.Helper()
-	w := &backendWorld{timekeeper: NewClock(s.Start)}
+	w := &storeWorld{timekeeper: NewClock(s.Start)}
 	if h.RealTime {
 		w.timekeeper = realTime{}
 	}
@@ -143,8 +143,8 @@ func (h BackendHarness) world(t T, s Setup, b driver.Store) *backendWorld {
 // editedOnly is true for a store whose configuration can be changed a piece at a time, and not at
 // once.
 func editedOnly(b driver.Store) bool {
-	if f, ok := b.(interface{ bare() driver.Store }); ok {
-		b = f.bare()
+	if f, ok := b.(interface{ inner() driver.Store }); ok {
+		b = f.inner()
 	}
 	_, writes := b.(driver.ConfigWriter)
 	_, edits := b.(driver.ConfigEditor)
@@ -152,7 +152,7 @@ func editedOnly(b driver.Store) bool {
 }
 
 // editing is how definitions are replaced piece by piece. It remembers those in force.
-func (w *backendWorld) editing(t T, traits driver.Traits, s Setup) func(*weir.Definitions) error {
+func (w *storeWorld) editing(t T, traits driver.Traits, s Setup) func(*weir.Definitions) error {
 	inForce := s.Definitions
 	if inForce == nil {
 		inForce = &weir.Definitions{}
@@ -173,7 +173,7 @@ func (w *backendWorld) editing(t T, traits driver.Traits, s Setup) func(*weir.De
 }
 
 // Configure replaces the definitions.
-func (w *backendWorld) Configure(d *weir.Definitions) error {
+func (w *storeWorld) Configure(d *weir.Definitions) error {
 	if err := w.configure(d); err != nil {
 		return fmt.Errorf("configure: %w", err)
 	}

@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// store describes how the comparisons on one store run and what they report.
-type store struct {
+// storeSetup describes how the comparisons on one store run and what they report.
+type storeSetup struct {
 	// open sets the store up for one round. Each contestant is started on it, warmed up, measured for
 	// some seconds and ended before the next one is started. These comparisons take minutes, so they
 	// run only if -run names them. Without open, all contestants are started once, and take turns in
 	// short slices.
 	open func(ctx context.Context, s *settings) (*instance, error)
 	// warm returns the order that warms up a contestant, except for its work.
-	warm func(s *settings) order
+	warm func(s *settings) command
 	// operation names what a caller does once. rounds describes the rounds in the report.
 	operation string
 	rounds    func(s *settings) string
@@ -84,7 +84,7 @@ func inTurn(round, n int) []int {
 
 // runner obeys the orders to a contestant. It is a [team], except in tests.
 type runner interface {
-	run(o order) (reply, error)
+	run(o command) (reply, error)
 }
 
 // alternate starts all contestants, and has the sides take turns in short slices: a disturbance of
@@ -93,13 +93,13 @@ func (r *result) alternate(ctx context.Context) (err error) {
 	teams := make(map[*contestant]runner)
 	for i, c := range r.contestants() {
 		t, opened := openTeam(ctx, c, &environment{})
-		defer func() { err = errors.Join(err, t.close()) }()
+		defer func() { err = errors.Join(err, t.stop()) }()
 		if opened != nil {
 			return opened
 		}
 		teams[c] = t
 		if i == 0 && r.settings.profile != "" {
-			if _, err := t.run(order{Profile: r.settings.profile}); err != nil {
+			if _, err := t.run(command{Profile: r.settings.profile}); err != nil {
 				return err
 			}
 		}
@@ -108,13 +108,13 @@ func (r *result) alternate(ctx context.Context) (err error) {
 }
 
 func (r *result) takeTurns(ctx context.Context, teams map[*contestant]runner) error {
-	orders := make([]order, len(r.sides))
+	orders := make([]command, len(r.sides))
 	for i, s := range r.sides {
 		ops, err := calibrate(ctx, teams[s.by], s.work, r.settings.slice)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.label, err)
 		}
-		orders[i] = order{Work: s.work, Ops: ops}
+		orders[i] = command{Work: s.work, Ops: ops}
 	}
 	for round := range r.settings.rounds {
 		replies := make([]reply, len(r.sides))
@@ -133,7 +133,7 @@ func (r *result) takeTurns(ctx context.Context, teams map[*contestant]runner) er
 }
 
 // measure has a side do its work. All of it must be admitted, or denied where nothing is left.
-func (r *result) measure(by runner, i int, o order) (reply, error) {
+func (r *result) measure(by runner, i int, o command) (reply, error) {
 	side := &r.sides[i]
 	got, err := by.run(o)
 	if err != nil {
@@ -163,7 +163,7 @@ func calibrate(ctx context.Context, by runner, work string, slice time.Duration)
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		r, err := by.run(order{Work: work, Ops: n})
+		r, err := by.run(command{Work: work, Ops: n})
 		if err != nil {
 			return 0, err
 		}
@@ -208,7 +208,7 @@ func (r *result) runContestant(
 		return err
 	}
 	t, err := openTeam(ctx, &prepared, &at.environment)
-	defer func() { err = errors.Join(err, t.close()) }()
+	defer func() { err = errors.Join(err, t.stop()) }()
 	if err != nil {
 		return err
 	}
@@ -225,7 +225,7 @@ func (r *result) runContestant(
 			}
 			warm = true
 		}
-		o := order{Work: s.work, NS: r.settings.length.Nanoseconds()}
+		o := command{Work: s.work, NS: r.settings.length.Nanoseconds()}
 		if i == 0 {
 			o.Profile = r.settings.profile
 		}
