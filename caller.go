@@ -5,8 +5,8 @@ import "context"
 // callerKey finds the *callerContext in a context.
 type callerKey struct{}
 
-// callerContext is a context that names a caller. It takes one allocation, where [context.WithValue]
-// takes a second one for the string.
+// callerContext is a context that names a caller. It takes one allocation, where
+// [context.WithValue] takes a second one for the string.
 type callerContext struct {
 	context.Context //nolint:containedctx // It is a context itself.
 

@@ -156,8 +156,8 @@ func (d *Definitions) checkCycles(names []string) error {
 	return errors.Join(errs...)
 }
 
-// Config returns what the definitions say of a subject. It answers [driver.ConfigReader] for stores whose
-// configuration is held in process.
+// Config returns what the definitions say of a subject. It answers [driver.ConfigReader] for stores
+// whose configuration is held in process.
 func (d *Definitions) Config(s Subject) *Config {
 	c := &Config{OnUnavailable: d.OnUnavailable}
 	e, ok := d.Entities[s.Entity]
@@ -175,8 +175,8 @@ func (d *Definitions) Config(s Subject) *Config {
 	return c
 }
 
-// Entity returns a copy of what the definitions say of an entity, or nil. It answers [driver.EntityReader] for
-// stores whose configuration is held in process, as List does.
+// Entity returns a copy of what the definitions say of an entity, or nil. It answers
+// [driver.EntityReader] for stores whose configuration is held in process, as List does.
 func (d *Definitions) Entity(name string) *EntityDefinition {
 	e, ok := d.Entities[name]
 	if !ok {
@@ -207,9 +207,9 @@ func (d *Definitions) List(q *EntityQuery) *EntityPage {
 	return page
 }
 
-// ResourcesOf returns, in order, the resources on which an entity has limits of its own or something
-// in use. It answers [driver.SubjectLister] for stores whose configuration is held in process, as EntitiesOn
-// does.
+// ResourcesOf returns, in order, the resources on which an entity has limits of its own or
+// something in use. It answers [driver.SubjectLister] for stores whose configuration is held in
+// process, as EntitiesOn does.
 func (d *Definitions) ResourcesOf(entity string, inUse iter.Seq[Subject]) []string {
 	found := make(map[string]bool)
 	for resource, limits := range d.Entities[entity].Limits {
@@ -225,8 +225,8 @@ func (d *Definitions) ResourcesOf(entity string, inUse iter.Seq[Subject]) []stri
 	return slices.Sorted(maps.Keys(found))
 }
 
-// EntitiesOn returns, in order, the entities that have limits of their own on a resource or something
-// in use on it.
+// EntitiesOn returns, in order, the entities that have limits of their own on a resource or
+// something in use on it.
 func (d *Definitions) EntitiesOn(resource string, inUse iter.Seq[Subject]) []string {
 	found := make(map[string]bool)
 	for name, e := range d.Entities {
@@ -302,7 +302,7 @@ type Config struct {
 	// OnUnavailable is the system's policy; empty if none is set.
 	OnUnavailable Policy
 	// Version stands for when the read began; a larger one is newer. It is the store's own: the
-	// limiter keeps it with what it resolves and hands it back in each [driver.Judged.Version]. 0 where
-	// the store does not look at it.
+	// limiter keeps it with what it resolves and hands it back in each [driver.Judged.Version]. 0
+	// where the store does not look at it.
 	Version uint64
 }

@@ -133,8 +133,8 @@ func invalid(field string, value any, reason string) *Error {
 	return NewError(Invalid, field, value, reason)
 }
 
-// NewError returns an error about one part of the input. The value is shortened, so that a hostile one does not
-// fill a log.
+// NewError returns an error about one part of the input. The value is shortened, so that a hostile
+// one does not fill a log.
 func NewError(code Code, field string, value any, reason string) *Error {
 	return &Error{Code: code, Field: field, Value: clip.Text(fmt.Sprint(value)), Reason: reason}
 }

@@ -59,8 +59,8 @@ func ParseLeaseID(s string) (LeaseID, error) {
 	return id, nil
 }
 
-// notULID keeps a copy of the string, so that one which is made for [ParseLeaseID] alone need not be
-// allocated.
+// notULID keeps a copy of the string, so that one which is made for [ParseLeaseID] alone need not
+// be allocated.
 func notULID(s, reason string) error { return invalid("lease_id", strings.Clone(s), reason) }
 
 // crockfordValues has 1 + the value of each character of the alphabet, upper or lower case.

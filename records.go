@@ -30,8 +30,8 @@ type Usage struct {
 	Resource string
 	// Window is "hourly", "daily" or "monthly". In a question: empty for any.
 	Window string
-	// Start is when the window began and End when it ended: the first instant after it. In a question:
-	// windows that begin at Start or later, and before End; zero for no bound.
+	// Start is when the window began and End when it ended: the first instant after it. In a
+	// question: windows that begin at Start or later, and before End; zero for no bound.
 	Start, End time.Time
 	// Events is how many changes of limits were counted.
 	Events int64

@@ -17,11 +17,11 @@ type Request struct {
 	Costs    Costs
 	// Charges are the charges of a request that has several: at most 16, with 32 costs together.
 	Charges []Charge
-	// Keyed is true if settlements tell the charges apart by their keys and never by their position,
-	// because whoever settles does not know the order. The key of a charge is its entity and resource,
-	// and no two charges may have the same. Totals are then one set, in which [Subject.FullName] says
-	// which charge a limit is meant of; a limit that one charge alone has needs no more than its name.
-	// Default: false.
+	// Keyed is true if settlements tell the charges apart by their keys and never by their
+	// position, because whoever settles does not know the order. The key of a charge is its entity
+	// and resource, and no two charges may have the same. Totals are then one set, in which
+	// [Subject.FullName] says which charge a limit is meant of; a limit that one charge alone has
+	// needs no more than its name. Default: false.
 	Keyed bool
 	// Limits are brought by the request. Where limits are stored they may only lower: the request
 	// is admitted if the stored limits admit it and the use after it stays within these
@@ -40,7 +40,8 @@ type Subject struct {
 	Resource string
 }
 
-// NameSeparator separates the parts of a full name, see [Subject.FullName]. No entity, resource or limit has it in its name.
+// NameSeparator separates the parts of a full name, see [Subject.FullName]. No entity, resource or
+// limit has it in its name.
 const NameSeparator = '#'
 
 // FullName returns the full name of a limit of the charge on s, as the totals of a lease whose

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Service is what callers speak, in process or over a wire. [*limiter.Limiter] is the one in process.
+// Service is what callers speak, in process or over a wire. [*limiter.Limiter] is the one in
+// process.
 //
 // Atomicity: Reserve takes every cost of a request or none. Idempotency: every verb may be
 // repeated with the same lease ID and content; the answer is the same and nothing is charged

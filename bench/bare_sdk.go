@@ -164,8 +164,8 @@ func (c *updateCopies) usual() map[string]*ddb.UpdateItemInput {
 }
 
 const (
-	// refillAttribute is the time of the last refill. A write that refills requires the time that was
-	// read, and sets the time now.
+	// refillAttribute is the time of the last refill. A write that refills requires the time that
+	// was read, and sets the time now.
 	refillAttribute = "rf"
 	// balanceAttribute is the balance of the benchmark's limit.
 	balanceAttribute = "b_rpm_tk"
@@ -182,9 +182,11 @@ var (
 type bareItem struct {
 	mu     sync.Mutex
 	update *ddb.UpdateItemInput
-	// refill is the value that is set as the time of the refill; empty if the update does not refill.
+	// refill is the value that is set as the time of the refill; empty if the update does not
+	// refill.
 	refill string
-	// required has the attributes that must be as they were read, by the value that stands for them.
+	// required has the attributes that must be as they were read, by the value that stands for
+	// them.
 	required map[string]string
 }
 

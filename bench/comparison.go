@@ -30,8 +30,8 @@ type contestant struct {
 	spec spec
 	// processes is how many share the callers. Default: one.
 	processes int
-	// server is a process that the contestant asks. Its costs are reported, and not the contestant's.
-	// Default: none.
+	// server is a process that the contestant asks. Its costs are reported, and not the
+	// contestant's. Default: none.
 	server *spec
 }
 

@@ -12,7 +12,8 @@ import (
 
 const (
 	manyKeys = 100_000
-	// storeCallers is the number of callers on DynamoDB, and storeEntities that of separate entities.
+	// storeCallers is the number of callers on DynamoDB, and storeEntities that of separate
+	// entities.
 	storeCallers  = 64
 	storeEntities = 1000
 )

@@ -168,7 +168,8 @@ func (r *requests) counts() map[string]int64 {
 
 // install puts the counter before everything else that the client does with a request.
 func (r *requests) install(o *ddb.Options) {
-	// DynamoDB Local says that the checksum of each refusal is 0, which the SDK would note each time.
+	// DynamoDB Local says that the checksum of each refusal is 0, which the SDK would note each
+	// time.
 	o.Logger = logging.Nop{}
 	o.APIOptions = append(o.APIOptions, func(s *middleware.Stack) error {
 		return s.Initialize.Add(middleware.InitializeMiddlewareFunc("count", r.count), middleware.Before)

@@ -16,7 +16,8 @@ const (
 	plentyTokens = 1_000_000_000_000
 	// never is a refill period in which nothing comes back during a run.
 	never = 24 * time.Hour
-	// chunk is how many leases are reserved before they are completed, if the two are measured apart.
+	// chunk is how many leases are reserved before they are completed, if the two are measured
+	// apart.
 	chunk = 1000
 	// storeResource is the resource of all requests to a store.
 	storeResource = "llm"
@@ -84,8 +85,8 @@ func openCascade(ctx context.Context, s *spec) (*workload, error) {
 	return openRings(ctx, s, l, weir.Request{Resource: "llm", Costs: costs}, weir.Costs{"tpm": 412})
 }
 
-// leaseRing is one caller of a limiter and its live leases. For each lease that it reserves it completes
-// the oldest one.
+// leaseRing is one caller of a limiter and its live leases. For each lease that it reserves it
+// completes the oldest one.
 type leaseRing struct {
 	limiter  *limiter.Limiter
 	requests []weir.Request // by entity

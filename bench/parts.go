@@ -10,8 +10,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// planOnlyStore is a store that admits every plan without judging it. So a limiter over it costs its own part
-// alone. The embedded store has the configuration.
+// planOnlyStore is a store that admits every plan without judging it. So a limiter over it costs
+// its own part alone. The embedded store has the configuration.
 type planOnlyStore struct{ *memory.Store }
 
 // Reserve admits.

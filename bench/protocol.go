@@ -21,15 +21,15 @@ import (
 type command struct {
 	// Open is the world to set up. The other fields are empty then.
 	Open *spec `json:"open,omitempty"`
-	// Work is the name of a work of the world. If it is empty, the reply says how much time and memory
-	// the process has used since its start.
+	// Work is the name of a work of the world. If it is empty, the reply says how much time and
+	// memory the process has used since its start.
 	Work string `json:"work,omitempty"`
 	// Ops is how many operations to do, all callers together.
 	Ops int `json:"ops,omitempty"`
 	// NS is for how many nanoseconds to do them, instead of Ops.
 	NS int64 `json:"ns,omitempty"`
-	// Profile is the file of a CPU profile, which begins with the first order that names one and ends
-	// with the process. Python workers make none.
+	// Profile is the file of a CPU profile, which begins with the first order that names one and
+	// ends with the process. Python workers make none.
 	Profile string `json:"profile,omitempty"`
 }
 
@@ -46,8 +46,8 @@ type reply struct {
 	// unless the order limited the time.
 	P50 int64 `json:"p50_ns"`
 	P99 int64 `json:"p99_ns"`
-	// Counts is the number of requests to a store by their name. It is nil if the contestant does not
-	// count them.
+	// Counts is the number of requests to a store by their name. It is nil if the contestant does
+	// not count them.
 	Counts map[string]int64 `json:"counts,omitempty"`
 	// Other is the processor time of the process at the other end: of the database, or of the
 	// generator of load if the contestant is a server. It is 0 if it is not known.
@@ -97,8 +97,8 @@ type spec struct {
 	// begin at equal distances.
 	Entities []string `json:"entities"`
 	Each     int      `json:"each,omitempty"`
-	// Callers is the number of callers in this process. In all processes of the contestant there are
-	// All, of which these begin with number First.
+	// Callers is the number of callers in this process. In all processes of the contestant there
+	// are All, of which these begin with number First.
 	Callers int `json:"callers"`
 	First   int `json:"first"`
 	All     int `json:"all"`
@@ -106,8 +106,8 @@ type spec struct {
 	Procs int `json:"procs,omitempty"`
 	// CPUs is the list of processors to run on, as taskset takes it; empty for any.
 	CPUs string `json:"cpus,omitempty"`
-	// Live is how many leases are live at any time, and Ended how many ended ones are remembered when
-	// the measuring begins. Only weir has any.
+	// Live is how many leases are live at any time, and Ended how many ended ones are remembered
+	// when the measuring begins. Only weir has any.
 	Live  int `json:"live,omitempty"`
 	Ended int `json:"ended,omitempty"`
 	// Empty is true if the limit has nothing left, so that every operation is denied.

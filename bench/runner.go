@@ -10,10 +10,10 @@ import (
 
 // storeSetup describes how the comparisons on one store run and what they report.
 type storeSetup struct {
-	// open sets the store up for one round. Each contestant is started on it, warmed up, measured for
-	// some seconds and ended before the next one is started. These comparisons take minutes, so they
-	// run only if -run names them. Without open, all contestants are started once, and take turns in
-	// short slices.
+	// open sets the store up for one round. Each contestant is started on it, warmed up, measured
+	// for some seconds and ended before the next one is started. These comparisons take minutes, so
+	// they run only if -run names them. Without open, all contestants are started once, and take
+	// turns in short slices.
 	open func(ctx context.Context, s *settings) (*instance, error)
 	// warm returns the order that warms up a contestant, except for its work.
 	warm func(s *settings) command

@@ -116,9 +116,9 @@ func (s *caseWorld) admitted(got, ideal int) {
 	}
 }
 
-// expectRetryAfter expects a request to be denied now, and still a millisecond before its retry-after, and
-// to be admitted at it. A store with a clock of its own does not count by how far the caller's is
-// behind.
+// expectRetryAfter expects a request to be denied now, and still a millisecond before its
+// retry-after, and to be admitted at it. A store with a clock of its own does not count by how far
+// the caller's is behind.
 func (s *caseWorld) expectRetryAfter(r *weir.Request, after time.Duration) {
 	s.Helper()
 	told := after

@@ -8,8 +8,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// caseWorld is a world on which a case plays, with the words that cases are written in. The ones that
-// expect something end the case if it does not happen.
+// caseWorld is a world on which a case plays, with the words that cases are written in. The ones
+// that expect something end the case if it does not happen.
 type caseWorld struct {
 	T
 	World

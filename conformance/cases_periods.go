@@ -6,8 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// periodCase is a budget's calendar, an instant in it and the end of the period that the instant lies
-// in.
+// periodCase is a budget's calendar, an instant in it and the end of the period that the instant
+// lies in.
 type periodCase struct {
 	name, every, zone, at, end string
 }

@@ -32,9 +32,10 @@ import (
 // it needs, in the words of [Script]: start, option, system, resource, entity and limits. "timed"
 // says that it needs exact answers and free time, "skew" that time steps back, "callers" that it
 // names callers or bounds live leases, "needs" which kinds it brings; that it asks for every
-// resource is seen from its steps, and the kinds of limit, shadow limits and the depth of a cascade are seen from the definitions, also from those that it
-// configures, where a bucket beside other kinds needs nothing. "each" makes one case of it for each
-// of some words, which $k stands for in its text:
+// resource is seen from its steps, and the kinds of limit, shadow limits and the depth of a cascade
+// are seen from the definitions, also from those that it configures, where a bucket beside other
+// kinds needs nothing. "each" makes one case of it for each of some words, which $k stands for in
+// its text:
 //
 //	case a shrink frees at once
 //	each bucket window concurrency budget

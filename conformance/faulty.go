@@ -12,8 +12,8 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// faultyStore is a store on which calls can be made to fail, or to hang, before they reach the store.
-// It also watches that a store leaves alone what it was handed.
+// faultyStore is a store on which calls can be made to fail, or to hang, before they reach the
+// store. It also watches that a store leaves alone what it was handed.
 type faultyStore struct {
 	driver.Store
 	t      T

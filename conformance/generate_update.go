@@ -153,12 +153,12 @@ func (m *machine) returned() *trackedLease {
 	return e
 }
 
-// totalChoices says what a lease turns out to use: a list of words and numbers, which begins again where
-// a lease has more costs.
+// totalChoices says what a lease turns out to use: a list of words and numbers, which begins again
+// where a lease has more costs.
 type totalChoices struct {
 	each []totalChoice
-	// none gives none at all, joint one set for all charges, unkeyed a set for each charge of a lease
-	// that is keyed.
+	// none gives none at all, joint one set for all charges, unkeyed a set for each charge of a
+	// lease that is keyed.
 	none, joint, unkeyed bool
 }
 

@@ -61,11 +61,11 @@ type Harness struct {
 	RealTime bool
 	// NoSkew is true where time cannot step back.
 	NoSkew bool
-	// Inexact is true where a retry-after may be a lower bound and a denial may be contended, so that
-	// answers are held against the definition instead of the model's exact ones.
+	// Inexact is true where a retry-after may be a lower bound and a denial may be contended, so
+	// that answers are held against the definition instead of the model's exact ones.
 	Inexact bool
-	// NoLists is true where the worlds cannot say where something is in use, so that a status needs a
-	// resource: those of a store that is no [driver.SubjectLister].
+	// NoLists is true where the worlds cannot say where something is in use, so that a status needs
+	// a resource: those of a store that is no [driver.SubjectLister].
 	NoLists bool
 	// Leeway is what else the worlds may do otherwise. Default: nothing.
 	Leeway

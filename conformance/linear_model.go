@@ -16,13 +16,13 @@ import (
 type linearWorld struct {
 	// kinds are those of the limits. A store that has fewer kinds has buckets in their place.
 	kinds [linearLimits]weir.Kind
-	// cascade is true if the children charge their parent. A store that cannot charge several entities
-	// at one instant has no cascade.
+	// cascade is true if the children charge their parent. A store that cannot charge several
+	// entities at one instant has no cascade.
 	cascade bool
 	// contends is true if a reservation may be denied as contended, as if it had not been made.
 	contends bool
-	// estimates is true if the answer to a reservation may have what was available at another instant
-	// than its own.
+	// estimates is true if the answer to a reservation may have what was available at another
+	// instant than its own.
 	estimates bool
 	// servers is true if several servers answer, each of which remembers leases.
 	servers bool

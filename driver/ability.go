@@ -14,8 +14,9 @@ import (
 type ConfigReader interface {
 	// ReadConfig returns all that is configured for a subject, in one read. Nothing configured is a
 	// zero Config, not an error. Parts of the subject may be empty: then the levels that need them
-	// have nothing, and the resource may be [weir.DefaultResource]. A consistent read must see every
-	// write that ended before it began; a store on which all reads do may ignore the parameter.
+	// have nothing, and the resource may be [weir.DefaultResource]. A consistent read must see
+	// every write that ended before it began; a store on which all reads do may ignore the
+	// parameter.
 	ReadConfig(ctx context.Context, of weir.Subject, consistent bool) (*weir.Config, error)
 }
 
@@ -38,8 +39,8 @@ type ConfigWriter interface {
 // needs the rest of the configuration (parents that exist, cycles, how deep a cascade goes) the
 // store checks: [weir.Definitions.Normalize] does for one that holds it in process.
 type ConfigEditor interface {
-	// WriteLimits makes limits the only ones at a place, see [limiter.Limiter.SetLimits]; none removes
-	// them, and declares no entity.
+	// WriteLimits makes limits the only ones at a place, see [limiter.Limiter.SetLimits]; none
+	// removes them, and declares no entity.
 	WriteLimits(ctx context.Context, now time.Time, at weir.Subject, limits []weir.Limit) error
 	// WritePolicy makes p the system's policy.
 	WritePolicy(ctx context.Context, now time.Time, p weir.Policy) error
@@ -72,8 +73,8 @@ type SubjectLister interface {
 // it knows with Outcome.Replay, or with [weir.Conflict] or [weir.Ended].
 type LeaseRecoverer interface {
 	// RecoverLease returns what is known of a lease, or nil if it is unknown or forgotten. The
-	// limiter itself forgets a lease that ended longer ago than it remembers. The record is the limiter's
-	// to change, with its holdings, their parts and their pieces.
+	// limiter itself forgets a lease that ended longer ago than it remembers. The record is the
+	// limiter's to change, with its holdings, their parts and their pieces.
 	RecoverLease(ctx context.Context, now time.Time, id weir.LeaseID) (*LeaseRecord, error)
 	// Recovered is asked once, when a limiter is opened. It is true where the store knows the
 	// leases of those before; then IDs up to the newest that was forgotten early are refused
@@ -93,10 +94,11 @@ type LeaseVoider interface {
 	// then nothing was recorded, and the limiter recovers and cancels the lease. After an error
 	// the outcome is unknown, and the call may be repeated.
 	VoidLease(ctx context.Context, now time.Time, id weir.LeaseID) (exists bool, err error)
-	// AdoptLease says that a caller is about to be told of a lease without a Reserve, because the request
-	// with this fingerprint is repeated and cannot be planned any more. A store that gives back what it
-	// reserved for callers who have left does not give it back after that. A lease that is unknown, has
-	// ended, or is of another request is no error; an ID that was voided is [weir.Ended], as in Reserve.
+	// AdoptLease says that a caller is about to be told of a lease without a Reserve, because the
+	// request with this fingerprint is repeated and cannot be planned any more. A store that gives
+	// back what it reserved for callers who have left does not give it back after that. A lease
+	// that is unknown, has ended, or is of another request is no error; an ID that was voided is
+	// [weir.Ended], as in Reserve.
 	AdoptLease(ctx context.Context, now time.Time, id weir.LeaseID, fingerprint uint64) error
 }
 
@@ -146,8 +148,8 @@ type Unplanned struct {
 // Refuser is a store that may refuse every reservation for a while.
 type Refuser interface {
 	// RefusesReserve returns the error with which Reserve would refuse any reservation now, without
-	// I/O; nil if it would not. The limiter asks after a request that it could not plan, because the
-	// configuration at hand may be the reason for both.
+	// I/O; nil if it would not. The limiter asks after a request that it could not plan, because
+	// the configuration at hand may be the reason for both.
 	RefusesReserve() error
 }
 

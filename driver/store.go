@@ -18,9 +18,9 @@ import (
 // admitted is seen by every later Reserve on the same limits. Time: now is when the caller asked;
 // state never moves backwards under an earlier one, and nothing expires early. Concurrency: all
 // methods may be called at once, but never two at once for one lease. Retry: the limiter repeats
-// nothing; a caller may repeat any call that returned [weir.Unavailable], and a call repeated with the
-// same lease ID (and the same Seq) must not count twice. Errors: an [*weir.Error] with the code that
-// fits; any other error counts as [weir.Unavailable].
+// nothing; a caller may repeat any call that returned [weir.Unavailable], and a call repeated with
+// the same lease ID (and the same Seq) must not count twice. Errors: an [*weir.Error] with the code
+// that fits; any other error counts as [weir.Unavailable].
 type Store interface {
 	// Traits says what the store can do. It is asked once, before anything else.
 	Traits() Traits
@@ -31,10 +31,10 @@ type Store interface {
 	// it has returned, what p and out point to is the caller's: a store that goes on after that
 	// copies what it needs.
 	Reserve(ctx context.Context, now time.Time, p *Plan, out *Outcome) error
-	// Update makes a lease stand for something else: adjust, complete, cancel or extend. It is never
-	// denied, and applies whole or not at all. If the lease has been changed elsewhere since, so that u
-	// does not say any more what it stands for, nothing is applied and the error is a [*StaleError].
-	// u and out are as in Reserve.
+	// Update makes a lease stand for something else: adjust, complete, cancel or extend. It is
+	// never denied, and applies whole or not at all. If the lease has been changed elsewhere since,
+	// so that u does not say any more what it stands for, nothing is applied and the error is a
+	// [*StaleError]. u and out are as in Reserve.
 	Update(ctx context.Context, now time.Time, u *Update, out *Outcome) error
 	// Status reports the limits that are given, in their order, without creating anything.
 	Status(ctx context.Context, now time.Time, of []Judged) ([]weir.LimitStatus, error)
@@ -57,8 +57,8 @@ type Traits struct {
 	// EntitySlash is true where an entity's name may contain '/'. Default: false.
 	EntitySlash bool
 	// UndeclaredParents is true for a store that charges a parent which was never declared, by the
-	// limits that apply to it. On others such a parent is an error with code [weir.NotFound]. Default:
-	// false.
+	// limits that apply to it. On others such a parent is an error with code [weir.NotFound].
+	// Default: false.
 	UndeclaredParents bool
 	// NoShadow is true for a store that has no shadow limits; such a limit is refused when it is
 	// set. Default: false.
@@ -74,15 +74,16 @@ type Judged struct {
 	Limits []weir.Limit
 	// Parent is the entity that is charged too; empty if there is none, or no cascade.
 	Parent string
-	// Version is the [weir.Config.Version] of the configuration that this was resolved from. A store's
-	// Status need not look at it.
+	// Version is the [weir.Config.Version] of the configuration that this was resolved from. A
+	// store's Status need not look at it.
 	Version uint64
 }
 
 // Plan is a request resolved: what is to be taken of which limit.
 type Plan struct {
 	ID weir.LeaseID
-	// New is true if the limiter has made the ID for this call: nobody can have asked for it before.
+	// New is true if the limiter has made the ID for this call: nobody can have asked for it
+	// before.
 	New bool
 	// Again is true if the store was asked before in the same call, by a plan that was stale or
 	// without one. Nothing of that stands any more.
@@ -96,7 +97,8 @@ type Plan struct {
 	Keys []uint64
 	// Subjects are the ones that the charges reach, in that order, with all limits that apply.
 	Subjects []Judged
-	// Takes are what is asked of each limit: by subject, and then by the limit's name. Each sum of parts fits 64 bits.
+	// Takes are what is asked of each limit: by subject, and then by the limit's name. Each sum of
+	// parts fits 64 bits.
 	Takes []Take
 	// Lifetime is how long the lease lives: never less than its longest hold.
 	Lifetime time.Duration
@@ -175,8 +177,8 @@ type Holding struct {
 
 // Taken is what a lease stands for on one limit.
 type Taken struct {
-	// Units are the cost of the take, or the units of the change. Only if a store cannot count them on a
-	// shadow limit does it set them: to 0 for a take, to what they were for a change.
+	// Units are the cost of the take, or the units of the change. Only if a store cannot count them
+	// on a shadow limit does it set them: to 0 for a take, to what they were for a change.
 	Units int64
 	// Pieces say where the units are. A Reserve appends to them, an Update sets them.
 	Pieces []Piece
@@ -199,7 +201,8 @@ type Update struct {
 	Fingerprint uint64
 	// Changes has one for each holding, in the order of the plan.
 	Changes []Change
-	// Lifetime is how long the lease lives after this, if it lives on: never less than its longest hold.
+	// Lifetime is how long the lease lives after this, if it lives on: never less than its longest
+	// hold.
 	Lifetime time.Duration
 	// Memory and MemorySize are as in a [Plan].
 	Memory     time.Duration
@@ -210,11 +213,11 @@ type Update struct {
 type Change struct {
 	// Holding is what the lease stands for, as the store said last. It is not to be changed.
 	Holding *Holding
-	// Limit is the definition in force: the resolved one if it is known and has not changed its kind,
-	// otherwise that of the reservation.
+	// Limit is the definition in force: the resolved one if it is known and has not changed its
+	// kind, otherwise that of the reservation.
 	Limit *weir.Limit
-	// From and To are the units that the lease stands for before and after: the same in an extend, and
-	// To is 0 for the slots of a lease that ends.
+	// From and To are the units that the lease stands for before and after: the same in an extend,
+	// and To is 0 for the slots of a lease that ends.
 	From, To int64
 	// Parts say which charge stands for how much of To. They are not to be changed.
 	Parts []Part
@@ -293,10 +296,11 @@ type Outcome struct {
 	// Replay is true where the store had already taken this reservation; the limiter then asks for
 	// it by [LeaseRecoverer].
 	Replay bool
-	// Limits has the status of every limit judged, in the order of the plan; of an update it has none.
+	// Limits has the status of every limit judged, in the order of the plan; of an update it has
+	// none.
 	Limits []weir.LimitStatus
-	// Taken is what the lease stands for on each limit, in the order of the plan. It means nothing after
-	// a denial, or if the lease has ended.
+	// Taken is what the lease stands for on each limit, in the order of the plan. It means nothing
+	// after a denial, or if the lease has ended.
 	Taken []Taken
 	// RefundInDoubt is true if the update is done but for refunds of which the store cannot
 	// know whether they were made, and which it will not make again.

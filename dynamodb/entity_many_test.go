@@ -99,8 +99,8 @@ func operationKey(id schema.BucketID, operation string) schema.Key {
 	return schema.Key{PK: id.PK(), SK: schema.SKOperationPrefix + operation}
 }
 
-// TestManyBucketsAreDeletedInParts: whoever deletes an entity with many buckets need not have the time
-// to do it at once.
+// TestManyBucketsAreDeletedInParts: whoever deletes an entity with many buckets need not have the
+// time to do it at once.
 func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)
@@ -134,7 +134,8 @@ func TestManyBucketsAreDeletedInParts(t *testing.T) {
 	}
 }
 
-// TestManyBucketsAreToldInParts: a change of parent reaches them all in the end, and tells nobody twice.
+// TestManyBucketsAreToldInParts: a change of parent reaches them all in the end, and tells nobody
+// twice.
 func TestManyBucketsAreToldInParts(t *testing.T) {
 	t.Parallel()
 	s, slow, r, ids := manyBuckets(t)

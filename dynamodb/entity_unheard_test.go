@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// TestDeletionNobodyHeardOf: what comes after the transaction of a deletion is done when it is asked for
-// again, and never to an entity that was not deleted.
+// TestDeletionNobodyHeardOf: what comes after the transaction of a deletion is done when it is
+// asked for again, and never to an entity that was not deleted.
 func TestDeletionNobodyHeardOf(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -53,7 +53,8 @@ func TestDeletionNobodyHeardOf(t *testing.T) {
 	}
 }
 
-// TestProcessForgetsWhatItMayHaveDeleted: though it heard nothing, it goes by the configuration next.
+// TestProcessForgetsWhatItMayHaveDeleted: though it heard nothing, it goes by the configuration
+// next.
 func TestProcessForgetsWhatItMayHaveDeleted(t *testing.T) {
 	t.Parallel()
 	w := newFaultWorld(t)

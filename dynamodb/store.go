@@ -139,9 +139,9 @@ func (s *Store) ReadConfig(
 type Stats struct {
 	// Contended counts reservations that were denied since other writers were quicker, four times.
 	Contended int64
-	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has charged
-	// them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So much may
-	// be over-charged at most; nothing is ever given back twice.
+	// Ambiguous counts amounts of which nobody knows whether a write that was not answered has
+	// charged them, or given them back; AmbiguousMilli is how much they come to, in milli-units. So
+	// much may be over-charged at most; nothing is ever given back twice.
 	Ambiguous, AmbiguousMilli int64
 	// Doublings counts how often this process doubled the shards of a bucket.
 	Doublings int64

@@ -14,8 +14,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// rowStore keeps limits as a database would: nothing but text in rows, read and written by each call
-// under one lock. It shows that the kernel and the seam are all that such a store needs.
+// rowStore keeps limits as a database would: nothing but text in rows, read and written by each
+// call under one lock. It shows that the kernel and the seam are all that such a store needs.
 type rowStore struct {
 	mu     sync.Mutex
 	config *weir.Definitions

@@ -13,10 +13,10 @@ import (
 )
 
 // The methods below read and change what the store has configured, a piece at a time. A place is a
-// [weir.Subject] of which parts may be empty: the system's limits where both are, a resource's where it has
-// no entity, otherwise an entity's own, on [weir.DefaultResource] for every resource without limits of its
-// own. A store that cannot answers with code [weir.Unsupported]. What a change does to live state is in
-// "Changed limits" in docs/semantics.md.
+// [weir.Subject] of which parts may be empty: the system's limits where both are, a resource's
+// where it has no entity, otherwise an entity's own, on [weir.DefaultResource] for every resource
+// without limits of its own. A store that cannot answers with code [weir.Unsupported]. What a
+// change does to live state is in "Changed limits" in docs/semantics.md.
 
 // Limits returns the limits that are configured at exactly one place, by name; none is no error.
 func (l *Limiter) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, error) {
@@ -39,8 +39,8 @@ func (l *Limiter) Limits(ctx context.Context, at weir.Subject) ([]weir.Limit, er
 }
 
 // SetLimits makes limits the only ones at a place, from the next call on; none removes them. An
-// entity that was not declared is declared by limits of its own. Every mistake in the limits is reported, joined,
-// and then nothing changes.
+// entity that was not declared is declared by limits of its own. Every mistake in the limits is
+// reported, joined, and then nothing changes.
 func (l *Limiter) SetLimits(ctx context.Context, at weir.Subject, limits []weir.Limit) error {
 	editor, err := l.editor()
 	if err != nil {
@@ -95,8 +95,8 @@ func (l *Limiter) SetPolicy(ctx context.Context, p weir.Policy) error {
 	})
 }
 
-// Applied returns the limits of a subject that the cache knows, and nil where it knows none: it never
-// asks the store, and time stands at the latest call. They are shared: do not change them.
+// Applied returns the limits of a subject that the cache knows, and nil where it knows none: it
+// never asks the store, and time stands at the latest call. They are shared: do not change them.
 func (l *Limiter) Applied(s weir.Subject) []weir.Limit {
 	r := l.cache.peek(l.cacheKey(s), l.leases.latestNow.Load())
 	if r == nil {
@@ -126,8 +126,8 @@ func (l *Limiter) levelOf(at weir.Subject) (weir.Level, error) {
 	return weir.LevelEntity, nil
 }
 
-// changeConfig checks and does something to the configuration, one change at a time, and forgets what was
-// resolved before.
+// changeConfig checks and does something to the configuration, one change at a time, and forgets
+// what was resolved before.
 func (l *Limiter) changeConfig(ctx context.Context, write func(ctx context.Context) error) error {
 	storeCtx, cancel := l.administerContext(ctx)
 	defer cancel()
@@ -157,8 +157,8 @@ func (l *Limiter) editor() (driver.ConfigEditor, error) {
 }
 
 // Configure makes d the store's whole configuration, from the next call on; see "Changed limits" in
-// docs/semantics.md. Every mistake is reported, joined, and then nothing changes. A store that keeps
-// its configuration elsewhere answers with code [weir.Unsupported].
+// docs/semantics.md. Every mistake is reported, joined, and then nothing changes. A store that
+// keeps its configuration elsewhere answers with code [weir.Unsupported].
 func (l *Limiter) Configure(ctx context.Context, d *weir.Definitions) error {
 	writer, ok := l.store.(driver.ConfigWriter)
 	if !ok {

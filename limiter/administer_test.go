@@ -81,8 +81,8 @@ func TestPolicyReadBeforeItWasSet(t *testing.T) {
 	})
 }
 
-// TestCallsOnOneLeaseWaitNoLongerThanForTheStore: callers that repeat what got no answer must not queue
-// up, each behind the store's time of those before.
+// TestCallsOnOneLeaseWaitNoLongerThanForTheStore: callers that repeat what got no answer must not
+// queue up, each behind the store's time of those before.
 func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestCallsOnOneLeaseWaitNoLongerThanForTheStore(t *testing.T) {
 	})
 }
 
-// meeting is a store in which those who have read an entity's children wait a second for somebody else
-// to.
+// meeting is a store in which those who have read an entity's children wait a second for somebody
+// else to.
 type meeting struct {
 	*memory.Store
 	met chan struct{}
@@ -159,7 +159,8 @@ func TestChangesAtOnceNeverCascadeTooDeep(t *testing.T) {
 	})
 }
 
-// TestAChangeWaitsAsLongAsItsCaller: a store that hangs in one change must not hold the others for ever.
+// TestAChangeWaitsAsLongAsItsCaller: a store that hangs in one change must not hold the others for
+// ever.
 func TestAChangeWaitsAsLongAsItsCaller(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -92,8 +92,8 @@ func quickCalls(l *limiter.Limiter) map[string]func(context.Context) error {
 	}
 }
 
-// TestAdministrationTimeout: what may concern thousands of items has the caller's time, and no request
-// waits any longer for that.
+// TestAdministrationTimeout: what may concern thousands of items has the caller's time, and no
+// request waits any longer for that.
 func TestAdministrationTimeout(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

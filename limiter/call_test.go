@@ -14,7 +14,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// declaring gives an entity limits of its own just before its configuration is read for the first time.
+// declaring gives an entity limits of its own just before its configuration is read for the first
+// time.
 type declaring struct {
 	*memory.Store
 	entity string
@@ -35,8 +36,8 @@ func (d *declaring) ReadConfig(
 	return d.Store.ReadConfig(ctx, s, consistent)
 }
 
-// An entity that is declared while it is resolved, perhaps through another limiter, has its own limits,
-// and those who are not declared keep theirs.
+// An entity that is declared while it is resolved, perhaps through another limiter, has its own
+// limits, and those who are not declared keep theirs.
 func TestEntityIsDeclaredWhileItIsResolved(t *testing.T) {
 	t.Parallel()
 	store, err := memory.Open(&memory.Options{Definitions: &weir.Definitions{
@@ -76,7 +77,8 @@ func (r *replaying) RecoverLease(
 
 func (r *replaying) Recovered() (time.Time, bool) { return time.Time{}, true }
 
-// A lease that the store had taken under a definition that has changed is settled under the one in force.
+// A lease that the store had taken under a definition that has changed is settled under the one in
+// force.
 func TestReplayedLeaseIsSettledUnderWhatIsInForce(t *testing.T) {
 	t.Parallel()
 	fake := newFake() // a capacity of 100
@@ -126,8 +128,8 @@ func (s *late) Reserve(ctx context.Context, now time.Time, p *driver.Plan, _ *dr
 	return ctx.Err()
 }
 
-// A store that still works on a reservation when it has answered shares nothing with the lease or with
-// the next call; the race detector would see it.
+// A store that still works on a reservation when it has answered shares nothing with the lease or
+// with the next call; the race detector would see it.
 func TestStoreThatWorksOn(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,8 @@ func checkForgottenEarly(t *testing.T, name string, size int, now time.Time, err
 
 var leaseEpoch = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// wantOverloaded reserves, and fails the test unless that is refused with a retry-after and the bound.
+// wantOverloaded reserves, and fails the test unless that is refused with a retry-after and the
+// bound.
 func wantOverloaded(ctx context.Context, t *testing.T, l *limiter.Limiter, live, most int) {
 	t.Helper()
 	reason := fmt.Sprintf("this caller has %d live leases, the most for one caller", live)

@@ -90,8 +90,8 @@ func (list costList) findKey(key uint64, limit string) (units int64, ok bool) {
 type costLists struct {
 	lists  []costList
 	buffer costList // the memory of the lists
-	// names are those of the last costs that were in order. The next ones mostly have the same, and to
-	// look them up is quicker than to walk a map.
+	// names are those of the last costs that were in order. The next ones mostly have the same, and
+	// to look them up is quicker than to walk a map.
 	names []string
 	// full allows full names.
 	full bool

@@ -15,13 +15,13 @@
 //     limits are read again and the reservation is planned again.
 //  5. The lease is kept until it ends, and remembered for a while after that (lease_entry.go, leases_ended.go).
 //
-// An update of a lease (adjust, complete, cancel, extend) finds the lease, turns the totals that the caller names into
-// what the lease stands for on each limit (totals.go), and passes the changes to the store (update.go). Two calls with
-// one lease ID wait for one another.
+// An update of a lease (adjust, complete, cancel, extend) finds the lease, turns the totals that
+// the caller names into what the lease stands for on each limit (totals.go), and passes the changes
+// to the store (update.go). Two calls with one lease ID wait for one another.
 //
-// If the store does not answer in time, the outcome is [weir.Unavailable], or a degraded lease if the policy allows it
-// (unavailable.go).
+// If the store does not answer in time, the outcome is [weir.Unavailable], or a degraded lease if
+// the policy allows it (unavailable.go).
 //
-// A limiter starts no goroutine of its own that outlives a call, except for reads that callers share. Leases expire
-// when they are looked at.
+// A limiter starts no goroutine of its own that outlives a call, except for reads that callers
+// share. Leases expire when they are looked at.
 package limiter

@@ -79,8 +79,8 @@ func reparentError(err error, parent string) error {
 	return &c
 }
 
-// DeleteEntity removes an entity and its limits: [weir.NotFound] where it is not declared, [weir.Conflict]
-// where another one has it as parent. Its live leases can still be settled.
+// DeleteEntity removes an entity and its limits: [weir.NotFound] where it is not declared,
+// [weir.Conflict] where another one has it as parent. Its live leases can still be settled.
 func (l *Limiter) DeleteEntity(ctx context.Context, name string) error {
 	editor, err := l.editor()
 	if err != nil {

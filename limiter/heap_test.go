@@ -23,8 +23,8 @@ func heapLimits() *weir.Definitions {
 }
 
 // Entities that come once and leases that nobody ends must not stay for ever. What takes longest is
-// the lease lifetime and the lease memory after it: 70 minutes. Some calls a second go on meanwhile,
-// since nothing in weir wakes up by itself.
+// the lease lifetime and the lease memory after it: 70 minutes. Some calls a second go on
+// meanwhile, since nothing in weir wakes up by itself.
 func TestHeapComesBack(t *testing.T) {
 	entities, abandoned := soak.Amount(20_000, 10_000_000), soak.Amount(2_000, 1_000_000)
 	rate := soak.Amount(5, 100)
@@ -52,8 +52,8 @@ func TestHeapComesBack(t *testing.T) {
 			}
 		}
 	}
-	// Steady traffic first, so that what it needs is part of the idle heap: over a thousand entities,
-	// for as long as leases are remembered.
+	// Steady traffic first, so that what it needs is part of the idle heap: over a thousand
+	// entities, for as long as leases are remembered.
 	steady := func(d time.Duration) {
 		for i := range int(d/time.Second) * rate {
 			now.Advance(time.Second / time.Duration(rate))

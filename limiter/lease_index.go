@@ -11,8 +11,8 @@ import (
 // small maps, each for the IDs of a span of time: the calls of now touch only the last few, however
 // many leases are remembered.
 //
-// Leases that are forgotten stay in their map until that goes as a whole, which is soon: whoever gets a
-// place asks whether it is still the lease's.
+// Leases that are forgotten stay in their map until that goes as a whole, which is soon: whoever
+// gets a place asks whether it is still the lease's.
 type leaseIndex struct {
 	chunks []indexChunk // in the order of time; never empty
 	spare  []leaseCell  // of a chunk that is gone, empty
@@ -20,7 +20,8 @@ type leaseIndex struct {
 	len    int // leases that are not forgotten
 }
 
-// indexChunk has the IDs from one millisecond up to the next chunk's; the first also has older ones.
+// indexChunk has the IDs from one millisecond up to the next chunk's; the first also has older
+// ones.
 type indexChunk struct {
 	from, newest int64 // milliseconds
 	places       leaseHash
@@ -91,8 +92,8 @@ func (x *leaseIndex) add(id weir.LeaseID, place leaseRef, valid func(weir.LeaseI
 	x.len++
 }
 
-// rehash gives a full chunk as much room as those need that are not forgotten. One ID that was far ahead
-// must not keep the next chunk from beginning for longer.
+// rehash gives a full chunk as much room as those need that are not forgotten. One ID that was far
+// ahead must not keep the next chunk from beginning for longer.
 func (c *indexChunk) rehash(seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) {
 	c.places.rebuild(c.left, seed, valid)
 	c.newest = 0
@@ -103,8 +104,8 @@ func (c *indexChunk) rehash(seed fingerprint, valid func(weir.LeaseID, leaseRef)
 	}
 }
 
-// forget notes that a lease is forgotten; valid says which others are not. One that came to nothing has a
-// slot that others will get, so its place is taken from it at once.
+// forget notes that a lease is forgotten; valid says which others are not. One that came to nothing
+// has a slot that others will get, so its place is taken from it at once.
 func (x *leaseIndex) forget(id weir.LeaseID, unborn bool, valid func(weir.LeaseID, leaseRef) bool) {
 	at := x.chunk(id.UnixMilli())
 	c := &x.chunks[at]
@@ -141,9 +142,9 @@ func (x *leaseIndex) reuse(slots []leaseCell) {
 	}
 }
 
-// leaseHash maps lease IDs to places: a table with a power of two of slots, in which an ID stands in
-// the first free slot after the one that its hash names. Nothing is taken out singly, and there are no
-// pointers for the collector to follow.
+// leaseHash maps lease IDs to places: a table with a power of two of slots, in which an ID stands
+// in the first free slot after the one that its hash names. Nothing is taken out singly, and there
+// are no pointers for the collector to follow.
 type leaseHash struct {
 	slots []leaseCell
 	len   int
@@ -196,8 +197,8 @@ func (p *leaseHash) move(id weir.LeaseID, place leaseRef, seed fingerprint) {
 	p.slots[p.slot(id, seed)].place = place
 }
 
-// rebuild makes the table anew with those that are valid, of which there are so many, and returns the
-// memory of the old one.
+// rebuild makes the table anew with those that are valid, of which there are so many, and returns
+// the memory of the old one.
 func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) []leaseCell {
 	old := p.slots
 	size := leastSlots
@@ -208,8 +209,8 @@ func (p *leaseHash) rebuild(n int, seed fingerprint, valid func(weir.LeaseID, le
 	return old
 }
 
-// resize moves the places to a table of another size, without those that are not valid; nil means all
-// are.
+// resize moves the places to a table of another size, without those that are not valid; nil means
+// all are.
 func (p *leaseHash) resize(size int, seed fingerprint, valid func(weir.LeaseID, leaseRef) bool) {
 	old := p.slots
 	p.slots, p.len = make([]leaseCell, size), 0

@@ -23,15 +23,16 @@ import (
 type leaseTable struct {
 	shards []leaseSegment
 	seed   fingerprint // so that no caller can choose the shard of the IDs that it brings
-	// memory is how long ended leases are remembered, in milliseconds, and memorySize how many at most.
+	// memory is how long ended leases are remembered, in milliseconds, and memorySize how many at
+	// most.
 	memory     int64
 	memorySize int
 	latestNow  atomic.Int64 // the latest now, see clock
 	horizon    atomic.Int64 // lease IDs older than this may have been used before the table was opened
 	// callers have the horizons that lease IDs forgotten early have moved.
 	callers callerQuotas
-	// entries has entries that were used and are empty now, with room for holdings. It stays empty where
-	// a store may still read the holdings of a lease after its answer.
+	// entries has entries that were used and are empty now, with room for holdings. It stays empty
+	// where a store may still read the holdings of a lease after its answer.
 	entries sync.Pool
 	reuse   bool
 }
@@ -42,8 +43,8 @@ type leaseSegment struct {
 	index leaseIndex
 	slots []*leaseEntry // the leases that have not ended
 	free  []leaseRef    // the slots that are empty
-	// live has a list for each lifetime: leases of one lifetime end in the order of their renewal, so
-	// no heap is needed.
+	// live has a list for each lifetime: leases of one lifetime end in the order of their renewal,
+	// so no heap is needed.
 	live     []*leaseList
 	sequence int64
 	ended    endedLeases
@@ -146,8 +147,8 @@ func (t *leaseTable) acquire(ctx context.Context, id weir.LeaseID, now int64, cr
 	}
 }
 
-// tryAcquire is acquire without waiting: where somebody works on the entry, it returns a channel that is
-// closed when they are done.
+// tryAcquire is acquire without waiting: where somebody works on the entry, it returns a channel
+// that is closed when they are done.
 func (t *leaseTable) tryAcquire(id weir.LeaseID, now int64, create bool) (e *leaseEntry, busy <-chan struct{}) {
 	s := t.shard(id)
 	s.mu.Lock()
@@ -197,7 +198,8 @@ func (t *leaseTable) entry(id weir.LeaseID) *leaseEntry {
 	return e
 }
 
-// insert takes over an entry that was made outside the table, under an ID that nobody else can know yet.
+// insert takes over an entry that was made outside the table, under an ID that nobody else can know
+// yet.
 func (t *leaseTable) insert(e *leaseEntry, now int64) {
 	s := t.shard(e.id)
 	s.mu.Lock()
@@ -333,8 +335,8 @@ func (s *leaseSegment) expire(t *leaseTable, e *leaseEntry) {
 	// It is not used again: a million leases may expire at once, and few come after them.
 }
 
-// moveToEnded moves an ended lease to the ended ones. If there are too many, it forgets the oldest of
-// the caller that has the most.
+// moveToEnded moves an ended lease to the ended ones. If there are too many, it forgets the oldest
+// of the caller that has the most.
 func (s *leaseSegment) moveToEnded(t *leaseTable, e *leaseEntry) {
 	s.remove(e)
 	s.index.move(e.id, s.ended.push(e.caller, endedLease{

@@ -109,8 +109,8 @@ func (c *callerQuotas) sweep(now, memory int64) {
 	}
 }
 
-// acquire counts a lease that is about to live, or returns an error with code [weir.Overloaded] if there
-// are too many.
+// acquire counts a lease that is about to live, or returns an error with code [weir.Overloaded] if
+// there are too many.
 func (c *callerQuotas) acquire(of *callerQuota) error {
 	if c.fits(of) {
 		return nil
@@ -136,8 +136,8 @@ func (c *callerQuotas) fits(of *callerQuota) bool {
 	return false
 }
 
-// perCaller is how many leases one caller may have: while it is the only one, all but what another one
-// would get.
+// perCaller is how many leases one caller may have: while it is the only one, all but what another
+// one would get.
 func (c *callerQuotas) perCaller() int64 {
 	if c.always {
 		return c.mostOf
@@ -163,8 +163,8 @@ func (c *callerQuotas) release(of *callerQuota) {
 	c.live.Add(-1)
 }
 
-// admit counts a lease that is about to live, or returns an error with code [weir.Overloaded]. Leases
-// that have expired take no place: if there is none, all parts of the table are swept first.
+// admit counts a lease that is about to live, or returns an error with code [weir.Overloaded].
+// Leases that have expired take no place: if there is none, all parts of the table are swept first.
 func (t *leaseTable) admit(of *callerQuota, now time.Time) error {
 	if t.callers.fits(of) {
 		return nil

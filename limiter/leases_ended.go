@@ -45,7 +45,8 @@ type endedLeases struct {
 	peak     int                     // how many it had then
 }
 
-// callerEnded are the ended leases of one caller in a queue, gone ones included until they are passed.
+// callerEnded are the ended leases of one caller in a queue, gone ones included until they are
+// passed.
 type callerEnded struct {
 	caller      *callerQuota
 	kept        int // those that are not gone

@@ -57,9 +57,9 @@ func (l *Limiter) checkUpdate(
 	return nil, mistake
 }
 
-// recheckEnded asks the store about a lease whose end is known here only: another server may have renewed
-// one that has expired, or reserved one whose ID was voided, and then it is live. It may also have
-// ended it in another way.
+// recheckEnded asks the store about a lease whose end is known here only: another server may have
+// renewed one that has expired, or reserved one whose ID was voided, and then it is live. It may
+// also have ended it in another way.
 func (l *Limiter) recheckEnded(
 	ctx context.Context, now time.Time, leaseNow int64, e *leaseEntry,
 ) (*leaseEntry, error) {
@@ -103,8 +103,8 @@ func (l *Limiter) readLease(ctx context.Context, now time.Time, id weir.LeaseID)
 	return record, checkRecord(record)
 }
 
-// withinMemory is a store's record of a lease, or nil if the lease ended longer ago than the limiter
-// remembers.
+// withinMemory is a store's record of a lease, or nil if the lease ended longer ago than the
+// limiter remembers.
 func (l *Limiter) withinMemory(now time.Time, r *driver.LeaseRecord) *driver.LeaseRecord {
 	if r == nil || r.State == driver.LeaseLive {
 		return r

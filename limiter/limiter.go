@@ -75,8 +75,8 @@ func (l *Limiter) Close() error { return l.store.Close() }
 // Traits says what the store can do.
 func (l *Limiter) Traits() driver.Traits { return l.traits }
 
-// Reserve takes what the request asks on every limit that applies, or nothing; see [weir.Service]. A
-// denial is a [*weir.DeniedError].
+// Reserve takes what the request asks on every limit that applies, or nothing; see [weir.Service].
+// A denial is a [*weir.DeniedError].
 func (l *Limiter) Reserve(ctx context.Context, r *weir.Request) (*weir.Lease, error) {
 	if r == nil {
 		return nil, invalid("request", nil, "must be given")
@@ -176,8 +176,8 @@ func (l *Limiter) reserveWithID(
 	return l.reserveInStore(ctx, now, entry, c)
 }
 
-// recoverTooOld answers a reservation whose ID is refused, unless the store knows its lease: that is older
-// than this process, perhaps, and not forgotten.
+// recoverTooOld answers a reservation whose ID is refused, unless the store knows its lease: that
+// is older than this process, perhaps, and not forgotten.
 func (l *Limiter) recoverTooOld(
 	ctx context.Context, now time.Time, e *leaseEntry, print uint64, refused error,
 ) (*weir.Lease, bool, error) {
@@ -428,7 +428,8 @@ func (l *Limiter) recoverReplay(ctx context.Context, now time.Time, e *leaseEntr
 	return l.answerKnown(e, e.fingerprint, now)
 }
 
-// adopt fills a pending entry for a reservation that is answered without asking the store to reserve.
+// adopt fills a pending entry for a reservation that is answered without asking the store to
+// reserve.
 func (l *Limiter) adopt(ctx context.Context, now time.Time, e *leaseEntry, print uint64) error {
 	if l.voider != nil {
 		if err := l.voider.AdoptLease(ctx, now, e.id, print); err != nil {

@@ -11,9 +11,10 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// BenchmarkReserveComplete measures the whole way through the public calls with default options: the
-// clock is read, the ID made, the lease remembered, settled and forgotten. So many leases stay live:
-// each call completes the lease that is the oldest. bench/ has the same beside other limiters.
+// BenchmarkReserveComplete measures the whole way through the public calls with default options:
+// the clock is read, the ID made, the lease remembered, settled and forgotten. So many leases stay
+// live: each call completes the lease that is the oldest. bench/ has the same beside other
+// limiters.
 func BenchmarkReserveComplete(b *testing.B) {
 	for _, live := range []int{1_000, 1_000_000} {
 		b.Run(fmt.Sprintf("live=%d", live), func(b *testing.B) {

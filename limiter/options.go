@@ -32,14 +32,15 @@ type Options struct {
 	// MaxLeases is how many leases are live at most; a reservation above it is refused with code
 	// [weir.Overloaded]. Default: a million.
 	MaxLeases int
-	// MaxLeasesPerCaller is how many of them one caller has at most that [weir.ContextWithCaller] names.
-	// Default: a tenth of MaxLeases; a caller that is the only one may have the other nine tenths.
+	// MaxLeasesPerCaller is how many of them one caller has at most that [weir.ContextWithCaller]
+	// names. Default: a tenth of MaxLeases; a caller that is the only one may have the other nine
+	// tenths.
 	MaxLeasesPerCaller int
 	// CacheTTL is how long a resolution may be used again; negative turns the cache off.
 	// Default: one minute.
 	CacheTTL time.Duration
-	// CacheSize is how many resolutions are kept at least, where so many are asked for; at most twice
-	// as many. Default: 250,000.
+	// CacheSize is how many resolutions are kept at least, where so many are asked for; at most
+	// twice as many. Default: 250,000.
 	CacheSize int
 	// CascadeDepth is how many ancestors a charge reaches, from 1 to 8. A longer chain is an
 	// error. Default: one.
@@ -108,8 +109,8 @@ func (o *Options) withDefaults(traits driver.Traits) (Options, error) {
 	return out, errors.Join(errs...)
 }
 
-// checkSupported refuses a limit that the store cannot do: one of a kind that it does not enforce, or a
-// shadow limit where it has none.
+// checkSupported refuses a limit that the store cannot do: one of a kind that it does not enforce,
+// or a shadow limit where it has none.
 func checkSupported(t *driver.Traits, field string, l *weir.Limit) error {
 	switch {
 	case !slices.Contains(t.Kinds, l.Kind):

@@ -75,8 +75,8 @@ type planner struct {
 
 	list   []driver.Take   // memory for takes
 	judges []driver.Judged // memory for subjects
-	// entry is the lease's, which has memory for holdings; nil if a store may still read what it was
-	// given after its answer.
+	// entry is the lease's, which has memory for holdings; nil if a store may still read what it
+	// was given after its answer.
 	entry *leaseEntry
 }
 
@@ -92,8 +92,8 @@ func (p *planner) reset() {
 	*p = planner{subjects: p.subjects[:0], list: p.list[:0], judges: p.judges[:0]}
 }
 
-// validity says until when the definitions of the plan are in force, as far as the cache knows, and of
-// which generation they are.
+// validity says until when the definitions of the plan are in force, as far as the cache knows, and
+// of which generation they are.
 func (p *planner) validity() (until, generation int64) {
 	first := p.subjects[0].resolved
 	until, generation = first.until, first.generation
@@ -177,8 +177,8 @@ func checkChain(ctx context.Context, resolve resolver, of weir.Subject, levels i
 		fmt.Sprintf("cascades further than %d levels, to %q", levels, clip.Text(next)))
 }
 
-// addSubject notes that charge i falls on a subject, and returns what applies to it: for all charges the
-// same, also where the configuration has changed between two of them.
+// addSubject notes that charge i falls on a subject, and returns what applies to it: for all
+// charges the same, also where the configuration has changed between two of them.
 func (p *planner) addSubject(s weir.Subject, res *resolution, i int, own bool) *resolution {
 	p.count += len(res.limits)
 	for j := range p.subjects {

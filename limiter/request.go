@@ -14,8 +14,8 @@ const (
 	maxCosts   = 32
 )
 
-// normalize checks a request and puts it into the form that everything behind the door uses: charges,
-// their costs as lists, and the limits it brings, normalized.
+// normalize checks a request and puts it into the form that everything behind the door uses:
+// charges, their costs as lists, and the limits it brings, normalized.
 func (c *scratch) normalize(r *weir.Request, slash bool) (brought []weir.Limit, err error) {
 	charges := r.Charges
 	if len(charges) == 0 {

@@ -51,7 +51,8 @@ func (l *Limiter) resolveSubject(ctx context.Context, s weir.Subject, mode resol
 	return r, err
 }
 
-// resolveKept is resolveSubject, and also returns the subject that the cache keeps the resolution under.
+// resolveKept is resolveSubject, and also returns the subject that the cache keeps the resolution
+// under.
 func (l *Limiter) resolveKept(
 	ctx context.Context, s weir.Subject, mode resolveMode,
 ) (r *resolution, key weir.Subject, err error) {
@@ -129,12 +130,14 @@ type CacheStats struct {
 // CacheStats returns the counts so far.
 func (l *Limiter) CacheStats() CacheStats { return l.cache.stats() }
 
-// DropCache forgets every resolution, so that the next call of each subject reads its configuration.
+// DropCache forgets every resolution, so that the next call of each subject reads its
+// configuration.
 func (l *Limiter) DropCache() { l.cache.drop() }
 
 // resolutionCache keeps resolutions, negative ones too. Each shard has a young and an old map: what
-// is used moves to the young one, and when that is full, or as old as a resolution may be, it becomes
-// the old one. So the size is bounded, and what nobody asks for goes, without a list to maintain.
+// is used moves to the young one, and when that is full, or as old as a resolution may be, it
+// becomes the old one. So the size is bounded, and what nobody asks for goes, without a list to
+// maintain.
 type resolutionCache struct {
 	ttl        int64       // milliseconds; below zero: nothing is kept
 	size       int         // entries in a young map
@@ -153,8 +156,8 @@ type cacheSegment struct {
 	fast atomic.Int64
 }
 
-// fresh reports whether a resolution may be used. One from a time that has not come yet was made while
-// the clock was wrong.
+// fresh reports whether a resolution may be used. One from a time that has not come yet was made
+// while the clock was wrong.
 func (r *resolution) fresh(now, ttl int64) bool { return r.until > now && r.until <= now+ttl }
 
 // counter is where the n-th memory counts what it has found.
@@ -162,8 +165,8 @@ func (c *resolutionCache) counter(n int64) *atomic.Int64 {
 	return &c.shards[uint64(n)%uint64(len(c.shards))].fast
 }
 
-// internKey tells resolutions apart. Most subjects have the same as others, since their limits are those
-// of the system or the resource: those share one, while it is new.
+// internKey tells resolutions apart. Most subjects have the same as others, since their limits are
+// those of the system or the resource: those share one, while it is new.
 type internKey struct {
 	levels     [6]levelKey
 	parent     string
@@ -264,8 +267,8 @@ func (c *resolutionCache) lastParent(s weir.Subject) string {
 	return e.parent
 }
 
-// put keeps a resolution, unless the cache was dropped since its configuration was read. It returns the
-// one to use, which may be that of another subject.
+// put keeps a resolution, unless the cache was dropped since its configuration was read. It returns
+// the one to use, which may be that of another subject.
 func (c *resolutionCache) put(s weir.Subject, r *resolution, now, generation int64) *resolution {
 	if c.ttl < 0 {
 		return r
@@ -282,8 +285,8 @@ func (c *resolutionCache) put(s weir.Subject, r *resolution, now, generation int
 	return r
 }
 
-// intern returns a resolution that says the same and can be used nearly as long, or keeps this one for
-// others.
+// intern returns a resolution that says the same and can be used nearly as long, or keeps this one
+// for others.
 func (s *cacheSegment) intern(r *resolution, ttl int64) *resolution {
 	const few, share = 64, 16
 	key, ok := internKeyOf(r)
@@ -338,8 +341,8 @@ func (c *resolutionCache) stats() CacheStats {
 	return stats
 }
 
-// cachedPolicy is the policy of the store's configuration, as last read or set. What was read before a
-// change of this process does not come back after it.
+// cachedPolicy is the policy of the store's configuration, as last read or set. What was read
+// before a change of this process does not come back after it.
 type cachedPolicy struct {
 	policy atomic.Pointer[weir.Policy]
 	epoch  atomic.Int64 // counts the changes

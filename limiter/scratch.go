@@ -128,8 +128,8 @@ func (p *scratchPool) generator() *rand.ChaCha8 {
 	return rand.NewChaCha8(seed)
 }
 
-// releaseScratch takes working memory back. What it points to stays alive until the next call overwrites
-// it; there is one for each processor, and little in it.
+// releaseScratch takes working memory back. What it points to stays alive until the next call
+// overwrites it; there is one for each processor, and little in it.
 func (l *Limiter) releaseScratch(c *scratch) {
 	if c.hits > 0 {
 		c.counter.Add(c.hits)
@@ -145,14 +145,15 @@ func (l *Limiter) releaseScratch(c *scratch) {
 	c.random = nil
 }
 
-// leaseWithStatuses is a lease in one piece with the statuses of so many limits: callers keep both, and one
-// piece of memory costs less than two.
+// leaseWithStatuses is a lease in one piece with the statuses of so many limits: callers keep both,
+// and one piece of memory costs less than two.
 type leaseWithStatuses[Statuses any] struct {
 	lease    weir.Lease
 	statuses Statuses
 }
 
-// planOutcome returns an outcome for the plan that was made. The call's lease lies beside its statuses.
+// planOutcome returns an outcome for the plan that was made. The call's lease lies beside its
+// statuses.
 func (c *scratch) planOutcome(e *leaseEntry) *driver.Outcome {
 	takes := c.planner.made.Takes
 	out := &c.outcome
@@ -184,8 +185,8 @@ func newStatuses(n int) ([]weir.LimitStatus, *weir.Lease) {
 	return make([]weir.LimitStatus, n), &weir.Lease{}
 }
 
-// newHoldings returns n holdings, those of a lease that has ended if there is one. Only their parts and
-// pieces are of use, as memory.
+// newHoldings returns n holdings, those of a lease that has ended if there is one. Only their parts
+// and pieces are of use, as memory.
 func (p *planner) newHoldings(n int) []driver.Holding {
 	e := p.entry
 	var room []driver.Holding

@@ -56,8 +56,8 @@ func (l *Limiter) Status(ctx context.Context, entity, resource string) ([]weir.L
 	return statuses, nil
 }
 
-// maxResolved is how many subjects are resolved at the same time if the configuration has to be read
-// from elsewhere.
+// maxResolved is how many subjects are resolved at the same time if the configuration has to be
+// read from elsewhere.
 const maxResolved = 16
 
 // status asks the store for the limits that apply to subjects.

@@ -133,8 +133,8 @@ func reserves(holdings []driver.Holding, charge int, name string) bool {
 
 const severalHave = "several charges have it: give one set for each charge"
 
-// checkReserved refuses a name that a charge did not reserve, or more slots than it stands for. Charge
-// -1 means any, but only one may have the name. The field is the caller's to add.
+// checkReserved refuses a name that a charge did not reserve, or more slots than it stands for.
+// Charge -1 means any, but only one may have the name. The field is the caller's to add.
 func checkReserved(holdings []driver.Holding, charge int, name string, n int64) *weir.Error {
 	found := -1
 	for i := range holdings {

@@ -17,18 +17,18 @@ func (l *Limiter) storeContext(ctx context.Context) (context.Context, context.Ca
 	return l.withTimeout(ctx, l.options.StoreTimeout, l.options.StoreTimeout)
 }
 
-// adminTimeout is how long the store gets for a call of an administrator who sets no deadline: it may
-// concern thousands of items, and no request waits for it.
+// adminTimeout is how long the store gets for a call of an administrator who sets no deadline: it
+// may concern thousands of items, and no request waits for it.
 const adminTimeout = time.Minute
 
-// administerContext bounds a call that is on no request's path: what is left of the caller's deadline
-// less a tenth, however long, so that a large change has the time it needs.
+// administerContext bounds a call that is on no request's path: what is left of the caller's
+// deadline less a tenth, however long, so that a large change has the time it needs.
 func (l *Limiter) administerContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return l.withTimeout(ctx, math.MaxInt64, max(adminTimeout, l.options.StoreTimeout))
 }
 
-// withTimeout gives a call to the store nine tenths of what the caller has left, and no more than most; a
-// caller without a deadline gets so much.
+// withTimeout gives a call to the store nine tenths of what the caller has left, and no more than
+// most; a caller without a deadline gets so much.
 func (l *Limiter) withTimeout(
 	ctx context.Context, most, without time.Duration,
 ) (context.Context, context.CancelFunc) {
@@ -43,8 +43,8 @@ func (l *Limiter) withTimeout(
 	return context.WithTimeout(ctx, min(most, left-left/10))
 }
 
-// acquire waits for a lease no longer than for the store, which is what the call that holds it waits
-// for.
+// acquire waits for a lease no longer than for the store, which is what the call that holds it
+// waits for.
 func (l *Limiter) acquire(ctx context.Context, id weir.LeaseID, now int64, create bool) (*leaseEntry, error) {
 	if e, busy := l.leases.tryAcquire(id, now, create); busy == nil {
 		return e, nil // as nearly always: no timer is needed
@@ -54,8 +54,8 @@ func (l *Limiter) acquire(ctx context.Context, id weir.LeaseID, now int64, creat
 	return l.leases.acquire(storeCtx, id, now, create)
 }
 
-// classify makes every failure of a store an [*weir.Error]. One that says nothing of itself means that
-// the store did not answer.
+// classify makes every failure of a store an [*weir.Error]. One that says nothing of itself means
+// that the store did not answer.
 func classify(err error) error {
 	if e, ok := errors.AsType[*weir.Error](err); ok {
 		return e
@@ -63,8 +63,8 @@ func classify(err error) error {
 	return &weir.Error{Code: weir.Unavailable, Reason: "the store did not answer", Err: err}
 }
 
-// wrongAnswer is the error of a call that a store has answered as no store may. What the call has done
-// is unknown then, as if the answer had been lost, and it may be repeated.
+// wrongAnswer is the error of a call that a store has answered as no store may. What the call has
+// done is unknown then, as if the answer had been lost, and it may be repeated.
 func wrongAnswer(format string, args ...any) error {
 	return &weir.Error{Code: weir.Unavailable, Reason: "the store's answer is wrong: " + fmt.Sprintf(format, args...)}
 }
@@ -96,8 +96,8 @@ func checkRecord(r *driver.LeaseRecord) error {
 	return nil
 }
 
-// degrades reports whether a failed reservation becomes a degraded lease: the store was at fault, the
-// policy allows it, and the caller is still there.
+// degrades reports whether a failed reservation becomes a degraded lease: the store was at fault,
+// the policy allows it, and the caller is still there.
 func (l *Limiter) degrades(ctx context.Context, err error) bool {
 	if !errors.Is(err, weir.Unavailable) || ctx.Err() != nil {
 		return false

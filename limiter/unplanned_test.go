@@ -258,8 +258,8 @@ func neverUnplanned() map[string]unplannedCase {
 	}
 }
 
-// What a store takes by its records stands only if it is what the limiter would have asked. Otherwise
-// it is given back once, whatever the answer.
+// What a store takes by its records stands only if it is what the limiter would have asked.
+// Otherwise it is given back once, whatever the answer.
 func TestUnplanned(t *testing.T) {
 	t.Parallel()
 	all := unplannedTakes()

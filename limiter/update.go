@@ -223,8 +223,8 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 	return nil, &weir.Error{Code: weir.Unavailable, Reason: "the lease was changed elsewhere each time"}
 }
 
-// replace puts what a store knows of a lease in the place of what was known here. What the store has not
-// kept, it does not take away.
+// replace puts what a store knows of a lease in the place of what was known here. What the store
+// has not kept, it does not take away.
 func (e *leaseEntry) replace(r *driver.LeaseRecord) {
 	known, limits := e.holdings, e.limits
 	e.definitionsUntil = 0 // its definitions are those of its own time
@@ -310,8 +310,8 @@ func (l *Limiter) receipt(s *updateOp, e *leaseEntry, at time.Time) *weir.Receip
 	return r
 }
 
-// definitionsInForce finds the definition that each holding's limit has by now. An update never fails for want of
-// it: if it cannot be had at once, the one of the reservation stands.
+// definitionsInForce finds the definition that each holding's limit has by now. An update never
+// fails for want of it: if it cannot be had at once, the one of the reservation stands.
 func (c *scratch) inForce(ctx context.Context, e *leaseEntry) {
 	l, changes := c.limiter, c.update.Changes
 	now := l.leases.latestNow.Load()

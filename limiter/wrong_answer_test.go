@@ -12,7 +12,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// wrongStore is a store whose answers are such as no store may give. It knows each lease as a record.
+// wrongStore is a store whose answers are such as no store may give. It knows each lease as a
+// record.
 type wrongStore struct {
 	*fakeBackend
 	answer func(out *driver.Outcome) error // nil: nothing is wrong
@@ -75,8 +76,8 @@ func saysWrong(t *testing.T, call string, err error, reason string) {
 	}
 }
 
-// TestWrongAnswers: a store that answers as none may makes the call unavailable, and the error says what
-// was wrong. The lease stays as it was, and the call can be repeated.
+// TestWrongAnswers: a store that answers as none may makes the call unavailable, and the error says
+// what was wrong. The lease stays as it was, and the call can be repeated.
 func TestWrongAnswers(t *testing.T) {
 	t.Parallel()
 	now := newClock()

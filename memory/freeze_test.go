@@ -256,10 +256,10 @@ func freezeConfig(limits []weir.Limit) func(context.Context, weir.Subject) (*wei
 	}
 }
 
-// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside the
-// time without one and the time while one of another store is copied, which has no lock in common with
-// the calls: what is as long then is due to the machine. It also prints for how long all calls are
-// stopped. Times are not judged, since machines differ.
+// TestSnapshotPause prints how long calls take while a snapshot of many leases is copied, beside
+// the time without one and the time while one of another store is copied, which has no lock in
+// common with the calls: what is as long then is due to the machine. It also prints for how long
+// all calls are stopped. Times are not judged, since machines differ.
 func TestSnapshotPause(t *testing.T) {
 	leases := soak.Amount(5_000, 300_000)
 	for _, entities := range []int{1, leases} {

@@ -20,7 +20,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// killCapacity is more than a child can take before it is killed, so that it is under load to the end.
+// killCapacity is more than a child can take before it is killed, so that it is under load to the
+// end.
 const killCapacity = 1_000_000
 
 // killLimits are one limit of each kind, of which nothing comes back by itself within the test.
@@ -104,7 +105,8 @@ type killLog struct {
 }
 
 // A process that is killed at any instant loses what happened since its last snapshot, charges and
-// leases alike, and nothing else: its successor admits what the limits allow on top of what it found.
+// leases alike, and nothing else: its successor admits what the limits allow on top of what it
+// found.
 func TestKill(t *testing.T) {
 	kills := soak.Amount(8, 200)
 	seed := rand.Uint64()

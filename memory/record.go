@@ -13,9 +13,9 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// leaseRecord is a lease as a snapshot keeps it, so that another process can go on with it. Its holdings
-// are its own: those of an outcome belong to the limiter. Its limits are shared with whoever was
-// told of them: nobody changes them.
+// leaseRecord is a lease as a snapshot keeps it, so that another process can go on with it. Its
+// holdings are its own: those of an outcome belong to the limiter. Its limits are shared with
+// whoever was told of them: nobody changes them.
 type leaseRecord struct {
 	driver.LeaseRecord
 	// memory is how long (ms) it is remembered once it has ended.
@@ -28,7 +28,8 @@ type leaseRecord struct {
 	order, sequence int64
 	// heapIndex is the record's own in the heap that it is in.
 	heapIndex int
-	// index is the record's own place among all, and epoch that of the last snapshot that has seen it.
+	// index is the record's own place among all, and epoch that of the last snapshot that has seen
+	// it.
 	index int32
 	epoch uint32
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/weir-limiter/weir/kernel"
 )
 
-// Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's count
-// cannot hold is not taken on it. It never fails.
+// Reserve judges every limit of a plan and takes all of it or nothing. What only a shadow limit's
+// count cannot hold is not taken on it. It never fails.
 func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 	var few [8]activeTake
 	seats := few[:]

@@ -13,8 +13,8 @@ import (
 	"github.com/weir-limiter/weir/driver"
 )
 
-// restarted is a store that goes on as it was, and one that is closed and opened again now and then,
-// under the same calls.
+// restarted is a store that goes on as it was, and one that is closed and opened again now and
+// then, under the same calls.
 type restarted struct {
 	t      *testing.T
 	file   string

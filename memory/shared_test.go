@@ -21,7 +21,8 @@ import (
 	"github.com/weir-limiter/weir/memory"
 )
 
-// failing is a store that now and then does not answer, and has then written nonsense into the outcome.
+// failing is a store that now and then does not answer, and has then written nonsense into the
+// outcome.
 type failing struct {
 	driver.Store
 

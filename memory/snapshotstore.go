@@ -20,14 +20,14 @@ type SnapshotOptions struct {
 	// Definitions are the limits and entities configured at first. They are not in the file.
 	// Default: none.
 	Definitions *weir.Definitions
-	// Every is how often the file is written where something has changed; less often where the state
-	// is so large that copying it would take more than a tenth of the time. Calls go on meanwhile: all
-	// of them are stopped for well under a millisecond, however many leases there are. Default: one
-	// second.
+	// Every is how often the file is written where something has changed; less often where the
+	// state is so large that copying it would take more than a tenth of the time. Calls go on
+	// meanwhile: all of them are stopped for well under a millisecond, however many leases there
+	// are. Default: one second.
 	Every time.Duration
-	// OnError is told of every snapshot that could not be written; the next one is tried in time. It
-	// is called by the store's own goroutine, which Close waits for: do not close in it. Default:
-	// nobody, but Close reports a last snapshot that could not be written.
+	// OnError is told of every snapshot that could not be written; the next one is tried in time.
+	// It is called by the store's own goroutine, which Close waits for: do not close in it.
+	// Default: nobody, but Close reports a last snapshot that could not be written.
 	OnError func(error)
 	// ReadOnly reads the file once, beside whoever has it open, and creates and writes nothing. The
 	// file must exist. What would change anything is refused with [weir.Unsupported].
@@ -52,8 +52,8 @@ type SnapshotStore struct {
 	recovered bool
 	readOnly  bool
 
-	// callLock is held for reading by every call that changes anything, for writing while the state is
-	// frozen.
+	// callLock is held for reading by every call that changes anything, for writing while the state
+	// is frozen.
 	callLock sync.RWMutex
 	closed   bool
 	changed  atomic.Bool
@@ -168,7 +168,8 @@ func (s *SnapshotStore) readSnapshot() error {
 // is.
 const pausePerByte = 80 * time.Nanosecond
 
-// writeLoop writes a snapshot from time to time. It is the only goroutine, and no limit reads its clock.
+// writeLoop writes a snapshot from time to time. It is the only goroutine, and no limit reads its
+// clock.
 func (s *SnapshotStore) writeLoop(every time.Duration) {
 	defer close(s.stopped)
 	timer := time.NewTimer(every)

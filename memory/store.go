@@ -53,7 +53,8 @@ func Open(o *Options) (*Store, error) {
 	return s, nil
 }
 
-// Traits says that the store enforces every kind, eight ancestors deep, exactly and without waiting.
+// Traits says that the store enforces every kind, eight ancestors deep, exactly and without
+// waiting.
 func (s *Store) Traits() driver.Traits {
 	return driver.Traits{
 		Kinds:        []weir.Kind{weir.Bucket, weir.Window, weir.Concurrency, weir.Budget},

@@ -17,8 +17,8 @@ type activeChange struct {
 	claim kernel.Change
 }
 
-// Update makes a lease stand for something else. It is refused, with [weir.Invalid] and before anything
-// is applied, if a count would no longer fit 64 bits.
+// Update makes a lease stand for something else. It is refused, with [weir.Invalid] and before
+// anything is applied, if a count would no longer fit 64 bits.
 func (s *Store) Update(_ context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
 	var few [8]activeChange
 	changes := few[:min(len(few), len(u.Changes))]
@@ -72,8 +72,8 @@ func (s *Store) applyChanges(
 	return nil
 }
 
-// apply makes the change and returns where the lease's units are. A state that was
-// forgotten is created again, so that an overrun always counts. An extend is about slots alone, and renews only
+// apply makes the change and returns where the lease's units are. A state that was forgotten is
+// created again, so that an overrun always counts. An extend is about slots alone, and renews only
 // what there is.
 func (c *activeChange) apply(now int64, verb weir.Verb, of weir.Subject) []driver.Piece {
 	if verb == weir.VerbExtend {

@@ -31,8 +31,8 @@ type Options struct {
 	// configuration in the process. Default: none.
 	Definitions *weir.Definitions
 	// OnError is told of what goes wrong outside of calls, such as writing a snapshot, each time it
-	// does; the store tries again by itself. It may be called from a goroutine of the store that Close
-	// waits for: to close the store in it would wait forever. Default: nobody.
+	// does; the store tries again by itself. It may be called from a goroutine of the store that
+	// Close waits for: to close the store in it would wait forever. Default: nobody.
 	OnError func(error)
 	// Follow leaves the definitions in force as they are, where the store is shared and has some: a
 	// reservation is refused if these are others. It is for what acts once. Default: false.

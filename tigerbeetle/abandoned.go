@@ -15,13 +15,14 @@ import (
 )
 
 const (
-	// adoptTimeout is how long an abandoned reservation is kept for a repeat once it is known to have
-	// been carried out.
+	// adoptTimeout is how long an abandoned reservation is kept for a repeat once it is known to
+	// have been carried out.
 	adoptTimeout = time.Second
 	// maxWithdrawals is how many reservations are withdrawn concurrently. The client batches
 	// concurrent calls.
 	maxWithdrawals = 64
-	// minPause is the pause before a withdrawal that failed is tried again; it doubles up to maxPause.
+	// minPause is the pause before a withdrawal that failed is tried again; it doubles up to
+	// maxPause.
 	minPause = 100 * time.Millisecond
 	maxPause = 5 * time.Second
 	// closeTimeout is how long Close waits for abandoned reservations to be withdrawn.

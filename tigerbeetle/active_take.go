@@ -21,8 +21,9 @@ type activeTake struct {
 	belowCapacity int64
 	// version is that of the definitions by which the take is judged.
 	version uint32
-	// fromAnchor is the bucket's anchor that the chain moves, and nextAnchor the one after it, if movesAnchor
-	// is set. What is known may change before the chain is sent: a move from a later anchor could go back.
+	// fromAnchor is the bucket's anchor that the chain moves, and nextAnchor the one after it, if
+	// movesAnchor is set. What is known may change before the chain is sent: a move from a later
+	// anchor could go back.
 	fromAnchor, nextAnchor anchor
 	movesAnchor            bool
 	// fromForgotten is set if the bucket was forgotten, so that it starts full.
@@ -37,8 +38,8 @@ type activeTake struct {
 	passed bool
 	// takes and returns are the units that the chain takes or gives back.
 	takes, returns int64
-	// refundsOnly is set if nothing more is taken, skipped if the chain does not touch the limit: an
-	// extend renews only slots.
+	// refundsOnly is set if nothing more is taken, skipped if the chain does not touch the limit:
+	// an extend renews only slots.
 	refundsOnly, skipped bool
 	// period is the account of the budget's period, which ends at periodEnd in Unix milliseconds.
 	period    tb.Uint128

@@ -21,7 +21,8 @@ const (
 	// codeRegister takes the transfers that only record something.
 	codeRegister uint16 = 2
 	codeBucket   uint16 = 10
-	// codeSpent is the other account of a bucket: what is spent and not refilled yet, in milli-units.
+	// codeSpent is the other account of a bucket: what is spent and not refilled yet, in
+	// milli-units.
 	codeSpent       uint16 = 11
 	codeWindow      uint16 = 12
 	codeConcurrency uint16 = 13
@@ -41,16 +42,17 @@ const (
 	codeCompleted uint16 = 12
 	codeCancelled uint16 = 13
 	codeExtended  uint16 = 14
-	// codeVoid is a header of a lease that was cancelled before it was reserved. Nothing is pending.
+	// codeVoid is a header of a lease that was cancelled before it was reserved. Nothing is
+	// pending.
 	codeVoid uint16 = 16
 
-	// codeKey records the key of one of a lease's charges, which user_data_32 numbers: user_data_64 is
-	// its hash. It is in the chain of the reservation.
+	// codeKey records the key of one of a lease's charges, which user_data_32 numbers: user_data_64
+	// is its hash. It is in the chain of the reservation.
 	codeKey uint16 = 15
 
-	// What a lease does on a limit's account. user_data_32 is the part (see packPart), user_data_64 of
-	// a take the request's fingerprint, of what an update did one more than the units that the part
-	// stands for since.
+	// What a lease does on a limit's account. user_data_32 is the part (see packPart), user_data_64
+	// of a take the request's fingerprint, of what an update did one more than the units that the
+	// part stands for since.
 	codeCheck  uint16 = 20
 	codeTake   uint16 = 21
 	codeGrown  uint16 = 22

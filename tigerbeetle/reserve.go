@@ -63,8 +63,8 @@ type reserveOp struct {
 	takes []*activeTake
 	// attempt is the number of the chain, and is on the header: see [reserveOp.nextAttempt].
 	attempt int64
-	// repeat is false if the engine has made the lease ID for this call, so that it cannot have been
-	// used before.
+	// repeat is false if the engine has made the lease ID for this call, so that it cannot have
+	// been used before.
 	repeat bool
 	// resend is set if an earlier chain of the lease may still be carried out.
 	resend bool

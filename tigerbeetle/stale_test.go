@@ -107,8 +107,8 @@ func TestExtendNothingAtOnce(t *testing.T) {
 	}
 }
 
-// TestSettleAtOnceLost: servers change the same leases at once, and answers get lost; what is charged in
-// the end is what the last change says.
+// TestSettleAtOnceLost: servers change the same leases at once, and answers get lost; what is
+// charged in the end is what the last change says.
 func TestSettleAtOnceLost(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(soak.Amount(40, 600)) {
@@ -198,7 +198,8 @@ func (w *atOnce) reserve(id weir.LeaseID, keyed bool) {
 	all.Wait()
 }
 
-// change has all servers adjust and extend, and returns the totals of the adjust with the highest number.
+// change has all servers adjust and extend, and returns the totals of the adjust with the highest
+// number.
 func (w *atOnce) change(id weir.LeaseID, n int) weir.Costs {
 	const most = 7
 	totals := make([]weir.Costs, most+1)

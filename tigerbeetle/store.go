@@ -29,7 +29,8 @@ type Store struct {
 	// rememberFor is how long a denial is remembered at most, in milliseconds.
 	rememberFor int64
 	counts      counts
-	// replayLimits are the statuses for leases whose reservation was repeated, until the limiter asks.
+	// replayLimits are the statuses for leases whose reservation was repeated, until the limiter
+	// asks.
 	replayLimits sync.Map
 	// chains is memory of calls that are over.
 	chains sync.Pool

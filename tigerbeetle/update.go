@@ -110,8 +110,8 @@ type updateOp struct {
 	// token is the step of the lease's token, seq the number of the last adjust that the holdings
 	// are of.
 	token, seq int64
-	// extended is the highest step of an extend of the lease, or of a far adjust in the place of one,
-	// as far as it is known here.
+	// extended is the highest step of an extend of the lease, or of a far adjust in the place of
+	// one, as far as it is known here.
 	extended int64
 	// expires is when the lease ends after an extend.
 	expires time.Time

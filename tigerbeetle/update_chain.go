@@ -126,7 +126,8 @@ func (x *activeChange) changeBudget(ch *chain, now int64, i int) {
 		t.DebitAccountID, t.CreditAccountID, t.Code = account, ch.n.vault, codeGrown
 		t.Amount = tb.ToUint128(uint64(x.to - x.from))
 		if x.pieces[0].Until <= now {
-			// The period is over, so it limits no request, and its account takes only what it can count.
+			// The period is over, so it limits no request, and its account takes only what it can
+			// count.
 			t.Flags = flagBalancing
 		}
 		ch.add(&t, roleTake, i)
@@ -230,8 +231,8 @@ func (x *activeChange) keptPieces(now int64, keep []driver.Piece) []driver.Piece
 // be completed or cancelled in one call.
 const maxWindowPieces = 8
 
-// grow takes more units, until those that were reserved first return, or for the limit's full time if
-// they have. A piece that it joins with the new one has no units left in keep.
+// grow takes more units, until those that were reserved first return, or for the limit's full time
+// if they have. A piece that it joins with the new one has no units left in keep.
 func (x *activeChange) grow(ch *chain, now int64, keep []driver.Piece, i int) driver.Piece {
 	n := x.to - x.from
 	length := lengthOf(x.Limit)

@@ -16,9 +16,9 @@ type earlierResolutions struct {
 	of map[weir.Subject][]driver.Take
 }
 
-// before returns what was asked of a plan's subjects the last time, with the parts of this time, or what
-// is asked now of those of which nothing was; other reports whether there is a difference. It remembers
-// what is asked now if it is to replace that.
+// before returns what was asked of a plan's subjects the last time, with the parts of this time, or
+// what is asked now of those of which nothing was; other reports whether there is a difference. It
+// remembers what is asked now if it is to replace that.
 func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []driver.Take, other bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

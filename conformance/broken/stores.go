@@ -51,8 +51,8 @@ type fullStore interface {
 	driver.SubjectLister
 }
 
-// wrongStore is a right store with something wrong in its methods. Each function is the right one until
-// it is replaced.
+// wrongStore is a right store with something wrong in its methods. Each function is the right one
+// until it is replaced.
 type wrongStore struct {
 	fullStore
 	reserve  func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error
@@ -170,8 +170,8 @@ func settled(change func(o *storeOutcome)) func(s *wrongStore) {
 	}
 }
 
-// planning changes the plan that a store is given. The statuses of what is left out are those of limits
-// that nobody uses.
+// planning changes the plan that a store is given. The statuses of what is left out are those of
+// limits that nobody uses.
 func planning(change func(p *driver.Plan) []driver.Take) func(s *wrongStore) {
 	return func(s *wrongStore) {
 		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {

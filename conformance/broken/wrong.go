@@ -11,8 +11,8 @@ import (
 	"github.com/weir-limiter/weir/limiter"
 )
 
-// wrongWorld is a world with something wrong in it or in front of it. A nil function is the world's own.
-// Leases go through it, too.
+// wrongWorld is a world with something wrong in it or in front of it. A nil function is the world's
+// own. Leases go through it, too.
 type wrongWorld struct {
 	conformance.World
 	// points are the model's, if there is one inside.

@@ -180,7 +180,8 @@ func (t *leaseTable) forgotEarly(e *lease) { t.horizon = max(t.horizon, idMS(e.i
 type Horizon struct {
 	// Now is the lease table's time, Memory the lease memory.
 	Now, Memory int64
-	// Early is one past the newest ID time that was forgotten early, Opened when the table was opened.
+	// Early is one past the newest ID time that was forgotten early, Opened when the table was
+	// opened.
 	Early, Opened int64
 }
 

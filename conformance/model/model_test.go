@@ -64,7 +64,8 @@ func TestKinds(t *testing.T) {
 	}{
 		// A milli-unit in ten milliseconds, and now is a multiple of ten.
 		{weir.Limit{Kind: weir.Bucket, RefillAmount: 6}, 10 * time.Second},
-		// Seven units an hour: by now 3305555555 milli-units, a thousand more at 3305556555·3600000/7000.
+		// Seven units an hour: by now 3305555555 milli-units, a thousand more at
+		// 3305556555·3600000/7000.
 		{weir.Limit{Kind: weir.Bucket, RefillAmount: 7, RefillPeriod: time.Hour}, 514 * time.Second},
 		{weir.Limit{Kind: weir.Window, Window: 90 * time.Second}, 90 * time.Second},
 		{weir.Limit{Kind: weir.Concurrency, Timeout: 30 * time.Second}, 30 * time.Second},

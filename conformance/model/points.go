@@ -38,8 +38,8 @@ type Points struct {
 
 	// Levels are the limits for a subject, the strongest level first (5.1, 5.2).
 	Levels Point[weir.Subject, []weir.LevelLimits]
-	// Takes is what a request asks of each limit, in the order of judging (3.2, 3.3, 3.7, 5.3). Limits
-	// of which nothing is asked are there too, without parts.
+	// Takes is what a request asks of each limit, in the order of judging (3.2, 3.3, 3.7, 5.3).
+	// Limits of which nothing is asked are there too, without parts.
 	Takes Point[Planned, []*Take]
 	// Refuse is the error of a check; nil if the check passes.
 	Refuse Point[Check, error]

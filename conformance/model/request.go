@@ -14,8 +14,8 @@ type Content struct {
 	// Charges are a request's, in their order and with their costs, and Brought its limits.
 	Charges []weir.Charge
 	Brought []weir.Limit
-	// Keyed is true if settlements tell the charges apart by entity and resource. It is no part of the
-	// content (7.12).
+	// Keyed is true if settlements tell the charges apart by entity and resource. It is no part of
+	// the content (7.12).
 	Keyed bool
 	// Totals are those of a settlement, which has nothing else.
 	Totals []weir.Costs

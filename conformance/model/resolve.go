@@ -6,7 +6,8 @@ import (
 	"github.com/weir-limiter/weir"
 )
 
-// ReachedSubject is one (entity, resource) that a request reaches, with the limits that apply to it.
+// ReachedSubject is one (entity, resource) that a request reaches, with the limits that apply to
+// it.
 type ReachedSubject struct {
 	weir.Subject
 	weir.LevelLimits
@@ -72,7 +73,8 @@ func (m *Model) settledUnder(h *Holding) *weir.Limit {
 	return m.points.Under.pass(DefinitionPair{&h.Limit, inForce}, under)
 }
 
-// reachedSubjects lists whom the charges reach: charges as given, each entity before its parent (3.7).
+// reachedSubjects lists whom the charges reach: charges as given, each entity before its parent
+// (3.7).
 func (m *Model) reachedSubjects(c *Content) ([]*ReachedSubject, error) {
 	var reached []*ReachedSubject
 	for i := range c.Charges {

@@ -34,9 +34,9 @@ func (m *Model) newState(l *weir.Limit, now int64) *state {
 	return s
 }
 
-// stateAt returns a limit's state at now: a copy, brought up to date, or a new one. known is false if
-// there is no state or it was forgotten. An earlier now is taken as the latest that the state has
-// seen (1.3).
+// stateAt returns a limit's state at now: a copy, brought up to date, or a new one. known is false
+// if there is no state or it was forgotten. An earlier now is taken as the latest that the state
+// has seen (1.3).
 func (m *Model) stateAt(k Key, l *weir.Limit, now int64) (s *state, known bool) {
 	stored := m.states[k]
 	if stored == nil {

@@ -53,7 +53,8 @@ func TestChangedDefaultsReach(t *testing.T) {
 			for c, change := range []string{"lowered", "raised", "removed"} {
 				for i, cache := range []time.Duration{0, time.Second, time.Minute} {
 					for j, by := range []string{"command line", "library", "Python"} {
-						// A plain run has each cache, and each who changes it, with each place and each change.
+						// A plain run has each cache, and each who changes it, with each place and
+						// each change.
 						if !soak.On() && (i != (p+c)%3 || j != (p+2*c)%3) {
 							continue
 						}

@@ -6,15 +6,16 @@ import (
 	"unicode/utf8"
 )
 
-// The lengths of names in bytes, at most; those of the Python library, with which weir shares tables.
+// The lengths of names in bytes, at most; those of the Python library, with which weir shares
+// tables.
 const (
 	MaxEntity   = 256
 	MaxResource = 64
 	MaxLimit    = 64
 )
 
-// CheckEntity returns what is wrong with an entity's name; empty if nothing is. A name may contain a slash if
-// slash is true.
+// CheckEntity returns what is wrong with an entity's name; empty if nothing is. A name may contain
+// a slash if slash is true.
 func CheckEntity(s string, slash bool) string {
 	if slash {
 		return check(s, MaxEntity, isAlnum, isInPath)

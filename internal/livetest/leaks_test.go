@@ -102,8 +102,8 @@ func cells(of func(*store) bool) []*cell {
 
 // figures are what was counted.
 type figures struct {
-	// got had a lease and settled it, under went away under it, and gone without one. The others did
-	// not go away and had none: a limit denied it, or the store or a server did not answer.
+	// got had a lease and settled it, under went away under it, and gone without one. The others
+	// did not go away and had none: a limit denied it, or the store or a server did not answer.
 	got, under, gone, denied, unanswered int
 	// took is how long it took to have a lease.
 	took []time.Duration

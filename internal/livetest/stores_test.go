@@ -35,8 +35,8 @@ type store struct {
 	// shares is whether a server can settle leases of another one. Otherwise two servers share one
 	// limiter.
 	shares bool
-	// bucketsOnly is whether the store has buckets and no other kind. Then the slots are a bucket of
-	// which every caller reports to have used nothing.
+	// bucketsOnly is whether the store has buckets and no other kind. Then the slots are a bucket
+	// of which every caller reports to have used nothing.
 	bucketsOnly bool
 	// open opens the store once for each server, or once for all that share a limiter.
 	open func(t *testing.T, o *opening) []driver.Store

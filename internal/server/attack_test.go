@@ -28,8 +28,8 @@ const (
 	otherToken = "other-token-0123456789"
 	// attackEnv has what a child process is to do, as JSON.
 	attackEnv = "WEIR_TEST_ATTACK"
-	// attackRate is how many connections an attacker opens in a second, some 8 Mbit/s of packets. One
-	// without a bound takes all of the machine that the test shares with it.
+	// attackRate is how many connections an attacker opens in a second, some 8 Mbit/s of packets.
+	// One without a bound takes all of the machine that the test shares with it.
 	attackRate = 2000
 )
 
@@ -205,8 +205,8 @@ func (a answerTimes) String() string {
 }
 
 // repeating sends a request again if its connection was closed: the server may have closed an idle
-// connection, or a new one on which no request had arrived by the time its place was needed. Each request
-// carries its own lease ID, so it may be repeated.
+// connection, or a new one on which no request had arrived by the time its place was needed. Each
+// request carries its own lease ID, so it may be repeated.
 type repeating struct {
 	*http.Transport
 

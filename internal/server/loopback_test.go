@@ -194,8 +194,8 @@ func TestLoopbackOnly(t *testing.T) {
 	}
 }
 
-// TestMetricsGuard: the page of metrics takes the same bearer tokens as the API does, and says the same
-// of others.
+// TestMetricsGuard: the page of metrics takes the same bearer tokens as the API does, and says the
+// same of others.
 func TestMetricsGuard(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{TokensFile: write(t, t.TempDir(), "tokens.yaml", threeTokens())})

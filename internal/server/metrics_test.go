@@ -139,8 +139,8 @@ func TestMetricsAreWellNamed(t *testing.T) {
 	}
 }
 
-// TestMetricsAreBounded: whoever and whatever callers name, no series is made for it, and the limits
-// that requests bring get only so many.
+// TestMetricsAreBounded: whoever and whatever callers name, no series is made for it, and the
+// limits that requests bring get only so many.
 func TestMetricsAreBounded(t *testing.T) {
 	t.Parallel()
 	w := start(t, &Options{LimitsFile: write(t, t.TempDir(), "limits.yaml",
@@ -268,7 +268,8 @@ func TestDegraded(t *testing.T) {
 	}
 }
 
-// Each set of labels is looked for once, whoever asks at once, and every caller gets what was found.
+// Each set of labels is looked for once, whoever asks at once, and every caller gets what was
+// found.
 func TestSeries(t *testing.T) {
 	t.Parallel()
 	const callers, sets = 8, 50

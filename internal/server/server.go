@@ -34,8 +34,8 @@ type Server struct {
 	metrics *metrics
 	traces  *traces
 	limiter *limiter.Limiter
-	// volatile is true if the configuration is lost with the process, and editable if administrators
-	// can change parts of it.
+	// volatile is true if the configuration is lost with the process, and editable if
+	// administrators can change parts of it.
 	volatile, editable bool
 	// store knows whether it is ready; nil for a store that always is.
 	store readier
@@ -128,7 +128,8 @@ const defaultMaxLeases = 1_000_000
 func (s *Server) openLimiter(b driver.Store) error {
 	options := *s.options.Limiter
 	if s.tokens.callers() > 1 && options.MaxLeasesPerCaller == 0 {
-		// The bound holds from the first call on, even while only one of several callers has called.
+		// The bound holds from the first call on, even while only one of several callers has
+		// called.
 		options.MaxLeasesPerCaller = max(1, cmp.Or(options.MaxLeases, defaultMaxLeases)/10)
 	}
 	now := options.Now

@@ -1,5 +1,6 @@
-// Package soak tells tests how much to do, and from what seed. A plain run, for which somebody waits, does a part that
-// meets every outcome; with WEIR_SOAK set, as `make test-long` has it, everything is done in full.
+// Package soak tells tests how much to do, and from what seed. A plain run, for which somebody
+// waits, does a part that meets every outcome; with WEIR_SOAK set, as `make test-long` has it,
+// everything is done in full.
 package soak
 
 import (
@@ -28,8 +29,8 @@ func Amount(some, all int) int {
 	return some
 }
 
-// Seed returns the seed of a test's random choices, and prints it: WEIR_TEST_SEED, which repeats a run,
-// or another one each time.
+// Seed returns the seed of a test's random choices, and prints it: WEIR_TEST_SEED, which repeats a
+// run, or another one each time.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed := rand.Uint64()

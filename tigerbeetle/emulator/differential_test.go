@@ -57,7 +57,8 @@ type contest struct {
 	server   tb.Client
 	emulator *Emulator
 
-	// clock is the emulator's, in nanoseconds: the last timestamp of the server, which came at heard.
+	// clock is the emulator's, in nanoseconds: the last timestamp of the server, which came at
+	// heard.
 	clock uint64
 	heard time.Time
 	// dues are when pending transfers end.

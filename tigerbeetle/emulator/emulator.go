@@ -18,8 +18,8 @@ type Options struct {
 	// Tick is the clock's resolution: what is due within a tick is due at its beginning. Default: a
 	// nanosecond, as on a cluster.
 	Tick time.Duration
-	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One for
-	// development holds 253.
+	// MaxEvents is how many events a call that creates holds. Default: 8,189, as on a cluster. One
+	// for development holds 253.
 	MaxEvents int
 }
 

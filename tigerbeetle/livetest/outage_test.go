@@ -29,8 +29,8 @@ const (
 	outageSlots    = 2 * callers
 	storeTimeout   = 400 * time.Millisecond
 
-	// away is how long TigerBeetle is gone: longer than a denial is remembered. recovery is how long
-	// it may take, on a busy machine, until calls are answered again.
+	// away is how long TigerBeetle is gone: longer than a denial is remembered. recovery is how
+	// long it may take, on a busy machine, until calls are answered again.
 	away     = 1700 * time.Millisecond
 	recovery = 15 * time.Second
 )

@@ -120,8 +120,8 @@ func auditOwner(at weir.Subject) string {
 }
 
 const (
-	// principalPatience is how long a change waits to learn whose credentials it uses, callerAsks how
-	// often that may take too long.
+	// principalPatience is how long a change waits to learn whose credentials it uses, callerAsks
+	// how often that may take too long.
 	principalPatience = 500 * time.Millisecond
 	callerAsks        = 3
 )

@@ -17,7 +17,8 @@ import (
 const (
 	// maxAncestors is how far up a chain of parents is followed, as the Python library does.
 	maxAncestors = 32
-	// MovesSince is the first release of the Python library that keeps to a parent that was changed.
+	// MovesSince is the first release of the Python library that keeps to a parent that was
+	// changed.
 	MovesSince = "0.17.0"
 )
 

@@ -21,11 +21,11 @@ type itemState struct {
 	seenAt uint64
 	// deleted is true if the item is known not to exist.
 	deleted bool
-	// uncertain is true after a write without an answer: the item is read before it is written again,
-	// and image is as it was before that write, because it may know more than the item says.
+	// uncertain is true after a write without an answer: the item is read before it is written
+	// again, and image is as it was before that write, because it may know more than the item says.
 	uncertain bool
-	// removedLimits are limits that were removed from the item, as they were: leases may still stand
-	// for them, and they may come back.
+	// removedLimits are limits that were removed from the item, as they were: leases may still
+	// stand for them, and they may come back.
 	removedLimits map[string]LimitImage
 }
 

@@ -21,7 +21,8 @@ type Queue struct {
 	running bool
 	// inFlight are the updates of the commit that is in progress.
 	inFlight []*Update
-	// externalImage is what was written to the item by another way than the queue; nil if nothing was.
+	// externalImage is what was written to the item by another way than the queue; nil if nothing
+	// was.
 	externalImage *Image
 	// SeenLimits were judged or settled without a write since the last batch was taken.
 	SeenLimits []SeenLimit

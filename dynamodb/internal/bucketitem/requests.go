@@ -113,13 +113,15 @@ func (m *Waiter) unplanned() bool { return len(m.Takes) > 0 && m.Takes[0].Limit 
 type Update struct {
 	Now    int64
 	Deltas []Delta
-	// Refill asks for a write that moves the time of the refill. Reread asks for the item to be given
-	// the limits of the configuration, which is read again. itemDeleted says that the item was
-	// deleted.
+	// Refill asks for a write that moves the time of the refill. Reread asks for the item to be
+	// given the limits of the configuration, which is read again. itemDeleted says that the item
+	// was deleted.
 	Refill, Reread, itemDeleted bool
-	// InDoubt is true after an update that was ended because its refund may or may not have been made.
+	// InDoubt is true after an update that was ended because its refund may or may not have been
+	// made.
 	InDoubt bool
-	// Done is called once, by the queue; nil if nobody waits, and then attempts counts the failures.
+	// Done is called once, by the queue; nil if nobody waits, and then attempts counts the
+	// failures.
 	Done     func(err error)
 	attempts int
 }

@@ -25,8 +25,8 @@ type subjectState struct {
 	// itemShards is the count that an item had last, and itemShardsSince since when, in Unix ms.
 	itemShards      int
 	itemShardsSince int64
-	// parent is the entity that is charged too, by the item that was seen last; parentKnown is false
-	// if none was seen.
+	// parent is the entity that is charged too, by the item that was seen last; parentKnown is
+	// false if none was seen.
 	parent      string
 	parentKnown bool
 	// verifiedAt is the number of this process's last change of configuration before the newest was
