@@ -103,6 +103,24 @@ func (q *Queue) nextBatch() *Batch {
 	return b
 }
 
+// publish implements followUps. A commit that is not the queue's own, for a transaction, is
+// published by Adopt.
+func (q *Queue) publish(s *itemState, written bool) {
+	if s != &q.itemState {
+		return
+	}
+	q.published.mu.Lock()
+	defer q.published.mu.Unlock()
+	image := s.image
+	if image != nil {
+		image = image.withSeenLimits(q.SeenLimits...)
+	}
+	q.published.set(image, s.removedLimits)
+	if written {
+		q.inFlight = nil
+	}
+}
+
 // LastImage returns the image after the last commit; nil if the item is not known.
 func (q *Queue) LastImage() *Image { return q.published.lastImage() }
 
