@@ -39,23 +39,23 @@ func run(table string, o *dynamodb.Options) (err error) {
 	if err != nil {
 		return err
 	}
-	lim, err := limiter.New(store, nil)
+	l, err := limiter.New(store, nil)
 	if err != nil {
 		return errors.Join(err, store.Close())
 	}
-	defer func() { err = errors.Join(err, lim.Close()) }()
+	defer func() { err = errors.Join(err, l.Close()) }()
 
 	// The configuration is in the table too. A change reaches every process within a minute.
 	limits := []weir.Limit{
 		{Name: "rpm", Capacity: 60},
 		{Name: "tpm", Capacity: 10_000},
 	}
-	if err := lim.SetLimits(ctx, weir.Subject{Resource: "gpt-4o"}, limits); err != nil {
+	if err := l.SetLimits(ctx, weir.Subject{Resource: "gpt-4o"}, limits); err != nil {
 		return err
 	}
 	entity := "acme-" + time.Now().UTC().Format("150405") // a new one each time
 	for {
-		lease, err := lim.Reserve(ctx, &weir.Request{
+		lease, err := l.Reserve(ctx, &weir.Request{
 			Entity: entity, Resource: "gpt-4o", Costs: weir.Costs{"rpm": 1, "tpm": 3_000},
 		})
 		if denied, ok := errors.AsType[*weir.DeniedError](err); ok {
@@ -71,7 +71,7 @@ func run(table string, o *dynamodb.Options) (err error) {
 			return err
 		}
 	}
-	statuses, err := lim.Status(ctx, entity, "gpt-4o")
+	statuses, err := l.Status(ctx, entity, "gpt-4o")
 	for _, s := range statuses {
 		log.Printf("%s %s: %d of %d left", s.Entity, s.Limit, s.Available, s.Capacity)
 	}
