@@ -205,19 +205,6 @@ func (l *Limiter) answerKnown(e *leaseEntry, print uint64, now time.Time) (*weir
 	return lease, nil
 }
 
-func unknownLeaseError(id weir.LeaseID) *weir.Error {
-	return weir.NewError(weir.UnknownLease, "lease_id", id, "is not known here")
-}
-
-func endedError(e *leaseEntry) *weir.Error {
-	what := "was " + string(e.state.state())
-	if e.state == leaseVoided {
-		what = "was cancelled before it was reserved,"
-	}
-	return weir.NewError(weir.Ended, "lease_id", e.id, what+" at "+
-		time.UnixMilli(e.endedAt).UTC().Format(time.RFC3339Nano))
-}
-
 // newLease makes the caller's side of a live lease.
 func (l *Limiter) newLease(e *leaseEntry, now time.Time, lease *weir.Lease) *weir.Lease {
 	lease.ID, lease.ReservedAt, lease.Expires = e.id, timeLike(e.at, now), timeLike(e.expires, now)
@@ -384,40 +371,6 @@ func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.
 		Charges: p.Charges, Keys: p.Keys, Holdings: holdings, Limits: out.Limits,
 	})
 	return l.newLease(e, now, lease)
-}
-
-// callerGone returns an error if the caller has gone. It is called after the last wait before a
-// reservation is written: what is reserved for a caller that has gone, nobody settles.
-func callerGone(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return &weir.Error{Code: weir.Unavailable, Reason: "the caller has gone", Err: err}
-	}
-	return nil
-}
-
-// nameLease puts the lease's ID into an error after which the call may be repeated: the caller may
-// not have brought one.
-func nameLease(err error, id weir.LeaseID) error {
-	e, ok := errors.AsType[*weir.Error](err)
-	if !ok || e.Code != weir.Unavailable || e.Field != "" {
-		return err
-	}
-	named := *e
-	named.Field, named.Value = "lease_id", id.String()
-	return &named
-}
-
-// newDeniedError makes the error of a denial.
-func newDeniedError(id weir.LeaseID, out *driver.Outcome) *weir.DeniedError {
-	e := &weir.DeniedError{LeaseID: id, Limits: out.Limits, Contended: out.Contended}
-	for i := range out.Limits {
-		s := &out.Limits[i]
-		if s.Exceeded && !s.Shadow {
-			e.RetryAfter = max(e.RetryAfter, s.RetryAfter)
-			e.AtLeast = e.AtLeast || s.AtLeast
-		}
-	}
-	return e
 }
 
 // recoverReplay fetches a lease that the store had taken for another process, or before a restart.

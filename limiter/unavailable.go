@@ -3,7 +3,6 @@ package limiter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"time"
 
@@ -52,48 +51,6 @@ func (l *Limiter) acquire(ctx context.Context, id weir.LeaseID, now int64, creat
 	storeCtx, cancel := l.storeContext(ctx)
 	defer cancel()
 	return l.leases.acquire(storeCtx, id, now, create)
-}
-
-// classify makes every failure of a store an [*weir.Error]. One that says nothing of itself means
-// that the store did not answer.
-func classify(err error) error {
-	if e, ok := errors.AsType[*weir.Error](err); ok {
-		return e
-	}
-	return &weir.Error{Code: weir.Unavailable, Reason: "the store did not answer", Err: err}
-}
-
-// wrongAnswer is the error of a call that a store has answered as no store may. What the call has
-// done is unknown then, as if the answer had been lost, and it may be repeated.
-func wrongAnswer(format string, args ...any) error {
-	return &weir.Error{Code: weir.Unavailable, Reason: "the store's answer is wrong: " + fmt.Sprintf(format, args...)}
-}
-
-// checkTaken refuses an outcome that does not say what a lease stands for on each of n limits.
-func checkTaken(out *driver.Outcome, n int) error {
-	switch {
-	case out == nil:
-		return wrongAnswer("it is neither an outcome nor an error")
-	case len(out.Taken) != n && !out.Denied && !out.Replay:
-		return wrongAnswer("it says of %d limits what was taken, and there are %d", len(out.Taken), n)
-	}
-	return nil
-}
-
-// checkRecord refuses a store's record of a lease with which nothing can be done.
-func checkRecord(r *driver.LeaseRecord) error {
-	for i := range r.Holdings {
-		h := &r.Holdings[i]
-		if h.Limit == nil {
-			return wrongAnswer("a holding of the lease is of no limit")
-		}
-		for _, p := range h.Parts {
-			if p.Charge < 0 || p.Charge >= r.Charges {
-				return wrongAnswer("a holding of the lease is of charge %d, and there are %d", p.Charge, r.Charges)
-			}
-		}
-	}
-	return nil
 }
 
 // degrades reports whether a failed reservation becomes a degraded lease: the store was at fault,
