@@ -166,6 +166,9 @@ func (l *Limiter) reserveWithID(
 		if err := l.refresh(ctx, now, entry); err != nil {
 			return nil, false, err
 		}
+		if entry.limits == nil && !l.traits.Local && entry.fingerprint == r.fingerprint && !entry.state.ended() {
+			l.fillStatuses(ctx, now, entry, c)
+		}
 		lease, err := l.answerKnown(entry, r.fingerprint, now)
 		return lease, true, err
 	}
@@ -174,6 +177,31 @@ func (l *Limiter) reserveWithID(
 		return l.recoverTooOld(ctx, now, entry, r.fingerprint, err)
 	}
 	return l.reserveInStore(ctx, now, entry, c)
+}
+
+// fillStatuses gives a lease that was recovered for an update, from a store whose records have no
+// statuses, those of its limits as they are now. A replay carries them, but it does not fail for
+// want of them.
+func (l *Limiter) fillStatuses(ctx context.Context, now time.Time, e *leaseEntry, c *scratch) {
+	storeCtx, cancel := l.storeContext(ctx)
+	defer cancel()
+	p, err := c.plan(storeCtx, e, usual)
+	if err != nil {
+		return
+	}
+	statuses, err := l.store.Status(storeCtx, now, p.Subjects)
+	if err != nil {
+		return
+	}
+	for i := range p.Takes {
+		t := &p.Takes[i]
+		for _, s := range statuses {
+			if s.Entity == t.Entity && s.Resource == t.Resource && s.Limit == t.Limit.Name {
+				s.Requested = t.Cost()
+				e.limits = append(e.limits, s)
+			}
+		}
+	}
 }
 
 // recoverTooOld answers a reservation whose ID is refused, unless the store knows its lease: that
