@@ -271,23 +271,52 @@ func updateStores() []storeVariant {
 	}
 }
 
+// reservingStatus makes a status reserve units of each limit that it reports.
+func reservingStatus(units int64) func(s *wrongStore) {
+	return func(s *wrongStore) {
+		s.status = func(
+			ctx context.Context, now time.Time, of []driver.Judged,
+		) ([]weir.LimitStatus, error) {
+			for i := range of {
+				use(ctx, s.fullStore, now, of[i], units)
+			}
+			return s.fullStore.Status(ctx, now, of)
+		}
+	}
+}
+
+// use reserves units of each limit of a subject, slots aside if there are no units.
+func use(ctx context.Context, b driver.Store, now time.Time, j driver.Judged, units int64) {
+	p := &driver.Plan{
+		ID: weir.NewLeaseID(now), New: true, Charges: 1, Subjects: []driver.Judged{j}, Lifetime: time.Hour,
+	}
+	for i := range j.Limits {
+		if l := &j.Limits[i]; units > 0 || l.Kind != weir.Concurrency {
+			p.Takes = append(p.Takes, driver.Take{
+				Subject: j.Subject, Limit: l, Level: j.Level, Ceiling: l.Capacity,
+				Parts: []driver.Part{{Units: units}},
+			})
+		}
+	}
+	_ = b.Reserve(ctx, now, p, p.Outcome())
+}
+
 // readingStores are wrong in what they tell.
 func readingStores() []storeVariant {
 	return []storeVariant{
-		{"a status charges", "seam", func(s *wrongStore) {
-			s.status = func(
-				ctx context.Context, now time.Time, of []driver.Judged,
-			) ([]weir.LimitStatus, error) {
-				for i := range of {
-					p := &driver.Plan{ID: weir.NewLeaseID(now), New: true, Charges: 1, Subjects: of[i : i+1]}
-					for j := range of[i].Limits {
-						l := &of[i].Limits[j]
-						p.Takes = append(p.Takes, driver.Take{Subject: of[i].Subject, Limit: l,
-							Level: of[i].Level, Ceiling: l.Capacity, Parts: []driver.Part{{Units: 1}}})
+		{"a status charges", "seam", reservingStatus(1)},
+		{"a status counts as a use", "8.4", reservingStatus(0)},
+		{"an extend counts as a use of buckets", "8.4", func(s *wrongStore) {
+			s.settle = func(ctx context.Context, now time.Time, u *driver.Update, out *driver.Outcome) error {
+				if u.Verb == weir.VerbExtend {
+					for i := range u.Changes {
+						h := u.Changes[i].Holding
+						use(ctx, s.fullStore, now, driver.Judged{
+							Subject: h.Subject, Level: h.Level, Limits: []weir.Limit{*u.Changes[i].Limit},
+						}, 0)
 					}
-					_ = s.fullStore.Reserve(ctx, now, p, p.Outcome())
 				}
-				return s.fullStore.Status(ctx, now, of)
+				return s.fullStore.Update(ctx, now, u, out)
 			}
 		}},
 		{"statuses are sorted", "seam", func(s *wrongStore) {
