@@ -64,7 +64,7 @@ func newParts(ctx context.Context) (*parts, error) {
 	p.plan = &driver.Plan{
 		ID: weir.NewLeaseID(now), Charges: 1,
 		Subjects: []driver.Judged{{Subject: of, Level: weir.LevelSystem, Limits: []weir.Limit{limit}}},
-		Takes: []driver.Take{{
+		Takes: []*driver.Take{{
 			Subject: of, Limit: &limit, Level: weir.LevelSystem, Ceiling: limit.Capacity, Parts: []driver.Part{{Units: 1}},
 		}},
 		Lifetime: time.Hour, Memory: time.Minute, MemorySize: defaultMost,

@@ -125,22 +125,12 @@ func (f *faultyStore) Reserve(
 	if err := f.enter(ctx, "reserve"); err != nil {
 		return err
 	}
-	before := clonePlan(p)
+	before := p.Clone()
 	err := f.Store.Reserve(ctx, now, p, out)
 	if !reflect.DeepEqual(before, p) {
 		f.t.Errorf("reserve changed the plan that it was handed: %v, was %v", p, before)
 	}
 	return err
-}
-
-// clonePlan copies what a store could change.
-func clonePlan(p *driver.Plan) *driver.Plan {
-	c := *p
-	c.Subjects, c.Takes = slices.Clone(p.Subjects), slices.Clone(p.Takes)
-	for i := range c.Takes {
-		c.Takes[i].Parts = slices.Clone(c.Takes[i].Parts)
-	}
-	return &c
 }
 
 // faultyUnplanned is the same of a store that can reserve without a plan.

@@ -50,7 +50,7 @@ func (f *fickle) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out
 
 // takeAndGiveBack lets others see, for a moment, what a reservation on several entities takes.
 func (f *fickle) takeAndGiveBack(ctx context.Context, now time.Time, p *driver.Plan) error {
-	if !slices.ContainsFunc(p.Takes, func(t driver.Take) bool { return t.Subject != p.Takes[0].Subject }) {
+	if !slices.ContainsFunc(p.Takes, func(t *driver.Take) bool { return t.Subject != p.Takes[0].Subject }) {
 		return nil // one entity is written at once
 	}
 	early := *p

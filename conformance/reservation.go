@@ -55,7 +55,7 @@ func (r *Reservation) Plan(ctx context.Context) (*driver.Plan, error) {
 	}
 	for _, j := range p.Subjects {
 		for k := range j.Limits {
-			t := driver.Take{Subject: j.Subject, Limit: &j.Limits[k], Level: j.Level}
+			t := &driver.Take{Subject: j.Subject, Limit: &j.Limits[k], Level: j.Level}
 			if t.Ceiling = j.Limits[k].Capacity; len(r.Brought) > 0 {
 				t.Ceiling = r.ceiling(&j.Limits[k])
 			}

@@ -99,7 +99,7 @@ type Plan struct {
 	Subjects []Judged
 	// Takes are what is asked of each limit: by subject, and then by the limit's name. Each sum of
 	// parts fits 64 bits.
-	Takes []Take
+	Takes []*Take
 	// Lifetime is how long the lease lives: never less than its longest hold.
 	Lifetime time.Duration
 	// Memory is how long an ended lease is to be remembered, MemorySize how many are at most: for
@@ -108,8 +108,9 @@ type Plan struct {
 	MemorySize int
 }
 
-// Expires returns when a lease reserved at an instant ends by itself.
-func (p *Plan) Expires(at time.Time) time.Time { return at.Truncate(time.Millisecond).Add(p.Lifetime) }
+// Expires returns when a lease reserved at an instant, which is whole in milliseconds, ends by
+// itself.
+func (p *Plan) Expires(at time.Time) time.Time { return at.Add(p.Lifetime) }
 
 // Outcome returns an outcome with room for what a store makes of the plan.
 func (p *Plan) Outcome() *Outcome {
@@ -124,14 +125,29 @@ func (p *Plan) Outcome() *Outcome {
 func (p *Plan) Holdings(out *Outcome) []Holding {
 	holdings := make([]Holding, len(p.Takes))
 	for i := range p.Takes {
-		holdings[i].Reserved(&p.Takes[i], &out.Taken[i])
+		holdings[i].Reserved(p.Takes[i], &out.Taken[i])
 	}
 	return holdings
 }
 
+// Clone returns a copy of the plan, with subjects, takes and parts of its own. A store that goes on
+// with a plan after Reserve has returned needs one. Definitions are shared.
+func (p *Plan) Clone() *Plan {
+	c := *p
+	c.Subjects, c.Takes = slices.Clone(p.Subjects), make([]*Take, len(p.Takes))
+	for i, t := range p.Takes {
+		own := *t
+		own.Parts = slices.Clone(t.Parts)
+		c.Takes[i] = &own
+	}
+	return &c
+}
+
 // Reserved makes the holding what a store has taken for a take. Its parts are those of the take.
 func (h *Holding) Reserved(t *Take, taken *Taken) {
-	h.Take, h.Pieces = *t, taken.Pieces
+	if h.Pieces = taken.Pieces; t != &h.Take { // the engine may have planned in the holding
+		h.Take = *t
+	}
 	if taken.Units > 0 || t.Cost() == 0 {
 		return
 	}
@@ -163,6 +179,9 @@ type Part struct {
 
 // Cost is the sum of the parts.
 func (t *Take) Cost() int64 {
+	if len(t.Parts) == 1 {
+		return t.Parts[0].Units
+	}
 	sum, _ := SumParts(t.Parts)
 	return sum
 }
@@ -226,10 +245,9 @@ type Change struct {
 // Ends reports whether the lease ends.
 func (u *Update) Ends() bool { return u.Verb == weir.VerbComplete || u.Verb == weir.VerbCancel }
 
-// Expires returns when a lease that is renewed at an instant ends by itself.
-func (u *Update) Expires(at time.Time) time.Time {
-	return at.Truncate(time.Millisecond).Add(u.Lifetime)
-}
+// Expires returns when a lease that is renewed at an instant, which is whole in milliseconds, ends
+// by itself.
+func (u *Update) Expires(at time.Time) time.Time { return at.Add(u.Lifetime) }
 
 // Outcome returns an outcome with room for what a store makes of the update.
 func (u *Update) Outcome() *Outcome {

@@ -291,12 +291,11 @@ type deaf struct{ *Store }
 
 // Reserve takes what is asked up to the capacities.
 func (d deaf) Reserve(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
-	c := *p
-	c.Takes = slices.Clone(p.Takes)
-	for i := range c.Takes {
-		c.Takes[i].Ceiling = c.Takes[i].Limit.Capacity
+	c := p.Clone()
+	for _, t := range c.Takes {
+		t.Ceiling = t.Limit.Capacity
 	}
-	return d.Store.Reserve(ctx, now, &c, out)
+	return d.Store.Reserve(ctx, now, c, out)
 }
 
 // clockless says nothing of clocks.

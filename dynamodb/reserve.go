@@ -63,7 +63,7 @@ func (s *Store) planned(now time.Time, p *driver.Plan, out *driver.Outcome) (*re
 	}
 	out.At = op.at
 	for i := range p.Takes {
-		t := &p.Takes[i]
+		t := p.Takes[i]
 		milli, err := milliOf(t)
 		if err != nil {
 			op.release()

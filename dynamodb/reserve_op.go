@@ -89,7 +89,7 @@ func (op *reserveOp) fillDenied() {
 // fillStatus fills in the status of one take by what it found.
 func (op *reserveOp) fillStatus(ic *itemCharge, k int) {
 	a := &ic.takes[k]
-	t := &op.plan.Takes[a.Holding]
+	t := op.plan.Takes[a.Holding]
 	st := &op.out.Limits[a.Holding]
 	st.Entity, st.Resource, st.Limit = t.Entity, t.Resource, t.Limit.Name
 	st.Kind, st.Level = t.Limit.Kind, t.Level

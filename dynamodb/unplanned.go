@@ -150,7 +150,7 @@ func (op *reserveOp) planByItems() {
 					limit = &l
 				}
 			}
-			p.Takes = append(p.Takes, driver.Take{
+			p.Takes = append(p.Takes, &driver.Take{
 				Subject: j.Subject, Limit: limit, Ceiling: limit.Capacity,
 				Parts: []driver.Part{{Units: a.Milli / 1000}},
 			})

@@ -75,7 +75,7 @@ func (g generous) Reserve(ctx context.Context, now time.Time, p *driver.Plan, ou
 		}
 		c.Subjects[i].Limits = config.Levels[0].Limits
 	}
-	for _, t := range p.Takes {
+	for _, t := range p.Clone().Takes {
 		if t.Cost() > maxUnits {
 			continue
 		}

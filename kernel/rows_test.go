@@ -157,7 +157,7 @@ func (s *rowStore) Reserve(_ context.Context, now time.Time, p *driver.Plan, out
 	out.At = time.UnixMilli(ms)
 	counters := make([]loaded, len(p.Takes))
 	for i := range p.Takes {
-		t, cost := &p.Takes[i], p.Takes[i].Cost()
+		t, cost := p.Takes[i], p.Takes[i].Cost()
 		c := s.load(ms, t.Subject, t.Limit)
 		c.Redefine(ms, t.Limit.Definition())
 		available, retry, fits := kernel.Judge(c, ms, cost, t.Ceiling, t.Limit.Capacity)

@@ -47,7 +47,7 @@ func (f *fakeBackend) Reserve(ctx context.Context, now time.Time, p *driver.Plan
 	f.mu.Unlock()
 	out.At = now.Truncate(time.Millisecond)
 	for i := range p.Takes {
-		t := &p.Takes[i]
+		t := p.Takes[i]
 		out.Limits[i] = weir.LimitStatus{
 			Entity: t.Entity, Resource: t.Resource, Limit: t.Limit.Name, Requested: t.Cost(),
 		}

@@ -88,7 +88,7 @@ func phaseOf(s driver.LeaseState) leasePhase {
 }
 
 // activate fills a pending entry.
-func (e *leaseEntry) activate(r driver.LeaseRecord) {
+func (e *leaseEntry) activate(r *driver.LeaseRecord) {
 	e.fingerprint, e.charges = r.Fingerprint, uint8(r.Charges)
 	e.at, e.expires = r.At.UnixMilli(), r.Expires.UnixMilli()
 	e.seq, e.seqAt = r.Seq, r.SeqAt.UnixMilli()

@@ -75,7 +75,7 @@ func (l *Limiter) recheckEnded(
 		return e, nil
 	}
 	if record.State != driver.LeaseLive {
-		e.activate(*record) // the entry is this call's alone
+		e.activate(record) // the entry is this call's alone
 		return e, nil
 	}
 	l.leases.restoreID(e.id)
@@ -84,7 +84,7 @@ func (l *Limiter) recheckEnded(
 		return nil, err
 	}
 	if again.state == leasePending {
-		again.activate(*record)
+		again.activate(record)
 	}
 	return again, nil
 }

@@ -27,7 +27,7 @@ func (t *leaseTable) live(tb testing.TB, id weir.LeaseID, at time.Time) {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	e.activate(driver.LeaseRecord{ID: id, State: driver.LeaseLive, At: at, Expires: at.Add(time.Hour)})
+	e.activate(&driver.LeaseRecord{ID: id, State: driver.LeaseLive, At: at, Expires: at.Add(time.Hour)})
 	t.release(e)
 }
 

@@ -194,7 +194,7 @@ func (l *Limiter) fillStatuses(ctx context.Context, now time.Time, e *leaseEntry
 		return
 	}
 	for i := range p.Takes {
-		t := &p.Takes[i]
+		t := p.Takes[i]
 		for _, s := range statuses {
 			if s.Entity == t.Entity && s.Resource == t.Resource && s.Limit == t.Limit.Name {
 				s.Requested = t.Cost()
@@ -392,9 +392,9 @@ func (l *Limiter) keepLease(now time.Time, e *leaseEntry, c *scratch, p *driver.
 	}
 	holdings = holdings[:len(p.Takes)]
 	for i := range holdings {
-		holdings[i].Reserved(&p.Takes[i], &out.Taken[i])
+		holdings[i].Reserved(p.Takes[i], &out.Taken[i])
 	}
-	e.activate(driver.LeaseRecord{
+	e.activate(&driver.LeaseRecord{
 		ID: p.ID, State: driver.LeaseLive, Fingerprint: p.Fingerprint, At: out.At, Expires: expires,
 		Charges: p.Charges, Keys: p.Keys, Holdings: holdings, Limits: out.Limits,
 	})
@@ -432,7 +432,7 @@ func (l *Limiter) recoverLease(ctx context.Context, now time.Time, e *leaseEntry
 				return err
 			}
 			e.definitionsUntil = 0 // its definitions are those of its own time
-			e.activate(*record)
+			e.activate(record)
 			return nil
 		}
 	}

@@ -29,7 +29,7 @@ func (p *planner) plan(ctx context.Context) (*driver.Plan, error) {
 		Subjects: p.judged(), Takes: p.takes(), Lifetime: r.lifetime, Memory: r.memory, MemorySize: r.memorySize,
 	}
 	for i := range p.made.Takes {
-		t := &p.made.Takes[i]
+		t := p.made.Takes[i]
 		p.made.Lifetime = max(p.made.Lifetime, t.Limit.Timeout)
 		if len(t.Parts) == 1 && t.Parts[0].Units <= t.Ceiling {
 			continue
@@ -73,7 +73,7 @@ type planner struct {
 	count    int // limits, at most
 	made     driver.Plan
 
-	list   []driver.Take   // memory for takes
+	list   []*driver.Take   // memory for takes
 	judges []driver.Judged // memory for subjects
 	// entry is the lease's, which has memory for holdings; nil if a store may still read what it
 	// was given after its answer.
@@ -240,27 +240,30 @@ func (p *planner) judged() []driver.Judged {
 }
 
 // takes adds up the costs that fall on one limit of one subject.
-func (p *planner) takes() []driver.Take {
+func (p *planner) takes() []*driver.Take {
 	holdings, takes := p.newHoldings(p.count), p.list[:0]
 	for i := range p.subjects {
 		s := &p.subjects[i]
 		for j := range s.resolved.limits {
 			l := &s.resolved.limits[j]
 			h := &holdings[len(takes)]
-			h.Parts = h.Parts[:0]
+			parts := h.Parts[:0]
 			for _, c := range s.charges {
 				if units, ok := p.costs[c].find(l.Name); ok {
-					h.Parts = append(h.Parts, driver.Part{Charge: c, Units: units})
+					parts = append(parts, driver.Part{Charge: c, Units: units})
 				}
 			}
-			if len(h.Parts) == 0 {
+			if len(parts) == 0 {
 				if l.Kind != weir.Concurrency {
 					continue
 				}
 				// A call occupies a slot whether or not it says so.
-				h.Parts = append(h.Parts, driver.Part{Charge: s.charges[0], Units: 1})
+				parts = append(parts, driver.Part{Charge: s.charges[0], Units: 1})
 			}
-			takes = append(takes, driver.Take{Subject: s.subject, Limit: l, Level: s.resolved.level, Ceiling: p.ceiling(s, l), Parts: h.Parts})
+			// Field by field: a literal would be made elsewhere and copied, pointers and all.
+			h.Subject, h.Limit, h.Level = s.subject, l, s.resolved.level
+			h.Ceiling, h.Parts = p.ceiling(s, l), parts
+			takes = append(takes, &h.Take)
 		}
 	}
 	p.list = takes
@@ -270,7 +273,7 @@ func (p *planner) takes() []driver.Take {
 // ceiling is the limit's capacity, or the lower one that the request brought for an entity that it
 // names itself. An ancestor's limits are shared by others, so a request cannot lower them.
 func (p *planner) ceiling(s *plannedSubject, l *weir.Limit) int64 {
-	if s.direct {
+	if s.direct && len(p.r.brought) > 0 {
 		for i := range p.r.brought {
 			if b := &p.r.brought[i]; b.Name == l.Name {
 				return min(l.Capacity, b.Capacity)

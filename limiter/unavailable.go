@@ -69,7 +69,7 @@ func (l *Limiter) degrades(ctx context.Context, err error) bool {
 // degrade makes a lease that the store knows nothing of.
 func (l *Limiter) degrade(now time.Time, e *leaseEntry, r *reservation) *weir.Lease {
 	at := now.Truncate(time.Millisecond)
-	e.activate(driver.LeaseRecord{
+	e.activate(&driver.LeaseRecord{
 		ID: r.id, State: driver.LeaseLive, Fingerprint: r.fingerprint, At: at,
 		Expires: at.Add(r.lifetime), Charges: len(r.charges),
 	})

@@ -126,7 +126,7 @@ func (t *unplannedTake) matches(p *driver.Plan) bool {
 		return false
 	}
 	for i := range p.Takes {
-		want := &p.Takes[i]
+		want := p.Takes[i]
 		j := t.find(want)
 		if j < 0 || !t.plan.Takes[j].Limit.Same(*want.Limit) || t.plan.Takes[j].Cost() != want.Cost() {
 			return false
@@ -138,7 +138,7 @@ func (t *unplannedTake) matches(p *driver.Plan) bool {
 // find returns the position of a take in the store's plan, or -1.
 func (t *unplannedTake) find(want *driver.Take) int {
 	for j := range t.plan.Takes {
-		if has := &t.plan.Takes[j]; has.Subject == want.Subject && has.Limit.Name == want.Limit.Name {
+		if has := t.plan.Takes[j]; has.Subject == want.Subject && has.Limit.Name == want.Limit.Name {
 			return j
 		}
 	}
@@ -151,7 +151,7 @@ func (t *unplannedTake) fill(p *driver.Plan, out *driver.Outcome) {
 	*out = *t.out
 	out.Limits, out.Taken = limits, taken
 	for i := range p.Takes {
-		j := t.find(&p.Takes[i])
+		j := t.find(p.Takes[i])
 		limits[i], taken[i] = t.out.Limits[j], t.out.Taken[j]
 		limits[i].Level, limits[i].Capacity = p.Takes[i].Level, p.Takes[i].Ceiling
 	}

@@ -72,7 +72,7 @@ func (s *byRecords) ReserveUnplanned(
 			driver.Judged{Subject: weir.Subject{Entity: s.parent, Resource: u.Subject.Resource}})
 	}
 	for _, j := range p.Subjects {
-		p.Takes = append(p.Takes, driver.Take{
+		p.Takes = append(p.Takes, &driver.Take{
 			Subject: j.Subject, Limit: &s.record, Ceiling: s.record.Capacity,
 			Parts: []driver.Part{{Units: u.Costs["rpm"]}},
 		})

@@ -228,7 +228,7 @@ func (l *Limiter) applyUpdate(ctx context.Context, c *scratch, e *leaseEntry) (*
 func (e *leaseEntry) replace(r *driver.LeaseRecord) {
 	known, limits := e.holdings, e.limits
 	e.definitionsUntil = 0 // its definitions are those of its own time
-	e.activate(*r)
+	e.activate(r)
 	if len(known) != len(e.holdings) {
 		return
 	}

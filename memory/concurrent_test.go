@@ -16,8 +16,8 @@ import (
 )
 
 // overlap returns takes on a random set of entities, each with a window of capacity and a slot.
-func overlap(rng *rand.Rand, limits []weir.Limit) []driver.Take {
-	var takes []driver.Take
+func overlap(rng *rand.Rand, limits []weir.Limit) []*driver.Take {
+	var takes []*driver.Take
 	for _, i := range rng.Perm(6)[:1+rng.IntN(4)] {
 		takes = append(takes, takesOf("e"+strconv.Itoa(i), limits)...)
 	}

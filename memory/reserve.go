@@ -19,7 +19,7 @@ func (s *Store) Reserve(_ context.Context, now time.Time, p *driver.Plan, out *d
 	}
 	var set stripeSet
 	for i := range p.Takes {
-		t, seat := &p.Takes[i], &seats[i]
+		t, seat := p.Takes[i], &seats[i]
 		seat.cost = t.Cost()
 		if i > 0 && t.Subject == p.Takes[i-1].Subject {
 			seat.sameSubjectAs(&seats[i-1].limitRef)
@@ -42,14 +42,14 @@ type activeTake struct {
 
 // decide judges all takes under their stripes' locks, then applies them all or none.
 func (s *Store) decide(
-	now int64, takes []driver.Take, seats []activeTake, set *stripeSet, out *driver.Outcome,
+	now int64, takes []*driver.Take, seats []activeTake, set *stripeSet, out *driver.Outcome,
 ) {
 	s.lock(set)
 	defer s.unlock(set)
 	var it *subjectState
 	exceeded := false
 	for i := range takes {
-		t, seat := &takes[i], &seats[i]
+		t, seat := takes[i], &seats[i]
 		if seat.first {
 			it = seat.stripe.find(t.Subject, seat.hash)
 		}
@@ -70,9 +70,9 @@ func (s *Store) decide(
 }
 
 // skipUncountable makes a shadow limit, which never denies, take nothing of what it cannot count.
-func skipUncountable(now int64, takes []driver.Take, seats []activeTake, out *driver.Outcome) {
+func skipUncountable(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
-		t, seat := &takes[i], &seats[i]
+		t, seat := takes[i], &seats[i]
 		if !out.Limits[i].Exceeded || seat.counter.CanCount(now, kernel.Change{To: seat.cost}) {
 			continue
 		}
@@ -96,9 +96,9 @@ func judge(now int64, t *driver.Take, seat *activeTake, status *weir.LimitStatus
 }
 
 // apply takes everything and notes where the lease's units are.
-func apply(now int64, takes []driver.Take, seats []activeTake, out *driver.Outcome) {
+func apply(now int64, takes []*driver.Take, seats []activeTake, out *driver.Outcome) {
 	for i := range takes {
-		t, seat := &takes[i], &seats[i]
+		t, seat := takes[i], &seats[i]
 		seat.store(t.Subject, t.Limit)
 		out.Limits[i].Available -= seat.cost
 		if piece, ok := seat.counter.Take(now, seat.cost); ok {

@@ -30,10 +30,10 @@ func sweepLimits(t testing.TB) []weir.Limit {
 }
 
 // takesOf ask one unit of each limit.
-func takesOf(entity string, limits []weir.Limit) []driver.Take {
-	takes := make([]driver.Take, len(limits))
+func takesOf(entity string, limits []weir.Limit) []*driver.Take {
+	takes := make([]*driver.Take, len(limits))
 	for i := range limits {
-		takes[i] = driver.Take{
+		takes[i] = &driver.Take{
 			Subject: weir.Subject{Entity: entity, Resource: "r"},
 			Limit:   &limits[i], Ceiling: limits[i].Capacity, Parts: []driver.Part{{Units: 1}},
 		}
@@ -42,7 +42,7 @@ func takesOf(entity string, limits []weir.Limit) []driver.Take {
 }
 
 // reserveTakes reserves what was not planned.
-func (s *Store) reserveTakes(now time.Time, takes []driver.Take) (*Answer, error) {
+func (s *Store) reserveTakes(now time.Time, takes []*driver.Take) (*Answer, error) {
 	return Take(s, now, &driver.Plan{Takes: takes})
 }
 

@@ -262,7 +262,7 @@ func (l *abandoned) adopt(a *inflightReserve, p *driver.Plan, out *driver.Outcom
 		return false, usedOtherwise(p.ID)
 	}
 	l.drop(a)
-	if slices.EqualFunc(a.op.plan.Takes, p.Takes, func(a, b driver.Take) bool {
+	if slices.EqualFunc(a.op.plan.Takes, p.Takes, func(a, b *driver.Take) bool {
 		return a.Subject == b.Subject && a.Limit.Same(*b.Limit) && slices.Equal(a.Parts, b.Parts)
 	}) {
 		*out = *a.op.out

@@ -5,7 +5,6 @@ package tigerbeetle
 import (
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	tb "github.com/tigerbeetle/tigerbeetle-go"
@@ -75,13 +74,9 @@ type reserveOp struct {
 
 func newReserveOp(s *Store, p *driver.Plan) *reserveOp {
 	c := &reserveOp{
-		s: s, plan: *p, out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
+		s: s, plan: *p.Clone(), out: p.Outcome(), takes: make([]*activeTake, len(p.Takes)), repeat: !p.New,
 	}
-	c.plan.Subjects, c.plan.Takes = nil, slices.Clone(p.Takes)
-	for i := range c.plan.Takes {
-		t := &c.plan.Takes[i]
-		t.Parts = slices.Clone(t.Parts)
-	}
+	c.plan.Subjects = nil
 	return c
 }
 
@@ -112,7 +107,7 @@ func (c *reserveOp) findLimits() {
 	now, version := c.s.clock.nowMS(), c.s.ownVersion()
 	takes := make([]activeTake, len(c.plan.Takes))
 	for i := range takes {
-		t := &c.plan.Takes[i]
+		t := c.plan.Takes[i]
 		takes[i] = activeTake{
 			limitState: c.s.states.find(now, &c.s.namespace, limitKey{t.Subject, t.Limit.Name, t.Limit.Kind}),
 			Take:       t, cost: t.Cost(), belowCapacity: t.Limit.Capacity - t.Ceiling, version: version,

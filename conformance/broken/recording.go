@@ -100,7 +100,7 @@ func (r *recording) ReserveUnplanned(
 		of.Entity = j.Parent
 	}
 	for i := range p.Takes {
-		if t := &p.Takes[i]; t.Cost() > t.Ceiling { // the plan says what becomes of it
+		if t := p.Takes[i]; t.Cost() > t.Ceiling { // the plan says what becomes of it
 			return nil, nil, nil
 		}
 	}
@@ -108,11 +108,11 @@ func (r *recording) ReserveUnplanned(
 	if len(p.Takes) == 0 {
 		return nil, nil, nil
 	}
-	asked := *p
-	if asked.Takes = slices.Clone(p.Takes); r.takesMore {
+	asked := p.Clone()
+	if r.takesMore {
 		asked.Takes[0].Parts = []driver.Part{{Units: p.Takes[0].Cost() + 1}}
 	}
-	err := r.fullStore.Reserve(ctx, now, &asked, out)
+	err := r.fullStore.Reserve(ctx, now, asked, out)
 	if err != nil || out.Denied {
 		return nil, nil, err
 	}
@@ -123,12 +123,12 @@ func (r *recording) ReserveUnplanned(
 }
 
 // recorded returns what costs take of a subject by its record.
-func recorded(j *driver.Judged, costs weir.Costs) []driver.Take {
-	var takes []driver.Take
+func recorded(j *driver.Judged, costs weir.Costs) []*driver.Take {
+	var takes []*driver.Take
 	for i := range j.Limits {
 		l := &j.Limits[i]
 		if units, named := costs[l.Name]; named {
-			takes = append(takes, driver.Take{
+			takes = append(takes, &driver.Take{
 				Subject: j.Subject, Limit: l, Ceiling: l.Capacity, Parts: []driver.Part{{Units: units}},
 			})
 		}

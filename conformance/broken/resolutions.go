@@ -13,25 +13,24 @@ import (
 // earlierResolutions is what was asked of subjects before.
 type earlierResolutions struct {
 	mu sync.Mutex
-	of map[weir.Subject][]driver.Take
+	of map[weir.Subject][]*driver.Take
 }
 
 // before returns what was asked of a plan's subjects the last time, with the parts of this time, or
 // what is asked now of those of which nothing was; other reports whether there is a difference. It
 // remembers what is asked now if it is to replace that.
-func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []driver.Take, other bool) {
+func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []*driver.Take, other bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.of == nil {
-		m.of = map[weir.Subject][]driver.Take{}
+		m.of = map[weir.Subject][]*driver.Take{}
 	}
-	for i := range p.Takes {
-		t := p.Takes[i]
+	for _, t := range p.Clone().Takes {
 		was := m.of[t.Subject]
-		if j := slices.IndexFunc(was, func(w driver.Take) bool { return w.Limit.Name == t.Limit.Name }); j >= 0 {
-			if old := was[j]; !old.Limit.Same(*t.Limit) {
+		if j := slices.IndexFunc(was, func(w *driver.Take) bool { return w.Limit.Name == t.Limit.Name }); j >= 0 {
+			if old := *was[j]; !old.Limit.Same(*t.Limit) {
 				old.Parts, other = t.Parts, true
-				takes = append(takes, old)
+				takes = append(takes, &old)
 				if replace {
 					was[j] = t
 				}
@@ -49,7 +48,7 @@ func (m *earlierResolutions) before(p *driver.Plan, replace bool) (takes []drive
 // by its items alone.
 func firstForGood(s *wrongStore) {
 	var first earlierResolutions
-	planning(func(p *driver.Plan) []driver.Take {
+	planning(func(p *driver.Plan) []*driver.Take {
 		takes, _ := first.before(p, false)
 		return takes
 	})(s)

@@ -172,7 +172,7 @@ func settled(change func(o *storeOutcome)) func(s *wrongStore) {
 
 // planning changes the plan that a store is given. The statuses of what is left out are those of
 // limits that nobody uses.
-func planning(change func(p *driver.Plan) []driver.Take) func(s *wrongStore) {
+func planning(change func(p *driver.Plan) []*driver.Take) func(s *wrongStore) {
 	return func(s *wrongStore) {
 		s.reserve = func(ctx context.Context, now time.Time, p *driver.Plan, out *driver.Outcome) error {
 			c := *p
@@ -185,8 +185,8 @@ func planning(change func(p *driver.Plan) []driver.Take) func(s *wrongStore) {
 			*out = *o
 			out.Limits, out.Taken = limits, taken
 			for i := range p.Takes {
-				t := &p.Takes[i]
-				j := slices.IndexFunc(c.Takes, func(c driver.Take) bool {
+				t := p.Takes[i]
+				j := slices.IndexFunc(c.Takes, func(c *driver.Take) bool {
 					return c.Subject == t.Subject && c.Limit.Name == t.Limit.Name
 				})
 				if j >= 0 {
@@ -217,12 +217,12 @@ func takingStores() []storeVariant {
 				o.plan.Takes[i].Parts[0].Units = o.plan.Takes[i].Cost()
 			}
 		})},
-		{"a kind is declared and not enforced", "2.2", planning(func(p *driver.Plan) []driver.Take {
+		{"a kind is declared and not enforced", "2.2", planning(func(p *driver.Plan) []*driver.Take {
 			return slices.DeleteFunc(slices.Clone(p.Takes),
-				func(t driver.Take) bool { return t.Limit.Kind == weir.Window })
+				func(t *driver.Take) bool { return t.Limit.Kind == weir.Window })
 		})},
-		{"ancestors are declared and not charged", "9.1", planning(func(p *driver.Plan) []driver.Take {
-			return slices.DeleteFunc(slices.Clone(p.Takes), func(t driver.Take) bool {
+		{"ancestors are declared and not charged", "9.1", planning(func(p *driver.Plan) []*driver.Take {
+			return slices.DeleteFunc(slices.Clone(p.Takes), func(t *driver.Take) bool {
 				return slices.ContainsFunc(p.Subjects, func(j driver.Judged) bool { return j.Parent == t.Entity })
 			})
 		})},
@@ -292,7 +292,7 @@ func use(ctx context.Context, b driver.Store, now time.Time, j driver.Judged, un
 	}
 	for i := range j.Limits {
 		if l := &j.Limits[i]; units > 0 || l.Kind != weir.Concurrency {
-			p.Takes = append(p.Takes, driver.Take{
+			p.Takes = append(p.Takes, &driver.Take{
 				Subject: j.Subject, Limit: l, Level: j.Level, Ceiling: l.Capacity,
 				Parts: []driver.Part{{Units: units}},
 			})
