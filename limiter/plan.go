@@ -3,6 +3,7 @@ package limiter
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weir-limiter/weir"
@@ -73,7 +74,7 @@ type planner struct {
 	count    int // limits, at most
 	made     driver.Plan
 
-	list   []*driver.Take   // memory for takes
+	list   []*driver.Take  // memory for takes
 	judges []driver.Judged // memory for subjects
 	// entry is the lease's, which has memory for holdings; nil if a store may still read what it
 	// was given after its answer.
@@ -89,7 +90,8 @@ type plannedSubject struct {
 
 // reset empties the planner and keeps its memory.
 func (p *planner) reset() {
-	*p = planner{subjects: p.subjects[:0], list: p.list[:0], judges: p.judges[:0]}
+	p.subjects, p.list, p.judges = p.subjects[:0], p.list[:0], p.judges[:0]
+	p.count, p.entry = 0, nil
 }
 
 // validity says until when the definitions of the plan are in force, as far as the cache knows, and
@@ -233,8 +235,12 @@ func (r *resolution) limit(name string) *weir.Limit {
 
 // judged returns the subjects that the charges reach.
 func (p *planner) judged() []driver.Judged {
+	n := len(p.subjects)
+	p.judges = slices.Grow(p.judges, n)[:n]
 	for i := range p.subjects {
-		p.judges = append(p.judges, p.subjects[i].resolved.judge(p.subjects[i].subject))
+		j, r := &p.judges[i], p.subjects[i].resolved
+		j.Subject, j.Level, j.Limits = p.subjects[i].subject, r.level, r.limits
+		j.Parent, j.Version = r.parent, r.version
 	}
 	return p.judges
 }
