@@ -26,6 +26,7 @@ import (
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/internal/server"
 	"github.com/weir-limiter/weir/internal/text"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -205,7 +206,7 @@ func startDemoServer(ctx context.Context, a *console.App, f *demoFlags, fixed bo
 
 // demoLimiter remembers leases for a month, because the line that settles one may be pasted again
 // much later.
-func demoLimiter() *weir.Options { return &weir.Options{LeaseMemory: 30 * 24 * time.Hour} }
+func demoLimiter() *limiter.Options { return &limiter.Options{LeaseMemory: 30 * 24 * time.Hour} }
 
 // stop ends the server, and returns what it ended with.
 func (d *demoServer) stop() error {

@@ -15,6 +15,7 @@ import (
 	"github.com/weir-limiter/weir"
 	"github.com/weir-limiter/weir/internal/connect"
 	"github.com/weir-limiter/weir/internal/console"
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/internal/lab/loadtest"
 	"github.com/weir-limiter/weir/internal/text"
 )
@@ -132,10 +133,7 @@ func (f *loadtestFlags) check(cmd *cobra.Command, args []string) error {
 
 // optionErrors turns mistakes in the options into mistakes in the flags.
 func optionErrors(cmd *cobra.Command, err error) error {
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
-	}
+	errs := joined.Errors(err)
 	for i, err := range errs {
 		if e, ok := errors.AsType[*weir.Error](err); ok {
 			errs[i] = console.UsageError(cmd, "--%s %s: %s", e.Field, e.Value, e.Reason)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/joined"
 )
 
 // Bounds of a template.
@@ -234,15 +235,11 @@ func ParseMix(name string, data []byte) ([]Template, error) {
 
 // located adds a place to each error joined in err.
 func located(name string, line int, err error) []error {
-	errs := []error{err}
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs = joined.Unwrap()
-	}
-	out := make([]error, len(errs))
+	errs := joined.Errors(err)
 	for i, err := range errs {
-		out[i] = fmt.Errorf("%s:%d: %w", name, line, err)
+		errs[i] = fmt.Errorf("%s:%d: %w", name, line, err)
 	}
-	return out
+	return errs
 }
 
 // DurationRange is a range from which durations are drawn, evenly. It is the value of a flag.

@@ -9,6 +9,7 @@ import (
 	"math/big"
 	"slices"
 
+	"github.com/weir-limiter/weir/internal/joined"
 	"github.com/weir-limiter/weir/internal/lab/trace"
 	"github.com/weir-limiter/weir/manifest"
 )
@@ -112,20 +113,15 @@ func (w *Workload) fits(ctx context.Context, of [2]Candidate) error {
 
 // locate adds to an error which file it is about: the place in it, or its name if the workload does
 // not fit it.
-func (c *Candidate) locate(err error) error { return c.named(c.Limits.Locate(err)) }
-
-func (c *Candidate) named(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		errs := slices.Clone(joined.Unwrap())
-		for i, err := range errs {
-			errs[i] = c.named(err)
+func (c *Candidate) locate(err error) error {
+	var all []error
+	for _, e := range joined.Errors(c.Limits.Locate(err)) {
+		if _, unfit := errors.AsType[UnfitError](e); unfit {
+			e = fmt.Errorf("%s: %w", c.File, e)
 		}
-		return errors.Join(errs...)
+		all = append(all, e)
 	}
-	if _, unfit := errors.AsType[UnfitError](err); unfit {
-		return fmt.Errorf("%s: %w", c.File, err)
-	}
-	return err
+	return errors.Join(all...)
 }
 
 // Difference is the second figure less the first, for each of the totals.

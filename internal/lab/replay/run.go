@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/limiter"
 	"github.com/weir-limiter/weir/memory"
 )
 
@@ -73,12 +74,12 @@ func Run(ctx context.Context, d *weir.Definitions, w *Workload, o *Options) (*Re
 
 // bindTo binds a workload to the limits that apply to it in some definitions.
 func bindTo(ctx context.Context, d *weir.Definitions, w *Workload) (p *boundWorkload, err error) {
-	limiter, err := open(d, &virtualClock{w.calls[0].AtMS})
+	lim, err := open(d, &virtualClock{w.calls[0].AtMS})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, limiter.Close()) }()
-	return bindWorkload(ctx, limiter, w)
+	defer func() { err = errors.Join(err, lim.Close()) }()
+	return bindWorkload(ctx, lim, w)
 }
 
 // simulate plays p in virtual time against the limits in d. Without definitions every call is
@@ -98,23 +99,23 @@ func simulate(
 		e.watchers = append(e.watchers, e.estimates)
 	}
 	if d != nil {
-		limiter, err := open(d, clock)
+		lim, err := open(d, clock)
 		if err != nil {
 			return nil, err
 		}
-		defer limiter.Close() //nolint:errcheck // Its store is memory, which has nothing to lose.
-		e.service = limiter
+		defer lim.Close() //nolint:errcheck // Its store is memory, which has nothing to lose.
+		e.service = lim
 	}
 	return e, e.run(ctx)
 }
 
 // open opens a limiter on a new memory store.
-func open(d *weir.Definitions, clock *virtualClock) (*weir.Limiter, error) {
+func open(d *weir.Definitions, clock *virtualClock) (*limiter.Limiter, error) {
 	store, err := memory.Open(&memory.Options{Definitions: d})
 	if err != nil {
 		return nil, err
 	}
-	return weir.New(store, &weir.Options{
+	return limiter.New(store, &limiter.Options{
 		Now: clock.now,
 		// Entities may cascade as deep as the store allows.
 		CascadeDepth: store.Traits().CascadeDepth,

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weir-limiter/weir"
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -122,28 +122,13 @@ func name(n *numbers[string], name string, check func(string) string) (number in
 	return number, ""
 }
 
-// checkEntity returns what the library says is wrong with an entity's name.
-func checkEntity(name string) string {
-	return reasonOf(&weir.Definitions{Entities: map[string]weir.EntityDefinition{name: {}}})
-}
-
-// checkResource returns what the library says is wrong with a resource's name.
-func checkResource(name string) string {
-	return reasonOf(&weir.Definitions{Resources: map[string][]weir.Limit{name: nil}})
-}
-
 // CheckResource returns an error if no resource can have that name.
 func CheckResource(name string) error {
-	if reason := checkResource(name); reason != "" {
+	if reason := identifier.CheckResource(name); reason != "" {
 		return errors.New(reason)
 	}
 	return nil
 }
 
-func reasonOf(d *weir.Definitions) string {
-	_, err := d.Normalize()
-	if e, ok := errors.AsType[*weir.Error](err); ok {
-		return e.Reason
-	}
-	return ""
-}
+// checkEntity returns what is wrong with an entity's name; empty if nothing is.
+func checkEntity(name string) string { return identifier.CheckEntity(name, true) }

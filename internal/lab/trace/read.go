@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weir-limiter/weir/internal/identifier"
 	"github.com/weir-limiter/weir/internal/text"
 )
 
@@ -225,7 +226,7 @@ func (t *traceReader) caller(fields []string) int32 {
 		by[0] = number
 	}
 	if i := t.columns.model; i >= 0 {
-		number, reason := name(t.resources, fields[i], checkResource)
+		number, reason := name(t.resources, fields[i], identifier.CheckResource)
 		t.noteIf(t.Model, fields[i], reason)
 		by[1] = number
 	}
